@@ -1,0 +1,438 @@
+//! The command line, and what it means.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+
+use crate::options::{Bind, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
+
+/// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
+#[derive(Parser)]
+#[command(
+    name = "janua",
+    version,
+    max_term_width = 100,
+    subcommand_required = true
+)]
+#[command(after_help = "\
+Examples:
+  janua run -- /bin/sh -c 'uname -a; ls /'    a shell on Janua's kernel, over a private view of your files
+  janua run --bind .::rw -- make -j2          let it write to the current directory, and nowhere else
+  janua run --trace -- ls /                   show every system call, on standard error
+  janua doctor                                what this machine offers
+
+janua run exits as the program does (128+n after signal n); 127: program not found, 126: not
+executable, 125: janua itself failed, and said why.")]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run a program
+    Run(Run),
+    /// Tell what this machine offers, what is chosen by default, and why
+    Doctor,
+    /// Print the table of system calls: which exist, which lack something, which are missing
+    Support(Support),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  janua completions bash > ~/.local/share/bash-completion/completions/janua
+  janua completions zsh > ~/.zfunc/_janua
+  janua completions fish > ~/.config/fish/completions/janua.fish")]
+    Completions {
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+#[derive(clap::Args)]
+pub struct Support {
+    /// Only calls whose name holds this text
+    pub filter: Option<String>,
+    /// Print the page docs/support.md
+    #[arg(long, conflicts_with = "filter")]
+    pub markdown: bool,
+}
+
+/// By default the program sees the host's files read-only under a private overlay in memory, starts in the current
+/// directory, has no network but its own loopback, and gets the terminal, the environment and every descriptor of the
+/// standard three. What it writes is gone when it ends, except below a writable --bind.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  janua run -- /bin/sh -c 'echo $((6*7)); head -3 /proc/self/status'
+  janua run --bind src:/src --bind out:/out:rw --cwd /src -- make
+  janua run --root ./alpine -- /bin/busybox sh
+  janua run --env LANG=C --env DEBUG=1 -- env
+  janua run --gate seccomp --trace=calls.txt --stats -- python3 -c 'print(42)'
+
+Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
+125: janua failed or its kernel faulted, and standard error says why.")]
+pub struct Run {
+    /// How system calls enter the kernel: sud, seccomp, or auto for the best this machine has
+    #[arg(long, value_name = "GATE", default_value = "auto", value_parser = ["auto", "sud", "seccomp", "call", "signal", "vdso", "ring", "ptrace", "stub", "kvm"], hide_possible_values = true)]
+    gate: String,
+
+    /// What keeps the program out of the kernel's memory: only none as yet
+    #[arg(long, value_name = "JAIL", default_value = "none", value_parser = ["none", "pkey", "process"], hide_possible_values = true)]
+    jail: String,
+
+    /// The files at /: host, or a directory of the host
+    #[arg(long, value_name = "DIR|host", default_value = "host", value_hint = ValueHint::DirPath)]
+    root: OsString,
+
+    /// Show the host's SRC at DST (at its own place without one), read-only unless rw is said; can be repeated
+    #[arg(long, value_name = "SRC[:DST[:ro|rw]]", value_hint = ValueHint::AnyPath)]
+    bind: Vec<OsString>,
+
+    /// Set K to V in the program's environment, which otherwise is yours; can be repeated
+    #[arg(long, value_name = "K=V")]
+    env: Vec<OsString>,
+
+    /// The directory to start in, a path inside
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    cwd: Option<PathBuf>,
+
+    /// The network: none (a loopback of its own) or host
+    #[arg(long, value_name = "none|host", default_value = "none", value_parser = ["none", "host"], hide_possible_values = true)]
+    net: String,
+
+    /// Which system calls exist: only linux as yet
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "l4v2", "pal", "invasive"], hide_possible_values = true)]
+    personality: String,
+
+    /// Write every system call with its arguments and result to FILE, or to standard error
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    trace: Option<Option<PathBuf>>,
+
+    /// At the end, print the calls made by name, with count, time and gate
+    #[arg(long)]
+    stats: bool,
+
+    /// The program and its arguments; a name without a slash is looked up in PATH
+    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+}
+
+/// Why a request is refused, and what to do about it.
+#[derive(Debug)]
+pub struct Refusal {
+    cause: String,
+    remedy: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n       {}", self.cause, self.remedy)
+    }
+}
+
+fn refuse<T>(cause: impl Into<String>, remedy: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal {
+        cause: cause.into(),
+        remedy: remedy.into(),
+    })
+}
+
+impl Run {
+    /// What is asked for, or why it cannot be.
+    pub fn options(self) -> Result<RunOptions, Refusal> {
+        let mut command = self.command.into_iter();
+        let Some(program) = command.next().filter(|p| !p.is_empty()) else {
+            return refuse("the program's name is empty", "give a program after --");
+        };
+        Ok(RunOptions {
+            gate: gate(&self.gate)?,
+            jail: jail(&self.jail)?,
+            root: root(&self.root)?,
+            binds: self
+                .bind
+                .iter()
+                .map(|b| bind(b))
+                .collect::<Result<_, _>>()?,
+            environment: environment(std::env::vars_os(), &self.env)?,
+            cwd: cwd(self.cwd)?,
+            net: if self.net == "host" {
+                Net::Host
+            } else {
+                Net::None
+            },
+            personality: personality(&self.personality)?,
+            trace: self
+                .trace
+                .map(|file| file.map_or(Trace::Stderr, Trace::File)),
+            stats: self.stats,
+            program,
+            args: command.collect(),
+        })
+    }
+}
+
+fn gate(name: &str) -> Result<Option<Gate>, Refusal> {
+    if name == "auto" {
+        return Ok(None);
+    }
+    match Gate::ALL.into_iter().find(|g| g.name() == name) {
+        Some(gate) => Ok(Some(gate)),
+        None => refuse(
+            format!("the gate `{name}` is not built yet"),
+            "gates that are: sud, seccomp (--gate sud), or leave --gate out",
+        ),
+    }
+}
+
+fn jail(name: &str) -> Result<Jail, Refusal> {
+    match name {
+        "none" => Ok(Jail::None),
+        _ => refuse(
+            format!(
+                "the jail `{name}` is not built yet: nothing keeps a hostile program out of the kernel's memory"
+            ),
+            "leave --jail out to run a program you trust as far as your own account",
+        ),
+    }
+}
+
+fn personality(name: &str) -> Result<Personality, Refusal> {
+    match name {
+        "linux" => Ok(Personality::Linux),
+        _ => refuse(
+            format!("the personality `{name}` is not built yet"),
+            "leave --personality out for linux",
+        ),
+    }
+}
+
+fn root(value: &OsStr) -> Result<Root, Refusal> {
+    if value == "host" {
+        return Ok(Root::Host);
+    }
+    let path = existing(Path::new(value), "--root")?;
+    if !path.is_dir() {
+        return refuse(
+            format!("--root {}: not a directory", path.display()),
+            "give a directory that holds a file tree, or host",
+        );
+    }
+    Ok(if path == Path::new("/") {
+        Root::Host
+    } else {
+        Root::Directory(path)
+    })
+}
+
+/// `SRC[:DST[:ro|rw]]`; an empty `DST` is `SRC`'s own place.
+fn bind(value: &OsStr) -> Result<Bind, Refusal> {
+    let shown = value.to_string_lossy();
+    let mut parts = value
+        .as_bytes()
+        .split(|&b| b == b':')
+        .map(OsStr::from_bytes);
+    let source = parts.next().unwrap_or_default();
+    let target = parts.next().filter(|t| !t.is_empty());
+    let writable = match parts.next().map(OsStr::as_bytes) {
+        None | Some(b"ro") => false,
+        Some(b"rw") => true,
+        Some(other) => {
+            let other = String::from_utf8_lossy(other);
+            return refuse(
+                format!("--bind {shown}: `{other}` is neither ro nor rw"),
+                "write it as SRC[:DST[:ro|rw]]",
+            );
+        }
+    };
+    if parts.next().is_some() {
+        return refuse(
+            format!("--bind {shown}: too many colons"),
+            "write it as SRC[:DST[:ro|rw]]; a path with a colon cannot be bound",
+        );
+    }
+    if source.is_empty() {
+        return refuse(
+            format!("--bind {shown}: no source"),
+            "write it as SRC[:DST[:ro|rw]]",
+        );
+    }
+    let source = existing(Path::new(source), "--bind")?;
+    let target = target.map_or_else(|| source.clone(), PathBuf::from);
+    if !target.is_absolute() {
+        return refuse(
+            format!("--bind {shown}: the place inside must begin with /"),
+            format!("for example --bind {}:/mnt", source.display()),
+        );
+    }
+    Ok(Bind {
+        source,
+        target,
+        writable,
+    })
+}
+
+/// `path` made absolute, with symbolic links resolved.
+fn existing(path: &Path, option: &str) -> Result<PathBuf, Refusal> {
+    path.canonicalize().or_else(|error| {
+        refuse(
+            format!("{option} {}: {error}", path.display()),
+            "give a path that exists on the host",
+        )
+    })
+}
+
+fn cwd(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
+    match path {
+        Some(path) if !path.is_absolute() => refuse(
+            format!("--cwd {}: the path must begin with /", path.display()),
+            "it is a path inside, as the program sees it",
+        ),
+        other => Ok(other),
+    }
+}
+
+/// The caller's environment with the settings applied, in the caller's order.
+fn environment(
+    own: impl Iterator<Item = (OsString, OsString)>,
+    settings: &[OsString],
+) -> Result<Vec<(OsString, OsString)>, Refusal> {
+    let mut all: Vec<(OsString, OsString)> = own.collect();
+    for setting in settings {
+        let bytes = setting.as_bytes();
+        let Some(at) = bytes.iter().position(|&b| b == b'=').filter(|&at| at > 0) else {
+            let shown = setting.to_string_lossy();
+            return refuse(
+                format!("--env {shown}: not of the form K=V"),
+                "for example --env LANG=C (--env LANG= sets it empty)",
+            );
+        };
+        let key = OsString::from_vec(bytes[..at].to_vec());
+        let value = OsString::from_vec(bytes[at + 1..].to_vec());
+        match all.iter_mut().find(|(k, _)| *k == key) {
+            Some(entry) => entry.1 = value,
+            None => all.push((key, value)),
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(args: &[&str]) -> Result<RunOptions, String> {
+        let all = ["janua", "run"].iter().chain(args);
+        match Args::try_parse_from(all)
+            .map_err(|e| e.to_string())?
+            .command
+        {
+            Command::Run(run) => run.options().map_err(|r| r.to_string()),
+            _ => Err("not run".into()),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults() {
+        let options = parse(&["--", "true"]).unwrap();
+        assert_eq!(options.gate, None);
+        assert_eq!(options.root, Root::Host);
+        assert_eq!(options.net, Net::None);
+        assert_eq!(options.trace, None);
+        assert_eq!(options.program, "true");
+        assert!(options.args.is_empty() && !options.stats && options.cwd.is_none());
+    }
+
+    #[test]
+    fn the_program_keeps_its_own_options() {
+        let options = parse(&["sh", "-c", "--gate", "--", "x"]).unwrap();
+        assert_eq!(options.program, "sh");
+        assert_eq!(options.args, ["-c", "--gate", "--", "x"]);
+        assert_eq!(
+            parse(&["--trace", "--", "ls", "-l"]).unwrap().trace,
+            Some(Trace::Stderr)
+        );
+        assert_eq!(
+            parse(&["--trace=f", "--", "ls"]).unwrap().trace,
+            Some(Trace::File("f".into()))
+        );
+        assert_eq!(parse(&["--trace", "ls"]).unwrap().program, "ls");
+    }
+
+    #[test]
+    fn binds() {
+        let bind = |text: &str| parse(&["--bind", text, "--", "x"]).map(|o| o.binds[0].clone());
+        assert_eq!(
+            bind("/tmp").unwrap(),
+            Bind {
+                source: "/tmp".into(),
+                target: "/tmp".into(),
+                writable: false
+            }
+        );
+        assert_eq!(
+            bind("/tmp:/x:rw").unwrap(),
+            Bind {
+                source: "/tmp".into(),
+                target: "/x".into(),
+                writable: true
+            }
+        );
+        assert!(bind("/tmp::rw").unwrap().writable);
+        assert!(
+            bind("/tmp:/x:wr")
+                .unwrap_err()
+                .contains("neither ro nor rw")
+        );
+        assert!(bind("/tmp:x").unwrap_err().contains("must begin with /"));
+        assert!(
+            bind("/nonexistent/dir")
+                .unwrap_err()
+                .contains("--bind /nonexistent/dir")
+        );
+        assert!(bind("/a:/b:ro:x").unwrap_err().contains("too many colons"));
+    }
+
+    #[test]
+    fn what_is_not_built_says_so() {
+        assert!(
+            parse(&["--gate", "ptrace", "--", "x"])
+                .unwrap_err()
+                .contains("not built yet")
+        );
+        assert!(
+            parse(&["--jail", "pkey", "--", "x"])
+                .unwrap_err()
+                .contains("not built yet")
+        );
+        assert!(
+            parse(&["--personality", "pal", "--", "x"])
+                .unwrap_err()
+                .contains("not built yet")
+        );
+        assert!(parse(&["--gate", "nonsense", "--", "x"]).is_err());
+        assert!(parse(&["--"]).is_err());
+        assert!(parse(&["--", ""]).is_err());
+    }
+
+    #[test]
+    fn settings_replace_or_add() {
+        let own = [("A", "1"), ("B", "2")].map(|(k, v)| (k.into(), v.into()));
+        let all = environment(own.into_iter(), &["B=x=y".into(), "C=".into()]).unwrap();
+        assert_eq!(
+            all,
+            [("A", "1"), ("B", "x=y"), ("C", "")].map(|(k, v)| (k.into(), v.into()))
+        );
+        assert!(environment(std::iter::empty(), &["=x".into()]).is_err());
+        assert!(environment(std::iter::empty(), &["x".into()]).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! The `janua` command: boot loader and supervisor of the kernel image it embeds, and the questions one can ask of it.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod doctor;
+mod exit;
+mod options;
+mod run;
+mod support;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are answers, anything else is a mistake in our own arguments.
+            let code = if error.use_stderr() { exit::JANUA } else { 0 };
+            // Nothing is left to do when standard error is closed.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match args.command {
+        args::Command::Run(run) => match run.options() {
+            Ok(options) => run::run(options),
+            Err(why) => exit::fail(&why),
+        },
+        args::Command::Doctor => doctor::print(),
+        args::Command::Support(which) => support::print(&which),
+        args::Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut args::Args::command(),
+                "janua",
+                &mut std::io::stdout(),
+            );
+            ExitCode::SUCCESS
+        }
+    }
+}

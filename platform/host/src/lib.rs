@@ -1,0 +1,213 @@
+//! What the Linux host offers to the linux platform, found by trying it.
+//!
+//! A kernel version or a configuration file tells what *should* work; container runtimes and hardened hosts refuse
+//! more than that. So each probe does the thing itself. What would change the calling process is done in a forked
+//! child, and the child's fate is the answer.
+
+#![no_std]
+
+use core::ffi::{c_int, c_long, c_void};
+use core::ptr;
+
+/// The answer of a probe: an errno when the host refuses.
+pub type Probe = Result<(), Refused>;
+
+/// How the host refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A system call failed with this errno.
+    Errno(i32),
+    /// The forked child was ended by this signal.
+    Signal(i32),
+    /// The call succeeded and had no effect.
+    NoEffect,
+}
+
+const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
+const PR_SYS_DISPATCH_ON: usize = 1;
+const SYSCALL_DISPATCH_FILTER_ALLOW: u8 = 0;
+const SYSCALL_DISPATCH_FILTER_BLOCK: u8 = 1;
+
+/// Exit code of a probing child for "no effect"; every other one is an errno, 0 is success.
+const NO_EFFECT: c_int = 255;
+
+fn errno() -> i32 {
+    // SAFETY: the C library gives a valid pointer to the calling thread's errno.
+    unsafe { *libc::__errno_location() }
+}
+
+fn answer(result: c_long) -> Probe {
+    if result < 0 {
+        Err(Refused::Errno(errno()))
+    } else {
+        Ok(())
+    }
+}
+
+/// Syscall User Dispatch (Linux 5.11, `prctl(PR_SET_SYSCALL_USER_DISPATCH)`): a call is blocked and its SIGSYS caught.
+pub fn syscall_user_dispatch() -> Probe {
+    in_child(|| {
+        static mut SELECTOR: u8 = SYSCALL_DISPATCH_FILTER_ALLOW;
+        extern "C" fn caught(_: c_int) {
+            // SAFETY: the only thread of the child; the host reads the byte at the next system call, below.
+            unsafe {
+                ptr::write_volatile(&raw mut SELECTOR, SYSCALL_DISPATCH_FILTER_ALLOW);
+                libc::_exit(0)
+            }
+        }
+        catch_sigsys(caught)?;
+        let selector = &raw mut SELECTOR;
+        // SAFETY: the selector is a static byte, and the child never returns to code that does not expect dispatch.
+        let armed = unsafe {
+            libc::prctl(
+                PR_SET_SYSCALL_USER_DISPATCH,
+                PR_SYS_DISPATCH_ON,
+                0usize,
+                0usize,
+                selector,
+            )
+        };
+        answer(armed.into())?;
+        // SAFETY: the only thread of the child writes its own static; from here on every call traps until `caught` ran.
+        unsafe {
+            ptr::write_volatile(selector, SYSCALL_DISPATCH_FILTER_BLOCK);
+            libc::syscall(libc::SYS_getppid);
+            ptr::write_volatile(selector, SYSCALL_DISPATCH_FILTER_ALLOW);
+        }
+        Err(Refused::NoEffect)
+    })
+}
+
+/// seccomp filters with `SECCOMP_RET_TRAP` (Linux 3.5): a call is trapped and its SIGSYS caught.
+pub fn seccomp_trap() -> Probe {
+    in_child(|| {
+        extern "C" fn caught(_: c_int) {
+            // SAFETY: ends the child; the filter lets every call but getppid pass.
+            unsafe { libc::_exit(0) }
+        }
+        catch_sigsys(caught)?;
+        let statement = |code: u32, k: u32| libc::sock_filter {
+            code: code as u16,
+            jt: 0,
+            jf: 0,
+            k,
+        };
+        let mut filter = [
+            // The call's number is the first word of `struct seccomp_data`.
+            statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+            libc::sock_filter {
+                code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+                jt: 0,
+                jf: 1,
+                k: libc::SYS_getppid as u32,
+            },
+            statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRAP),
+            statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_mut_ptr(),
+        };
+        // SAFETY: plain words; only the child is bound by it.
+        answer(
+            unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) }
+                .into(),
+        )?;
+        // SAFETY: `program` and the filter it points at outlive the call, which copies them.
+        answer(unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                0,
+                &raw const program,
+            )
+        })?;
+        // SAFETY: takes no argument; traps into `caught`.
+        unsafe { libc::syscall(libc::SYS_getppid) };
+        Err(Refused::NoEffect)
+    })
+}
+
+/// Memory protection keys: a key can be had from the host.
+pub fn protection_key() -> Probe {
+    // SAFETY: takes plain words; the key is given back at once.
+    let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, 0) };
+    answer(key)?;
+    // SAFETY: the key is ours and no memory carries it.
+    answer(unsafe { libc::syscall(libc::SYS_pkey_free, key) })
+}
+
+/// Code can be run from an anonymous shared file (a memfd), as the kernel image is.
+pub fn executable_memfd() -> Probe {
+    const PAGE: usize = 4096;
+    // SAFETY: the name is a valid C string.
+    let fd = unsafe { libc::memfd_create(c"janua-probe".as_ptr(), libc::MFD_CLOEXEC) };
+    answer(fd.into())?;
+    // SAFETY: `fd` is ours; a fresh mapping at an address the host chooses touches no memory in use.
+    let (mapped, why) = unsafe {
+        let sized = libc::ftruncate(fd, PAGE as libc::off_t);
+        let prot = libc::PROT_READ | libc::PROT_EXEC;
+        let at = libc::mmap(ptr::null_mut(), PAGE, prot, libc::MAP_SHARED, fd, 0);
+        let why = errno();
+        if at != libc::MAP_FAILED {
+            libc::munmap(at, PAGE);
+        }
+        libc::close(fd);
+        (sized == 0 && at != libc::MAP_FAILED, why)
+    };
+    if mapped {
+        Ok(())
+    } else {
+        Err(Refused::Errno(why))
+    }
+}
+
+/// A user namespace, with its own pid, mount and network namespaces, can be made without privilege.
+pub fn namespaces() -> Probe {
+    in_child(|| {
+        let flags =
+            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWNET;
+        // SAFETY: plain flags; only the child moves.
+        answer(unsafe { libc::unshare(flags) }.into())
+    })
+}
+
+fn catch_sigsys(handler: extern "C" fn(c_int)) -> Probe {
+    // SAFETY: an all-zero sigaction is a valid one (no flags, empty mask); the handler only ends the process.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = handler as *const c_void as usize;
+        answer(libc::sigaction(libc::SIGSYS, &action, ptr::null_mut()).into())
+    }
+}
+
+/// Runs `probe` in a forked child and tells what became of it. The calling process must have one thread.
+fn in_child(probe: impl FnOnce() -> Probe) -> Probe {
+    // SAFETY: one thread, so the child may go on with everything it inherits; it leaves by `_exit` below.
+    let child = unsafe { libc::fork() };
+    answer(child.into())?;
+    if child == 0 {
+        let code = match probe() {
+            Ok(()) => 0,
+            Err(Refused::Errno(errno)) => errno,
+            Err(_) => NO_EFFECT,
+        };
+        // SAFETY: ends the child without running what the parent registered for its own exit.
+        unsafe { libc::_exit(code) }
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the answer.
+    while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
+        if errno() != libc::EINTR {
+            return Err(Refused::Errno(errno()));
+        }
+    }
+    if libc::WIFSIGNALED(status) {
+        return Err(Refused::Signal(libc::WTERMSIG(status)));
+    }
+    match libc::WEXITSTATUS(status) {
+        0 => Ok(()),
+        NO_EFFECT => Err(Refused::NoEffect),
+        errno => Err(Refused::Errno(errno)),
+    }
+}

@@ -1,0 +1,91 @@
+//! Builds the kernel image, then the `janua` command with the image inside.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use crate::packages::{self, Need};
+use crate::toolchain::{TARGET, Toolchain};
+use crate::{process, workspace};
+
+/// What the linux image is linked as: a static position-independent executable that its own loader relocates.
+const LINUX_FLAGS: &[&str] = &[
+    "-Crelocation-model=pic",
+    "-Ccode-model=small",
+    "-Clink-arg=-pie",
+    "-Clink-arg=--no-dynamic-linker",
+    "-Clink-arg=-zmax-page-size=4096",
+];
+
+/// The two files of a built kernel image.
+pub struct Image {
+    /// As linked: symbols and line tables, for the scan and for debuggers.
+    pub full: PathBuf,
+    /// Without line tables: the file the `janua` command embeds.
+    pub embedded: PathBuf,
+}
+
+/// Builds the linux kernel image.
+pub fn image() -> Result<Image, String> {
+    packages::ensure(Need::Build)?;
+    let toolchain = Toolchain::find()?;
+    let dir = workspace::target().join("image");
+    let full = dir.join(TARGET).join("image/janua-linux");
+    if !full.exists() {
+        eprintln!(
+            "janua: building the kernel image with {}",
+            toolchain.describe()
+        );
+    }
+    let mut cargo = toolchain.cargo(LINUX_FLAGS);
+    cargo
+        .args([
+            "--package",
+            "janua-image-linux",
+            "--profile",
+            "image",
+            "--target-dir",
+        ])
+        .arg(&dir);
+    process::step("image-linux", "building the kernel image", &mut cargo)?;
+
+    let embedded = dir.join("janua-linux");
+    let stripped = dir.join("janua-linux.new");
+    let mut strip = Command::new("strip");
+    strip
+        .arg("--strip-debug")
+        .arg("-o")
+        .arg(&stripped)
+        .arg(&full);
+    process::step(
+        "strip",
+        "taking the line tables out of the kernel image",
+        &mut strip,
+    )?;
+    replace(&stripped, &embedded).map_err(|e| format!("{}: {e}", embedded.display()))?;
+    Ok(Image { full, embedded })
+}
+
+/// Builds everything; the `janua` command is at [`janua`] then.
+pub fn all() -> Result<Image, String> {
+    let image = image()?;
+    let mut cargo = workspace::cargo();
+    cargo
+        .args(["build", "--release", "--package", "janua"])
+        .env("JANUA_IMAGE_LINUX", &image.embedded);
+    process::step("janua", "building the command", &mut cargo)?;
+    Ok(image)
+}
+
+/// The built command.
+pub fn janua() -> PathBuf {
+    workspace::target().join("release/janua")
+}
+
+/// Moves `new` over `old` unless they are equal: an unchanged file keeps its time, so nothing that holds it is rebuilt.
+fn replace(new: &Path, old: &Path) -> io::Result<()> {
+    if fs::read(old).is_ok_and(|bytes| fs::read(new).is_ok_and(|n| n == bytes)) {
+        return fs::remove_file(new);
+    }
+    fs::rename(new, old)
+}

@@ -1,0 +1,65 @@
+//! `cargo xtask`: builds Janua, checks its rules and runs its tests.
+//!
+//! Progress and diagnostics go to standard error; standard output carries results only.
+
+#![forbid(unsafe_code)]
+
+mod build;
+mod packages;
+mod process;
+mod rules;
+mod scan;
+mod suite;
+mod tally;
+mod toolchain;
+mod workspace;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Build, check and test Janua.
+
+usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua test)
+
+  build                   build the kernel image and the `janua` command (target/release/janua)
+  image                   build the kernel image only and print its path
+  layers                  check the rules of the source tree (docs/rules.md)
+  scan                    disassemble the kernel image; fail on instructions it must not hold
+  support                 write docs/support.md from the system-call tables
+  test [SUITE] [FILTER]   run every suite, or one of them, or the tests in it whose name holds FILTER
+  packages                list the Debian packages the build and the tests install, and why
+
+test suites, in the order they run:
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let rest = args.get(1..).unwrap_or(&[]);
+    let result = match args.first().map(String::as_str) {
+        Some("build") => build::all().map(|_| ExitCode::SUCCESS),
+        Some("image") => build::image().map(|image| {
+            println!("{}", image.embedded.display());
+            ExitCode::SUCCESS
+        }),
+        Some("layers") => rules::command(),
+        Some("scan") => scan::command(),
+        Some("support") => suite::support::write().map(|()| ExitCode::SUCCESS),
+        Some("test") => suite::command(rest),
+        Some("packages") => {
+            packages::print();
+            Ok(ExitCode::SUCCESS)
+        }
+        None | Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            suite::print_list();
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(other) => Err(format!(
+            "no such command: {other} (cargo xtask help lists them)"
+        )),
+    };
+    result.unwrap_or_else(|why| {
+        eprintln!("xtask: {why}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,188 @@
+//! Which crate may name which.
+
+use super::{Breach, Tree, source};
+
+/// What the crates of each layer may depend on; a layer is the first part of a crate's directory.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("abi", &[]),
+    ("arch", &["abi"]),
+    ("port", &["abi"]),
+    ("rt", &["port"]),
+    ("kernel", &["rt", "port", "abi"]),
+    ("object", &["kernel", "rt", "port", "abi"]),
+    ("personality", &["object", "kernel", "rt", "port", "abi"]),
+    ("gate", &["kernel", "arch", "rt", "port", "abi"]),
+    ("platform", &["port", "arch", "abi"]),
+    (
+        "image",
+        &[
+            "gate",
+            "personality",
+            "platform",
+            "object",
+            "kernel",
+            "arch",
+            "rt",
+            "port",
+            "abi",
+        ],
+    ),
+    ("user", &["abi"]),
+    ("cli", &["personality", "platform", "abi"]),
+    ("bench", &["abi"]),
+    ("xtask", &[]),
+    (
+        "test",
+        &[
+            "personality",
+            "object",
+            "kernel",
+            "arch",
+            "rt",
+            "port",
+            "abi",
+        ],
+    ),
+];
+
+/// Rule `direction`: dependences point the way `LAYERS` says, within a layer freely.
+pub fn direction(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for member in &tree.members {
+        let place = format!("{}/Cargo.toml", member.dir);
+        let layer = member.dir.split('/').next().unwrap_or_default();
+        let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == layer) else {
+            breaches.push(Breach::new(
+                "direction",
+                place,
+                format!("no layer is called `{layer}`"),
+            ));
+            continue;
+        };
+        for name in &member.depends {
+            let Some(other) = tree.members.iter().find(|m| m.name == *name) else {
+                continue;
+            };
+            let target = other.dir.split('/').next().unwrap_or_default();
+            if target != layer && !allowed.contains(&target) {
+                let may = if allowed.is_empty() {
+                    "nothing".to_string()
+                } else {
+                    allowed.join(", ")
+                };
+                breaches.push(Breach::new(
+                    "direction",
+                    place.clone(),
+                    format!(
+                        "`{layer}` must not depend on `{target}` ({name}); it may depend on: {may}"
+                    ),
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// Rule `neutral-kernel`: the kernel's code names no gate, platform, personality or image.
+pub fn neutral_kernel(tree: &Tree) -> Vec<Breach> {
+    let foreign = [
+        "janua_gate",
+        "janua_platform",
+        "janua_personality",
+        "janua_image",
+        "janua_object",
+    ];
+    let mut breaches = Vec::new();
+    for file in tree
+        .files
+        .iter()
+        .filter(|f| f.is_rust() && f.layer() == "kernel")
+    {
+        for (number, line) in file.lines.iter().enumerate() {
+            let named = source::words(&line.code)
+                .into_iter()
+                .find(|w| foreign.iter().any(|f| w.starts_with(f)));
+            if let Some(word) = named {
+                let place = format!("{}:{}", file.path, number + 1);
+                breaches.push(Breach::new(
+                    "neutral-kernel",
+                    place,
+                    format!("the kernel names `{word}`"),
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// Rule `platform-is-a-crate`: no Cargo feature is called after a platform, gate or personality.
+pub fn platform_is_a_crate(tree: &Tree) -> Vec<Breach> {
+    let choices: Vec<&str> = tree
+        .members
+        .iter()
+        .filter_map(|m| m.dir.split_once('/'))
+        .filter(|(layer, _)| matches!(*layer, "platform" | "gate" | "personality"))
+        .map(|(_, name)| name)
+        .collect();
+    tree.members
+        .iter()
+        .flat_map(|m| m.features.iter().map(move |f| (m, f)))
+        .filter(|(_, feature)| choices.contains(&feature.as_str()))
+        .map(|(m, feature)| {
+            let what = format!("feature `{feature}` selects what should be a crate of its own");
+            Breach::new("platform-is-a-crate", format!("{}/Cargo.toml", m.dir), what)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Member;
+
+    fn member(name: &str, dir: &str, depends: &[&str]) -> Member {
+        let depends = depends.iter().map(|d| d.to_string()).collect();
+        Member {
+            name: name.into(),
+            dir: dir.into(),
+            roots: vec![],
+            depends,
+            features: vec![],
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_names_a_platform_is_refused() {
+        let members = vec![
+            member("kernel", "kernel", &["linux"]),
+            member("linux", "platform/linux", &["skeleton"]),
+            member("skeleton", "platform/skeleton", &[]),
+            member("odd", "somewhere/odd", &[]),
+        ];
+        let breaches = direction(&Tree {
+            members,
+            files: vec![],
+        });
+        assert_eq!(breaches.len(), 2);
+        assert!(
+            breaches[0]
+                .what
+                .contains("`kernel` must not depend on `platform`")
+        );
+        assert!(breaches[1].what.contains("somewhere"));
+    }
+
+    #[test]
+    fn layers_form_no_cycle() {
+        fn reaches(from: &str, to: &str) -> bool {
+            let next = LAYERS
+                .iter()
+                .find(|(name, _)| *name == from)
+                .map_or(&[][..], |(_, allowed)| allowed);
+            next.iter().any(|n| *n == to || reaches(n, to))
+        }
+        for (layer, _) in LAYERS {
+            assert!(!reaches(layer, layer), "{layer} depends on itself");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Disassembles the kernel image and refuses instructions it must not hold.
+//!
+//! The guest's vector state is not saved on the way into the kernel, so the kernel may not touch it; host calls and
+//! changes of the protection key are made in a few audited functions and nowhere else.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use iced_x86::{
+    CpuidFeature, Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory,
+    IntelFormatter, Mnemonic, Register,
+};
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+
+use crate::build;
+
+/// The names of the checks, as in `docs/rules.md`.
+pub const RULES: &[&str] = &[
+    "no-vector-registers",
+    "audited-host-calls",
+    "audited-key-switch",
+];
+
+/// A function that may hold an instruction which is refused elsewhere.
+struct Audited {
+    rule: &'static str,
+    /// The function's path, or the end of it after `::`; for assembly the symbol.
+    symbol: &'static str,
+    #[allow(dead_code, reason = "read by people: every exception says why")]
+    reason: &'static str,
+}
+
+const AUDITED: &[Audited] = &[];
+
+/// What the scan of one image found.
+pub struct Findings {
+    pub instructions: usize,
+    /// Rule, and a line that tells where and what.
+    pub breaches: Vec<(&'static str, String)>,
+}
+
+/// Scans the image at `path`.
+pub fn scan(path: &Path) -> Result<Findings, String> {
+    let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", path.display()))?;
+    let functions = Functions::of(&file);
+    let mut findings = Findings {
+        instructions: 0,
+        breaches: Vec::new(),
+    };
+    let mut factory = InstructionInfoFactory::new();
+    for section in file.sections().filter(|s| s.kind() == SectionKind::Text) {
+        let data = section
+            .data()
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+        let mut decoder = Decoder::with_ip(64, data, section.address(), DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            findings.instructions += 1;
+            let Some(rule) = refused(&instruction, &mut factory) else {
+                continue;
+            };
+            let function = functions.at(instruction.ip());
+            if !AUDITED
+                .iter()
+                .any(|a| a.rule == rule && matches(function, a.symbol))
+            {
+                findings.breaches.push((
+                    rule,
+                    format!(
+                        "{:#x} in {function}: {}",
+                        instruction.ip(),
+                        text(&instruction)
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// The rule an instruction breaks outside audited functions.
+fn refused(
+    instruction: &Instruction,
+    factory: &mut InstructionInfoFactory,
+) -> Option<&'static str> {
+    match instruction.mnemonic() {
+        Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int => {
+            return Some("audited-host-calls");
+        }
+        Mnemonic::Wrpkru
+        | Mnemonic::Xrstor
+        | Mnemonic::Xrstor64
+        | Mnemonic::Xsave
+        | Mnemonic::Xsave64
+        | Mnemonic::Xsavec
+        | Mnemonic::Xsavec64
+        | Mnemonic::Xsaveopt
+        | Mnemonic::Xsaveopt64
+        | Mnemonic::Fxrstor
+        | Mnemonic::Fxrstor64
+        | Mnemonic::Fxsave
+        | Mnemonic::Fxsave64
+        | Mnemonic::Ldmxcsr
+        | Mnemonic::Fldcw
+        | Mnemonic::Fninit => return Some("audited-key-switch"),
+        _ => {}
+    }
+    let vector = |r: Register| r.is_vector_register() || r.is_mm() || r.is_st() || r.is_k();
+    // The implicit top of the x87 stack is no "used register".
+    if instruction.cpuid_features().contains(&CpuidFeature::FPU) {
+        return Some("no-vector-registers");
+    }
+    let used = factory.info(instruction).used_registers();
+    used.iter()
+        .any(|u| vector(u.register()))
+        .then_some("no-vector-registers")
+}
+
+fn text(instruction: &Instruction) -> String {
+    let mut text = String::new();
+    IntelFormatter::new().format(instruction, &mut text);
+    text
+}
+
+/// Whether `function` is `symbol` or ends in `::symbol`.
+fn matches(function: &str, symbol: &str) -> bool {
+    function
+        .strip_suffix(symbol)
+        .is_some_and(|head| head.is_empty() || head.ends_with("::"))
+}
+
+/// The functions of an image by address.
+struct Functions(Vec<(u64, String)>);
+
+impl Functions {
+    fn of(file: &object::File) -> Functions {
+        let text = |s: &object::Symbol| {
+            s.section_index()
+                .and_then(|i| file.section_by_index(i).ok())
+                .is_some_and(|section| section.kind() == SectionKind::Text)
+        };
+        let mut list: Vec<(u64, String)> = file
+            .symbols()
+            .filter(|s| matches!(s.kind(), SymbolKind::Text) || text(s))
+            .filter_map(|s| {
+                Some((
+                    s.address(),
+                    format!("{:#}", rustc_demangle::demangle(s.name().ok()?)),
+                ))
+            })
+            .filter(|(_, name)| !name.is_empty() && !name.starts_with(".L"))
+            .collect();
+        list.sort();
+        Functions(list)
+    }
+
+    fn at(&self, address: u64) -> &str {
+        let after = self.0.partition_point(|(start, _)| *start <= address);
+        after
+            .checked_sub(1)
+            .map_or("(before any symbol)", |i| &self.0[i].1)
+    }
+}
+
+/// `cargo xtask scan`.
+pub fn command() -> Result<ExitCode, String> {
+    let image = build::image()?;
+    let findings = scan(&image.full)?;
+    for (rule, line) in &findings.breaches {
+        println!("{rule}: {line}");
+    }
+    println!(
+        "{} instructions, {} refused",
+        findings.instructions,
+        findings.breaches.len()
+    );
+    Ok(if findings.breaches.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(bytes: &[u8]) -> Option<&'static str> {
+        let instruction = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode();
+        refused(&instruction, &mut InstructionInfoFactory::new())
+    }
+
+    #[test]
+    fn refuses_what_it_should() {
+        assert_eq!(rule(&[0x0f, 0x05]), Some("audited-host-calls"));
+        assert_eq!(rule(&[0xcd, 0x80]), Some("audited-host-calls"));
+        assert_eq!(rule(&[0x0f, 0x01, 0xef]), Some("audited-key-switch"));
+        assert_eq!(rule(&[0x0f, 0xae, 0x28]), Some("audited-key-switch"));
+        assert_eq!(rule(&[0x66, 0x0f, 0xef, 0xc0]), Some("no-vector-registers"));
+        assert_eq!(rule(&[0xd9, 0xe8]), Some("no-vector-registers"));
+        assert_eq!(rule(&[0x48, 0x89, 0xc3]), None);
+    }
+
+    #[test]
+    fn symbols_match_by_path() {
+        assert!(matches("janua_platform_linux::host::raw", "host::raw"));
+        assert!(!matches("janua_platform_linux::host::draw", "raw"));
+    }
+}

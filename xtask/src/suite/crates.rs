@@ -1,0 +1,175 @@
+//! The tests that cargo runs: unit tests on the host, and the loom models.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::tally::Tally;
+use crate::{build, workspace};
+
+/// `cargo test` of every member that builds for the host.
+pub fn unit(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let image = build::image()?;
+    let mut cargo = workspace::cargo();
+    cargo
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .env("JANUA_IMAGE_LINUX", &image.embedded);
+    for member in workspace::members()?
+        .iter()
+        .filter(|m| m.dir.starts_with("image/"))
+    {
+        cargo.args(["--exclude", &member.name]);
+    }
+    run(cargo, filter, tally)
+}
+
+/// The models of the crates that have some: `cargo test` with loom's types in place of the real ones.
+pub fn models(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let modelled = modelled()?;
+    if modelled.is_empty() {
+        return Err("no crate has loom models (a [target.'cfg(loom)'.dependencies] entry)".into());
+    }
+    let mut cargo = workspace::cargo();
+    cargo
+        .args(["test", "--release", "--no-fail-fast", "--target-dir"])
+        .arg(workspace::target().join("loom"))
+        .env("RUSTFLAGS", "--cfg loom");
+    for package in &modelled {
+        cargo.args(["--package", package]);
+    }
+    run(cargo, filter, tally)
+}
+
+/// Packages whose manifest names loom.
+fn modelled() -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for member in workspace::members()? {
+        let path = workspace::root().join(&member.dir).join("Cargo.toml");
+        let manifest =
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        if manifest.contains("cfg(loom)") {
+            names.push(member.name);
+        }
+    }
+    Ok(names)
+}
+
+/// Runs a `cargo test` and counts what its runners report.
+fn run(mut cargo: Command, filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    cargo
+        .arg("--")
+        .args(filter)
+        .env("CARGO_TERM_COLOR", "never")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut child = cargo
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cargo test: {e}"))?;
+    let stderr = child.stderr.take();
+    let messages = std::thread::spawn(move || {
+        stderr
+            .map(std::io::read_to_string)
+            .and_then(Result::ok)
+            .unwrap_or_default()
+    });
+    let mut report = Report::default();
+    for line in child
+        .stdout
+        .take()
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(BufRead::lines)
+    {
+        report.line(&line.map_err(|e| format!("cargo test: {e}"))?, tally);
+    }
+    let status = child.wait().map_err(|e| format!("cargo test: {e}"))?;
+    let messages = messages.join().unwrap_or_default();
+    for (name, why) in report.failures() {
+        tally.fail(&name, &why);
+    }
+    match (status.success(), report.failed) {
+        (true, _) if report.passed == 0 && filter.is_none() => {
+            Err("cargo test ran no test at all".into())
+        }
+        (true, _) => Ok(()),
+        (false, 0) => Err(format!("cargo test failed ({status})\n{messages}")),
+        (false, _) => Ok(()),
+    }
+}
+
+/// What the lines of test runners add up to.
+#[derive(Default)]
+struct Report {
+    passed: u32,
+    failed: u32,
+    names: Vec<String>,
+    text: String,
+}
+
+impl Report {
+    fn line(&mut self, line: &str, tally: &mut Tally) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            let count = |what: &str| {
+                counts
+                    .split([';', '.'])
+                    .find_map(|part| part.trim().strip_suffix(what)?.trim().parse::<u32>().ok())
+                    .unwrap_or(0)
+            };
+            self.passed += count("passed");
+            self.failed += count("failed");
+            tally.pass_many(count("passed"));
+        } else if let Some(test) = line.strip_prefix("test ") {
+            if let Some(name) = test.strip_suffix(" ... FAILED") {
+                self.names.push(name.to_string());
+            } else if let Some((name, rest)) = test.split_once(" ... ignored") {
+                tally.skip(
+                    name,
+                    rest.trim_start_matches(", ")
+                        .trim()
+                        .split('\n')
+                        .next()
+                        .filter(|r| !r.is_empty())
+                        .unwrap_or("ignored, without a reason"),
+                );
+            }
+        } else if !line.is_empty() && !line.starts_with("running ") {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+
+    /// Names of failed tests, the first with all that the runners printed.
+    fn failures(&self) -> Vec<(String, String)> {
+        let mut text = self.text.clone();
+        self.names
+            .iter()
+            .map(|name| (name.clone(), std::mem::take(&mut text)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_a_runner_s_lines() {
+        let (mut report, mut tally) = (Report::default(), Tally::default());
+        for line in [
+            "running 3 tests",
+            "test a ... ok",
+            "test b ... FAILED",
+            "test c ... ignored, needs a terminal",
+            "thread 'b' panicked",
+            "test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+        ] {
+            report.line(line, &mut tally);
+        }
+        assert_eq!((report.passed, report.failed), (1, 1));
+        assert_eq!(
+            report.failures(),
+            [("b".to_string(), "thread 'b' panicked\n".to_string())]
+        );
+        assert_eq!(tally.counts(), (1, 0, 1));
+    }
+}
