@@ -1,0 +1,5 @@
+//! Numbers, structures and error codes that both sides of the border share: data, no logic.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod linux;

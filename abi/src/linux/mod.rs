@@ -1,0 +1,4 @@
+//! The Linux x86-64 interface as data (source: the kernel's uapi headers and the man pages, section 2).
+
+pub mod errno;
+pub use errno::{Errno, Result};

@@ -1,0 +1,95 @@
+//! The saved user registers.
+
+/// A guest thread's registers while it is in the kernel. Every way in fills all of it; every way out takes all of it back.
+///
+/// The layout is known to the entry and exit assembly.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Frame {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    /// The number of the call this frame entered with, -1 when it did not enter by a call (or must not be restarted).
+    pub orig_rax: u64,
+    pub rip: u64,
+    pub cs: u64,
+    pub rflags: u64,
+    pub rsp: u64,
+    pub ss: u64,
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(offset_of!(Frame, orig_rax) == 15 * 8);
+    assert!(offset_of!(Frame, rip) == 16 * 8);
+    assert!(size_of::<Frame>() == 21 * 8);
+};
+
+/// 64-bit user code segment of the host and of our own descriptor tables.
+pub const USER_CS: u64 = 0x33;
+/// User stack segment.
+pub const USER_SS: u64 = 0x2b;
+/// 32-bit user code segment.
+pub const USER32_CS: u64 = 0x23;
+
+/// Flag bits user code may set: CF PF AF ZF SF TF DF OF NT RF AC ID.
+pub const USER_FLAGS: u64 = 0x0025_4dd5 | 0x0000_0400;
+/// Always set: bit 1, and the interrupt flag in user mode.
+pub const FIXED_FLAGS: u64 = 0x202;
+
+impl Frame {
+    /// A frame that starts user code at `rip` on `rsp` with all other registers zero.
+    pub fn start(rip: u64, rsp: u64) -> Frame {
+        Frame { rip, rsp, cs: USER_CS, ss: USER_SS, rflags: FIXED_FLAGS, orig_rax: u64::MAX, ..Frame::default() }
+    }
+
+    /// The number of a native call.
+    pub fn number(&self) -> usize {
+        self.orig_rax as usize
+    }
+
+    /// The six argument words of a native call.
+    pub fn args(&self) -> [usize; 6] {
+        [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9].map(|word| word as usize)
+    }
+
+    /// The six argument words of an i386 call, zero-extended.
+    pub fn compat_args(&self) -> [usize; 6] {
+        [self.rbx, self.rcx, self.rdx, self.rsi, self.rdi, self.rbp].map(|word| word as u32 as usize)
+    }
+
+    pub fn set_result(&mut self, value: isize) {
+        self.rax = value as u64;
+    }
+
+    pub fn result(&self) -> isize {
+        self.rax as isize
+    }
+
+    /// Makes the frame execute its two-byte call instruction again with the number in `number`.
+    pub fn restart_call(&mut self, number: u64) {
+        self.rax = number;
+        self.rip = self.rip.wrapping_sub(2);
+        self.orig_rax = u64::MAX;
+    }
+
+    pub fn stack_pointer(&self) -> usize {
+        self.rsp as usize
+    }
+
+    pub fn program_counter(&self) -> usize {
+        self.rip as usize
+    }
+}

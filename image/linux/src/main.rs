@@ -1,0 +1,2 @@
+//! The linux kernel image.
+fn main() {}

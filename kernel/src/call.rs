@@ -1,0 +1,165 @@
+//! The one core: every gate ends in [`Seat::enter`].
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::task::{Context, Poll};
+
+use janua_port::guest::Abi;
+use janua_port::{Flow, Frame, Guest, Trap};
+
+use crate::table::{Row, Run, Words};
+use crate::task::{Leave, Personality};
+use crate::thread::{Pending, Seat, work};
+
+impl<P: Personality> Seat<P> {
+    /// A system call: number and words are in the frame. Scheduling is the answer.
+    #[inline]
+    pub fn enter(&self, frame: &mut Frame, abi: Abi) -> Flow {
+        let number = frame.number();
+        let (row, words) = match abi {
+            Abi::Native => (self.kernel.table.get(number), frame.args()),
+            Abi::Compat => (P::compat_row(&self.kernel, number), frame.compat_args()),
+        };
+        let Some(row) = row else {
+            let result = P::unknown(self, frame, number);
+            return self.finish(frame, None, result);
+        };
+        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
+            return self.enter_observed(frame, row, words);
+        }
+        match self.run(frame, row, words) {
+            Poll::Ready(result) => self.finish(frame, Some(row), result),
+            Poll::Pending => self.suspend(row, words, 0),
+        }
+    }
+
+    fn run(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Poll<isize> {
+        match row.run {
+            Run::Plain(run) => Poll::Ready(run(self, words)),
+            Run::Frame(run) => Poll::Ready(run(self, frame, words)),
+            Run::Async(run) => {
+                *self.frame.lock() = Some(*frame);
+                self.prepare_poll();
+                run(self.slotted.as_ref(), words, &mut Context::from_waker(&self.waker))
+            }
+            Run::Missing => Poll::Ready(P::unknown(self, frame, row.number)),
+        }
+    }
+
+    #[cold]
+    fn enter_observed(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Flow {
+        let started = self.kernel.machine.clock().monotonic();
+        self.trace_enter(row, words);
+        match self.run(frame, row, words) {
+            Poll::Ready(result) => {
+                self.observe(row, words, result, started, false);
+                self.finish(frame, Some(row), result)
+            }
+            Poll::Pending => self.suspend(row, words, started),
+        }
+    }
+
+    #[cold]
+    fn observe(&self, row: &'static Row<P>, words: Words, result: isize, started: u64, waited: bool) {
+        let spent = self.kernel.machine.clock().monotonic().saturating_sub(started);
+        self.kernel.stats.count(row.number, self.gate.load(Ordering::Relaxed), spent, result);
+        self.trace_leave(row, words, result, spent, waited);
+    }
+
+    /// Before each poll: forget old wake-ups and deadlines, so that what this poll leaves behind is what counts.
+    fn prepare_poll(&self) {
+        self.wake.word.store(0, Ordering::Release);
+        self.deadline.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    fn wait(&self) -> Flow {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        Flow::Wait((deadline != u64::MAX).then_some(deadline))
+    }
+
+    fn suspend(&self, row: &'static Row<P>, words: Words, started: u64) -> Flow {
+        *self.pending.lock() = Some((row, Pending { words, started }));
+        self.wait()
+    }
+
+    /// The end of a call: result into the frame, then the way back.
+    #[inline]
+    fn finish(&self, frame: &mut Frame, row: Option<&'static Row<P>>, result: isize) -> Flow {
+        frame.set_result(result);
+        if self.work() == 0 && !P::is_special(result) {
+            return Flow::Resume;
+        }
+        self.leave(frame, row)
+    }
+
+    #[cold]
+    fn leave(&self, frame: &mut Frame, row: Option<&'static Row<P>>) -> Flow {
+        if self.work() & work::FRAME != 0
+            && let Some(replacement) = self.take_frame()
+        {
+            *frame = replacement;
+        }
+        let mut row = row;
+        loop {
+            if let Some(flow) = P::leave(self, frame, row.take()).done() {
+                return flow;
+            }
+            // Stopped: wait in the slot, then look again.
+            self.prepare_poll();
+            async fn stopped<P: Personality>(thread: &crate::Thread<P>, (): ()) -> isize {
+                P::stopped(thread).await
+            }
+            if self.slotted.as_ref().start(stopped::<P>, (), &mut Context::from_waker(&self.waker)).is_pending() {
+                return self.wait();
+            }
+        }
+    }
+}
+
+impl<P: Personality> Guest for Seat<P> {
+    fn call(&self, frame: &mut Frame, abi: Abi) -> Flow {
+        self.enter(frame, abi)
+    }
+
+    fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow {
+        P::trap(self, frame, trap);
+        if self.work() == 0 { Flow::Resume } else { self.leave(frame, None) }
+    }
+
+    fn poll(&self, frame: &mut Frame) -> Flow {
+        self.prepare_poll();
+        match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
+            Some(Poll::Pending) => self.wait(),
+            Some(Poll::Ready(result)) => match self.pending.lock().take() {
+                Some((row, pending)) => {
+                    if pending.started != 0 {
+                        self.observe(row, pending.words, result, pending.started, true);
+                    }
+                    self.finish(frame, Some(row), result)
+                }
+                // What waited was a stop, whose result means nothing.
+                None => self.leave(frame, None),
+            },
+            None => self.leave(frame, None),
+        }
+    }
+
+    fn start(&self, frame: &mut Frame) -> Flow {
+        match P::start(self, frame) {
+            Leave::Resume if self.work() == 0 => Flow::Resume,
+            Leave::Exit => Flow::Exit,
+            _ => self.leave(frame, None),
+        }
+    }
+
+    fn wake_word(&self) -> &AtomicU32 {
+        &self.wake.word
+    }
+
+    fn has_work(&self) -> bool {
+        self.work() != 0
+    }
+
+    fn set_gate(&self, gate: u8) {
+        self.gate.store(gate, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,221 @@
+//! The two directions of data: [`ReadBuf`] is what a read fills, [`WriteBuf`] is what a write empties.
+//!
+//! Both hide whether the far side is guest memory (one range or a vector of them) or kernel memory, so that a file is written
+//! once and serves read, readv, pread, splice, sendfile, exec and core reads alike.
+
+use alloc::vec::Vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::UserMemory;
+
+/// One range of a scatter list: address and bytes.
+pub type Range = (usize, usize);
+
+enum Place<'a, S> {
+    User { mem: &'a dyn UserMemory, first: Range, rest: Vec<Range>, next: usize },
+    Kernel(S),
+}
+
+/// Where a read puts its bytes.
+pub struct ReadBuf<'a> {
+    place: Place<'a, &'a mut [u8]>,
+    done: usize,
+    left: usize,
+}
+
+/// Where a write takes its bytes from.
+pub struct WriteBuf<'a> {
+    place: Place<'a, &'a [u8]>,
+    done: usize,
+    left: usize,
+}
+
+/// Most bytes one call moves (Linux: MAX_RW_COUNT).
+pub const MOST: usize = 0x7fff_f000;
+
+macro_rules! common {
+    ($name:ident) => {
+        impl<'a> $name<'a> {
+            /// One range of guest memory. The length is cut to what one call may move.
+            pub fn user(mem: &'a dyn UserMemory, addr: usize, len: usize) -> Result<Self> {
+                let len = len.min(MOST);
+                if !mem.is_user(addr, len) {
+                    return Err(Errno::EFAULT);
+                }
+                Ok($name {
+                    place: Place::User { mem, first: (addr, len), rest: Vec::new(), next: 0 },
+                    done: 0,
+                    left: len,
+                })
+            }
+
+            /// Several ranges of guest memory, filled in order. EINVAL when the lengths overflow, EFAULT for a range that
+            /// is not the guest's.
+            pub fn user_vec(mem: &'a dyn UserMemory, ranges: Vec<Range>) -> Result<Self> {
+                let mut total = 0usize;
+                let mut kept = Vec::with_capacity(ranges.len());
+                for (addr, len) in ranges {
+                    if len > isize::MAX as usize {
+                        return Err(Errno::EINVAL);
+                    }
+                    if !mem.is_user(addr, len) {
+                        return Err(Errno::EFAULT);
+                    }
+                    let len = len.min(MOST - total);
+                    total += len;
+                    if len > 0 {
+                        kept.push((addr, len));
+                    }
+                }
+                Ok($name {
+                    place: Place::User { mem, first: (0, 0), rest: kept, next: 0 },
+                    done: 0,
+                    left: total,
+                })
+            }
+
+            /// Bytes still to be moved.
+            pub fn left(&self) -> usize {
+                self.left
+            }
+
+            /// Bytes moved so far.
+            pub fn done(&self) -> usize {
+                self.done
+            }
+
+            /// Cuts what is left to at most `most` bytes.
+            pub fn limit(&mut self, most: usize) {
+                self.left = self.left.min(most);
+            }
+
+            /// The next contiguous range of guest memory, for moving bytes without a copy; `None` for kernel memory. After
+            /// moving `n` of them call [`Self::advance`].
+            pub fn user_range(&mut self) -> Option<Range> {
+                let left = self.left;
+                match &mut self.place {
+                    Place::User { first, rest, next, .. } => {
+                        while first.1 == 0 && *next < rest.len() {
+                            *first = rest[*next];
+                            *next += 1;
+                        }
+                        Some((first.0, first.1.min(left)))
+                    }
+                    Place::Kernel(_) => None,
+                }
+            }
+
+            /// Notes that `n` bytes of [`Self::user_range`] have been moved.
+            pub fn advance(&mut self, n: usize) {
+                if let Place::User { first, .. } = &mut self.place {
+                    let n = n.min(first.1);
+                    first.0 += n;
+                    first.1 -= n;
+                    self.done += n;
+                    self.left = self.left.saturating_sub(n);
+                }
+            }
+        }
+    };
+}
+
+common!(ReadBuf);
+common!(WriteBuf);
+
+impl<'a> ReadBuf<'a> {
+    /// Kernel memory.
+    pub fn kernel(bytes: &'a mut [u8]) -> ReadBuf<'a> {
+        let left = bytes.len();
+        ReadBuf { place: Place::Kernel(bytes), done: 0, left }
+    }
+
+    /// Takes as many of `bytes` as there is room for: how many. EFAULT only when none could be stored.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<usize> {
+        let want = bytes.len().min(self.left);
+        if let Place::Kernel(to) = &mut self.place {
+            to[self.done..self.done + want].copy_from_slice(&bytes[..want]);
+            self.done += want;
+            self.left -= want;
+            return Ok(want);
+        }
+        let mut moved = 0;
+        while moved < want {
+            let Some((addr, len)) = self.user_range() else { break };
+            let len = len.min(want - moved);
+            if len == 0 {
+                break;
+            }
+            let Place::User { mem, .. } = &self.place else { break };
+            let n = mem.copy_out_partial(addr, &bytes[moved..moved + len]);
+            self.advance(n);
+            moved += n;
+            if n < len {
+                return if moved > 0 { Ok(moved) } else { Err(Errno::EFAULT) };
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Stores `count` zero bytes, as far as there is room: how many.
+    pub fn put_zeros(&mut self, count: usize) -> Result<usize> {
+        let want = count.min(self.left);
+        let mut moved = 0;
+        while moved < want {
+            let n = match self.user_range() {
+                None => {
+                    let Place::Kernel(to) = &mut self.place else { break };
+                    to[self.done..self.done + want].fill(0);
+                    self.done += want;
+                    self.left -= want;
+                    want
+                }
+                Some((_, 0)) => break,
+                Some((addr, len)) => {
+                    let len = len.min(want - moved);
+                    let Place::User { mem, .. } = &self.place else { break };
+                    if mem.zero(addr, len).is_err() {
+                        return if moved > 0 { Ok(moved) } else { Err(Errno::EFAULT) };
+                    }
+                    self.advance(len);
+                    len
+                }
+            };
+            moved += n;
+        }
+        Ok(moved)
+    }
+}
+
+impl<'a> WriteBuf<'a> {
+    /// Kernel memory.
+    pub fn kernel(bytes: &'a [u8]) -> WriteBuf<'a> {
+        WriteBuf { place: Place::Kernel(bytes), done: 0, left: bytes.len() }
+    }
+
+    /// Fills `out` as far as there are bytes: how many. EFAULT only when none could be read.
+    pub fn get(&mut self, out: &mut [u8]) -> Result<usize> {
+        let want = out.len().min(self.left);
+        if let Place::Kernel(from) = &self.place {
+            out[..want].copy_from_slice(&from[self.done..self.done + want]);
+            self.done += want;
+            self.left -= want;
+            return Ok(want);
+        }
+        let mut moved = 0;
+        while moved < want {
+            let Some((addr, len)) = self.user_range() else { break };
+            let len = len.min(want - moved);
+            if len == 0 {
+                break;
+            }
+            let Place::User { mem, .. } = &self.place else { break };
+            let n = mem.copy_in_partial(&mut out[moved..moved + len], addr);
+            self.advance(n);
+            moved += n;
+            if n < len {
+                return if moved > 0 { Ok(moved) } else { Err(Errno::EFAULT) };
+            }
+        }
+        Ok(moved)
+    }
+}

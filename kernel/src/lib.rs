@@ -1,0 +1,27 @@
+//! What happens once a call has got in: table, threads, user memory, trace.
+//!
+//! The kernel names no gate, platform or personality: they arrive as the type parameter `P: Personality` and as
+//! `&'static dyn Machine`. One kernel instance is a value, [`Kernel`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod call;
+pub mod iobuf;
+pub mod signal;
+pub mod stats;
+pub mod table;
+pub mod task;
+pub mod thread;
+pub mod trace;
+pub mod user;
+pub mod wait;
+
+pub use iobuf::{ReadBuf, WriteBuf};
+pub use table::{Row, Run, Support, Table};
+pub use task::{Kernel, Personality, Task};
+pub use thread::{Seat, Thread};
+pub use user::{UserPtr, UserSlice, UserStr};
+
+pub use janua_abi::linux::{Errno, Result};

@@ -1,0 +1,299 @@
+//! The table of calls: one row a number, one truth for number, decode, dispatch, trace and documentation.
+
+use alloc::boxed::Box;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context, Poll};
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::Frame;
+use janua_rt::slot::Slotted;
+
+use crate::task::Personality;
+use crate::thread::Thread;
+use crate::user::{UserPtr, UserSlice, UserStr};
+
+/// The words of a call.
+pub type Words = [usize; 6];
+
+/// How a row is executed.
+pub enum Run<P: Personality> {
+    /// Answers at once.
+    Plain(fn(&Thread<P>, Words) -> isize),
+    /// Answers at once and reads or changes the registers.
+    Frame(fn(&Thread<P>, &mut Frame, Words) -> isize),
+    /// May wait: builds its future in the thread's slot and polls it once.
+    Async(fn(Pin<&Slotted<Thread<P>>>, Words, &mut Context<'_>) -> Poll<isize>),
+    /// There is no handler.
+    Missing,
+}
+
+/// How much of a call there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    Full,
+    /// What lacks.
+    Partial(&'static str),
+    /// Why it is missing; the call answers -ENOSYS.
+    Missing(&'static str),
+}
+
+/// How the trace shows an argument word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Fd,
+    Int,
+    Unsigned,
+    Hex,
+    Octal,
+    Str,
+    Ptr,
+    /// Names of a family the personality knows ("open", "mmap_prot", "clone", "signal", ...).
+    Named(&'static str),
+}
+
+/// An argument as a row declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+/// One call.
+pub struct Row<P: Personality> {
+    pub number: usize,
+    pub name: &'static str,
+    pub params: &'static [Param],
+    pub run: Run<P>,
+    pub support: Support,
+}
+
+/// A typed argument: takes one machine word and checks it.
+pub trait Arg: Sized {
+    const KIND: Kind;
+    fn decode(word: usize) -> Result<Self>;
+}
+
+macro_rules! int_args {
+    ($($t:ty: $kind:ident,)*) => {
+        $(impl Arg for $t {
+            const KIND: Kind = Kind::$kind;
+            #[inline]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the ABI ignores the upper bits of a narrow argument")]
+            fn decode(word: usize) -> Result<Self> {
+                Ok(word as $t)
+            }
+        })*
+    };
+}
+
+int_args! {
+    usize: Unsigned,
+    isize: Int,
+    u64: Unsigned,
+    i64: Int,
+    u32: Unsigned,
+    i32: Int,
+}
+
+/// A descriptor number, unchecked against any table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fd(pub i32);
+
+impl Arg for Fd {
+    const KIND: Kind = Kind::Fd;
+    #[inline]
+    fn decode(word: usize) -> Result<Self> {
+        Ok(Fd(word as i32))
+    }
+}
+
+impl<T> Arg for UserPtr<T> {
+    const KIND: Kind = Kind::Ptr;
+    #[inline]
+    fn decode(word: usize) -> Result<Self> {
+        Ok(UserPtr::new(word))
+    }
+}
+
+impl Arg for UserStr {
+    const KIND: Kind = Kind::Str;
+    #[inline]
+    fn decode(word: usize) -> Result<Self> {
+        Ok(UserStr(word))
+    }
+}
+
+/// What a handler may answer.
+pub trait Answer {
+    fn word(self) -> isize;
+}
+
+impl Answer for () {
+    #[inline]
+    fn word(self) -> isize {
+        0
+    }
+}
+
+macro_rules! int_answers {
+    ($($t:ty)*) => { $(impl Answer for $t { #[inline] fn word(self) -> isize { self as isize } })* };
+}
+
+int_answers! { usize isize i32 u32 i64 u64 }
+
+impl Answer for Fd {
+    #[inline]
+    fn word(self) -> isize {
+        self.0 as isize
+    }
+}
+
+impl<T: Answer> Answer for Result<T> {
+    #[inline]
+    fn word(self) -> isize {
+        match self {
+            Ok(value) => value.word(),
+            Err(errno) => errno.as_result(),
+        }
+    }
+}
+
+/// The calls of one kernel instance: the personality's rows and which of them are in force.
+pub struct Table<P: Personality> {
+    rows: &'static [Row<P>],
+    valid: Box<[AtomicBool]>,
+}
+
+impl<P: Personality> Table<P> {
+    /// A table in which every row is invalid. `rows[n].number == n` is checked.
+    pub fn new(rows: &'static [Row<P>]) -> Table<P> {
+        assert!(rows.iter().enumerate().all(|(at, row)| row.number == at), "a row out of place");
+        Table { rows, valid: rows.iter().map(|_| AtomicBool::new(false)).collect() }
+    }
+
+    /// Puts a row in force. EINVAL for a number without a row or a handler.
+    pub fn register(&self, number: usize) -> Result<()> {
+        match self.rows.get(number) {
+            Some(row) if !matches!(row.run, Run::Missing) => {
+                self.valid[number].store(true, Ordering::Release);
+                Ok(())
+            }
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Puts every row with a handler in force.
+    pub fn register_all(&self) {
+        for (row, valid) in self.rows.iter().zip(&self.valid) {
+            valid.store(!matches!(row.run, Run::Missing), Ordering::Release);
+        }
+    }
+
+    /// Takes a row out of force: from the next entry on the number is unknown.
+    pub fn invalidate(&self, number: usize) {
+        if let Some(valid) = self.valid.get(number) {
+            valid.store(false, Ordering::Release);
+        }
+    }
+
+    /// The row in force for a number.
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&'static Row<P>> {
+        let row = self.rows.get(number)?;
+        self.valid[number].load(Ordering::Relaxed).then_some(row)
+    }
+
+    /// All rows, in force or not.
+    pub fn rows(&self) -> &'static [Row<P>] {
+        self.rows
+    }
+}
+
+/// Argument types that do not fit in one word do not exist here: larger values go by pointer.
+impl<T> Arg for UserSlice<T> {
+    const KIND: Kind = Kind::Ptr;
+    fn decode(_: usize) -> Result<Self> {
+        Err(Errno::EINVAL)
+    }
+}
+
+/// Declares a table of calls.
+///
+/// ```text
+/// calls! {
+///     pub static ROWS for Linux;
+///     0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::read, Full;
+///     39 getpid() => plain task::getpid, Full;
+///     57 fork() => frame task::fork, Full;
+///     134 uselib() => missing, Missing("obsolete");
+/// }
+/// ```
+/// A plain handler is `fn(&Thread<P>, args..) -> impl Answer`, a `frame` handler takes `&mut Frame` after the thread, an
+/// `async` handler is an `async fn`.
+#[macro_export]
+macro_rules! calls {
+    ($(#[$meta:meta])* pub static $rows:ident for $p:ty; $($n:literal $name:ident ( $($arg:ident : $t:ty),* $(,)? ) => $how:ident $($path:ident)::* , $support:ident $(($note:literal))? ;)*) => {
+        $(#[$meta])*
+        pub static $rows: &[$crate::table::Row<$p>] = &[
+            $($crate::table::Row {
+                number: $n,
+                name: stringify!($name),
+                params: &[$($crate::table::Param { name: stringify!($arg), kind: <$t as $crate::table::Arg>::KIND }),*],
+                run: $crate::call_run!($how $p, $($path)::* ; $($arg: $t),*),
+                support: $crate::table::Support::$support $(($note))?,
+            },)*
+        ];
+    };
+}
+
+/// One row's dispatch: decodes the words in order and calls the handler. Used by [`calls!`].
+#[macro_export]
+macro_rules! call_run {
+    (missing $p:ty, ; $($rest:tt)*) => { $crate::table::Run::Missing };
+    (plain $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
+        $crate::table::Run::Plain({
+            fn run(thread: &$crate::Thread<$p>, words: $crate::table::Words) -> isize {
+                let mut at = 0usize..;
+                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
+                    Ok(value) => value,
+                    Err(errno) => return errno.as_result(),
+                };)*
+                let _ = (&mut at, words);
+                $crate::table::Answer::word($($path)::+(thread, $($arg),*))
+            }
+            run
+        })
+    };
+    (frame $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
+        $crate::table::Run::Frame({
+            fn run(thread: &$crate::Thread<$p>, frame: &mut $crate::table::FrameOf, words: $crate::table::Words) -> isize {
+                let mut at = 0usize..;
+                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
+                    Ok(value) => value,
+                    Err(errno) => return errno.as_result(),
+                };)*
+                let _ = (&mut at, words);
+                $crate::table::Answer::word($($path)::+(thread, frame, $($arg),*))
+            }
+            run
+        })
+    };
+    (wait $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
+        $crate::table::Run::Async({
+            async fn call(thread: &$crate::Thread<$p>, words: $crate::table::Words) -> isize {
+                let mut at = 0usize..;
+                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
+                    Ok(value) => value,
+                    Err(errno) => return errno.as_result(),
+                };)*
+                let _ = (&mut at, words);
+                $crate::table::Answer::word($($path)::+(thread, $($arg),*).await)
+            }
+            |seat, words, cx| seat.start(call, words, cx)
+        })
+    };
+}
+
+/// The frame type rows see; named so that the macro does not depend on the caller's imports.
+pub type FrameOf = Frame;

@@ -1,0 +1,92 @@
+//! A kernel instance, its tasks, and what a personality brings.
+
+use alloc::sync::Arc;
+
+use janua_port::{Flow, Frame, Machine, Trap};
+
+use crate::stats::Stats;
+use crate::table::{Row, Table};
+use crate::thread::Thread;
+use crate::trace::Tracer;
+
+/// A set of calls with their meaning, and the state it keeps for the kernel, each task and each thread.
+pub trait Personality: Sized + Send + Sync + 'static {
+    /// One per kernel instance: what would otherwise be globals.
+    type System: Send + Sync;
+    /// One per task (protection domain).
+    type Task: Send + Sync;
+    /// One per thread.
+    type Thread: Send + Sync;
+
+    /// First words of a new thread, before user code.
+    fn start(thread: &Thread<Self>, frame: &mut Frame) -> Leave;
+    /// A number outside the table or not in force.
+    fn unknown(thread: &Thread<Self>, frame: &mut Frame, number: usize) -> isize;
+    /// A fault in user code, or a kick.
+    fn trap(thread: &Thread<Self>, frame: &mut Frame, trap: Trap);
+    /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
+    fn is_special(result: isize) -> bool;
+    /// The way back to user code when work is flagged or the result is special: delivers signals, stops, kills. The row is
+    /// that of the call that ends here, `None` after a trap or a stop.
+    fn leave(thread: &Thread<Self>, frame: &mut Frame, call: Option<&'static Row<Self>>) -> Leave;
+    /// The call that waits as long as the thread is stopped; started by [`Leave::Wait`].
+    fn stopped(thread: &Thread<Self>) -> impl Future<Output = isize> + Send;
+    /// Writes the decoded value of a [`crate::table::Kind::Named`] argument, or answers false.
+    fn trace_named(family: &str, word: usize, out: &mut dyn core::fmt::Write) -> bool;
+    /// The number the trace shows for a thread.
+    fn trace_id(thread: &Thread<Self>) -> u32;
+    /// Decodes rows for the i386 numbering, when the personality has it.
+    fn compat_row(_kernel: &Kernel<Self>, _number: usize) -> Option<&'static Row<Self>> {
+        None
+    }
+}
+
+/// What [`Personality::leave`] decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    Resume,
+    /// Run [`Personality::stopped`] in the slot, then come back to `leave`.
+    Wait,
+    Exit,
+}
+
+impl Leave {
+    pub(crate) fn done(self) -> Option<Flow> {
+        match self {
+            Leave::Resume => Some(Flow::Resume),
+            Leave::Exit => Some(Flow::Exit),
+            Leave::Wait => None,
+        }
+    }
+}
+
+/// One kernel: everything a sandbox shares. There may be several in a machine.
+pub struct Kernel<P: Personality> {
+    pub machine: &'static dyn Machine,
+    pub table: Table<P>,
+    pub tracer: Tracer,
+    pub stats: Stats,
+    /// The personality's own.
+    pub system: P::System,
+}
+
+impl<P: Personality> core::ops::Deref for Kernel<P> {
+    type Target = P::System;
+    fn deref(&self) -> &P::System {
+        &self.system
+    }
+}
+
+/// A protection domain: what its threads share.
+pub struct Task<P: Personality> {
+    pub kernel: Arc<Kernel<P>>,
+    /// The personality's own.
+    pub ext: P::Task,
+}
+
+impl<P: Personality> core::ops::Deref for Task<P> {
+    type Target = P::Task;
+    fn deref(&self) -> &P::Task {
+        &self.ext
+    }
+}

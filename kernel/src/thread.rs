@@ -1,0 +1,187 @@
+//! Threads: a flow of control in a task, with the one call it may have pending.
+
+use alloc::sync::Arc;
+use alloc::task::Wake;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::task::Waker;
+
+use janua_port::machine::ThreadId;
+use janua_port::{Frame, Machine, UserMemory};
+use janua_rt::Mutex;
+use janua_rt::slot::Slotted;
+
+use crate::table::Row;
+use crate::task::{Kernel, Personality, Task};
+
+/// Work flags of a thread: why the way back to user code must not be the short one.
+pub mod work {
+    /// A signal may be deliverable.
+    pub const SIGNAL: u32 = 1;
+    /// The frame is to be replaced by [`super::Thread::replace_frame`]'s.
+    pub const FRAME: u32 = 2;
+    /// The thread must end.
+    pub const KILL: u32 = 4;
+    /// The thread must stop (job control, ptrace).
+    pub const STOP: u32 = 8;
+    /// A saved signal mask must be put back (sigsuspend, ppoll).
+    pub const MASK: u32 = 16;
+}
+
+/// How a thread is woken: the word it parks on. Wakers are handles to this.
+pub struct WakeState {
+    /// 0: nothing new; 1: woken since the last poll; 2: parked.
+    pub word: AtomicU32,
+    machine: &'static dyn Machine,
+}
+
+impl WakeState {
+    fn raise(&self) {
+        if self.word.swap(1, Ordering::AcqRel) == 2 {
+            self.machine.park().unpark(&self.word, 1);
+        }
+    }
+}
+
+impl Wake for WakeState {
+    fn wake(self: Arc<Self>) {
+        self.raise();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.raise();
+    }
+}
+
+/// A thread. The personality's part is reached by deref.
+pub struct Thread<P: Personality> {
+    pub kernel: Arc<Kernel<P>>,
+    pub task: Arc<Task<P>>,
+    pub(crate) wake: Arc<WakeState>,
+    pub(crate) waker: Waker,
+    /// Earliest deadline asked for during the current poll; `u64::MAX` is none.
+    pub(crate) deadline: AtomicU64,
+    work: AtomicU32,
+    /// The machine's name for this thread, 0 before it runs.
+    machine_id: AtomicU64,
+    pub(crate) gate: AtomicU8,
+    /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
+    pub(crate) frame: Mutex<Option<Frame>>,
+    pub(crate) pending: Mutex<Option<(&'static Row<P>, Pending)>>,
+    /// The personality's own.
+    pub ext: P::Thread,
+}
+
+/// What the slot holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Pending {
+    pub words: [usize; 6],
+    pub started: u64,
+}
+
+impl<P: Personality> core::ops::Deref for Thread<P> {
+    type Target = P::Thread;
+    fn deref(&self) -> &P::Thread {
+        &self.ext
+    }
+}
+
+impl<P: Personality> Thread<P> {
+    /// A thread of `task`, not yet running.
+    pub fn new(task: Arc<Task<P>>, ext: P::Thread) -> Thread<P> {
+        let machine = task.kernel.machine;
+        let wake = Arc::new(WakeState { word: AtomicU32::new(0), machine });
+        Thread {
+            kernel: task.kernel.clone(),
+            task,
+            waker: wake.clone().into(),
+            wake,
+            deadline: AtomicU64::new(u64::MAX),
+            work: AtomicU32::new(0),
+            machine_id: AtomicU64::new(0),
+            gate: AtomicU8::new(0),
+            frame: Mutex::new(None),
+            pending: Mutex::new(None),
+            ext,
+        }
+    }
+
+    pub fn machine(&self) -> &'static dyn Machine {
+        self.kernel.machine
+    }
+
+    /// The memory of this thread's task. Only the thread itself (or who runs its call) may use it.
+    pub fn user(&self) -> &'static dyn UserMemory {
+        self.kernel.machine.user()
+    }
+
+    pub fn machine_id(&self) -> ThreadId {
+        ThreadId(self.machine_id.load(Ordering::Acquire))
+    }
+
+    pub fn set_machine_id(&self, id: ThreadId) {
+        self.machine_id.store(id.0, Ordering::Release);
+    }
+
+    pub fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// The work flags ([`work`]).
+    pub fn work(&self) -> u32 {
+        self.work.load(Ordering::SeqCst)
+    }
+
+    pub fn clear_work(&self, flags: u32) {
+        self.work.fetch_and(!flags, Ordering::SeqCst);
+    }
+
+    /// Flags work without waking: for the thread itself.
+    pub fn set_work(&self, flags: u32) {
+        self.work.fetch_or(flags, Ordering::SeqCst);
+    }
+
+    /// Flags work and gets the thread's attention, wherever it is: a waiting call is polled again, user code is interrupted.
+    pub fn interrupt(&self, flags: u32) {
+        self.work.fetch_or(flags, Ordering::SeqCst);
+        self.wake.raise();
+        let id = self.machine_id();
+        if id != ThreadId(0) {
+            self.kernel.machine.kick(id);
+        }
+    }
+
+    /// The registers the pending call entered with. Only inside a `wait` handler.
+    pub fn frame(&self) -> Frame {
+        self.frame.lock().unwrap_or_default()
+    }
+
+    /// Makes the way back use these registers instead of those the call entered with (exec, sigreturn).
+    pub fn replace_frame(&self, frame: Frame) {
+        *self.frame.lock() = Some(frame);
+        self.set_work(work::FRAME);
+    }
+
+    /// Takes the replacement, when [`work::FRAME`] is set.
+    pub fn take_frame(&self) -> Option<Frame> {
+        self.clear_work(work::FRAME);
+        self.frame.lock().take()
+    }
+}
+
+/// A thread and the slot of its pending call; what the machine carries.
+pub struct Seat<P: Personality> {
+    pub(crate) slotted: Pin<Arc<Slotted<Thread<P>>>>,
+}
+
+impl<P: Personality> core::ops::Deref for Seat<P> {
+    type Target = Thread<P>;
+    fn deref(&self) -> &Thread<P> {
+        self.slotted.owner()
+    }
+}
+
+impl<P: Personality> Seat<P> {
+    pub fn new(thread: Thread<P>) -> Arc<Seat<P>> {
+        Arc::new(Seat { slotted: Arc::pin(Slotted::new(thread)) })
+    }
+}

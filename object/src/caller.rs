@@ -1,0 +1,89 @@
+//! Who makes a call, as far as objects need to know.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_port::{Machine, UserMemory};
+
+/// The credentials of a thread (credentials(7)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cred {
+    pub uid: u32,
+    pub gid: u32,
+    pub euid: u32,
+    pub egid: u32,
+    pub suid: u32,
+    pub sgid: u32,
+    pub fsuid: u32,
+    pub fsgid: u32,
+    pub groups: Vec<u32>,
+    /// Capability sets, one bit each (capabilities(7)).
+    pub cap_effective: u64,
+    pub cap_permitted: u64,
+    pub cap_inheritable: u64,
+    pub cap_bounding: u64,
+    pub cap_ambient: u64,
+    pub securebits: u32,
+    pub no_new_privs: bool,
+}
+
+impl Cred {
+    /// The user's own ids; all capabilities when that is root.
+    pub fn of_user(uid: u32, gid: u32, groups: Vec<u32>) -> Cred {
+        let caps = if uid == 0 { (1 << 41) - 1 } else { 0 };
+        Cred {
+            uid,
+            gid,
+            euid: uid,
+            egid: gid,
+            suid: uid,
+            sgid: gid,
+            fsuid: uid,
+            fsgid: gid,
+            groups,
+            cap_effective: caps,
+            cap_permitted: caps,
+            cap_inheritable: 0,
+            cap_bounding: (1 << 41) - 1,
+            cap_ambient: 0,
+            securebits: 0,
+            no_new_privs: false,
+        }
+    }
+
+    /// Whether a capability (its number) is effective.
+    pub fn capable(&self, capability: u32) -> bool {
+        self.cap_effective & (1 << capability) != 0
+    }
+
+    /// Whether the file-system group or a supplementary one is `gid`.
+    pub fn in_group(&self, gid: u32) -> bool {
+        self.fsgid == gid || self.groups.contains(&gid)
+    }
+}
+
+/// The calling thread, for operations whose outcome depends on it.
+pub trait Caller: Sync {
+    fn machine(&self) -> &'static dyn Machine;
+    fn user(&self) -> &'static dyn UserMemory;
+    fn cred(&self) -> Arc<Cred>;
+    /// Process (thread group) id.
+    fn pid(&self) -> u32;
+    fn tid(&self) -> u32;
+    /// Process group and session ids.
+    fn pgrp(&self) -> u32;
+    fn session(&self) -> u32;
+    /// Sends a signal to every process of a group; false when the group is empty.
+    fn signal_group(&self, pgrp: u32, signal: u32) -> bool;
+    /// Whether terminal job control must not stop the caller: it ignores or blocks `signal`, or its group is orphaned.
+    fn job_signal_ignored(&self, signal: u32) -> bool;
+    /// The session of a live process group, for TIOCSPGRP.
+    fn session_of_group(&self, pgrp: u32) -> Option<u32>;
+    /// The caller's controlling terminal, and its change for the whole session (session leaders only; the caller checks).
+    fn terminal(&self) -> Option<Arc<dyn core::any::Any + Send + Sync>>;
+    fn set_terminal(&self, terminal: Option<Arc<dyn core::any::Any + Send + Sync>>);
+    /// Whether the caller leads its session.
+    fn is_session_leader(&self) -> bool;
+    /// RLIMIT_* soft limit by number.
+    fn limit(&self, resource: u32) -> u64;
+}

@@ -1,0 +1,231 @@
+//! Open files.
+
+use alloc::sync::Arc;
+use core::any::Any;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use bitflags::bitflags;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::Backing;
+use janua_rt::Mutex;
+
+use crate::caller::Caller;
+use crate::vfs::{Attr, Inode, Path};
+
+bitflags! {
+    /// Readiness, as in poll(2) and epoll(7).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Events: u32 {
+        const IN = 0x1;
+        const PRI = 0x2;
+        const OUT = 0x4;
+        const ERR = 0x8;
+        const HUP = 0x10;
+        const NVAL = 0x20;
+        const RDNORM = 0x40;
+        const RDBAND = 0x80;
+        const WRNORM = 0x100;
+        const WRBAND = 0x200;
+        const RDHUP = 0x2000;
+        /// What a reader waits for, errors included.
+        const READABLE = 0x1 | 0x40 | 0x8 | 0x10;
+        /// What a writer waits for, errors included.
+        const WRITABLE = 0x4 | 0x100 | 0x8 | 0x10;
+        /// Regular files: always ready.
+        const ALWAYS = 0x1 | 0x4 | 0x40 | 0x100;
+    }
+}
+
+/// open(2) flags, x86-64 values.
+pub mod flags {
+    pub const O_ACCMODE: u32 = 3;
+    pub const O_RDONLY: u32 = 0;
+    pub const O_WRONLY: u32 = 1;
+    pub const O_RDWR: u32 = 2;
+    pub const O_CREAT: u32 = 0o100;
+    pub const O_EXCL: u32 = 0o200;
+    pub const O_NOCTTY: u32 = 0o400;
+    pub const O_TRUNC: u32 = 0o1000;
+    pub const O_APPEND: u32 = 0o2000;
+    pub const O_NONBLOCK: u32 = 0o4000;
+    pub const O_DSYNC: u32 = 0o10000;
+    pub const O_ASYNC: u32 = 0o20000;
+    pub const O_DIRECT: u32 = 0o40000;
+    pub const O_LARGEFILE: u32 = 0o100000;
+    pub const O_DIRECTORY: u32 = 0o200000;
+    pub const O_NOFOLLOW: u32 = 0o400000;
+    pub const O_NOATIME: u32 = 0o1000000;
+    pub const O_CLOEXEC: u32 = 0o2000000;
+    pub const O_SYNC: u32 = 0o4010000;
+    pub const O_PATH: u32 = 0o10000000;
+    pub const O_TMPFILE: u32 = 0o20200000;
+}
+
+/// What kind of file this is to someone who looks through `dyn File`.
+pub trait File: Send + Sync + Any {
+    /// Reads at `offset` (ignored by streams): bytes read, 0 at the end. EAGAIN when nothing is there yet.
+    fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize>;
+    /// Writes at `offset` (ignored by streams; the end of the file when `file` appends): bytes written. EAGAIN when full.
+    fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize>;
+    /// What is ready now. With a table, first registers with the queues that announce changes.
+    fn poll(&self, file: &OpenFile, table: Option<&mut PollTable>) -> Events;
+
+    /// Whether the file has a position (lseek, pread); otherwise ESPIPE.
+    fn seekable(&self) -> bool {
+        false
+    }
+    /// The size lseek's SEEK_END and O_APPEND count from.
+    fn size(&self) -> Result<u64> {
+        Err(Errno::ESPIPE)
+    }
+    /// SEEK_DATA (3) and SEEK_HOLE (4).
+    fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {
+        let size = self.size()?;
+        if offset >= size { Err(Errno::ENXIO) } else { Ok(if hole { size } else { offset }) }
+    }
+    /// What reads and polls at once: false for files that never make the caller wait (regular files).
+    fn may_wait(&self) -> bool {
+        !self.seekable()
+    }
+    /// ioctl(2). ENOTTY for a request the file does not know.
+    fn ioctl(&self, _file: &OpenFile, _caller: &dyn Caller, _request: u32, _arg: usize) -> Result<usize> {
+        Err(Errno::ENOTTY)
+    }
+    /// Directory entries from the file position on. `emit` answers false when its buffer is full.
+    fn readdir(&self, _file: &OpenFile, _emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+        Err(Errno::ENOTDIR)
+    }
+    /// What a mapping of the file is made of. ENODEV when it cannot be mapped.
+    fn backing(&self, _file: &OpenFile, _offset: u64, _len: usize, _shared: bool) -> Result<Backing> {
+        Err(Errno::ENODEV)
+    }
+    fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
+        Err(Errno::EINVAL)
+    }
+    /// fallocate(2) with its mode bits.
+    fn allocate(&self, _file: &OpenFile, _mode: u32, _offset: u64, _len: u64) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+    fn sync(&self, _data_only: bool) -> Result<()> {
+        Err(Errno::EINVAL)
+    }
+    /// Attributes when there is no inode behind the file (pipes, sockets, anonymous inodes).
+    fn attr(&self) -> Result<Attr> {
+        Err(Errno::EBADF)
+    }
+    /// F_SETFL has changed the status flags.
+    fn flags_changed(&self, _file: &OpenFile, _flags: u32) {}
+    /// A descriptor for this file was closed (there may be others); `caller` is who closed.
+    fn flush(&self, _file: &OpenFile, _caller: &dyn Caller) {}
+    /// The last descriptor is gone.
+    fn release(&self, _file: &OpenFile) {}
+    /// What /proc/self/fd shows for a file without a path: "pipe:[42]", "anon_inode:[eventfd]".
+    fn label(&self) -> alloc::string::String {
+        alloc::string::String::from("anon_inode:[unknown]")
+    }
+    /// For downcasts by the calls of one kind of file.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// One entry of a directory listing.
+pub struct DirEntry<'a> {
+    pub ino: u64,
+    /// The position after this entry: where reading goes on.
+    pub next: u64,
+    /// DT_* value.
+    pub kind: u8,
+    pub name: &'a [u8],
+}
+
+/// An open file description: what dup(2) shares.
+pub struct OpenFile {
+    pub ops: Arc<dyn File>,
+    /// Access mode and status flags (O_*), without the creation flags.
+    flags: AtomicU32,
+    /// The position; held while a read or write that uses it runs, as POSIX wants.
+    pub pos: Mutex<u64>,
+    /// Where it was opened, for files with a name.
+    pub path: Option<Path>,
+    /// F_SETOWN: positive a process, negative a group; and F_SETSIG.
+    pub owner: Mutex<(i32, u32)>,
+    /// Seals, locks and leases hang here by identity: the number of this description.
+    pub id: u64,
+}
+
+impl OpenFile {
+    /// A description with flags as given to open(2).
+    pub fn new(ops: Arc<dyn File>, flags: u32, path: Option<Path>) -> Arc<OpenFile> {
+        static NEXT: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(1);
+        let keep = !(flags::O_CREAT | flags::O_EXCL | flags::O_NOCTTY | flags::O_TRUNC | flags::O_CLOEXEC);
+        Arc::new(OpenFile {
+            ops,
+            flags: AtomicU32::new(flags & keep),
+            pos: Mutex::new(0),
+            path,
+            owner: Mutex::new((0, 0)),
+            id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
+        })
+    }
+
+    pub fn flags(&self) -> u32 {
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    /// Replaces the status flags that F_SETFL may change.
+    pub fn set_flags(&self, flags: u32) {
+        let may = flags::O_APPEND | flags::O_ASYNC | flags::O_DIRECT | flags::O_NOATIME | flags::O_NONBLOCK;
+        let new = self.flags() & !may | flags & may;
+        self.flags.store(new, Ordering::Relaxed);
+        self.ops.flags_changed(self, new);
+    }
+
+    pub fn nonblocking(&self) -> bool {
+        self.flags() & flags::O_NONBLOCK != 0
+    }
+
+    pub fn appends(&self) -> bool {
+        self.flags() & flags::O_APPEND != 0
+    }
+
+    /// EBADF unless opened for reading.
+    pub fn check_read(&self) -> Result<()> {
+        let mode = self.flags();
+        if mode & flags::O_PATH != 0 || mode & flags::O_ACCMODE == flags::O_WRONLY { Err(Errno::EBADF) } else { Ok(()) }
+    }
+
+    /// EBADF unless opened for writing.
+    pub fn check_write(&self) -> Result<()> {
+        let mode = self.flags();
+        if mode & flags::O_PATH != 0 || mode & flags::O_ACCMODE == flags::O_RDONLY { Err(Errno::EBADF) } else { Ok(()) }
+    }
+
+    pub fn inode(&self) -> Option<&Arc<dyn Inode>> {
+        self.path.as_ref().map(Path::inode)
+    }
+
+    /// stat(2) of what is open.
+    pub fn attr(&self) -> Result<Attr> {
+        match self.inode() {
+            Some(inode) => inode.attr(),
+            None => self.ops.attr(),
+        }
+    }
+
+    pub fn poll(&self, table: Option<&mut PollTable>) -> Events {
+        self.ops.poll(self, table)
+    }
+
+    /// The file as a concrete kind.
+    pub fn downcast<T: 'static>(&self) -> Option<&T> {
+        self.ops.as_any().downcast_ref()
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let ops = self.ops.clone();
+        ops.release(self);
+    }
+}

@@ -1,0 +1,17 @@
+//! What calls act on: files of every kind, sockets, timers, events, address spaces.
+//!
+//! Objects never block: an operation that cannot go on answers EAGAIN, and [`file::File::poll`] tells when to try again. Waiting
+//! is done in one place, the call.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod caller;
+pub mod fdtable;
+pub mod file;
+pub mod mm;
+pub mod vfs;
+
+pub use caller::{Caller, Cred};
+pub use file::{Events, File, OpenFile};

@@ -1,0 +1,161 @@
+//! Inodes: what a file system is made of.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+
+use crate::caller::{Caller, Cred};
+use crate::file::{DirEntry, File};
+use crate::vfs::path::Path;
+
+/// File types, as the upper bits of `st_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum FileKind {
+    Fifo = 0o010000,
+    CharDevice = 0o020000,
+    Directory = 0o040000,
+    BlockDevice = 0o060000,
+    Regular = 0o100000,
+    Symlink = 0o120000,
+    Socket = 0o140000,
+}
+
+impl FileKind {
+    /// The kind in a mode word.
+    pub fn of_mode(mode: u32) -> Option<FileKind> {
+        Some(match mode & 0o170000 {
+            0o010000 => FileKind::Fifo,
+            0o020000 => FileKind::CharDevice,
+            0o040000 => FileKind::Directory,
+            0o060000 => FileKind::BlockDevice,
+            0o100000 => FileKind::Regular,
+            0o120000 => FileKind::Symlink,
+            0o140000 => FileKind::Socket,
+            _ => return None,
+        })
+    }
+
+    /// The DT_* value of getdents64(2).
+    pub fn dirent(self) -> u8 {
+        (self as u32 >> 12) as u8
+    }
+}
+
+/// Attributes of a file (inode(7)).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attr {
+    pub dev: u64,
+    pub ino: u64,
+    /// Type and permission bits.
+    pub mode: u32,
+    pub nlink: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub rdev: u64,
+    /// Bytes.
+    pub size: u64,
+    pub blksize: u32,
+    /// Units of 512 bytes.
+    pub blocks: u64,
+    /// Nanoseconds since 1970.
+    pub atime: i64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub btime: i64,
+}
+
+impl Attr {
+    pub fn kind(&self) -> Option<FileKind> {
+        FileKind::of_mode(self.mode)
+    }
+}
+
+/// Attributes to change; `None` stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SetAttr {
+    /// Permission bits (07777).
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub size: Option<u64>,
+    pub atime: Option<i64>,
+    pub mtime: Option<i64>,
+    /// Set to now by the caller of `set_attr` when anything changes.
+    pub ctime: Option<i64>,
+}
+
+/// A file in a file system. Permission checks are the caller's; names are single components, never empty, "." or "..".
+pub trait Inode: Send + Sync + Any {
+    fn kind(&self) -> FileKind;
+    fn attr(&self) -> Result<Attr>;
+    fn set_attr(&self, _change: &SetAttr) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+
+    // Directories.
+    /// The entry of that name. ENOENT.
+    fn lookup(&self, _name: &[u8]) -> Result<Arc<dyn Inode>> {
+        Err(Errno::ENOTDIR)
+    }
+    /// Whether a name found (or not found) here may be remembered by the name cache.
+    fn cache_names(&self) -> bool {
+        false
+    }
+    /// A new file, directory, device, fifo or socket; `mode` has the type bits. EEXIST.
+    fn create(&self, _name: &[u8], _mode: u32, _rdev: u64, _cred: &Cred) -> Result<Arc<dyn Inode>> {
+        Err(Errno::EPERM)
+    }
+    fn symlink(&self, _name: &[u8], _target: &[u8], _cred: &Cred) -> Result<Arc<dyn Inode>> {
+        Err(Errno::EPERM)
+    }
+    fn link(&self, _name: &[u8], _target: &Arc<dyn Inode>) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+    /// Removes a name: of an empty directory when `dir`, of anything else otherwise.
+    fn unlink(&self, _name: &[u8], _dir: bool) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+    /// rename(2) within one file system; `flags` as renameat2(2).
+    fn rename(&self, _old: &[u8], _new_dir: &Arc<dyn Inode>, _new: &[u8], _flags: u32) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+    /// An unnamed file in this directory (O_TMPFILE).
+    fn tmpfile(&self, _mode: u32, _cred: &Cred) -> Result<Arc<dyn Inode>> {
+        Err(Errno::EOPNOTSUPP)
+    }
+    /// Entries from `from` on, "." and ".." not among them (the caller adds them). `from` is 0 or an earlier entry's `next`.
+    fn readdir(&self, _from: u64, _emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+        Err(Errno::ENOTDIR)
+    }
+
+    // Symbolic links.
+    fn readlink(&self, _caller: &dyn Caller) -> Result<Vec<u8>> {
+        Err(Errno::EINVAL)
+    }
+    /// A link that leads to a place rather than to a name (/proc/self/fd/3, /proc/self/exe).
+    fn jump(&self, _caller: &dyn Caller) -> Option<Result<Path>> {
+        None
+    }
+
+    /// Opens the file; `flags` as open(2), creation and truncation already done. ENXIO for a device without a driver.
+    fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>>;
+
+    // Extended attributes.
+    fn get_xattr(&self, _name: &[u8]) -> Result<Vec<u8>> {
+        Err(Errno::EOPNOTSUPP)
+    }
+    /// `flags`: XATTR_CREATE 1, XATTR_REPLACE 2.
+    fn set_xattr(&self, _name: &[u8], _value: &[u8], _flags: u32) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+    fn list_xattr(&self) -> Result<Vec<Vec<u8>>> {
+        Ok(Vec::new())
+    }
+    fn remove_xattr(&self, _name: &[u8]) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+    fn as_any(&self) -> &dyn Any;
+}

@@ -1,0 +1,5 @@
+//! Calls on files.
+
+pub mod context;
+
+pub use context::FsContext;

@@ -1,0 +1,20 @@
+//! The Linux personality: the x86-64 system calls, implemented by this kernel.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod fs;
+pub mod linux;
+pub mod process;
+pub mod system;
+pub mod table;
+pub mod thread;
+
+pub use linux::Linux;
+
+/// A kernel, task, thread and seat of this personality.
+pub type Kernel = janua_kernel::Kernel<Linux>;
+pub type Task = janua_kernel::Task<Linux>;
+pub type Thread = janua_kernel::Thread<Linux>;
+pub type Seat = janua_kernel::Seat<Linux>;

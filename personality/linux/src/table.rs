@@ -1,0 +1,953 @@
+//! The table of calls: every number of the x86-64 interface, one row each.
+//!
+//! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
+
+use janua_kernel::calls;
+
+use crate::Linux;
+
+calls! {
+    /// All rows, by number.
+    pub static ROWS for Linux;
+
+    0 read() => missing, Missing("not written yet");
+
+    1 write() => missing, Missing("not written yet");
+
+    2 open() => missing, Missing("not written yet");
+
+    3 close() => missing, Missing("not written yet");
+
+    4 stat() => missing, Missing("not written yet");
+
+    5 fstat() => missing, Missing("not written yet");
+
+    6 lstat() => missing, Missing("not written yet");
+
+    7 poll() => missing, Missing("not written yet");
+
+    8 lseek() => missing, Missing("not written yet");
+
+    9 mmap() => missing, Missing("not written yet");
+
+    10 mprotect() => missing, Missing("not written yet");
+
+    11 munmap() => missing, Missing("not written yet");
+
+    12 brk() => missing, Missing("not written yet");
+
+    13 rt_sigaction() => missing, Missing("not written yet");
+
+    14 rt_sigprocmask() => missing, Missing("not written yet");
+
+    15 rt_sigreturn() => missing, Missing("not written yet");
+
+    16 ioctl() => missing, Missing("not written yet");
+
+    17 pread64() => missing, Missing("not written yet");
+
+    18 pwrite64() => missing, Missing("not written yet");
+
+    19 readv() => missing, Missing("not written yet");
+
+    20 writev() => missing, Missing("not written yet");
+
+    21 access() => missing, Missing("not written yet");
+
+    22 pipe() => missing, Missing("not written yet");
+
+    23 select() => missing, Missing("not written yet");
+
+    24 sched_yield() => missing, Missing("not written yet");
+
+    25 mremap() => missing, Missing("not written yet");
+
+    26 msync() => missing, Missing("not written yet");
+
+    27 mincore() => missing, Missing("not written yet");
+
+    28 madvise() => missing, Missing("not written yet");
+
+    29 shmget() => missing, Missing("not written yet");
+
+    30 shmat() => missing, Missing("not written yet");
+
+    31 shmctl() => missing, Missing("not written yet");
+
+    32 dup() => missing, Missing("not written yet");
+
+    33 dup2() => missing, Missing("not written yet");
+
+    34 pause() => missing, Missing("not written yet");
+
+    35 nanosleep() => missing, Missing("not written yet");
+
+    36 getitimer() => missing, Missing("not written yet");
+
+    37 alarm() => missing, Missing("not written yet");
+
+    38 setitimer() => missing, Missing("not written yet");
+
+    39 getpid() => missing, Missing("not written yet");
+
+    40 sendfile() => missing, Missing("not written yet");
+
+    41 socket() => missing, Missing("not written yet");
+
+    42 connect() => missing, Missing("not written yet");
+
+    43 accept() => missing, Missing("not written yet");
+
+    44 sendto() => missing, Missing("not written yet");
+
+    45 recvfrom() => missing, Missing("not written yet");
+
+    46 sendmsg() => missing, Missing("not written yet");
+
+    47 recvmsg() => missing, Missing("not written yet");
+
+    48 shutdown() => missing, Missing("not written yet");
+
+    49 bind() => missing, Missing("not written yet");
+
+    50 listen() => missing, Missing("not written yet");
+
+    51 getsockname() => missing, Missing("not written yet");
+
+    52 getpeername() => missing, Missing("not written yet");
+
+    53 socketpair() => missing, Missing("not written yet");
+
+    54 setsockopt() => missing, Missing("not written yet");
+
+    55 getsockopt() => missing, Missing("not written yet");
+
+    56 clone() => missing, Missing("not written yet");
+
+    57 fork() => missing, Missing("not written yet");
+
+    58 vfork() => missing, Missing("not written yet");
+
+    59 execve() => missing, Missing("not written yet");
+
+    60 exit() => missing, Missing("not written yet");
+
+    61 wait4() => missing, Missing("not written yet");
+
+    62 kill() => missing, Missing("not written yet");
+
+    63 uname() => missing, Missing("not written yet");
+
+    64 semget() => missing, Missing("not written yet");
+
+    65 semop() => missing, Missing("not written yet");
+
+    66 semctl() => missing, Missing("not written yet");
+
+    67 shmdt() => missing, Missing("not written yet");
+
+    68 msgget() => missing, Missing("not written yet");
+
+    69 msgsnd() => missing, Missing("not written yet");
+
+    70 msgrcv() => missing, Missing("not written yet");
+
+    71 msgctl() => missing, Missing("not written yet");
+
+    72 fcntl() => missing, Missing("not written yet");
+
+    73 flock() => missing, Missing("not written yet");
+
+    74 fsync() => missing, Missing("not written yet");
+
+    75 fdatasync() => missing, Missing("not written yet");
+
+    76 truncate() => missing, Missing("not written yet");
+
+    77 ftruncate() => missing, Missing("not written yet");
+
+    78 getdents() => missing, Missing("not written yet");
+
+    79 getcwd() => missing, Missing("not written yet");
+
+    80 chdir() => missing, Missing("not written yet");
+
+    81 fchdir() => missing, Missing("not written yet");
+
+    82 rename() => missing, Missing("not written yet");
+
+    83 mkdir() => missing, Missing("not written yet");
+
+    84 rmdir() => missing, Missing("not written yet");
+
+    85 creat() => missing, Missing("not written yet");
+
+    86 link() => missing, Missing("not written yet");
+
+    87 unlink() => missing, Missing("not written yet");
+
+    88 symlink() => missing, Missing("not written yet");
+
+    89 readlink() => missing, Missing("not written yet");
+
+    90 chmod() => missing, Missing("not written yet");
+
+    91 fchmod() => missing, Missing("not written yet");
+
+    92 chown() => missing, Missing("not written yet");
+
+    93 fchown() => missing, Missing("not written yet");
+
+    94 lchown() => missing, Missing("not written yet");
+
+    95 umask() => missing, Missing("not written yet");
+
+    96 gettimeofday() => missing, Missing("not written yet");
+
+    97 getrlimit() => missing, Missing("not written yet");
+
+    98 getrusage() => missing, Missing("not written yet");
+
+    99 sysinfo() => missing, Missing("not written yet");
+
+    100 times() => missing, Missing("not written yet");
+
+    101 ptrace() => missing, Missing("not written yet");
+
+    102 getuid() => missing, Missing("not written yet");
+
+    103 syslog() => missing, Missing("not written yet");
+
+    104 getgid() => missing, Missing("not written yet");
+
+    105 setuid() => missing, Missing("not written yet");
+
+    106 setgid() => missing, Missing("not written yet");
+
+    107 geteuid() => missing, Missing("not written yet");
+
+    108 getegid() => missing, Missing("not written yet");
+
+    109 setpgid() => missing, Missing("not written yet");
+
+    110 getppid() => missing, Missing("not written yet");
+
+    111 getpgrp() => missing, Missing("not written yet");
+
+    112 setsid() => missing, Missing("not written yet");
+
+    113 setreuid() => missing, Missing("not written yet");
+
+    114 setregid() => missing, Missing("not written yet");
+
+    115 getgroups() => missing, Missing("not written yet");
+
+    116 setgroups() => missing, Missing("not written yet");
+
+    117 setresuid() => missing, Missing("not written yet");
+
+    118 getresuid() => missing, Missing("not written yet");
+
+    119 setresgid() => missing, Missing("not written yet");
+
+    120 getresgid() => missing, Missing("not written yet");
+
+    121 getpgid() => missing, Missing("not written yet");
+
+    122 setfsuid() => missing, Missing("not written yet");
+
+    123 setfsgid() => missing, Missing("not written yet");
+
+    124 getsid() => missing, Missing("not written yet");
+
+    125 capget() => missing, Missing("not written yet");
+
+    126 capset() => missing, Missing("not written yet");
+
+    127 rt_sigpending() => missing, Missing("not written yet");
+
+    128 rt_sigtimedwait() => missing, Missing("not written yet");
+
+    129 rt_sigqueueinfo() => missing, Missing("not written yet");
+
+    130 rt_sigsuspend() => missing, Missing("not written yet");
+
+    131 sigaltstack() => missing, Missing("not written yet");
+
+    132 utime() => missing, Missing("not written yet");
+
+    133 mknod() => missing, Missing("not written yet");
+
+    134 uselib() => missing, Missing("not written yet");
+
+    135 personality() => missing, Missing("not written yet");
+
+    136 ustat() => missing, Missing("not written yet");
+
+    137 statfs() => missing, Missing("not written yet");
+
+    138 fstatfs() => missing, Missing("not written yet");
+
+    139 sysfs() => missing, Missing("not written yet");
+
+    140 getpriority() => missing, Missing("not written yet");
+
+    141 setpriority() => missing, Missing("not written yet");
+
+    142 sched_setparam() => missing, Missing("not written yet");
+
+    143 sched_getparam() => missing, Missing("not written yet");
+
+    144 sched_setscheduler() => missing, Missing("not written yet");
+
+    145 sched_getscheduler() => missing, Missing("not written yet");
+
+    146 sched_get_priority_max() => missing, Missing("not written yet");
+
+    147 sched_get_priority_min() => missing, Missing("not written yet");
+
+    148 sched_rr_get_interval() => missing, Missing("not written yet");
+
+    149 mlock() => missing, Missing("not written yet");
+
+    150 munlock() => missing, Missing("not written yet");
+
+    151 mlockall() => missing, Missing("not written yet");
+
+    152 munlockall() => missing, Missing("not written yet");
+
+    153 vhangup() => missing, Missing("not written yet");
+
+    154 modify_ldt() => missing, Missing("not written yet");
+
+    155 pivot_root() => missing, Missing("not written yet");
+
+    156 _sysctl() => missing, Missing("not written yet");
+
+    157 prctl() => missing, Missing("not written yet");
+
+    158 arch_prctl() => missing, Missing("not written yet");
+
+    159 adjtimex() => missing, Missing("not written yet");
+
+    160 setrlimit() => missing, Missing("not written yet");
+
+    161 chroot() => missing, Missing("not written yet");
+
+    162 sync() => missing, Missing("not written yet");
+
+    163 acct() => missing, Missing("not written yet");
+
+    164 settimeofday() => missing, Missing("not written yet");
+
+    165 mount() => missing, Missing("not written yet");
+
+    166 umount2() => missing, Missing("not written yet");
+
+    167 swapon() => missing, Missing("not written yet");
+
+    168 swapoff() => missing, Missing("not written yet");
+
+    169 reboot() => missing, Missing("not written yet");
+
+    170 sethostname() => missing, Missing("not written yet");
+
+    171 setdomainname() => missing, Missing("not written yet");
+
+    172 iopl() => missing, Missing("not written yet");
+
+    173 ioperm() => missing, Missing("not written yet");
+
+    174 create_module() => missing, Missing("not written yet");
+
+    175 init_module() => missing, Missing("not written yet");
+
+    176 delete_module() => missing, Missing("not written yet");
+
+    177 get_kernel_syms() => missing, Missing("not written yet");
+
+    178 query_module() => missing, Missing("not written yet");
+
+    179 quotactl() => missing, Missing("not written yet");
+
+    180 nfsservctl() => missing, Missing("not written yet");
+
+    181 getpmsg() => missing, Missing("not written yet");
+
+    182 putpmsg() => missing, Missing("not written yet");
+
+    183 afs_syscall() => missing, Missing("not written yet");
+
+    184 tuxcall() => missing, Missing("not written yet");
+
+    185 security() => missing, Missing("not written yet");
+
+    186 gettid() => missing, Missing("not written yet");
+
+    187 readahead() => missing, Missing("not written yet");
+
+    188 setxattr() => missing, Missing("not written yet");
+
+    189 lsetxattr() => missing, Missing("not written yet");
+
+    190 fsetxattr() => missing, Missing("not written yet");
+
+    191 getxattr() => missing, Missing("not written yet");
+
+    192 lgetxattr() => missing, Missing("not written yet");
+
+    193 fgetxattr() => missing, Missing("not written yet");
+
+    194 listxattr() => missing, Missing("not written yet");
+
+    195 llistxattr() => missing, Missing("not written yet");
+
+    196 flistxattr() => missing, Missing("not written yet");
+
+    197 removexattr() => missing, Missing("not written yet");
+
+    198 lremovexattr() => missing, Missing("not written yet");
+
+    199 fremovexattr() => missing, Missing("not written yet");
+
+    200 tkill() => missing, Missing("not written yet");
+
+    201 time() => missing, Missing("not written yet");
+
+    202 futex() => missing, Missing("not written yet");
+
+    203 sched_setaffinity() => missing, Missing("not written yet");
+
+    204 sched_getaffinity() => missing, Missing("not written yet");
+
+    205 set_thread_area() => missing, Missing("not written yet");
+
+    206 io_setup() => missing, Missing("not written yet");
+
+    207 io_destroy() => missing, Missing("not written yet");
+
+    208 io_getevents() => missing, Missing("not written yet");
+
+    209 io_submit() => missing, Missing("not written yet");
+
+    210 io_cancel() => missing, Missing("not written yet");
+
+    211 get_thread_area() => missing, Missing("not written yet");
+
+    212 lookup_dcookie() => missing, Missing("not written yet");
+
+    213 epoll_create() => missing, Missing("not written yet");
+
+    214 epoll_ctl_old() => missing, Missing("not written yet");
+
+    215 epoll_wait_old() => missing, Missing("not written yet");
+
+    216 remap_file_pages() => missing, Missing("not written yet");
+
+    217 getdents64() => missing, Missing("not written yet");
+
+    218 set_tid_address() => missing, Missing("not written yet");
+
+    219 restart_syscall() => missing, Missing("not written yet");
+
+    220 semtimedop() => missing, Missing("not written yet");
+
+    221 fadvise64() => missing, Missing("not written yet");
+
+    222 timer_create() => missing, Missing("not written yet");
+
+    223 timer_settime() => missing, Missing("not written yet");
+
+    224 timer_gettime() => missing, Missing("not written yet");
+
+    225 timer_getoverrun() => missing, Missing("not written yet");
+
+    226 timer_delete() => missing, Missing("not written yet");
+
+    227 clock_settime() => missing, Missing("not written yet");
+
+    228 clock_gettime() => missing, Missing("not written yet");
+
+    229 clock_getres() => missing, Missing("not written yet");
+
+    230 clock_nanosleep() => missing, Missing("not written yet");
+
+    231 exit_group() => missing, Missing("not written yet");
+
+    232 epoll_wait() => missing, Missing("not written yet");
+
+    233 epoll_ctl() => missing, Missing("not written yet");
+
+    234 tgkill() => missing, Missing("not written yet");
+
+    235 utimes() => missing, Missing("not written yet");
+
+    236 vserver() => missing, Missing("not written yet");
+
+    237 mbind() => missing, Missing("not written yet");
+
+    238 set_mempolicy() => missing, Missing("not written yet");
+
+    239 get_mempolicy() => missing, Missing("not written yet");
+
+    240 mq_open() => missing, Missing("not written yet");
+
+    241 mq_unlink() => missing, Missing("not written yet");
+
+    242 mq_timedsend() => missing, Missing("not written yet");
+
+    243 mq_timedreceive() => missing, Missing("not written yet");
+
+    244 mq_notify() => missing, Missing("not written yet");
+
+    245 mq_getsetattr() => missing, Missing("not written yet");
+
+    246 kexec_load() => missing, Missing("not written yet");
+
+    247 waitid() => missing, Missing("not written yet");
+
+    248 add_key() => missing, Missing("not written yet");
+
+    249 request_key() => missing, Missing("not written yet");
+
+    250 keyctl() => missing, Missing("not written yet");
+
+    251 ioprio_set() => missing, Missing("not written yet");
+
+    252 ioprio_get() => missing, Missing("not written yet");
+
+    253 inotify_init() => missing, Missing("not written yet");
+
+    254 inotify_add_watch() => missing, Missing("not written yet");
+
+    255 inotify_rm_watch() => missing, Missing("not written yet");
+
+    256 migrate_pages() => missing, Missing("not written yet");
+
+    257 openat() => missing, Missing("not written yet");
+
+    258 mkdirat() => missing, Missing("not written yet");
+
+    259 mknodat() => missing, Missing("not written yet");
+
+    260 fchownat() => missing, Missing("not written yet");
+
+    261 futimesat() => missing, Missing("not written yet");
+
+    262 newfstatat() => missing, Missing("not written yet");
+
+    263 unlinkat() => missing, Missing("not written yet");
+
+    264 renameat() => missing, Missing("not written yet");
+
+    265 linkat() => missing, Missing("not written yet");
+
+    266 symlinkat() => missing, Missing("not written yet");
+
+    267 readlinkat() => missing, Missing("not written yet");
+
+    268 fchmodat() => missing, Missing("not written yet");
+
+    269 faccessat() => missing, Missing("not written yet");
+
+    270 pselect6() => missing, Missing("not written yet");
+
+    271 ppoll() => missing, Missing("not written yet");
+
+    272 unshare() => missing, Missing("not written yet");
+
+    273 set_robust_list() => missing, Missing("not written yet");
+
+    274 get_robust_list() => missing, Missing("not written yet");
+
+    275 splice() => missing, Missing("not written yet");
+
+    276 tee() => missing, Missing("not written yet");
+
+    277 sync_file_range() => missing, Missing("not written yet");
+
+    278 vmsplice() => missing, Missing("not written yet");
+
+    279 move_pages() => missing, Missing("not written yet");
+
+    280 utimensat() => missing, Missing("not written yet");
+
+    281 epoll_pwait() => missing, Missing("not written yet");
+
+    282 signalfd() => missing, Missing("not written yet");
+
+    283 timerfd_create() => missing, Missing("not written yet");
+
+    284 eventfd() => missing, Missing("not written yet");
+
+    285 fallocate() => missing, Missing("not written yet");
+
+    286 timerfd_settime() => missing, Missing("not written yet");
+
+    287 timerfd_gettime() => missing, Missing("not written yet");
+
+    288 accept4() => missing, Missing("not written yet");
+
+    289 signalfd4() => missing, Missing("not written yet");
+
+    290 eventfd2() => missing, Missing("not written yet");
+
+    291 epoll_create1() => missing, Missing("not written yet");
+
+    292 dup3() => missing, Missing("not written yet");
+
+    293 pipe2() => missing, Missing("not written yet");
+
+    294 inotify_init1() => missing, Missing("not written yet");
+
+    295 preadv() => missing, Missing("not written yet");
+
+    296 pwritev() => missing, Missing("not written yet");
+
+    297 rt_tgsigqueueinfo() => missing, Missing("not written yet");
+
+    298 perf_event_open() => missing, Missing("not written yet");
+
+    299 recvmmsg() => missing, Missing("not written yet");
+
+    300 fanotify_init() => missing, Missing("not written yet");
+
+    301 fanotify_mark() => missing, Missing("not written yet");
+
+    302 prlimit64() => missing, Missing("not written yet");
+
+    303 name_to_handle_at() => missing, Missing("not written yet");
+
+    304 open_by_handle_at() => missing, Missing("not written yet");
+
+    305 clock_adjtime() => missing, Missing("not written yet");
+
+    306 syncfs() => missing, Missing("not written yet");
+
+    307 sendmmsg() => missing, Missing("not written yet");
+
+    308 setns() => missing, Missing("not written yet");
+
+    309 getcpu() => missing, Missing("not written yet");
+
+    310 process_vm_readv() => missing, Missing("not written yet");
+
+    311 process_vm_writev() => missing, Missing("not written yet");
+
+    312 kcmp() => missing, Missing("not written yet");
+
+    313 finit_module() => missing, Missing("not written yet");
+
+    314 sched_setattr() => missing, Missing("not written yet");
+
+    315 sched_getattr() => missing, Missing("not written yet");
+
+    316 renameat2() => missing, Missing("not written yet");
+
+    317 seccomp() => missing, Missing("not written yet");
+
+    318 getrandom() => missing, Missing("not written yet");
+
+    319 memfd_create() => missing, Missing("not written yet");
+
+    320 kexec_file_load() => missing, Missing("not written yet");
+
+    321 bpf() => missing, Missing("not written yet");
+
+    322 execveat() => missing, Missing("not written yet");
+
+    323 userfaultfd() => missing, Missing("not written yet");
+
+    324 membarrier() => missing, Missing("not written yet");
+
+    325 mlock2() => missing, Missing("not written yet");
+
+    326 copy_file_range() => missing, Missing("not written yet");
+
+    327 preadv2() => missing, Missing("not written yet");
+
+    328 pwritev2() => missing, Missing("not written yet");
+
+    329 pkey_mprotect() => missing, Missing("not written yet");
+
+    330 pkey_alloc() => missing, Missing("not written yet");
+
+    331 pkey_free() => missing, Missing("not written yet");
+
+    332 statx() => missing, Missing("not written yet");
+
+    333 io_pgetevents() => missing, Missing("not written yet");
+
+    334 rseq() => missing, Missing("not written yet");
+
+    335 uretprobe() => missing, Missing("not written yet");
+
+    336 uprobe() => missing, Missing("not written yet");
+
+    337 unassigned() => missing, Missing("not a number of this interface");
+
+    338 unassigned() => missing, Missing("not a number of this interface");
+
+    339 unassigned() => missing, Missing("not a number of this interface");
+
+    340 unassigned() => missing, Missing("not a number of this interface");
+
+    341 unassigned() => missing, Missing("not a number of this interface");
+
+    342 unassigned() => missing, Missing("not a number of this interface");
+
+    343 unassigned() => missing, Missing("not a number of this interface");
+
+    344 unassigned() => missing, Missing("not a number of this interface");
+
+    345 unassigned() => missing, Missing("not a number of this interface");
+
+    346 unassigned() => missing, Missing("not a number of this interface");
+
+    347 unassigned() => missing, Missing("not a number of this interface");
+
+    348 unassigned() => missing, Missing("not a number of this interface");
+
+    349 unassigned() => missing, Missing("not a number of this interface");
+
+    350 unassigned() => missing, Missing("not a number of this interface");
+
+    351 unassigned() => missing, Missing("not a number of this interface");
+
+    352 unassigned() => missing, Missing("not a number of this interface");
+
+    353 unassigned() => missing, Missing("not a number of this interface");
+
+    354 unassigned() => missing, Missing("not a number of this interface");
+
+    355 unassigned() => missing, Missing("not a number of this interface");
+
+    356 unassigned() => missing, Missing("not a number of this interface");
+
+    357 unassigned() => missing, Missing("not a number of this interface");
+
+    358 unassigned() => missing, Missing("not a number of this interface");
+
+    359 unassigned() => missing, Missing("not a number of this interface");
+
+    360 unassigned() => missing, Missing("not a number of this interface");
+
+    361 unassigned() => missing, Missing("not a number of this interface");
+
+    362 unassigned() => missing, Missing("not a number of this interface");
+
+    363 unassigned() => missing, Missing("not a number of this interface");
+
+    364 unassigned() => missing, Missing("not a number of this interface");
+
+    365 unassigned() => missing, Missing("not a number of this interface");
+
+    366 unassigned() => missing, Missing("not a number of this interface");
+
+    367 unassigned() => missing, Missing("not a number of this interface");
+
+    368 unassigned() => missing, Missing("not a number of this interface");
+
+    369 unassigned() => missing, Missing("not a number of this interface");
+
+    370 unassigned() => missing, Missing("not a number of this interface");
+
+    371 unassigned() => missing, Missing("not a number of this interface");
+
+    372 unassigned() => missing, Missing("not a number of this interface");
+
+    373 unassigned() => missing, Missing("not a number of this interface");
+
+    374 unassigned() => missing, Missing("not a number of this interface");
+
+    375 unassigned() => missing, Missing("not a number of this interface");
+
+    376 unassigned() => missing, Missing("not a number of this interface");
+
+    377 unassigned() => missing, Missing("not a number of this interface");
+
+    378 unassigned() => missing, Missing("not a number of this interface");
+
+    379 unassigned() => missing, Missing("not a number of this interface");
+
+    380 unassigned() => missing, Missing("not a number of this interface");
+
+    381 unassigned() => missing, Missing("not a number of this interface");
+
+    382 unassigned() => missing, Missing("not a number of this interface");
+
+    383 unassigned() => missing, Missing("not a number of this interface");
+
+    384 unassigned() => missing, Missing("not a number of this interface");
+
+    385 unassigned() => missing, Missing("not a number of this interface");
+
+    386 unassigned() => missing, Missing("not a number of this interface");
+
+    387 unassigned() => missing, Missing("not a number of this interface");
+
+    388 unassigned() => missing, Missing("not a number of this interface");
+
+    389 unassigned() => missing, Missing("not a number of this interface");
+
+    390 unassigned() => missing, Missing("not a number of this interface");
+
+    391 unassigned() => missing, Missing("not a number of this interface");
+
+    392 unassigned() => missing, Missing("not a number of this interface");
+
+    393 unassigned() => missing, Missing("not a number of this interface");
+
+    394 unassigned() => missing, Missing("not a number of this interface");
+
+    395 unassigned() => missing, Missing("not a number of this interface");
+
+    396 unassigned() => missing, Missing("not a number of this interface");
+
+    397 unassigned() => missing, Missing("not a number of this interface");
+
+    398 unassigned() => missing, Missing("not a number of this interface");
+
+    399 unassigned() => missing, Missing("not a number of this interface");
+
+    400 unassigned() => missing, Missing("not a number of this interface");
+
+    401 unassigned() => missing, Missing("not a number of this interface");
+
+    402 unassigned() => missing, Missing("not a number of this interface");
+
+    403 unassigned() => missing, Missing("not a number of this interface");
+
+    404 unassigned() => missing, Missing("not a number of this interface");
+
+    405 unassigned() => missing, Missing("not a number of this interface");
+
+    406 unassigned() => missing, Missing("not a number of this interface");
+
+    407 unassigned() => missing, Missing("not a number of this interface");
+
+    408 unassigned() => missing, Missing("not a number of this interface");
+
+    409 unassigned() => missing, Missing("not a number of this interface");
+
+    410 unassigned() => missing, Missing("not a number of this interface");
+
+    411 unassigned() => missing, Missing("not a number of this interface");
+
+    412 unassigned() => missing, Missing("not a number of this interface");
+
+    413 unassigned() => missing, Missing("not a number of this interface");
+
+    414 unassigned() => missing, Missing("not a number of this interface");
+
+    415 unassigned() => missing, Missing("not a number of this interface");
+
+    416 unassigned() => missing, Missing("not a number of this interface");
+
+    417 unassigned() => missing, Missing("not a number of this interface");
+
+    418 unassigned() => missing, Missing("not a number of this interface");
+
+    419 unassigned() => missing, Missing("not a number of this interface");
+
+    420 unassigned() => missing, Missing("not a number of this interface");
+
+    421 unassigned() => missing, Missing("not a number of this interface");
+
+    422 unassigned() => missing, Missing("not a number of this interface");
+
+    423 unassigned() => missing, Missing("not a number of this interface");
+
+    424 pidfd_send_signal() => missing, Missing("not written yet");
+
+    425 io_uring_setup() => missing, Missing("not written yet");
+
+    426 io_uring_enter() => missing, Missing("not written yet");
+
+    427 io_uring_register() => missing, Missing("not written yet");
+
+    428 open_tree() => missing, Missing("not written yet");
+
+    429 move_mount() => missing, Missing("not written yet");
+
+    430 fsopen() => missing, Missing("not written yet");
+
+    431 fsconfig() => missing, Missing("not written yet");
+
+    432 fsmount() => missing, Missing("not written yet");
+
+    433 fspick() => missing, Missing("not written yet");
+
+    434 pidfd_open() => missing, Missing("not written yet");
+
+    435 clone3() => missing, Missing("not written yet");
+
+    436 close_range() => missing, Missing("not written yet");
+
+    437 openat2() => missing, Missing("not written yet");
+
+    438 pidfd_getfd() => missing, Missing("not written yet");
+
+    439 faccessat2() => missing, Missing("not written yet");
+
+    440 process_madvise() => missing, Missing("not written yet");
+
+    441 epoll_pwait2() => missing, Missing("not written yet");
+
+    442 mount_setattr() => missing, Missing("not written yet");
+
+    443 quotactl_fd() => missing, Missing("not written yet");
+
+    444 landlock_create_ruleset() => missing, Missing("not written yet");
+
+    445 landlock_add_rule() => missing, Missing("not written yet");
+
+    446 landlock_restrict_self() => missing, Missing("not written yet");
+
+    447 memfd_secret() => missing, Missing("not written yet");
+
+    448 process_mrelease() => missing, Missing("not written yet");
+
+    449 futex_waitv() => missing, Missing("not written yet");
+
+    450 set_mempolicy_home_node() => missing, Missing("not written yet");
+
+    451 cachestat() => missing, Missing("not written yet");
+
+    452 fchmodat2() => missing, Missing("not written yet");
+
+    453 map_shadow_stack() => missing, Missing("not written yet");
+
+    454 futex_wake() => missing, Missing("not written yet");
+
+    455 futex_wait() => missing, Missing("not written yet");
+
+    456 futex_requeue() => missing, Missing("not written yet");
+
+    457 statmount() => missing, Missing("not written yet");
+
+    458 listmount() => missing, Missing("not written yet");
+
+    459 lsm_get_self_attr() => missing, Missing("not written yet");
+
+    460 lsm_set_self_attr() => missing, Missing("not written yet");
+
+    461 lsm_list_modules() => missing, Missing("not written yet");
+
+    462 mseal() => missing, Missing("not written yet");
+
+    463 setxattrat() => missing, Missing("not written yet");
+
+    464 getxattrat() => missing, Missing("not written yet");
+
+    465 listxattrat() => missing, Missing("not written yet");
+
+    466 removexattrat() => missing, Missing("not written yet");
+
+    467 open_tree_attr() => missing, Missing("not written yet");
+
+    468 file_getattr() => missing, Missing("not written yet");
+
+    469 file_setattr() => missing, Missing("not written yet");
+
+}

@@ -1,0 +1,54 @@
+//! The thread a machine carries, as the machine and the gates see it.
+
+use janua_arch::Frame;
+
+use crate::clock::Nanos;
+
+/// What the machine does with the thread next. Scheduling is a return value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go back to user code with the frame as it is now.
+    Resume,
+    /// The call (or a stop) waits: park until the thread is woken or the deadline (monotonic) passes, then [`Guest::poll`].
+    Wait(Option<Nanos>),
+    /// The thread is over; never touch the guest again.
+    Exit,
+}
+
+/// Why user code stopped, other than by a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trap {
+    /// A processor exception in user code, in Linux' words: signal number, `si_code`, fault address, vector and error code.
+    Fault { signal: u32, code: i32, addr: usize, vector: u32, error: u64 },
+    /// Somebody asked for the thread's attention ([`crate::Machine::kick`]).
+    Kick,
+}
+
+/// Which numbering a call uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abi {
+    /// The machine's own: x86-64 `syscall` registers.
+    Native,
+    /// i386 by int 0x80.
+    Compat,
+}
+
+/// A guest thread. Gates call [`Guest::call`] and [`Guest::trap`] on a frame (push), run loops do the same on the frame they
+/// fetched (pull). Exactly one core is inside a guest's methods at a time, except for [`Guest::wake_word`].
+pub trait Guest: Send + Sync {
+    /// A system call: number and arguments are in the frame.
+    fn call(&self, frame: &mut Frame, abi: Abi) -> Flow;
+    /// A fault or a kick.
+    fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow;
+    /// Goes on with what waits. Only after [`Flow::Wait`].
+    fn poll(&self, frame: &mut Frame) -> Flow;
+    /// First words of a new thread, before user code runs.
+    fn start(&self, frame: &mut Frame) -> Flow;
+    /// The word to park on: 1 when the thread has been woken since it last was polled.
+    fn wake_word(&self) -> &core::sync::atomic::AtomicU32;
+    /// Whether something waits that must be looked at before user code runs (signals, a kill). Read after the machine has
+    /// marked the thread as being in user code.
+    fn has_work(&self) -> bool;
+    /// The gate by which the last call came, for statistics.
+    fn set_gate(&self, gate: u8);
+}

@@ -1,0 +1,120 @@
+//! The host's files and sockets, for platforms that run on one (`linux`).
+//!
+//! A thin, typed sheet over the host's calls; all names are relative to a descriptor, all memory is the kernel's. The two
+//! exceptions, [`Host::read_user`] and [`Host::write_user`], take user ranges that have been checked, to save a copy.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::Result;
+
+/// A descriptor of the host. Not closed on drop: the owner calls [`Host::close`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HostFd(pub i32);
+
+/// The host's `struct stat`, as far as it matters (inode(7)).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostStat {
+    pub dev: u64,
+    pub ino: u64,
+    pub mode: u32,
+    pub nlink: u64,
+    pub uid: u32,
+    pub gid: u32,
+    pub rdev: u64,
+    pub size: u64,
+    pub blksize: u32,
+    pub blocks: u64,
+    /// Nanoseconds since 1970 (signed: files may be older).
+    pub atime: i64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub btime: i64,
+}
+
+/// Told when a watched host descriptor becomes ready.
+pub trait HostReady: Send + Sync {
+    /// `events` are poll(2) bits. Called from a service thread; must not block.
+    fn ready(&self, events: u32);
+}
+
+/// Host calls. Every method is one host call (or a loop over EINTR); errors are the host's.
+pub trait Host: Send + Sync {
+    /// openat2(2) relative to `dir` with O_CLOEXEC|O_NOCTTY added; `resolve` are RESOLVE_* bits. An empty path reopens `dir`
+    /// itself (through /proc/self/fd).
+    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd>;
+    fn close(&self, fd: HostFd);
+    /// fstatat(2) with AT_SYMLINK_NOFOLLOW; an empty path means the descriptor itself.
+    fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat>;
+    /// statfs(2) of what the descriptor is on, as Linux' 64-bit `struct statfs` in 15 words.
+    fn statfs(&self, fd: HostFd) -> Result<[u64; 15]>;
+    fn readlink(&self, dir: HostFd, path: &[u8], out: &mut [u8]) -> Result<usize>;
+    /// getdents64(2): raw records into `out`.
+    fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize>;
+    fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64>;
+    /// `offset: None` uses the descriptor's own position.
+    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize>;
+    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize>;
+    /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted.
+    fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;
+    /// Like `write`, from user memory that [`crate::UserMemory::is_user`] has accepted.
+    fn write_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;
+    fn truncate(&self, fd: HostFd, len: u64) -> Result<()>;
+    fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()>;
+    fn fsync(&self, fd: HostFd, data_only: bool) -> Result<()>;
+    fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()>;
+    fn mknod(&self, dir: HostFd, path: &[u8], mode: u32, dev: u64) -> Result<()>;
+    fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()>;
+    fn symlink(&self, target: &[u8], dir: HostFd, path: &[u8]) -> Result<()>;
+    fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()>;
+    fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()>;
+    /// fchmodat(2); an empty path means the descriptor itself.
+    fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()>;
+    /// fchownat(2), not following; `u32::MAX` leaves an id alone.
+    fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()>;
+    /// utimensat(2), not following; `None` leaves a time alone. Nanoseconds since 1970.
+    fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()>;
+    fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize>;
+    fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()>;
+    fn listxattr(&self, fd: HostFd, out: &mut [u8]) -> Result<usize>;
+    fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()>;
+    /// memfd_create(2): an anonymous file, executable, no seals of the host's.
+    fn memfd(&self, name: &[u8]) -> Result<HostFd>;
+    /// ioctl(2) whose argument is a buffer of the kernel's (in and out).
+    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize>;
+    /// ioctl(2) whose argument is a plain word.
+    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize>;
+    /// The poll(2) bits of `interest` that hold now, without waiting.
+    fn poll(&self, fd: HostFd, interest: u32) -> u32;
+    /// Tells `target` whenever the descriptor's readiness changes (edge), until [`Host::unwatch`]. EPERM: always ready.
+    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()>;
+    fn unwatch(&self, fd: HostFd);
+    /// A raw host socket call by number (socket, bind, connect, ...) whose memory arguments are the kernel's; used by
+    /// `--net host` only. Arguments are words; pointers among them must come from slices that live across the call.
+    fn socket_call(&self, call: SocketCall<'_>) -> Result<usize>;
+}
+
+/// Host socket calls. Buffers are the kernel's.
+pub enum SocketCall<'a> {
+    Socket { domain: u32, kind: u32, protocol: u32 },
+    Bind { fd: HostFd, addr: &'a [u8] },
+    Connect { fd: HostFd, addr: &'a [u8] },
+    Listen { fd: HostFd, backlog: u32 },
+    Accept { fd: HostFd, addr: &'a mut [u8], addr_len: &'a mut usize },
+    Getsockname { fd: HostFd, addr: &'a mut [u8], addr_len: &'a mut usize },
+    Getpeername { fd: HostFd, addr: &'a mut [u8], addr_len: &'a mut usize },
+    Send { fd: HostFd, data: &'a [u8], flags: u32, addr: &'a [u8], control: &'a [u8] },
+    /// Answers the bytes received; `addr_len`, `control_len` and `flags_out` are set.
+    Recv {
+        fd: HostFd,
+        data: &'a mut [u8],
+        flags: u32,
+        addr: &'a mut [u8],
+        addr_len: &'a mut usize,
+        control: &'a mut [u8],
+        control_len: &'a mut usize,
+        flags_out: &'a mut u32,
+    },
+    Shutdown { fd: HostFd, how: u32 },
+    Setsockopt { fd: HostFd, level: u32, name: u32, value: &'a [u8] },
+    Getsockopt { fd: HostFd, level: u32, name: u32, value: &'a mut [u8], value_len: &'a mut usize },
+}

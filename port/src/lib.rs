@@ -1,0 +1,29 @@
+//! What a machine must offer the kernel: one documented trait a file.
+//!
+//! A platform implements [`Machine`] and hands it to the kernel as a value; the kernel, the objects and the personalities
+//! reach the machine through it and through nothing else. `platform/skeleton` is this contract with every answer "not implemented".
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod clock;
+pub mod console;
+pub mod guest;
+pub mod host;
+pub mod machine;
+pub mod park;
+pub mod space;
+pub mod user;
+
+/// The saved user registers of the machine this image is built for.
+pub use janua_arch::Frame;
+
+pub use clock::{Clock, Nanos};
+pub use console::Console;
+pub use guest::{Flow, Guest, Trap};
+pub use host::{Host, HostFd};
+pub use machine::{Machine, Spawn, SpawnKind};
+pub use park::Park;
+pub use space::{Backing, Prot, Space};
+pub use user::{Fault, UserMemory};

@@ -1,0 +1,98 @@
+//! The machine as a whole.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use janua_abi::linux::Result;
+use janua_arch::Frame;
+
+use crate::{Clock, Console, Guest, Host, Park, Space, UserMemory};
+
+/// What a new thread shares with its creator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnKind {
+    /// A thread of the same task: shares the address space.
+    Thread,
+    /// A task of its own with a copy of the address space.
+    Fork,
+    /// A task of its own in the creator's address space (vfork, clone with CLONE_VM).
+    SharedSpace,
+}
+
+/// A thread to be started by [`Machine::spawn`].
+pub struct Spawn {
+    pub kind: SpawnKind,
+    /// Its registers: what it resumes with.
+    pub frame: Frame,
+    /// A new value for the thread pointer (FS base on x86-64), or the creator's.
+    pub tls: Option<usize>,
+    pub guest: Arc<dyn Guest>,
+}
+
+/// A started thread, as the machine names it; opaque to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ThreadId(pub u64);
+
+/// Everything a platform offers.
+pub trait Machine: Send + Sync {
+    fn clock(&self) -> &dyn Clock;
+    fn console(&self) -> &dyn Console;
+    fn park(&self) -> &dyn Park;
+    fn user(&self) -> &dyn UserMemory;
+    /// The host's files and sockets, where there is a host.
+    fn host(&self) -> Option<&dyn Host>;
+
+    /// Starts a guest thread. Called on the creator's own core, by the creator: its address space and vector registers are
+    /// what is copied. The new thread calls [`Guest::start`] first. The id is valid until the thread's [`crate::Flow::Exit`].
+    fn spawn(&self, spawn: Spawn) -> Result<ThreadId>;
+    /// The first guest thread of the machine, in an empty address space; `Guest::start` loads the program.
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)>;
+    /// A thread of the kernel's own (services); it never runs user code.
+    fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
+    /// Makes a thread that runs user code enter the kernel soon with [`crate::Trap::Kick`]. Harmless when it is in the kernel.
+    fn kick(&self, thread: ThreadId);
+    /// The space a forked or sharing task lives in, for [`SpawnKind::Fork`] children; `parent` is the creator's.
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space>;
+
+    /// The calling thread's thread pointer (FS base) and its change.
+    fn tls(&self) -> usize;
+    fn set_tls(&self, value: usize);
+    /// The calling thread's GS base and its change.
+    fn gs(&self) -> usize;
+    fn set_gs(&self, value: usize);
+
+    /// Bytes needed by [`Machine::fpu_save`].
+    fn fpu_size(&self) -> usize;
+    /// Saves the calling guest's vector and floating-point registers in the machine's standard form (XSAVE).
+    fn fpu_save(&self, area: &mut [u8]);
+    /// Loads them. The area is a guest's word: reserved bits and forbidden components are masked, or EINVAL.
+    fn fpu_restore(&self, area: &[u8]) -> Result<()>;
+    /// The state a new program starts with.
+    fn fpu_reset(&self);
+
+    /// The gates by number, for `--stats`.
+    fn gate_name(&self, gate: u8) -> &'static str;
+    /// Processors guests may use.
+    fn cpus(&self) -> usize;
+    /// The processor the caller runs on.
+    fn cpu(&self) -> usize;
+    /// Restricts the calling thread to the processors of the mask (bit n is processor n).
+    fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()>;
+    /// Random bytes from the machine's generator.
+    fn random(&self, out: &mut [u8]);
+    /// Address of the vDSO in every guest space, when there is one.
+    fn vdso(&self) -> Option<usize>;
+    /// Ends the machine: `code` is the sandbox's exit code.
+    fn power_off(&self, code: u8) -> !;
+    /// The whole sandbox was stopped and continued from outside, or the first program stopped: `true` asks the outside to stop.
+    fn notify_outside(&self, event: Outside);
+}
+
+/// What the outside (the supervisor, a console) should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// The first program was stopped by this signal.
+    Stopped(u32),
+    /// The first program ended with this wait status; the sandbox is about to end.
+    Ended(u32),
+}

@@ -1,0 +1,14 @@
+//! Waiting of a core or host thread for a word to change.
+
+use core::sync::atomic::AtomicU32;
+
+use crate::clock::Nanos;
+
+/// Parks the caller on a word of kernel memory.
+pub trait Park: Send + Sync {
+    /// Sleeps while `*word == expected`, until [`Park::unpark`] on the same word, `deadline` (monotonic) or a spurious
+    /// wake-up; the caller tests its condition again. Returns at once when the word differs on entry.
+    fn park(&self, word: &AtomicU32, expected: u32, deadline: Option<Nanos>);
+    /// Wakes up to `count` sleepers on `word`. The caller has changed the word before.
+    fn unpark(&self, word: &AtomicU32, count: u32);
+}

@@ -1,0 +1,65 @@
+//! Address spaces, as far as the machine is concerned.
+//!
+//! The kernel keeps the list of mappings and decides; the machine makes them real. On hosted spaces that is a host mapping
+//! in the guest's process; on paged ones page-table entries. All addresses and lengths are page aligned (4096 bytes),
+//! checked and non-empty; the range has been cleared of the kernel's own memory by the caller *and* is checked again here.
+
+use alloc::sync::Arc;
+use core::any::Any;
+
+use janua_abi::linux::Result;
+
+use crate::host::HostFd;
+
+/// Access rights of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Prot {
+    pub read: bool,
+    pub write: bool,
+    pub exec: bool,
+}
+
+/// What stands behind a mapping.
+#[derive(Clone, Debug)]
+pub enum Backing {
+    /// Zero pages of its own, copied on write at fork.
+    Anon,
+    /// Zero pages shared with children of a fork.
+    AnonShared,
+    /// A host object from `offset` (bytes, page aligned) on: private is copy-on-write.
+    Host { fd: HostFd, offset: u64, shared: bool },
+}
+
+/// One address space. Methods act on the space of the *calling* guest process when the space is hosted.
+pub trait Space: Send + Sync + Any {
+    /// Makes `addr..addr+len` a mapping of `backing`, replacing what was there.
+    fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()>;
+    /// Removes whatever is mapped in the range.
+    fn unmap(&self, addr: usize, len: usize) -> Result<()>;
+    /// Changes the access rights of a wholly mapped range.
+    fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()>;
+    /// Moves and resizes a mapping: `old..old+old_len` becomes `new..new+new_len`; `old == new` resizes in place.
+    fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()>;
+    /// Like `remap` but leaves the old range mapped and empty (MREMAP_DONTUNMAP).
+    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()>;
+    /// Passes a hint or order of madvise(2) on (Linux's numbers); the kernel has checked that it is harmless.
+    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()>;
+    /// Writes dirty pages of shared file mappings back (msync(2) flags).
+    fn sync(&self, addr: usize, len: usize, flags: u32) -> Result<()>;
+    /// For each page of the range one byte, bit 0 set when resident (mincore(2)).
+    fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()>;
+    /// Forgets every guest mapping (exec). When `shared` other tasks go on using this space, so the caller is moved to a
+    /// fresh one and the returned space replaces this one; otherwise the emptied space itself comes back.
+    fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>>;
+    /// The lowest and the end of the highest user address, and the hole between them that the kernel keeps.
+    fn bounds(&self) -> Bounds;
+}
+
+/// Where user mappings may lie: `low..high` without `hole_start..hole_end`.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub low: usize,
+    pub high: usize,
+    pub hole_start: usize,
+    pub hole_end: usize,
+}

@@ -1,0 +1,14 @@
+//! What waiting is made of: locks, wait queues, the call slot.
+//!
+//! Nothing here knows a machine: sleeping and waking go through the [`Sleep`] the image registers once at start.
+#![no_std]
+
+extern crate alloc;
+
+pub mod slot;
+pub mod sync;
+pub mod waitq;
+
+pub use slot::Slot;
+pub use sync::{Mutex, MutexGuard, RwLock, Sleep};
+pub use waitq::{Notify, Registration, Target, WaitQueue};

@@ -1,0 +1,170 @@
+//! Locks of the kernel: short critical sections over shared kernel memory.
+//!
+//! A lock word is 0 free, 1 held, 2 held with sleepers (Drepper, "Futexes are tricky"). A taker spins briefly, since sections
+//! are short, then sleeps on the word. No guard may be held across an `await`: guards are not `Send`, and handlers' futures
+//! must be.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// How a core or host thread sleeps on a word; registered by the image before the first contended lock.
+pub trait Sleep: Sync {
+    /// Sleeps while `*word == expected`; may return spuriously.
+    fn sleep(&self, word: &AtomicU32, expected: u32);
+    /// Wakes one sleeper on `word`.
+    fn wake_one(&self, word: &AtomicU32);
+}
+
+/// One pointer to a `&'static dyn Sleep`; null until registered, then constant. It belongs to the machine, not to a kernel
+/// instance: every kernel on this machine sleeps the same way.
+static SLEEP: AtomicPtr<&'static dyn Sleep> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Registers how contended locks sleep. Until then they spin.
+pub fn set_sleep(sleep: &'static &'static dyn Sleep) {
+    SLEEP.store((&raw const *sleep).cast_mut(), Ordering::Release);
+}
+
+fn sleeper() -> Option<&'static dyn Sleep> {
+    let pointer = SLEEP.load(Ordering::Acquire);
+    // SAFETY: the pointer is null or came from the `&'static` given to `set_sleep`.
+    unsafe { pointer.as_ref().copied() }
+}
+
+/// The raw lock behind [`Mutex`].
+pub struct RawMutex(AtomicU32);
+
+const SPINS: u32 = 100;
+
+// SAFETY: `lock` and `try_lock` return holding only after changing the word from 0, which one caller at a time can do;
+// `unlock` puts 0 back.
+unsafe impl lock_api::RawMutex for RawMutex {
+    #[allow(clippy::declare_interior_mutable_const, reason = "lock_api's way of initialising")]
+    const INIT: RawMutex = RawMutex(AtomicU32::new(0));
+    type GuardMarker = lock_api::GuardNoSend;
+
+    #[inline]
+    fn lock(&self) {
+        if self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.lock_slow();
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        if self.0.swap(0, Ordering::Release) == 2
+            && let Some(sleep) = sleeper()
+        {
+            sleep.wake_one(&self.0);
+        }
+    }
+}
+
+impl RawMutex {
+    #[cold]
+    fn lock_slow(&self) {
+        for _ in 0..SPINS {
+            if self.0.load(Ordering::Relaxed) == 0
+                && self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        // From here on the word is left at 2, so that every unlock on the way wakes one sleeper.
+        while self.0.swap(2, Ordering::Acquire) != 0 {
+            match sleeper() {
+                Some(sleep) => sleep.sleep(&self.0, 2),
+                None => core::hint::spin_loop(),
+            }
+        }
+    }
+}
+
+/// A mutual-exclusion lock.
+pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
+/// Its guard; not `Send`, so that it cannot be held across an `await` of a handler.
+pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
+
+/// Readers count in the low bits; `WRITER` marks a writer; waiting is by yielding to the mutex that serialises writers.
+pub struct RawRwLock {
+    state: AtomicU32,
+    gate: RawMutex,
+}
+
+const WRITER: u32 = 1 << 31;
+
+// SAFETY: shared holders are counted in `state` and enter only while WRITER is clear; a writer sets WRITER while it holds
+// `gate` and returns only when the count has reached zero; each unlock undoes exactly its lock.
+unsafe impl lock_api::RawRwLock for RawRwLock {
+    #[allow(clippy::declare_interior_mutable_const, reason = "lock_api's way of initialising")]
+    const INIT: RawRwLock =
+        RawRwLock { state: AtomicU32::new(0), gate: <RawMutex as lock_api::RawMutex>::INIT };
+    type GuardMarker = lock_api::GuardNoSend;
+
+    #[inline]
+    fn lock_shared(&self) {
+        loop {
+            if self.try_lock_shared() {
+                return;
+            }
+            // A writer is in: queue behind it.
+            lock_api::RawMutex::lock(&self.gate);
+            // SAFETY: taken on the line before.
+            unsafe { lock_api::RawMutex::unlock(&self.gate) };
+        }
+    }
+
+    #[inline]
+    fn try_lock_shared(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        if state & WRITER != 0 {
+            return false;
+        }
+        if self.state.fetch_add(1, Ordering::Acquire) & WRITER == 0 {
+            return true;
+        }
+        self.state.fetch_sub(1, Ordering::Release);
+        false
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self) {
+        self.state.fetch_sub(1, Ordering::Release);
+    }
+
+    #[inline]
+    fn lock_exclusive(&self) {
+        lock_api::RawMutex::lock(&self.gate);
+        self.state.fetch_or(WRITER, Ordering::Acquire);
+        while self.state.load(Ordering::Acquire) != WRITER {
+            core::hint::spin_loop();
+        }
+    }
+
+    #[inline]
+    fn try_lock_exclusive(&self) -> bool {
+        if !lock_api::RawMutex::try_lock(&self.gate) {
+            return false;
+        }
+        if self.state.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return true;
+        }
+        // SAFETY: taken above.
+        unsafe { lock_api::RawMutex::unlock(&self.gate) };
+        false
+    }
+
+    #[inline]
+    unsafe fn unlock_exclusive(&self) {
+        self.state.fetch_and(!WRITER, Ordering::Release);
+        // SAFETY: held since `lock_exclusive`.
+        unsafe { lock_api::RawMutex::unlock(&self.gate) };
+    }
+}
+
+/// A reader-writer lock; readers must be short, a writer spins until they are gone.
+pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
