@@ -12,12 +12,7 @@ use crate::options::{Bind, Gate, Jail, Net, Personality, Root, RunOptions, Trace
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
 #[derive(Parser)]
-#[command(
-    name = "janua",
-    version,
-    max_term_width = 100,
-    subcommand_required = true
-)]
+#[command(name = "janua", version, max_term_width = 100, subcommand_required = true)]
 #[command(after_help = "\
 Examples:
   janua run -- /bin/sh -c 'uname -a; ls /'    a shell on Janua's kernel, over a private view of your files
@@ -135,10 +130,7 @@ impl fmt::Display for Refusal {
 }
 
 fn refuse<T>(cause: impl Into<String>, remedy: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal {
-        cause: cause.into(),
-        remedy: remedy.into(),
-    })
+    Err(Refusal { cause: cause.into(), remedy: remedy.into() })
 }
 
 impl Run {
@@ -152,22 +144,12 @@ impl Run {
             gate: gate(&self.gate)?,
             jail: jail(&self.jail)?,
             root: root(&self.root)?,
-            binds: self
-                .bind
-                .iter()
-                .map(|b| bind(b))
-                .collect::<Result<_, _>>()?,
+            binds: self.bind.iter().map(|b| bind(b)).collect::<Result<_, _>>()?,
             environment: environment(std::env::vars_os(), &self.env)?,
             cwd: cwd(self.cwd)?,
-            net: if self.net == "host" {
-                Net::Host
-            } else {
-                Net::None
-            },
+            net: if self.net == "host" { Net::Host } else { Net::None },
             personality: personality(&self.personality)?,
-            trace: self
-                .trace
-                .map(|file| file.map_or(Trace::Stderr, Trace::File)),
+            trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
             program,
             args: command.collect(),
@@ -192,9 +174,7 @@ fn jail(name: &str) -> Result<Jail, Refusal> {
     match name {
         "none" => Ok(Jail::None),
         _ => refuse(
-            format!(
-                "the jail `{name}` is not built yet: nothing keeps a hostile program out of the kernel's memory"
-            ),
+            format!("the jail `{name}` is not built yet: nothing keeps a hostile program out of the kernel's memory"),
             "leave --jail out to run a program you trust as far as your own account",
         ),
     }
@@ -203,10 +183,7 @@ fn jail(name: &str) -> Result<Jail, Refusal> {
 fn personality(name: &str) -> Result<Personality, Refusal> {
     match name {
         "linux" => Ok(Personality::Linux),
-        _ => refuse(
-            format!("the personality `{name}` is not built yet"),
-            "leave --personality out for linux",
-        ),
+        _ => refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux"),
     }
 }
 
@@ -221,20 +198,13 @@ fn root(value: &OsStr) -> Result<Root, Refusal> {
             "give a directory that holds a file tree, or host",
         );
     }
-    Ok(if path == Path::new("/") {
-        Root::Host
-    } else {
-        Root::Directory(path)
-    })
+    Ok(if path == Path::new("/") { Root::Host } else { Root::Directory(path) })
 }
 
 /// `SRC[:DST[:ro|rw]]`; an empty `DST` is `SRC`'s own place.
 fn bind(value: &OsStr) -> Result<Bind, Refusal> {
     let shown = value.to_string_lossy();
-    let mut parts = value
-        .as_bytes()
-        .split(|&b| b == b':')
-        .map(OsStr::from_bytes);
+    let mut parts = value.as_bytes().split(|&b| b == b':').map(OsStr::from_bytes);
     let source = parts.next().unwrap_or_default();
     let target = parts.next().filter(|t| !t.is_empty());
     let writable = match parts.next().map(OsStr::as_bytes) {
@@ -242,10 +212,7 @@ fn bind(value: &OsStr) -> Result<Bind, Refusal> {
         Some(b"rw") => true,
         Some(other) => {
             let other = String::from_utf8_lossy(other);
-            return refuse(
-                format!("--bind {shown}: `{other}` is neither ro nor rw"),
-                "write it as SRC[:DST[:ro|rw]]",
-            );
+            return refuse(format!("--bind {shown}: `{other}` is neither ro nor rw"), "write it as SRC[:DST[:ro|rw]]");
         }
     };
     if parts.next().is_some() {
@@ -255,10 +222,7 @@ fn bind(value: &OsStr) -> Result<Bind, Refusal> {
         );
     }
     if source.is_empty() {
-        return refuse(
-            format!("--bind {shown}: no source"),
-            "write it as SRC[:DST[:ro|rw]]",
-        );
+        return refuse(format!("--bind {shown}: no source"), "write it as SRC[:DST[:ro|rw]]");
     }
     let source = existing(Path::new(source), "--bind")?;
     let target = target.map_or_else(|| source.clone(), PathBuf::from);
@@ -268,21 +232,13 @@ fn bind(value: &OsStr) -> Result<Bind, Refusal> {
             format!("for example --bind {}:/mnt", source.display()),
         );
     }
-    Ok(Bind {
-        source,
-        target,
-        writable,
-    })
+    Ok(Bind { source, target, writable })
 }
 
 /// `path` made absolute, with symbolic links resolved.
 fn existing(path: &Path, option: &str) -> Result<PathBuf, Refusal> {
-    path.canonicalize().or_else(|error| {
-        refuse(
-            format!("{option} {}: {error}", path.display()),
-            "give a path that exists on the host",
-        )
-    })
+    path.canonicalize()
+        .or_else(|error| refuse(format!("{option} {}: {error}", path.display()), "give a path that exists on the host"))
 }
 
 fn cwd(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
@@ -327,10 +283,7 @@ mod tests {
 
     fn parse(args: &[&str]) -> Result<RunOptions, String> {
         let all = ["janua", "run"].iter().chain(args);
-        match Args::try_parse_from(all)
-            .map_err(|e| e.to_string())?
-            .command
-        {
+        match Args::try_parse_from(all).map_err(|e| e.to_string())?.command {
             Command::Run(run) => run.options().map_err(|r| r.to_string()),
             _ => Err("not run".into()),
         }
@@ -357,68 +310,28 @@ mod tests {
         let options = parse(&["sh", "-c", "--gate", "--", "x"]).unwrap();
         assert_eq!(options.program, "sh");
         assert_eq!(options.args, ["-c", "--gate", "--", "x"]);
-        assert_eq!(
-            parse(&["--trace", "--", "ls", "-l"]).unwrap().trace,
-            Some(Trace::Stderr)
-        );
-        assert_eq!(
-            parse(&["--trace=f", "--", "ls"]).unwrap().trace,
-            Some(Trace::File("f".into()))
-        );
+        assert_eq!(parse(&["--trace", "--", "ls", "-l"]).unwrap().trace, Some(Trace::Stderr));
+        assert_eq!(parse(&["--trace=f", "--", "ls"]).unwrap().trace, Some(Trace::File("f".into())));
         assert_eq!(parse(&["--trace", "ls"]).unwrap().program, "ls");
     }
 
     #[test]
     fn binds() {
         let bind = |text: &str| parse(&["--bind", text, "--", "x"]).map(|o| o.binds[0].clone());
-        assert_eq!(
-            bind("/tmp").unwrap(),
-            Bind {
-                source: "/tmp".into(),
-                target: "/tmp".into(),
-                writable: false
-            }
-        );
-        assert_eq!(
-            bind("/tmp:/x:rw").unwrap(),
-            Bind {
-                source: "/tmp".into(),
-                target: "/x".into(),
-                writable: true
-            }
-        );
+        assert_eq!(bind("/tmp").unwrap(), Bind { source: "/tmp".into(), target: "/tmp".into(), writable: false });
+        assert_eq!(bind("/tmp:/x:rw").unwrap(), Bind { source: "/tmp".into(), target: "/x".into(), writable: true });
         assert!(bind("/tmp::rw").unwrap().writable);
-        assert!(
-            bind("/tmp:/x:wr")
-                .unwrap_err()
-                .contains("neither ro nor rw")
-        );
+        assert!(bind("/tmp:/x:wr").unwrap_err().contains("neither ro nor rw"));
         assert!(bind("/tmp:x").unwrap_err().contains("must begin with /"));
-        assert!(
-            bind("/nonexistent/dir")
-                .unwrap_err()
-                .contains("--bind /nonexistent/dir")
-        );
+        assert!(bind("/nonexistent/dir").unwrap_err().contains("--bind /nonexistent/dir"));
         assert!(bind("/a:/b:ro:x").unwrap_err().contains("too many colons"));
     }
 
     #[test]
     fn what_is_not_built_says_so() {
-        assert!(
-            parse(&["--gate", "ptrace", "--", "x"])
-                .unwrap_err()
-                .contains("not built yet")
-        );
-        assert!(
-            parse(&["--jail", "pkey", "--", "x"])
-                .unwrap_err()
-                .contains("not built yet")
-        );
-        assert!(
-            parse(&["--personality", "pal", "--", "x"])
-                .unwrap_err()
-                .contains("not built yet")
-        );
+        assert!(parse(&["--gate", "ptrace", "--", "x"]).unwrap_err().contains("not built yet"));
+        assert!(parse(&["--jail", "pkey", "--", "x"]).unwrap_err().contains("not built yet"));
+        assert!(parse(&["--personality", "pal", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--gate", "nonsense", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());
         assert!(parse(&["--", ""]).is_err());
@@ -428,10 +341,7 @@ mod tests {
     fn settings_replace_or_add() {
         let own = [("A", "1"), ("B", "2")].map(|(k, v)| (k.into(), v.into()));
         let all = environment(own.into_iter(), &["B=x=y".into(), "C=".into()]).unwrap();
-        assert_eq!(
-            all,
-            [("A", "1"), ("B", "x=y"), ("C", "")].map(|(k, v)| (k.into(), v.into()))
-        );
+        assert_eq!(all, [("A", "1"), ("B", "x=y"), ("C", "")].map(|(k, v)| (k.into(), v.into())));
         assert!(environment(std::iter::empty(), &["=x".into()]).is_err());
         assert!(environment(std::iter::empty(), &["x".into()]).is_err());
     }

@@ -46,22 +46,13 @@ pub fn default_gate() -> Option<Gate> {
 
 /// Prints the report. The exit code is 125 when no program could be run here.
 pub fn print() -> ExitCode {
-    let findings = [
-        ("system", vec![system(), memfd()]),
-        ("gates", gates()),
-        ("jails", jails()),
-        ("limits", limits()),
-    ];
+    let findings = [("system", vec![system(), memfd()]), ("gates", gates()), ("jails", jails()), ("limits", limits())];
     let mut fatal = false;
     for (title, lines) in findings {
         println!("{title}");
         for line in lines {
             fatal |= line.mark == Mark::Fatal;
-            let mark = if line.mark == Mark::Good {
-                "yes"
-            } else {
-                "no "
-            };
+            let mark = if line.mark == Mark::Good { "yes" } else { "no " };
             println!("  {mark}  {:<28} {}", line.what, line.note);
         }
         println!();
@@ -74,15 +65,9 @@ pub fn print() -> ExitCode {
     println!("  jail         none     no other is built yet");
     println!("  personality  linux    no other is built yet");
     println!();
-    println!(
-        "There is no jail yet: a hostile program can reach the memory of Janua's kernel and, through it,"
-    );
+    println!("There is no jail yet: a hostile program can reach the memory of Janua's kernel and, through it,");
     println!("the host with your account's rights. Run programs you would run without Janua.");
-    if fatal || default_gate().is_none() {
-        ExitCode::from(crate::exit::JANUA)
-    } else {
-        ExitCode::SUCCESS
-    }
+    if fatal || default_gate().is_none() { ExitCode::from(crate::exit::JANUA) } else { ExitCode::SUCCESS }
 }
 
 fn why(gate: Gate) -> &'static str {
@@ -94,35 +79,21 @@ fn why(gate: Gate) -> &'static str {
 
 fn finding(probe: Probe, what: &str, good: &str, lacking: &str) -> Finding {
     match probe {
-        Ok(()) => Finding {
-            mark: Mark::Good,
-            what: what.into(),
-            note: good.into(),
-        },
-        Err(why) => Finding {
-            mark: Mark::Lacking,
-            what: what.into(),
-            note: format!("{} {lacking}", refused(why)),
-        },
+        Ok(()) => Finding { mark: Mark::Good, what: what.into(), note: good.into() },
+        Err(why) => Finding { mark: Mark::Lacking, what: what.into(), note: format!("{} {lacking}", refused(why)) },
     }
 }
 
 fn refused(why: Refused) -> String {
     match why {
-        Refused::Errno(code) => format!(
-            "the host says: {}.",
-            std::io::Error::from_raw_os_error(code)
-        ),
+        Refused::Errno(code) => format!("the host says: {}.", std::io::Error::from_raw_os_error(code)),
         Refused::Signal(number) => format!("the host ended the attempt with signal {number}."),
         Refused::NoEffect => "the host accepts it, without effect.".into(),
     }
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(path)
-        .unwrap_or_default()
-        .trim()
-        .to_string()
+    fs::read_to_string(path).unwrap_or_default().trim().to_string()
 }
 
 fn system() -> Finding {
@@ -130,17 +101,9 @@ fn system() -> Finding {
     let machine = std::env::consts::ARCH;
     let what = format!("Linux {release}, {machine}");
     if machine == "x86_64" {
-        Finding {
-            mark: Mark::Good,
-            what,
-            note: String::new(),
-        }
+        Finding { mark: Mark::Good, what, note: String::new() }
     } else {
-        Finding {
-            mark: Mark::Fatal,
-            what,
-            note: "only x86_64 hosts are supported".into(),
-        }
+        Finding { mark: Mark::Fatal, what, note: "only x86_64 hosts are supported".into() }
     }
 }
 
@@ -165,22 +128,13 @@ fn gates() -> Vec<Finding> {
             "",
             "It needs Linux 5.11 or newer; a container's seccomp profile may forbid it.",
         ),
-        finding(
-            gate(Gate::Seccomp),
-            "seccomp (trap)",
-            "",
-            "A container's seccomp profile may forbid it.",
-        ),
+        finding(gate(Gate::Seccomp), "seccomp (trap)", "", "A container's seccomp profile may forbid it."),
     ]
 }
 
 fn jails() -> Vec<Finding> {
     let kvm = Path::new("/dev/kvm");
-    let opened = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(kvm)
-        .map(drop);
+    let opened = fs::OpenOptions::new().read(true).write(true).open(kvm).map(drop);
     let kvm = opened.map_err(|e| Refused::Errno(e.raw_os_error().unwrap_or(0)));
     vec![
         finding(
@@ -212,20 +166,11 @@ fn limits() -> Vec<Finding> {
         Finding {
             mark: if good { Mark::Good } else { Mark::Lacking },
             what,
-            note: if good {
-                String::new()
-            } else {
-                format!("fewer than {wanted}: large programs may fail; {remedy}")
-            },
+            note: if good { String::new() } else { format!("fewer than {wanted}: large programs may fail; {remedy}") },
         }
     };
     vec![
-        at_least(
-            maps,
-            MAP_COUNT,
-            format!("vm.max_map_count {maps}"),
-            format!("sysctl vm.max_map_count={MAP_COUNT}"),
-        ),
+        at_least(maps, MAP_COUNT, format!("vm.max_map_count {maps}"), format!("sysctl vm.max_map_count={MAP_COUNT}")),
         at_least(
             hard,
             DESCRIPTORS,
@@ -238,16 +183,7 @@ fn limits() -> Vec<Finding> {
 /// The soft and hard limit of open files.
 fn descriptors() -> (u64, u64) {
     let limits = read("/proc/self/limits");
-    let line = limits
-        .lines()
-        .find_map(|l| l.strip_prefix("Max open files"))
-        .unwrap_or_default();
-    let mut numbers = line.split_whitespace().map(|n| {
-        if n == "unlimited" {
-            u64::MAX
-        } else {
-            n.parse().unwrap_or(0)
-        }
-    });
+    let line = limits.lines().find_map(|l| l.strip_prefix("Max open files")).unwrap_or_default();
+    let mut numbers = line.split_whitespace().map(|n| if n == "unlimited" { u64::MAX } else { n.parse().unwrap_or(0) });
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }

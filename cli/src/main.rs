@@ -32,12 +32,7 @@ fn main() -> ExitCode {
         args::Command::Doctor => doctor::print(),
         args::Command::Support(which) => support::print(&which),
         args::Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut args::Args::command(),
-                "janua",
-                &mut std::io::stdout(),
-            );
+            clap_complete::generate(shell, &mut args::Args::command(), "janua", &mut std::io::stdout());
             ExitCode::SUCCESS
         }
     }

@@ -32,36 +32,17 @@ pub fn image() -> Result<Image, String> {
     let dir = workspace::target().join("image");
     let full = dir.join(TARGET).join("image/janua-linux");
     if !full.exists() {
-        eprintln!(
-            "janua: building the kernel image with {}",
-            toolchain.describe()
-        );
+        eprintln!("janua: building the kernel image with {}", toolchain.describe());
     }
     let mut cargo = toolchain.cargo(LINUX_FLAGS);
-    cargo
-        .args([
-            "--package",
-            "janua-image-linux",
-            "--profile",
-            "image",
-            "--target-dir",
-        ])
-        .arg(&dir);
+    cargo.args(["--package", "janua-image-linux", "--profile", "image", "--target-dir"]).arg(&dir);
     process::step("image-linux", "building the kernel image", &mut cargo)?;
 
     let embedded = dir.join("janua-linux");
     let stripped = dir.join("janua-linux.new");
     let mut strip = Command::new("strip");
-    strip
-        .arg("--strip-debug")
-        .arg("-o")
-        .arg(&stripped)
-        .arg(&full);
-    process::step(
-        "strip",
-        "taking the line tables out of the kernel image",
-        &mut strip,
-    )?;
+    strip.arg("--strip-debug").arg("-o").arg(&stripped).arg(&full);
+    process::step("strip", "taking the line tables out of the kernel image", &mut strip)?;
     replace(&stripped, &embedded).map_err(|e| format!("{}: {e}", embedded.display()))?;
     Ok(Image { full, embedded })
 }
@@ -70,9 +51,7 @@ pub fn image() -> Result<Image, String> {
 pub fn all() -> Result<Image, String> {
     let image = image()?;
     let mut cargo = workspace::cargo();
-    cargo
-        .args(["build", "--release", "--package", "janua"])
-        .env("JANUA_IMAGE_LINUX", &image.embedded);
+    cargo.args(["build", "--release", "--package", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
     process::step("janua", "building the command", &mut cargo)?;
     Ok(image)
 }

@@ -54,9 +54,7 @@ fn main() -> ExitCode {
             suite::print_list();
             Ok(ExitCode::SUCCESS)
         }
-        Some(other) => Err(format!(
-            "no such command: {other} (cargo xtask help lists them)"
-        )),
+        Some(other) => Err(format!("no such command: {other} (cargo xtask help lists them)")),
     };
     result.unwrap_or_else(|why| {
         eprintln!("xtask: {why}");

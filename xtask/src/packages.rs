@@ -25,38 +25,20 @@ pub struct Tool {
 }
 
 const fn test(present: &'static [&'static str], package: &'static str, why: &'static str) -> Tool {
-    Tool {
-        present,
-        package,
-        need: Need::Test,
-        why,
-    }
+    Tool { present, package, need: Need::Test, why }
 }
 
 /// Every package but the compiler for the kernel image, which `toolchain` chooses.
 pub const TOOLS: &[Tool] = &[
-    Tool {
-        present: &["cc"],
-        package: "gcc",
-        need: Need::Build,
-        why: "links everything that runs on the host",
-    },
+    Tool { present: &["cc"], package: "gcc", need: Need::Build, why: "links everything that runs on the host" },
     Tool {
         present: &["/usr/include/stdio.h"],
         package: "libc6-dev",
         need: Need::Build,
         why: "links everything that runs on the host",
     },
-    test(
-        &["gcc"],
-        "gcc",
-        "builds the conformance programs; a guest that compiles",
-    ),
-    test(
-        &["musl-gcc"],
-        "musl-tools",
-        "builds the conformance programs a second time, static",
-    ),
+    test(&["gcc"], "gcc", "builds the conformance programs; a guest that compiles"),
+    test(&["musl-gcc"], "musl-tools", "builds the conformance programs a second time, static"),
     test(&["busybox"], "busybox-static", "guest: sh and applets"),
     test(&["dash"], "dash", "guest: scripts"),
     test(&["bash"], "bash", "guest: scripts, job control"),
@@ -65,30 +47,14 @@ pub const TOOLS: &[Tool] = &[
     test(&["tar"], "tar", "guest"),
     test(&["gzip"], "gzip", "guest"),
     test(&["perl"], "perl", "guest"),
-    test(
-        &["/usr/bin/python3"],
-        "python3",
-        "guest: threads, subprocess, multiprocessing, asyncio",
-    ),
+    test(&["/usr/bin/python3"], "python3", "guest: threads, subprocess, multiprocessing, asyncio"),
     test(&["make"], "make", "guest: parallel jobs"),
     test(&["git"], "git", "guest: init, add, commit, clone"),
     test(&["sqlite3"], "sqlite3", "guest: file locks, shared memory"),
-    test(
-        &["go", "/usr/local/go/bin/go"],
-        "golang-go",
-        "builds a static guest with its own scheduler",
-    ),
+    test(&["go", "/usr/local/go/bin/go"], "golang-go", "builds a static guest with its own scheduler"),
     test(&["node"], "nodejs", "guest: a just-in-time compiler"),
-    test(
-        &["redis-server"],
-        "redis-server",
-        "guest: server and client on loopback",
-    ),
-    test(
-        &["redis-cli"],
-        "redis-tools",
-        "guest: server and client on loopback",
-    ),
+    test(&["redis-server"], "redis-server", "guest: server and client on loopback"),
+    test(&["redis-cli"], "redis-tools", "guest: server and client on loopback"),
     test(&["less"], "less", "guest on a terminal"),
     test(&["vi", "vim.tiny"], "vim-tiny", "guest on a terminal"),
     test(&["script"], "bsdutils", "gives a test a terminal"),
@@ -97,11 +63,8 @@ pub const TOOLS: &[Tool] = &[
 
 /// Installs the tools of `need` that this machine lacks, or says how to.
 pub fn ensure(need: Need) -> Result<(), String> {
-    let missing: BTreeSet<&str> = TOOLS
-        .iter()
-        .filter(|t| t.need == need && !t.present.iter().any(|p| present(p)))
-        .map(|t| t.package)
-        .collect();
+    let missing: BTreeSet<&str> =
+        TOOLS.iter().filter(|t| t.need == need && !t.present.iter().any(|p| present(p))).map(|t| t.package).collect();
     let missing: Vec<&str> = missing.into_iter().collect();
     if missing.is_empty() {
         return Ok(());
@@ -110,11 +73,7 @@ pub fn ensure(need: Need) -> Result<(), String> {
 }
 
 fn present(what: &str) -> bool {
-    if what.starts_with('/') {
-        Path::new(what).exists()
-    } else {
-        process::on_path(what)
-    }
+    if what.starts_with('/') { Path::new(what).exists() } else { process::on_path(what) }
 }
 
 /// Installs Debian packages when that is possible here; otherwise the error is the command to type.
@@ -144,9 +103,7 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
     if get(&["install", "-y", "--no-install-recommends"], packages) {
         return Ok(());
     }
-    Err(format!(
-        "apt-get install {list} failed; its messages are above"
-    ))
+    Err(format!("apt-get install {list} failed; its messages are above"))
 }
 
 /// Brings the package lists up to date.
@@ -157,14 +114,8 @@ pub fn update() {
 
 /// The version apt would install of `package`, if it knows it.
 pub fn candidate(package: &str) -> Option<String> {
-    let policy = process::output(
-        Command::new("apt-cache")
-            .args(["policy", package])
-            .env("LC_ALL", "C"),
-    )?;
-    let version = policy
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Candidate: "))?;
+    let policy = process::output(Command::new("apt-cache").args(["policy", package]).env("LC_ALL", "C"))?;
+    let version = policy.lines().find_map(|line| line.trim().strip_prefix("Candidate: "))?;
     (version != "(none)").then(|| version.to_string())
 }
 
@@ -193,8 +144,7 @@ pub fn print() {
         if need == Need::Build {
             println!(
                 "  {:16} {}",
-                "(compiler)",
-                "for x86_64-unknown-none: rustup's target, else rustc-web cargo-web rust-web-src lld"
+                "(compiler)", "for x86_64-unknown-none: rustup's target, else rustc-web cargo-web rust-web-src lld"
             );
         }
     }

@@ -12,15 +12,9 @@ pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String>
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let path = dir.join(format!("{name}.log"));
     let log = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let err = log
-        .try_clone()
-        .map_err(|e| format!("{}: {e}", path.display()))?;
+    let err = log.try_clone().map_err(|e| format!("{}: {e}", path.display()))?;
     let began = Instant::now();
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(err)
-        .status();
+    let status = command.stdin(Stdio::null()).stdout(log).stderr(err).status();
     let text = || String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
     match status {
         Ok(status) if status.success() => {
@@ -30,42 +24,26 @@ pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String>
             }
             Ok(())
         }
-        Ok(status) => Err(format!(
-            "{what} failed ({status})\n{}\n{what} failed; this text is in {}",
-            text(),
-            path.display()
-        )),
-        Err(e) => Err(format!(
-            "{what}: {}: {e}",
-            command.get_program().to_string_lossy()
-        )),
+        Ok(status) => {
+            Err(format!("{what} failed ({status})\n{}\n{what} failed; this text is in {}", text(), path.display()))
+        }
+        Err(e) => Err(format!("{what}: {}: {e}", command.get_program().to_string_lossy())),
     }
 }
 
 /// Standard output of `command` if it runs and succeeds.
 pub fn output(command: &mut Command) -> Option<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Whether a program of this name is on `PATH`.
 pub fn on_path(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
 /// A handle that sends a child's standard output to our standard error.
 pub fn output_to_stderr() -> Stdio {
     use std::os::fd::AsFd;
-    std::io::stderr()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_or_else(|_| Stdio::null(), Stdio::from)
+    std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
 }

@@ -8,19 +8,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use iced_x86::{
-    CpuidFeature, Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory,
-    IntelFormatter, Mnemonic, Register,
+    CpuidFeature, Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory, IntelFormatter, Mnemonic,
+    Register,
 };
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 
 use crate::build;
 
 /// The names of the checks, as in `docs/rules.md`.
-pub const RULES: &[&str] = &[
-    "no-vector-registers",
-    "audited-host-calls",
-    "audited-key-switch",
-];
+pub const RULES: &[&str] = &["no-vector-registers", "audited-host-calls", "audited-key-switch"];
 
 /// A function that may hold an instruction which is refused elsewhere.
 struct Audited {
@@ -45,15 +41,10 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
     let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", path.display()))?;
     let functions = Functions::of(&file);
-    let mut findings = Findings {
-        instructions: 0,
-        breaches: Vec::new(),
-    };
+    let mut findings = Findings { instructions: 0, breaches: Vec::new() };
     let mut factory = InstructionInfoFactory::new();
     for section in file.sections().filter(|s| s.kind() == SectionKind::Text) {
-        let data = section
-            .data()
-            .map_err(|e| format!("{}: {e}", path.display()))?;
+        let data = section.data().map_err(|e| format!("{}: {e}", path.display()))?;
         let mut decoder = Decoder::with_ip(64, data, section.address(), DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         while decoder.can_decode() {
@@ -63,18 +54,10 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
                 continue;
             };
             let function = functions.at(instruction.ip());
-            if !AUDITED
-                .iter()
-                .any(|a| a.rule == rule && matches(function, a.symbol))
-            {
-                findings.breaches.push((
-                    rule,
-                    format!(
-                        "{:#x} in {function}: {}",
-                        instruction.ip(),
-                        text(&instruction)
-                    ),
-                ));
+            if !AUDITED.iter().any(|a| a.rule == rule && matches(function, a.symbol)) {
+                findings
+                    .breaches
+                    .push((rule, format!("{:#x} in {function}: {}", instruction.ip(), text(&instruction))));
             }
         }
     }
@@ -82,10 +65,7 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
 }
 
 /// The rule an instruction breaks outside audited functions.
-fn refused(
-    instruction: &Instruction,
-    factory: &mut InstructionInfoFactory,
-) -> Option<&'static str> {
+fn refused(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Option<&'static str> {
     match instruction.mnemonic() {
         Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int => {
             return Some("audited-host-calls");
@@ -114,9 +94,7 @@ fn refused(
         return Some("no-vector-registers");
     }
     let used = factory.info(instruction).used_registers();
-    used.iter()
-        .any(|u| vector(u.register()))
-        .then_some("no-vector-registers")
+    used.iter().any(|u| vector(u.register())).then_some("no-vector-registers")
 }
 
 fn text(instruction: &Instruction) -> String {
@@ -127,9 +105,7 @@ fn text(instruction: &Instruction) -> String {
 
 /// Whether `function` is `symbol` or ends in `::symbol`.
 fn matches(function: &str, symbol: &str) -> bool {
-    function
-        .strip_suffix(symbol)
-        .is_some_and(|head| head.is_empty() || head.ends_with("::"))
+    function.strip_suffix(symbol).is_some_and(|head| head.is_empty() || head.ends_with("::"))
 }
 
 /// The functions of an image by address.
@@ -145,12 +121,7 @@ impl Functions {
         let mut list: Vec<(u64, String)> = file
             .symbols()
             .filter(|s| matches!(s.kind(), SymbolKind::Text) || text(s))
-            .filter_map(|s| {
-                Some((
-                    s.address(),
-                    format!("{:#}", rustc_demangle::demangle(s.name().ok()?)),
-                ))
-            })
+            .filter_map(|s| Some((s.address(), format!("{:#}", rustc_demangle::demangle(s.name().ok()?)))))
             .filter(|(_, name)| !name.is_empty() && !name.starts_with(".L"))
             .collect();
         list.sort();
@@ -159,9 +130,7 @@ impl Functions {
 
     fn at(&self, address: u64) -> &str {
         let after = self.0.partition_point(|(start, _)| *start <= address);
-        after
-            .checked_sub(1)
-            .map_or("(before any symbol)", |i| &self.0[i].1)
+        after.checked_sub(1).map_or("(before any symbol)", |i| &self.0[i].1)
     }
 }
 
@@ -172,16 +141,8 @@ pub fn command() -> Result<ExitCode, String> {
     for (rule, line) in &findings.breaches {
         println!("{rule}: {line}");
     }
-    println!(
-        "{} instructions, {} refused",
-        findings.instructions,
-        findings.breaches.len()
-    );
-    Ok(if findings.breaches.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    println!("{} instructions, {} refused", findings.instructions, findings.breaches.len());
+    Ok(if findings.breaches.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[cfg(test)]

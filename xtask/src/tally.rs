@@ -76,9 +76,7 @@ impl Tally {
         }
         if !self.failures.is_empty() {
             println!("failed:");
-            self.failures
-                .iter()
-                .for_each(|failure| println!("  {failure}"));
+            self.failures.iter().for_each(|failure| println!("  {failure}"));
         }
         let (passed, failed, skipped) = self.counts();
         println!("{passed} passed, {failed} failed, {skipped} skipped");

@@ -49,12 +49,7 @@ impl Toolchain {
                 "janua: rustup could not bring {TARGET} (no network to its server?); trying the distribution's compiler"
             );
         }
-        packages::install(
-            &Self::packages()?
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>(),
-        )?;
+        packages::install(&Self::packages()?.iter().map(String::as_str).collect::<Vec<_>>())?;
         let found = Self::with_source().ok_or(
             "the distribution's Rust compiler was installed, but its library source is not where it should be \
              (SYSROOT/lib/rustlib/src/rust/library)\nTry instead: rustup target add x86_64-unknown-none",
@@ -65,17 +60,8 @@ impl Toolchain {
     /// The compiler on `PATH`, when it has the target.
     fn with_target() -> Option<Toolchain> {
         let sysroot = sysroot(Path::new("rustc"))?;
-        let there = sysroot
-            .join("lib/rustlib")
-            .join(TARGET)
-            .join("lib")
-            .is_dir();
-        there.then(|| Toolchain {
-            cargo: "cargo".into(),
-            rustc: None,
-            build_std: false,
-            linker: None,
-        })
+        let there = sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir();
+        there.then(|| Toolchain { cargo: "cargo".into(), rustc: None, build_std: false, linker: None })
     }
 
     /// A compiler whose library source is installed, with the cargo beside it.
@@ -87,10 +73,7 @@ impl Toolchain {
             .flatten()
             .flatten()
             .map(|entry| entry.path())
-            .filter(|path| {
-                path.file_name()
-                    .is_some_and(|n| n.to_string_lossy().starts_with("rustc-1."))
-            })
+            .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("rustc-1.")))
             .collect();
         versioned.sort_by_key(|path| std::cmp::Reverse(minor(path)));
         compilers.append(&mut versioned);
@@ -112,10 +95,7 @@ impl Toolchain {
     fn linked(mut self) -> Result<Toolchain, String> {
         let rustc = self.rustc.clone().unwrap_or_else(|| "rustc".into());
         let own = |rustc: &Path| {
-            sysroot(rustc).is_some_and(|s| {
-                s.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld")
-                    .is_file()
-            })
+            sysroot(rustc).is_some_and(|s| s.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld").is_file())
         };
         if own(&rustc) {
             return Ok(self);
@@ -137,27 +117,17 @@ impl Toolchain {
         }
         let known = || {
             let web = ["rustc-web", "cargo-web", "rust-web-src"].map(String::from);
-            if packages::candidate(&web[0])
-                .is_some_and(|v| version_minor(&v).is_some_and(|m| m >= OLDEST))
-            {
+            if packages::candidate(&web[0]).is_some_and(|v| version_minor(&v).is_some_and(|m| m >= OLDEST)) {
                 return Some(web.to_vec());
             }
             let plain = ["rustc", "cargo", "rust-src"].map(String::from);
-            if packages::candidate(&plain[0])
-                .is_some_and(|v| version_minor(&v).is_some_and(|m| m >= OLDEST))
-            {
+            if packages::candidate(&plain[0]).is_some_and(|v| version_minor(&v).is_some_and(|m| m >= OLDEST)) {
                 return Some(plain.to_vec());
             }
             (OLDEST..OLDEST + 40)
                 .rev()
                 .find(|m| packages::candidate(&format!("rustc-1.{m}")).is_some())
-                .map(|m| {
-                    vec![
-                        format!("rustc-1.{m}"),
-                        format!("cargo-1.{m}"),
-                        format!("rust-1.{m}-src"),
-                    ]
-                })
+                .map(|m| vec![format!("rustc-1.{m}"), format!("cargo-1.{m}"), format!("rust-1.{m}-src")])
         };
         let mut list = known().or_else(|| { packages::update(); known() }).ok_or_else(|| {
             format!(
@@ -183,9 +153,7 @@ impl Toolchain {
         command.current_dir(crate::workspace::root());
         command.arg("build").args(["--target", TARGET]);
         if self.build_std {
-            command
-                .env("RUSTC_BOOTSTRAP", "1")
-                .arg("-Zbuild-std=core,alloc");
+            command.env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=core,alloc");
         }
         let mut flags: Vec<String> = rustflags.iter().map(ToString::to_string).collect();
         if let Some(linker) = &self.linker {
@@ -198,17 +166,9 @@ impl Toolchain {
     /// One line for the person who waits.
     pub fn describe(&self) -> String {
         let rustc = self.rustc.as_deref().unwrap_or(Path::new("rustc"));
-        let version =
-            process::output(plain(&mut Command::new(rustc)).arg("--version")).unwrap_or_default();
-        let how = if self.build_std {
-            ", building core and alloc"
-        } else {
-            ""
-        };
-        format!(
-            "{}{how}",
-            version.split(" (").next().unwrap_or("rustc").trim()
-        )
+        let version = process::output(plain(&mut Command::new(rustc)).arg("--version")).unwrap_or_default();
+        let how = if self.build_std { ", building core and alloc" } else { "" };
+        format!("{}{how}", version.split(" (").next().unwrap_or("rustc").trim())
     }
 }
 
@@ -216,18 +176,9 @@ impl Toolchain {
 fn plain(command: &mut Command) -> &mut Command {
     for (key, _) in std::env::vars_os() {
         let name = key.to_string_lossy();
-        let outer = [
-            "CARGO_PKG_",
-            "CARGO_MANIFEST_",
-            "CARGO_BIN_",
-            "CARGO_CRATE_",
-            "CARGO_CFG_",
-            "CARGO_PRIMARY_",
-        ];
-        if matches!(
-            &*name,
-            "CARGO" | "RUSTC" | "RUSTDOC" | "RUST_RECURSION_COUNT" | "LD_LIBRARY_PATH"
-        ) || outer.iter().any(|prefix| name.starts_with(prefix))
+        let outer = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_CFG_", "CARGO_PRIMARY_"];
+        if matches!(&*name, "CARGO" | "RUSTC" | "RUSTDOC" | "RUST_RECURSION_COUNT" | "LD_LIBRARY_PATH")
+            || outer.iter().any(|prefix| name.starts_with(prefix))
         {
             command.env_remove(&key);
         }
@@ -243,10 +194,7 @@ fn sysroot(rustc: &Path) -> Option<PathBuf> {
 
 /// The `85` of `rustc 1.85.0`.
 fn minor(rustc: &Path) -> Option<u32> {
-    version_minor(
-        process::output(plain(&mut Command::new(rustc)).arg("--version"))?
-            .strip_prefix("rustc ")?,
-    )
+    version_minor(process::output(plain(&mut Command::new(rustc)).arg("--version"))?.strip_prefix("rustc ")?)
 }
 
 /// The `85` of a version that begins `1.85`, a package epoch left out.
@@ -254,11 +202,7 @@ fn version_minor(version: &str) -> Option<u32> {
     let version = version.split_once(':').map_or(version, |(_, rest)| rest);
     let (major, rest) = version.split_once('.')?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-    if major == "1" {
-        digits.parse().ok()
-    } else {
-        None
-    }
+    if major == "1" { digits.parse().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -5,9 +5,7 @@ use std::process::Command;
 
 /// The root of the workspace this `xtask` was built in.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask lies in the workspace root")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace root")
 }
 
 /// The directory cargo builds into.
@@ -42,52 +40,27 @@ pub struct Member {
 /// The packages of the workspace, from `cargo metadata`.
 pub fn members() -> Result<Vec<Member>, String> {
     let output = cargo()
-        .args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--offline",
-        ])
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .output()
         .map_err(|e| format!("cargo metadata: {e}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "cargo metadata failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        return Err(format!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr)));
     }
     let metadata: serde_json::Value =
         serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
-    let packages = metadata["packages"]
-        .as_array()
-        .ok_or("cargo metadata: no packages")?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
     let names: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
-    packages
-        .iter()
-        .map(|package| member(package, &names))
-        .collect()
+    packages.iter().map(|package| member(package, &names)).collect()
 }
 
 fn member(package: &serde_json::Value, names: &[&str]) -> Result<Member, String> {
-    let name = package["name"]
-        .as_str()
-        .ok_or("cargo metadata: a package without a name")?;
-    let manifest = package["manifest_path"]
-        .as_str()
-        .ok_or("cargo metadata: no manifest path")?;
-    let dir = Path::new(manifest)
-        .parent()
-        .map(relative)
-        .unwrap_or_default();
+    let name = package["name"].as_str().ok_or("cargo metadata: a package without a name")?;
+    let manifest = package["manifest_path"].as_str().ok_or("cargo metadata: no manifest path")?;
+    let dir = Path::new(manifest).parent().map(relative).unwrap_or_default();
     let list = |key: &str| package[key].as_array().cloned().unwrap_or_default();
     let roots = list("targets")
         .iter()
-        .filter(|t| {
-            ["lib", "bin", "rlib", "staticlib", "cdylib"]
-                .iter()
-                .any(|k| has(&t["kind"], k))
-        })
+        .filter(|t| ["lib", "bin", "rlib", "staticlib", "cdylib"].iter().any(|k| has(&t["kind"], k)))
         .filter_map(|t| t["src_path"].as_str())
         .map(|path| relative(Path::new(path)))
         .collect();
@@ -98,28 +71,15 @@ fn member(package: &serde_json::Value, names: &[&str]) -> Result<Member, String>
         .filter(|d| names.contains(d))
         .map(String::from)
         .collect();
-    let features = package["features"]
-        .as_object()
-        .map(|f| f.keys().cloned().collect())
-        .unwrap_or_default();
-    Ok(Member {
-        name: name.into(),
-        dir,
-        roots,
-        depends,
-        features,
-    })
+    let features = package["features"].as_object().map(|f| f.keys().cloned().collect()).unwrap_or_default();
+    Ok(Member { name: name.into(), dir, roots, depends, features })
 }
 
 fn has(list: &serde_json::Value, item: &str) -> bool {
-    list.as_array()
-        .is_some_and(|l| l.iter().any(|v| v.as_str() == Some(item)))
+    list.as_array().is_some_and(|l| l.iter().any(|v| v.as_str() == Some(item)))
 }
 
 /// `path` relative to the workspace root, as text.
 pub fn relative(path: &Path) -> String {
-    path.strip_prefix(root())
-        .unwrap_or(path)
-        .display()
-        .to_string()
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -37,11 +37,7 @@ fn errno() -> i32 {
 }
 
 fn answer(result: c_long) -> Probe {
-    if result < 0 {
-        Err(Refused::Errno(errno()))
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(Refused::Errno(errno())) } else { Ok(()) }
 }
 
 /// Syscall User Dispatch (Linux 5.11, `prctl(PR_SET_SYSCALL_USER_DISPATCH)`): a call is blocked and its SIGSYS caught.
@@ -58,15 +54,7 @@ pub fn syscall_user_dispatch() -> Probe {
         catch_sigsys(caught)?;
         let selector = &raw mut SELECTOR;
         // SAFETY: the selector is a static byte, and the child never returns to code that does not expect dispatch.
-        let armed = unsafe {
-            libc::prctl(
-                PR_SET_SYSCALL_USER_DISPATCH,
-                PR_SYS_DISPATCH_ON,
-                0usize,
-                0usize,
-                selector,
-            )
-        };
+        let armed = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0usize, 0usize, selector) };
         answer(armed.into())?;
         // SAFETY: the only thread of the child writes its own static; from here on every call traps until `caught` ran.
         unsafe {
@@ -86,12 +74,7 @@ pub fn seccomp_trap() -> Probe {
             unsafe { libc::_exit(0) }
         }
         catch_sigsys(caught)?;
-        let statement = |code: u32, k: u32| libc::sock_filter {
-            code: code as u16,
-            jt: 0,
-            jf: 0,
-            k,
-        };
+        let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
         let mut filter = [
             // The call's number is the first word of `struct seccomp_data`.
             statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
@@ -104,24 +87,11 @@ pub fn seccomp_trap() -> Probe {
             statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRAP),
             statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
         ];
-        let program = libc::sock_fprog {
-            len: filter.len() as u16,
-            filter: filter.as_mut_ptr(),
-        };
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
         // SAFETY: plain words; only the child is bound by it.
-        answer(
-            unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) }
-                .into(),
-        )?;
+        answer(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) }.into())?;
         // SAFETY: `program` and the filter it points at outlive the call, which copies them.
-        answer(unsafe {
-            libc::syscall(
-                libc::SYS_seccomp,
-                libc::SECCOMP_SET_MODE_FILTER,
-                0,
-                &raw const program,
-            )
-        })?;
+        answer(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })?;
         // SAFETY: takes no argument; traps into `caught`.
         unsafe { libc::syscall(libc::SYS_getppid) };
         Err(Refused::NoEffect)
@@ -155,18 +125,13 @@ pub fn executable_memfd() -> Probe {
         libc::close(fd);
         (sized == 0 && at != libc::MAP_FAILED, why)
     };
-    if mapped {
-        Ok(())
-    } else {
-        Err(Refused::Errno(why))
-    }
+    if mapped { Ok(()) } else { Err(Refused::Errno(why)) }
 }
 
 /// A user namespace, with its own pid, mount and network namespaces, can be made without privilege.
 pub fn namespaces() -> Probe {
     in_child(|| {
-        let flags =
-            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWNET;
+        let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWNET;
         // SAFETY: plain flags; only the child moves.
         answer(unsafe { libc::unshare(flags) }.into())
     })

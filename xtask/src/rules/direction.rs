@@ -6,43 +6,19 @@ use super::{Breach, Tree, source};
 const LAYERS: &[(&str, &[&str])] = &[
     ("abi", &[]),
     ("arch", &["abi"]),
-    ("port", &["abi"]),
+    ("port", &["arch", "abi"]),
     ("rt", &["port"]),
-    ("kernel", &["rt", "port", "abi"]),
-    ("object", &["kernel", "rt", "port", "abi"]),
-    ("personality", &["object", "kernel", "rt", "port", "abi"]),
-    ("gate", &["kernel", "arch", "rt", "port", "abi"]),
+    ("kernel", &["rt", "port", "arch", "abi"]),
+    ("object", &["kernel", "rt", "port", "arch", "abi"]),
+    ("personality", &["object", "kernel", "rt", "port", "arch", "abi"]),
+    ("gate", &["kernel", "rt", "port", "arch", "abi"]),
     ("platform", &["port", "arch", "abi"]),
-    (
-        "image",
-        &[
-            "gate",
-            "personality",
-            "platform",
-            "object",
-            "kernel",
-            "arch",
-            "rt",
-            "port",
-            "abi",
-        ],
-    ),
+    ("image", &["gate", "personality", "platform", "object", "kernel", "rt", "port", "arch", "abi"]),
     ("user", &["abi"]),
-    ("cli", &["personality", "platform", "abi"]),
+    ("cli", &["personality", "kernel", "platform", "abi"]),
     ("bench", &["abi"]),
     ("xtask", &[]),
-    (
-        "test",
-        &[
-            "personality",
-            "object",
-            "kernel",
-            "arch",
-            "rt",
-            "port",
-            "abi",
-        ],
-    ),
+    ("test", &["personality", "object", "kernel", "rt", "port", "arch", "abi"]),
 ];
 
 /// Rule `direction`: dependences point the way `LAYERS` says, within a layer freely.
@@ -52,11 +28,7 @@ pub fn direction(tree: &Tree) -> Vec<Breach> {
         let place = format!("{}/Cargo.toml", member.dir);
         let layer = member.dir.split('/').next().unwrap_or_default();
         let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == layer) else {
-            breaches.push(Breach::new(
-                "direction",
-                place,
-                format!("no layer is called `{layer}`"),
-            ));
+            breaches.push(Breach::new("direction", place, format!("no layer is called `{layer}`")));
             continue;
         };
         for name in &member.depends {
@@ -65,17 +37,11 @@ pub fn direction(tree: &Tree) -> Vec<Breach> {
             };
             let target = other.dir.split('/').next().unwrap_or_default();
             if target != layer && !allowed.contains(&target) {
-                let may = if allowed.is_empty() {
-                    "nothing".to_string()
-                } else {
-                    allowed.join(", ")
-                };
+                let may = if allowed.is_empty() { "nothing".to_string() } else { allowed.join(", ") };
                 breaches.push(Breach::new(
                     "direction",
                     place.clone(),
-                    format!(
-                        "`{layer}` must not depend on `{target}` ({name}); it may depend on: {may}"
-                    ),
+                    format!("`{layer}` must not depend on `{target}` ({name}); it may depend on: {may}"),
                 ));
             }
         }
@@ -85,30 +51,14 @@ pub fn direction(tree: &Tree) -> Vec<Breach> {
 
 /// Rule `neutral-kernel`: the kernel's code names no gate, platform, personality or image.
 pub fn neutral_kernel(tree: &Tree) -> Vec<Breach> {
-    let foreign = [
-        "janua_gate",
-        "janua_platform",
-        "janua_personality",
-        "janua_image",
-        "janua_object",
-    ];
+    let foreign = ["janua_gate", "janua_platform", "janua_personality", "janua_image", "janua_object"];
     let mut breaches = Vec::new();
-    for file in tree
-        .files
-        .iter()
-        .filter(|f| f.is_rust() && f.layer() == "kernel")
-    {
+    for file in tree.files.iter().filter(|f| f.is_rust() && f.layer() == "kernel") {
         for (number, line) in file.lines.iter().enumerate() {
-            let named = source::words(&line.code)
-                .into_iter()
-                .find(|w| foreign.iter().any(|f| w.starts_with(f)));
+            let named = source::words(&line.code).into_iter().find(|w| foreign.iter().any(|f| w.starts_with(f)));
             if let Some(word) = named {
                 let place = format!("{}:{}", file.path, number + 1);
-                breaches.push(Breach::new(
-                    "neutral-kernel",
-                    place,
-                    format!("the kernel names `{word}`"),
-                ));
+                breaches.push(Breach::new("neutral-kernel", place, format!("the kernel names `{word}`")));
             }
         }
     }
@@ -142,13 +92,7 @@ mod tests {
 
     fn member(name: &str, dir: &str, depends: &[&str]) -> Member {
         let depends = depends.iter().map(|d| d.to_string()).collect();
-        Member {
-            name: name.into(),
-            dir: dir.into(),
-            roots: vec![],
-            depends,
-            features: vec![],
-        }
+        Member { name: name.into(), dir: dir.into(), roots: vec![], depends, features: vec![] }
     }
 
     #[test]
@@ -159,26 +103,16 @@ mod tests {
             member("skeleton", "platform/skeleton", &[]),
             member("odd", "somewhere/odd", &[]),
         ];
-        let breaches = direction(&Tree {
-            members,
-            files: vec![],
-        });
+        let breaches = direction(&Tree { members, files: vec![] });
         assert_eq!(breaches.len(), 2);
-        assert!(
-            breaches[0]
-                .what
-                .contains("`kernel` must not depend on `platform`")
-        );
+        assert!(breaches[0].what.contains("`kernel` must not depend on `platform`"));
         assert!(breaches[1].what.contains("somewhere"));
     }
 
     #[test]
     fn layers_form_no_cycle() {
         fn reaches(from: &str, to: &str) -> bool {
-            let next = LAYERS
-                .iter()
-                .find(|(name, _)| *name == from)
-                .map_or(&[][..], |(_, allowed)| allowed);
+            let next = LAYERS.iter().find(|(name, _)| *name == from).map_or(&[][..], |(_, allowed)| allowed);
             next.iter().any(|n| *n == to || reaches(n, to))
         }
         for (layer, _) in LAYERS {

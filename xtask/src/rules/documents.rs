@@ -13,20 +13,12 @@ pub fn true_paths(tree: &Tree) -> Vec<Breach> {
             for (path, item) in references(line) {
                 let place = format!("{document}:{}", number + 1);
                 let Some(file) = tree.files.iter().find(|f| f.path == path) else {
-                    breaches.push(Breach::new(
-                        "true-paths",
-                        place,
-                        format!("there is no file {path}"),
-                    ));
+                    breaches.push(Breach::new("true-paths", place, format!("there is no file {path}")));
                     continue;
                 };
                 let name = item.rsplit("::").next().unwrap_or(item);
                 if !name.is_empty() && !file.lines.iter().any(|l| defines(&l.code, name)) {
-                    breaches.push(Breach::new(
-                        "true-paths",
-                        place,
-                        format!("{path} does not define `{name}`"),
-                    ));
+                    breaches.push(Breach::new("true-paths", place, format!("{path} does not define `{name}`")));
                 }
             }
         }
@@ -40,46 +32,21 @@ pub fn named_rules(_: &Tree) -> Vec<Breach> {
     let Ok(text) = fs::read_to_string(workspace::root().join(page)) else {
         return vec![Breach::new("named-rules", page, "the page is missing")];
     };
-    let headings: Vec<&str> = text
-        .lines()
-        .filter_map(|l| l.strip_prefix("### "))
-        .map(|h| h.trim_matches('`'))
-        .collect();
-    let names = || {
-        RULES
-            .iter()
-            .map(|(name, _)| *name)
-            .chain(crate::scan::RULES.iter().copied())
-    };
-    let missing = names()
-        .filter(|n| !headings.contains(n))
-        .map(|n| (n, "has no heading"));
-    let surplus = headings
-        .iter()
-        .filter(|h| !names().any(|n| n == **h))
-        .map(|h| (*h, "is no rule that is checked"));
-    missing
-        .chain(surplus)
-        .map(|(n, what)| Breach::new("named-rules", page, format!("`{n}` {what}")))
-        .collect()
+    let headings: Vec<&str> =
+        text.lines().filter_map(|l| l.strip_prefix("### ")).map(|h| h.trim_matches('`')).collect();
+    let names = || RULES.iter().map(|(name, _)| *name).chain(crate::scan::RULES.iter().copied());
+    let missing = names().filter(|n| !headings.contains(n)).map(|n| (n, "has no heading"));
+    let surplus = headings.iter().filter(|h| !names().any(|n| n == **h)).map(|h| (*h, "is no rule that is checked"));
+    missing.chain(surplus).map(|(n, what)| Breach::new("named-rules", page, format!("`{n}` {what}"))).collect()
 }
 
 /// README.md and the pages in docs/, with their paths.
 fn documents() -> Vec<(String, String)> {
     let mut pages = vec![workspace::root().join("README.md")];
-    let docs = fs::read_dir(workspace::root().join("docs"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    pages.extend(
-        docs.map(|e| e.path())
-            .filter(|p| p.extension().is_some_and(|e| e == "md")),
-    );
+    let docs = fs::read_dir(workspace::root().join("docs")).into_iter().flatten().flatten();
+    pages.extend(docs.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "md")));
     pages.sort();
-    pages
-        .iter()
-        .filter_map(|p| Some((workspace::relative(p), fs::read_to_string(p).ok()?)))
-        .collect()
+    pages.iter().filter_map(|p| Some((workspace::relative(p), fs::read_to_string(p).ok()?))).collect()
 }
 
 /// The `path/file.rs:item` references in backquotes on a line of Markdown; `item` may be empty or a `Type::method`.
@@ -87,18 +54,11 @@ fn references(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.split('`').skip(1).step_by(2).filter_map(|quoted| {
         let end = [".rs", ".S"].iter().find_map(|ext| {
             let at = quoted.find(ext)? + ext.len();
-            quoted[at..]
-                .chars()
-                .next()
-                .is_none_or(|c| c == ':')
-                .then_some(at)
+            quoted[at..].chars().next().is_none_or(|c| c == ':').then_some(at)
         })?;
         let (path, item) = quoted.split_at(end);
         let item = item.trim_start_matches(':').trim_end_matches("()");
-        let plain = |s: &str| {
-            s.chars()
-                .all(|c| c.is_alphanumeric() || "_:/.-".contains(c))
-        };
+        let plain = |s: &str| s.chars().all(|c| c.is_alphanumeric() || "_:/.-".contains(c));
         (path.contains('/') && plain(path) && plain(item)).then_some((path, item))
     })
 }
@@ -110,15 +70,7 @@ fn defines(code: &str, name: &str) -> bool {
         pair[1] == name
             && matches!(
                 pair[0],
-                "fn" | "struct"
-                    | "enum"
-                    | "trait"
-                    | "const"
-                    | "static"
-                    | "macro_rules"
-                    | "mod"
-                    | "type"
-                    | "!"
+                "fn" | "struct" | "enum" | "trait" | "const" | "static" | "macro_rules" | "mod" | "type" | "!"
             )
     }) || (words.first() == Some(&name) && words.get(1) == Some(&":"))
 }
@@ -129,13 +81,9 @@ mod tests {
 
     #[test]
     fn finds_references() {
-        let line =
-            "Then `kernel/src/call.rs:enter` runs; see `rt/src/slot.rs` and `Slot::new`, `a.rs b`.";
+        let line = "Then `kernel/src/call.rs:enter` runs; see `rt/src/slot.rs` and `Slot::new`, `a.rs b`.";
         let found: Vec<_> = references(line).collect();
-        assert_eq!(
-            found,
-            [("kernel/src/call.rs", "enter"), ("rt/src/slot.rs", "")]
-        );
+        assert_eq!(found, [("kernel/src/call.rs", "enter"), ("rt/src/slot.rs", "")]);
     }
 
     #[test]

@@ -24,12 +24,7 @@ pub struct Breach {
 
 impl Breach {
     fn new(rule: &'static str, place: impl Into<String>, what: impl Into<String>) -> Breach {
-        Breach {
-            rule,
-            place: place.into(),
-            what: what.into(),
-            warning: false,
-        }
+        Breach { rule, place: place.into(), what: what.into(), warning: false }
     }
 
     fn warning(mut self) -> Breach {
@@ -63,14 +58,8 @@ const RULES: &[(&str, Rule)] = &[
 
 /// Checks every rule: its name, and the places where it does not hold.
 pub fn check() -> Result<Vec<(&'static str, Vec<Breach>)>, String> {
-    let tree = Tree {
-        members: workspace::members()?,
-        files: source::all()?,
-    };
-    Ok(RULES
-        .iter()
-        .map(|(name, rule)| (*name, rule(&tree)))
-        .collect())
+    let tree = Tree { members: workspace::members()?, files: source::all()? };
+    Ok(RULES.iter().map(|(name, rule)| (*name, rule(&tree))).collect())
 }
 
 /// One line a breach.
@@ -98,13 +87,6 @@ pub fn command() -> Result<ExitCode, String> {
             failed += 1;
         }
     }
-    println!(
-        "{} rules hold, {failed} do not (docs/rules.md explains each)",
-        results.len() - failed
-    );
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    println!("{} rules hold, {failed} do not (docs/rules.md explains each)", results.len() - failed);
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

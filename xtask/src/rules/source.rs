@@ -35,9 +35,7 @@ impl SourceFile {
 
     /// Whether it is test code: under a `tests`, `test` or `benches` directory, or a file `tests.rs`.
     pub fn is_test(&self) -> bool {
-        self.path
-            .split('/')
-            .any(|part| matches!(part, "tests" | "test" | "benches" | "tests.rs"))
+        self.path.split('/').any(|part| matches!(part, "tests" | "test" | "benches" | "tests.rs"))
     }
 }
 
@@ -52,33 +50,19 @@ pub fn all() -> Result<Vec<SourceFile>, String> {
 fn walk(dir: &Path, files: &mut Vec<SourceFile>) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let name = path
-            .file_name()
-            .map(|n| n.to_string_lossy().into_owned())
-            .unwrap_or_default();
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         if path.is_dir() && !path.is_symlink() {
             if !name.starts_with('.') && name != "target" && path != workspace::target() {
                 walk(&path, files)?;
             }
-        } else if [".rs", ".c", ".h", ".S", ".s"]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
+        } else if [".rs", ".c", ".h", ".S", ".s"].iter().any(|end| name.ends_with(end)) {
             let text = fs::read_to_string(&path)?;
             let lines = if name.ends_with(".rs") {
                 split(&text)
             } else {
-                text.lines()
-                    .map(|l| Line {
-                        code: l.into(),
-                        comment: String::new(),
-                    })
-                    .collect()
+                text.lines().map(|l| Line { code: l.into(), comment: String::new() }).collect()
             };
-            files.push(SourceFile {
-                path: workspace::relative(&path),
-                lines,
-            });
+            files.push(SourceFile { path: workspace::relative(&path), lines });
         }
     }
     Ok(())
@@ -139,11 +123,7 @@ pub fn split(text: &str) -> Vec<Line> {
             Inside::BlockComment(depth) => match (c, next) {
                 ('*', '/') => {
                     at += 1;
-                    inside = if depth == 1 {
-                        Inside::Code
-                    } else {
-                        Inside::BlockComment(depth - 1)
-                    };
+                    inside = if depth == 1 { Inside::Code } else { Inside::BlockComment(depth - 1) };
                 }
                 ('/', '*') => {
                     at += 1;
@@ -184,11 +164,7 @@ enum Inside {
 
 fn follows_word(code: &str) -> bool {
     // `br"` is raw too; a longer word that ends in r is not.
-    let word: String = code
-        .chars()
-        .rev()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
+    let word: String = code.chars().rev().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
     !(word.is_empty() || word == "b" || word == "c")
 }
 
@@ -201,12 +177,7 @@ fn raw_hashes(after: &[char]) -> Option<usize> {
 /// The length of the character literal here; `None` when the quote begins a lifetime.
 fn character_literal(chars: &[char]) -> Option<usize> {
     match chars.get(1)? {
-        '\\' => chars
-            .iter()
-            .skip(3)
-            .take(12)
-            .position(|&c| c == '\'')
-            .map(|n| n + 4),
+        '\\' => chars.iter().skip(3).take(12).position(|&c| c == '\'').map(|n| n + 4),
         _ => (chars.get(2) == Some(&'\'')).then_some(3),
     }
 }
@@ -217,11 +188,7 @@ pub fn words(code: &str) -> Vec<&str> {
     let mut rest = code.trim_start();
     while let Some(first) = rest.chars().next() {
         let word = |c: char| c.is_alphanumeric() || c == '_';
-        let length = if word(first) {
-            rest.find(|c| !word(c)).unwrap_or(rest.len())
-        } else {
-            first.len_utf8()
-        };
+        let length = if word(first) { rest.find(|c| !word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
         words.push(&rest[..length]);
         rest = rest[length..].trim_start();
     }
@@ -239,10 +206,7 @@ mod tests {
         );
         assert_eq!(lines[0].code.trim(), "let a = \"\";");
         assert_eq!(lines[0].comment.trim(), "unsafe yes");
-        assert_eq!(
-            lines[1].code.trim(),
-            "let c = ' '; let l: &'static str = \"\";"
-        );
+        assert_eq!(lines[1].code.trim(), "let c = ' '; let l: &'static str = \"\";");
         assert_eq!(lines[2].code.trim(), "fn f() {}");
         assert!(lines[2].comment.contains("nested"));
     }
@@ -257,9 +221,6 @@ mod tests {
 
     #[test]
     fn words_of_a_line() {
-        assert_eq!(
-            words("  pub unsafe fn f(a: u8)"),
-            ["pub", "unsafe", "fn", "f", "(", "a", ":", "u8", ")"]
-        );
+        assert_eq!(words("  pub unsafe fn f(a: u8)"), ["pub", "unsafe", "fn", "f", "(", "a", ":", "u8", ")"]);
     }
 }

@@ -16,11 +16,7 @@ pub fn no_std(tree: &Tree) -> Vec<Breach> {
         .filter(|m| !HOSTED.iter().any(|h| m.dir.split('/').next() == Some(h)))
         .flat_map(|m| &m.roots)
         .filter_map(|root| tree.files.iter().find(|f| f.path == *root))
-        .filter(|f| {
-            !f.lines
-                .iter()
-                .any(|l| l.code.starts_with("#![") && l.code.contains("no_std"))
-        })
+        .filter(|f| !f.lines.iter().any(|l| l.code.starts_with("#![") && l.code.contains("no_std")))
         .map(|f| Breach::new("no-std", f.path.clone(), "this crate root lacks #![no_std]"))
         .collect()
 }
@@ -33,11 +29,7 @@ pub fn finished(tree: &Tree) -> Vec<Breach> {
             for name in ["todo!", "unimplemented!", "dbg!"] {
                 if line.code.contains(name) {
                     let place = format!("{}:{}", file.path, number + 1);
-                    breaches.push(Breach::new(
-                        "finished",
-                        place,
-                        format!("`{name}` in committed code"),
-                    ));
+                    breaches.push(Breach::new("finished", place, format!("`{name}` in committed code")));
                 }
             }
         }
@@ -52,16 +44,8 @@ pub fn length(tree: &Tree) -> Vec<Breach> {
         .filter(|f| f.lines.len() > LONG)
         .map(|f| {
             let lines = f.lines.len();
-            let breach = Breach::new(
-                "file-length",
-                f.path.clone(),
-                format!("{lines} lines; split it by concept"),
-            );
-            if lines > TOO_LONG {
-                breach
-            } else {
-                breach.warning()
-            }
+            let breach = Breach::new("file-length", f.path.clone(), format!("{lines} lines; split it by concept"));
+            if lines > TOO_LONG { breach } else { breach.warning() }
         })
         .collect()
 }

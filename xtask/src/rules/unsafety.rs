@@ -7,11 +7,7 @@ use super::{Breach, Tree};
 const HOME: &[&str] = &["arch", "gate", "platform", "rt"];
 
 fn places(file: &SourceFile) -> impl Iterator<Item = usize> + '_ {
-    file.lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| words(&line.code).contains(&"unsafe"))
-        .map(|(n, _)| n)
+    file.lines.iter().enumerate().filter(|(_, line)| words(&line.code).contains(&"unsafe")).map(|(n, _)| n)
 }
 
 fn rust_outside_tests(tree: &Tree) -> impl Iterator<Item = &SourceFile> {
@@ -32,25 +28,12 @@ pub fn home(tree: &Tree) -> Vec<Breach> {
 
 /// Rule `forbid-unsafe`: every crate root of another layer says `#![forbid(unsafe_code)]`.
 pub fn forbidden_elsewhere(tree: &Tree) -> Vec<Breach> {
-    let roots = tree
-        .members
-        .iter()
-        .filter(|m| !HOME.iter().any(|h| m.dir.split('/').next() == Some(h)));
+    let roots = tree.members.iter().filter(|m| !HOME.iter().any(|h| m.dir.split('/').next() == Some(h)));
     roots
         .flat_map(|m| &m.roots)
         .filter_map(|root| tree.files.iter().find(|f| f.path == *root))
-        .filter(|f| {
-            !f.lines
-                .iter()
-                .any(|l| l.code.replace(' ', "").contains("#![forbid(unsafe_code)]"))
-        })
-        .map(|f| {
-            Breach::new(
-                "forbid-unsafe",
-                f.path.clone(),
-                "this crate root lacks #![forbid(unsafe_code)]",
-            )
-        })
+        .filter(|f| !f.lines.iter().any(|l| l.code.replace(' ', "").contains("#![forbid(unsafe_code)]")))
+        .map(|f| Breach::new("forbid-unsafe", f.path.clone(), "this crate root lacks #![forbid(unsafe_code)]"))
         .collect()
 }
 
@@ -60,11 +43,7 @@ pub fn commented(tree: &Tree) -> Vec<Breach> {
         .flat_map(|f| places(f).map(move |n| (f, n)))
         .filter_map(|(f, n)| {
             let lacks = lacks(f, n)?;
-            Some(Breach::new(
-                "safety-comment",
-                format!("{}:{}", f.path, n + 1),
-                lacks,
-            ))
+            Some(Breach::new("safety-comment", format!("{}:{}", f.path, n + 1), lacks))
         })
         .collect()
 }
@@ -73,23 +52,16 @@ pub fn commented(tree: &Tree) -> Vec<Breach> {
 fn lacks(file: &SourceFile, number: usize) -> Option<&'static str> {
     let line = &file.lines[number];
     let found = words(&line.code);
-    let after = found
-        .iter()
-        .position(|w| *w == "unsafe")
-        .and_then(|at| found.get(at + 1))
-        .copied();
+    let after = found.iter().position(|w| *w == "unsafe").and_then(|at| found.get(at + 1)).copied();
     let opens = match after {
         Some(word) => word == "{" || word == "impl",
         // The brace stands on the next line.
         None => true,
     };
     if opens {
-        return (!explained(file, number, "SAFETY:", 3))
-            .then_some("no `// SAFETY:` comment says why this is sound");
+        return (!explained(file, number, "SAFETY", 3)).then_some("no `// SAFETY:` comment says why this is sound");
     }
-    let function = matches!(after, Some("fn" | "extern"))
-        && found.first() == Some(&"pub")
-        && found.contains(&"fn");
+    let function = matches!(after, Some("fn" | "extern")) && found.first() == Some(&"pub") && found.contains(&"fn");
     (function && !explained(file, number, "# Safety", 0))
         .then_some("no `# Safety` section says what the caller must ensure")
 }
@@ -122,29 +94,14 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> SourceFile {
-        SourceFile {
-            path: "rt/src/x.rs".into(),
-            lines: split(text),
-        }
+        SourceFile { path: "rt/src/x.rs".into(), lines: split(text) }
     }
 
     #[test]
     fn blocks_need_a_reason() {
         assert!(lacks(&file("fn f() {\n    unsafe { g() }\n}"), 1).is_some());
-        assert!(
-            lacks(
-                &file("fn f() {\n    // SAFETY: g is pure.\n    unsafe { g() }\n}"),
-                2
-            )
-            .is_none()
-        );
-        assert!(
-            lacks(
-                &file("// SAFETY: long\n// reason.\nlet a =\n    unsafe { g() };"),
-                3
-            )
-            .is_none()
-        );
+        assert!(lacks(&file("fn f() {\n    // SAFETY: g is pure.\n    unsafe { g() }\n}"), 2).is_none());
+        assert!(lacks(&file("// SAFETY: long\n// reason.\nlet a =\n    unsafe { g() };"), 3).is_none());
         assert!(lacks(&file("unsafe { g() } // SAFETY: g is pure."), 0).is_none());
         assert!(lacks(&file("// SAFETY: of another.\n\nunsafe { g() }"), 2).is_some());
     }
@@ -152,13 +109,7 @@ mod tests {
     #[test]
     fn functions_need_a_contract() {
         assert!(lacks(&file("/// Does.\npub unsafe fn f() {}"), 1).is_some());
-        assert!(
-            lacks(
-                &file("/// Does.\n/// # Safety\n/// Never.\n#[inline]\npub unsafe fn f() {}"),
-                4
-            )
-            .is_none()
-        );
+        assert!(lacks(&file("/// Does.\n/// # Safety\n/// Never.\n#[inline]\npub unsafe fn f() {}"), 4).is_none());
         assert!(lacks(&file("unsafe extern \"C\" {"), 0).is_none());
     }
 }

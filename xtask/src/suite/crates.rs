@@ -10,13 +10,8 @@ use crate::{build, workspace};
 pub fn unit(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let image = build::image()?;
     let mut cargo = workspace::cargo();
-    cargo
-        .args(["test", "--workspace", "--no-fail-fast"])
-        .env("JANUA_IMAGE_LINUX", &image.embedded);
-    for member in workspace::members()?
-        .iter()
-        .filter(|m| m.dir.starts_with("image/"))
-    {
+    cargo.args(["test", "--workspace", "--no-fail-fast"]).env("JANUA_IMAGE_LINUX", &image.embedded);
+    for member in workspace::members()?.iter().filter(|m| m.dir.starts_with("image/")) {
         cargo.args(["--exclude", &member.name]);
     }
     run(cargo, filter, tally)
@@ -44,8 +39,7 @@ fn modelled() -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for member in workspace::members()? {
         let path = workspace::root().join(&member.dir).join("Cargo.toml");
-        let manifest =
-            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let manifest = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         if manifest.contains("cfg(loom)") {
             names.push(member.name);
         }
@@ -55,31 +49,13 @@ fn modelled() -> Result<Vec<String>, String> {
 
 /// Runs a `cargo test` and counts what its runners report.
 fn run(mut cargo: Command, filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
-    cargo
-        .arg("--")
-        .args(filter)
-        .env("CARGO_TERM_COLOR", "never")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    let mut child = cargo
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| format!("cargo test: {e}"))?;
+    cargo.arg("--").args(filter).env("CARGO_TERM_COLOR", "never").stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = cargo.stderr(Stdio::piped()).spawn().map_err(|e| format!("cargo test: {e}"))?;
     let stderr = child.stderr.take();
-    let messages = std::thread::spawn(move || {
-        stderr
-            .map(std::io::read_to_string)
-            .and_then(Result::ok)
-            .unwrap_or_default()
-    });
+    let messages =
+        std::thread::spawn(move || stderr.map(std::io::read_to_string).and_then(Result::ok).unwrap_or_default());
     let mut report = Report::default();
-    for line in child
-        .stdout
-        .take()
-        .map(BufReader::new)
-        .into_iter()
-        .flat_map(BufRead::lines)
-    {
+    for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
         report.line(&line.map_err(|e| format!("cargo test: {e}"))?, tally);
     }
     let status = child.wait().map_err(|e| format!("cargo test: {e}"))?;
@@ -88,9 +64,7 @@ fn run(mut cargo: Command, filter: Option<&str>, tally: &mut Tally) -> Result<()
         tally.fail(&name, &why);
     }
     match (status.success(), report.failed) {
-        (true, _) if report.passed == 0 && filter.is_none() => {
-            Err("cargo test ran no test at all".into())
-        }
+        (true, _) if report.passed == 0 && filter.is_none() => Err("cargo test ran no test at all".into()),
         (true, _) => Ok(()),
         (false, 0) => Err(format!("cargo test failed ({status})\n{messages}")),
         (false, _) => Ok(()),
@@ -141,10 +115,7 @@ impl Report {
     /// Names of failed tests, the first with all that the runners printed.
     fn failures(&self) -> Vec<(String, String)> {
         let mut text = self.text.clone();
-        self.names
-            .iter()
-            .map(|name| (name.clone(), std::mem::take(&mut text)))
-            .collect()
+        self.names.iter().map(|name| (name.clone(), std::mem::take(&mut text))).collect()
     }
 }
 
@@ -166,10 +137,7 @@ mod tests {
             report.line(line, &mut tally);
         }
         assert_eq!((report.passed, report.failed), (1, 1));
-        assert_eq!(
-            report.failures(),
-            [("b".to_string(), "thread 'b' panicked\n".to_string())]
-        );
+        assert_eq!(report.failures(), [("b".to_string(), "thread 'b' panicked\n".to_string())]);
         assert_eq!(tally.counts(), (1, 0, 1));
     }
 }

@@ -19,31 +19,11 @@ struct Suite {
 
 /// Every suite, in the order they run: cheap ones first.
 const SUITES: &[Suite] = &[
-    Suite {
-        name: "layers",
-        about: "the rules of the source tree (docs/rules.md)",
-        run: layers,
-    },
-    Suite {
-        name: "scan",
-        about: "the instructions of the kernel image",
-        run: image,
-    },
-    Suite {
-        name: "unit",
-        about: "unit tests of every crate, on the host",
-        run: crates::unit,
-    },
-    Suite {
-        name: "models",
-        about: "loom models of the wait queue, the slot and the rings",
-        run: crates::models,
-    },
-    Suite {
-        name: "support",
-        about: "docs/support.md is what the tables say",
-        run: support::suite,
-    },
+    Suite { name: "layers", about: "the rules of the source tree (docs/rules.md)", run: layers },
+    Suite { name: "scan", about: "the instructions of the kernel image", run: image },
+    Suite { name: "unit", about: "unit tests of every crate, on the host", run: crates::unit },
+    Suite { name: "models", about: "loom models of the wait queue, the slot and the rings", run: crates::models },
+    Suite { name: "support", about: "docs/support.md is what the tables say", run: support::suite },
 ];
 
 /// Lists the suites.
@@ -55,17 +35,13 @@ pub fn print_list() {
 
 /// `cargo xtask test [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
-    let named = args
-        .first()
-        .and_then(|name| SUITES.iter().find(|s| s.name == name));
+    let named = args.first().and_then(|name| SUITES.iter().find(|s| s.name == name));
     let (chosen, filter): (Vec<&Suite>, _) = match named {
         Some(suite) => (vec![suite], args.get(1)),
         None => (SUITES.iter().collect(), args.first()),
     };
     if let Some(surplus) = args.get(if named.is_some() { 2 } else { 1 }) {
-        return Err(format!(
-            "too many arguments: {surplus} (usage: cargo xtask test [SUITE] [FILTER])"
-        ));
+        return Err(format!("too many arguments: {surplus} (usage: cargo xtask test [SUITE] [FILTER])"));
     }
     let filter = filter.map(String::as_str);
     packages::ensure(Need::Test)?;
@@ -80,11 +56,7 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
             tally.suite(suite.name, |tally| (suite.run)(filter, tally));
         }
     }
-    Ok(if tally.finish() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if tally.finish() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn wanted(filter: Option<&str>, name: &str) -> bool {
@@ -101,14 +73,7 @@ fn layers(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
             println!("warning: {}", warnings.replace('\n', "\nwarning: "));
         }
         let errors = rules::describe(&breaches, false);
-        tally.check(
-            name,
-            if errors.is_empty() {
-                Ok(())
-            } else {
-                Err(errors)
-            },
-        );
+        tally.check(name, if errors.is_empty() { Ok(()) } else { Err(errors) });
     }
     Ok(())
 }
@@ -116,20 +81,8 @@ fn layers(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 fn image(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let findings = scan::scan(&build::image()?.full)?;
     for rule in scan::RULES.iter().filter(|r| wanted(filter, r)) {
-        let lines: Vec<&str> = findings
-            .breaches
-            .iter()
-            .filter(|(r, _)| r == rule)
-            .map(|(_, l)| l.as_str())
-            .collect();
-        tally.check(
-            rule,
-            if lines.is_empty() {
-                Ok(())
-            } else {
-                Err(lines.join("\n"))
-            },
-        );
+        let lines: Vec<&str> = findings.breaches.iter().filter(|(r, _)| r == rule).map(|(_, l)| l.as_str()).collect();
+        tally.check(rule, if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) });
     }
     if findings.instructions == 0 {
         tally.fail("scan", "the image holds no instruction at all");

@@ -18,10 +18,7 @@ fn generated() -> Result<String, String> {
         .output()
         .map_err(|e| format!("janua support: {e}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "janua support --markdown: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        return Err(format!("janua support --markdown: {}", String::from_utf8_lossy(&output.stderr)));
     }
     String::from_utf8(output.stdout).map_err(|e| format!("janua support: {e}"))
 }
@@ -36,8 +33,7 @@ pub fn write() -> Result<(), String> {
 pub fn suite(_: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let committed = fs::read_to_string(page()).unwrap_or_default();
     let current = generated()? == committed;
-    let remedy =
-        || "docs/support.md is not what the tables say; run: cargo xtask support".to_string();
+    let remedy = || "docs/support.md is not what the tables say; run: cargo xtask support".to_string();
     tally.check("docs/support.md", current.then_some(()).ok_or_else(remedy));
     Ok(())
 }
