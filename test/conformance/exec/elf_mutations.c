@@ -1,0 +1,50 @@
+/* Three hundred seeded mutations of an ELF image: whatever the answer, this process goes on and can still run a sound program. */
+#include "t.h"
+static unsigned char img[1 << 20];
+static unsigned long seed = 88172645463325252ul;
+static unsigned long rnd(void)
+{
+	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+	return seed;
+}
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return 42;
+	int f = must(open("/proc/self/exe", O_RDONLY));
+	ssize_t n = must(read(f, img, sizeof img));
+	close(f);
+	int ended = 0, tries = 300;
+	for (int i = 0; i < tries; i++) {
+		unsigned char save[1024];
+		memcpy(save, img, sizeof save);
+		for (int k = 1 + rnd() % 4; k > 0; k--) {
+			unsigned o = rnd() % (64 + 56 * 12);
+			unsigned char v[] = {0, 0xff, 0x7f, 0x80, rnd(), rnd(), 1, 0xfe};
+			for (unsigned w = 1 << rnd() % 4, c = v[rnd() % 8]; w > 0; w--, o++)
+				img[o] = c;
+		}
+		unlink("m");
+		f = must(open("m", O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0755));
+		must(write(f, img, n));
+		close(f);
+		memcpy(img, save, sizeof save);
+		pid_t p = must(fork());
+		if (!p) {
+			struct rlimit l = {0, 0};
+			setrlimit(RLIMIT_CORE, &l);
+			int z = open("/dev/null", O_RDWR);
+			dup2(z, 0), dup2(z, 1), dup2(z, 2);
+			alarm(2);
+			char *a[] = {"m", "x", 0}, *e[] = {0};
+			execve("./m", a, e);
+			_exit(51);
+		}
+		int st;
+		if (waitpid(p, &st, 0) == p && (WIFEXITED(st) || WIFSIGNALED(st)))
+			ended++;
+	}
+	T(ended == tries);
+	CHILD("sound one", execl("/proc/self/exe", "x", "y", (char *)0));
+	return t_done();
+}
