@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod guard;
 mod packages;
 mod process;
 mod rules;
@@ -26,7 +27,9 @@ usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua t
   layers                  check the rules of the source tree (docs/rules.md)
   scan                    disassemble the kernel image; fail on instructions it must not hold
   support                 write docs/support.md from the system-call tables
-  test [SUITE] [FILTER]   run every suite, or one of them, or the tests in it whose name holds FILTER
+  test [SUITE] [FILTER]   run every suite, or one of them, or the tests in it whose name holds FILTER;
+                          --quick: the first gate and C library only;
+                          --native: the tests themselves, without Janua
   packages                list the Debian packages the build and the tests install, and why
 
 test suites, in the order they run:
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Some("scan") => scan::command(),
         Some("support") => suite::support::write().map(|()| ExitCode::SUCCESS),
         Some("test") => suite::command(rest),
+        Some("guard") => guard::command(rest),
         Some("packages") => {
             packages::print();
             Ok(ExitCode::SUCCESS)

@@ -1,9 +1,14 @@
 //! `cargo xtask test`: every suite in turn, one tally, one closing line.
 
+mod compare;
+mod conformance;
 mod crates;
+mod programs;
+mod skips;
 pub mod support;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::packages::{self, Need};
 use crate::tally::Tally;
@@ -24,6 +29,16 @@ const SUITES: &[Suite] = &[
     Suite { name: "unit", about: "unit tests of every crate, on the host", run: crates::unit },
     Suite { name: "models", about: "loom models of the wait queue, the slot and the rings", run: crates::models },
     Suite { name: "support", about: "docs/support.md is what the tables say", run: support::suite },
+    Suite {
+        name: "conformance",
+        about: "C programs, natively and under each gate (test/conformance)",
+        run: conformance::run,
+    },
+    Suite {
+        name: "programs",
+        about: "real programs, natively and under each gate (test/programs)",
+        run: programs::run,
+    },
 ];
 
 /// Lists the suites.
@@ -33,9 +48,35 @@ pub fn print_list() {
     }
 }
 
-/// `cargo xtask test [SUITE] [FILTER]`.
+/// Whether the tests are only tried without Janua.
+static NATIVE: AtomicBool = AtomicBool::new(false);
+
+/// Whether `--native` was given.
+fn native() -> bool {
+    NATIVE.load(Ordering::Relaxed)
+}
+
+/// Whether only the first gate and the first C library are tried.
+static QUICK: AtomicBool = AtomicBool::new(false);
+
+/// Whether `--quick` was given.
+fn quick() -> bool {
+    QUICK.load(Ordering::Relaxed)
+}
+
+/// `cargo xtask test [--quick | --native] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
-    let named = args.first().and_then(|name| SUITES.iter().find(|s| s.name == name));
+    let (flags, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|a| a.starts_with('-'));
+    for flag in flags {
+        match flag.as_str() {
+            "--quick" => QUICK.store(true, Ordering::Relaxed),
+            "--native" => NATIVE.store(true, Ordering::Relaxed),
+            other => {
+                return Err(format!("no such option: {other} (there are --quick and --native)"));
+            }
+        }
+    }
+    let named = args.first().and_then(|name| SUITES.iter().find(|s| s.name == **name));
     let (chosen, filter): (Vec<&Suite>, _) = match named {
         Some(suite) => (vec![suite], args.get(1)),
         None => (SUITES.iter().collect(), args.first()),
@@ -43,14 +84,16 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
     if let Some(surplus) = args.get(if named.is_some() { 2 } else { 1 }) {
         return Err(format!("too many arguments: {surplus} (usage: cargo xtask test [SUITE] [FILTER])"));
     }
-    let filter = filter.map(String::as_str);
+    let filter = filter.map(|f| f.as_str());
     packages::ensure(Need::Test)?;
     let mut tally = Tally::default();
-    tally.suite("build", |tally| {
-        build::all()?;
-        tally.pass("build");
-        Ok(())
-    });
+    if !native() {
+        tally.suite("build", |tally| {
+            build::all()?;
+            tally.pass("build");
+            Ok(())
+        });
+    }
     if tally.counts().1 == 0 {
         for suite in chosen {
             tally.suite(suite.name, |tally| (suite.run)(filter, tally));

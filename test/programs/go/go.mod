@@ -1,0 +1,3 @@
+module janua/guest
+
+go 1.19

@@ -1,0 +1,230 @@
+//! One program run natively and on Janua, and what differs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::guard::{Outcome, Run};
+use crate::{build, workspace};
+
+/// The gates every program runs under; `quick` is the first alone.
+pub const GATES: &[&str] = &["sud", "seccomp"];
+
+/// The gates of this run.
+pub fn gates() -> &'static [&'static str] {
+    match (super::native(), super::quick()) {
+        (true, _) => &[],
+        (false, true) => &GATES[..1],
+        (false, false) => GATES,
+    }
+}
+
+/// What came of one test on one machine: its name (test/variant/gate) and the result.
+pub enum Verdict {
+    Passed(String),
+    Failed(String, String),
+    Skipped(String, String),
+}
+
+impl Verdict {
+    /// Enters it in the tally.
+    pub fn count(self, tally: &mut crate::tally::Tally) {
+        match self {
+            Verdict::Passed(name) => tally.pass(&name),
+            Verdict::Failed(name, why) => tally.fail(&name, &why),
+            Verdict::Skipped(name, reason) => tally.skip(&name, &reason),
+        }
+    }
+}
+
+/// A program in its own directory, to be run natively and under each gate.
+pub struct Case {
+    pub name: String,
+    pub command: Vec<String>,
+    pub env: Vec<(String, String)>,
+    /// Seconds.
+    pub limit: u64,
+    /// The exit code the native run must have; the output must have no line that begins with `NO: `.
+    pub expect: i32,
+}
+
+impl Case {
+    /// Runs it natively, then under each gate for which `skip` has no reason.
+    pub fn judge(&self, skip: &dyn Fn(&str) -> Option<String>) -> Vec<Verdict> {
+        let name = |gate: &str| format!("{}/{gate}", self.name);
+        let native = match self.run(None) {
+            Ok(native) => native,
+            Err(why) => return vec![Verdict::Failed(name("native"), why)],
+        };
+        if let Some(why) = self.faulty(&native) {
+            return vec![Verdict::Failed(name("native"), format!("the test itself fails without Janua: {why}"))];
+        }
+        let mut verdicts = Vec::new();
+        if super::native() {
+            verdicts.push(Verdict::Passed(name("native")));
+        }
+        for gate in gates() {
+            if let Some(reason) = skip(gate) {
+                verdicts.push(Verdict::Skipped(name(gate), reason));
+                continue;
+            }
+            verdicts.push(match self.run(Some(gate)).and_then(|there| self.same(&native, &there)) {
+                Ok(()) => Verdict::Passed(name(gate)),
+                Err(why) => Verdict::Failed(name(gate), format!("{why}\n{}", self.again(gate))),
+            });
+        }
+        verdicts
+    }
+
+    /// The command line that repeats a run on Janua.
+    fn again(&self, gate: &str) -> String {
+        format!(
+            "again: mkdir -p {dir} && cd {dir} && {}",
+            under(gate, &self.command).join(" "),
+            dir = self.dir().display()
+        )
+    }
+
+    fn dir(&self) -> PathBuf {
+        place().join("run").join(&self.name)
+    }
+
+    fn run(&self, gate: Option<&str>) -> Result<Outcome, String> {
+        let dir = self.dir();
+        let report = dir.with_extension("report");
+        fresh(&dir)?;
+        let command = match gate {
+            Some(gate) => under(gate, &self.command),
+            None => self.command.clone(),
+        };
+        let outcome =
+            Run { command, dir: &dir, env: self.env.clone(), limit: self.limit, terminal: None }.outcome(&report)?;
+        if gate.is_some() {
+            let made: Vec<String> = fs::read_dir(&dir)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|e| e.file_name().to_string_lossy().into_owned())
+                .collect();
+            if !made.is_empty() {
+                return Err(format!("changed the host: made {}", made.join(" ")));
+            }
+        }
+        let _ = clear(&dir);
+        Ok(outcome)
+    }
+
+    fn faulty(&self, native: &Outcome) -> Option<String> {
+        let text = String::from_utf8_lossy(&native.output);
+        if native.timeout {
+            return Some(format!("{} s were not enough\n{text}", self.limit));
+        }
+        if native.code != self.expect {
+            return Some(format!("exit code {}\n{text}", native.code));
+        }
+        if !native.left.is_empty() {
+            return Some(format!("it leaves processes behind: {}", native.left.join(", ")));
+        }
+        text.lines().find(|line| line.starts_with("NO: ")).map(str::to_string)
+    }
+
+    fn same(&self, native: &Outcome, there: &Outcome) -> Result<(), String> {
+        let mut why = Vec::new();
+        if there.timeout {
+            why.push(format!("did not end within {} s", self.limit));
+        } else if there.code != native.code {
+            why.push(format!("exit code {}, native {}", there.code, native.code));
+        }
+        if there.output != native.output {
+            why.push(difference(&native.output, &there.output));
+        }
+        if !there.left.is_empty() {
+            why.push(format!("left behind: {}", there.left.join(", ")));
+        }
+        if why.is_empty() { Ok(()) } else { Err(why.join("\n")) }
+    }
+}
+
+/// The command line that runs `command` on Janua.
+pub fn under(gate: &str, command: &[String]) -> Vec<String> {
+    let mut line = vec![build::janua().display().to_string(), "run".into(), "--gate".into(), gate.into(), "--".into()];
+    line.extend_from_slice(command);
+    line
+}
+
+/// Where the tests build and run.
+pub fn place() -> PathBuf {
+    workspace::target().join("test")
+}
+
+/// An empty directory.
+pub fn fresh(dir: &Path) -> Result<(), String> {
+    clear(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))
+}
+
+/// Removes a directory, if there is one.
+pub fn clear(dir: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// How many lines of a difference are shown.
+const SHOWN: usize = 12;
+
+/// The first lines that differ, `-` native, `+` Janua.
+pub fn difference(native: &[u8], there: &[u8]) -> String {
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        bytes
+            .split_inclusive(|b| *b == b'\n')
+            .map(|l| l.escape_ascii().to_string())
+            .map(|l| l.strip_suffix("\\n").map_or(format!("{l}(no newline)"), str::to_string))
+            .collect()
+    };
+    let (old, new) = (lines(native), lines(there));
+    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let tail = old[same..].iter().rev().zip(new[same..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let mut text = String::new();
+    if same > 0 {
+        text += &format!("  {}\n", old[same - 1]);
+    }
+    for (sign, side) in [("-", &old), ("+", &new)] {
+        let part = &side[same..side.len() - tail];
+        for line in part.iter().take(SHOWN) {
+            text += &format!("{sign} {line}\n");
+        }
+        if part.len() > SHOWN {
+            text += &format!("{sign} ({} more lines)\n", part.len() - SHOWN);
+        }
+    }
+    text.trim_end().to_string()
+}
+
+/// Does `work` for every item on a few threads; the results come in the items' order, and as they come.
+pub fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync, mut result: impl FnMut(R) + Send) {
+    // Most tests sleep and wait more than they compute.
+    let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new((0usize, std::collections::BTreeMap::<usize, R>::new(), &mut result));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { break };
+                    let answer = work(item);
+                    let mut done = done.lock().unwrap_or_else(|e| e.into_inner());
+                    let (shown, ready, result) = &mut *done;
+                    ready.insert(index, answer);
+                    while let Some(answer) = ready.remove(shown) {
+                        result(answer);
+                        *shown += 1;
+                    }
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,174 @@
+//! The C programs of `test/conformance`: each is built with several C libraries, run natively, then on Janua under each
+//! gate; output and exit code must be the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::compare::{self, Case, Verdict};
+use super::skips::{self, Skips};
+use crate::tally::Tally;
+use crate::workspace;
+
+/// Seconds a test may take, unless it says otherwise.
+const LIMIT: u64 = 20;
+
+const FLAGS: &[&str] = &["-O1", "-g", "-std=gnu11", "-w", "-pthread", "-mno-red-zone"];
+
+/// A C library and how programs are linked to it.
+struct Variant {
+    name: &'static str,
+    compiler: &'static [&'static str],
+    libraries: &'static [&'static str],
+    /// Only for the tests that ask for it.
+    on_request: bool,
+}
+
+const VARIANTS: &[Variant] = &[
+    Variant { name: "glibc", compiler: &["gcc"], libraries: &["-lrt", "-lutil", "-lm", "-ldl"], on_request: false },
+    Variant {
+        name: "musl",
+        // The kernel's own headers come from the host's directory, behind musl's.
+        compiler: &["musl-gcc", "-static", "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"],
+        libraries: &["-lm"],
+        on_request: false,
+    },
+    Variant {
+        name: "glibc-static",
+        compiler: &["gcc", "-static"],
+        libraries: &["-lrt", "-lutil", "-lm"],
+        on_request: true,
+    },
+];
+
+/// One program with one C library.
+struct Test {
+    /// `area/name/variant`.
+    name: String,
+    /// `area/name`.
+    test: String,
+    source: PathBuf,
+    variant: &'static Variant,
+    limit: u64,
+}
+
+/// Runs the tests whose name (`area/name/variant`) holds the filter.
+pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let skips = Skips::read()?;
+    let tests = find()?;
+    let names: Vec<String> = tests.iter().map(|t| t.test.clone()).chain(super::programs::names()?).collect();
+    for stale in skips.stale(&names) {
+        tally.fail(skips::LIST, &format!("there is no test {stale}"));
+    }
+    let chosen: Vec<Test> = tests
+        .into_iter()
+        .filter(|t| super::wanted(filter, &t.name))
+        .filter(|t| !super::quick() || t.variant.name == "glibc")
+        .collect();
+    compare::parallel(
+        &chosen,
+        |test| judge(test, &skips),
+        |verdicts| verdicts.into_iter().for_each(|v| v.count(tally)),
+    );
+    Ok(())
+}
+
+fn judge(test: &Test, skips: &Skips) -> Vec<Verdict> {
+    let program = match build(test) {
+        Ok(program) => program,
+        Err(why) => {
+            return vec![Verdict::Failed(format!("{}/build", test.name), why)];
+        }
+    };
+    Case {
+        name: test.name.clone(),
+        command: vec![program.display().to_string()],
+        env: Vec::new(),
+        limit: test.limit,
+        expect: 0,
+    }
+    .judge(&|gate| skips.reason(&test.test, gate))
+}
+
+/// Every program, with every variant it is built in.
+fn find() -> Result<Vec<Test>, String> {
+    let root = workspace::root().join("test/conformance");
+    let mut tests = Vec::new();
+    for area in sorted(&root)? {
+        if !area.is_dir() {
+            continue;
+        }
+        for source in sorted(&area)? {
+            if source.extension().is_none_or(|e| e != "c") {
+                continue;
+            }
+            let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
+            let test = source.strip_prefix(&root).unwrap_or(&source).with_extension("").display().to_string();
+            let also = directive(&text, "also").unwrap_or_default();
+            let limit = directive(&text, "seconds")
+                .map_or(Ok(LIMIT), |s| s.parse())
+                .map_err(|e| format!("{}: seconds: {e}", source.display()))?;
+            for variant in VARIANTS {
+                if variant.on_request && !also.split(' ').any(|v| v == variant.name) {
+                    continue;
+                }
+                tests.push(Test {
+                    name: format!("{test}/{}", variant.name),
+                    test: test.clone(),
+                    source: source.clone(),
+                    variant,
+                    limit,
+                });
+            }
+        }
+    }
+    Ok(tests)
+}
+
+/// What a source says in a line `/* key: value */`.
+fn directive(text: &str, key: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let value = line.strip_prefix("/* ")?.strip_suffix(" */")?;
+        value.strip_prefix(key)?.strip_prefix(": ").map(str::to_string)
+    })
+}
+
+/// The files of a directory by name.
+pub fn sorted(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?.flatten().map(|e| e.path()).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Builds a test unless what stands is newer than its sources.
+fn build(test: &Test) -> Result<PathBuf, String> {
+    let program = compare::place().join("bin").join(test.variant.name).join(&test.test);
+    let header = workspace::root().join("test/conformance/t.h");
+    let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    let newest = time(&test.source).max(time(&header));
+    if time(&program) > newest {
+        return Ok(program);
+    }
+    if let Some(dir) = program.parent() {
+        fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    }
+    let [compiler, options @ ..] = test.variant.compiler else {
+        return Err("a variant without a compiler".into());
+    };
+    let output = Command::new(compiler)
+        .args(options)
+        .args(FLAGS)
+        .arg("-I")
+        .arg(workspace::root().join("test/conformance"))
+        .arg("-o")
+        .arg(&program)
+        .arg(&test.source)
+        .args(test.variant.libraries)
+        .output()
+        .map_err(|e| format!("{compiler}: {e}"))?;
+    if output.status.success() {
+        return Ok(program);
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+}
