@@ -3,16 +3,84 @@
 //! Both hide whether the far side is guest memory (one range or a vector of them) or kernel memory, so that a file is written
 //! once and serves read, readv, pread, splice, sendfile, exec and core reads alike.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::UserMemory;
+use zerocopy::IntoBytes;
 
 /// One range of a scatter list: address and bytes.
 pub type Range = (usize, usize);
 
+/// Most ranges of one scatter list (limits.h: IOV_MAX).
+pub const IOV_MAX: usize = 1024;
+
+/// Ranges kept without an allocation.
+const FEW: usize = 8;
+
+/// A scatter list, copied from the guest once and checked: every range is user memory, the sum is at most [`MOST`].
+pub struct IoVec {
+    few: [Range; FEW],
+    /// Used instead of `few` when there are more.
+    many: Vec<Range>,
+    count: usize,
+    total: usize,
+}
+
+impl IoVec {
+    /// Copies an array of `count` `struct iovec` (readv(2)). EINVAL for more than [`IOV_MAX`] or a negative length, EFAULT.
+    pub fn read(mem: &dyn UserMemory, addr: usize, count: usize) -> Result<IoVec> {
+        if count > IOV_MAX {
+            return Err(Errno::EINVAL);
+        }
+        let mut list = IoVec { few: [(0, 0); FEW], many: Vec::new(), count: 0, total: 0 };
+        if count <= FEW {
+            let mut raw = [[0usize; 2]; FEW];
+            mem.copy_in(raw[..count].as_mut_bytes(), addr).map_err(|_| Errno::EFAULT)?;
+            list.take(mem, &raw[..count])?;
+        } else {
+            let mut raw = vec![[0usize; 2]; count];
+            mem.copy_in(raw.as_mut_slice().as_mut_bytes(), addr).map_err(|_| Errno::EFAULT)?;
+            list.many.reserve_exact(count);
+            list.take(mem, &raw)?;
+        }
+        Ok(list)
+    }
+
+    fn take(&mut self, mem: &dyn UserMemory, raw: &[[usize; 2]]) -> Result<()> {
+        for &[addr, len] in raw {
+            if len > isize::MAX as usize {
+                return Err(Errno::EINVAL);
+            }
+            if !mem.is_user(addr, len) {
+                return Err(Errno::EFAULT);
+            }
+            let len = len.min(MOST - self.total);
+            self.total += len;
+            if raw.len() <= FEW {
+                self.few[self.count] = (addr, len);
+            } else {
+                self.many.push((addr, len));
+            }
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// The ranges in order; some may be empty.
+    pub fn ranges(&self) -> &[Range] {
+        if self.many.is_empty() { &self.few[..self.count] } else { &self.many }
+    }
+
+    /// Bytes in all.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+}
+
 enum Place<'a, S> {
-    User { mem: &'a dyn UserMemory, first: Range, rest: Vec<Range>, next: usize },
+    User { mem: &'a dyn UserMemory, first: Range, rest: &'a [Range] },
     Kernel(S),
 }
 
@@ -43,35 +111,19 @@ macro_rules! common {
                     return Err(Errno::EFAULT);
                 }
                 Ok($name {
-                    place: Place::User { mem, first: (addr, len), rest: Vec::new(), next: 0 },
+                    place: Place::User { mem, first: (addr, len), rest: &[] },
                     done: 0,
                     left: len,
                 })
             }
 
-            /// Several ranges of guest memory, filled in order. EINVAL when the lengths overflow, EFAULT for a range that
-            /// is not the guest's.
-            pub fn user_vec(mem: &'a dyn UserMemory, ranges: Vec<Range>) -> Result<Self> {
-                let mut total = 0usize;
-                let mut kept = Vec::with_capacity(ranges.len());
-                for (addr, len) in ranges {
-                    if len > isize::MAX as usize {
-                        return Err(Errno::EINVAL);
-                    }
-                    if !mem.is_user(addr, len) {
-                        return Err(Errno::EFAULT);
-                    }
-                    let len = len.min(MOST - total);
-                    total += len;
-                    if len > 0 {
-                        kept.push((addr, len));
-                    }
-                }
-                Ok($name {
-                    place: Place::User { mem, first: (0, 0), rest: kept, next: 0 },
+            /// Several ranges of guest memory, in order.
+            pub fn user_vec(mem: &'a dyn UserMemory, list: &'a IoVec) -> Self {
+                $name {
+                    place: Place::User { mem, first: (0, 0), rest: list.ranges() },
                     done: 0,
-                    left: total,
-                })
+                    left: list.total,
+                }
             }
 
             /// Bytes still to be moved.
@@ -94,10 +146,12 @@ macro_rules! common {
             pub fn user_range(&mut self) -> Option<Range> {
                 let left = self.left;
                 match &mut self.place {
-                    Place::User { first, rest, next, .. } => {
-                        while first.1 == 0 && *next < rest.len() {
-                            *first = rest[*next];
-                            *next += 1;
+                    Place::User { first, rest, .. } => {
+                        while first.1 == 0
+                            && let Some((next, after)) = rest.split_first()
+                        {
+                            *first = *next;
+                            *rest = after;
                         }
                         Some((first.0, first.1.min(left)))
                     }

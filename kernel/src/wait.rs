@@ -37,18 +37,24 @@ impl Cut {
 pub struct PollTable {
     target: Target,
     mask: u32,
-    registrations: Vec<Registration>,
+    /// Most waits are on one queue: its registration needs no allocation.
+    first: Option<Registration>,
+    rest: Vec<Registration>,
 }
 
 impl PollTable {
     /// A table whose registrations tell `target` of `mask`.
     pub fn new(target: Target, mask: u32) -> PollTable {
-        PollTable { target, mask, registrations: Vec::new() }
+        PollTable { target, mask, first: None, rest: Vec::new() }
     }
 
     /// Registers with a queue, until the table is dropped.
     pub fn add(&mut self, queue: &WaitQueue) {
-        self.registrations.push(queue.register(self.target.clone(), self.mask));
+        let registration = queue.register(self.target.clone(), self.mask);
+        match self.first {
+            None => self.first = Some(registration),
+            Some(_) => self.rest.push(registration),
+        }
     }
 
     /// Changes the events of registrations to come.

@@ -63,11 +63,28 @@ pub mod flags {
     pub const O_TMPFILE: u32 = 0o20200000;
 }
 
+/// Offsets with a meaning of their own.
+pub mod offset {
+    /// For [`super::File::write`]: the end of the file, found and written to in one step.
+    pub const END: u64 = u64::MAX;
+    /// The position the file keeps itself ([`super::File::keeps_position`]); also what streams are given.
+    pub const CURRENT: u64 = u64::MAX - 1;
+}
+
+/// lseek(2).
+pub mod whence {
+    pub const SEEK_SET: u32 = 0;
+    pub const SEEK_CUR: u32 = 1;
+    pub const SEEK_END: u32 = 2;
+    pub const SEEK_DATA: u32 = 3;
+    pub const SEEK_HOLE: u32 = 4;
+}
+
 /// What kind of file this is to someone who looks through `dyn File`.
 pub trait File: Send + Sync + Any {
     /// Reads at `offset` (ignored by streams): bytes read, 0 at the end. EAGAIN when nothing is there yet.
     fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize>;
-    /// Writes at `offset` (ignored by streams; the end of the file when `file` appends): bytes written. EAGAIN when full.
+    /// Writes at `offset` (ignored by streams), which is [`offset::END`] for appending: bytes written. EAGAIN when full.
     fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize>;
     /// What is ready now. With a table, first registers with the queues that announce changes.
     fn poll(&self, file: &OpenFile, table: Option<&mut PollTable>) -> Events;
@@ -84,6 +101,40 @@ pub trait File: Send + Sync + Any {
     fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {
         let size = self.size()?;
         if offset >= size { Err(Errno::ENXIO) } else { Ok(if hole { size } else { offset }) }
+    }
+    /// Moves the position (lseek(2)): the new one. EINVAL for an unknown `whence` or a place before the start.
+    fn seek(&self, file: &OpenFile, offset: i64, whence: u32) -> Result<u64> {
+        if !self.seekable() {
+            return Err(Errno::ESPIPE);
+        }
+        let mut pos = file.pos.lock();
+        let start = match whence {
+            whence::SEEK_SET => 0,
+            whence::SEEK_CUR => *pos,
+            whence::SEEK_END => self.size()?,
+            whence::SEEK_DATA | whence::SEEK_HOLE => {
+                let from = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+                *pos = self.seek_data(from, whence == whence::SEEK_HOLE)?;
+                return Ok(*pos);
+            }
+            _ => return Err(Errno::EINVAL),
+        };
+        let new = i64::try_from(start).ok().and_then(|start| start.checked_add(offset)).ok_or(Errno::EOVERFLOW)?;
+        *pos = u64::try_from(new).map_err(|_| Errno::EINVAL)?;
+        Ok(*pos)
+    }
+    /// Whether the position is kept by the file, not by its [`OpenFile`]: reads and writes without an offset are given
+    /// [`offset::CURRENT`], and [`File::seek`] is the file's own. For descriptions shared with the outside.
+    fn keeps_position(&self) -> bool {
+        false
+    }
+    /// Whether a write that may wait goes on until everything is written (pipes, stream sockets, terminals).
+    fn streams(&self) -> bool {
+        false
+    }
+    /// Longest a read (or write) may wait, nanoseconds; `None` is for ever (SO_RCVTIMEO, SO_SNDTIMEO).
+    fn wait_limit(&self, _write: bool) -> Option<u64> {
+        None
     }
     /// What reads and polls at once: false for files that never make the caller wait (regular files).
     fn may_wait(&self) -> bool {
@@ -114,6 +165,13 @@ pub trait File: Send + Sync + Any {
     /// Attributes when there is no inode behind the file (pipes, sockets, anonymous inodes).
     fn attr(&self) -> Result<Attr> {
         Err(Errno::EBADF)
+    }
+    /// F_GET_SEALS and F_ADD_SEALS (memfd_create(2)). EINVAL for a file that cannot be sealed, EPERM once sealed against it.
+    fn seals(&self) -> Result<u32> {
+        Err(Errno::EINVAL)
+    }
+    fn add_seals(&self, _seals: u32) -> Result<()> {
+        Err(Errno::EINVAL)
     }
     /// F_SETFL has changed the status flags.
     fn flags_changed(&self, _file: &OpenFile, _flags: u32) {}
