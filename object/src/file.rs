@@ -71,6 +71,17 @@ pub mod offset {
     pub const CURRENT: u64 = u64::MAX - 1;
 }
 
+/// ioctl(2) requests that more than one kind of file knows.
+pub mod request {
+    pub const FIONREAD: u32 = 0x541b;
+    pub const FIONBIO: u32 = 0x5421;
+    pub const FIONCLEX: u32 = 0x5450;
+    pub const FIOCLEX: u32 = 0x5451;
+    pub const FIOASYNC: u32 = 0x5452;
+    pub const FIOQSIZE: u32 = 0x5460;
+    pub const FIGETBSZ: u32 = 2;
+}
+
 /// lseek(2).
 pub mod whence {
     pub const SEEK_SET: u32 = 0;

@@ -11,6 +11,7 @@ pub mod caller;
 pub mod fdtable;
 pub mod file;
 pub mod mm;
+pub mod pipe;
 pub mod vfs;
 
 pub use caller::{Caller, Cred};

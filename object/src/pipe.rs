@@ -1,0 +1,578 @@
+//! Pipes and FIFOs (pipe(7), fifo(7)).
+//!
+//! A pipe is a byte ring that grows on demand up to its capacity. Writes of at most [`PIPE_BUF`] bytes go in whole or not at
+//! all. Readers are told of every write (edge-triggered pollers count on it), writers only when [`PIPE_BUF`] bytes have
+//! become free: every write that did not fit has found fewer free, so that is the moment it can go on.
+//!
+//! Lock order: the ring's lock is the innermost; wait queues are woken after it is released.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_rt::{Mutex, WaitQueue};
+
+use crate::caller::Caller;
+use crate::file::{Events, File, OpenFile, flags, request};
+use crate::vfs::{Attr, FileKind};
+
+/// Writes up to this size are atomic (limits.h).
+pub const PIPE_BUF: usize = 4096;
+/// Bytes a new pipe holds.
+pub const DEFAULT_CAPACITY: usize = 64 * 1024;
+/// Most a process without privilege may ask for (/proc/sys/fs/pipe-max-size).
+pub const MAX_CAPACITY: usize = 1024 * 1024;
+
+/// A growing ring of bytes.
+#[derive(Default)]
+struct Ring {
+    bytes: Vec<u8>,
+    head: usize,
+    len: usize,
+}
+
+impl Ring {
+    /// Makes room for `want` bytes in all.
+    fn reserve(&mut self, want: usize) {
+        if want <= self.bytes.len() {
+            return;
+        }
+        let mut bigger = vec![0; want.next_power_of_two().max(PIPE_BUF)];
+        let (first, second) = self.readable(self.len);
+        bigger[..first.len()].copy_from_slice(first);
+        bigger[first.len()..first.len() + second.len()].copy_from_slice(second);
+        self.bytes = bigger;
+        self.head = 0;
+    }
+
+    /// The first `len` bytes held, in at most two pieces.
+    fn readable(&self, len: usize) -> (&[u8], &[u8]) {
+        let len = len.min(self.len);
+        let first = len.min(self.bytes.len() - self.head);
+        (&self.bytes[self.head..self.head + first], &self.bytes[..len - first])
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.len -= len;
+        self.head = if self.len == 0 { 0 } else { (self.head + len) % self.bytes.len() };
+    }
+
+    /// Fills up to `len` bytes of free room (reserved before) through `fill`, piece by piece: how many. An error counts only
+    /// when nothing was stored.
+    fn append(&mut self, len: usize, mut fill: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<usize> {
+        let size = self.bytes.len();
+        let mut stored = 0;
+        while stored < len {
+            let start = (self.head + self.len) % size;
+            let piece = (len - stored).min(size - start);
+            match fill(&mut self.bytes[start..start + piece]) {
+                Ok(n) => {
+                    self.len += n;
+                    stored += n;
+                    if n < piece {
+                        break;
+                    }
+                }
+                Err(errno) if stored == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Puts bytes back at the front.
+    fn prepend(&mut self, bytes: &[u8]) {
+        self.reserve(self.len + bytes.len());
+        let size = self.bytes.len();
+        self.head = (self.head + size - bytes.len()) % size;
+        let first = bytes.len().min(size - self.head);
+        self.bytes[self.head..self.head + first].copy_from_slice(&bytes[..first]);
+        self.bytes[..bytes.len() - first].copy_from_slice(&bytes[first..]);
+        self.len += bytes.len();
+    }
+}
+
+struct State {
+    ring: Ring,
+    capacity: usize,
+    /// Bytes ever taken out: the stream position of the ring's first byte.
+    taken: u64,
+    /// Packets (O_DIRECT) by stream position: start and end. Bytes outside are an ordinary stream.
+    packets: VecDeque<(u64, u64)>,
+    readers: usize,
+    writers: usize,
+    /// Ends ever opened, for opens that wait for a peer and for HUP, which is about writers there once were.
+    readers_ever: u64,
+    writers_ever: u64,
+}
+
+impl State {
+    fn free(&self) -> usize {
+        // A packet takes a page's worth of the capacity, as it takes a page on Linux.
+        let slots = self.capacity / PIPE_BUF;
+        if self.packets.len() >= slots { 0 } else { self.capacity.saturating_sub(self.ring.len) }
+    }
+
+    /// Bytes a read may take now, and whether they are a packet to be taken whole.
+    fn next_piece(&self) -> (usize, bool) {
+        match self.packets.front() {
+            Some(&(start, end)) if start <= self.taken => ((end - self.taken) as usize, true),
+            Some(&(start, _)) => ((start - self.taken) as usize, false),
+            None => (self.ring.len, false),
+        }
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.ring.consume(len);
+        self.taken += len as u64;
+        while self.packets.front().is_some_and(|&(_, end)| end <= self.taken) {
+            self.packets.pop_front();
+        }
+    }
+}
+
+/// What both ends of a pipe, or all openers of a FIFO, share.
+pub struct Pipe {
+    state: Mutex<State>,
+    /// Readers wait here for bytes, writers for room; opens wait for the other side's arrival on their own side's queue.
+    readable: WaitQueue,
+    writable: WaitQueue,
+    /// Attributes of an anonymous pipe; a FIFO's are its inode's.
+    attr: Attr,
+}
+
+impl Pipe {
+    /// A pipe without ends. `attr` is what fstat(2) answers for an anonymous one.
+    pub fn new(attr: Attr) -> Arc<Pipe> {
+        Arc::new(Pipe {
+            state: Mutex::new(State {
+                ring: Ring::default(),
+                capacity: DEFAULT_CAPACITY,
+                taken: 0,
+                packets: VecDeque::new(),
+                readers: 0,
+                writers: 0,
+                readers_ever: 0,
+                writers_ever: 0,
+            }),
+            readable: WaitQueue::new(),
+            writable: WaitQueue::new(),
+            attr,
+        })
+    }
+
+    /// The two ends of a new anonymous pipe with this inode number and owner, made `now` (nanoseconds since 1970).
+    pub fn pair(ino: u64, uid: u32, gid: u32, now: i64) -> (PipeEnd, PipeEnd) {
+        let attr = Attr {
+            dev: PIPE_DEV,
+            ino,
+            mode: FileKind::Fifo as u32 | 0o600,
+            nlink: 1,
+            uid,
+            gid,
+            blksize: PIPE_BUF as u32,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: now,
+            ..Attr::default()
+        };
+        let pipe = Pipe::new(attr);
+        (pipe.end(true, false, true), pipe.end(false, true, true))
+    }
+
+    /// An end of a FIFO opened with these flags; the caller then waits until [`PipeEnd::peer_arrived`] unless the open is
+    /// non-blocking. ENXIO for a non-blocking writer without a reader.
+    pub fn open(self: &Arc<Pipe>, open_flags: u32) -> Result<PipeEnd> {
+        let (read, write) = match open_flags & flags::O_ACCMODE {
+            flags::O_RDONLY => (true, false),
+            flags::O_WRONLY => (false, true),
+            _ => (true, true),
+        };
+        if write && !read && open_flags & flags::O_NONBLOCK != 0 && self.state.lock().readers == 0 {
+            return Err(Errno::ENXIO);
+        }
+        Ok(self.end(read, write, false))
+    }
+
+    fn end(self: &Arc<Pipe>, read: bool, write: bool, anonymous: bool) -> PipeEnd {
+        let mut state = self.state.lock();
+        let seen = if read { state.writers_ever } else { state.readers_ever };
+        let hup_after = if anonymous { None } else { Some(state.writers_ever) };
+        if read {
+            state.readers += 1;
+            state.readers_ever += 1;
+        }
+        if write {
+            state.writers += 1;
+            state.writers_ever += 1;
+        }
+        drop(state);
+        if !anonymous {
+            self.readable.wake_all();
+            self.writable.wake_all();
+        }
+        PipeEnd { pipe: self.clone(), read, write, anonymous, seen, hup_after }
+    }
+
+    fn try_read(&self, buf: &mut ReadBuf<'_>) -> Result<usize> {
+        if buf.left() == 0 {
+            return Ok(0);
+        }
+        let mut state = self.state.lock();
+        if state.ring.len == 0 {
+            return if state.writers == 0 { Ok(0) } else { Err(Errno::EAGAIN) };
+        }
+        let before = state.free();
+        let mut moved = 0;
+        while buf.left() > 0 && state.ring.len > 0 {
+            let (piece, packet) = state.next_piece();
+            let want = piece.min(buf.left());
+            let (first, second) = state.ring.readable(want);
+            let mut n = match buf.put(first) {
+                Err(errno) if moved == 0 => return Err(errno),
+                other => other.unwrap_or(0),
+            };
+            if n == first.len() && !second.is_empty() {
+                n += buf.put(second).unwrap_or(0);
+            }
+            // A packet is gone whole, read or not.
+            state.consume(if packet { piece } else { n });
+            moved += n;
+            if packet || n < want {
+                break;
+            }
+        }
+        let freed = before < PIPE_BUF && state.free() >= PIPE_BUF;
+        drop(state);
+        if freed {
+            self.writable.wake(Events::OUT.bits() | Events::WRNORM.bits());
+        }
+        Ok(moved)
+    }
+
+    fn try_write(&self, buf: &mut WriteBuf<'_>, packets: bool) -> Result<usize> {
+        let want = buf.left();
+        let mut state = self.state.lock();
+        if state.readers == 0 {
+            return Err(Errno::EPIPE);
+        }
+        if want == 0 {
+            return Ok(0);
+        }
+        let want = if packets { want.min(PIPE_BUF) } else { want };
+        let free = state.free();
+        if free == 0 || (want <= PIPE_BUF && free < want) {
+            return Err(Errno::EAGAIN);
+        }
+        let len = want.min(free);
+        let held = state.ring.len;
+        state.ring.reserve(held + len);
+        let stored = state.ring.append(len, |piece| buf.get(piece))?;
+        if packets && stored > 0 {
+            let start = state.taken + held as u64;
+            state.packets.push_back((start, start + stored as u64));
+        }
+        drop(state);
+        self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
+        Ok(stored)
+    }
+
+    /// Puts back bytes that were read but could not be passed on (splice), before all others.
+    pub fn unread(&self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.ring.prepend(bytes);
+        // Nothing was ever taken below 0: the same bytes have been counted by the read before.
+        state.taken = state.taken.saturating_sub(bytes.len() as u64);
+        drop(state);
+        self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
+    }
+
+    /// Copies the first bytes without taking them (tee): how many. EAGAIN when empty with writers about.
+    pub fn peek(&self, out: &mut [u8]) -> Result<usize> {
+        let state = self.state.lock();
+        if state.ring.len == 0 {
+            return if state.writers == 0 { Ok(0) } else { Err(Errno::EAGAIN) };
+        }
+        let (first, second) = state.ring.readable(out.len());
+        out[..first.len()].copy_from_slice(first);
+        out[first.len()..first.len() + second.len()].copy_from_slice(second);
+        Ok(first.len() + second.len())
+    }
+
+    /// Bytes held.
+    pub fn held(&self) -> usize {
+        self.state.lock().ring.len
+    }
+
+    /// Bytes that fit now.
+    pub fn room(&self) -> usize {
+        self.state.lock().free()
+    }
+
+    /// F_GETPIPE_SZ.
+    pub fn capacity(&self) -> usize {
+        self.state.lock().capacity
+    }
+
+    /// F_SETPIPE_SZ: the capacity got, a power of two of at least a page. EBUSY when more is held, EPERM above
+    /// [`MAX_CAPACITY`] without `privileged`, EINVAL for 0 or more than 2 GiB.
+    pub fn set_capacity(&self, want: usize, privileged: bool) -> Result<usize> {
+        if want == 0 || want > 1 << 31 {
+            return Err(Errno::EINVAL);
+        }
+        let new = want.next_power_of_two().max(PIPE_BUF);
+        let mut state = self.state.lock();
+        if new > MAX_CAPACITY && new > state.capacity && !privileged {
+            return Err(Errno::EPERM);
+        }
+        // What root may ask for is bounded all the same: it is kernel memory.
+        if new > 16 * MAX_CAPACITY {
+            return Err(Errno::ENOMEM);
+        }
+        if state.ring.len > new {
+            return Err(Errno::EBUSY);
+        }
+        let freed = state.free() < PIPE_BUF;
+        state.capacity = new;
+        let freed = freed && state.free() >= PIPE_BUF;
+        drop(state);
+        if freed {
+            self.writable.wake(Events::OUT.bits() | Events::WRNORM.bits());
+        }
+        Ok(new)
+    }
+}
+
+/// `st_dev` of anonymous pipes: a device number without a device.
+const PIPE_DEV: u64 = 14;
+
+/// An end of a pipe, or of both directions for a FIFO opened O_RDWR.
+pub struct PipeEnd {
+    pub pipe: Arc<Pipe>,
+    read: bool,
+    write: bool,
+    anonymous: bool,
+    /// Peers ever opened when this end was.
+    seen: u64,
+    /// A FIFO's reader reports HUP only once a writer has come since; a pipe's always.
+    hup_after: Option<u64>,
+}
+
+impl PipeEnd {
+    /// Whether there is, or has been since this end was opened, somebody on the other side (fifo(7)).
+    pub fn peer_arrived(&self) -> bool {
+        let state = self.pipe.state.lock();
+        match (self.read, self.write) {
+            (true, true) => true,
+            (true, false) => state.writers > 0 || state.writers_ever != self.seen,
+            _ => state.readers > 0 || state.readers_ever != self.seen,
+        }
+    }
+
+    /// Announces arrivals.
+    pub fn arrivals(&self) -> &WaitQueue {
+        if self.read { &self.pipe.readable } else { &self.pipe.writable }
+    }
+
+    /// Another end of the same pipe, as by opening /proc/self/fd/N.
+    pub fn reopen(&self, open_flags: u32) -> PipeEnd {
+        let access = open_flags & flags::O_ACCMODE;
+        self.pipe.end(access != flags::O_WRONLY, access != flags::O_RDONLY, self.anonymous)
+    }
+}
+
+impl Drop for PipeEnd {
+    fn drop(&mut self) {
+        let mut state = self.pipe.state.lock();
+        state.readers -= usize::from(self.read);
+        state.writers -= usize::from(self.write);
+        let (readers, writers) = (state.readers, state.writers);
+        if readers == 0 && writers == 0 {
+            // A FIFO outlives its openers; what they left does not.
+            state.ring = Ring::default();
+            state.packets.clear();
+        }
+        drop(state);
+        if self.write && writers == 0 {
+            self.pipe.readable.wake_all();
+        }
+        if self.read && readers == 0 {
+            self.pipe.writable.wake_all();
+        }
+    }
+}
+
+impl File for PipeEnd {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        self.pipe.try_read(buf)
+    }
+
+    fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        self.pipe.try_write(buf, file.flags() & flags::O_DIRECT != 0)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            if self.read {
+                table.add(&self.pipe.readable);
+            }
+            if self.write {
+                table.add(&self.pipe.writable);
+            }
+        }
+        let state = self.pipe.state.lock();
+        let mut events = Events::empty();
+        if self.read {
+            if state.ring.len > 0 {
+                events |= Events::IN | Events::RDNORM;
+            }
+            if state.writers == 0 && self.hup_after != Some(state.writers_ever) {
+                events |= Events::HUP;
+            }
+        }
+        if self.write {
+            if state.free() >= PIPE_BUF {
+                events |= Events::OUT | Events::WRNORM;
+            }
+            if state.readers == 0 {
+                events |= Events::ERR;
+            }
+        }
+        events
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        match request {
+            request::FIONREAD => {
+                let held = i32::try_from(self.pipe.held()).unwrap_or(i32::MAX);
+                UserPtr::<i32>::new(arg).write(caller.user(), &held)?;
+                Ok(0)
+            }
+            _ => Err(Errno::ENOTTY),
+        }
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        Ok(self.pipe.attr)
+    }
+
+    fn label(&self) -> String {
+        format!("pipe:[{}]", self.pipe.attr.ino)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (PipeEnd, PipeEnd) {
+        Pipe::pair(1, 0, 0, 0)
+    }
+
+    fn write(end: &PipeEnd, bytes: &[u8], packets: bool) -> Result<usize> {
+        end.pipe.try_write(&mut WriteBuf::kernel(bytes), packets)
+    }
+
+    fn read(end: &PipeEnd, most: usize) -> Result<Vec<u8>> {
+        let mut out = vec![0; most];
+        let n = end.pipe.try_read(&mut ReadBuf::kernel(&mut out))?;
+        out.truncate(n);
+        Ok(out)
+    }
+
+    #[test]
+    fn bytes_keep_their_order_round_the_ring() {
+        let (reader, writer) = pair();
+        let mut next_in = 0u8;
+        let mut next_out = 0u8;
+        for step in 1..400usize {
+            let chunk: Vec<u8> = (0..step * 7 % 3000).map(|at| next_in.wrapping_add(at as u8)).collect();
+            next_in = next_in.wrapping_add(chunk.len() as u8);
+            if !chunk.is_empty() {
+                assert_eq!(write(&writer, &chunk, false), Ok(chunk.len()));
+            }
+            while reader.pipe.held() > 2000 {
+                for byte in read(&reader, 1777).unwrap() {
+                    assert_eq!(byte, next_out);
+                    next_out = next_out.wrapping_add(1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_writes_are_atomic_and_large_ones_partial() {
+        let (reader, writer) = pair();
+        assert_eq!(write(&writer, &[1; DEFAULT_CAPACITY - 100], false), Ok(DEFAULT_CAPACITY - 100));
+        assert_eq!(write(&writer, &[2; 101], false), Err(Errno::EAGAIN));
+        assert_eq!(write(&writer, &[2; PIPE_BUF + 1], false), Ok(100));
+        assert_eq!(write(&writer, &[2; PIPE_BUF + 1], false), Err(Errno::EAGAIN));
+        assert_eq!(reader.pipe.set_capacity(4096, false), Err(Errno::EBUSY));
+        assert_eq!(reader.pipe.set_capacity(65537, false), Ok(131072));
+        assert_eq!(write(&writer, &[2; 101], false), Ok(101));
+    }
+
+    #[test]
+    fn packets_are_read_one_at_a_time_and_cut() {
+        let (reader, writer) = pair();
+        assert_eq!(write(&writer, b"stream", false), Ok(6));
+        assert_eq!(write(&writer, b"first packet", true), Ok(12));
+        assert_eq!(write(&writer, b"second", true), Ok(6));
+        assert_eq!(read(&reader, 8).unwrap(), b"streamfi");
+        assert_eq!(read(&reader, 100).unwrap(), b"second");
+        assert_eq!(read(&reader, 100), Err(Errno::EAGAIN));
+    }
+
+    #[test]
+    fn ends_going_is_end_of_file_and_broken_pipe() {
+        let (reader, writer) = pair();
+        assert_eq!(write(&writer, b"x", false), Ok(1));
+        drop(writer);
+        assert_eq!(read(&reader, 9).unwrap(), b"x");
+        assert_eq!(read(&reader, 9).unwrap(), b"");
+        let (reader, writer) = pair();
+        drop(reader);
+        assert_eq!(write(&writer, b"x", false), Err(Errno::EPIPE));
+    }
+
+    #[test]
+    fn a_fifo_writer_needs_a_reader() {
+        let fifo = Pipe::new(Attr::default());
+        assert_eq!(fifo.open(flags::O_WRONLY | flags::O_NONBLOCK).err(), Some(Errno::ENXIO));
+        let reader = fifo.open(flags::O_RDONLY | flags::O_NONBLOCK).unwrap();
+        assert!(!reader.peer_arrived());
+        let writer = fifo.open(flags::O_WRONLY | flags::O_NONBLOCK).unwrap();
+        assert!(reader.peer_arrived() && writer.peer_arrived());
+        drop(writer);
+        assert!(reader.peer_arrived(), "a writer that came and went has been there");
+    }
+
+    #[test]
+    fn what_is_put_back_comes_first() {
+        let (reader, writer) = pair();
+        assert_eq!(write(&writer, b"abcdef", false), Ok(6));
+        assert_eq!(read(&reader, 4).unwrap(), b"abcd");
+        reader.pipe.unread(b"cd");
+        assert_eq!(read(&reader, 10).unwrap(), b"cdef");
+    }
+}
