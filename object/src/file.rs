@@ -12,6 +12,7 @@ use janua_port::Backing;
 use janua_rt::Mutex;
 
 use crate::caller::Caller;
+use crate::lock::{FileLocks, Owner};
 use crate::vfs::{Attr, Inode, Path};
 
 bitflags! {
@@ -219,8 +220,10 @@ pub struct OpenFile {
     pub path: Option<Path>,
     /// F_SETOWN: positive a process, negative a group; and F_SETSIG.
     pub owner: Mutex<(i32, u32)>,
-    /// Seals, locks and leases hang here by identity: the number of this description.
+    /// The number of this description: the owner of its locks.
     pub id: u64,
+    /// The locks of its file, once it has taken one, for the release at the last close.
+    pub locks: Mutex<Option<Arc<FileLocks>>>,
 }
 
 impl OpenFile {
@@ -235,6 +238,7 @@ impl OpenFile {
             path,
             owner: Mutex::new((0, 0)),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
+            locks: Mutex::new(None),
         })
     }
 
@@ -294,6 +298,9 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
+        if let Some(locks) = self.locks.get_mut().take() {
+            locks.release(Owner::Description(self.id));
+        }
         let ops = self.ops.clone();
         ops.release(self);
     }

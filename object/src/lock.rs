@@ -1,0 +1,424 @@
+//! Advisory locks: POSIX record locks (by process), open file description locks and flock(2) (by description).
+//!
+//! Every file that is or was lately locked has a [`FileLocks`], found by device and inode number in the kernel's [`LockTable`].
+//! A description that took a lock keeps its file's [`FileLocks`], so that its last close releases without a search.
+//!
+//! Lock order: [`LockTable::files`], then [`FileLocks::state`], then [`LockTable::waits`]. Queues are woken with none held.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
+use janua_abi::linux::{Errno, Result};
+use janua_rt::{Mutex, WaitQueue};
+
+/// Whose a lock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A process (F_SETLK).
+    Process(u32),
+    /// An open file description (F_OFD_SETLK, flock), by [`crate::OpenFile::id`].
+    Description(u64),
+}
+
+/// The two kinds of lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Shared,
+    Exclusive,
+}
+
+/// The end of a range that reaches to the end of the file, however far that may be.
+pub const TO_END: u64 = i64::MAX as u64 + 1;
+
+/// A lock on the bytes `start..end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub owner: Owner,
+    pub mode: Mode,
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Record {
+    fn hinders(&self, other: &Record) -> bool {
+        self.owner != other.owner
+            && self.start < other.end
+            && other.start < self.end
+            && (self.mode == Mode::Exclusive || other.mode == Mode::Exclusive)
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// Sorted by start within each owner; ranges of one owner never overlap.
+    records: Vec<Record>,
+    /// flock(2) holders: at most one exclusive, or any number of shared.
+    flocks: Vec<(u64, Mode)>,
+}
+
+/// Which file: device and inode number.
+pub type FileKey = (u64, u64);
+
+/// The locks of one file.
+pub struct FileLocks {
+    table: Arc<LockTable>,
+    state: Mutex<State>,
+    /// Woken whenever something is released or weakened.
+    pub released: WaitQueue,
+}
+
+/// All locks of a kernel.
+#[derive(Default)]
+pub struct LockTable {
+    files: Mutex<HashMap<FileKey, Weak<FileLocks>>>,
+    /// Records held by processes, anywhere: none is the usual case, which lets close(2) look no further.
+    process_records: AtomicUsize,
+    /// Who waits for whom, for deadlock detection: (waiting process, holding process), one entry per waiting thread.
+    waits: Mutex<Vec<(u32, u32)>>,
+}
+
+/// A thread's entry in the table of waits; dropped when it no longer waits.
+pub struct WaitEntry<'a> {
+    table: &'a LockTable,
+    waiter: u32,
+    holder: Option<u32>,
+}
+
+impl LockTable {
+    pub fn new() -> Arc<LockTable> {
+        Arc::new(LockTable::default())
+    }
+
+    /// The locks of a file, made when there are none.
+    pub fn of(self: &Arc<LockTable>, key: FileKey) -> Arc<FileLocks> {
+        let mut files = self.files.lock();
+        if let Some(locks) = files.get(&key).and_then(Weak::upgrade) {
+            return locks;
+        }
+        // Files nobody has locks on any more go when the map would have to grow.
+        if files.len() == files.capacity() {
+            files.retain(|_, locks| locks.strong_count() > 0);
+        }
+        let locks = Arc::new(FileLocks {
+            table: self.clone(),
+            state: Mutex::new(State::default()),
+            released: WaitQueue::new(),
+        });
+        files.insert(key, Arc::downgrade(&locks));
+        locks
+    }
+
+    /// The locks of a file, if there may be any.
+    pub fn find(&self, key: FileKey) -> Option<Arc<FileLocks>> {
+        self.files.lock().get(&key).and_then(Weak::upgrade)
+    }
+
+    /// Whether any process holds a record lock.
+    pub fn any_process_records(&self) -> bool {
+        self.process_records.load(Ordering::Relaxed) != 0
+    }
+
+    /// A process is over: its record locks with it.
+    pub fn release_process(&self, pid: u32) {
+        if !self.any_process_records() {
+            return;
+        }
+        let all: Vec<_> = self.files.lock().values().filter_map(Weak::upgrade).collect();
+        for locks in all {
+            locks.release(Owner::Process(pid));
+        }
+    }
+
+    /// Every held lock with its file, for /proc/locks: records, then flocks as whole-file records of their description.
+    pub fn list(&self) -> Vec<(FileKey, Vec<Record>, Vec<(u64, Mode)>)> {
+        let all: Vec<_> =
+            self.files.lock().iter().filter_map(|(key, locks)| Some((*key, locks.upgrade()?))).collect();
+        all.into_iter()
+            .map(|(key, locks)| {
+                let state = locks.state.lock();
+                (key, state.records.clone(), state.flocks.clone())
+            })
+            .filter(|(_, records, flocks)| !records.is_empty() || !flocks.is_empty())
+            .collect()
+    }
+
+    /// A place from which a thread of `waiter` announces whom it waits for.
+    pub fn waiting(&self, waiter: u32) -> WaitEntry<'_> {
+        WaitEntry { table: self, waiter, holder: None }
+    }
+}
+
+impl WaitEntry<'_> {
+    /// Notes that the thread waits for `owner`. EDEADLK when that owner waits, over any number of steps, for this process.
+    pub fn block_on(&mut self, owner: Owner) -> Result<()> {
+        let Owner::Process(holder) = owner else { return Ok(()) };
+        if self.holder == Some(holder) {
+            return Ok(());
+        }
+        let mut waits = self.table.waits.lock();
+        self.forget(&mut waits);
+        let mut reached = alloc::vec![holder];
+        let mut next = 0;
+        while let Some(&at) = reached.get(next) {
+            if at == self.waiter {
+                return Err(Errno::EDEADLK);
+            }
+            for &(from, to) in waits.iter() {
+                if from == at && !reached.contains(&to) {
+                    reached.push(to);
+                }
+            }
+            next += 1;
+        }
+        waits.push((self.waiter, holder));
+        self.holder = Some(holder);
+        Ok(())
+    }
+
+    fn forget(&mut self, waits: &mut Vec<(u32, u32)>) {
+        if let Some(holder) = self.holder.take()
+            && let Some(at) = waits.iter().position(|&edge| edge == (self.waiter, holder))
+        {
+            waits.swap_remove(at);
+        }
+    }
+}
+
+impl Drop for WaitEntry<'_> {
+    fn drop(&mut self) {
+        if self.holder.is_some() {
+            let table = self.table;
+            self.forget(&mut table.waits.lock());
+        }
+    }
+}
+
+impl FileLocks {
+    /// The first lock that hinders `wanted` (F_GETLK).
+    pub fn conflict(&self, wanted: &Record) -> Option<Record> {
+        self.state.lock().records.iter().filter(|held| held.hinders(wanted)).min_by_key(|held| held.start).copied()
+    }
+
+    /// Takes a record lock, replacing what its owner held in the range. `Err` is a lock in the way; nothing has changed then.
+    pub fn set(&self, wanted: Record) -> core::result::Result<(), Record> {
+        let mut state = self.state.lock();
+        if let Some(held) = state.records.iter().find(|held| held.hinders(&wanted)) {
+            return Err(*held);
+        }
+        let before = state.records.len();
+        let weakened = carve(&mut state.records, wanted.owner, wanted.start, wanted.end, Some(wanted.mode));
+        insert_merged(&mut state.records, wanted);
+        self.count(wanted.owner, before, state.records.len());
+        drop(state);
+        if weakened {
+            self.released.wake_all();
+        }
+        Ok(())
+    }
+
+    /// Releases the owner's locks in a range.
+    pub fn clear(&self, owner: Owner, start: u64, end: u64) {
+        let mut state = self.state.lock();
+        let before = state.records.len();
+        let released = carve(&mut state.records, owner, start, end, None);
+        self.count(owner, before, state.records.len());
+        drop(state);
+        if released {
+            self.released.wake_all();
+        }
+    }
+
+    /// Releases everything of an owner.
+    pub fn release(&self, owner: Owner) {
+        let mut state = self.state.lock();
+        let before = state.records.len();
+        state.records.retain(|held| held.owner != owner);
+        let after = state.records.len();
+        self.count(owner, before, after);
+        let mut released = before != after;
+        if let Owner::Description(id) = owner {
+            let flocks = state.flocks.len();
+            state.flocks.retain(|&(holder, _)| holder != id);
+            released |= flocks != state.flocks.len();
+        }
+        drop(state);
+        if released {
+            self.released.wake_all();
+        }
+    }
+
+    /// flock(2): takes or converts the description's lock. `false` when others are in the way; a conversion has then given up
+    /// the old lock, as on Linux.
+    pub fn flock(&self, id: u64, mode: Mode) -> bool {
+        let mut state = self.state.lock();
+        if state.flocks.contains(&(id, mode)) {
+            return true;
+        }
+        let before = state.flocks.len();
+        state.flocks.retain(|&(holder, _)| holder != id);
+        let converted = before != state.flocks.len();
+        let hindered = match mode {
+            Mode::Exclusive => !state.flocks.is_empty(),
+            Mode::Shared => state.flocks.iter().any(|&(_, held)| held == Mode::Exclusive),
+        };
+        if !hindered {
+            state.flocks.push((id, mode));
+        }
+        drop(state);
+        if converted {
+            self.released.wake_all();
+        }
+        !hindered
+    }
+
+    /// Gives the description's flock(2) lock up.
+    pub fn unflock(&self, id: u64) {
+        let mut state = self.state.lock();
+        let before = state.flocks.len();
+        state.flocks.retain(|&(holder, _)| holder != id);
+        let released = before != state.flocks.len();
+        drop(state);
+        if released {
+            self.released.wake_all();
+        }
+    }
+
+    /// Keeps the table's number of process records; `before` and `after` are lengths of the list a single owner changed.
+    fn count(&self, owner: Owner, before: usize, after: usize) {
+        if matches!(owner, Owner::Process(_)) {
+            let total = &self.table.process_records;
+            if after > before {
+                total.fetch_add(after - before, Ordering::Relaxed);
+            } else {
+                total.fetch_sub(before - after, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Cuts `start..end` out of the owner's records; whether anything got weaker by it, given what replaces it.
+fn carve(records: &mut Vec<Record>, owner: Owner, start: u64, end: u64, replacement: Option<Mode>) -> bool {
+    let mut weakened = false;
+    let mut at = 0;
+    while at < records.len() {
+        let held = records[at];
+        if held.owner != owner || held.start >= end || held.end <= start {
+            at += 1;
+            continue;
+        }
+        weakened |= match replacement {
+            None => true,
+            Some(mode) => held.mode == Mode::Exclusive && mode == Mode::Shared,
+        };
+        match (held.start < start, held.end > end) {
+            (true, true) => {
+                records[at].end = start;
+                records.push(Record { start: end, ..held });
+                at += 1;
+            }
+            (true, false) => {
+                records[at].end = start;
+                at += 1;
+            }
+            (false, true) => {
+                records[at].start = end;
+                at += 1;
+            }
+            (false, false) => {
+                records.remove(at);
+            }
+        }
+    }
+    weakened
+}
+
+/// Adds a record whose range is free of its owner's, joined with neighbours of the same mode.
+fn insert_merged(records: &mut Vec<Record>, mut new: Record) {
+    records.retain(|held| {
+        let joins = held.owner == new.owner && held.mode == new.mode;
+        if joins && held.end == new.start {
+            new.start = held.start;
+            return false;
+        }
+        if joins && held.start == new.end {
+            new.end = held.end;
+            return false;
+        }
+        true
+    });
+    records.push(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Owner = Owner::Process(1);
+    const B: Owner = Owner::Process(2);
+
+    fn record(owner: Owner, mode: Mode, start: u64, end: u64) -> Record {
+        Record { owner, mode, start, end }
+    }
+
+    fn held(locks: &FileLocks, owner: Owner) -> Vec<(Mode, u64, u64)> {
+        let mut all: Vec<_> = locks
+            .state
+            .lock()
+            .records
+            .iter()
+            .filter(|held| held.owner == owner)
+            .map(|held| (held.mode, held.start, held.end))
+            .collect();
+        all.sort_by_key(|held| held.1);
+        all
+    }
+
+    #[test]
+    fn ranges_split_and_merge() {
+        let locks = LockTable::new().of((1, 1));
+        locks.set(record(A, Mode::Exclusive, 0, 100)).unwrap();
+        locks.clear(A, 40, 60);
+        assert_eq!(held(&locks, A), [(Mode::Exclusive, 0, 40), (Mode::Exclusive, 60, 100)]);
+        locks.set(record(A, Mode::Shared, 30, 70)).unwrap();
+        assert_eq!(held(&locks, A), [(Mode::Exclusive, 0, 30), (Mode::Shared, 30, 70), (Mode::Exclusive, 70, 100)]);
+        locks.set(record(A, Mode::Exclusive, 30, 70)).unwrap();
+        assert_eq!(held(&locks, A), [(Mode::Exclusive, 0, 100)]);
+        locks.clear(A, 0, TO_END);
+        assert!(held(&locks, A).is_empty() && !locks.table.any_process_records());
+    }
+
+    #[test]
+    fn conflicts_are_by_owner_and_mode() {
+        let locks = LockTable::new().of((1, 1));
+        locks.set(record(A, Mode::Shared, 0, 10)).unwrap();
+        locks.set(record(B, Mode::Shared, 5, 15)).unwrap();
+        assert_eq!(locks.set(record(B, Mode::Exclusive, 5, 15)).unwrap_err().owner, A);
+        assert_eq!(locks.set(record(B, Mode::Exclusive, 10, 15)), Ok(()));
+        assert_eq!(locks.conflict(&record(A, Mode::Shared, 0, TO_END)).unwrap().start, 10);
+        locks.table.release_process(2);
+        assert_eq!(locks.conflict(&record(A, Mode::Exclusive, 0, TO_END)), None);
+    }
+
+    #[test]
+    fn a_circle_of_waits_is_found() {
+        let table = LockTable::new();
+        let (mut one, mut two, mut three) = (table.waiting(1), table.waiting(2), table.waiting(3));
+        assert_eq!(one.block_on(Owner::Process(2)), Ok(()));
+        assert_eq!(two.block_on(Owner::Process(3)), Ok(()));
+        assert_eq!(three.block_on(Owner::Process(1)), Err(Errno::EDEADLK));
+        drop(one);
+        assert_eq!(three.block_on(Owner::Process(1)), Ok(()));
+    }
+
+    #[test]
+    fn flock_is_by_description() {
+        let locks = LockTable::new().of((1, 1));
+        assert!(locks.flock(1, Mode::Shared) && locks.flock(2, Mode::Shared));
+        assert!(!locks.flock(2, Mode::Exclusive), "another reader is in the way");
+        assert!(locks.flock(1, Mode::Exclusive), "the failed conversion has given its lock up");
+        locks.release(Owner::Description(1));
+        assert!(locks.flock(2, Mode::Exclusive));
+    }
+}
