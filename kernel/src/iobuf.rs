@@ -159,15 +159,19 @@ macro_rules! common {
                 }
             }
 
-            /// Notes that `n` bytes of [`Self::user_range`] have been moved.
+            /// Notes that `n` bytes of [`Self::user_range`], or of the kernel's memory, have been moved.
             pub fn advance(&mut self, n: usize) {
-                if let Place::User { first, .. } = &mut self.place {
-                    let n = n.min(first.1);
-                    first.0 += n;
-                    first.1 -= n;
-                    self.done += n;
-                    self.left = self.left.saturating_sub(n);
-                }
+                let n = match &mut self.place {
+                    Place::User { first, .. } => {
+                        let n = n.min(first.1).min(self.left);
+                        first.0 += n;
+                        first.1 -= n;
+                        n
+                    }
+                    Place::Kernel(_) => n.min(self.left),
+                };
+                self.done += n;
+                self.left -= n;
             }
         }
     };
@@ -181,6 +185,14 @@ impl<'a> ReadBuf<'a> {
     pub fn kernel(bytes: &'a mut [u8]) -> ReadBuf<'a> {
         let left = bytes.len();
         ReadBuf { place: Place::Kernel(bytes), done: 0, left }
+    }
+
+    /// What is still to be filled, when it is kernel memory. After filling `n` bytes of it call [`Self::advance`].
+    pub fn kernel_range(&mut self) -> Option<&mut [u8]> {
+        match &mut self.place {
+            Place::Kernel(to) => Some(&mut to[self.done..self.done + self.left]),
+            Place::User { .. } => None,
+        }
     }
 
     /// Takes as many of `bytes` as there is room for: how many. EFAULT only when none could be stored.
@@ -244,6 +256,14 @@ impl<'a> WriteBuf<'a> {
     /// Kernel memory.
     pub fn kernel(bytes: &'a [u8]) -> WriteBuf<'a> {
         WriteBuf { place: Place::Kernel(bytes), done: 0, left: bytes.len() }
+    }
+
+    /// What is still to be taken, when it is kernel memory. After taking `n` bytes of it call [`Self::advance`].
+    pub fn kernel_range(&self) -> Option<&[u8]> {
+        match &self.place {
+            Place::Kernel(from) => Some(&from[self.done..self.done + self.left]),
+            Place::User { .. } => None,
+        }
     }
 
     /// Fills `out` as far as there are bytes: how many. EFAULT only when none could be read.

@@ -10,6 +10,7 @@ extern crate alloc;
 pub mod caller;
 pub mod fdtable;
 pub mod file;
+pub mod hostfile;
 pub mod lock;
 pub mod mm;
 pub mod pipe;

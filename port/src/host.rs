@@ -43,6 +43,8 @@ pub trait Host: Send + Sync {
     /// itself (through /proc/self/fd).
     fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd>;
     fn close(&self, fd: HostFd);
+    /// Access mode and status flags of the description (F_GETFL).
+    fn flags(&self, fd: HostFd) -> Result<u32>;
     /// fstatat(2) with AT_SYMLINK_NOFOLLOW; an empty path means the descriptor itself.
     fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat>;
     /// statfs(2) of what the descriptor is on, as Linux' 64-bit `struct statfs` in 15 words.

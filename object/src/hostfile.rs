@@ -1,0 +1,296 @@
+//! Files over descriptors of the host that the sandbox inherited: standard streams, the trace file.
+//!
+//! The description behind such a descriptor is shared with programs outside, so its flags are left alone: in particular it is
+//! never made non-blocking. Instead every transfer asks the host first whether it could go on at once, and a write into a
+//! stream moves no more than a pipe takes when it calls itself ready. Two writers that see the same room can still meet; the
+//! second then waits in the host until the outside reads.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::any::Any;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::host::{HostReady, HostStat};
+use janua_port::{Backing, Host, HostFd};
+use janua_rt::WaitQueue;
+
+use crate::caller::Caller;
+use crate::file::{Events, File, OpenFile, flags, offset, request};
+use crate::pipe::PIPE_BUF;
+use crate::vfs::{Attr, FileKind};
+
+/// Who waits for the host's descriptor to become ready.
+#[derive(Default)]
+struct Ready(WaitQueue);
+
+impl HostReady for Ready {
+    fn ready(&self, events: u32) {
+        self.0.wake(events);
+    }
+}
+
+/// Whether the host tells of readiness.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Watch {
+    Unknown,
+    Watched,
+    /// The host cannot watch it: it is always ready (regular files, /dev/null).
+    Always,
+}
+
+/// An inherited host descriptor.
+pub struct HostFile {
+    host: &'static dyn Host,
+    fd: HostFd,
+    kind: FileKind,
+    stat: HostStat,
+    ready: Arc<Ready>,
+    watch: AtomicU8,
+}
+
+impl HostFile {
+    /// A file over `fd`, which it closes when dropped. Errors are fstat(2)'s.
+    pub fn new(host: &'static dyn Host, fd: HostFd) -> Result<HostFile> {
+        let stat = host.stat(fd, b"")?;
+        let kind = FileKind::of_mode(stat.mode).ok_or(Errno::EINVAL)?;
+        Ok(HostFile {
+            host,
+            fd,
+            kind,
+            stat,
+            ready: Arc::new(Ready::default()),
+            watch: AtomicU8::new(Watch::Unknown as u8),
+        })
+    }
+
+    /// An open file over the descriptor, with the access mode and O_APPEND of the description outside.
+    pub fn open(host: &'static dyn Host, fd: HostFd) -> Result<Arc<OpenFile>> {
+        let outside = host.flags(fd)?;
+        let ops = Arc::new(HostFile::new(host, fd)?);
+        Ok(OpenFile::new(ops, outside & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE, None))
+    }
+
+    /// The host's descriptor; valid as long as this file.
+    pub fn host_fd(&self) -> HostFd {
+        self.fd
+    }
+
+    pub fn host(&self) -> &'static dyn Host {
+        self.host
+    }
+
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// Woken when the host says that the descriptor has become ready; [`HostFile::watched`] arms it.
+    pub fn readiness(&self) -> &WaitQueue {
+        &self.ready.0
+    }
+
+    /// Whether the descriptor can be waited for; asks the host to tell of changes, the first time.
+    pub fn watched(&self) -> bool {
+        if self.watch.load(Ordering::Acquire) == Watch::Unknown as u8 {
+            // Two callers may both ask: the host refuses the second (EEXIST), which is as good.
+            let watch = match self.host.watch(self.fd, self.ready.clone()) {
+                Err(Errno::EPERM) => Watch::Always,
+                _ => Watch::Watched,
+            };
+            self.watch.store(watch as u8, Ordering::Release);
+        }
+        self.watch.load(Ordering::Acquire) == Watch::Watched as u8
+    }
+
+    /// What of `interest` the host says is ready now.
+    pub fn host_events(&self, interest: Events) -> Events {
+        Events::from_bits_truncate(self.host.poll(self.fd, interest.bits()))
+    }
+
+    fn has_position(&self) -> bool {
+        matches!(self.kind, FileKind::Regular | FileKind::BlockDevice)
+    }
+
+    /// EAGAIN unless a transfer can go on at once.
+    fn ask(&self, interest: Events) -> Result<()> {
+        if self.has_position() || !self.host_events(interest).is_empty() { Ok(()) } else { Err(Errno::EAGAIN) }
+    }
+
+    fn host_offset(at: u64) -> Option<u64> {
+        (at != offset::CURRENT && at != offset::END).then_some(at)
+    }
+}
+
+impl Drop for HostFile {
+    fn drop(&mut self) {
+        if *self.watch.get_mut() == Watch::Watched as u8 {
+            self.host.unwatch(self.fd);
+        }
+        self.host.close(self.fd);
+    }
+}
+
+impl File for HostFile {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, at: u64) -> Result<usize> {
+        let mut at = Self::host_offset(at);
+        let mut moved = 0;
+        while buf.left() > 0 {
+            let step = self.ask(Events::READABLE).and_then(|()| match buf.user_range() {
+                Some((addr, len)) => Ok((self.host.read_user(self.fd, addr, len, at)?, len)),
+                None => match buf.kernel_range() {
+                    Some(room) => Ok((self.host.read(self.fd, room, at)?, room.len())),
+                    None => Ok((0, 0)),
+                },
+            });
+            match step {
+                Ok((n, asked)) => {
+                    buf.advance(n);
+                    moved += n;
+                    at = at.map(|at| at + n as u64);
+                    // A stream answers with what one piece brought.
+                    if n < asked || n == 0 || !self.has_position() {
+                        break;
+                    }
+                }
+                Err(_) if moved > 0 => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(moved)
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
+        let mut at = Self::host_offset(at);
+        let most = if self.has_position() || !self.watched() { usize::MAX } else { PIPE_BUF };
+        let mut moved = 0;
+        while buf.left() > 0 {
+            let step = self.ask(Events::WRITABLE).and_then(|()| match buf.user_range() {
+                Some((addr, len)) => {
+                    let len = len.min(most);
+                    Ok((self.host.write_user(self.fd, addr, len, at)?, len))
+                }
+                None => match buf.kernel_range() {
+                    Some(bytes) => {
+                        let len = bytes.len().min(most);
+                        Ok((self.host.write(self.fd, &bytes[..len], at)?, len))
+                    }
+                    None => Ok((0, 0)),
+                },
+            });
+            match step {
+                Ok((n, asked)) => {
+                    buf.advance(n);
+                    moved += n;
+                    at = at.map(|at| at + n as u64);
+                    if n < asked || n == 0 {
+                        break;
+                    }
+                }
+                Err(_) if moved > 0 => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(moved)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if self.has_position() {
+            return Events::ALWAYS;
+        }
+        if let Some(table) = table {
+            table.add(&self.ready.0);
+            self.watched();
+        }
+        self.host_events(Events::all() - Events::NVAL)
+    }
+
+    fn seekable(&self) -> bool {
+        self.has_position()
+    }
+
+    fn keeps_position(&self) -> bool {
+        true
+    }
+
+    fn streams(&self) -> bool {
+        !self.has_position()
+    }
+
+    fn size(&self) -> Result<u64> {
+        if self.has_position() { Ok(self.host.stat(self.fd, b"")?.size) } else { Err(Errno::ESPIPE) }
+    }
+
+    fn seek(&self, _file: &OpenFile, offset: i64, whence: u32) -> Result<u64> {
+        self.host.lseek(self.fd, offset, whence)
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        match request {
+            request::FIONREAD => {
+                let mut held = [0; 4];
+                self.host.ioctl(self.fd, request, &mut held)?;
+                UserPtr::<i32>::new(arg).write(caller.user(), &i32::from_ne_bytes(held))?;
+                Ok(0)
+            }
+            _ => Err(Errno::ENOTTY),
+        }
+    }
+
+    fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
+        if self.kind == FileKind::Regular {
+            Ok(Backing::Host { fd: self.fd, offset, shared })
+        } else {
+            Err(Errno::ENODEV)
+        }
+    }
+
+    fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
+        self.host.truncate(self.fd, len)
+    }
+
+    fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
+        self.host.fallocate(self.fd, mode, offset, len)
+    }
+
+    fn sync(&self, data_only: bool) -> Result<()> {
+        self.host.fsync(self.fd, data_only)
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        let stat = if self.has_position() { self.host.stat(self.fd, b"")? } else { self.stat };
+        Ok(Attr {
+            dev: stat.dev,
+            ino: stat.ino,
+            mode: stat.mode,
+            nlink: u32::try_from(stat.nlink).unwrap_or(u32::MAX),
+            uid: stat.uid,
+            gid: stat.gid,
+            rdev: stat.rdev,
+            size: stat.size,
+            blksize: stat.blksize,
+            blocks: stat.blocks,
+            atime: stat.atime,
+            mtime: stat.mtime,
+            ctime: stat.ctime,
+            btime: stat.btime,
+        })
+    }
+
+    fn label(&self) -> String {
+        let ino = self.stat.ino;
+        match self.kind {
+            FileKind::Fifo => format!("pipe:[{ino}]"),
+            FileKind::Socket => format!("socket:[{ino}]"),
+            _ => format!("/dev/host/{ino}"),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
