@@ -164,6 +164,20 @@ pub trait File: Send + Sync + Any {
     fn backing(&self, _file: &OpenFile, _offset: u64, _len: usize, _shared: bool) -> Result<Backing> {
         Err(Errno::ENODEV)
     }
+    /// A shared mapping that may be written is about to be made. EPERM when a seal forbids it.
+    fn map_writable(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Such a mapping is gone: one call for each [`File::map_writable`] that answered `Ok`.
+    fn unmap_writable(&self) {}
+    /// The seals (F_SEAL_*), for files that can have them; otherwise EINVAL.
+    fn seals(&self) -> Result<u32> {
+        Err(Errno::EINVAL)
+    }
+    /// Adds seals. EPERM when sealed against it, EBUSY when a writable mapping contradicts.
+    fn add_seals(&self, _seals: u32) -> Result<()> {
+        Err(Errno::EINVAL)
+    }
     fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
         Err(Errno::EINVAL)
     }

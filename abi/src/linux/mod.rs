@@ -1,4 +1,5 @@
 //! The Linux x86-64 interface as data (source: the kernel's uapi headers and the man pages, section 2).
 
 pub mod errno;
+pub mod mman;
 pub use errno::{Errno, Result};

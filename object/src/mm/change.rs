@@ -1,0 +1,85 @@
+//! mprotect(2), and names for anonymous memory.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::mman::*;
+use janua_abi::linux::{Errno, Result};
+use janua_port::Prot;
+
+use super::vma::{Source, VmFlags, Vma};
+use super::{Limits, MAX_MAP_COUNT, Mm};
+
+impl Mm {
+    /// Changes access rights. `grows_down` (PROT_GROWSDOWN) extends the range to the start of its mapping. ENOMEM for a hole,
+    /// EACCES when a mapping may not have the rights; what lies before the failure is changed.
+    pub fn protect(&self, addr: usize, len: usize, prot: Prot, grows_down: bool, limits: &Limits) -> Result<()> {
+        if addr % PAGE_SIZE != 0 {
+            return Err(Errno::EINVAL);
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let (mut start, end) = self.range(addr, len).map_err(|_| Errno::ENOMEM)?;
+        let mut state = self.state.lock();
+        if grows_down {
+            let (begin, vma) = state.list.find(start).ok_or(Errno::ENOMEM)?;
+            if !vma.flags.contains(VmFlags::GROWSDOWN) {
+                return Err(Errno::EINVAL);
+            }
+            start = begin;
+        }
+        if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
+            return Err(Errno::ENOMEM);
+        }
+        // How far the range is mapped and may have the rights.
+        let mut at = start;
+        let mut refusal = None;
+        let mut newly_data = 0;
+        for (begin, vma) in state.list.touching(start, end) {
+            if begin > at {
+                break;
+            }
+            let want = VmFlags::empty().with_prot(prot);
+            let may = VmFlags::from_bits_truncate((vma.flags & VmFlags::MAY_ALL).bits() >> 4);
+            if !may.contains(want) {
+                refusal = Some(Errno::EACCES);
+                break;
+            }
+            let after = Vma { flags: vma.flags.with_prot(prot), ..vma.clone() };
+            if after.is_data() && !vma.is_data() {
+                newly_data += vma.end.min(end) - at;
+            }
+            at = vma.end.min(end);
+        }
+        if refusal.is_none() && at < end {
+            refusal = Some(Errno::ENOMEM);
+        }
+        if newly_data > 0 {
+            let flags = VmFlags::empty().with_prot(prot);
+            let data_only = Limits { address_space: RLIM_INFINITY, ..*limits };
+            state.check_growth(&data_only, flags, newly_data, 0)?;
+        }
+        if at > start {
+            self.space().protect(start, at - start, prot)?;
+            state.list.change(start, at, |vma| vma.flags = vma.flags.with_prot(prot));
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+
+    /// Names anonymous memory (PR_SET_VMA_ANON_NAME); `None` takes the name away. ENOMEM for a hole, EBADF for a file.
+    pub fn set_anon_name(&self, addr: usize, len: usize, name: Option<Arc<[u8]>>) -> Result<()> {
+        let (start, end) = self.range(addr, len)?;
+        if start == end {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        if !state.list.is_covered(start, end) || state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
+            return Err(Errno::ENOMEM);
+        }
+        if state.list.touching(start, end).any(|(_, vma)| !vma.is_anon()) {
+            return Err(Errno::EBADF);
+        }
+        state.list.change(start, end, |vma| vma.source = Source::Anon(name.clone()));
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! The list of mappings: ordered, without overlaps, neighbours that continue each other merged.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::vma::{Vma, VmFlags};
+
+/// Free space kept below a mapping that grows down.
+pub const GUARD_GAP: usize = 256 * 4096;
+
+/// Mappings by start.
+#[derive(Clone, Default)]
+pub struct VmaList {
+    map: BTreeMap<usize, Vma>,
+}
+
+impl VmaList {
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Vma)> {
+        self.map.iter().map(|(&start, vma)| (start, vma))
+    }
+
+    pub fn clear(&mut self) {
+        self.map.clear();
+    }
+
+    /// The mapping that holds `addr`.
+    pub fn find(&self, addr: usize) -> Option<(usize, &Vma)> {
+        let (&start, vma) = self.map.range(..=addr).next_back()?;
+        (addr < vma.end).then_some((start, vma))
+    }
+
+    /// The first mapping that starts at or above `addr`.
+    pub fn above(&self, addr: usize) -> Option<(usize, &Vma)> {
+        self.map.range(addr..).next().map(|(&start, vma)| (start, vma))
+    }
+
+    /// Mappings that touch `start..end`, in order.
+    pub fn touching(&self, start: usize, end: usize) -> impl Iterator<Item = (usize, &Vma)> {
+        let first = self.find(start).map_or(start, |(first, _)| first);
+        self.map.range(first..end.max(first)).map(|(&start, vma)| (start, vma))
+    }
+
+    /// Whether nothing is mapped in `start..end`.
+    pub fn is_free(&self, start: usize, end: usize) -> bool {
+        self.touching(start, end).next().is_none()
+    }
+
+    /// Whether every page of `start..end` is mapped.
+    pub fn is_covered(&self, start: usize, end: usize) -> bool {
+        let mut at = start;
+        for (begin, vma) in self.touching(start, end) {
+            if begin > at {
+                return false;
+            }
+            at = vma.end;
+        }
+        at >= end
+    }
+
+    /// Bytes of `start..end` in mappings that `which` picks.
+    pub fn bytes(&self, start: usize, end: usize, which: impl Fn(&Vma) -> bool) -> usize {
+        self.touching(start, end).filter(|(_, vma)| which(vma)).map(|(begin, vma)| vma.end.min(end) - begin.max(start)).sum()
+    }
+
+    /// Adds a mapping in free space.
+    pub fn insert(&mut self, start: usize, vma: Vma) {
+        let end = vma.end;
+        self.map.insert(start, vma);
+        self.merge(start, end);
+    }
+
+    /// Takes out `start..end`, splitting what crosses the ends: the pieces.
+    pub fn remove(&mut self, start: usize, end: usize) -> Vec<(usize, Vma)> {
+        self.split(start);
+        self.split(end);
+        let keys: Vec<usize> = self.map.range(start..end).map(|(&key, _)| key).collect();
+        keys.into_iter().filter_map(|key| self.map.remove(&key).map(|vma| (key, vma))).collect()
+    }
+
+    /// Changes the mappings of `start..end`, splitting what crosses the ends.
+    pub fn change(&mut self, start: usize, end: usize, mut change: impl FnMut(&mut Vma)) {
+        self.split(start);
+        self.split(end);
+        for (_, vma) in self.map.range_mut(start..end) {
+            change(vma);
+        }
+        self.merge(start, end);
+    }
+
+    /// How many mappings more there are after cutting at the ends of `start..end`.
+    pub fn cuts(&self, start: usize, end: usize) -> usize {
+        let crosses = |addr: usize| self.find(addr).is_some_and(|(begin, _)| begin < addr);
+        usize::from(crosses(start)) + usize::from(crosses(end))
+    }
+
+    fn split(&mut self, addr: usize) {
+        let Some((start, vma)) = self.find(addr) else { return };
+        if start == addr {
+            return;
+        }
+        let mut upper = vma.clone();
+        upper.offset = vma.offset_of(start, addr);
+        if let Some(lower) = self.map.get_mut(&start) {
+            lower.end = addr;
+        }
+        self.map.insert(addr, upper);
+    }
+
+    /// Joins neighbours from the one before `start` to the one behind `end`.
+    fn merge(&mut self, start: usize, end: usize) {
+        let mut at = self.map.range(..start).next_back().map_or(start, |(&before, _)| before);
+        while at <= end {
+            let Some(vma) = self.map.get(&at) else { return };
+            let next_at = vma.end;
+            match self.map.get(&next_at) {
+                Some(next) if vma.continues(at, next) => {
+                    let next_end = next.end;
+                    self.map.remove(&next_at);
+                    if let Some(vma) = self.map.get_mut(&at) {
+                        vma.end = next_end;
+                    }
+                }
+                Some(_) => at = next_at,
+                None => match self.map.range(next_at..).next() {
+                    Some((&next, _)) => at = next,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// The highest free range of `len` bytes in `low..high`, aligned.
+    pub fn highest_gap(&self, low: usize, high: usize, len: usize, align: usize) -> Option<usize> {
+        let fit = |floor: usize, ceiling: usize| {
+            let at = ceiling.checked_sub(len)? & !(align - 1);
+            (at >= floor).then_some(at)
+        };
+        let mut ceiling = high;
+        for (&start, vma) in self.map.range(..high).rev() {
+            if vma.end < ceiling
+                && let Some(at) = fit(vma.end.max(low), ceiling)
+            {
+                return Some(at);
+            }
+            ceiling = ceiling.min(guarded(start, vma));
+            if ceiling <= low {
+                return None;
+            }
+        }
+        fit(low, ceiling)
+    }
+
+    /// The lowest free range of `len` bytes in `low..high`, aligned.
+    pub fn lowest_gap(&self, low: usize, high: usize, len: usize, align: usize) -> Option<usize> {
+        let fit = |floor: usize, ceiling: usize| {
+            let at = floor.checked_add(align - 1)? & !(align - 1);
+            (at.checked_add(len)? <= ceiling).then_some(at)
+        };
+        let mut floor = self.find(low).map_or(low, |(_, vma)| vma.end);
+        for (&start, vma) in self.map.range(low..high) {
+            if let Some(at) = fit(floor, guarded(start, vma).min(high)) {
+                return Some(at);
+            }
+            floor = floor.max(vma.end);
+        }
+        fit(floor, high)
+    }
+}
+
+fn guarded(start: usize, vma: &Vma) -> usize {
+    if vma.flags.contains(VmFlags::GROWSDOWN) { start.saturating_sub(GUARD_GAP) } else { start }
+}

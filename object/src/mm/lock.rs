@@ -1,0 +1,90 @@
+//! mlock(2) and its kin: locks are counted against RLIMIT_MEMLOCK and shown; pages are made present, and whether they may be
+//! swapped out is the host's affair.
+
+use janua_abi::linux::mman::*;
+use janua_abi::linux::{Errno, Result};
+
+use super::vma::VmFlags;
+use super::{Limits, MAX_MAP_COUNT, Mm, round_up};
+
+impl Mm {
+    /// mlock(2), mlock2(2): `on_fault` leaves absent pages alone until they are touched.
+    pub fn lock(&self, addr: usize, len: usize, on_fault: bool, limits: &Limits) -> Result<()> {
+        if !limits.may_lock && limits.memlock == 0 {
+            return Err(Errno::EPERM);
+        }
+        let (start, end) = covering(addr, len)?;
+        if start == end {
+            return Ok(());
+        }
+        let add = if on_fault { VmFlags::LOCKED | VmFlags::LOCKONFAULT } else { VmFlags::LOCKED };
+        let mut state = self.state.lock();
+        let already = state.list.bytes(start, end, |vma| vma.flags.contains(VmFlags::LOCKED));
+        if !state.may_lock(limits, (end - start).saturating_sub(already)) {
+            return Err(Errno::ENOMEM);
+        }
+        let covered = state.list.is_covered(start, end);
+        if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
+            return Err(Errno::ENOMEM);
+        }
+        state.list.change(start, end, |vma| vma.flags = vma.flags - VmFlags::LOCKONFAULT | add);
+        let ranges: alloc::vec::Vec<_> =
+            state.list.touching(start, end).map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags)).collect();
+        drop(state);
+        if !on_fault {
+            let space = self.space();
+            for (from, to, flags) in ranges {
+                if flags.intersects(VmFlags::ACCESS) {
+                    self.populate(&*space, from, to - from, flags);
+                }
+            }
+        }
+        if covered { Ok(()) } else { Err(Errno::ENOMEM) }
+    }
+
+    pub fn unlock(&self, addr: usize, len: usize) -> Result<()> {
+        let (start, end) = covering(addr, len)?;
+        let mut state = self.state.lock();
+        if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
+            return Err(Errno::ENOMEM);
+        }
+        let covered = start == end || state.list.is_covered(start, end);
+        state.list.change(start, end, |vma| vma.flags -= VmFlags::LOCKED | VmFlags::LOCKONFAULT);
+        if covered { Ok(()) } else { Err(Errno::ENOMEM) }
+    }
+
+    /// mlockall(2) with MCL_* flags.
+    pub fn lock_all(&self, flags: u32, limits: &Limits) -> Result<()> {
+        if flags == 0 || flags & !(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0 || flags == MCL_ONFAULT {
+            return Err(Errno::EINVAL);
+        }
+        if !limits.may_lock && limits.memlock == 0 {
+            return Err(Errno::EPERM);
+        }
+        let add =
+            if flags & MCL_ONFAULT != 0 { VmFlags::LOCKED | VmFlags::LOCKONFAULT } else { VmFlags::LOCKED };
+        let mut state = self.state.lock();
+        let all = state.list.bytes(0, usize::MAX, |_| true);
+        if flags & MCL_CURRENT != 0 && !limits.may_lock && all as u64 > limits.memlock {
+            return Err(Errno::ENOMEM);
+        }
+        state.lock_future = if flags & MCL_FUTURE != 0 { add } else { VmFlags::empty() };
+        if flags & MCL_CURRENT != 0 {
+            state.list.change(0, usize::MAX, |vma| vma.flags = vma.flags - VmFlags::LOCKONFAULT | add);
+        }
+        Ok(())
+    }
+
+    pub fn unlock_all(&self) {
+        let mut state = self.state.lock();
+        state.lock_future = VmFlags::empty();
+        state.list.change(0, usize::MAX, |vma| vma.flags -= VmFlags::LOCKED | VmFlags::LOCKONFAULT);
+    }
+}
+
+/// The whole pages that `addr..addr+len` touches.
+fn covering(addr: usize, len: usize) -> Result<(usize, usize)> {
+    let start = addr & !(PAGE_SIZE - 1);
+    let len = round_up(len.checked_add(addr - start).ok_or(Errno::EINVAL)?).ok_or(Errno::EINVAL)?;
+    Ok((start, start.checked_add(len).ok_or(Errno::EINVAL)?))
+}

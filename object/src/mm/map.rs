@@ -1,0 +1,315 @@
+//! mmap(2), munmap(2), brk(2).
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::mman::*;
+use janua_abi::linux::{Errno, Result};
+use janua_port::{Backing, Prot};
+
+use super::vma::{MappedFile, Source, VmFlags, Vma};
+use super::{Limits, MAX_MAP_COUNT, Mm, Removed, State, next_id, round_up};
+use crate::file::{OpenFile, flags};
+
+/// The arguments of mmap(2), the descriptor looked up.
+pub struct MapRequest {
+    pub addr: usize,
+    pub len: usize,
+    pub prot: Prot,
+    /// MAP_*.
+    pub flags: u32,
+    /// `None` for anonymous memory.
+    pub file: Option<Arc<OpenFile>>,
+    /// Bytes; page aligned.
+    pub offset: u64,
+}
+
+/// Device number of shared anonymous memory (0:1) and what /proc/self/maps calls it.
+const SHARED_ANON_DEV: u64 = 1;
+
+impl Mm {
+    /// Makes a mapping: its address.
+    pub fn map(&self, request: MapRequest, limits: &Limits) -> Result<usize> {
+        let len = round_up(request.len).filter(|&len| len != 0);
+        let len = len.ok_or(if request.len == 0 { Errno::EINVAL } else { Errno::ENOMEM })?;
+        let mut vma = self.describe(&request, len)?;
+        let fixed = request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
+
+        let mut state = self.state.lock();
+        vma.flags |= state.lock_future;
+        if request.flags & MAP_LOCKED != 0 {
+            vma.flags |= VmFlags::LOCKED;
+        }
+        let addr = self.place(&state, &request, len)?;
+        let end = addr + len;
+        let replaced = if fixed { state.list.bytes(addr, end, |_| true) } else { 0 };
+        state.check_growth(limits, vma.flags, len, replaced)?;
+        if vma.flags.contains(VmFlags::LOCKED) {
+            if request.flags & MAP_LOCKED != 0 && limits.memlock == 0 && !limits.may_lock {
+                return Err(Errno::EPERM);
+            }
+            if !state.may_lock(limits, len) {
+                return Err(Errno::EAGAIN);
+            }
+        }
+        if state.list.len() + 1 + state.list.cuts(addr, end) > MAX_MAP_COUNT {
+            return Err(Errno::ENOMEM);
+        }
+        let backing = match &vma.source {
+            Source::Anon(_) if vma.is_shared() => Backing::AnonShared,
+            _ => vma.backing(request.offset, len)?,
+        };
+        let space = self.space();
+        space.map(addr, len, vma.flags.prot(), &backing)?;
+        if vma.flags.contains(VmFlags::NOHUGEPAGE) {
+            // MAP_STACK: a hint, and what glibc gets from Linux for its thread stacks. Refused is as good.
+            let _ = space.advise(addr, len, MADV_NOHUGEPAGE);
+        }
+        let populate = request.flags & (MAP_POPULATE | MAP_NONBLOCK) == MAP_POPULATE
+            || vma.flags & (VmFlags::LOCKED | VmFlags::LOCKONFAULT) == VmFlags::LOCKED;
+        let vma_flags = vma.flags;
+        let removed = state.list.remove(addr, end);
+        state.list.insert(addr, Vma { end, ..vma });
+        drop(state);
+        drop(removed);
+        if populate {
+            self.populate(&*space, addr, len, vma_flags);
+        }
+        Ok(addr)
+    }
+
+    /// Makes pages present; what cannot be is left to the first access, as mmap(2) has it.
+    pub(super) fn populate(&self, space: &dyn janua_port::Space, addr: usize, len: usize, flags: VmFlags) {
+        let advice = if flags & (VmFlags::WRITE | VmFlags::SHARED) == VmFlags::WRITE {
+            MADV_POPULATE_WRITE
+        } else {
+            MADV_POPULATE_READ
+        };
+        let _ = space.advise(addr, len, advice);
+    }
+
+    /// The new mapping before it has a place.
+    fn describe(&self, request: &MapRequest, len: usize) -> Result<Vma> {
+        let MapRequest { prot, flags: map, offset, .. } = *request;
+        let kind = map & MAP_TYPE;
+        let shared = match kind {
+            MAP_PRIVATE => false,
+            MAP_SHARED => true,
+            MAP_SHARED_VALIDATE if request.file.is_none() => return Err(Errno::EINVAL),
+            MAP_SHARED_VALIDATE if map & !(MAP_LEGACY | MAP_SHARED_VALIDATE) != 0 => return Err(Errno::EOPNOTSUPP),
+            MAP_SHARED_VALIDATE => true,
+            _ => return Err(Errno::EINVAL),
+        };
+        if map & MAP_HUGETLB != 0 {
+            // There is no pool of huge pages.
+            return Err(Errno::ENOMEM);
+        }
+        if offset.checked_add(len as u64).is_none() {
+            return Err(Errno::EOVERFLOW);
+        }
+        let mut flags = VmFlags::MAY_ALL.with_prot(prot);
+        flags.set(VmFlags::SHARED, shared);
+        flags.set(VmFlags::NORESERVE, map & MAP_NORESERVE != 0);
+        flags.set(VmFlags::NOHUGEPAGE, map & MAP_STACK != 0);
+        let Some(file) = &request.file else {
+            if map & MAP_GROWSDOWN != 0 {
+                if shared {
+                    return Err(Errno::EINVAL);
+                }
+                flags |= VmFlags::GROWSDOWN;
+            }
+            let (dev, ino) = if shared { (SHARED_ANON_DEV, next_id()) } else { (0, 0) };
+            return Ok(Vma { end: 0, flags, source: Source::Anon(None), offset: 0, dev, ino });
+        };
+        if map & MAP_GROWSDOWN != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let mode = file.flags();
+        let access = mode & flags::O_ACCMODE;
+        if mode & flags::O_PATH != 0 {
+            return Err(Errno::EBADF);
+        }
+        if access == flags::O_WRONLY {
+            return Err(Errno::EACCES);
+        }
+        if shared && access != flags::O_RDWR {
+            if prot.write {
+                return Err(Errno::EACCES);
+            }
+            flags -= VmFlags::MAY_WRITE;
+        }
+        // Answers ENODEV before anything is counted or replaced.
+        file.ops.backing(file, offset, len, shared)?;
+        let mut counted = false;
+        if shared && flags.contains(VmFlags::MAY_WRITE) {
+            match file.ops.map_writable() {
+                Ok(()) => counted = true,
+                Err(errno) if prot.write => return Err(errno),
+                Err(_) => flags -= VmFlags::MAY_WRITE,
+            }
+        }
+        let mapped = MappedFile { file: file.clone(), counted };
+        let attr = file.attr().unwrap_or_default();
+        let source = Source::File(Arc::new(mapped));
+        Ok(Vma { end: 0, flags, source, offset, dev: attr.dev, ino: attr.ino })
+    }
+
+    /// Where the mapping goes.
+    fn place(&self, state: &State, request: &MapRequest, len: usize) -> Result<usize> {
+        let MapRequest { addr, flags, .. } = *request;
+        if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 {
+            if addr % PAGE_SIZE != 0 {
+                return Err(Errno::EINVAL);
+            }
+            if addr.checked_add(len).is_none_or(|end| end > self.bounds.high) {
+                return Err(Errno::ENOMEM);
+            }
+            if !self.is_user(addr, len) {
+                // Below vm.mmap_min_addr, or the part that is the kernel's.
+                return Err(if addr < self.bounds.low { Errno::EPERM } else { Errno::ENOMEM });
+            }
+            if flags & MAP_FIXED_NOREPLACE != 0 && !state.list.is_free(addr, addr + len) {
+                return Err(Errno::EEXIST);
+            }
+            return Ok(addr);
+        }
+        let wish = round_up(addr).unwrap_or(0);
+        if wish != 0 && flags & MAP_32BIT == 0 && self.is_free_at(state, wish, len) {
+            return Ok(wish);
+        }
+        if flags & MAP_32BIT != 0 {
+            return self.find_gap_32(state, len).ok_or(Errno::ENOMEM);
+        }
+        let align = if request.file.is_none() && len >= HUGE && len % HUGE == 0 { HUGE } else { PAGE_SIZE };
+        self.find_gap(state, len, align).or_else(|| self.find_gap(state, len, PAGE_SIZE)).ok_or(Errno::ENOMEM)
+    }
+
+    /// Removes every mapping of the range.
+    pub fn unmap(&self, addr: usize, len: usize) -> Result<()> {
+        if addr % PAGE_SIZE != 0 || len == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let len = round_up(len).ok_or(Errno::EINVAL)?;
+        if addr.checked_add(len).is_none_or(|end| end > self.bounds.high) {
+            return Err(Errno::EINVAL);
+        }
+        let mut state = self.state.lock();
+        let removed = self.unmap_locked(&mut state, addr, addr + len)?;
+        drop(state);
+        drop(removed);
+        Ok(())
+    }
+
+    /// Unmaps what the list has in the range, and only that: the kernel's own memory may lie between.
+    pub(super) fn unmap_locked(&self, state: &mut State, start: usize, end: usize) -> Result<Removed> {
+        if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
+            return Err(Errno::ENOMEM);
+        }
+        let space = self.space();
+        // One call of the machine for each run of neighbours.
+        let mut run: Option<(usize, usize)> = None;
+        for (begin, vma) in state.list.touching(start, end) {
+            let (from, to) = (begin.max(start), vma.end.min(end));
+            match &mut run {
+                Some((_, last)) if *last == from => *last = to,
+                _ => {
+                    if let Some((from, to)) = run.replace((from, to)) {
+                        space.unmap(from, to - from)?;
+                    }
+                }
+            }
+        }
+        if let Some((from, to)) = run {
+            space.unmap(from, to - from)?;
+        }
+        Ok(state.list.remove(start, end))
+    }
+
+    /// brk(2): the break after the attempt to move it to `wish`; unchanged when that cannot be.
+    pub fn brk(&self, wish: usize, limits: &Limits) -> usize {
+        let mut state = self.state.lock();
+        let old = state.brk;
+        match self.move_brk(&mut state, wish, limits) {
+            Ok(removed) => {
+                state.brk = wish;
+                drop(state);
+                drop(removed);
+                wish
+            }
+            Err(_) => old,
+        }
+    }
+
+    fn move_brk(&self, state: &mut State, wish: usize, limits: &Limits) -> Result<Removed> {
+        if wish < state.brk_start || state.brk_start == 0 {
+            return Err(Errno::EINVAL);
+        }
+        if limits.data != RLIM_INFINITY && (wish - state.brk_start) as u64 > limits.data {
+            return Err(Errno::ENOMEM);
+        }
+        let old_end = round_up(state.brk).ok_or(Errno::ENOMEM)?;
+        let new_end = round_up(wish).ok_or(Errno::ENOMEM)?;
+        if new_end == old_end {
+            return Ok(Removed::new());
+        }
+        if new_end < old_end {
+            return self.unmap_locked(state, new_end, old_end);
+        }
+        let len = new_end - old_end;
+        // One page stays free behind the heap.
+        if !self.is_free_at(state, old_end, len.checked_add(PAGE_SIZE).ok_or(Errno::ENOMEM)?) {
+            return Err(Errno::ENOMEM);
+        }
+        let flags = VmFlags::MAY_ALL | VmFlags::READ | VmFlags::WRITE | state.lock_future;
+        state.check_growth(limits, flags, len, 0)?;
+        if flags.contains(VmFlags::LOCKED) && !state.may_lock(limits, len) {
+            return Err(Errno::EAGAIN);
+        }
+        if state.list.len() >= MAX_MAP_COUNT {
+            return Err(Errno::ENOMEM);
+        }
+        self.space().map(old_end, len, flags.prot(), &Backing::Anon)?;
+        state.list.insert(old_end, Vma { end: new_end, flags, source: Source::Anon(None), offset: 0, dev: 0, ino: 0 });
+        Ok(Removed::new())
+    }
+
+    /// Enters a mapping the machine has made by itself (the vDSO, outside the bounds) into the list.
+    pub fn note_special(&self, start: usize, len: usize, prot: Prot, name: &'static str) {
+        let flags = (VmFlags::MAY_READ | VmFlags::MAY_EXEC | VmFlags::DONTEXPAND).with_prot(prot);
+        let vma = Vma { end: start + len, flags, source: Source::Special(name), offset: 0, dev: 0, ino: 0 };
+        let mut state = self.state.lock();
+        if state.list.is_free(start, start + len) {
+            state.list.insert(start, vma);
+        }
+    }
+
+    /// A fault at `addr` in user code: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that the access is to be
+    /// tried again.
+    pub fn grow_down(&self, addr: usize, limits: &Limits) -> bool {
+        let mut state = self.state.lock();
+        let page = addr & !(PAGE_SIZE - 1);
+        if state.list.find(page).is_some() {
+            return false;
+        }
+        let Some((start, vma)) = state.list.above(page) else { return false };
+        if !vma.flags.contains(VmFlags::GROWSDOWN) || !self.is_user(page, start - page) {
+            return false;
+        }
+        let floor = state.list.touching(page.saturating_sub(super::list::GUARD_GAP), page).last().map(|(_, vma)| vma.end);
+        let (size, grow) = (vma.end - page, start - page);
+        if floor.is_some() || size as u64 > limits.stack || state.check_growth(limits, vma.flags, grow, 0).is_err() {
+            return false;
+        }
+        let vma = vma.clone();
+        if self.space().map(page, grow, vma.flags.prot(), &Backing::Anon).is_err() {
+            return false;
+        }
+        let pieces = state.list.remove(start, vma.end);
+        state.list.insert(page, vma);
+        drop(state);
+        drop(pieces);
+        true
+    }
+}
+
+/// Anonymous memory in whole units of this is aligned to it, for the host's huge pages.
+const HUGE: usize = 2 << 20;

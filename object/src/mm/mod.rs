@@ -1,0 +1,276 @@
+//! Address spaces: the list of mappings, and what mmap(2) and its kin do to it.
+//!
+//! The list is the truth about what a process has asked for; the machine's [`Space`] makes it real. Every operation checks
+//! against the list first, then asks the machine, and changes the list when the machine has agreed, all under the list's
+//! lock. The lock is held across host calls that map memory and never across an access to user memory.
+
+mod advise;
+mod change;
+mod gap;
+mod key;
+pub mod list;
+mod lock;
+mod map;
+mod remap;
+mod report;
+pub mod vma;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK, RLIMIT_STACK};
+use janua_abi::linux::{Errno, Result};
+use janua_port::Space;
+use janua_port::space::Bounds;
+use janua_rt::{Mutex, RwLock};
+
+use crate::caller::Caller;
+use crate::file::OpenFile;
+
+pub use key::FutexKey;
+use list::VmaList;
+pub use map::MapRequest;
+pub use remap::RemapRequest;
+pub use report::{Label, Region, Sizes};
+pub use vma::{Source, VmFlags, Vma};
+
+/// Most mappings a process may have (vm.max_map_count).
+pub const MAX_MAP_COUNT: usize = 65530;
+
+/// The resource limits that bear on memory, in bytes; and whether the caller may lock memory beyond them.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub address_space: u64,
+    pub data: u64,
+    pub stack: u64,
+    pub memlock: u64,
+    /// CAP_IPC_LOCK.
+    pub may_lock: bool,
+}
+
+impl Limits {
+    /// The limits of a calling thread.
+    pub fn of(caller: &dyn Caller) -> Limits {
+        const CAP_IPC_LOCK: u32 = 14;
+        Limits {
+            address_space: caller.limit(RLIMIT_AS),
+            data: caller.limit(RLIMIT_DATA),
+            stack: caller.limit(RLIMIT_STACK),
+            memlock: caller.limit(RLIMIT_MEMLOCK),
+            may_lock: caller.cred().capable(CAP_IPC_LOCK),
+        }
+    }
+
+    /// No limits, for what the kernel maps for itself.
+    pub const NONE: Limits = Limits {
+        address_space: RLIM_INFINITY,
+        data: RLIM_INFINITY,
+        stack: RLIM_INFINITY,
+        memlock: RLIM_INFINITY,
+        may_lock: true,
+    };
+}
+
+/// Where exec has put things; what /proc shows and brk needs. Addresses are the guest's.
+#[derive(Clone, Default)]
+pub struct Image {
+    /// The program, for /proc/self/exe.
+    pub exe: Option<Arc<OpenFile>>,
+    pub start_code: usize,
+    pub end_code: usize,
+    pub start_data: usize,
+    pub end_data: usize,
+    /// Stack pointer at the start.
+    pub start_stack: usize,
+    /// Where the argument and environment strings lie (`start..end`).
+    pub args: (usize, usize),
+    pub env: (usize, usize),
+    /// The strings as they were at the start, each with its NUL: another process's memory cannot be read for them.
+    pub args_text: Arc<[u8]>,
+    pub env_text: Arc<[u8]>,
+    /// The auxiliary vector, pairs of words, AT_NULL included.
+    pub auxv: Arc<[u64]>,
+}
+
+struct State {
+    list: VmaList,
+    /// New mappings go below this.
+    mmap_base: usize,
+    brk_start: usize,
+    brk: usize,
+    /// What mlockall(MCL_FUTURE) gives to new mappings.
+    lock_future: VmFlags,
+}
+
+/// An address space with its list of mappings.
+pub struct Mm {
+    /// Unlike any other's of this kernel.
+    pub id: u64,
+    pub space: RwLock<Arc<dyn Space>>,
+    bounds: Bounds,
+    state: Mutex<State>,
+    image: RwLock<Image>,
+    /// Processes that use this space. Exec may empty it in place only when there is one.
+    users: AtomicUsize,
+}
+
+/// Identities for address spaces and shared anonymous memory; only their difference matters.
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Mm {
+    /// An empty address space with one user.
+    pub fn new(space: Arc<dyn Space>) -> Mm {
+        let bounds = space.bounds();
+        Mm {
+            id: next_id(),
+            space: RwLock::new(space),
+            bounds,
+            state: Mutex::new(State {
+                list: VmaList::default(),
+                mmap_base: bounds.high,
+                brk_start: 0,
+                brk: 0,
+                lock_future: VmFlags::empty(),
+            }),
+            image: RwLock::new(Image::default()),
+            users: AtomicUsize::new(1),
+        }
+    }
+
+    /// The list a child of fork starts with; `space` is the child's.
+    pub fn fork_copy(&self, space: Arc<dyn Space>) -> Mm {
+        let state = self.state.lock();
+        let mut list = VmaList::default();
+        for (start, vma) in state.list.iter() {
+            if !vma.flags.contains(VmFlags::DONTFORK) {
+                let mut vma = vma.clone();
+                vma.flags -= VmFlags::LOCKED | VmFlags::LOCKONFAULT;
+                list.insert(start, vma);
+            }
+        }
+        Mm {
+            id: next_id(),
+            space: RwLock::new(space),
+            bounds: self.bounds,
+            state: Mutex::new(State {
+                list,
+                mmap_base: state.mmap_base,
+                brk_start: state.brk_start,
+                brk: state.brk,
+                lock_future: VmFlags::empty(),
+            }),
+            image: RwLock::new(self.image.read().clone()),
+            users: AtomicUsize::new(1),
+        }
+    }
+
+    /// One process more uses this space (CLONE_VM without CLONE_THREAD).
+    pub fn join(&self) {
+        self.users.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A process has left this space (exec, exit); the last one takes the mappings' hold on files and shared memory with it.
+    pub fn leave(&self) {
+        if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let dropped = core::mem::take(&mut self.state.lock().list);
+            drop(dropped);
+            self.image.write().exe = None;
+        }
+    }
+
+    /// Whether another process uses this space too.
+    pub fn is_shared(&self) -> bool {
+        self.users.load(Ordering::Acquire) > 1
+    }
+
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// What exec has noted.
+    pub fn image(&self) -> Image {
+        self.image.read().clone()
+    }
+
+    pub fn set_image(&self, image: Image) {
+        *self.image.write() = image;
+    }
+
+    /// Changes what exec has noted (prctl PR_SET_MM and the like).
+    pub fn update_image(&self, change: impl FnOnce(&mut Image)) {
+        change(&mut self.image.write());
+    }
+
+    /// Sets where new mappings go: below `base`.
+    pub fn set_mmap_base(&self, base: usize) {
+        self.state.lock().mmap_base = base & !(PAGE_SIZE - 1);
+    }
+
+    /// Sets where the heap begins; it is empty then.
+    pub fn set_brk_start(&self, start: usize) {
+        let mut state = self.state.lock();
+        state.brk_start = start;
+        state.brk = start;
+    }
+
+    fn space(&self) -> Arc<dyn Space> {
+        self.space.read().clone()
+    }
+
+    /// Whether `addr..addr+len` may hold user mappings.
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        let Some(end) = addr.checked_add(len) else { return false };
+        let Bounds { low, high, hole_start, hole_end } = self.bounds;
+        addr >= low && end <= high && (end <= hole_start || addr >= hole_end || hole_start >= hole_end)
+    }
+
+    /// The page-aligned range of a call that wants its address aligned and rounds its length up. EINVAL, ENOMEM on overflow.
+    fn range(&self, addr: usize, len: usize) -> Result<(usize, usize)> {
+        if addr % PAGE_SIZE != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let len = round_up(len).ok_or(Errno::EINVAL)?;
+        let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
+        Ok((addr, end))
+    }
+}
+
+impl State {
+    /// EAGAIN or ENOMEM when `grow` bytes more with these flags are beyond a limit; `replaced` bytes go away in exchange.
+    fn check_growth(&self, limits: &Limits, flags: VmFlags, grow: usize, replaced: usize) -> Result<()> {
+        let beyond = |limit: u64, used: usize| {
+            limit != RLIM_INFINITY && used.saturating_sub(replaced).saturating_add(grow) as u64 > limit
+        };
+        if limits.address_space != RLIM_INFINITY && beyond(limits.address_space, self.list.bytes(0, usize::MAX, |_| true)) {
+            return Err(Errno::ENOMEM);
+        }
+        let data = flags & (VmFlags::WRITE | VmFlags::SHARED | VmFlags::GROWSDOWN) == VmFlags::WRITE;
+        if data && limits.data != RLIM_INFINITY && beyond(limits.data, self.list.bytes(0, usize::MAX, Vma::is_data)) {
+            return Err(Errno::ENOMEM);
+        }
+        Ok(())
+    }
+
+    fn locked_bytes(&self) -> usize {
+        self.list.bytes(0, usize::MAX, |vma| vma.flags.contains(VmFlags::LOCKED))
+    }
+
+    /// Whether `grow` bytes more may be locked.
+    fn may_lock(&self, limits: &Limits, grow: usize) -> bool {
+        limits.may_lock
+            || limits.memlock == RLIM_INFINITY
+            || self.locked_bytes().saturating_add(grow) as u64 <= limits.memlock
+    }
+}
+
+/// The length rounded up to whole pages; `None` on overflow.
+pub fn round_up(len: usize) -> Option<usize> {
+    len.checked_add(PAGE_SIZE - 1).map(|len| len & !(PAGE_SIZE - 1))
+}
+
+/// Pieces taken out of a list. Dropped after the list's lock: a file's release may do much.
+type Removed = Vec<(usize, Vma)>;

@@ -1,0 +1,154 @@
+//! One mapping of an address space.
+
+use alloc::sync::Arc;
+
+use bitflags::bitflags;
+use janua_port::{Backing, Prot};
+
+use crate::file::OpenFile;
+
+bitflags! {
+    /// State of a mapping; the values are those `/proc/self/smaps` abbreviates (VM_* in Linux' include/linux/mm.h).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct VmFlags: u32 {
+        const READ = 0x1;
+        const WRITE = 0x2;
+        const EXEC = 0x4;
+        const SHARED = 0x8;
+        /// mprotect may give these.
+        const MAY_READ = 0x10;
+        const MAY_WRITE = 0x20;
+        const MAY_EXEC = 0x40;
+        /// A fault just below extends the mapping (MAP_GROWSDOWN).
+        const GROWSDOWN = 0x100;
+        const LOCKED = 0x2000;
+        const SEQ_READ = 0x8000;
+        const RAND_READ = 0x1_0000;
+        /// Not copied to a child of fork.
+        const DONTFORK = 0x2_0000;
+        const DONTEXPAND = 0x4_0000;
+        const LOCKONFAULT = 0x8_0000;
+        const NORESERVE = 0x20_0000;
+        /// Zero-filled in a child of fork.
+        const WIPEONFORK = 0x200_0000;
+        const DONTDUMP = 0x400_0000;
+        const HUGEPAGE = 0x2000_0000;
+        const NOHUGEPAGE = 0x4000_0000;
+        const MERGEABLE = 0x8000_0000;
+        const ACCESS = 0x7;
+        const MAY_ALL = 0x70;
+    }
+}
+
+impl VmFlags {
+    /// The access rights as the machine takes them.
+    pub fn prot(self) -> Prot {
+        Prot {
+            read: self.contains(VmFlags::READ),
+            write: self.contains(VmFlags::WRITE),
+            exec: self.contains(VmFlags::EXEC),
+        }
+    }
+
+    /// Replaces the access rights.
+    pub fn with_prot(self, prot: Prot) -> VmFlags {
+        let mut flags = self - VmFlags::ACCESS;
+        flags.set(VmFlags::READ, prot.read);
+        flags.set(VmFlags::WRITE, prot.write);
+        flags.set(VmFlags::EXEC, prot.exec);
+        flags
+    }
+}
+
+/// A file under a mapping. While it lives a shared mapping that may be written counts against write seals.
+pub struct MappedFile {
+    pub file: Arc<OpenFile>,
+    /// Whether the file has been told of a shared mapping that may be written.
+    pub(super) counted: bool,
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        if self.counted {
+            self.file.ops.unmap_writable();
+        }
+    }
+}
+
+/// What lies under a mapping.
+#[derive(Clone)]
+pub enum Source {
+    /// Zero pages: private, or an object of its own when the mapping is shared. The name is PR_SET_VMA_ANON_NAME's.
+    Anon(Option<Arc<[u8]>>),
+    File(Arc<MappedFile>),
+    /// Put there by the machine, with the name maps shows.
+    Special(&'static str),
+}
+
+/// A mapping; its start is its key in the list.
+#[derive(Clone)]
+pub struct Vma {
+    /// First address behind it.
+    pub end: usize,
+    pub flags: VmFlags,
+    pub source: Source,
+    /// Bytes into the file or the shared object at the start.
+    pub offset: u64,
+    /// Identity of the file or the shared object: device and inode; zeros for private anonymous memory.
+    pub dev: u64,
+    pub ino: u64,
+}
+
+impl Vma {
+    pub fn is_shared(&self) -> bool {
+        self.flags.contains(VmFlags::SHARED)
+    }
+
+    pub fn is_anon(&self) -> bool {
+        matches!(self.source, Source::Anon(_))
+    }
+
+    /// Private, writable, not a stack: what RLIMIT_DATA counts.
+    pub fn is_data(&self) -> bool {
+        self.flags & (VmFlags::WRITE | VmFlags::SHARED | VmFlags::GROWSDOWN) == VmFlags::WRITE
+    }
+
+    pub fn file(&self) -> Option<&Arc<OpenFile>> {
+        match &self.source {
+            Source::File(mapped) => Some(&mapped.file),
+            _ => None,
+        }
+    }
+
+    /// The offset of `addr` in the file or shared object.
+    pub fn offset_of(&self, start: usize, addr: usize) -> u64 {
+        if self.counts_offset() { self.offset.wrapping_add((addr - start) as u64) } else { 0 }
+    }
+
+    fn counts_offset(&self) -> bool {
+        !matches!(self.source, Source::Anon(_)) || self.is_shared()
+    }
+
+    /// Whether `next`, which starts where this one (starting at `start`) ends, is a continuation of it.
+    pub(super) fn continues(&self, start: usize, next: &Vma) -> bool {
+        let same_source = match (&self.source, &next.source) {
+            (Source::Anon(a), Source::Anon(b)) => a == b,
+            (Source::File(a), Source::File(b)) => Arc::ptr_eq(&a.file, &b.file),
+            _ => false,
+        };
+        same_source
+            && self.flags == next.flags
+            && !self.flags.contains(VmFlags::GROWSDOWN)
+            && (self.dev, self.ino) == (next.dev, next.ino)
+            && self.offset_of(start, self.end) == next.offset_of(self.end, self.end)
+    }
+
+    /// What the machine needs to map `len` bytes at `offset` of this source. Shared anonymous memory has no second mapping.
+    pub(super) fn backing(&self, offset: u64, len: usize) -> janua_abi::linux::Result<Backing> {
+        match &self.source {
+            Source::File(mapped) => mapped.file.ops.backing(&mapped.file, offset, len, self.is_shared()),
+            Source::Anon(_) if !self.is_shared() => Ok(Backing::Anon),
+            _ => Err(janua_abi::linux::Errno::EINVAL),
+        }
+    }
+}
