@@ -170,14 +170,6 @@ pub trait File: Send + Sync + Any {
     }
     /// Such a mapping is gone: one call for each [`File::map_writable`] that answered `Ok`.
     fn unmap_writable(&self) {}
-    /// The seals (F_SEAL_*), for files that can have them; otherwise EINVAL.
-    fn seals(&self) -> Result<u32> {
-        Err(Errno::EINVAL)
-    }
-    /// Adds seals. EPERM when sealed against it, EBUSY when a writable mapping contradicts.
-    fn add_seals(&self, _seals: u32) -> Result<()> {
-        Err(Errno::EINVAL)
-    }
     fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
         Err(Errno::EINVAL)
     }

@@ -174,3 +174,60 @@ impl VmaList {
 fn guarded(start: usize, vma: &Vma) -> usize {
     if vma.flags.contains(VmFlags::GROWSDOWN) { start.saturating_sub(GUARD_GAP) } else { start }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mm::vma::Source;
+
+    fn anon(end: usize) -> Vma {
+        Vma { end, flags: VmFlags::READ | VmFlags::MAY_ALL, source: Source::Anon(None), offset: 0, dev: 0, ino: 0 }
+    }
+
+    fn spans(list: &VmaList) -> Vec<(usize, usize)> {
+        list.iter().map(|(start, vma)| (start, vma.end)).collect()
+    }
+
+    #[test]
+    fn neighbours_merge_and_split() {
+        let mut list = VmaList::default();
+        list.insert(0x1000, anon(0x2000));
+        list.insert(0x3000, anon(0x4000));
+        list.insert(0x2000, anon(0x3000));
+        assert_eq!(spans(&list), [(0x1000, 0x4000)]);
+        list.change(0x2000, 0x3000, |vma| vma.flags |= VmFlags::WRITE);
+        assert_eq!(spans(&list), [(0x1000, 0x2000), (0x2000, 0x3000), (0x3000, 0x4000)]);
+        list.change(0x2000, 0x3000, |vma| vma.flags -= VmFlags::WRITE);
+        assert_eq!(spans(&list), [(0x1000, 0x4000)]);
+        assert_eq!(list.remove(0x1800, 0x2800).len(), 1);
+        assert_eq!(spans(&list), [(0x1000, 0x1800), (0x2800, 0x4000)]);
+        assert!(list.is_free(0x1800, 0x2800) && !list.is_free(0x1800, 0x2801));
+        assert!(list.is_covered(0x2800, 0x4000) && !list.is_covered(0x2700, 0x4000));
+    }
+
+    #[test]
+    fn shared_offsets_follow_a_split() {
+        let mut list = VmaList::default();
+        let shared = Vma { flags: VmFlags::SHARED | VmFlags::READ, dev: 1, ino: 7, offset: 0x5000, ..anon(0x9000) };
+        list.insert(0x4000, shared);
+        list.remove(0x5000, 0x6000);
+        assert_eq!(list.find(0x6000).map(|(start, vma)| vma.offset_of(start, 0x6800)), Some(0x7800));
+        list.insert(0x5000, Vma { flags: VmFlags::SHARED | VmFlags::READ, dev: 1, ino: 7, offset: 0x6000, ..anon(0x6000) });
+        assert_eq!(spans(&list), [(0x4000, 0x9000)]);
+    }
+
+    #[test]
+    fn gaps() {
+        let mut list = VmaList::default();
+        list.insert(0x8000, anon(0x9000));
+        list.insert(0xc000, anon(0xd000));
+        assert_eq!(list.highest_gap(0x1000, 0x10000, 0x3000, 0x1000), Some(0xd000));
+        assert_eq!(list.highest_gap(0x1000, 0xd000, 0x3000, 0x1000), Some(0x9000));
+        assert_eq!(list.highest_gap(0x1000, 0xd000, 0x4000, 0x1000), Some(0x4000));
+        assert_eq!(list.highest_gap(0x1000, 0xd000, 0x3000, 0x4000), Some(0x4000));
+        assert_eq!(list.highest_gap(0x5000, 0xd000, 0x4000, 0x1000), None);
+        assert_eq!(list.lowest_gap(0x1000, 0x10000, 0x7000, 0x1000), Some(0x1000));
+        assert_eq!(list.lowest_gap(0x2000, 0x10000, 0x7000, 0x1000), None);
+        assert_eq!(list.lowest_gap(0x8000, 0x10000, 0x3000, 0x1000), Some(0x9000));
+    }
+}
