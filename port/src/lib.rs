@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod clock;
 pub mod console;
+pub mod gate;
 pub mod guest;
 pub mod host;
 pub mod machine;
@@ -21,6 +22,7 @@ pub use janua_arch::Frame;
 
 pub use clock::{Clock, Nanos};
 pub use console::Console;
+pub use gate::{HostSignal, HostedGate};
 pub use guest::{Flow, Guest, Trap};
 pub use host::{Host, HostFd};
 pub use machine::{Machine, Spawn, SpawnKind};

@@ -51,6 +51,8 @@ pub trait Machine: Send + Sync {
     fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
     /// Makes a thread that runs user code enter the kernel soon with [`crate::Trap::Kick`]. Harmless when it is in the kernel.
     fn kick(&self, thread: ThreadId);
+    /// Makes the kernel's service routine (timers, wishes from outside) run soon.
+    fn wake_service(&self);
     /// The space a forked or sharing task lives in, for [`SpawnKind::Fork`] children; `parent` is the creator's.
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space>;
 

@@ -16,3 +16,17 @@ pub fn rdtsc() -> u64 {
 pub fn relax() {
     core::hint::spin_loop();
 }
+
+/// CPUID: eax, ebx, ecx, edx for a leaf and subleaf.
+pub fn cpuid(leaf: u32, subleaf: u32) -> [u32; 4] {
+    let r = core::arch::x86_64::__cpuid_count(leaf, subleaf);
+    [r.eax, r.ebx, r.ecx, r.edx]
+}
+
+/// The processor-state components the operating system has switched on (XCR0).
+pub fn xcr0() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: XGETBV with index 0 reads a register; every machine with AVX allows it in user mode, and Janua's hosts have XSAVE.
+    unsafe { asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags)) };
+    u64::from(high) << 32 | u64::from(low)
+}

@@ -1,2 +1,88 @@
-//! The linux kernel image.
-fn main() {}
+//! The linux kernel image: joins the linux platform, its gates and the Linux personality.
+//!
+//! Loaded by the `janua` command at its fixed address; the first process of a sandbox enters `_start` on kernel stack 0.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+use core::fmt::Write;
+use core::panic::PanicInfo;
+use core::sync::atomic::AtomicU32;
+
+use janua_gate::{seccomp::Seccomp, sud::Sud};
+use janua_platform_linux::heap::Heap;
+use janua_platform_linux::machine::{self, LockSleep};
+use janua_platform_linux::{LinuxMachine, boot, sys};
+use janua_port::HostedGate;
+use janua_rt::Sleep;
+
+#[global_allocator]
+static HEAP: Heap = Heap::new();
+
+/// The gates of this image.
+static GATES: [&dyn HostedGate; 2] = [&Sud, &Seccomp];
+
+struct Locks;
+
+impl Sleep for Locks {
+    fn sleep(&self, word: &AtomicU32, expected: u32) {
+        LockSleep::sleep(word, expected);
+    }
+    fn wake_one(&self, word: &AtomicU32) {
+        LockSleep::wake(word);
+    }
+}
+
+static LOCKS: &dyn Sleep = &Locks;
+
+/// The entry point.
+#[expect(unsafe_code, reason = "the linker must find the entry by this name")]
+#[unsafe(no_mangle)]
+extern "C" fn _start() -> ! {
+    HEAP.claim();
+    janua_rt::sync::set_sleep(&LOCKS);
+    let info = boot::info();
+    let Some(gate) = GATES.iter().find(|gate| u32::from(gate.id()) == info.gate) else {
+        refuse("the kernel image has no gate of this number")
+    };
+    let machine = match LinuxMachine::start(*gate) {
+        Ok(machine) => machine,
+        Err(errno) => refuse_with("the host refuses what the kernel needs to start", errno),
+    };
+    let kernel = match janua_personality_linux::boot::start(machine, boot::config()) {
+        Ok(kernel) => kernel,
+        Err(errno) => refuse_with("the kernel cannot start", errno),
+    };
+    machine.serve(move || {
+        let signals = boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst);
+        janua_personality_linux::boot::serve(&kernel, signals)
+    })
+}
+
+/// A text of bounded length on its way to standard error.
+struct Line;
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        sys::write_all(2, text.as_bytes());
+        Ok(())
+    }
+}
+
+fn refuse(why: &str) -> ! {
+    let _ = writeln!(Line, "janua: {why}");
+    machine::stop_sandbox(125)
+}
+
+fn refuse_with(why: &str, errno: janua_abi::linux::Errno) -> ! {
+    let _ = writeln!(Line, "janua: {why}: {errno:?}");
+    machine::stop_sandbox(125)
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    let _ = writeln!(Line, "janua: kernel fault: {info}");
+    machine::stop_sandbox(125)
+}

@@ -1,1 +1,26 @@
+//! The linux platform: the kernel as part of ordinary host processes.
+//!
+//! One kernel serves all guest processes of a sandbox. Its memory is one shared file mapped at the same address in each of
+//! them; guest threads are host threads and guest processes are host processes that share one descriptor table. A call is a
+//! jump into the kernel on the thread's own kernel stack. The supervisor, outside, has the same memory mapped but runs none
+//! of this code: it started the first process and waits.
 #![no_std]
+
+extern crate alloc;
+
+pub mod area;
+pub mod boot;
+pub mod clock;
+pub mod heap;
+pub mod host;
+pub mod lock;
+pub mod machine;
+pub mod reactor;
+pub mod signal;
+pub mod space;
+pub mod spawn;
+pub mod sys;
+pub mod user;
+
+pub use boot::{BootInfo, Control};
+pub use machine::LinuxMachine;

@@ -1,0 +1,50 @@
+//! Gate `sud`: Syscall User Dispatch (Linux 5.11).
+//!
+//! The host looks at the thread's selector byte on every call; while it says "block" the call becomes a SIGSYS with code
+//! SYS_USER_DISPATCH and is not executed. There is no allowed range: the kernel's own calls pass because the way in writes
+//! "allow", so a guest that jumps to a `syscall` in kernel text is caught like anywhere else. The host forgets the dispatch at
+//! clone and fork, so every new thread arms itself before it runs user code.
+
+use janua_abi::linux::Result;
+use janua_arch::x86_64::hosted::SELECTOR_BLOCK;
+use janua_port::guest::Abi;
+use janua_port::{Frame, HostSignal, HostedGate};
+
+const PRCTL: usize = 157;
+const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
+const PR_SYS_DISPATCH_ON: usize = 1;
+/// `si_code` of a dispatched call.
+const SYS_USER_DISPATCH: i32 = 2;
+
+/// The gate.
+pub struct Sud;
+
+impl HostedGate for Sud {
+    fn id(&self) -> u8 {
+        1
+    }
+
+    fn name(&self) -> &'static str {
+        "sud"
+    }
+
+    fn arm_sandbox(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn arm_thread(&self, selector: *mut u8) -> Result<()> {
+        crate::host(PRCTL, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, selector as usize).map(|_| ())
+    }
+
+    fn selector_value(&self) -> u8 {
+        SELECTOR_BLOCK
+    }
+
+    fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {
+        if signal.signal == crate::SIGSYS && signal.code == SYS_USER_DISPATCH {
+            crate::take_call(signal, frame)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What the supervisor leaves for the kernel, and the words they share afterwards.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE};
+
+/// Proof that supervisor and image belong together; changes with the layout of [`Control`].
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0001;
+
+/// At [`CONTROL_BASE`], written by the supervisor before the kernel starts.
+#[repr(C)]
+pub struct BootInfo {
+    pub magic: u64,
+    /// Which gate (its number).
+    pub gate: u32,
+    /// The supervisor's host process.
+    pub supervisor: u32,
+    /// The host's vDSO with its data pages, kept mapped in every guest: start and end; 0 when there is none.
+    pub vdso_start: u64,
+    pub vdso_end: u64,
+    /// The ELF header of the vDSO, within that range.
+    pub vdso_elf: u64,
+    /// The vDSO's `clock_gettime`; 0 when there is none.
+    pub vdso_clock_gettime: u64,
+    /// The configuration of the personality, encoded: bytes that follow this structure.
+    pub config_len: u64,
+    pub control: Control,
+}
+
+/// Words both sides read and write while the sandbox runs.
+#[repr(C)]
+pub struct Control {
+    /// Set by the kernel, last thing: 0 running, 1 ended with `exit_code`.
+    pub ended: AtomicU32,
+    pub exit_code: AtomicU32,
+    /// Set by the kernel when the first program stopped: the signal; the supervisor puts 0 back.
+    pub stopped: AtomicU32,
+    /// Set by the supervisor: bit n is host signal n for the foreground group of the terminal.
+    pub signals: AtomicU64,
+    /// Woken by the supervisor when it has set `signals`, and by timers: the service thread parks on it.
+    pub service: AtomicU32,
+}
+
+/// The encoded configuration may be this long.
+pub const CONFIG_MOST: usize = CONTROL_SIZE - 4096;
+
+/// The boot information of this sandbox.
+pub fn info() -> &'static BootInfo {
+    // SAFETY: the supervisor has mapped the control region for reading and writing and filled it before any kernel code runs;
+    // it stays for the sandbox's life, and what changes in it is atomic.
+    unsafe { &*(CONTROL_BASE as *const BootInfo) }
+}
+
+/// The encoded configuration.
+pub fn config() -> &'static [u8] {
+    let len = (info().config_len as usize).min(CONFIG_MOST);
+    // SAFETY: within the control region (bounded on the line before), written before any kernel code runs.
+    unsafe { core::slice::from_raw_parts((CONTROL_BASE + size_of::<BootInfo>()) as *const u8, len) }
+}

@@ -1,0 +1,485 @@
+//! The host's files and sockets.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::host::{HostReady, HostStat, SocketCall};
+use janua_port::{Host, HostFd};
+
+use crate::machine;
+use crate::sys::{self, nr, raw, raw_retry, words};
+
+/// The host the sandbox runs on.
+pub struct LinuxHost;
+
+const O_NOCTTY: u64 = 0o400;
+const O_CLOEXEC: u64 = 0o2000000;
+const AT_SYMLINK_NOFOLLOW: usize = 0x100;
+const AT_REMOVEDIR: usize = 0x200;
+const AT_EMPTY_PATH: usize = 0x1000;
+const UTIME_OMIT: i64 = (1 << 30) - 2;
+
+/// A path with its NUL, on the stack.
+struct CPath {
+    bytes: [u8; 4096],
+}
+
+impl CPath {
+    fn new(path: &[u8]) -> Result<CPath> {
+        if path.len() >= 4096 {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        if path.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
+        let mut bytes = [0; 4096];
+        bytes[..path.len()].copy_from_slice(path);
+        Ok(CPath { bytes })
+    }
+
+    fn addr(&self) -> usize {
+        self.bytes.as_ptr() as usize
+    }
+}
+
+/// "/proc/self/fd/N", by which a descriptor opened with O_PATH is opened, changed or named again.
+fn proc_path(fd: HostFd) -> CPath {
+    use core::fmt::Write;
+    struct Text<'a>(&'a mut [u8], usize);
+    impl Write for Text<'_> {
+        fn write_str(&mut self, text: &str) -> core::fmt::Result {
+            self.0[self.1..self.1 + text.len()].copy_from_slice(text.as_bytes());
+            self.1 += text.len();
+            Ok(())
+        }
+    }
+    let mut path = CPath { bytes: [0; 4096] };
+    // A number is shorter than the buffer, so this cannot fail.
+    let _ = write!(Text(&mut path.bytes, 0), "/proc/self/fd/{}", fd.0);
+    path
+}
+
+const AT_FDCWD: usize = -100isize as usize;
+
+fn fd_word(fd: HostFd) -> usize {
+    fd.0 as isize as usize
+}
+
+/// Directory word and path of an *at call; an empty path means the descriptor, by its name under /proc.
+fn place(dir: HostFd, path: &[u8]) -> Result<(usize, CPath)> {
+    if path.is_empty() { Ok((AT_FDCWD, proc_path(dir))) } else { Ok((fd_word(dir), CPath::new(path)?)) }
+}
+
+#[repr(C)]
+struct OpenHow {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+/// `struct statx` (linux/stat.h).
+#[repr(C)]
+#[derive(Default)]
+struct Statx {
+    mask: u32,
+    blksize: u32,
+    attributes: u64,
+    nlink: u32,
+    uid: u32,
+    gid: u32,
+    mode: u16,
+    pad: u16,
+    ino: u64,
+    size: u64,
+    blocks: u64,
+    attributes_mask: u64,
+    atime: StatxTime,
+    btime: StatxTime,
+    ctime: StatxTime,
+    mtime: StatxTime,
+    rdev_major: u32,
+    rdev_minor: u32,
+    dev_major: u32,
+    dev_minor: u32,
+    rest: [u64; 14],
+}
+
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+struct StatxTime {
+    seconds: i64,
+    nanos: u32,
+    pad: i32,
+}
+
+const _: () = assert!(size_of::<Statx>() == 256);
+
+impl StatxTime {
+    fn nanos(self) -> i64 {
+        self.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(self.nanos))
+    }
+}
+
+/// A device number as Linux keeps it in user space (makedev(3)).
+fn device(major: u32, minor: u32) -> u64 {
+    let (major, minor) = (u64::from(major), u64::from(minor));
+    (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12 | (major & !0xfff) << 32
+}
+
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanos: i64,
+}
+
+fn timespec(time: Option<i64>) -> Timespec {
+    match time {
+        Some(nanos) => Timespec { seconds: nanos.div_euclid(1_000_000_000), nanos: nanos.rem_euclid(1_000_000_000) },
+        None => Timespec { seconds: 0, nanos: UTIME_OMIT },
+    }
+}
+
+#[repr(C)]
+struct IoVec {
+    base: usize,
+    len: usize,
+}
+
+#[repr(C)]
+struct MsgHdr {
+    name: usize,
+    name_len: u32,
+    iov: usize,
+    iov_len: usize,
+    control: usize,
+    control_len: usize,
+    flags: u32,
+}
+
+impl Host for LinuxHost {
+    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
+        const O_CREAT: u32 = 0o100;
+        const O_TMPFILE: u32 = 0o20000000;
+        let (dir, path) = place(dir, path)?;
+        let how = OpenHow {
+            flags: u64::from(flags) | O_CLOEXEC | if flags & 0o10000000 == 0 { O_NOCTTY } else { 0 },
+            // openat2 refuses a mode where none is used.
+            mode: if flags & (O_CREAT | O_TMPFILE) != 0 { u64::from(mode) & 0o7777 } else { 0 },
+            // The /proc name of a descriptor is a magic link and lies outside any tree.
+            resolve: if dir == AT_FDCWD { 0 } else { resolve },
+        };
+        let how = &raw const how as usize;
+        // SAFETY: path and structure are ours.
+        let fd = unsafe { raw_retry(nr::OPENAT2, [dir, path.addr(), how, size_of::<OpenHow>(), 0, 0]) }?;
+        Ok(HostFd(fd as i32))
+    }
+
+    fn close(&self, fd: HostFd) {
+        machine::get().reactor.unwatch(fd.0);
+        let _ = words(nr::CLOSE, [fd_word(fd), 0, 0, 0, 0, 0]);
+    }
+
+    fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
+        const BASIC_AND_BIRTH: usize = 0xfff;
+        let name = CPath::new(path)?;
+        let mut stat = Statx::default();
+        let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
+        let out = &raw mut stat as usize;
+        // SAFETY: path and structure are ours.
+        unsafe { raw(nr::STATX, [fd_word(dir), name.addr(), flags, BASIC_AND_BIRTH, out, 0]) }?;
+        Ok(HostStat {
+            dev: device(stat.dev_major, stat.dev_minor),
+            ino: stat.ino,
+            mode: u32::from(stat.mode),
+            nlink: u64::from(stat.nlink),
+            uid: stat.uid,
+            gid: stat.gid,
+            rdev: device(stat.rdev_major, stat.rdev_minor),
+            size: stat.size,
+            blksize: stat.blksize,
+            blocks: stat.blocks,
+            atime: stat.atime.nanos(),
+            mtime: stat.mtime.nanos(),
+            ctime: stat.ctime.nanos(),
+            btime: stat.btime.nanos(),
+        })
+    }
+
+    fn statfs(&self, fd: HostFd) -> Result<[u64; 15]> {
+        let mut out = [0u64; 15];
+        // SAFETY: struct statfs is 120 bytes on x86-64.
+        unsafe { raw(nr::FSTATFS, [fd_word(fd), out.as_mut_ptr() as usize, 0, 0, 0, 0]) }?;
+        Ok(out)
+    }
+
+    fn readlink(&self, dir: HostFd, path: &[u8], out: &mut [u8]) -> Result<usize> {
+        let name = CPath::new(path)?;
+        // SAFETY: both buffers are ours.
+        unsafe { raw(nr::READLINKAT, [fd_word(dir), name.addr(), out.as_mut_ptr() as usize, out.len(), 0, 0]) }
+    }
+
+    fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
+        // SAFETY: the buffer is ours.
+        unsafe { raw(nr::GETDENTS64, [fd_word(fd), out.as_mut_ptr() as usize, out.len(), 0, 0, 0]) }
+    }
+
+    fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
+        words(nr::LSEEK, [fd_word(fd), offset as usize, whence as usize, 0, 0, 0]).map(|at| at as u64)
+    }
+
+    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
+        transfer(nr::READ, nr::PREAD64, fd, out.as_mut_ptr() as usize, out.len(), offset)
+    }
+
+    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
+        transfer(nr::WRITE, nr::PWRITE64, fd, data.as_ptr() as usize, data.len(), offset)
+    }
+
+    fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
+        if !crate::user::is_user(addr, len) {
+            return Err(Errno::EFAULT);
+        }
+        transfer(nr::READ, nr::PREAD64, fd, addr, len, offset)
+    }
+
+    fn write_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
+        if !crate::user::is_user(addr, len) {
+            return Err(Errno::EFAULT);
+        }
+        transfer(nr::WRITE, nr::PWRITE64, fd, addr, len, offset)
+    }
+
+    fn truncate(&self, fd: HostFd, len: u64) -> Result<()> {
+        words(nr::FTRUNCATE, [fd_word(fd), len as usize, 0, 0, 0, 0]).map(|_| ())
+    }
+
+    fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
+        words(nr::FALLOCATE, [fd_word(fd), mode as usize, offset as usize, len as usize, 0, 0]).map(|_| ())
+    }
+
+    fn fsync(&self, fd: HostFd, data_only: bool) -> Result<()> {
+        words(if data_only { nr::FDATASYNC } else { nr::FSYNC }, [fd_word(fd), 0, 0, 0, 0, 0]).map(|_| ())
+    }
+
+    fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
+        let name = CPath::new(path)?;
+        // SAFETY: the path is ours.
+        unsafe { raw(nr::MKDIRAT, [fd_word(dir), name.addr(), mode as usize, 0, 0, 0]) }.map(|_| ())
+    }
+
+    fn mknod(&self, dir: HostFd, path: &[u8], mode: u32, dev: u64) -> Result<()> {
+        let name = CPath::new(path)?;
+        // SAFETY: the path is ours.
+        unsafe { raw(nr::MKNODAT, [fd_word(dir), name.addr(), mode as usize, dev as usize, 0, 0]) }.map(|_| ())
+    }
+
+    fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()> {
+        let name = CPath::new(path)?;
+        let flags = if is_dir { AT_REMOVEDIR } else { 0 };
+        // SAFETY: the path is ours.
+        unsafe { raw(nr::UNLINKAT, [fd_word(dir), name.addr(), flags, 0, 0, 0]) }.map(|_| ())
+    }
+
+    fn symlink(&self, target: &[u8], dir: HostFd, path: &[u8]) -> Result<()> {
+        let (target, name) = (CPath::new(target)?, CPath::new(path)?);
+        // SAFETY: the paths are ours.
+        unsafe { raw(nr::SYMLINKAT, [target.addr(), fd_word(dir), name.addr(), 0, 0, 0]) }.map(|_| ())
+    }
+
+    fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()> {
+        const AT_SYMLINK_FOLLOW: usize = 0x400;
+        let (from, path) = place(old_dir, old)?;
+        let flags = if old.is_empty() { AT_SYMLINK_FOLLOW } else { 0 };
+        let name = CPath::new(new)?;
+        // SAFETY: the paths are ours.
+        unsafe { raw(nr::LINKAT, [from, path.addr(), fd_word(new_dir), name.addr(), flags, 0]) }.map(|_| ())
+    }
+
+    fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()> {
+        let (from, to) = (CPath::new(old)?, CPath::new(new)?);
+        let args = [fd_word(old_dir), from.addr(), fd_word(new_dir), to.addr(), flags as usize, 0];
+        // SAFETY: the paths are ours.
+        unsafe { raw(nr::RENAMEAT2, args) }.map(|_| ())
+    }
+
+    fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
+        let (dir, path) = place(dir, path)?;
+        // SAFETY: the path is ours.
+        unsafe { raw(nr::FCHMODAT, [dir, path.addr(), mode as usize, 0, 0, 0]) }.map(|_| ())
+    }
+
+    fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()> {
+        let name = CPath::new(path)?;
+        let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
+        let args = [fd_word(dir), name.addr(), uid as usize, gid as usize, flags, 0];
+        // SAFETY: the path is ours.
+        unsafe { raw(nr::FCHOWNAT, args) }.map(|_| ())
+    }
+
+    fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()> {
+        let (dir, name) = place(dir, path)?;
+        let flags = if path.is_empty() { 0 } else { AT_SYMLINK_NOFOLLOW };
+        let times = [timespec(atime), timespec(mtime)];
+        // SAFETY: path and times are ours.
+        unsafe { raw(nr::UTIMENSAT, [dir, name.addr(), times.as_ptr() as usize, flags, 0, 0]) }.map(|_| ())
+    }
+
+    fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize> {
+        let name = CPath::new(name)?;
+        // SAFETY: name and buffer are ours.
+        unsafe { raw(nr::FGETXATTR, [fd_word(fd), name.addr(), out.as_mut_ptr() as usize, out.len(), 0, 0]) }
+    }
+
+    fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
+        let name = CPath::new(name)?;
+        let args = [fd_word(fd), name.addr(), value.as_ptr() as usize, value.len(), flags as usize, 0];
+        // SAFETY: name and value are ours.
+        unsafe { raw(nr::FSETXATTR, args) }.map(|_| ())
+    }
+
+    fn listxattr(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
+        // SAFETY: the buffer is ours.
+        unsafe { raw(nr::FLISTXATTR, [fd_word(fd), out.as_mut_ptr() as usize, out.len(), 0, 0, 0]) }
+    }
+
+    fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()> {
+        let name = CPath::new(name)?;
+        // SAFETY: the name is ours.
+        unsafe { raw(nr::FREMOVEXATTR, [fd_word(fd), name.addr(), 0, 0, 0, 0]) }.map(|_| ())
+    }
+
+    fn memfd(&self, name: &[u8]) -> Result<HostFd> {
+        const MFD_CLOEXEC: usize = 1;
+        const MFD_EXEC: usize = 0x10;
+        let name = CPath::new(&name[..name.len().min(240)])?;
+        // SAFETY: the name is ours.
+        let fd = match unsafe { raw(nr::MEMFD_CREATE, [name.addr(), MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0]) } {
+            // MFD_EXEC came with Linux 6.3; before it every memfd was executable.
+            // SAFETY: as above.
+            Err(Errno::EINVAL) => unsafe { raw(nr::MEMFD_CREATE, [name.addr(), MFD_CLOEXEC, 0, 0, 0, 0]) }?,
+            other => other?,
+        };
+        Ok(HostFd(fd as i32))
+    }
+
+    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
+        // SAFETY: the caller gives a buffer of the size the request has.
+        unsafe { raw(nr::IOCTL, [fd_word(fd), request as usize, arg.as_mut_ptr() as usize, 0, 0, 0]) }
+    }
+
+    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize> {
+        words(nr::IOCTL, [fd_word(fd), request as usize, arg, 0, 0, 0])
+    }
+
+    fn poll(&self, fd: HostFd, interest: u32) -> u32 {
+        #[repr(C)]
+        struct PollFd {
+            fd: i32,
+            events: i16,
+            revents: i16,
+        }
+        let mut poll = PollFd { fd: fd.0, events: interest as i16, revents: 0 };
+        // SAFETY: one entry of ours; a timeout of zero does not wait.
+        match unsafe { raw(nr::POLL, [&raw mut poll as usize, 1, 0, 0, 0, 0]) } {
+            Ok(_) => u32::from(poll.revents as u16),
+            Err(_) => 0,
+        }
+    }
+
+    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()> {
+        machine::get().reactor.watch(fd.0, target)
+    }
+
+    fn unwatch(&self, fd: HostFd) {
+        machine::get().reactor.unwatch(fd.0);
+    }
+
+    fn socket_call(&self, call: SocketCall<'_>) -> Result<usize> {
+        socket_call(call)
+    }
+}
+
+/// read, pread64, write or pwrite64 of a range that is ours or a guest's.
+fn transfer(stream: usize, at: usize, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
+    let (number, offset) = match offset {
+        None => (stream, 0),
+        Some(offset) => (at, offset as usize),
+    };
+    // SAFETY: a slice of the caller's, or guest memory, in which no Rust object lies and where a fault is an error.
+    unsafe { raw(number, [fd_word(fd), addr, len, offset, 0, 0]) }
+}
+
+fn named(number: usize, fd: HostFd, addr: &mut [u8], addr_len: &mut usize, flags: usize) -> Result<usize> {
+    let mut len = addr.len() as u32;
+    // SAFETY: buffer and length are ours.
+    let result = unsafe { sys::raw(number, [fd_word(fd), addr.as_mut_ptr() as usize, &raw mut len as usize, flags, 0, 0]) }?;
+    *addr_len = len as usize;
+    Ok(result)
+}
+
+fn socket_call(call: SocketCall<'_>) -> Result<usize> {
+    const SOCK_CLOEXEC_NONBLOCK: usize = 0o2000000 | 0o4000;
+    match call {
+        SocketCall::Socket { domain, kind, protocol } => {
+            words(nr::SOCKET, [domain as usize, kind as usize | SOCK_CLOEXEC_NONBLOCK, protocol as usize, 0, 0, 0])
+        }
+        // SAFETY (both): the address is the caller's slice.
+        SocketCall::Bind { fd, addr } => unsafe {
+            raw(nr::BIND, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0])
+        },
+        // SAFETY: as above.
+        SocketCall::Connect { fd, addr } => unsafe {
+            raw(nr::CONNECT, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0])
+        },
+        SocketCall::Listen { fd, backlog } => words(nr::LISTEN, [fd_word(fd), backlog as usize, 0, 0, 0, 0]),
+        SocketCall::Accept { fd, addr, addr_len } => named(nr::ACCEPT4, fd, addr, addr_len, SOCK_CLOEXEC_NONBLOCK),
+        SocketCall::Getsockname { fd, addr, addr_len } => named(nr::GETSOCKNAME, fd, addr, addr_len, 0),
+        SocketCall::Getpeername { fd, addr, addr_len } => named(nr::GETPEERNAME, fd, addr, addr_len, 0),
+        SocketCall::Send { fd, data, flags, addr, control } => {
+            let iov = IoVec { base: data.as_ptr() as usize, len: data.len() };
+            let header = MsgHdr {
+                name: if addr.is_empty() { 0 } else { addr.as_ptr() as usize },
+                name_len: addr.len() as u32,
+                iov: &raw const iov as usize,
+                iov_len: 1,
+                control: if control.is_empty() { 0 } else { control.as_ptr() as usize },
+                control_len: control.len(),
+                flags: 0,
+            };
+            // SAFETY: everything the header points at are the caller's slices.
+            unsafe { raw(nr::SENDMSG, [fd_word(fd), &raw const header as usize, flags as usize, 0, 0, 0]) }
+        }
+        SocketCall::Recv { fd, data, flags, addr, addr_len, control, control_len, flags_out } => {
+            let iov = IoVec { base: data.as_mut_ptr() as usize, len: data.len() };
+            let mut header = MsgHdr {
+                name: if addr.is_empty() { 0 } else { addr.as_mut_ptr() as usize },
+                name_len: addr.len() as u32,
+                iov: &raw const iov as usize,
+                iov_len: 1,
+                control: if control.is_empty() { 0 } else { control.as_mut_ptr() as usize },
+                control_len: control.len(),
+                flags: 0,
+            };
+            // SAFETY: everything the header points at are the caller's slices.
+            let n = unsafe { raw(nr::RECVMSG, [fd_word(fd), &raw mut header as usize, flags as usize, 0, 0, 0]) }?;
+            *addr_len = header.name_len as usize;
+            *control_len = header.control_len;
+            *flags_out = header.flags;
+            Ok(n)
+        }
+        SocketCall::Shutdown { fd, how } => words(nr::SHUTDOWN, [fd_word(fd), how as usize, 0, 0, 0, 0]),
+        SocketCall::Setsockopt { fd, level, name, value } => {
+            let args = [fd_word(fd), level as usize, name as usize, value.as_ptr() as usize, value.len(), 0];
+            // SAFETY: the value is the caller's slice.
+            unsafe { raw(nr::SETSOCKOPT, args) }
+        }
+        SocketCall::Getsockopt { fd, level, name, value, value_len } => {
+            let mut len = value.len() as u32;
+            let (out, len_at) = (value.as_mut_ptr() as usize, &raw mut len as usize);
+            // SAFETY: buffer and length are ours.
+            let result = unsafe { raw(nr::GETSOCKOPT, [fd_word(fd), level as usize, name as usize, out, len_at, 0]) }?;
+            *value_len = len as usize;
+            Ok(result)
+        }
+    }
+}

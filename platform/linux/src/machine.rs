@@ -1,0 +1,291 @@
+//! The machine the kernel sees.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::{cpu, hosted};
+use janua_port::machine::{Outside, ThreadId};
+use janua_port::{
+    Clock, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
+};
+
+use crate::clock::HostClock;
+use crate::host::LinuxHost;
+use crate::reactor::Reactor;
+use crate::space::HostedSpace;
+use crate::sys::{self, nr};
+use crate::user::HostedUser;
+use crate::{boot, signal, spawn};
+
+/// The linux platform as a machine; one in a sandbox.
+pub struct LinuxMachine {
+    pub gate: &'static dyn HostedGate,
+    pub reactor: Reactor,
+    /// XSAVE components guests may use, and the bytes they take in the standard form.
+    fpu_mask: u64,
+    fpu_size: usize,
+    cpus: usize,
+}
+
+static MACHINE: AtomicPtr<LinuxMachine> = AtomicPtr::new(core::ptr::null_mut());
+
+static HOOKS: hosted::Hooks = hosted::Hooks { on_signal: signal::on_signal, child_main: spawn::child_main };
+
+/// The machine, for the platform's own code.
+pub fn get() -> &'static LinuxMachine {
+    // SAFETY: set by `LinuxMachine::start` from a leaked box before any guest exists.
+    unsafe { &*MACHINE.load(Ordering::Acquire) }
+}
+
+/// Ends the sandbox with this exit code, from wherever the caller is.
+pub fn stop_sandbox(code: u8) -> ! {
+    let control = &boot::info().control;
+    control.exit_code.store(u32::from(code), Ordering::SeqCst);
+    control.ended.store(1, Ordering::SeqCst);
+    tell_supervisor();
+    sys::exit_group(0)
+}
+
+const SIGUSR1: usize = 10;
+
+fn tell_supervisor() {
+    let _ = sys::words(nr::KILL, [boot::info().supervisor as usize, SIGUSR1, 0, 0, 0, 0]);
+}
+
+/// Largest XSAVE area passed to guests.
+const FPU_MOST: usize = 4096;
+
+#[repr(C, align(64))]
+struct FpuArea([u8; FPU_MOST]);
+
+/// Components guests may use: everything switched on but PKRU (bit 9), whose value is never taken from memory, and AMX
+/// (17, 18), which the host gives only on request.
+fn fpu_layout() -> (u64, usize) {
+    let mask = cpu::xcr0() & !(1 << 9 | 1 << 17 | 1 << 18);
+    let end = (2..63).filter(|bit| mask & (1 << bit) != 0).map(|bit| {
+        let [size, offset, ..] = cpu::cpuid(0xd, bit);
+        (size + offset) as usize
+    });
+    (mask, end.fold(576, usize::max))
+}
+
+impl LinuxMachine {
+    /// Prepares the calling process, the sandbox's first: drops what the supervisor had mapped, sets the signal handlers, arms
+    /// the gate. After this the machine is usable.
+    pub fn start(gate: &'static dyn HostedGate) -> Result<&'static LinuxMachine> {
+        let (fpu_mask, fpu_size) = fpu_layout();
+        if fpu_size > FPU_MOST {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let mut set = [0u64; 128];
+        // SAFETY: the array is ours.
+        let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
+        let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
+        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus }));
+        MACHINE.store(machine, Ordering::Release);
+        hosted::set_hooks(&HOOKS);
+        Arc::new(HostedSpace).reset(false)?;
+        signal::set_handlers()?;
+        gate.arm_sandbox()?;
+        Ok(machine)
+    }
+
+    /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's wishes) and answers when it
+    /// wants to be called again; [`Machine::wake_service`] calls it earlier.
+    pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
+        let word = &boot::info().control.service;
+        if spawn::spawn_kernel(Box::new(|| get().reactor.run())).is_err() {
+            stop_sandbox(125);
+        }
+        loop {
+            word.store(0, Ordering::SeqCst);
+            let deadline = serve();
+            if word.load(Ordering::SeqCst) == 0 {
+                spawn::park(word, 0, deadline);
+            }
+        }
+    }
+}
+
+struct Stderr;
+
+impl Console for Stderr {
+    fn write(&self, bytes: &[u8]) {
+        sys::write_all(2, bytes);
+    }
+}
+
+struct Futex;
+
+impl Park for Futex {
+    fn park(&self, word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
+        spawn::park(word, expected, deadline);
+    }
+    fn unpark(&self, word: &AtomicU32, count: u32) {
+        spawn::unpark(word, count);
+    }
+}
+
+const ARCH_SET_GS: usize = 0x1001;
+const ARCH_SET_FS: usize = 0x1002;
+const ARCH_GET_FS: usize = 0x1003;
+const ARCH_GET_GS: usize = 0x1004;
+
+fn get_base(what: usize) -> usize {
+    let mut base = 0usize;
+    // SAFETY: the word is ours.
+    let _ = unsafe { sys::raw(nr::ARCH_PRCTL, [what, &raw mut base as usize, 0, 0, 0, 0]) };
+    base
+}
+
+impl Machine for LinuxMachine {
+    fn clock(&self) -> &dyn Clock {
+        &HostClock
+    }
+    fn console(&self) -> &dyn Console {
+        &Stderr
+    }
+    fn park(&self) -> &dyn Park {
+        &Futex
+    }
+    fn user(&self) -> &dyn UserMemory {
+        &HostedUser
+    }
+    fn host(&self) -> Option<&dyn Host> {
+        Some(&LinuxHost)
+    }
+
+    fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
+        spawn::spawn(spawn)
+    }
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+        Ok((spawn::spawn_first(guest)?, Arc::new(HostedSpace)))
+    }
+    fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {
+        spawn::spawn_kernel(body)
+    }
+    fn kick(&self, thread: ThreadId) {
+        spawn::kick(thread);
+    }
+    fn wake_service(&self) {
+        let word = &boot::info().control.service;
+        if word.swap(1, Ordering::SeqCst) == 0 {
+            spawn::unpark(word, 1);
+        }
+    }
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space> {
+        match kind {
+            SpawnKind::Fork => Arc::new(HostedSpace),
+            SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
+        }
+    }
+
+    fn tls(&self) -> usize {
+        get_base(ARCH_GET_FS)
+    }
+    fn set_tls(&self, value: usize) {
+        let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_FS, value, 0, 0, 0, 0]);
+    }
+    fn gs(&self) -> usize {
+        get_base(ARCH_GET_GS)
+    }
+    fn set_gs(&self, value: usize) {
+        let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_GS, value, 0, 0, 0, 0]);
+    }
+
+    fn fpu_size(&self) -> usize {
+        self.fpu_size
+    }
+
+    fn fpu_save(&self, area: &mut [u8]) {
+        let mut own = FpuArea([0; FPU_MOST]);
+        // SAFETY: the buffer is aligned, zeroed (so the header is) and as large as the components of the mask need.
+        unsafe { hosted::hosted_fpu_store(own.0.as_mut_ptr(), self.fpu_mask) };
+        let len = area.len().min(self.fpu_size);
+        area[..len].copy_from_slice(&own.0[..len]);
+    }
+
+    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
+        if area.len() < 512 {
+            return Err(Errno::EINVAL);
+        }
+        let mut own = FpuArea([0; FPU_MOST]);
+        let len = area.len().min(self.fpu_size);
+        own.0[..len].copy_from_slice(&area[..len]);
+        // MXCSR: reserved bits would fault.
+        own.0[26..28].fill(0);
+        let mask = if len < 576 { 3 } else { self.fpu_mask };
+        let present = if len < 576 { 3u64 } else { u64::from_le_bytes(own.0[512..520].try_into().unwrap_or_default()) };
+        own.0[512..520].copy_from_slice(&(present & mask).to_le_bytes());
+        own.0[520..576].fill(0);
+        // SAFETY: aligned, large enough, and the header is clean: only components of the mask, standard form.
+        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), self.fpu_mask) };
+        Ok(())
+    }
+
+    fn fpu_reset(&self) {
+        let mut own = FpuArea([0; FPU_MOST]);
+        // MXCSR's start value; it is loaded even where the header says "initial".
+        own.0[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+        // SAFETY: aligned, and a header of zeroes means the initial state of every component.
+        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), self.fpu_mask) };
+    }
+
+    fn gate_name(&self, gate: u8) -> &'static str {
+        if gate == self.gate.id() { self.gate.name() } else { "none" }
+    }
+    fn cpus(&self) -> usize {
+        self.cpus
+    }
+    fn cpu(&self) -> usize {
+        const GETCPU: usize = 309;
+        let mut processor = 0u32;
+        // SAFETY: the word is ours.
+        let _ = unsafe { sys::raw(GETCPU, [&raw mut processor as usize, 0, 0, 0, 0, 0]) };
+        processor as usize
+    }
+    fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
+        let tid = thread.map_or(0, |thread| spawn::host_tid(thread) as usize);
+        // SAFETY: the slice is ours.
+        unsafe { sys::raw(nr::SCHED_SETAFFINITY, [tid, size_of_val(mask), mask.as_ptr() as usize, 0, 0, 0]) }.map(|_| ())
+    }
+    fn random(&self, out: &mut [u8]) {
+        let mut done = 0;
+        while done < out.len() {
+            let rest = &mut out[done..];
+            // SAFETY: the slice is ours.
+            match unsafe { sys::raw_retry(nr::GETRANDOM, [rest.as_mut_ptr() as usize, rest.len(), 0, 0, 0, 0]) } {
+                Ok(n) => done += n,
+                Err(_) => return,
+            }
+        }
+    }
+    fn vdso(&self) -> Option<usize> {
+        let address = boot::info().vdso_elf as usize;
+        (address != 0).then_some(address)
+    }
+    fn power_off(&self, code: u8) -> ! {
+        stop_sandbox(code)
+    }
+    fn notify_outside(&self, event: Outside) {
+        if let Outside::Stopped(signal) = event {
+            boot::info().control.stopped.store(signal, Ordering::SeqCst);
+            tell_supervisor();
+        }
+    }
+}
+
+/// Sleeping of contended locks.
+pub struct LockSleep;
+
+impl LockSleep {
+    pub fn sleep(word: &AtomicU32, expected: u32) {
+        spawn::park(word, expected, None);
+    }
+    pub fn wake(word: &AtomicU32) {
+        spawn::unpark(word, 1);
+    }
+}
+

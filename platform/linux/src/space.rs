@@ -1,0 +1,154 @@
+//! Hosted address spaces: the guest's mappings are mappings of its host process.
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, USER_END};
+use janua_port::space::Bounds;
+use janua_port::{Backing, Prot, Space};
+
+use crate::boot;
+use crate::signal;
+use crate::spawn;
+use crate::sys::{self, nr};
+use crate::area;
+
+const MAP_SHARED: usize = 1;
+const MAP_PRIVATE: usize = 2;
+const MAP_FIXED: usize = 0x10;
+const MAP_ANONYMOUS: usize = 0x20;
+const MAP_NORESERVE: usize = 0x4000;
+const MREMAP_MAYMOVE: usize = 1;
+const MREMAP_FIXED: usize = 2;
+const MREMAP_DONTUNMAP: usize = 4;
+/// The host lets nobody map below this (vm.mmap_min_addr).
+const LOWEST: usize = 0x1_0000;
+
+/// The mappings of the calling thread's host process.
+pub struct HostedSpace;
+
+fn bounds() -> Bounds {
+    let info = boot::info();
+    // The host's vDSO lies above everything a guest maps.
+    let high = if info.vdso_start != 0 { info.vdso_start as usize } else { USER_END };
+    Bounds { low: LOWEST, high, hole_start: KERNEL_BASE, hole_end: KERNEL_END }
+}
+
+/// The second wall behind the kernel's own checks: page aligned, not empty, the guest's.
+fn check(addr: usize, len: usize) -> Result<()> {
+    let bounds = bounds();
+    let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
+    let fine = len > 0
+        && (addr | len) & 4095 == 0
+        && addr >= bounds.low
+        && end <= bounds.high
+        && (end <= bounds.hole_start || addr >= bounds.hole_end);
+    if fine { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+fn bits(prot: Prot) -> usize {
+    usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2
+}
+
+fn call(number: usize, args: [usize; 6]) -> Result<usize> {
+    // SAFETY: every caller has checked that the range is the guest's, in which no Rust object lies.
+    unsafe { sys::raw(number, args) }
+}
+
+impl Space for HostedSpace {
+    fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
+        check(addr, len)?;
+        let (flags, fd, offset) = match backing {
+            Backing::Anon => (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0),
+            Backing::AnonShared => (MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0),
+            Backing::Host { fd, offset, shared } => {
+                (if *shared { MAP_SHARED } else { MAP_PRIVATE | MAP_NORESERVE }, fd.0 as usize, *offset as usize)
+            }
+        };
+        call(nr::MMAP, [addr, len, bits(prot), flags | MAP_FIXED, fd, offset]).map(|_| ())
+    }
+
+    fn unmap(&self, addr: usize, len: usize) -> Result<()> {
+        check(addr, len)?;
+        call(nr::MUNMAP, [addr, len, 0, 0, 0, 0]).map(|_| ())
+    }
+
+    fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
+        check(addr, len)?;
+        call(nr::MPROTECT, [addr, len, bits(prot), 0, 0, 0]).map(|_| ())
+    }
+
+    fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
+        check(new, new_len)?;
+        if old_len > 0 {
+            check(old, old_len)?;
+        } else {
+            check(old, 4096)?;
+        }
+        let flags = if old == new { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
+        call(nr::MREMAP, [old, old_len, new_len, flags, new, 0]).map(|_| ())
+    }
+
+    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
+        check(old, len)?;
+        check(new, len)?;
+        call(nr::MREMAP, [old, len, len, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, new, 0]).map(|_| ())
+    }
+
+    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
+        check(addr, len)?;
+        call(nr::MADVISE, [addr, len, advice as usize, 0, 0, 0]).map(|_| ())
+    }
+
+    fn sync(&self, addr: usize, len: usize, flags: u32) -> Result<()> {
+        check(addr, len)?;
+        call(nr::MSYNC, [addr, len, flags as usize, 0, 0, 0]).map(|_| ())
+    }
+
+    fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {
+        check(addr, len)?;
+        if out.len() < len / 4096 {
+            return Err(Errno::EINVAL);
+        }
+        call(nr::MINCORE, [addr, len, out.as_mut_ptr() as usize, 0, 0, 0]).map(|_| ())
+    }
+
+    fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>> {
+        if shared {
+            hop()?;
+        }
+        let bounds = bounds();
+        let above = boot::info().vdso_end as usize;
+        let above = if above == 0 { bounds.high } else { above };
+        for (start, end) in [(bounds.low, bounds.hole_start), (bounds.hole_end, bounds.high), (above, USER_END)] {
+            if end > start {
+                call(nr::MUNMAP, [start, end - start, 0, 0, 0, 0])?;
+            }
+        }
+        if shared { Ok(Arc::new(HostedSpace)) } else { Ok(self) }
+    }
+
+    fn bounds(&self) -> Bounds {
+        bounds()
+    }
+}
+
+/// Moves the calling thread to a host process of its own, leaving the address space to those who share it.
+///
+/// The child inherits a copy of the mappings, which exec drops at once, and goes on on the same kernel stack: it is shared
+/// memory, and the old thread ends without touching it.
+fn hop() -> Result<()> {
+    const FLAGS: usize = 0x400 | 0x8000 | 0x0100_0000 | signal::SIGCHLD as usize;
+    let here = 0u8;
+    let index = hosted::index_of(&raw const here as usize);
+    let this = area::of(index);
+    this.host_pid.store(0, Ordering::Relaxed);
+    // A signal to the old thread would be delivered on the stack the new one runs on.
+    signal::set_mask(u64::MAX)?;
+    // SAFETY: the child goes on here with everything as it was; the parent does not come back.
+    let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(FLAGS, (&raw const this.host_tid).cast_mut().cast()) });
+    signal::set_mask(0)?;
+    hopped?;
+    spawn::arm(index)
+}

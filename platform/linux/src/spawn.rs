@@ -1,0 +1,238 @@
+//! Host threads and processes for guest threads, and what each does between entries.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use janua_abi::linux::Result;
+use janua_arch::x86_64::hosted::{self, Area};
+use janua_port::machine::ThreadId;
+use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap};
+
+use crate::machine;
+use crate::signal;
+use crate::sys::{self, nr};
+use crate::area;
+
+const CLONE_VM: usize = 0x100;
+const CLONE_FS: usize = 0x200;
+const CLONE_FILES: usize = 0x400;
+const CLONE_SIGHAND: usize = 0x800;
+const CLONE_PARENT: usize = 0x8000;
+const CLONE_THREAD: usize = 0x1_0000;
+const CLONE_SYSVSEM: usize = 0x4_0000;
+const CLONE_SETTLS: usize = 0x8_0000;
+const CLONE_CHILD_SETTID: usize = 0x0100_0000;
+
+const THREAD_FLAGS: usize =
+    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_SETTID;
+/// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
+const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | CLONE_CHILD_SETTID | signal::SIGCHLD as usize;
+
+const PR_SET_PDEATHSIG: usize = 1;
+
+/// The guest of an area that has one.
+pub fn guest(area: &Area) -> &'static dyn Guest {
+    // SAFETY: the two words came from `Arc::into_raw` in `prepare`; the count they hold is given up in `end`, by the thread
+    // itself, after its last use of the guest.
+    unsafe { &*core::mem::transmute::<[usize; 2], *const dyn Guest>(area.guest) }
+}
+
+fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
+    let index = area::take()?;
+    // SAFETY: just taken; no thread runs on it.
+    let area = unsafe { area::of_mut(index) };
+    area.frame = frame;
+    area.in_guest = 0.into();
+    area.selector_value = machine::get().gate.selector_value();
+    area.host_pid.store(0, Ordering::Relaxed);
+    area.host_tid.store(0, Ordering::Relaxed);
+    // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
+    area.guest = unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) };
+    area.body = 0;
+    area.tls = tls.unwrap_or(usize::MAX);
+    Ok(index)
+}
+
+/// Starts a host thread or process on the area's stack.
+fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
+    let area = hosted::area(index);
+    let stack = area as usize - 8;
+    // SAFETY: the new stack is the area's own, unused; `hosted_clone` pops the area's address in the child. The tid word is in
+    // kernel memory, which the child maps too.
+    let result = unsafe {
+        (stack as *mut usize).write(area as usize);
+        let flags = flags | if tls.is_some() { CLONE_SETTLS } else { 0 };
+        hosted::hosted_clone(
+            flags,
+            stack,
+            core::ptr::null_mut(),
+            (&raw const (*area).host_tid) as *mut u32,
+            tls.unwrap_or(0),
+        )
+    };
+    janua_abi::linux::Errno::from_raw(result).map(|tid| tid as u32)
+}
+
+/// [`janua_port::Machine::spawn`].
+pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
+    let (flags, own_process) = match spawn.kind {
+        SpawnKind::Thread => (THREAD_FLAGS, false),
+        SpawnKind::Fork => (PROCESS_FLAGS, true),
+        SpawnKind::SharedSpace => (PROCESS_FLAGS | CLONE_VM, true),
+    };
+    let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
+    let creator = sys::words(nr::GETPID, [0; 6])? as u32;
+    area::of(index).host_pid.store(if own_process { 0 } else { creator }, Ordering::Relaxed);
+    match launch(index, flags, spawn.tls) {
+        Ok(_) => Ok(ThreadId(index as u64 + 1)),
+        Err(errno) => {
+            drop_guest(index);
+            area::give_back(index);
+            Err(errno)
+        }
+    }
+}
+
+/// The first guest process: like a fork of the kernel's own first process.
+pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<ThreadId> {
+    spawn(Spawn { kind: SpawnKind::Fork, frame: Frame::start(0, 0), tls: Some(0), guest })
+}
+
+/// A thread without a guest, in the calling process.
+pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
+    let index = area::take()?;
+    // SAFETY: just taken; no thread runs on it.
+    let area = unsafe { area::of_mut(index) };
+    area.in_guest = 0.into();
+    area.guest = [0; 2];
+    area.body = Box::into_raw(Box::new(body)) as usize;
+    launch(index, THREAD_FLAGS, None).map(|_| ())
+}
+
+fn drop_guest(index: usize) {
+    // SAFETY: the caller is the area's thread at its end, or its creator when it never ran: the words are used no more.
+    unsafe {
+        let area = area::of_mut(index);
+        if area.guest != [0; 2] {
+            drop(Arc::from_raw(core::mem::transmute::<[usize; 2], *const dyn Guest>(area.guest)));
+            area.guest = [0; 2];
+        }
+    }
+}
+
+/// What every host thread needs before user code may run on it; also after a hop to a new process.
+pub fn arm(index: usize) -> Result<()> {
+    let this = area::of(index);
+    let tid = this.host_tid.load(Ordering::Relaxed);
+    if this.host_pid.load(Ordering::Relaxed) == 0 {
+        this.host_pid.store(tid, Ordering::Relaxed);
+        // Should the supervisor be killed, nothing of the sandbox stays behind.
+        sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, signal::SIGKILL as usize, 0, 0, 0, 0])?;
+    }
+    signal::set_stack(index)?;
+    machine::get().gate.arm_thread(hosted::selector(index))
+}
+
+/// First Rust code of a new host thread.
+///
+/// # Safety
+/// Called by `hosted_clone` with the area it was given.
+pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
+    let index = hosted::index_of(area as usize);
+    // SAFETY: the selector of this thread, which the host reads only after `arm`.
+    unsafe { hosted::selector(index).write_volatile(hosted::SELECTOR_ALLOW) };
+    // SAFETY: the thread itself.
+    let this = unsafe { area::of_mut(index) };
+    if this.body != 0 {
+        // SAFETY: made by `spawn_kernel` for this thread alone.
+        let body = unsafe { Box::from_raw(this.body as *mut Box<dyn FnOnce() + Send>) };
+        this.body = 0;
+        body();
+        end(index);
+    }
+    if arm(index).is_err() {
+        sys::write_all(2, b"janua: the host refuses to arm a new thread's gate\n");
+        machine::stop_sandbox(125);
+    }
+    let flow = guest(this).start(&mut this.frame);
+    let area = carry_on(this, index, flow);
+    // SAFETY: `carry_on` says that the thread may go to user code.
+    unsafe { hosted::hosted_exit(area) }
+}
+
+/// What a thread does after an entry: goes back, waits, or ends. Answers the area to leave through.
+pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
+    let guest = guest(this);
+    loop {
+        flow = match flow {
+            Flow::Resume => {
+                // From here on a kick is a host signal; before, it was a flag. The exchange orders the two: either we see the
+                // work or the kicker sees that we are in user code.
+                this.in_guest.swap(1, Ordering::SeqCst);
+                if !guest.has_work() {
+                    return this;
+                }
+                this.in_guest.store(0, Ordering::SeqCst);
+                guest.trap(&mut this.frame, Trap::Kick)
+            }
+            Flow::Wait(deadline) => {
+                let word = guest.wake_word();
+                if word.compare_exchange(0, 2, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    park(word, 2, deadline);
+                }
+                guest.poll(&mut this.frame)
+            }
+            Flow::Exit => end(index),
+        };
+    }
+}
+
+fn end(index: usize) -> ! {
+    drop_guest(index);
+    let _ = signal::set_mask(u64::MAX);
+    // SAFETY: the thread's own area, nothing of it is used afterwards; signals are blocked.
+    unsafe { hosted::hosted_end(&raw const area::of(index).state) }
+}
+
+/// Interrupts the thread if it runs user code.
+pub fn kick(thread: ThreadId) {
+    let Some(index) = (thread.0 as usize).checked_sub(1) else { return };
+    let this = area::of(index);
+    core::sync::atomic::fence(Ordering::SeqCst);
+    if this.in_guest.load(Ordering::SeqCst) == 1 {
+        let (pid, tid) = (this.host_pid.load(Ordering::Relaxed), this.host_tid.load(Ordering::Relaxed));
+        let _ = sys::words(nr::TGKILL, [pid as usize, tid as usize, signal::KICK as usize, 0, 0, 0]);
+    }
+}
+
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanos: i64,
+}
+
+const FUTEX_WAKE: usize = 1;
+const FUTEX_WAIT_BITSET: usize = 9;
+const BITSET_ALL: usize = 0xffff_ffff;
+
+/// Sleeps while the word has the value. Kernel words are shared between processes, so the futex is not a private one.
+pub fn park(word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
+    let time = deadline.map(|at| Timespec { seconds: (at / 1_000_000_000) as i64, nanos: (at % 1_000_000_000) as i64 });
+    let time = time.as_ref().map_or(0, |time| &raw const *time as usize);
+    let word = &raw const *word as usize;
+    // SAFETY: the word and the time are ours and outlive the call.
+    let _ = unsafe { sys::raw(nr::FUTEX, [word, FUTEX_WAIT_BITSET, expected as usize, time, 0, BITSET_ALL]) };
+}
+
+/// Wakes sleepers of [`park`].
+pub fn unpark(word: &AtomicU32, count: u32) {
+    let word = &raw const *word as usize;
+    // SAFETY: the host only looks up the address.
+    let _ = unsafe { sys::raw(nr::FUTEX, [word, FUTEX_WAKE, count as usize, 0, 0, 0]) };
+}
+
+/// The host's id of a thread.
+pub fn host_tid(thread: ThreadId) -> u32 {
+    (thread.0 as usize).checked_sub(1).map_or(0, |index| area::of(index).host_tid.load(Ordering::Relaxed))
+}

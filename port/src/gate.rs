@@ -1,0 +1,32 @@
+//! A gate of a hosted machine: how the host is asked to turn a guest's calls into entries of the kernel.
+
+use janua_arch::Frame;
+
+use janua_abi::linux::Result;
+
+use crate::guest::Abi;
+
+/// What the host said about an interruption, as far as gates need it.
+#[derive(Clone, Copy, Debug)]
+pub struct HostSignal {
+    pub signal: u32,
+    pub code: i32,
+    /// The call's number and architecture (AUDIT_ARCH_*), for SIGSYS.
+    pub number: i32,
+    pub arch: u32,
+}
+
+/// One way of entering. The platform calls it; it never calls back.
+pub trait HostedGate: Sync {
+    /// Its number and name, for statistics.
+    fn id(&self) -> u8;
+    fn name(&self) -> &'static str;
+    /// Once, in the first process before guests exist: what is inherited by all.
+    fn arm_sandbox(&self) -> Result<()>;
+    /// In each new thread, before it first runs user code.
+    fn arm_thread(&self, selector: *mut u8) -> Result<()>;
+    /// What the way out writes into the selector.
+    fn selector_value(&self) -> u8;
+    /// Whether this signal is a call that came by this gate; completes the frame (result register, number) if so.
+    fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi>;
+}
