@@ -6,6 +6,11 @@
 
 #![no_std]
 
+extern crate alloc;
+
+pub mod image;
+pub mod sandbox;
+
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 

@@ -1,0 +1,124 @@
+//! Loading a kernel image: segments and relocations into the sandbox's memory, and the host's vDSO found.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use janua_arch::x86_64::hosted::{IMAGE_SIZE, KERNEL_BASE};
+use object::elf::{PF_R, PF_W, PF_X, PT_LOAD, R_X86_64_RELATIVE};
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol};
+
+/// A page range of the image and its protection (PROT_* bits).
+pub struct Segment {
+    pub range: Range<usize>,
+    pub prot: i32,
+}
+
+/// A loaded image.
+pub struct Loaded {
+    pub entry: usize,
+    pub segments: Vec<Segment>,
+}
+
+/// Why an image could not be loaded: the build made it wrong.
+pub type Broken = &'static str;
+
+/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on.
+pub fn load(image: &[u8], memory: &mut [u8]) -> Result<Loaded, Broken> {
+    let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
+    let endian = elf.endian();
+    let mut segments = Vec::new();
+    for header in elf.elf_program_headers() {
+        if header.p_type(endian) != PT_LOAD {
+            continue;
+        }
+        let (start, size) = (header.p_vaddr(endian) as usize, header.p_memsz(endian) as usize);
+        let data = header.data(endian, image).map_err(|()| "a segment lies outside the file")?;
+        let end = start.checked_add(size).filter(|&end| end <= IMAGE_SIZE).ok_or("a segment is too large")?;
+        memory.get_mut(start..start + data.len()).ok_or("a segment is too large")?.copy_from_slice(data);
+        let flags = header.p_flags(endian);
+        let mut prot = 0;
+        for (flag, bit) in [(PF_R, libc::PROT_READ), (PF_W, libc::PROT_WRITE), (PF_X, libc::PROT_EXEC)] {
+            if flags.0 & flag.0 != 0 {
+                prot |= bit;
+            }
+        }
+        segments.push(Segment { range: KERNEL_BASE + (start & !4095)..KERNEL_BASE + end.next_multiple_of(4096), prot });
+    }
+    if let Some(section) = elf.section_by_name(".rela.dyn") {
+        let data = section.data().map_err(|_| "its relocations lie outside the file")?;
+        for entry in data.chunks_exact(24) {
+            let word = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().unwrap_or_default());
+            if word(8) as u32 != R_X86_64_RELATIVE.0 {
+                return Err("it has a relocation of an unexpected type");
+            }
+            let place = word(0) as usize;
+            let value = (KERNEL_BASE as u64).wrapping_add(word(16));
+            memory
+                .get_mut(place..place.wrapping_add(8))
+                .ok_or("a relocation lies outside the image")?
+                .copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    Ok(Loaded { entry: KERNEL_BASE + elf.entry() as usize, segments })
+}
+
+/// The host's vDSO and its data pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Vdso {
+    pub start: usize,
+    pub end: usize,
+    pub elf: usize,
+    pub clock_gettime: usize,
+}
+
+/// Finds the calling process' vDSO, from the text of /proc/self/maps.
+pub fn vdso(maps: &str) -> Option<Vdso> {
+    let mut found = Vdso::default();
+    for line in maps.lines() {
+        let name = line.split_ascii_whitespace().nth(5).unwrap_or_default();
+        let Some((start, end)) = line.split_ascii_whitespace().next().and_then(|range| range.split_once('-')) else {
+            continue;
+        };
+        let (Ok(start), Ok(end)) = (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16)) else { continue };
+        if name.starts_with("[vvar") || name == "[vdso]" {
+            found.start = if found.start == 0 { start } else { found.start.min(start) };
+            found.end = found.end.max(end);
+        }
+        if name == "[vdso]" {
+            found.elf = start;
+        }
+    }
+    if found.elf == 0 {
+        return None;
+    }
+    // SAFETY: the mapping the host lists as its vDSO: readable, and there for the process' life.
+    let bytes = unsafe { core::slice::from_raw_parts(found.elf as *const u8, found.end - found.elf) };
+    let elf = ElfFile64::<Endianness>::parse(bytes).ok()?;
+    let symbol = elf.dynamic_symbols().find(|symbol| symbol.name() == Ok("__vdso_clock_gettime"))?;
+    found.clock_gettime = found.elf + symbol.address() as usize;
+    Some(found)
+}
+
+/// A whole small file of /proc.
+pub fn read_proc(path: &core::ffi::CStr) -> Option<String> {
+    // SAFETY: plain calls on a descriptor of our own and a buffer of our own.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return None;
+        }
+        let mut text = Vec::new();
+        let mut chunk = [0u8; 4096];
+        loop {
+            let n = libc::read(fd, chunk.as_mut_ptr().cast(), chunk.len());
+            if n <= 0 {
+                break;
+            }
+            text.extend_from_slice(&chunk[..n as usize]);
+        }
+        libc::close(fd);
+        String::from_utf8(text).ok()
+    }
+}

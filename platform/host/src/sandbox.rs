@@ -1,0 +1,310 @@
+//! A sandbox seen from outside: its memory is made, its first process started, its end awaited.
+
+use alloc::string::String;
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+use janua_arch::x86_64::hosted::{self, CONTROL_BASE, CONTROL_SIZE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, USER_END};
+use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, MAGIC};
+
+use crate::image;
+
+/// What a sandbox is made of.
+pub struct Setup<'a> {
+    /// The kernel image (ELF).
+    pub image: &'a [u8],
+    /// The gate's number.
+    pub gate: u32,
+    /// The personality's configuration, encoded.
+    pub config: &'a [u8],
+}
+
+/// Why a sandbox could not be started: what was tried, and the host's errno (0 when the host is not to blame).
+#[derive(Clone, Copy, Debug)]
+pub struct StartError {
+    pub what: &'static str,
+    pub errno: i32,
+}
+
+/// What the supervisor has to react to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The sandbox ended by itself with this exit code.
+    Ended(u8),
+    /// The first program was stopped by this signal.
+    Stopped(u32),
+    /// A host process of the sandbox was ended by somebody else: process and signal (0: it exited).
+    Lost { pid: i32, signal: i32 },
+    /// The supervisor itself got this signal.
+    Signal(i32),
+}
+
+/// A running sandbox. The process that holds it is its supervisor and the host parent of all its processes.
+pub struct Sandbox {
+    init: i32,
+    old_mask: libc::sigset_t,
+    signals: libc::sigset_t,
+}
+
+/// Host signals the supervisor takes itself: news of the sandbox, and what is to be passed on.
+const TAKEN: [i32; 12] = [
+    libc::SIGCHLD,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+    libc::SIGALRM,
+    libc::SIGTTOU,
+];
+
+fn failed(what: &'static str) -> StartError {
+    StartError { what, errno: crate::errno() }
+}
+
+/// Makes and maps the memory file.
+fn map_memory() -> Result<(), StartError> {
+    // SAFETY: new descriptor, new mapping at an address nothing else uses (NOREPLACE makes sure).
+    unsafe {
+        let fd = libc::memfd_create(c"janua-kernel".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 {
+            return Err(failed("cannot make the kernel's memory (memfd_create)"));
+        }
+        if libc::ftruncate(fd, FILE_SIZE as i64) != 0 {
+            return Err(failed("cannot size the kernel's memory (ftruncate; is there a limit on file sizes?)"));
+        }
+        let map = libc::mmap(
+            KERNEL_BASE as *mut _,
+            FILE_SIZE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
+            fd,
+            0,
+        );
+        if map as usize != KERNEL_BASE {
+            return Err(failed("cannot map the kernel's memory (mmap; is there a limit on address space?)"));
+        }
+        libc::close(fd);
+    }
+    Ok(())
+}
+
+fn load(setup: &Setup<'_>) -> Result<usize, StartError> {
+    // SAFETY: the image's part of the mapping just made.
+    let memory = unsafe { core::slice::from_raw_parts_mut(KERNEL_BASE as *mut u8, IMAGE_SIZE) };
+    let loaded = image::load(setup.image, memory).map_err(|what| StartError { what, errno: 0 })?;
+    for segment in &loaded.segments {
+        let (start, len) = (segment.range.start, segment.range.end - segment.range.start);
+        // SAFETY: pages of the mapping, whose contents are complete.
+        if unsafe { libc::mprotect(start as *mut _, len, segment.prot) } != 0 {
+            return Err(failed("cannot protect the kernel's text (mprotect)"));
+        }
+    }
+    Ok(loaded.entry)
+}
+
+fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
+    if setup.config.len() > CONFIG_MOST.min(CONTROL_SIZE - size_of::<BootInfo>()) {
+        return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
+    }
+    let maps = image::read_proc(c"/proc/self/maps").unwrap_or_else(String::new);
+    // Only a vDSO near the top, above everything a guest maps, can stay where it is.
+    let vdso = image::vdso(&maps).filter(|vdso| vdso.start > USER_END - (64 << 30)).unwrap_or_default();
+    let info = BootInfo {
+        magic: MAGIC,
+        gate: setup.gate,
+        // SAFETY: a plain query.
+        supervisor: unsafe { libc::getpid() } as u32,
+        vdso_start: vdso.start as u64,
+        vdso_end: vdso.end as u64,
+        vdso_elf: vdso.elf as u64,
+        vdso_clock_gettime: vdso.clock_gettime as u64,
+        config_len: setup.config.len() as u64,
+        control: Control {
+            ended: 0.into(),
+            exit_code: 0.into(),
+            stopped: 0.into(),
+            signals: 0.into(),
+            service: 0.into(),
+        },
+    };
+    // SAFETY: the control part of the mapping, large enough (checked above); area 0 is the first process' stack.
+    unsafe {
+        (CONTROL_BASE as *mut BootInfo).write(info);
+        let config = (CONTROL_BASE + size_of::<BootInfo>()) as *mut u8;
+        ptr::copy_nonoverlapping(setup.config.as_ptr(), config, setup.config.len());
+        (*hosted::area(0)).state.store(1, Ordering::Release);
+    }
+    Ok(())
+}
+
+/// Undoes what the C library registered with the host for this thread: the addresses are about to be unmapped.
+fn forget_registrations() {
+    // SAFETY: the words are glibc's own description of its rseq area, if it has one; the calls only take registrations back.
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        if !offset.is_null() && !size.is_null() && *size > 0 {
+            let base: usize;
+            core::arch::asm!("mov {}, fs:0", out(reg) base);
+            const UNREGISTER: i32 = 1;
+            const SIGNATURE: u32 = 0x5305_3053;
+            let area = base.wrapping_add_signed(*offset);
+            if libc::syscall(libc::SYS_rseq, area, 32, UNREGISTER, SIGNATURE) != 0 {
+                libc::syscall(libc::SYS_rseq, area, (*size).next_multiple_of(32), UNREGISTER, SIGNATURE);
+            }
+        }
+        libc::syscall(libc::SYS_set_robust_list, 0, 24);
+        libc::syscall(libc::SYS_set_tid_address, 0);
+    }
+}
+
+/// The first process: everything of the supervisor is left behind.
+fn become_first(entry: usize) -> ! {
+    // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // The sandbox's guests share one host descriptor table.
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+        forget_registrations();
+        let area = hosted::area(0);
+        let pid = libc::syscall(libc::SYS_getpid) as u32;
+        (*area).host_pid.store(pid, Ordering::Relaxed);
+        (*area).host_tid.store(pid, Ordering::Relaxed);
+        core::arch::asm!(
+            "mov rsp, {stack}",
+            "xor ebp, ebp",
+            "jmp {entry}",
+            stack = in(reg) area as usize - 8,
+            entry = in(reg) entry,
+            options(noreturn),
+        )
+    }
+}
+
+impl Sandbox {
+    /// Makes the sandbox and starts its first process. Once per process, while it has a single thread.
+    pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
+        map_memory()?;
+        let entry = load(setup)?;
+        write_boot_info(setup)?;
+        // SAFETY: signal sets are plain data; the process has one thread, so fork is safe.
+        unsafe {
+            let mut signals: libc::sigset_t = core::mem::zeroed();
+            let mut old_mask: libc::sigset_t = core::mem::zeroed();
+            libc::sigemptyset(&raw mut signals);
+            for signal in TAKEN {
+                libc::sigaddset(&raw mut signals, signal);
+            }
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, &raw mut old_mask);
+            match libc::fork() {
+                0 => become_first(entry),
+                -1 => Err(failed("cannot start the kernel's first process (fork)")),
+                init => Ok(Sandbox { init, old_mask, signals }),
+            }
+        }
+    }
+
+    fn control(&self) -> &Control {
+        // SAFETY: mapped and written by `start`; changes are atomic.
+        unsafe { &(*(CONTROL_BASE as *const BootInfo)).control }
+    }
+
+    fn news(&self) -> Option<Event> {
+        let control = self.control();
+        if control.ended.load(Ordering::SeqCst) != 0 {
+            return Some(Event::Ended(control.exit_code.load(Ordering::SeqCst) as u8));
+        }
+        match control.stopped.swap(0, Ordering::SeqCst) {
+            0 => None,
+            signal => Some(Event::Stopped(signal)),
+        }
+    }
+
+    /// Waits for the next thing to react to.
+    pub fn wait(&mut self) -> Event {
+        loop {
+            if let Some(event) = self.news() {
+                return event;
+            }
+            // SAFETY: the set is ours, and blocked.
+            let signal = unsafe { libc::sigwaitinfo(&raw const self.signals, ptr::null_mut()) };
+            match signal {
+                libc::SIGCHLD => {
+                    if let Some(event) = self.reap() {
+                        return event;
+                    }
+                }
+                libc::SIGUSR1 if self.news_pending() => {}
+                signal if signal > 0 => return Event::Signal(signal),
+                _ => {}
+            }
+        }
+    }
+
+    fn news_pending(&self) -> bool {
+        let control = self.control();
+        control.ended.load(Ordering::SeqCst) != 0 || control.stopped.load(Ordering::SeqCst) != 0
+    }
+
+    fn reap(&self) -> Option<Event> {
+        loop {
+            let mut status = 0;
+            // SAFETY: the status is ours.
+            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+            if pid <= 0 {
+                return None;
+            }
+            if let Some(event) = self.news() {
+                return Some(event);
+            }
+            if libc::WIFSIGNALED(status) {
+                return Some(Event::Lost { pid, signal: libc::WTERMSIG(status) });
+            }
+            if pid == self.init {
+                return Some(Event::Lost { pid, signal: 0 });
+            }
+        }
+    }
+
+    /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program.
+    pub fn signal(&self, signal: i32) {
+        let control = self.control();
+        control.signals.fetch_or(1 << signal, Ordering::SeqCst);
+        if control.service.swap(1, Ordering::SeqCst) == 0 {
+            // SAFETY: wakes sleepers on a word of the shared mapping.
+            unsafe { libc::syscall(libc::SYS_futex, &raw const control.service, libc::FUTEX_WAKE, 1) };
+        }
+    }
+
+    /// Ends every process of the sandbox and waits until they are gone. Processes being born are children of this process
+    /// too, so that none slips through.
+    pub fn destroy(self) {
+        // SAFETY: kills and reaps children of this process; then its own mask is put back.
+        unsafe {
+            loop {
+                let children = image::read_proc(c"/proc/thread-self/children").unwrap_or_default();
+                libc::kill(self.init, libc::SIGKILL);
+                for child in children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()) {
+                    libc::kill(child, libc::SIGKILL);
+                }
+                let mut any = libc::waitpid(-1, ptr::null_mut(), 0);
+                if any < 0 {
+                    break;
+                }
+                while any > 0 {
+                    any = libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG);
+                }
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const self.old_mask, ptr::null_mut());
+        }
+    }
+}
