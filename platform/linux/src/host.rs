@@ -174,6 +174,12 @@ impl Host for LinuxHost {
         Ok(HostFd(fd as i32))
     }
 
+    fn flags(&self, fd: HostFd) -> Result<u32> {
+        const FCNTL: usize = 72;
+        const F_GETFL: usize = 3;
+        words(FCNTL, [fd_word(fd), F_GETFL, 0, 0, 0, 0]).map(|flags| flags as u32)
+    }
+
     fn close(&self, fd: HostFd) {
         machine::get().reactor.unwatch(fd.0);
         let _ = words(nr::CLOSE, [fd_word(fd), 0, 0, 0, 0, 0]);
