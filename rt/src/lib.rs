@@ -5,10 +5,13 @@
 
 extern crate alloc;
 
+mod atomic;
 pub mod slot;
 pub mod sync;
 pub mod waitq;
 
 pub use slot::Slot;
-pub use sync::{Mutex, MutexGuard, RwLock, Sleep};
+#[cfg(not(loom))]
+pub use sync::RwLock;
+pub use sync::{Mutex, MutexGuard, Sleep};
 pub use waitq::{Notify, Registration, Target, WaitQueue};

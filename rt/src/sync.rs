@@ -4,7 +4,9 @@
 //! are short, then sleeps on the word. No guard may be held across an `await`: guards are not `Send`, and handlers' futures
 //! must be.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::atomic::{AtomicU32, spin_loop};
 
 /// How a core or host thread sleeps on a word; registered by the image before the first contended lock.
 pub trait Sleep: Sync {
@@ -23,82 +25,142 @@ pub fn set_sleep(sleep: &'static &'static dyn Sleep) {
     SLEEP.store((&raw const *sleep).cast_mut(), Ordering::Release);
 }
 
+#[cfg(not(loom))]
 fn sleeper() -> Option<&'static dyn Sleep> {
     let pointer = SLEEP.load(Ordering::Acquire);
     // SAFETY: the pointer is null or came from the `&'static` given to `set_sleep`.
     unsafe { pointer.as_ref().copied() }
 }
 
-/// The raw lock behind [`Mutex`].
-pub struct RawMutex(AtomicU32);
+/// How often a taker looks again before it sleeps.
+const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
-const SPINS: u32 = 100;
+/// The word of a lock, apart from how one sleeps on it.
+pub struct Word(AtomicU32);
+
+impl Word {
+    /// A free lock.
+    #[cfg(not(loom))]
+    pub const fn new() -> Word {
+        Word(AtomicU32::new(0))
+    }
+
+    /// A free lock.
+    #[cfg(loom)]
+    #[allow(clippy::new_without_default, reason = "as without loom")]
+    pub fn new() -> Word {
+        Word(AtomicU32::new(0))
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> bool {
+        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the lock. `sleep(word, expected)` sleeps while the word is `expected`, or returns early.
+    #[inline]
+    pub fn lock(&self, sleep: impl Fn(&AtomicU32, u32)) {
+        if !self.try_lock() {
+            self.lock_slow(sleep);
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self, sleep: impl Fn(&AtomicU32, u32)) {
+        for _ in 0..SPINS {
+            if self.0.load(Ordering::Relaxed) == 0 && self.try_lock() {
+                return;
+            }
+            spin_loop();
+        }
+        // From here on the word is left at 2, so that every unlock on the way wakes one sleeper.
+        while self.0.swap(2, Ordering::Acquire) != 0 {
+            sleep(&self.0, 2);
+        }
+    }
+
+    /// Gives the lock back. `wake(word)` wakes one sleeper.
+    #[inline]
+    pub fn unlock(&self, wake: impl Fn(&AtomicU32)) {
+        if self.0.swap(0, Ordering::Release) == 2 {
+            wake(&self.0);
+        }
+    }
+}
+
+/// The raw lock behind [`Mutex`].
+#[cfg(not(loom))]
+pub struct RawMutex(Word);
 
 // SAFETY: `lock` and `try_lock` return holding only after changing the word from 0, which one caller at a time can do;
 // `unlock` puts 0 back.
+#[cfg(not(loom))]
 unsafe impl lock_api::RawMutex for RawMutex {
     #[allow(clippy::declare_interior_mutable_const, reason = "lock_api's way of initialising")]
-    const INIT: RawMutex = RawMutex(AtomicU32::new(0));
+    const INIT: RawMutex = RawMutex(Word::new());
     type GuardMarker = lock_api::GuardNoSend;
 
     #[inline]
     fn lock(&self) {
-        if self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            self.lock_slow();
-        }
+        self.0.lock(|word, expected| match sleeper() {
+            Some(sleep) => sleep.sleep(word, expected),
+            None => spin_loop(),
+        });
     }
 
     #[inline]
     fn try_lock(&self) -> bool {
-        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.0.try_lock()
     }
 
     #[inline]
     unsafe fn unlock(&self) {
-        if self.0.swap(0, Ordering::Release) == 2
-            && let Some(sleep) = sleeper()
-        {
-            sleep.wake_one(&self.0);
-        }
-    }
-}
-
-impl RawMutex {
-    #[cold]
-    fn lock_slow(&self) {
-        for _ in 0..SPINS {
-            if self.0.load(Ordering::Relaxed) == 0
-                && self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            {
-                return;
+        self.0.unlock(|word| {
+            if let Some(sleep) = sleeper() {
+                sleep.wake_one(word);
             }
-            core::hint::spin_loop();
-        }
-        // From here on the word is left at 2, so that every unlock on the way wakes one sleeper.
-        while self.0.swap(2, Ordering::Acquire) != 0 {
-            match sleeper() {
-                Some(sleep) => sleep.sleep(&self.0, 2),
-                None => core::hint::spin_loop(),
-            }
-        }
+        });
     }
 }
 
 /// A mutual-exclusion lock.
+#[cfg(not(loom))]
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 /// Its guard; not `Send`, so that it cannot be held across an `await` of a handler.
+#[cfg(not(loom))]
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
+/// The lock of a model: `RawMutex` is modelled by itself ([`Word`]), and loom's own lock stands for it elsewhere.
+#[cfg(loom)]
+pub struct Mutex<T>(loom::sync::Mutex<T>);
+#[cfg(loom)]
+pub type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
 /// Readers count in the low bits; `WRITER` marks a writer; waiting is by yielding to the mutex that serialises writers.
+#[cfg(not(loom))]
 pub struct RawRwLock {
     state: AtomicU32,
     gate: RawMutex,
 }
 
+#[cfg(not(loom))]
 const WRITER: u32 = 1 << 31;
 
 // SAFETY: shared holders are counted in `state` and enter only while WRITER is clear; a writer sets WRITER while it holds
 // `gate` and returns only when the count has reached zero; each unlock undoes exactly its lock.
+#[cfg(not(loom))]
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "lock_api's way of initialising")]
     const INIT: RawRwLock =
@@ -141,7 +203,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
         lock_api::RawMutex::lock(&self.gate);
         self.state.fetch_or(WRITER, Ordering::Acquire);
         while self.state.load(Ordering::Acquire) != WRITER {
-            core::hint::spin_loop();
+            spin_loop();
         }
     }
 
@@ -167,4 +229,5 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 }
 
 /// A reader-writer lock; readers must be short, a writer spins until they are gone.
+#[cfg(not(loom))]
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;

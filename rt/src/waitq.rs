@@ -11,9 +11,10 @@
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicUsize, Ordering, fence};
+use core::sync::atomic::Ordering;
 use core::task::Waker;
 
+use crate::atomic::{AtomicUsize, fence};
 use crate::sync::Mutex;
 
 /// Something other than a waiting call that wants to be told (an epoll item, a signal-driven file).

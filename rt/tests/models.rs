@@ -1,0 +1,185 @@
+//! Models of the waiting code: loom runs each under every interleaving and every value a relaxed load may see.
+//!
+//! A lost wake-up shows as a deadlock, a broken lock as a wrong count.
+#![cfg(loom)]
+
+use std::sync::Arc as StdArc;
+use std::sync::atomic::Ordering;
+
+use janua_rt::sync::Word;
+use janua_rt::{Notify, Target, WaitQueue};
+use loom::sync::atomic::{AtomicBool, AtomicU32};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+/// A waiter that can be told, and counts how often.
+struct Waiter {
+    told: Mutex<u32>,
+    changed: Condvar,
+}
+
+impl Waiter {
+    fn new() -> StdArc<Waiter> {
+        StdArc::new(Waiter { told: Mutex::new(0), changed: Condvar::new() })
+    }
+
+    fn wait(&self) {
+        let mut told = self.told.lock().unwrap();
+        while *told == 0 {
+            told = self.changed.wait(told).unwrap();
+        }
+        *told = 0;
+    }
+
+    fn count(&self) -> u32 {
+        *self.told.lock().unwrap()
+    }
+}
+
+impl Notify for Waiter {
+    fn notify(&self, _: u32) {
+        *self.told.lock().unwrap() += 1;
+        self.changed.notify_one();
+    }
+}
+
+fn target(waiter: &StdArc<Waiter>) -> Target {
+    Target::Notify(waiter.clone())
+}
+
+/// A model of three threads, whose every interleaving would take hours: at most so many of a run's switches are forced.
+fn bounded(preemptions: usize) -> loom::model::Builder {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model
+}
+
+/// Register, test again, wait: who makes the condition true and wakes after is always seen.
+#[test]
+fn no_wake_up_is_lost() {
+    loom::model(|| {
+        let queue = WaitQueue::new();
+        let ready = Arc::new(AtomicBool::new(false));
+        let maker = {
+            let (queue, ready) = (queue.clone(), ready.clone());
+            thread::spawn(move || {
+                ready.store(true, Ordering::Relaxed);
+                queue.wake_all();
+            })
+        };
+        let waiter = Waiter::new();
+        let registration = queue.register(target(&waiter), 1);
+        while !ready.load(Ordering::Relaxed) {
+            waiter.wait();
+        }
+        drop(registration);
+        maker.join().unwrap();
+        assert!(queue.is_empty());
+    });
+}
+
+/// Two conditions, two wakers, two waiters of different interest: each hears of its own.
+#[test]
+fn each_mask_hears_of_its_events() {
+    bounded(2).check(|| {
+        let queue = WaitQueue::new();
+        let state = Arc::new(AtomicU32::new(0));
+        let waiting: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|bit| {
+                let (queue, state) = (queue.clone(), state.clone());
+                thread::spawn(move || {
+                    let waiter = Waiter::new();
+                    let _registration = queue.register(target(&waiter), bit);
+                    while state.load(Ordering::Relaxed) & bit == 0 {
+                        waiter.wait();
+                    }
+                })
+            })
+            .collect();
+        for bit in [1, 2] {
+            state.fetch_or(bit, Ordering::Relaxed);
+            queue.wake(bit);
+        }
+        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(queue.is_empty());
+    });
+}
+
+/// A registration dropped while the queue is being woken leaves nothing behind, and nobody is told after the drop.
+#[test]
+fn a_dropped_registration_is_gone() {
+    loom::model(|| {
+        let queue = WaitQueue::new();
+        let waiter = Waiter::new();
+        let registration = queue.register(target(&waiter), 1);
+        let waker = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.wake_all())
+        };
+        drop(registration);
+        let told = waiter.count();
+        waker.join().unwrap();
+        assert_eq!(waiter.count(), told, "told after it left");
+        assert!(queue.is_empty());
+        queue.wake_all();
+        assert_eq!(waiter.count(), told);
+        assert_eq!(StdArc::strong_count(&waiter), 1, "the queue still holds the waiter");
+    });
+}
+
+/// A host futex: sleeps while the word has the expected value.
+struct Futex {
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Futex {
+    fn sleep(&self, word: &AtomicU32, expected: u32) {
+        let guard = self.lock.lock().unwrap();
+        if word.load(Ordering::SeqCst) == expected {
+            drop(self.changed.wait(guard).unwrap());
+        }
+    }
+
+    fn wake(&self) {
+        let _guard = self.lock.lock().unwrap();
+        self.changed.notify_one();
+    }
+}
+
+/// The lock word: one holder at a time, its writes seen by the next, and no sleeper is left behind.
+#[test]
+fn the_lock_word_excludes_and_wakes() {
+    struct Shared {
+        word: Word,
+        futex: Futex,
+        count: loom::cell::UnsafeCell<u32>,
+    }
+    // SAFETY: `count` is touched only by the holder of `word`; loom checks that this is so.
+    unsafe impl Sync for Shared {}
+
+    bounded(3).check(|| {
+        let shared = Arc::new(Shared {
+            word: Word::new(),
+            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
+            count: loom::cell::UnsafeCell::new(0),
+        });
+        let work = |shared: &Shared| {
+            shared.word.lock(|word, expected| shared.futex.sleep(word, expected));
+            // SAFETY: the lock is held.
+            shared.count.with_mut(|count| unsafe { *count += 1 });
+            shared.word.unlock(|_| shared.futex.wake());
+        };
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || work(&shared))
+            })
+            .collect();
+        work(&shared);
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+        // SAFETY: every other thread has ended.
+        assert_eq!(shared.count.with(|count| unsafe { *count }), 3);
+    });
+}
