@@ -33,19 +33,23 @@ impl Cut {
     }
 }
 
-/// The queues a waiting call is registered with. Files add their queues to it when polled.
+/// What a waiting call depends on: queues it is registered with, and a time. Files add theirs when polled.
 pub struct PollTable {
     target: Target,
     mask: u32,
     /// Most waits are on one queue: its registration needs no allocation.
     first: Option<Registration>,
     rest: Vec<Registration>,
+    /// Whether readiness is a matter of time too, so that the table must be made anew for every look.
+    timed: bool,
+    /// Earliest time at which looking again is worth while (monotonic); `Nanos::MAX` is never.
+    deadline: Nanos,
 }
 
 impl PollTable {
     /// A table whose registrations tell `target` of `mask`.
     pub fn new(target: Target, mask: u32) -> PollTable {
-        PollTable { target, mask, first: None, rest: Vec::new() }
+        PollTable { target, mask, first: None, rest: Vec::new(), timed: false, deadline: Nanos::MAX }
     }
 
     /// Registers with a queue, until the table is dropped.
@@ -61,6 +65,18 @@ impl PollTable {
     pub fn set_mask(&mut self, mask: u32) {
         self.mask = mask;
     }
+
+    /// For files that become ready by the passing of time (timerfd): look again at `deadline` (monotonic). `None` when no time
+    /// is set now but may be later; who sets one wakes a queue added to this table.
+    pub fn wake_at(&mut self, deadline: Option<Nanos>) {
+        self.timed = true;
+        self.deadline = self.deadline.min(deadline.unwrap_or(Nanos::MAX));
+    }
+
+    /// Whether [`PollTable::wake_at`] was called, and the earliest time asked for.
+    pub fn timed(&self) -> Option<Option<Nanos>> {
+        self.timed.then_some((self.deadline != Nanos::MAX).then_some(self.deadline))
+    }
 }
 
 impl<P: Personality> Thread<P> {
@@ -74,8 +90,43 @@ impl<P: Personality> Thread<P> {
         self.deadline.fetch_min(deadline, Ordering::Relaxed);
     }
 
-    /// Waits until `test` answers something. `register` is called once, after the first failed test, to join the queues whose
-    /// wakers make the test worth repeating; the test is repeated after that, so no wake-up is lost.
+    /// Waits until `step` answers something. Without a table `step` tests; with one it registers with every queue whose wakers
+    /// make another test worth while, then tests, so that no wake-up is lost.
+    pub async fn wait_polling<T>(
+        &self,
+        deadline: Option<Nanos>,
+        mut step: impl FnMut(Option<&mut PollTable>) -> Option<T> + Send,
+    ) -> Result<T, Cut> {
+        let mut table: Option<PollTable> = None;
+        poll_fn(move |cx| {
+            if let Some(value) = step(None) {
+                return Poll::Ready(Ok(value));
+            }
+            if self.interrupted() {
+                return Poll::Ready(Err(Cut::Interrupted));
+            }
+            if deadline.is_some_and(|at| at == 0 || self.kernel.machine.clock().monotonic() >= at) {
+                return Poll::Ready(Err(Cut::TimedOut));
+            }
+            if table.as_ref().is_none_or(|table| table.timed) {
+                // The old registrations go when the new ones stand.
+                let fresh = table.insert(PollTable::new(Target::Task(cx.waker().clone()), u32::MAX));
+                if let Some(value) = step(Some(fresh)) {
+                    return Poll::Ready(Ok(value));
+                }
+            }
+            let timed = table.as_ref().map_or(Nanos::MAX, |table| table.deadline);
+            let earliest = deadline.unwrap_or(Nanos::MAX).min(timed);
+            if earliest != Nanos::MAX {
+                self.wake_at(earliest);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until `test` answers something. `register` joins the queues whose wakers make the test worth repeating, for
+    /// events of `mask`; the test is repeated after that, so no wake-up is lost.
     pub async fn wait_until<T>(
         &self,
         deadline: Option<Nanos>,
@@ -83,29 +134,12 @@ impl<P: Personality> Thread<P> {
         mut register: impl FnMut(&mut PollTable) + Send,
         mut test: impl FnMut() -> Option<T> + Send,
     ) -> Result<T, Cut> {
-        let mut table: Option<PollTable> = None;
-        poll_fn(move |cx| {
-            if let Some(value) = test() {
-                return Poll::Ready(Ok(value));
+        self.wait_polling(deadline, move |table| {
+            if let Some(table) = table {
+                table.set_mask(mask);
+                register(table);
             }
-            if table.is_none() {
-                let mut fresh = PollTable::new(Target::Task(cx.waker().clone()), mask);
-                register(&mut fresh);
-                table = Some(fresh);
-                if let Some(value) = test() {
-                    return Poll::Ready(Ok(value));
-                }
-            }
-            if self.interrupted() {
-                return Poll::Ready(Err(Cut::Interrupted));
-            }
-            if let Some(at) = deadline {
-                if self.kernel.machine.clock().monotonic() >= at {
-                    return Poll::Ready(Err(Cut::TimedOut));
-                }
-                self.wake_at(at);
-            }
-            Poll::Pending
+            test()
         })
         .await
     }

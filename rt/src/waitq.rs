@@ -106,6 +106,34 @@ impl WaitQueue {
         }
     }
 
+    /// Tells every [`Target::Notify`] and one [`Target::Task`] whose mask touches `events` (0: every mask), the tasks in turn.
+    /// For conditions that one waiter uses up. The one told may be about to leave for another reason: a waiter that leaves
+    /// while there is work left must, after its registration is gone, call this again.
+    pub fn wake_one(&self, events: u32) {
+        fence(Ordering::SeqCst);
+        if self.0.waiting.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut list = self.0.list.lock();
+        let mut told = None;
+        for (at, entry) in list.entries.iter().enumerate() {
+            if events == 0 || entry.mask & events != 0 {
+                match &entry.target {
+                    Target::Task(waker) if told.is_none() => {
+                        told = Some(at);
+                        waker.wake_by_ref();
+                    }
+                    Target::Task(_) => {}
+                    Target::Notify(target) => target.notify(events),
+                }
+            }
+        }
+        // The one told goes to the end, so that the next wake-up is another's.
+        if let Some(entry) = told.and_then(|at| list.entries.remove(at)) {
+            list.entries.push_back(entry);
+        }
+    }
+
     /// Tells every waiter.
     pub fn wake_all(&self) {
         self.wake(0);
