@@ -195,6 +195,10 @@ pub trait File: Send + Sync + Any {
     fn flags_changed(&self, _file: &OpenFile, _flags: u32) {}
     /// A descriptor for this file was closed (there may be others); `caller` is who closed.
     fn flush(&self, _file: &OpenFile, _caller: &dyn Caller) {}
+    /// Opens the same object once more, through a link that leads to it (/proc/self/fd/N). For files without a name.
+    fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, _flags: u32) -> Result<Arc<dyn File>> {
+        Err(Errno::ENXIO)
+    }
     /// The last descriptor is gone.
     fn release(&self, _file: &OpenFile) {}
     /// What /proc/self/fd shows for a file without a path: "pipe:[42]", "anon_inode:[eventfd]".

@@ -9,6 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File};
 use crate::vfs::path::Path;
+use crate::vfs::slot::Slot;
 
 /// File types, as the upper bits of `st_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,21 @@ impl Attr {
     }
 }
 
+/// What permission checks look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Perm {
+    /// Type and permission bits.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl From<&Attr> for Perm {
+    fn from(attr: &Attr) -> Perm {
+        Perm { mode: attr.mode, uid: attr.uid, gid: attr.gid }
+    }
+}
+
 /// Attributes to change; `None` stays.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SetAttr {
@@ -91,6 +107,10 @@ pub struct SetAttr {
 pub trait Inode: Send + Sync + Any {
     fn kind(&self) -> FileKind;
     fn attr(&self) -> Result<Attr>;
+    /// Mode and owners; may be a little older than [`Inode::attr`]'s where those have to be fetched.
+    fn perm(&self) -> Result<Perm> {
+        Ok(Perm::from(&self.attr()?))
+    }
     fn set_attr(&self, _change: &SetAttr) -> Result<()> {
         Err(Errno::EPERM)
     }
@@ -132,6 +152,7 @@ pub trait Inode: Send + Sync + Any {
     }
 
     // Symbolic links.
+    /// Where the link leads. EINVAL when this is none.
     fn readlink(&self, _caller: &dyn Caller) -> Result<Vec<u8>> {
         Err(Errno::EINVAL)
     }
@@ -140,8 +161,19 @@ pub trait Inode: Send + Sync + Any {
         None
     }
 
-    /// Opens the file; `flags` as open(2), creation and truncation already done. ENXIO for a device without a driver.
+    /// Opens a regular file or a directory; `flags` as open(2), creation and truncation already done. Devices, fifos and
+    /// sockets never get here: what they open is found in [`crate::vfs::Vfs::open_inode`].
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>>;
+
+    // What other layers keep here.
+    /// The place for a fifo's buffer.
+    fn fifo_slot(&self) -> Option<&Slot> {
+        None
+    }
+    /// The place for the socket bound to this file.
+    fn socket_slot(&self) -> Option<&Slot> {
+        None
+    }
 
     // Extended attributes.
     fn get_xattr(&self, _name: &[u8]) -> Result<Vec<u8>> {

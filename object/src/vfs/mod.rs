@@ -1,7 +1,166 @@
-//! The virtual file system: inodes, names, mounts.
+//! The virtual file system: inodes, names, mounts, and what is done with them.
+//!
+//! [`Vfs`] is one value per kernel. Calls resolve names with a [`Walk`], act through [`Vfs`]'s methods (which check
+//! permissions, keep the name cache in step and tell [`Watches`]), and file systems implement [`Inode`].
 
+pub mod access;
+mod dentry;
+pub mod device;
+pub mod directory;
 pub mod inode;
+mod mount;
+mod names;
+mod open;
 pub mod path;
+pub mod slot;
+pub mod walk;
+pub mod watch;
 
-pub use inode::{Attr, FileKind, Inode, SetAttr};
-pub use path::{Dentry, Mount, Path};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::Machine;
+use janua_rt::{Mutex, RwLock};
+
+pub use dentry::{Dentry, NameHasher, NameMap};
+pub use device::{Device, DeviceTable};
+pub use inode::{Attr, FileKind, Inode, Perm, SetAttr};
+pub use mount::{FileSystem, FsStat, FsType, Mount, MountFlags};
+pub use names::{Make, may_link, rename};
+pub use open::{OpenHow, may_execute};
+pub use path::{Path, Written};
+pub use slot::Slot;
+pub use walk::{Last, NAME_MAX, Next, Parent, Resolve, Start, Walk};
+pub use watch::Watches;
+
+/// Dentries kept by the cache alone.
+const CACHED_DENTRIES: usize = 32768;
+
+/// The name space of a kernel and everything that hangs on it.
+pub struct Vfs {
+    pub machine: &'static dyn Machine,
+    mounts: mount::Mounts,
+    cache: dentry::Cache,
+    /// Held while directories change their place, so that "is this below that" stays true.
+    renames: Mutex<()>,
+    /// Drivers by device number.
+    pub devices: DeviceTable,
+    /// File systems mount(2) knows by name.
+    types: RwLock<BTreeMap<&'static str, Arc<dyn FsType>>>,
+    /// Who wants to know of changes (inotify).
+    pub watches: Watches,
+    next_dev: AtomicU64,
+}
+
+impl Vfs {
+    /// A name space without a root: [`Vfs::set_root`] comes next.
+    pub fn new(machine: &'static dyn Machine) -> Vfs {
+        Vfs {
+            machine,
+            mounts: mount::Mounts::new(),
+            cache: dentry::Cache::new(CACHED_DENTRIES),
+            renames: Mutex::new(()),
+            devices: DeviceTable::default(),
+            types: RwLock::new(BTreeMap::new()),
+            watches: Watches::default(),
+            next_dev: AtomicU64::new(20),
+        }
+    }
+
+    /// A device number without a device, for a file system's `st_dev`.
+    pub fn new_dev(&self) -> u64 {
+        device::number(0, self.next_dev.fetch_add(1, Ordering::Relaxed) as u32)
+    }
+
+    /// Nanoseconds since 1970, for time stamps.
+    pub fn now(&self) -> i64 {
+        now(self.machine)
+    }
+
+    pub fn register_type(&self, name: &'static str, fs: Arc<dyn FsType>) {
+        self.types.write().insert(name, fs);
+    }
+
+    /// The kind of file system of that name. ENODEV.
+    pub fn fs_type(&self, name: &[u8]) -> Result<Arc<dyn FsType>> {
+        let name = core::str::from_utf8(name).map_err(|_| Errno::ENODEV)?;
+        self.types.read().get(name).cloned().ok_or(Errno::ENODEV)
+    }
+
+    /// The registered kinds, for /proc/filesystems.
+    pub fn type_names(&self) -> alloc::vec::Vec<&'static str> {
+        self.types.read().keys().copied().collect()
+    }
+
+    /// The name in a directory, from the cache or the file system; `None` when there is none. Mounts are not crossed.
+    pub fn lookup(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
+        let cached = dir.inode.cache_names();
+        if cached && let Some(found) = dir.cached(name) {
+            return Ok(found);
+        }
+        let mut fresh = None;
+        let found = {
+            let mut children = dir.children.write();
+            self.lookup_locked(dir, &mut children, name, &mut fresh)
+        };
+        if let Some(fresh) = fresh {
+            self.cache.add(&fresh);
+        }
+        found
+    }
+
+    /// [`Vfs::lookup`] with the directory locked. A dentry made on the way is left in `fresh`, to be entered in the cache once
+    /// the lock is gone.
+    fn lookup_locked(
+        &self,
+        dir: &Arc<Dentry>,
+        children: &mut dentry::Children,
+        name: &[u8],
+        fresh: &mut Option<Arc<Dentry>>,
+    ) -> Result<Option<Arc<Dentry>>> {
+        let cached = dir.inode.cache_names();
+        let known = children.map.get(name).cloned();
+        match &known {
+            Some(found) if cached => return Ok(found.clone()),
+            // What something is mounted on stays, whatever becomes of the file beneath.
+            Some(Some(found)) if found.is_mounted_on() => return Ok(Some(found.clone())),
+            _ => {}
+        }
+        if dir.is_deleted() {
+            return Ok(None);
+        }
+        match dir.inode.lookup(name) {
+            Ok(inode) => {
+                if let Some(Some(found)) = known {
+                    if Arc::ptr_eq(&found.inode, &inode) {
+                        return Ok(Some(found));
+                    }
+                    // Another file has taken the name; who holds the old one keeps a place with that name.
+                    children.remove(name);
+                }
+                let name: Arc<[u8]> = Arc::from(name);
+                let dentry = Dentry::child(inode, dir, name.clone());
+                children.insert(name, dentry.clone());
+                *fresh = Some(dentry.clone());
+                Ok(Some(dentry))
+            }
+            Err(Errno::ENOENT) => {
+                if cached {
+                    children.insert_negative(name);
+                } else if let Some(Some(found)) = known {
+                    found.set_deleted();
+                    children.remove(name);
+                }
+                Ok(None)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Nanoseconds since 1970 by the machine's clock.
+pub fn now(machine: &dyn Machine) -> i64 {
+    i64::try_from(machine.clock().realtime()).unwrap_or(i64::MAX)
+}

@@ -1,18 +1,11 @@
-//! Names: dentries, mounts and places.
+//! Places, and how they are written.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
+use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::Inode;
-
-/// A name in a directory and what it leads to.
-pub struct Dentry {
-    pub inode: Arc<dyn Inode>,
-}
-
-/// A file system attached to a place.
-pub struct Mount {
-    pub root: Arc<Dentry>,
-}
+use crate::vfs::mount::Mount;
 
 /// A place: a dentry in a mount.
 #[derive(Clone)]
@@ -21,8 +14,96 @@ pub struct Path {
     pub dentry: Arc<Dentry>,
 }
 
+/// A place as text.
+pub struct Written {
+    /// The absolute name as seen from the root it was asked for, without " (deleted)".
+    pub name: Vec<u8>,
+    /// The name has been removed.
+    pub deleted: bool,
+    /// The place lies below the root it was asked for; otherwise `name` starts at the root of all.
+    pub reachable: bool,
+}
+
+impl Written {
+    /// As /proc/self/fd and its kin show it.
+    pub fn display(mut self) -> Vec<u8> {
+        if self.deleted {
+            self.name.extend_from_slice(b" (deleted)");
+        }
+        self.name
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Path) -> bool {
+        Arc::ptr_eq(&self.dentry, &other.dentry) && self.mount.id == other.mount.id
+    }
+}
+
 impl Path {
     pub fn inode(&self) -> &Arc<dyn Inode> {
         &self.dentry.inode
+    }
+
+    /// The root of a mount.
+    pub fn of_mount(mount: &Arc<Mount>) -> Path {
+        Path { dentry: mount.root.clone(), mount: mount.clone() }
+    }
+
+    /// Whether something is mounted here or this is where a mount begins.
+    pub fn is_mount_root(&self) -> bool {
+        Arc::ptr_eq(&self.dentry, &self.mount.root)
+    }
+
+    /// One step up, out of mounts as needed; `None` at the root of all.
+    pub fn up(&self) -> Option<Path> {
+        let mut at = self.clone();
+        while at.is_mount_root() {
+            at = at.mount.parent()?;
+        }
+        let parent = at.dentry.parent()?;
+        Some(Path { dentry: parent, mount: at.mount })
+    }
+
+    /// The name of the place as seen from `root`.
+    pub fn write(&self, root: &Path) -> Written {
+        if self.dentry.is_label() {
+            return Written { name: self.dentry.name().to_vec(), deleted: false, reachable: true };
+        }
+        let deleted = self.dentry.is_deleted();
+        let mut parts: Vec<Arc<[u8]>> = Vec::new();
+        let mut at = self.clone();
+        let reachable = loop {
+            if at == *root {
+                break true;
+            }
+            if at.is_mount_root() {
+                match at.mount.parent() {
+                    Some(parent) => at = parent,
+                    None => break false,
+                }
+                continue;
+            }
+            let (parent, name) = {
+                let place = at.dentry.place.read();
+                (place.parent.clone(), place.name.clone())
+            };
+            match parent {
+                Some(parent) => {
+                    parts.push(name);
+                    at.dentry = parent;
+                }
+                None => break false,
+            }
+        };
+        let mut name = Vec::with_capacity(parts.iter().map(|part| part.len() + 1).sum::<usize>().max(1));
+        for part in parts.iter().rev() {
+            name.push(b'/');
+            name.extend_from_slice(part);
+        }
+        if name.is_empty() {
+            name.push(b'/');
+        }
+        Written { name, deleted, reachable }
     }
 }

@@ -1,0 +1,84 @@
+//! Who may do what with a file (path_resolution(7), capabilities(7)).
+
+use janua_abi::linux::{Errno, Result};
+
+use crate::caller::Cred;
+use crate::vfs::inode::{FileKind, Perm};
+
+pub const CAP_CHOWN: u32 = 0;
+pub const CAP_DAC_OVERRIDE: u32 = 1;
+pub const CAP_DAC_READ_SEARCH: u32 = 2;
+pub const CAP_FOWNER: u32 = 3;
+pub const CAP_FSETID: u32 = 4;
+pub const CAP_SYS_CHROOT: u32 = 18;
+pub const CAP_SYS_ADMIN: u32 = 21;
+pub const CAP_MKNOD: u32 = 27;
+pub const CAP_SETFCAP: u32 = 31;
+
+pub const S_ISUID: u32 = 0o4000;
+pub const S_ISGID: u32 = 0o2000;
+pub const S_ISVTX: u32 = 0o1000;
+pub const S_IXGRP: u32 = 0o010;
+
+/// Rights asked for: the bits of access(2) (R_OK 4, W_OK 2, X_OK 1).
+pub const READ: u32 = 4;
+pub const WRITE: u32 = 2;
+pub const EXEC: u32 = 1;
+
+/// Whether `cred` has all of `want` on a file. EACCES.
+pub fn check(perm: &Perm, cred: &Cred, want: u32) -> Result<()> {
+    let class = if cred.fsuid == perm.uid {
+        perm.mode >> 6
+    } else if cred.in_group(perm.gid) {
+        perm.mode >> 3
+    } else {
+        perm.mode
+    };
+    if class & 7 & want == want {
+        return Ok(());
+    }
+    let dir = FileKind::of_mode(perm.mode) == Some(FileKind::Directory);
+    let read_search = if dir { want & WRITE == 0 } else { want & !READ == 0 };
+    let over_ride = dir || want & EXEC == 0 || perm.mode & 0o111 != 0;
+    if (read_search && cred.capable(CAP_DAC_READ_SEARCH)) || (over_ride && cred.capable(CAP_DAC_OVERRIDE)) {
+        Ok(())
+    } else {
+        Err(Errno::EACCES)
+    }
+}
+
+/// Whether the right to search a directory needs no look at its mode.
+pub fn searches_all(cred: &Cred) -> bool {
+    cred.cap_effective & (1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH) != 0
+}
+
+/// Whether `cred` owns the file or may act as if (CAP_FOWNER).
+pub fn owns(perm: &Perm, cred: &Cred) -> bool {
+    cred.fsuid == perm.uid || cred.capable(CAP_FOWNER)
+}
+
+/// In a sticky directory names belong to the owner of the file or of the directory. EPERM.
+pub fn check_sticky(dir: &Perm, file: &Perm, cred: &Cred) -> Result<()> {
+    if dir.mode & S_ISVTX == 0 || cred.fsuid == file.uid || owns(dir, cred) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Mode and group of a new file in `dir` (inode(7): set-group-ID directories hand their group on).
+pub fn inherit(dir: &Perm, mode: u32, cred: &Cred) -> (u32, u32) {
+    if dir.mode & S_ISGID == 0 {
+        return (mode, cred.fsgid);
+    }
+    if FileKind::of_mode(mode) == Some(FileKind::Directory) {
+        return (mode | S_ISGID, dir.gid);
+    }
+    let foreign = mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP && !cred.in_group(dir.gid) && !cred.capable(CAP_FSETID);
+    (if foreign { mode & !S_ISGID } else { mode }, dir.gid)
+}
+
+/// The mode a file has after somebody without CAP_FSETID wrote to it, when that is another.
+pub fn without_privileges(mode: u32) -> Option<u32> {
+    let mut kill = mode & S_ISUID;
+    if mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP {
+        kill |= S_ISGID;
+    }
+    (kill != 0 && FileKind::of_mode(mode) == Some(FileKind::Regular)).then_some(mode & !kill)
+}

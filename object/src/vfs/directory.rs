@@ -1,0 +1,156 @@
+//! Open directories.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_rt::Mutex;
+
+use crate::file::{DirEntry, Events, File, OpenFile, whence};
+use crate::vfs::inode::{FileKind, Inode};
+
+/// The first position after "." and "..".
+const FIRST: u64 = 2;
+
+/// An open directory whose inode lists itself by stable positions ([`Inode::readdir`]): position `n` of the inode is `n + 2`
+/// of the file, after "." and "..".
+pub struct Directory {
+    inode: Arc<dyn Inode>,
+}
+
+impl Directory {
+    pub fn new(inode: Arc<dyn Inode>) -> Directory {
+        Directory { inode }
+    }
+}
+
+/// "." and ".." as far as they are still to come: false when `emit` is full.
+fn dots(file: &OpenFile, inode: u64, pos: &mut u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> bool {
+    if *pos == 0 {
+        if !emit(&DirEntry { ino: inode, next: 1, kind: FileKind::Directory.dirent(), name: b"." }) {
+            return false;
+        }
+        *pos = 1;
+    }
+    if *pos == 1 {
+        let up = file.path.as_ref().and_then(|path| path.up().map(|up| up.inode().attr()));
+        let ino = match up {
+            Some(Ok(attr)) => attr.ino,
+            _ => inode,
+        };
+        if !emit(&DirEntry { ino, next: FIRST, kind: FileKind::Directory.dirent(), name: b".." }) {
+            return false;
+        }
+        *pos = FIRST;
+    }
+    true
+}
+
+macro_rules! directory_file {
+    () => {
+        fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+            Err(Errno::EISDIR)
+        }
+        fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+            Err(Errno::EBADF)
+        }
+        fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+            Events::ALWAYS
+        }
+        fn seekable(&self) -> bool {
+            true
+        }
+        fn sync(&self, _data_only: bool) -> Result<()> {
+            Ok(())
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    };
+}
+
+impl File for Directory {
+    fn readdir(&self, file: &OpenFile, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+        let mut pos = file.pos.lock();
+        if !dots(file, self.inode.attr()?.ino, &mut pos, emit) {
+            return Ok(());
+        }
+        let from = *pos - FIRST;
+        let mut last = from;
+        self.inode.readdir(from, &mut |entry| {
+            let Some(next) = entry.next.checked_add(FIRST) else { return false };
+            let taken = emit(&DirEntry { ino: entry.ino, next, kind: entry.kind, name: entry.name });
+            if taken {
+                last = entry.next;
+            }
+            taken
+        })?;
+        *pos = last + FIRST;
+        Ok(())
+    }
+    directory_file!();
+}
+
+/// One entry of a [`Snapshot`].
+pub struct Listed {
+    pub ino: u64,
+    pub kind: u8,
+    pub name: Box<[u8]>,
+}
+
+/// An open directory that is listed once, when reading begins or begins again, and then served from memory: for directories
+/// that have no stable positions of their own.
+pub struct Snapshot {
+    inode: Arc<dyn Inode>,
+    list: Mutex<Option<Vec<Listed>>>,
+}
+
+impl Snapshot {
+    pub fn new(inode: Arc<dyn Inode>) -> Snapshot {
+        Snapshot { inode, list: Mutex::new(None) }
+    }
+}
+
+impl File for Snapshot {
+    fn readdir(&self, file: &OpenFile, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+        let mut pos = file.pos.lock();
+        let mut list = self.list.lock();
+        if *pos == 0 || list.is_none() {
+            let mut fresh = Vec::new();
+            self.inode.readdir(0, &mut |entry| {
+                fresh.push(Listed { ino: entry.ino, kind: entry.kind, name: entry.name.into() });
+                true
+            })?;
+            *list = Some(fresh);
+        }
+        if !dots(file, self.inode.attr()?.ino, &mut pos, emit) {
+            return Ok(());
+        }
+        let entries = list.as_deref().unwrap_or_default();
+        let from = usize::try_from(*pos - FIRST).unwrap_or(usize::MAX).min(entries.len());
+        for entry in &entries[from..] {
+            if !emit(&DirEntry { ino: entry.ino, next: *pos + 1, kind: entry.kind, name: &entry.name }) {
+                break;
+            }
+            *pos += 1;
+        }
+        Ok(())
+    }
+    fn seek(&self, file: &OpenFile, offset: i64, from: u32) -> Result<u64> {
+        let mut pos = file.pos.lock();
+        let base = match from {
+            whence::SEEK_SET => 0,
+            whence::SEEK_CUR => *pos,
+            whence::SEEK_END => FIRST + self.list.lock().as_ref().map_or(0, |list| list.len() as u64),
+            _ => return Err(Errno::EINVAL),
+        };
+        let new = base.checked_add_signed(offset).ok_or(Errno::EINVAL)?;
+        *pos = new;
+        Ok(new)
+    }
+    directory_file!();
+}

@@ -1,0 +1,350 @@
+//! Mounts: file systems attached to places, as a tree.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::hash::BuildHasherDefault;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use bitflags::bitflags;
+use hashbrown::HashMap;
+use janua_abi::linux::{Errno, Result};
+use janua_rt::RwLock;
+
+use crate::caller::Caller;
+use crate::vfs::Vfs;
+use crate::vfs::dentry::{Dentry, NameHasher, take_apart};
+use crate::vfs::inode::Inode;
+use crate::vfs::path::Path;
+
+bitflags! {
+    /// Flags of a mount, with the values statfs(2) reports (ST_*).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct MountFlags: u32 {
+        const RDONLY = 1;
+        const NOSUID = 2;
+        const NODEV = 4;
+        const NOEXEC = 8;
+        const SYNCHRONOUS = 16;
+        const NOATIME = 1024;
+        const NODIRATIME = 2048;
+        const RELATIME = 4096;
+        const NOSYMFOLLOW = 8192;
+    }
+}
+
+/// What statfs(2) tells of a file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FsStat {
+    /// The magic number of statfs(2).
+    pub magic: u64,
+    pub block_size: u64,
+    /// In blocks.
+    pub blocks: u64,
+    pub blocks_free: u64,
+    pub blocks_available: u64,
+    pub files: u64,
+    pub files_free: u64,
+    pub fsid: u64,
+    pub name_max: u64,
+}
+
+/// A file system: a tree of inodes that can be mounted.
+pub trait FileSystem: Send + Sync + Any {
+    /// Its type, as /proc/mounts shows it.
+    fn name(&self) -> &'static str;
+    fn root(&self) -> Arc<dyn Inode>;
+    fn stat(&self) -> Result<FsStat>;
+    /// `st_dev` of its files.
+    fn dev(&self) -> u64;
+    /// Whether it refuses every change, however it is mounted.
+    fn read_only(&self) -> bool {
+        false
+    }
+    /// Its own options for /proc/mounts: "size=1024k,mode=755".
+    fn options(&self) -> String {
+        String::new()
+    }
+    /// New options by remount.
+    fn reconfigure(&self, _options: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    /// Writes everything back (syncfs).
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A kind of file system that mount(2) knows by name.
+pub trait FsType: Send + Sync {
+    /// A file system made from mount(2)'s source and options. EINVAL for options it does not know.
+    fn mount(&self, vfs: &Vfs, caller: &dyn Caller, source: &[u8], options: &[u8]) -> Result<Arc<dyn FileSystem>>;
+}
+
+impl<F> FsType for F
+where
+    F: Fn(&Vfs, &dyn Caller, &[u8], &[u8]) -> Result<Arc<dyn FileSystem>> + Send + Sync,
+{
+    fn mount(&self, vfs: &Vfs, caller: &dyn Caller, source: &[u8], options: &[u8]) -> Result<Arc<dyn FileSystem>> {
+        self(vfs, caller, source, options)
+    }
+}
+
+/// A file system attached to a place.
+pub struct Mount {
+    pub id: u64,
+    pub fs: Arc<dyn FileSystem>,
+    /// What is seen at the place: the root of the file system, or any place in it (bind mounts).
+    pub root: Arc<Dentry>,
+    /// As given to mount(2).
+    pub source: Box<[u8]>,
+    flags: AtomicU32,
+    parent: RwLock<Option<Path>>,
+}
+
+impl Mount {
+    /// A mount that is attached nowhere.
+    pub fn detached(id: u64, fs: Arc<dyn FileSystem>, root: Arc<Dentry>, source: &[u8], flags: MountFlags) -> Arc<Mount> {
+        Arc::new(Mount {
+            id,
+            fs,
+            root,
+            source: source.into(),
+            flags: AtomicU32::new(flags.bits()),
+            parent: RwLock::new(None),
+        })
+    }
+
+    pub fn flags(&self) -> MountFlags {
+        MountFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    pub fn set_flags(&self, flags: MountFlags) {
+        self.flags.store(flags.bits(), Ordering::Relaxed);
+    }
+
+    /// EROFS unless names and files here may be changed.
+    pub fn check_write(&self) -> Result<()> {
+        if self.flags().contains(MountFlags::RDONLY) || self.fs.read_only() { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// Where it is attached; `None` for the first of all and for detached ones.
+    pub fn parent(&self) -> Option<Path> {
+        self.parent.read().clone()
+    }
+
+    /// "rw,nosuid,relatime": the mount's own options, as /proc/mounts shows them.
+    pub fn options(&self) -> String {
+        let flags = self.flags();
+        let mut text = String::from(if self.check_write().is_err() { "ro" } else { "rw" });
+        for (flag, name) in [
+            (MountFlags::NOSUID, ",nosuid"),
+            (MountFlags::NODEV, ",nodev"),
+            (MountFlags::NOEXEC, ",noexec"),
+            (MountFlags::NOATIME, ",noatime"),
+            (MountFlags::NODIRATIME, ",nodiratime"),
+            (MountFlags::RELATIME, ",relatime"),
+            (MountFlags::NOSYMFOLLOW, ",nosymfollow"),
+        ] {
+            if flags.contains(flag) {
+                text.push_str(name);
+            }
+        }
+        text
+    }
+}
+
+type Point = (u64, usize);
+
+#[derive(Default)]
+struct Table {
+    by_point: HashMap<Point, Arc<Mount>, BuildHasherDefault<NameHasher>>,
+    by_id: BTreeMap<u64, Arc<Mount>>,
+}
+
+/// All mounts.
+pub(super) struct Mounts {
+    table: RwLock<Table>,
+    next_id: AtomicU64,
+}
+
+fn point(path: &Path) -> Point {
+    (path.mount.id, Arc::as_ptr(&path.dentry) as usize)
+}
+
+impl Mounts {
+    pub fn new() -> Mounts {
+        Mounts { table: RwLock::new(Table::default()), next_id: AtomicU64::new(1) }
+    }
+
+    fn id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What is mounted right on a place.
+    pub fn on(&self, path: &Path) -> Option<Arc<Mount>> {
+        self.table.read().by_point.get(&point(path)).cloned()
+    }
+}
+
+impl Vfs {
+    /// A mount of `fs` that is attached nowhere yet.
+    pub fn new_mount(&self, fs: Arc<dyn FileSystem>, source: &[u8], flags: MountFlags) -> Arc<Mount> {
+        let root = Dentry::root(fs.root());
+        Mount::detached(self.mounts.id(), fs, root, source, flags)
+    }
+
+    /// Makes `mount` the first of all: where "/" leads.
+    pub fn set_root(&self, mount: &Arc<Mount>) {
+        self.mounts.table.write().by_id.insert(mount.id, mount.clone());
+    }
+
+    /// Attaches a mount to a place (which is then hidden). EBUSY when it is attached already, ENOTDIR when a directory would
+    /// hide another kind of file or the reverse.
+    pub fn attach(&self, mount: &Arc<Mount>, at: &Path) -> Result<()> {
+        if mount.root.is_dir() != at.dentry.is_dir() {
+            return Err(Errno::ENOTDIR);
+        }
+        if at.dentry.is_deleted() {
+            return Err(Errno::ENOENT);
+        }
+        let mut table = self.mounts.table.write();
+        let mut at = at.clone();
+        while let Some(over) = table.by_point.get(&point(&at)) {
+            at = Path { mount: over.clone(), dentry: over.root.clone() };
+        }
+        let mut parent = mount.parent.write();
+        if parent.is_some() {
+            return Err(Errno::EBUSY);
+        }
+        at.dentry.mounted(true);
+        table.by_point.insert(point(&at), mount.clone());
+        table.by_id.insert(mount.id, mount.clone());
+        *parent = Some(at);
+        Ok(())
+    }
+
+    /// Mounts a file system on a place.
+    pub fn mount(&self, fs: Arc<dyn FileSystem>, source: &[u8], flags: MountFlags, at: &Path) -> Result<Arc<Mount>> {
+        let mount = self.new_mount(fs, source, flags);
+        self.attach(&mount, at)?;
+        Ok(mount)
+    }
+
+    /// Shows `from` at `at` as well (MS_BIND); with `recursive` the mounts below it too (MS_REC).
+    pub fn bind(&self, from: &Path, at: &Path, recursive: bool) -> Result<Arc<Mount>> {
+        let copy = |of: &Arc<Mount>, root: &Arc<Dentry>| {
+            Mount::detached(self.mounts.id(), of.fs.clone(), root.clone(), &of.source, of.flags())
+        };
+        let top = copy(&from.mount, &from.dentry);
+        // The mounts below are found before the new one is attached, so that binding "/" into itself ends.
+        let mut copies: Vec<(Arc<Mount>, Arc<Mount>)> = alloc::vec![(from.mount.clone(), top.clone())];
+        let mut attach: Vec<(Arc<Mount>, Path)> = Vec::new();
+        if recursive {
+            let mut next = 0;
+            while next < copies.len() {
+                let (old, new) = copies[next].clone();
+                next += 1;
+                for below in self.mounts_on(&old) {
+                    let Some(place) = below.parent() else { continue };
+                    if !place.dentry.is_below(&new.root) {
+                        continue;
+                    }
+                    let made = copy(&below, &below.root);
+                    attach.push((made.clone(), Path { mount: new.clone(), dentry: place.dentry }));
+                    copies.push((below, made));
+                }
+            }
+        }
+        self.attach(&top, at)?;
+        for (mount, place) in attach {
+            self.attach(&mount, &place)?;
+        }
+        Ok(top)
+    }
+
+    fn mounts_on(&self, parent: &Arc<Mount>) -> Vec<Arc<Mount>> {
+        let table = self.mounts.table.read();
+        table.by_id.values().filter(|m| m.parent().is_some_and(|p| p.mount.id == parent.id)).cloned().collect()
+    }
+
+    /// Takes a mount off its place. EBUSY while others are mounted below it, unless `lazy`, which takes those along; EINVAL
+    /// for what is attached nowhere. Whether files of it are in use is the caller's to judge.
+    pub fn detach(&self, mount: &Arc<Mount>, lazy: bool) -> Result<()> {
+        let below = self.mounts_on(mount);
+        if !below.is_empty() && !lazy {
+            return Err(Errno::EBUSY);
+        }
+        for mount in below {
+            self.detach(&mount, true)?;
+        }
+        let mut table = self.mounts.table.write();
+        let Some(at) = mount.parent.write().take() else { return Err(Errno::EINVAL) };
+        at.dentry.mounted(false);
+        table.by_point.remove(&point(&at));
+        table.by_id.remove(&mount.id);
+        let last = !table.by_id.values().any(|other| Arc::ptr_eq(&other.fs, &mount.fs));
+        drop(table);
+        if last && !lazy {
+            take_apart(&mount.root);
+        }
+        Ok(())
+    }
+
+    /// Moves an attached mount to another place (MS_MOVE). ELOOP when that lies below it.
+    pub fn move_mount(&self, mount: &Arc<Mount>, to: &Path) -> Result<()> {
+        if mount.root.is_dir() != to.dentry.is_dir() {
+            return Err(Errno::ENOTDIR);
+        }
+        let mut above = Some(to.clone());
+        while let Some(path) = above {
+            if path.mount.id == mount.id {
+                return Err(Errno::ELOOP);
+            }
+            above = path.mount.parent();
+        }
+        let mut table = self.mounts.table.write();
+        let Some(from) = mount.parent.write().take() else { return Err(Errno::EINVAL) };
+        from.dentry.mounted(false);
+        table.by_point.remove(&point(&from));
+        drop(table);
+        self.attach(mount, to)
+    }
+
+    /// pivot_root(2) on mounts: `new` becomes the first of all and the old first is attached to `put_old`.
+    pub fn pivot(&self, new: &Arc<Mount>, old: &Arc<Mount>, put_old: &Path) -> Result<()> {
+        {
+            let mut table = self.mounts.table.write();
+            let Some(from) = new.parent.write().take() else { return Err(Errno::EINVAL) };
+            from.dentry.mounted(false);
+            table.by_point.remove(&point(&from));
+            if let Some(from) = old.parent.write().take() {
+                // The old root was itself mounted somewhere: the new one takes its place.
+                table.by_point.insert(point(&from), new.clone());
+                *new.parent.write() = Some(from);
+            }
+        }
+        self.attach(old, put_old)
+    }
+
+    /// All mounts, oldest first.
+    pub fn mounts(&self) -> Vec<Arc<Mount>> {
+        self.mounts.table.read().by_id.values().cloned().collect()
+    }
+
+    /// Follows what is mounted on a place, to the uppermost.
+    #[inline]
+    pub fn cross(&self, path: &mut Path) -> bool {
+        let mut crossed = false;
+        while path.dentry.is_mounted_on() {
+            let Some(mount) = self.mounts.on(path) else { break };
+            path.dentry = mount.root.clone();
+            path.mount = mount;
+            crossed = true;
+        }
+        crossed
+    }
+}

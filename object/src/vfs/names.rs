@@ -1,0 +1,397 @@
+//! Changing names: create, link, unlink, rename.
+//!
+//! Each operation locks the directories it changes, looks the names up again under that lock, checks permissions in Linux'
+//! order, lets the file system act, and brings the cache in step before the lock goes.
+
+use alloc::format;
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+
+use crate::caller::Cred;
+use crate::vfs::access::{self, EXEC, WRITE};
+use crate::vfs::dentry::{Children, Dentry};
+use crate::vfs::inode::{FileKind, Inode, Perm};
+use crate::vfs::path::Path;
+use crate::vfs::watch::event;
+use crate::vfs::{NAME_MAX, Vfs};
+
+/// renameat2(2).
+pub mod rename {
+    pub const NOREPLACE: u32 = 1;
+    pub const EXCHANGE: u32 = 2;
+    pub const WHITEOUT: u32 = 4;
+}
+
+/// What a new name is to be.
+pub enum Make<'a> {
+    /// A file, directory, fifo, socket or device of this mode (with its type) and device number.
+    Node { mode: u32, rdev: u64 },
+    Symlink(&'a [u8]),
+    /// Another name of this file.
+    Link(&'a Arc<dyn Inode>),
+}
+
+fn named(dentry: &Arc<Dentry>, name: &[u8]) -> Result<()> {
+    if !dentry.is_dir() {
+        return Err(Errno::ENOTDIR);
+    }
+    if name.len() > NAME_MAX { Err(Errno::ENAMETOOLONG) } else { Ok(()) }
+}
+
+fn is_dir_flag(dentry: &Dentry) -> u32 {
+    if dentry.is_dir() { event::IS_DIR } else { 0 }
+}
+
+impl Vfs {
+    /// Makes a name in `dir`. EEXIST when it is there, ENOENT when the directory is gone, EROFS, EACCES.
+    pub fn make(&self, cred: &Cred, dir: &Path, name: &[u8], make: &Make<'_>) -> Result<Path> {
+        named(&dir.dentry, name)?;
+        let mut fresh = None;
+        let made = {
+            let mut children = dir.dentry.children.write();
+            self.make_locked(cred, dir, &mut children, name, make, &mut fresh)
+        };
+        if let Some(fresh) = &fresh {
+            self.cache.add(fresh);
+        }
+        let dentry = made?;
+        self.watches.tell(dir.inode(), Some(name), event::CREATE | is_dir_flag(&dentry), 0);
+        if matches!(make, Make::Link(_)) {
+            self.watches.tell(&dentry.inode, None, event::ATTRIB, 0);
+        }
+        Ok(Path { mount: dir.mount.clone(), dentry })
+    }
+
+    fn make_locked(
+        &self,
+        cred: &Cred,
+        dir: &Path,
+        children: &mut Children,
+        name: &[u8],
+        make: &Make<'_>,
+        fresh: &mut Option<Arc<Dentry>>,
+    ) -> Result<Arc<Dentry>> {
+        let inode = dir.inode();
+        let perm = inode.perm()?;
+        access::check(&perm, cred, EXEC)?;
+        if self.lookup_locked(&dir.dentry, children, name, fresh)?.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        if dir.dentry.is_deleted() {
+            return Err(Errno::ENOENT);
+        }
+        dir.mount.check_write()?;
+        access::check(&perm, cred, WRITE | EXEC)?;
+        let made = match make {
+            Make::Node { mode, rdev } => inode.create(name, *mode, *rdev, cred)?,
+            Make::Symlink(target) => inode.symlink(name, target, cred)?,
+            Make::Link(target) => {
+                inode.link(name, target)?;
+                (*target).clone()
+            }
+        };
+        let name: Arc<[u8]> = Arc::from(name);
+        let dentry = Dentry::child(made, &dir.dentry, name.clone());
+        children.insert(name, dentry.clone());
+        *fresh = Some(dentry.clone());
+        Ok(dentry)
+    }
+
+    /// A file in `dir`'s file system that has no name (O_TMPFILE).
+    pub fn make_unnamed(&self, cred: &Cred, dir: &Path, mode: u32) -> Result<Path> {
+        if !dir.dentry.is_dir() {
+            return Err(Errno::ENOTDIR);
+        }
+        dir.mount.check_write()?;
+        access::check(&dir.inode().perm()?, cred, WRITE | EXEC)?;
+        let inode = dir.inode().tmpfile(mode, cred)?;
+        let label = format!("#{}", inode.attr()?.ino);
+        let dentry = Dentry::unnamed(inode, &dir.dentry, label.as_bytes());
+        Ok(Path { mount: dir.mount.clone(), dentry })
+    }
+
+    /// Removes a name: of an empty directory when `want_dir` (rmdir), of anything else otherwise (unlink).
+    pub fn remove(&self, cred: &Cred, dir: &Path, name: &[u8], want_dir: bool, slash: bool) -> Result<()> {
+        named(&dir.dentry, name)?;
+        let mut fresh = None;
+        let removed = {
+            let mut children = dir.dentry.children.write();
+            self.remove_locked(cred, dir, &mut children, name, want_dir, slash, &mut fresh)
+        };
+        if let Some(fresh) = &fresh {
+            self.cache.add(fresh);
+        }
+        let victim = removed?;
+        if self.watches.any() {
+            let dir_flag = is_dir_flag(&victim);
+            if victim.inode.attr().is_ok_and(|attr| attr.nlink == 0 || want_dir) {
+                self.watches.tell(&victim.inode, None, event::DELETE_SELF, 0);
+            } else {
+                self.watches.tell(&victim.inode, None, event::ATTRIB, 0);
+            }
+            self.watches.tell(dir.inode(), Some(name), event::DELETE | dir_flag, 0);
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the state of one operation, split only by the lock")]
+    fn remove_locked(
+        &self,
+        cred: &Cred,
+        dir: &Path,
+        children: &mut Children,
+        name: &[u8],
+        want_dir: bool,
+        slash: bool,
+        fresh: &mut Option<Arc<Dentry>>,
+    ) -> Result<Arc<Dentry>> {
+        let perm = dir.inode().perm()?;
+        access::check(&perm, cred, EXEC)?;
+        dir.mount.check_write()?;
+        let victim = self.lookup_locked(&dir.dentry, children, name, fresh)?.ok_or(Errno::ENOENT)?;
+        if slash && !want_dir {
+            return Err(if victim.is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
+        }
+        may_delete(&perm, &victim, cred)?;
+        match (want_dir, victim.is_dir()) {
+            (true, false) => return Err(Errno::ENOTDIR),
+            (false, true) => return Err(Errno::EISDIR),
+            _ => {}
+        }
+        if victim.is_mounted_on() {
+            return Err(Errno::EBUSY);
+        }
+        // A directory being removed is locked, so that nothing is made in it meanwhile.
+        let inside = want_dir.then(|| victim.children.write());
+        dir.inode().unlink(name, want_dir)?;
+        victim.set_deleted();
+        drop(inside);
+        forget(dir, children, name);
+        Ok(victim)
+    }
+
+    /// rename(2) and renameat2(2): both directories are in one mount (otherwise EXDEV), names are proper names, `flags` are
+    /// checked for sense. Slashes after a name demand a directory.
+    #[allow(clippy::too_many_arguments, reason = "renameat2 has two names with a property each")]
+    pub fn rename(
+        &self,
+        cred: &Cred,
+        old_dir: &Path,
+        old: (&[u8], bool),
+        new_dir: &Path,
+        new: (&[u8], bool),
+        flags: u32,
+    ) -> Result<()> {
+        named(&old_dir.dentry, old.0)?;
+        named(&new_dir.dentry, new.0)?;
+        if old_dir.mount.id != new_dir.mount.id {
+            return Err(Errno::EXDEV);
+        }
+        old_dir.mount.check_write()?;
+        let mut fresh = [None, None];
+        let result = {
+            let _renames = self.renames.lock();
+            let same = Arc::ptr_eq(&old_dir.dentry, &new_dir.dentry);
+            if same {
+                let mut children = old_dir.dentry.children.write();
+                self.rename_locked(cred, old_dir, old, new_dir, new, flags, &mut Both::One(&mut children), &mut fresh)
+            } else {
+                // Ancestors before descendants, strangers by address.
+                let old_first = if new_dir.dentry.is_below(&old_dir.dentry) {
+                    true
+                } else if old_dir.dentry.is_below(&new_dir.dentry) {
+                    false
+                } else {
+                    Arc::as_ptr(&old_dir.dentry) < Arc::as_ptr(&new_dir.dentry)
+                };
+                let (first, second) = if old_first { (old_dir, new_dir) } else { (new_dir, old_dir) };
+                let mut first = first.dentry.children.write();
+                let mut second = second.dentry.children.write();
+                let (from, to) = if old_first { (&mut *first, &mut *second) } else { (&mut *second, &mut *first) };
+                self.rename_locked(cred, old_dir, old, new_dir, new, flags, &mut Both::Two(from, to), &mut fresh)
+            }
+        };
+        for fresh in fresh.iter().flatten() {
+            self.cache.add(fresh);
+        }
+        let Some(moved) = result? else { return Ok(()) };
+        if self.watches.any() {
+            self.tell_rename(&moved, old_dir, old.0, new_dir, new.0, flags);
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the state of one operation, split only by the locks")]
+    fn rename_locked(
+        &self,
+        cred: &Cred,
+        old_dir: &Path,
+        (old, old_slash): (&[u8], bool),
+        new_dir: &Path,
+        (new, new_slash): (&[u8], bool),
+        flags: u32,
+        both: &mut Both<'_>,
+        fresh: &mut [Option<Arc<Dentry>>; 2],
+    ) -> Result<Option<Moved>> {
+        let exchange = flags & rename::EXCHANGE != 0;
+        let old_perm = old_dir.inode().perm()?;
+        let new_perm = new_dir.inode().perm()?;
+        access::check(&old_perm, cred, EXEC)?;
+        access::check(&new_perm, cred, EXEC)?;
+        let source = self.lookup_locked(&old_dir.dentry, both.from(), old, &mut fresh[0])?.ok_or(Errno::ENOENT)?;
+        let target = self.lookup_locked(&new_dir.dentry, both.to(), new, &mut fresh[1])?;
+        if flags & rename::NOREPLACE != 0 && target.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        if exchange {
+            let target = target.as_ref().ok_or(Errno::ENOENT)?;
+            if new_slash && !target.is_dir() {
+                return Err(Errno::ENOTDIR);
+            }
+        }
+        if !source.is_dir() && (old_slash || !exchange && new_slash) {
+            return Err(Errno::ENOTDIR);
+        }
+        // A directory cannot move below itself, and what is above the source cannot be replaced by it.
+        if new_dir.dentry.is_below(&source) {
+            return Err(Errno::EINVAL);
+        }
+        if let Some(target) = &target
+            && old_dir.dentry.is_below(target)
+        {
+            return Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+        }
+        if new_dir.dentry.is_deleted() || old_dir.dentry.is_deleted() {
+            return Err(Errno::ENOENT);
+        }
+        if let Some(target) = &target
+            && Arc::ptr_eq(&source.inode, &target.inode)
+        {
+            return Ok(None);
+        }
+        may_delete(&old_perm, &source, cred)?;
+        match &target {
+            None => access::check(&new_perm, cred, WRITE | EXEC)?,
+            Some(target) => {
+                may_delete(&new_perm, target, cred)?;
+                if !exchange {
+                    match (source.is_dir(), target.is_dir()) {
+                        (true, false) => return Err(Errno::ENOTDIR),
+                        (false, true) => return Err(Errno::EISDIR),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        // A directory that changes its parent has its ".." rewritten.
+        if !Arc::ptr_eq(&old_dir.dentry, &new_dir.dentry) {
+            for moving in [Some(&source), target.as_ref().filter(|_| exchange)].into_iter().flatten() {
+                if moving.is_dir() {
+                    access::check(&moving.inode.perm()?, cred, WRITE)?;
+                }
+            }
+        }
+        if source.is_mounted_on() || target.as_ref().is_some_and(|target| target.is_mounted_on()) {
+            return Err(Errno::EBUSY);
+        }
+        let inside = target.as_ref().filter(|target| target.is_dir() && !exchange).map(|target| target.children.write());
+        old_dir.inode().rename(old, new_dir.inode(), new, flags)?;
+        if let Some(target) = &target
+            && !exchange
+        {
+            target.set_deleted();
+        }
+        drop(inside);
+
+        let (old_name, new_name): (Arc<[u8]>, Arc<[u8]>) = (Arc::from(old), Arc::from(new));
+        let place = |dentry: &Arc<Dentry>, parent: &Path, name: &Arc<[u8]>| {
+            let mut place = dentry.place.write();
+            place.parent = Some(parent.dentry.clone());
+            place.name = name.clone();
+        };
+        both.from().remove(old);
+        both.to().remove(new);
+        place(&source, new_dir, &new_name);
+        both.to().insert(new_name, source.clone());
+        match &target {
+            Some(target) if exchange => {
+                place(target, old_dir, &old_name);
+                both.from().insert(old_name, target.clone());
+            }
+            _ => {
+                if old_dir.inode().cache_names() && flags & rename::WHITEOUT == 0 {
+                    both.from().insert_negative(old);
+                }
+            }
+        }
+        Ok(Some(Moved { source, target }))
+    }
+
+    #[cold]
+    fn tell_rename(&self, moved: &Moved, old_dir: &Path, old: &[u8], new_dir: &Path, new: &[u8], flags: u32) {
+        let told = |source: &Arc<Dentry>, from: &Path, old: &[u8], to: &Path, new: &[u8]| {
+            let (flag, cookie) = (is_dir_flag(source), self.watches.cookie());
+            self.watches.tell(from.inode(), Some(old), event::MOVED_FROM | flag, cookie);
+            self.watches.tell(to.inode(), Some(new), event::MOVED_TO | flag, cookie);
+            self.watches.tell(&source.inode, None, event::MOVE_SELF, 0);
+        };
+        told(&moved.source, old_dir, old, new_dir, new);
+        if let Some(target) = &moved.target {
+            if flags & rename::EXCHANGE != 0 {
+                told(target, new_dir, new, old_dir, old);
+            } else if target.inode.attr().is_ok_and(|attr| attr.nlink == 0) || target.is_dir() {
+                self.watches.tell(&target.inode, None, event::DELETE_SELF, 0);
+            } else {
+                self.watches.tell(&target.inode, None, event::ATTRIB, 0);
+            }
+        }
+    }
+}
+
+/// What a rename has moved and what was at the new name.
+struct Moved {
+    source: Arc<Dentry>,
+    target: Option<Arc<Dentry>>,
+}
+
+/// The locked names of the directories of a rename, which may be one.
+enum Both<'a> {
+    One(&'a mut Children),
+    Two(&'a mut Children, &'a mut Children),
+}
+
+impl Both<'_> {
+    fn from(&mut self) -> &mut Children {
+        match self {
+            Both::One(children) | Both::Two(children, _) => children,
+        }
+    }
+    fn to(&mut self) -> &mut Children {
+        match self {
+            Both::One(children) | Both::Two(_, children) => children,
+        }
+    }
+}
+
+/// Whether a name may be taken out of a directory: EACCES, or EPERM in a sticky one.
+fn may_delete(dir: &Perm, victim: &Arc<Dentry>, cred: &Cred) -> Result<()> {
+    access::check(dir, cred, WRITE | EXEC)?;
+    if dir.mode & access::S_ISVTX != 0 {
+        access::check_sticky(dir, &victim.inode.perm()?, cred)?;
+    }
+    Ok(())
+}
+
+fn forget(dir: &Path, children: &mut Children, name: &[u8]) {
+    if dir.inode().cache_names() {
+        children.insert_negative(name);
+    } else {
+        children.remove(name);
+    }
+}
+
+/// Whether a file may get another name (protected_hardlinks is off, as in the kernel's own default): directories never.
+pub fn may_link(inode: &Arc<dyn Inode>) -> Result<()> {
+    if inode.kind() == FileKind::Directory { Err(Errno::EPERM) } else { Ok(()) }
+}

@@ -1,0 +1,268 @@
+//! Opening files.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+
+use crate::caller::{Caller, Cred};
+use crate::file::{Events, File, OpenFile, flags};
+use crate::pipe::Pipe;
+use crate::vfs::access::{self, EXEC, READ, S_ISVTX, WRITE};
+use crate::vfs::dentry::Dentry;
+use crate::vfs::inode::{Attr, FileKind, Inode, SetAttr};
+use crate::vfs::mount::{Mount, MountFlags};
+use crate::vfs::names::Make;
+use crate::vfs::path::Path;
+use crate::vfs::walk::{Last, Next, Resolve, Start, Walk};
+use crate::vfs::watch::event;
+use crate::vfs::Vfs;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenHow {
+    /// O_* flags, checked for sense by the call.
+    pub flags: u32,
+    /// Permission bits of a new file, the umask already taken off.
+    pub mode: u32,
+    pub resolve: Resolve,
+}
+
+impl Vfs {
+    /// Opens a path. A fifo may still wait for its other side: the call's to do.
+    pub fn open(&self, caller: &dyn Caller, start: &Start, path: &[u8], how: &OpenHow) -> Result<Arc<OpenFile>> {
+        let mut walk = Walk::new(self, caller, start, how.resolve);
+        let cred = walk.cred.clone();
+        let open = how.flags;
+        let follow = open & flags::O_NOFOLLOW == 0 && open & (flags::O_CREAT | flags::O_EXCL) != flags::O_CREAT | flags::O_EXCL;
+        if open & flags::O_TMPFILE == flags::O_TMPFILE {
+            let dir = walk.whole(path, follow)?;
+            let file = self.make_unnamed(&cred, &dir, FileKind::Regular as u32 | how.mode)?;
+            return self.open_made(caller, file, open);
+        }
+        if open & flags::O_CREAT == 0 {
+            let found = walk.whole(path, follow)?;
+            return self.open_found(caller, &cred, found, how);
+        }
+        let mut parent = walk.parent(path)?;
+        loop {
+            let name = match &parent.last {
+                Last::Name(name) if !parent.slash => name,
+                // A directory cannot be made by open, and what ends in a slash is one.
+                _ => return Err(Errno::EISDIR),
+            };
+            match walk.last(&parent) {
+                Ok(found) if open & flags::O_EXCL != 0 => {
+                    drop(found);
+                    return Err(Errno::EEXIST);
+                }
+                Ok(found) if found.dentry.kind() == FileKind::Symlink && follow => match walk.follow(&parent, &found)? {
+                    Next::At(found) => return self.open_found(caller, &cred, found, how),
+                    Next::More(next) => parent = next,
+                },
+                Ok(found) => return self.open_found_in(caller, &cred, Some(&parent.dir), found, how),
+                Err(Errno::ENOENT) => {
+                    let make = Make::Node { mode: FileKind::Regular as u32 | how.mode, rdev: 0 };
+                    match self.make(&cred, &parent.dir, name, &make) {
+                        Ok(made) => return self.open_made(caller, made, open),
+                        // Somebody was faster: open theirs.
+                        Err(Errno::EEXIST) if open & flags::O_EXCL == 0 => {}
+                        Err(errno) => return Err(errno),
+                    }
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// Opens a place found by a walk, after the checks open(2) makes.
+    pub fn open_found(&self, caller: &dyn Caller, cred: &Cred, found: Path, how: &OpenHow) -> Result<Arc<OpenFile>> {
+        self.open_found_in(caller, cred, None, found, how)
+    }
+
+    fn open_found_in(
+        &self,
+        caller: &dyn Caller,
+        cred: &Cred,
+        created_in: Option<&Path>,
+        found: Path,
+        how: &OpenHow,
+    ) -> Result<Arc<OpenFile>> {
+        let open = how.flags;
+        let kind = found.dentry.kind();
+        let want_dir = open & flags::O_DIRECTORY != 0;
+        if want_dir && kind != FileKind::Directory {
+            return Err(Errno::ENOTDIR);
+        }
+        if open & flags::O_PATH != 0 {
+            let keep = flags::O_PATH | flags::O_DIRECTORY | flags::O_NOFOLLOW;
+            return Ok(OpenFile::new(Arc::new(PathOnly), open & keep, Some(found)));
+        }
+        let (reads, writes) = match open & flags::O_ACCMODE {
+            flags::O_RDONLY => (true, false),
+            flags::O_WRONLY => (false, true),
+            // 3: checked for both, opened for neither (open(2), "nonstandard").
+            _ => (true, true),
+        };
+        let truncates = open & flags::O_TRUNC != 0;
+        match kind {
+            FileKind::Symlink => return Err(Errno::ELOOP),
+            FileKind::Directory if writes || truncates || open & flags::O_CREAT != 0 => return Err(Errno::EISDIR),
+            FileKind::CharDevice | FileKind::BlockDevice if found.mount.flags().contains(MountFlags::NODEV) => {
+                return Err(Errno::EACCES);
+            }
+            _ => {}
+        }
+        let perm = found.inode().perm()?;
+        if let Some(dir) = created_in
+            && matches!(kind, FileKind::Regular | FileKind::Fifo)
+        {
+            sticky_create(dir, &perm, cred, kind)?;
+        }
+        let mut want = 0;
+        if reads {
+            want |= READ;
+        }
+        if writes || truncates {
+            want |= WRITE;
+            if matches!(kind, FileKind::Regular | FileKind::Directory) {
+                found.mount.check_write()?;
+            }
+        }
+        access::check(&perm, cred, want)?;
+        if open & flags::O_NOATIME != 0 && !access::owns(&perm, cred) {
+            return Err(Errno::EPERM);
+        }
+        if truncates && kind == FileKind::Regular {
+            self.truncate_at_open(&found, cred)?;
+        }
+        self.open_inode(caller, found, open)
+    }
+
+    fn truncate_at_open(&self, found: &Path, cred: &Cred) -> Result<()> {
+        let now = self.now();
+        let mut change = SetAttr { size: Some(0), mtime: Some(now), ctime: Some(now), ..SetAttr::default() };
+        if !cred.capable(access::CAP_FSETID) {
+            change.mode = access::without_privileges(found.inode().perm()?.mode).map(|mode| mode & 0o7777);
+        }
+        found.inode().set_attr(&change)?;
+        self.watches.tell_file(found, event::MODIFY);
+        Ok(())
+    }
+
+    fn open_made(&self, caller: &dyn Caller, made: Path, open: u32) -> Result<Arc<OpenFile>> {
+        self.open_inode(caller, made, open)
+    }
+
+    /// Opens what is at a place, without any check of permissions: regular files and directories by their file system,
+    /// devices by their driver, fifos by their buffer. ENXIO for a socket or a device without a driver.
+    pub fn open_inode(&self, caller: &dyn Caller, path: Path, open: u32) -> Result<Arc<OpenFile>> {
+        let inode = path.inode();
+        let ops: Arc<dyn File> = match path.dentry.kind() {
+            FileKind::Regular | FileKind::Directory => inode.clone().open(caller, open)?,
+            FileKind::CharDevice | FileKind::BlockDevice => {
+                self.devices.open(caller, &path, inode.attr()?.rdev, open)?
+            }
+            FileKind::Fifo => match inode.fifo_slot() {
+                Some(slot) => {
+                    let pipe = slot.get_or_init(|| Pipe::new(Attr::default())).ok_or(Errno::ENXIO)?;
+                    Arc::new(pipe.open(open)?)
+                }
+                None => inode.clone().open(caller, open)?,
+            },
+            FileKind::Socket => return Err(Errno::ENXIO),
+            FileKind::Symlink => return Err(Errno::ELOOP),
+        };
+        self.watches.tell_file(&path, event::OPEN);
+        Ok(OpenFile::new(ops, open, Some(path)))
+    }
+
+    /// A place that stands for an open file without a name, for links that lead to it (/proc/self/fd/N of a pipe). Opening it
+    /// asks [`File::reopen`].
+    pub fn place_of(&self, file: &Arc<OpenFile>) -> Result<Path> {
+        if let Some(path) = &file.path {
+            return Ok(path.clone());
+        }
+        let kind = file.ops.attr()?.kind().ok_or(Errno::ENXIO)?;
+        let inode: Arc<dyn Inode> = Arc::new(Nameless { file: file.clone(), kind });
+        let dentry = Dentry::labelled(inode, file.ops.label().as_bytes());
+        let fs = self.mounts().into_iter().next().ok_or(Errno::ENXIO)?.fs.clone();
+        let mount = Mount::detached(0, fs, dentry.clone(), b"none", MountFlags::default());
+        Ok(Path { mount, dentry })
+    }
+}
+
+/// protected_regular and protected_fifos at 1, the default of distributions: in a sticky directory that the world may write
+/// to, O_CREAT does not open somebody else's file unless the directory's owner owns it. EACCES.
+fn sticky_create(dir: &Path, perm: &crate::vfs::Perm, cred: &Cred, kind: FileKind) -> Result<()> {
+    debug_assert!(matches!(kind, FileKind::Regular | FileKind::Fifo));
+    let dir = dir.inode().perm()?;
+    let exposed = dir.mode & S_ISVTX != 0 && dir.mode & 0o002 != 0;
+    if exposed && perm.uid != dir.uid && perm.uid != cred.fsuid { Err(Errno::EACCES) } else { Ok(()) }
+}
+
+/// Whether a file may be run: a regular file with an execute bit the caller has, on a mount that allows it. EACCES.
+pub fn may_execute(path: &Path, cred: &Cred) -> Result<()> {
+    if path.dentry.kind() != FileKind::Regular || path.mount.flags().contains(MountFlags::NOEXEC) {
+        return Err(Errno::EACCES);
+    }
+    access::check(&path.inode().perm()?, cred, EXEC)
+}
+
+/// What O_PATH opens: a place and nothing else.
+pub struct PathOnly;
+
+impl File for PathOnly {
+    fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EBADF)
+    }
+    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EBADF)
+    }
+    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+        Events::NVAL
+    }
+    fn seek(&self, _file: &OpenFile, _offset: i64, _whence: u32) -> Result<u64> {
+        Err(Errno::EBADF)
+    }
+    fn may_wait(&self) -> bool {
+        false
+    }
+    fn ioctl(&self, _file: &OpenFile, _caller: &dyn Caller, _request: u32, _arg: usize) -> Result<usize> {
+        Err(Errno::EBADF)
+    }
+    fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
+        Err(Errno::EBADF)
+    }
+    fn allocate(&self, _file: &OpenFile, _mode: u32, _offset: u64, _len: u64) -> Result<()> {
+        Err(Errno::EBADF)
+    }
+    fn sync(&self, _data_only: bool) -> Result<()> {
+        Err(Errno::EBADF)
+    }
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}
+
+/// The inode of an open file that has none.
+struct Nameless {
+    file: Arc<OpenFile>,
+    kind: FileKind,
+}
+
+impl Inode for Nameless {
+    fn kind(&self) -> FileKind {
+        self.kind
+    }
+    fn attr(&self) -> Result<Attr> {
+        self.file.ops.attr()
+    }
+    fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>> {
+        self.file.ops.reopen(&self.file, caller, flags)
+    }
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}
