@@ -2,4 +2,7 @@
 
 pub mod errno;
 pub mod mman;
+pub mod process;
+pub mod signal;
+
 pub use errno::{Errno, Result};

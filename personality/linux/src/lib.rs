@@ -4,12 +4,20 @@
 
 extern crate alloc;
 
+pub mod boot;
+pub mod caller;
 pub mod fs;
+pub mod limits;
 pub mod linux;
+pub mod misc;
 pub mod process;
+pub mod sched;
+pub mod signal;
 pub mod system;
 pub mod table;
+pub mod task;
 pub mod thread;
+pub mod user;
 
 pub use linux::Linux;
 

@@ -47,7 +47,7 @@ impl Personality for Linux {
     }
 
     fn trace_id(thread: &Thread) -> u32 {
-        thread.tid
+        thread.tid()
     }
 }
 

@@ -1,20 +1,244 @@
 //! Processes: thread groups with what their threads share.
+//!
+//! Lock order: [`crate::task::Tree`], then a process' `group`, then the small locks of its threads (pending signals, masks).
+//! Two processes' groups are never held together.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
+use janua_abi::linux::signal::SIGCHLD;
+use janua_kernel::signal::SigSet;
 use janua_object::fdtable::FdTable;
 use janua_object::mm::Mm;
-use janua_rt::RwLock;
+use janua_port::Nanos;
+use janua_rt::{Mutex, RwLock, WaitQueue};
 
+use crate::Seat;
 use crate::fs::FsContext;
+use crate::limits::Limits;
+use crate::signal::{Actions, Queue};
 
 /// The personality's part of a task.
 pub struct Process {
     pub pid: u32,
-    /// Descriptors.
+    /// Descriptors. After the end: an empty table.
     pub files: RwLock<Arc<FdTable>>,
     /// Root, working directory, umask.
     pub fs: RwLock<Arc<FsContext>>,
-    /// Memory; replaced by exec.
-    pub mm: RwLock<Arc<Mm>>,
+    /// Memory; replaced by exec. `None` before the first program is loaded, after the end, and for init.
+    pub mm: RwLock<Option<Arc<Mm>>>,
+    /// When it started, monotonic.
+    pub started: Nanos,
+    /// The parent's pid, 0 for init. Written under the tree's lock.
+    pub parent: AtomicU32,
+    /// The process group. Written under the tree's lock.
+    pub pgrp: AtomicU32,
+    /// The session. Written under the tree's lock.
+    pub session: RwLock<Arc<Session>>,
+    /// What the parent is sent at the end; 0 for nothing.
+    pub exit_signal: AtomicU32,
+    pub actions: RwLock<Arc<Actions>>,
+    /// The numbers in `group.pending`, for reading without its lock. Written under it.
+    pub pending_set: AtomicU64,
+    pub group: Mutex<Group>,
+    pub limits: Limits,
+    pub usage: Usage,
+    pub settings: Settings,
+    /// The real user id of the last thread, for when it is gone.
+    pub last_uid: AtomicU32,
+    /// Woken when a child ends, stops or continues (wait4).
+    pub children: WaitQueue,
+    /// Woken at the end (pidfds), when a thread of an exec goes, and when a vfork child lets go of the parent's memory.
+    pub changes: WaitQueue,
+}
+
+/// The threads of a process, and what happens to them together.
+#[derive(Default)]
+pub struct Group {
+    /// Live threads; the leader first as long as it lives.
+    pub threads: Vec<Arc<Seat>>,
+    /// Signals for whichever thread takes them.
+    pub pending: Queue,
+    pub state: State,
+    /// A job-control stop in force.
+    pub stop: Option<Stop>,
+    /// A stop or continuation the parent may wait for.
+    pub report: Option<Report>,
+    /// A thread is in exec and waits for the others to go.
+    pub exec: Option<u32>,
+    /// The exit status of the leader, when it ended before the others.
+    pub leader_status: u32,
+}
+
+/// How far a process is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    #[default]
+    Running,
+    /// All threads are told to end; the wait status.
+    Exiting(u32),
+    /// No threads are left; the wait status waits for the parent.
+    Dead(u32),
+}
+
+/// A stop of all threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    pub signal: u32,
+    /// Every thread has stopped and the parent has been told.
+    pub complete: bool,
+}
+
+/// What the parent may learn by wait4(2), once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    Stopped(u32),
+    Continued,
+}
+
+/// A session (setsid(2)).
+pub struct Session {
+    pub id: u32,
+    /// The controlling terminal.
+    pub terminal: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Session {
+    pub fn new(id: u32) -> Arc<Session> {
+        Arc::new(Session { id, terminal: Mutex::new(None) })
+    }
+}
+
+/// Processor time and counts of what has ended (getrusage(2)). Nanoseconds.
+#[derive(Default)]
+pub struct Usage {
+    /// Of threads that are gone.
+    pub threads: AtomicU64,
+    /// Of children that were waited for, with theirs.
+    pub children: AtomicU64,
+    /// Largest resident set, KiB: own, and of children that were waited for.
+    pub maxrss: AtomicU64,
+    pub children_maxrss: AtomicU64,
+}
+
+/// What prctl(2) and kin set for a whole process.
+pub struct Settings {
+    /// PR_SET_DUMPABLE: 0, 1 or 2.
+    pub dumpable: AtomicU32,
+    /// PR_SET_CHILD_SUBREAPER.
+    pub subreaper: AtomicBool,
+    /// PR_SET_THP_DISABLE.
+    pub thp_disable: AtomicBool,
+    /// Has called exec since fork: its parent may no longer change its group.
+    pub has_execed: AtomicBool,
+    /// Nice value (setpriority(2)).
+    pub nice: AtomicI32,
+    /// personality(2).
+    pub personality: AtomicU32,
+    /// /proc/[pid]/oom_score_adj.
+    pub oom_score_adj: AtomicI32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            dumpable: AtomicU32::new(1),
+            subreaper: AtomicBool::new(false),
+            thp_disable: AtomicBool::new(false),
+            has_execed: AtomicBool::new(false),
+            nice: AtomicI32::new(0),
+            personality: AtomicU32::new(0),
+            oom_score_adj: AtomicI32::new(0),
+        }
+    }
+}
+
+impl Settings {
+    /// What a forked child takes over: all but the subreaper's role and the mark of exec.
+    pub fn inherit(&self) -> Settings {
+        let settings = Settings::default();
+        settings.dumpable.store(self.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings.thp_disable.store(self.thp_disable.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings.nice.store(self.nice.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings.personality.store(self.personality.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings.oom_score_adj.store(self.oom_score_adj.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings
+    }
+}
+
+impl Process {
+    /// A process of its own session and group, with the usual limits and no memory yet.
+    pub fn new(pid: u32, fs: Arc<FsContext>, started: Nanos) -> Process {
+        Process {
+            pid,
+            files: RwLock::new(Arc::new(FdTable::new())),
+            fs: RwLock::new(fs),
+            mm: RwLock::new(None),
+            started,
+            parent: AtomicU32::new(0),
+            pgrp: AtomicU32::new(pid),
+            session: RwLock::new(Session::new(pid)),
+            exit_signal: AtomicU32::new(SIGCHLD),
+            actions: RwLock::new(Arc::new(Actions::default())),
+            pending_set: AtomicU64::new(0),
+            group: Mutex::new(Group::default()),
+            limits: Limits::default(),
+            usage: Usage::default(),
+            settings: Settings::default(),
+            last_uid: AtomicU32::new(0),
+            children: WaitQueue::new(),
+            changes: WaitQueue::new(),
+        }
+    }
+
+    pub fn parent(&self) -> u32 {
+        self.parent.load(Ordering::Relaxed)
+    }
+
+    pub fn pgrp(&self) -> u32 {
+        self.pgrp.load(Ordering::Relaxed)
+    }
+
+    pub fn session(&self) -> Arc<Session> {
+        self.session.read().clone()
+    }
+
+    pub fn actions(&self) -> Arc<Actions> {
+        self.actions.read().clone()
+    }
+
+    /// The descriptors.
+    pub fn files(&self) -> Arc<FdTable> {
+        self.files.read().clone()
+    }
+
+    /// Root, working directory and umask.
+    pub fn fs(&self) -> Arc<FsContext> {
+        self.fs.read().clone()
+    }
+
+    /// The memory, as long as there is any.
+    pub fn mm(&self) -> Option<Arc<Mm>> {
+        self.mm.read().clone()
+    }
+
+    /// Signals pending for the process as a whole.
+    pub fn pending(&self) -> SigSet {
+        SigSet(self.pending_set.load(Ordering::SeqCst))
+    }
+
+    /// The wait status when no thread is left.
+    pub fn ended(&self) -> Option<u32> {
+        match self.group.lock().state {
+            State::Dead(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The live threads.
+    pub fn threads(&self) -> Vec<Arc<Seat>> {
+        self.group.lock().threads.clone()
+    }
 }

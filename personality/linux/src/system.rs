@@ -1,19 +1,64 @@
 //! State of one Linux kernel instance: what would be globals elsewhere.
 
-use alloc::collections::BTreeMap;
-use alloc::sync::{Arc, Weak};
-use core::sync::atomic::AtomicU32;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use janua_rt::Mutex;
+use janua_abi::linux::process::UtsName;
+use janua_port::Machine;
+use janua_port::Nanos;
+use janua_rt::{Mutex, RwLock};
 
-use crate::Seat;
-use crate::Task;
+use crate::boot::BootConfig;
+use crate::fs::FsContext;
+use crate::task::Tree;
+use crate::task::exit::Ending;
+use crate::user::Users;
+use crate::{Seat, Task};
 
 /// One per kernel.
 pub struct System {
-    /// Processes by pid, zombies included.
-    pub processes: Mutex<BTreeMap<u32, Arc<Task>>>,
-    /// Threads by tid.
-    pub threads: Mutex<BTreeMap<u32, Weak<Seat>>>,
-    pub last_pid: AtomicU32,
+    /// Processes, threads, groups, families.
+    pub tree: Mutex<Tree>,
+    pub users: Users,
+    /// What uname(2) answers; the names can be set.
+    pub uts: RwLock<UtsName>,
+    /// The place programs start from: the root of the whole tree of names.
+    pub root: Arc<FsContext>,
+    /// When the kernel started, monotonic and since 1970.
+    pub booted: Nanos,
+    pub booted_real: Nanos,
+    /// How this kernel was started.
+    pub config: BootConfig,
+    /// The end of the sandbox.
+    pub ending: Ending,
+}
+
+impl System {
+    pub fn new(machine: &'static dyn Machine, config: BootConfig, root: Arc<FsContext>) -> System {
+        System {
+            tree: Mutex::new(Tree::default()),
+            users: Users::default(),
+            uts: RwLock::new(crate::misc::uts_name(&config)),
+            root,
+            booted: machine.clock().monotonic(),
+            booted_real: machine.clock().realtime(),
+            config,
+            ending: Ending::default(),
+        }
+    }
+
+    /// A process by number, ended or not.
+    pub fn process(&self, pid: u32) -> Option<Arc<Task>> {
+        self.tree.lock().process(pid).cloned()
+    }
+
+    /// A live thread by number.
+    pub fn thread(&self, tid: u32) -> Option<Arc<Seat>> {
+        self.tree.lock().thread(tid)
+    }
+
+    /// All processes in order of their numbers, ended ones included.
+    pub fn processes(&self) -> Vec<Arc<Task>> {
+        self.tree.lock().processes().cloned().collect()
+    }
 }

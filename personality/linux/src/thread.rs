@@ -1,12 +1,174 @@
 //! Threads: what is a thread's own.
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use janua_abi::linux::signal::StackT;
+use janua_kernel::signal::SigSet;
 use janua_object::Cred;
-use janua_rt::RwLock;
+use janua_rt::{Mutex, RwLock};
+
+use crate::caller::ThisThread;
+use crate::process::Process;
+use crate::signal::Queue;
+use crate::task::clone::VforkDone;
+use crate::user::{ThreadCharge, UserCount};
+use crate::{Seat, Thread};
 
 /// The personality's part of a thread.
 pub struct ThreadState {
-    pub tid: u32,
+    /// Changes once: when a thread that does not lead its process calls exec, it becomes the leader.
+    tid: AtomicU32,
+    /// This thread as the machine carries it.
+    me: Mutex<Weak<Seat>>,
     pub cred: RwLock<Arc<Cred>>,
+    pub charge: Mutex<ThreadCharge>,
+    pub signals: ThreadSignals,
+    /// The name, at most 15 bytes and NUL.
+    pub comm: Mutex<[u8; 16]>,
+    /// Where to store 0 and wake a futex at the end (set_tid_address(2)), 0 for nowhere.
+    pub clear_child_tid: AtomicUsize,
+    /// The wait status this thread ends with, once it has been told to.
+    pub exit_status: AtomicU32,
+    /// The first program's first thread has still to load it.
+    pub load_first: AtomicBool,
+    /// Set in a vfork child as long as its parent waits, see [`crate::task::release_vfork`].
+    pub vfork: Mutex<Option<Arc<VforkDone>>>,
+    /// PR_SET_PDEATHSIG.
+    pub death_signal: AtomicU32,
+    /// PR_SET_TIMERSLACK, nanoseconds.
+    pub timer_slack: AtomicU64,
+    pub sched: crate::sched::Sched,
+    /// Processor time at the last look, nanoseconds: what others know of a running thread's.
+    pub cpu_seen: AtomicU64,
+}
+
+/// A thread's signals.
+#[derive(Default)]
+pub struct ThreadSignals {
+    /// The mask. Only the thread itself changes it.
+    blocked: AtomicU64,
+    /// Signals sigtimedwait(2) waits for: blocked by right, unblocked while it waits.
+    waited: AtomicU64,
+    pub pending: Mutex<Queue>,
+    /// The numbers in `pending`, for reading without its lock.
+    pub pending_set: AtomicU64,
+    /// The mask to put back when a temporary one is over (sigsuspend(2), ppoll(2)).
+    pub saved: Mutex<Option<SigSet>>,
+    pub altstack: Mutex<StackT>,
+    /// In a job-control stop. Written under the group's lock.
+    pub stopped: AtomicBool,
+}
+
+impl ThreadSignals {
+    pub fn blocked(&self) -> SigSet {
+        SigSet(self.blocked.load(Ordering::SeqCst))
+    }
+
+    /// Sets the mask and nothing else; see [`crate::signal::set_mask`].
+    pub(crate) fn store_blocked(&self, mask: SigSet) {
+        self.blocked.store(mask.0, Ordering::SeqCst);
+    }
+
+    /// Signals sigtimedwait waits for just now.
+    pub(crate) fn waited(&self) -> SigSet {
+        SigSet(self.waited.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn store_waited(&self, set: SigSet) {
+        self.waited.store(set.0, Ordering::SeqCst);
+    }
+
+    /// Signals pending for this thread alone.
+    pub fn pending(&self) -> SigSet {
+        SigSet(self.pending_set.load(Ordering::SeqCst))
+    }
+}
+
+impl ThreadState {
+    /// A thread's state at its birth; mask and name are set by who makes it.
+    pub fn new(tid: u32, cred: Arc<Cred>, user: Arc<UserCount>) -> ThreadState {
+        ThreadState {
+            tid: AtomicU32::new(tid),
+            me: Mutex::new(Weak::new()),
+            cred: RwLock::new(cred),
+            charge: Mutex::new(ThreadCharge::new(user)),
+            signals: ThreadSignals::default(),
+            comm: Mutex::new([0; 16]),
+            clear_child_tid: AtomicUsize::new(0),
+            exit_status: AtomicU32::new(0),
+            load_first: AtomicBool::new(false),
+            vfork: Mutex::new(None),
+            death_signal: AtomicU32::new(0),
+            timer_slack: AtomicU64::new(50_000),
+            sched: crate::sched::Sched::default(),
+            cpu_seen: AtomicU64::new(0),
+        }
+    }
+
+    pub fn tid(&self) -> u32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tid(&self, tid: u32) {
+        self.tid.store(tid, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_seat(&self, seat: &Arc<Seat>) {
+        *self.me.lock() = Arc::downgrade(seat);
+    }
+
+    /// This thread as the machine carries it; `None` only before it is started and after it is gone.
+    pub fn seat(&self) -> Option<Arc<Seat>> {
+        self.me.lock().upgrade()
+    }
+
+    pub fn cred(&self) -> Arc<Cred> {
+        self.cred.read().clone()
+    }
+
+    /// Sets the name, cut to 15 bytes.
+    pub fn set_comm(&self, name: &[u8]) {
+        let mut comm = [0; 16];
+        let len = name.len().min(15);
+        comm[..len].copy_from_slice(&name[..len]);
+        *self.comm.lock() = comm;
+    }
+
+    /// The name without its padding.
+    pub fn comm(&self) -> alloc::vec::Vec<u8> {
+        let comm = *self.comm.lock();
+        comm.iter().copied().take_while(|byte| *byte != 0).collect()
+    }
+}
+
+/// What handlers say of the calling thread, beyond what the kernel's type offers.
+pub trait ThreadExt {
+    /// The thread's process.
+    fn process(&self) -> &Process;
+    /// The thread as objects see it.
+    fn caller(&self) -> ThisThread<'_>;
+    /// Replaces the signal mask for the rest of this call. It comes back at the call's end, or when the handler that ends the
+    /// call returns. SIGKILL and SIGSTOP stay unblocked.
+    fn set_temporary_mask(&self, mask: SigSet);
+    /// The soft limit of a resource (RLIMIT_*).
+    fn limit(&self, resource: u32) -> u64;
+}
+
+impl ThreadExt for Thread {
+    fn process(&self) -> &Process {
+        &self.task.ext
+    }
+
+    fn caller(&self) -> ThisThread<'_> {
+        ThisThread(self)
+    }
+
+    fn set_temporary_mask(&self, mask: SigSet) {
+        crate::signal::set_temporary_mask(self, mask);
+    }
+
+    fn limit(&self, resource: u32) -> u64 {
+        self.process().limits.soft(resource)
+    }
 }

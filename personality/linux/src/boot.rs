@@ -1,0 +1,165 @@
+//! The start of a kernel and of its first program.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::Result;
+use janua_abi::linux::process::{Rlimit, rlimit};
+use janua_kernel::stats::Stats;
+use janua_kernel::table::Table;
+use janua_kernel::trace::Tracer;
+use janua_object::Cred;
+use janua_port::{HostFd, Machine};
+
+use crate::fs::FsContext;
+use crate::process::Process;
+use crate::system::System;
+use crate::task::tree::{FIRST, INIT};
+use crate::thread::ThreadState;
+use crate::{Kernel, Seat, Task, Thread};
+
+/// How a sandbox is to be: everything the outside decides.
+#[derive(Clone, Debug, Default)]
+pub struct BootConfig {
+    /// The program's path as given: looked up in the environment's PATH when it has no slash.
+    pub program: Vec<u8>,
+    pub argv: Vec<Vec<u8>>,
+    pub envp: Vec<Vec<u8>>,
+    /// Working directory inside.
+    pub cwd: Vec<u8>,
+    pub umask: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub groups: Vec<u32>,
+    /// RLIMIT_* by number; the usual ones where `None`.
+    pub limits: [Option<Rlimit>; rlimit::COUNT],
+    pub hostname: Vec<u8>,
+    pub domainname: Vec<u8>,
+    /// Signals the first program finds ignored, bit n-1 for signal n (nohup, a shell's background job).
+    pub ignored_signals: u64,
+    /// Nice value the program starts with.
+    pub nice: i32,
+    /// What the program finds at descriptors 0, 1, 2 and on.
+    pub files: Vec<BootFile>,
+    /// The outside's terminal, when there is one: the controlling terminal of the first session.
+    pub terminal: Option<HostFd>,
+    /// A shell outside can continue the first program when it stops.
+    pub job_control: bool,
+    /// File systems in order; the first is the root.
+    pub mounts: Vec<BootMount>,
+    pub net: BootNet,
+    /// Where trace lines go.
+    pub trace: Option<HostFd>,
+    pub stats: bool,
+}
+
+/// A descriptor the first program starts with.
+#[derive(Clone, Copy, Debug)]
+pub struct BootFile {
+    /// Its number inside.
+    pub fd: u32,
+    /// What is behind it.
+    pub host: HostFd,
+}
+
+/// A file system to be mounted at the start.
+#[derive(Clone, Debug)]
+pub struct BootMount {
+    pub kind: BootMountKind,
+    /// The place inside, absolute.
+    pub target: Vec<u8>,
+    pub read_only: bool,
+}
+
+/// Which file system.
+#[derive(Clone, Debug)]
+pub enum BootMountKind {
+    /// A directory or file of the host itself; `source` is its path outside, for /proc/mounts.
+    Host {
+        root: HostFd,
+        source: Vec<u8>,
+    },
+    /// A private layer in memory over a directory of the host.
+    Overlay {
+        root: HostFd,
+        source: Vec<u8>,
+    },
+    /// An empty file system in memory.
+    Memory,
+    Proc,
+    Dev,
+}
+
+/// Which network the sandbox has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BootNet {
+    /// A loopback of its own.
+    #[default]
+    Loopback,
+    /// Internet sockets are the host's.
+    Host,
+}
+
+/// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
+pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, root: Arc<FsContext>) -> Result<Arc<Kernel>> {
+    let rows = crate::table::ROWS;
+    let table = Table::new(rows);
+    table.register_all();
+    let stats = Stats::new(rows.len());
+    if config.stats {
+        stats.turn_on();
+    }
+    let system = System::new(machine, config, root);
+    let kernel = Arc::new(Kernel { machine, table, tracer: Tracer::default(), stats, system });
+    {
+        let mut tree = kernel.tree.lock();
+        tree.job_control_outside = kernel.config.job_control;
+        let pid = tree.allocate_pid()?;
+        debug_assert_eq!(pid, INIT);
+        let init = Process::new(pid, kernel.root.clone(), machine.clock().monotonic());
+        let init = Arc::new(Task { kernel: kernel.clone(), ext: init });
+        tree.insert_process(&init);
+        tree.new_session(&init);
+    }
+    Ok(kernel)
+}
+
+/// Makes the first program's process (pid 2) and starts its thread, which loads the program. It leads its own session and
+/// process group, with the outside's terminal as its controlling terminal.
+pub fn spawn_first(kernel: &Arc<Kernel>) -> Result<Arc<Seat>> {
+    let config = &kernel.config;
+    let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));
+    let (task, seat) = {
+        let mut tree = kernel.tree.lock();
+        let pid = tree.allocate_pid()?;
+        debug_assert_eq!(pid, FIRST);
+        let mut process = Process::new(pid, kernel.root.clone(), kernel.machine.clock().monotonic());
+        process.limits = crate::limits::Limits::new(&config.limits);
+        process.parent.store(INIT, Ordering::Relaxed);
+        process.settings.nice.store(config.nice, Ordering::Relaxed);
+        let task = Arc::new(Task { kernel: kernel.clone(), ext: process });
+        let state = ThreadState::new(pid, cred, kernel.users.of(config.uid));
+        state.load_first.store(true, Ordering::Relaxed);
+        let seat = Seat::new(Thread::new(task.clone(), state));
+        seat.set_seat(&seat);
+        task.group.lock().threads.push(seat.clone());
+        tree.insert_process(&task);
+        tree.new_session(&task);
+        tree.insert_thread(pid, &seat);
+        (task, seat)
+    };
+    for signal in 1..=janua_abi::linux::signal::SIGMAX {
+        if config.ignored_signals & 1 << (signal - 1) != 0 {
+            let ignore = janua_abi::linux::signal::SigAction {
+                handler: janua_abi::linux::signal::SIG_IGN,
+                ..Default::default()
+            };
+            task.actions().set(signal, ignore);
+        }
+    }
+    let (id, space) = kernel.machine.spawn_first(seat.clone())?;
+    seat.set_machine_id(id);
+    let _ = space;
+    Ok(seat)
+}

@@ -1,0 +1,81 @@
+//! The calling thread as objects see it.
+
+use alloc::sync::Arc;
+use core::any::Any;
+
+use janua_abi::linux::signal::si;
+use janua_kernel::signal::SigSet;
+use janua_object::{Caller, Cred};
+use janua_port::{Machine, UserMemory};
+
+use crate::signal::{self, SigInfo};
+use crate::thread::ThreadExt;
+use crate::{Thread, task};
+
+/// A thread in the role of [`Caller`].
+pub struct ThisThread<'a>(pub &'a Thread);
+
+impl Caller for ThisThread<'_> {
+    fn machine(&self) -> &'static dyn Machine {
+        self.0.machine()
+    }
+
+    fn user(&self) -> &'static dyn UserMemory {
+        self.0.user()
+    }
+
+    fn cred(&self) -> Arc<Cred> {
+        self.0.ext.cred()
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.process().pid
+    }
+
+    fn tid(&self) -> u32 {
+        self.0.ext.tid()
+    }
+
+    fn pgrp(&self) -> u32 {
+        self.0.process().pgrp()
+    }
+
+    fn session(&self) -> u32 {
+        self.0.process().session().id
+    }
+
+    fn signal_group(&self, pgrp: u32, number: u32) -> bool {
+        signal::send_group(&self.0.kernel, pgrp, SigInfo::new(number, si::KERNEL))
+    }
+
+    fn job_signal_ignored(&self, number: u32) -> bool {
+        let set = SigSet::of(number);
+        let ignored = self.0.process().actions().get(number).handler == janua_abi::linux::signal::SIG_IGN;
+        ignored || !self.0.signals.blocked().and(set).is_empty() || {
+            let tree = self.0.kernel.tree.lock();
+            tree.is_orphaned(self.pgrp())
+        }
+    }
+
+    fn session_of_group(&self, pgrp: u32) -> Option<u32> {
+        self.0.kernel.tree.lock().group(pgrp).first().map(|member| member.session().id)
+    }
+
+    fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.0.process().session().terminal.lock().clone()
+    }
+
+    fn set_terminal(&self, terminal: Option<Arc<dyn Any + Send + Sync>>) {
+        let session = self.0.process().session();
+        let old = core::mem::replace(&mut *session.terminal.lock(), terminal);
+        drop(old);
+    }
+
+    fn is_session_leader(&self) -> bool {
+        task::is_session_leader(self.0.process())
+    }
+
+    fn limit(&self, resource: u32) -> u64 {
+        self.0.limit(resource)
+    }
+}

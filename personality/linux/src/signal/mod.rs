@@ -1,0 +1,105 @@
+//! Signals (signal(7)).
+//!
+//! A signal is *sent* to a process or a thread ([`send`]), is *pending* in a [`Queue`], and is *delivered* by the thread itself
+//! on its way back to user code ([`deliver`]).
+//!
+//! No signal is lost between the two: a sender queues first and flags [`work::SIGNAL`] after; a thread clears the flag first
+//! and looks into the queues after, and a thread that changes its mask stores the mask first and looks at the queues after,
+//! while the sender looks at the mask after it has queued. In each pair one side sees the other.
+//!
+//! [`work::SIGNAL`]: janua_kernel::thread::work::SIGNAL
+
+pub mod action;
+pub mod queue;
+pub mod send;
+
+pub use action::Actions;
+pub use janua_abi::linux::signal::SigInfo;
+pub use queue::Queue;
+pub use send::{force, kernel_signal, send_group, send_process, send_task, send_thread};
+
+use janua_abi::linux::signal::*;
+use janua_kernel::signal::SigSet;
+use janua_kernel::thread::work;
+
+use crate::Thread;
+use crate::thread::ThreadExt;
+
+/// Signals a thread's own instructions cause: taken before all others, so that the handler's frame shows the instruction.
+pub const SYNCHRONOUS: SigSet = sets(&[SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS]);
+/// Signals that stop by default.
+pub const STOPS: SigSet = sets(&[SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU]);
+/// Signals that can be neither blocked, nor caught, nor ignored.
+pub const UNBLOCKABLE: SigSet = sets(&[SIGKILL, SIGSTOP]);
+
+const fn sets(signals: &[u32]) -> SigSet {
+    let mut set = SigSet::EMPTY;
+    let mut at = 0;
+    while at < signals.len() {
+        set = set.with(signals[at]);
+        at += 1;
+    }
+    set
+}
+
+/// Whether a number names a signal (1..=64).
+pub fn is_signal(number: u32) -> bool {
+    (1..=SIGMAX).contains(&number)
+}
+
+/// The signals that are pending for a thread and not blocked.
+pub fn deliverable(thread: &Thread) -> SigSet {
+    thread.signals.pending().union(thread.process().pending()).without(thread.signals.blocked())
+}
+
+/// Flags work when something is deliverable. For the thread itself, after its mask has changed.
+pub fn recompute(thread: &Thread) {
+    if !deliverable(thread).is_empty() {
+        thread.set_work(work::SIGNAL);
+    }
+}
+
+/// Sets the calling thread's mask. SIGKILL and SIGSTOP stay unblocked.
+pub fn set_mask(thread: &Thread, mask: SigSet) {
+    let old = thread.signals.blocked();
+    let mask = mask.without(UNBLOCKABLE);
+    thread.signals.store_blocked(mask);
+    let newly = mask.without(old);
+    if !newly.and(thread.process().pending()).is_empty() {
+        // Somebody else must take what this thread no longer will.
+        send::retarget(&thread.task, thread, newly);
+    }
+    recompute(thread);
+}
+
+/// See [`ThreadExt::set_temporary_mask`].
+pub fn set_temporary_mask(thread: &Thread, mask: SigSet) {
+    {
+        let mut saved = thread.signals.saved.lock();
+        if saved.is_none() {
+            *saved = Some(thread.signals.blocked());
+        }
+    }
+    thread.set_work(work::MASK);
+    set_mask(thread, mask);
+}
+
+/// Takes one of `wanted` out of what is pending for the thread or its process; what waits for the thread alone comes first.
+pub fn dequeue(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
+    if thread.signals.pending().union(thread.process().pending()).and(wanted).is_empty() {
+        return None;
+    }
+    let own = {
+        let mut pending = thread.signals.pending.lock();
+        let info = pending.take(wanted);
+        thread.signals.pending_set.store(pending.set().0, core::sync::atomic::Ordering::SeqCst);
+        info
+    };
+    own.or_else(|| {
+        let process = thread.process();
+        let mut group = process.group.lock();
+        let info = group.pending.take(wanted);
+        process.pending_set.store(group.pending.set().0, core::sync::atomic::Ordering::SeqCst);
+        info
+    })
+}

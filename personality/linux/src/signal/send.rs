@@ -1,0 +1,266 @@
+//! Sending: who gets a signal, and what happens at once.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::process::{WCOREFLAG, rlimit};
+use janua_abi::linux::signal::*;
+use janua_kernel::signal::SigSet;
+use janua_kernel::thread::work;
+
+use super::action::{Default, default_action};
+use super::queue::Full;
+use super::{STOPS, is_signal};
+use crate::process::{Group, Report, State};
+use crate::{Kernel, Seat, Task, Thread};
+
+/// A signal of the kernel's own, without a sender.
+pub fn kernel_signal(signal: u32) -> SigInfo {
+    SigInfo::new(signal, si::KERNEL)
+}
+
+/// Sends a signal to a thread. Fails only for a real-time signal over RLIMIT_SIGPENDING.
+pub fn send_thread(thread: &Thread, info: SigInfo) -> Result<(), Full> {
+    send(&thread.task, Some(thread), info)
+}
+
+/// Sends a signal to a process: whichever thread does not block it takes it. Fails as [`send_thread`].
+pub fn send_task(task: &Arc<Task>, info: SigInfo) -> Result<(), Full> {
+    send(task, None, info)
+}
+
+/// Sends a signal to a process by number; false when there is none.
+pub fn send_process(kernel: &Kernel, pid: u32, info: SigInfo) -> bool {
+    let task = kernel.tree.lock().process(pid).cloned();
+    match task {
+        Some(task) => {
+            // A full queue is the receiver's loss, as with any kernel signal.
+            let _ = send_task(&task, info);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Sends a signal to every member of a process group; false when it has none.
+pub fn send_group(kernel: &Kernel, pgrp: u32, info: SigInfo) -> bool {
+    let members: Vec<Arc<Task>> = kernel.tree.lock().group(pgrp).to_vec();
+    for member in &members {
+        let _ = send_task(member, info);
+    }
+    !members.is_empty()
+}
+
+/// What is left to do after the group's lock is gone.
+#[derive(Default)]
+struct After {
+    continued: bool,
+}
+
+fn send(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> Result<(), Full> {
+    let signal = info.signal();
+    if !is_signal(signal) {
+        return Ok(());
+    }
+    let mut after = After::default();
+    let result = {
+        let mut group = task.group.lock();
+        send_locked(task, &mut group, target, info, &mut after)
+    };
+    if after.continued {
+        crate::task::notify_parent(task, Report::Continued);
+    }
+    result
+}
+
+fn send_locked(
+    task: &Arc<Task>,
+    group: &mut Group,
+    target: Option<&Thread>,
+    info: SigInfo,
+    after: &mut After,
+) -> Result<(), Full> {
+    let signal = info.signal();
+    if group.threads.is_empty() || matches!(group.state, State::Exiting(_) | State::Dead(_)) {
+        return Ok(());
+    }
+    // A stop and a continuation cancel each other, whatever becomes of them after (signal(7)).
+    if STOPS.has(signal) {
+        discard(task, group, SigSet::of(SIGCONT));
+    } else if signal == SIGCONT {
+        discard(task, group, STOPS);
+        after.continued = resume(group);
+    }
+    if signal == SIGKILL {
+        exit_group_locked(group, SIGKILL);
+        return Ok(());
+    }
+    if is_ignored(task, group, target, signal) {
+        return Ok(());
+    }
+    let first = group.threads.first().cloned();
+    let Some(user) = target.or(first.as_deref().map(|seat| &**seat)).map(|thread| thread.charge.lock().user().clone())
+    else {
+        return Ok(());
+    };
+    let limit = task.limits.soft(rlimit::SIGPENDING);
+    match target {
+        Some(thread) => {
+            let mut pending = thread.signals.pending.lock();
+            pending.push(info, &user, limit)?;
+            thread.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
+        }
+        None => {
+            group.pending.push(info, &user, limit)?;
+            task.pending_set.store(group.pending.set().0, Ordering::SeqCst);
+        }
+    }
+    match target {
+        Some(thread) => {
+            if takes(thread, signal) {
+                thread.interrupt(work::SIGNAL);
+            }
+        }
+        None => {
+            if let Some(thread) = choose(group, signal) {
+                thread.interrupt(work::SIGNAL);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a signal would have no effect. One that is blocked is kept: its action may change before it is unblocked.
+fn is_ignored(task: &Task, group: &Group, target: Option<&Thread>, signal: u32) -> bool {
+    if !task.actions.read().ignored().has(signal) {
+        return false;
+    }
+    let blocked = |thread: &Thread| thread.signals.blocked().union(thread.signals.waited()).has(signal);
+    match target {
+        Some(thread) => !blocked(thread),
+        None => !group.threads.iter().any(|seat| blocked(seat)),
+    }
+}
+
+/// Whether a thread would take this signal now. What sigtimedwait waits for is unblocked while it waits.
+fn takes(thread: &Thread, signal: u32) -> bool {
+    !thread.signals.blocked().has(signal)
+}
+
+/// The thread that is to take a signal sent to the process: the leader when it can, otherwise the first that can, one that
+/// has nothing else to do before one that has.
+fn choose(group: &Group, signal: u32) -> Option<Arc<Seat>> {
+    let mut fallback = None;
+    for seat in &group.threads {
+        if takes(seat, signal) && seat.work() & work::KILL == 0 {
+            if seat.work() & work::SIGNAL == 0 {
+                return Some(seat.clone());
+            }
+            fallback = fallback.or_else(|| Some(seat.clone()));
+        }
+    }
+    fallback
+}
+
+/// Lets other threads look at process signals of `which` that this thread will not take.
+pub fn retarget(task: &Task, thread: &Thread, which: SigSet) {
+    let group = task.group.lock();
+    retarget_locked(&group, thread, which.and(group.pending.set()));
+}
+
+/// The same under the group's lock, for pending signals `which`.
+pub fn retarget_locked(group: &Group, thread: &Thread, which: SigSet) {
+    let mut which = which;
+    for seat in &group.threads {
+        if which.is_empty() {
+            return;
+        }
+        if !core::ptr::eq::<Thread>(&***seat, thread) {
+            let takes = which.without(seat.signals.blocked());
+            if !takes.is_empty() {
+                seat.interrupt(work::SIGNAL);
+                which = which.without(takes);
+            }
+        }
+    }
+}
+
+/// Forgets pending signals of a process and all its threads.
+pub fn discard(task: &Task, group: &mut Group, which: SigSet) {
+    group.pending.discard(which);
+    task.pending_set.store(group.pending.set().0, Ordering::SeqCst);
+    for seat in &group.threads {
+        let mut pending = seat.signals.pending.lock();
+        pending.discard(which);
+        seat.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
+    }
+}
+
+/// Ends a job-control stop: whether the parent is to be told.
+fn resume(group: &mut Group) -> bool {
+    let Some(stop) = group.stop.take() else { return false };
+    for seat in &group.threads {
+        seat.signals.stopped.store(false, Ordering::SeqCst);
+        seat.clear_work(work::STOP);
+        seat.interrupt(0);
+    }
+    if stop.complete {
+        group.report = Some(Report::Continued);
+    }
+    stop.complete
+}
+
+/// Tells all threads of a process to end with this wait status, unless that has been decided already. A stop is over.
+pub fn exit_group_locked(group: &mut Group, status: u32) {
+    if matches!(group.state, State::Running) {
+        group.state = State::Exiting(status);
+        group.stop = None;
+        for seat in &group.threads {
+            seat.interrupt(work::KILL);
+        }
+    }
+}
+
+/// A signal a thread's own instructions cause: it cannot be put off. When it is blocked or ignored the default action is
+/// restored first, which ends the process.
+pub fn force(thread: &Thread, info: SigInfo) {
+    let signal = info.signal();
+    let task = &thread.task;
+    let group = task.group.lock();
+    let actions = task.actions();
+    let blocked = thread.signals.blocked();
+    if blocked.has(signal) || actions.get(signal).handler == SIG_IGN {
+        actions.set(signal, SigAction::default());
+        thread.signals.store_blocked(blocked.without(SigSet::of(signal)));
+    }
+    {
+        let mut pending = thread.signals.pending.lock();
+        let user = thread.charge.lock().user().clone();
+        // Its information must be kept, so the limit does not apply; an older one of the same number is replaced.
+        pending.discard(SigSet::of(signal));
+        let _ = pending.push(info, &user, u64::MAX);
+        thread.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
+    }
+    drop(group);
+    thread.set_work(work::SIGNAL);
+}
+
+/// The wait status of a death by signal, with the core flag where the default action has it. No core is ever written.
+pub fn death_status(signal: u32) -> u32 {
+    signal | if default_action(signal) == Default::Core { WCOREFLAG } else { 0 }
+}
+
+/// Forgets what is pending of a signal that has become ignored (sigaction(2)).
+pub fn discard_ignored(thread: &Thread, signal: u32) {
+    let task = &thread.task;
+    if task.actions().ignored().has(signal) {
+        let mut group = task.group.lock();
+        discard(task, &mut group, SigSet::of(signal));
+    }
+}
+
+/// Sends a signal from outside the sandbox (the supervisor, a console) to the first program.
+pub fn from_outside(kernel: &Kernel, signal: u32) {
+    send_process(kernel, crate::task::tree::FIRST, SigInfo::by_process(signal, si::USER, 0, 0));
+}

@@ -1,0 +1,300 @@
+//! The end of threads and processes, and of the whole sandbox.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use janua_abi::linux::signal::{SIG_IGN, SIGCHLD, SIGCONT, SIGHUP, SigInfo, sa, si};
+use janua_kernel::thread::work;
+use janua_port::machine::Outside;
+
+use super::tree::{FIRST, INIT, Tree};
+use crate::process::{Report, State};
+use crate::signal::{self, send};
+use crate::thread::ThreadExt;
+use crate::{Kernel, Task, Thread};
+
+/// The end of the sandbox: begun when the first program ends, complete when no process lives.
+pub struct Ending {
+    /// The exit code, [`Ending::NOT_YET`] before the first program has ended.
+    code: AtomicU32,
+    /// Processes with threads.
+    live: AtomicU32,
+}
+
+impl Default for Ending {
+    fn default() -> Ending {
+        Ending { code: AtomicU32::new(Ending::NOT_YET), live: AtomicU32::new(0) }
+    }
+}
+
+impl Ending {
+    const NOT_YET: u32 = u32::MAX;
+
+    /// Whether no process may be born any more.
+    pub fn has_begun(&self) -> bool {
+        self.code.load(Ordering::SeqCst) != Ending::NOT_YET
+    }
+
+    /// Counts a process that has got its first thread.
+    pub fn born(&self) {
+        self.live.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Takes a process back that never ran.
+    pub fn unborn(&self) {
+        self.live.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// exit(2) as the call: ends the calling thread.
+pub fn exit(thread: &Thread, code: i32) {
+    thread.exit_status.store((code as u32 & 0xff) << 8, Ordering::Relaxed);
+    thread.set_work(work::KILL);
+}
+
+/// exit_group(2).
+pub fn exit_group(thread: &Thread, code: i32) {
+    end_group(thread, (code as u32 & 0xff) << 8);
+}
+
+/// Ends the calling thread's whole process with a wait status.
+pub fn end_group(thread: &Thread, status: u32) {
+    send::exit_group_locked(&mut thread.process().group.lock(), status);
+    thread.set_work(work::KILL);
+}
+
+/// The exit code outside for a wait status: the program's own, or 128 and the signal.
+fn exit_code(status: u32) -> u8 {
+    let signal = status & 0x7f;
+    if signal != 0 { 128 + signal as u8 } else { (status >> 8) as u8 }
+}
+
+/// Ends the calling thread, and its process when it is the last. After this the thread must not return to user code.
+pub fn end_thread(thread: &Thread) {
+    super::clone::release_vfork(thread);
+    let task = &thread.task;
+    let cpu = thread.machine().clock().thread_cpu();
+    thread.kernel.tree.lock().remove_thread(thread.tid());
+    let mut stop_complete = false;
+    let ended = {
+        let mut group = task.group.lock();
+        group.threads.retain(|seat| !core::ptr::eq::<Thread>(&***seat, thread));
+        task.usage.threads.fetch_add(cpu, Ordering::Relaxed);
+        task.last_uid.store(thread.cred().uid, Ordering::Relaxed);
+        let own = thread.exit_status.load(Ordering::Relaxed);
+        if thread.tid() == task.pid {
+            group.leader_status = own;
+        }
+        let pending = group.pending.set();
+        send::retarget_locked(&group, thread, pending);
+        match group.state {
+            _ if !group.threads.is_empty() => {
+                stop_complete = super::stop::check_complete(&mut group);
+                None
+            }
+            State::Running => Some(group.leader_status),
+            State::Exiting(status) | State::Dead(status) => Some(status),
+        }
+    };
+    if stop_complete {
+        notify_parent(task, Report::Stopped(0));
+    }
+    match ended {
+        Some(status) => end_process(thread, status),
+        // A thread in exec may be waiting for this one.
+        None => task.changes.wake_all(),
+    }
+}
+
+/// What must be sent once the tree's lock is gone.
+#[derive(Default)]
+struct Letters {
+    signals: Vec<(Arc<Task>, SigInfo)>,
+    wake: Vec<Arc<Task>>,
+}
+
+impl Letters {
+    fn deliver(self) {
+        for (task, info) in self.signals {
+            // A full queue is the receiver's loss.
+            let _ = send::send_task(&task, info);
+        }
+        for task in self.wake {
+            task.children.wake_all();
+        }
+    }
+}
+
+fn end_process(thread: &Thread, status: u32) {
+    let kernel = &thread.kernel;
+    let task = &thread.task;
+    close_files(thread);
+    *task.fs.write() = kernel.root.clone();
+    // The last user of an address space takes its mappings and files with it; outside the lock, for that may take a while.
+    let mm = task.mm.write().take();
+    drop(mm);
+    if super::is_session_leader(task) {
+        super::session::leader_ends(kernel, task);
+    }
+
+    let mut letters = Letters::default();
+    {
+        let mut tree = kernel.tree.lock();
+        orphan_children(&mut tree, task, &mut letters);
+        orphan_group(&tree, task.pgrp(), Some(task.pid), &mut letters);
+        task.group.lock().state = State::Dead(status);
+        bury(&mut tree, task, &mut letters);
+    }
+    letters.deliver();
+    task.changes.wake_all();
+    if task.pid == FIRST {
+        begin_ending(kernel, status);
+    }
+    if kernel.ending.live.fetch_sub(1, Ordering::SeqCst) == 1 {
+        let code = kernel.ending.code.load(Ordering::SeqCst);
+        if code != Ending::NOT_YET {
+            kernel.machine.power_off(code as u8);
+        }
+    }
+}
+
+/// Gives the descriptors up; flushes them when nobody shares the table.
+fn close_files(thread: &Thread) {
+    let files = core::mem::take(&mut *thread.process().files.write());
+    if Arc::strong_count(&files) == 1 {
+        for file in files.take_all() {
+            file.ops.flush(&file, &thread.caller());
+        }
+    }
+}
+
+/// Who adopts the children of a process: the nearest ancestor that asked for it (PR_SET_CHILD_SUBREAPER), or init.
+fn reaper(tree: &Tree, task: &Task) -> u32 {
+    let mut pid = task.parent();
+    while pid > INIT {
+        let Some(ancestor) = tree.process(pid) else { break };
+        if ancestor.settings.subreaper.load(Ordering::Relaxed) && !is_ending(ancestor) {
+            return pid;
+        }
+        pid = ancestor.parent();
+    }
+    INIT
+}
+
+fn is_ending(task: &Task) -> bool {
+    task.group.lock().threads.is_empty()
+}
+
+fn orphan_children(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
+    let reaper = reaper(tree, task);
+    for child in tree.children(task.pid).to_vec() {
+        tree.set_parent(&child, reaper);
+        child.exit_signal.store(SIGCHLD, Ordering::Relaxed);
+        if let State::Dead(_) = child.group.lock().state {
+        } else {
+            for seat in child.threads() {
+                let signal = seat.death_signal.load(Ordering::Relaxed);
+                if signal != 0 {
+                    letters.signals.push((child.clone(), SigInfo::by_process(signal, si::USER, task.pid, 0)));
+                }
+            }
+        }
+        if child.ended().is_some() {
+            bury(tree, &child, letters);
+        } else {
+            orphan_group(tree, child.pgrp(), None, letters);
+        }
+    }
+}
+
+/// When a group has just become orphaned and has stopped members, they get SIGHUP and SIGCONT (POSIX, exit).
+fn orphan_group(tree: &Tree, pgrp: u32, gone: Option<u32>, letters: &mut Letters) {
+    let stopped = |member: &Arc<Task>| Some(member.pid) != gone && member.group.lock().stop.is_some();
+    if tree.group(pgrp).iter().any(stopped) && tree.is_orphaned_without(pgrp, gone) {
+        for member in tree.group(pgrp) {
+            letters.signals.push((member.clone(), signal::kernel_signal(SIGHUP)));
+            letters.signals.push((member.clone(), signal::kernel_signal(SIGCONT)));
+        }
+    }
+}
+
+/// Tells the parent of an ended process; takes the process out when nobody will wait for it.
+fn bury(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
+    let signal = task.exit_signal.load(Ordering::Relaxed);
+    let Some(parent) = tree.process(task.parent()).filter(|parent| parent.pid != INIT).cloned() else {
+        tree.remove_process(task);
+        return;
+    };
+    let action = parent.actions().get(SIGCHLD);
+    let unwanted = signal == SIGCHLD && (action.handler == SIG_IGN || action.flags & sa::NOCLDWAIT != 0);
+    if unwanted {
+        tree.remove_process(task);
+    }
+    // With SA_NOCLDWAIT the signal is still sent; with SIG_IGN it would be dropped on arrival.
+    if signal != 0
+        && let Some(status) = task.ended()
+    {
+        letters.signals.push((parent.clone(), child_info(task, signal, status)));
+    }
+    letters.wake.push(parent);
+}
+
+/// `si_code` and `si_status` of a wait status.
+pub fn cause(status: u32) -> (i32, i32) {
+    let signal = status & 0x7f;
+    if signal == 0 {
+        (si::CLD_EXITED, (status >> 8 & 0xff) as i32)
+    } else if status & janua_abi::linux::process::WCOREFLAG != 0 {
+        (si::CLD_DUMPED, signal as i32)
+    } else {
+        (si::CLD_KILLED, signal as i32)
+    }
+}
+
+fn child_info(task: &Task, signal: u32, status: u32) -> SigInfo {
+    let (code, status) = cause(status);
+    // Clock ticks of 10 ms.
+    let ticks = task.usage.threads.load(Ordering::Relaxed) / 10_000_000;
+    SigInfo::child(signal, code, task.pid, super::uid_of(task), status, ticks, 0)
+}
+
+/// Tells the parent that a process has stopped or continued (SIGCHLD unless SA_NOCLDSTOP), and wakes its waits. For a stop
+/// the signal is taken from the process' own state.
+pub fn notify_parent(task: &Arc<Task>, what: Report) {
+    let kernel = &task.kernel;
+    let (code, status) = match what {
+        Report::Stopped(_) => match task.group.lock().stop {
+            Some(stop) => (si::CLD_STOPPED, stop.signal as i32),
+            // Continued meanwhile.
+            None => return,
+        },
+        Report::Continued => (si::CLD_CONTINUED, SIGCONT as i32),
+    };
+    if task.pid == FIRST && code == si::CLD_STOPPED {
+        kernel.machine.notify_outside(Outside::Stopped(status as u32));
+    }
+    let parent = kernel.tree.lock().process(task.parent()).filter(|parent| parent.pid != INIT).cloned();
+    let Some(parent) = parent else { return };
+    let action = parent.actions().get(SIGCHLD);
+    if action.handler != SIG_IGN && action.flags & sa::NOCLDSTOP == 0 {
+        let ticks = task.usage.threads.load(Ordering::Relaxed) / 10_000_000;
+        let info = SigInfo::child(SIGCHLD, code, task.pid, super::uid_of(task), status, ticks, 0);
+        let _ = send::send_task(&parent, info);
+    }
+    parent.children.wake_all();
+}
+
+/// The first program has ended: everything else goes with it.
+fn begin_ending(kernel: &Kernel, status: u32) {
+    let others: Vec<Arc<Task>> = {
+        // Under the tree's lock, so that a process being born either is seen here or sees the mark.
+        let tree = kernel.tree.lock();
+        kernel.ending.code.store(u32::from(exit_code(status)), Ordering::SeqCst);
+        tree.processes().cloned().collect()
+    };
+    kernel.machine.notify_outside(Outside::Ended(status));
+    for task in others {
+        send::exit_group_locked(&mut task.group.lock(), janua_abi::linux::signal::SIGKILL);
+    }
+}

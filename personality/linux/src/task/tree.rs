@@ -1,0 +1,168 @@
+//! Who there is: processes, threads, process groups and families, under one lock.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::{Errno, Result};
+
+use crate::process::Session;
+use crate::{Seat, Task};
+
+/// Process ids end here (/proc/sys/kernel/pid_max).
+pub const PID_MAX: u32 = 4_194_304;
+/// After a wrap the lowest ids stay with what was started first.
+const RESERVED: u32 = 300;
+/// The process that adopts orphans. It is the kernel's own and has no threads.
+pub const INIT: u32 = 1;
+/// The first program.
+pub const FIRST: u32 = 2;
+
+/// All processes and threads of a kernel.
+#[derive(Default)]
+pub struct Tree {
+    /// By pid, those included that have ended and not been waited for.
+    processes: BTreeMap<u32, Arc<Task>>,
+    /// By tid.
+    threads: BTreeMap<u32, Weak<Seat>>,
+    /// Members of each process group.
+    groups: BTreeMap<u32, Vec<Arc<Task>>>,
+    /// Children by their parent's pid, in order of birth.
+    children: BTreeMap<u32, Vec<Arc<Task>>>,
+    /// By id.
+    sessions: BTreeMap<u32, Weak<Session>>,
+    last_pid: u32,
+    /// The first program's parent is outside, in its session as far as job control goes: its group is never orphaned.
+    pub job_control_outside: bool,
+}
+
+impl Tree {
+    /// A number no process, thread, group or session uses. EAGAIN when there is none.
+    pub fn allocate_pid(&mut self) -> Result<u32> {
+        for _ in 0..PID_MAX {
+            self.last_pid += 1;
+            if self.last_pid >= PID_MAX {
+                self.last_pid = RESERVED;
+            }
+            let pid = self.last_pid;
+            let used = self.processes.contains_key(&pid)
+                || self.threads.contains_key(&pid)
+                || self.groups.contains_key(&pid)
+                || self.sessions.get(&pid).is_some_and(|session| session.strong_count() > 0);
+            if !used {
+                return Ok(pid);
+            }
+        }
+        Err(Errno::EAGAIN)
+    }
+
+    /// The last number given out.
+    pub fn last_pid(&self) -> u32 {
+        self.last_pid
+    }
+
+    pub fn process(&self, pid: u32) -> Option<&Arc<Task>> {
+        self.processes.get(&pid)
+    }
+
+    /// All processes in order of their numbers.
+    pub fn processes(&self) -> impl Iterator<Item = &Arc<Task>> {
+        self.processes.values()
+    }
+
+    pub fn thread(&self, tid: u32) -> Option<Arc<Seat>> {
+        self.threads.get(&tid).and_then(Weak::upgrade)
+    }
+
+    /// Number of threads.
+    pub fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The members of a process group.
+    pub fn group(&self, pgrp: u32) -> &[Arc<Task>] {
+        self.groups.get(&pgrp).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn children(&self, pid: u32) -> &[Arc<Task>] {
+        self.children.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Enters a process: its `parent` and `pgrp` say where.
+    pub fn insert_process(&mut self, task: &Arc<Task>) {
+        self.processes.insert(task.pid, task.clone());
+        self.groups.entry(task.pgrp()).or_default().push(task.clone());
+        self.children.entry(task.parent()).or_default().push(task.clone());
+    }
+
+    pub fn insert_thread(&mut self, tid: u32, seat: &Arc<Seat>) {
+        self.threads.insert(tid, Arc::downgrade(seat));
+    }
+
+    pub fn remove_thread(&mut self, tid: u32) {
+        self.threads.remove(&tid);
+    }
+
+    /// Takes a process out for good: it has been waited for, or nobody will.
+    pub fn remove_process(&mut self, task: &Arc<Task>) {
+        self.processes.remove(&task.pid);
+        remove_from(&mut self.groups, task.pgrp(), task);
+        remove_from(&mut self.children, task.parent(), task);
+    }
+
+    pub fn set_pgrp(&mut self, task: &Arc<Task>, pgrp: u32) {
+        remove_from(&mut self.groups, task.pgrp(), task);
+        task.pgrp.store(pgrp, Ordering::Relaxed);
+        self.groups.entry(pgrp).or_default().push(task.clone());
+    }
+
+    /// Puts a process into a new session and group of its own.
+    pub fn new_session(&mut self, task: &Arc<Task>) {
+        self.set_pgrp(task, task.pid);
+        let session = Session::new(task.pid);
+        self.sessions.retain(|_, session| session.strong_count() > 0);
+        self.sessions.insert(session.id, Arc::downgrade(&session));
+        *task.session.write() = session;
+    }
+
+    /// Gives a process another parent.
+    pub fn set_parent(&mut self, task: &Arc<Task>, parent: u32) {
+        remove_from(&mut self.children, task.parent(), task);
+        task.parent.store(parent, Ordering::Relaxed);
+        self.children.entry(parent).or_default().push(task.clone());
+    }
+
+    /// Whether nobody is left who could continue a stopped group: no member has a parent in another group of the same
+    /// session (credentials(7), setpgid(2)).
+    pub fn is_orphaned(&self, pgrp: u32) -> bool {
+        self.is_orphaned_without(pgrp, None)
+    }
+
+    /// The same, as if `gone` had ended already.
+    pub fn is_orphaned_without(&self, pgrp: u32, gone: Option<u32>) -> bool {
+        !self.group(pgrp).iter().any(|member| {
+            if Some(member.pid) == gone || member.ended().is_some() {
+                return false;
+            }
+            if member.pid == FIRST && self.job_control_outside {
+                return true;
+            }
+            match self.processes.get(&member.parent()) {
+                Some(parent) => {
+                    parent.pid != INIT && parent.pgrp() != pgrp && parent.session().id == member.session().id
+                }
+                None => false,
+            }
+        })
+    }
+}
+
+fn remove_from(lists: &mut BTreeMap<u32, Vec<Arc<Task>>>, key: u32, task: &Arc<Task>) {
+    if let Some(list) = lists.get_mut(&key) {
+        list.retain(|member| !Arc::ptr_eq(member, task));
+        if list.is_empty() {
+            lists.remove(&key);
+        }
+    }
+}

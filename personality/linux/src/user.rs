@@ -1,0 +1,78 @@
+//! What is counted for each real user id (RLIMIT_NPROC, RLIMIT_SIGPENDING).
+
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_rt::Mutex;
+
+/// The counts of one user.
+#[derive(Default)]
+pub struct UserCount {
+    threads: AtomicU64,
+    signals: AtomicU64,
+}
+
+impl UserCount {
+    /// Counts one more queued signal, unless there are `limit` already.
+    pub fn add_signal(&self, limit: u64) -> bool {
+        if self.signals.fetch_add(1, Ordering::Relaxed) < limit {
+            return true;
+        }
+        self.remove_signal();
+        false
+    }
+
+    pub fn remove_signal(&self) {
+        self.signals.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Signals queued for the user's processes.
+    pub fn signals(&self) -> u64 {
+        self.signals.load(Ordering::Relaxed)
+    }
+
+    /// Threads of the user.
+    pub fn threads(&self) -> u64 {
+        self.threads.load(Ordering::Relaxed)
+    }
+}
+
+/// A thread in its user's count, until dropped.
+pub struct ThreadCharge(Arc<UserCount>);
+
+impl ThreadCharge {
+    pub fn new(user: Arc<UserCount>) -> ThreadCharge {
+        user.threads.fetch_add(1, Ordering::Relaxed);
+        ThreadCharge(user)
+    }
+
+    pub fn user(&self) -> &Arc<UserCount> {
+        &self.0
+    }
+}
+
+impl Drop for ThreadCharge {
+    fn drop(&mut self) {
+        self.0.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The counts of all users that have any.
+#[derive(Default)]
+pub struct Users {
+    counts: Mutex<BTreeMap<u32, Weak<UserCount>>>,
+}
+
+impl Users {
+    pub fn of(&self, uid: u32) -> Arc<UserCount> {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get(&uid).and_then(Weak::upgrade) {
+            return count;
+        }
+        counts.retain(|_, count| count.strong_count() > 0);
+        let count = Arc::new(UserCount::default());
+        counts.insert(uid, Arc::downgrade(&count));
+        count
+    }
+}
