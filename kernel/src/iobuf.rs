@@ -79,6 +79,7 @@ impl IoVec {
     }
 }
 
+#[derive(Clone)]
 enum Place<'a, S> {
     User { mem: &'a dyn UserMemory, first: Range, rest: &'a [Range] },
     Kernel(S),
@@ -92,6 +93,7 @@ pub struct ReadBuf<'a> {
 }
 
 /// Where a write takes its bytes from.
+#[derive(Clone)]
 pub struct WriteBuf<'a> {
     place: Place<'a, &'a [u8]>,
     done: usize,
@@ -264,6 +266,14 @@ impl<'a> WriteBuf<'a> {
             Place::Kernel(from) => Some(&from[self.done..self.done + self.left]),
             Place::User { .. } => None,
         }
+    }
+
+    /// Fills `out` without taking the bytes. EFAULT, EINVAL when there are fewer.
+    pub fn peek(&self, out: &mut [u8]) -> Result<()> {
+        if self.left < out.len() {
+            return Err(Errno::EINVAL);
+        }
+        if self.clone().get(out)? == out.len() { Ok(()) } else { Err(Errno::EFAULT) }
     }
 
     /// Fills `out` as far as there are bytes: how many. EFAULT only when none could be read.

@@ -7,13 +7,17 @@
 
 extern crate alloc;
 
+pub mod anon;
 pub mod caller;
+pub mod epoll;
+pub mod eventfd;
 pub mod fdtable;
 pub mod file;
 pub mod hostfile;
 pub mod lock;
 pub mod mm;
 pub mod pipe;
+pub mod timerfd;
 pub mod vfs;
 
 pub use caller::{Caller, Cred};

@@ -1,0 +1,587 @@
+//! epoll(7): many files to wait on at once.
+//!
+//! An item is a file with the events wanted of it. It is registered once, with every queue of its file, as a [`Notify`] target:
+//! a wake-up puts it on its epoll's ready list and wakes one waiter. Who collects events takes items off the list and asks
+//! each file again what is ready; a level-triggered item that was ready goes back to the end of the list, to be asked again.
+//!
+//! Locks, in order: an epoll's `items` (held while events are collected; that of the outer before that of the inner epoll),
+//! the files' own, their queues', `Ready::list`, the epoll's queue. A notification takes only the last two.
+//!
+//! No wake-up is lost: `queued` is cleared before the file is asked, so a notification after that lists the item again, and one
+//! before it changed the file before it was asked. A waiter that leaves while items are listed, or while an item waits for a
+//! time, hands on to another ([`Epoll::pass_on`]), since the one wake-up may have been its.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use bitflags::bitflags;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::{Clock, Nanos};
+use janua_rt::{Mutex, Notify, Target, WaitQueue};
+
+use crate::file::{Events, File, OpenFile};
+use crate::vfs::Attr;
+
+bitflags! {
+    /// How an item reports, in the upper bits of `epoll_event.events`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Mode: u32 {
+        const EXCLUSIVE = 1 << 28;
+        const WAKEUP = 1 << 29;
+        const ONESHOT = 1 << 30;
+        const EDGE = 1 << 31;
+    }
+}
+
+/// Longest chain of epolls watching one another.
+const MAX_CHAIN: usize = 5;
+
+/// The ready list, shared with the items.
+struct Ready {
+    list: Mutex<VecDeque<Arc<Item>>>,
+    queue: WaitQueue,
+}
+
+impl Ready {
+    /// Puts an item on the list unless it is there.
+    fn push(&self, item: Arc<Item>) {
+        if !item.queued.swap(true, Ordering::AcqRel) {
+            self.list.lock().push_back(item);
+        }
+    }
+
+    fn pop(&self) -> Option<Arc<Item>> {
+        let item = self.list.lock().pop_front()?;
+        item.queued.swap(false, Ordering::AcqRel);
+        Some(item)
+    }
+
+    /// Undoes [`Ready::pop`].
+    fn put_back(&self, item: Arc<Item>) {
+        if !item.queued.swap(true, Ordering::AcqRel) {
+            self.list.lock().push_front(item);
+        }
+    }
+}
+
+/// A watched file.
+struct Item {
+    me: Weak<Item>,
+    ready: Weak<Ready>,
+    file: Weak<OpenFile>,
+    /// Events wanted, mode bits among them. Without event bits the item is disarmed (a one-shot that has fired).
+    interest: AtomicU32,
+    queued: AtomicBool,
+    watch: Mutex<Watch>,
+}
+
+struct Watch {
+    data: u64,
+    /// The registrations; `None` once the item has been removed.
+    table: Option<PollTable>,
+}
+
+impl Item {
+    fn wanted(&self) -> u32 {
+        self.interest.load(Ordering::Acquire) & !Mode::all().bits()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::from_bits_truncate(self.interest.load(Ordering::Acquire))
+    }
+
+    fn set_interest(&self, events: u32) {
+        self.interest.store(events | Events::ERR.bits() | Events::HUP.bits(), Ordering::Release);
+    }
+
+    /// Registers with the file's queues and asks what is ready. Old registrations go when the new ones stand.
+    fn watch(&self, file: &OpenFile) -> u32 {
+        let Some(me) = self.me.upgrade() else { return 0 };
+        let mut table = PollTable::new(Target::Notify(me), u32::MAX);
+        let events = file.poll(Some(&mut table)).bits();
+        let old = self.watch.lock().table.replace(table);
+        drop(old);
+        events & self.wanted()
+    }
+
+    /// Whether and when the file is to be looked at by time.
+    fn timed(&self) -> Option<Option<Nanos>> {
+        self.watch.lock().table.as_ref().and_then(PollTable::timed)
+    }
+
+    /// What is ready of what is wanted; renews the deadline of a file that depends on time.
+    fn ask(&self, file: &OpenFile) -> u32 {
+        if self.timed().is_some() { self.watch(file) } else { file.poll(None).bits() & self.wanted() }
+    }
+
+    /// Leaves all queues; later notifications change nothing.
+    fn close(&self) {
+        self.interest.store(0, Ordering::Release);
+        let table = self.watch.lock().table.take();
+        drop(table);
+    }
+
+    fn is_open(&self) -> bool {
+        self.watch.lock().table.is_some()
+    }
+}
+
+impl Notify for Item {
+    fn notify(&self, events: u32) {
+        if events != 0 && events & self.wanted() == 0 {
+            return;
+        }
+        if let (Some(ready), Some(me)) = (self.ready.upgrade(), self.me.upgrade()) {
+            ready.push(me);
+            ready.queue.wake_one(Events::IN.bits());
+        }
+    }
+}
+
+/// What an item is found by: the descriptor it was added with and the description.
+type Key = (i32, u64);
+
+#[derive(Default)]
+struct Items {
+    map: BTreeMap<Key, Arc<Item>>,
+    /// Those whose file depends on time.
+    timed: Vec<Arc<Item>>,
+    /// The size at which items of closed files are looked for.
+    sweep: usize,
+}
+
+impl Items {
+    fn remove(&mut self, key: Key) -> Option<Arc<Item>> {
+        let item = self.map.remove(&key)?;
+        self.timed.retain(|other| !Arc::ptr_eq(other, &item));
+        item.close();
+        Some(item)
+    }
+
+    /// Drops the items of closed files now and then, so that a program that never removes them does not fill memory.
+    fn sweep(&mut self) {
+        if self.map.len() < self.sweep.max(64) {
+            return;
+        }
+        let dead: Vec<Key> =
+            self.map.iter().filter(|(_, item)| item.file.strong_count() == 0).map(|(key, _)| *key).collect();
+        for key in dead {
+            self.remove(key);
+        }
+        self.sweep = self.map.len() * 2;
+    }
+
+    /// Earliest time at which an armed item wants to be looked at.
+    fn deadline(&self) -> Option<Nanos> {
+        self.timed.iter().filter(|item| item.wanted() != 0).filter_map(|item| item.timed().flatten()).min()
+    }
+}
+
+/// An epoll instance.
+pub struct Epoll {
+    clock: &'static dyn Clock,
+    items: Mutex<Items>,
+    ready: Arc<Ready>,
+    /// The epolls that watch this one; changed under the kernel's nesting lock.
+    parents: Mutex<Vec<Weak<Epoll>>>,
+    me: Weak<Epoll>,
+}
+
+impl Epoll {
+    pub fn new(clock: &'static dyn Clock) -> Arc<Epoll> {
+        Arc::new_cyclic(|me| Epoll {
+            clock,
+            items: Mutex::default(),
+            ready: Arc::new(Ready { list: Mutex::default(), queue: WaitQueue::new() }),
+            parents: Mutex::default(),
+            me: me.clone(),
+        })
+    }
+
+    /// EPOLL_CTL_ADD. EEXIST when the descriptor with this description is there, EPERM for a file that is always ready, ELOOP
+    /// for a circle or too long a chain of epolls. `nesting` is the kernel's one lock for changes of who watches whom.
+    pub fn add(&self, fd: i32, file: &Arc<OpenFile>, events: u32, data: u64, nesting: &Mutex<()>) -> Result<()> {
+        let mode = Mode::from_bits_truncate(events);
+        let inner = file.downcast::<Epoll>();
+        if mode.contains(Mode::EXCLUSIVE) {
+            let may = Events::IN | Events::OUT | Events::ERR | Events::HUP;
+            let may = may.bits() | (Mode::EXCLUSIVE | Mode::WAKEUP | Mode::EDGE).bits();
+            if events & !may != 0 || inner.is_some() {
+                return Err(Errno::EINVAL);
+            }
+        }
+        if !file.ops.may_wait() {
+            return Err(Errno::EPERM);
+        }
+        let _nesting = inner.map(|_| nesting.lock());
+        if let Some(inner) = inner {
+            self.check_nesting(inner)?;
+        }
+        let key = (fd, file.id);
+        let mut items = self.items.lock();
+        if items.map.contains_key(&key) {
+            return Err(Errno::EEXIST);
+        }
+        items.sweep();
+        let item = Arc::new_cyclic(|me| Item {
+            me: me.clone(),
+            ready: Arc::downgrade(&self.ready),
+            file: Arc::downgrade(file),
+            interest: AtomicU32::new(0),
+            queued: AtomicBool::new(false),
+            watch: Mutex::new(Watch { data, table: None }),
+        });
+        item.set_interest(events);
+        if let Some(inner) = inner {
+            let mut parents = inner.parents.lock();
+            parents.retain(|parent| parent.strong_count() > 0);
+            parents.push(self.me.clone());
+        }
+        let events = item.watch(file);
+        let timed = item.timed().is_some();
+        if timed {
+            items.timed.push(item.clone());
+        }
+        items.map.insert(key, item.clone());
+        drop(items);
+        if events != 0 {
+            self.ready.push(item);
+            self.ready.queue.wake_one(Events::IN.bits());
+        } else if timed {
+            // Whoever waits must learn the new deadline.
+            self.ready.queue.wake_one(Events::IN.bits());
+        }
+        Ok(())
+    }
+
+    /// EPOLL_CTL_MOD: also arms a one-shot again. ENOENT; EINVAL with or on an exclusive item.
+    pub fn modify(&self, fd: i32, file: &Arc<OpenFile>, events: u32, data: u64) -> Result<()> {
+        let items = self.items.lock();
+        let item = items.map.get(&(fd, file.id)).ok_or(Errno::ENOENT)?.clone();
+        if events & Mode::EXCLUSIVE.bits() != 0 || item.mode().contains(Mode::EXCLUSIVE) {
+            return Err(Errno::EINVAL);
+        }
+        item.watch.lock().data = data;
+        // The new interest first: what happens after this notifies, what happened before is seen by asking.
+        item.set_interest(events);
+        let events = item.ask(file);
+        let timed = item.timed().is_some();
+        drop(items);
+        if events != 0 {
+            self.ready.push(item);
+        }
+        if events != 0 || timed {
+            self.ready.queue.wake_one(Events::IN.bits());
+        }
+        Ok(())
+    }
+
+    /// EPOLL_CTL_DEL. ENOENT.
+    pub fn delete(&self, fd: i32, file: &Arc<OpenFile>, nesting: &Mutex<()>) -> Result<()> {
+        let inner = file.downcast::<Epoll>();
+        let _nesting = inner.map(|_| nesting.lock());
+        let item = self.items.lock().remove((fd, file.id)).ok_or(Errno::ENOENT)?;
+        drop(item);
+        if let Some(inner) = inner {
+            let mut parents = inner.parents.lock();
+            if let Some(at) = parents.iter().position(|parent| Weak::ptr_eq(parent, &self.me)) {
+                parents.swap_remove(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up to `most` events to `emit`: how many. `emit` answers false when it cannot take one, which ends the collection
+    /// and leaves that event for the next.
+    pub fn collect(&self, most: usize, emit: &mut dyn FnMut(u32, u64) -> bool) -> usize {
+        let items = self.items.lock();
+        self.list_due(&items);
+        // As many as are listed now: those that go back to the end are for the next collection.
+        let listed = self.ready.list.lock().len();
+        let mut count = 0;
+        for _ in 0..listed {
+            if count == most {
+                break;
+            }
+            let Some(item) = self.ready.pop() else { break };
+            let Some(file) = item.file.upgrade() else { continue };
+            if !item.is_open() {
+                continue;
+            }
+            let events = item.ask(&file);
+            if events == 0 {
+                continue;
+            }
+            let data = item.watch.lock().data;
+            if !emit(events, data) {
+                self.ready.put_back(item);
+                break;
+            }
+            count += 1;
+            let mode = item.mode();
+            if mode.contains(Mode::ONESHOT) {
+                item.interest.store(mode.bits(), Ordering::Release);
+            } else if !mode.contains(Mode::EDGE) {
+                self.ready.push(item);
+            }
+        }
+        count
+    }
+
+    /// The queue waiters join, and the time by which one of them must look again.
+    pub fn join(&self, table: &mut PollTable) {
+        table.add(&self.ready.queue);
+        table.wake_at(self.items.lock().deadline());
+    }
+
+    /// Wakes another waiter when there is something left for it. To be called by each that leaves, after it has left the queue.
+    pub fn pass_on(&self) {
+        if self.ready.queue.is_empty() {
+            return;
+        }
+        if !self.ready.list.lock().is_empty() || self.items.lock().deadline().is_some() {
+            self.ready.queue.wake_one(Events::IN.bits());
+        }
+    }
+
+    /// Lists the items whose time has come.
+    fn list_due(&self, items: &Items) {
+        if items.timed.is_empty() {
+            return;
+        }
+        let now = self.clock.monotonic();
+        for item in &items.timed {
+            if item.wanted() != 0 && item.timed().flatten().is_some_and(|at| at <= now) {
+                self.ready.push(item.clone());
+            }
+        }
+    }
+
+    /// Whether an event would be collected now.
+    fn any_ready(&self) -> bool {
+        let items = self.items.lock();
+        self.list_due(&items);
+        let listed = self.ready.list.lock().len();
+        for _ in 0..listed {
+            let Some(item) = self.ready.pop() else { break };
+            let Some(file) = item.file.upgrade() else { continue };
+            if item.is_open() && item.ask(&file) != 0 {
+                self.ready.put_back(item);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// ELOOP when `inner` watches this epoll, however indirectly, or the chain would be too long.
+    fn check_nesting(&self, inner: &Epoll) -> Result<()> {
+        let below = inner.depth_below(self, MAX_CHAIN)?;
+        let above = self.depth_above(MAX_CHAIN)?;
+        if above + below + 2 > MAX_CHAIN { Err(Errno::ELOOP) } else { Ok(()) }
+    }
+
+    fn depth_below(&self, never: &Epoll, left: usize) -> Result<usize> {
+        if core::ptr::eq(self, never) || left == 0 {
+            return Err(Errno::ELOOP);
+        }
+        let files: Vec<Arc<OpenFile>> = self.items.lock().map.values().filter_map(|item| item.file.upgrade()).collect();
+        let mut deepest = 0;
+        for inner in files.iter().filter_map(|file| file.downcast::<Epoll>()) {
+            deepest = deepest.max(inner.depth_below(never, left - 1)? + 1);
+        }
+        Ok(deepest)
+    }
+
+    fn depth_above(&self, left: usize) -> Result<usize> {
+        if left == 0 {
+            return Err(Errno::ELOOP);
+        }
+        let parents: Vec<Arc<Epoll>> = self.parents.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut highest = 0;
+        for parent in &parents {
+            highest = highest.max(parent.depth_above(left - 1)? + 1);
+        }
+        Ok(highest)
+    }
+}
+
+impl Drop for Epoll {
+    fn drop(&mut self) {
+        // The queues of the files hold the items: each must be taken out.
+        for item in self.items.get_mut().map.values() {
+            item.close();
+        }
+        self.ready.list.lock().clear();
+    }
+}
+
+impl File for Epoll {
+    fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EINVAL)
+    }
+
+    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EINVAL)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            self.join(table);
+        }
+        if self.any_ready() { Events::IN | Events::RDNORM } else { Events::empty() }
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        Ok(crate::anon::attr(self.clock))
+    }
+
+    fn label(&self) -> String {
+        String::from("anon_inode:[eventpoll]")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eventfd::EventFd;
+    use crate::timerfd::{TimeBase, TimerFd};
+    use alloc::boxed::Box;
+    use alloc::vec;
+    use core::sync::atomic::AtomicU64;
+
+    #[derive(Default)]
+    struct Hand(AtomicU64);
+
+    impl Clock for Hand {
+        fn monotonic(&self) -> Nanos {
+            self.0.load(Ordering::Relaxed)
+        }
+        fn realtime(&self) -> Nanos {
+            self.monotonic()
+        }
+        fn thread_cpu(&self) -> Nanos {
+            0
+        }
+    }
+
+    fn clock() -> &'static Hand {
+        Box::leak(Box::default())
+    }
+
+    fn open(ops: Arc<dyn File>) -> Arc<OpenFile> {
+        OpenFile::new(ops, 2, None)
+    }
+
+    fn collect(epoll: &Epoll) -> Vec<(u32, u64)> {
+        let mut events = Vec::new();
+        epoll.collect(16, &mut |bits, data| {
+            events.push((bits, data));
+            true
+        });
+        events
+    }
+
+    const IN: u32 = 1;
+
+    #[test]
+    fn level_edge_and_oneshot_report_as_they_should() {
+        let (clock, nesting) = (clock(), Mutex::new(()));
+        let epoll = Epoll::new(clock);
+        let counter = EventFd::new(clock, 0, false);
+        let file = open(counter.clone());
+        epoll.add(3, &file, IN, 7, &nesting).unwrap();
+        assert_eq!(epoll.add(3, &file, IN, 7, &nesting), Err(Errno::EEXIST));
+        assert_eq!(collect(&epoll), vec![]);
+        counter.signal(1);
+        assert_eq!(collect(&epoll), vec![(IN, 7)]);
+        assert_eq!(collect(&epoll), vec![(IN, 7)]);
+
+        epoll.modify(3, &file, IN | Mode::EDGE.bits(), 8).unwrap();
+        assert_eq!(collect(&epoll), vec![(IN, 8)]);
+        assert_eq!(collect(&epoll), vec![]);
+        counter.signal(1);
+        assert_eq!(collect(&epoll), vec![(IN, 8)]);
+
+        epoll.modify(3, &file, IN | Mode::ONESHOT.bits(), 9).unwrap();
+        assert_eq!(collect(&epoll), vec![(IN, 9)]);
+        counter.signal(1);
+        assert_eq!(collect(&epoll), vec![]);
+        epoll.modify(3, &file, IN | Mode::ONESHOT.bits(), 10).unwrap();
+        assert_eq!(collect(&epoll), vec![(IN, 10)]);
+
+        epoll.delete(3, &file, &nesting).unwrap();
+        assert_eq!(epoll.delete(3, &file, &nesting), Err(Errno::ENOENT));
+    }
+
+    #[test]
+    fn a_closed_file_is_gone() {
+        let (clock, nesting) = (clock(), Mutex::new(()));
+        let epoll = Epoll::new(clock);
+        let counter = EventFd::new(clock, 1, false);
+        let file = open(counter.clone());
+        epoll.add(3, &file, IN, 7, &nesting).unwrap();
+        drop(file);
+        counter.signal(1);
+        assert_eq!(collect(&epoll), vec![]);
+        for fd in 0..200 {
+            epoll.add(fd, &open(EventFd::new(clock, 1, false)), IN, 7, &nesting).unwrap();
+        }
+        assert!(epoll.items.lock().map.len() <= 64);
+        drop(epoll);
+        assert_eq!(Arc::strong_count(&counter), 1);
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_taken_stays() {
+        let (clock, nesting) = (clock(), Mutex::new(()));
+        let epoll = Epoll::new(clock);
+        let file = open(EventFd::new(clock, 1, false));
+        epoll.add(3, &file, IN | Mode::EDGE.bits(), 7, &nesting).unwrap();
+        assert_eq!(epoll.collect(1, &mut |_, _| false), 0);
+        assert_eq!(collect(&epoll), vec![(IN, 7)]);
+    }
+
+    #[test]
+    fn time_makes_a_timer_ready_even_when_nested() {
+        let (clock, nesting) = (clock(), Mutex::new(()));
+        let (outer, inner) = (Epoll::new(clock), Epoll::new(clock));
+        let timer = TimerFd::new(clock, TimeBase::Monotonic);
+        let (timer_file, inner_file) = (open(timer.clone()), open(inner.clone()));
+        outer.add(3, &inner_file, IN, 1, &nesting).unwrap();
+        inner.add(4, &timer_file, IN | Mode::EDGE.bits(), 2, &nesting).unwrap();
+        timer.set(100, 50, false);
+        assert_eq!(collect(&outer), vec![]);
+        assert_eq!(outer.items.lock().deadline(), Some(100));
+        clock.0.store(100, Ordering::Relaxed);
+        assert_eq!(collect(&outer), vec![(IN, 1)]);
+        assert_eq!(collect(&inner), vec![(IN, 2)]);
+        assert_eq!(collect(&inner), vec![]);
+        assert_eq!(inner.items.lock().deadline(), Some(150));
+        clock.0.store(150, Ordering::Relaxed);
+        assert_eq!(collect(&inner), vec![(IN, 2)]);
+    }
+
+    #[test]
+    fn circles_and_long_chains_are_refused() {
+        let (clock, nesting) = (clock(), Mutex::new(()));
+        let epolls: Vec<_> = (0..6).map(|_| Epoll::new(clock)).collect();
+        let files: Vec<_> = epolls.iter().map(|epoll| open(epoll.clone())).collect();
+        for at in 0..4 {
+            epolls[at].add(at as i32, &files[at + 1], IN, 0, &nesting).unwrap();
+        }
+        assert_eq!(epolls[4].add(9, &files[5], IN, 0, &nesting), Err(Errno::ELOOP));
+        assert_eq!(epolls[3].add(9, &files[0], IN, 0, &nesting), Err(Errno::ELOOP));
+        epolls[0].delete(0, &files[1], &nesting).unwrap();
+        epolls[4].add(9, &files[5], IN, 0, &nesting).unwrap();
+    }
+}

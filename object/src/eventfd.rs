@@ -1,0 +1,103 @@
+//! eventfd(2): a counter to wait on.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::Clock;
+use janua_rt::{Mutex, WaitQueue};
+
+use crate::file::{Events, File, OpenFile};
+use crate::vfs::Attr;
+
+/// The counter never reaches this by a write; the value itself means overflow.
+const OVERFLOW: u64 = u64::MAX;
+
+/// An event counter.
+pub struct EventFd {
+    clock: &'static dyn Clock,
+    count: Mutex<u64>,
+    /// Whether a read takes one (EFD_SEMAPHORE) or all.
+    semaphore: bool,
+    queue: WaitQueue,
+}
+
+impl EventFd {
+    pub fn new(clock: &'static dyn Clock, initial: u64, semaphore: bool) -> Arc<EventFd> {
+        Arc::new(EventFd { clock, count: Mutex::new(initial), semaphore, queue: WaitQueue::new() })
+    }
+
+    /// Adds to the counter from inside the kernel, stopping short of overflow.
+    pub fn signal(&self, add: u64) {
+        {
+            let mut count = self.count.lock();
+            *count = count.saturating_add(add).min(OVERFLOW - 1);
+        }
+        self.queue.wake(Events::IN.bits());
+    }
+}
+
+impl File for EventFd {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        if buf.left() < 8 {
+            return Err(Errno::EINVAL);
+        }
+        let taken = {
+            let mut count = self.count.lock();
+            match *count {
+                0 => return Err(Errno::EAGAIN),
+                all => {
+                    let taken = if self.semaphore { 1 } else { all };
+                    *count -= taken;
+                    taken
+                }
+            }
+        };
+        self.queue.wake(Events::OUT.bits());
+        buf.put(&taken.to_ne_bytes())
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        let mut bytes = [0; 8];
+        // Looked at before it is taken: a writer that has to wait comes again with the same buffer.
+        buf.peek(&mut bytes)?;
+        let add = u64::from_ne_bytes(bytes);
+        if add == OVERFLOW {
+            return Err(Errno::EINVAL);
+        }
+        {
+            let mut count = self.count.lock();
+            *count = count.checked_add(add).filter(|&sum| sum < OVERFLOW).ok_or(Errno::EAGAIN)?;
+        }
+        buf.advance(bytes.len());
+        self.queue.wake(Events::IN.bits());
+        Ok(8)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            table.add(&self.queue);
+        }
+        let count = *self.count.lock();
+        let mut events = Events::empty();
+        events.set(Events::IN, count > 0);
+        events.set(Events::OUT, count < OVERFLOW - 1);
+        events.set(Events::ERR, count == OVERFLOW);
+        events
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        Ok(crate::anon::attr(self.clock))
+    }
+
+    fn label(&self) -> String {
+        String::from("anon_inode:[eventfd]")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,194 @@
+//! timerfd_create(2): a timer to wait on.
+//!
+//! Nothing runs when a timer expires. Expiries are counted when somebody looks, and who waits asks its [`PollTable`] for the
+//! time of the next one; setting the timer wakes all waiters, who then ask for the new time.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::{Clock, Nanos};
+use janua_rt::{Mutex, WaitQueue};
+
+use crate::file::{Events, File, OpenFile};
+use crate::vfs::Attr;
+
+/// Against which clock a timer runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeBase {
+    Monotonic,
+    Realtime,
+}
+
+impl TimeBase {
+    /// The clock's time.
+    pub fn now(self, clock: &dyn Clock) -> Nanos {
+        match self {
+            TimeBase::Monotonic => clock.monotonic(),
+            TimeBase::Realtime => clock.realtime(),
+        }
+    }
+
+    /// The monotonic time at which this clock will show `at`, as long as nobody sets it.
+    pub fn to_monotonic(self, clock: &dyn Clock, at: Nanos) -> Nanos {
+        match self {
+            TimeBase::Monotonic => at,
+            TimeBase::Realtime => {
+                clock.monotonic().saturating_add(at.saturating_sub(clock.realtime()))
+            }
+        }
+    }
+}
+
+/// A timer's progress, in the time of its own clock; for every kind of timer that counts expiries when looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The next expiry; `None` is disarmed.
+    pub next: Option<Nanos>,
+    /// Time between expiries, 0 for a timer that expires once.
+    pub interval: Nanos,
+    /// Expiries nobody has taken yet.
+    pub expired: u64,
+}
+
+impl Progress {
+    /// Counts what has expired by `now`.
+    pub fn settle(&mut self, now: Nanos) {
+        let Some(next) = self.next.filter(|&next| next <= now) else { return };
+        if self.interval == 0 {
+            self.expired = self.expired.saturating_add(1);
+            self.next = None;
+        } else {
+            let count = (now - next) / self.interval + 1;
+            self.expired = self.expired.saturating_add(count);
+            self.next = count.checked_mul(self.interval).and_then(|spent| next.checked_add(spent));
+        }
+    }
+
+    /// Time until the next expiry (0 when disarmed, never 0 when armed) and the interval.
+    pub fn remaining(&self, now: Nanos) -> (Nanos, Nanos) {
+        (self.next.map_or(0, |next| next.saturating_sub(now).max(1)), self.interval)
+    }
+}
+
+/// A timer file.
+pub struct TimerFd {
+    clock: &'static dyn Clock,
+    base: TimeBase,
+    progress: Mutex<Progress>,
+    queue: WaitQueue,
+}
+
+impl TimerFd {
+    pub fn new(clock: &'static dyn Clock, base: TimeBase) -> Arc<TimerFd> {
+        Arc::new(TimerFd { clock, base, progress: Mutex::default(), queue: WaitQueue::new() })
+    }
+
+    /// Arms the timer to expire in `value` ns, or when its clock shows `value` if `absolute`; a zero value disarms. Answers the
+    /// old remaining time and interval.
+    pub fn set(&self, value: Nanos, interval: Nanos, absolute: bool) -> (Nanos, Nanos) {
+        let old = {
+            let mut progress = self.progress.lock();
+            let now = self.base.now(self.clock);
+            progress.settle(now);
+            let old = progress.remaining(now);
+            let next = if absolute { value } else { now.saturating_add(value) };
+            *progress = Progress { next: (value != 0).then_some(next), interval, expired: 0 };
+            old
+        };
+        // Not readiness, but a new time to look at.
+        self.queue.wake_all();
+        old
+    }
+
+    /// Remaining time and interval.
+    pub fn get(&self) -> (Nanos, Nanos) {
+        let mut progress = self.progress.lock();
+        let now = self.base.now(self.clock);
+        progress.settle(now);
+        progress.remaining(now)
+    }
+}
+
+impl File for TimerFd {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        if buf.left() < 8 {
+            return Err(Errno::EINVAL);
+        }
+        let expired = {
+            let mut progress = self.progress.lock();
+            progress.settle(self.base.now(self.clock));
+            core::mem::take(&mut progress.expired)
+        };
+        if expired == 0 {
+            return Err(Errno::EAGAIN);
+        }
+        buf.put(&expired.to_ne_bytes())
+    }
+
+    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EINVAL)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        let timed = table.map(|table| {
+            table.add(&self.queue);
+            table
+        });
+        let mut progress = self.progress.lock();
+        progress.settle(self.base.now(self.clock));
+        if let Some(table) = timed {
+            table.wake_at(progress.next.map(|next| self.base.to_monotonic(self.clock, next)));
+        }
+        if progress.expired > 0 { Events::IN } else { Events::empty() }
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        Ok(crate::anon::attr(self.clock))
+    }
+
+    fn label(&self) -> String {
+        String::from("anon_inode:[timerfd]")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_shot_expires_once() {
+        let mut timer = Progress { next: Some(10), interval: 0, expired: 0 };
+        timer.settle(9);
+        assert_eq!((timer.expired, timer.remaining(9)), (0, (1, 0)));
+        timer.settle(100);
+        assert_eq!((timer.expired, timer.next, timer.remaining(100)), (1, None, (0, 0)));
+        timer.settle(200);
+        assert_eq!(timer.expired, 1);
+    }
+
+    #[test]
+    fn interval_counts_what_was_missed_and_keeps_its_phase() {
+        let mut timer = Progress { next: Some(10), interval: 5, expired: 0 };
+        timer.settle(10);
+        assert_eq!((timer.expired, timer.next), (1, Some(15)));
+        timer.settle(27);
+        assert_eq!((timer.expired, timer.next), (4, Some(30)));
+    }
+
+    #[test]
+    fn an_expiry_beyond_the_end_of_time_disarms() {
+        let mut timer = Progress { next: Some(1), interval: u64::MAX - 1, expired: 0 };
+        timer.settle(5);
+        assert_eq!((timer.expired, timer.next), (1, Some(u64::MAX)));
+        timer.settle(u64::MAX);
+        assert_eq!((timer.expired, timer.next), (2, None));
+    }
+}
