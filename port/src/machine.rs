@@ -82,6 +82,10 @@ pub trait Machine: Send + Sync {
     fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()>;
     /// Random bytes from the machine's generator.
     fn random(&self, out: &mut [u8]);
+    /// The processor's features as programs are told them: AT_HWCAP and AT_HWCAP2.
+    fn hwcap(&self) -> [u64; 2] {
+        janua_arch::hwcap()
+    }
     /// Address of the vDSO in every guest space, when there is one.
     fn vdso(&self) -> Option<usize>;
     /// Ends the machine: `code` is the sandbox's exit code.

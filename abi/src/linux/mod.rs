@@ -1,7 +1,7 @@
 //! The Linux x86-64 interface as data (source: the kernel's uapi headers and the man pages, section 2).
 
+pub mod elf;
 pub mod errno;
-pub mod fcntl;
 pub mod mman;
 pub mod process;
 pub mod signal;

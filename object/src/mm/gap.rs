@@ -1,6 +1,7 @@
 //! Where a mapping goes when the caller leaves it open.
 
 use janua_abi::linux::mman::PAGE_SIZE;
+use janua_abi::linux::{Errno, Result};
 
 use super::{Mm, State};
 
@@ -17,6 +18,16 @@ impl Mm {
                     .into_iter()
                     .find_map(|(low, high)| state.list.lowest_gap(low, high, len, align))
             })
+    }
+
+    /// Free space for exec to map into: at `wish` when that is free, otherwise anywhere. Nothing is reserved: for an address
+    /// space with one thread. ENOMEM.
+    pub fn find_free(&self, wish: usize, len: usize, align: usize) -> Result<usize> {
+        let state = self.state.lock();
+        if wish != 0 && self.is_free_at(&state, wish, len) {
+            return Ok(wish);
+        }
+        self.find_gap(&state, len, align).ok_or(Errno::ENOMEM)
     }
 
     /// Free space in the part that MAP_32BIT means (mmap(2)): the second gigabyte.

@@ -50,7 +50,7 @@ pub struct Vfs {
     /// File systems mount(2) knows by name.
     types: RwLock<BTreeMap<&'static str, Arc<dyn FsType>>>,
     /// Who wants to know of changes (inotify).
-    pub watches: Arc<Watches>,
+    pub watches: Watches,
     next_dev: AtomicU64,
 }
 
@@ -64,7 +64,7 @@ impl Vfs {
             renames: Mutex::new(()),
             devices: DeviceTable::default(),
             types: RwLock::new(BTreeMap::new()),
-            watches: Arc::default(),
+            watches: Watches::default(),
             next_dev: AtomicU64::new(20),
         }
     }

@@ -10,6 +10,7 @@ use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
 use janua_object::Cred;
+use janua_object::vfs::Vfs;
 use janua_port::{HostFd, Machine};
 
 use crate::fs::FsContext;
@@ -102,7 +103,7 @@ pub enum BootNet {
 }
 
 /// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
-pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, root: Arc<FsContext>) -> Result<Arc<Kernel>> {
+pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> Result<Arc<Kernel>> {
     let rows = crate::table::ROWS;
     let table = Table::new(rows);
     table.register_all();
@@ -110,7 +111,7 @@ pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, root: Arc<FsCo
     if config.stats {
         stats.turn_on();
     }
-    let system = System::new(machine, config, root);
+    let system = System::new(machine, config, vfs, root);
     let kernel = Arc::new(Kernel { machine, table, tracer: Tracer::default(), stats, system });
     {
         let mut tree = kernel.tree.lock();

@@ -6,10 +6,12 @@ extern crate alloc;
 
 pub mod boot;
 pub mod caller;
+pub mod exec;
 pub mod fs;
 pub mod limits;
 pub mod linux;
 pub mod misc;
+pub mod mm;
 pub mod process;
 pub mod sched;
 pub mod signal;

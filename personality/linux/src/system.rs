@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::process::UtsName;
+use janua_object::vfs::Vfs;
 use janua_port::Machine;
 use janua_port::Nanos;
 use janua_rt::{Mutex, RwLock};
@@ -22,6 +23,8 @@ pub struct System {
     pub users: Users,
     /// What uname(2) answers; the names can be set.
     pub uts: RwLock<UtsName>,
+    /// The name space.
+    pub vfs: Vfs,
     /// The place programs start from: the root of the whole tree of names.
     pub root: Arc<FsContext>,
     /// When the kernel started, monotonic and since 1970.
@@ -34,11 +37,12 @@ pub struct System {
 }
 
 impl System {
-    pub fn new(machine: &'static dyn Machine, config: BootConfig, root: Arc<FsContext>) -> System {
+    pub fn new(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> System {
         System {
             tree: Mutex::new(Tree::default()),
             users: Users::default(),
             uts: RwLock::new(crate::misc::uts_name(&config)),
+            vfs,
             root,
             booted: machine.clock().monotonic(),
             booted_real: machine.clock().realtime(),

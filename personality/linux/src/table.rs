@@ -3,8 +3,11 @@
 //! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
 
 use janua_kernel::calls;
+use janua_kernel::table::Fd;
+use janua_kernel::{UserPtr, UserStr};
 
 use crate::Linux;
+use crate::{exec, mm};
 
 calls! {
     /// All rows, by number.
@@ -28,13 +31,13 @@ calls! {
 
     8 lseek() => missing, Missing("not written yet");
 
-    9 mmap() => missing, Missing("not written yet");
+    9 mmap(addr: mm::Addr, length: usize, prot: mm::ProtWord, flags: mm::MapWord, fd: Fd, offset: u64) => plain mm::mmap, Full;
 
-    10 mprotect() => missing, Missing("not written yet");
+    10 mprotect(addr: mm::Addr, len: usize, prot: mm::ProtWord) => plain mm::mprotect, Full;
 
-    11 munmap() => missing, Missing("not written yet");
+    11 munmap(addr: mm::Addr, length: usize) => plain mm::munmap, Full;
 
-    12 brk() => missing, Missing("not written yet");
+    12 brk(addr: mm::Addr) => plain mm::brk, Full;
 
     13 rt_sigaction() => missing, Missing("not written yet");
 
@@ -60,13 +63,13 @@ calls! {
 
     24 sched_yield() => missing, Missing("not written yet");
 
-    25 mremap() => missing, Missing("not written yet");
+    25 mremap(old_address: mm::Addr, old_size: usize, new_size: usize, flags: mm::RemapWord, new_address: mm::Addr) => plain mm::mremap, Full;
 
-    26 msync() => missing, Missing("not written yet");
+    26 msync(addr: mm::Addr, length: usize, flags: mm::SyncWord) => plain mm::msync, Full;
 
-    27 mincore() => missing, Missing("not written yet");
+    27 mincore(addr: mm::Addr, length: usize, vec: UserPtr<u8>) => plain mm::mincore, Full;
 
-    28 madvise() => missing, Missing("not written yet");
+    28 madvise(addr: mm::Addr, length: usize, advice: mm::AdviceWord) => plain mm::madvise, Partial("no memory errors by hand (MADV_HWPOISON, MADV_SOFT_OFFLINE)");
 
     29 shmget() => missing, Missing("not written yet");
 
@@ -128,7 +131,7 @@ calls! {
 
     58 vfork() => missing, Missing("not written yet");
 
-    59 execve() => missing, Missing("not written yet");
+    59 execve(pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) => wait exec::execve, Partial("64-bit programs only; no file capabilities");
 
     60 exit() => missing, Missing("not written yet");
 
@@ -278,7 +281,7 @@ calls! {
 
     133 mknod() => missing, Missing("not written yet");
 
-    134 uselib() => missing, Missing("not written yet");
+    134 uselib() => missing, Missing("libraries in the format before ELF");
 
     135 personality() => missing, Missing("not written yet");
 
@@ -308,17 +311,17 @@ calls! {
 
     148 sched_rr_get_interval() => missing, Missing("not written yet");
 
-    149 mlock() => missing, Missing("not written yet");
+    149 mlock(addr: mm::Addr, len: usize) => plain mm::mlock, Partial("counted and made present; not kept from the host's swap");
 
-    150 munlock() => missing, Missing("not written yet");
+    150 munlock(addr: mm::Addr, len: usize) => plain mm::munlock, Full;
 
-    151 mlockall() => missing, Missing("not written yet");
+    151 mlockall(flags: mm::LockWord) => plain mm::mlockall, Partial("counted; not kept from the host's swap");
 
-    152 munlockall() => missing, Missing("not written yet");
+    152 munlockall() => plain mm::munlockall, Full;
 
     153 vhangup() => missing, Missing("not written yet");
 
-    154 modify_ldt() => missing, Missing("not written yet");
+    154 modify_ldt() => missing, Missing("segments of a program's own serve 16- and 32-bit code only");
 
     155 pivot_root() => missing, Missing("not written yet");
 
@@ -326,7 +329,7 @@ calls! {
 
     157 prctl() => missing, Missing("not written yet");
 
-    158 arch_prctl() => missing, Missing("not written yet");
+    158 arch_prctl(code: u32, addr: mm::Addr) => plain mm::arch_prctl, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
 
     159 adjtimex() => missing, Missing("not written yet");
 
@@ -344,9 +347,9 @@ calls! {
 
     166 umount2() => missing, Missing("not written yet");
 
-    167 swapon() => missing, Missing("not written yet");
+    167 swapon() => missing, Missing("swapping is the host's affair");
 
-    168 swapoff() => missing, Missing("not written yet");
+    168 swapoff() => missing, Missing("swapping is the host's affair");
 
     169 reboot() => missing, Missing("not written yet");
 
@@ -442,7 +445,7 @@ calls! {
 
     215 epoll_wait_old() => missing, Missing("not written yet");
 
-    216 remap_file_pages() => missing, Missing("not written yet");
+    216 remap_file_pages() => missing, Missing("deprecated; Linux itself emulates it with mmap");
 
     217 getdents64() => missing, Missing("not written yet");
 
@@ -484,11 +487,11 @@ calls! {
 
     236 vserver() => missing, Missing("not written yet");
 
-    237 mbind() => missing, Missing("not written yet");
+    237 mbind() => missing, Missing("memory nodes are the host's affair");
 
-    238 set_mempolicy() => missing, Missing("not written yet");
+    238 set_mempolicy() => missing, Missing("memory nodes are the host's affair");
 
-    239 get_mempolicy() => missing, Missing("not written yet");
+    239 get_mempolicy() => missing, Missing("memory nodes are the host's affair");
 
     240 mq_open() => missing, Missing("not written yet");
 
@@ -522,7 +525,7 @@ calls! {
 
     255 inotify_rm_watch() => missing, Missing("not written yet");
 
-    256 migrate_pages() => missing, Missing("not written yet");
+    256 migrate_pages() => missing, Missing("memory nodes are the host's affair");
 
     257 openat() => missing, Missing("not written yet");
 
@@ -568,7 +571,7 @@ calls! {
 
     278 vmsplice() => missing, Missing("not written yet");
 
-    279 move_pages() => missing, Missing("not written yet");
+    279 move_pages() => missing, Missing("memory nodes are the host's affair");
 
     280 utimensat() => missing, Missing("not written yet");
 
@@ -654,13 +657,13 @@ calls! {
 
     321 bpf() => missing, Missing("not written yet");
 
-    322 execveat() => missing, Missing("not written yet");
+    322 execveat(dirfd: Fd, pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>, flags: u32) => wait exec::execveat, Partial("as execve");
 
-    323 userfaultfd() => missing, Missing("not written yet");
+    323 userfaultfd() => missing, Missing("page faults are served by the host and never seen by the kernel");
 
     324 membarrier() => missing, Missing("not written yet");
 
-    325 mlock2() => missing, Missing("not written yet");
+    325 mlock2(addr: mm::Addr, len: usize, flags: u32) => plain mm::mlock2, Partial("as mlock");
 
     326 copy_file_range() => missing, Missing("not written yet");
 
@@ -668,11 +671,11 @@ calls! {
 
     328 pwritev2() => missing, Missing("not written yet");
 
-    329 pkey_mprotect() => missing, Missing("not written yet");
+    329 pkey_mprotect(addr: mm::Addr, len: usize, prot: mm::ProtWord, pkey: i32) => plain mm::pkey_mprotect, Partial("no keys are given out");
 
-    330 pkey_alloc() => missing, Missing("not written yet");
+    330 pkey_alloc(flags: usize, access_rights: usize) => plain mm::pkey_alloc, Partial("no keys are given out: ENOSPC");
 
-    331 pkey_free() => missing, Missing("not written yet");
+    331 pkey_free(pkey: i32) => plain mm::pkey_free, Partial("no keys are given out: EINVAL");
 
     332 statx() => missing, Missing("not written yet");
 
@@ -904,19 +907,19 @@ calls! {
 
     446 landlock_restrict_self() => missing, Missing("not written yet");
 
-    447 memfd_secret() => missing, Missing("not written yet");
+    447 memfd_secret() => missing, Missing("memory hidden from the kernel itself cannot be had of the host");
 
     448 process_mrelease() => missing, Missing("not written yet");
 
     449 futex_waitv() => missing, Missing("not written yet");
 
-    450 set_mempolicy_home_node() => missing, Missing("not written yet");
+    450 set_mempolicy_home_node() => missing, Missing("memory nodes are the host's affair");
 
     451 cachestat() => missing, Missing("not written yet");
 
     452 fchmodat2() => missing, Missing("not written yet");
 
-    453 map_shadow_stack() => missing, Missing("not written yet");
+    453 map_shadow_stack() => missing, Missing("no shadow stacks");
 
     454 futex_wake() => missing, Missing("not written yet");
 
@@ -934,7 +937,7 @@ calls! {
 
     461 lsm_list_modules() => missing, Missing("not written yet");
 
-    462 mseal() => missing, Missing("not written yet");
+    462 mseal() => missing, Missing("mappings cannot be sealed");
 
     463 setxattrat() => missing, Missing("not written yet");
 

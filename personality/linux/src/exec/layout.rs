@@ -1,0 +1,57 @@
+//! Where a new program's parts go: stack, mmap base, program, heap; randomised unless personality(2) says otherwise.
+//!
+//! The stack is mapped at its full size at once (host memory is taken only when a page is touched): the kernel's own copies
+//! into a stack page the program has not touched yet must find it mapped, as they would on a kernel that grows stacks by fault.
+
+use janua_object::mm::Mm;
+use janua_port::Machine;
+
+/// A stack without a limit gets this.
+const MOST_STACK: u64 = 1 << 30;
+/// The smallest room for a stack beyond its strings.
+const LEAST_STACK: u64 = 128 << 10;
+/// Space between the mmap base and the stack at least (Linux: MIN_GAP, 128 MiB).
+const LEAST_GAP: usize = 128 << 20;
+const GUARD: usize = 1 << 20;
+
+/// Random bits, in pages, as Linux takes them on x86-64.
+const STACK_BITS: u32 = 22;
+const MMAP_BITS: u32 = 28;
+const BRK_BITS: u32 = 13;
+
+/// The choices for one program.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Lowest address of the stack and the one behind it.
+    pub stack: (usize, usize),
+    pub mmap_base: usize,
+    /// Where a relocatable program is wanted.
+    pub program: usize,
+    /// How far behind the program the heap starts, in bytes.
+    pub brk_offset: usize,
+}
+
+impl Layout {
+    /// Chooses. `strings` are the bytes of arguments and environment.
+    pub fn choose(mm: &Mm, machine: &dyn Machine, stack_limit: u64, strings: usize, random: bool) -> Layout {
+        let pages = |bits: u32| {
+            if !random {
+                return 0;
+            }
+            let mut bytes = [0; 8];
+            machine.random(&mut bytes);
+            (u64::from_ne_bytes(bytes) & ((1 << bits) - 1)) as usize * 4096
+        };
+        let high = mm.bounds().high & !4095;
+        let top = high - pages(STACK_BITS);
+        let size = stack_limit.min(MOST_STACK).max(LEAST_STACK + strings as u64) as usize & !4095;
+        let bottom = top - size;
+        let gap = (high - bottom + GUARD).max(LEAST_GAP);
+        Layout {
+            stack: (bottom, top),
+            mmap_base: (high - gap).saturating_sub(pages(MMAP_BITS)) & !4095,
+            program: (high / 3 * 2 & !4095) + pages(MMAP_BITS),
+            brk_offset: pages(BRK_BITS),
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Running programs: execve(2), execveat(2), and the first program of a sandbox.
+//!
+//! Two halves. [`prepare`] does everything that can fail while the old program still runs: finding and judging the files,
+//! following `#!` lines, copying the strings. [`commit`] is past the point of no return: it empties the address space and
+//! fills it anew; an error there (a segment where none can be) ends the process with SIGSEGV, as on Linux. Between them the
+//! other threads of the process are made to end.
+
+mod alone;
+mod args;
+mod cred;
+mod elf;
+mod layout;
+mod load;
+mod script;
+mod stack;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, RLIMIT_STACK};
+use janua_abi::linux::signal::SIGSEGV;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::Fd;
+use janua_kernel::{ReadBuf, UserPtr, UserStr};
+use janua_object::file::flags;
+use janua_object::mm::{Image, Limits, MapRequest, Mm};
+use janua_object::vfs::{MountFlags, Path, Resolve, Start, Walk, may_execute};
+use janua_object::{Caller, Cred, OpenFile};
+use janua_port::{Frame, Prot, Space};
+
+use crate::Thread;
+use crate::thread::ThreadExt;
+use crate::{signal, task};
+use args::Strings;
+use elf::Elf;
+use layout::Layout;
+
+const AT_EMPTY_PATH: u32 = 0x1000;
+const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
+const AT_FDCWD: Fd = Fd(-100);
+/// personality(2): no randomisation; reading means executing.
+const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
+/// `#!` lines that lead to files with `#!` lines.
+const MOST_SCRIPTS: usize = 5;
+
+/// A file to be run, as the caller named it.
+struct Target {
+    file: Arc<OpenFile>,
+    /// What AT_EXECFN shows and a script's interpreter is given.
+    name: Vec<u8>,
+    /// Nobody can open `name` once exec has closed what it closes.
+    unreachable: bool,
+}
+
+/// All that a new program needs, judged and copied.
+struct Prepared {
+    file: Arc<OpenFile>,
+    elf: Elf,
+    interpreter: Option<(Arc<OpenFile>, Elf)>,
+    args: Strings,
+    env: Strings,
+    execfn: Vec<u8>,
+    cred: Cred,
+    secure: bool,
+}
+
+/// execve(2).
+pub async fn execve(thread: &Thread, path: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) -> Result<()> {
+    let prepared = from_user(thread, AT_FDCWD, path, argv, envp, 0)?;
+    replace(thread, prepared).await
+}
+
+/// execveat(2).
+pub async fn execveat(
+    thread: &Thread,
+    dir: Fd,
+    path: UserStr,
+    argv: UserPtr<usize>,
+    envp: UserPtr<usize>,
+    flags: u32,
+) -> Result<()> {
+    let prepared = from_user(thread, dir, path, argv, envp, flags)?;
+    replace(thread, prepared).await
+}
+
+/// The first program of a sandbox, in the space the machine gave its thread. The error is for a person to see: nothing runs
+/// then. `Ok(None)` when the program could not be loaded after all and the process has been killed.
+pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8>], envp: &[Vec<u8>]) -> Result<Option<Frame>> {
+    let mut budget = args::budget(thread.limit(RLIMIT_STACK));
+    let mut strings = [Strings::default(), Strings::default()];
+    for (strings, given) in strings.iter_mut().zip([argv, envp]) {
+        for string in given {
+            args::spend(&mut budget, string.len())?;
+            strings.push(string);
+        }
+    }
+    let [args, env] = strings;
+    let target = open_target(thread, AT_FDCWD, path, 0)?;
+    let prepared = prepare(thread, target, args, env, budget)?;
+    let space = space.reset(false)?;
+    Ok(commit(thread, space, prepared))
+}
+
+fn from_user(
+    thread: &Thread,
+    dir: Fd,
+    path: UserStr,
+    argv: UserPtr<usize>,
+    envp: UserPtr<usize>,
+    flags: u32,
+) -> Result<Box<Prepared>> {
+    let path = path.path(thread.user())?;
+    let target = open_target(thread, dir, &path, flags)?;
+    let mut budget = args::budget(thread.limit(RLIMIT_STACK));
+    args::spend(&mut budget, target.name.len())?;
+    let args = Strings::read(thread.user(), argv, &mut budget)?;
+    let env = Strings::read(thread.user(), envp, &mut budget)?;
+    prepare(thread, target, args, env, budget)
+}
+
+async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
+    alone::de_thread(thread).await?;
+    let old = thread.process().mm().ok_or(Errno::ESRCH)?;
+    let space = old.space.read().clone();
+    // From here on there is no old program to return to.
+    match space.reset(old.is_shared()) {
+        Ok(space) => {
+            if let Some(frame) = commit(thread, space, prepared) {
+                thread.replace_frame(frame);
+            }
+        }
+        Err(_) => die(thread),
+    }
+    Ok(())
+}
+
+/// Finds the file to be run and checks that the caller may.
+fn open_target(thread: &Thread, dir: Fd, path: &[u8], at_flags: u32) -> Result<Target> {
+    if at_flags & !(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let files = thread.process().files();
+    if path.is_empty() && at_flags & AT_EMPTY_PATH != 0 && dir != AT_FDCWD {
+        let file = files.get(dir)?;
+        let file = match &file.path {
+            Some(path) => open_place(thread, path.clone())?,
+            None => file,
+        };
+        let name = alloc::format!("/dev/fd/{}", dir.0).into_bytes();
+        return Ok(Target { file, name, unreachable: files.cloexec(dir)? });
+    }
+    let fs = thread.process().fs();
+    let root = fs.root.read().clone();
+    let relative = path.first() != Some(&b'/');
+    let base = match dir {
+        AT_FDCWD => fs.cwd.read().clone(),
+        _ if !relative => root.clone(),
+        _ => files.get(dir)?.path.clone().ok_or(Errno::ENOTDIR)?,
+    };
+    let follow = at_flags & AT_SYMLINK_NOFOLLOW == 0;
+    let caller = thread.caller();
+    let found = Walk::new(&thread.kernel.vfs, &caller, &Start { root, base }, Resolve::empty()).whole(path, follow)?;
+    if !follow && found.dentry.kind() == janua_object::vfs::FileKind::Symlink {
+        return Err(Errno::ELOOP);
+    }
+    let file = open_place(thread, found)?;
+    if dir == AT_FDCWD || !relative {
+        return Ok(Target { file, name: path.to_vec(), unreachable: false });
+    }
+    let mut name = alloc::format!("/dev/fd/{}/", dir.0).into_bytes();
+    name.extend_from_slice(path);
+    Ok(Target { file, name, unreachable: files.cloexec(dir)? })
+}
+
+/// Opens a file for running. EACCES.
+fn open_place(thread: &Thread, path: Path) -> Result<Arc<OpenFile>> {
+    let caller = thread.caller();
+    may_execute(&path, &caller.cred())?;
+    thread.kernel.vfs.open_inode(&caller, path, flags::O_RDONLY)
+}
+
+/// Opens an interpreter by the name a program or script gives.
+fn open_interpreter(thread: &Thread, name: &[u8]) -> Result<Arc<OpenFile>> {
+    let fs = thread.process().fs();
+    let start = Start { root: fs.root.read().clone(), base: fs.cwd.read().clone() };
+    let caller = thread.caller();
+    let found = Walk::new(&thread.kernel.vfs, &caller, &start, Resolve::empty()).whole(name, true)?;
+    open_place(thread, found)
+}
+
+/// Judges the file, its scripts' interpreters and its ELF interpreter.
+fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut budget: u64) -> Result<Box<Prepared>> {
+    if args.count() == 0 {
+        // There is always an argv[0], if only an empty one.
+        args.push(b"");
+    }
+    let mut file = target.file;
+    let mut name = target.name.clone();
+    let mut scripts = 0;
+    let elf = loop {
+        let mut start = [0; script::LOOK];
+        let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
+        let mut known = 0;
+        while known < start.len() {
+            match read(known as u64, &mut start[known..])? {
+                0 => break,
+                n => known += n,
+            }
+        }
+        let Some(script) = script::parse(&start[..known])? else {
+            break Elf::program(&start[..known], &read)?;
+        };
+        if target.unreachable && scripts == 0 {
+            return Err(Errno::ENOENT);
+        }
+        scripts += 1;
+        if scripts > MOST_SCRIPTS {
+            return Err(Errno::ELOOP);
+        }
+        let mut front: Vec<&[u8]> = alloc::vec![&script.interpreter];
+        front.extend(script.argument.as_deref());
+        front.push(&name);
+        for string in &front {
+            args::spend(&mut budget, string.len())?;
+        }
+        args.replace_first(&front);
+        let next = open_interpreter(thread, &script.interpreter)?;
+        name = script.interpreter;
+        file = next;
+    };
+
+    let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
+    let interpreter = match elf.interpreter_path(&read)? {
+        None => None,
+        Some(path) => {
+            let file = open_interpreter(thread, &path)?;
+            let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
+            let elf = Elf::interpreter(&read)?;
+            Some((file, elf))
+        }
+    };
+    // A file that cannot be mapped cannot be run.
+    file.ops.backing(&file, 0, 4096, false).map_err(|_| Errno::ENOEXEC)?;
+
+    let attr = file.attr()?;
+    let set_id = file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
+    let (cred, secure) = cred::for_program(&thread.caller().cred(), &attr, set_id);
+    Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, cred, secure }))
+}
+
+/// Makes the calling thread the only thread of the new program: its first registers, or `None` when it had to be killed.
+fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Option<Frame> {
+    let process = thread.process();
+    let mm = Arc::new(Mm::new(space));
+    let old = process.mm.write().replace(mm.clone());
+    if let Some(old) = old {
+        old.leave();
+    }
+    // A vfork parent has its memory back.
+    task::release_vfork(thread);
+    unshare_files(thread);
+    alone::reset_signals(thread);
+    let machine = thread.machine();
+    machine.fpu_reset();
+    machine.set_tls(0);
+    machine.set_gs(0);
+
+    let name = prepared.execfn.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let mut comm = [0; 16];
+    for (to, from) in comm[..15].iter_mut().zip(name) {
+        *to = *from;
+    }
+    *thread.comm.lock() = comm;
+    let gained = prepared.secure;
+    let cred: Arc<Cred> = Arc::new(prepared.cred.clone());
+    *thread.cred.write() = cred;
+    process.settings.has_execed.store(true, Ordering::Relaxed);
+    process.settings.dumpable.store(u32::from(!gained), Ordering::Relaxed);
+
+    match fill(thread, &mm, &prepared) {
+        Ok(frame) => Some(frame),
+        Err(_) => {
+            die(thread);
+            None
+        }
+    }
+}
+
+/// The end of a process whose old program is gone and whose new one could not be put together.
+fn die(thread: &Thread) {
+    task::exit::end_group(thread, signal::send::death_status(SIGSEGV));
+}
+
+/// Closes what is to be closed; a table shared by CLONE_FILES is not touched, the program gets a copy.
+fn unshare_files(thread: &Thread) {
+    let process = thread.process();
+    let files = {
+        let mut slot = process.files.write();
+        if Arc::strong_count(&slot) > 1 {
+            *slot = Arc::new(slot.duplicate());
+        }
+        slot.clone()
+    };
+    let caller = thread.caller();
+    for file in files.take_cloexec() {
+        file.ops.flush(&file, &caller);
+    }
+}
+
+/// Fills the empty address space.
+fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
+    let (machine, mem) = (thread.machine(), thread.user());
+    let limits = Limits::of(&thread.caller());
+    let random = thread.process().settings.personality.load(Ordering::Relaxed) & ADDR_NO_RANDOMIZE == 0;
+    let strings = prepared.args.text().len() + prepared.env.text().len() + prepared.execfn.len();
+    let strings = strings + (prepared.args.count() + prepared.env.count()) * 8;
+    let layout = Layout::choose(mm, machine, limits.stack, strings, random);
+    mm.map(
+        MapRequest {
+            addr: layout.stack.0,
+            len: layout.stack.1 - layout.stack.0,
+            prot: Prot { read: true, write: true, exec: prepared.elf.wants_exec_stack() },
+            flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+            file: None,
+            offset: 0,
+        },
+        &limits,
+    )?;
+    mm.set_mmap_base(layout.mmap_base);
+
+    let program = load::load(mm, mem, &prepared.elf, &prepared.file, layout.program, &limits)?;
+    let interpreter = match &prepared.interpreter {
+        Some((file, elf)) => Some(load::load(mm, mem, elf, file, 0, &limits)?),
+        None => None,
+    };
+    let entry = interpreter.map_or(program.entry, |interpreter| interpreter.entry);
+    if !mem.is_user(entry, 1) {
+        return Err(Errno::EINVAL);
+    }
+    let brk = (program.end + layout.brk_offset).checked_add(4095).ok_or(Errno::ENOMEM)? & !4095;
+    mm.set_brk_start(brk);
+
+    let mut image = Image {
+        exe: Some(prepared.file.clone()),
+        start_code: program.code.0,
+        end_code: program.code.1,
+        start_data: program.data.0,
+        end_data: program.data.1,
+        ..Image::default()
+    };
+    let told = stack::Told {
+        headers: (program.headers, usize::from(prepared.elf.header.phentsize), usize::from(prepared.elf.header.phnum)),
+        base: interpreter.map_or(0, |interpreter| interpreter.bias),
+        entry: program.entry,
+        cred: &prepared.cred,
+        secure: prepared.secure,
+        execfn: &prepared.execfn,
+        args: &prepared.args,
+        env: &prepared.env,
+    };
+    let sp = stack::write(machine, mem, layout.stack.1, &told, &mut image)?;
+    mm.set_image(image);
+    Ok(Frame::start(entry as u64, sp as u64))
+}

@@ -1,0 +1,113 @@
+//! What a program finds on its stack: argument count, pointers, auxiliary vector, strings (System V ABI, 3.4.1).
+
+use alloc::vec::Vec;
+
+use janua_abi::linux::elf;
+use janua_abi::linux::{Errno, Result};
+use janua_object::Cred;
+use janua_object::mm::Image;
+use janua_port::{Machine, UserMemory};
+
+use super::args::Strings;
+
+/// What the auxiliary vector tells, besides what the machine and the stack itself give.
+pub struct Told<'a> {
+    /// Address, size and number of the program headers.
+    pub headers: (usize, usize, usize),
+    /// Load address of the interpreter, 0 without one.
+    pub base: usize,
+    /// The program's own entry point.
+    pub entry: usize,
+    pub cred: &'a Cred,
+    /// The program gained privileges by exec.
+    pub secure: bool,
+    pub execfn: &'a [u8],
+    pub args: &'a Strings,
+    pub env: &'a Strings,
+}
+
+const PLATFORM: &[u8] = b"x86_64\0";
+/// Of `times(2)` and /proc: ticks a second.
+const CLOCK_TICKS: u64 = 100;
+/// A signal frame besides the processor state: registers, siginfo, red zone, alignment.
+const SIGNAL_FRAME: usize = 128 + 568 + 64 + 8;
+
+/// Writes the stack below `top`: the stack pointer, and the places of the strings for `image`.
+pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, told: &Told<'_>, image: &mut Image) -> Result<usize> {
+    // From the top down: a null word, the file name, environment, arguments; then the platform's name and random bytes.
+    let strings = told.execfn.len() + 1 + told.env.text().len() + told.args.text().len();
+    let args_at = top.checked_sub(8 + strings).ok_or(Errno::E2BIG)?;
+    let env_at = args_at + told.args.text().len();
+    let execfn_at = env_at + told.env.text().len();
+    let platform_at = args_at.checked_sub(PLATFORM.len()).ok_or(Errno::E2BIG)? & !15;
+    let random_at = platform_at - 16;
+
+    let auxv = auxiliary(machine, told, random_at, execfn_at, platform_at);
+    let words = 1 + told.args.count() + 1 + told.env.count() + 1 + auxv.len();
+    let sp = random_at.checked_sub(words * 8).ok_or(Errno::E2BIG)? & !15;
+
+    let mut bytes = Vec::with_capacity(top - sp);
+    let mut word = |value: usize| bytes.extend_from_slice(&(value as u64).to_ne_bytes());
+    word(told.args.count());
+    for (strings, start) in [(told.args, args_at), (told.env, env_at)] {
+        let mut at = start;
+        for string in strings.iter() {
+            word(at);
+            at += string.len() + 1;
+        }
+        word(0);
+    }
+    for &value in &auxv {
+        word(value as usize);
+    }
+    bytes.resize(random_at - sp, 0);
+    let mut random = [0; 16];
+    machine.random(&mut random);
+    bytes.extend_from_slice(&random);
+    bytes.extend_from_slice(PLATFORM);
+    bytes.resize(args_at - sp, 0);
+    bytes.extend_from_slice(told.args.text());
+    bytes.extend_from_slice(told.env.text());
+    bytes.extend_from_slice(told.execfn);
+    bytes.resize(top - sp, 0);
+    mem.copy_out(sp, &bytes).map_err(|_| Errno::EFAULT)?;
+
+    image.start_stack = sp;
+    image.args = (args_at, env_at);
+    image.env = (env_at, execfn_at);
+    image.args_text = told.args.text().into();
+    image.env_text = told.env.text().into();
+    image.auxv = auxv.into();
+    Ok(sp)
+}
+
+fn auxiliary(machine: &dyn Machine, told: &Told<'_>, random: usize, execfn: usize, platform: usize) -> Vec<u64> {
+    let hwcap = machine.hwcap();
+    let (headers, header_size, header_count) = told.headers;
+    let mut auxv = Vec::with_capacity(46);
+    let mut entry = |kind: u64, value: u64| auxv.extend([kind, value]);
+    if let Some(vdso) = machine.vdso() {
+        entry(elf::AT_SYSINFO_EHDR, vdso as u64);
+    }
+    entry(elf::AT_MINSIGSTKSZ, (machine.fpu_size() + SIGNAL_FRAME) as u64);
+    entry(elf::AT_HWCAP, hwcap[0]);
+    entry(elf::AT_PAGESZ, 4096);
+    entry(elf::AT_CLKTCK, CLOCK_TICKS);
+    entry(elf::AT_PHDR, headers as u64);
+    entry(elf::AT_PHENT, header_size as u64);
+    entry(elf::AT_PHNUM, header_count as u64);
+    entry(elf::AT_BASE, told.base as u64);
+    entry(elf::AT_FLAGS, 0);
+    entry(elf::AT_ENTRY, told.entry as u64);
+    entry(elf::AT_UID, told.cred.uid.into());
+    entry(elf::AT_EUID, told.cred.euid.into());
+    entry(elf::AT_GID, told.cred.gid.into());
+    entry(elf::AT_EGID, told.cred.egid.into());
+    entry(elf::AT_SECURE, told.secure.into());
+    entry(elf::AT_RANDOM, random as u64);
+    entry(elf::AT_HWCAP2, hwcap[1]);
+    entry(elf::AT_EXECFN, execfn as u64);
+    entry(elf::AT_PLATFORM, platform as u64);
+    entry(elf::AT_NULL, 0);
+    auxv
+}

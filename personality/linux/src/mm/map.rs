@@ -1,0 +1,138 @@
+//! mmap(2) and the calls that change or ask about mappings; arch_prctl(2).
+
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::mman::*;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::table::Fd;
+use janua_object::mm::{MapRequest, RemapRequest};
+use janua_port::Prot;
+
+use super::{Addr, AdviceWord, MapWord, ProtWord, RemapWord, SyncWord, limits, mm};
+use crate::Thread;
+use crate::thread::ThreadExt;
+
+/// personality(2): reading means executing.
+const READ_IMPLIES_EXEC: u32 = 0x040_0000;
+
+fn prot(thread: &Thread, word: u32) -> Prot {
+    let read = word & PROT_READ != 0;
+    let implied = read && thread.process().settings.personality.load(Ordering::Relaxed) & READ_IMPLIES_EXEC != 0;
+    Prot { read, write: word & PROT_WRITE != 0, exec: word & PROT_EXEC != 0 || implied }
+}
+
+/// mmap(2).
+pub fn mmap(
+    thread: &Thread,
+    addr: Addr,
+    len: usize,
+    protection: ProtWord,
+    flags: MapWord,
+    fd: Fd,
+    offset: u64,
+) -> Result<usize> {
+    if offset % PAGE_SIZE as u64 != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = if flags.0 & MAP_ANONYMOUS != 0 { None } else { Some(thread.process().files().get(fd)?) };
+    let request = MapRequest { addr: addr.0, len, prot: prot(thread, protection.0), flags: flags.0, file, offset };
+    mm(thread)?.map(request, &limits(thread))
+}
+
+/// munmap(2).
+pub fn munmap(thread: &Thread, addr: Addr, len: usize) -> Result<()> {
+    mm(thread)?.unmap(addr.0, len)
+}
+
+/// brk(2), with the kernel's return value: the break that is in force.
+pub fn brk(thread: &Thread, addr: Addr) -> Result<usize> {
+    Ok(mm(thread)?.brk(addr.0, &limits(thread)))
+}
+
+/// mprotect(2).
+pub fn mprotect(thread: &Thread, addr: Addr, len: usize, protection: ProtWord) -> Result<()> {
+    let word = protection.0;
+    if word & !(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP) != 0
+        || word & PROT_GROWSUP != 0
+    {
+        // No mapping grows up on this machine.
+        return Err(Errno::EINVAL);
+    }
+    mm(thread)?.protect(addr.0, len, prot(thread, word), word & PROT_GROWSDOWN != 0, &limits(thread))
+}
+
+/// pkey_mprotect(2): without keys, -1 alone names one.
+pub fn pkey_mprotect(thread: &Thread, addr: Addr, len: usize, protection: ProtWord, key: i32) -> Result<()> {
+    if key != -1 {
+        return Err(Errno::EINVAL);
+    }
+    mprotect(thread, addr, len, protection)
+}
+
+/// pkey_alloc(2): there are no keys to be had.
+pub fn pkey_alloc(_thread: &Thread, flags: usize, rights: usize) -> Result<usize> {
+    if flags != 0 || rights & !3 != 0 { Err(Errno::EINVAL) } else { Err(Errno::ENOSPC) }
+}
+
+/// pkey_free(2): no key has been given out.
+pub fn pkey_free(_thread: &Thread, _key: i32) -> Result<()> {
+    Err(Errno::EINVAL)
+}
+
+/// mremap(2).
+pub fn mremap(thread: &Thread, old: Addr, old_len: usize, new_len: usize, flags: RemapWord, new: Addr) -> Result<usize> {
+    let request = RemapRequest { old: old.0, old_len, new_len, flags: flags.0, new: new.0 };
+    mm(thread)?.remap(request, &limits(thread))
+}
+
+/// madvise(2).
+pub fn madvise(thread: &Thread, addr: Addr, len: usize, advice: AdviceWord) -> Result<()> {
+    mm(thread)?.advise(addr.0, len, advice.0)
+}
+
+/// msync(2).
+pub fn msync(thread: &Thread, addr: Addr, len: usize, flags: SyncWord) -> Result<()> {
+    mm(thread)?.sync(addr.0, len, flags.0)
+}
+
+/// mincore(2).
+pub fn mincore(thread: &Thread, addr: Addr, len: usize, vector: UserPtr<u8>) -> Result<()> {
+    let pages = len.div_ceil(PAGE_SIZE);
+    if !thread.user().is_user(vector.addr(), pages) {
+        return Err(Errno::EFAULT);
+    }
+    let mut to = vector;
+    mm(thread)?.resident(addr.0, len, |bytes| {
+        thread.user().copy_out(to.addr(), bytes).map_err(|_| Errno::EFAULT)?;
+        to = to.at(bytes.len());
+        Ok(())
+    })
+}
+
+/// arch_prctl(2) codes (asm/prctl.h).
+mod arch {
+    pub const SET_GS: u32 = 0x1001;
+    pub const SET_FS: u32 = 0x1002;
+    pub const GET_FS: u32 = 0x1003;
+    pub const GET_GS: u32 = 0x1004;
+    pub const GET_CPUID: u32 = 0x1011;
+    pub const SET_CPUID: u32 = 0x1012;
+}
+
+/// arch_prctl(2): the thread bases. CPUID cannot be switched off; shadow stacks and dynamic vector state are not offered.
+pub fn arch_prctl(thread: &Thread, code: u32, addr: Addr) -> Result<usize> {
+    let machine = thread.machine();
+    let user = |addr: usize| if thread.user().is_user(addr, 1) || addr == 0 { Ok(addr) } else { Err(Errno::EPERM) };
+    match code {
+        arch::SET_FS => machine.set_tls(user(addr.0)?),
+        arch::SET_GS => machine.set_gs(user(addr.0)?),
+        arch::GET_FS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(machine.tls() as u64))?,
+        arch::GET_GS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(machine.gs() as u64))?,
+        arch::GET_CPUID => return Ok(1),
+        arch::SET_CPUID if addr.0 != 0 => {}
+        arch::SET_CPUID => return Err(Errno::ENODEV),
+        _ => return Err(Errno::EINVAL),
+    }
+    Ok(0)
+}

@@ -1,0 +1,65 @@
+//! Calls on memory.
+
+mod lock;
+mod map;
+
+pub use lock::{mlock, mlock2, mlockall, munlock, munlockall};
+pub use map::{
+    arch_prctl, brk, madvise, mincore, mmap, mprotect, mremap, msync, munmap, pkey_alloc, pkey_free, pkey_mprotect,
+};
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::{Arg, Kind};
+use janua_object::mm::{Limits, Mm};
+
+use crate::Thread;
+use crate::thread::ThreadExt;
+
+/// Flag words of this group, named for the trace.
+macro_rules! words {
+    ($($name:ident: $family:literal,)*) => {
+        $(
+            #[doc = concat!("A word of the family `", $family, "`.")]
+            #[derive(Clone, Copy, Debug)]
+            pub struct $name(pub u32);
+
+            impl Arg for $name {
+                const KIND: Kind = Kind::Named($family);
+                fn decode(word: usize) -> Result<Self> {
+                    Ok($name(word as u32))
+                }
+            }
+        )*
+    };
+}
+
+words! {
+    ProtWord: "mmap_prot",
+    MapWord: "mmap_flags",
+    RemapWord: "mremap",
+    AdviceWord: "madvise",
+    SyncWord: "msync",
+    LockWord: "mlockall",
+}
+
+/// An address that is no pointer to data the call looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Addr(pub usize);
+
+impl Arg for Addr {
+    const KIND: Kind = Kind::Ptr;
+    fn decode(word: usize) -> Result<Self> {
+        Ok(Addr(word))
+    }
+}
+
+/// The caller's memory. A thread that makes calls has some.
+fn mm(thread: &Thread) -> Result<Arc<Mm>> {
+    thread.process().mm().ok_or(Errno::ENOMEM)
+}
+
+fn limits(thread: &Thread) -> Limits {
+    Limits::of(&thread.caller())
+}
