@@ -22,6 +22,13 @@ struct Table {
     first_free: usize,
 }
 
+/// The part of `first..=last` that the table has.
+fn range(table: &Table, first: u32, last: u32) -> Option<core::ops::Range<usize>> {
+    let end = (last as usize).saturating_add(1).min(table.slots.len());
+    let start = first as usize;
+    (start < end).then_some(start..end)
+}
+
 /// Descriptors and what they refer to. Shared by the threads of a process (and by CLONE_FILES).
 #[derive(Default)]
 pub struct FdTable {
@@ -98,6 +105,22 @@ impl FdTable {
                 Ok(())
             }
             _ => Err(Errno::EBADF),
+        }
+    }
+
+    /// Takes out every descriptor of `first..=last`.
+    pub fn take_range(&self, first: u32, last: u32) -> Vec<Arc<OpenFile>> {
+        let mut table = self.table.lock();
+        let Some(range) = range(&table, first, last) else { return Vec::new() };
+        table.first_free = table.first_free.min(range.start);
+        table.slots[range].iter_mut().filter_map(Option::take).map(|slot| slot.file).collect()
+    }
+
+    /// Marks every descriptor of `first..=last` to be closed by exec.
+    pub fn set_cloexec_range(&self, first: u32, last: u32) {
+        let mut table = self.table.lock();
+        if let Some(range) = range(&table, first, last) {
+            table.slots[range].iter_mut().flatten().for_each(|slot| slot.cloexec = true);
         }
     }
 

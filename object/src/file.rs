@@ -13,6 +13,7 @@ use janua_rt::Mutex;
 
 use crate::caller::Caller;
 use crate::lock::{FileLocks, Owner};
+use crate::vfs::watch::event;
 use crate::vfs::{Attr, Inode, Path};
 
 bitflags! {
@@ -191,6 +192,10 @@ pub trait File: Send + Sync + Any {
     fn add_seals(&self, _seals: u32) -> Result<()> {
         Err(Errno::EINVAL)
     }
+    /// Whether O_ASYNC works: somebody can be told of readiness by a signal (pipes, sockets, terminals).
+    fn announces(&self) -> bool {
+        false
+    }
     /// F_SETFL has changed the status flags.
     fn flags_changed(&self, _file: &OpenFile, _flags: u32) {}
     /// A descriptor for this file was closed (there may be others); `caller` is who closed.
@@ -219,6 +224,29 @@ pub struct DirEntry<'a> {
     pub name: &'a [u8],
 }
 
+/// Whom a [`SignalOwner`] names (fcntl(2), F_SETOWN_EX).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnerKind {
+    #[default]
+    None,
+    Thread,
+    Process,
+    Group,
+}
+
+/// Who gets a signal when a file becomes ready, and which.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SignalOwner {
+    pub kind: OwnerKind,
+    /// Thread, process or group id.
+    pub id: u32,
+    /// The signal; 0 is SIGIO without details (F_SETSIG).
+    pub signal: u32,
+    /// Real and effective user of who set the owner: what its signals may reach.
+    pub uid: u32,
+    pub euid: u32,
+}
+
 /// An open file description: what dup(2) shares.
 pub struct OpenFile {
     pub ops: Arc<dyn File>,
@@ -228,8 +256,10 @@ pub struct OpenFile {
     pub pos: Mutex<u64>,
     /// Where it was opened, for files with a name.
     pub path: Option<Path>,
-    /// F_SETOWN: positive a process, negative a group; and F_SETSIG.
-    pub owner: Mutex<(i32, u32)>,
+    /// Who is told of readiness by a signal; made when first asked for ([`OpenFile::signal_owner`]).
+    owner: Mutex<Option<Arc<Mutex<SignalOwner>>>>,
+    /// With O_ASYNC: the registration that sends those signals.
+    pub announce: Mutex<Option<PollTable>>,
     /// The number of this description: the owner of its locks.
     pub id: u64,
     /// The locks of its file, once it has taken one, for the release at the last close.
@@ -246,7 +276,8 @@ impl OpenFile {
             flags: AtomicU32::new(flags & keep),
             pos: Mutex::new(0),
             path,
-            owner: Mutex::new((0, 0)),
+            owner: Mutex::new(None),
+            announce: Mutex::new(None),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
             locks: Mutex::new(None),
         })
@@ -272,6 +303,11 @@ impl OpenFile {
         self.flags() & flags::O_APPEND != 0
     }
 
+    /// Who is told of readiness by a signal (F_SETOWN, F_SETSIG).
+    pub fn signal_owner(&self) -> Arc<Mutex<SignalOwner>> {
+        self.owner.lock().get_or_insert_default().clone()
+    }
+
     /// EBADF unless opened for reading.
     pub fn check_read(&self) -> Result<()> {
         let mode = self.flags();
@@ -286,6 +322,14 @@ impl OpenFile {
 
     pub fn inode(&self) -> Option<&Arc<dyn Inode>> {
         self.path.as_ref().map(Path::inode)
+    }
+
+    /// Announces what was done with the file to those who watch it (inotify); bits of [`event`].
+    #[inline]
+    pub fn tell(&self, event: u32) {
+        if let Some(path) = &self.path {
+            path.mount.watches.tell_file(path, event);
+        }
     }
 
     /// stat(2) of what is open.
@@ -310,6 +354,10 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         if let Some(locks) = self.locks.get_mut().take() {
             locks.release(Owner::Description(self.id));
+        }
+        let mode = self.flags();
+        if mode & flags::O_PATH == 0 {
+            self.tell(if mode & flags::O_ACCMODE == flags::O_RDONLY { event::CLOSE_NOWRITE } else { event::CLOSE_WRITE });
         }
         let ops = self.ops.clone();
         ops.release(self);

@@ -229,6 +229,10 @@ impl File for HostFile {
         self.host.lseek(self.fd, offset, whence)
     }
 
+    fn announces(&self) -> bool {
+        !self.has_position()
+    }
+
     fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         match request {
             request::FIONREAD => {

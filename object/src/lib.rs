@@ -14,6 +14,7 @@ pub mod eventfd;
 pub mod fdtable;
 pub mod file;
 pub mod hostfile;
+pub mod inotify;
 pub mod lock;
 pub mod mm;
 pub mod pipe;

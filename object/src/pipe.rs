@@ -286,6 +286,40 @@ impl Pipe {
         Ok(stored)
     }
 
+    /// Adds bytes beyond the capacity if need be, for who asked for room before and cannot put them back (splice). EPIPE.
+    pub fn push(&self, bytes: &[u8]) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.readers == 0 {
+            return Err(Errno::EPIPE);
+        }
+        let held = state.ring.len;
+        state.ring.reserve(held + bytes.len());
+        let mut at = 0;
+        state.ring.append(bytes.len(), |piece| {
+            piece.copy_from_slice(&bytes[at..at + piece.len()]);
+            at += piece.len();
+            Ok(piece.len())
+        })?;
+        drop(state);
+        self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
+        Ok(())
+    }
+
+    /// Takes up to `out.len()` bytes: how many, 0 at the end. EAGAIN.
+    pub fn take(&self, out: &mut [u8]) -> Result<usize> {
+        self.try_read(&mut ReadBuf::kernel(out))
+    }
+
+    /// Bytes that can be added now. EPIPE without a reader, EAGAIN when full.
+    pub fn room_or_wait(&self) -> Result<usize> {
+        let state = self.state.lock();
+        match state.free() {
+            _ if state.readers == 0 => Err(Errno::EPIPE),
+            0 => Err(Errno::EAGAIN),
+            free => Ok(free),
+        }
+    }
+
     /// Puts back bytes that were read but could not be passed on (splice), before all others.
     pub fn unread(&self, bytes: &[u8]) {
         if bytes.is_empty() {
@@ -314,11 +348,6 @@ impl Pipe {
     /// Bytes held.
     pub fn held(&self) -> usize {
         self.state.lock().ring.len
-    }
-
-    /// Bytes that fit now.
-    pub fn room(&self) -> usize {
-        self.state.lock().free()
     }
 
     /// F_GETPIPE_SZ.
@@ -379,6 +408,14 @@ impl PipeEnd {
             (true, false) => state.writers > 0 || state.writers_ever != self.seen,
             _ => state.readers > 0 || state.readers_ever != self.seen,
         }
+    }
+
+    pub fn reads(&self) -> bool {
+        self.read
+    }
+
+    pub fn writes(&self) -> bool {
+        self.write
     }
 
     /// Announces arrivals.
@@ -454,6 +491,10 @@ impl File for PipeEnd {
     }
 
     fn streams(&self) -> bool {
+        true
+    }
+
+    fn announces(&self) -> bool {
         true
     }
 

@@ -2,6 +2,7 @@
 
 pub mod elf;
 pub mod errno;
+pub mod fcntl;
 pub mod mman;
 pub mod process;
 pub mod signal;

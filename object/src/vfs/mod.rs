@@ -50,7 +50,7 @@ pub struct Vfs {
     /// File systems mount(2) knows by name.
     types: RwLock<BTreeMap<&'static str, Arc<dyn FsType>>>,
     /// Who wants to know of changes (inotify).
-    pub watches: Watches,
+    pub watches: Arc<Watches>,
     next_dev: AtomicU64,
 }
 
@@ -64,7 +64,7 @@ impl Vfs {
             renames: Mutex::new(()),
             devices: DeviceTable::default(),
             types: RwLock::new(BTreeMap::new()),
-            watches: Watches::default(),
+            watches: Arc::default(),
             next_dev: AtomicU64::new(20),
         }
     }

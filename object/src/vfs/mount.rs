@@ -19,6 +19,7 @@ use crate::vfs::Vfs;
 use crate::vfs::dentry::{Dentry, NameHasher, take_apart};
 use crate::vfs::inode::Inode;
 use crate::vfs::path::Path;
+use crate::vfs::watch::Watches;
 
 bitflags! {
     /// Flags of a mount, with the values statfs(2) reports (ST_*).
@@ -103,11 +104,20 @@ pub struct Mount {
     pub source: Box<[u8]>,
     flags: AtomicU32,
     parent: RwLock<Option<Path>>,
+    /// Where changes to files reached through here are told.
+    pub watches: Arc<Watches>,
 }
 
 impl Mount {
     /// A mount that is attached nowhere.
-    pub fn detached(id: u64, fs: Arc<dyn FileSystem>, root: Arc<Dentry>, source: &[u8], flags: MountFlags) -> Arc<Mount> {
+    pub fn detached(
+        vfs: &Vfs,
+        id: u64,
+        fs: Arc<dyn FileSystem>,
+        root: Arc<Dentry>,
+        source: &[u8],
+        flags: MountFlags,
+    ) -> Arc<Mount> {
         Arc::new(Mount {
             id,
             fs,
@@ -115,6 +125,7 @@ impl Mount {
             source: source.into(),
             flags: AtomicU32::new(flags.bits()),
             parent: RwLock::new(None),
+            watches: vfs.watches.clone(),
         })
     }
 
@@ -194,7 +205,7 @@ impl Vfs {
     /// A mount of `fs` that is attached nowhere yet.
     pub fn new_mount(&self, fs: Arc<dyn FileSystem>, source: &[u8], flags: MountFlags) -> Arc<Mount> {
         let root = Dentry::root(fs.root());
-        Mount::detached(self.mounts.id(), fs, root, source, flags)
+        Mount::detached(self, self.mounts.id(), fs, root, source, flags)
     }
 
     /// Makes `mount` the first of all: where "/" leads.
@@ -237,7 +248,7 @@ impl Vfs {
     /// Shows `from` at `at` as well (MS_BIND); with `recursive` the mounts below it too (MS_REC).
     pub fn bind(&self, from: &Path, at: &Path, recursive: bool) -> Result<Arc<Mount>> {
         let copy = |of: &Arc<Mount>, root: &Arc<Dentry>| {
-            Mount::detached(self.mounts.id(), of.fs.clone(), root.clone(), &of.source, of.flags())
+            Mount::detached(self, self.mounts.id(), of.fs.clone(), root.clone(), &of.source, of.flags())
         };
         let top = copy(&from.mount, &from.dentry);
         // The mounts below are found before the new one is attached, so that binding "/" into itself ends.

@@ -125,12 +125,14 @@ impl Vfs {
         let victim = removed?;
         if self.watches.any() {
             let dir_flag = is_dir_flag(&victim);
-            if victim.inode.attr().is_ok_and(|attr| attr.nlink == 0 || want_dir) {
-                self.watches.tell(&victim.inode, None, event::DELETE_SELF, 0);
-            } else {
+            if !want_dir {
+                // The number of links has changed.
                 self.watches.tell(&victim.inode, None, event::ATTRIB, 0);
             }
             self.watches.tell(dir.inode(), Some(name), event::DELETE | dir_flag, 0);
+            if want_dir || victim.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
+                self.watches.tell(&victim.inode, None, event::DELETE_SELF, 0);
+            }
         }
         Ok(())
     }
@@ -340,10 +342,13 @@ impl Vfs {
         if let Some(target) = &moved.target {
             if flags & rename::EXCHANGE != 0 {
                 told(target, new_dir, new, old_dir, old);
-            } else if target.inode.attr().is_ok_and(|attr| attr.nlink == 0) || target.is_dir() {
-                self.watches.tell(&target.inode, None, event::DELETE_SELF, 0);
             } else {
-                self.watches.tell(&target.inode, None, event::ATTRIB, 0);
+                if !target.is_dir() {
+                    self.watches.tell(&target.inode, None, event::ATTRIB, 0);
+                }
+                if target.is_dir() || target.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
+                    self.watches.tell(&target.inode, None, event::DELETE_SELF, 0);
+                }
             }
         }
     }

@@ -188,7 +188,7 @@ impl Vfs {
         let inode: Arc<dyn Inode> = Arc::new(Nameless { file: file.clone(), kind });
         let dentry = Dentry::labelled(inode, file.ops.label().as_bytes());
         let fs = self.mounts().into_iter().next().ok_or(Errno::ENXIO)?.fs.clone();
-        let mount = Mount::detached(0, fs, dentry.clone(), b"none", MountFlags::default());
+        let mount = Mount::detached(self, 0, fs, dentry.clone(), b"none", MountFlags::default());
         Ok(Path { mount, dentry })
     }
 }

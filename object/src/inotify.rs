@@ -1,0 +1,328 @@
+//! inotify(7): queues of events about watched files.
+//!
+//! [`Registry`] knows which inodes are watched; the virtual file system tells it what happens, once there is a watch at all. A
+//! watch keeps its place, and with it the inode, so an inode's address names it as long as it is watched.
+//!
+//! Lock order: an instance's state, then the registry's map. Wait queues are woken with neither held.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use hashbrown::HashMap;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_rt::{Mutex, WaitQueue};
+
+use crate::caller::Caller;
+use crate::file::{Events, File, OpenFile, request};
+use crate::vfs::watch::{Sink, event};
+use crate::vfs::{Attr, Inode, Path, Watches};
+
+/// Bits of a watch's mask beyond the events, and of what is read.
+pub mod mask {
+    pub const ALL_EVENTS: u32 = 0xfff;
+    pub const Q_OVERFLOW: u32 = 0x4000;
+    pub const IGNORED: u32 = 0x8000;
+    pub const ONLYDIR: u32 = 0x0100_0000;
+    pub const DONT_FOLLOW: u32 = 0x0200_0000;
+    pub const EXCL_UNLINK: u32 = 0x0400_0000;
+    pub const MASK_CREATE: u32 = 0x1000_0000;
+    pub const MASK_ADD: u32 = 0x2000_0000;
+    pub const ONESHOT: u32 = 0x8000_0000;
+    /// What inotify_add_watch(2) may be given.
+    pub const KNOWN: u32 = ALL_EVENTS
+        | super::event::UNMOUNT
+        | Q_OVERFLOW
+        | IGNORED
+        | ONLYDIR
+        | DONT_FOLLOW
+        | EXCL_UNLINK
+        | MASK_CREATE
+        | MASK_ADD
+        | super::event::IS_DIR
+        | ONESHOT;
+}
+
+/// Events an instance holds before it gives up (/proc/sys/fs/inotify/max_queued_events).
+pub const MAX_QUEUED: usize = 16384;
+/// Watches an instance may have (/proc/sys/fs/inotify/max_user_watches is per user on Linux).
+pub const MAX_WATCHES: usize = 65536;
+
+/// Bytes of `struct inotify_event` without the name; names are padded to a multiple of it.
+const HEADER: usize = 16;
+
+struct Watch {
+    wd: i32,
+    mask: AtomicU32,
+    instance: Weak<Inotify>,
+    /// Keeps the inode, whose address is the watch's key.
+    place: Path,
+}
+
+fn key(inode: &Arc<dyn Inode>) -> usize {
+    Arc::as_ptr(inode).cast::<()>() as usize
+}
+
+/// Which inodes are watched, by whom.
+pub struct Registry {
+    watches: Weak<Watches>,
+    by_inode: Mutex<HashMap<usize, Vec<Arc<Watch>>>>,
+}
+
+impl Registry {
+    /// A registry that `watches` tells.
+    pub fn new(watches: &Arc<Watches>) -> Arc<Registry> {
+        let registry =
+            Arc::new(Registry { watches: Arc::downgrade(watches), by_inode: Mutex::new(HashMap::new()) });
+        watches.set_sink(registry.clone());
+        registry
+    }
+
+    fn count(&self, more: bool) {
+        if let Some(watches) = self.watches.upgrade() {
+            watches.count(more);
+        }
+    }
+
+    fn insert(&self, watch: &Arc<Watch>) {
+        self.by_inode.lock().entry(key(watch.place.inode())).or_default().push(watch.clone());
+        self.count(true);
+    }
+
+    fn remove(&self, watch: &Arc<Watch>) {
+        let key = key(watch.place.inode());
+        let mut map = self.by_inode.lock();
+        let Some(list) = map.get_mut(&key) else { return };
+        let Some(at) = list.iter().position(|other| Arc::ptr_eq(other, watch)) else { return };
+        // The caller holds the watch, so nothing is dropped under the lock.
+        list.swap_remove(at);
+        if list.is_empty() {
+            map.remove(&key);
+        }
+        drop(map);
+        self.count(false);
+    }
+}
+
+impl Sink for Registry {
+    fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
+        let told: Vec<Arc<Watch>> = match self.by_inode.lock().get(&key(inode)) {
+            Some(list) => list.clone(),
+            None => return,
+        };
+        let of_events = mask & (mask::ALL_EVENTS | event::UNMOUNT);
+        for watch in told {
+            let Some(instance) = watch.instance.upgrade() else { continue };
+            let wanted = watch.mask.load(Ordering::Relaxed);
+            // The end of the file is the end of the watch, whether or not anybody asked to hear of it.
+            let ends = name.is_none() && mask & (event::DELETE_SELF | event::UNMOUNT) != 0;
+            if of_events & (wanted | event::UNMOUNT) != 0 {
+                instance.push(watch.wd, mask, cookie, name.unwrap_or(b""));
+                if wanted & mask::ONESHOT != 0 {
+                    instance.forget(watch.wd);
+                    continue;
+                }
+            }
+            if ends {
+                instance.forget(watch.wd);
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+struct Event {
+    wd: i32,
+    mask: u32,
+    cookie: u32,
+    name: Vec<u8>,
+}
+
+impl Event {
+    fn padded_name(&self) -> usize {
+        if self.name.is_empty() { 0 } else { (self.name.len() + 1).next_multiple_of(HEADER) }
+    }
+
+    fn size(&self) -> usize {
+        HEADER + self.padded_name()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    watches: BTreeMap<i32, Arc<Watch>>,
+    last_wd: i32,
+    queue: VecDeque<Event>,
+}
+
+/// An inotify instance.
+pub struct Inotify {
+    registry: Arc<Registry>,
+    state: Mutex<State>,
+    readable: WaitQueue,
+    attr: Attr,
+}
+
+impl Inotify {
+    /// An instance without watches; `attr` is what fstat(2) answers.
+    pub fn new(registry: &Arc<Registry>, attr: Attr) -> Arc<Inotify> {
+        Arc::new(Inotify {
+            registry: registry.clone(),
+            state: Mutex::new(State::default()),
+            readable: WaitQueue::new(),
+            attr,
+        })
+    }
+
+    /// Watches a place, or changes the mask of the watch that is there: its descriptor. EEXIST with MASK_CREATE, EINVAL for a
+    /// mask without events, ENOSPC.
+    pub fn add(self: &Arc<Inotify>, place: Path, given: u32) -> Result<i32> {
+        if given & (mask::ALL_EVENTS | event::UNMOUNT) == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let kept = given & (mask::ALL_EVENTS | mask::ONESHOT | mask::EXCL_UNLINK);
+        let wanted = key(place.inode());
+        let mut state = self.state.lock();
+        if let Some(watch) = state.watches.values().find(|watch| key(watch.place.inode()) == wanted) {
+            if given & mask::MASK_CREATE != 0 {
+                return Err(Errno::EEXIST);
+            }
+            if given & mask::MASK_ADD != 0 {
+                watch.mask.fetch_or(kept, Ordering::Relaxed);
+            } else {
+                watch.mask.store(kept, Ordering::Relaxed);
+            }
+            return Ok(watch.wd);
+        }
+        if state.watches.len() >= MAX_WATCHES {
+            return Err(Errno::ENOSPC);
+        }
+        let wd = state.last_wd.checked_add(1).ok_or(Errno::ENOSPC)?;
+        state.last_wd = wd;
+        let watch = Arc::new(Watch { wd, mask: AtomicU32::new(kept), instance: Arc::downgrade(self), place });
+        state.watches.insert(wd, watch.clone());
+        self.registry.insert(&watch);
+        Ok(wd)
+    }
+
+    /// Gives a watch up, with the event that says so. EINVAL.
+    pub fn remove(&self, wd: i32) -> Result<()> {
+        if self.forget(wd) { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+
+    /// Watches and their masks, for /proc/[pid]/fdinfo.
+    pub fn list(&self) -> Vec<(i32, Path, u32)> {
+        let state = self.state.lock();
+        state.watches.values().map(|w| (w.wd, w.place.clone(), w.mask.load(Ordering::Relaxed))).collect()
+    }
+
+    fn forget(&self, wd: i32) -> bool {
+        let Some(watch) = self.state.lock().watches.remove(&wd) else { return false };
+        self.registry.remove(&watch);
+        self.push(wd, mask::IGNORED, 0, b"");
+        true
+    }
+
+    fn push(&self, wd: i32, mask: u32, cookie: u32, name: &[u8]) {
+        // A name's own type belongs to its directory's events; of a file itself these two are said without it.
+        let mask = if mask & (event::DELETE_SELF | event::MOVE_SELF) != 0 { mask & !event::IS_DIR } else { mask };
+        let mut state = self.state.lock();
+        let new = Event { wd, mask, cookie, name: name.to_vec() };
+        if state.queue.back() == Some(&new) {
+            return;
+        }
+        match state.queue.len() {
+            MAX_QUEUED.. => return,
+            len if len == MAX_QUEUED - 1 => {
+                state.queue.push_back(Event { wd: -1, mask: mask::Q_OVERFLOW, cookie: 0, name: Vec::new() });
+            }
+            _ => state.queue.push_back(new),
+        }
+        drop(state);
+        self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
+    }
+}
+
+impl Drop for Inotify {
+    fn drop(&mut self) {
+        let watches = core::mem::take(&mut self.state.get_mut().watches);
+        for watch in watches.values() {
+            self.registry.remove(watch);
+        }
+    }
+}
+
+/// The open file of an instance.
+pub struct InotifyFile(pub Arc<Inotify>);
+
+impl File for InotifyFile {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        let mut done = 0;
+        loop {
+            let next = {
+                let mut state = self.0.state.lock();
+                match state.queue.front() {
+                    None if done == 0 => return Err(Errno::EAGAIN),
+                    Some(event) if event.size() > buf.left() && done == 0 => return Err(Errno::EINVAL),
+                    Some(event) if event.size() <= buf.left() => state.queue.pop_front(),
+                    _ => None,
+                }
+            };
+            let Some(event) = next else { return Ok(done) };
+            let mut header = [0; HEADER];
+            header[..4].copy_from_slice(&event.wd.to_ne_bytes());
+            header[4..8].copy_from_slice(&event.mask.to_ne_bytes());
+            header[8..12].copy_from_slice(&event.cookie.to_ne_bytes());
+            let padded = event.padded_name();
+            header[12..].copy_from_slice(&(padded as u32).to_ne_bytes());
+            buf.put(&header)?;
+            buf.put(&event.name)?;
+            buf.put_zeros(padded - event.name.len())?;
+            done += event.size();
+        }
+    }
+
+    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EBADF)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            table.add(&self.0.readable);
+        }
+        if self.0.state.lock().queue.is_empty() { Events::empty() } else { Events::IN | Events::RDNORM }
+    }
+
+    fn announces(&self) -> bool {
+        true
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        match request {
+            request::FIONREAD => {
+                let bytes: usize = self.0.state.lock().queue.iter().map(Event::size).sum();
+                UserPtr::<i32>::new(arg).write(caller.user(), &(bytes as i32))?;
+                Ok(0)
+            }
+            _ => Err(Errno::ENOTTY),
+        }
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        Ok(self.0.attr)
+    }
+
+    fn label(&self) -> String {
+        String::from("anon_inode:inotify")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
