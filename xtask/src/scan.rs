@@ -75,12 +75,18 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
                 continue;
             };
             let function = functions.at(instruction.ip());
-            if !AUDITED.iter().any(|a| a.rule == rule && matches(function, a.symbol)) {
-                findings
-                    .breaches
-                    .push((rule, format!("{:#x} in {function}: {}", instruction.ip(), text(&instruction))));
+            match AUDITED.iter().position(|a| a.rule == rule && matches(function, a.symbol)) {
+                Some(exception) => needed[exception] = true,
+                None => {
+                    let line = format!("{:#x} in {function}: {}", instruction.ip(), text(&instruction));
+                    findings.breaches.push((rule, line));
+                }
             }
         }
+    }
+    for exception in AUDITED.iter().zip(needed).filter(|(_, needed)| !needed).map(|(a, _)| a) {
+        let line = format!("{} needs no exception any more ({})", exception.symbol, exception.reason);
+        findings.breaches.push((exception.rule, line));
     }
     Ok(findings)
 }
