@@ -180,12 +180,9 @@ impl Inotify {
         })
     }
 
-    /// Watches a place, or changes the mask of the watch that is there: its descriptor. EEXIST with MASK_CREATE, EINVAL for a
-    /// mask without events, ENOSPC.
+    /// Watches a place, or changes the mask of the watch that is there: its descriptor. EEXIST with
+    /// MASK_CREATE, ENOSPC.
     pub fn add(self: &Arc<Inotify>, place: Path, given: u32) -> Result<i32> {
-        if given & (mask::ALL_EVENTS | event::UNMOUNT) == 0 {
-            return Err(Errno::EINVAL);
-        }
         let kept = given & (mask::ALL_EVENTS | mask::ONESHOT | mask::EXCL_UNLINK);
         let wanted = key(place.inode());
         let mut state = self.state.lock();

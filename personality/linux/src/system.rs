@@ -10,7 +10,7 @@ use janua_port::Nanos;
 use janua_rt::{Mutex, RwLock};
 
 use crate::boot::BootConfig;
-use crate::fs::FsContext;
+use crate::fs::{FileState, FsContext};
 use crate::task::Tree;
 use crate::task::exit::Ending;
 use crate::user::Users;
@@ -25,6 +25,8 @@ pub struct System {
     pub uts: RwLock<UtsName>,
     /// The name space.
     pub vfs: Vfs,
+    /// Locks and watches of files.
+    pub files: FileState,
     /// The place programs start from: the root of the whole tree of names.
     pub root: Arc<FsContext>,
     /// When the kernel started, monotonic and since 1970.
@@ -42,6 +44,7 @@ impl System {
             tree: Mutex::new(Tree::default()),
             users: Users::default(),
             uts: RwLock::new(crate::misc::uts_name(&config)),
+            files: FileState::new(&vfs.watches),
             vfs,
             root,
             booted: machine.clock().monotonic(),

@@ -7,19 +7,19 @@ use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 
 use crate::Linux;
-use crate::{exec, mm};
+use crate::{exec, fs, mm};
 
 calls! {
     /// All rows, by number.
     pub static ROWS for Linux;
 
-    0 read() => missing, Missing("not written yet");
+    0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::read, Full;
 
-    1 write() => missing, Missing("not written yet");
+    1 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, Full;
 
     2 open() => missing, Missing("not written yet");
 
-    3 close() => missing, Missing("not written yet");
+    3 close(fd: Fd) => plain fs::fd::close, Full;
 
     4 stat() => missing, Missing("not written yet");
 
@@ -29,7 +29,7 @@ calls! {
 
     7 poll() => missing, Missing("not written yet");
 
-    8 lseek() => missing, Missing("not written yet");
+    8 lseek(fd: Fd, offset: i64, whence: fs::rw::Whence) => plain fs::rw::lseek, Full;
 
     9 mmap(addr: mm::Addr, length: usize, prot: mm::ProtWord, flags: mm::MapWord, fd: Fd, offset: u64) => plain mm::mmap, Full;
 
@@ -45,19 +45,19 @@ calls! {
 
     15 rt_sigreturn() => missing, Missing("not written yet");
 
-    16 ioctl() => missing, Missing("not written yet");
+    16 ioctl(fd: Fd, request: fs::fcntl::Request, arg: usize) => plain fs::fcntl::ioctl, Full;
 
-    17 pread64() => missing, Missing("not written yet");
+    17 pread64(fd: Fd, buf: UserPtr<u8>, len: usize, offset: i64) => wait fs::rw::pread64, Full;
 
-    18 pwrite64() => missing, Missing("not written yet");
+    18 pwrite64(fd: Fd, buf: UserPtr<u8>, len: usize, offset: i64) => wait fs::rw::pwrite64, Full;
 
-    19 readv() => missing, Missing("not written yet");
+    19 readv(fd: Fd, list: UserPtr<[usize; 2]>, count: usize) => wait fs::rw::readv, Full;
 
-    20 writev() => missing, Missing("not written yet");
+    20 writev(fd: Fd, list: UserPtr<[usize; 2]>, count: usize) => wait fs::rw::writev, Full;
 
     21 access() => missing, Missing("not written yet");
 
-    22 pipe() => missing, Missing("not written yet");
+    22 pipe(out: UserPtr<[i32; 2]>) => plain fs::pipe::pipe, Full;
 
     23 select() => missing, Missing("not written yet");
 
@@ -77,9 +77,9 @@ calls! {
 
     31 shmctl() => missing, Missing("not written yet");
 
-    32 dup() => missing, Missing("not written yet");
+    32 dup(fd: Fd) => plain fs::fd::dup, Full;
 
-    33 dup2() => missing, Missing("not written yet");
+    33 dup2(old: Fd, new: Fd) => plain fs::fd::dup2, Full;
 
     34 pause() => missing, Missing("not written yet");
 
@@ -93,7 +93,7 @@ calls! {
 
     39 getpid() => missing, Missing("not written yet");
 
-    40 sendfile() => missing, Missing("not written yet");
+    40 sendfile(fd_out: Fd, fd_in: Fd, offset: UserPtr<i64>, count: usize) => wait fs::splice::sendfile, Full;
 
     41 socket() => missing, Missing("not written yet");
 
@@ -157,13 +157,13 @@ calls! {
 
     71 msgctl() => missing, Missing("not written yet");
 
-    72 fcntl() => missing, Missing("not written yet");
+    72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, Partial("no leases, no directory notification, write hints are refused");
 
-    73 flock() => missing, Missing("not written yet");
+    73 flock(fd: Fd, op: fs::locks::FlockOp) => wait fs::locks::flock, Full;
 
-    74 fsync() => missing, Missing("not written yet");
+    74 fsync(fd: Fd) => plain fs::sync::fsync, Full;
 
-    75 fdatasync() => missing, Missing("not written yet");
+    75 fdatasync(fd: Fd) => plain fs::sync::fdatasync, Full;
 
     76 truncate() => missing, Missing("not written yet");
 
@@ -337,7 +337,7 @@ calls! {
 
     161 chroot() => missing, Missing("not written yet");
 
-    162 sync() => missing, Missing("not written yet");
+    162 sync() => plain fs::sync::sync, Full;
 
     163 acct() => missing, Missing("not written yet");
 
@@ -387,7 +387,7 @@ calls! {
 
     186 gettid() => missing, Missing("not written yet");
 
-    187 readahead() => missing, Missing("not written yet");
+    187 readahead(fd: Fd, offset: i64, count: usize) => plain fs::sync::readahead, Full;
 
     188 setxattr() => missing, Missing("not written yet");
 
@@ -455,7 +455,7 @@ calls! {
 
     220 semtimedop() => missing, Missing("not written yet");
 
-    221 fadvise64() => missing, Missing("not written yet");
+    221 fadvise64(fd: Fd, offset: i64, len: i64, advice: u32) => plain fs::sync::fadvise64, Full;
 
     222 timer_create() => missing, Missing("not written yet");
 
@@ -519,11 +519,11 @@ calls! {
 
     252 ioprio_get() => missing, Missing("not written yet");
 
-    253 inotify_init() => missing, Missing("not written yet");
+    253 inotify_init() => plain fs::inotify::inotify_init, Full;
 
-    254 inotify_add_watch() => missing, Missing("not written yet");
+    254 inotify_add_watch(fd: Fd, path: UserStr, mask: fs::inotify::WatchMask) => plain fs::inotify::inotify_add_watch, Full;
 
-    255 inotify_rm_watch() => missing, Missing("not written yet");
+    255 inotify_rm_watch(fd: Fd, wd: i32) => plain fs::inotify::inotify_rm_watch, Full;
 
     256 migrate_pages() => missing, Missing("memory nodes are the host's affair");
 
@@ -563,13 +563,13 @@ calls! {
 
     274 get_robust_list() => missing, Missing("not written yet");
 
-    275 splice() => missing, Missing("not written yet");
+    275 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, Full;
 
-    276 tee() => missing, Missing("not written yet");
+    276 tee(fd_in: Fd, fd_out: Fd, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::tee, Full;
 
-    277 sync_file_range() => missing, Missing("not written yet");
+    277 sync_file_range(fd: Fd, offset: i64, bytes: i64, flags: u32) => plain fs::sync::sync_file_range, Full;
 
-    278 vmsplice() => missing, Missing("not written yet");
+    278 vmsplice(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::vmsplice, Full;
 
     279 move_pages() => missing, Missing("memory nodes are the host's affair");
 
@@ -597,15 +597,15 @@ calls! {
 
     291 epoll_create1() => missing, Missing("not written yet");
 
-    292 dup3() => missing, Missing("not written yet");
+    292 dup3(old: Fd, new: Fd, flags: fs::fd::DupFlags) => plain fs::fd::dup3, Full;
 
-    293 pipe2() => missing, Missing("not written yet");
+    293 pipe2(out: UserPtr<[i32; 2]>, flags: fs::pipe::PipeFlags) => plain fs::pipe::pipe2, Full;
 
-    294 inotify_init1() => missing, Missing("not written yet");
+    294 inotify_init1(flags: fs::inotify::InotifyFlags) => plain fs::inotify::inotify_init1, Full;
 
-    295 preadv() => missing, Missing("not written yet");
+    295 preadv(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) => wait fs::rw::preadv, Full;
 
-    296 pwritev() => missing, Missing("not written yet");
+    296 pwritev(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) => wait fs::rw::pwritev, Full;
 
     297 rt_tgsigqueueinfo() => missing, Missing("not written yet");
 
@@ -613,9 +613,9 @@ calls! {
 
     299 recvmmsg() => missing, Missing("not written yet");
 
-    300 fanotify_init() => missing, Missing("not written yet");
+    300 fanotify_init() => missing, Missing("watches of whole mounts; inotify is there");
 
-    301 fanotify_mark() => missing, Missing("not written yet");
+    301 fanotify_mark() => missing, Missing("watches of whole mounts; inotify is there");
 
     302 prlimit64() => missing, Missing("not written yet");
 
@@ -625,7 +625,7 @@ calls! {
 
     305 clock_adjtime() => missing, Missing("not written yet");
 
-    306 syncfs() => missing, Missing("not written yet");
+    306 syncfs(fd: Fd) => plain fs::sync::syncfs, Full;
 
     307 sendmmsg() => missing, Missing("not written yet");
 
@@ -665,11 +665,11 @@ calls! {
 
     325 mlock2(addr: mm::Addr, len: usize, flags: u32) => plain mm::mlock2, Partial("as mlock");
 
-    326 copy_file_range() => missing, Missing("not written yet");
+    326 copy_file_range(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: u32) => wait fs::splice::copy_file_range, Full;
 
-    327 preadv2() => missing, Missing("not written yet");
+    327 preadv2(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64, offset_high: usize, flags: fs::rw::RwFlags) => wait fs::rw::preadv2, Full;
 
-    328 pwritev2() => missing, Missing("not written yet");
+    328 pwritev2(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64, offset_high: usize, flags: fs::rw::RwFlags) => wait fs::rw::pwritev2, Full;
 
     329 pkey_mprotect(addr: mm::Addr, len: usize, prot: mm::ProtWord, pkey: i32) => plain mm::pkey_mprotect, Partial("no keys are given out");
 
@@ -885,7 +885,7 @@ calls! {
 
     435 clone3() => missing, Missing("not written yet");
 
-    436 close_range() => missing, Missing("not written yet");
+    436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
 
     437 openat2() => missing, Missing("not written yet");
 

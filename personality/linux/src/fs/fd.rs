@@ -1,0 +1,136 @@
+//! Descriptors: close(2), close_range(2), dup(2) and its kin.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::process::rlimit;
+use janua_kernel::table::{Arg, Fd, Kind};
+use janua_kernel::{Errno, Result};
+use janua_object::OpenFile;
+use janua_object::file::flags::O_CLOEXEC;
+use janua_object::lock::Owner;
+
+use crate::Thread;
+use crate::thread::ThreadExt;
+
+/// The file behind a descriptor. EBADF.
+#[inline]
+pub fn get(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
+    thread.task.files.read().get(fd)
+}
+
+/// Installs a file at the lowest free descriptor. EMFILE.
+pub fn install(thread: &Thread, file: Arc<OpenFile>, cloexec: bool) -> Result<Fd> {
+    thread.task.files.read().install(file, 0, cloexec, limit(thread))
+}
+
+/// One more than the highest descriptor the process may have.
+pub fn limit(thread: &Thread) -> u64 {
+    thread.limit(rlimit::NOFILE)
+}
+
+/// What follows when a descriptor has been taken out of the calling process's table: record locks go with any descriptor of
+/// their file (fcntl(2)).
+pub fn closed(thread: &Thread, file: &OpenFile) {
+    let locks = &thread.kernel.files.locks;
+    if locks.any_process_records()
+        && let Ok(attr) = file.attr()
+        && let Some(locks) = locks.find((attr.dev, attr.ino))
+    {
+        locks.release(Owner::Process(thread.task.pid));
+    }
+    file.ops.flush(file, &thread.caller());
+}
+
+/// close(2)
+pub fn close(thread: &Thread, fd: Fd) -> Result<()> {
+    let file = thread.task.files.read().remove(fd)?;
+    closed(thread, &file);
+    Ok(())
+}
+
+/// Flags of close_range(2).
+#[derive(Clone, Copy, Debug)]
+pub struct CloseRangeFlags(pub u32);
+
+const CLOSE_RANGE_UNSHARE: u32 = 2;
+const CLOSE_RANGE_CLOEXEC: u32 = 4;
+
+impl Arg for CloseRangeFlags {
+    const KIND: Kind = Kind::Named("close_range");
+    fn decode(word: usize) -> Result<Self> {
+        if word as u32 & !(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok(CloseRangeFlags(word as u32))
+    }
+}
+
+/// close_range(2)
+pub fn close_range(thread: &Thread, first: u32, last: u32, flags: CloseRangeFlags) -> Result<()> {
+    if first > last {
+        return Err(Errno::EINVAL);
+    }
+    if flags.0 & CLOSE_RANGE_UNSHARE != 0 {
+        let mut files = thread.task.files.write();
+        if Arc::strong_count(&files) > 1 {
+            let own = Arc::new(files.duplicate());
+            *files = own;
+        }
+    }
+    let files = thread.task.files.read().clone();
+    if flags.0 & CLOSE_RANGE_CLOEXEC != 0 {
+        files.set_cloexec_range(first, last);
+    } else {
+        for file in files.take_range(first, last) {
+            closed(thread, &file);
+        }
+    }
+    Ok(())
+}
+
+/// dup(2)
+pub fn dup(thread: &Thread, fd: Fd) -> Result<Fd> {
+    let file = get(thread, fd)?;
+    install(thread, file, false)
+}
+
+/// dup2(2)
+pub fn dup2(thread: &Thread, old: Fd, new: Fd) -> Result<Fd> {
+    let file = get(thread, old)?;
+    if old != new {
+        replace(thread, file, new, false)?;
+    }
+    Ok(new)
+}
+
+/// Flags of dup3(2): O_CLOEXEC alone.
+#[derive(Clone, Copy, Debug)]
+pub struct DupFlags(pub u32);
+
+impl Arg for DupFlags {
+    const KIND: Kind = Kind::Named("open");
+    fn decode(word: usize) -> Result<Self> {
+        if word as u32 & !O_CLOEXEC != 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok(DupFlags(word as u32))
+    }
+}
+
+/// dup3(2)
+pub fn dup3(thread: &Thread, old: Fd, new: Fd, flags: DupFlags) -> Result<Fd> {
+    if old == new {
+        return Err(Errno::EINVAL);
+    }
+    let file = get(thread, old)?;
+    replace(thread, file, new, flags.0 & O_CLOEXEC != 0)?;
+    Ok(new)
+}
+
+fn replace(thread: &Thread, file: Arc<OpenFile>, at: Fd, cloexec: bool) -> Result<()> {
+    let old = thread.task.files.read().install_at(file, at, cloexec, limit(thread))?;
+    if let Some(old) = old {
+        closed(thread, &old);
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! pipe(2), and the waiting part of opening a FIFO.
+
+use alloc::sync::Arc;
+
+use janua_kernel::table::{Arg, Fd, Kind};
+use janua_kernel::{Errno, Result, UserPtr};
+use janua_object::OpenFile;
+use janua_object::file::flags::{O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_WRONLY};
+use janua_object::pipe::{Pipe, PipeEnd};
+
+use crate::Thread;
+use crate::fs::fd;
+
+/// Flags of pipe2(2).
+#[derive(Clone, Copy, Debug)]
+pub struct PipeFlags(pub u32);
+
+impl Arg for PipeFlags {
+    const KIND: Kind = Kind::Named("open");
+    fn decode(word: usize) -> Result<Self> {
+        // Notification pipes (O_EXCL) have no other use here than to be refused.
+        if word as u32 & !(O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok(PipeFlags(word as u32))
+    }
+}
+
+/// pipe(2)
+pub fn pipe(thread: &Thread, out: UserPtr<[i32; 2]>) -> Result<()> {
+    pipe2(thread, out, PipeFlags(0))
+}
+
+/// pipe2(2)
+pub fn pipe2(thread: &Thread, out: UserPtr<[i32; 2]>, flags: PipeFlags) -> Result<()> {
+    let cred = thread.cred();
+    let now = thread.machine().clock().realtime();
+    let ino = thread.kernel.files.next_ino();
+    let (reader, writer) = Pipe::pair(ino, cred.fsuid, cred.fsgid, i64::try_from(now).unwrap_or(i64::MAX));
+    let status = flags.0 & (O_NONBLOCK | O_DIRECT);
+    let cloexec = flags.0 & O_CLOEXEC != 0;
+    let read = fd::install(thread, OpenFile::new(Arc::new(reader), O_RDONLY | status, None), cloexec)?;
+    let taken_back = |fd: Fd| thread.task.files.read().remove(fd).map(drop);
+    let write = match fd::install(thread, OpenFile::new(Arc::new(writer), O_WRONLY | status, None), cloexec) {
+        Ok(fd) => fd,
+        Err(errno) => {
+            taken_back(read)?;
+            return Err(errno);
+        }
+    };
+    out.write(thread.user(), &[read.0, write.0]).inspect_err(|_| {
+        let _ = taken_back(read);
+        let _ = taken_back(write);
+    })
+}
+
+/// The rest of opening a FIFO: waits for the other side unless the open is non-blocking (fifo(7)). Files of other kinds pass.
+pub async fn opened(thread: &Thread, file: &OpenFile) -> Result<()> {
+    let Some(end) = file.downcast::<PipeEnd>() else { return Ok(()) };
+    if file.nonblocking() || end.peer_arrived() {
+        return Ok(());
+    }
+    thread
+        .wait_on(end.arrivals(), None, || end.peer_arrived().then_some(()))
+        .await
+        .map_err(|cut| cut.errno(Errno::EAGAIN))
+}

@@ -1,0 +1,347 @@
+//! Reading and writing: read(2) and its vectored and positioned kin, lseek(2).
+//!
+//! Files never wait; this is the one place that waits for them. A call reads its scatter list once and looks its descriptor
+//! up once; what can go on at once allocates nothing.
+
+use janua_abi::linux::process::rlimit;
+use janua_abi::linux::signal::{SIGPIPE, SIGXFSZ, SigInfo, si};
+use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
+use janua_kernel::table::{Arg, Fd, Kind};
+use janua_kernel::wait::Cut;
+use janua_kernel::{Errno, Result, UserPtr};
+use janua_object::file::{flags, offset};
+use janua_object::vfs::FileKind;
+use janua_object::vfs::watch::event;
+use janua_object::{Events, OpenFile};
+
+use crate::fs::fd;
+use crate::thread::ThreadExt;
+use crate::{Thread, signal};
+
+/// Flags of preadv2(2) and pwritev2(2).
+#[derive(Clone, Copy, Debug)]
+pub struct RwFlags(pub u32);
+
+pub const RWF_HIPRI: u32 = 0x1;
+pub const RWF_DSYNC: u32 = 0x2;
+pub const RWF_SYNC: u32 = 0x4;
+pub const RWF_NOWAIT: u32 = 0x8;
+pub const RWF_APPEND: u32 = 0x10;
+pub const RWF_NOAPPEND: u32 = 0x20;
+
+const KNOWN: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND | RWF_NOAPPEND;
+
+impl Arg for RwFlags {
+    const KIND: Kind = Kind::Named("rwf");
+    fn decode(word: usize) -> Result<Self> {
+        let flags = word as u32;
+        if flags & !KNOWN != 0 || flags & RWF_APPEND != 0 && flags & RWF_NOAPPEND != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        Ok(RwFlags(flags))
+    }
+}
+
+/// What an offset of lseek(2) counts from.
+#[derive(Clone, Copy, Debug)]
+pub struct Whence(pub u32);
+
+impl Arg for Whence {
+    const KIND: Kind = Kind::Named("whence");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(Whence(word as u32))
+    }
+}
+
+/// Where a transfer starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the description's position, which moves on.
+    Position,
+    /// At this offset; the position stays.
+    At(u64),
+}
+
+impl Place {
+    /// The offset argument of a positioned call. EINVAL for a negative one, ESPIPE for a file without positions.
+    fn of(file: &OpenFile, offset: i64) -> Result<Place> {
+        let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+        if file.ops.seekable() { Ok(Place::At(at)) } else { Err(Errno::ESPIPE) }
+    }
+}
+
+/// One attempt to read.
+pub fn try_read(file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> Result<usize> {
+    match place {
+        Place::At(at) => file.ops.read(file, buf, at),
+        Place::Position if file.ops.seekable() && !file.ops.keeps_position() => {
+            let mut pos = file.pos.lock();
+            let n = file.ops.read(file, buf, *pos)?;
+            *pos += n as u64;
+            Ok(n)
+        }
+        Place::Position => file.ops.read(file, buf, offset::CURRENT),
+    }
+}
+
+/// One attempt to write. `append` writes to the end, wherever `place` is.
+pub fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool) -> Result<usize> {
+    match place {
+        Place::At(_) if append => file.ops.write(file, buf, offset::END),
+        Place::At(at) => file.ops.write(file, buf, at),
+        Place::Position if file.ops.seekable() && !file.ops.keeps_position() => {
+            let mut pos = file.pos.lock();
+            let n = file.ops.write(file, buf, if append { offset::END } else { *pos })?;
+            *pos = if append { file.ops.size()? } else { *pos + n as u64 };
+            Ok(n)
+        }
+        Place::Position => file.ops.write(file, buf, offset::CURRENT),
+    }
+}
+
+/// When a wait for `file` ends at the latest, and what it answers when a signal comes.
+fn limits(thread: &Thread, file: &OpenFile, write: bool) -> (Option<u64>, Errno) {
+    match file.ops.wait_limit(write) {
+        None => (None, Errno::ERESTARTSYS),
+        // A call with a timeout is not restarted: it would wait anew (signal(7)).
+        Some(limit) => (Some(thread.machine().clock().monotonic().saturating_add(limit)), Errno::EINTR),
+    }
+}
+
+fn cut(cut: Cut, interrupted: Errno) -> Errno {
+    match cut {
+        Cut::Interrupted => interrupted,
+        Cut::TimedOut => Errno::EAGAIN,
+    }
+}
+
+/// Reads, waiting for the first bytes unless the file or `nowait` says not to.
+pub async fn read_file(
+    thread: &Thread,
+    file: &OpenFile,
+    buf: &mut ReadBuf<'_>,
+    place: Place,
+    nowait: bool,
+) -> Result<usize> {
+    let result = match try_read(file, buf, place) {
+        Err(Errno::EAGAIN) if !nowait && !file.nonblocking() => {
+            let (deadline, interrupted) = limits(thread, file, false);
+            let ready = |table: &mut _| {
+                file.poll(Some(table));
+            };
+            let test = || match try_read(file, buf, place) {
+                Err(Errno::EAGAIN) => None,
+                result => Some(result),
+            };
+            match thread.wait_until(deadline, Events::READABLE.bits(), ready, test).await {
+                Ok(result) => result,
+                Err(why) => Err(cut(why, interrupted)),
+            }
+        }
+        result => result,
+    };
+    if matches!(result, Ok(n) if n > 0) {
+        file.tell(event::ACCESS);
+    }
+    result
+}
+
+/// Writes. A stream's blocking write goes on until everything is written; what has been written counts, whatever ends it.
+pub async fn write_file(
+    thread: &Thread,
+    file: &OpenFile,
+    buf: &mut WriteBuf<'_>,
+    place: Place,
+    rwf: RwFlags,
+) -> Result<usize> {
+    let append = rwf.0 & RWF_APPEND != 0 || file.appends() && rwf.0 & RWF_NOAPPEND == 0;
+    limit_size(thread, file, buf, place, append)?;
+    let wait = rwf.0 & RWF_NOWAIT == 0 && !file.nonblocking();
+    let mut error = None;
+    loop {
+        let mut result = try_write(file, buf, place, append);
+        if wait && result == Err(Errno::EAGAIN) {
+            let (deadline, interrupted) = limits(thread, file, true);
+            let ready = |table: &mut _| {
+                file.poll(Some(table));
+            };
+            let test = || match try_write(file, buf, place, append) {
+                Err(Errno::EAGAIN) => None,
+                result => Some(result),
+            };
+            result = match thread.wait_until(deadline, Events::WRITABLE.bits(), ready, test).await {
+                Ok(result) => result,
+                Err(why) => Err(cut(why, interrupted)),
+            };
+        }
+        match result {
+            Ok(n) if n > 0 && wait && buf.left() > 0 && file.ops.streams() => {}
+            Ok(_) => break,
+            Err(errno) => {
+                error = Some(errno);
+                break;
+            }
+        }
+    }
+    if error == Some(Errno::EPIPE) {
+        let _ = signal::send_thread(thread, SigInfo::new(SIGPIPE, si::KERNEL));
+    }
+    let done = buf.done();
+    if let Some(errno) = error
+        && done == 0
+    {
+        return Err(errno);
+    }
+    if done > 0 {
+        if rwf.0 & (RWF_SYNC | RWF_DSYNC) != 0 || file.flags() & flags::O_DSYNC != 0 {
+            file.ops.sync(rwf.0 & RWF_SYNC == 0 && file.flags() & flags::O_SYNC != flags::O_SYNC)?;
+        }
+        file.tell(event::MODIFY);
+    }
+    Ok(done)
+}
+
+/// Cuts a write to a regular file at RLIMIT_FSIZE. EFBIG, with SIGXFSZ, when nothing is left.
+fn limit_size(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool) -> Result<()> {
+    if buf.left() == 0 || !file.inode().is_some_and(|inode| inode.kind() == FileKind::Regular) {
+        return Ok(());
+    }
+    let limit = thread.limit(rlimit::FSIZE);
+    if limit == rlimit::INFINITY {
+        return Ok(());
+    }
+    let start = match place {
+        _ if append => file.ops.size()?,
+        Place::At(at) => at,
+        Place::Position => *file.pos.lock(),
+    };
+    if start >= limit {
+        let _ = signal::send_thread(thread, SigInfo::new(SIGXFSZ, si::KERNEL));
+        return Err(Errno::EFBIG);
+    }
+    buf.limit(usize::try_from(limit - start).unwrap_or(usize::MAX));
+    Ok(())
+}
+
+/// read(2)
+pub async fn read(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize) -> Result<usize> {
+    let file = fd::get(thread, fd)?;
+    file.check_read()?;
+    let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?;
+    read_file(thread, &file, &mut buf, Place::Position, false).await
+}
+
+/// write(2)
+pub async fn write(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize) -> Result<usize> {
+    let file = fd::get(thread, fd)?;
+    file.check_write()?;
+    let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
+    write_file(thread, &file, &mut buf, Place::Position, RwFlags(0)).await
+}
+
+/// pread(2)
+pub async fn pread64(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize, offset: i64) -> Result<usize> {
+    if offset < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = fd::get(thread, fd)?;
+    let place = Place::of(&file, offset)?;
+    file.check_read()?;
+    let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?;
+    read_file(thread, &file, &mut buf, place, false).await
+}
+
+/// pwrite(2). On a file opened with O_APPEND the bytes go to the end, as on Linux.
+pub async fn pwrite64(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize, offset: i64) -> Result<usize> {
+    if offset < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = fd::get(thread, fd)?;
+    let place = Place::of(&file, offset)?;
+    file.check_write()?;
+    let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
+    write_file(thread, &file, &mut buf, place, RwFlags(0)).await
+}
+
+async fn read_list(thread: &Thread, file: &OpenFile, list: (usize, usize), place: Place, nowait: bool) -> Result<usize> {
+    file.check_read()?;
+    let list = IoVec::read(thread.user(), list.0, list.1)?;
+    read_file(thread, file, &mut ReadBuf::user_vec(thread.user(), &list), place, nowait).await
+}
+
+async fn write_list(thread: &Thread, file: &OpenFile, list: (usize, usize), place: Place, rwf: RwFlags) -> Result<usize> {
+    file.check_write()?;
+    let list = IoVec::read(thread.user(), list.0, list.1)?;
+    write_file(thread, file, &mut WriteBuf::user_vec(thread.user(), &list), place, rwf).await
+}
+
+/// readv(2)
+pub async fn readv(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize) -> Result<usize> {
+    let file = fd::get(thread, fd)?;
+    read_list(thread, &file, (list.addr(), count), Place::Position, false).await
+}
+
+/// writev(2)
+pub async fn writev(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize) -> Result<usize> {
+    let file = fd::get(thread, fd)?;
+    write_list(thread, &file, (list.addr(), count), Place::Position, RwFlags(0)).await
+}
+
+/// preadv(2). The offset's upper half is a word of its own that only 32-bit machines use.
+pub async fn preadv(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) -> Result<usize> {
+    if offset < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = fd::get(thread, fd)?;
+    let place = Place::of(&file, offset)?;
+    read_list(thread, &file, (list.addr(), count), place, false).await
+}
+
+/// pwritev(2)
+pub async fn pwritev(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) -> Result<usize> {
+    if offset < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = fd::get(thread, fd)?;
+    let place = Place::of(&file, offset)?;
+    write_list(thread, &file, (list.addr(), count), place, RwFlags(0)).await
+}
+
+/// preadv2(2): an offset of -1 is the position.
+pub async fn preadv2(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<[usize; 2]>,
+    count: usize,
+    offset: i64,
+    _offset_high: usize,
+    flags: RwFlags,
+) -> Result<usize> {
+    let file = fd::get(thread, fd)?;
+    let place = if offset == -1 { Place::Position } else { Place::of(&file, offset)? };
+    read_list(thread, &file, (list.addr(), count), place, flags.0 & RWF_NOWAIT != 0).await
+}
+
+/// pwritev2(2): an offset of -1 is the position.
+pub async fn pwritev2(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<[usize; 2]>,
+    count: usize,
+    offset: i64,
+    _offset_high: usize,
+    flags: RwFlags,
+) -> Result<usize> {
+    let file = fd::get(thread, fd)?;
+    let place = if offset == -1 { Place::Position } else { Place::of(&file, offset)? };
+    write_list(thread, &file, (list.addr(), count), place, flags).await
+}
+
+/// lseek(2)
+pub fn lseek(thread: &Thread, fd: Fd, offset: i64, whence: Whence) -> Result<u64> {
+    let file = fd::get(thread, fd)?;
+    if file.flags() & flags::O_PATH != 0 {
+        return Err(Errno::EBADF);
+    }
+    file.ops.seek(&file, offset, whence.0)
+}

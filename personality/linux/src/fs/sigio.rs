@@ -1,0 +1,81 @@
+//! Signals that announce readiness: O_ASYNC, F_SETOWN, F_SETSIG (fcntl(2)).
+//!
+//! A description with O_ASYNC is registered with its file's wait queues like any other waiter. The announcement is made with
+//! such a queue locked; it locks the owner and what sending a signal locks, which never waits for a file's queue: files whose
+//! queues signals themselves wake (signalfd) do not announce.
+
+use alloc::sync::{Arc, Weak};
+
+use janua_abi::linux::signal::{SIGIO, SigInfo, si};
+use janua_kernel::wait::PollTable;
+use janua_object::file::{OwnerKind, SignalOwner, flags};
+use janua_object::{Events, OpenFile};
+use janua_rt::{Mutex, Notify, Target};
+
+use crate::{Kernel, Thread, signal};
+
+struct Announcer {
+    owner: Arc<Mutex<SignalOwner>>,
+    kernel: Weak<Kernel>,
+    fd: i32,
+}
+
+/// `si_code` of SIGIO by what is ready.
+const POLL_IN: i32 = 1;
+const POLL_OUT: i32 = 2;
+const POLL_ERR: i32 = 4;
+const POLL_HUP: i32 = 6;
+
+impl Notify for Announcer {
+    fn notify(&self, events: u32) {
+        let Some(kernel) = self.kernel.upgrade() else { return };
+        let owner = *self.owner.lock();
+        let events = Events::from_bits_truncate(events);
+        let info = match owner.signal {
+            0 => SigInfo::new(SIGIO, si::KERNEL),
+            number => {
+                let code = if events.contains(Events::HUP) {
+                    POLL_HUP
+                } else if events.contains(Events::ERR) {
+                    POLL_ERR
+                } else if events.intersects(Events::OUT | Events::WRNORM) {
+                    POLL_OUT
+                } else {
+                    POLL_IN
+                };
+                SigInfo::poll(number, code, u64::from(events.bits()), self.fd)
+            }
+        };
+        match owner.kind {
+            OwnerKind::None => {}
+            OwnerKind::Thread => {
+                let target = kernel.tree.lock().thread(owner.id);
+                if let Some(target) = target {
+                    let _ = signal::send_thread(&target, info);
+                }
+            }
+            OwnerKind::Process => {
+                signal::send_process(&kernel, owner.id, info);
+            }
+            OwnerKind::Group => {
+                signal::send_group(&kernel, owner.id, info);
+            }
+        }
+    }
+}
+
+/// Begins or ends announcing after O_ASYNC may have changed.
+pub fn follow(thread: &Thread, file: &Arc<OpenFile>, fd: i32) {
+    let wanted = file.flags() & flags::O_ASYNC != 0 && file.ops.announces();
+    if wanted == file.announce.lock().is_some() {
+        return;
+    }
+    let table = wanted.then(|| {
+        let announcer = Announcer { owner: file.signal_owner(), kernel: Arc::downgrade(&thread.kernel), fd };
+        let mut table = PollTable::new(Target::Notify(Arc::new(announcer)), u32::MAX);
+        file.poll(Some(&mut table));
+        table
+    });
+    let old = core::mem::replace(&mut *file.announce.lock(), table);
+    drop(old);
+}

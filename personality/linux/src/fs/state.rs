@@ -1,0 +1,31 @@
+//! What a kernel keeps for its open files.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_object::inotify::Registry;
+use janua_object::lock::LockTable;
+use janua_object::vfs::{Attr, Watches};
+
+/// One per kernel.
+pub struct FileState {
+    pub locks: Arc<LockTable>,
+    pub inotify: Arc<Registry>,
+    next_ino: AtomicU64,
+}
+
+impl FileState {
+    pub fn new(watches: &Arc<Watches>) -> FileState {
+        FileState { locks: LockTable::new(), inotify: Registry::new(watches), next_ino: AtomicU64::new(1) }
+    }
+
+    /// An inode number for a file without a file system (pipes).
+    pub fn next_ino(&self) -> u64 {
+        self.next_ino.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What fstat(2) answers for files without an inode of their own: one inode stands for all of them.
+    pub fn anon_attr(&self) -> Attr {
+        Attr { dev: 15, ino: 1, mode: 0o600, nlink: 1, blksize: 4096, ..Attr::default() }
+    }
+}
