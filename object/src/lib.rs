@@ -13,6 +13,7 @@ pub mod epoll;
 pub mod eventfd;
 pub mod fdtable;
 pub mod file;
+pub mod fs;
 pub mod hostfile;
 pub mod inotify;
 pub mod lock;

@@ -1,0 +1,745 @@
+//! A directory of the host as a file system.
+//!
+//! Names are resolved by our own walker one component at a time; the host is asked for one component below an open directory,
+//! or for a chain of real directories below the root with RESOLVE_BENEATH and without links, so nothing outside is reached
+//! however the host's tree changes. Directories and files are opened when needed and their descriptors kept in a bounded
+//! cache; one that was dropped is opened again by its place.
+//!
+//! Two modes: a *bind* asks the host every time (names and attributes are those of the moment, one inode per host file); the
+//! *snapshot* below an overlay remembers attributes from the first look.
+//!
+//! Lock order: `place` of a file, then upwards; `fds`; the cache's queue.
+
+mod file;
+
+use alloc::collections::VecDeque;
+use alloc::sync::{Arc, Weak};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use hashbrown::HashMap;
+use janua_abi::linux::{Errno, Result};
+use janua_port::host::HostStat;
+use janua_port::{Host, HostFd, Machine};
+use janua_rt::Mutex;
+
+use crate::caller::{Caller, Cred};
+use crate::file::{DirEntry, File, flags};
+use crate::fs::hostio::OwnedFd;
+use crate::vfs::access::inherit;
+use crate::vfs::directory::Snapshot;
+use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::{FileSystem, FsStat, NameHasher, Resolve, Slot};
+
+/// Inodes whose descriptors are kept open.
+const CACHED_FDS: usize = 1024;
+
+/// How the host walks for us: never out of the directory, never through a link.
+const BENEATH: u64 = Resolve::BENEATH.bits() | Resolve::NO_SYMLINKS.bits() | Resolve::NO_MAGICLINKS.bits();
+
+/// What the inodes of one host directory share.
+struct Shared {
+    host: &'static dyn Host,
+    dev: u64,
+    writable: bool,
+    /// Ask the host every time.
+    fresh: bool,
+    /// One inode per host file (binds only).
+    known: Mutex<Known>,
+    /// Inodes with open descriptors, oldest first.
+    open: Mutex<VecDeque<Weak<HostInode>>>,
+    /// Host devices met so far; the first is the root's.
+    devs: Mutex<Vec<u64>>,
+}
+
+type Known = HashMap<(u64, u64), Weak<HostInode>, core::hash::BuildHasherDefault<NameHasher>>;
+
+impl Shared {
+    /// An inode number unique in this file system: files of further host devices are told apart by the upper bits.
+    fn ino(&self, dev: u64, ino: u64) -> u64 {
+        let mut devs = self.devs.lock();
+        let index = devs.iter().position(|known| *known == dev).unwrap_or_else(|| {
+            devs.push(dev);
+            devs.len() - 1
+        });
+        ino ^ (index as u64) << 48
+    }
+
+    /// Notes that an inode has opened descriptors, and closes the oldest others when there are too many.
+    fn opened(&self, inode: &Weak<HostInode>) {
+        let mut queue = self.open.lock();
+        queue.push_back(inode.clone());
+        if queue.len() <= CACHED_FDS {
+            return;
+        }
+        let oldest = queue.pop_front();
+        drop(queue);
+        if let Some(oldest) = oldest.and_then(|weak| weak.upgrade()) {
+            let mut fds = oldest.fds.lock();
+            if fds.pinned {
+                drop(fds);
+                self.open.lock().push_back(Arc::downgrade(&oldest));
+            } else {
+                // Users in the middle of a call have their own handle.
+                fds.path = None;
+                fds.read = None;
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fds {
+    /// Opened without rights to the contents (O_PATH), for directories that may be searched but not read.
+    path: Option<Arc<OwnedFd>>,
+    /// Opened for reading.
+    read: Option<Arc<OwnedFd>>,
+    /// Used by an open file: as good as `read` for asking after the file.
+    lent: Weak<OwnedFd>,
+    /// Never to be closed: the root, and files whose name is gone.
+    pinned: bool,
+}
+
+impl Fds {
+    fn any(&self) -> Option<Arc<OwnedFd>> {
+        self.read.clone().or_else(|| self.path.clone()).or_else(|| self.lent.upgrade())
+    }
+}
+
+struct Place {
+    /// `None` for the root.
+    dir: Option<Arc<HostInode>>,
+    name: Arc<[u8]>,
+}
+
+/// A file of the host.
+pub struct HostInode {
+    shared: Arc<Shared>,
+    this: Weak<HostInode>,
+    kind: FileKind,
+    stat: Mutex<HostStat>,
+    place: Mutex<Place>,
+    fds: Mutex<Fds>,
+    fifo: Slot,
+    socket: Slot,
+}
+
+/// A host directory as a file system.
+pub struct HostFs {
+    shared: Arc<Shared>,
+    root: Arc<HostInode>,
+}
+
+impl HostFs {
+    /// The host directory or file `fd` (which is then owned by the result) as it is at every moment.
+    pub fn bind(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool) -> Result<Arc<HostFs>> {
+        HostFs::new(machine, dev, fd, writable, true)
+    }
+
+    /// The host directory `fd` as it is at the first look, read-only.
+    pub fn snapshot(machine: &'static dyn Machine, dev: u64, fd: HostFd) -> Result<Arc<HostFs>> {
+        HostFs::new(machine, dev, fd, false, false)
+    }
+
+    fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool, fresh: bool) -> Result<Arc<HostFs>> {
+        let host = machine.host().ok_or(Errno::ENODEV)?;
+        let owned = OwnedFd::new(host, fd);
+        let stat = host.stat(fd, b"")?;
+        let shared = Arc::new(Shared {
+            host,
+            dev,
+            writable,
+            fresh,
+            known: Mutex::default(),
+            open: Mutex::default(),
+            devs: Mutex::new(vec![stat.dev]),
+        });
+        let root = HostInode::make(&shared, stat, None, Arc::from(&b""[..]))?;
+        {
+            let mut fds = root.fds.lock();
+            fds.path = Some(owned);
+            fds.pinned = true;
+        }
+        Ok(Arc::new(HostFs { shared, root }))
+    }
+
+    pub fn root_inode(&self) -> Arc<HostInode> {
+        self.root.clone()
+    }
+}
+
+impl FileSystem for HostFs {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+    fn root(&self) -> Arc<dyn Inode> {
+        self.root.clone()
+    }
+    fn stat(&self) -> Result<FsStat> {
+        let words = self.shared.host.statfs(self.root.any_fd()?.fd())?;
+        Ok(FsStat {
+            magic: words[0],
+            block_size: words[1],
+            blocks: words[2],
+            blocks_free: words[3],
+            blocks_available: words[4],
+            files: words[5],
+            files_free: words[6],
+            fsid: words[7],
+            name_max: words[8],
+        })
+    }
+    fn dev(&self) -> u64 {
+        self.shared.dev
+    }
+    fn read_only(&self) -> bool {
+        !self.shared.writable
+    }
+}
+
+/// Longest chain of names given to the host at once.
+const CHAIN_MOST: usize = 4000;
+
+impl HostInode {
+    fn make(shared: &Arc<Shared>, stat: HostStat, dir: Option<Arc<HostInode>>, name: Arc<[u8]>) -> Result<Arc<HostInode>> {
+        let kind = FileKind::of_mode(stat.mode).ok_or(Errno::EIO)?;
+        Ok(Arc::new_cyclic(|this| HostInode {
+            shared: shared.clone(),
+            this: this.clone(),
+            kind,
+            stat: Mutex::new(stat),
+            place: Mutex::new(Place { dir, name }),
+            fds: Mutex::default(),
+            fifo: Slot::new(),
+            socket: Slot::new(),
+        }))
+    }
+
+    fn host(&self) -> &'static dyn Host {
+        self.shared.host
+    }
+
+    /// The host's name for the file: device and inode number.
+    pub fn id(&self) -> (u64, u64) {
+        let stat = self.stat.lock();
+        (stat.dev, stat.ino)
+    }
+
+    /// Opens the file by its place, with these flags. ESTALE when another file is there by now.
+    fn open_place(&self, open: u32) -> Result<Arc<OwnedFd>> {
+        let Some(this) = self.this.upgrade() else { return Err(Errno::ESTALE) };
+        // Up to the nearest directory that is open, noting the names on the way.
+        let mut names: Vec<Arc<[u8]>> = Vec::new();
+        let mut at = this;
+        let mut base = loop {
+            if !names.is_empty()
+                && let Some(fd) = at.fds.lock().any()
+            {
+                break fd;
+            }
+            let (dir, name) = {
+                let place = at.place.lock();
+                (place.dir.clone(), place.name.clone())
+            };
+            let Some(dir) = dir else {
+                let fd = at.fds.lock().any().ok_or(Errno::ESTALE)?;
+                if !names.is_empty() {
+                    break fd;
+                }
+                // The root itself, with other rights than it came with.
+                let fd = self.host().open(fd.fd(), b"", open, 0, 0)?;
+                return Ok(OwnedFd::new(self.host(), fd));
+            };
+            names.push(name);
+            at = dir;
+        };
+        let mut path = Vec::new();
+        while let Some(name) = names.pop() {
+            if path.len() + name.len() > CHAIN_MOST {
+                let fd = self.host().open(base.fd(), &path, flags::O_PATH | flags::O_DIRECTORY, 0, BENEATH)?;
+                base = OwnedFd::new(self.host(), fd);
+                path.clear();
+            }
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(&name);
+        }
+        let fd = self.host().open(base.fd(), &path, open | flags::O_NOFOLLOW, 0, BENEATH)?;
+        let fd = OwnedFd::new(self.host(), fd);
+        if self.shared.fresh {
+            let stat = self.host().stat(fd.fd(), b"")?;
+            if (stat.dev, stat.ino) != self.id() {
+                return Err(Errno::ESTALE);
+            }
+        }
+        Ok(fd)
+    }
+
+    /// A descriptor opened for reading, kept for the next time.
+    pub fn reader(&self) -> Result<Arc<OwnedFd>> {
+        if let Some(fd) = &self.fds.lock().read {
+            return Ok(fd.clone());
+        }
+        // Should a fifo have taken the place, opening it must not wait.
+        let mut open = flags::O_RDONLY | flags::O_NONBLOCK;
+        if self.kind == FileKind::Directory {
+            open |= flags::O_DIRECTORY;
+        }
+        let kept = self.fds.lock().path.clone().filter(|_| self.shared.fresh);
+        let fd = match kept {
+            Some(path) => OwnedFd::new(self.host(), self.host().open(path.fd(), b"", open, 0, 0)?),
+            None => self.open_place(open)?,
+        };
+        let mut fds = self.fds.lock();
+        let first = fds.path.is_none() && fds.read.is_none();
+        fds.read = Some(fd.clone());
+        drop(fds);
+        if first {
+            self.shared.opened(&self.this);
+        }
+        Ok(fd)
+    }
+
+    /// Any descriptor of the file, kept for the next time.
+    fn any_fd(&self) -> Result<Arc<OwnedFd>> {
+        if let Some(fd) = self.fds.lock().any() {
+            return Ok(fd);
+        }
+        if self.kind == FileKind::Directory {
+            match self.reader() {
+                Err(Errno::EACCES | Errno::EPERM) => {}
+                other => return other,
+            }
+        }
+        let fd = self.open_place(flags::O_PATH)?;
+        self.fds.lock().path = Some(fd.clone());
+        self.shared.opened(&self.this);
+        Ok(fd)
+    }
+
+    /// The file of that name. ENOENT.
+    pub fn child(&self, name: &[u8]) -> Result<Arc<HostInode>> {
+        let dir = self.any_fd()?;
+        let stat = self.host().stat(dir.fd(), name)?;
+        self.adopt(stat, name)
+    }
+
+    /// The inode for a file found in this directory.
+    fn adopt(&self, stat: HostStat, name: &[u8]) -> Result<Arc<HostInode>> {
+        let dir = self.this.upgrade();
+        if !self.shared.fresh {
+            return HostInode::make(&self.shared, stat, dir, Arc::from(name));
+        }
+        let mut known = self.shared.known.lock();
+        if let Some(inode) = known.get(&(stat.dev, stat.ino)).and_then(Weak::upgrade)
+            && Some(inode.kind) == FileKind::of_mode(stat.mode)
+        {
+            *inode.stat.lock() = stat;
+            drop(known);
+            let mut place = inode.place.lock();
+            let same = place.name[..] == *name
+                && place.dir.as_ref().zip(dir.as_ref()).is_some_and(|(old, new)| Arc::ptr_eq(old, new));
+            if !same && place.dir.is_some() {
+                let old = core::mem::replace(&mut *place, Place { dir, name: Arc::from(name) });
+                drop(place);
+                drop(old);
+            } else {
+                drop(place);
+            }
+            return Ok(inode);
+        }
+        if known.len() >= 1024 && known.len().is_power_of_two() {
+            known.retain(|_, weak| weak.strong_count() > 0);
+        }
+        let inode = HostInode::make(&self.shared, stat, dir, Arc::from(name))?;
+        known.insert((stat.dev, stat.ino), Arc::downgrade(&inode));
+        Ok(inode)
+    }
+
+    /// Calls `emit` with inode number, DT_* kind and name of each entry, "." and ".." left out, until it answers false.
+    pub fn list(&self, emit: &mut dyn FnMut(u64, u8, &[u8]) -> bool) -> Result<()> {
+        let dev = self.id().0;
+        // A position of its own: listings of one directory may run side by side.
+        let cached = self.reader()?;
+        let fd = if Arc::strong_count(&cached) > 2 || self.shared.fresh {
+            OwnedFd::new(self.host(), self.host().open(cached.fd(), b"", flags::O_RDONLY | flags::O_DIRECTORY, 0, 0)?)
+        } else {
+            self.host().lseek(cached.fd(), 0, 0)?;
+            // Taken out of the cache while its position is in use.
+            self.fds.lock().read = None;
+            cached
+        };
+        let mut raw = vec![0u8; 32 * 1024];
+        let result = 'all: loop {
+            let n = match self.host().getdents(fd.fd(), &mut raw) {
+                Ok(0) => break Ok(()),
+                Ok(n) => n.min(raw.len()),
+                Err(errno) => break Err(errno),
+            };
+            let mut rest = &raw[..n];
+            // struct linux_dirent64: ino 8, off 8, reclen 2, type 1, name.
+            while rest.len() > 19 {
+                let len = usize::from(u16::from_le_bytes([rest[16], rest[17]]));
+                if len < 20 || len > rest.len() {
+                    break;
+                }
+                let (entry, after) = rest.split_at(len);
+                rest = after;
+                let mut ino = [0; 8];
+                ino.copy_from_slice(&entry[..8]);
+                let name = &entry[19..];
+                let name = &name[..name.iter().position(|byte| *byte == 0).unwrap_or(name.len())];
+                if name == b"." || name == b".." {
+                    continue;
+                }
+                if !emit(self.shared.ino(dev, u64::from_le_bytes(ino)), entry[18], name) {
+                    break 'all Ok(());
+                }
+            }
+        };
+        let mut fds = self.fds.lock();
+        if fds.read.is_none() {
+            fds.read = Some(fd);
+        }
+        drop(fds);
+        result
+    }
+
+    /// Where a symbolic link leads.
+    pub fn target(&self) -> Result<Vec<u8>> {
+        let mut out = vec![0; 4096];
+        let (dir, name) = self.dir_and_name()?;
+        let n = self.host().readlink(dir.fd(), &name, &mut out)?;
+        out.truncate(n);
+        Ok(out)
+    }
+
+    /// An open directory and the name the file has in it; for the root, itself and nothing.
+    fn dir_and_name(&self) -> Result<(Arc<OwnedFd>, Arc<[u8]>)> {
+        let (dir, name) = {
+            let place = self.place.lock();
+            (place.dir.clone(), place.name.clone())
+        };
+        match dir {
+            Some(dir) => Ok((dir.any_fd()?, name)),
+            None => Ok((self.any_fd()?, Arc::from(&b""[..]))),
+        }
+    }
+
+    /// The directory and name of the file for a change by name, which is the file that is meant. ESTALE.
+    fn meant(&self) -> Result<(Arc<OwnedFd>, Arc<[u8]>)> {
+        if let Some(fd) = self.fds.lock().any() {
+            return Ok((fd, Arc::from(&b""[..])));
+        }
+        if self.kind == FileKind::Symlink {
+            let (dir, name) = self.dir_and_name()?;
+            let stat = self.host().stat(dir.fd(), &name)?;
+            return if (stat.dev, stat.ino) == self.id() { Ok((dir, name)) } else { Err(Errno::ESTALE) };
+        }
+        Ok((self.any_fd()?, Arc::from(&b""[..])))
+    }
+
+    fn convert(&self, stat: &HostStat) -> Attr {
+        Attr {
+            dev: self.shared.dev,
+            ino: self.shared.ino(stat.dev, stat.ino),
+            mode: stat.mode,
+            nlink: u32::try_from(stat.nlink).unwrap_or(u32::MAX),
+            uid: stat.uid,
+            gid: stat.gid,
+            rdev: stat.rdev,
+            size: stat.size,
+            blksize: stat.blksize,
+            blocks: stat.blocks,
+            atime: stat.atime,
+            mtime: stat.mtime,
+            ctime: stat.ctime,
+            btime: stat.btime,
+        }
+    }
+
+    /// The host's answer of now.
+    fn fetch(&self) -> Result<HostStat> {
+        let open = self.fds.lock().any();
+        let stat = match open {
+            Some(fd) => self.host().stat(fd.fd(), b"")?,
+            None => {
+                let (dir, name) = self.dir_and_name()?;
+                let stat = self.host().stat(dir.fd(), &name)?;
+                if (stat.dev, stat.ino) != self.id() {
+                    return Err(Errno::ESTALE);
+                }
+                stat
+            }
+        };
+        *self.stat.lock() = stat;
+        Ok(stat)
+    }
+
+    /// The extended attribute's value.
+    pub fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
+        let fd = self.content_fd()?;
+        let size = self.host().getxattr(fd.fd(), name, &mut [])?;
+        let mut value = vec![0; size];
+        let n = self.host().getxattr(fd.fd(), name, &mut value)?;
+        value.truncate(n);
+        Ok(value)
+    }
+
+    pub fn xattr_names(&self) -> Result<Vec<Vec<u8>>> {
+        let fd = match self.content_fd() {
+            Ok(fd) => fd,
+            Err(Errno::EOPNOTSUPP | Errno::EACCES) => return Ok(Vec::new()),
+            Err(errno) => return Err(errno),
+        };
+        let size = match self.host().listxattr(fd.fd(), &mut []) {
+            Err(Errno::EOPNOTSUPP) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut names = vec![0; size];
+        let n = self.host().listxattr(fd.fd(), &mut names)?;
+        names.truncate(n);
+        Ok(names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// A descriptor that xattr calls accept. EOPNOTSUPP for kinds that are never opened on the host.
+    fn content_fd(&self) -> Result<Arc<OwnedFd>> {
+        match self.kind {
+            FileKind::Regular | FileKind::Directory => self.reader(),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// After a name has been made on the host: its inode, with the owner and mode the guest's rules give it.
+    fn made(&self, name: &[u8], mode: u32, gid: u32, cred: &Cred) -> Result<Arc<HostInode>> {
+        let dir = self.any_fd()?;
+        let mut stat = self.host().stat(dir.fd(), name)?;
+        let mut changed = false;
+        if stat.uid != cred.fsuid || stat.gid != gid {
+            // The host gives files to its own user; where it does not let them go, they stay that user's.
+            changed |= self.host().chown(dir.fd(), name, cred.fsuid, gid).is_ok();
+        }
+        if FileKind::of_mode(mode) != Some(FileKind::Symlink) && stat.mode & 0o7777 != mode & 0o7777 {
+            changed |= self.host().chmod(dir.fd(), name, mode & 0o7777).is_ok();
+        }
+        if changed {
+            stat = self.host().stat(dir.fd(), name)?;
+        }
+        self.adopt(stat, name)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.shared.writable { Ok(()) } else { Err(Errno::EROFS) }
+    }
+
+    /// Before a name goes: whoever uses the file reaches it by a descriptor from now on.
+    fn pin(&self) -> Result<()> {
+        self.any_fd()?;
+        self.fds.lock().pinned = true;
+        Ok(())
+    }
+}
+
+fn host_inode(inode: &Arc<dyn Inode>) -> Result<&HostInode> {
+    inode.as_any().downcast_ref::<HostInode>().ok_or(Errno::EXDEV)
+}
+
+impl Inode for HostInode {
+    fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        let stat = if self.shared.fresh { self.fetch()? } else { *self.stat.lock() };
+        Ok(self.convert(&stat))
+    }
+
+    fn perm(&self) -> Result<Perm> {
+        // As old as the last look-up, which for a bind is part of every walk; the host checks for itself besides.
+        let stat = self.stat.lock();
+        Ok(Perm { mode: stat.mode, uid: stat.uid, gid: stat.gid })
+    }
+
+    fn set_attr(&self, change: &SetAttr) -> Result<()> {
+        self.check_writable()?;
+        if let Some(size) = change.size {
+            let fd = self.open_place(flags::O_WRONLY | flags::O_NONBLOCK)?;
+            self.host().truncate(fd.fd(), size)?;
+        }
+        let (dir, name) = self.meant()?;
+        if change.uid.is_some() || change.gid.is_some() {
+            self.host().chown(dir.fd(), &name, change.uid.unwrap_or(u32::MAX), change.gid.unwrap_or(u32::MAX))?;
+        }
+        if let Some(mode) = change.mode {
+            self.host().chmod(dir.fd(), &name, mode & 0o7777)?;
+        }
+        // A change of size sets the times on the host itself.
+        if (change.atime.is_some() || change.mtime.is_some()) && change.size.is_none() {
+            self.host().utimens(dir.fd(), &name, change.atime, change.mtime)?;
+        }
+        self.fetch()?;
+        Ok(())
+    }
+
+    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+        Ok(self.child(name)?)
+    }
+
+    fn cache_names(&self) -> bool {
+        !self.shared.fresh
+    }
+
+    fn create(&self, name: &[u8], mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<dyn Inode>> {
+        self.check_writable()?;
+        let dir = self.any_fd()?;
+        let (mode, gid) = inherit(&self.perm()?, mode, cred);
+        match FileKind::of_mode(mode) {
+            Some(FileKind::Directory) => self.host().mkdir(dir.fd(), name, mode & 0o7777)?,
+            Some(FileKind::Regular) => {
+                let open = flags::O_CREAT | flags::O_EXCL | flags::O_WRONLY | flags::O_NOFOLLOW;
+                let fd = self.host().open(dir.fd(), name, open, mode & 0o7777, BENEATH)?;
+                self.host().close(fd);
+            }
+            Some(_) => self.host().mknod(dir.fd(), name, mode, rdev)?,
+            None => return Err(Errno::EINVAL),
+        }
+        Ok(self.made(name, mode, gid, cred)?)
+    }
+
+    fn symlink(&self, name: &[u8], target: &[u8], cred: &Cred) -> Result<Arc<dyn Inode>> {
+        self.check_writable()?;
+        let dir = self.any_fd()?;
+        self.host().symlink(target, dir.fd(), name)?;
+        let mode = FileKind::Symlink as u32 | 0o777;
+        let (_, gid) = inherit(&self.perm()?, mode, cred);
+        Ok(self.made(name, mode, gid, cred)?)
+    }
+
+    fn link(&self, name: &[u8], target: &Arc<dyn Inode>) -> Result<()> {
+        self.check_writable()?;
+        let target = host_inode(target)?;
+        if !Arc::ptr_eq(&target.shared, &self.shared) {
+            return Err(Errno::EXDEV);
+        }
+        let (old_dir, old) = target.dir_and_name()?;
+        let stat = self.host().stat(old_dir.fd(), &old)?;
+        if (stat.dev, stat.ino) != target.id() {
+            return Err(Errno::ENOENT);
+        }
+        self.host().link(old_dir.fd(), &old, self.any_fd()?.fd(), name)
+    }
+
+    fn unlink(&self, name: &[u8], dir: bool) -> Result<()> {
+        self.check_writable()?;
+        let fd = self.any_fd()?;
+        if let Ok(victim) = self.child(name) {
+            victim.pin()?;
+        }
+        self.host().unlink(fd.fd(), name, dir)
+    }
+
+    fn rename(&self, old: &[u8], new_dir: &Arc<dyn Inode>, new: &[u8], change: u32) -> Result<()> {
+        self.check_writable()?;
+        let to = host_inode(new_dir)?;
+        if !Arc::ptr_eq(&to.shared, &self.shared) {
+            return Err(Errno::EXDEV);
+        }
+        let source = self.child(old)?;
+        let target = to.child(new).ok();
+        if let Some(target) = &target
+            && change & crate::vfs::rename::EXCHANGE == 0
+        {
+            target.pin()?;
+        }
+        self.host().rename(self.any_fd()?.fd(), old, to.any_fd()?.fd(), new, change)?;
+        let mut moves = vec![(source, to.this.upgrade(), new)];
+        if let Some(target) = target
+            && change & crate::vfs::rename::EXCHANGE != 0
+        {
+            moves.push((target, self.this.upgrade(), old));
+        }
+        for (inode, dir, name) in moves {
+            let old = core::mem::replace(&mut *inode.place.lock(), Place { dir, name: Arc::from(name) });
+            drop(old);
+        }
+        Ok(())
+    }
+
+    fn tmpfile(&self, mode: u32, cred: &Cred) -> Result<Arc<dyn Inode>> {
+        self.check_writable()?;
+        let dir = self.any_fd()?;
+        let (mode, _) = inherit(&self.perm()?, mode, cred);
+        let open = flags::O_TMPFILE | flags::O_RDWR;
+        let fd = self.host().open(dir.fd(), b".", open, mode & 0o7777, BENEATH)?;
+        let fd = OwnedFd::new(self.host(), fd);
+        let stat = self.host().stat(fd.fd(), b"")?;
+        let inode = self.adopt(stat, b"")?;
+        {
+            let mut fds = inode.fds.lock();
+            fds.read = Some(fd);
+            fds.pinned = true;
+        }
+        Ok(inode)
+    }
+
+    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+        let mut at = 0;
+        self.list(&mut |ino, kind, name| {
+            at += 1;
+            at <= from || emit(&DirEntry { ino, next: at, kind, name })
+        })
+    }
+
+    fn readlink(&self, _caller: &dyn Caller) -> Result<Vec<u8>> {
+        if self.kind == FileKind::Symlink { self.target() } else { Err(Errno::EINVAL) }
+    }
+
+    fn open(self: Arc<Self>, _caller: &dyn Caller, open: u32) -> Result<Arc<dyn File>> {
+        match self.kind {
+            FileKind::Directory => {
+                self.reader()?;
+                Ok(Arc::new(Snapshot::new(self)))
+            }
+            FileKind::Regular => Ok(Arc::new(file::HostRegular::open(self, open)?)),
+            _ => Err(Errno::ENXIO),
+        }
+    }
+
+    fn fifo_slot(&self) -> Option<&Slot> {
+        Some(&self.fifo)
+    }
+    fn socket_slot(&self) -> Option<&Slot> {
+        Some(&self.socket)
+    }
+
+    fn get_xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
+        self.xattr(name)
+    }
+    fn set_xattr(&self, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
+        self.check_writable()?;
+        self.host().setxattr(self.content_fd()?.fd(), name, value, flags)
+    }
+    fn list_xattr(&self) -> Result<Vec<Vec<u8>>> {
+        self.xattr_names()
+    }
+    fn remove_xattr(&self, name: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        self.host().removexattr(self.content_fd()?.fd(), name)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A chain of directories held by its deepest alone is let go link by link.
+impl Drop for HostInode {
+    fn drop(&mut self) {
+        let mut dir = self.place.get_mut().dir.take();
+        while let Some(mut inode) = dir.and_then(Arc::into_inner) {
+            dir = inode.place.get_mut().dir.take();
+        }
+    }
+}

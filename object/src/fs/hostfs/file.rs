@@ -1,0 +1,100 @@
+//! Open regular files of the host.
+
+use alloc::sync::Arc;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::Backing;
+use janua_rt::Mutex;
+
+use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::fs::hostio::{self, OwnedFd};
+
+use super::HostInode;
+
+pub struct HostRegular {
+    inode: Arc<HostInode>,
+    fd: Arc<OwnedFd>,
+    /// Held while the end is found and written to.
+    append: Mutex<()>,
+}
+
+impl HostRegular {
+    /// Opens the file on the host with the same access mode.
+    pub fn open(inode: Arc<HostInode>, open: u32) -> Result<HostRegular> {
+        let fd = match open & flags::O_ACCMODE {
+            flags::O_RDONLY => inode.reader()?,
+            access => {
+                let access = access | open & (flags::O_SYNC | flags::O_DSYNC) | flags::O_NONBLOCK;
+                let kept = {
+                    let fds = inode.fds.lock();
+                    fds.any().filter(|_| fds.pinned)
+                };
+                match kept {
+                    // The root, or a file that no name leads to any more.
+                    Some(kept) => {
+                        let fd = inode.host().open(kept.fd(), b"", access, 0, 0)?;
+                        OwnedFd::new(inode.host(), fd)
+                    }
+                    None => inode.open_place(access)?,
+                }
+            }
+        };
+        inode.fds.lock().lent = Arc::downgrade(&fd);
+        Ok(HostRegular { inode, fd, append: Mutex::new(()) })
+    }
+}
+
+impl File for HostRegular {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        hostio::read_at(&self.fd, buf, offset)
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        if offset != offset::END {
+            return hostio::write_at(&self.fd, buf, offset);
+        }
+        let _append = self.append.lock();
+        let end = self.inode.host().stat(self.fd.fd(), b"")?.size;
+        hostio::write_at(&self.fd, buf, end)
+    }
+
+    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+        Events::ALWAYS
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.inode.host().stat(self.fd.fd(), b"")?.size)
+    }
+
+    fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {
+        let offset = i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+        self.inode.host().lseek(self.fd.fd(), offset, if hole { 4 } else { 3 })
+    }
+
+    fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
+        Ok(Backing::Host { fd: self.fd.fd(), offset, shared })
+    }
+
+    fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
+        self.inode.host().truncate(self.fd.fd(), len)
+    }
+
+    fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
+        self.inode.host().fallocate(self.fd.fd(), mode, offset, len)
+    }
+
+    fn sync(&self, data_only: bool) -> Result<()> {
+        self.inode.host().fsync(self.fd.fd(), data_only)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

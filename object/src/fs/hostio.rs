@@ -1,0 +1,147 @@
+//! Descriptors of the host that close themselves, and transfers between them and a call's buffers.
+
+use alloc::sync::Arc;
+use alloc::vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_port::{Host, HostFd};
+
+/// A host descriptor that is closed with its last user.
+pub struct OwnedFd {
+    host: &'static dyn Host,
+    fd: HostFd,
+}
+
+impl OwnedFd {
+    pub fn new(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
+        Arc::new(OwnedFd { host, fd })
+    }
+
+    pub fn fd(&self) -> HostFd {
+        self.fd
+    }
+
+    pub fn host(&self) -> &'static dyn Host {
+        self.host
+    }
+}
+
+impl Drop for OwnedFd {
+    fn drop(&mut self) {
+        self.host.close(self.fd);
+    }
+}
+
+/// Bytes copied at a time between host files.
+const CHUNK: usize = 256 * 1024;
+
+/// Reads from `offset` on until the buffer is full or the file ends: bytes read. Guest memory is filled by the host itself.
+pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    let mut moved = 0usize;
+    while buf.left() > 0 {
+        let at = offset + moved as u64;
+        let (want, result) = match buf.user_range() {
+            Some((_, 0)) => break,
+            Some((addr, len)) => {
+                let result = from.host.read_user(from.fd, addr, len, Some(at));
+                if let Ok(n) = result {
+                    buf.advance(n);
+                }
+                (len, result)
+            }
+            None => {
+                let Some(to) = buf.kernel_range() else { break };
+                let want = to.len();
+                let result = from.host.read(from.fd, to, Some(at));
+                if let Ok(n) = result {
+                    buf.advance(n);
+                }
+                (want, result)
+            }
+        };
+        match result {
+            Ok(n) => {
+                moved += n;
+                if n < want {
+                    break;
+                }
+            }
+            Err(_) if moved > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(moved)
+}
+
+/// Writes the buffer at `offset`: bytes written. Guest memory is read by the host itself.
+pub fn write_at(to: &OwnedFd, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+    let mut moved = 0usize;
+    while buf.left() > 0 {
+        let at = offset.checked_add(moved as u64).ok_or(Errno::EFBIG)?;
+        let (want, result) = match buf.user_range() {
+            Some((_, 0)) => break,
+            Some((addr, len)) => {
+                let result = to.host.write_user(to.fd, addr, len, Some(at));
+                if let Ok(n) = result {
+                    buf.advance(n);
+                }
+                (len, result)
+            }
+            None => {
+                let Some(from) = buf.kernel_range() else { break };
+                let want = from.len();
+                let result = to.host.write(to.fd, from, Some(at));
+                if let Ok(n) = result {
+                    buf.advance(n);
+                }
+                (want, result)
+            }
+        };
+        match result {
+            Ok(n) => {
+                moved += n;
+                if n < want {
+                    break;
+                }
+            }
+            Err(_) if moved > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(moved)
+}
+
+/// Writes all of `bytes` at `offset`.
+pub fn write_all(to: &OwnedFd, bytes: &[u8], offset: u64) -> Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match to.host.write(to.fd, &bytes[done..], Some(offset + done as u64))? {
+            0 => return Err(Errno::ENOSPC),
+            n => done += n,
+        }
+    }
+    Ok(())
+}
+
+/// Copies up to `len` bytes from the start of one file to the start of another; what the source lacks stays away.
+pub fn copy(from: &OwnedFd, to: &OwnedFd, len: u64) -> Result<()> {
+    let mut chunk = vec![0u8; usize::try_from(len).unwrap_or(usize::MAX).clamp(1, CHUNK)];
+    let mut at = 0;
+    while at < len {
+        // Holes stay holes where the host can tell.
+        match from.host.lseek(from.fd, at as i64, 3) {
+            Ok(data) => at = data.min(len),
+            Err(Errno::ENXIO) => break,
+            Err(_) => {}
+        }
+        let want = chunk.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
+        let n = from.host.read(from.fd, &mut chunk[..want], Some(at))?;
+        if n == 0 {
+            break;
+        }
+        write_all(to, &chunk[..n], at)?;
+        at += n as u64;
+    }
+    Ok(())
+}

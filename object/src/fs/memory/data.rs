@@ -1,0 +1,378 @@
+//! What is in a regular file of the memory file system.
+//!
+//! Small files are pages of the kernel's heap. A file that is mapped or grows large moves, once and for good, to an anonymous
+//! file of the host, so that mappings and reads see the same pages and large data stays out of the kernel's heap. A file of
+//! the layer below is read there until it is changed.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_port::{Host, HostFd};
+
+use crate::fs::hostfs::HostInode;
+use crate::fs::hostio::{self, OwnedFd};
+use crate::fs::memory::Space;
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+/// A file larger than this moves to the host.
+const HEAP_MOST: u64 = 256 * 1024;
+/// Largest size of a file.
+pub const SIZE_MOST: u64 = i64::MAX as u64;
+
+/// fallocate(2) modes.
+pub mod allocate {
+    pub const KEEP_SIZE: u32 = 1;
+    pub const PUNCH_HOLE: u32 = 2;
+    pub const ZERO_RANGE: u32 = 0x10;
+}
+
+/// Where the bytes are.
+enum Place {
+    /// Pages by number; a missing one is a hole.
+    Heap(BTreeMap<u64, Box<[u8]>>),
+    Host(Arc<OwnedFd>),
+    /// Unchanged in the layer below.
+    Lower(Arc<HostInode>),
+}
+
+/// The bytes of a regular file.
+pub struct Data {
+    size: u64,
+    place: Place,
+    /// Pages counted against the file system's limit.
+    charged: u64,
+}
+
+/// A source of bytes that may be read without holding the file's lock.
+pub enum Source {
+    Host(Arc<OwnedFd>),
+    Done(usize),
+}
+
+impl Data {
+    pub fn new() -> Data {
+        Data { size: 0, place: Place::Heap(BTreeMap::new()), charged: 0 }
+    }
+
+    pub fn of_lower(lower: Arc<HostInode>, size: u64) -> Data {
+        Data { size, place: Place::Lower(lower), charged: 0 }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub fn is_lower(&self) -> bool {
+        matches!(self.place, Place::Lower(_))
+    }
+
+    /// Pages charged, for giving them back when the file goes.
+    pub fn charged(&self) -> u64 {
+        self.charged
+    }
+
+    /// Units of 512 bytes in use; `lower` is what the layer below said.
+    pub fn blocks(&self, lower: u64) -> u64 {
+        match &self.place {
+            Place::Heap(pages) => pages.len() as u64 * (PAGE as u64 / 512),
+            Place::Host(fd) => fd.host().stat(fd.fd(), b"").map_or(0, |stat| stat.blocks),
+            Place::Lower(_) => lower,
+        }
+    }
+
+    /// Reads at `offset`. Heap pages are copied at once; for the host's files the descriptor comes back, to be read from
+    /// after the lock is gone, with the buffer cut to the size.
+    pub fn read(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Source> {
+        let pages = match &self.place {
+            Place::Heap(pages) => pages,
+            Place::Host(fd) => {
+                buf.limit(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
+                return Ok(Source::Host(fd.clone()));
+            }
+            Place::Lower(lower) => return Ok(Source::Host(lower.reader()?)),
+        };
+        let mut at = offset;
+        let mut moved = 0;
+        while at < self.size && buf.left() > 0 {
+            let inside = (at % PAGE as u64) as usize;
+            let len = (PAGE - inside).min(usize::try_from(self.size - at).unwrap_or(PAGE)).min(buf.left());
+            let result = match pages.get(&(at / PAGE as u64)) {
+                Some(page) => buf.put(&page[inside..inside + len]),
+                None => buf.put_zeros(len),
+            };
+            let n = match result {
+                Ok(n) => n,
+                Err(_) if moved > 0 => break,
+                Err(errno) => return Err(errno),
+            };
+            moved += n;
+            at += n as u64;
+            if n < len {
+                break;
+            }
+        }
+        Ok(Source::Done(moved))
+    }
+
+    /// Writes at `offset`, growing the file: bytes written. ENOSPC at the limit of the file system, EFBIG.
+    pub fn write(&mut self, space: &Space, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        self.own(space, self.size)?;
+        let room = SIZE_MOST.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EFBIG)?;
+        buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
+        let end = offset + buf.left() as u64;
+        if end > HEAP_MOST && matches!(self.place, Place::Heap(_)) {
+            self.to_host(space)?;
+        }
+        let moved = match &mut self.place {
+            Place::Host(fd) => {
+                let more = end.div_ceil(PAGE as u64).saturating_sub(self.size.max(offset).div_ceil(PAGE as u64));
+                space.charge(more)?;
+                self.charged += more;
+                hostio::write_at(fd, buf, offset)?
+            }
+            Place::Heap(pages) => {
+                let mut moved = 0;
+                while buf.left() > 0 {
+                    let at = offset + moved as u64;
+                    let inside = (at % PAGE as u64) as usize;
+                    let want = (PAGE - inside).min(buf.left());
+                    let number = at / PAGE as u64;
+                    let fresh = !pages.contains_key(&number);
+                    if fresh {
+                        match space.charge(1) {
+                            Ok(()) => self.charged += 1,
+                            Err(_) if moved > 0 => break,
+                            Err(errno) => return Err(errno),
+                        }
+                    }
+                    let page = pages.entry(number).or_insert_with(|| vec![0; PAGE].into_boxed_slice());
+                    match buf.get(&mut page[inside..inside + want]) {
+                        Ok(n) => {
+                            moved += n;
+                            if n < want {
+                                break;
+                            }
+                        }
+                        Err(errno) => {
+                            if fresh {
+                                pages.remove(&number);
+                                space.release(1);
+                                self.charged -= 1;
+                            }
+                            if moved > 0 {
+                                break;
+                            }
+                            return Err(errno);
+                        }
+                    }
+                }
+                moved
+            }
+            Place::Lower(_) => return Err(Errno::EIO),
+        };
+        self.size = self.size.max(offset + moved as u64);
+        Ok(moved)
+    }
+
+    /// Cuts or extends the file (with a hole).
+    pub fn truncate(&mut self, space: &Space, size: u64) -> Result<()> {
+        if size > SIZE_MOST {
+            return Err(Errno::EFBIG);
+        }
+        self.own(space, size)?;
+        match &mut self.place {
+            Place::Heap(pages) => {
+                if size < self.size {
+                    let dropped = pages.split_off(&size.div_ceil(PAGE as u64));
+                    space.release(dropped.len() as u64);
+                    self.charged -= dropped.len() as u64;
+                    let inside = (size % PAGE as u64) as usize;
+                    if inside > 0
+                        && let Some(page) = pages.get_mut(&(size / PAGE as u64))
+                    {
+                        page[inside..].fill(0);
+                    }
+                }
+            }
+            Place::Host(fd) => {
+                fd.host().truncate(fd.fd(), size)?;
+                self.size = size;
+                self.recount(space);
+            }
+            Place::Lower(_) => return Err(Errno::EIO),
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    /// fallocate(2). EOPNOTSUPP for modes beyond keep-size, punch-hole and zero-range.
+    pub fn allocate(&mut self, space: &Space, mode: u32, offset: u64, len: u64) -> Result<()> {
+        let end = offset.checked_add(len).filter(|end| *end <= SIZE_MOST).ok_or(Errno::EFBIG)?;
+        let keep = mode & allocate::KEEP_SIZE != 0;
+        let kind = mode & !allocate::KEEP_SIZE;
+        if !matches!(kind, 0 | allocate::PUNCH_HOLE | allocate::ZERO_RANGE) || kind == allocate::PUNCH_HOLE && !keep {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        self.own(space, self.size)?;
+        if kind == 0 && matches!(self.place, Place::Heap(_)) && end > HEAP_MOST {
+            self.to_host(space)?;
+        }
+        match &mut self.place {
+            Place::Heap(pages) => {
+                if kind != 0 {
+                    let before = pages.len();
+                    punch(pages, offset, end);
+                    let gone = (before - pages.len()) as u64;
+                    space.release(gone);
+                    self.charged -= gone;
+                } else {
+                    for number in offset / PAGE as u64..end.div_ceil(PAGE as u64) {
+                        if !pages.contains_key(&number) {
+                            space.charge(1)?;
+                            self.charged += 1;
+                            pages.insert(number, vec![0; PAGE].into_boxed_slice());
+                        }
+                    }
+                }
+            }
+            Place::Host(fd) => {
+                let (host, fd) = (fd.host(), fd.fd());
+                if kind == 0 {
+                    let pages = end.div_ceil(PAGE as u64) - offset / PAGE as u64;
+                    space.check(pages.saturating_sub(self.charged))?;
+                    host.fallocate(fd, mode, offset, len)?;
+                } else {
+                    host.fallocate(fd, allocate::PUNCH_HOLE | allocate::KEEP_SIZE, offset, len)?;
+                    if !keep && end > self.size {
+                        host.truncate(fd, end)?;
+                    }
+                }
+                if !keep {
+                    self.size = self.size.max(end);
+                }
+                self.recount(space);
+            }
+            Place::Lower(_) => return Err(Errno::EIO),
+        }
+        if !keep {
+            self.size = self.size.max(end);
+        }
+        Ok(())
+    }
+
+    /// SEEK_DATA, or SEEK_HOLE when `hole`. ENXIO beyond the end.
+    pub fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
+        if offset >= self.size {
+            return Err(Errno::ENXIO);
+        }
+        let on_host = |fd: &OwnedFd| {
+            let found = fd.host().lseek(fd.fd(), offset as i64, if hole { 4 } else { 3 })?;
+            Ok(found.min(self.size))
+        };
+        let pages = match &self.place {
+            Place::Heap(pages) => pages,
+            Place::Host(fd) => return on_host(fd),
+            Place::Lower(lower) => return on_host(&*lower.reader()?),
+        };
+        let mut number = offset / PAGE as u64;
+        if hole {
+            while pages.contains_key(&number) {
+                number += 1;
+            }
+            return Ok((number * PAGE as u64).clamp(offset, self.size));
+        }
+        match pages.range(number..).next() {
+            Some((found, _)) => Ok((found * PAGE as u64).max(offset)),
+            None => Err(Errno::ENXIO),
+        }
+    }
+
+    /// The host file to map: the file moves to one if it is not there yet. ENODEV without a host.
+    pub fn map(&mut self, space: &Space, for_write: bool) -> Result<Arc<OwnedFd>> {
+        if for_write {
+            self.own(space, self.size)?;
+        }
+        match &self.place {
+            Place::Host(fd) => Ok(fd.clone()),
+            Place::Lower(lower) => lower.reader(),
+            Place::Heap(_) => {
+                self.to_host(space)?;
+                match &self.place {
+                    Place::Host(fd) => Ok(fd.clone()),
+                    _ => Err(Errno::ENODEV),
+                }
+            }
+        }
+    }
+
+    /// Copies a lower file's first `keep` bytes here, so that it may be changed.
+    pub fn own(&mut self, space: &Space, keep: u64) -> Result<()> {
+        let Place::Lower(lower) = &self.place else { return Ok(()) };
+        let keep = keep.min(self.size);
+        if keep == 0 {
+            self.place = Place::Heap(BTreeMap::new());
+            return Ok(());
+        }
+        let from = lower.reader()?;
+        let to = memfd(from.host())?;
+        hostio::copy(&from, &to, keep)?;
+        to.host().truncate(to.fd(), self.size)?;
+        self.place = Place::Host(to);
+        self.recount(space);
+        Ok(())
+    }
+
+    fn to_host(&mut self, space: &Space) -> Result<()> {
+        let Place::Heap(pages) = &self.place else { return Ok(()) };
+        let Some(host) = space.machine.host() else {
+            // Without a host everything lives in the heap, and nothing can be mapped.
+            return Ok(());
+        };
+        let to = memfd(host)?;
+        for (number, page) in pages {
+            hostio::write_all(&to, page, number * PAGE as u64)?;
+        }
+        host.truncate(to.fd(), self.size)?;
+        self.place = Place::Host(to);
+        self.recount(space);
+        Ok(())
+    }
+
+    /// Makes the charge what the host really uses.
+    fn recount(&mut self, space: &Space) {
+        let used = self.blocks(0).div_ceil(PAGE as u64 / 512);
+        space.recharge(self.charged, used);
+        self.charged = used;
+    }
+}
+
+fn memfd(host: &'static dyn Host) -> Result<Arc<OwnedFd>> {
+    let fd: HostFd = host.memfd(b"janua-file")?;
+    Ok(OwnedFd::new(host, fd))
+}
+
+/// Zeroes a range: whole pages become holes.
+fn punch(pages: &mut BTreeMap<u64, Box<[u8]>>, offset: u64, end: u64) {
+    let page = PAGE as u64;
+    let (first, last) = (offset.div_ceil(page), end / page);
+    if first < last {
+        let mut tail = pages.split_off(&first);
+        let mut beyond = tail.split_off(&last);
+        pages.append(&mut beyond);
+    }
+    for number in [offset / page, end / page] {
+        let start = number * page;
+        let from = offset.clamp(start, start + page) - start;
+        let to = end.clamp(start, start + page) - start;
+        if from < to
+            && let Some(bytes) = pages.get_mut(&number)
+        {
+            bytes[from as usize..to as usize].fill(0);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Open regular files of the memory file system.
+
+use alloc::sync::Arc;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::Backing;
+use janua_rt::Mutex;
+
+use crate::caller::Caller;
+use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::fs::hostio::{self, OwnedFd};
+use crate::vfs::MountFlags;
+use crate::vfs::access::{CAP_FSETID, without_privileges};
+
+use super::Node;
+use super::data::Source;
+
+/// A day, after which reading updates a relatime access time anyway.
+const DAY: i64 = 24 * 3600 * 1_000_000_000;
+
+pub struct MemoryFile {
+    node: Arc<Node>,
+    /// The opener may leave set-user-ID bits on what it writes.
+    keeps_privileges: bool,
+    /// Mapped host files stay open as long as this file.
+    mapped: Mutex<alloc::vec::Vec<Arc<OwnedFd>>>,
+}
+
+impl MemoryFile {
+    pub fn open(node: Arc<Node>, caller: &dyn Caller, open: u32) -> Result<MemoryFile> {
+        let writes = open & flags::O_ACCMODE != flags::O_RDONLY;
+        if let Some(lower) = &node.lower {
+            let data = node.data()?;
+            if writes {
+                // From here on mappings and readers are to see what this file writes.
+                if data.lock().is_lower() {
+                    node.keep();
+                    let mut data = data.lock();
+                    let size = data.size();
+                    data.own(&node.shared.space, size)?;
+                }
+            } else if data.lock().is_lower() {
+                // What the host refuses is refused now, not at the first read.
+                lower.inode.reader()?;
+            }
+        }
+        let keeps_privileges = writes && caller.cred().capable(CAP_FSETID);
+        Ok(MemoryFile { node, keeps_privileges, mapped: Mutex::new(alloc::vec::Vec::new()) })
+    }
+
+    fn read_done(&self, file: &OpenFile) {
+        let mount = file.path.as_ref().map_or(MountFlags::NOATIME, |path| path.mount.flags());
+        if file.flags() & flags::O_NOATIME != 0 || mount.contains(MountFlags::NOATIME) || file.path.as_ref().is_some_and(|path| path.mount.check_write().is_err()) {
+            return;
+        }
+        let now = self.node.shared.now();
+        let mut meta = self.node.meta.lock();
+        let stale = meta.atime <= meta.mtime || meta.atime <= meta.ctime || now - meta.atime >= DAY;
+        if stale || !mount.contains(MountFlags::RELATIME) {
+            meta.atime = now;
+        }
+    }
+
+    fn wrote(&self) {
+        let now = self.node.shared.now();
+        let mut meta = self.node.meta.lock();
+        meta.mtime = now;
+        meta.ctime = now;
+        if !self.keeps_privileges
+            && let Some(mode) = without_privileges(meta.mode)
+        {
+            meta.mode = mode;
+        }
+    }
+}
+
+impl File for MemoryFile {
+    fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        if buf.left() == 0 {
+            return Ok(0);
+        }
+        let source = self.node.data()?.lock().read(buf, offset)?;
+        let n = match source {
+            Source::Done(n) => n,
+            Source::Host(fd) => hostio::read_at(&fd, buf, offset)?,
+        };
+        self.read_done(file);
+        Ok(n)
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        if buf.left() == 0 {
+            return Ok(0);
+        }
+        let n = {
+            let mut data = self.node.data()?.lock();
+            let at = if offset == offset::END { data.size() } else { offset };
+            data.write(&self.node.shared.space, buf, at)?
+        };
+        self.wrote();
+        Ok(n)
+    }
+
+    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+        Events::ALWAYS
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.node.data()?.lock().size())
+    }
+
+    fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {
+        self.node.data()?.lock().seek(offset, hole)
+    }
+
+    fn backing(&self, file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
+        let writable = shared && file.flags() & flags::O_ACCMODE == flags::O_RDWR;
+        let fd = self.node.data()?.lock().map(&self.node.shared.space, writable)?;
+        let mut mapped = self.mapped.lock();
+        if !mapped.iter().any(|known| Arc::ptr_eq(known, &fd)) {
+            mapped.push(fd.clone());
+        }
+        Ok(Backing::Host { fd: fd.fd(), offset, shared })
+    }
+
+    fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
+        self.node.keep();
+        self.node.data()?.lock().truncate(&self.node.shared.space, len)?;
+        self.wrote();
+        Ok(())
+    }
+
+    fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.node.data()?.lock().allocate(&self.node.shared.space, mode, offset, len)?;
+        self.wrote();
+        Ok(())
+    }
+
+    fn sync(&self, _data_only: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

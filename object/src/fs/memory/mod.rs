@@ -1,0 +1,770 @@
+//! The memory file system: inodes, names and data in the kernel's memory, alone (tmpfs) or as changes over a host directory
+//! (overlay).
+//!
+//! A [`Node`] made here is all in memory. A node that stands for a file below has its attributes copied at the first look-up
+//! (from then on they are this file system's: a snapshot) and its names, data and extended attributes taken from below until
+//! they change. Nothing is copied up but what a change needs: a new mode costs no data, a rename of a directory moves the
+//! node, which remembers what it stands for.
+//!
+//! An unchanged node is forgotten with its last user. A changed one must be found again, so before its first change it is
+//! *kept*: entered for good in its directory's table, and that directory in its own, up to the root.
+//!
+//! Lock order: a directory's table, its child's table, `meta`, the links table. Two directories of a rename: by address.
+
+mod data;
+mod file;
+mod table;
+mod xattr;
+
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hashbrown::HashMap;
+use janua_abi::linux::{Errno, Result};
+use janua_port::Machine;
+use janua_rt::{Mutex, MutexGuard};
+
+use crate::caller::{Caller, Cred};
+use crate::file::{DirEntry, File};
+use crate::fs::hostfs::HostInode;
+use crate::vfs::access::inherit;
+use crate::vfs::directory::{Directory, Snapshot};
+use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::{NameHasher, Slot, now, rename};
+
+use data::Data;
+use table::{Entry, Table};
+
+pub use data::PAGE;
+
+/// The first inode number of files made here; numbers of files below are smaller.
+const FIRST_INO: u64 = 1 << 40;
+
+/// Pages in use and how many there may be.
+pub struct Space {
+    pub machine: &'static dyn Machine,
+    used: AtomicU64,
+    /// `u64::MAX` is no limit.
+    limit: AtomicU64,
+}
+
+impl Space {
+    fn charge(&self, pages: u64) -> Result<()> {
+        let used = self.used.fetch_add(pages, Ordering::Relaxed) + pages;
+        if used > self.limit.load(Ordering::Relaxed) {
+            self.release(pages);
+            return Err(Errno::ENOSPC);
+        }
+        Ok(())
+    }
+
+    fn check(&self, pages: u64) -> Result<()> {
+        let used = self.used.load(Ordering::Relaxed).saturating_add(pages);
+        if used > self.limit.load(Ordering::Relaxed) { Err(Errno::ENOSPC) } else { Ok(()) }
+    }
+
+    fn release(&self, pages: u64) {
+        self.used.fetch_sub(pages, Ordering::Relaxed);
+    }
+
+    fn recharge(&self, old: u64, new: u64) {
+        self.used.fetch_add(new.wrapping_sub(old), Ordering::Relaxed);
+    }
+}
+
+/// What the nodes of one file system share.
+pub struct Shared {
+    space: Space,
+    dev: u64,
+    next_ino: AtomicU64,
+    nodes: AtomicU64,
+    /// Files below that have several names: one node each, whatever the name; held once it has changed.
+    links: Mutex<Links>,
+}
+
+type Links = HashMap<(u64, u64), (Weak<Node>, Option<Arc<Node>>), core::hash::BuildHasherDefault<NameHasher>>;
+
+impl Shared {
+    /// `limit` in pages, `u64::MAX` for none.
+    pub fn new(machine: &'static dyn Machine, dev: u64, limit: u64) -> Arc<Shared> {
+        Arc::new(Shared {
+            space: Space { machine, used: AtomicU64::new(0), limit: AtomicU64::new(limit) },
+            dev,
+            next_ino: AtomicU64::new(FIRST_INO),
+            nodes: AtomicU64::new(0),
+            links: Mutex::new(Links::default()),
+        })
+    }
+
+    pub fn dev(&self) -> u64 {
+        self.dev
+    }
+
+    /// Pages in use and their limit.
+    pub fn pages(&self) -> (u64, u64) {
+        (self.space.used.load(Ordering::Relaxed), self.space.limit.load(Ordering::Relaxed))
+    }
+
+    pub fn set_limit(&self, pages: u64) {
+        self.space.limit.store(pages, Ordering::Relaxed);
+    }
+
+    /// Inodes in memory.
+    pub fn nodes(&self) -> u64 {
+        self.nodes.load(Ordering::Relaxed)
+    }
+
+    fn now(&self) -> i64 {
+        now(self.space.machine)
+    }
+}
+
+/// What changes about a file besides its bytes and names.
+struct Meta {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    nlink: u32,
+    atime: i64,
+    mtime: i64,
+    ctime: i64,
+    btime: i64,
+    /// `None`: those of the file below, or none.
+    xattrs: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
+}
+
+enum Body {
+    Directory(Mutex<Table>),
+    Regular(Mutex<Data>),
+    /// `None`: not yet read from below.
+    Symlink(Mutex<Option<Arc<[u8]>>>),
+    /// Devices, fifos, sockets.
+    Special { fifo: Slot, socket: Slot },
+}
+
+/// An inode in memory.
+pub struct Node {
+    shared: Arc<Shared>,
+    this: Weak<Node>,
+    ino: u64,
+    kind: FileKind,
+    rdev: u64,
+    meta: Mutex<Meta>,
+    body: Body,
+    /// What it stands for below, and the blocks and size that had.
+    lower: Option<Lower>,
+    /// Whether the node will be found again without help: made here, or entered in its directory's table.
+    kept: AtomicBool,
+    /// Where it was found, while it is not kept.
+    place: Mutex<Option<(Arc<Node>, Arc<[u8]>)>>,
+    /// An O_TMPFILE file that may still get a name.
+    linkable: AtomicBool,
+}
+
+struct Lower {
+    inode: Arc<HostInode>,
+    blocks: u64,
+    size: u64,
+}
+
+impl Node {
+    /// The root of a file system made here.
+    pub fn root(shared: &Arc<Shared>, mode: u32, uid: u32, gid: u32) -> Arc<Node> {
+        Node::make(shared, FileKind::Directory as u32 | mode, 0, uid, gid, Body::Directory(Mutex::default()))
+    }
+
+    /// The root of a file system over a host directory.
+    pub fn root_over(shared: &Arc<Shared>, lower: Arc<HostInode>) -> Result<Arc<Node>> {
+        let root = Node::over(shared, lower, None)?;
+        root.kept.store(true, Ordering::Relaxed);
+        Ok(root)
+    }
+
+    fn make(shared: &Arc<Shared>, mode: u32, rdev: u64, uid: u32, gid: u32, body: Body) -> Arc<Node> {
+        let now = shared.now();
+        let kind = FileKind::of_mode(mode).unwrap_or(FileKind::Regular);
+        shared.nodes.fetch_add(1, Ordering::Relaxed);
+        Arc::new_cyclic(|this| Node {
+            shared: shared.clone(),
+            this: this.clone(),
+            ino: shared.next_ino.fetch_add(1, Ordering::Relaxed),
+            kind,
+            rdev,
+            meta: Mutex::new(Meta {
+                mode,
+                uid,
+                gid,
+                nlink: if kind == FileKind::Directory { 2 } else { 1 },
+                atime: now,
+                mtime: now,
+                ctime: now,
+                btime: now,
+                xattrs: None,
+            }),
+            body,
+            lower: None,
+            kept: AtomicBool::new(true),
+            place: Mutex::new(None),
+            linkable: AtomicBool::new(false),
+        })
+    }
+
+    fn over(shared: &Arc<Shared>, lower: Arc<HostInode>, place: Option<(Arc<Node>, Arc<[u8]>)>) -> Result<Arc<Node>> {
+        let attr = lower.attr()?;
+        let kind = lower.kind();
+        let body = match kind {
+            FileKind::Directory => Body::Directory(Mutex::default()),
+            FileKind::Regular => Body::Regular(Mutex::new(Data::of_lower(lower.clone(), attr.size))),
+            FileKind::Symlink => Body::Symlink(Mutex::new(None)),
+            _ => Body::Special { fifo: Slot::new(), socket: Slot::new() },
+        };
+        shared.nodes.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new_cyclic(|this| Node {
+            shared: shared.clone(),
+            this: this.clone(),
+            ino: attr.ino,
+            kind,
+            rdev: attr.rdev,
+            meta: Mutex::new(Meta {
+                mode: attr.mode,
+                uid: attr.uid,
+                gid: attr.gid,
+                nlink: attr.nlink,
+                atime: attr.atime,
+                mtime: attr.mtime,
+                ctime: attr.ctime,
+                btime: attr.btime,
+                xattrs: None,
+            }),
+            body,
+            lower: Some(Lower { inode: lower, blocks: attr.blocks, size: attr.size }),
+            kept: AtomicBool::new(false),
+            place: Mutex::new(place),
+            linkable: AtomicBool::new(false),
+        }))
+    }
+
+    /// The node for a file below, found as `name` in `self`: the one there is when the file has several names.
+    fn adopt(&self, lower: Arc<HostInode>, name: &[u8]) -> Result<Arc<Node>> {
+        let place = self.this.upgrade().map(|dir| (dir, Arc::from(name)));
+        let several = lower.kind() != FileKind::Directory && lower.attr()?.nlink > 1;
+        if !several {
+            return Node::over(&self.shared, lower, place);
+        }
+        let id = lower.id();
+        if let Some((known, _)) = self.shared.links.lock().get(&id)
+            && let Some(known) = known.upgrade()
+        {
+            return Ok(known);
+        }
+        let node = Node::over(&self.shared, lower, place)?;
+        let mut links = self.shared.links.lock();
+        if links.len() >= 1024 && links.len().is_power_of_two() {
+            links.retain(|_, (weak, _)| weak.strong_count() > 0);
+        }
+        links.insert(id, (Arc::downgrade(&node), None));
+        Ok(node)
+    }
+
+    /// Before the first change: sees to it that the node is found again, and all directories on the way.
+    fn keep(&self) {
+        let mut at = self.this.upgrade();
+        while let Some(node) = at {
+            if node.kept.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            if let Some(lower) = &node.lower
+                && node.kind != FileKind::Directory
+                && let Some((_, held)) = node.shared.links.lock().get_mut(&lower.inode.id())
+            {
+                *held = Some(node.clone());
+            }
+            let Some((dir, name)) = node.place.lock().take() else { return };
+            if let Body::Directory(table) = &dir.body {
+                table.lock().hold(name, &node);
+            }
+            at = Some(dir);
+        }
+    }
+
+    /// The last name is gone: no other name will lead here.
+    fn forget_links(&self) {
+        if let Some(lower) = &self.lower
+            && self.kind != FileKind::Directory
+        {
+            let gone = self.shared.links.lock().get_mut(&lower.inode.id()).and_then(|(_, held)| held.take());
+            drop(gone);
+        }
+    }
+
+    fn table(&self) -> Result<MutexGuard<'_, Table>> {
+        match &self.body {
+            Body::Directory(table) => Ok(table.lock()),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+
+    fn data(&self) -> Result<&Mutex<Data>> {
+        match &self.body {
+            Body::Regular(data) => Ok(data),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The directory below, when there is one.
+    fn lower_dir(&self) -> Option<&Arc<HostInode>> {
+        self.lower.as_ref().map(|lower| &lower.inode).filter(|_| self.kind == FileKind::Directory)
+    }
+
+    /// The node of that name, with the table locked. ENOENT.
+    fn find(&self, table: &mut Table, name: &[u8]) -> Result<Arc<Node>> {
+        match table.get(name) {
+            Some(Entry::Held { node, .. }) => return Ok(node.clone()),
+            Some(Entry::Whiteout) => return Err(Errno::ENOENT),
+            Some(Entry::Below(weak)) => {
+                if let Some(node) = weak.upgrade() {
+                    return Ok(node);
+                }
+            }
+            None => {}
+        }
+        let lower = self.lower_dir().ok_or(Errno::ENOENT)?.child(name)?;
+        let node = self.adopt(lower, name)?;
+        if node.kept.load(Ordering::Acquire) {
+            // A file with several names that has changed already: this name must last too.
+            table.hold(Arc::from(name), &node);
+        } else {
+            table.remember(name, &node);
+        }
+        Ok(node)
+    }
+
+    /// Whether a directory has no names.
+    fn is_empty(&self) -> Result<bool> {
+        let table = self.table()?;
+        if table.held() > 0 {
+            return Ok(false);
+        }
+        let Some(lower) = self.lower_dir() else { return Ok(true) };
+        let mut empty = true;
+        lower.list(&mut |_, _, name| {
+            empty = matches!(table.get(name), Some(Entry::Whiteout));
+            empty
+        })?;
+        Ok(empty)
+    }
+
+    /// A directory's names have changed.
+    fn touched(&self, links: i32, now: i64) {
+        let mut meta = self.meta.lock();
+        meta.nlink = meta.nlink.saturating_add_signed(links);
+        meta.mtime = now;
+        meta.ctime = now;
+    }
+
+    fn linked(&self, links: i32, now: i64) {
+        let mut meta = self.meta.lock();
+        // A directory has one name: losing it is losing all, whatever count came from below.
+        let dir_gone = links < 0 && self.kind == FileKind::Directory;
+        meta.nlink = if dir_gone { 0 } else { meta.nlink.saturating_add_signed(links) };
+        meta.ctime = now;
+        let gone = meta.nlink == 0;
+        drop(meta);
+        if gone {
+            self.forget_links();
+        }
+    }
+
+    /// Enters a new node.
+    fn enter(&self, name: &[u8], node: &Arc<Node>) -> Result<()> {
+        self.keep();
+        let mut table = self.table()?;
+        match table.get(name) {
+            Some(Entry::Held { .. } | Entry::Below(_)) => return Err(Errno::EEXIST),
+            Some(Entry::Whiteout) => table.put(Arc::from(name), node.clone(), true),
+            // The caller has looked the name up, so the directory below has none either.
+            None => table.put(Arc::from(name), node.clone(), false),
+        }
+        drop(table);
+        self.touched(i32::from(node.kind == FileKind::Directory), self.shared.now());
+        Ok(())
+    }
+
+    fn perm_of(meta: &Meta) -> Perm {
+        Perm { mode: meta.mode, uid: meta.uid, gid: meta.gid }
+    }
+
+    fn born(&self, mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<Node>> {
+        let (mode, gid) = inherit(&Node::perm_of(&self.meta.lock()), mode, cred);
+        let body = match FileKind::of_mode(mode).ok_or(Errno::EINVAL)? {
+            FileKind::Directory => Body::Directory(Mutex::default()),
+            FileKind::Regular => Body::Regular(Mutex::new(Data::new())),
+            FileKind::Symlink => return Err(Errno::EINVAL),
+            _ => Body::Special { fifo: Slot::new(), socket: Slot::new() },
+        };
+        Ok(Node::make(&self.shared, mode, rdev, cred.fsuid, gid, body))
+    }
+}
+
+fn node_of(inode: &Arc<dyn Inode>) -> Result<&Node> {
+    inode.as_any().downcast_ref::<Node>().ok_or(Errno::EXDEV)
+}
+
+impl Inode for Node {
+    fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        let (size, blocks) = match &self.body {
+            Body::Regular(data) => {
+                let data = data.lock();
+                (data.size(), data.blocks(self.lower.as_ref().map_or(0, |lower| lower.blocks)))
+            }
+            Body::Symlink(target) => {
+                let below = self.lower.as_ref().map_or(0, |lower| lower.size);
+                (target.lock().as_ref().map_or(below, |target| target.len() as u64), 0)
+            }
+            Body::Directory(table) => match &self.lower {
+                Some(lower) => (lower.size, lower.blocks),
+                None => (table.lock().held() as u64 * 20 + 40, 0),
+            },
+            Body::Special { .. } => (0, 0),
+        };
+        let meta = self.meta.lock();
+        Ok(Attr {
+            dev: self.shared.dev,
+            ino: self.ino,
+            mode: meta.mode,
+            nlink: meta.nlink,
+            uid: meta.uid,
+            gid: meta.gid,
+            rdev: self.rdev,
+            size,
+            blksize: PAGE as u32,
+            blocks,
+            atime: meta.atime,
+            mtime: meta.mtime,
+            ctime: meta.ctime,
+            btime: meta.btime,
+        })
+    }
+
+    fn perm(&self) -> Result<Perm> {
+        Ok(Node::perm_of(&self.meta.lock()))
+    }
+
+    fn set_attr(&self, change: &SetAttr) -> Result<()> {
+        self.keep();
+        if let Some(size) = change.size {
+            self.data()?.lock().truncate(&self.shared.space, size)?;
+        }
+        let mut meta = self.meta.lock();
+        if let Some(mode) = change.mode {
+            meta.mode = meta.mode & !0o7777 | mode & 0o7777;
+        }
+        meta.uid = change.uid.unwrap_or(meta.uid);
+        meta.gid = change.gid.unwrap_or(meta.gid);
+        meta.atime = change.atime.unwrap_or(meta.atime);
+        meta.mtime = change.mtime.unwrap_or(meta.mtime);
+        meta.ctime = change.ctime.unwrap_or(meta.ctime);
+        Ok(())
+    }
+
+    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+        let mut table = self.table()?;
+        Ok(self.find(&mut table, name)?)
+    }
+
+    fn cache_names(&self) -> bool {
+        true
+    }
+
+    fn create(&self, name: &[u8], mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<dyn Inode>> {
+        let node = self.born(mode, rdev, cred)?;
+        self.enter(name, &node)?;
+        Ok(node)
+    }
+
+    fn symlink(&self, name: &[u8], target: &[u8], cred: &Cred) -> Result<Arc<dyn Inode>> {
+        let mode = FileKind::Symlink as u32 | 0o777;
+        let (_, gid) = inherit(&Node::perm_of(&self.meta.lock()), mode, cred);
+        let body = Body::Symlink(Mutex::new(Some(Arc::from(target))));
+        let node = Node::make(&self.shared, mode, 0, cred.fsuid, gid, body);
+        self.enter(name, &node)?;
+        Ok(node)
+    }
+
+    fn link(&self, name: &[u8], target: &Arc<dyn Inode>) -> Result<()> {
+        let target = node_of(target)?;
+        if !Arc::ptr_eq(&target.shared, &self.shared) {
+            return Err(Errno::EXDEV);
+        }
+        let node = target.this.upgrade().ok_or(Errno::ENOENT)?;
+        {
+            let meta = target.meta.lock();
+            if meta.nlink == 0 && !target.linkable.load(Ordering::Acquire) {
+                return Err(Errno::ENOENT);
+            }
+            if meta.nlink == u32::MAX {
+                return Err(Errno::EMLINK);
+            }
+        }
+        target.keep();
+        self.enter(name, &node)?;
+        target.linkable.store(false, Ordering::Release);
+        target.linked(1, self.shared.now());
+        Ok(())
+    }
+
+    fn unlink(&self, name: &[u8], dir: bool) -> Result<()> {
+        let node = {
+            let mut table = self.table()?;
+            self.find(&mut table, name)?
+        };
+        if dir && !node.is_empty()? {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.keep();
+        // The node's own name goes now; should it be one of several, the others must lead to what it has become.
+        node.keep();
+        let now = self.shared.now();
+        let gone = self.table()?.remove(name);
+        self.touched(-i32::from(dir), now);
+        node.linked(-1, now);
+        drop(gone);
+        Ok(())
+    }
+
+    fn rename(&self, old: &[u8], new_dir: &Arc<dyn Inode>, new: &[u8], flags: u32) -> Result<()> {
+        let to = node_of(new_dir)?;
+        if !Arc::ptr_eq(&to.shared, &self.shared) {
+            return Err(Errno::EXDEV);
+        }
+        let source = {
+            let mut table = self.table()?;
+            self.find(&mut table, old)?
+        };
+        let target = {
+            let mut table = to.table()?;
+            match to.find(&mut table, new) {
+                Ok(node) => Some(node),
+                Err(Errno::ENOENT) => None,
+                Err(errno) => return Err(errno),
+            }
+        };
+        let exchange = flags & rename::EXCHANGE != 0;
+        if let Some(target) = &target {
+            if flags & rename::NOREPLACE != 0 {
+                return Err(Errno::EEXIST);
+            }
+            if !exchange && target.kind == FileKind::Directory && !target.is_empty()? {
+                return Err(Errno::ENOTEMPTY);
+            }
+            target.keep();
+        } else if exchange {
+            return Err(Errno::ENOENT);
+        }
+        source.keep();
+        self.keep();
+        to.keep();
+        let whiteout = (flags & rename::WHITEOUT != 0).then(|| {
+            let body = Body::Special { fifo: Slot::new(), socket: Slot::new() };
+            Node::make(&self.shared, FileKind::CharDevice as u32, 0, 0, 0, body)
+        });
+        let now = self.shared.now();
+        let is_dir = |node: &Arc<Node>| i32::from(node.kind == FileKind::Directory);
+        {
+            let same = core::ptr::eq(self, to);
+            let (mut first, mut second);
+            let (from_table, to_table) = if same {
+                first = self.table()?;
+                (&mut *first, None)
+            } else if core::ptr::from_ref(self) < core::ptr::from_ref(to) {
+                first = self.table()?;
+                second = to.table()?;
+                (&mut *first, Some(&mut *second))
+            } else {
+                second = to.table()?;
+                first = self.table()?;
+                (&mut *first, Some(&mut *second))
+            };
+            if exchange {
+                if let Some(target) = &target {
+                    from_table.replace(old, target.clone());
+                    to_table.unwrap_or(from_table).replace(new, source.clone());
+                }
+            } else {
+                let gone = from_table.remove(old);
+                if let Some(node) = &whiteout {
+                    from_table.replace(old, node.clone());
+                }
+                let table = to_table.unwrap_or(from_table);
+                let replaced = table.remove(new);
+                let covers = matches!(table.get(new), Some(Entry::Whiteout));
+                table.put(Arc::from(new), source.clone(), covers);
+                drop(gone);
+                // `target` still holds what was replaced, so nothing is freed under the locks.
+                drop(replaced);
+            }
+        }
+        let arrives = is_dir(&source) - target.as_ref().map_or(0, is_dir);
+        if exchange {
+            self.touched(-arrives, now);
+            to.touched(arrives, now);
+        } else {
+            self.touched(-is_dir(&source), now);
+            to.touched(arrives, now);
+        }
+        source.meta.lock().ctime = now;
+        if let Some(target) = target {
+            if exchange {
+                target.meta.lock().ctime = now;
+            } else {
+                target.linked(-1, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn tmpfile(&self, mode: u32, cred: &Cred) -> Result<Arc<dyn Inode>> {
+        let node = self.born(mode, 0, cred)?;
+        node.meta.lock().nlink = 0;
+        node.linkable.store(true, Ordering::Release);
+        Ok(node)
+    }
+
+    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+        let Some(lower) = self.lower_dir() else {
+            // Collected first: `emit` writes to guest memory, which is no place to be with a lock.
+            let mut at = from;
+            loop {
+                let batch = self.table()?.batch(at);
+                let Some(last) = batch.last() else { return Ok(()) };
+                at = last.0 + 1;
+                for (cookie, name, node) in &batch {
+                    let entry =
+                        DirEntry { ino: node.ino, next: cookie + 1, kind: node.kind.dirent(), name };
+                    if !emit(&entry) {
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let mut at = 0;
+        let mut more = true;
+        let mut put = |ino: u64, kind: u8, name: &[u8]| {
+            at += 1;
+            if at > from {
+                more = emit(&DirEntry { ino, next: at, kind, name });
+            }
+            more
+        };
+        let mut below = Vec::new();
+        lower.list(&mut |ino, kind, name| {
+            below.push((ino, kind, Arc::<[u8]>::from(name)));
+            true
+        })?;
+        let held = {
+            let table = self.table()?;
+            below.retain(|(_, _, name)| !matches!(table.get(name), Some(Entry::Held { .. } | Entry::Whiteout)));
+            let mut held = Vec::new();
+            let mut from = 0;
+            loop {
+                let batch = table.batch(from);
+                let Some(last) = batch.last() else { break held };
+                from = last.0 + 1;
+                held.extend(batch);
+            }
+        };
+        for (ino, kind, name) in below {
+            if !put(ino, kind, &name) {
+                return Ok(());
+            }
+        }
+        for (_, name, node) in held {
+            if !put(node.ino, node.kind.dirent(), &name) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn readlink(&self, _caller: &dyn Caller) -> Result<Vec<u8>> {
+        let Body::Symlink(target) = &self.body else { return Err(Errno::EINVAL) };
+        let mut target = target.lock();
+        if let Some(target) = &*target {
+            return Ok(target.to_vec());
+        }
+        let read = self.lower.as_ref().ok_or(Errno::EINVAL)?.inode.target()?;
+        *target = Some(Arc::from(&read[..]));
+        Ok(read)
+    }
+
+    fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>> {
+        match &self.body {
+            Body::Directory(_) if self.lower.is_some() => Ok(Arc::new(Snapshot::new(self))),
+            Body::Directory(_) => Ok(Arc::new(Directory::new(self))),
+            Body::Regular(_) => Ok(Arc::new(file::MemoryFile::open(self, caller, flags)?)),
+            _ => Err(Errno::ENXIO),
+        }
+    }
+
+    fn fifo_slot(&self) -> Option<&Slot> {
+        match &self.body {
+            Body::Special { fifo, .. } => Some(fifo),
+            _ => None,
+        }
+    }
+
+    fn socket_slot(&self) -> Option<&Slot> {
+        match &self.body {
+            Body::Special { socket, .. } => Some(socket),
+            _ => None,
+        }
+    }
+
+    fn get_xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
+        self.xattr(name)
+    }
+    fn set_xattr(&self, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
+        self.change_xattr(name, Some(value), flags)
+    }
+    fn list_xattr(&self) -> Result<Vec<Vec<u8>>> {
+        self.xattr_names()
+    }
+    fn remove_xattr(&self, name: &[u8]) -> Result<()> {
+        self.change_xattr(name, None, 0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Deep trees, and the chains of directories that unkept nodes hold, are let go node by node, not by recursion.
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.shared.nodes.fetch_sub(1, Ordering::Relaxed);
+        if let Body::Regular(data) = &mut self.body {
+            let charged = data.get_mut().charged();
+            self.shared.space.release(charged);
+        }
+        let mut pending = Vec::new();
+        let take = |node: &mut Node, pending: &mut Vec<Arc<Node>>| {
+            if let Body::Directory(table) = &mut node.body {
+                pending.extend(table.get_mut().take_nodes());
+            }
+            pending.extend(node.place.get_mut().take().map(|(dir, _)| dir));
+        };
+        take(self, &mut pending);
+        while let Some(node) = pending.pop() {
+            if let Some(mut node) = Arc::into_inner(node) {
+                take(&mut node, &mut pending);
+            }
+        }
+    }
+}

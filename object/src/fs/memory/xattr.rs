@@ -1,0 +1,76 @@
+//! Extended attributes of nodes (xattr(7)).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use janua_abi::linux::{Errno, Result};
+
+use super::{Meta, Node};
+
+const CREATE: u32 = 1;
+const REPLACE: u32 = 2;
+
+impl Node {
+    /// The attribute's value. ENODATA.
+    pub(super) fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
+        let meta = self.meta.lock();
+        match (&meta.xattrs, &self.lower) {
+            (Some(xattrs), _) => xattrs.get(name).cloned().ok_or(Errno::ENODATA),
+            (None, Some(lower)) => {
+                drop(meta);
+                lower.inode.xattr(name)
+            }
+            (None, None) => Err(Errno::ENODATA),
+        }
+    }
+
+    pub(super) fn xattr_names(&self) -> Result<Vec<Vec<u8>>> {
+        let meta = self.meta.lock();
+        match (&meta.xattrs, &self.lower) {
+            (Some(xattrs), _) => Ok(xattrs.keys().cloned().collect()),
+            (None, Some(lower)) => {
+                drop(meta);
+                lower.inode.xattr_names()
+            }
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    /// Sets an attribute, or removes it. EEXIST and ENODATA as `flags` demand.
+    pub(super) fn change_xattr(&self, name: &[u8], value: Option<&[u8]>, flags: u32) -> Result<()> {
+        self.keep();
+        let now = self.shared.now();
+        let mut meta = self.meta.lock();
+        let Meta { xattrs, ctime, .. } = &mut *meta;
+        let xattrs = match xattrs {
+            Some(xattrs) => xattrs,
+            None => xattrs.insert(self.xattrs_below()?),
+        };
+        let there = xattrs.contains_key(name);
+        match value {
+            Some(_) if flags & CREATE != 0 && there => return Err(Errno::EEXIST),
+            Some(_) if flags & REPLACE != 0 && !there => return Err(Errno::ENODATA),
+            Some(value) => {
+                xattrs.insert(name.to_vec(), value.to_vec());
+            }
+            None if !there => return Err(Errno::ENODATA),
+            None => {
+                xattrs.remove(name);
+            }
+        }
+        *ctime = now;
+        Ok(())
+    }
+
+    fn xattrs_below(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+        let Some(lower) = &self.lower else { return Ok(BTreeMap::new()) };
+        let mut all = BTreeMap::new();
+        for name in lower.inode.xattr_names()? {
+            // One that may not be read (trusted.*) does not come along.
+            if let Ok(value) = lower.inode.xattr(&name) {
+                all.insert(name, value);
+            }
+        }
+        Ok(all)
+    }
+}
