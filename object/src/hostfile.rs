@@ -265,6 +265,14 @@ impl File for HostFile {
         self.host.fsync(self.fd, data_only)
     }
 
+    fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, open_flags: u32) -> Result<Arc<dyn File>> {
+        let keep = flags::O_ACCMODE | flags::O_APPEND | flags::O_TRUNC;
+        // The new description is the sandbox's own. Without O_NONBLOCK the host would wait for a fifo's other side.
+        let wait = if self.has_position() { 0 } else { flags::O_NONBLOCK };
+        let fd = self.host.open(self.fd, b"", open_flags & keep | wait, 0, 0)?;
+        Ok(Arc::new(HostFile::new(self.host, fd).inspect_err(|_| self.host.close(fd))?))
+    }
+
     fn attr(&self) -> Result<Attr> {
         let stat = if self.has_position() { self.host.stat(self.fd, b"")? } else { self.stat };
         Ok(Attr {

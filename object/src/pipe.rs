@@ -220,7 +220,7 @@ impl Pipe {
             self.readable.wake_all();
             self.writable.wake_all();
         }
-        PipeEnd { pipe: self.clone(), read, write, anonymous, seen, hup_after }
+        PipeEnd { pipe: self.clone(), read, write, seen, hup_after }
     }
 
     fn try_read(&self, buf: &mut ReadBuf<'_>) -> Result<usize> {
@@ -392,7 +392,6 @@ pub struct PipeEnd {
     pub pipe: Arc<Pipe>,
     read: bool,
     write: bool,
-    anonymous: bool,
     /// Peers ever opened when this end was.
     seen: u64,
     /// A FIFO's reader reports HUP only once a writer has come since; a pipe's always.
@@ -423,11 +422,6 @@ impl PipeEnd {
         if self.read { &self.pipe.readable } else { &self.pipe.writable }
     }
 
-    /// Another end of the same pipe, as by opening /proc/self/fd/N.
-    pub fn reopen(&self, open_flags: u32) -> PipeEnd {
-        let access = open_flags & flags::O_ACCMODE;
-        self.pipe.end(access != flags::O_WRONLY, access != flags::O_RDONLY, self.anonymous)
-    }
 }
 
 impl Drop for PipeEnd {
@@ -507,6 +501,10 @@ impl File for PipeEnd {
             }
             _ => Err(Errno::ENOTTY),
         }
+    }
+
+    fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, open_flags: u32) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(self.pipe.open(open_flags)?))
     }
 
     fn attr(&self) -> Result<Attr> {

@@ -303,9 +303,8 @@ fn unshare_files(thread: &Thread) {
         }
         slot.clone()
     };
-    let caller = thread.caller();
     for file in files.take_cloexec() {
-        file.ops.flush(&file, &caller);
+        crate::fs::fd::closed(thread, &file);
     }
 }
 

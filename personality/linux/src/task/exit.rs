@@ -159,8 +159,9 @@ fn end_process(thread: &Thread, status: u32) {
     }
 }
 
-/// Gives the descriptors up; flushes them when nobody shares the table.
+/// Gives the process' record locks and descriptors up; flushes these when nobody shares the table.
 fn close_files(thread: &Thread) {
+    thread.kernel.files.locks.release_process(thread.process().pid);
     let files = core::mem::take(&mut *thread.process().files.write());
     if Arc::strong_count(&files) == 1 {
         for file in files.take_all() {
