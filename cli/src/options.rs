@@ -16,6 +16,14 @@ impl Gate {
     /// Every gate that exists.
     pub const ALL: [Gate; 2] = [Gate::Sud, Gate::Seccomp];
 
+    /// The number the kernel image knows it by.
+    pub fn number(self) -> u32 {
+        match self {
+            Gate::Sud => 1,
+            Gate::Seccomp => 2,
+        }
+    }
+
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {

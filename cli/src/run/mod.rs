@@ -1,18 +1,74 @@
-//! `janua run`: loads the kernel image, starts the program on it and supervises the sandbox.
+//! `janua run`: starts the program on the embedded kernel and supervises the sandbox.
+
+mod config;
+mod terminal;
 
 use std::process::ExitCode;
 
+use janua_platform_host::sandbox::{Event, Sandbox, Setup};
+
 use crate::exit;
-use crate::options::RunOptions;
+use crate::options::{Gate, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
-#[allow(dead_code, reason = "read by the loader")]
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
-    exit::fail(&format!(
-        "cannot run {}: this build has no loader for its kernel image",
-        options.program.to_string_lossy()
-    ))
+    let gate = match options.gate {
+        Some(gate) => gate,
+        None => match best_gate() {
+            Some(gate) => gate,
+            None => {
+                return exit::fail(
+                    &"this host offers none of the gates janua has\n       `janua doctor` tells what it tried",
+                );
+            }
+        },
+    };
+    let config = match config::encode(&options) {
+        Ok(config) => config,
+        Err(why) => return exit::fail(&why),
+    };
+    let setup = Setup { image: IMAGE, gate: gate.number(), config: &config };
+    let mut sandbox = match Sandbox::start(&setup) {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            let why = match error.errno {
+                0 => format!("the kernel image is broken: {}", error.what),
+                errno => format!("{}: {}", error.what, std::io::Error::from_raw_os_error(errno)),
+            };
+            return exit::fail(&why);
+        }
+    };
+    let terminal = terminal::Saved::new();
+    loop {
+        match sandbox.wait() {
+            Event::Ended(code) => {
+                sandbox.destroy();
+                return ExitCode::from(code);
+            }
+            Event::Stopped(signal) => terminal.stop(&sandbox, signal),
+            Event::Signal(signal) => sandbox.signal(signal),
+            Event::Lost { pid, signal } => {
+                sandbox.destroy();
+                terminal.restore();
+                let how = match signal {
+                    0 => "ended by itself".to_owned(),
+                    signal => format!("was killed by signal {signal}"),
+                };
+                return exit::fail(&format!(
+                    "host process {pid} of the sandbox {how}, not by the kernel: the sandbox is stopped"
+                ));
+            }
+        }
+    }
+}
+
+/// The first gate that works here, in the order of preference.
+fn best_gate() -> Option<Gate> {
+    Gate::ALL.into_iter().find(|gate| match gate {
+        Gate::Sud => janua_platform_host::syscall_user_dispatch().is_ok(),
+        Gate::Seccomp => janua_platform_host::seccomp_trap().is_ok(),
+    })
 }

@@ -1,0 +1,169 @@
+//! What the kernel is told of the outside: files, ids, limits, the program.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, Rlimit};
+use janua_port::HostFd;
+use rustix::fs::OFlags;
+use rustix::process::{self, Resource};
+
+use crate::options::{Net, Root, RunOptions, Trace};
+
+/// The configuration in the form the kernel reads. Descriptors opened here stay open: the kernel's first process inherits them.
+pub fn encode(options: &RunOptions) -> Result<Vec<u8>, String> {
+    let mut config = BootConfig {
+        program: bytes(&options.program),
+        argv: std::iter::once(&options.program).chain(&options.args).map(|arg| bytes(arg)).collect(),
+        envp: options.environment.iter().map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat()).collect(),
+        cwd: bytes(working_directory(options).as_os_str()),
+        umask: umask(),
+        uid: process::getuid().as_raw(),
+        gid: process::getgid().as_raw(),
+        groups: process::getgroups().unwrap_or_default().iter().map(|gid| gid.as_raw()).collect(),
+        hostname: rustix::system::uname().nodename().to_bytes().to_vec(),
+        domainname: b"(none)".to_vec(),
+        nice: process::getpriority_process(None).unwrap_or(0),
+        files: standard_files(),
+        terminal: File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(OFlags::NOCTTY.bits() as i32)
+            .open("/dev/tty")
+            .ok()
+            .map(|tty| HostFd(tty.into_raw_fd())),
+        job_control: job_control(),
+        mounts: mounts(options)?,
+        net: match options.net {
+            Net::None => BootNet::Loopback,
+            Net::Host => BootNet::Host,
+        },
+        trace: trace(options)?,
+        stats: options.stats,
+        ..BootConfig::default()
+    };
+    for (number, resource) in LIMITS {
+        let limit = process::getrlimit(resource);
+        config.limits[number] =
+            Some(Rlimit { cur: limit.current.unwrap_or(u64::MAX), max: limit.maximum.unwrap_or(u64::MAX) });
+    }
+    Ok(config.encode())
+}
+
+fn bytes(text: &OsStr) -> Vec<u8> {
+    text.as_bytes().to_vec()
+}
+
+/// Resource limits by Linux' number.
+const LIMITS: [(usize, Resource); 16] = [
+    (0, Resource::Cpu),
+    (1, Resource::Fsize),
+    (2, Resource::Data),
+    (3, Resource::Stack),
+    (4, Resource::Core),
+    (5, Resource::Rss),
+    (6, Resource::Nproc),
+    (7, Resource::Nofile),
+    (8, Resource::Memlock),
+    (9, Resource::As),
+    (10, Resource::Locks),
+    (11, Resource::Sigpending),
+    (12, Resource::Msgqueue),
+    (13, Resource::Nice),
+    (14, Resource::Rtprio),
+    (15, Resource::Rttime),
+];
+
+/// The umask can only be read by setting it.
+fn umask() -> u32 {
+    let mask = process::umask(rustix::fs::Mode::empty());
+    process::umask(mask);
+    mask.bits()
+}
+
+fn working_directory(options: &RunOptions) -> PathBuf {
+    if let Some(cwd) = &options.cwd {
+        return cwd.clone();
+    }
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    match &options.root {
+        Root::Host => here,
+        Root::Directory(root) => {
+            let inside: PathBuf = here.components().filter(|part| !matches!(part, Component::RootDir)).collect();
+            if root.join(inside).is_dir() { here } else { PathBuf::from("/") }
+        }
+    }
+}
+
+/// Those of the standard three that are open.
+fn standard_files() -> Vec<BootFile> {
+    let streams = [io::stdin().as_fd().try_clone_to_owned(), io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+    streams
+        .iter()
+        .zip(0u32..)
+        .filter(|(stream, _)| stream.is_ok())
+        .map(|(_, fd)| BootFile { fd, host: HostFd(fd as RawFd) })
+        .collect()
+}
+
+/// Whether a shell outside can continue us after a stop: we are not the session's own first process.
+fn job_control() -> bool {
+    fn foreground(stream: BorrowedFd<'_>) -> bool {
+        rustix::termios::tcgetpgrp(stream).is_ok_and(|group| group == process::getpgrp())
+    }
+    let not_leader = process::getsid(None).is_ok_and(|session| session != process::getpid());
+    let tty = File::open("/dev/tty");
+    not_leader && tty.is_ok_and(|tty| foreground(tty.as_fd()))
+}
+
+/// Opens a place of the host to be shown inside.
+fn open_place(path: &Path) -> Result<HostFd, String> {
+    File::options()
+        .read(true)
+        .custom_flags(OFlags::PATH.bits() as i32)
+        .open(path)
+        .map(|file| HostFd(file.into_raw_fd()))
+        .map_err(|error| format!("cannot open {}: {error}", path.display()))
+}
+
+fn mounts(options: &RunOptions) -> Result<Vec<BootMount>, String> {
+    let root = match &options.root {
+        Root::Host => Path::new("/"),
+        Root::Directory(path) => path,
+    };
+    let root = BootMountKind::Overlay { root: open_place(root)?, source: bytes(root.as_os_str()) };
+    let mut mounts = vec![mount(root, "/", false)];
+    mounts.push(mount(BootMountKind::Proc, "/proc", false));
+    mounts.push(mount(BootMountKind::Dev, "/dev", false));
+    mounts.push(mount(BootMountKind::Memory, "/dev/shm", false));
+    for bind in &options.binds {
+        let kind = BootMountKind::Host { root: open_place(&bind.source)?, source: bytes(bind.source.as_os_str()) };
+        mounts.push(mount(kind, &bind.target, !bind.writable));
+    }
+    Ok(mounts)
+}
+
+fn mount(kind: BootMountKind, target: impl AsRef<Path>, read_only: bool) -> BootMount {
+    BootMount { kind, target: bytes(target.as_ref().as_os_str()), read_only }
+}
+
+fn trace(options: &RunOptions) -> Result<Option<HostFd>, String> {
+    Ok(match &options.trace {
+        None => None,
+        Some(Trace::Stderr) => {
+            let stderr = io::stderr().as_fd().try_clone_to_owned();
+            Some(HostFd(stderr.map_err(|error| format!("cannot trace to standard error: {error}"))?.into_raw_fd()))
+        }
+        Some(Trace::File(path)) => {
+            let file = File::options().append(true).create(true).open(path).and_then(|file| file.set_len(0).map(|()| file));
+            let file = file.map_err(|error| format!("cannot write the trace to {}: {error}", path.display()))?;
+            Some(HostFd(file.into_raw_fd()))
+        }
+    })
+}
+

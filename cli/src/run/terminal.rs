@@ -1,0 +1,41 @@
+//! The outside's terminal while a sandbox runs.
+
+use std::fs::File;
+
+use janua_platform_host::sandbox::Sandbox;
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+/// The terminal's settings before the program changed them.
+pub struct Saved {
+    terminal: Option<(File, Termios)>,
+}
+
+impl Saved {
+    /// Takes the settings of the controlling terminal, if there is one.
+    pub fn new() -> Saved {
+        let terminal = File::options().read(true).write(true).open("/dev/tty").ok();
+        let terminal = terminal.and_then(|tty| tcgetattr(&tty).ok().map(|settings| (tty, settings)));
+        Saved { terminal }
+    }
+
+    /// Puts the settings back.
+    pub fn restore(&self) {
+        if let Some((tty, settings)) = &self.terminal {
+            // Nothing can be done about a terminal that is gone.
+            let _ = tcsetattr(tty, OptionalActions::Drain, settings);
+        }
+    }
+
+    /// The program stopped: stop like it, so that the shell outside takes over, and go on with it when continued.
+    pub fn stop(&self, sandbox: &Sandbox, _signal: u32) {
+        let inside = self.terminal.as_ref().and_then(|(tty, _)| tcgetattr(tty).ok());
+        self.restore();
+        let _ = kill_process(getpid(), Signal::STOP);
+        // Continued: back in the foreground, with the program's settings.
+        if let (Some((tty, _)), Some(inside)) = (&self.terminal, inside) {
+            let _ = tcsetattr(tty, OptionalActions::Drain, &inside);
+        }
+        sandbox.signal(Signal::CONT.as_raw());
+    }
+}
