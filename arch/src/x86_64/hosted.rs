@@ -264,8 +264,14 @@ global_asm!(
 /// What the platform registers: the Rust ends of the assembly.
 pub struct Hooks {
     /// Handles a host signal (number, siginfo, ucontext): the area to leave through, or null to go on where it interrupted.
+    ///
+    /// # Safety
+    /// Called by `hosted_signal_entry` only.
     pub on_signal: unsafe extern "C" fn(i32, *mut u8, *mut u8) -> *mut Area,
     /// First Rust code of a new host thread.
+    ///
+    /// # Safety
+    /// Called by `hosted_clone` only.
     pub child_main: unsafe extern "C" fn(*mut Area) -> !,
 }
 

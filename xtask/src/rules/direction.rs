@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("platform", &["port", "arch", "abi"]),
     ("image", &["gate", "personality", "platform", "object", "kernel", "rt", "port", "arch", "abi"]),
     ("user", &["abi"]),
-    ("cli", &["personality", "kernel", "platform", "abi"]),
+    ("cli", &["personality", "kernel", "platform", "port", "abi"]),
     ("bench", &["abi"]),
     ("xtask", &[]),
     ("test", &["personality", "object", "kernel", "rt", "port", "arch", "abi"]),
