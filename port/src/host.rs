@@ -6,9 +6,10 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::Result;
+use serde::{Deserialize, Serialize};
 
 /// A descriptor of the host. Not closed on drop: the owner calls [`Host::close`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostFd(pub i32);
 
 /// The host's `struct stat`, as far as it matters (inode(7)).

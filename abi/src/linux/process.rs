@@ -1,5 +1,6 @@
 //! Structures and flags of processes: clone(2), wait(2), getrusage(2), getrlimit(2), uname(2), sysinfo(2).
 
+use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `struct timeval`.
@@ -41,7 +42,7 @@ pub struct Rusage {
 
 /// `struct rlimit64`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Serialize, Deserialize)]
 pub struct Rlimit {
     pub soft: u64,
     pub hard: u64,

@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, Rlimit};
+use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
+use janua_abi::linux::process::Rlimit;
 use janua_port::HostFd;
 use rustix::fs::OFlags;
 use rustix::process::{self, Resource};
@@ -50,7 +51,7 @@ pub fn encode(options: &RunOptions) -> Result<Vec<u8>, String> {
     for (number, resource) in LIMITS {
         let limit = process::getrlimit(resource);
         config.limits[number] =
-            Some(Rlimit { cur: limit.current.unwrap_or(u64::MAX), max: limit.maximum.unwrap_or(u64::MAX) });
+            Some(Rlimit { soft: limit.current.unwrap_or(u64::MAX), hard: limit.maximum.unwrap_or(u64::MAX) });
     }
     Ok(config.encode())
 }

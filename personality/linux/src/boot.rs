@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 use janua_abi::linux::process::{Rlimit, rlimit};
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
@@ -12,6 +12,7 @@ use janua_kernel::trace::Tracer;
 use janua_object::Cred;
 use janua_object::vfs::Vfs;
 use janua_port::{HostFd, Machine};
+use serde::{Deserialize, Serialize};
 
 use crate::fs::FsContext;
 use crate::process::Process;
@@ -21,7 +22,7 @@ use crate::thread::ThreadState;
 use crate::{Kernel, Seat, Task, Thread};
 
 /// How a sandbox is to be: everything the outside decides.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct BootConfig {
     /// The program's path as given: looked up in the environment's PATH when it has no slash.
     pub program: Vec<u8>,
@@ -55,8 +56,21 @@ pub struct BootConfig {
     pub stats: bool,
 }
 
+impl BootConfig {
+    /// The bytes the outside leaves for the kernel.
+    pub fn encode(&self) -> Vec<u8> {
+        // Fails only for types that do not know their length, and there are none.
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// EINVAL for bytes no [`BootConfig::encode`] made.
+    pub fn decode(bytes: &[u8]) -> Result<BootConfig> {
+        postcard::from_bytes(bytes).map_err(|_| Errno::EINVAL)
+    }
+}
+
 /// A descriptor the first program starts with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct BootFile {
     /// Its number inside.
     pub fd: u32,
@@ -65,7 +79,7 @@ pub struct BootFile {
 }
 
 /// A file system to be mounted at the start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootMount {
     pub kind: BootMountKind,
     /// The place inside, absolute.
@@ -74,7 +88,7 @@ pub struct BootMount {
 }
 
 /// Which file system.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum BootMountKind {
     /// A directory or file of the host itself; `source` is its path outside, for /proc/mounts.
     Host {
@@ -93,7 +107,7 @@ pub enum BootMountKind {
 }
 
 /// Which network the sandbox has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BootNet {
     /// A loopback of its own.
     #[default]
