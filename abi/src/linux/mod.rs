@@ -6,5 +6,6 @@ pub mod fcntl;
 pub mod mman;
 pub mod process;
 pub mod signal;
+pub mod stat;
 
 pub use errno::{Errno, Result};

@@ -6,6 +6,10 @@ use janua_kernel::calls;
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 
+use janua_abi::linux::stat::{OpenHow, Stat, Statfs, Statx};
+
+use crate::fs::at::{AtFlags, DirFd, Mode};
+use crate::fs::open::OpenFlags;
 use crate::Linux;
 use crate::{exec, fs, mm};
 
@@ -17,15 +21,15 @@ calls! {
 
     1 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, Full;
 
-    2 open() => missing, Missing("not written yet");
+    2 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Full;
 
     3 close(fd: Fd) => plain fs::fd::close, Full;
 
-    4 stat() => missing, Missing("not written yet");
+    4 stat(path: UserStr, out: UserPtr<Stat>) => plain fs::stat::stat, Full;
 
-    5 fstat() => missing, Missing("not written yet");
+    5 fstat(fd: Fd, out: UserPtr<Stat>) => plain fs::stat::fstat, Full;
 
-    6 lstat() => missing, Missing("not written yet");
+    6 lstat(path: UserStr, out: UserPtr<Stat>) => plain fs::stat::lstat, Full;
 
     7 poll() => missing, Missing("not written yet");
 
@@ -55,7 +59,7 @@ calls! {
 
     20 writev(fd: Fd, list: UserPtr<[usize; 2]>, count: usize) => wait fs::rw::writev, Full;
 
-    21 access() => missing, Missing("not written yet");
+    21 access(path: UserStr, mode: u32) => plain fs::stat::access, Full;
 
     22 pipe(out: UserPtr<[i32; 2]>) => plain fs::pipe::pipe, Full;
 
@@ -165,45 +169,45 @@ calls! {
 
     75 fdatasync(fd: Fd) => plain fs::sync::fdatasync, Full;
 
-    76 truncate() => missing, Missing("not written yet");
+    76 truncate(path: UserStr, size: i64) => plain fs::attr::truncate, Full;
 
-    77 ftruncate() => missing, Missing("not written yet");
+    77 ftruncate(fd: Fd, size: i64) => plain fs::attr::ftruncate, Full;
 
-    78 getdents() => missing, Missing("not written yet");
+    78 getdents(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents, Full;
 
-    79 getcwd() => missing, Missing("not written yet");
+    79 getcwd(out: UserPtr<u8>, size: usize) => plain fs::dir::getcwd, Full;
 
-    80 chdir() => missing, Missing("not written yet");
+    80 chdir(path: UserStr) => plain fs::dir::chdir, Full;
 
-    81 fchdir() => missing, Missing("not written yet");
+    81 fchdir(fd: Fd) => plain fs::dir::fchdir, Full;
 
-    82 rename() => missing, Missing("not written yet");
+    82 rename(old: UserStr, new: UserStr) => plain fs::names::rename, Full;
 
-    83 mkdir() => missing, Missing("not written yet");
+    83 mkdir(path: UserStr, mode: Mode) => plain fs::names::mkdir, Full;
 
-    84 rmdir() => missing, Missing("not written yet");
+    84 rmdir(path: UserStr) => plain fs::names::rmdir, Full;
 
-    85 creat() => missing, Missing("not written yet");
+    85 creat(path: UserStr, mode: Mode) => wait fs::open::creat, Full;
 
-    86 link() => missing, Missing("not written yet");
+    86 link(old: UserStr, new: UserStr) => plain fs::names::link, Full;
 
-    87 unlink() => missing, Missing("not written yet");
+    87 unlink(path: UserStr) => plain fs::names::unlink, Full;
 
-    88 symlink() => missing, Missing("not written yet");
+    88 symlink(target: UserStr, path: UserStr) => plain fs::names::symlink, Full;
 
-    89 readlink() => missing, Missing("not written yet");
+    89 readlink(path: UserStr, out: UserPtr<u8>, size: i32) => plain fs::names::readlink, Full;
 
-    90 chmod() => missing, Missing("not written yet");
+    90 chmod(path: UserStr, mode: Mode) => plain fs::attr::chmod, Full;
 
-    91 fchmod() => missing, Missing("not written yet");
+    91 fchmod(fd: Fd, mode: Mode) => plain fs::attr::fchmod, Full;
 
-    92 chown() => missing, Missing("not written yet");
+    92 chown(path: UserStr, uid: u32, gid: u32) => plain fs::attr::chown, Full;
 
-    93 fchown() => missing, Missing("not written yet");
+    93 fchown(fd: Fd, uid: u32, gid: u32) => plain fs::attr::fchown, Full;
 
-    94 lchown() => missing, Missing("not written yet");
+    94 lchown(path: UserStr, uid: u32, gid: u32) => plain fs::attr::lchown, Full;
 
-    95 umask() => missing, Missing("not written yet");
+    95 umask(mask: Mode) => plain fs::dir::umask, Full;
 
     96 gettimeofday() => missing, Missing("not written yet");
 
@@ -277,9 +281,9 @@ calls! {
 
     131 sigaltstack() => missing, Missing("not written yet");
 
-    132 utime() => missing, Missing("not written yet");
+    132 utime(path: UserStr, times: UserPtr<[i64; 2]>) => plain fs::attr::utime, Full;
 
-    133 mknod() => missing, Missing("not written yet");
+    133 mknod(path: UserStr, mode: Mode, dev: u64) => plain fs::names::mknod, Full;
 
     134 uselib() => missing, Missing("libraries in the format before ELF");
 
@@ -287,9 +291,9 @@ calls! {
 
     136 ustat() => missing, Missing("not written yet");
 
-    137 statfs() => missing, Missing("not written yet");
+    137 statfs(path: UserStr, out: UserPtr<Statfs>) => plain fs::stat::statfs, Full;
 
-    138 fstatfs() => missing, Missing("not written yet");
+    138 fstatfs(fd: Fd, out: UserPtr<Statfs>) => plain fs::stat::fstatfs, Full;
 
     139 sysfs() => missing, Missing("not written yet");
 
@@ -335,7 +339,7 @@ calls! {
 
     160 setrlimit() => missing, Missing("not written yet");
 
-    161 chroot() => missing, Missing("not written yet");
+    161 chroot(path: UserStr) => plain fs::dir::chroot, Full;
 
     162 sync() => plain fs::sync::sync, Full;
 
@@ -389,29 +393,29 @@ calls! {
 
     187 readahead(fd: Fd, offset: i64, count: usize) => plain fs::sync::readahead, Full;
 
-    188 setxattr() => missing, Missing("not written yet");
+    188 setxattr(path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::setxattr, Full;
 
-    189 lsetxattr() => missing, Missing("not written yet");
+    189 lsetxattr(path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::lsetxattr, Full;
 
-    190 fsetxattr() => missing, Missing("not written yet");
+    190 fsetxattr(fd: Fd, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) => plain fs::xattr::fsetxattr, Full;
 
-    191 getxattr() => missing, Missing("not written yet");
+    191 getxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::getxattr, Full;
 
-    192 lgetxattr() => missing, Missing("not written yet");
+    192 lgetxattr(path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::lgetxattr, Full;
 
-    193 fgetxattr() => missing, Missing("not written yet");
+    193 fgetxattr(fd: Fd, attr: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::fgetxattr, Full;
 
-    194 listxattr() => missing, Missing("not written yet");
+    194 listxattr(path: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::listxattr, Full;
 
-    195 llistxattr() => missing, Missing("not written yet");
+    195 llistxattr(path: UserStr, out: UserPtr<u8>, size: usize) => plain fs::xattr::llistxattr, Full;
 
-    196 flistxattr() => missing, Missing("not written yet");
+    196 flistxattr(fd: Fd, out: UserPtr<u8>, size: usize) => plain fs::xattr::flistxattr, Full;
 
-    197 removexattr() => missing, Missing("not written yet");
+    197 removexattr(path: UserStr, attr: UserStr) => plain fs::xattr::removexattr, Full;
 
-    198 lremovexattr() => missing, Missing("not written yet");
+    198 lremovexattr(path: UserStr, attr: UserStr) => plain fs::xattr::lremovexattr, Full;
 
-    199 fremovexattr() => missing, Missing("not written yet");
+    199 fremovexattr(fd: Fd, attr: UserStr) => plain fs::xattr::fremovexattr, Full;
 
     200 tkill() => missing, Missing("not written yet");
 
@@ -447,7 +451,7 @@ calls! {
 
     216 remap_file_pages() => missing, Missing("deprecated; Linux itself emulates it with mmap");
 
-    217 getdents64() => missing, Missing("not written yet");
+    217 getdents64(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents64, Full;
 
     218 set_tid_address() => missing, Missing("not written yet");
 
@@ -483,7 +487,7 @@ calls! {
 
     234 tgkill() => missing, Missing("not written yet");
 
-    235 utimes() => missing, Missing("not written yet");
+    235 utimes(path: UserStr, times: UserPtr<[[i64; 2]; 2]>) => plain fs::attr::utimes, Full;
 
     236 vserver() => missing, Missing("not written yet");
 
@@ -527,31 +531,31 @@ calls! {
 
     256 migrate_pages() => missing, Missing("memory nodes are the host's affair");
 
-    257 openat() => missing, Missing("not written yet");
+    257 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::openat, Full;
 
-    258 mkdirat() => missing, Missing("not written yet");
+    258 mkdirat(dir: DirFd, path: UserStr, mode: Mode) => plain fs::names::mkdirat, Full;
 
-    259 mknodat() => missing, Missing("not written yet");
+    259 mknodat(dir: DirFd, path: UserStr, mode: Mode, dev: u64) => plain fs::names::mknodat, Full;
 
-    260 fchownat() => missing, Missing("not written yet");
+    260 fchownat(dir: DirFd, path: UserStr, uid: u32, gid: u32, flags: AtFlags) => plain fs::attr::fchownat, Full;
 
-    261 futimesat() => missing, Missing("not written yet");
+    261 futimesat(dir: DirFd, path: UserStr, times: UserPtr<[[i64; 2]; 2]>) => plain fs::attr::futimesat, Full;
 
-    262 newfstatat() => missing, Missing("not written yet");
+    262 newfstatat(dir: DirFd, path: UserStr, out: UserPtr<Stat>, flags: AtFlags) => plain fs::stat::newfstatat, Full;
 
-    263 unlinkat() => missing, Missing("not written yet");
+    263 unlinkat(dir: DirFd, path: UserStr, flags: AtFlags) => plain fs::names::unlinkat, Full;
 
-    264 renameat() => missing, Missing("not written yet");
+    264 renameat(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr) => plain fs::names::renameat, Full;
 
-    265 linkat() => missing, Missing("not written yet");
+    265 linkat(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: AtFlags) => plain fs::names::linkat, Full;
 
-    266 symlinkat() => missing, Missing("not written yet");
+    266 symlinkat(target: UserStr, dir: DirFd, path: UserStr) => plain fs::names::symlinkat, Full;
 
-    267 readlinkat() => missing, Missing("not written yet");
+    267 readlinkat(dir: DirFd, path: UserStr, out: UserPtr<u8>, size: i32) => plain fs::names::readlinkat, Full;
 
-    268 fchmodat() => missing, Missing("not written yet");
+    268 fchmodat(dir: DirFd, path: UserStr, mode: Mode) => plain fs::attr::fchmodat, Full;
 
-    269 faccessat() => missing, Missing("not written yet");
+    269 faccessat(dir: DirFd, path: UserStr, mode: u32) => plain fs::stat::faccessat, Full;
 
     270 pselect6() => missing, Missing("not written yet");
 
@@ -573,7 +577,7 @@ calls! {
 
     279 move_pages() => missing, Missing("memory nodes are the host's affair");
 
-    280 utimensat() => missing, Missing("not written yet");
+    280 utimensat(dir: DirFd, path: UserStr, times: UserPtr<[[i64; 2]; 2]>, flags: AtFlags) => plain fs::attr::utimensat, Full;
 
     281 epoll_pwait() => missing, Missing("not written yet");
 
@@ -583,7 +587,7 @@ calls! {
 
     284 eventfd() => missing, Missing("not written yet");
 
-    285 fallocate() => missing, Missing("not written yet");
+    285 fallocate(fd: Fd, mode: u32, offset: i64, len: i64) => plain fs::attr::fallocate, Full;
 
     286 timerfd_settime() => missing, Missing("not written yet");
 
@@ -645,7 +649,7 @@ calls! {
 
     315 sched_getattr() => missing, Missing("not written yet");
 
-    316 renameat2() => missing, Missing("not written yet");
+    316 renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, Full;
 
     317 seccomp() => missing, Missing("not written yet");
 
@@ -677,7 +681,7 @@ calls! {
 
     331 pkey_free(pkey: i32) => plain mm::pkey_free, Partial("no keys are given out: EINVAL");
 
-    332 statx() => missing, Missing("not written yet");
+    332 statx(dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) => plain fs::stat::statx, Full;
 
     333 io_pgetevents() => missing, Missing("not written yet");
 
@@ -887,11 +891,11 @@ calls! {
 
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
 
-    437 openat2() => missing, Missing("not written yet");
+    437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Full;
 
     438 pidfd_getfd() => missing, Missing("not written yet");
 
-    439 faccessat2() => missing, Missing("not written yet");
+    439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, Full;
 
     440 process_madvise() => missing, Missing("not written yet");
 
@@ -917,7 +921,7 @@ calls! {
 
     451 cachestat() => missing, Missing("not written yet");
 
-    452 fchmodat2() => missing, Missing("not written yet");
+    452 fchmodat2(dir: DirFd, path: UserStr, mode: Mode, flags: AtFlags) => plain fs::attr::fchmodat2, Full;
 
     453 map_shadow_stack() => missing, Missing("no shadow stacks");
 

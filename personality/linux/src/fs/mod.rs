@@ -1,16 +1,23 @@
 //! Calls on files.
 
+pub mod at;
+pub mod attr;
 pub mod context;
+pub mod dir;
 pub mod fcntl;
 pub mod fd;
 pub mod inotify;
 pub mod locks;
+pub mod names;
+pub mod open;
 pub mod pipe;
 pub mod rw;
 pub mod sigio;
 pub mod splice;
+pub mod stat;
 pub mod state;
 pub mod sync;
+pub mod xattr;
 
 pub use context::FsContext;
 pub use state::FileState;

@@ -1,0 +1,120 @@
+//! From a descriptor and a string to a place: what all calls on names share.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_abi::linux::stat::at;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserStr;
+use janua_kernel::table::{Arg, Fd, Kind};
+use janua_object::OpenFile;
+use janua_object::vfs::{Path, Resolve, Start, Vfs, Walk};
+
+use crate::Thread;
+use crate::thread::ThreadExt;
+
+/// The directory descriptor of an *at call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirFd(pub i32);
+
+impl Arg for DirFd {
+    const KIND: Kind = Kind::Named("dirfd");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(DirFd(word as i32))
+    }
+}
+
+/// The working directory as a descriptor.
+pub const CWD: DirFd = DirFd(at::FDCWD);
+
+/// AT_* flags, unchecked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtFlags(pub u32);
+
+impl Arg for AtFlags {
+    const KIND: Kind = Kind::Named("at");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(AtFlags(word as u32))
+    }
+}
+
+impl AtFlags {
+    /// EINVAL for bits outside `allowed`.
+    pub fn check(self, allowed: u32) -> Result<AtFlags> {
+        if self.0 & !allowed == 0 { Ok(self) } else { Err(Errno::EINVAL) }
+    }
+
+    pub fn has(self, flag: u32) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+/// Permission bits of a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode(pub u32);
+
+impl Arg for Mode {
+    const KIND: Kind = Kind::Octal;
+    fn decode(word: usize) -> Result<Self> {
+        Ok(Mode(word as u32))
+    }
+}
+
+/// The kernel's name space.
+pub fn vfs(thread: &Thread) -> &Vfs {
+    &thread.kernel.system.vfs
+}
+
+/// The file behind a descriptor. EBADF.
+pub fn file(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
+    thread.process().files.read().get(fd)
+}
+
+/// Where a walk of `path` from `dir` starts. EBADF for a descriptor without a file, ENOTDIR for one without a name, unless the
+/// path is absolute.
+pub fn start(thread: &Thread, dir: DirFd, path: &[u8]) -> Result<Start> {
+    let context = thread.process().fs.read();
+    let root = context.root.read().clone();
+    if path.first() == Some(&b'/') {
+        return Ok(Start { base: root.clone(), root });
+    }
+    let base = if dir == CWD {
+        context.cwd.read().clone()
+    } else {
+        file(thread, Fd(dir.0))?.path.clone().ok_or(Errno::ENOTDIR)?
+    };
+    Ok(Start { root, base })
+}
+
+/// Walks a path to what it names.
+pub fn find(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Path> {
+    let start = start(thread, dir, path)?;
+    let caller = thread.caller();
+    Walk::new(vfs(thread), &caller, &start, Resolve::empty()).whole(path, follow)
+}
+
+/// The place an *at call with AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH means: with an empty path (or none) the descriptor itself.
+pub fn find_flags(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result<Path> {
+    let path = read_path(thread, path, flags.has(at::EMPTY_PATH))?;
+    if path.is_empty() && flags.has(at::EMPTY_PATH) {
+        return itself(thread, dir);
+    }
+    find(thread, dir, &path, !flags.has(at::SYMLINK_NOFOLLOW))
+}
+
+/// The place of the descriptor itself.
+pub fn itself(thread: &Thread, dir: DirFd) -> Result<Path> {
+    if dir == CWD {
+        return Ok(thread.process().fs.read().cwd.read().clone());
+    }
+    let file = file(thread, Fd(dir.0))?;
+    vfs(thread).place_of(&file)
+}
+
+/// Reads a path; with `empty` a null pointer stands for "" too.
+pub fn read_path(thread: &Thread, path: UserStr, empty: bool) -> Result<Vec<u8>> {
+    if empty && path.is_null() {
+        return Ok(Vec::new());
+    }
+    path.path(thread.user())
+}

@@ -1,0 +1,300 @@
+//! Changing attributes: chmod(2), chown(2), utimensat(2), truncate(2), fallocate(2).
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::stat::at as at_flags;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::Fd;
+use janua_kernel::{UserPtr, UserStr};
+use janua_object::OpenFile;
+use janua_object::file::flags;
+use janua_object::vfs::watch::event;
+use janua_object::vfs::{FileKind, Path, SetAttr, access};
+
+use super::at::{self, AtFlags, CWD, DirFd, Mode};
+use crate::Thread;
+use crate::signal::{self, kernel_signal};
+use crate::thread::ThreadExt;
+
+/// RLIMIT_FSIZE.
+const FSIZE: u32 = 1;
+const SIGXFSZ: u32 = 25;
+
+fn apply(thread: &Thread, path: &Path, change: SetAttr, told: u32) -> Result<()> {
+    path.mount.check_write()?;
+    let now = at::vfs(thread).now();
+    path.inode().set_attr(&SetAttr { ctime: Some(now), ..change })?;
+    at::vfs(thread).watches.tell_file(path, told);
+    Ok(())
+}
+
+/// The place of an open file, for the calls that change through a descriptor. EBADF for one opened by O_PATH.
+fn opened(thread: &Thread, fd: Fd) -> Result<Path> {
+    let file = at::file(thread, fd)?;
+    if file.flags() & flags::O_PATH != 0 {
+        return Err(Errno::EBADF);
+    }
+    at::vfs(thread).place_of(&file)
+}
+
+fn change_mode(thread: &Thread, path: &Path, mode: u32) -> Result<()> {
+    let cred = thread.ext.cred();
+    let perm = path.inode().perm()?;
+    path.mount.check_write()?;
+    if !access::owns(&perm, &cred) {
+        return Err(Errno::EPERM);
+    }
+    let mut mode = mode & 0o7777;
+    if !cred.in_group(perm.gid) && !cred.capable(access::CAP_FSETID) {
+        mode &= !access::S_ISGID;
+    }
+    apply(thread, path, SetAttr { mode: Some(mode), ..SetAttr::default() }, event::ATTRIB)
+}
+
+pub fn chmod(thread: &Thread, path: UserStr, mode: Mode) -> Result<()> {
+    fchmodat2(thread, CWD, path, mode, AtFlags(0))
+}
+
+pub fn fchmod(thread: &Thread, fd: Fd, mode: Mode) -> Result<()> {
+    change_mode(thread, &opened(thread, fd)?, mode.0)
+}
+
+pub fn fchmodat(thread: &Thread, dir: DirFd, path: UserStr, mode: Mode) -> Result<()> {
+    fchmodat2(thread, dir, path, mode, AtFlags(0))
+}
+
+pub fn fchmodat2(thread: &Thread, dir: DirFd, path: UserStr, mode: Mode, flags: AtFlags) -> Result<()> {
+    let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::EMPTY_PATH)?;
+    let found = at::find_flags(thread, dir, path, flags)?;
+    if found.dentry.kind() == FileKind::Symlink {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    change_mode(thread, &found, mode.0)
+}
+
+fn change_owner(thread: &Thread, path: &Path, uid: u32, gid: u32) -> Result<()> {
+    let cred = thread.ext.cred();
+    let perm = path.inode().perm()?;
+    path.mount.check_write()?;
+    let given = |id: u32| (id != u32::MAX).then_some(id);
+    let (uid, gid) = (given(uid), given(gid));
+    if !cred.capable(access::CAP_CHOWN) {
+        let own = cred.fsuid == perm.uid;
+        let fine_uid = uid.is_none_or(|uid| own && uid == perm.uid);
+        let fine_gid = gid.is_none_or(|gid| own && (gid == perm.gid || cred.in_group(gid)));
+        if !fine_uid || !fine_gid {
+            return Err(Errno::EPERM);
+        }
+    }
+    let kind = path.dentry.kind();
+    // Giving a file away takes the rights its bits lent.
+    let mode = if kind != FileKind::Directory && (uid.is_some() || gid.is_some()) {
+        access::without_privileges(perm.mode).map(|mode| mode & 0o7777)
+    } else {
+        None
+    };
+    apply(thread, path, SetAttr { uid, gid, mode, ..SetAttr::default() }, event::ATTRIB)
+}
+
+pub fn chown(thread: &Thread, path: UserStr, uid: u32, gid: u32) -> Result<()> {
+    fchownat(thread, CWD, path, uid, gid, AtFlags(0))
+}
+
+pub fn lchown(thread: &Thread, path: UserStr, uid: u32, gid: u32) -> Result<()> {
+    fchownat(thread, CWD, path, uid, gid, AtFlags(at_flags::SYMLINK_NOFOLLOW))
+}
+
+pub fn fchown(thread: &Thread, fd: Fd, uid: u32, gid: u32) -> Result<()> {
+    change_owner(thread, &opened(thread, fd)?, uid, gid)
+}
+
+pub fn fchownat(thread: &Thread, dir: DirFd, path: UserStr, uid: u32, gid: u32, flags: AtFlags) -> Result<()> {
+    let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::EMPTY_PATH)?;
+    change_owner(thread, &at::find_flags(thread, dir, path, flags)?, uid, gid)
+}
+
+/// What one of the two times becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    Now,
+    Omit,
+    At(i64),
+}
+
+fn change_times(thread: &Thread, path: &Path, times: Option<[Time; 2]>) -> Result<()> {
+    let times = times.unwrap_or([Time::Now; 2]);
+    if times == [Time::Omit; 2] {
+        return Ok(());
+    }
+    path.mount.check_write()?;
+    let cred = thread.ext.cred();
+    let perm = path.inode().perm()?;
+    if !access::owns(&perm, &cred) {
+        // Others may say "now", if they may write.
+        if times != [Time::Now; 2] {
+            return Err(Errno::EPERM);
+        }
+        access::check(&perm, &cred, access::WRITE)?;
+    }
+    let now = at::vfs(thread).now();
+    let value = |time| match time {
+        Time::Now => Some(now),
+        Time::Omit => None,
+        Time::At(at) => Some(at),
+    };
+    apply(thread, path, SetAttr { atime: value(times[0]), mtime: value(times[1]), ..SetAttr::default() }, event::ATTRIB)
+}
+
+fn from_timespec([sec, nsec]: [i64; 2]) -> Result<Time> {
+    const UTIME_NOW: i64 = (1 << 30) - 1;
+    const UTIME_OMIT: i64 = (1 << 30) - 2;
+    match nsec {
+        UTIME_NOW => Ok(Time::Now),
+        UTIME_OMIT => Ok(Time::Omit),
+        0..=999_999_999 => Ok(Time::At(sec.saturating_mul(1_000_000_000).saturating_add(nsec))),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn from_timeval([sec, usec]: [i64; 2]) -> Result<Time> {
+    if !(0..1_000_000).contains(&usec) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(Time::At(sec.saturating_mul(1_000_000_000).saturating_add(usec * 1000)))
+}
+
+fn read_times(
+    thread: &Thread,
+    times: UserPtr<[[i64; 2]; 2]>,
+    convert: fn([i64; 2]) -> Result<Time>,
+) -> Result<Option<[Time; 2]>> {
+    let Some(times) = times.non_null() else { return Ok(None) };
+    let [atime, mtime] = times.read(thread.user())?;
+    Ok(Some([convert(atime)?, convert(mtime)?]))
+}
+
+pub fn utimensat(
+    thread: &Thread,
+    dir: DirFd,
+    path: UserStr,
+    times: UserPtr<[[i64; 2]; 2]>,
+    flags: AtFlags,
+) -> Result<()> {
+    let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::EMPTY_PATH)?;
+    let times = read_times(thread, times, from_timespec)?;
+    // Without a path the descriptor itself is meant (futimens).
+    let found = if path.is_null() && dir != CWD {
+        if flags.0 != 0 {
+            return Err(Errno::EINVAL);
+        }
+        opened(thread, Fd(dir.0))?
+    } else {
+        at::find_flags(thread, dir, path, flags)?
+    };
+    change_times(thread, &found, times)
+}
+
+pub fn futimesat(thread: &Thread, dir: DirFd, path: UserStr, times: UserPtr<[[i64; 2]; 2]>) -> Result<()> {
+    let times = read_times(thread, times, from_timeval)?;
+    let found = if path.is_null() {
+        opened(thread, Fd(dir.0))?
+    } else {
+        at::find(thread, dir, &path.path(thread.user())?, true)?
+    };
+    change_times(thread, &found, times)
+}
+
+pub fn utimes(thread: &Thread, path: UserStr, times: UserPtr<[[i64; 2]; 2]>) -> Result<()> {
+    let times = read_times(thread, times, from_timeval)?;
+    change_times(thread, &at::find(thread, CWD, &path.path(thread.user())?, true)?, times)
+}
+
+pub fn utime(thread: &Thread, path: UserStr, times: UserPtr<[i64; 2]>) -> Result<()> {
+    let times = match times.non_null() {
+        None => None,
+        Some(times) => {
+            let seconds = times.read(thread.user())?;
+            Some(seconds.map(|sec| Time::At(sec.saturating_mul(1_000_000_000))))
+        }
+    };
+    change_times(thread, &at::find(thread, CWD, &path.path(thread.user())?, true)?, times)
+}
+
+/// The size a file is to have: EINVAL below zero; beyond RLIMIT_FSIZE SIGXFSZ and EFBIG.
+fn check_size(thread: &Thread, size: i64, old: u64) -> Result<u64> {
+    let size = u64::try_from(size).map_err(|_| Errno::EINVAL)?;
+    if size > old && size > thread.limit(FSIZE) {
+        signal::send_thread(thread, kernel_signal(SIGXFSZ));
+        return Err(Errno::EFBIG);
+    }
+    Ok(size)
+}
+
+pub fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
+    if size < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let path = path.path(thread.user())?;
+    let found = at::find(thread, CWD, &path, true)?;
+    match found.dentry.kind() {
+        FileKind::Regular => {}
+        FileKind::Directory => return Err(Errno::EISDIR),
+        _ => return Err(Errno::EINVAL),
+    }
+    found.mount.check_write()?;
+    let perm = found.inode().perm()?;
+    let cred = thread.ext.cred();
+    access::check(&perm, &cred, access::WRITE)?;
+    let size = check_size(thread, size, found.inode().attr()?.size)?;
+    let mode = if cred.capable(access::CAP_FSETID) { None } else { access::without_privileges(perm.mode) };
+    let now = at::vfs(thread).now();
+    let change =
+        SetAttr { size: Some(size), mtime: Some(now), mode: mode.map(|mode| mode & 0o7777), ..SetAttr::default() };
+    apply(thread, &found, change, event::MODIFY)
+}
+
+fn writable(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
+    let file = at::file(thread, fd)?;
+    if file.flags() & flags::O_PATH != 0 {
+        return Err(Errno::EBADF);
+    }
+    Ok(file)
+}
+
+pub fn ftruncate(thread: &Thread, fd: Fd, size: i64) -> Result<()> {
+    if size < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = writable(thread, fd)?;
+    file.check_write().map_err(|_| Errno::EINVAL)?;
+    let size = check_size(thread, size, file.attr()?.size)?;
+    file.ops.truncate(&file, size)?;
+    if let Some(path) = &file.path {
+        at::vfs(thread).watches.tell_file(path, event::MODIFY);
+    }
+    Ok(())
+}
+
+pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i64) -> Result<()> {
+    const KEEP_SIZE: u32 = 1;
+    if offset < 0 || len <= 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = writable(thread, fd)?;
+    file.check_write()?;
+    let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
+    match file.attr()?.kind() {
+        Some(FileKind::Regular) => {}
+        Some(FileKind::Fifo) => return Err(Errno::ESPIPE),
+        Some(FileKind::Directory) => return Err(Errno::EISDIR),
+        _ => return Err(Errno::ENODEV),
+    }
+    if mode & KEEP_SIZE == 0 {
+        check_size(thread, end, file.attr()?.size)?;
+    }
+    file.ops.allocate(&file, mode, offset as u64, len as u64)?;
+    if let Some(path) = &file.path {
+        at::vfs(thread).watches.tell_file(path, event::MODIFY);
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! stat(2) and its kin, statfs(2), access(2).
+
+use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, statx as bits};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::Fd;
+use janua_kernel::{UserPtr, UserStr};
+use janua_object::vfs::{Attr, FileKind, Path, access};
+
+use super::at::{self, AtFlags, CWD, DirFd};
+use crate::Thread;
+
+fn time(nanos: i64) -> [i64; 2] {
+    [nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000)]
+}
+
+fn write_stat(thread: &Thread, out: UserPtr<Stat>, attr: &Attr) -> Result<()> {
+    let stat = Stat {
+        dev: attr.dev,
+        ino: attr.ino,
+        nlink: u64::from(attr.nlink),
+        mode: attr.mode,
+        uid: attr.uid,
+        gid: attr.gid,
+        pad: 0,
+        rdev: attr.rdev,
+        size: attr.size as i64,
+        blksize: i64::from(attr.blksize),
+        blocks: attr.blocks as i64,
+        atime: time(attr.atime),
+        mtime: time(attr.mtime),
+        ctime: time(attr.ctime),
+        unused: [0; 3],
+    };
+    out.write(thread.user(), &stat)
+}
+
+pub fn stat(thread: &Thread, path: UserStr, out: UserPtr<Stat>) -> Result<()> {
+    let path = path.path(thread.user())?;
+    write_stat(thread, out, &at::find(thread, CWD, &path, true)?.inode().attr()?)
+}
+
+pub fn lstat(thread: &Thread, path: UserStr, out: UserPtr<Stat>) -> Result<()> {
+    let path = path.path(thread.user())?;
+    write_stat(thread, out, &at::find(thread, CWD, &path, false)?.inode().attr()?)
+}
+
+pub fn fstat(thread: &Thread, fd: Fd, out: UserPtr<Stat>) -> Result<()> {
+    write_stat(thread, out, &at::file(thread, fd)?.attr()?)
+}
+
+/// Attributes of what an *at call names.
+fn attr_at(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result<(Attr, Option<Path>)> {
+    let text = at::read_path(thread, path, flags.has(at_flags::EMPTY_PATH))?;
+    if text.is_empty() && flags.has(at_flags::EMPTY_PATH) && dir != CWD {
+        let file = at::file(thread, Fd(dir.0))?;
+        return Ok((file.attr()?, file.path.clone()));
+    }
+    let found = if text.is_empty() && flags.has(at_flags::EMPTY_PATH) {
+        at::itself(thread, dir)?
+    } else {
+        at::find(thread, dir, &text, !flags.has(at_flags::SYMLINK_NOFOLLOW))?
+    };
+    Ok((found.inode().attr()?, Some(found)))
+}
+
+pub fn newfstatat(thread: &Thread, dir: DirFd, path: UserStr, out: UserPtr<Stat>, flags: AtFlags) -> Result<()> {
+    let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::NO_AUTOMOUNT | at_flags::EMPTY_PATH)?;
+    write_stat(thread, out, &attr_at(thread, dir, path, flags)?.0)
+}
+
+fn statx_time(nanos: i64) -> StatxTime {
+    let [sec, nsec] = time(nanos);
+    StatxTime { sec, nsec: nsec as u32, pad: 0 }
+}
+
+/// Major and minor of a device number (makedev(3)).
+fn split(dev: u64) -> (u32, u32) {
+    let major = (dev >> 8 & 0xfff) | (dev >> 32 & !0xfff);
+    let minor = (dev & 0xff) | (dev >> 12 & !0xff);
+    (major as u32, minor as u32)
+}
+
+pub fn statx(
+    thread: &Thread,
+    dir: DirFd,
+    path: UserStr,
+    flags: AtFlags,
+    mask: u32,
+    out: UserPtr<Statx>,
+) -> Result<()> {
+    if mask & bits::RESERVED != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let sync = at_flags::STATX_SYNC_TYPE;
+    let flags =
+        flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::NO_AUTOMOUNT | at_flags::EMPTY_PATH | sync)?;
+    if flags.0 & sync == sync {
+        return Err(Errno::EINVAL);
+    }
+    let (attr, found) = attr_at(thread, dir, path, flags)?;
+    let (dev_major, dev_minor) = split(attr.dev);
+    let (rdev_major, rdev_minor) = split(attr.rdev);
+    let root = found.as_ref().is_some_and(|path| is_mount_root(path));
+    let statx = Statx {
+        mask: bits::BASIC_STATS | bits::MNT_ID | if attr.btime != 0 { bits::BTIME } else { 0 },
+        blksize: attr.blksize,
+        attributes: if root { bits::ATTR_MOUNT_ROOT } else { 0 },
+        nlink: attr.nlink,
+        uid: attr.uid,
+        gid: attr.gid,
+        mode: attr.mode as u16,
+        ino: attr.ino,
+        size: attr.size,
+        blocks: attr.blocks,
+        attributes_mask: bits::ATTR_MOUNT_ROOT,
+        atime: statx_time(attr.atime),
+        btime: statx_time(attr.btime),
+        ctime: statx_time(attr.ctime),
+        mtime: statx_time(attr.mtime),
+        rdev_major,
+        rdev_minor,
+        dev_major,
+        dev_minor,
+        mnt_id: found.map_or(0, |path| path.mount.id),
+        ..Statx::default()
+    };
+    out.write(thread.user(), &statx)
+}
+
+/// Whether a place is where its mount begins.
+fn is_mount_root(path: &Path) -> bool {
+    alloc::sync::Arc::ptr_eq(&path.dentry, &path.mount.root)
+}
+
+fn write_statfs(thread: &Thread, path: &Path, out: UserPtr<Statfs>) -> Result<()> {
+    const ST_VALID: i64 = 0x20;
+    let stat = path.mount.fs.stat()?;
+    let statfs = Statfs {
+        kind: stat.magic as i64,
+        bsize: stat.block_size as i64,
+        blocks: stat.blocks,
+        bfree: stat.blocks_free,
+        bavail: stat.blocks_available,
+        files: stat.files,
+        ffree: stat.files_free,
+        fsid: stat.fsid,
+        namelen: stat.name_max as i64,
+        frsize: stat.block_size as i64,
+        flags: i64::from(path.mount.flags().bits()) | ST_VALID,
+        spare: [0; 4],
+    };
+    out.write(thread.user(), &statfs)
+}
+
+pub fn statfs(thread: &Thread, path: UserStr, out: UserPtr<Statfs>) -> Result<()> {
+    let path = path.path(thread.user())?;
+    write_statfs(thread, &at::find(thread, CWD, &path, true)?, out)
+}
+
+pub fn fstatfs(thread: &Thread, fd: Fd, out: UserPtr<Statfs>) -> Result<()> {
+    let file = at::file(thread, fd)?;
+    write_statfs(thread, &at::vfs(thread).place_of(&file)?, out)
+}
+
+pub fn access(thread: &Thread, path: UserStr, mode: u32) -> Result<()> {
+    faccessat2(thread, CWD, path, mode, AtFlags(0))
+}
+
+pub fn faccessat(thread: &Thread, dir: DirFd, path: UserStr, mode: u32) -> Result<()> {
+    faccessat2(thread, dir, path, mode, AtFlags(0))
+}
+
+pub fn faccessat2(thread: &Thread, dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) -> Result<()> {
+    let flags = flags.check(at_flags::EACCESS | at_flags::SYMLINK_NOFOLLOW | at_flags::EMPTY_PATH)?;
+    if mode & !7 != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let found = at::find_flags(thread, dir, path, flags)?;
+    if mode == 0 {
+        return Ok(());
+    }
+    let mut cred = (*thread.ext.cred()).clone();
+    if !flags.has(at_flags::EACCESS) {
+        // The real user asks, with the capabilities that user would have.
+        cred.fsuid = cred.uid;
+        cred.fsgid = cred.gid;
+        cred.cap_effective = if cred.uid == 0 { cred.cap_permitted } else { 0 };
+    }
+    if mode & access::WRITE != 0 && !matches!(found.dentry.kind(), FileKind::CharDevice | FileKind::BlockDevice | FileKind::Fifo | FileKind::Socket) {
+        found.mount.check_write()?;
+    }
+    access::check(&found.inode().perm()?, &cred, mode)
+}

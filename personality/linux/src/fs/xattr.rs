@@ -1,0 +1,161 @@
+//! Extended attributes (xattr(7)).
+
+use alloc::vec::Vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::Fd;
+use janua_kernel::{UserPtr, UserStr};
+use janua_object::file::flags;
+use janua_object::vfs::watch::event;
+use janua_object::vfs::{FileKind, Path, access};
+
+use super::at::{self, CWD};
+use crate::Thread;
+
+const NAME_MOST: usize = 255;
+const VALUE_MOST: usize = 65536;
+const LIST_MOST: usize = 65536;
+
+fn by_path(thread: &Thread, path: UserStr, follow: bool) -> Result<Path> {
+    at::find(thread, CWD, &path.path(thread.user())?, follow)
+}
+
+fn by_fd(thread: &Thread, fd: Fd) -> Result<Path> {
+    let file = at::file(thread, fd)?;
+    if file.flags() & flags::O_PATH != 0 {
+        return Err(Errno::EBADF);
+    }
+    at::vfs(thread).place_of(&file)
+}
+
+fn name(thread: &Thread, name: UserStr) -> Result<Vec<u8>> {
+    let name = name.read(thread.user(), NAME_MOST + 1, Errno::ERANGE)?;
+    if name.is_empty() { Err(Errno::ERANGE) } else { Ok(name) }
+}
+
+/// Who may touch an attribute depends on its name space.
+fn permit(thread: &Thread, path: &Path, name: &[u8], write: bool) -> Result<()> {
+    let cred = thread.ext.cred();
+    let perm = path.inode().perm()?;
+    if write {
+        path.mount.check_write()?;
+    }
+    if name.starts_with(b"trusted.") {
+        let hidden = if write { Errno::EPERM } else { Errno::ENODATA };
+        return if cred.capable(access::CAP_SYS_ADMIN) { Ok(()) } else { Err(hidden) };
+    }
+    if name.starts_with(b"user.") {
+        match path.dentry.kind() {
+            FileKind::Regular | FileKind::Directory => {}
+            _ => return Err(if write { Errno::EPERM } else { Errno::ENODATA }),
+        }
+        return access::check(&perm, &cred, if write { access::WRITE } else { access::READ });
+    }
+    if name.starts_with(b"security.") {
+        let fine = !write || cred.capable(access::CAP_SYS_ADMIN) || cred.capable(access::CAP_SETFCAP);
+        return if fine { Ok(()) } else { Err(Errno::EPERM) };
+    }
+    Err(Errno::EOPNOTSUPP)
+}
+
+fn set(thread: &Thread, path: &Path, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
+    const CREATE: u32 = 1;
+    const REPLACE: u32 = 2;
+    if flags & !(CREATE | REPLACE) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let name = name(thread, attr)?;
+    if size > VALUE_MOST {
+        return Err(Errno::E2BIG);
+    }
+    let value = value.slice(size).read_vec(thread.user(), VALUE_MOST)?;
+    permit(thread, path, &name, true)?;
+    path.inode().set_xattr(&name, &value, flags)?;
+    at::vfs(thread).watches.tell_file(path, event::ATTRIB);
+    Ok(())
+}
+
+/// Copies out what was asked for; size 0 asks for the size alone.
+fn answer(thread: &Thread, bytes: &[u8], out: UserPtr<u8>, size: usize) -> Result<usize> {
+    if size > 0 {
+        if bytes.len() > size {
+            return Err(Errno::ERANGE);
+        }
+        thread.user().copy_out(out.addr(), bytes).map_err(|_| Errno::EFAULT)?;
+    }
+    Ok(bytes.len())
+}
+
+fn get(thread: &Thread, path: &Path, attr: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    let name = name(thread, attr)?;
+    permit(thread, path, &name, false)?;
+    answer(thread, &path.inode().get_xattr(&name)?, out, size.min(VALUE_MOST))
+}
+
+fn list(thread: &Thread, path: &Path, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    let admin = thread.ext.cred().capable(access::CAP_SYS_ADMIN);
+    let mut all = Vec::new();
+    for name in path.inode().list_xattr()? {
+        if admin || !name.starts_with(b"trusted.") {
+            all.extend_from_slice(&name);
+            all.push(0);
+        }
+    }
+    answer(thread, &all, out, size.min(LIST_MOST))
+}
+
+fn remove(thread: &Thread, path: &Path, attr: UserStr) -> Result<()> {
+    let name = name(thread, attr)?;
+    permit(thread, path, &name, true)?;
+    path.inode().remove_xattr(&name)?;
+    at::vfs(thread).watches.tell_file(path, event::ATTRIB);
+    Ok(())
+}
+
+pub fn setxattr(t: &Thread, path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
+    set(t, &by_path(t, path, true)?, attr, value, size, flags)
+}
+
+pub fn lsetxattr(t: &Thread, path: UserStr, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
+    set(t, &by_path(t, path, false)?, attr, value, size, flags)
+}
+
+pub fn fsetxattr(t: &Thread, fd: Fd, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
+    set(t, &by_fd(t, fd)?, attr, value, size, flags)
+}
+
+pub fn getxattr(t: &Thread, path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    get(t, &by_path(t, path, true)?, attr, out, size)
+}
+
+pub fn lgetxattr(t: &Thread, path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    get(t, &by_path(t, path, false)?, attr, out, size)
+}
+
+pub fn fgetxattr(t: &Thread, fd: Fd, attr: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    get(t, &by_fd(t, fd)?, attr, out, size)
+}
+
+pub fn listxattr(t: &Thread, path: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    list(t, &by_path(t, path, true)?, out, size)
+}
+
+pub fn llistxattr(t: &Thread, path: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    list(t, &by_path(t, path, false)?, out, size)
+}
+
+pub fn flistxattr(t: &Thread, fd: Fd, out: UserPtr<u8>, size: usize) -> Result<usize> {
+    list(t, &by_fd(t, fd)?, out, size)
+}
+
+pub fn removexattr(t: &Thread, path: UserStr, attr: UserStr) -> Result<()> {
+    remove(t, &by_path(t, path, true)?, attr)
+}
+
+pub fn lremovexattr(t: &Thread, path: UserStr, attr: UserStr) -> Result<()> {
+    remove(t, &by_path(t, path, false)?, attr)
+}
+
+pub fn fremovexattr(t: &Thread, fd: Fd, attr: UserStr) -> Result<()> {
+    remove(t, &by_fd(t, fd)?, attr)
+}
