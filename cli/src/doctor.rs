@@ -1,12 +1,14 @@
 //! `janua doctor`: what this machine offers, what is chosen by default, and why.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use janua_platform_host as host;
 use janua_platform_host::{Probe, Refused};
 
+use crate::exit;
 use crate::options::Gate;
 
 /// The lowest `vm.max_map_count` that large programs (a JVM, a browser engine) get along with.
@@ -46,28 +48,48 @@ pub fn default_gate() -> Option<Gate> {
 
 /// Prints the report. The exit code is 125 when no program could be run here.
 pub fn print() -> ExitCode {
-    let findings = [("system", vec![system(), memfd()]), ("gates", gates()), ("jails", jails()), ("limits", limits())];
-    let mut fatal = false;
-    for (title, lines) in findings {
-        println!("{title}");
-        for line in lines {
-            fatal |= line.mark == Mark::Fatal;
-            let mark = if line.mark == Mark::Good { "yes" } else { "no " };
-            println!("  {mark}  {:<28} {}", line.what, line.note);
+    let (text, usable) = report();
+    // A reader that closes early has seen what it wanted.
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+    if usable { ExitCode::SUCCESS } else { ExitCode::from(exit::JANUA) }
+}
+
+/// The report, and whether programs can be run here.
+fn report() -> (String, bool) {
+    let sections = [
+        ("system", vec![system(), memfd()]),
+        ("gates", gates()),
+        ("for jails and gates to come", jails()),
+        ("limits", limits()),
+    ];
+    let mut text = String::new();
+    let mut usable = true;
+    for (title, findings) in sections {
+        text += &format!("{title}\n");
+        for finding in findings {
+            usable &= finding.mark != Mark::Fatal;
+            let mark = if finding.mark == Mark::Good { "yes" } else { "no " };
+            let line = format!("  {mark}  {:<28} {}", finding.what, finding.note);
+            text += &format!("{}\n", line.trim_end());
         }
-        println!();
+        text += "\n";
     }
-    println!("chosen by default");
+    text += "chosen by default\n";
     match default_gate() {
-        Some(gate) => println!("  gate         {:<8} {}", gate.name(), why(gate)),
-        None => println!("  gate         (none)   no gate works here: see above"),
+        Some(gate) => text += &format!("  gate         {:<8} {}\n", gate.name(), why(gate)),
+        None => {
+            usable = false;
+            text += "  gate         (none)   no gate works here: see above\n";
+        }
     }
-    println!("  jail         none     no other is built yet");
-    println!("  personality  linux    no other is built yet");
-    println!();
-    println!("There is no jail yet: a hostile program can reach the memory of Janua's kernel and, through it,");
-    println!("the host with your account's rights. Run programs you would run without Janua.");
-    if fatal || default_gate().is_none() { ExitCode::from(crate::exit::JANUA) } else { ExitCode::SUCCESS }
+    text += "\
+  jail         none     no other is built yet
+  personality  linux    no other is built yet
+
+There is no jail yet: a hostile program can reach the memory of Janua's kernel and, through it,
+the host with your account's rights. Run programs you would run without Janua.
+";
+    (text, usable)
 }
 
 fn why(gate: Gate) -> &'static str {
@@ -86,7 +108,7 @@ fn finding(probe: Probe, what: &str, good: &str, lacking: &str) -> Finding {
 
 fn refused(why: Refused) -> String {
     match why {
-        Refused::Errno(code) => format!("the host says: {}.", std::io::Error::from_raw_os_error(code)),
+        Refused::Errno(code) => format!("the host says: {}.", io::Error::from_raw_os_error(code)),
         Refused::Signal(number) => format!("the host ended the attempt with signal {number}."),
         Refused::NoEffect => "the host accepts it, without effect.".into(),
     }

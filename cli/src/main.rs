@@ -9,6 +9,7 @@ mod options;
 mod run;
 mod support;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -32,7 +33,10 @@ fn main() -> ExitCode {
         args::Command::Doctor => doctor::print(),
         args::Command::Support(which) => support::print(&which),
         args::Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut args::Args::command(), "janua", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut args::Args::command(), "janua", &mut script);
+            // A reader that closes early has seen what it wanted.
+            let _ = std::io::stdout().lock().write_all(&script);
             ExitCode::SUCCESS
         }
     }

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every suite in turn, one tally, one closing line.
 
+mod command;
 mod compare;
 mod conformance;
 mod crates;
@@ -27,7 +28,8 @@ const SUITES: &[Suite] = &[
     Suite { name: "layers", about: "the rules of the source tree (docs/rules.md)", run: layers },
     Suite { name: "scan", about: "the instructions of the kernel image", run: image },
     Suite { name: "unit", about: "unit tests of every crate, on the host", run: crates::unit },
-    Suite { name: "models", about: "loom models of the wait queue, the slot and the rings", run: crates::models },
+    Suite { name: "models", about: "loom models of the wait queue and the lock word", run: crates::models },
+    Suite { name: "command", about: "the janua command: answers, refusals, exit codes, streams", run: command::suite },
     Suite { name: "support", about: "docs/support.md is what the tables say", run: support::suite },
     Suite {
         name: "conformance",

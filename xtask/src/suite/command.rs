@@ -1,0 +1,185 @@
+//! The `janua` command as a person or a script meets it: answers, refusals, exit codes, streams.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use super::wanted;
+use crate::tally::Tally;
+use crate::{build, workspace};
+
+/// One way to call the command, and what must come of it.
+struct Case {
+    name: &'static str,
+    args: &'static [&'static str],
+    stdin: &'static str,
+    code: i32,
+    /// Standard output: equal to, or beginning with, these.
+    stdout: Text,
+    /// Texts that standard error must hold; none: it must be empty.
+    stderr: &'static [&'static str],
+}
+
+enum Text {
+    Is(&'static str),
+    Holds(&'static [&'static str]),
+}
+
+const fn case(
+    name: &'static str,
+    args: &'static [&'static str],
+    code: i32,
+    stdout: Text,
+    stderr: &'static [&'static str],
+) -> Case {
+    Case { name, args, stdin: "", code, stdout, stderr }
+}
+
+use Text::{Holds, Is};
+
+const CASES: &[Case] = &[
+    case("no-command", &[], 125, Is(""), &["Usage: janua"]),
+    case("help", &["--help"], 0, Holds(&["Examples:", "janua run", "125"]), &[]),
+    case("version", &["--version"], 0, Holds(&["janua "]), &[]),
+    case("run-help", &["run", "--help"], 0, Holds(&["--gate", "--bind", "--trace", "Examples:"]), &[]),
+    case("unknown-option", &["run", "--gaet", "sud", "--", "true"], 125, Is(""), &["--gaet"]),
+    case("unknown-gate", &["run", "--gate", "door", "--", "true"], 125, Is(""), &["door"]),
+    case("gate-not-built", &["run", "--gate", "ptrace", "--", "true"], 125, Is(""), &["ptrace", "not built", "sud"]),
+    case("jail-not-built", &["run", "--jail", "pkey", "--", "true"], 125, Is(""), &["pkey", "not built"]),
+    case("personality-not-built", &["run", "--personality", "pal", "--", "true"], 125, Is(""), &["pal", "not built"]),
+    case("bind-of-nothing", &["run", "--bind", "/no/such", "--", "true"], 125, Is(""), &["--bind /no/such"]),
+    case("root-of-nothing", &["run", "--root", "/no/such", "--", "true"], 125, Is(""), &["--root /no/such"]),
+    case("root-no-directory", &["run", "--root", "/etc/passwd", "--", "true"], 125, Is(""), &["not a directory"]),
+    case("no-program", &["run", "--"], 125, Is(""), &["PROGRAM"]),
+    case("not-found-path", &["run", "--", "/no/such/program"], 127, Is(""), &["/no/such/program"]),
+    case("not-found-name", &["run", "--", "no-such-program"], 127, Is(""), &["no-such-program"]),
+    case("not-executable", &["run", "--", "/etc/passwd"], 126, Is(""), &["/etc/passwd"]),
+    case("a-directory", &["run", "--", "/etc"], 126, Is(""), &["/etc"]),
+    case("exit-code", &["run", "--", "/bin/sh", "-c", "exit 7"], 7, Is(""), &[]),
+    case("exit-code-of-a-signal", &["run", "--", "/bin/sh", "-c", "kill -TERM $$"], 143, Is(""), &[]),
+    case("two-streams", &["run", "--", "/bin/sh", "-c", "echo out; echo err >&2"], 0, Is("out\n"), &["err\n"]),
+    case("name-in-path", &["run", "--", "echo", "a b", "--gate"], 0, Is("a b --gate\n"), &[]),
+    case("environment", &["run", "--env", "X=y z", "--", "/bin/sh", "-c", "echo \"$X\""], 0, Is("y z\n"), &[]),
+    case("working-directory", &["run", "--cwd", "/usr", "--", "pwd"], 0, Is("/usr\n"), &[]),
+    case("trace-on-stderr", &["run", "--trace", "--", "echo", "x"], 0, Is("x\n"), &["write(1, \"x\\n\""]),
+    case("stats-on-stderr", &["run", "--stats", "--", "echo", "x"], 0, Is("x\n"), &["write"]),
+    Case {
+        name: "standard-input",
+        args: &["run", "--", "cat"],
+        stdin: "one\ntwo\n",
+        code: 0,
+        stdout: Is("one\ntwo\n"),
+        stderr: &[],
+    },
+    case("support", &["support", "openat"], 0, Holds(&[" 257 ", "openat"]), &[]),
+    case("support-of-nothing", &["support", "nosuchcall"], 125, Is(""), &["nosuchcall"]),
+    case("doctor", &["doctor"], 0, Holds(&["sud", "seccomp", "There is no jail yet"]), &[]),
+    case("completions-bash", &["completions", "bash"], 0, Holds(&["complete -F _janua"]), &[]),
+    case("completions-zsh", &["completions", "zsh"], 0, Holds(&["#compdef janua"]), &[]),
+    case("completions-fish", &["completions", "fish"], 0, Holds(&["complete -c janua"]), &[]),
+];
+
+/// The suite.
+pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    for case in CASES.iter().filter(|case| wanted(filter, case.name)) {
+        tally.check(case.name, verify(case));
+    }
+    for (name, test) in [
+        ("completion-script-parses", completion_script_parses as fn() -> Result<(), String>),
+        ("closed-output", closed_output),
+        ("launcher", launcher),
+    ] {
+        if wanted(filter, name) {
+            tally.check(name, test());
+        }
+    }
+    Ok(())
+}
+
+fn verify(case: &Case) -> Result<(), String> {
+    let output = call(Command::new(build::janua()).args(case.args), case.stdin)?;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let told = || format!("\n{:?}\nstandard output:\n{out}\nstandard error:\n{err}", case.args);
+    if output.status.code() != Some(case.code) {
+        return Err(format!("{} instead of code {}{}", output.status, case.code, told()));
+    }
+    let right = match case.stdout {
+        Is(text) => out == text,
+        Holds(texts) => texts.iter().all(|text| out.contains(text)),
+    };
+    if !right {
+        return Err(format!("wrong standard output{}", told()));
+    }
+    if !case.stderr.iter().all(|text| err.contains(text)) || (case.stderr.is_empty() && !err.is_empty()) {
+        return Err(format!("wrong standard error{}", told()));
+    }
+    Ok(())
+}
+
+/// Runs a command, which gets `stdin` and at most a minute.
+fn call(command: &mut Command, stdin: &str) -> Result<Output, String> {
+    let mut limited = Command::new("timeout");
+    limited.args(["--kill-after=5", "60"]).arg(command.get_program()).args(command.get_args());
+    if let Some(dir) = command.get_current_dir() {
+        limited.current_dir(dir);
+    }
+    let mut child = limited
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("timeout: {e}"))?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // The command may end without reading.
+        let _ = pipe.write_all(stdin.as_bytes());
+    }
+    child.wait_with_output().map_err(|e| format!("{:?}: {e}", command.get_program()))
+}
+
+/// bash accepts the completion script.
+fn completion_script_parses() -> Result<(), String> {
+    let script = call(Command::new(build::janua()).args(["completions", "bash"]), "")?;
+    let checked = call(Command::new("bash").arg("-n"), &String::from_utf8_lossy(&script.stdout))?;
+    checked.status.success().then_some(()).ok_or_else(|| String::from_utf8_lossy(&checked.stderr).into_owned())
+}
+
+/// A reader that goes away early is no reason to panic.
+fn closed_output() -> Result<(), String> {
+    for command in ["support", "doctor", "completions bash", "--help"] {
+        let line = format!("'{}' {command} | head -n 1", build::janua().display());
+        let output = call(Command::new("sh").args(["-c", &line]), "")?;
+        if !output.stderr.is_empty() {
+            return Err(format!("{line}\n{}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    Ok(())
+}
+
+/// The launcher works from any directory and through a symbolic link, and adds nothing of its own.
+fn launcher() -> Result<(), String> {
+    let direct = call(Command::new(build::janua()).arg("--version"), "")?;
+    let link = std::env::temp_dir().join(format!("janua-launcher-{}", std::process::id()));
+    // Left over from a run that was ended.
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(workspace::root().join("janua"), &link)
+        .map_err(|e| format!("{}: {e}", link.display()))?;
+    let name = Path::new(".").join(link.file_name().unwrap_or_default());
+    let calls = [
+        call(Command::new(workspace::root().join("janua")).arg("--version").current_dir("/"), ""),
+        call(Command::new(&link).arg("--version").current_dir("/"), ""),
+        call(Command::new(name).arg("--version").current_dir(std::env::temp_dir()), ""),
+    ];
+    let removed = std::fs::remove_file(&link).map_err(|e| format!("{}: {e}", link.display()));
+    for output in calls {
+        let output = output?;
+        if output.stdout != direct.stdout || !output.status.success() {
+            return Err(format!(
+                "{}\n{}{}",
+                output.status,
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            ));
+        }
+    }
+    removed
+}
