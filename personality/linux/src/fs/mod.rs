@@ -13,6 +13,7 @@ pub mod open;
 pub mod pipe;
 pub mod rw;
 pub mod sigio;
+pub mod setup;
 pub mod splice;
 pub mod stat;
 pub mod state;

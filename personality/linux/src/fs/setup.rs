@@ -1,0 +1,190 @@
+//! The name space a kernel starts with.
+//!
+//! Two steps, since some file systems show the kernel itself: [`root`] makes the name space with its first file system before
+//! there is a kernel, [`mount_all`] mounts the others once there is one, and finds the working directory.
+
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_object::fs::hostfs::HostFs;
+use janua_object::fs::overlay::Overlay;
+use janua_object::fs::tmpfs::TmpFs;
+use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk};
+use janua_object::{Caller, Cred};
+use janua_port::{Machine, UserMemory};
+use janua_rt::RwLock;
+
+use crate::Kernel;
+use crate::boot::{BootMount, BootMountKind};
+use crate::fs::FsContext;
+
+/// The kernel acting for itself: root with every capability.
+struct Boot {
+    machine: &'static dyn Machine,
+    cred: Arc<Cred>,
+}
+
+impl Boot {
+    fn new(machine: &'static dyn Machine) -> Boot {
+        Boot { machine, cred: Arc::new(Cred::of_user(0, 0, Vec::new())) }
+    }
+}
+
+impl Caller for Boot {
+    fn machine(&self) -> &'static dyn Machine {
+        self.machine
+    }
+    fn user(&self) -> &'static dyn UserMemory {
+        self.machine.user()
+    }
+    fn cred(&self) -> Arc<Cred> {
+        self.cred.clone()
+    }
+    fn pid(&self) -> u32 {
+        0
+    }
+    fn tid(&self) -> u32 {
+        0
+    }
+    fn pgrp(&self) -> u32 {
+        0
+    }
+    fn session(&self) -> u32 {
+        0
+    }
+    fn signal_group(&self, _pgrp: u32, _signal: u32) -> bool {
+        false
+    }
+    fn job_signal_ignored(&self, _signal: u32) -> bool {
+        true
+    }
+    fn session_of_group(&self, _pgrp: u32) -> Option<u32> {
+        None
+    }
+    fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
+    fn set_terminal(&self, _terminal: Option<Arc<dyn Any + Send + Sync>>) {}
+    fn is_session_leader(&self) -> bool {
+        false
+    }
+    fn limit(&self, _resource: u32) -> u64 {
+        u64::MAX
+    }
+}
+
+/// The name space with its root mounted: `mount` is the first of the configuration. Kinds that need a kernel are refused with
+/// EINVAL. Root and working directory of the answer are "/".
+pub fn root(machine: &'static dyn Machine, mount: &BootMount, umask: u32) -> Result<(Vfs, Arc<FsContext>)> {
+    let vfs = Vfs::new(machine);
+    vfs.register_type("tmpfs", Arc::new(TmpFs::mount));
+    vfs.register_type("ramfs", Arc::new(TmpFs::mount));
+    let (fs, source) = file_system(&vfs, mount)?.ok_or(Errno::EINVAL)?;
+    let first = vfs.new_mount(fs, &source, flags(mount));
+    vfs.set_root(&first);
+    let place = Path::of_mount(&first);
+    let context = FsContext {
+        root: RwLock::new(place.clone()),
+        cwd: RwLock::new(place),
+        umask: AtomicU32::new(umask & 0o777),
+    };
+    Ok((vfs, Arc::new(context)))
+}
+
+/// Mounts the rest of the configuration and moves the first working directory where it says. The error is a sentence for the
+/// person outside.
+pub fn mount_all(kernel: &Kernel) -> core::result::Result<(), alloc::string::String> {
+    let vfs = &kernel.vfs;
+    let boot = Boot::new(kernel.machine);
+    for mount in kernel.config.mounts.iter().skip(1) {
+        mount_one(vfs, &boot, kernel.root.root.read().clone(), mount).map_err(|errno| {
+            format!("cannot mount {:?} at {}: {errno:?}", mount.kind, lossy(&mount.target))
+        })?;
+    }
+    kernel.root.umask.store(kernel.config.umask & 0o777, Ordering::Relaxed);
+    let cwd = find(vfs, &boot, &kernel.root.root.read().clone(), &kernel.config.cwd).and_then(|path| {
+        if path.dentry.is_dir() { Ok(path) } else { Err(Errno::ENOTDIR) }
+    });
+    match cwd {
+        Ok(path) => {
+            *kernel.root.cwd.write() = path;
+            Ok(())
+        }
+        Err(errno) => Err(format!("cannot start in {}: {errno:?}", lossy(&kernel.config.cwd))),
+    }
+}
+
+fn lossy(bytes: &[u8]) -> alloc::borrow::Cow<'_, str> {
+    alloc::string::String::from_utf8_lossy(bytes)
+}
+
+fn flags(mount: &BootMount) -> MountFlags {
+    let mut flags = MountFlags::RELATIME;
+    flags.set(MountFlags::RDONLY, mount.read_only);
+    match mount.kind {
+        BootMountKind::Proc => flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        BootMountKind::Dev => flags |= MountFlags::NOSUID,
+        BootMountKind::Memory => flags |= MountFlags::NOSUID | MountFlags::NODEV,
+        BootMountKind::Host { .. } | BootMountKind::Overlay { .. } => {}
+    }
+    flags
+}
+
+/// The file system and its source's name; `None` for kinds that are made by their registered type.
+fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSystem>, Vec<u8>)>> {
+    Ok(Some(match &mount.kind {
+        BootMountKind::Host { root, source } => {
+            (HostFs::bind(vfs.machine, vfs.new_dev(), *root, !mount.read_only)?, source.clone())
+        }
+        BootMountKind::Overlay { root, source } => {
+            (Overlay::new(vfs.machine, vfs.new_dev(), *root, source)?, b"overlay".to_vec())
+        }
+        BootMountKind::Memory => {
+            (TmpFs::new(vfs.machine, vfs.new_dev(), 0o1777, 0, 0, u64::MAX), b"tmpfs".to_vec())
+        }
+        BootMountKind::Proc | BootMountKind::Dev => return Ok(None),
+    }))
+}
+
+fn mount_one(vfs: &Vfs, boot: &Boot, root: Path, mount: &BootMount) -> Result<()> {
+    let (fs, source) = match file_system(vfs, mount)? {
+        Some(made) => made,
+        None => {
+            let (kind, options): (&[u8], &[u8]) = match mount.kind {
+                BootMountKind::Proc => (b"proc", b""),
+                _ => (b"devtmpfs", b"mode=755"),
+            };
+            (vfs.fs_type(kind)?.mount(vfs, boot, kind, options)?, kind.to_vec())
+        }
+    };
+    let new = vfs.new_mount(fs, &source, flags(mount));
+    let at = find_or_make(vfs, boot, &root, &mount.target, new.root.is_dir())?;
+    vfs.attach(&new, &at)
+}
+
+fn find(vfs: &Vfs, boot: &Boot, root: &Path, path: &[u8]) -> Result<Path> {
+    let start = Start { root: root.clone(), base: root.clone() };
+    Walk::new(vfs, boot, &start, Resolve::empty()).whole(path, true)
+}
+
+/// The place of that name; what is missing of it is made: directories on the way, then a directory or an empty file.
+fn find_or_make(vfs: &Vfs, boot: &Boot, root: &Path, path: &[u8], dir: bool) -> Result<Path> {
+    match find(vfs, boot, root, path) {
+        Err(Errno::ENOENT) => {}
+        other => return other,
+    }
+    let trimmed = &path[..path.len() - path.iter().rev().take_while(|byte| **byte == b'/').count()];
+    if let Some(cut) = trimmed.iter().rposition(|byte| *byte == b'/').filter(|cut| *cut > 0) {
+        find_or_make(vfs, boot, root, &trimmed[..cut], true)?;
+    }
+    let start = Start { root: root.clone(), base: root.clone() };
+    let mut walk = Walk::new(vfs, boot, &start, Resolve::empty());
+    let parent = walk.parent(trimmed)?;
+    let Last::Name(name) = &parent.last else { return Err(Errno::ENOENT) };
+    let mode = if dir { FileKind::Directory as u32 | 0o755 } else { FileKind::Regular as u32 | 0o644 };
+    vfs.make(&boot.cred, &parent.dir, name, &Make::Node { mode, rdev: 0 })
+}
