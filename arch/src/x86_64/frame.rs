@@ -55,6 +55,21 @@ impl Frame {
         Frame { rip, rsp, cs: USER_CS, ss: USER_SS, rflags: FIXED_FLAGS, orig_rax: u64::MAX, ..Frame::default() }
     }
 
+    /// Takes flags from a signal frame (or another word of the guest's): AC OF DF TF SF ZF AF PF CF RF as given, all
+    /// others as user code has them at its start.
+    pub fn set_user_flags(&mut self, flags: u64) {
+        const SETTABLE: u64 = 0x0005_0dd5;
+        self.rflags = flags & SETTABLE | FIXED_FLAGS;
+    }
+
+    /// Makes user code go on at `rip` on `rsp`, with direction, single-step and resume flags clear.
+    pub fn call_user(&mut self, rip: u64, rsp: u64) {
+        self.rip = rip;
+        self.rsp = rsp;
+        self.rflags = self.rflags & !0x0001_0500 | FIXED_FLAGS;
+        self.orig_rax = u64::MAX;
+    }
+
     /// The number of a native call.
     pub fn number(&self) -> usize {
         self.orig_rax as usize

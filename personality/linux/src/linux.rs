@@ -1,6 +1,7 @@
 //! The personality as the kernel sees it.
 
 use core::fmt::Write;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Errno;
 use janua_kernel::task::Leave;
@@ -8,9 +9,15 @@ use janua_kernel::{Personality, Row};
 use janua_port::{Frame, Trap};
 
 use crate::process::Process;
+use crate::signal::SigInfo;
 use crate::system::System;
-use crate::thread::ThreadState;
-use crate::{Seat, Task, Thread};
+use crate::thread::{Fault, ThreadState};
+use crate::{Seat, Task, Thread, signal, task};
+
+/// Whether a call's result is one of the codes that never reach a program: the call begins again or answers EINTR.
+pub fn is_restart_code(result: isize) -> bool {
+    (-516..=-512).contains(&result)
+}
 
 /// Linux on x86-64.
 pub struct Linux;
@@ -20,7 +27,12 @@ impl Personality for Linux {
     type Task = Process;
     type Thread = ThreadState;
 
-    fn start(_thread: &Thread, _frame: &mut Frame) -> Leave {
+    fn start(thread: &Thread, frame: &mut Frame) -> Leave {
+        if thread.load_first.swap(false, Ordering::Relaxed) {
+            crate::boot::load_first(thread, frame);
+        }
+        task::clone::begin(thread);
+        signal::recompute(thread);
         Leave::Resume
     }
 
@@ -28,17 +40,24 @@ impl Personality for Linux {
         Errno::ENOSYS.as_result()
     }
 
-    fn trap(_thread: &Thread, _frame: &mut Frame, _trap: Trap) {}
+    fn trap(thread: &Thread, _frame: &mut Frame, trap: Trap) {
+        if let Trap::Fault { signal, code, addr, vector, error } = trap {
+            let addr = addr as u64;
+            *thread.signals.fault.lock() = Fault { vector: vector.into(), error, addr };
+            signal::force(thread, SigInfo::fault(signal, code, addr));
+        }
+    }
 
     fn is_special(result: isize) -> bool {
-        (-516..=-512).contains(&result)
+        is_restart_code(result)
     }
 
-    fn leave(_thread: &Thread, _frame: &mut Frame, _call: Option<&'static Row<Linux>>) -> Leave {
-        Leave::Resume
+    fn leave(thread: &Thread, frame: &mut Frame, _call: Option<&'static Row<Linux>>) -> Leave {
+        signal::deliver::leave(thread, frame)
     }
 
-    async fn stopped(_thread: &Thread) -> isize {
+    async fn stopped(thread: &Thread) -> isize {
+        task::stop::stopped(thread).await;
         0
     }
 

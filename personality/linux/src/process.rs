@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
+use janua_abi::linux::process::{Rusage, TimeVal};
 use janua_abi::linux::signal::SIGCHLD;
 use janua_kernel::signal::SigSet;
 use janua_object::fdtable::FdTable;
@@ -121,6 +122,23 @@ pub struct Usage {
     /// Largest resident set, KiB: own, and of children that were waited for.
     pub maxrss: AtomicU64,
     pub children_maxrss: AtomicU64,
+}
+
+impl Usage {
+    /// Takes in a child that has been waited for, with what it has taken in itself.
+    pub fn add_child(&self, child: &Usage) {
+        let time = child.threads.load(Ordering::Relaxed) + child.children.load(Ordering::Relaxed);
+        self.children.fetch_add(time, Ordering::Relaxed);
+        let most = child.maxrss.load(Ordering::Relaxed).max(child.children_maxrss.load(Ordering::Relaxed));
+        self.children_maxrss.fetch_max(most, Ordering::Relaxed);
+    }
+
+    /// Own and children's use together, as a wait gives it.
+    pub fn whole(&self) -> Rusage {
+        let time = self.threads.load(Ordering::Relaxed) + self.children.load(Ordering::Relaxed);
+        let most = self.maxrss.load(Ordering::Relaxed).max(self.children_maxrss.load(Ordering::Relaxed));
+        Rusage { utime: TimeVal::from_nanos(time), maxrss: most as i64, ..Rusage::default() }
+    }
 }
 
 /// What prctl(2) and kin set for a whole process.

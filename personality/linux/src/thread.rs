@@ -28,6 +28,8 @@ pub struct ThreadState {
     pub comm: Mutex<[u8; 16]>,
     /// Where to store 0 and wake a futex at the end (set_tid_address(2)), 0 for nowhere.
     pub clear_child_tid: AtomicUsize,
+    /// Where the thread stores its own number at its start (CLONE_CHILD_SETTID), 0 for nowhere.
+    pub set_child_tid: AtomicUsize,
     /// The wait status this thread ends with, once it has been told to.
     pub exit_status: AtomicU32,
     /// The first program's first thread has still to load it.
@@ -56,8 +58,20 @@ pub struct ThreadSignals {
     /// The mask to put back when a temporary one is over (sigsuspend(2), ppoll(2)).
     pub saved: Mutex<Option<SigSet>>,
     pub altstack: Mutex<StackT>,
+    /// The last processor exception, for the frames of handlers.
+    pub fault: Mutex<Fault>,
     /// In a job-control stop. Written under the group's lock.
     pub stopped: AtomicBool,
+}
+
+/// A processor exception as a signal frame shows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fault {
+    /// Exception number.
+    pub vector: u64,
+    pub error: u64,
+    /// The address of a page fault.
+    pub addr: u64,
 }
 
 impl ThreadSignals {
@@ -96,6 +110,7 @@ impl ThreadState {
             signals: ThreadSignals::default(),
             comm: Mutex::new([0; 16]),
             clear_child_tid: AtomicUsize::new(0),
+            set_child_tid: AtomicUsize::new(0),
             exit_status: AtomicU32::new(0),
             load_first: AtomicBool::new(false),
             vfork: Mutex::new(None),

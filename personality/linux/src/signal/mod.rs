@@ -10,12 +10,17 @@
 //! [`work::SIGNAL`]: janua_kernel::thread::work::SIGNAL
 
 pub mod action;
+pub mod altstack;
+pub mod calls;
+pub mod deliver;
+pub mod frame;
+pub mod kill;
 pub mod queue;
 pub mod send;
 
 pub use action::Actions;
 pub use janua_abi::linux::signal::SigInfo;
-pub use queue::Queue;
+pub use queue::{Full, Queue};
 pub use send::{force, kernel_signal, send_group, send_process, send_task, send_thread};
 
 use janua_abi::linux::signal::*;

@@ -1,10 +1,38 @@
 //! Birth: clone(2), clone3(2), fork(2), vfork(2).
 
+use alloc::sync::Arc;
+use core::future::poll_fn;
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::Poll;
 
-use janua_rt::WaitQueue;
+use janua_abi::linux::process::{CLONE_ARGS_SIZE_VER0, CloneArgs, clone, rlimit};
+use janua_abi::linux::signal::SIGCHLD;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::table::{Arg, Fd, Kind};
+use janua_kernel::thread::work;
+use janua_object::OpenFile;
+use janua_object::file::flags::O_RDWR;
+use janua_port::{Frame, Spawn, SpawnKind};
+use janua_rt::{RwLock, Target, WaitQueue};
+use zerocopy::{FromZeros, IntoBytes};
 
-use crate::Thread;
+use super::pidfd::PidFd;
+use crate::fs::FsContext;
+use crate::process::{Process, State};
+use crate::thread::{ThreadExt, ThreadState};
+use crate::{Seat, Task, Thread};
+
+/// CLONE_* flags as an argument.
+#[derive(Clone, Copy, Debug)]
+pub struct CloneFlags(pub u64);
+
+impl Arg for CloneFlags {
+    const KIND: Kind = Kind::Named("clone");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(CloneFlags(word as u64))
+    }
+}
 
 /// What a vfork parent waits for: its child no longer uses the parent's memory.
 #[derive(Default)]
@@ -19,5 +47,355 @@ pub fn release_vfork(thread: &Thread) {
     if let Some(done) = done {
         done.done.store(true, Ordering::SeqCst);
         done.queue.wake_all();
+    }
+}
+
+/// What is to be born. Addresses are the caller's claims.
+#[derive(Clone, Copy, Debug, Default)]
+struct Request {
+    flags: u64,
+    exit_signal: u32,
+    /// The child's stack pointer, 0 for the parent's.
+    stack: u64,
+    tls: u64,
+    parent_tid: usize,
+    child_tid: usize,
+    pidfd: usize,
+}
+
+/// fork(2).
+pub async fn fork(thread: &Thread) -> Result<u32> {
+    start(thread, Request { exit_signal: SIGCHLD, ..Request::default() }).await
+}
+
+/// vfork(2).
+pub async fn vfork(thread: &Thread) -> Result<u32> {
+    let flags = clone::VFORK | clone::VM;
+    start(thread, Request { flags, exit_signal: SIGCHLD, ..Request::default() }).await
+}
+
+/// clone(2) with x86-64's order of arguments.
+pub async fn clone(
+    thread: &Thread,
+    flags: CloneFlags,
+    stack: usize,
+    parent_tid: UserPtr<u32>,
+    child_tid: UserPtr<u32>,
+    tls: usize,
+) -> Result<u32> {
+    // The call takes 32 bits of flags; the lowest eight are the exit signal.
+    let flags = flags.0 & 0xffff_ffff;
+    if flags & clone::PIDFD != 0 && flags & clone::PARENT_SETTID != 0 {
+        // Both answer through the same pointer.
+        return Err(Errno::EINVAL);
+    }
+    let request = Request {
+        flags: flags & !clone::CSIGNAL,
+        exit_signal: (flags & clone::CSIGNAL) as u32,
+        stack: stack as u64,
+        tls: tls as u64,
+        parent_tid: parent_tid.addr(),
+        child_tid: child_tid.addr(),
+        pidfd: parent_tid.addr(),
+    };
+    start(thread, request).await
+}
+
+/// clone3(2).
+pub async fn clone3(thread: &Thread, args: UserPtr<u8>, size: usize) -> Result<u32> {
+    let args = read_args(thread, args, size)?;
+    let known = 0xffff_ffff & !clone::CSIGNAL & !clone::DETACHED | clone::CLEAR_SIGHAND | clone::NEWTIME;
+    if args.flags & clone::INTO_CGROUP != 0 || args.flags & !known != 0 || args.exit_signal & !clone::CSIGNAL != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if args.set_tid != 0 || args.set_tid_size != 0 {
+        // Choosing the number takes CAP_CHECKPOINT_RESTORE, which nobody has here.
+        return Err(if args.set_tid == 0 || args.set_tid_size == 0 { Errno::EINVAL } else { Errno::EPERM });
+    }
+    let of_parent = clone::THREAD | clone::PARENT;
+    if args.exit_signal > 64 || args.flags & of_parent != 0 && args.exit_signal != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if (args.stack == 0) != (args.stack_size == 0) {
+        return Err(Errno::EINVAL);
+    }
+    let stack = args.stack.checked_add(args.stack_size).ok_or(Errno::EINVAL)?;
+    if stack != 0 && !thread.user().is_user(args.stack as usize, args.stack_size as usize) {
+        return Err(Errno::EINVAL);
+    }
+    let request = Request {
+        flags: args.flags,
+        exit_signal: args.exit_signal as u32,
+        stack,
+        tls: args.tls,
+        parent_tid: args.parent_tid as usize,
+        child_tid: args.child_tid as usize,
+        pidfd: args.pidfd as usize,
+    };
+    start(thread, request).await
+}
+
+/// Reads the extensible structure: what this kernel does not know must be zero.
+fn read_args(thread: &Thread, from: UserPtr<u8>, size: usize) -> Result<CloneArgs> {
+    const PAGE: usize = 4096;
+    if size > PAGE {
+        return Err(Errno::E2BIG);
+    }
+    if size < CLONE_ARGS_SIZE_VER0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut args = CloneArgs::new_zeroed();
+    let known = size.min(size_of::<CloneArgs>());
+    let user = thread.user();
+    user.copy_in(&mut args.as_mut_bytes()[..known], from.addr()).map_err(|_| Errno::EFAULT)?;
+    let rest = from.at(known).slice(size - known).read_vec(user, PAGE)?;
+    if rest.iter().any(|byte| *byte != 0) { Err(Errno::E2BIG) } else { Ok(args) }
+}
+
+/// The combinations that make no sense (clone(2), ERRORS).
+fn check(thread: &Thread, request: &Request) -> Result<()> {
+    let flags = request.flags;
+    let has = |flag: u64| flags & flag != 0;
+    if has(clone::THREAD) && !has(clone::SIGHAND)
+        || has(clone::SIGHAND) && !has(clone::VM)
+        || has(clone::SIGHAND) && has(clone::CLEAR_SIGHAND)
+        || has(clone::PIDFD) && has(clone::DETACHED)
+        || has(clone::FS) && has(clone::NEWNS | clone::NEWUSER)
+        || has(clone::NEWIPC) && has(clone::SYSVSEM)
+        || has(clone::THREAD) && has(clone::NEWUSER | clone::NEWPID)
+    {
+        return Err(Errno::EINVAL);
+    }
+    if has(clone::NAMESPACES | clone::NEWTIME) {
+        // There are no namespaces: who might not make one is told that, everybody else that there is no such thing.
+        let allowed = has(clone::NEWUSER) || thread.cred().capable(super::CAP_SYS_ADMIN);
+        return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
+    }
+    if has(clone::THREAD) && (!has(clone::FS) || !has(clone::FILES)) {
+        // Descriptors, root and directory belong to the process here.
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+/// Makes and starts a thread, and waits for it when it borrows the caller's memory (CLONE_VFORK).
+async fn start(thread: &Thread, request: Request) -> Result<u32> {
+    // A signal that is being delivered to the whole process reaches either this process alone or both: take it first.
+    if thread.interrupted() {
+        return Err(Errno::ERESTARTNOINTR);
+    }
+    check(thread, &request)?;
+    let (tid, vfork) = spawn(thread, &request)?;
+    if let Some(done) = vfork {
+        wait_for_vfork(thread, &done).await;
+    }
+    Ok(tid)
+}
+
+/// Waits until the child lets go; only a kill ends the wait before.
+async fn wait_for_vfork(thread: &Thread, done: &VforkDone) {
+    let mut registration = None;
+    poll_fn(|cx| {
+        if registration.is_none() {
+            registration = Some(done.queue.register(Target::Task(cx.waker().clone()), u32::MAX));
+        }
+        if done.done.load(Ordering::SeqCst) || thread.work() & work::KILL != 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDone>>)> {
+    let has = |flag: u64| request.flags & flag != 0;
+    let kernel = &thread.kernel;
+    let user_count = kernel.users.of(thread.cred().uid);
+    let cred = thread.cred();
+    let may_exceed = cred.uid == 0 || cred.capable(super::CAP_SYS_RESOURCE) || cred.capable(super::CAP_SYS_ADMIN);
+    if user_count.threads() >= thread.limit(rlimit::NPROC) && !may_exceed {
+        return Err(Errno::EAGAIN);
+    }
+
+    let kind = match () {
+        () if has(clone::THREAD) => SpawnKind::Thread,
+        () if has(clone::VM) => SpawnKind::SharedSpace,
+        () => SpawnKind::Fork,
+    };
+    let seat = {
+        let mut tree = kernel.tree.lock();
+        if kernel.ending.has_begun() {
+            return Err(Errno::EAGAIN);
+        }
+        let tid = tree.allocate_pid()?;
+        let task = match kind {
+            SpawnKind::Thread => thread.task.clone(),
+            _ => Arc::new(Task { kernel: kernel.clone(), ext: new_process(thread, request, tid, kind)? }),
+        };
+        let seat = new_thread(thread, request, &task, tid, user_count);
+        {
+            let mut group = task.group.lock();
+            if !matches!(group.state, State::Running) || group.exec.is_some() {
+                return Err(Errno::ERESTARTNOINTR);
+            }
+            group.threads.push(seat.clone());
+            if group.stop.is_some() {
+                seat.set_work(work::STOP);
+            }
+        }
+        tree.insert_thread(tid, &seat);
+        if kind != SpawnKind::Thread {
+            tree.insert_process(&task);
+            kernel.ending.born();
+        }
+        seat
+    };
+
+    let vfork = has(clone::VFORK).then(Arc::<VforkDone>::default);
+    *seat.vfork.lock() = vfork.clone();
+    let tid = seat.tid();
+    match tell_and_run(thread, request, &seat, kind) {
+        Ok(()) => Ok((tid, vfork)),
+        Err(errno) => {
+            undo(thread, &seat, kind);
+            Err(errno)
+        }
+    }
+}
+
+/// Writes the answers that go through pointers and starts the thread.
+fn tell_and_run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) -> Result<()> {
+    let has = |flag: u64| request.flags & flag != 0;
+    let files = thread.process().files();
+    let mut pidfd = None;
+    if has(clone::PIDFD) {
+        let file = OpenFile::new(Arc::new(PidFd::new(&seat.task, has(clone::THREAD).then_some(seat))), O_RDWR, None);
+        let fd = files.install(file, 0, true, thread.limit(rlimit::NOFILE))?;
+        pidfd = Some(fd);
+    }
+    let told = (|| {
+        if let Some(Fd(fd)) = pidfd {
+            UserPtr::<i32>::new(request.pidfd).write(thread.user(), &fd)?;
+        }
+        if has(clone::PARENT_SETTID) {
+            UserPtr::<u32>::new(request.parent_tid).write(thread.user(), &seat.tid())?;
+        }
+        let mut frame: Frame = thread.frame();
+        frame.set_result(0);
+        frame.orig_rax = u64::MAX;
+        if request.stack != 0 {
+            frame.rsp = request.stack;
+        }
+        let tls = has(clone::SETTLS).then_some(request.tls as usize);
+        let id = thread.machine().spawn(Spawn { kind, frame, tls, guest: seat.clone() })?;
+        seat.set_machine_id(id);
+        // What was sent before the thread had a name could not interrupt it.
+        if seat.work() != 0 {
+            thread.machine().kick(id);
+        }
+        Ok(())
+    })();
+    if told.is_err()
+        && let Some(fd) = pidfd
+    {
+        drop(files.remove(fd));
+    }
+    told
+}
+
+/// Takes back a thread that could not be started.
+fn undo(thread: &Thread, seat: &Arc<Seat>, kind: SpawnKind) {
+    let kernel = &thread.kernel;
+    let task = &seat.task;
+    let mut tree = kernel.tree.lock();
+    tree.remove_thread(seat.tid());
+    task.group.lock().threads.retain(|other| !Arc::ptr_eq(other, seat));
+    if kind != SpawnKind::Thread {
+        tree.remove_process(task);
+        drop(tree);
+        kernel.ending.unborn();
+        if let Some(mm) = task.mm.write().take() {
+            mm.leave();
+        }
+    }
+}
+
+fn new_process(thread: &Thread, request: &Request, pid: u32, kind: SpawnKind) -> Result<Process> {
+    let has = |flag: u64| request.flags & flag != 0;
+    let parent = thread.process();
+    let fs = if has(clone::FS) { parent.fs() } else { Arc::new(copy_fs(&parent.fs())) };
+    let files = if has(clone::FILES) { parent.files() } else { Arc::new(parent.files().duplicate()) };
+    let actions = match () {
+        () if has(clone::SIGHAND) => parent.actions(),
+        () if has(clone::CLEAR_SIGHAND) => Arc::new(parent.actions().without_handlers()),
+        () => Arc::new(parent.actions().duplicate()),
+    };
+    let mm = parent.mm().ok_or(Errno::ENOMEM)?;
+    let mm = match kind {
+        SpawnKind::Fork => {
+            let space = mm.space.read().clone();
+            Arc::new(mm.fork_copy(thread.machine().space_for(kind, &space)))
+        }
+        _ => {
+            mm.join();
+            mm
+        }
+    };
+    let mut child = Process::new(pid, fs, thread.machine().clock().monotonic());
+    child.files = RwLock::new(files);
+    child.actions = RwLock::new(actions);
+    child.mm = RwLock::new(Some(mm));
+    child.limits = parent.limits.duplicate();
+    child.settings = parent.settings.inherit();
+    child.pgrp.store(parent.pgrp(), Ordering::Relaxed);
+    child.session = RwLock::new(parent.session());
+    if has(clone::PARENT) {
+        child.parent.store(parent.parent(), Ordering::Relaxed);
+        child.exit_signal.store(parent.exit_signal.load(Ordering::Relaxed), Ordering::Relaxed);
+    } else {
+        child.parent.store(parent.pid, Ordering::Relaxed);
+        child.exit_signal.store(request.exit_signal, Ordering::Relaxed);
+    }
+    Ok(child)
+}
+
+fn copy_fs(fs: &FsContext) -> FsContext {
+    FsContext {
+        root: RwLock::new(fs.root.read().clone()),
+        cwd: RwLock::new(fs.cwd.read().clone()),
+        umask: fs.umask.load(Ordering::Relaxed).into(),
+    }
+}
+
+fn new_thread(
+    thread: &Thread,
+    request: &Request,
+    task: &Arc<Task>,
+    tid: u32,
+    user: Arc<crate::user::UserCount>,
+) -> Arc<Seat> {
+    let has = |flag: u64| request.flags & flag != 0;
+    let state = ThreadState::new(tid, thread.cred(), user);
+    state.signals.store_blocked(thread.signals.saved.lock().unwrap_or(thread.signals.blocked()));
+    if !has(clone::VM) || has(clone::VFORK) {
+        *state.signals.altstack.lock() = *thread.signals.altstack.lock();
+    }
+    *state.comm.lock() = *thread.comm.lock();
+    state.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
+    state.sched.copy_from(&thread.sched);
+    if has(clone::CHILD_CLEARTID) {
+        state.clear_child_tid.store(request.child_tid, Ordering::Relaxed);
+    }
+    if has(clone::CHILD_SETTID) {
+        state.set_child_tid.store(request.child_tid, Ordering::Relaxed);
+    }
+    let seat = Seat::new(Thread::new(task.clone(), state));
+    seat.set_seat(&seat);
+    seat
+}
+
+/// First words of a thread that was cloned: what must be written in its own memory.
+pub fn begin(thread: &Thread) {
+    let address = thread.set_child_tid.swap(0, Ordering::Relaxed);
+    if address != 0 {
+        // As on Linux a bad address is the child's own affair.
+        let _ = UserPtr::<u32>::new(address).write(thread.user(), &thread.tid());
     }
 }

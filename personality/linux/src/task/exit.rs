@@ -133,7 +133,9 @@ fn end_process(thread: &Thread, status: u32) {
     *task.fs.write() = kernel.root.clone();
     // The last user of an address space takes its mappings and files with it; outside the lock, for that may take a while.
     let mm = task.mm.write().take();
-    drop(mm);
+    if let Some(mm) = mm {
+        mm.leave();
+    }
     if super::is_session_leader(task) {
         super::session::leader_ends(kernel, task);
     }

@@ -2,15 +2,27 @@
 
 pub mod clone;
 pub mod exit;
+pub mod pidfd;
 pub mod session;
 pub mod stop;
 pub mod tree;
+pub mod wait;
 
 pub use clone::release_vfork;
 pub use exit::notify_parent;
 pub use tree::Tree;
 
+use core::sync::atomic::Ordering;
+
+use crate::Thread;
 use crate::process::Process;
+use crate::thread::ThreadExt;
+
+/// Capability numbers (capabilities(7)).
+pub const CAP_SYS_PTRACE: u32 = 19;
+pub const CAP_SYS_ADMIN: u32 = 21;
+pub const CAP_SYS_NICE: u32 = 23;
+pub const CAP_SYS_RESOURCE: u32 = 24;
 
 /// Whether a process leads its session.
 pub fn is_session_leader(process: &Process) -> bool {
@@ -24,5 +36,21 @@ pub fn uid_of(process: &Process) -> u32 {
         .lock()
         .threads
         .first()
-        .map_or(process.last_uid.load(core::sync::atomic::Ordering::Relaxed), |seat| seat.cred().uid)
+        .map_or(process.last_uid.load(Ordering::Relaxed), |seat| seat.cred().uid)
+}
+
+/// Whether the calling thread may look into another process (ptrace(2), "ptrace access mode checking").
+pub fn may_trace(thread: &Thread, target: &Process) -> bool {
+    let me = thread.process();
+    if me.pid == target.pid {
+        return true;
+    }
+    let mine = thread.cred();
+    if mine.capable(CAP_SYS_PTRACE) {
+        return true;
+    }
+    let Some(theirs) = target.group.lock().threads.first().map(|seat| seat.cred()) else { return false };
+    let users = [theirs.uid, theirs.euid, theirs.suid].iter().all(|uid| *uid == mine.uid);
+    let groups = [theirs.gid, theirs.egid, theirs.sgid].iter().all(|gid| *gid == mine.gid);
+    users && groups && target.settings.dumpable.load(Ordering::Relaxed) == 1
 }

@@ -1,0 +1,139 @@
+//! Delivery: what a thread does with its signals on the way back to user code.
+
+use janua_abi::linux::Errno;
+use janua_abi::linux::signal::*;
+use janua_kernel::signal::SigSet;
+use janua_kernel::task::Leave;
+use janua_kernel::thread::work;
+use janua_port::Frame;
+
+use super::action::{Default, default_action};
+use super::{death_status, dequeue, force, frame as stack_frame, recompute, set_mask};
+use crate::process::State;
+use crate::task::{exit, stop};
+use crate::thread::ThreadExt;
+use crate::{Thread, signal};
+
+/// restart_syscall(2).
+const RESTART_SYSCALL: u64 = 219;
+
+/// The way back to user code: ends, stops, or delivers until nothing is left to do.
+pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
+    loop {
+        let flags = thread.work();
+        if flags & work::KILL != 0 {
+            exit::end_thread(thread);
+            return Leave::Exit;
+        }
+        if flags & work::STOP != 0 && stop::join(thread) {
+            return Leave::Wait;
+        }
+        if flags & work::MASK != 0 && !is_interrupted_call(frame) {
+            // The call is over and was not cut short: the signals it let in are not to be taken now.
+            restore_mask(thread);
+            continue;
+        }
+        // Cleared before looking, so that what is sent from here on raises it again.
+        thread.clear_work(work::SIGNAL);
+        let wanted = SigSet::FULL.without(thread.signals.blocked());
+        if let Some(info) = dequeue(thread, wanted) {
+            take(thread, frame, &info);
+            recompute(thread);
+            continue;
+        }
+        finish_call(frame, None);
+        if thread.work() & work::MASK != 0 {
+            restore_mask(thread);
+        }
+        if thread.work() & (work::KILL | work::STOP | work::SIGNAL | work::MASK) == 0 {
+            return Leave::Resume;
+        }
+    }
+}
+
+fn is_interrupted_call(frame: &Frame) -> bool {
+    frame.orig_rax as i64 >= 0 && crate::linux::is_restart_code(frame.rax as isize)
+}
+
+fn restore_mask(thread: &Thread) {
+    thread.clear_work(work::MASK);
+    let saved = thread.signals.saved.lock().take();
+    if let Some(mask) = saved {
+        set_mask(thread, mask);
+    }
+}
+
+/// Acts on one signal that has been taken from the queues.
+fn take(thread: &Thread, frame: &mut Frame, info: &SigInfo) {
+    let number = info.signal();
+    let actions = thread.process().actions();
+    let action = actions.get(number);
+    match action.handler {
+        SIG_IGN => {}
+        SIG_DFL => act_by_default(thread, number),
+        _ => handle(thread, frame, info, &actions, action),
+    }
+}
+
+fn act_by_default(thread: &Thread, number: u32) {
+    match default_action(number) {
+        Default::Ignore | Default::Continue => {}
+        Default::Stop => {
+            let process = thread.process();
+            // Nobody could continue a member of an orphaned group (POSIX); SIGSTOP is unconditional.
+            let orphaned = number != SIGSTOP && thread.kernel.tree.lock().is_orphaned(process.pgrp());
+            if !orphaned {
+                stop::begin(thread, number);
+            }
+        }
+        Default::Terminate | Default::Core => {
+            let alive = matches!(thread.process().group.lock().state, State::Running);
+            if alive {
+                exit::end_group(thread, death_status(number));
+            }
+            thread.set_work(work::KILL);
+        }
+    }
+}
+
+/// Makes the thread run a handler next.
+fn handle(thread: &Thread, frame: &mut Frame, info: &SigInfo, actions: &super::Actions, action: SigAction) {
+    let number = info.signal();
+    finish_call(frame, Some(&action));
+    // A temporary mask ends when the handler returns: its frame holds the one from before.
+    thread.clear_work(work::MASK);
+    let blocked = thread.signals.blocked();
+    let mask = thread.signals.saved.lock().take().unwrap_or(blocked);
+    if action.flags & sa::RESETHAND != 0 {
+        actions.set(number, SigAction { handler: SIG_DFL, ..action });
+    }
+    if stack_frame::push(thread, frame, &action, info, mask).is_err() {
+        set_mask(thread, mask);
+        if number == SIGSEGV {
+            // Its own handler cannot be reached: the next one must not be tried.
+            actions.set(SIGSEGV, SigAction::default());
+        }
+        force(thread, signal::kernel_signal(SIGSEGV));
+        return;
+    }
+    let own = if action.flags & sa::NODEFER != 0 { SigSet::EMPTY } else { SigSet::of(number) };
+    set_mask(thread, blocked.union(SigSet(action.mask)).union(own));
+}
+
+/// The end of a call that was cut short: it begins again, or answers EINTR. `action` is that of the handler that runs
+/// before, if one does.
+fn finish_call(frame: &mut Frame, action: Option<&SigAction>) {
+    if !is_interrupted_call(frame) {
+        return;
+    }
+    let again = |frame: &mut Frame| frame.restart_call(frame.orig_rax);
+    let code = Errno::from_raw(frame.rax as isize);
+    match (code, action) {
+        (Err(Errno::ERESTARTNOINTR), _) => again(frame),
+        (Err(Errno::ERESTARTSYS), Some(action)) if action.flags & sa::RESTART != 0 => again(frame),
+        (_, Some(_)) => frame.set_result(Errno::EINTR.as_result()),
+        (Err(Errno::ERESTART_RESTARTBLOCK), None) => frame.restart_call(RESTART_SYSCALL),
+        (_, None) => again(frame),
+    }
+    frame.orig_rax = u64::MAX;
+}

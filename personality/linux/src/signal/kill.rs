@@ -1,0 +1,210 @@
+//! The calls that send signals: kill(2), tgkill(2), sigqueue(3)'s, pidfd_send_signal(2).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_abi::linux::signal::*;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::table::Fd;
+
+use super::calls::Signal;
+use super::send::{send_task, send_thread};
+use crate::process::Process;
+use crate::task::pidfd::PidFd;
+use crate::task::tree::INIT;
+use crate::thread::ThreadExt;
+use crate::{Seat, Task, Thread};
+
+/// CAP_KILL (capabilities(7)).
+const CAP_KILL: u32 = 5;
+
+/// Whether the calling thread may send `signal` to a process: same user, the capability, or SIGCONT within the session.
+fn may_signal(thread: &Thread, target: &Process, signal: u32) -> bool {
+    let mine = thread.cred();
+    if target.pid == thread.process().pid {
+        return true;
+    }
+    let theirs = {
+        let group = target.group.lock();
+        group.threads.first().map(|seat| seat.cred())
+    };
+    let same = match theirs {
+        Some(theirs) => {
+            mine.euid == theirs.suid || mine.euid == theirs.uid || mine.uid == theirs.suid || mine.uid == theirs.uid
+        }
+        None => {
+            let uid = crate::task::uid_of(target);
+            mine.euid == uid || mine.uid == uid
+        }
+    };
+    same || mine.capable(CAP_KILL)
+        || signal == SIGCONT && target.session().id == thread.process().session().id
+}
+
+fn sent(result: Result<(), super::Full>) -> Result<()> {
+    result.map_err(|super::Full| Errno::EAGAIN)
+}
+
+/// Sends with the permission check; signal 0 only checks.
+fn send_checked(thread: &Thread, target: &Arc<Task>, signal: u32, info: SigInfo) -> Result<()> {
+    if !may_signal(thread, target, signal) {
+        return Err(Errno::EPERM);
+    }
+    if signal == 0 {
+        return Ok(());
+    }
+    sent(send_task(target, info))
+}
+
+fn by_me(thread: &Thread, signal: u32, code: i32) -> SigInfo {
+    SigInfo::by_process(signal, code, thread.process().pid, thread.cred().uid)
+}
+
+fn find(thread: &Thread, pid: i32) -> Result<Arc<Task>> {
+    u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH)
+}
+
+/// kill(2).
+pub fn kill(thread: &Thread, pid: i32, signal: Signal) -> Result<()> {
+    let signal = signal.or_none()?;
+    let info = by_me(thread, signal, si::USER);
+    match pid {
+        1.. => send_checked(thread, &find(thread, pid)?, signal, info),
+        0 => send_many(thread, group_members(thread, thread.process().pgrp()), signal, info),
+        -1 => {
+            let me = thread.process().pid;
+            let mut all = thread.kernel.processes();
+            all.retain(|task| task.pid != INIT && task.pid != me);
+            send_many(thread, all, signal, info)
+        }
+        i32::MIN => Err(Errno::ESRCH),
+        _ => send_many(thread, group_members(thread, pid.unsigned_abs()), signal, info),
+    }
+}
+
+fn group_members(thread: &Thread, pgrp: u32) -> Vec<Arc<Task>> {
+    thread.kernel.tree.lock().group(pgrp).to_vec()
+}
+
+/// Sends to several: fine when one could be reached.
+fn send_many(thread: &Thread, targets: Vec<Arc<Task>>, signal: u32, info: SigInfo) -> Result<()> {
+    let mut result = Err(Errno::ESRCH);
+    for target in &targets {
+        let one = send_checked(thread, target, signal, info);
+        if result.is_err() {
+            result = one;
+        }
+    }
+    result
+}
+
+/// The thread `tid`, of process `tgid` when that is given.
+fn find_thread(thread: &Thread, tgid: Option<i32>, tid: i32) -> Result<Arc<Seat>> {
+    if tid <= 0 || tgid.is_some_and(|tgid| tgid <= 0) {
+        return Err(Errno::EINVAL);
+    }
+    let target = thread.kernel.thread(tid.unsigned_abs()).ok_or(Errno::ESRCH)?;
+    match tgid {
+        Some(tgid) if target.process().pid != tgid.unsigned_abs() => Err(Errno::ESRCH),
+        _ => Ok(target),
+    }
+}
+
+fn send_to_thread(thread: &Thread, target: &Seat, signal: u32, info: SigInfo) -> Result<()> {
+    if !may_signal(thread, target.process(), signal) {
+        return Err(Errno::EPERM);
+    }
+    if signal == 0 {
+        return Ok(());
+    }
+    sent(send_thread(target, info))
+}
+
+/// tkill(2).
+pub fn tkill(thread: &Thread, tid: i32, signal: Signal) -> Result<()> {
+    let target = find_thread(thread, None, tid)?;
+    let signal = signal.or_none()?;
+    send_to_thread(thread, &target, signal, by_me(thread, signal, si::TKILL))
+}
+
+/// tgkill(2).
+pub fn tgkill(thread: &Thread, tgid: i32, tid: i32, signal: Signal) -> Result<()> {
+    let target = find_thread(thread, Some(tgid), tid)?;
+    let signal = signal.or_none()?;
+    send_to_thread(thread, &target, signal, by_me(thread, signal, si::TKILL))
+}
+
+/// What a program may say of itself: never that the kernel or a kill(2) sent it, except to itself.
+fn claimed(thread: &Thread, info: UserPtr<SigInfo>, signal: u32, target: i32) -> Result<SigInfo> {
+    let mut info = info.read(thread.user())?;
+    info.signo = signal as i32;
+    if (info.code >= 0 || info.code == si::TKILL) && thread.process().pid as i32 != target {
+        return Err(Errno::EPERM);
+    }
+    Ok(info)
+}
+
+/// rt_sigqueueinfo(2).
+pub fn rt_sigqueueinfo(thread: &Thread, pid: i32, signal: Signal, info: UserPtr<SigInfo>) -> Result<()> {
+    let signal = signal.or_none()?;
+    let info = claimed(thread, info, signal, pid)?;
+    send_checked(thread, &find(thread, pid)?, signal, info)
+}
+
+/// rt_tgsigqueueinfo(2).
+pub fn rt_tgsigqueueinfo(
+    thread: &Thread,
+    tgid: i32,
+    tid: i32,
+    signal: Signal,
+    info: UserPtr<SigInfo>,
+) -> Result<()> {
+    let signal = signal.or_none()?;
+    if tid <= 0 || tgid <= 0 {
+        return Err(Errno::EINVAL);
+    }
+    let info = claimed(thread, info, signal, tgid)?;
+    let target = find_thread(thread, Some(tgid), tid)?;
+    send_to_thread(thread, &target, signal, info)
+}
+
+/// pidfd_send_signal(2).
+pub fn pidfd_send_signal(
+    thread: &Thread,
+    pidfd: Fd,
+    signal: Signal,
+    info: UserPtr<SigInfo>,
+    flags: u32,
+) -> Result<()> {
+    const THREAD: u32 = 1;
+    const THREAD_GROUP: u32 = 2;
+    const PROCESS_GROUP: u32 = 4;
+    if flags & !(THREAD | THREAD_GROUP | PROCESS_GROUP) != 0 || flags.count_ones() > 1 {
+        return Err(Errno::EINVAL);
+    }
+    let file = thread.process().files().get(pidfd)?;
+    let target = file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task();
+    let signal = signal.or_none()?;
+    let info = match info.non_null() {
+        None => by_me(thread, signal, si::USER),
+        Some(info) => {
+            let signo = info.read(thread.user())?.signo;
+            if signo != signal as i32 {
+                return Err(Errno::EINVAL);
+            }
+            claimed(thread, info, signal, target.pid as i32)?
+        }
+    };
+    if flags & PROCESS_GROUP != 0 {
+        return send_many(thread, group_members(thread, target.pgrp()), signal, info);
+    }
+    if target.ended().is_some() {
+        return Err(Errno::ESRCH);
+    }
+    if flags & THREAD != 0 {
+        let leader = thread.kernel.thread(target.pid).ok_or(Errno::ESRCH)?;
+        return send_to_thread(thread, &leader, signal, info);
+    }
+    send_checked(thread, &target, signal, info)
+}

@@ -1,0 +1,107 @@
+//! Descriptors of processes (pidfd_open(2)).
+
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use core::any::Any;
+
+use janua_abi::linux::process::rlimit;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::table::Fd;
+use janua_kernel::wait::PollTable;
+use janua_object::file::flags::{O_EXCL, O_NONBLOCK, O_RDWR};
+use janua_object::{Events, File, OpenFile};
+
+use crate::thread::ThreadExt;
+use crate::{Seat, Task, Thread};
+
+/// A process (or one thread of it) as a file: readable when it has ended.
+pub struct PidFd {
+    task: Arc<Task>,
+    /// The thread, when the descriptor is a thread's.
+    thread: Option<Weak<Seat>>,
+}
+
+impl PidFd {
+    pub fn new(task: &Arc<Task>, thread: Option<&Arc<Seat>>) -> PidFd {
+        PidFd { task: task.clone(), thread: thread.map(Arc::downgrade) }
+    }
+
+    pub fn task(&self) -> Arc<Task> {
+        self.task.clone()
+    }
+
+    fn has_ended(&self) -> bool {
+        match &self.thread {
+            None => self.task.ended().is_some(),
+            Some(thread) => match thread.upgrade() {
+                None => true,
+                Some(thread) => !self.task.group.lock().threads.iter().any(|seat| Arc::ptr_eq(seat, &thread)),
+            },
+        }
+    }
+}
+
+impl File for PidFd {
+    fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EINVAL)
+    }
+
+    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EINVAL)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            table.add(&self.task.changes);
+        }
+        if self.has_ended() { Events::IN | Events::RDNORM } else { Events::empty() }
+    }
+
+    fn label(&self) -> String {
+        String::from("anon_inode:[pidfd]")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// pidfd_open(2).
+pub fn pidfd_open(thread: &Thread, pid: i32, flags: u32) -> Result<Fd> {
+    const THREAD: u32 = O_EXCL;
+    if flags & !(O_NONBLOCK | THREAD) != 0 || pid <= 0 {
+        return Err(Errno::EINVAL);
+    }
+    let pid = pid.unsigned_abs();
+    let pidfd = if flags & THREAD != 0 {
+        let seat = thread.kernel.thread(pid).ok_or(Errno::ESRCH)?;
+        PidFd::new(&seat.task, Some(&seat))
+    } else {
+        match thread.kernel.process(pid) {
+            Some(task) => PidFd::new(&task, None),
+            // A thread that leads no process is no process.
+            None if thread.kernel.thread(pid).is_some() => return Err(Errno::ENOENT),
+            None => return Err(Errno::ESRCH),
+        }
+    };
+    let file = OpenFile::new(Arc::new(pidfd), O_RDWR | flags & O_NONBLOCK, None);
+    thread.process().files().install(file, 0, true, thread.limit(rlimit::NOFILE))
+}
+
+/// pidfd_getfd(2): a descriptor of another process, for who might trace it.
+pub fn pidfd_getfd(thread: &Thread, pidfd: Fd, target: Fd, flags: u32) -> Result<Fd> {
+    if flags != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = thread.process().files().get(pidfd)?;
+    let task = file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task();
+    if !super::may_trace(thread, &task) {
+        return Err(Errno::EPERM);
+    }
+    if task.ended().is_some() {
+        return Err(Errno::ESRCH);
+    }
+    let wanted = task.files().get(target)?;
+    thread.process().files().install(wanted, 0, true, thread.limit(rlimit::NOFILE))
+}

@@ -1,0 +1,205 @@
+//! Waiting for children: wait4(2), waitid(2).
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::process::{Rusage, wait};
+use janua_abi::linux::signal::{SIGCHLD, SIGCONT, SigInfo, si};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::table::{Arg, Fd, Kind};
+use janua_object::file::flags::O_NONBLOCK;
+use zerocopy::FromZeros;
+
+use super::exit::cause;
+use super::pidfd::PidFd;
+use crate::process::{Report, State};
+use crate::thread::ThreadExt;
+use crate::{Task, Thread};
+
+/// W* options as an argument.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitOptions(pub u32);
+
+impl Arg for WaitOptions {
+    const KIND: Kind = Kind::Named("wait");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(WaitOptions(word as u32))
+    }
+}
+
+/// Which children are meant.
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    Any,
+    Pid(u32),
+    Group(u32),
+}
+
+/// What a wait has found.
+struct Found {
+    pid: u32,
+    uid: u32,
+    code: i32,
+    /// The exit code or signal, as in `si_status`.
+    status: i32,
+    /// As wait4(2) gives it.
+    raw: u32,
+    usage: Rusage,
+}
+
+/// Whether a wait with these options concerns children with this exit signal (__WALL, __WCLONE).
+fn concerns(task: &Task, options: u32) -> bool {
+    let is_clone = task.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
+    options & wait::ALL != 0 || is_clone == (options & wait::CLONE != 0)
+}
+
+/// Looks for a child with news. ECHILD when there is none to wait for at all.
+fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
+    let kernel = &thread.kernel;
+    let mut tree = kernel.tree.lock();
+    let mut any = false;
+    let mut ended: Option<(Arc<Task>, u32)> = None;
+    for child in tree.children(thread.process().pid) {
+        let meant = match which {
+            Which::Any => true,
+            Which::Pid(pid) => child.pid == pid,
+            Which::Group(pgrp) => child.pgrp() == pgrp,
+        };
+        if !meant || !concerns(child, options) {
+            continue;
+        }
+        any = true;
+        let mut group = child.group.lock();
+        match (group.state, group.report) {
+            (State::Dead(status), _) => {
+                if options & wait::EXITED != 0 {
+                    drop(group);
+                    ended = Some((child.clone(), status));
+                    break;
+                }
+            }
+            (_, Some(Report::Stopped(signal))) if options & wait::STOPPED != 0 => {
+                if options & wait::NOWAIT == 0 {
+                    group.report = None;
+                }
+                drop(group);
+                return Ok(Some(found(child, si::CLD_STOPPED, signal as i32, signal << 8 | 0x7f)));
+            }
+            (_, Some(Report::Continued)) if options & wait::CONTINUED != 0 => {
+                if options & wait::NOWAIT == 0 {
+                    group.report = None;
+                }
+                drop(group);
+                return Ok(Some(found(child, si::CLD_CONTINUED, SIGCONT as i32, 0xffff)));
+            }
+            _ => {}
+        }
+    }
+    let Some((child, status)) = ended else {
+        return if any { Ok(None) } else { Err(Errno::ECHILD) };
+    };
+    let (code, short) = cause(status);
+    let found = found(&child, code, short, status);
+    if options & wait::NOWAIT == 0 {
+        tree.remove_process(&child);
+        thread.process().usage.add_child(&child.usage);
+    }
+    drop(tree);
+    Ok(Some(found))
+}
+
+fn found(child: &Task, code: i32, status: i32, raw: u32) -> Found {
+    let uid = super::uid_of(child);
+    Found { pid: child.pid, uid, code, status, raw, usage: child.usage.whole() }
+}
+
+async fn wait_for(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
+    let queue = &thread.process().children;
+    let result = thread
+        .wait_on(queue, None, || match look(thread, which, options) {
+            Ok(None) if options & wait::NOHANG == 0 => None,
+            answer => Some(answer),
+        })
+        .await;
+    result.map_err(|cut| cut.errno(Errno::EAGAIN))?
+}
+
+/// wait4(2).
+pub async fn wait4(
+    thread: &Thread,
+    pid: i32,
+    status: UserPtr<u32>,
+    options: WaitOptions,
+    usage: UserPtr<Rusage>,
+) -> Result<u32> {
+    let options = options.0;
+    let known = wait::NOHANG | wait::STOPPED | wait::CONTINUED | wait::NOTHREAD | wait::ALL | wait::CLONE;
+    if options & !known != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let which = match pid {
+        i32::MIN => return Err(Errno::ESRCH),
+        -1 => Which::Any,
+        0 => Which::Group(thread.process().pgrp()),
+        1.. => Which::Pid(pid.unsigned_abs()),
+        _ => Which::Group(pid.unsigned_abs()),
+    };
+    let Some(found) = wait_for(thread, which, options | wait::EXITED).await? else { return Ok(0) };
+    if let Some(status) = status.non_null() {
+        status.write(thread.user(), &found.raw)?;
+    }
+    if let Some(usage) = usage.non_null() {
+        usage.write(thread.user(), &found.usage)?;
+    }
+    Ok(found.pid)
+}
+
+/// waitid(2).
+pub async fn waitid(
+    thread: &Thread,
+    id_type: u32,
+    id: i32,
+    info: UserPtr<SigInfo>,
+    options: WaitOptions,
+    usage: UserPtr<Rusage>,
+) -> Result<()> {
+    let mut options = options.0;
+    let kinds = wait::EXITED | wait::STOPPED | wait::CONTINUED;
+    let known = kinds | wait::NOHANG | wait::NOWAIT | wait::NOTHREAD | wait::ALL | wait::CLONE;
+    if options & !known != 0 || options & kinds == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut nonblocking = false;
+    let which = match id_type {
+        wait::P_ALL => Which::Any,
+        wait::P_PID if id > 0 => Which::Pid(id.unsigned_abs()),
+        wait::P_PGID if id > 0 => Which::Group(id.unsigned_abs()),
+        wait::P_PGID if id == 0 => Which::Group(thread.process().pgrp()),
+        wait::P_PIDFD if id >= 0 => {
+            let file = thread.process().files().get(Fd(id))?;
+            nonblocking = file.flags() & O_NONBLOCK != 0;
+            Which::Pid(file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task().pid)
+        }
+        _ => return Err(Errno::EINVAL),
+    };
+    let no_hang = options & wait::NOHANG != 0;
+    if nonblocking {
+        options |= wait::NOHANG;
+    }
+    let found = wait_for(thread, which, options).await?;
+    if found.is_none() && nonblocking && !no_hang {
+        return Err(Errno::EAGAIN);
+    }
+    if let Some(info) = info.non_null() {
+        let told = match &found {
+            Some(found) => SigInfo::child(SIGCHLD, found.code, found.pid, found.uid, found.status, 0, 0),
+            None => SigInfo::new_zeroed(),
+        };
+        info.write(thread.user(), &told)?;
+    }
+    if let (Some(usage), Some(found)) = (usage.non_null(), &found) {
+        usage.write(thread.user(), &found.usage)?;
+    }
+    Ok(())
+}
