@@ -1,22 +1,27 @@
 //! The start of a kernel and of its first program.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::{Errno, Result};
 use janua_abi::linux::process::{Rlimit, rlimit};
+use janua_abi::linux::signal::{SIG_IGN, SIGMAX, SigAction};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::signal::SigSet;
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
 use janua_object::Cred;
 use janua_object::vfs::Vfs;
-use janua_port::{HostFd, Machine};
+use janua_port::{Frame, HostFd, Machine, Space};
 use serde::{Deserialize, Serialize};
 
 use crate::fs::FsContext;
 use crate::process::Process;
 use crate::system::System;
+use crate::task::exit;
 use crate::task::tree::{FIRST, INIT};
 use crate::thread::ThreadState;
 use crate::{Kernel, Seat, Task, Thread};
@@ -117,7 +122,12 @@ pub enum BootNet {
 }
 
 /// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
-pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> Result<Arc<Kernel>> {
+pub fn boot_on(
+    machine: &'static dyn Machine,
+    config: BootConfig,
+    vfs: Vfs,
+    root: Arc<FsContext>,
+) -> Result<Arc<Kernel>> {
     let rows = crate::table::ROWS;
     let table = Table::new(rows);
     table.register_all();
@@ -164,17 +174,84 @@ pub fn spawn_first(kernel: &Arc<Kernel>) -> Result<Arc<Seat>> {
         tree.insert_thread(pid, &seat);
         (task, seat)
     };
-    for signal in 1..=janua_abi::linux::signal::SIGMAX {
-        if config.ignored_signals & 1 << (signal - 1) != 0 {
-            let ignore = janua_abi::linux::signal::SigAction {
-                handler: janua_abi::linux::signal::SIG_IGN,
-                ..Default::default()
-            };
-            task.actions().set(signal, ignore);
+    for signal in 1..=SIGMAX {
+        if SigSet(config.ignored_signals).has(signal) {
+            task.actions().set(signal, SigAction { handler: SIG_IGN, ..SigAction::default() });
         }
     }
+    kernel.ending.born();
+    // Held while the thread is made: it takes its space from here, and may run before this function goes on.
+    let mut first_space = kernel.first_space.lock();
     let (id, space) = kernel.machine.spawn_first(seat.clone())?;
+    *first_space = Some(space);
     seat.set_machine_id(id);
-    let _ = space;
+    drop(first_space);
     Ok(seat)
+}
+
+/// First words of the first program's thread: finds the program and loads it. When that fails a message says why, and the
+/// exit code is the shell's: 127 for a program that is not there, 126 for one that cannot be run.
+pub fn load_first(thread: &Thread, frame: &mut Frame) {
+    let config = &thread.kernel.config;
+    let space = thread.kernel.first_space.lock().take();
+    let loaded = match space {
+        Some(space) => find_and_load(thread, space, config),
+        None => Err(Errno::ENOMEM),
+    };
+    match loaded {
+        Ok(Some(first)) => *frame = first,
+        // Past the point of no return the process has been told to end already.
+        Ok(None) => {}
+        Err(errno) => {
+            let name = String::from_utf8_lossy(&config.program);
+            let text = format!("janua: {name}: {}\n", reason(errno));
+            thread.machine().console().write(text.as_bytes());
+            let missing = matches!(errno, Errno::ENOENT | Errno::ENOTDIR);
+            exit::exit_group(thread, if missing { 127 } else { 126 });
+        }
+    }
+}
+
+/// What a person should read for the errors a program's start can end with.
+fn reason(errno: Errno) -> String {
+    let text = match errno {
+        Errno::ENOENT => "no such file or directory (or its interpreter is missing) inside the sandbox",
+        Errno::ENOTDIR => "part of its path is not a directory",
+        Errno::EACCES => "permission denied: not an executable file",
+        Errno::ENOEXEC => "not a program this kernel can run: it takes x86-64 ELF files and #! scripts",
+        Errno::ELOOP => "too many symbolic links, or scripts that run scripts",
+        Errno::E2BIG => "argument list and environment are too long",
+        Errno::EISDIR => "is a directory",
+        Errno::ENOMEM => "not enough memory to load it",
+        _ => return format!("cannot be run: {errno:?}"),
+    };
+    String::from(text)
+}
+
+/// As a shell does: a name without a slash is looked up along PATH.
+fn find_and_load(thread: &Thread, space: Arc<dyn Space>, config: &BootConfig) -> Result<Option<Frame>> {
+    let load = |path: &[u8]| crate::exec::first(thread, space.clone(), path, &config.argv, &config.envp);
+    if config.program.contains(&b'/') {
+        return load(&config.program);
+    }
+    let path = config.envp.iter().find_map(|entry| entry.strip_prefix(b"PATH=".as_slice()));
+    let mut worst = Errno::ENOENT;
+    for dir in path.unwrap_or(b"/usr/local/bin:/usr/bin:/bin").split(|byte| *byte == b':') {
+        let dir = if dir.is_empty() { b".".as_slice() } else { dir };
+        match load(&[dir, b"/", &config.program].concat()) {
+            Err(Errno::ENOENT | Errno::ENOTDIR) => {}
+            Err(Errno::EACCES) => worst = Errno::EACCES,
+            other => return other,
+        }
+    }
+    Err(worst)
+}
+
+/// Passes on the signals the outside has sent the sandbox, bit n-1 for signal n: to the first program.
+pub fn pass_signals(kernel: &Kernel, signals: u64) {
+    for signal in 1..=SIGMAX {
+        if SigSet(signals).has(signal) {
+            crate::signal::send::from_outside(kernel, signal);
+        }
+    }
 }

@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use janua_abi::linux::process::UtsName;
 use janua_object::vfs::Vfs;
-use janua_port::Machine;
-use janua_port::Nanos;
+use janua_port::{Machine, Nanos, Space};
 use janua_rt::{Mutex, RwLock};
 
 use crate::boot::BootConfig;
@@ -34,6 +33,8 @@ pub struct System {
     pub booted_real: Nanos,
     /// How this kernel was started.
     pub config: BootConfig,
+    /// The machine's first address space, on its way to the thread that loads the first program.
+    pub first_space: Mutex<Option<Arc<dyn Space>>>,
     /// The end of the sandbox.
     pub ending: Ending,
 }
@@ -50,6 +51,7 @@ impl System {
             booted: machine.clock().monotonic(),
             booted_real: machine.clock().realtime(),
             config,
+            first_space: Mutex::new(None),
             ending: Ending::default(),
         }
     }

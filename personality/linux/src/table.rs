@@ -2,6 +2,8 @@
 //!
 //! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
 
+use janua_abi::linux::process::Rusage;
+use janua_abi::linux::signal::{SigAction, SigInfo, StackT};
 use janua_kernel::calls;
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
@@ -11,7 +13,10 @@ use janua_abi::linux::stat::{OpenHow, Stat, Statfs, Statx};
 use crate::fs::at::{AtFlags, DirFd, Mode};
 use crate::fs::open::OpenFlags;
 use crate::Linux;
-use crate::{exec, fs, mm};
+use crate::signal::calls::Signal;
+use crate::task::clone::CloneFlags;
+use crate::task::wait::WaitOptions;
+use crate::{exec, fs, mm, signal, task};
 
 calls! {
     /// All rows, by number.
@@ -43,11 +48,11 @@ calls! {
 
     12 brk(addr: mm::Addr) => plain mm::brk, Full;
 
-    13 rt_sigaction() => missing, Missing("not written yet");
+    13 rt_sigaction(signal: Signal, act: UserPtr<SigAction>, oldact: UserPtr<SigAction>, size: usize) => plain signal::calls::rt_sigaction, Full;
 
-    14 rt_sigprocmask() => missing, Missing("not written yet");
+    14 rt_sigprocmask(how: i32, set: UserPtr<u64>, oldset: UserPtr<u64>, size: usize) => plain signal::calls::rt_sigprocmask, Full;
 
-    15 rt_sigreturn() => missing, Missing("not written yet");
+    15 rt_sigreturn() => frame signal::frame::sigreturn, Full;
 
     16 ioctl(fd: Fd, request: fs::fcntl::Request, arg: usize) => plain fs::fcntl::ioctl, Full;
 
@@ -85,7 +90,7 @@ calls! {
 
     33 dup2(old: Fd, new: Fd) => plain fs::fd::dup2, Full;
 
-    34 pause() => missing, Missing("not written yet");
+    34 pause() => wait signal::calls::pause, Full;
 
     35 nanosleep() => missing, Missing("not written yet");
 
@@ -95,7 +100,7 @@ calls! {
 
     38 setitimer() => missing, Missing("not written yet");
 
-    39 getpid() => missing, Missing("not written yet");
+    39 getpid() => plain task::session::getpid, Full;
 
     40 sendfile(fd_out: Fd, fd_in: Fd, offset: UserPtr<i64>, count: usize) => wait fs::splice::sendfile, Full;
 
@@ -129,19 +134,19 @@ calls! {
 
     55 getsockopt() => missing, Missing("not written yet");
 
-    56 clone() => missing, Missing("not written yet");
+    56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => wait task::clone::clone, Partial("no namespaces; threads share descriptors and directory");
 
-    57 fork() => missing, Missing("not written yet");
+    57 fork() => wait task::clone::fork, Full;
 
-    58 vfork() => missing, Missing("not written yet");
+    58 vfork() => wait task::clone::vfork, Full;
 
     59 execve(pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) => wait exec::execve, Partial("64-bit programs only; no file capabilities");
 
-    60 exit() => missing, Missing("not written yet");
+    60 exit(code: i32) => plain task::exit::exit, Full;
 
-    61 wait4() => missing, Missing("not written yet");
+    61 wait4(pid: i32, status: UserPtr<u32>, options: WaitOptions, usage: UserPtr<Rusage>) => wait task::wait::wait4, Full;
 
-    62 kill() => missing, Missing("not written yet");
+    62 kill(pid: i32, signal: Signal) => plain signal::kill::kill, Full;
 
     63 uname() => missing, Missing("not written yet");
 
@@ -235,13 +240,13 @@ calls! {
 
     108 getegid() => missing, Missing("not written yet");
 
-    109 setpgid() => missing, Missing("not written yet");
+    109 setpgid(pid: i32, pgid: i32) => plain task::session::setpgid, Full;
 
-    110 getppid() => missing, Missing("not written yet");
+    110 getppid() => plain task::session::getppid, Full;
 
-    111 getpgrp() => missing, Missing("not written yet");
+    111 getpgrp() => plain task::session::getpgrp, Full;
 
-    112 setsid() => missing, Missing("not written yet");
+    112 setsid() => plain task::session::setsid, Full;
 
     113 setreuid() => missing, Missing("not written yet");
 
@@ -259,27 +264,27 @@ calls! {
 
     120 getresgid() => missing, Missing("not written yet");
 
-    121 getpgid() => missing, Missing("not written yet");
+    121 getpgid(pid: i32) => plain task::session::getpgid, Full;
 
     122 setfsuid() => missing, Missing("not written yet");
 
     123 setfsgid() => missing, Missing("not written yet");
 
-    124 getsid() => missing, Missing("not written yet");
+    124 getsid(pid: i32) => plain task::session::getsid, Full;
 
     125 capget() => missing, Missing("not written yet");
 
     126 capset() => missing, Missing("not written yet");
 
-    127 rt_sigpending() => missing, Missing("not written yet");
+    127 rt_sigpending(set: UserPtr<u8>, size: usize) => plain signal::calls::rt_sigpending, Full;
 
-    128 rt_sigtimedwait() => missing, Missing("not written yet");
+    128 rt_sigtimedwait(set: UserPtr<u64>, info: UserPtr<SigInfo>, timeout: UserPtr<[i64; 2]>, size: usize) => wait signal::calls::rt_sigtimedwait, Full;
 
-    129 rt_sigqueueinfo() => missing, Missing("not written yet");
+    129 rt_sigqueueinfo(pid: i32, signal: Signal, info: UserPtr<SigInfo>) => plain signal::kill::rt_sigqueueinfo, Full;
 
-    130 rt_sigsuspend() => missing, Missing("not written yet");
+    130 rt_sigsuspend(mask: UserPtr<u64>, size: usize) => wait signal::calls::rt_sigsuspend, Full;
 
-    131 sigaltstack() => missing, Missing("not written yet");
+    131 sigaltstack(new: UserPtr<StackT>, old: UserPtr<StackT>) => frame signal::altstack::sigaltstack, Full;
 
     132 utime(path: UserStr, times: UserPtr<[i64; 2]>) => plain fs::attr::utime, Full;
 
@@ -389,7 +394,7 @@ calls! {
 
     185 security() => missing, Missing("not written yet");
 
-    186 gettid() => missing, Missing("not written yet");
+    186 gettid() => plain task::session::gettid, Full;
 
     187 readahead(fd: Fd, offset: i64, count: usize) => plain fs::sync::readahead, Full;
 
@@ -417,7 +422,7 @@ calls! {
 
     199 fremovexattr(fd: Fd, attr: UserStr) => plain fs::xattr::fremovexattr, Full;
 
-    200 tkill() => missing, Missing("not written yet");
+    200 tkill(tid: i32, signal: Signal) => plain signal::kill::tkill, Full;
 
     201 time() => missing, Missing("not written yet");
 
@@ -453,7 +458,7 @@ calls! {
 
     217 getdents64(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents64, Full;
 
-    218 set_tid_address() => missing, Missing("not written yet");
+    218 set_tid_address(address: usize) => plain task::set_tid_address, Full;
 
     219 restart_syscall() => missing, Missing("not written yet");
 
@@ -479,13 +484,13 @@ calls! {
 
     230 clock_nanosleep() => missing, Missing("not written yet");
 
-    231 exit_group() => missing, Missing("not written yet");
+    231 exit_group(code: i32) => plain task::exit::exit_group, Full;
 
     232 epoll_wait() => missing, Missing("not written yet");
 
     233 epoll_ctl() => missing, Missing("not written yet");
 
-    234 tgkill() => missing, Missing("not written yet");
+    234 tgkill(tgid: i32, tid: i32, signal: Signal) => plain signal::kill::tgkill, Full;
 
     235 utimes(path: UserStr, times: UserPtr<[[i64; 2]; 2]>) => plain fs::attr::utimes, Full;
 
@@ -511,7 +516,7 @@ calls! {
 
     246 kexec_load() => missing, Missing("not written yet");
 
-    247 waitid() => missing, Missing("not written yet");
+    247 waitid(id_type: u32, id: i32, info: UserPtr<SigInfo>, options: WaitOptions, usage: UserPtr<Rusage>) => wait task::wait::waitid, Full;
 
     248 add_key() => missing, Missing("not written yet");
 
@@ -611,7 +616,7 @@ calls! {
 
     296 pwritev(fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) => wait fs::rw::pwritev, Full;
 
-    297 rt_tgsigqueueinfo() => missing, Missing("not written yet");
+    297 rt_tgsigqueueinfo(tgid: i32, tid: i32, signal: Signal, info: UserPtr<SigInfo>) => plain signal::kill::rt_tgsigqueueinfo, Full;
 
     298 perf_event_open() => missing, Missing("not written yet");
 
@@ -865,7 +870,7 @@ calls! {
 
     423 unassigned() => missing, Missing("not a number of this interface");
 
-    424 pidfd_send_signal() => missing, Missing("not written yet");
+    424 pidfd_send_signal(pidfd: Fd, signal: Signal, info: UserPtr<SigInfo>, flags: u32) => plain signal::kill::pidfd_send_signal, Full;
 
     425 io_uring_setup() => missing, Missing("not written yet");
 
@@ -885,15 +890,15 @@ calls! {
 
     433 fspick() => missing, Missing("not written yet");
 
-    434 pidfd_open() => missing, Missing("not written yet");
+    434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
 
-    435 clone3() => missing, Missing("not written yet");
+    435 clone3(args: UserPtr<u8>, size: usize) => wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
 
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
 
     437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Full;
 
-    438 pidfd_getfd() => missing, Missing("not written yet");
+    438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, Full;
 
     439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, Full;
 

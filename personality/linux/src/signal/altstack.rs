@@ -53,12 +53,7 @@ pub fn change(thread: &Thread, new: &StackT, sp: u64) -> Result<()> {
 }
 
 /// sigaltstack(2).
-pub fn sigaltstack(
-    thread: &Thread,
-    frame: &mut Frame,
-    new: UserPtr<StackT>,
-    old: UserPtr<StackT>,
-) -> Result<()> {
+pub fn sigaltstack(thread: &Thread, frame: &mut Frame, new: UserPtr<StackT>, old: UserPtr<StackT>) -> Result<()> {
     let new = new.non_null().map(|new| new.read(thread.user())).transpose()?;
     let before = *thread.signals.altstack.lock();
     let answer = StackT { flags: state(&before, frame.rsp) | before.flags & ss::AUTODISARM, _pad: 0, ..before };

@@ -189,13 +189,18 @@ async fn wait_for(thread: &Thread, wanted: SigSet, deadline: Option<Nanos>) -> R
     thread.signals.store_blocked(mask.without(wanted));
     let waiting = Waiting { thread, mask };
     let result = thread
-        .wait_until(deadline, 0, |_| (), || {
-            // The flag was raised for a signal that is taken here, or will be raised again below.
-            thread.clear_work(work::SIGNAL);
-            let taken = dequeue(thread, wanted);
-            recompute(thread);
-            taken
-        })
+        .wait_until(
+            deadline,
+            0,
+            |_| (),
+            || {
+                // The flag was raised for a signal that is taken here, or will be raised again below.
+                thread.clear_work(work::SIGNAL);
+                let taken = dequeue(thread, wanted);
+                recompute(thread);
+                taken
+            },
+        )
         .await;
     drop(waiting);
     match result {

@@ -38,8 +38,7 @@ fn may_signal(thread: &Thread, target: &Process, signal: u32) -> bool {
             mine.euid == uid || mine.uid == uid
         }
     };
-    same || mine.capable(CAP_KILL)
-        || signal == SIGCONT && target.session().id == thread.process().session().id
+    same || mine.capable(CAP_KILL) || signal == SIGCONT && target.session().id == thread.process().session().id
 }
 
 fn sent(result: Result<(), super::Full>) -> Result<()> {
@@ -153,13 +152,7 @@ pub fn rt_sigqueueinfo(thread: &Thread, pid: i32, signal: Signal, info: UserPtr<
 }
 
 /// rt_tgsigqueueinfo(2).
-pub fn rt_tgsigqueueinfo(
-    thread: &Thread,
-    tgid: i32,
-    tid: i32,
-    signal: Signal,
-    info: UserPtr<SigInfo>,
-) -> Result<()> {
+pub fn rt_tgsigqueueinfo(thread: &Thread, tgid: i32, tid: i32, signal: Signal, info: UserPtr<SigInfo>) -> Result<()> {
     let signal = signal.or_none()?;
     if tid <= 0 || tgid <= 0 {
         return Err(Errno::EINVAL);
@@ -170,13 +163,7 @@ pub fn rt_tgsigqueueinfo(
 }
 
 /// pidfd_send_signal(2).
-pub fn pidfd_send_signal(
-    thread: &Thread,
-    pidfd: Fd,
-    signal: Signal,
-    info: UserPtr<SigInfo>,
-    flags: u32,
-) -> Result<()> {
+pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserPtr<SigInfo>, flags: u32) -> Result<()> {
     const THREAD: u32 = 1;
     const THREAD_GROUP: u32 = 2;
     const PROCESS_GROUP: u32 = 4;

@@ -199,7 +199,11 @@ async fn wait_for_vfork(thread: &Thread, done: &VforkDone) {
         if registration.is_none() {
             registration = Some(done.queue.register(Target::Task(cx.waker().clone()), u32::MAX));
         }
-        if done.done.load(Ordering::SeqCst) || thread.work() & work::KILL != 0 { Poll::Ready(()) } else { Poll::Pending }
+        if done.done.load(Ordering::SeqCst) || thread.work() & work::KILL != 0 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }

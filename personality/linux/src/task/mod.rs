@@ -31,12 +31,7 @@ pub fn is_session_leader(process: &Process) -> bool {
 
 /// The real user id of a process: that of its first thread, root's when it has none left.
 pub fn uid_of(process: &Process) -> u32 {
-    process
-        .group
-        .lock()
-        .threads
-        .first()
-        .map_or(process.last_uid.load(Ordering::Relaxed), |seat| seat.cred().uid)
+    process.group.lock().threads.first().map_or(process.last_uid.load(Ordering::Relaxed), |seat| seat.cred().uid)
 }
 
 /// Whether the calling thread may look into another process (ptrace(2), "ptrace access mode checking").
@@ -53,4 +48,10 @@ pub fn may_trace(thread: &Thread, target: &Process) -> bool {
     let users = [theirs.uid, theirs.euid, theirs.suid].iter().all(|uid| *uid == mine.uid);
     let groups = [theirs.gid, theirs.egid, theirs.sgid].iter().all(|gid| *gid == mine.gid);
     users && groups && target.settings.dumpable.load(Ordering::Relaxed) == 1
+}
+
+/// set_tid_address(2).
+pub fn set_tid_address(thread: &Thread, address: usize) -> u32 {
+    thread.clear_child_tid.store(address, Ordering::Relaxed);
+    thread.tid()
 }
