@@ -294,13 +294,13 @@ calls! {
 
     135 personality() => missing, Missing("not written yet");
 
-    136 ustat() => missing, Missing("not written yet");
+    136 ustat() => missing, Missing("obsolete; statfs tells more");
 
     137 statfs(path: UserStr, out: UserPtr<Statfs>) => plain fs::stat::statfs, Full;
 
     138 fstatfs(fd: Fd, out: UserPtr<Statfs>) => plain fs::stat::fstatfs, Full;
 
-    139 sysfs() => missing, Missing("not written yet");
+    139 sysfs() => missing, Missing("obsolete; /proc/filesystems lists file systems");
 
     140 getpriority() => missing, Missing("not written yet");
 
@@ -332,7 +332,7 @@ calls! {
 
     154 modify_ldt() => missing, Missing("segments of a program's own serve 16- and 32-bit code only");
 
-    155 pivot_root() => missing, Missing("not written yet");
+    155 pivot_root(new_root: UserStr, put_old: UserStr) => plain fs::mount::pivot_root, Full;
 
     156 _sysctl() => missing, Missing("not written yet");
 
@@ -352,9 +352,9 @@ calls! {
 
     164 settimeofday() => missing, Missing("not written yet");
 
-    165 mount() => missing, Missing("not written yet");
+    165 mount(source: UserStr, target: UserStr, kind: UserStr, flags: fs::mount::MsFlags, data: UserPtr<u8>) => plain fs::mount::mount, Partial("one name space, all mounts private; file systems tmpfs, proc, devtmpfs");
 
-    166 umount2() => missing, Missing("not written yet");
+    166 umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, Partial("MNT_EXPIRE");
 
     167 swapon() => missing, Missing("swapping is the host's affair");
 
@@ -380,7 +380,7 @@ calls! {
 
     178 query_module() => missing, Missing("not written yet");
 
-    179 quotactl() => missing, Missing("not written yet");
+    179 quotactl() => missing, Missing("no quotas");
 
     180 nfsservctl() => missing, Missing("not written yet");
 
@@ -628,9 +628,9 @@ calls! {
 
     302 prlimit64() => missing, Missing("not written yet");
 
-    303 name_to_handle_at() => missing, Missing("not written yet");
+    303 name_to_handle_at() => missing, Missing("files have no handles that outlive a descriptor");
 
-    304 open_by_handle_at() => missing, Missing("not written yet");
+    304 open_by_handle_at() => missing, Missing("files have no handles that outlive a descriptor");
 
     305 clock_adjtime() => missing, Missing("not written yet");
 
@@ -878,17 +878,17 @@ calls! {
 
     427 io_uring_register() => missing, Missing("not written yet");
 
-    428 open_tree() => missing, Missing("not written yet");
+    428 open_tree() => missing, Missing("mounts are made with mount(2)");
 
-    429 move_mount() => missing, Missing("not written yet");
+    429 move_mount() => missing, Missing("mounts are made with mount(2)");
 
-    430 fsopen() => missing, Missing("not written yet");
+    430 fsopen() => missing, Missing("mounts are made with mount(2)");
 
-    431 fsconfig() => missing, Missing("not written yet");
+    431 fsconfig() => missing, Missing("mounts are made with mount(2)");
 
-    432 fsmount() => missing, Missing("not written yet");
+    432 fsmount() => missing, Missing("mounts are made with mount(2)");
 
-    433 fspick() => missing, Missing("not written yet");
+    433 fspick() => missing, Missing("mounts are made with mount(2)");
 
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
 
@@ -906,9 +906,9 @@ calls! {
 
     441 epoll_pwait2() => missing, Missing("not written yet");
 
-    442 mount_setattr() => missing, Missing("not written yet");
+    442 mount_setattr() => missing, Missing("mounts are changed with mount(2)");
 
-    443 quotactl_fd() => missing, Missing("not written yet");
+    443 quotactl_fd() => missing, Missing("no quotas");
 
     444 landlock_create_ruleset() => missing, Missing("not written yet");
 
@@ -936,9 +936,9 @@ calls! {
 
     456 futex_requeue() => missing, Missing("not written yet");
 
-    457 statmount() => missing, Missing("not written yet");
+    457 statmount() => missing, Missing("mounts are listed in /proc/self/mountinfo");
 
-    458 listmount() => missing, Missing("not written yet");
+    458 listmount() => missing, Missing("mounts are listed in /proc/self/mountinfo");
 
     459 lsm_get_self_attr() => missing, Missing("not written yet");
 
@@ -956,10 +956,10 @@ calls! {
 
     466 removexattrat() => missing, Missing("not written yet");
 
-    467 open_tree_attr() => missing, Missing("not written yet");
+    467 open_tree_attr() => missing, Missing("mounts are made with mount(2)");
 
-    468 file_getattr() => missing, Missing("not written yet");
+    468 file_getattr() => missing, Missing("no file attributes beyond the mode");
 
-    469 file_setattr() => missing, Missing("not written yet");
+    469 file_setattr() => missing, Missing("no file attributes beyond the mode");
 
 }

@@ -8,6 +8,7 @@ pub mod fcntl;
 pub mod fd;
 pub mod inotify;
 pub mod locks;
+pub mod mount;
 pub mod names;
 pub mod open;
 pub mod pipe;
