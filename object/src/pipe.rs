@@ -1,8 +1,11 @@
 //! Pipes and FIFOs (pipe(7), fifo(7)).
 //!
-//! A pipe is a byte ring that grows on demand up to its capacity. Writes of at most [`PIPE_BUF`] bytes go in whole or not at
-//! all. Readers are told of every write (edge-triggered pollers count on it), writers only when [`PIPE_BUF`] bytes have
-//! become free: every write that did not fit has found fewer free, so that is the moment it can go on.
+//! The bytes are in a ring that grows on demand. What fits is counted in slots of [`PIPE_BUF`] bytes, as programs can observe
+//! on Linux: a write starts new slots, except that its odd bytes join the last one if they fit there whole, and a slot is free
+//! again when its last byte has been read. Writes of at most [`PIPE_BUF`] bytes go in whole or not at all.
+//!
+//! Readers are told of every write (edge-triggered pollers count on it), writers when the first slot becomes free: a write
+//! that did not fit has found none, so that is the moment it can go on.
 //!
 //! Lock order: the ring's lock is the innermost; wait queues are woken after it is released.
 
@@ -100,13 +103,31 @@ impl Ring {
     }
 }
 
+/// A page's worth of the capacity and what is in it.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// Bytes ever put in, those read already included.
+    filled: u16,
+    /// Bytes still to be read, at least one.
+    left: u16,
+    kind: SlotKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SlotKind {
+    /// Part of a stream; later writes may be added.
+    Open,
+    /// Part of a stream; complete.
+    Closed,
+    /// A packet (O_DIRECT): one read takes it, and drops what it has no room for.
+    Packet,
+}
+
 struct State {
     ring: Ring,
-    capacity: usize,
-    /// Bytes ever taken out: the stream position of the ring's first byte.
-    taken: u64,
-    /// Packets (O_DIRECT) by stream position: start and end. Bytes outside are an ordinary stream.
-    packets: VecDeque<(u64, u64)>,
+    slots: VecDeque<Slot>,
+    /// Slots there may be: the capacity in [`PIPE_BUF`]s.
+    most: usize,
     readers: usize,
     writers: usize,
     /// Ends ever opened, for opens that wait for a peer and for HUP, which is about writers there once were.
@@ -115,26 +136,48 @@ struct State {
 }
 
 impl State {
-    fn free(&self) -> usize {
-        // A packet takes a page's worth of the capacity, as it takes a page on Linux.
-        let slots = self.capacity / PIPE_BUF;
-        if self.packets.len() >= slots { 0 } else { self.capacity.saturating_sub(self.ring.len) }
+    fn is_full(&self) -> bool {
+        self.slots.len() >= self.most
     }
 
-    /// Bytes a read may take now, and whether they are a packet to be taken whole.
-    fn next_piece(&self) -> (usize, bool) {
-        match self.packets.front() {
-            Some(&(start, end)) if start <= self.taken => ((end - self.taken) as usize, true),
-            Some(&(start, _)) => ((start - self.taken) as usize, false),
-            None => (self.ring.len, false),
+    /// Bytes of whole slots that are free.
+    fn room(&self) -> usize {
+        self.most.saturating_sub(self.slots.len()) * PIPE_BUF
+    }
+
+    /// Bytes the last slot can take when `odd` are to be added to it: all of them or none.
+    fn joins(&self, odd: usize) -> usize {
+        match self.slots.back() {
+            Some(last) if last.kind == SlotKind::Open && usize::from(last.filled) + odd <= PIPE_BUF => odd,
+            _ => 0,
         }
     }
 
+    /// Notes `stored` new bytes of the ring, the first `joined` of them in the last slot.
+    fn account(&mut self, stored: usize, joined: usize, kind: SlotKind) {
+        let joined = joined.min(stored);
+        if let Some(last) = self.slots.back_mut()
+            && joined > 0
+        {
+            last.filled += joined as u16;
+            last.left += joined as u16;
+        }
+        let mut left = stored - joined;
+        while left > 0 {
+            let len = left.min(PIPE_BUF) as u16;
+            self.slots.push_back(Slot { filled: len, left: len, kind });
+            left -= usize::from(len);
+        }
+    }
+
+    /// Takes `len` bytes out of the first slot, which has as many.
     fn consume(&mut self, len: usize) {
         self.ring.consume(len);
-        self.taken += len as u64;
-        while self.packets.front().is_some_and(|&(_, end)| end <= self.taken) {
-            self.packets.pop_front();
+        if let Some(first) = self.slots.front_mut() {
+            first.left -= len as u16;
+            if first.left == 0 {
+                self.slots.pop_front();
+            }
         }
     }
 }
@@ -155,9 +198,8 @@ impl Pipe {
         Arc::new(Pipe {
             state: Mutex::new(State {
                 ring: Ring::default(),
-                capacity: DEFAULT_CAPACITY,
-                taken: 0,
-                packets: VecDeque::new(),
+                slots: VecDeque::new(),
+                most: DEFAULT_CAPACITY / PIPE_BUF,
                 readers: 0,
                 writers: 0,
                 readers_ever: 0,
@@ -231,27 +273,29 @@ impl Pipe {
         if state.ring.len == 0 {
             return if state.writers == 0 { Ok(0) } else { Err(Errno::EAGAIN) };
         }
-        let before = state.free();
+        let was_full = state.is_full();
         let mut moved = 0;
-        while buf.left() > 0 && state.ring.len > 0 {
-            let (piece, packet) = state.next_piece();
-            let want = piece.min(buf.left());
-            let (first, second) = state.ring.readable(want);
-            let mut n = match buf.put(first) {
+        while let Some(first) = state.slots.front().copied() {
+            let want = usize::from(first.left).min(buf.left());
+            if want == 0 {
+                break;
+            }
+            let (front, back) = state.ring.readable(want);
+            let mut n = match buf.put(front) {
                 Err(errno) if moved == 0 => return Err(errno),
                 other => other.unwrap_or(0),
             };
-            if n == first.len() && !second.is_empty() {
-                n += buf.put(second).unwrap_or(0);
+            if n == front.len() && !back.is_empty() {
+                n += buf.put(back).unwrap_or(0);
             }
-            // A packet is gone whole, read or not.
-            state.consume(if packet { piece } else { n });
+            let packet = first.kind == SlotKind::Packet;
+            state.consume(if packet { usize::from(first.left) } else { n });
             moved += n;
             if packet || n < want {
                 break;
             }
         }
-        let freed = before < PIPE_BUF && state.free() >= PIPE_BUF;
+        let freed = was_full && !state.is_full();
         drop(state);
         if freed {
             self.writable.wake(Events::OUT.bits() | Events::WRNORM.bits());
@@ -268,19 +312,15 @@ impl Pipe {
         if want == 0 {
             return Ok(0);
         }
-        let want = if packets { want.min(PIPE_BUF) } else { want };
-        let free = state.free();
-        if free == 0 || (want <= PIPE_BUF && free < want) {
+        let joined = state.joins(want % PIPE_BUF);
+        let len = want.min(joined + state.room());
+        if len == 0 || (want <= PIPE_BUF && len < want) {
             return Err(Errno::EAGAIN);
         }
-        let len = want.min(free);
         let held = state.ring.len;
         state.ring.reserve(held + len);
         let stored = state.ring.append(len, |piece| buf.get(piece))?;
-        if packets && stored > 0 {
-            let start = state.taken + held as u64;
-            state.packets.push_back((start, start + stored as u64));
-        }
+        state.account(stored, joined, if packets { SlotKind::Packet } else { SlotKind::Open });
         drop(state);
         self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
         Ok(stored)
@@ -300,6 +340,7 @@ impl Pipe {
             at += piece.len();
             Ok(piece.len())
         })?;
+        state.account(bytes.len(), 0, SlotKind::Closed);
         drop(state);
         self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
         Ok(())
@@ -313,10 +354,10 @@ impl Pipe {
     /// Bytes that can be added now. EPIPE without a reader, EAGAIN when full.
     pub fn room_or_wait(&self) -> Result<usize> {
         let state = self.state.lock();
-        match state.free() {
+        match state.room() {
             _ if state.readers == 0 => Err(Errno::EPIPE),
             0 => Err(Errno::EAGAIN),
-            free => Ok(free),
+            room => Ok(room),
         }
     }
 
@@ -327,8 +368,10 @@ impl Pipe {
         }
         let mut state = self.state.lock();
         state.ring.prepend(bytes);
-        // Nothing was ever taken below 0: the same bytes have been counted by the read before.
-        state.taken = state.taken.saturating_sub(bytes.len() as u64);
+        for piece in bytes.rchunks(PIPE_BUF) {
+            let len = piece.len() as u16;
+            state.slots.push_front(Slot { filled: len, left: len, kind: SlotKind::Closed });
+        }
         drop(state);
         self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
     }
@@ -352,7 +395,7 @@ impl Pipe {
 
     /// F_GETPIPE_SZ.
     pub fn capacity(&self) -> usize {
-        self.state.lock().capacity
+        self.state.lock().most * PIPE_BUF
     }
 
     /// F_SETPIPE_SZ: the capacity got, a power of two of at least a page. EBUSY when more is held, EPERM above
@@ -363,19 +406,19 @@ impl Pipe {
         }
         let new = want.next_power_of_two().max(PIPE_BUF);
         let mut state = self.state.lock();
-        if new > MAX_CAPACITY && new > state.capacity && !privileged {
+        if new > MAX_CAPACITY && new / PIPE_BUF > state.most && !privileged {
             return Err(Errno::EPERM);
         }
         // What root may ask for is bounded all the same: it is kernel memory.
         if new > 16 * MAX_CAPACITY {
             return Err(Errno::ENOMEM);
         }
-        if state.ring.len > new {
+        if state.slots.len() > new / PIPE_BUF {
             return Err(Errno::EBUSY);
         }
-        let freed = state.free() < PIPE_BUF;
-        state.capacity = new;
-        let freed = freed && state.free() >= PIPE_BUF;
+        let was_full = state.is_full();
+        state.most = new / PIPE_BUF;
+        let freed = was_full && !state.is_full();
         drop(state);
         if freed {
             self.writable.wake(Events::OUT.bits() | Events::WRNORM.bits());
@@ -433,7 +476,7 @@ impl Drop for PipeEnd {
         if readers == 0 && writers == 0 {
             // A FIFO outlives its openers; what they left does not.
             state.ring = Ring::default();
-            state.packets.clear();
+            state.slots.clear();
         }
         drop(state);
         if self.write && writers == 0 {
@@ -474,7 +517,7 @@ impl File for PipeEnd {
             }
         }
         if self.write {
-            if state.free() >= PIPE_BUF {
+            if !state.is_full() {
                 events |= Events::OUT | Events::WRNORM;
             }
             if state.readers == 0 {
@@ -564,7 +607,9 @@ mod tests {
         let (reader, writer) = pair();
         assert_eq!(write(&writer, &[1; DEFAULT_CAPACITY - 100], false), Ok(DEFAULT_CAPACITY - 100));
         assert_eq!(write(&writer, &[2; 101], false), Err(Errno::EAGAIN));
-        assert_eq!(write(&writer, &[2; PIPE_BUF + 1], false), Ok(100));
+        assert_eq!(write(&writer, &[2; 100], false), Ok(100), "the last slot has room for these");
+        assert_eq!(read(&reader, PIPE_BUF).unwrap().len(), PIPE_BUF);
+        assert_eq!(write(&writer, &[2; PIPE_BUF + 1], false), Ok(PIPE_BUF));
         assert_eq!(write(&writer, &[2; PIPE_BUF + 1], false), Err(Errno::EAGAIN));
         assert_eq!(reader.pipe.set_capacity(4096, false), Err(Errno::EBUSY));
         assert_eq!(reader.pipe.set_capacity(65537, false), Ok(131072));
@@ -572,13 +617,27 @@ mod tests {
     }
 
     #[test]
+    fn single_bytes_fill_the_whole_capacity() {
+        let (reader, writer) = pair();
+        for _ in 0..DEFAULT_CAPACITY {
+            assert_eq!(write(&writer, b"x", false), Ok(1));
+        }
+        assert_eq!(write(&writer, b"x", false), Err(Errno::EAGAIN));
+        assert_eq!(read(&reader, PIPE_BUF - 1).unwrap().len(), PIPE_BUF - 1);
+        assert_eq!(write(&writer, b"x", false), Err(Errno::EAGAIN), "no whole slot is free");
+        assert_eq!(read(&reader, 1).unwrap().len(), 1);
+        assert_eq!(write(&writer, b"x", false), Ok(1));
+    }
+
+    #[test]
     fn packets_are_read_one_at_a_time_and_cut() {
         let (reader, writer) = pair();
-        assert_eq!(write(&writer, b"stream", false), Ok(6));
         assert_eq!(write(&writer, b"first packet", true), Ok(12));
         assert_eq!(write(&writer, b"second", true), Ok(6));
-        assert_eq!(read(&reader, 8).unwrap(), b"streamfi");
+        assert_eq!(write(&writer, b"stream", false), Ok(6));
+        assert_eq!(read(&reader, 5).unwrap(), b"first");
         assert_eq!(read(&reader, 100).unwrap(), b"second");
+        assert_eq!(read(&reader, 100).unwrap(), b"stream");
         assert_eq!(read(&reader, 100), Err(Errno::EAGAIN));
     }
 

@@ -56,10 +56,10 @@ impl Vfs {
             self.cache.add(fresh);
         }
         let dentry = made?;
-        self.watches.tell(dir.inode(), Some(name), event::CREATE | is_dir_flag(&dentry), 0);
         if matches!(make, Make::Link(_)) {
             self.watches.tell(&dentry.inode, None, event::ATTRIB, 0);
         }
+        self.watches.tell(dir.inode(), Some(name), event::CREATE | is_dir_flag(&dentry), 0);
         Ok(Path { mount: dir.mount.clone(), dentry })
     }
 

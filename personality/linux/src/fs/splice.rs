@@ -289,7 +289,13 @@ pub async fn sendfile(thread: &Thread, fd_out: Fd, fd_in: Fd, offset: Offset, co
     if !input.ops.seekable() || output.appends() {
         return Err(Errno::EINVAL);
     }
-    let done = copy(thread, &input, from, &output, Place::Position, count.min(MOST)).await?;
+    let count = count.min(MOST);
+    let done = if pipe_of(&output).is_some() {
+        // Into a pipe as splice(2) does it: what there is room for.
+        into_pipe(thread, &input, &output, from, count, SpliceFlags(0)).await?
+    } else {
+        copy(thread, &input, from, &output, Place::Position, count).await?
+    };
     store(thread, offset, from, done)?;
     Ok(done)
 }
