@@ -15,9 +15,9 @@ use crate::options::{Bind, Gate, Jail, Net, Personality, Root, RunOptions, Trace
 #[command(name = "janua", version, max_term_width = 100, subcommand_required = true)]
 #[command(after_help = "\
 Examples:
-  janua run -- /bin/sh -c 'uname -a; ls /'    a shell on Janua's kernel, over a private view of your files
-  janua run --bind .::rw -- make -j2          let it write to the current directory, and nowhere else
-  janua run --trace -- ls /                   show every system call, on standard error
+  janua run -- /bin/sh -c 'uname -a; ls /'    a shell on Janua's kernel
+  janua run --bind .::rw -- make -j2          let writes reach the current directory
+  janua run --trace -- ls /                   show every system call
   janua doctor                                what this machine offers
 
 janua run exits as the program does (128+n after signal n); 127: program not found, 126: not
@@ -30,6 +30,10 @@ pub struct Args {
 #[derive(Subcommand)]
 pub enum Command {
     /// Run a program
+    ///
+    /// By default the program sees the host's files read-only under a private overlay in memory, starts in the current
+    /// directory, has no network but its own loopback, and gets the terminal, the environment and standard input,
+    /// output and error. What it writes is gone when it ends, except below a writable --bind.
     Run(Run),
     /// Tell what this machine offers, what is chosen by default, and why
     Doctor,
@@ -56,9 +60,6 @@ pub struct Support {
     pub markdown: bool,
 }
 
-/// By default the program sees the host's files read-only under a private overlay in memory, starts in the current
-/// directory, has no network but its own loopback, and gets the terminal, the environment and every descriptor of the
-/// standard three. What it writes is gone when it ends, except below a writable --bind.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -112,7 +113,7 @@ pub struct Run {
     stats: bool,
 
     /// The program and its arguments; a name without a slash is looked up in PATH
-    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 
@@ -333,6 +334,7 @@ mod tests {
         assert!(parse(&["--jail", "pkey", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--personality", "pal", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--gate", "nonsense", "--", "x"]).is_err());
+        assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());
         assert!(parse(&["--", ""]).is_err());
     }
