@@ -18,6 +18,7 @@ pub mod hostfile;
 pub mod inotify;
 pub mod lock;
 pub mod mm;
+pub mod net;
 pub mod pipe;
 pub mod timerfd;
 pub mod vfs;

@@ -9,3 +9,5 @@ pub mod signal;
 pub mod stat;
 
 pub use errno::{Errno, Result};
+
+pub mod net;

@@ -1,0 +1,365 @@
+//! The byte queue of a stream socket.
+//!
+//! Bytes lie in blocks. A large write fills a block of its own before the queue is locked, a small one goes straight to the end
+//! of the last block; a reader takes whole blocks out and copies from them with only the readers' lock held. So a byte is copied
+//! once in and once out, and the lock that both sides take is never held across a copy of more than [`SMALL`] bytes. Drained
+//! blocks go back to the writer: a busy queue allocates nothing.
+//!
+//! Lock order: `reader`, then `shared`. `held` is raised while `shared` is locked, before the bytes can be seen, and lowered
+//! after they have been copied out: it never falls below what is there.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::WriteBuf;
+use janua_rt::Mutex;
+
+/// Writes up to this size are joined to the block before them.
+const SMALL: usize = 4096;
+/// Bytes of a large block.
+const LARGE: usize = 64 * 1024;
+/// Bytes of the smallest block.
+const LEAST: usize = 2048;
+
+/// What may hang on a stretch of bytes (descriptors and credentials on AF_UNIX). Stretches with a note are never joined.
+pub trait Note: Clone + Send {
+    /// What the first reader of the stretch gets; what is left is for readers of its rest.
+    fn take(&mut self) -> Self;
+}
+
+impl Note for () {
+    fn take(&mut self) {}
+}
+
+struct Block<N> {
+    bytes: Box<[u8]>,
+    start: usize,
+    end: usize,
+    note: Option<N>,
+}
+
+impl<N> Block<N> {
+    fn new(bytes: Box<[u8]>, note: Option<N>) -> Block<N> {
+        Block { bytes, start: 0, end: 0, note }
+    }
+
+    fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+}
+
+struct Shared<N> {
+    blocks: VecDeque<Block<N>>,
+    spare: Option<Box<[u8]>>,
+}
+
+impl<N> Shared<N> {
+    /// Memory for a block of at least `len` bytes, if it lies ready.
+    fn take_spare(&mut self, len: usize) -> Option<Box<[u8]>> {
+        self.spare.take_if(|spare| spare.len() >= len)
+    }
+
+    fn give_spare(&mut self, bytes: Box<[u8]>) {
+        if self.spare.as_ref().is_none_or(|spare| spare.len() < bytes.len()) {
+            self.spare = Some(bytes);
+        }
+    }
+}
+
+/// A queue of bytes with one lock for each side.
+pub struct ByteQueue<N> {
+    reader: Mutex<Option<Block<N>>>,
+    shared: Mutex<Shared<N>>,
+    held: AtomicUsize,
+}
+
+impl<N: Note> Default for ByteQueue<N> {
+    fn default() -> Self {
+        ByteQueue {
+            reader: Mutex::new(None),
+            shared: Mutex::new(Shared { blocks: VecDeque::new(), spare: None }),
+            held: AtomicUsize::new(0),
+        }
+    }
+}
+
+fn memory(len: usize) -> Box<[u8]> {
+    vec![0; len].into_boxed_slice()
+}
+
+impl<N: Note> ByteQueue<N> {
+    /// Bytes in the queue.
+    pub fn len(&self) -> usize {
+        self.held.load(Ordering::SeqCst)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Moves bytes from `buf` into the queue until that holds `limit`: how many. EAGAIN when it already does; EFAULT. Writers
+    /// that race may overshoot the limit by what each of them moves at once.
+    pub fn write(&self, buf: &mut WriteBuf<'_>, limit: usize, mut note: Option<N>) -> Result<usize> {
+        let want = buf.left().min(limit.saturating_sub(self.len()));
+        if want == 0 {
+            return if buf.left() == 0 { Ok(0) } else { Err(Errno::EAGAIN) };
+        }
+        let mut moved = 0;
+        while moved < want {
+            let piece = (want - moved).min(LARGE);
+            let stored = if piece <= SMALL {
+                self.append(buf, piece, &mut note)
+            } else {
+                self.push(buf, piece, &mut note)
+            };
+            match stored {
+                Ok(n) => {
+                    moved += n;
+                    if n < piece {
+                        break;
+                    }
+                }
+                Err(errno) if moved == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(moved)
+    }
+
+    /// A small write: behind the last byte if there is room, with the queue locked.
+    fn append(&self, buf: &mut WriteBuf<'_>, len: usize, note: &mut Option<N>) -> Result<usize> {
+        let mut shared = self.shared.lock();
+        let fits = note.is_none()
+            && shared.blocks.back().is_some_and(|last| last.note.is_none() && last.bytes.len() - last.end >= len);
+        if !fits {
+            let bytes = match shared.take_spare(len) {
+                Some(bytes) => bytes,
+                None => memory((len * 2).next_power_of_two().max(LEAST)),
+            };
+            shared.blocks.push_back(Block::new(bytes, note.clone()));
+        }
+        let Some(last) = shared.blocks.back_mut() else { return Ok(0) };
+        let stored = buf.get(&mut last.bytes[last.end..last.end + len]);
+        match stored {
+            Ok(n) => {
+                last.end += n;
+                if !fits {
+                    *note = None;
+                }
+                self.held.fetch_add(n, Ordering::SeqCst);
+                Ok(n)
+            }
+            Err(errno) => {
+                if !fits && let Some(empty) = shared.blocks.pop_back() {
+                    shared.give_spare(empty.bytes);
+                }
+                Err(errno)
+            }
+        }
+    }
+
+    /// A large write: into a block of its own, which is then handed over.
+    fn push(&self, buf: &mut WriteBuf<'_>, len: usize, note: &mut Option<N>) -> Result<usize> {
+        let spare = self.shared.lock().take_spare(len);
+        let mut bytes = spare.unwrap_or_else(|| memory(LARGE));
+        let n = buf.get(&mut bytes[..len])?;
+        let mut block = Block::new(bytes, note.take());
+        block.end = n;
+        let mut shared = self.shared.lock();
+        shared.blocks.push_back(block);
+        self.held.fetch_add(n, Ordering::SeqCst);
+        Ok(n)
+    }
+
+    /// Takes up to `most` bytes out through `sink`, which answers how many it took: how many in all, and the note that hangs
+    /// on them. Bytes with different notes are never taken together. 0 when the queue is empty; an error of `sink` counts
+    /// only when nothing was taken.
+    pub fn read(&self, most: usize, mut sink: impl FnMut(&[u8]) -> Result<usize>) -> Result<(usize, Option<N>)> {
+        let mut reader = self.reader.lock();
+        let mut moved = 0;
+        let mut note = None;
+        while moved < most {
+            if reader.as_ref().is_none_or(|block| block.start == block.end) {
+                let mut shared = self.shared.lock();
+                if moved > 0 && (note.is_some() || shared.blocks.front().is_some_and(|next| next.note.is_some())) {
+                    break;
+                }
+                let Some(next) = shared.blocks.pop_front() else { break };
+                if let Some(drained) = reader.replace(next) {
+                    shared.give_spare(drained.bytes);
+                }
+            }
+            let Some(block) = reader.as_mut() else { break };
+            let piece = (most - moved).min(block.end - block.start);
+            let n = match sink(&block.unread()[..piece]) {
+                Ok(n) => n,
+                Err(errno) if moved == 0 => return Err(errno),
+                Err(_) => break,
+            };
+            if let Some(held) = &mut block.note
+                && note.is_none()
+            {
+                note = Some(held.take());
+            }
+            block.start += n;
+            moved += n;
+            if block.start == block.end {
+                block.note = None;
+            }
+            if n < piece {
+                break;
+            }
+        }
+        self.held.fetch_sub(moved, Ordering::SeqCst);
+        Ok((moved, note))
+    }
+
+    /// Like [`Self::read`], but the bytes stay; `skip` bytes are passed over first.
+    pub fn peek(
+        &self,
+        mut skip: usize,
+        most: usize,
+        mut sink: impl FnMut(&[u8]) -> Result<usize>,
+    ) -> Result<(usize, Option<N>)> {
+        let reader = self.reader.lock();
+        let shared = self.shared.lock();
+        let mut moved = 0;
+        let mut note: Option<N> = None;
+        for block in reader.iter().chain(&shared.blocks) {
+            let unread = block.unread();
+            if unread.is_empty() {
+                continue;
+            }
+            if skip >= unread.len() {
+                skip -= unread.len();
+                continue;
+            }
+            if moved == most || (moved > 0 && (note.is_some() || block.note.is_some())) {
+                break;
+            }
+            let unread = &unread[skip..];
+            skip = 0;
+            let piece = (most - moved).min(unread.len());
+            let n = match sink(&unread[..piece]) {
+                Ok(n) => n,
+                Err(errno) if moved == 0 => return Err(errno),
+                Err(_) => break,
+            };
+            note = note.or_else(|| block.note.clone());
+            moved += n;
+            if n < piece {
+                break;
+            }
+        }
+        Ok((moved, note))
+    }
+
+    /// Shows every note in the queue.
+    pub fn each_note(&self, mut see: impl FnMut(&N)) {
+        let reader = self.reader.lock();
+        let shared = self.shared.lock();
+        reader.iter().chain(&shared.blocks).filter_map(|block| block.note.as_ref()).for_each(&mut see);
+    }
+
+    /// Empties the queue and gives its memory back: the bytes that were lost. Notes are dropped without a lock held.
+    pub fn clear(&self) -> usize {
+        let mut reader = self.reader.lock();
+        let mut shared = self.shared.lock();
+        let first = reader.take();
+        let rest = core::mem::take(&mut shared.blocks);
+        shared.spare = None;
+        let lost = first.iter().chain(&rest).map(|block| block.end - block.start).sum();
+        self.held.fetch_sub(lost, Ordering::SeqCst);
+        drop(shared);
+        drop(reader);
+        drop((first, rest));
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[derive(Clone, Debug, PartialEq)]
+    struct Tag(u32);
+    impl Note for Tag {
+        fn take(&mut self) -> Tag {
+            core::mem::replace(self, Tag(0))
+        }
+    }
+
+    fn write(queue: &ByteQueue<Tag>, bytes: &[u8], limit: usize, note: Option<u32>) -> Result<usize> {
+        queue.write(&mut WriteBuf::kernel(bytes), limit, note.map(Tag))
+    }
+
+    fn read(queue: &ByteQueue<Tag>, most: usize) -> (Vec<u8>, Option<u32>) {
+        let mut out = Vec::new();
+        let (n, note) = queue
+            .read(most, |bytes| {
+                out.extend_from_slice(bytes);
+                Ok(bytes.len())
+            })
+            .unwrap();
+        assert_eq!(n, out.len());
+        (out, note.map(|tag| tag.0))
+    }
+
+    #[test]
+    fn bytes_come_out_in_order_whatever_the_pieces() {
+        let queue = ByteQueue::default();
+        let data: Vec<u8> = (0..300_000u32).map(|n| (n * 7 + n / 251) as u8).collect();
+        let mut out = Vec::new();
+        let mut at = 0;
+        for (turn, size) in [1usize, 5000, 100, 70_000, 4096, 4097, 1, 131_072, 2048].iter().cycle().enumerate() {
+            if at == data.len() {
+                break;
+            }
+            let end = (at + size).min(data.len());
+            while at < end {
+                match write(&queue, &data[at..end], 100_000, None) {
+                    Ok(n) => at += n,
+                    Err(errno) => {
+                        assert_eq!(errno, Errno::EAGAIN);
+                        out.extend(read(&queue, 30_000).0);
+                    }
+                }
+            }
+            if turn % 3 == 0 {
+                out.extend(read(&queue, 777).0);
+            }
+        }
+        out.extend(read(&queue, usize::MAX).0);
+        assert_eq!(out, data);
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn a_full_queue_answers_eagain_and_takes_what_fits() {
+        let queue = ByteQueue::default();
+        assert_eq!(write(&queue, &[1; 100], 60, None), Ok(60));
+        assert_eq!(write(&queue, &[2; 1], 60, None), Err(Errno::EAGAIN));
+        assert_eq!(read(&queue, 10).0.len(), 10);
+        assert_eq!(write(&queue, &[2; 100], 60, None), Ok(10));
+        assert_eq!(queue.clear(), 60);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn notes_separate_reads_and_are_delivered_once() {
+        let queue = ByteQueue::default();
+        write(&queue, b"ab", 1000, None).unwrap();
+        write(&queue, b"cd", 1000, Some(7)).unwrap();
+        write(&queue, b"ef", 1000, None).unwrap();
+        assert_eq!(queue.peek(0, 100, |b| Ok(b.len())).unwrap(), (2, None));
+        assert_eq!(queue.peek(2, 100, |b| Ok(b.len())).unwrap(), (2, Some(Tag(7))));
+        assert_eq!(read(&queue, 100), (b"ab".to_vec(), None));
+        assert_eq!(read(&queue, 1), (b"c".to_vec(), Some(7)));
+        assert_eq!(read(&queue, 100), (b"d".to_vec(), Some(0)));
+        assert_eq!(read(&queue, 100), (b"ef".to_vec(), None));
+    }
+}

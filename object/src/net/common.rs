@@ -1,0 +1,372 @@
+//! What every socket has: its identity, wait queue, pending error, shut directions, and the options of level SOL_SOCKET.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use janua_abi::linux::net::{Linger, sock, so};
+use janua_abi::linux::{Errno, Result};
+use janua_port::Nanos;
+use janua_rt::{Mutex, WaitQueue};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::caller::Cred;
+use crate::file::Events;
+
+/// Directions of a socket, as shutdown(2) closes them.
+pub mod shut {
+    pub const RECEIVE: u32 = 1;
+    pub const SEND: u32 = 2;
+    pub const BOTH: u32 = 3;
+}
+
+/// net.core.{r,w}mem_{default,max}, and the least a program can set.
+pub const BUFFER_DEFAULT: usize = 212_992;
+pub const BUFFER_MAX: usize = 212_992;
+const SNDBUF_LEAST: usize = 4608;
+const RCVBUF_LEAST: usize = 2304;
+
+/// net.core.somaxconn.
+pub const SOMAXCONN: u32 = 4096;
+
+/// Capabilities that matter here (capabilities(7)).
+pub mod cap {
+    pub const SETGID: u32 = 6;
+    pub const SETUID: u32 = 7;
+    pub const NET_BIND_SERVICE: u32 = 10;
+    pub const NET_ADMIN: u32 = 12;
+    pub const NET_RAW: u32 = 13;
+    pub const SYS_ADMIN: u32 = 21;
+}
+
+/// No limit of a wait.
+const FOREVER: u64 = u64::MAX;
+
+/// On/off options that are kept and given back; those that change something are asked for by [`Common::flag`].
+const FLAGS: u64 = 1 << so::DEBUG
+    | 1 << so::REUSEADDR
+    | 1 << so::DONTROUTE
+    | 1 << so::BROADCAST
+    | 1 << so::KEEPALIVE
+    | 1 << so::OOBINLINE
+    | 1 << so::NO_CHECK
+    | 1 << so::REUSEPORT
+    | 1 << so::PASSCRED
+    | 1 << so::TIMESTAMP
+    | 1 << so::TIMESTAMPNS
+    | 1 << so::RXQ_OVFL;
+
+/// The common part of a socket.
+pub struct Common {
+    pub family: u16,
+    pub kind: u32,
+    pub protocol: u32,
+    /// Everybody who waits for this socket, for whatever event.
+    pub wait: WaitQueue,
+    /// The pending error, 0 for none: reported once, by SO_ERROR or the next call.
+    error: AtomicU32,
+    shut: AtomicU32,
+    flags: AtomicU64,
+    pub sndbuf: AtomicUsize,
+    pub rcvbuf: AtomicUsize,
+    /// Whether a program chose the buffer sizes.
+    pub sized: AtomicU32,
+    rcvtimeo: AtomicU64,
+    sndtimeo: AtomicU64,
+    pub rcvlowat: AtomicUsize,
+    /// SO_PRIORITY, SO_MARK, SO_BUSY_POLL.
+    words: [AtomicU32; 3],
+    linger: Mutex<Linger>,
+    /// The inode number programs see; 0 for a socket that is no file yet.
+    ino: AtomicU64,
+}
+
+impl Common {
+    pub fn new(family: u16, kind: u32, protocol: u32) -> Common {
+        Common {
+            family,
+            kind,
+            protocol,
+            wait: WaitQueue::new(),
+            error: AtomicU32::new(0),
+            shut: AtomicU32::new(0),
+            flags: AtomicU64::new(0),
+            sndbuf: AtomicUsize::new(BUFFER_DEFAULT),
+            rcvbuf: AtomicUsize::new(BUFFER_DEFAULT),
+            sized: AtomicU32::new(0),
+            rcvtimeo: AtomicU64::new(FOREVER),
+            sndtimeo: AtomicU64::new(FOREVER),
+            rcvlowat: AtomicUsize::new(1),
+            words: [const { AtomicU32::new(0) }; 3],
+            linger: Mutex::new(Linger::default()),
+            ino: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes over what an accepted socket inherits from its listener.
+    pub fn inherit(&self, from: &Common) {
+        self.flags.store(from.flags.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (to, from) in [(&self.sndbuf, &from.sndbuf), (&self.rcvbuf, &from.rcvbuf), (&self.rcvlowat, &from.rcvlowat)] {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (to, from) in [(&self.rcvtimeo, &from.rcvtimeo), (&self.sndtimeo, &from.sndtimeo)] {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (to, from) in self.words.iter().zip(&from.words) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.sized.store(from.sized.load(Ordering::Relaxed), Ordering::Relaxed);
+        *self.linger.lock() = *from.linger.lock();
+    }
+
+    pub fn ino(&self) -> u64 {
+        self.ino.load(Ordering::Relaxed)
+    }
+
+    pub fn set_ino(&self, ino: u64) {
+        self.ino.store(ino, Ordering::Relaxed);
+    }
+
+    /// Whether messages are records: datagrams and sequenced packets.
+    pub fn is_records(&self) -> bool {
+        self.kind != sock::STREAM
+    }
+
+    pub fn set_error(&self, errno: Errno) {
+        self.error.store(u32::from(errno.0.get()), Ordering::SeqCst);
+    }
+
+    pub fn has_error(&self) -> bool {
+        self.error.load(Ordering::SeqCst) != 0
+    }
+
+    /// The pending error, which is then no longer pending.
+    pub fn take_error(&self) -> Result<()> {
+        if !self.has_error() {
+            return Ok(());
+        }
+        match u16::try_from(self.error.swap(0, Ordering::SeqCst)).ok().and_then(core::num::NonZeroU16::new) {
+            Some(number) => Err(Errno(number)),
+            None => Ok(()),
+        }
+    }
+
+    /// The directions that are shut ([`shut`]).
+    pub fn shut(&self) -> u32 {
+        self.shut.load(Ordering::SeqCst)
+    }
+
+    /// Shuts directions: what was shut before.
+    pub fn add_shut(&self, directions: u32) -> u32 {
+        self.shut.fetch_or(directions, Ordering::SeqCst)
+    }
+
+    /// Opens both directions again (a stream that was disconnected).
+    pub fn clear_shut(&self) {
+        self.shut.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether an on/off option is on.
+    pub fn flag(&self, option: u32) -> bool {
+        self.flags.load(Ordering::Relaxed) & (1 << option) != 0
+    }
+
+    /// Turns an on/off option on.
+    pub fn set_flag(&self, option: u32) {
+        self.flags.fetch_or(1 << option, Ordering::Relaxed);
+    }
+
+    pub fn linger(&self) -> Linger {
+        *self.linger.lock()
+    }
+
+    /// Longest a call may wait; `None` is for ever.
+    pub fn wait_limit(&self, send: bool) -> Option<Nanos> {
+        let limit = if send { &self.sndtimeo } else { &self.rcvtimeo }.load(Ordering::Relaxed);
+        (limit != FOREVER).then_some(limit)
+    }
+
+    /// Tells waiters that something can be read.
+    pub fn wake_readers(&self) {
+        self.wait.wake((Events::IN | Events::PRI | Events::RDNORM | Events::RDBAND).bits());
+    }
+
+    /// Tells waiters that there is room to write.
+    pub fn wake_writers(&self) {
+        self.wait.wake((Events::OUT | Events::WRNORM | Events::WRBAND).bits());
+    }
+
+    /// setsockopt(2), level SOL_SOCKET.
+    pub fn set_option(&self, cred: &Cred, name: u32, value: &[u8]) -> Result<()> {
+        match name {
+            so::LINGER => {
+                let (linger, _) = Linger::read_from_prefix(value).map_err(|_| Errno::EINVAL)?;
+                *self.linger.lock() = Linger { onoff: i32::from(linger.onoff != 0), ..linger };
+                return Ok(());
+            }
+            so::RCVTIMEO | so::RCVTIMEO_NEW => return set_timeout(&self.rcvtimeo, value),
+            so::SNDTIMEO | so::SNDTIMEO_NEW => return set_timeout(&self.sndtimeo, value),
+            so::BINDTODEVICE => {
+                return match value.split(|&byte| byte == 0).next() {
+                    None | Some(b"" | b"lo") => Ok(()),
+                    Some(_) => Err(Errno::ENODEV),
+                };
+            }
+            _ => {}
+        }
+        let number = int(value)?;
+        match name {
+            so::DEBUG if number != 0 && !cred.capable(cap::NET_ADMIN) => Err(Errno::EACCES),
+            _ if name < 64 && FLAGS & (1 << name) != 0 => {
+                if number != 0 {
+                    self.flags.fetch_or(1 << name, Ordering::Relaxed);
+                } else {
+                    self.flags.fetch_and(!(1 << name), Ordering::Relaxed);
+                }
+                Ok(())
+            }
+            so::SNDBUF | so::RCVBUF => {
+                self.set_buffer(name == so::SNDBUF, (number as u32 as usize).min(BUFFER_MAX));
+                Ok(())
+            }
+            so::SNDBUFFORCE | so::RCVBUFFORCE => {
+                if !cred.capable(cap::NET_ADMIN) {
+                    return Err(Errno::EPERM);
+                }
+                self.set_buffer(name == so::SNDBUFFORCE, (number.max(0) as usize).min(i32::MAX as usize / 2));
+                Ok(())
+            }
+            so::RCVLOWAT => {
+                let least = if number < 0 { i32::MAX as usize } else { (number as usize).max(1) };
+                self.rcvlowat.store(least, Ordering::Relaxed);
+                Ok(())
+            }
+            so::PRIORITY if (0..=6).contains(&number) || cred.capable(cap::NET_ADMIN) => self.set_word(0, number),
+            so::MARK if cred.capable(cap::NET_ADMIN) || cred.capable(cap::NET_RAW) => self.set_word(1, number),
+            so::BUSY_POLL if number >= 0 => self.set_word(2, number),
+            so::PRIORITY | so::MARK => Err(Errno::EPERM),
+            so::BUSY_POLL => Err(Errno::EINVAL),
+            so::BSDCOMPAT => Ok(()),
+            so::PEEK_OFF | so::ZEROCOPY => Err(Errno::EOPNOTSUPP),
+            _ => Err(Errno::ENOPROTOOPT),
+        }
+    }
+
+    fn set_word(&self, at: usize, value: i32) -> Result<()> {
+        self.words[at].store(value as u32, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn set_buffer(&self, send: bool, size: usize) {
+        // Doubled, as Linux does, where half is for bookkeeping.
+        if send {
+            self.sndbuf.store((size * 2).max(SNDBUF_LEAST), Ordering::Relaxed);
+        } else {
+            self.rcvbuf.store((size * 2).max(RCVBUF_LEAST), Ordering::Relaxed);
+        }
+        self.sized.store(1, Ordering::Relaxed);
+        self.wake_writers();
+    }
+
+    /// getsockopt(2), level SOL_SOCKET. `listening` answers SO_ACCEPTCONN.
+    pub fn get_option(&self, name: u32, listening: bool) -> Result<Vec<u8>> {
+        let number = match name {
+            so::LINGER => return Ok(self.linger.lock().as_bytes().to_vec()),
+            so::RCVTIMEO | so::RCVTIMEO_NEW => return Ok(get_timeout(&self.rcvtimeo)),
+            so::SNDTIMEO | so::SNDTIMEO_NEW => return Ok(get_timeout(&self.sndtimeo)),
+            so::BINDTODEVICE => return Ok(Vec::new()),
+            so::TYPE => self.kind,
+            so::DOMAIN => u32::from(self.family),
+            so::PROTOCOL => self.protocol,
+            so::ERROR => self.take_error().map_or_else(|errno| u32::from(errno.0.get()), |()| 0),
+            so::ACCEPTCONN => u32::from(listening),
+            so::SNDBUF => self.sndbuf.load(Ordering::Relaxed) as u32,
+            so::RCVBUF => self.rcvbuf.load(Ordering::Relaxed) as u32,
+            so::RCVLOWAT => self.rcvlowat.load(Ordering::Relaxed) as u32,
+            so::SNDLOWAT => 1,
+            so::PRIORITY => self.words[0].load(Ordering::Relaxed),
+            so::MARK => self.words[1].load(Ordering::Relaxed),
+            so::BUSY_POLL => self.words[2].load(Ordering::Relaxed),
+            so::BSDCOMPAT | so::ZEROCOPY => 0,
+            so::PEEK_OFF => u32::MAX,
+            so::INCOMING_CPU => 0,
+            _ if name < 64 && FLAGS & (1 << name) != 0 => u32::from(self.flag(name)),
+            _ => return Err(Errno::ENOPROTOOPT),
+        };
+        Ok(number.to_ne_bytes().to_vec())
+    }
+}
+
+/// The integer most options are. EINVAL when the value is shorter.
+pub fn int(value: &[u8]) -> Result<i32> {
+    value.get(..4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes).ok_or(Errno::EINVAL)
+}
+
+/// Stores a `struct timeval`: zero is no limit, EDOM for microseconds out of range.
+fn set_timeout(to: &AtomicU64, value: &[u8]) -> Result<()> {
+    let (time, _) = <[i64; 2]>::read_from_prefix(value).map_err(|_| Errno::EINVAL)?;
+    let [seconds, micros] = time;
+    if !(0..1_000_000).contains(&micros) {
+        return Err(Errno::EDOM);
+    }
+    let nanos = match seconds {
+        ..0 => 0,
+        0 if micros == 0 => FOREVER,
+        _ => (seconds as u64).saturating_mul(1_000_000_000).saturating_add(micros as u64 * 1000),
+    };
+    to.store(nanos, Ordering::Relaxed);
+    Ok(())
+}
+
+fn get_timeout(from: &AtomicU64) -> Vec<u8> {
+    let nanos = from.load(Ordering::Relaxed);
+    let time = if nanos == FOREVER { [0, 0] } else { [nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000] };
+    time.as_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use janua_abi::linux::net::af;
+
+    fn user() -> Cred {
+        Cred::of_user(1000, 1000, Vec::new())
+    }
+
+    #[test]
+    fn options_are_kept_checked_and_given_back() {
+        let socket = Common::new(af::INET, sock::STREAM, 6);
+        let get = |name| socket.get_option(name, false).and_then(|value| int(&value));
+        assert_eq!(get(so::TYPE), Ok(1));
+        assert_eq!(get(so::KEEPALIVE), Ok(0));
+        socket.set_option(&user(), so::KEEPALIVE, &5i32.to_ne_bytes()).unwrap();
+        assert_eq!(get(so::KEEPALIVE), Ok(1));
+        socket.set_option(&user(), so::SNDBUF, &10_000i32.to_ne_bytes()).unwrap();
+        assert_eq!(get(so::SNDBUF), Ok(20_000));
+        socket.set_option(&user(), so::RCVBUF, &1i32.to_ne_bytes()).unwrap();
+        assert_eq!(get(so::RCVBUF), Ok(2304));
+        assert_eq!(socket.set_option(&user(), so::RCVBUFFORCE, &1i32.to_ne_bytes()), Err(Errno::EPERM));
+        assert_eq!(socket.set_option(&user(), so::TYPE, &1i32.to_ne_bytes()), Err(Errno::ENOPROTOOPT));
+        assert_eq!(socket.set_option(&user(), so::KEEPALIVE, &[1, 0]), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn timeouts_are_timevals() {
+        let socket = Common::new(af::INET, sock::STREAM, 6);
+        assert_eq!(socket.wait_limit(false), None);
+        let set = |seconds: i64, micros: i64| socket.set_option(&user(), so::RCVTIMEO, [seconds, micros].as_bytes());
+        set(1, 500_000).unwrap();
+        assert_eq!(socket.wait_limit(false), Some(1_500_000_000));
+        assert_eq!(socket.get_option(so::RCVTIMEO, false).unwrap(), [1i64, 500_000].as_bytes());
+        assert_eq!(set(0, 1_000_000), Err(Errno::EDOM));
+        set(0, 0).unwrap();
+        assert_eq!(socket.wait_limit(false), None);
+    }
+
+    #[test]
+    fn an_error_is_reported_once() {
+        let socket = Common::new(af::INET, sock::STREAM, 6);
+        socket.set_error(Errno::ECONNREFUSED);
+        assert_eq!(socket.take_error(), Err(Errno::ECONNREFUSED));
+        assert_eq!(socket.take_error(), Ok(()));
+    }
+}

@@ -1,0 +1,345 @@
+//! Sockets of the host (`--net host`).
+//!
+//! A host socket is always non-blocking; waiting is the guest call's, woken by the platform's watch on the descriptor. Data
+//! goes through a buffer of the kernel's. Options whose value holds addresses of memory, or programs, are not passed on.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use janua_abi::linux::net::{IfConf, IfReq, ioctl, msg, so, sock, sol, tcp};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::host::{HostReady, SocketCall};
+use janua_port::{Host, HostFd};
+use janua_rt::WaitQueue;
+use zerocopy::IntoBytes;
+
+use crate::caller::Caller;
+use crate::file::Events;
+use crate::net::addr::{STORAGE, SockAddr};
+use crate::net::common::Common;
+use crate::net::control::{self, Control};
+use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+
+/// Most bytes moved by one host call.
+const PIECE: usize = 64 * 1024;
+/// Room for control messages of a receive.
+const CONTROL: usize = 512;
+
+struct Ready(WaitQueue);
+
+impl HostReady for Ready {
+    fn ready(&self, events: u32) {
+        self.0.wake(events);
+    }
+}
+
+/// A socket of the host.
+pub struct HostSocket {
+    common: Common,
+    host: &'static dyn Host,
+    fd: HostFd,
+    released: AtomicBool,
+    listening: AtomicBool,
+}
+
+/// Whether an option's value is plain data.
+fn is_plain(level: u32, name: u32) -> bool {
+    match level {
+        // Socket filters are programs at an address.
+        sol::SOCKET => name < 80 && !matches!(name, 26 | 50 | 51 | 52),
+        sol::IP => name <= 51,
+        sol::IPV6 => name <= 80 && !matches!(name, 64 | 65),
+        // TCP_ULP changes the socket's kind, TCP_ZEROCOPY_RECEIVE maps memory.
+        sol::TCP => name <= tcp::INQ && !matches!(name, 19 | 31 | 35),
+        sol::UDP => matches!(name, 1 | 103 | 104),
+        sol::NETLINK => true,
+        _ => false,
+    }
+}
+
+impl HostSocket {
+    /// Makes a host socket. Errors are the host's.
+    pub fn new(host: &'static dyn Host, family: u16, kind: u32, protocol: u32) -> Result<Arc<HostSocket>> {
+        let flags = sock::NONBLOCK | sock::CLOEXEC;
+        let call = SocketCall::Socket { domain: family.into(), kind: kind | flags, protocol };
+        let fd = host_fd(host.socket_call(call)?)?;
+        HostSocket::adopt(host, fd, family, kind, protocol)
+    }
+
+    fn adopt(host: &'static dyn Host, fd: HostFd, family: u16, kind: u32, protocol: u32) -> Result<Arc<HostSocket>> {
+        let common = Common::new(family, kind, protocol);
+        match host.watch(fd, Arc::new(Ready(common.wait.clone()))) {
+            Ok(()) => Ok(Arc::new(HostSocket {
+                common,
+                host,
+                fd,
+                released: AtomicBool::new(false),
+                listening: AtomicBool::new(false),
+            })),
+            Err(errno) => {
+                host.close(fd);
+                Err(errno)
+            }
+        }
+    }
+
+    fn address(&self, ask: impl FnOnce(HostFd, &mut [u8], &mut usize) -> Result<usize>) -> Result<SockAddr> {
+        let mut bytes = [0; STORAGE];
+        let mut len = STORAGE;
+        ask(self.fd, &mut bytes, &mut len)?;
+        SockAddr::decode(&bytes[..len.min(STORAGE)])
+    }
+}
+
+fn host_fd(number: usize) -> Result<HostFd> {
+    i32::try_from(number).map(HostFd).map_err(|_| Errno::EBADF)
+}
+
+impl Socket for HostSocket {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn bind(&self, _caller: &dyn NetCaller, addr: &SockAddr) -> Result<()> {
+        let addr = addr.encode();
+        self.host.socket_call(SocketCall::Bind { fd: self.fd, addr: addr.as_bytes() }).map(drop)
+    }
+
+    fn listen(&self, _caller: &dyn NetCaller, backlog: u32) -> Result<()> {
+        self.host.socket_call(SocketCall::Listen { fd: self.fd, backlog })?;
+        self.listening.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn accept(&self) -> Result<Arc<dyn Socket>> {
+        let mut bytes = [0; STORAGE];
+        let mut len = STORAGE;
+        let call = SocketCall::Accept { fd: self.fd, addr: &mut bytes, addr_len: &mut len };
+        let fd = host_fd(self.host.socket_call(call)?)?;
+        let socket = HostSocket::adopt(self.host, fd, self.common.family, self.common.kind, self.common.protocol)?;
+        socket.common.inherit(&self.common);
+        Ok(socket)
+    }
+
+    fn connect(&self, _caller: &dyn NetCaller, addr: &SockAddr, _nonblocking: bool) -> Result<()> {
+        let addr = addr.encode();
+        self.host.socket_call(SocketCall::Connect { fd: self.fd, addr: addr.as_bytes() }).map(drop)
+    }
+
+    fn name(&self) -> Result<SockAddr> {
+        self.address(|fd, addr, addr_len| self.host.socket_call(SocketCall::Getsockname { fd, addr, addr_len }))
+    }
+
+    fn peer_name(&self) -> Result<SockAddr> {
+        self.address(|fd, addr, addr_len| self.host.socket_call(SocketCall::Getpeername { fd, addr, addr_len }))
+    }
+
+    fn send(&self, _caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+        let len = buf.left();
+        if self.common.is_records() && len > PIECE {
+            return Err(Errno::EMSGSIZE);
+        }
+        // Bytes taken from the guest must be sent: ask first whether there is room for any.
+        let ready = self.host.poll(self.fd, (Events::OUT | Events::ERR | Events::HUP).bits());
+        if ready == 0 {
+            return Err(Errno::EAGAIN);
+        }
+        let addr = message.to.as_ref().map(SockAddr::encode);
+        let mut control = Control::new(usize::MAX);
+        for one in &message.ancillary {
+            control.add(one.level, one.kind, &one.data);
+        }
+        let mut data = vec![0; len.min(PIECE)];
+        let got = buf.get(&mut data)?;
+        let mut sent = 0;
+        // A stream may take less than poll promised: what is left of the piece stays with the guest's program.
+        while sent < got || got == 0 {
+            let call = SocketCall::Send {
+                fd: self.fd,
+                data: &data[sent..got],
+                flags: message.flags & !msg::DONTWAIT | msg::DONTWAIT | msg::NOSIGNAL,
+                addr: addr.as_ref().map_or(&[], |addr| addr.as_bytes()),
+                control: control.as_bytes(),
+            };
+            match self.host.socket_call(call) {
+                Ok(n) => sent += n,
+                Err(errno) if sent == 0 => return Err(errno),
+                Err(_) => break,
+            }
+            if got == 0 || self.common.is_records() {
+                break;
+            }
+        }
+        Ok(sent)
+    }
+
+    fn receive(&self, buf: &mut ReadBuf<'_>, flags: u32, _want_from: bool) -> Result<Received> {
+        let mut data = vec![0; buf.left().min(PIECE)];
+        let mut addr = [0; STORAGE];
+        let mut addr_len = STORAGE;
+        let mut bytes = [0; CONTROL];
+        let mut control_len = CONTROL;
+        let mut flags_out = 0;
+        // MSG_TRUNC asks for the real length, which is wanted for records in any case.
+        let truncate = if self.common.is_records() { msg::TRUNC } else { flags & msg::TRUNC };
+        let full = self.host.socket_call(SocketCall::Recv {
+            fd: self.fd,
+            data: &mut data,
+            flags: flags & !msg::WAITALL | msg::DONTWAIT | truncate,
+            addr: &mut addr,
+            addr_len: &mut addr_len,
+            control: &mut bytes,
+            control_len: &mut control_len,
+            flags_out: &mut flags_out,
+        })?;
+        let discarded = !self.common.is_records() && truncate != 0;
+        let len = if discarded { full } else { buf.put(&data[..full.min(data.len())])? };
+        Ok(Received {
+            len,
+            full,
+            from: SockAddr::decode(&addr[..addr_len.min(STORAGE)]).ok(),
+            flags: flags_out & (msg::TRUNC | msg::OOB | msg::EOR | msg::ERRQUEUE),
+            ancillary: control::parse(&bytes[..control_len.min(CONTROL)]).unwrap_or_default(),
+            ..Received::default()
+        })
+    }
+
+    fn shutdown(&self, directions: u32) -> Result<()> {
+        // 1, 2, 3 are SHUT_RD, SHUT_WR and SHUT_RDWR plus one.
+        let how = directions.wrapping_sub(1);
+        self.host.socket_call(SocketCall::Shutdown { fd: self.fd, how })?;
+        self.common.wait.wake_all();
+        Ok(())
+    }
+
+    fn poll(&self, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            table.add(&self.common.wait);
+        }
+        let all = Events::IN | Events::PRI | Events::OUT | Events::RDNORM | Events::WRNORM | Events::RDHUP;
+        Events::from_bits_truncate(self.host.poll(self.fd, all.bits()))
+    }
+
+    fn is_listening(&self) -> bool {
+        self.listening.load(Ordering::Relaxed)
+    }
+
+    fn set_option(&self, caller: &dyn NetCaller, level: u32, name: u32, value: &[u8]) -> Result<()> {
+        let own = matches!(name, so::RCVTIMEO | so::SNDTIMEO | so::RCVTIMEO_NEW | so::SNDTIMEO_NEW);
+        if level == sol::SOCKET && own {
+            return self.common.set_option(&caller.cred(), name, value);
+        }
+        if !is_plain(level, name) {
+            return Err(Errno::ENOPROTOOPT);
+        }
+        self.host.socket_call(SocketCall::Setsockopt { fd: self.fd, level, name, value }).map(drop)
+    }
+
+    fn get_option(&self, _caller: &dyn NetCaller, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
+        let own = matches!(name, so::RCVTIMEO | so::SNDTIMEO | so::RCVTIMEO_NEW | so::SNDTIMEO_NEW);
+        if level == sol::SOCKET && own {
+            return self.common.get_option(name, false);
+        }
+        if !is_plain(level, name) {
+            return Err(Errno::ENOPROTOOPT);
+        }
+        let mut value = vec![0; room.min(4096)];
+        let mut value_len = value.len();
+        self.host.socket_call(SocketCall::Getsockopt {
+            fd: self.fd,
+            level,
+            name,
+            value: &mut value,
+            value_len: &mut value_len,
+        })?;
+        value.truncate(value_len);
+        Ok(value)
+    }
+
+    fn readable_bytes(&self) -> usize {
+        let mut count = 0i32;
+        match self.host.ioctl(self.fd, ioctl::FIONREAD, count.as_mut_bytes()) {
+            Ok(_) => usize::try_from(count).unwrap_or(0),
+            Err(_) => 0,
+        }
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        let mut count = 0i32;
+        match self.host.ioctl(self.fd, ioctl::SIOCOUTQ, count.as_mut_bytes()) {
+            Ok(_) => usize::try_from(count).unwrap_or(0),
+            Err(_) => 0,
+        }
+    }
+
+    fn ioctl(&self, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        match request {
+            ioctl::SIOCGIFCONF => {
+                let pointer = UserPtr::<IfConf>::new(arg);
+                let mut conf = pointer.read(caller.user())?;
+                let room = usize::try_from(conf.len).map_err(|_| Errno::EINVAL)?.min(PIECE);
+                let mut list = vec![0u8; if conf.buf == 0 { 0 } else { room }];
+                let target = usize::try_from(conf.buf).map_err(|_| Errno::EFAULT)?;
+                let buf = if target == 0 { 0 } else { list.as_mut_ptr().addr() as u64 };
+                let mut own = IfConf { len: room as i32, pad: 0, buf };
+                self.host.ioctl(self.fd, request, own.as_mut_bytes())?;
+                let got = usize::try_from(own.len).unwrap_or(0);
+                conf.len = own.len;
+                if target != 0 {
+                    let got = got.min(list.len());
+                    caller.user().copy_out(target, &list[..got]).map_err(|_| Errno::EFAULT)?;
+                }
+                pointer.write(caller.user(), &conf)?;
+                Ok(0)
+            }
+            ioctl::SIOCGIFNAME
+            | ioctl::SIOCGIFFLAGS
+            | ioctl::SIOCGIFADDR
+            | ioctl::SIOCGIFDSTADDR
+            | ioctl::SIOCGIFBRDADDR
+            | ioctl::SIOCGIFNETMASK
+            | ioctl::SIOCGIFMETRIC
+            | ioctl::SIOCGIFMTU
+            | ioctl::SIOCGIFHWADDR
+            | ioctl::SIOCGIFINDEX
+            | ioctl::SIOCGIFTXQLEN => {
+                let pointer = UserPtr::<IfReq>::new(arg);
+                let mut req = pointer.read(caller.user())?;
+                self.host.ioctl(self.fd, request, req.as_mut_bytes())?;
+                pointer.write(caller.user(), &req)?;
+                Ok(0)
+            }
+            ioctl::SIOCATMARK => {
+                let mut mark = 0i32;
+                self.host.ioctl(self.fd, request, mark.as_mut_bytes())?;
+                UserPtr::<i32>::new(arg).write(caller.user(), &mark)?;
+                Ok(0)
+            }
+            _ => Err(Errno::ENOTTY),
+        }
+    }
+
+    fn release(&self) {
+        if !self.released.swap(true, Ordering::SeqCst) {
+            self.host.unwatch(self.fd);
+            self.host.close(self.fd);
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for HostSocket {
+    fn drop(&mut self) {
+        // A connection that was accepted and then found no descriptor was never a file.
+        self.release();
+    }
+}

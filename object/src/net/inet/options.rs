@@ -1,0 +1,198 @@
+//! Options of the levels IPPROTO_IP, IPPROTO_IPV6 and IPPROTO_TCP that are numbers: which there are, what they start with and
+//! may be. The few whose value is a structure or that act at once are handled where they act.
+
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+use janua_abi::linux::net::{af, ip, ipv6, sock, sol, tcp};
+use janua_abi::linux::{Errno, Result};
+use janua_rt::Mutex;
+
+use crate::net::common::int;
+
+/// Which sockets have an option.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Any,
+    Stream,
+    Datagram,
+}
+
+struct Spec {
+    level: u32,
+    name: u32,
+    default: i32,
+    least: i32,
+    most: i32,
+    on: On,
+    /// What a value outside the range answers.
+    outside: Errno,
+    /// On/off: anything but 0 is 1.
+    flag: bool,
+}
+
+const fn number(level: u32, name: u32, default: i32, least: i32, most: i32) -> Spec {
+    Spec { level, name, default, least, most, on: On::Any, outside: Errno::EINVAL, flag: false }
+}
+
+const fn flag(level: u32, name: u32, default: i32) -> Spec {
+    Spec { level, name, default, least: i32::MIN, most: i32::MAX, on: On::Any, outside: Errno::EINVAL, flag: true }
+}
+
+const fn of(on: On, spec: Spec) -> Spec {
+    Spec { on, ..spec }
+}
+
+/// The value of an option where Linux answers the route's or the system's, until a program chose one.
+const UNSET: i32 = -1;
+
+static SPECS: &[Spec] = &[
+    number(sol::IP, ip::TOS, 0, 0, 255),
+    number(sol::IP, ip::TTL, 64, UNSET, 255),
+    flag(sol::IP, ip::RECVOPTS, 0),
+    flag(sol::IP, ip::RETOPTS, 0),
+    flag(sol::IP, ip::PKTINFO, 0),
+    number(sol::IP, ip::MTU_DISCOVER, 1, 0, 5),
+    flag(sol::IP, ip::RECVERR, 0),
+    flag(sol::IP, ip::RECVTTL, 0),
+    flag(sol::IP, ip::RECVTOS, 0),
+    flag(sol::IP, ip::RECVORIGDSTADDR, 0),
+    flag(sol::IP, ip::FREEBIND, 0),
+    number(sol::IP, ip::MINTTL, 0, 0, 255),
+    flag(sol::IP, ip::BIND_ADDRESS_NO_PORT, 0),
+    number(sol::IP, ip::MULTICAST_TTL, 1, UNSET, 255),
+    flag(sol::IP, ip::MULTICAST_LOOP, 1),
+    flag(sol::IP, ip::MULTICAST_ALL, 1),
+    number(sol::IPV6, ipv6::UNICAST_HOPS, 64, UNSET, 255),
+    number(sol::IPV6, ipv6::MULTICAST_HOPS, 1, UNSET, 255),
+    number(sol::IPV6, ipv6::MULTICAST_LOOP, 1, 0, 1),
+    number(sol::IPV6, ipv6::MULTICAST_IF, 0, 0, 1),
+    number(sol::IPV6, ipv6::MTU_DISCOVER, 1, 0, 5),
+    flag(sol::IPV6, ipv6::RECVERR, 0),
+    flag(sol::IPV6, ipv6::V6ONLY, 0),
+    flag(sol::IPV6, ipv6::RECVPKTINFO, 0),
+    flag(sol::IPV6, ipv6::RECVHOPLIMIT, 0),
+    flag(sol::IPV6, ipv6::RECVTCLASS, 0),
+    number(sol::IPV6, ipv6::TCLASS, 0, UNSET, 255),
+    flag(sol::IPV6, ipv6::FREEBIND, 0),
+    of(On::Stream, flag(sol::TCP, tcp::NODELAY, 0)),
+    of(On::Stream, number(sol::TCP, tcp::MAXSEG, 65483, 88, 32767)),
+    of(On::Stream, flag(sol::TCP, tcp::CORK, 0)),
+    of(On::Stream, number(sol::TCP, tcp::KEEPIDLE, 7200, 1, 32767)),
+    of(On::Stream, number(sol::TCP, tcp::KEEPINTVL, 75, 1, 32767)),
+    of(On::Stream, number(sol::TCP, tcp::KEEPCNT, 9, 1, 127)),
+    of(On::Stream, number(sol::TCP, tcp::SYNCNT, 6, 1, 127)),
+    of(On::Stream, number(sol::TCP, tcp::LINGER2, 60, i32::MIN, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::DEFER_ACCEPT, 0, i32::MIN, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::WINDOW_CLAMP, 0, 0, i32::MAX)),
+    of(On::Stream, flag(sol::TCP, tcp::QUICKACK, 1)),
+    of(On::Stream, number(sol::TCP, tcp::USER_TIMEOUT, 0, 0, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::TIMESTAMP, 0, i32::MIN, i32::MAX)),
+    of(On::Stream, number(sol::TCP, tcp::NOTSENT_LOWAT, -1, i32::MIN, i32::MAX)),
+    of(On::Datagram, flag(sol::UDP, 1, 0)),
+];
+
+/// The options of one socket: those that were changed.
+pub struct InetOptions {
+    changed: Mutex<HashMap<(u32, u32), i32>>,
+}
+
+impl Default for InetOptions {
+    fn default() -> Self {
+        InetOptions { changed: Mutex::new(HashMap::new()) }
+    }
+}
+
+fn spec(family: u16, kind: u32, level: u32, name: u32) -> Result<&'static Spec> {
+    if level == sol::IPV6 && family != af::INET6 {
+        return Err(Errno::ENOPROTOOPT);
+    }
+    SPECS
+        .iter()
+        .find(|spec| spec.level == level && spec.name == name)
+        .filter(|spec| match spec.on {
+            On::Any => true,
+            On::Stream => kind == sock::STREAM,
+            On::Datagram => kind == sock::DGRAM,
+        })
+        .ok_or(Errno::ENOPROTOOPT)
+}
+
+impl InetOptions {
+    /// Copies what an accepted socket takes over.
+    pub fn inherit(&self, from: &InetOptions) {
+        let changed = from.changed.lock().clone();
+        *self.changed.lock() = changed;
+    }
+
+    /// Whether a program changed anything: most never do.
+    pub fn any_changed(&self) -> bool {
+        !self.changed.lock().is_empty()
+    }
+
+    /// The value of an option.
+    pub fn value(&self, level: u32, name: u32) -> i32 {
+        if let Some(value) = self.changed.lock().get(&(level, name)) {
+            return *value;
+        }
+        SPECS.iter().find(|spec| spec.level == level && spec.name == name).map_or(0, |spec| spec.default)
+    }
+
+    /// Whether an on/off option is on.
+    pub fn flag(&self, level: u32, name: u32) -> bool {
+        self.value(level, name) != 0
+    }
+
+    /// setsockopt(2) for a number. One byte is enough at level IPPROTO_IP. ENOPROTOOPT, EINVAL.
+    pub fn set(&self, family: u16, kind: u32, level: u32, name: u32, value: &[u8]) -> Result<()> {
+        let spec = spec(family, kind, level, name)?;
+        let given = match value {
+            [byte, rest @ ..] if level == sol::IP && rest.len() < 3 => i32::from(*byte),
+            value => int(value)?,
+        };
+        if given < spec.least || given > spec.most {
+            return Err(spec.outside);
+        }
+        let kept = match given {
+            _ if spec.flag => i32::from(given != 0),
+            UNSET if spec.least == UNSET => spec.default,
+            0 if (level, name) == (sol::IP, ip::TTL) => return Err(Errno::EINVAL),
+            _ => given,
+        };
+        self.changed.lock().insert((level, name), kept);
+        Ok(())
+    }
+
+    /// getsockopt(2) for a number: four bytes, or one at level IPPROTO_IP when there is room for no more.
+    pub fn get(&self, family: u16, kind: u32, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
+        spec(family, kind, level, name)?;
+        let value = self.value(level, name);
+        if level == sol::IP && (1..4).contains(&room) && (0..=255).contains(&value) {
+            return Ok(alloc::vec![value as u8]);
+        }
+        Ok(value.to_ne_bytes().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_ranges_and_defaults() {
+        let options = InetOptions::default();
+        let set = |level, name, value: i32| options.set(af::INET, sock::STREAM, level, name, &value.to_ne_bytes());
+        let get = |level, name| options.get(af::INET, sock::STREAM, level, name, 4).and_then(|value| int(&value));
+        assert_eq!(get(sol::TCP, tcp::NODELAY), Ok(0));
+        assert_eq!(set(sol::TCP, tcp::NODELAY, 7), Ok(()));
+        assert_eq!(get(sol::TCP, tcp::NODELAY), Ok(1));
+        assert_eq!(set(sol::TCP, tcp::KEEPIDLE, 0), Err(Errno::EINVAL));
+        assert_eq!(set(sol::IP, ip::TTL, 300), Err(Errno::EINVAL));
+        assert_eq!(set(sol::IP, ip::TTL, -1), Ok(()));
+        assert_eq!(get(sol::IP, ip::TTL), Ok(64));
+        assert_eq!(get(sol::IPV6, ipv6::V6ONLY), Err(Errno::ENOPROTOOPT));
+        assert_eq!(get(sol::IP, 200), Err(Errno::ENOPROTOOPT));
+        assert_eq!(options.set(af::INET, sock::STREAM, sol::IP, ip::TOS, &[16]), Ok(()));
+        assert_eq!(get(sol::IP, ip::TOS), Ok(16));
+    }
+}

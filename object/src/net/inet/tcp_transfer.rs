@@ -1,0 +1,169 @@
+//! Moving bytes between stream sockets, and their readiness.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::net::{msg, so};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+
+use super::tcp::TcpSocket;
+use crate::file::Events;
+use crate::net::common::shut;
+use crate::net::socket::{Outgoing, Received};
+
+/// Bytes under way in one direction when nobody chose the buffers: enough to keep both sides busy, few enough to stay in the
+/// processor's cache.
+const WINDOW: usize = 512 * 1024;
+
+impl TcpSocket {
+    /// Bytes that may lie unread at `peer`.
+    fn window(&self, peer: &TcpSocket) -> usize {
+        let (own, other) = (&self.inet.common, &peer.inet.common);
+        if own.sized.load(Ordering::Relaxed) | other.sized.load(Ordering::Relaxed) == 0 {
+            return WINDOW;
+        }
+        own.sndbuf.load(Ordering::Relaxed) + other.rcvbuf.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn send_bytes(&self, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+        let common = &self.inet.common;
+        if message.flags & msg::FASTOPEN != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        common.take_error()?;
+        if common.shut() & shut::SEND != 0 {
+            return Err(Errno::EPIPE);
+        }
+        let connection = self.peer.read();
+        let Some(peer) = connection.as_ref() else {
+            drop(connection);
+            return Err(if self.is_connecting() { Errno::EAGAIN } else { Errno::EPIPE });
+        };
+        if peer.released.load(Ordering::SeqCst) {
+            drop(connection);
+            // Nobody is there: what is sent is lost, and the answer is a RST.
+            let lost = buf.left();
+            self.reset();
+            return Ok(lost);
+        }
+        if message.flags & msg::OOB != 0 {
+            return self.send_urgent(peer, buf);
+        }
+        let sent = peer.inbox.write(buf, self.window(peer), None)?;
+        if sent > 0 {
+            peer.inet.common.wake_readers();
+        }
+        Ok(sent)
+    }
+
+    /// The last byte is urgent, those before it are not.
+    fn send_urgent(&self, peer: &Arc<TcpSocket>, buf: &mut WriteBuf<'_>) -> Result<usize> {
+        let window = self.window(peer);
+        if !peer.inbox.writable(window) {
+            return Err(Errno::EAGAIN);
+        }
+        let mut bytes = vec![0; buf.left().min(window / 3)];
+        let len = buf.get(&mut bytes)?;
+        let Some((&urgent, before)) = bytes[..len].split_last() else { return Ok(0) };
+        let inline = peer.inet.common.flag(so::OOBINLINE);
+        let stream = if inline { &bytes[..len] } else { before };
+        if !stream.is_empty() {
+            peer.inbox.write(&mut WriteBuf::kernel(stream), usize::MAX, None)?;
+        }
+        *peer.urgent.lock() = Some(urgent);
+        peer.inet.common.wake_readers();
+        Ok(len)
+    }
+
+    pub(super) fn receive_bytes(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
+        if flags & msg::OOB != 0 {
+            return self.receive_urgent(buf, flags);
+        }
+        let common = &self.inet.common;
+        // Looked at before the queue: what was sent before the end is found in the queue then.
+        let finished = self.finished.load(Ordering::SeqCst);
+        let ended = common.shut() & shut::RECEIVE != 0;
+        let failed = common.has_error();
+        let room = buf.left();
+        let mut sink = |bytes: &[u8]| if flags & msg::TRUNC != 0 { Ok(bytes.len()) } else { buf.put(bytes) };
+        let len = if flags & msg::PEEK != 0 {
+            self.inbox.bytes.peek(0, room, &mut sink)?.0
+        } else {
+            let len = self.inbox.bytes.read(room, &mut sink)?.0;
+            if len > 0 && self.inbox.freed() {
+                let peer = self.peer.read();
+                if let Some(peer) = peer.as_ref() {
+                    peer.inet.common.wake_writers();
+                }
+            }
+            len
+        };
+        if len > 0 || room == 0 {
+            return Ok(Received::bytes(len));
+        }
+        if finished {
+            return Ok(Received::default());
+        }
+        if failed {
+            common.take_error()?;
+        }
+        if ended {
+            return Ok(Received::default());
+        }
+        let alone = self.peer.read().is_none();
+        if alone && !self.is_connecting() { Err(Errno::ENOTCONN) } else { Err(Errno::EAGAIN) }
+    }
+
+    fn receive_urgent(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
+        if self.inet.common.flag(so::OOBINLINE) {
+            return Err(Errno::EINVAL);
+        }
+        let mut urgent = self.urgent.lock();
+        let byte = urgent.ok_or(Errno::EINVAL)?;
+        if flags & msg::PEEK == 0 {
+            *urgent = None;
+        }
+        drop(urgent);
+        let len = buf.put(&[byte])?;
+        Ok(Received { flags: msg::OOB, ..Received::bytes(len) })
+    }
+
+    /// The events of poll(2) that hold now.
+    pub(super) fn ready(&self) -> Events {
+        let common = &self.inet.common;
+        if let Some(pending) = self.pending() {
+            return if pending { Events::IN | Events::RDNORM } else { Events::empty() };
+        }
+        let mut events = Events::empty();
+        let shut = common.shut();
+        let peer = self.peer.read().clone();
+        if common.has_error() {
+            events |= Events::ERR;
+        }
+        if shut == shut::BOTH || self.is_closed() {
+            events |= Events::HUP;
+        }
+        if shut & shut::RECEIVE != 0 {
+            events |= Events::IN | Events::RDNORM | Events::RDHUP;
+        }
+        if peer.is_none() && self.is_connecting() {
+            return events;
+        }
+        if self.inbox.bytes.len() >= common.rcvlowat.load(Ordering::Relaxed) {
+            events |= Events::IN | Events::RDNORM;
+        }
+        if self.urgent.lock().is_some() {
+            events |= Events::PRI;
+        }
+        let writable = shut & shut::SEND != 0
+            || peer.is_none_or(|peer| {
+                peer.released.load(Ordering::SeqCst) || peer.inbox.writable(self.window(&peer))
+            });
+        if writable {
+            events |= Events::OUT | Events::WRNORM;
+        }
+        events
+    }
+}

@@ -1,0 +1,363 @@
+//! Datagram sockets over the loopback (udp(7)).
+//!
+//! Lock order: `state`, then the port table; `remote` is a leaf, read with the table locked.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::net::{ip, ipproto, ipv6, sock, so, sol};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_rt::{Mutex, RwLock};
+use zerocopy::IntoBytes;
+
+use super::ports::{Place, Sharing};
+use super::{Inet, InetStack, Reach, loopback_like, reach};
+use crate::file::Events;
+use crate::net::addr::SockAddr;
+use crate::net::common::{Common, shut};
+use crate::net::iface;
+use crate::net::records::RecordQueue;
+use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+
+/// What goes with a datagram.
+pub(super) struct Header {
+    pub from: SocketAddr,
+    /// Where it was sent to.
+    pub to: IpAddr,
+    pub ttl: i32,
+    pub tos: i32,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub place: Option<Place>,
+    pub port: u16,
+    sharing: Sharing,
+    explicit: bool,
+    /// Bound by connect(2) to this source.
+    pub source: Option<IpAddr>,
+}
+
+/// A datagram socket.
+pub struct UdpSocket {
+    pub(super) inet: Inet,
+    me: Weak<UdpSocket>,
+    pub(super) queue: RecordQueue<Header>,
+    pub(super) state: Mutex<State>,
+    pub(super) remote: RwLock<Option<SocketAddr>>,
+    /// Multicast groups it has joined (on the loopback interface, the only one).
+    groups: Mutex<Vec<IpAddr>>,
+    /// Multicasts leave by the loopback interface because a program said so.
+    multicast_lo: Mutex<bool>,
+    /// Bytes of a datagram that is not complete yet (MSG_MORE, UDP_CORK).
+    pub(super) corked: Mutex<Vec<u8>>,
+}
+
+impl UdpSocket {
+    pub fn new(stack: &Arc<InetStack>, family: u16) -> Arc<UdpSocket> {
+        let inet = Inet::new(stack, family, sock::DGRAM, ipproto::UDP);
+        let id = inet.id;
+        let socket = Arc::new_cyclic(|me: &Weak<UdpSocket>| UdpSocket {
+            inet,
+            me: me.clone(),
+            queue: RecordQueue::default(),
+            state: Mutex::new(State::default()),
+            remote: RwLock::new(None),
+            groups: Mutex::new(Vec::new()),
+            multicast_lo: Mutex::new(false),
+            corked: Mutex::new(Vec::new()),
+        });
+        stack.udp_all.lock().insert(id, socket.me.clone());
+        socket
+    }
+
+    /// Local and remote address, bytes unread, family and user, for listings. `None` when it is bound to nothing.
+    pub fn status(&self) -> Option<super::tcp::Status> {
+        let state = self.state.lock();
+        let place = state.place?;
+        let local = SocketAddr::new(state.source.unwrap_or(place.addr), state.port);
+        let remote = *self.remote.read();
+        Some(super::tcp::Status {
+            local,
+            remote: remote.unwrap_or_else(|| {
+                let any = if local.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { IpAddr::from(Ipv6Addr::UNSPECIFIED) };
+                SocketAddr::new(any, 0)
+            }),
+            state: if remote.is_some() { 1 } else { 7 },
+            queued: self.queue.bytes(),
+            family: self.inet.common.family,
+            uid: state.sharing.uid,
+            ino: self.inet.common.ino(),
+        })
+    }
+
+    /// The port, after binding to a free one if there is none.
+    pub(super) fn port(&self) -> Result<u16> {
+        let mut state = self.state.lock();
+        if state.place.is_none() {
+            let place = self.inet.any_place();
+            let sharing = self.inet.sharing(0);
+            state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, 0, place, sharing)?;
+            state.place = Some(place);
+            state.sharing = sharing;
+        }
+        Ok(state.port)
+    }
+
+    fn disconnect(&self) {
+        *self.remote.write() = None;
+        let mut state = self.state.lock();
+        state.source = None;
+        if state.place.is_some() && !state.explicit {
+            self.inet.stack.udp.unbind(self.inet.id, state.port);
+            *state = State::default();
+        }
+    }
+
+    pub(super) fn has_joined(&self, group: IpAddr) -> bool {
+        self.groups.lock().contains(&group)
+    }
+
+    pub(super) fn multicasts_on_lo(&self) -> bool {
+        *self.multicast_lo.lock()
+    }
+
+    /// IP_MULTICAST_IF, IP_ADD_MEMBERSHIP and their kin. `None`: it is none of them.
+    fn set_multicast(&self, level: u32, name: u32, value: &[u8]) -> Option<Result<()>> {
+        Some(match (level, name) {
+            (sol::IP, ip::MULTICAST_IF) => interface_v4(value, 0).map(|lo| *self.multicast_lo.lock() = lo),
+            (sol::IPV6, ipv6::MULTICAST_IF) => {
+                let index = crate::net::common::int(value);
+                index.and_then(interface_index).map(|lo| *self.multicast_lo.lock() = lo)
+            }
+            (sol::IP, ip::ADD_MEMBERSHIP | ip::DROP_MEMBERSHIP) => match value {
+                [a, b, c, d, interface @ ..] if interface.len() >= 4 => {
+                    let group = IpAddr::V4(Ipv4Addr::new(*a, *b, *c, *d));
+                    interface_v4(interface, 0).and_then(|_| self.change_group(group, name == ip::ADD_MEMBERSHIP))
+                }
+                _ => Err(Errno::EINVAL),
+            },
+            (sol::IPV6, ipv6::ADD_MEMBERSHIP | ipv6::DROP_MEMBERSHIP) => {
+                let group = value.get(..16).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()).ok_or(Errno::EINVAL);
+                let index = value.get(16..).ok_or(Errno::EINVAL).and_then(crate::net::common::int);
+                group.and_then(|group| {
+                    index.and_then(interface_index)?;
+                    self.change_group(Ipv6Addr::from(group).into(), name == ipv6::ADD_MEMBERSHIP)
+                })
+            }
+            _ => return None,
+        })
+    }
+
+    fn change_group(&self, group: IpAddr, join: bool) -> Result<()> {
+        if !group.is_multicast() {
+            return Err(Errno::EINVAL);
+        }
+        let mut groups = self.groups.lock();
+        let at = groups.iter().position(|joined| *joined == group);
+        match (at, join) {
+            (Some(_), true) => return Err(Errno::EADDRINUSE),
+            (None, false) => return Err(Errno::EADDRNOTAVAIL),
+            // net.ipv4.igmp_max_memberships.
+            (None, true) if groups.len() >= 20 => return Err(Errno::ENOBUFS),
+            (None, true) => groups.push(group),
+            (Some(at), false) => {
+                groups.swap_remove(at);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The interface a `struct in_addr`, `ip_mreq`'s second half or `ip_mreqn`'s rest names: whether it is the loopback one rather
+/// than any. ENODEV, EADDRNOTAVAIL.
+fn interface_v4(value: &[u8], at: usize) -> Result<bool> {
+    let addr: [u8; 4] = value.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).ok_or(Errno::EINVAL)?;
+    // `struct ip_mreqn` has two addresses before its index; here at most one is left before it.
+    let index = value.len().checked_sub(4).filter(|&at| at >= 4).map_or(Ok(0), |at| crate::net::common::int(&value[at..]))?;
+    if index != 0 {
+        return interface_index(index);
+    }
+    match reach(Ipv4Addr::from(addr).into()) {
+        Reach::Any => Ok(false),
+        Reach::Loopback => Ok(true),
+        _ => Err(Errno::EADDRNOTAVAIL),
+    }
+}
+
+fn interface_index(index: i32) -> Result<bool> {
+    match u32::try_from(index) {
+        Ok(0) => Ok(false),
+        Ok(iface::INDEX) => Ok(true),
+        _ => Err(Errno::ENODEV),
+    }
+}
+
+impl Socket for UdpSocket {
+    fn common(&self) -> &Common {
+        &self.inet.common
+    }
+
+    fn bind(&self, caller: &dyn NetCaller, addr: &SockAddr) -> Result<()> {
+        let (place, port) = self.inet.place(caller, addr, true)?;
+        let mut state = self.state.lock();
+        if state.place.is_some() {
+            return Err(Errno::EINVAL);
+        }
+        let sharing = self.inet.sharing(caller.cred().fsuid);
+        state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, port, place, sharing)?;
+        state.place = Some(place);
+        state.sharing = sharing;
+        state.explicit = true;
+        Ok(())
+    }
+
+    fn connect(&self, _caller: &dyn NetCaller, addr: &SockAddr, _nonblocking: bool) -> Result<()> {
+        if matches!(addr, SockAddr::Unspec(_)) {
+            self.disconnect();
+            return Ok(());
+        }
+        let mut to = self.inet.destination(addr, true)?;
+        match reach(to.ip()) {
+            Reach::Any => to.set_ip(loopback_like(to.ip())),
+            Reach::Loopback => {}
+            Reach::Broadcast if to.ip().is_loopback() || self.inet.common.flag(so::BROADCAST) => {
+                if !self.inet.common.flag(so::BROADCAST) {
+                    return Err(Errno::EACCES);
+                }
+            }
+            Reach::Multicast if self.multicasts_on_lo() || self.has_joined(to.ip()) => {}
+            _ => return Err(Errno::ENETUNREACH),
+        }
+        self.port()?;
+        {
+            let mut state = self.state.lock();
+            let bound = state.place.map(|place| place.addr).filter(|addr| !addr.is_unspecified());
+            if bound.is_some_and(|bound| bound.is_ipv4() != to.is_ipv4()) {
+                return Err(Errno::EINVAL);
+            }
+            state.source = Some(bound.unwrap_or_else(|| loopback_like(to.ip())));
+        }
+        *self.remote.write() = Some(to);
+        Ok(())
+    }
+
+    fn name(&self) -> Result<SockAddr> {
+        let state = self.state.lock();
+        let name = match state.place {
+            Some(place) => SocketAddr::new(state.source.unwrap_or(place.addr), state.port),
+            None => self.inet.unbound(),
+        };
+        Ok(self.inet.present(name))
+    }
+
+    fn peer_name(&self) -> Result<SockAddr> {
+        let remote = *self.remote.read();
+        remote.map(|remote| self.inet.present(remote)).ok_or(Errno::ENOTCONN)
+    }
+
+    fn send(&self, _caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+        self.send_datagram(buf, message)
+    }
+
+    fn receive(&self, buf: &mut ReadBuf<'_>, flags: u32, _want_from: bool) -> Result<Received> {
+        self.receive_datagram(buf, flags)
+    }
+
+    fn shutdown(&self, directions: u32) -> Result<()> {
+        if self.remote.read().is_none() {
+            return Err(Errno::ENOTCONN);
+        }
+        self.inet.common.add_shut(directions);
+        self.inet.common.wait.wake_all();
+        Ok(())
+    }
+
+    fn poll(&self, table: Option<&mut PollTable>) -> Events {
+        let common = &self.inet.common;
+        if let Some(table) = table {
+            table.add(&common.wait);
+        }
+        let mut events = Events::OUT | Events::WRNORM | Events::WRBAND;
+        let shut = common.shut();
+        if common.has_error() {
+            events |= Events::ERR;
+        }
+        if shut & shut::RECEIVE != 0 {
+            events |= Events::RDHUP | Events::IN | Events::RDNORM;
+        }
+        if shut == shut::BOTH {
+            events |= Events::HUP;
+        }
+        if !self.queue.is_empty() {
+            events |= Events::IN | Events::RDNORM;
+        }
+        events
+    }
+
+    fn set_option(&self, caller: &dyn NetCaller, level: u32, name: u32, value: &[u8]) -> Result<()> {
+        if level == sol::SOCKET {
+            return self.inet.common.set_option(&caller.cred(), name, value);
+        }
+        if level == sol::IPV6 && !self.inet.is_v6() {
+            return Err(Errno::ENOPROTOOPT);
+        }
+        if let Some(answer) = self.set_multicast(level, name, value) {
+            return answer;
+        }
+        self.inet.set_ip_option(self.state.lock().place.is_some(), level, name, value)
+    }
+
+    fn get_option(&self, _caller: &dyn NetCaller, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
+        match (level, name) {
+            (sol::SOCKET, so::PEERCRED) => {
+                let nobody = janua_abi::linux::net::Ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+                Ok(nobody.as_bytes().to_vec())
+            }
+            (sol::SOCKET, _) => self.inet.common.get_option(name, false),
+            (sol::IP, ip::MULTICAST_IF) => {
+                let addr = if self.multicasts_on_lo() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+                Ok(addr.octets().to_vec())
+            }
+            (sol::IPV6, ipv6::MULTICAST_IF) if self.inet.is_v6() => {
+                let index = if self.multicasts_on_lo() { iface::INDEX } else { 0 };
+                Ok(index.to_ne_bytes().to_vec())
+            }
+            _ => self.inet.get_ip_option(self.remote.read().is_some(), level, name, room),
+        }
+    }
+
+    fn readable_bytes(&self) -> usize {
+        self.queue.first_len()
+    }
+
+    fn release(&self) {
+        let common = &self.inet.common;
+        common.add_shut(shut::BOTH);
+        {
+            let mut state = self.state.lock();
+            if state.place.take().is_some() {
+                self.inet.stack.udp.unbind(self.inet.id, state.port);
+            }
+        }
+        self.queue.clear();
+        self.inet.stack.udp_all.lock().remove(&self.inet.id);
+        common.wait.wake_all();
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl UdpSocket {
+    /// Bytes that may wait here.
+    pub(super) fn receive_limit(&self) -> usize {
+        self.inet.common.rcvbuf.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,282 @@
+//! Moving datagrams.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use janua_abi::linux::net::{In6Pktinfo, InPktinfo, ip, ipv6, msg, so, sol};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::udp::{Header, UdpSocket};
+use super::{Reach, loopback_like, reach};
+use crate::net::common::{int, shut};
+use crate::net::iface;
+use crate::net::records::Record;
+use crate::net::socket::{Ancillary, Outgoing, Received};
+
+/// Most bytes of a datagram: what a 16-bit length leaves beside the headers.
+const MOST_V4: usize = 65_507;
+const MOST_V6: usize = 65_527;
+/// What a datagram costs its receiver beside its bytes.
+const OVERHEAD: usize = 512;
+/// UDP_CORK.
+const CORK: u32 = 1;
+
+/// How a datagram is to be sent, where control messages say so.
+#[derive(Default)]
+struct Manner {
+    source: Option<IpAddr>,
+    ttl: Option<i32>,
+    tos: Option<i32>,
+}
+
+impl Manner {
+    /// Reads the control messages of a send. EINVAL for one that is not known or not right.
+    fn of(messages: &[Ancillary]) -> Result<Manner> {
+        let mut manner = Manner::default();
+        for message in messages {
+            let data = message.data.as_slice();
+            match (message.level, message.kind) {
+                (sol::IP, ip::PKTINFO) => {
+                    let (info, _) = InPktinfo::read_from_prefix(data).map_err(|_| Errno::EINVAL)?;
+                    check_interface(info.ifindex)?;
+                    manner.source = source(IpAddr::from(info.spec_dst))?;
+                }
+                (sol::IPV6, ipv6::PKTINFO) => {
+                    let (info, _) = In6Pktinfo::read_from_prefix(data).map_err(|_| Errno::EINVAL)?;
+                    check_interface(info.ifindex)?;
+                    manner.source = source(IpAddr::from(info.addr).to_canonical())?;
+                }
+                (sol::IP, ip::TTL) | (sol::IPV6, ipv6::HOPLIMIT) => {
+                    manner.ttl = Some(int(data)?).filter(|ttl| (1..=255).contains(ttl));
+                    manner.ttl.ok_or(Errno::EINVAL)?;
+                }
+                (sol::IP, ip::TOS) | (sol::IPV6, ipv6::TCLASS) => {
+                    let tos = data.first().copied().ok_or(Errno::EINVAL)?;
+                    manner.tos = Some(tos.into());
+                }
+                _ => return Err(Errno::EINVAL),
+            }
+        }
+        Ok(manner)
+    }
+}
+
+fn check_interface(index: i32) -> Result<()> {
+    if index == 0 || index == iface::INDEX as i32 { Ok(()) } else { Err(Errno::ENODEV) }
+}
+
+fn source(addr: IpAddr) -> Result<Option<IpAddr>> {
+    match reach(addr) {
+        Reach::Any => Ok(None),
+        Reach::Loopback => Ok(Some(addr)),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+impl UdpSocket {
+    pub(super) fn send_datagram(&self, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+        let common = &self.inet.common;
+        if message.flags & msg::OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let most = if self.inet.is_v6() { MOST_V6 } else { MOST_V4 };
+        let len = buf.left();
+        let held = self.corked.lock().len();
+        if len + held > most {
+            return Err(Errno::EMSGSIZE);
+        }
+        let connected = *self.remote.read();
+        let mut to = match &message.to {
+            Some(addr) => self.inet.destination(addr, true)?,
+            None => connected.ok_or(Errno::EDESTADDRREQ)?,
+        };
+        if to.port() == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let manner = Manner::of(&message.ancillary)?;
+        if common.shut() & shut::SEND != 0 {
+            return Err(Errno::EPIPE);
+        }
+        common.take_error()?;
+        match reach(to.ip()) {
+            Reach::Any => to.set_ip(loopback_like(to.ip())),
+            Reach::Loopback => {}
+            Reach::Broadcast if to.ip().is_loopback() && !common.flag(so::BROADCAST) => return Err(Errno::EACCES),
+            Reach::Broadcast if to.ip().is_loopback() => {}
+            Reach::Multicast if self.multicasts_on_lo() || self.has_joined(to.ip()) => {}
+            _ => return Err(Errno::ENETUNREACH),
+        }
+        let port = self.port()?;
+        let bound = {
+            let state = self.state.lock();
+            state.source.or(state.place.map(|place| place.addr)).filter(|addr| !addr.is_unspecified())
+        };
+        let from = manner.source.or(bound).unwrap_or_else(|| loopback_like(to.ip()));
+        if from.is_ipv4() != to.is_ipv4() {
+            return Err(Errno::ENETUNREACH);
+        }
+
+        let mut data = vec![0; len];
+        if buf.get(&mut data)? < len {
+            return Err(Errno::EFAULT);
+        }
+        let more = message.flags & msg::MORE != 0 || self.inet.options.flag(sol::UDP, CORK);
+        if held > 0 || more {
+            let mut corked = self.corked.lock();
+            corked.extend_from_slice(&data);
+            if more {
+                return Ok(len);
+            }
+            data = core::mem::take(&mut *corked);
+        }
+
+        let options = &self.inet.options;
+        let many = matches!(reach(to.ip()), Reach::Multicast | Reach::Broadcast);
+        let default_ttl = match (to.ip().is_multicast(), to.is_ipv4()) {
+            (true, true) => options.value(sol::IP, ip::MULTICAST_TTL),
+            (true, false) => options.value(sol::IPV6, ipv6::MULTICAST_HOPS),
+            (false, true) => options.value(sol::IP, ip::TTL),
+            (false, false) => options.value(sol::IPV6, ipv6::UNICAST_HOPS),
+        };
+        let default_tos =
+            if to.is_ipv4() { options.value(sol::IP, ip::TOS) } else { options.value(sol::IPV6, ipv6::TCLASS) };
+        let header = || Header {
+            from: SocketAddr::new(from, port),
+            to: to.ip(),
+            ttl: manner.ttl.unwrap_or(default_ttl),
+            tos: manner.tos.unwrap_or(default_tos),
+        };
+        if many {
+            if to.ip().is_multicast() && !options.flag(sol::IP, ip::MULTICAST_LOOP) {
+                return Ok(len);
+            }
+            for target in self.inet.stack.udp.all(to.ip(), to.port()) {
+                if target.wants_group(to.ip()) && target.takes_from(header().from) {
+                    target.deliver(data.clone().into_boxed_slice(), header());
+                }
+            }
+            return Ok(len);
+        }
+        match self.receiver(to, header().from) {
+            Some(target) => target.deliver(data.into_boxed_slice(), header()),
+            // What ICMP would tell of a closed port, a connected socket hears with its next call.
+            None if connected.is_some() => {
+                common.set_error(Errno::ECONNREFUSED);
+                common.wait.wake_all();
+            }
+            None => {}
+        }
+        Ok(len)
+    }
+
+    /// The socket a datagram reaches: one that is connected to the sender before others.
+    fn receiver(&self, to: SocketAddr, from: SocketAddr) -> Option<Arc<UdpSocket>> {
+        let stack = &self.inet.stack;
+        stack.udp.find(to.ip(), to.port(), stack.turn(), |socket| match *socket.remote.read() {
+            Some(remote) if remote == from => Some(8),
+            Some(_) => None,
+            None => Some(0),
+        })
+    }
+
+    fn takes_from(&self, from: SocketAddr) -> bool {
+        self.remote.read().is_none_or(|remote| remote == from)
+    }
+
+    /// Whether a datagram to a group or to all is for this socket. IP_MULTICAST_ALL lets those hear that joined nothing, too,
+    /// which on Linux are those for whom anybody joined; here everybody who is bound to any address.
+    fn wants_group(&self, group: IpAddr) -> bool {
+        !group.is_multicast() || self.has_joined(group) || self.inet.options.flag(sol::IP, ip::MULTICAST_ALL)
+    }
+
+    /// Puts a datagram into the queue, or loses it when that is full.
+    fn deliver(&self, data: Box<[u8]>, with: Header) {
+        let held = self.queue.bytes() + self.queue.len() * OVERHEAD;
+        if self.inet.common.shut() & shut::RECEIVE != 0 || held + data.len() > self.receive_limit() {
+            return;
+        }
+        if self.queue.push(Record { data, with }, usize::MAX).is_ok() {
+            self.inet.common.wake_readers();
+        }
+    }
+
+    pub(super) fn receive_datagram(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
+        if flags & (msg::OOB | msg::ERRQUEUE) != 0 {
+            return Err(if flags & msg::OOB != 0 { Errno::EOPNOTSUPP } else { Errno::EAGAIN });
+        }
+        let ended = self.inet.common.shut() & shut::RECEIVE != 0;
+        self.inet.common.take_error()?;
+        let describe = |record: &Record<Header>, len: usize| {
+            let full = record.data.len();
+            Received {
+                len,
+                full,
+                from: Some(self.inet.present(record.with.from)),
+                flags: if full > len { msg::TRUNC } else { 0 },
+                ancillary: self.control(&record.with),
+                ..Received::default()
+            }
+        };
+        if flags & msg::PEEK != 0 {
+            if let Some(peeked) = self.queue.peek(|record| buf.put(&record.data).map(|len| describe(record, len))) {
+                return peeked;
+            }
+        } else if let Some(record) = self.queue.pop() {
+            let len = buf.put(&record.data)?;
+            return Ok(describe(&record, len));
+        }
+        if ended { Ok(Received::default()) } else { Err(Errno::EAGAIN) }
+    }
+
+    /// The control messages this socket wants with its datagrams.
+    fn control(&self, header: &Header) -> Vec<Ancillary> {
+        let options = &self.inet.options;
+        let mut list = Vec::new();
+        if !options.any_changed() {
+            return list;
+        }
+        let mut add = |level: u32, kind: u32, data: &[u8]| list.push(Ancillary { level, kind, data: data.to_vec() });
+        let index = iface::INDEX as i32;
+        match header.to {
+            IpAddr::V4(to) => {
+                if options.flag(sol::IP, ip::PKTINFO) {
+                    let local = if to.is_loopback() { to } else { core::net::Ipv4Addr::LOCALHOST };
+                    let info = InPktinfo { ifindex: index, spec_dst: local.octets(), addr: to.octets() };
+                    add(sol::IP, ip::PKTINFO, info.as_bytes());
+                }
+                if options.flag(sol::IP, ip::RECVTTL) {
+                    add(sol::IP, ip::TTL, &header.ttl.to_ne_bytes());
+                }
+                if options.flag(sol::IP, ip::RECVTOS) {
+                    add(sol::IP, ip::TOS, &[header.tos as u8]);
+                }
+                if options.flag(sol::IP, ip::RECVORIGDSTADDR) {
+                    let port = self.state.lock().port;
+                    let addr = crate::net::addr::SockAddr::Inet(SocketAddr::new(header.to, port)).encode();
+                    add(sol::IP, ip::RECVORIGDSTADDR, addr.as_bytes());
+                }
+                if options.flag(sol::IPV6, ipv6::RECVPKTINFO) {
+                    let info = In6Pktinfo { addr: to.to_ipv6_mapped().octets(), ifindex: index };
+                    add(sol::IPV6, ipv6::PKTINFO, info.as_bytes());
+                }
+            }
+            IpAddr::V6(to) => {
+                if options.flag(sol::IPV6, ipv6::RECVPKTINFO) {
+                    add(sol::IPV6, ipv6::PKTINFO, In6Pktinfo { addr: to.octets(), ifindex: index }.as_bytes());
+                }
+                if options.flag(sol::IPV6, ipv6::RECVHOPLIMIT) {
+                    add(sol::IPV6, ipv6::HOPLIMIT, &header.ttl.to_ne_bytes());
+                }
+                if options.flag(sol::IPV6, ipv6::RECVTCLASS) {
+                    add(sol::IPV6, ipv6::TCLASS, &header.tos.to_ne_bytes());
+                }
+            }
+        }
+        list
+    }
+}

@@ -1,0 +1,298 @@
+//! Moving messages between AF_UNIX sockets.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::net::{Ucred, msg, sock, so};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+
+use super::{Charge, UnixNote, UnixRecord, UnixSocket};
+use crate::file::Events;
+use crate::net::addr::{SockAddr, UnixName};
+use crate::net::common::shut;
+use crate::net::records::Record;
+use crate::net::socket::{NetCaller, Outgoing, Received};
+
+/// Most datagrams an unconnected receiver queues (net.unix.max_dgram_qlen as distributions set it).
+const QUEUE_LEN: usize = 512;
+/// What a record costs its sender beside its bytes.
+const OVERHEAD: usize = 512;
+
+impl UnixSocket {
+    /// The credentials to attach, when either side asked for them or the sender gave some.
+    fn cred_for(&self, receiver: &UnixSocket, message: &Outgoing) -> Option<Ucred> {
+        let wanted = self.common.flag(so::PASSCRED) || receiver.common.flag(so::PASSCRED);
+        wanted.then(|| message.cred.unwrap_or(self.maker))
+    }
+
+    fn check_send(&self, message: &Outgoing) -> Result<()> {
+        if message.flags & msg::OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if message.rights.is_some() && self.space.flight.is_crowded() {
+            self.space.flight.collect();
+        }
+        if self.common.shut() & shut::SEND != 0 { Err(Errno::EPIPE) } else { Ok(()) }
+    }
+
+    pub(super) fn send_stream(&self, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+        let peer = self.peer.read();
+        if message.to.is_some() {
+            return Err(if peer.is_some() { Errno::EISCONN } else { Errno::EOPNOTSUPP });
+        }
+        let peer = peer.as_ref().ok_or(Errno::ENOTCONN)?;
+        self.check_send(message)?;
+        if peer.is_released() || peer.common.shut() & shut::RECEIVE != 0 {
+            return Err(Errno::EPIPE);
+        }
+        let cred = self.cred_for(peer, message);
+        let note = (cred.is_some() || message.rights.is_some())
+            .then(|| UnixNote { cred: cred.unwrap_or(NOBODY), rights: message.rights.clone() });
+        let sent = peer.inbox.write(buf, self.common.sndbuf.load(Ordering::Relaxed), note)?;
+        if sent > 0 {
+            peer.common.wake_readers();
+        }
+        Ok(sent)
+    }
+
+    pub(super) fn receive_stream(&self, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {
+        if flags & msg::OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        // Looked at before the queue: what was sent before the end is found in the queue then.
+        let ended = self.common.shut() & shut::RECEIVE != 0;
+        let failed = self.common.has_error();
+        let room = buf.left();
+        let (len, note) = if flags & msg::PEEK != 0 {
+            let peeked = self.inbox.bytes.peek(0, room, |bytes| buf.put(bytes))?;
+            peeked.1.iter().filter_map(|note| note.rights.as_ref()).for_each(|rights| rights.note_taken());
+            peeked
+        } else {
+            let taken = self.inbox.bytes.read(room, |bytes| buf.put(bytes))?;
+            if taken.0 > 0
+                && self.inbox.freed()
+                && let Some(peer) = &*self.peer.read()
+            {
+                peer.common.wake_writers();
+            }
+            taken
+        };
+        if len == 0 && room > 0 {
+            if failed {
+                self.common.take_error()?;
+            }
+            return match self.state.lock().connected {
+                false => Err(Errno::EINVAL),
+                true if ended => Ok(Received::default()),
+                true => Err(Errno::EAGAIN),
+            };
+        }
+        let mut received = Received::bytes(len);
+        received.cred = self.common.flag(so::PASSCRED).then(|| note.as_ref().map_or(NOBODY, |note| note.cred));
+        received.rights = note.and_then(|note| note.rights);
+        if want_from {
+            received.from = self.peer.read().as_ref().and_then(|peer| named(peer.unix_name()));
+        }
+        Ok(received)
+    }
+
+    /// Where a record goes.
+    fn destination(&self, caller: Option<&dyn NetCaller>, message: &Outgoing) -> Result<Arc<UnixSocket>> {
+        match &message.to {
+            Some(_) if self.common.kind == sock::SEQPACKET => {
+                // An address is ignored where there is a connection, as on Linux.
+                self.peer.read().clone().ok_or(Errno::ENOTCONN)
+            }
+            Some(SockAddr::Unix(name)) => self.find(caller.ok_or(Errno::EINVAL)?, name),
+            Some(_) => Err(Errno::EINVAL),
+            None => {
+                let peer = self.peer.read().clone().ok_or(Errno::ENOTCONN)?;
+                if self.common.kind == sock::DGRAM && peer.is_released() {
+                    // The association ends with the news of the peer's.
+                    *self.peer.write() = None;
+                    self.state.lock().connected = false;
+                    return Err(Errno::ECONNREFUSED);
+                }
+                Ok(peer)
+            }
+        }
+    }
+
+    pub(super) fn send_record(
+        &self,
+        caller: Option<&dyn NetCaller>,
+        buf: &mut WriteBuf<'_>,
+        message: &Outgoing,
+    ) -> Result<usize> {
+        let target = self.destination(caller, message)?;
+        self.check_send(message)?;
+        self.autobind_if_asked()?;
+        let stream_like = self.common.kind == sock::SEQPACKET;
+        if stream_like && target.is_released() || target.common.shut() & shut::RECEIVE != 0 {
+            return Err(Errno::EPIPE);
+        }
+        if !stream_like && !target.accepts_from(self) {
+            return Err(Errno::EPERM);
+        }
+        let len = buf.left();
+        let most = self.common.sndbuf.load(Ordering::Relaxed);
+        if len > most.saturating_sub(32) {
+            return Err(Errno::EMSGSIZE);
+        }
+        if !self.has_room(len, most) {
+            self.sent.full.store(true, Ordering::SeqCst);
+            if !self.has_room(len, most) {
+                return Err(Errno::EAGAIN);
+            }
+        }
+        // A peer that is connected back is bounded by the sender's buffer alone.
+        if !target.has_peer(self) && target.records.len() >= QUEUE_LEN {
+            *self.blocked.lock() = Some(target.common.wait.clone());
+            return Err(Errno::EAGAIN);
+        }
+        let mut data = vec![0; len];
+        let got = buf.get(&mut data)?;
+        if got < len {
+            return Err(Errno::EFAULT);
+        }
+        self.sent.bytes.fetch_add(len + OVERHEAD, Ordering::SeqCst);
+        let with = UnixRecord {
+            from: self.unix_name(),
+            cred: self.cred_for(&target, message),
+            rights: message.rights.clone(),
+            _charge: Charge { sender: self.sent.clone(), bytes: len + OVERHEAD },
+        };
+        if target.records.push(Record { data: data.into_boxed_slice(), with }, usize::MAX).is_err() {
+            return Err(Errno::ENOBUFS);
+        }
+        target.common.wake_readers();
+        Ok(len)
+    }
+
+    /// Whether a record of `len` bytes fits into what is left of SO_SNDBUF; one always does.
+    fn has_room(&self, len: usize, most: usize) -> bool {
+        let sent = self.sent.bytes.load(Ordering::SeqCst);
+        sent == 0 || sent.saturating_add(len) <= most
+    }
+
+    pub(super) fn receive_record(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
+        if flags & msg::OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if self.common.kind == sock::SEQPACKET && !self.state.lock().connected {
+            return Err(Errno::ENOTCONN);
+        }
+        let ended = self.common.shut() & shut::RECEIVE != 0;
+        self.common.take_error()?;
+        let describe = |record: &Record<UnixRecord>, len: usize| {
+            if let Some(rights) = &record.with.rights {
+                rights.note_taken();
+            }
+            let full = record.data.len();
+            Received {
+                len,
+                full,
+                from: named(record.with.from.clone()),
+                flags: if full > len { msg::TRUNC } else { 0 },
+                rights: record.with.rights.clone(),
+                cred: self.common.flag(so::PASSCRED).then(|| record.with.cred.unwrap_or(NOBODY)),
+                ..Received::default()
+            }
+        };
+        if flags & msg::PEEK != 0 {
+            if let Some(peeked) =
+                self.records.peek(|record| buf.put(&record.data).map(|len| describe(record, len)))
+            {
+                return peeked;
+            }
+        } else {
+            let was_full = self.records.len() >= QUEUE_LEN;
+            let taken = self.records.pop_if(|record| {
+                record.with.rights.iter().for_each(|rights| rights.note_taken());
+                true
+            });
+            if let Some(record) = taken {
+                let len = buf.put(&record.data)?;
+                let received = describe(&record, len);
+                drop(record);
+                if was_full {
+                    self.common.wake_writers();
+                }
+                return Ok(received);
+            }
+        }
+        if ended { Ok(Received::default()) } else { Err(Errno::EAGAIN) }
+    }
+
+    /// The events of poll(2) that hold now.
+    pub(super) fn ready(&self) -> Events {
+        let mut events = Events::empty();
+        let shut = self.common.shut();
+        let readable = {
+            let state = self.state.lock();
+            if let Some(listener) = &state.listener {
+                if !listener.pending.is_empty() {
+                    events |= Events::IN | Events::RDNORM;
+                }
+                if shut & shut::RECEIVE != 0 {
+                    events |= Events::IN | Events::RDNORM | Events::RDHUP;
+                }
+                if shut == shut::BOTH {
+                    events |= Events::HUP;
+                }
+                return events;
+            }
+            if self.common.kind != sock::DGRAM && !state.connected {
+                events |= Events::HUP;
+            }
+            match self.common.kind {
+                sock::STREAM => self.inbox.bytes.len() >= self.common.rcvlowat.load(Ordering::Relaxed),
+                _ => !self.records.is_empty(),
+            }
+        };
+        if self.common.has_error() {
+            events |= Events::ERR;
+        }
+        if shut == shut::BOTH {
+            events |= Events::HUP;
+        }
+        if shut & shut::RECEIVE != 0 {
+            events |= Events::RDHUP | Events::IN | Events::RDNORM;
+        }
+        if readable {
+            events |= Events::IN | Events::RDNORM;
+        }
+        if self.writable() {
+            events |= Events::OUT | Events::WRNORM | Events::WRBAND;
+        }
+        events
+    }
+
+    fn writable(&self) -> bool {
+        let most = self.common.sndbuf.load(Ordering::Relaxed);
+        // Cloned: no socket's peer is looked for with another's locked.
+        let peer = self.peer.read().clone();
+        if self.common.kind == sock::STREAM {
+            return peer.as_ref().is_none_or(|peer| peer.is_released() || peer.inbox.writable(most));
+        }
+        let free = || self.sent.bytes.load(Ordering::SeqCst).saturating_mul(4) <= most;
+        if !free() {
+            self.sent.full.store(true, Ordering::SeqCst);
+            if !free() {
+                return false;
+            }
+        }
+        self.common.kind != sock::DGRAM
+            || peer.as_ref().is_none_or(|peer| peer.has_peer(self) || peer.records.len() < QUEUE_LEN)
+    }
+}
+
+/// What a receiver that wants credentials gets for bytes sent before anybody wanted any.
+const NOBODY: Ucred = Ucred { pid: 0, uid: 65534, gid: 65534 };
+
+/// A sender without a name has no address at all.
+fn named(name: UnixName) -> Option<SockAddr> {
+    (name != UnixName::Unnamed).then_some(SockAddr::Unix(name))
+}
