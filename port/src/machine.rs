@@ -80,6 +80,8 @@ pub trait Machine: Send + Sync {
     fn cpu(&self) -> usize;
     /// Restricts the calling thread to the processors of the mask (bit n is processor n).
     fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()>;
+    /// Memory guests may use.
+    fn memory(&self) -> Memory;
     /// Random bytes from the machine's generator.
     fn random(&self, out: &mut [u8]);
     /// The processor's features as programs are told them: AT_HWCAP and AT_HWCAP2.
@@ -92,6 +94,13 @@ pub trait Machine: Send + Sync {
     fn power_off(&self, code: u8) -> !;
     /// The whole sandbox was stopped and continued from outside, or the first program stopped: `true` asks the outside to stop.
     fn notify_outside(&self, event: Outside);
+}
+
+/// How much memory a machine has, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub total: u64,
+    pub free: u64,
 }
 
 /// What the outside (the supervisor, a console) should know.

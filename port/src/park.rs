@@ -11,4 +11,6 @@ pub trait Park: Send + Sync {
     fn park(&self, word: &AtomicU32, expected: u32, deadline: Option<Nanos>);
     /// Wakes up to `count` sleepers on `word`. The caller has changed the word before.
     fn unpark(&self, word: &AtomicU32, count: u32);
+    /// Lets other threads have the processor, if any wait for it (sched_yield(2)).
+    fn yield_now(&self);
 }

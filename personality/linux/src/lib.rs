@@ -6,12 +6,14 @@ extern crate alloc;
 
 pub mod boot;
 pub mod caller;
+pub mod cred;
 pub mod exec;
 pub mod fs;
 pub mod limits;
 pub mod linux;
 pub mod misc;
 pub mod mm;
+pub mod prctl;
 pub mod process;
 pub mod sched;
 pub mod signal;
@@ -19,6 +21,7 @@ pub mod system;
 pub mod table;
 pub mod task;
 pub mod thread;
+pub mod usage;
 pub mod user;
 
 pub use linux::Linux;

@@ -1,7 +1,17 @@
 //! Resource limits (getrlimit(2)): the numbers, and who may change them.
 
+use alloc::sync::Arc;
+
 use janua_abi::linux::process::{Rlimit, rlimit};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::table::{Arg, Kind};
 use janua_rt::Mutex;
+
+use crate::process::Process;
+use crate::task::CAP_SYS_RESOURCE;
+use crate::thread::ThreadExt;
+use crate::{Task, Thread};
 
 /// Limits a program started from a shell usually finds.
 const DEFAULTS: [Rlimit; rlimit::COUNT] = {
@@ -59,4 +69,115 @@ impl Limits {
             *slot = limit;
         }
     }
+}
+
+/// Most descriptors anybody may ask for (/proc/sys/fs/nr_open).
+pub const NR_OPEN: u64 = 1 << 20;
+
+/// A resource as an argument.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource(pub u32);
+
+impl Arg for Resource {
+    const KIND: Kind = Kind::Named("rlimit");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(Resource(word as u32))
+    }
+}
+
+impl Resource {
+    /// The name of a resource without its RLIMIT_.
+    pub fn name(number: u32) -> Option<&'static str> {
+        const NAMES: [&str; rlimit::COUNT] = [
+            "CPU",
+            "FSIZE",
+            "DATA",
+            "STACK",
+            "CORE",
+            "RSS",
+            "NPROC",
+            "NOFILE",
+            "MEMLOCK",
+            "AS",
+            "LOCKS",
+            "SIGPENDING",
+            "MSGQUEUE",
+            "NICE",
+            "RTPRIO",
+            "RTTIME",
+        ];
+        NAMES.get(number as usize).copied()
+    }
+
+    fn check(self) -> Result<u32> {
+        if (self.0 as usize) < rlimit::COUNT { Ok(self.0) } else { Err(Errno::EINVAL) }
+    }
+}
+
+/// getrlimit(2).
+pub fn getrlimit(thread: &Thread, resource: Resource, old: UserPtr<Rlimit>) -> Result<()> {
+    old.write(thread.user(), &thread.process().limits.get(resource.check()?))
+}
+
+/// setrlimit(2).
+pub fn setrlimit(thread: &Thread, resource: Resource, new: UserPtr<Rlimit>) -> Result<()> {
+    let new = new.read(thread.user())?;
+    change(thread, thread.process(), resource.check()?, new)
+}
+
+/// prlimit(2).
+pub fn prlimit64(
+    thread: &Thread,
+    pid: i32,
+    resource: Resource,
+    new: UserPtr<Rlimit>,
+    old: UserPtr<Rlimit>,
+) -> Result<()> {
+    let resource = resource.check()?;
+    let new = new.non_null().map(|new| new.read(thread.user())).transpose()?;
+    let task = match pid {
+        0 => thread.task.clone(),
+        _ => u32::try_from(pid).ok().and_then(|pid| find(thread, pid)).ok_or(Errno::ESRCH)?,
+    };
+    if task.pid != thread.process().pid && !may_limit(thread, &task) {
+        return Err(Errno::EPERM);
+    }
+    let before = task.limits.get(resource);
+    if let Some(new) = new {
+        change(thread, &task, resource, new)?;
+    }
+    match old.non_null() {
+        Some(old) => old.write(thread.user(), &before),
+        None => Ok(()),
+    }
+}
+
+fn find(thread: &Thread, pid: u32) -> Option<Arc<Task>> {
+    let tree = thread.kernel.tree.lock();
+    tree.process(pid).cloned().or_else(|| tree.thread(pid).map(|seat| seat.task.clone()))
+}
+
+/// The same user in every respect, or CAP_SYS_RESOURCE (prlimit(2)).
+fn may_limit(thread: &Thread, target: &Process) -> bool {
+    let mine = thread.cred();
+    if mine.capable(CAP_SYS_RESOURCE) {
+        return true;
+    }
+    let Some(theirs) = target.group.lock().threads.first().map(|seat| seat.cred()) else { return false };
+    [theirs.uid, theirs.euid, theirs.suid].iter().all(|uid| *uid == mine.uid)
+        && [theirs.gid, theirs.egid, theirs.sgid].iter().all(|gid| *gid == mine.gid)
+}
+
+fn change(thread: &Thread, target: &Process, resource: u32, new: Rlimit) -> Result<()> {
+    if new.soft > new.hard {
+        return Err(Errno::EINVAL);
+    }
+    if resource == rlimit::NOFILE && new.hard > NR_OPEN {
+        return Err(Errno::EPERM);
+    }
+    if new.hard > target.limits.get(resource).hard && !thread.cred().capable(CAP_SYS_RESOURCE) {
+        return Err(Errno::EPERM);
+    }
+    target.limits.set(resource, new);
+    Ok(())
 }

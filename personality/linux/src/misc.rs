@@ -1,8 +1,17 @@
 //! The system as a whole: uname(2), sysinfo(2), random numbers.
 
-use janua_abi::linux::process::UtsName;
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::process::{SysInfo, UtsName};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::table::Fd;
 
 use crate::boot::BootConfig;
+use crate::task::{CAP_SYS_ADMIN, may_trace};
+use crate::thread::ThreadExt;
+use crate::{Task, Thread};
 
 /// The Linux release whose interface this is.
 pub const RELEASE: &str = "6.18.0-janua";
@@ -27,4 +36,143 @@ pub fn uts_name(config: &BootConfig) -> UtsName {
         machine: field(b"x86_64"),
         domainname: or(&config.domainname, b"(none)"),
     }
+}
+
+/// uname(2).
+pub fn uname(thread: &Thread, names: UserPtr<UtsName>) -> Result<()> {
+    let uts = *thread.kernel.uts.read();
+    names.write(thread.user(), &uts)
+}
+
+fn new_name(thread: &Thread, name: UserPtr<u8>, len: usize) -> Result<[u8; 65]> {
+    if !thread.cred().capable(CAP_SYS_ADMIN) {
+        return Err(Errno::EPERM);
+    }
+    if len > 64 {
+        return Err(Errno::EINVAL);
+    }
+    Ok(field(&name.slice(len).read_vec(thread.user(), 64)?))
+}
+
+/// sethostname(2).
+pub fn sethostname(thread: &Thread, name: UserPtr<u8>, len: usize) -> Result<()> {
+    let name = new_name(thread, name, len)?;
+    thread.kernel.uts.write().nodename = name;
+    Ok(())
+}
+
+/// setdomainname(2).
+pub fn setdomainname(thread: &Thread, name: UserPtr<u8>, len: usize) -> Result<()> {
+    let name = new_name(thread, name, len)?;
+    thread.kernel.uts.write().domainname = name;
+    Ok(())
+}
+
+/// sysinfo(2).
+pub fn sysinfo(thread: &Thread, info: UserPtr<SysInfo>) -> Result<()> {
+    let machine = thread.machine();
+    let memory = machine.memory();
+    let up = machine.clock().monotonic().saturating_sub(thread.kernel.booted);
+    let answer = SysInfo {
+        // Rounded up, as Linux does.
+        uptime: up.div_ceil(1_000_000_000) as i64,
+        totalram: memory.total,
+        freeram: memory.free,
+        procs: thread.kernel.tree.lock().thread_count().min(usize::from(u16::MAX)) as u16,
+        mem_unit: 1,
+        ..SysInfo::default()
+    };
+    info.write(thread.user(), &answer)
+}
+
+/// getrandom(2). The machine's generator is always ready, so nothing waits.
+pub fn getrandom(thread: &Thread, buf: UserPtr<u8>, len: usize, flags: u32) -> Result<usize> {
+    const NONBLOCK: u32 = 1;
+    const RANDOM: u32 = 2;
+    const INSECURE: u32 = 4;
+    const CHUNK: usize = 256;
+    if flags & !(NONBLOCK | RANDOM | INSECURE) != 0 || flags & (RANDOM | INSECURE) == RANDOM | INSECURE {
+        return Err(Errno::EINVAL);
+    }
+    let len = len.min(janua_kernel::iobuf::MOST);
+    let mut chunk = [0; CHUNK];
+    let mut done = 0;
+    while done < len {
+        let n = (len - done).min(CHUNK);
+        thread.machine().random(&mut chunk[..n]);
+        let copied = thread.user().copy_out_partial(buf.addr().wrapping_add(done), &chunk[..n]);
+        done += copied;
+        if copied < n {
+            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+        }
+        // A large request must not keep a kill waiting.
+        if thread.interrupted() && done >= CHUNK {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// syslog(2): the kernel keeps no log of its own for programs; what there is to read is empty.
+pub fn syslog(thread: &Thread, action: i32, buf: UserPtr<u8>, len: i32) -> Result<usize> {
+    const READ_ALL: i32 = 3;
+    const SIZE_UNREAD: i32 = 9;
+    const SIZE_BUFFER: i32 = 10;
+    const CAP_SYSLOG: u32 = 34;
+    let cred = thread.cred();
+    let may = cred.capable(CAP_SYSLOG) || cred.capable(CAP_SYS_ADMIN);
+    match action {
+        SIZE_BUFFER => Ok(0),
+        READ_ALL if buf.is_null() || len < 0 => Err(Errno::EINVAL),
+        READ_ALL => Ok(0),
+        0..=9 if !may => Err(Errno::EPERM),
+        0 | 1 => Ok(0),
+        SIZE_UNREAD => Ok(0),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// kcmp(2): whether two processes share something, and an order between what they do not share.
+pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) -> Result<i32> {
+    const FILE: i32 = 0;
+    const VM: i32 = 1;
+    const FILES: i32 = 2;
+    const FS: i32 = 3;
+    const SIGHAND: i32 = 4;
+    let find = |pid: i32| {
+        let task = u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH)?;
+        if may_trace(thread, &task) { Ok(task) } else { Err(Errno::EPERM) }
+    };
+    let (one, two) = (find(pid1)?, find(pid2)?);
+    fn place<T: ?Sized>(shared: &Arc<T>) -> usize {
+        Arc::as_ptr(shared).cast::<()>().addr()
+    }
+    let word = |task: &Task, index: usize| match kind {
+        FILE => {
+            let fd = i32::try_from(index).map_err(|_| Errno::EBADF)?;
+            Ok(place(&task.files().get(Fd(fd))?))
+        }
+        VM => Ok(task.mm().as_ref().map_or(0, place)),
+        FILES => Ok(place(&task.files())),
+        FS => Ok(place(&task.fs())),
+        SIGHAND => Ok(place(&task.actions())),
+        _ => Err(Errno::EINVAL),
+    };
+    // Addresses are mixed, so that a program learns their order and nothing else of the kernel's layout.
+    let mixed = |word: usize| word.rotate_left(19) ^ 0x5bd1_e995_97f4_a7c5;
+    Ok(match mixed(word(&one, index1)?).cmp(&mixed(word(&two, index2)?)) {
+        core::cmp::Ordering::Equal => 0,
+        core::cmp::Ordering::Less => 1,
+        core::cmp::Ordering::Greater => 2,
+    })
+}
+
+/// personality(2): the word is kept; ADDR_NO_RANDOMIZE and READ_IMPLIES_EXEC have their effects in exec.
+pub fn personality(thread: &Thread, word: u32) -> u32 {
+    let slot = &thread.process().settings.personality;
+    let old = slot.load(Ordering::Relaxed);
+    if word != u32::MAX {
+        slot.store(word, Ordering::Relaxed);
+    }
+    old
 }

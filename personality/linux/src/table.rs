@@ -2,7 +2,7 @@
 //!
 //! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
 
-use janua_abi::linux::process::Rusage;
+use janua_abi::linux::process::{Rlimit, Rusage, SysInfo, UtsName};
 use janua_abi::linux::signal::{SigAction, SigInfo, StackT};
 use janua_kernel::calls;
 use janua_kernel::table::Fd;
@@ -13,10 +13,14 @@ use janua_abi::linux::stat::{OpenHow, Stat, Statfs, Statx};
 use crate::fs::at::{AtFlags, DirFd, Mode};
 use crate::fs::open::OpenFlags;
 use crate::Linux;
+use crate::cred::{self, capability};
+use crate::limits::Resource;
+use crate::prctl::PrctlOption;
 use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::{exec, fs, mm, signal, task};
+use crate::{limits, misc, prctl, sched, usage};
 
 calls! {
     /// All rows, by number.
@@ -70,7 +74,7 @@ calls! {
 
     23 select() => missing, Missing("not written yet");
 
-    24 sched_yield() => missing, Missing("not written yet");
+    24 sched_yield() => plain sched::sched_yield, Full;
 
     25 mremap(old_address: mm::Addr, old_size: usize, new_size: usize, flags: mm::RemapWord, new_address: mm::Addr) => plain mm::mremap, Full;
 
@@ -148,7 +152,7 @@ calls! {
 
     62 kill(pid: i32, signal: Signal) => plain signal::kill::kill, Full;
 
-    63 uname() => missing, Missing("not written yet");
+    63 uname(names: UserPtr<UtsName>) => plain misc::uname, Full;
 
     64 semget() => missing, Missing("not written yet");
 
@@ -216,29 +220,29 @@ calls! {
 
     96 gettimeofday() => missing, Missing("not written yet");
 
-    97 getrlimit() => missing, Missing("not written yet");
+    97 getrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::getrlimit, Full;
 
-    98 getrusage() => missing, Missing("not written yet");
+    98 getrusage(who: i32, usage: UserPtr<Rusage>) => plain usage::getrusage, Partial("all processor time counts as user time; faults and switches are not counted");
 
-    99 sysinfo() => missing, Missing("not written yet");
+    99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, Partial("no load averages");
 
     100 times() => missing, Missing("not written yet");
 
     101 ptrace() => missing, Missing("not written yet");
 
-    102 getuid() => missing, Missing("not written yet");
+    102 getuid() => plain cred::ids::getuid, Full;
 
-    103 syslog() => missing, Missing("not written yet");
+    103 syslog(action: i32, buf: UserPtr<u8>, len: i32) => plain misc::syslog, Partial("the log is empty");
 
-    104 getgid() => missing, Missing("not written yet");
+    104 getgid() => plain cred::ids::getgid, Full;
 
-    105 setuid() => missing, Missing("not written yet");
+    105 setuid(uid: u32) => plain cred::ids::setuid, Full;
 
-    106 setgid() => missing, Missing("not written yet");
+    106 setgid(gid: u32) => plain cred::ids::setgid, Full;
 
-    107 geteuid() => missing, Missing("not written yet");
+    107 geteuid() => plain cred::ids::geteuid, Full;
 
-    108 getegid() => missing, Missing("not written yet");
+    108 getegid() => plain cred::ids::getegid, Full;
 
     109 setpgid(pid: i32, pgid: i32) => plain task::session::setpgid, Full;
 
@@ -248,33 +252,33 @@ calls! {
 
     112 setsid() => plain task::session::setsid, Full;
 
-    113 setreuid() => missing, Missing("not written yet");
+    113 setreuid(real: u32, effective: u32) => plain cred::ids::setreuid, Full;
 
-    114 setregid() => missing, Missing("not written yet");
+    114 setregid(real: u32, effective: u32) => plain cred::ids::setregid, Full;
 
-    115 getgroups() => missing, Missing("not written yet");
+    115 getgroups(size: i32, list: UserPtr<u32>) => plain cred::ids::getgroups, Full;
 
-    116 setgroups() => missing, Missing("not written yet");
+    116 setgroups(size: usize, list: UserPtr<u32>) => plain cred::ids::setgroups, Full;
 
-    117 setresuid() => missing, Missing("not written yet");
+    117 setresuid(real: u32, effective: u32, saved: u32) => plain cred::ids::setresuid, Full;
 
-    118 getresuid() => missing, Missing("not written yet");
+    118 getresuid(real: UserPtr<u32>, effective: UserPtr<u32>, saved: UserPtr<u32>) => plain cred::ids::getresuid, Full;
 
-    119 setresgid() => missing, Missing("not written yet");
+    119 setresgid(real: u32, effective: u32, saved: u32) => plain cred::ids::setresgid, Full;
 
-    120 getresgid() => missing, Missing("not written yet");
+    120 getresgid(real: UserPtr<u32>, effective: UserPtr<u32>, saved: UserPtr<u32>) => plain cred::ids::getresgid, Full;
 
     121 getpgid(pid: i32) => plain task::session::getpgid, Full;
 
-    122 setfsuid() => missing, Missing("not written yet");
+    122 setfsuid(uid: u32) => plain cred::ids::setfsuid, Full;
 
-    123 setfsgid() => missing, Missing("not written yet");
+    123 setfsgid(gid: u32) => plain cred::ids::setfsgid, Full;
 
     124 getsid(pid: i32) => plain task::session::getsid, Full;
 
-    125 capget() => missing, Missing("not written yet");
+    125 capget(header: UserPtr<capability::Header>, data: UserPtr<capability::Data>) => plain cred::capability::capget, Full;
 
-    126 capset() => missing, Missing("not written yet");
+    126 capset(header: UserPtr<capability::Header>, data: UserPtr<capability::Data>) => plain cred::capability::capset, Full;
 
     127 rt_sigpending(set: UserPtr<u8>, size: usize) => plain signal::calls::rt_sigpending, Full;
 
@@ -292,7 +296,7 @@ calls! {
 
     134 uselib() => missing, Missing("libraries in the format before ELF");
 
-    135 personality() => missing, Missing("not written yet");
+    135 personality(persona: u32) => plain misc::personality, Partial("the execution domain is kept but only ADDR_NO_RANDOMIZE has an effect");
 
     136 ustat() => missing, Missing("obsolete; statfs tells more");
 
@@ -302,23 +306,23 @@ calls! {
 
     139 sysfs() => missing, Missing("obsolete; /proc/filesystems lists file systems");
 
-    140 getpriority() => missing, Missing("not written yet");
+    140 getpriority(which: u32, who: u32) => plain sched::getpriority, Full;
 
-    141 setpriority() => missing, Missing("not written yet");
+    141 setpriority(which: u32, who: u32, nice: i32) => plain sched::setpriority, Partial("the value is kept for the whole process and not passed to the machine");
 
-    142 sched_setparam() => missing, Missing("not written yet");
+    142 sched_setparam(pid: i32, param: UserPtr<u32>) => plain sched::sched_setparam, Partial("remembered; the machine schedules all threads alike");
 
-    143 sched_getparam() => missing, Missing("not written yet");
+    143 sched_getparam(pid: i32, param: UserPtr<u32>) => plain sched::sched_getparam, Full;
 
-    144 sched_setscheduler() => missing, Missing("not written yet");
+    144 sched_setscheduler(pid: i32, policy: i32, param: UserPtr<u32>) => plain sched::sched_setscheduler, Partial("remembered; the machine schedules all threads alike");
 
-    145 sched_getscheduler() => missing, Missing("not written yet");
+    145 sched_getscheduler(pid: i32) => plain sched::sched_getscheduler, Full;
 
-    146 sched_get_priority_max() => missing, Missing("not written yet");
+    146 sched_get_priority_max(policy: u32) => plain sched::sched_get_priority_max, Full;
 
-    147 sched_get_priority_min() => missing, Missing("not written yet");
+    147 sched_get_priority_min(policy: u32) => plain sched::sched_get_priority_min, Full;
 
-    148 sched_rr_get_interval() => missing, Missing("not written yet");
+    148 sched_rr_get_interval(pid: i32, interval: UserPtr<[i64; 2]>) => plain sched::sched_rr_get_interval, Full;
 
     149 mlock(addr: mm::Addr, len: usize) => plain mm::mlock, Partial("counted and made present; not kept from the host's swap");
 
@@ -336,13 +340,13 @@ calls! {
 
     156 _sysctl() => missing, Missing("not written yet");
 
-    157 prctl() => missing, Missing("not written yet");
+    157 prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, Partial("no seccomp, PR_SET_MM, speculation or dispatch control");
 
     158 arch_prctl(code: u32, addr: mm::Addr) => plain mm::arch_prctl, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
 
     159 adjtimex() => missing, Missing("not written yet");
 
-    160 setrlimit() => missing, Missing("not written yet");
+    160 setrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::setrlimit, Full;
 
     161 chroot(path: UserStr) => plain fs::dir::chroot, Full;
 
@@ -362,9 +366,9 @@ calls! {
 
     169 reboot() => missing, Missing("not written yet");
 
-    170 sethostname() => missing, Missing("not written yet");
+    170 sethostname(name: UserPtr<u8>, len: usize) => plain misc::sethostname, Full;
 
-    171 setdomainname() => missing, Missing("not written yet");
+    171 setdomainname(name: UserPtr<u8>, len: usize) => plain misc::setdomainname, Full;
 
     172 iopl() => missing, Missing("not written yet");
 
@@ -428,9 +432,9 @@ calls! {
 
     202 futex() => missing, Missing("not written yet");
 
-    203 sched_setaffinity() => missing, Missing("not written yet");
+    203 sched_setaffinity(pid: i32, len: usize, mask: UserPtr<u8>) => plain sched::sched_setaffinity, Full;
 
-    204 sched_getaffinity() => missing, Missing("not written yet");
+    204 sched_getaffinity(pid: i32, len: usize, mask: UserPtr<u8>) => plain sched::sched_getaffinity, Full;
 
     205 set_thread_area() => missing, Missing("not written yet");
 
@@ -524,9 +528,9 @@ calls! {
 
     250 keyctl() => missing, Missing("not written yet");
 
-    251 ioprio_set() => missing, Missing("not written yet");
+    251 ioprio_set(which: i32, who: i32, word: u32) => plain sched::ioprio_set, Partial("single processes; remembered, the host orders i/o itself");
 
-    252 ioprio_get() => missing, Missing("not written yet");
+    252 ioprio_get(which: i32, who: i32) => plain sched::ioprio_get, Partial("single processes");
 
     253 inotify_init() => plain fs::inotify::inotify_init, Full;
 
@@ -626,7 +630,7 @@ calls! {
 
     301 fanotify_mark() => missing, Missing("watches of whole mounts; inotify is there");
 
-    302 prlimit64() => missing, Missing("not written yet");
+    302 prlimit64(pid: i32, resource: Resource, new: UserPtr<Rlimit>, old: UserPtr<Rlimit>) => plain limits::prlimit64, Full;
 
     303 name_to_handle_at() => missing, Missing("files have no handles that outlive a descriptor");
 
@@ -640,25 +644,25 @@ calls! {
 
     308 setns() => missing, Missing("not written yet");
 
-    309 getcpu() => missing, Missing("not written yet");
+    309 getcpu(cpu: UserPtr<u32>, node: UserPtr<u32>) => plain sched::getcpu, Full;
 
     310 process_vm_readv() => missing, Missing("not written yet");
 
     311 process_vm_writev() => missing, Missing("not written yet");
 
-    312 kcmp() => missing, Missing("not written yet");
+    312 kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");
 
     313 finit_module() => missing, Missing("not written yet");
 
-    314 sched_setattr() => missing, Missing("not written yet");
+    314 sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, Partial("remembered; no SCHED_DEADLINE, no utilisation clamps");
 
-    315 sched_getattr() => missing, Missing("not written yet");
+    315 sched_getattr(pid: i32, attr: UserPtr<u8>, size: usize, flags: u32) => plain sched::sched_getattr, Full;
 
     316 renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, Full;
 
     317 seccomp() => missing, Missing("not written yet");
 
-    318 getrandom() => missing, Missing("not written yet");
+    318 getrandom(buf: UserPtr<u8>, len: usize, flags: u32) => plain misc::getrandom, Full;
 
     319 memfd_create() => missing, Missing("not written yet");
 

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{cpu, hosted};
-use janua_port::machine::{Outside, ThreadId};
+use janua_port::machine::{Memory, Outside, ThreadId};
 use janua_port::{
     Clock, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
 };
@@ -125,6 +125,9 @@ impl Park for Futex {
     }
     fn unpark(&self, word: &AtomicU32, count: u32) {
         spawn::unpark(word, count);
+    }
+    fn yield_now(&self) {
+        let _ = sys::words(nr::SCHED_YIELD, [0; 6]);
     }
 }
 
@@ -250,6 +253,16 @@ impl Machine for LinuxMachine {
         let tid = thread.map_or(0, |thread| spawn::host_tid(thread) as usize);
         // SAFETY: the slice is ours.
         unsafe { sys::raw(nr::SCHED_SETAFFINITY, [tid, size_of_val(mask), mask.as_ptr() as usize, 0, 0, 0]) }.map(|_| ())
+    }
+    fn memory(&self) -> Memory {
+        // `struct sysinfo`: uptime, three loads, total and free memory, ..., then the unit at byte 104.
+        let mut info = [0u64; 14];
+        // SAFETY: the array has the 112 bytes of the structure.
+        if unsafe { sys::raw(nr::SYSINFO, [info.as_mut_ptr() as usize, 0, 0, 0, 0, 0]) }.is_err() {
+            return Memory::default();
+        }
+        let unit = u64::from(info[13] as u32);
+        Memory { total: info[4].saturating_mul(unit), free: info[5].saturating_mul(unit) }
     }
     fn random(&self, out: &mut [u8]) {
         let mut done = 0;

@@ -37,9 +37,11 @@ pub mod nr {
     pub const SETSOCKOPT: usize = 54;
     pub const GETSOCKOPT: usize = 55;
     pub const KILL: usize = 62;
+    pub const SCHED_YIELD: usize = 24;
     pub const FSYNC: usize = 74;
     pub const FDATASYNC: usize = 75;
     pub const FTRUNCATE: usize = 77;
+    pub const SYSINFO: usize = 99;
     pub const SIGALTSTACK: usize = 131;
     pub const FSTATFS: usize = 138;
     pub const PRCTL: usize = 157;

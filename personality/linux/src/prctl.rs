@@ -1,0 +1,208 @@
+//! prctl(2): odds and ends of a thread or process.
+
+use core::sync::atomic::Ordering;
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::{Arg, Kind};
+use janua_kernel::{UserPtr, UserStr};
+use janua_object::Cred;
+
+use crate::Thread;
+use crate::cred::{self, capability};
+use crate::signal::is_signal;
+use crate::task;
+use crate::thread::ThreadExt;
+
+/// PR_* as an argument.
+#[derive(Clone, Copy, Debug)]
+pub struct PrctlOption(pub u32);
+
+impl Arg for PrctlOption {
+    const KIND: Kind = Kind::Named("prctl");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(PrctlOption(word as u32))
+    }
+}
+
+/// Options by number: those with a name for the trace.
+pub mod pr {
+    pub const SET_PDEATHSIG: u32 = 1;
+    pub const GET_PDEATHSIG: u32 = 2;
+    pub const GET_DUMPABLE: u32 = 3;
+    pub const SET_DUMPABLE: u32 = 4;
+    pub const GET_KEEPCAPS: u32 = 7;
+    pub const SET_KEEPCAPS: u32 = 8;
+    pub const GET_TIMING: u32 = 13;
+    pub const SET_TIMING: u32 = 14;
+    pub const SET_NAME: u32 = 15;
+    pub const GET_NAME: u32 = 16;
+    pub const GET_SECCOMP: u32 = 21;
+    pub const SET_SECCOMP: u32 = 22;
+    pub const CAPBSET_READ: u32 = 23;
+    pub const CAPBSET_DROP: u32 = 24;
+    pub const GET_SECUREBITS: u32 = 27;
+    pub const SET_SECUREBITS: u32 = 28;
+    pub const SET_TIMERSLACK: u32 = 29;
+    pub const GET_TIMERSLACK: u32 = 30;
+    pub const SET_MM: u32 = 35;
+    pub const SET_CHILD_SUBREAPER: u32 = 36;
+    pub const GET_CHILD_SUBREAPER: u32 = 37;
+    pub const SET_NO_NEW_PRIVS: u32 = 38;
+    pub const GET_NO_NEW_PRIVS: u32 = 39;
+    pub const GET_TID_ADDRESS: u32 = 40;
+    pub const SET_THP_DISABLE: u32 = 41;
+    pub const GET_THP_DISABLE: u32 = 42;
+    pub const CAP_AMBIENT: u32 = 47;
+    pub const SET_VMA: u32 = 0x5356_4d41;
+
+    /// The name of an option, without its PR_.
+    pub fn name(option: u32) -> Option<&'static str> {
+        Some(match option {
+            SET_PDEATHSIG => "SET_PDEATHSIG",
+            GET_PDEATHSIG => "GET_PDEATHSIG",
+            GET_DUMPABLE => "GET_DUMPABLE",
+            SET_DUMPABLE => "SET_DUMPABLE",
+            GET_KEEPCAPS => "GET_KEEPCAPS",
+            SET_KEEPCAPS => "SET_KEEPCAPS",
+            GET_TIMING => "GET_TIMING",
+            SET_TIMING => "SET_TIMING",
+            SET_NAME => "SET_NAME",
+            GET_NAME => "GET_NAME",
+            GET_SECCOMP => "GET_SECCOMP",
+            SET_SECCOMP => "SET_SECCOMP",
+            CAPBSET_READ => "CAPBSET_READ",
+            CAPBSET_DROP => "CAPBSET_DROP",
+            GET_SECUREBITS => "GET_SECUREBITS",
+            SET_SECUREBITS => "SET_SECUREBITS",
+            SET_TIMERSLACK => "SET_TIMERSLACK",
+            GET_TIMERSLACK => "GET_TIMERSLACK",
+            SET_MM => "SET_MM",
+            SET_CHILD_SUBREAPER => "SET_CHILD_SUBREAPER",
+            GET_CHILD_SUBREAPER => "GET_CHILD_SUBREAPER",
+            SET_NO_NEW_PRIVS => "SET_NO_NEW_PRIVS",
+            GET_NO_NEW_PRIVS => "GET_NO_NEW_PRIVS",
+            GET_TID_ADDRESS => "GET_TID_ADDRESS",
+            SET_THP_DISABLE => "SET_THP_DISABLE",
+            GET_THP_DISABLE => "GET_THP_DISABLE",
+            CAP_AMBIENT => "CAP_AMBIENT",
+            SET_VMA => "SET_VMA",
+            _ => return None,
+        })
+    }
+}
+
+/// What a timer may be late by without being asked, nanoseconds.
+const DEFAULT_SLACK: u64 = 50_000;
+
+/// prctl(2).
+pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize, d: usize) -> Result<usize> {
+    let settings = &thread.process().settings;
+    let write_int = |value: i32| UserPtr::<i32>::new(a).write(thread.user(), &value).map(|()| 0);
+    let no_more = |words: &[usize]| if words.iter().any(|word| *word != 0) { Err(Errno::EINVAL) } else { Ok(()) };
+    match option.0 {
+        pr::SET_PDEATHSIG => {
+            let signal = u32::try_from(a).ok().filter(|signal| *signal == 0 || is_signal(*signal));
+            thread.death_signal.store(signal.ok_or(Errno::EINVAL)?, Ordering::Relaxed);
+            Ok(0)
+        }
+        pr::GET_PDEATHSIG => write_int(thread.death_signal.load(Ordering::Relaxed) as i32),
+        pr::GET_DUMPABLE => Ok(settings.dumpable.load(Ordering::Relaxed) as usize),
+        pr::SET_DUMPABLE if a <= 1 => {
+            settings.dumpable.store(a as u32, Ordering::Relaxed);
+            Ok(0)
+        }
+        pr::GET_KEEPCAPS => Ok(usize::from(thread.cred().securebits & cred::SECBIT_KEEP_CAPS != 0)),
+        pr::SET_KEEPCAPS => capability::set_keep(thread, a),
+        // Statistical timing, the only kind Linux has.
+        pr::GET_TIMING => Ok(0),
+        pr::SET_TIMING if a == 0 => Ok(0),
+        pr::SET_NAME => {
+            let name = UserStr(a).read(thread.user(), 16, Errno::E2BIG);
+            let name = match name {
+                // Longer ones are cut.
+                Err(Errno::E2BIG) => UserPtr::<[u8; 15]>::new(a).read(thread.user())?.to_vec(),
+                other => other?,
+            };
+            thread.set_comm(&name);
+            Ok(0)
+        }
+        pr::GET_NAME => {
+            let name = *thread.comm.lock();
+            UserPtr::<[u8; 16]>::new(a).write(thread.user(), &name)?;
+            Ok(0)
+        }
+        // No filter can be installed, so none is.
+        pr::GET_SECCOMP => Ok(0),
+        pr::CAPBSET_READ => capability::bounding_read(thread, a),
+        pr::CAPBSET_DROP => capability::bounding_drop(thread, a),
+        pr::GET_SECUREBITS => Ok(thread.cred().securebits as usize),
+        pr::SET_SECUREBITS => capability::set_securebits(thread, a),
+        pr::SET_TIMERSLACK => {
+            let slack = if (a as isize) <= 0 { DEFAULT_SLACK } else { a as u64 };
+            thread.timer_slack.store(slack, Ordering::Relaxed);
+            Ok(0)
+        }
+        pr::GET_TIMERSLACK => Ok(thread.timer_slack.load(Ordering::Relaxed) as usize),
+        pr::SET_MM if !thread.cred().capable(task::CAP_SYS_RESOURCE) => Err(Errno::EPERM),
+        pr::SET_CHILD_SUBREAPER => {
+            settings.subreaper.store(a != 0, Ordering::Relaxed);
+            Ok(0)
+        }
+        pr::GET_CHILD_SUBREAPER => write_int(i32::from(settings.subreaper.load(Ordering::Relaxed))),
+        pr::SET_NO_NEW_PRIVS => {
+            no_more(&[b, c, d])?;
+            if a != 1 {
+                return Err(Errno::EINVAL);
+            }
+            let old = thread.cred();
+            if !old.no_new_privs {
+                *thread.cred.write() = Arc::new(Cred { no_new_privs: true, ..(*old).clone() });
+            }
+            Ok(0)
+        }
+        pr::GET_NO_NEW_PRIVS => {
+            no_more(&[a, b, c, d])?;
+            Ok(usize::from(thread.cred().no_new_privs))
+        }
+        pr::GET_TID_ADDRESS => {
+            let address = thread.clear_child_tid.load(Ordering::Relaxed) as u64;
+            UserPtr::<u64>::new(a).write(thread.user(), &address)?;
+            Ok(0)
+        }
+        pr::SET_THP_DISABLE => {
+            no_more(&[b, c, d])?;
+            settings.thp_disable.store(a != 0, Ordering::Relaxed);
+            Ok(0)
+        }
+        pr::GET_THP_DISABLE => {
+            no_more(&[a, b, c, d])?;
+            Ok(usize::from(settings.thp_disable.load(Ordering::Relaxed)))
+        }
+        pr::CAP_AMBIENT => capability::ambient(thread, a, b, [c, d]),
+        pr::SET_VMA => name_memory(thread, a, b, c, UserStr(d)),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// PR_SET_VMA, PR_SET_VMA_ANON_NAME: names anonymous memory for /proc/self/maps.
+fn name_memory(thread: &Thread, what: usize, addr: usize, len: usize, name: UserStr) -> Result<usize> {
+    const ANON_NAME: usize = 0;
+    const MOST: usize = 80;
+    if what != ANON_NAME {
+        return Err(Errno::EINVAL);
+    }
+    let name = if name.is_null() {
+        None
+    } else {
+        let name = name.read(thread.user(), MOST, Errno::EINVAL)?;
+        let printable = |byte: &u8| (b' '..=b'~').contains(byte) && !b"\\`$[]".contains(byte);
+        if !name.iter().all(printable) {
+            return Err(Errno::EINVAL);
+        }
+        Some(Arc::from(name))
+    };
+    thread.process().mm().ok_or(Errno::ENOMEM)?.set_anon_name(addr, len, name)?;
+    Ok(0)
+}
