@@ -1,0 +1,443 @@
+//! A machine for tests: the test process' own clock and, where asked for, its host files.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::any::Any;
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use janua_abi::linux::{Errno, Result};
+use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk};
+use janua_object::{Caller, Cred};
+use janua_port::guest::Guest;
+use janua_port::host::{HostReady, HostStat, SocketCall};
+use janua_port::machine::{Outside, Spawn, SpawnKind, ThreadId};
+use janua_port::{Clock, Console, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
+
+pub struct TestMachine {
+    host: Option<TestHost>,
+}
+
+/// A machine without a host.
+pub fn bare() -> &'static TestMachine {
+    Box::leak(Box::new(TestMachine { host: None }))
+}
+
+/// A machine on this host.
+pub fn hosted() -> &'static TestMachine {
+    Box::leak(Box::new(TestMachine { host: Some(TestHost) }))
+}
+
+/// A caller with the given credentials.
+pub struct TestCaller {
+    pub machine: &'static TestMachine,
+    pub cred: Arc<Cred>,
+}
+
+pub fn root(machine: &'static TestMachine) -> TestCaller {
+    TestCaller { machine, cred: Arc::new(Cred::of_user(0, 0, Vec::new())) }
+}
+
+pub fn user(machine: &'static TestMachine, uid: u32) -> TestCaller {
+    TestCaller { machine, cred: Arc::new(Cred::of_user(uid, uid, Vec::new())) }
+}
+
+/// A name space with `fs` as its root.
+pub fn space(machine: &'static TestMachine, fs: impl FnOnce(&Vfs) -> Arc<dyn FileSystem>) -> (Vfs, Path) {
+    let vfs = Vfs::new(machine);
+    let mount = vfs.new_mount(fs(&vfs), b"test", MountFlags::RELATIME);
+    vfs.set_root(&mount);
+    let root = Path::of_mount(&mount);
+    (vfs, root)
+}
+
+pub fn find(vfs: &Vfs, who: &TestCaller, root: &Path, path: &str) -> Result<Path> {
+    find_from(vfs, who, root, root, path, Resolve::empty())
+}
+
+pub fn find_from(
+    vfs: &Vfs,
+    who: &TestCaller,
+    root: &Path,
+    base: &Path,
+    path: &str,
+    resolve: Resolve,
+) -> Result<Path> {
+    let start = Start { root: root.clone(), base: base.clone() };
+    Walk::new(vfs, who, &start, resolve).whole(path.as_bytes(), true)
+}
+
+impl Caller for TestCaller {
+    fn machine(&self) -> &'static dyn Machine {
+        self.machine
+    }
+    fn user(&self) -> &'static dyn UserMemory {
+        self.machine
+    }
+    fn cred(&self) -> Arc<Cred> {
+        self.cred.clone()
+    }
+    fn pid(&self) -> u32 {
+        1
+    }
+    fn tid(&self) -> u32 {
+        1
+    }
+    fn pgrp(&self) -> u32 {
+        1
+    }
+    fn session(&self) -> u32 {
+        1
+    }
+    fn signal_group(&self, _pgrp: u32, _signal: u32) -> bool {
+        false
+    }
+    fn job_signal_ignored(&self, _signal: u32) -> bool {
+        true
+    }
+    fn session_of_group(&self, _pgrp: u32) -> Option<u32> {
+        None
+    }
+    fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
+    fn set_terminal(&self, _terminal: Option<Arc<dyn Any + Send + Sync>>) {}
+    fn is_session_leader(&self) -> bool {
+        false
+    }
+    fn limit(&self, _resource: u32) -> u64 {
+        u64::MAX
+    }
+}
+
+fn clock(id: libc::clockid_t) -> Nanos {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is ours.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+impl Clock for TestMachine {
+    fn monotonic(&self) -> Nanos {
+        clock(libc::CLOCK_MONOTONIC)
+    }
+    fn realtime(&self) -> Nanos {
+        clock(libc::CLOCK_REALTIME)
+    }
+    fn thread_cpu(&self) -> Nanos {
+        clock(libc::CLOCK_THREAD_CPUTIME_ID)
+    }
+}
+
+impl Console for TestMachine {
+    fn write(&self, bytes: &[u8]) {
+        eprint!("{}", String::from_utf8_lossy(bytes));
+    }
+}
+
+impl Park for TestMachine {
+    fn park(&self, _word: &AtomicU32, _expected: u32, _deadline: Option<Nanos>) {
+        std::thread::yield_now();
+    }
+    fn unpark(&self, _word: &AtomicU32, _count: u32) {}
+}
+
+/// There are no guests, so there is no user memory.
+impl UserMemory for TestMachine {
+    fn is_user(&self, _addr: usize, _len: usize) -> bool {
+        false
+    }
+    fn copy_in(&self, _dst: &mut [u8], _src: usize) -> std::result::Result<(), Fault> {
+        Err(Fault)
+    }
+    fn copy_out(&self, _dst: usize, _src: &[u8]) -> std::result::Result<(), Fault> {
+        Err(Fault)
+    }
+    fn copy_in_partial(&self, _dst: &mut [u8], _src: usize) -> usize {
+        0
+    }
+    fn copy_out_partial(&self, _dst: usize, _src: &[u8]) -> usize {
+        0
+    }
+    fn zero(&self, _dst: usize, _len: usize) -> std::result::Result<(), Fault> {
+        Err(Fault)
+    }
+    fn copy_str(&self, _dst: &mut [u8], _src: usize) -> std::result::Result<Option<usize>, Fault> {
+        Err(Fault)
+    }
+    fn load_u32(&self, _addr: usize) -> std::result::Result<u32, Fault> {
+        Err(Fault)
+    }
+    fn cmpxchg_u32(&self, _addr: usize, _old: u32, _new: u32) -> std::result::Result<u32, Fault> {
+        Err(Fault)
+    }
+}
+
+impl Machine for TestMachine {
+    fn clock(&self) -> &dyn Clock {
+        self
+    }
+    fn console(&self) -> &dyn Console {
+        self
+    }
+    fn park(&self) -> &dyn Park {
+        self
+    }
+    fn user(&self) -> &dyn UserMemory {
+        self
+    }
+    fn host(&self) -> Option<&dyn Host> {
+        self.host.as_ref().map(|host| host as &dyn Host)
+    }
+    fn wake_service(&self) {}
+    fn spawn(&self, _spawn: Spawn) -> Result<ThreadId> {
+        Err(Errno::ENOSYS)
+    }
+    fn spawn_first(&self, _guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+        Err(Errno::ENOSYS)
+    }
+    fn spawn_kernel(&self, _name: &'static str, _body: Box<dyn FnOnce() + Send>) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    fn kick(&self, _thread: ThreadId) {}
+    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space> {
+        parent.clone()
+    }
+    fn tls(&self) -> usize {
+        0
+    }
+    fn set_tls(&self, _value: usize) {}
+    fn gs(&self) -> usize {
+        0
+    }
+    fn set_gs(&self, _value: usize) {}
+    fn fpu_size(&self) -> usize {
+        0
+    }
+    fn fpu_save(&self, _area: &mut [u8]) {}
+    fn fpu_restore(&self, _area: &[u8]) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    fn fpu_reset(&self) {}
+    fn gate_name(&self, _gate: u8) -> &'static str {
+        "none"
+    }
+    fn cpus(&self) -> usize {
+        1
+    }
+    fn cpu(&self) -> usize {
+        0
+    }
+    fn set_affinity(&self, _thread: Option<ThreadId>, _mask: &[u64]) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    fn random(&self, out: &mut [u8]) {
+        out.fill(4);
+    }
+    fn vdso(&self) -> Option<usize> {
+        None
+    }
+    fn power_off(&self, code: u8) -> ! {
+        std::process::exit(i32::from(code))
+    }
+    fn notify_outside(&self, _event: Outside) {}
+}
+
+/// The host's files by the C library.
+pub struct TestHost;
+
+fn answer(result: libc::c_long) -> Result<usize> {
+    if result < 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(5);
+        return Err(Errno::from_raw(-(errno as isize)).expect_err("negative is an error"));
+    }
+    Ok(result as usize)
+}
+
+fn name(path: &[u8]) -> CString {
+    CString::new(path).expect("no NUL in names")
+}
+
+/// Directory and name, an empty name being the descriptor itself by its /proc name.
+fn place(dir: HostFd, path: &[u8]) -> (i32, CString) {
+    if path.is_empty() {
+        (libc::AT_FDCWD, name(format!("/proc/self/fd/{}", dir.0).as_bytes()))
+    } else {
+        (dir.0, name(path))
+    }
+}
+
+fn time(nanos: Option<i64>) -> libc::timespec {
+    match nanos {
+        Some(nanos) => {
+            libc::timespec { tv_sec: nanos.div_euclid(1_000_000_000), tv_nsec: nanos.rem_euclid(1_000_000_000) }
+        }
+        None => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT },
+    }
+}
+
+macro_rules! call {
+    ($e:expr) => {
+        // SAFETY: every pointer comes from a buffer or string that lives across the call.
+        answer(unsafe { $e } as libc::c_long)
+    };
+}
+
+impl Host for TestHost {
+    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
+        let (at, text) = place(dir, path);
+        let creates = flags & (0o100 | 0o20000000) != 0;
+        let how = [
+            u64::from(flags) | libc::O_CLOEXEC as u64,
+            if creates { u64::from(mode) } else { 0 },
+            if path.is_empty() { 0 } else { resolve },
+        ];
+        call!(libc::syscall(libc::SYS_openat2, at, text.as_ptr(), how.as_ptr(), 24usize)).map(|fd| HostFd(fd as i32))
+    }
+    fn close(&self, fd: HostFd) {
+        let _ = call!(libc::close(fd.0));
+    }
+    fn flags(&self, fd: HostFd) -> Result<u32> {
+        call!(libc::fcntl(fd.0, libc::F_GETFL)).map(|flags| flags as u32)
+    }
+    fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
+        // SAFETY: all zeroes is a valid stat.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        let text = name(path);
+        let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH;
+        call!(libc::fstatat(dir.0, text.as_ptr(), &raw mut stat, flags))?;
+        let nanos = |sec: i64, nsec: i64| sec * 1_000_000_000 + nsec;
+        Ok(HostStat {
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            mode: stat.st_mode,
+            nlink: stat.st_nlink,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            rdev: stat.st_rdev,
+            size: stat.st_size as u64,
+            blksize: stat.st_blksize as u32,
+            blocks: stat.st_blocks as u64,
+            atime: nanos(stat.st_atime, stat.st_atime_nsec),
+            mtime: nanos(stat.st_mtime, stat.st_mtime_nsec),
+            ctime: nanos(stat.st_ctime, stat.st_ctime_nsec),
+            btime: 0,
+        })
+    }
+    fn statfs(&self, fd: HostFd) -> Result<[u64; 15]> {
+        let mut words = [0; 15];
+        call!(libc::syscall(libc::SYS_fstatfs, fd.0, words.as_mut_ptr()))?;
+        Ok(words)
+    }
+    fn readlink(&self, dir: HostFd, path: &[u8], out: &mut [u8]) -> Result<usize> {
+        let text = name(path);
+        call!(libc::readlinkat(dir.0, text.as_ptr(), out.as_mut_ptr().cast(), out.len()))
+    }
+    fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
+        call!(libc::syscall(libc::SYS_getdents64, fd.0, out.as_mut_ptr(), out.len()))
+    }
+    fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
+        call!(libc::lseek(fd.0, offset, whence as i32)).map(|at| at as u64)
+    }
+    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
+        match offset {
+            Some(at) => call!(libc::pread(fd.0, out.as_mut_ptr().cast(), out.len(), at as i64)),
+            None => call!(libc::read(fd.0, out.as_mut_ptr().cast(), out.len())),
+        }
+    }
+    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
+        match offset {
+            Some(at) => call!(libc::pwrite(fd.0, data.as_ptr().cast(), data.len(), at as i64)),
+            None => call!(libc::write(fd.0, data.as_ptr().cast(), data.len())),
+        }
+    }
+    fn read_user(&self, _fd: HostFd, _addr: usize, _len: usize, _offset: Option<u64>) -> Result<usize> {
+        Err(Errno::EFAULT)
+    }
+    fn write_user(&self, _fd: HostFd, _addr: usize, _len: usize, _offset: Option<u64>) -> Result<usize> {
+        Err(Errno::EFAULT)
+    }
+    fn truncate(&self, fd: HostFd, len: u64) -> Result<()> {
+        call!(libc::ftruncate(fd.0, len as i64)).map(|_| ())
+    }
+    fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
+        call!(libc::fallocate(fd.0, mode as i32, offset as i64, len as i64)).map(|_| ())
+    }
+    fn fsync(&self, fd: HostFd, _data_only: bool) -> Result<()> {
+        call!(libc::fsync(fd.0)).map(|_| ())
+    }
+    fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
+        let text = name(path);
+        call!(libc::mkdirat(dir.0, text.as_ptr(), mode)).map(|_| ())
+    }
+    fn mknod(&self, dir: HostFd, path: &[u8], mode: u32, dev: u64) -> Result<()> {
+        let text = name(path);
+        call!(libc::mknodat(dir.0, text.as_ptr(), mode, dev)).map(|_| ())
+    }
+    fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()> {
+        let text = name(path);
+        call!(libc::unlinkat(dir.0, text.as_ptr(), if is_dir { libc::AT_REMOVEDIR } else { 0 })).map(|_| ())
+    }
+    fn symlink(&self, target: &[u8], dir: HostFd, path: &[u8]) -> Result<()> {
+        let (target, text) = (name(target), name(path));
+        call!(libc::symlinkat(target.as_ptr(), dir.0, text.as_ptr())).map(|_| ())
+    }
+    fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()> {
+        let (old, new) = (name(old), name(new));
+        call!(libc::linkat(old_dir.0, old.as_ptr(), new_dir.0, new.as_ptr(), 0)).map(|_| ())
+    }
+    fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()> {
+        let (old, new) = (name(old), name(new));
+        call!(libc::syscall(libc::SYS_renameat2, old_dir.0, old.as_ptr(), new_dir.0, new.as_ptr(), flags)).map(|_| ())
+    }
+    fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
+        let (at, text) = place(dir, path);
+        call!(libc::fchmodat(at, text.as_ptr(), mode, 0)).map(|_| ())
+    }
+    fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()> {
+        let text = name(path);
+        let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH;
+        call!(libc::fchownat(dir.0, text.as_ptr(), uid, gid, flags)).map(|_| ())
+    }
+    fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()> {
+        let (at, text) = place(dir, path);
+        let times = [time(atime), time(mtime)];
+        let flags = if path.is_empty() { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+        call!(libc::utimensat(at, text.as_ptr(), times.as_ptr(), flags)).map(|_| ())
+    }
+    fn getxattr(&self, fd: HostFd, attr: &[u8], out: &mut [u8]) -> Result<usize> {
+        let text = name(attr);
+        call!(libc::fgetxattr(fd.0, text.as_ptr(), out.as_mut_ptr().cast(), out.len()))
+    }
+    fn setxattr(&self, fd: HostFd, attr: &[u8], value: &[u8], flags: u32) -> Result<()> {
+        let text = name(attr);
+        call!(libc::fsetxattr(fd.0, text.as_ptr(), value.as_ptr().cast(), value.len(), flags as i32)).map(|_| ())
+    }
+    fn listxattr(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
+        call!(libc::flistxattr(fd.0, out.as_mut_ptr().cast(), out.len()))
+    }
+    fn removexattr(&self, fd: HostFd, attr: &[u8]) -> Result<()> {
+        let text = name(attr);
+        call!(libc::fremovexattr(fd.0, text.as_ptr())).map(|_| ())
+    }
+    fn memfd(&self, label: &[u8]) -> Result<HostFd> {
+        let text = name(label);
+        call!(libc::memfd_create(text.as_ptr(), libc::MFD_CLOEXEC)).map(|fd| HostFd(fd as i32))
+    }
+    fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
+        Err(Errno::ENOTTY)
+    }
+    fn ioctl_word(&self, _fd: HostFd, _request: u32, _arg: usize) -> Result<usize> {
+        Err(Errno::ENOTTY)
+    }
+    fn poll(&self, _fd: HostFd, interest: u32) -> u32 {
+        interest
+    }
+    fn watch(&self, _fd: HostFd, _target: Arc<dyn HostReady>) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+    fn unwatch(&self, _fd: HostFd) {}
+    fn socket_call(&self, _call: SocketCall<'_>) -> Result<usize> {
+        Err(Errno::ENOSYS)
+    }
+}

@@ -1,0 +1,325 @@
+//! Overlays and binds over a real directory of the host.
+
+mod common;
+
+use std::fs;
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use common::{TestCaller, find, hosted, root, space};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_object::OpenFile;
+use janua_object::file::flags::{self, O_CREAT, O_RDWR};
+use janua_object::fs::hostfs::HostFs;
+use janua_object::fs::overlay::Overlay;
+use janua_object::vfs::{FileKind, FileSystem, Make, OpenHow, Path, Resolve, SetAttr, Start, Vfs, Walk, rename};
+use janua_port::HostFd;
+
+/// A directory of the host that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("janua-object-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("dir/sub")).unwrap();
+        fs::write(path.join("file"), "below").unwrap();
+        fs::write(path.join("dir/inner"), "inner").unwrap();
+        fs::write(path.join("dir/sub/leaf"), "leaf").unwrap();
+        fs::hard_link(path.join("file"), path.join("twin")).unwrap();
+        symlink("dir/inner", path.join("link")).unwrap();
+        symlink("/etc", path.join("outside")).unwrap();
+        Scratch(path)
+    }
+
+    fn open(&self) -> HostFd {
+        let file = fs::File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(&self.0);
+        HostFd(file.unwrap().into_raw_fd())
+    }
+
+    fn names(&self, dir: &str) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(self.0.join(dir))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct World {
+    vfs: Vfs,
+    root: Path,
+    who: TestCaller,
+    host: Scratch,
+}
+
+impl World {
+    fn overlay(name: &str) -> World {
+        World::new(name, |vfs, fd| Overlay::new(vfs.machine, vfs.new_dev(), fd, b"/").unwrap())
+    }
+
+    fn bind(name: &str, writable: bool) -> World {
+        World::new(name, |vfs, fd| HostFs::bind(vfs.machine, vfs.new_dev(), fd, writable).unwrap())
+    }
+
+    fn new<F: FileSystem>(name: &str, make: impl FnOnce(&Vfs, HostFd) -> Arc<F>) -> World {
+        let host = Scratch::new(name);
+        let machine = hosted();
+        let fd = host.open();
+        let (vfs, at) = space(machine, |vfs| make(vfs, fd));
+        World { vfs, root: at, who: root(machine), host }
+    }
+
+    fn find(&self, path: &str) -> Result<Path> {
+        find(&self.vfs, &self.who, &self.root, path)
+    }
+
+    fn at<T>(&self, path: &str, act: impl FnOnce(&Path, &[u8]) -> Result<T>) -> Result<T> {
+        let start = Start { root: self.root.clone(), base: self.root.clone() };
+        let mut walk = Walk::new(&self.vfs, &self.who, &start, Resolve::empty());
+        let parent = walk.parent(path.as_bytes())?;
+        act(&parent.dir, parent.new_name()?)
+    }
+
+    fn make(&self, path: &str, make: Make<'_>) -> Result<Path> {
+        self.at(path, |dir, name| self.vfs.make(&self.who.cred, dir, name, &make))
+    }
+
+    fn mkdir(&self, path: &str) -> Result<Path> {
+        self.make(path, Make::Node { mode: FileKind::Directory as u32 | 0o755, rdev: 0 })
+    }
+
+    fn open(&self, path: &str, flags: u32) -> Result<Arc<OpenFile>> {
+        let start = Start { root: self.root.clone(), base: self.root.clone() };
+        let how = OpenHow { flags, mode: 0o644, resolve: Resolve::empty() };
+        self.vfs.open(&self.who, &start, path.as_bytes(), &how)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let file = self.open(path, O_CREAT | O_RDWR | flags::O_TRUNC).unwrap();
+        file.ops.write(&file, &mut WriteBuf::kernel(text.as_bytes()), 0).unwrap();
+    }
+
+    fn read_open(&self, file: &OpenFile) -> String {
+        let mut bytes = vec![0; 100];
+        let n = file.ops.read(file, &mut ReadBuf::kernel(&mut bytes), 0).unwrap();
+        String::from_utf8_lossy(&bytes[..n]).into_owned()
+    }
+
+    fn read(&self, path: &str) -> Result<String> {
+        Ok(self.read_open(&*self.open(path, flags::O_RDONLY)?))
+    }
+
+    fn rename(&self, old: &str, new: &str, flags: u32) -> Result<()> {
+        self.at(old, |old_dir, old| {
+            self.at(new, |new_dir, new| {
+                self.vfs.rename(&self.who.cred, old_dir, (old, false), new_dir, (new, false), flags)
+            })
+        })
+    }
+
+    fn remove(&self, path: &str, dir: bool) -> Result<()> {
+        self.at(path, |parent, name| self.vfs.remove(&self.who.cred, parent, name, dir, false))
+    }
+
+    /// Names by an open directory, "." and ".." included, a few at a time.
+    fn list(&self, path: &str) -> Vec<String> {
+        let dir = self.open(path, flags::O_DIRECTORY).unwrap();
+        let mut names = Vec::new();
+        loop {
+            let before = names.len();
+            dir.ops
+                .readdir(&dir, &mut |entry| {
+                    if names.len() >= before + 2 {
+                        return false;
+                    }
+                    names.push(String::from_utf8_lossy(entry.name).into_owned());
+                    true
+                })
+                .unwrap();
+            if names.len() == before {
+                break;
+            }
+        }
+        names.sort();
+        names
+    }
+}
+
+fn error<T>(result: Result<T>) -> Errno {
+    result.err().expect("an error")
+}
+
+const BELOW: [&str; 7] = [".", "..", "dir", "file", "link", "outside", "twin"];
+
+#[test]
+fn an_overlay_shows_what_is_below_and_changes_nothing_there() {
+    let w = World::overlay("shows");
+    assert_eq!(w.list("/"), BELOW);
+    assert_eq!(w.read("/link").unwrap(), "inner");
+    w.write("/file", "above");
+    w.write("/new", "new");
+    w.write("/dir/sub/leaf", "other leaf");
+    assert_eq!(w.read("/file").unwrap(), "above");
+    w.remove("/dir/inner", false).unwrap();
+    assert_eq!(error(w.read("/dir/inner")), Errno::ENOENT);
+    assert_eq!(w.list("/dir"), [".", "..", "sub"]);
+    assert_eq!(w.list("/"), [".", "..", "dir", "file", "link", "new", "outside", "twin"]);
+    assert_eq!(fs::read_to_string(w.host.0.join("file")).unwrap(), "below");
+    assert_eq!(fs::read_to_string(w.host.0.join("dir/inner")).unwrap(), "inner");
+    assert_eq!(w.host.names(""), BELOW[2..]);
+}
+
+#[test]
+fn whiteouts_and_opaque_directories() {
+    let w = World::overlay("whiteouts");
+    assert_eq!(error(w.remove("/dir", true)), Errno::ENOTEMPTY);
+    w.remove("/dir/sub/leaf", false).unwrap();
+    w.remove("/dir/sub", true).unwrap();
+    w.remove("/dir/inner", false).unwrap();
+    w.remove("/dir", true).unwrap();
+    assert_eq!(error(w.find("/dir/inner")), Errno::ENOENT);
+    // What is made in its place shows nothing of what was.
+    w.mkdir("/dir").unwrap();
+    assert_eq!(w.list("/dir"), [".", ".."]);
+    w.write("/dir/inner", "fresh");
+    w.remove("/dir/inner", false).unwrap();
+    assert_eq!(error(w.read("/dir/inner")), Errno::ENOENT);
+    w.remove("/dir", true).unwrap();
+    assert!(!w.list("/").contains(&"dir".into()));
+}
+
+#[test]
+fn renamed_directories_take_what_is_below_along() {
+    let w = World::overlay("renames");
+    let before = w.find("/dir").unwrap().inode().attr().unwrap().ino;
+    w.rename("/dir", "/moved", 0).unwrap();
+    assert_eq!(error(w.find("/dir")), Errno::ENOENT);
+    assert_eq!(w.read("/moved/sub/leaf").unwrap(), "leaf");
+    assert_eq!(w.list("/moved"), [".", "..", "inner", "sub"]);
+    assert_eq!(w.find("/moved").unwrap().inode().attr().unwrap().ino, before);
+    w.mkdir("/dir").unwrap();
+    assert_eq!(w.list("/dir"), [".", ".."]);
+    w.rename("/moved/sub", "/dir/sub", 0).unwrap();
+    assert_eq!(w.read("/dir/sub/leaf").unwrap(), "leaf");
+    w.rename("/dir", "/moved", rename::EXCHANGE).unwrap();
+    assert_eq!(w.read("/moved/sub/leaf").unwrap(), "leaf");
+    assert_eq!(w.read("/dir/inner").unwrap(), "inner");
+    w.rename("/file", "/dir/inner", 0).unwrap();
+    assert_eq!(w.read("/dir/inner").unwrap(), "below");
+    assert_eq!(w.list("/"), [".", "..", "dir", "link", "moved", "outside", "twin"]);
+    assert_eq!(w.host.names(""), BELOW[2..]);
+}
+
+#[test]
+fn changes_of_attributes_last_and_names_share_them() {
+    let w = World::overlay("attributes");
+    let change = SetAttr { mode: Some(0o600), mtime: Some(5), ..SetAttr::default() };
+    w.find("/twin").unwrap().inode().set_attr(&change).unwrap();
+    w.find("/dir/inner").unwrap().inode().set_attr(&change).unwrap();
+    // Push everything out of the name cache.
+    w.mkdir("/many").unwrap();
+    for n in 0..40_000 {
+        assert_eq!(error(w.find(&format!("/many/{n}"))), Errno::ENOENT);
+        if n % 2 == 0 {
+            w.mkdir(&format!("/many/{n}")).unwrap();
+        }
+    }
+    for path in ["/twin", "/file", "/dir/inner"] {
+        let attr = w.find(path).unwrap().inode().attr().unwrap();
+        assert_eq!((attr.mode & 0o777, attr.mtime), (0o600, 5), "{path}");
+    }
+    assert_eq!(w.find("/file").unwrap().inode().attr().unwrap().nlink, 2);
+    w.write("/twin", "both");
+    assert_eq!(w.read("/file").unwrap(), "both");
+    w.remove("/twin", false).unwrap();
+    assert_eq!(w.read("/file").unwrap(), "both");
+    assert_eq!(w.find("/file").unwrap().inode().attr().unwrap().nlink, 1);
+    w.make("/third", Make::Link(w.find("/dir/inner").unwrap().inode())).unwrap();
+    assert_eq!(w.read("/third").unwrap(), "inner");
+}
+
+#[test]
+fn readers_see_what_writers_change() {
+    let w = World::overlay("readers");
+    let reader = w.open("/file", flags::O_RDONLY).unwrap();
+    assert_eq!(w.read_open(&reader), "below");
+    let writer = w.open("/file", O_RDWR).unwrap();
+    writer.ops.write(&writer, &mut WriteBuf::kernel(b"BE"), 0).unwrap();
+    assert_eq!(w.read_open(&reader), "BElow");
+    writer.ops.truncate(&writer, 3).unwrap();
+    assert_eq!(w.read_open(&reader), "BEl");
+    assert_eq!(reader.attr().unwrap().size, 3);
+    // Large data moves to the host and stays the same file.
+    let big = vec![9; 300 * 1024];
+    writer.ops.write(&writer, &mut WriteBuf::kernel(&big), 3).unwrap();
+    assert_eq!(reader.attr().unwrap().size, 3 + 300 * 1024);
+    assert_eq!(&w.read_open(&reader)[..4], "BEl\t");
+    assert_eq!(reader.ops.seek_data(10, true).unwrap(), 3 + 300 * 1024);
+}
+
+#[test]
+fn a_bind_is_the_host_as_it_is() {
+    let w = World::bind("bind", true);
+    assert_eq!(w.list("/"), BELOW);
+    w.write("/new", "made inside");
+    assert_eq!(fs::read_to_string(w.host.0.join("new")).unwrap(), "made inside");
+    fs::write(w.host.0.join("late"), "made outside").unwrap();
+    assert_eq!(w.read("/late").unwrap(), "made outside");
+    fs::remove_file(w.host.0.join("late")).unwrap();
+    assert_eq!(error(w.read("/late")), Errno::ENOENT);
+    w.find("/file").unwrap().inode().set_attr(&SetAttr { mode: Some(0o604), ..SetAttr::default() }).unwrap();
+    assert_eq!(fs::metadata(w.host.0.join("twin")).unwrap().permissions().mode() & 0o777, 0o604);
+    // A file outlives its name while it is open, also for writing again.
+    let open = w.open("/new", O_RDWR).unwrap();
+    w.remove("/new", false).unwrap();
+    assert_eq!(w.read_open(&open), "made inside");
+    assert_eq!(open.attr().unwrap().nlink, 0);
+    open.ops.truncate(&open, 4).unwrap();
+    assert_eq!(w.read_open(&open), "made");
+    let dir = w.find("/dir").unwrap();
+    w.rename("/dir", "/moved", 0).unwrap();
+    assert_eq!(dir.write(&w.root).display(), b"/moved");
+    assert_eq!(w.read("/moved/sub/leaf").unwrap(), "leaf");
+    assert_eq!(w.host.names("moved"), ["inner", "sub"]);
+    w.mkdir("/made").unwrap();
+    w.rename("/file", "/made/file", 0).unwrap();
+    assert_eq!(w.read("/made/file").unwrap(), "below");
+    w.make("/made/hard", Make::Link(w.find("/made/file").unwrap().inode())).unwrap();
+    assert_eq!(fs::metadata(w.host.0.join("made/hard")).unwrap().nlink(), 3);
+}
+
+#[test]
+fn a_bind_never_leaves_its_root() {
+    let w = World::bind("root", true);
+    // The link is ours to follow: "/etc" is looked for inside.
+    assert_eq!(error(w.find("/outside/passwd")), Errno::ENOENT);
+    assert_eq!(w.find("/../..").unwrap().write(&w.root).display(), b"/");
+    // A directory that turns into a link to the outside behind our back leads nowhere.
+    let sub = w.find("/dir/sub").unwrap();
+    let leaf = w.find("/dir/sub/leaf").unwrap();
+    fs::rename(w.host.0.join("dir"), w.host.0.join("was")).unwrap();
+    symlink("/", w.host.0.join("dir")).unwrap();
+    assert_eq!(w.find("/dir").unwrap().write(&w.root).display(), b"/");
+    drop((sub, leaf));
+}
+
+#[test]
+fn a_read_only_bind_refuses_changes() {
+    let w = World::bind("readonly", false);
+    assert_eq!(error(w.mkdir("/x")), Errno::EROFS);
+    assert_eq!(error(w.open("/file", O_RDWR)), Errno::EROFS);
+    assert_eq!(error(w.remove("/file", false)), Errno::EROFS);
+    assert_eq!(error(w.rename("/file", "/x", 0)), Errno::EROFS);
+    assert_eq!(w.read("/file").unwrap(), "below");
+}
