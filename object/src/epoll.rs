@@ -298,8 +298,17 @@ impl Epoll {
     }
 
     /// Gives up to `most` events to `emit`: how many. `emit` answers false when it cannot take one, which ends the collection
-    /// and leaves that event for the next.
-    pub fn collect(&self, most: usize, emit: &mut dyn FnMut(u32, u64) -> bool) -> usize {
+    /// and leaves that event for the next. With a table it joins the queue of waiters first, and asks in the end to be polled
+    /// again when time may make an item ready.
+    pub fn collect(
+        &self,
+        most: usize,
+        mut table: Option<&mut PollTable>,
+        emit: &mut dyn FnMut(u32, u64) -> bool,
+    ) -> usize {
+        if let Some(table) = &mut table {
+            table.add(&self.ready.queue);
+        }
         let items = self.items.lock();
         self.list_due(&items);
         // As many as are listed now: those that go back to the end are for the next collection.
@@ -331,13 +340,10 @@ impl Epoll {
                 self.ready.push(item);
             }
         }
+        if let Some(table) = table {
+            table.wake_at(items.deadline());
+        }
         count
-    }
-
-    /// The queue waiters join, and the time by which one of them must look again.
-    pub fn join(&self, table: &mut PollTable) {
-        table.add(&self.ready.queue);
-        table.wake_at(self.items.lock().deadline());
     }
 
     /// Wakes another waiter when there is something left for it. To be called by each that leaves, after it has left the queue.
@@ -361,22 +367,6 @@ impl Epoll {
                 self.ready.push(item.clone());
             }
         }
-    }
-
-    /// Whether an event would be collected now.
-    fn any_ready(&self) -> bool {
-        let items = self.items.lock();
-        self.list_due(&items);
-        let listed = self.ready.list.lock().len();
-        for _ in 0..listed {
-            let Some(item) = self.ready.pop() else { break };
-            let Some(file) = item.file.upgrade() else { continue };
-            if item.is_open() && item.ask(&file) != 0 {
-                self.ready.put_back(item);
-                return true;
-            }
-        }
-        false
     }
 
     /// ELOOP when `inner` watches this epoll, however indirectly, or the chain would be too long.
@@ -431,10 +421,13 @@ impl File for Epoll {
     }
 
     fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
-        if let Some(table) = table {
-            self.join(table);
-        }
-        if self.any_ready() { Events::IN | Events::RDNORM } else { Events::empty() }
+        // An event seen but not taken stays listed.
+        let mut ready = false;
+        self.collect(1, table, &mut |_, _| {
+            ready = true;
+            false
+        });
+        if ready { Events::IN | Events::RDNORM } else { Events::empty() }
     }
 
     fn attr(&self) -> Result<Attr> {
@@ -484,7 +477,7 @@ mod tests {
 
     fn collect(epoll: &Epoll) -> Vec<(u32, u64)> {
         let mut events = Vec::new();
-        epoll.collect(16, &mut |bits, data| {
+        epoll.collect(16, None, &mut |bits, data| {
             events.push((bits, data));
             true
         });
@@ -547,7 +540,7 @@ mod tests {
         let epoll = Epoll::new(clock);
         let file = open(EventFd::new(clock, 1, false));
         epoll.add(3, &file, IN | Mode::EDGE.bits(), 7, &nesting).unwrap();
-        assert_eq!(epoll.collect(1, &mut |_, _| false), 0);
+        assert_eq!(epoll.collect(1, None, &mut |_, _| false), 0);
         assert_eq!(collect(&epoll), vec![(IN, 7)]);
     }
 
