@@ -3,10 +3,13 @@
 pub mod elf;
 pub mod errno;
 pub mod fcntl;
+pub mod futex;
 pub mod mman;
+pub mod poll;
 pub mod process;
 pub mod signal;
 pub mod stat;
+pub mod time;
 
 pub use errno::{Errno, Result};
 
