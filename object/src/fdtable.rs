@@ -124,6 +124,11 @@ impl FdTable {
         }
     }
 
+    /// The end of the numbers select(2) looks at: no descriptor is open from here on.
+    pub fn capacity(&self) -> usize {
+        self.table.lock().slots.len().max(64).next_multiple_of(64)
+    }
+
     /// A copy for fork: same descriptions.
     pub fn duplicate(&self) -> FdTable {
         FdTable { table: Mutex::new(self.table.lock().clone()) }

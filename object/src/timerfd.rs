@@ -36,9 +36,7 @@ impl TimeBase {
     pub fn to_monotonic(self, clock: &dyn Clock, at: Nanos) -> Nanos {
         match self {
             TimeBase::Monotonic => at,
-            TimeBase::Realtime => {
-                clock.monotonic().saturating_add(at.saturating_sub(clock.realtime()))
-            }
+            TimeBase::Realtime => clock.monotonic().saturating_add(at.saturating_sub(clock.realtime())),
         }
     }
 }

@@ -92,13 +92,13 @@ pub struct Tms {
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Timex {
     pub modes: u32,
-    _pad0: u32,
+    pub _pad0: u32,
     pub offset: i64,
     pub freq: i64,
     pub maxerror: i64,
     pub esterror: i64,
     pub status: i32,
-    _pad1: u32,
+    pub _pad1: u32,
     pub constant: i64,
     pub precision: i64,
     pub tolerance: i64,
@@ -107,14 +107,14 @@ pub struct Timex {
     pub ppsfreq: i64,
     pub jitter: i64,
     pub shift: i32,
-    _pad2: u32,
+    pub _pad2: u32,
     pub stabil: i64,
     pub jitcnt: i64,
     pub calcnt: i64,
     pub errcnt: i64,
     pub stbcnt: i64,
     pub tai: i32,
-    _pad3: [u32; 11],
+    pub _pad3: [u32; 11],
 }
 
 const _: () = assert!(size_of::<Timex>() == 208);
@@ -128,7 +128,7 @@ pub struct SigEvent {
     pub notify: i32,
     /// For SIGEV_THREAD_ID.
     pub tid: i32,
-    _pad: [i32; 11],
+    pub _pad: [i32; 11],
 }
 
 const _: () = assert!(size_of::<SigEvent>() == 64);

@@ -47,6 +47,8 @@ pub struct Process {
     pub limits: Limits,
     pub usage: Usage,
     pub settings: Settings,
+    pub interval: crate::time::interval::IntervalTimers,
+    pub posix_timers: crate::time::PosixTimers,
     /// The real user id of the last thread, for when it is gone.
     pub last_uid: AtomicU32,
     /// Woken when a child ends, stops or continues (wait4).
@@ -205,6 +207,8 @@ impl Process {
             limits: Limits::default(),
             usage: Usage::default(),
             settings: Settings::default(),
+            interval: Default::default(),
+            posix_timers: Default::default(),
             last_uid: AtomicU32::new(0),
             children: WaitQueue::new(),
             changes: WaitQueue::new(),

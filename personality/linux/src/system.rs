@@ -20,6 +20,10 @@ pub struct System {
     /// Processes, threads, groups, families.
     pub tree: Mutex<Tree>,
     pub users: Users,
+    pub futexes: crate::futex::FutexTable,
+    pub timers: crate::time::Timers,
+    /// Held while an epoll is added to an epoll.
+    pub nesting: Mutex<()>,
     /// What uname(2) answers; the names can be set.
     pub uts: RwLock<UtsName>,
     /// The name space.
@@ -44,6 +48,9 @@ impl System {
         System {
             tree: Mutex::new(Tree::default()),
             users: Users::default(),
+            futexes: crate::futex::FutexTable::default(),
+            timers: crate::time::Timers::default(),
+            nesting: Mutex::new(()),
             uts: RwLock::new(crate::misc::uts_name(&config)),
             files: FileState::new(&vfs.watches),
             vfs,

@@ -4,6 +4,10 @@
 
 use janua_abi::linux::process::{Rlimit, Rusage, SysInfo, UtsName};
 use janua_abi::linux::signal::{SigAction, SigInfo, StackT};
+use janua_abi::linux::futex::FutexWaitv;
+use janua_abi::linux::poll::{EpollEvent, PollFd, SigSetArg};
+use janua_abi::linux::process::TimeVal;
+use janua_abi::linux::time::{ITimerSpec, ITimerVal, SigEvent, TimeSpec, TimeZone, Timex, Tms};
 use janua_kernel::calls;
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
@@ -21,6 +25,10 @@ use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::{exec, fs, mm, signal, task};
 use crate::{limits, misc, prctl, sched, usage};
+use crate::futex::FutexOp;
+use crate::poll::epoll::Op as EpollOp;
+use crate::time::ClockArg;
+use crate::{event, exec, futex, mm, poll, restart, time};
 
 calls! {
     /// All rows, by number.
@@ -40,7 +48,7 @@ calls! {
 
     6 lstat(path: UserStr, out: UserPtr<Stat>) => plain fs::stat::lstat, Full;
 
-    7 poll() => missing, Missing("not written yet");
+    7 poll(fds: UserPtr<PollFd>, count: u32, timeout: i32) => wait poll::poll::poll, Full;
 
     8 lseek(fd: Fd, offset: i64, whence: fs::rw::Whence) => plain fs::rw::lseek, Full;
 
@@ -72,7 +80,7 @@ calls! {
 
     22 pipe(out: UserPtr<[i32; 2]>) => plain fs::pipe::pipe, Full;
 
-    23 select() => missing, Missing("not written yet");
+    23 select(count: i32, read: UserPtr<u64>, write: UserPtr<u64>, except: UserPtr<u64>, timeout: UserPtr<TimeVal>) => wait poll::select::select, Full;
 
     24 sched_yield() => plain sched::sched_yield, Full;
 
@@ -96,13 +104,13 @@ calls! {
 
     34 pause() => wait signal::calls::pause, Full;
 
-    35 nanosleep() => missing, Missing("not written yet");
+    35 nanosleep(time: UserPtr<TimeSpec>, remaining: UserPtr<TimeSpec>) => wait time::sleep::nanosleep, Full;
 
-    36 getitimer() => missing, Missing("not written yet");
+    36 getitimer(which: i32, value: UserPtr<ITimerVal>) => plain time::interval::getitimer, Full;
 
-    37 alarm() => missing, Missing("not written yet");
+    37 alarm(seconds: u32) => plain time::interval::alarm, Full;
 
-    38 setitimer() => missing, Missing("not written yet");
+    38 setitimer(which: i32, value: UserPtr<ITimerVal>, old: UserPtr<ITimerVal>) => plain time::interval::setitimer, Full;
 
     39 getpid() => plain task::session::getpid, Full;
 
@@ -218,7 +226,7 @@ calls! {
 
     95 umask(mask: Mode) => plain fs::dir::umask, Full;
 
-    96 gettimeofday() => missing, Missing("not written yet");
+    96 gettimeofday(time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) => plain time::clock::gettimeofday, Full;
 
     97 getrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::getrlimit, Full;
 
@@ -226,7 +234,7 @@ calls! {
 
     99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, Partial("no load averages");
 
-    100 times() => missing, Missing("not written yet");
+    100 times(times: UserPtr<Tms>) => plain time::clock::times, Full;
 
     101 ptrace() => missing, Missing("not written yet");
 
@@ -344,7 +352,7 @@ calls! {
 
     158 arch_prctl(code: u32, addr: mm::Addr) => plain mm::arch_prctl, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
 
-    159 adjtimex() => missing, Missing("not written yet");
+    159 adjtimex(state: UserPtr<Timex>) => plain time::clock::adjtimex, Partial("reads only: EPERM for a change");
 
     160 setrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::setrlimit, Full;
 
@@ -354,7 +362,7 @@ calls! {
 
     163 acct() => missing, Missing("not written yet");
 
-    164 settimeofday() => missing, Missing("not written yet");
+    164 settimeofday(time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) => plain time::clock::settimeofday, Partial("the clock is the machine's: EPERM");
 
     165 mount(source: UserStr, target: UserStr, kind: UserStr, flags: fs::mount::MsFlags, data: UserPtr<u8>) => plain fs::mount::mount, Partial("one name space, all mounts private; file systems tmpfs, proc, devtmpfs");
 
@@ -428,9 +436,9 @@ calls! {
 
     200 tkill(tid: i32, signal: Signal) => plain signal::kill::tkill, Full;
 
-    201 time() => missing, Missing("not written yet");
+    201 time(place: UserPtr<i64>) => plain time::clock::time, Full;
 
-    202 futex() => missing, Missing("not written yet");
+    202 futex(addr: usize, op: FutexOp, value: u32, timeout: usize, addr2: usize, value3: u32) => wait futex::futex, Full;
 
     203 sched_setaffinity(pid: i32, len: usize, mask: UserPtr<u8>) => plain sched::sched_setaffinity, Full;
 
@@ -452,7 +460,7 @@ calls! {
 
     212 lookup_dcookie() => missing, Missing("not written yet");
 
-    213 epoll_create() => missing, Missing("not written yet");
+    213 epoll_create(size: i32) => plain poll::epoll::epoll_create, Full;
 
     214 epoll_ctl_old() => missing, Missing("not written yet");
 
@@ -464,35 +472,35 @@ calls! {
 
     218 set_tid_address(address: usize) => plain task::set_tid_address, Full;
 
-    219 restart_syscall() => missing, Missing("not written yet");
+    219 restart_syscall() => wait restart::restart_syscall, Full;
 
     220 semtimedop() => missing, Missing("not written yet");
 
     221 fadvise64(fd: Fd, offset: i64, len: i64, advice: u32) => plain fs::sync::fadvise64, Full;
 
-    222 timer_create() => missing, Missing("not written yet");
+    222 timer_create(clock: ClockArg, event: UserPtr<SigEvent>, timer: UserPtr<i32>) => plain time::posix::timer_create, Full;
 
-    223 timer_settime() => missing, Missing("not written yet");
+    223 timer_settime(timer: i32, flags: u32, new: UserPtr<ITimerSpec>, old: UserPtr<ITimerSpec>) => plain time::posix::timer_settime, Full;
 
-    224 timer_gettime() => missing, Missing("not written yet");
+    224 timer_gettime(timer: i32, value: UserPtr<ITimerSpec>) => plain time::posix::timer_gettime, Full;
 
-    225 timer_getoverrun() => missing, Missing("not written yet");
+    225 timer_getoverrun(timer: i32) => plain time::posix::timer_getoverrun, Full;
 
-    226 timer_delete() => missing, Missing("not written yet");
+    226 timer_delete(timer: i32) => plain time::posix::timer_delete, Full;
 
-    227 clock_settime() => missing, Missing("not written yet");
+    227 clock_settime(clock: ClockArg, time: UserPtr<TimeSpec>) => plain time::clock::clock_settime, Partial("the clock is the machine's: EPERM");
 
-    228 clock_gettime() => missing, Missing("not written yet");
+    228 clock_gettime(clock: ClockArg, time: UserPtr<TimeSpec>) => plain time::clock::clock_gettime, Full;
 
-    229 clock_getres() => missing, Missing("not written yet");
+    229 clock_getres(clock: ClockArg, resolution: UserPtr<TimeSpec>) => plain time::clock::clock_getres, Full;
 
-    230 clock_nanosleep() => missing, Missing("not written yet");
+    230 clock_nanosleep(clock: ClockArg, flags: u32, time: UserPtr<TimeSpec>, remaining: UserPtr<TimeSpec>) => wait time::sleep::clock_nanosleep, Full;
 
     231 exit_group(code: i32) => plain task::exit::exit_group, Full;
 
-    232 epoll_wait() => missing, Missing("not written yet");
+    232 epoll_wait(epfd: Fd, events: UserPtr<EpollEvent>, most: i32, timeout: i32) => wait poll::epoll::epoll_wait, Full;
 
-    233 epoll_ctl() => missing, Missing("not written yet");
+    233 epoll_ctl(epfd: Fd, op: EpollOp, fd: Fd, event: UserPtr<EpollEvent>) => plain poll::epoll::epoll_ctl, Full;
 
     234 tgkill(tgid: i32, tid: i32, signal: Signal) => plain signal::kill::tgkill, Full;
 
@@ -566,15 +574,15 @@ calls! {
 
     269 faccessat(dir: DirFd, path: UserStr, mode: u32) => plain fs::stat::faccessat, Full;
 
-    270 pselect6() => missing, Missing("not written yet");
+    270 pselect6(count: i32, read: UserPtr<u64>, write: UserPtr<u64>, except: UserPtr<u64>, timeout: UserPtr<TimeSpec>, mask: UserPtr<SigSetArg>) => wait poll::select::pselect6, Full;
 
-    271 ppoll() => missing, Missing("not written yet");
+    271 ppoll(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, Full;
 
     272 unshare() => missing, Missing("not written yet");
 
-    273 set_robust_list() => missing, Missing("not written yet");
+    273 set_robust_list(head: usize, len: usize) => plain futex::robust::set_robust_list, Full;
 
-    274 get_robust_list() => missing, Missing("not written yet");
+    274 get_robust_list(tid: i32, head: UserPtr<u64>, len: UserPtr<u64>) => plain futex::robust::get_robust_list, Full;
 
     275 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, Full;
 
@@ -588,27 +596,27 @@ calls! {
 
     280 utimensat(dir: DirFd, path: UserStr, times: UserPtr<[[i64; 2]; 2]>, flags: AtFlags) => plain fs::attr::utimensat, Full;
 
-    281 epoll_pwait() => missing, Missing("not written yet");
+    281 epoll_pwait(epfd: Fd, events: UserPtr<EpollEvent>, most: i32, timeout: i32, mask: UserPtr<u64>, mask_size: usize) => wait poll::epoll::epoll_pwait, Full;
 
     282 signalfd() => missing, Missing("not written yet");
 
-    283 timerfd_create() => missing, Missing("not written yet");
+    283 timerfd_create(clock: ClockArg, flags: u32) => plain event::timerfd_create, Full;
 
-    284 eventfd() => missing, Missing("not written yet");
+    284 eventfd(initial: u32) => plain event::eventfd, Full;
 
     285 fallocate(fd: Fd, mode: u32, offset: i64, len: i64) => plain fs::attr::fallocate, Full;
 
-    286 timerfd_settime() => missing, Missing("not written yet");
+    286 timerfd_settime(fd: Fd, flags: u32, new: UserPtr<ITimerSpec>, old: UserPtr<ITimerSpec>) => plain event::timerfd_settime, Full;
 
-    287 timerfd_gettime() => missing, Missing("not written yet");
+    287 timerfd_gettime(fd: Fd, value: UserPtr<ITimerSpec>) => plain event::timerfd_gettime, Full;
 
     288 accept4() => missing, Missing("not written yet");
 
     289 signalfd4() => missing, Missing("not written yet");
 
-    290 eventfd2() => missing, Missing("not written yet");
+    290 eventfd2(initial: u32, flags: u32) => plain event::eventfd2, Full;
 
-    291 epoll_create1() => missing, Missing("not written yet");
+    291 epoll_create1(flags: u32) => plain poll::epoll::epoll_create1, Full;
 
     292 dup3(old: Fd, new: Fd, flags: fs::fd::DupFlags) => plain fs::fd::dup3, Full;
 
@@ -636,7 +644,7 @@ calls! {
 
     304 open_by_handle_at() => missing, Missing("files have no handles that outlive a descriptor");
 
-    305 clock_adjtime() => missing, Missing("not written yet");
+    305 clock_adjtime(clock: ClockArg, state: UserPtr<Timex>) => plain time::clock::clock_adjtime, Partial("reads only: EPERM for a change");
 
     306 syncfs(fd: Fd) => plain fs::sync::syncfs, Full;
 
@@ -908,7 +916,7 @@ calls! {
 
     440 process_madvise() => missing, Missing("not written yet");
 
-    441 epoll_pwait2() => missing, Missing("not written yet");
+    441 epoll_pwait2(epfd: Fd, events: UserPtr<EpollEvent>, most: i32, timeout: UserPtr<TimeSpec>, mask: UserPtr<u64>, mask_size: usize) => wait poll::epoll::epoll_pwait2, Full;
 
     442 mount_setattr() => missing, Missing("mounts are changed with mount(2)");
 
@@ -924,7 +932,7 @@ calls! {
 
     448 process_mrelease() => missing, Missing("not written yet");
 
-    449 futex_waitv() => missing, Missing("not written yet");
+    449 futex_waitv(words: UserPtr<FutexWaitv>, count: u32, flags: u32, timeout: UserPtr<TimeSpec>, clock: ClockArg) => wait futex::multiple::futex_waitv, Full;
 
     450 set_mempolicy_home_node() => missing, Missing("memory nodes are the host's affair");
 
@@ -934,11 +942,11 @@ calls! {
 
     453 map_shadow_stack() => missing, Missing("no shadow stacks");
 
-    454 futex_wake() => missing, Missing("not written yet");
+    454 futex_wake(addr: usize, bitset: u64, most: i32, flags: u32) => plain futex::wake::futex_wake, Full;
 
-    455 futex_wait() => missing, Missing("not written yet");
+    455 futex_wait(addr: usize, value: u64, bitset: u64, flags: u32, timeout: UserPtr<TimeSpec>, clock: ClockArg) => wait futex::wait::futex_wait, Full;
 
-    456 futex_requeue() => missing, Missing("not written yet");
+    456 futex_requeue(words: UserPtr<FutexWaitv>, flags: u32, wake: i32, most: i32) => plain futex::wake::futex_requeue, Full;
 
     457 statmount() => missing, Missing("mounts are listed in /proc/self/mountinfo");
 

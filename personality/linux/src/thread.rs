@@ -41,6 +41,9 @@ pub struct ThreadState {
     /// PR_SET_TIMERSLACK, nanoseconds.
     pub timer_slack: AtomicU64,
     pub sched: crate::sched::Sched,
+    pub futex: crate::futex::ThreadFutex,
+    /// Where restart_syscall(2) goes on.
+    pub restart: Mutex<Option<crate::restart::Restart>>,
     /// Processor time at the last look, nanoseconds: what others know of a running thread's.
     pub cpu_seen: AtomicU64,
 }
@@ -117,6 +120,8 @@ impl ThreadState {
             death_signal: AtomicU32::new(0),
             timer_slack: AtomicU64::new(50_000),
             sched: crate::sched::Sched::default(),
+            futex: crate::futex::ThreadFutex::default(),
+            restart: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),
         }
     }

@@ -1,0 +1,222 @@
+//! Locks with priority inheritance: FUTEX_LOCK_PI and its kin, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI.
+//!
+//! The word of such a lock is its owner's tid, with FUTEX_WAITERS set while others wait, so that the program's own release fails
+//! and comes here. The kernel hands the lock to the longest waiter, writing that one's tid.
+
+use janua_abi::linux::futex::{OWNER_DIED, TID_MASK, WAITERS};
+use janua_kernel::wait::Cut;
+use janua_kernel::{Errno, Result};
+use janua_object::mm::FutexKey;
+use janua_port::Nanos;
+
+use core::sync::atomic::Ordering;
+
+use super::table::{Entry, FutexTable, LockWaiter, Purpose, Queues, Waiting, Wakers};
+use super::wait::Place;
+use crate::Thread;
+
+/// How an attempt to take a lock ended.
+enum Attempt {
+    Taken,
+    /// Somebody else's; FUTEX_WAITERS is set.
+    Owned(u32),
+}
+
+/// Tries to make `tid` the owner, with the lock's bucket locked. EDEADLK when it is already.
+fn attempt(thread: &Thread, queues: &Queues, key: &FutexKey, addr: usize, tid: u32, mark: bool) -> Result<Attempt> {
+    let mut word = super::load(thread, addr)?;
+    loop {
+        let owner = word & TID_MASK;
+        if owner == tid {
+            return Err(Errno::EDEADLK);
+        }
+        let new = if owner == 0 {
+            let others = if FutexTable::next_owner(queues, key).is_some() { WAITERS } else { 0 };
+            tid | word & OWNER_DIED | others
+        } else if mark {
+            word | WAITERS
+        } else {
+            return Ok(Attempt::Owned(owner));
+        };
+        let found = super::exchange(thread, addr, word, new)?;
+        if found == word {
+            return Ok(if owner == 0 { Attempt::Taken } else { Attempt::Owned(owner) });
+        }
+        word = found;
+    }
+}
+
+/// FUTEX_TRYLOCK_PI.
+pub fn try_lock(thread: &Thread, addr: usize, private: bool) -> Result<usize> {
+    let key = super::key(thread, addr, private)?;
+    let queues = thread.kernel.futexes.lock(&key);
+    match attempt(thread, &queues, &key, addr, thread.tid(), false)? {
+        Attempt::Taken => Ok(0),
+        Attempt::Owned(_) => Err(Errno::EAGAIN),
+    }
+}
+
+/// FUTEX_LOCK_PI, FUTEX_LOCK_PI2. ESRCH when the owner named in the word does not exist.
+pub async fn lock(thread: &Thread, addr: usize, private: bool, deadline: Option<Nanos>) -> Result<usize> {
+    let key = super::key(thread, addr, private)?;
+    let table = &thread.kernel.futexes;
+    let place = Place { table, waiter: thread.futex.waiter.clone() };
+    loop {
+        let seen = super::load(thread, addr)? & TID_MASK;
+        // Looked up before the bucket is locked; the word is judged again under the lock.
+        let exists = seen == 0 || thread.kernel.thread(seen).is_some();
+        let mut queues = table.lock(&key);
+        match attempt(thread, &queues, &key, addr, thread.tid(), true)? {
+            Attempt::Taken => return Ok(0),
+            Attempt::Owned(owner) if owner != seen => {}
+            Attempt::Owned(_) if !exists => return Err(Errno::ESRCH),
+            Attempt::Owned(owner) => {
+                place.waiter.set(Waiting::Queued);
+                let waiter =
+                    LockWaiter { tid: thread.tid(), waiter: place.waiter.clone(), waker: thread.waker().clone() };
+                table.add_lock_waiter(&mut queues, &key, addr, owner, waiter);
+                break;
+            }
+        }
+    }
+    match place.wait(thread, deadline).await {
+        Ok(_) => Ok(0),
+        Err(Cut::TimedOut) => Err(Errno::ETIMEDOUT),
+        Err(Cut::Interrupted) => Err(Errno::ERESTARTNOINTR),
+    }
+}
+
+/// FUTEX_UNLOCK_PI. EPERM unless the caller owns the lock.
+pub fn unlock(thread: &Thread, addr: usize, private: bool) -> Result<usize> {
+    let key = super::key(thread, addr, private)?;
+    let waker = {
+        let mut queues = thread.kernel.futexes.lock(&key);
+        release(thread, &mut queues, &key, addr, 0)?
+    };
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+    Ok(0)
+}
+
+/// Gives the caller's lock to the next waiter, or to nobody; `mark` is set in the word besides.
+fn release(
+    thread: &Thread,
+    queues: &mut Queues,
+    key: &FutexKey,
+    addr: usize,
+    mark: u32,
+) -> Result<Option<core::task::Waker>> {
+    let mut word = super::load(thread, addr)?;
+    loop {
+        if word & TID_MASK != thread.tid() {
+            return Err(Errno::EPERM);
+        }
+        let new = match FutexTable::next_owner(queues, key) {
+            Some((next, more)) => next | mark | if more { WAITERS } else { 0 },
+            None => mark,
+        };
+        let found = super::exchange(thread, addr, word, new)?;
+        if found == word {
+            return Ok(thread.kernel.futexes.hand_over(queues, key));
+        }
+        word = found;
+    }
+}
+
+/// The caller ends with the lock at `addr` in its hands: the next owner learns that by FUTEX_OWNER_DIED.
+pub(super) fn owner_died(thread: &Thread, key: &FutexKey, addr: usize) {
+    let waker = {
+        let mut queues = thread.kernel.futexes.lock(key);
+        release(thread, &mut queues, key, addr, OWNER_DIED)
+    };
+    if let Ok(Some(waker)) = waker {
+        waker.wake();
+    }
+}
+
+/// FUTEX_WAIT_REQUEUE_PI: waits on the first word until moved to the lock at the second, and then until that is the caller's.
+pub async fn wait_requeue(
+    thread: &Thread,
+    addr: [usize; 2],
+    value: u32,
+    bitset: u32,
+    private: bool,
+    deadline: Option<Nanos>,
+) -> Result<usize> {
+    if addr[0] == addr[1] || bitset == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let key = super::key(thread, addr[0], private)?;
+    let lock = super::key(thread, addr[1], private)?;
+    if key == lock {
+        return Err(Errno::EINVAL);
+    }
+    let place = Place { table: &thread.kernel.futexes, waiter: thread.futex.waiter.clone() };
+    let entry = Entry {
+        key,
+        bitset,
+        waiter: place.waiter.clone(),
+        waker: thread.waker().clone(),
+        purpose: Purpose::Move { lock, tid: thread.tid() },
+    };
+    place.table.enqueue(entry, || if super::load(thread, addr[0])? == value { Ok(()) } else { Err(Errno::EAGAIN) })?;
+    match place.wait(thread, deadline).await {
+        Ok(_) => Ok(0),
+        Err(Cut::TimedOut) => Err(Errno::ETIMEDOUT),
+        // Once moved, the wait for the first word is over and cannot be made again.
+        Err(Cut::Interrupted) if place.waiter.moved.load(Ordering::Acquire) => Err(Errno::EAGAIN),
+        Err(Cut::Interrupted) => Err(Errno::ERESTARTNOINTR),
+    }
+}
+
+/// FUTEX_CMP_REQUEUE_PI: gives the lock at the second word to the first waiter if it is free, and lets up to `most` others wait
+/// for it: how many both.
+pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, private: bool) -> Result<usize> {
+    if addr[0] == addr[1] {
+        return Err(Errno::EINVAL);
+    }
+    let from = super::key(thread, addr[0], private)?;
+    let to = super::key(thread, addr[1], private)?;
+    let table = &thread.kernel.futexes;
+    let mut wakers = Wakers::new();
+    let count = {
+        let mut both = table.lock_both(&from, &to);
+        if super::load(thread, addr[0])? != expected {
+            return Err(Errno::EAGAIN);
+        }
+        let (mut at, mut count) = (0, 0);
+        while at < both.from().entries.len() && count <= most {
+            let entry = &both.from().entries[at];
+            if entry.key != from {
+                at += 1;
+                continue;
+            }
+            let Purpose::Move { lock, tid } = entry.purpose else { return Err(Errno::EINVAL) };
+            if lock != to {
+                return Err(Errno::EINVAL);
+            }
+            // The first may get the lock; each other finds it owned.
+            let attempt = attempt(thread, both.to(), &to, addr[1], tid, true)?;
+            let Some(entry) = both.from().entries.remove(at) else { break };
+            table.left(&from);
+            count += 1;
+            match attempt {
+                Attempt::Taken => {
+                    entry.waiter.set(Waiting::Owns);
+                    wakers.push(entry.waker);
+                }
+                Attempt::Owned(owner) => {
+                    entry.waiter.moved.store(true, Ordering::Release);
+                    let waiter = LockWaiter { tid, waiter: entry.waiter, waker: entry.waker };
+                    table.add_lock_waiter(both.to(), &to, addr[1], owner, waiter);
+                }
+            }
+        }
+        count
+    };
+    for waker in wakers {
+        waker.wake();
+    }
+    Ok(count)
+}

@@ -1,0 +1,112 @@
+//! Robust locks (get_robust_list(2)): what a thread that ends with locks in its hands leaves behind.
+//!
+//! The list is in the thread's own memory and may be anything: it is followed for a bounded length, and a read that fails ends it.
+
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::futex::{OWNER_DIED, ROBUST_LIST_LIMIT, RobustListHead, TID_MASK, WAITERS};
+use janua_kernel::{Errno, Result, UserPtr};
+use janua_object::mm::FutexKey;
+
+use super::{pi, wake};
+use crate::Thread;
+
+pub fn set_robust_list(thread: &Thread, head: usize, len: usize) -> Result<()> {
+    if len != size_of::<RobustListHead>() {
+        return Err(Errno::EINVAL);
+    }
+    thread.futex.robust.store(head, Ordering::Relaxed);
+    Ok(())
+}
+
+/// get_robust_list(2). EPERM for a thread of another user's.
+pub fn get_robust_list(thread: &Thread, tid: i32, head: UserPtr<u64>, len: UserPtr<u64>) -> Result<()> {
+    let value = if tid == 0 {
+        thread.futex.robust.load(Ordering::Relaxed)
+    } else {
+        let other = u32::try_from(tid).ok().and_then(|tid| thread.kernel.thread(tid)).ok_or(Errno::ESRCH)?;
+        let (own, theirs) = (thread.ext.cred(), other.cred());
+        let same = own.uid == theirs.euid && own.uid == theirs.suid && own.uid == theirs.uid;
+        /// CAP_SYS_PTRACE.
+        const SYS_PTRACE: u32 = 19;
+        if !same && !own.capable(SYS_PTRACE) {
+            return Err(Errno::EPERM);
+        }
+        other.futex.robust.load(Ordering::Relaxed)
+    };
+    len.write(thread.user(), &(size_of::<RobustListHead>() as u64))?;
+    head.write(thread.user(), &(value as u64))
+}
+
+/// To be called by a thread that ends or loses its memory by exec, while it still has it.
+pub fn exit_robust_list(thread: &Thread) {
+    let head = thread.futex.robust.swap(0, Ordering::Relaxed);
+    if head != 0 {
+        // A list that cannot be read is its owner's affair.
+        let _ = walk(thread, head);
+    }
+    // Locks outside the list whose owner the kernel knows, because others wait for them.
+    for (key, addr) in thread.kernel.futexes.owned_by(thread.tid()) {
+        if matches!(key, FutexKey::Private { .. }) {
+            pi::owner_died(thread, &key, addr);
+        }
+    }
+}
+
+fn walk(thread: &Thread, at: usize) -> Result<()> {
+    let mem = thread.user();
+    let head = UserPtr::<RobustListHead>::new(at).read(mem)?;
+    let word_of = |link: u64| (link & !1).wrapping_add_signed(head.futex_offset) as usize;
+    let mut link = head.next;
+    for _ in 0..ROBUST_LIST_LIMIT {
+        if link & !1 == at as u64 {
+            break;
+        }
+        // Read before the lock is given up: its next owner may change it at once.
+        let next = UserPtr::<u64>::new((link & !1) as usize).read(mem);
+        if link & !1 != head.pending & !1 {
+            owner_dies(thread, word_of(link), link & 1 != 0, false)?;
+        }
+        link = next?;
+    }
+    if head.pending & !1 != 0 {
+        owner_dies(thread, word_of(head.pending), head.pending & 1 != 0, true)?;
+    }
+    Ok(())
+}
+
+/// Marks one lock, if the thread owns it, and wakes one who waits for it.
+fn owner_dies(thread: &Thread, addr: usize, inheriting: bool, pending: bool) -> Result<()> {
+    if addr % 4 != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut word = super::load(thread, addr)?;
+    // Died between giving the lock up and waking a waiter.
+    if pending && !inheriting && word == 0 {
+        wake::futex_wake_addr(thread, addr);
+        return Ok(());
+    }
+    if word & TID_MASK != thread.tid() {
+        return Ok(());
+    }
+    if inheriting {
+        if let Ok(key) = super::key(thread, addr, false) {
+            pi::owner_died(thread, &key, addr);
+        }
+        return Ok(());
+    }
+    loop {
+        let found = super::exchange(thread, addr, word, word & WAITERS | OWNER_DIED)?;
+        if found == word {
+            break;
+        }
+        word = found;
+        if word & TID_MASK != thread.tid() {
+            return Ok(());
+        }
+    }
+    if word & WAITERS != 0 {
+        wake::futex_wake_addr(thread, addr);
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! select(2) and pselect6(2).
+
+use janua_abi::linux::poll::SigSetArg;
+use janua_abi::linux::process::TimeVal;
+use janua_abi::linux::time::TimeSpec;
+use janua_kernel::table::Fd;
+use janua_kernel::wait::Cut;
+use janua_kernel::{Errno, Result, UserPtr};
+use janua_object::Events;
+use janua_port::Nanos;
+use smallvec::{SmallVec, smallvec};
+use zerocopy::IntoBytes;
+
+use super::{WatchList, Watched};
+use crate::Thread;
+use crate::thread::ThreadExt;
+
+/// One of the three sets, in words of 64 descriptors. A set of FD_SETSIZE needs no allocation.
+type Set = SmallVec<[u64; 16]>;
+
+/// What makes a descriptor count in each of the three sets.
+const WANTED: [u32; 3] = {
+    let read = Events::IN.bits() | Events::RDNORM.bits() | Events::RDBAND.bits() | super::ALWAYS;
+    let write = Events::OUT.bits() | Events::WRNORM.bits() | Events::WRBAND.bits() | Events::ERR.bits();
+    [read, write, Events::PRI.bits()]
+};
+
+/// The three sets' addresses; null for a set that is not wanted.
+type Sets = [UserPtr<u64>; 3];
+
+/// select(2): what is left of the time is written back.
+pub async fn select(
+    thread: &Thread,
+    count: i32,
+    read: UserPtr<u64>,
+    write: UserPtr<u64>,
+    except: UserPtr<u64>,
+    timeout: UserPtr<TimeVal>,
+) -> Result<usize> {
+    let deadline = match timeout.non_null() {
+        Some(timeout) => Some(super::deadline(thread, timeout.read(thread.user())?.nanos_carrying()?)),
+        None => None,
+    };
+    let result = wait(thread, count, [read, write, except], deadline).await;
+    let left = deadline.filter(|&deadline| deadline != 0);
+    let left = left.map(|at| timeout.write(thread.user(), &TimeVal::from_nanos(super::remaining(thread, at))));
+    answer(result?, matches!(left, Some(Err(_))))
+}
+
+/// pselect6(2).
+pub async fn pselect6(
+    thread: &Thread,
+    count: i32,
+    read: UserPtr<u64>,
+    write: UserPtr<u64>,
+    except: UserPtr<u64>,
+    timeout: UserPtr<TimeSpec>,
+    mask: UserPtr<SigSetArg>,
+) -> Result<usize> {
+    let deadline = match timeout.non_null() {
+        Some(timeout) => Some(super::deadline(thread, timeout.read(thread.user())?.nanos()?)),
+        None => None,
+    };
+    if let Some(mask) = mask.non_null() {
+        let mask = mask.read(thread.user())?;
+        super::begin_mask(thread, UserPtr::new(mask.addr as usize), mask.size as usize)?;
+    }
+    let result = wait(thread, count, [read, write, except], deadline).await;
+    if !matches!(result, Ok(Err(Cut::Interrupted))) {
+        super::end_mask(thread);
+    }
+    let left = deadline.filter(|&deadline| deadline != 0);
+    let left = left.map(|at| timeout.write(thread.user(), &TimeSpec::from_nanos(super::remaining(thread, at))));
+    answer(result?, matches!(left, Some(Err(_))))
+}
+
+fn answer(result: Result<usize, Cut>, time_lost: bool) -> Result<usize> {
+    match result {
+        Ok(ready) => Ok(ready),
+        Err(Cut::TimedOut) => Ok(0),
+        // Made again, the call would wait for the whole time anew unless what is left could be stored.
+        Err(Cut::Interrupted) if time_lost => Err(Errno::EINTR),
+        Err(Cut::Interrupted) => Err(Errno::ERESTARTNOHAND),
+    }
+}
+
+async fn wait(thread: &Thread, count: i32, sets: Sets, deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
+    let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
+    let files = thread.process().files.read().clone();
+    // Descriptors beyond the table are not looked at.
+    let count = count.min(files.capacity());
+    let words = count.div_ceil(64);
+    let mem = thread.user();
+    let mut asked: [Set; 3] = [smallvec![0; words], smallvec![0; words], smallvec![0; words]];
+    for (set, at) in asked.iter_mut().zip(sets) {
+        if !at.is_null() {
+            mem.copy_in(set.as_mut_slice().as_mut_bytes(), at.addr()).map_err(|_| Errno::EFAULT)?;
+        }
+    }
+    let mut list = WatchList::new();
+    let mut numbers: SmallVec<[u32; 8]> = SmallVec::new();
+    for fd in 0..count {
+        let (word, bit) = (fd / 64, 1u64 << (fd % 64));
+        let wanted = (0..3).filter(|&set| asked[set][word] & bit != 0).fold(0, |wanted, set| wanted | WANTED[set]);
+        if wanted != 0 {
+            list.push(Watched { file: Some(super::file(&files, Fd(fd as i32))?), wanted, ready: 0 });
+            numbers.push(fd as u32);
+        }
+    }
+    drop(files);
+    let result = super::wait(thread, &mut list, deadline).await;
+    if result == Err(Cut::Interrupted) {
+        return Ok(Err(Cut::Interrupted));
+    }
+    let mut total = 0;
+    for (number, watched) in numbers.iter().zip(&list) {
+        let (word, bit) = (*number as usize / 64, 1u64 << (number % 64));
+        for (set, wanted) in asked.iter_mut().zip(WANTED) {
+            if set[word] & bit != 0 {
+                if watched.ready & wanted == 0 {
+                    set[word] &= !bit;
+                } else {
+                    total += 1;
+                }
+            }
+        }
+    }
+    for (set, at) in asked.iter_mut().zip(sets) {
+        // Bits past the last descriptor of interest come back as zero.
+        if let Some(last) = set.last_mut().filter(|_| count % 64 != 0) {
+            *last &= (1 << (count % 64)) - 1;
+        }
+        if !at.is_null() {
+            mem.copy_out(at.addr(), set.as_slice().as_bytes()).map_err(|_| Errno::EFAULT)?;
+        }
+    }
+    // An event in no set the descriptor is in cannot end the wait, so a timeout is the only way to zero.
+    Ok(match result {
+        Ok(_) => Ok(total),
+        Err(cut) => Err(cut),
+    })
+}

@@ -1,0 +1,163 @@
+//! Interval timers: getitimer(2), setitimer(2), alarm(2); and the sampling of processor time that drives those on it.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::process::TimeVal;
+use janua_abi::linux::signal::{SIGALRM, SIGPROF, SIGVTALRM};
+use janua_abi::linux::time::{ITimerVal, itimer};
+use janua_kernel::{Errno, Result, UserPtr};
+use janua_object::timerfd::Progress;
+use janua_port::Nanos;
+use janua_rt::Mutex;
+
+use super::service::{Key, SAMPLE, Target};
+use super::{cpu, posix};
+use crate::{Task, Thread, signal};
+
+/// The interval timers of a process.
+#[derive(Default)]
+pub struct IntervalTimers {
+    real: Mutex<Armed>,
+    /// ITIMER_VIRTUAL and ITIMER_PROF, in the process' own processor time.
+    cpu: Mutex<[Progress; 2]>,
+    /// The next look at the processor time, while a timer depends on it.
+    sampling: Mutex<Option<Key>>,
+}
+
+#[derive(Default)]
+struct Armed {
+    progress: Progress,
+    key: Option<Key>,
+}
+
+/// Starts to look at a process' processor time, unless that is under way.
+pub fn start_sampling(task: &Arc<Task>) {
+    let mut sampling = task.interval.sampling.lock();
+    if sampling.is_none() {
+        let at = task.kernel.machine.clock().monotonic() + SAMPLE;
+        *sampling = Some(task.kernel.timers.add(&task.kernel, at, Target::Cpu(Arc::downgrade(task))));
+    }
+}
+
+/// Looks at a process' processor time and fires what it has reached.
+pub fn sample(task: &Arc<Task>) {
+    *task.interval.sampling.lock() = None;
+    let now = cpu::of_task(task, None);
+    let mut due = [false; 2];
+    let mut armed = posix::sample(task);
+    for (at, timer) in task.interval.cpu.lock().iter_mut().enumerate() {
+        timer.settle(now);
+        due[at] = core::mem::take(&mut timer.expired) > 0;
+        armed |= timer.next.is_some();
+    }
+    for (due, number) in due.into_iter().zip([SIGVTALRM, SIGPROF]) {
+        if due {
+            let _ = signal::send_task(task, signal::kernel_signal(number));
+        }
+    }
+    if armed {
+        start_sampling(task);
+    }
+}
+
+/// ITIMER_REAL's time may have come.
+pub fn real_expired(task: &Arc<Task>) {
+    let expired = {
+        let mut real = task.interval.real.lock();
+        let now = task.kernel.machine.clock().monotonic();
+        real.progress.settle(now);
+        let expired = core::mem::take(&mut real.progress.expired) > 0;
+        rearm(task, &mut real);
+        expired
+    };
+    if expired {
+        let _ = signal::send_task(task, signal::kernel_signal(SIGALRM));
+    }
+}
+
+fn rearm(task: &Arc<Task>, real: &mut Armed) {
+    if let Some(old) = real.key.take() {
+        task.kernel.timers.cancel(old);
+    }
+    real.key =
+        real.progress.next.map(|at| task.kernel.timers.add(&task.kernel, at, Target::Real(Arc::downgrade(task))));
+}
+
+/// Which timer, checked. EINVAL.
+fn which(number: i32) -> Result<Option<usize>> {
+    match number {
+        itimer::REAL => Ok(None),
+        itimer::VIRTUAL => Ok(Some(0)),
+        itimer::PROF => Ok(Some(1)),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn get(thread: &Thread, which: Option<usize>) -> (Nanos, Nanos) {
+    match which {
+        None => {
+            let real = thread.task.interval.real.lock();
+            real.progress.remaining(thread.machine().clock().monotonic())
+        }
+        Some(at) => {
+            let now = cpu::of_task(&thread.task, Some(thread));
+            thread.task.interval.cpu.lock()[at].remaining(now)
+        }
+    }
+}
+
+fn set(thread: &Thread, which: Option<usize>, value: Nanos, interval: Nanos) -> (Nanos, Nanos) {
+    let old = get(thread, which);
+    let task = &thread.task;
+    let armed = |now: Nanos| Progress {
+        next: (value != 0).then(|| now.saturating_add(value)),
+        interval: if value == 0 { 0 } else { interval },
+        expired: 0,
+    };
+    match which {
+        None => {
+            let mut real = task.interval.real.lock();
+            real.progress = armed(thread.machine().clock().monotonic());
+            rearm(task, &mut real);
+        }
+        Some(at) => {
+            let now = cpu::of_task(task, Some(thread));
+            task.interval.cpu.lock()[at] = armed(now);
+            if value != 0 {
+                start_sampling(task);
+            }
+        }
+    }
+    old
+}
+
+fn val((value, interval): (Nanos, Nanos)) -> ITimerVal {
+    ITimerVal { interval: TimeVal::from_nanos(interval), value: TimeVal::from_nanos_up(value) }
+}
+
+pub fn getitimer(thread: &Thread, number: i32, place: UserPtr<ITimerVal>) -> Result<()> {
+    let which = which(number)?;
+    place.write(thread.user(), &val(get(thread, which)))
+}
+
+/// setitimer(2); a null new value disarms, as Linux still has it.
+pub fn setitimer(thread: &Thread, number: i32, new: UserPtr<ITimerVal>, old: UserPtr<ITimerVal>) -> Result<()> {
+    let new = match new.non_null() {
+        Some(new) => new.read(thread.user())?,
+        None => ITimerVal::default(),
+    };
+    let (value, interval) = (new.value.nanos()?, new.interval.nanos()?);
+    let was = set(thread, which(number)?, value, interval);
+    match old.non_null() {
+        Some(old) => old.write(thread.user(), &val(was)),
+        None => Ok(()),
+    }
+}
+
+/// alarm(2): the seconds that were left, rounded up from half.
+pub fn alarm(thread: &Thread, seconds: u32) -> usize {
+    let (left, _) = set(thread, None, Nanos::from(seconds) * 1_000_000_000, 0);
+    let (whole, part) = (left / 1_000_000_000, left % 1_000_000_000);
+    // Never 0 while an alarm was set.
+    if whole == 0 && part > 0 || part >= 500_000_000 { whole as usize + 1 } else { whole as usize }
+}

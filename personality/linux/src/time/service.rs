@@ -1,0 +1,98 @@
+//! Timers that make something happen: what is due, and when the next will be.
+//!
+//! The machine's service loop calls [`Timers::run`] and sleeps until the time it answers; a timer set to an earlier time wakes it
+//! ([`janua_port::Machine::wake_service`]). A target keeps its own truth: being told too early or too often changes nothing.
+//!
+//! Lock order: a target's own lock, then `queue`; targets are told with no lock held.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Weak;
+
+use janua_port::Nanos;
+use janua_rt::Mutex;
+
+use super::{interval, posix};
+use crate::{Kernel, Task};
+
+/// Time between looks at the processor time of a process with a timer on it.
+pub const SAMPLE: Nanos = 10_000_000;
+
+/// Whose timer it is.
+#[derive(Clone)]
+pub enum Target {
+    /// ITIMER_REAL of a process.
+    Real(Weak<Task>),
+    /// A POSIX timer of a process, by id.
+    Posix(Weak<Task>, i32),
+    /// A process whose processor time is watched.
+    Cpu(Weak<Task>),
+}
+
+/// A place in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    at: Nanos,
+    number: u64,
+}
+
+#[derive(Default)]
+struct Queue {
+    entries: BTreeMap<Key, Target>,
+    next_number: u64,
+}
+
+/// The timers of a kernel.
+#[derive(Default)]
+pub struct Timers {
+    queue: Mutex<Queue>,
+}
+
+impl Timers {
+    /// Tells `target` at `at` (monotonic), once.
+    pub fn add(&self, kernel: &Kernel, at: Nanos, target: Target) -> Key {
+        let (key, earliest) = {
+            let mut queue = self.queue.lock();
+            let key = Key { at, number: queue.next_number };
+            queue.next_number += 1;
+            let earliest = queue.entries.first_key_value().is_none_or(|(first, _)| at < first.at);
+            queue.entries.insert(key, target);
+            (key, earliest)
+        };
+        if earliest {
+            kernel.machine.wake_service();
+        }
+        key
+    }
+
+    /// Forgets an entry; it may have been told already.
+    pub fn cancel(&self, key: Key) {
+        let target = self.queue.lock().entries.remove(&key);
+        drop(target);
+    }
+
+    /// Tells the targets whose time has come, and answers when to call again; `None` is not before one is added.
+    pub fn run(&self, kernel: &Kernel) -> Option<Nanos> {
+        loop {
+            let now = kernel.machine.clock().monotonic();
+            let due = {
+                let mut queue = self.queue.lock();
+                match queue.entries.first_entry() {
+                    None => return None,
+                    Some(first) if first.key().at > now => return Some(first.key().at),
+                    Some(first) => first.remove(),
+                }
+            };
+            match due {
+                Target::Real(task) => with(&task, interval::real_expired),
+                Target::Posix(task, id) => with(&task, |task| posix::expired(task, id)),
+                Target::Cpu(task) => with(&task, interval::sample),
+            }
+        }
+    }
+}
+
+fn with(task: &Weak<Task>, tell: impl FnOnce(&alloc::sync::Arc<Task>)) {
+    if let Some(task) = task.upgrade().filter(|task| task.ended().is_none()) {
+        tell(&task);
+    }
+}
