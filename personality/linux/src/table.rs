@@ -28,7 +28,7 @@ use crate::{limits, misc, prctl, sched, usage};
 use crate::futex::FutexOp;
 use crate::poll::epoll::Op as EpollOp;
 use crate::time::ClockArg;
-use crate::{event, exec, futex, mm, poll, restart, time};
+use crate::{event, exec, fs, futex, mm, poll, restart, signal, task, time};
 
 calls! {
     /// All rows, by number.
