@@ -2,33 +2,29 @@
 //!
 //! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
 
-use janua_abi::linux::process::{Rlimit, Rusage, SysInfo, UtsName};
-use janua_abi::linux::signal::{SigAction, SigInfo, StackT};
 use janua_abi::linux::futex::FutexWaitv;
 use janua_abi::linux::poll::{EpollEvent, PollFd, SigSetArg};
-use janua_abi::linux::process::TimeVal;
+use janua_abi::linux::process::{Rlimit, Rusage, SysInfo, TimeVal, UtsName};
+use janua_abi::linux::signal::{SigAction, SigInfo, StackT};
+use janua_abi::linux::stat::{OpenHow, Stat, Statfs, Statx};
 use janua_abi::linux::time::{ITimerSpec, ITimerVal, SigEvent, TimeSpec, TimeZone, Timex, Tms};
 use janua_kernel::calls;
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 
-use janua_abi::linux::stat::{OpenHow, Stat, Statfs, Statx};
-
-use crate::fs::at::{AtFlags, DirFd, Mode};
-use crate::fs::open::OpenFlags;
 use crate::Linux;
 use crate::cred::{self, capability};
+use crate::fs::at::{AtFlags, DirFd, Mode};
+use crate::fs::open::OpenFlags;
+use crate::futex::FutexOp;
 use crate::limits::Resource;
+use crate::poll::epoll::Op as EpollOp;
 use crate::prctl::PrctlOption;
 use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
-use crate::{exec, fs, mm, signal, task};
-use crate::{limits, misc, prctl, sched, usage};
-use crate::futex::FutexOp;
-use crate::poll::epoll::Op as EpollOp;
 use crate::time::ClockArg;
-use crate::{event, exec, fs, futex, mm, poll, restart, signal, task, time};
+use crate::{event, exec, fs, futex, limits, misc, mm, poll, prctl, restart, sched, signal, task, time, usage};
 
 calls! {
     /// All rows, by number.
