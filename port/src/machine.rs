@@ -47,6 +47,8 @@ pub trait Machine: Send + Sync {
     fn spawn(&self, spawn: Spawn) -> Result<ThreadId>;
     /// The first guest thread of the machine, in an empty address space; `Guest::start` loads the program.
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)>;
+    /// The thread the caller runs on, as [`Machine::spawn`] named it.
+    fn current(&self) -> ThreadId;
     /// A thread of the kernel's own (services); it never runs user code.
     fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
     /// Makes a thread that runs user code enter the kernel soon with [`crate::Trap::Kick`]. Harmless when it is in the kernel.

@@ -312,3 +312,33 @@ pub const FPX_SW_OFFSET: usize = 464;
 pub const FP_XSTATE_MAGIC1: u32 = 0x4650_5853;
 /// Behind the state.
 pub const FP_XSTATE_MAGIC2: u32 = 0x4650_5845;
+
+/// `struct signalfd_siginfo`: what a read of a signalfd gives.
+#[repr(C)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct SignalFdInfo {
+    pub signo: u32,
+    pub errno: i32,
+    pub code: i32,
+    pub pid: u32,
+    pub uid: u32,
+    pub fd: i32,
+    pub tid: u32,
+    pub band: u32,
+    pub overrun: u32,
+    pub trapno: u32,
+    pub status: i32,
+    pub int: i32,
+    pub ptr: u64,
+    pub utime: u64,
+    pub stime: u64,
+    pub addr: u64,
+    pub addr_lsb: u16,
+    pub _pad2: u16,
+    pub syscall: i32,
+    pub call_addr: u64,
+    pub arch: u32,
+    pub _pad: [u8; 28],
+}
+
+const _: () = assert!(size_of::<SignalFdInfo>() == 128);

@@ -53,6 +53,8 @@ pub struct Process {
     pub last_uid: AtomicU32,
     /// Woken when a child ends, stops or continues (wait4).
     pub children: WaitQueue,
+    /// Woken when a signal becomes pending for the process or one of its threads (signalfd).
+    pub signalled: WaitQueue,
     /// Woken at the end (pidfds), when a thread of an exec goes, and when a vfork child lets go of the parent's memory.
     pub changes: WaitQueue,
 }
@@ -211,6 +213,7 @@ impl Process {
             posix_timers: Default::default(),
             last_uid: AtomicU32::new(0),
             children: WaitQueue::new(),
+            signalled: WaitQueue::new(),
             changes: WaitQueue::new(),
         }
     }

@@ -594,7 +594,7 @@ calls! {
 
     281 epoll_pwait(epfd: Fd, events: UserPtr<EpollEvent>, most: i32, timeout: i32, mask: UserPtr<u64>, mask_size: usize) => wait poll::epoll::epoll_pwait, Full;
 
-    282 signalfd() => missing, Missing("not written yet");
+    282 signalfd(fd: Fd, mask: UserPtr<u64>, size: usize) => plain signal::signalfd::signalfd, Full;
 
     283 timerfd_create(clock: ClockArg, flags: u32) => plain event::timerfd_create, Full;
 
@@ -608,7 +608,7 @@ calls! {
 
     288 accept4() => missing, Missing("not written yet");
 
-    289 signalfd4() => missing, Missing("not written yet");
+    289 signalfd4(fd: Fd, mask: UserPtr<u64>, size: usize, flags: u32) => plain signal::signalfd::signalfd4, Full;
 
     290 eventfd2(initial: u32, flags: u32) => plain event::eventfd2, Full;
 

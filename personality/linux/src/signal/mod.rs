@@ -17,6 +17,7 @@ pub mod frame;
 pub mod kill;
 pub mod queue;
 pub mod send;
+pub mod signalfd;
 
 pub use action::Actions;
 pub use janua_abi::linux::signal::SigInfo;

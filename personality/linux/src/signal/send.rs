@@ -128,6 +128,7 @@ fn send_locked(
             }
         }
     }
+    task.signalled.wake_all();
     Ok(())
 }
 

@@ -75,6 +75,11 @@ impl Tree {
         self.threads.get(&tid).and_then(Weak::upgrade)
     }
 
+    /// All live threads in order of their numbers.
+    pub fn threads(&self) -> impl Iterator<Item = Arc<Seat>> {
+        self.threads.values().filter_map(Weak::upgrade)
+    }
+
     /// Number of threads.
     pub fn thread_count(&self) -> usize {
         self.threads.len()

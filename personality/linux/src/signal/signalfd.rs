@@ -1,0 +1,142 @@
+//! Signals as a file (signalfd(2)).
+//!
+//! As in Linux the signals are those of whoever reads or polls, not of whoever made the descriptor.
+
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use core::any::Any;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_abi::linux::process::rlimit;
+use janua_abi::linux::signal::*;
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::signal::SigSet;
+use janua_kernel::table::Fd;
+use janua_kernel::wait::PollTable;
+use janua_object::file::flags::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
+use janua_object::{Events, File, OpenFile};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::calls::SIGSET_SIZE;
+use super::{UNBLOCKABLE, dequeue};
+use crate::thread::ThreadExt;
+use crate::{Kernel, Seat, Thread};
+
+/// A set of signals to be read.
+pub struct SignalFd {
+    kernel: Weak<Kernel>,
+    set: AtomicU64,
+}
+
+impl SignalFd {
+    fn set(&self) -> SigSet {
+        SigSet(self.set.load(Ordering::Relaxed))
+    }
+
+    /// The thread that makes the call this is part of.
+    fn reader(&self) -> Option<Arc<Seat>> {
+        let kernel = self.kernel.upgrade()?;
+        let id = kernel.machine.current();
+        kernel.tree.lock().threads().find(|seat| seat.machine_id() == id)
+    }
+}
+
+/// `struct signalfd_siginfo` of a signal.
+fn record(info: &SigInfo) -> SignalFdInfo {
+    let mut out = SignalFdInfo::new_zeroed();
+    out.signo = info.signal();
+    out.errno = info.errno;
+    out.code = info.code;
+    let signal = info.signal();
+    let fault = matches!(signal, SIGSEGV | SIGBUS | SIGILL | SIGFPE | SIGTRAP);
+    match info.code {
+        si::TIMER => {
+            let (id, overrun) = info.timer_fields();
+            out.tid = id as u32;
+            out.overrun = overrun as u32;
+            out.ptr = info.value();
+            out.int = info.value() as i32;
+        }
+        si::SIGIO => (out.band, out.fd) = (info.poll_fields().0 as u32, info.poll_fields().1),
+        code if code < 0 => {
+            (out.pid, out.uid) = (info.pid(), info.uid());
+            out.ptr = info.value();
+            out.int = info.value() as i32;
+        }
+        1.. if signal == SIGCHLD => {
+            (out.pid, out.uid) = (info.pid(), info.uid());
+            out.status = info.status();
+            (out.utime, out.stime) = info.child_times();
+        }
+        1.. if fault && info.code != si::KERNEL => out.addr = info.addr(),
+        1..=6 if signal == SIGIO || signal >= SIGRTMIN => {
+            (out.band, out.fd) = (info.poll_fields().0 as u32, info.poll_fields().1);
+        }
+        _ => (out.pid, out.uid) = (info.pid(), info.uid()),
+    }
+    out
+}
+
+impl File for SignalFd {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        const SIZE: usize = size_of::<SignalFdInfo>();
+        if buf.left() < SIZE {
+            return Err(Errno::EINVAL);
+        }
+        let reader = self.reader().ok_or(Errno::EAGAIN)?;
+        let mut done = 0;
+        while buf.left() >= SIZE {
+            let Some(info) = dequeue(&reader, self.set()) else { break };
+            done += buf.put(record(&info).as_bytes())?;
+        }
+        if done == 0 { Err(Errno::EAGAIN) } else { Ok(done) }
+    }
+
+    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        Err(Errno::EINVAL)
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        let Some(reader) = self.reader() else { return Events::empty() };
+        if let Some(table) = table {
+            table.add(&reader.process().signalled);
+        }
+        let pending = reader.signals.pending().union(reader.process().pending()).and(self.set());
+        if pending.is_empty() { Events::empty() } else { Events::IN | Events::RDNORM }
+    }
+
+    fn label(&self) -> String {
+        String::from("anon_inode:[signalfd]")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// signalfd(2) as the older call has it.
+pub fn signalfd(thread: &Thread, fd: Fd, mask: UserPtr<u64>, size: usize) -> Result<Fd> {
+    signalfd4(thread, fd, mask, size, 0)
+}
+
+/// signalfd(2): a new descriptor, or another set for an existing one.
+pub fn signalfd4(thread: &Thread, fd: Fd, mask: UserPtr<u64>, size: usize, flags: u32) -> Result<Fd> {
+    if size != SIGSET_SIZE || flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let set = SigSet(mask.read(thread.user())?).without(UNBLOCKABLE);
+    let files = thread.process().files();
+    if fd != Fd(-1) {
+        let file = files.get(fd)?;
+        let signals = file.downcast::<SignalFd>().ok_or(Errno::EINVAL)?;
+        signals.set.store(set.0, Ordering::Relaxed);
+        // Somebody may be waiting for what is now in the set.
+        thread.process().signalled.wake_all();
+        return Ok(fd);
+    }
+    let signals = SignalFd { kernel: Arc::downgrade(&thread.kernel), set: AtomicU64::new(set.0) };
+    let file = OpenFile::new(Arc::new(signals), O_RDWR | flags & O_NONBLOCK, None);
+    files.install(file, 0, flags & O_CLOEXEC != 0, thread.limit(rlimit::NOFILE))
+}
