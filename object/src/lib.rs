@@ -10,6 +10,7 @@ extern crate alloc;
 pub mod anon;
 pub mod caller;
 pub mod epoll;
+pub mod dev;
 pub mod eventfd;
 pub mod fdtable;
 pub mod file;

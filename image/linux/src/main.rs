@@ -51,13 +51,13 @@ extern "C" fn _start() -> ! {
         Ok(machine) => machine,
         Err(errno) => refuse_with("the host refuses what the kernel needs to start", errno),
     };
-    let kernel = match janua_personality_linux::boot::start(machine, boot::config()) {
+    let kernel = match janua_personality_linux::start::start(machine, boot::config()) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };
     machine.serve(move || {
         let signals = boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst);
-        janua_personality_linux::boot::serve(&kernel, signals)
+        janua_personality_linux::start::serve(&kernel, signals)
     })
 }
 

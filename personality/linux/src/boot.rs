@@ -14,6 +14,7 @@ use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
 use janua_object::Cred;
+use janua_object::fdtable::FdTable;
 use janua_object::vfs::Vfs;
 use janua_port::{Frame, HostFd, Machine, Space};
 use serde::{Deserialize, Serialize};
@@ -151,8 +152,8 @@ pub fn boot_on(
 }
 
 /// Makes the first program's process (pid 2) and starts its thread, which loads the program. It leads its own session and
-/// process group, with the outside's terminal as its controlling terminal.
-pub fn spawn_first(kernel: &Arc<Kernel>) -> Result<Arc<Seat>> {
+/// process group, with the outside's terminal as its controlling terminal; `files` are its descriptors.
+pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>) -> Result<Arc<Seat>> {
     let config = &kernel.config;
     let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));
     let (task, seat) = {
@@ -160,6 +161,7 @@ pub fn spawn_first(kernel: &Arc<Kernel>) -> Result<Arc<Seat>> {
         let pid = tree.allocate_pid()?;
         debug_assert_eq!(pid, FIRST);
         let mut process = Process::new(pid, kernel.root.clone(), kernel.machine.clock().monotonic());
+        *process.files.write() = files;
         process.limits = crate::limits::Limits::new(&config.limits);
         process.parent.store(INIT, Ordering::Relaxed);
         process.settings.nice.store(config.nice, Ordering::Relaxed);

@@ -1,0 +1,67 @@
+//! From the outside's bytes to a running kernel: file systems, standard files, the first program, the service routine.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::Fd;
+use janua_kernel::trace::TraceSink;
+use janua_object::fdtable::FdTable;
+use janua_object::hostfile::HostFile;
+use janua_port::{Host, HostFd, Machine, Nanos};
+
+use crate::Kernel;
+use crate::boot::{self, BootConfig};
+use crate::{dev, fs};
+
+/// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
+/// refused with a message on the console and exit code 125.
+pub fn start(machine: &'static dyn Machine, config: &[u8]) -> Result<Arc<Kernel>> {
+    let config = BootConfig::decode(config)?;
+    let root = config.mounts.first().ok_or(Errno::EINVAL)?;
+    let (vfs, context) = fs::setup::root(machine, root, config.umask)?;
+    vfs.register_type("devtmpfs", Arc::new(dev::mount));
+    let kernel = boot::boot_on(machine, config, vfs, context)?;
+    if let Err(why) = fs::setup::mount_all(&kernel) {
+        machine.console().write(alloc::format!("janua: {why}\n").as_bytes());
+        machine.power_off(125);
+    }
+    trace(&kernel);
+    boot::spawn_first(&kernel, standard_files(&kernel)?)?;
+    Ok(kernel)
+}
+
+struct HostSink {
+    host: &'static dyn Host,
+    fd: HostFd,
+}
+
+impl TraceSink for HostSink {
+    fn line(&self, line: &[u8]) {
+        // A trace that cannot be written must not stop what is traced.
+        let _ = self.host.write(self.fd, line, None);
+    }
+}
+
+fn trace(kernel: &Kernel) {
+    if let (Some(fd), Some(host)) = (kernel.config.trace, kernel.machine.host()) {
+        kernel.tracer.set_sink(Arc::new(HostSink { host, fd }));
+    }
+}
+
+/// The descriptors the first program starts with.
+fn standard_files(kernel: &Kernel) -> Result<Arc<FdTable>> {
+    let table = FdTable::new();
+    let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
+    for file in &kernel.config.files {
+        let open = HostFile::open(host, file.host)?;
+        table.install_at(open, Fd(file.fd as i32), false, u64::MAX)?;
+    }
+    Ok(Arc::new(table))
+}
+
+/// What the platform's service thread does: passes the outside's signals on and fires what is due. Answers when it wants to be
+/// called again.
+pub fn serve(kernel: &Kernel, signals: u64) -> Option<Nanos> {
+    boot::pass_signals(kernel, signals);
+    None
+}
