@@ -165,12 +165,16 @@ pub trait File: Send + Sync + Any {
     fn backing(&self, _file: &OpenFile, _offset: u64, _len: usize, _shared: bool) -> Result<Backing> {
         Err(Errno::ENODEV)
     }
-    /// A shared mapping that may be written is about to be made. EPERM when a seal forbids it.
-    fn map_writable(&self) -> Result<()> {
+    /// Whether every mapping is to be told by [`File::mapping_made`], not only shared ones that may be written.
+    fn counts_mappings(&self) -> bool {
+        false
+    }
+    /// A mapping is about to be made; `writable` when it is shared and may be written: EPERM when a seal forbids that.
+    fn mapping_made(&self, _writable: bool) -> Result<()> {
         Ok(())
     }
-    /// Such a mapping is gone: one call for each [`File::map_writable`] that answered `Ok`.
-    fn unmap_writable(&self) {}
+    /// It is gone: one call for each [`File::mapping_made`] that answered `Ok`.
+    fn mapping_gone(&self, _writable: bool) {}
     fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
         Err(Errno::EINVAL)
     }

@@ -18,9 +18,11 @@ pub mod fs;
 pub mod hostfile;
 pub mod inotify;
 pub mod lock;
+pub mod memfd;
 pub mod mm;
 pub mod net;
 pub mod pipe;
+pub mod sysv;
 pub mod timerfd;
 pub mod vfs;
 

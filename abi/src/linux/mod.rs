@@ -4,6 +4,7 @@ pub mod elf;
 pub mod errno;
 pub mod fcntl;
 pub mod futex;
+pub mod ipc;
 pub mod mman;
 pub mod poll;
 pub mod process;

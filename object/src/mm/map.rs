@@ -9,6 +9,7 @@ use janua_port::{Backing, Prot};
 use super::vma::{MappedFile, Source, VmFlags, Vma};
 use super::{Limits, MAX_MAP_COUNT, Mm, Removed, State, next_id, round_up};
 use crate::file::{OpenFile, flags};
+use crate::vfs::MountFlags;
 
 /// The arguments of mmap(2), the descriptor looked up.
 pub struct MapRequest {
@@ -137,17 +138,23 @@ impl Mm {
             }
             flags -= VmFlags::MAY_WRITE;
         }
+        if file.path.as_ref().is_some_and(|path| path.mount.flags().contains(MountFlags::NOEXEC)) {
+            if prot.exec {
+                return Err(Errno::EPERM);
+            }
+            flags -= VmFlags::MAY_EXEC;
+        }
         // Answers ENODEV before anything is counted or replaced.
         file.ops.backing(file, offset, len, shared)?;
-        let mut counted = false;
-        if shared && flags.contains(VmFlags::MAY_WRITE) {
-            match file.ops.map_writable() {
-                Ok(()) => counted = true,
-                Err(errno) if prot.write => return Err(errno),
-                Err(_) => flags -= VmFlags::MAY_WRITE,
+        let writable = shared && flags.contains(VmFlags::MAY_WRITE);
+        let mapped = match MappedFile::new(file, writable) {
+            Err(Errno::EPERM) if writable && !prot.write => {
+                // Sealed against writing: read-only for good.
+                flags -= VmFlags::MAY_WRITE;
+                MappedFile::new(file, false)?
             }
-        }
-        let mapped = MappedFile { file: file.clone(), counted };
+            result => result?,
+        };
         let attr = file.attr().unwrap_or_default();
         let source = Source::File(Arc::new(mapped));
         Ok(Vma { end: 0, flags, source, offset, dev: attr.dev, ino: attr.ino })

@@ -148,6 +148,11 @@ impl Mm {
         for (start, vma) in state.list.iter() {
             if !vma.flags.contains(VmFlags::DONTFORK) {
                 let mut vma = vma.clone();
+                if let Source::File(mapped) = &vma.source
+                    && let Some(copy) = mapped.copy()
+                {
+                    vma.source = Source::File(Arc::new(copy));
+                }
                 vma.flags -= VmFlags::LOCKED | VmFlags::LOCKONFAULT;
                 list.insert(start, vma);
             }

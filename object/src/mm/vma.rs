@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use bitflags::bitflags;
+use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Prot};
 
 use crate::file::OpenFile;
@@ -60,17 +61,33 @@ impl VmFlags {
     }
 }
 
-/// A file under a mapping. While it lives a shared mapping that may be written counts against write seals.
+/// A file under a mapping. What the file has been told of the mapping is taken back when this goes.
 pub struct MappedFile {
     pub file: Arc<OpenFile>,
-    /// Whether the file has been told of a shared mapping that may be written.
-    pub(super) counted: bool,
+    /// What [`crate::file::File::mapping_made`] was told, if it was.
+    told: Option<bool>,
+}
+
+impl MappedFile {
+    /// A file about to be mapped. `writable`: shared, and may be written now or later. EPERM.
+    pub(super) fn new(file: &Arc<OpenFile>, writable: bool) -> Result<MappedFile> {
+        let told = (writable || file.ops.counts_mappings()).then_some(writable);
+        if let Some(writable) = told {
+            file.ops.mapping_made(writable)?;
+        }
+        Ok(MappedFile { file: file.clone(), told })
+    }
+
+    /// The same for a copy of the address space; `None` when the file does not care.
+    pub(super) fn copy(&self) -> Option<MappedFile> {
+        if self.file.ops.counts_mappings() { MappedFile::new(&self.file, self.told?).ok() } else { None }
+    }
 }
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        if self.counted {
-            self.file.ops.unmap_writable();
+        if let Some(writable) = self.told {
+            self.file.ops.mapping_gone(writable);
         }
     }
 }
@@ -144,11 +161,11 @@ impl Vma {
     }
 
     /// What the machine needs to map `len` bytes at `offset` of this source. Shared anonymous memory has no second mapping.
-    pub(super) fn backing(&self, offset: u64, len: usize) -> janua_abi::linux::Result<Backing> {
+    pub(super) fn backing(&self, offset: u64, len: usize) -> Result<Backing> {
         match &self.source {
             Source::File(mapped) => mapped.file.ops.backing(&mapped.file, offset, len, self.is_shared()),
             Source::Anon(_) if !self.is_shared() => Ok(Backing::Anon),
-            _ => Err(janua_abi::linux::Errno::EINVAL),
+            _ => Err(Errno::EINVAL),
         }
     }
 }

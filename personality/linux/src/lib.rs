@@ -12,6 +12,7 @@ pub mod exec;
 pub mod dev;
 pub mod fs;
 pub mod futex;
+pub mod ipc;
 pub mod limits;
 pub mod linux;
 pub mod misc;

@@ -4,6 +4,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::process::UtsName;
+use janua_object::memfd::MemFs;
+use janua_object::sysv::Ipc;
 use janua_object::vfs::Vfs;
 use janua_port::{Machine, Nanos, Space};
 use janua_rt::{Mutex, RwLock};
@@ -28,6 +30,10 @@ pub struct System {
     pub uts: RwLock<UtsName>,
     /// The name space.
     pub vfs: Vfs,
+    /// Files in memory without a name; `None` on a machine without a host.
+    pub memory: Option<Arc<MemFs>>,
+    /// System V IPC objects.
+    pub ipc: Ipc,
     /// Locks and watches of files.
     pub files: FileState,
     /// The place programs start from: the root of the whole tree of names.
@@ -45,7 +51,10 @@ pub struct System {
 
 impl System {
     pub fn new(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> System {
+        let memory = MemFs::new(&vfs).ok();
         System {
+            ipc: Ipc::new(memory.clone()),
+            memory,
             tree: Mutex::new(Tree::default()),
             users: Users::default(),
             futexes: crate::futex::FutexTable::default(),

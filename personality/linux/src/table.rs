@@ -3,6 +3,7 @@
 //! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
 
 use janua_abi::linux::futex::FutexWaitv;
+use janua_abi::linux::ipc::{MsqidDs, Sembuf, ShmidDs};
 use janua_abi::linux::poll::{EpollEvent, PollFd, SigSetArg};
 use janua_abi::linux::process::{Rlimit, Rusage, SysInfo, TimeVal, UtsName};
 use janua_abi::linux::signal::{SigAction, SigInfo, StackT};
@@ -24,7 +25,7 @@ use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
-use crate::{event, exec, fs, futex, limits, misc, mm, poll, prctl, restart, sched, signal, task, time, usage};
+use crate::{event, exec, fs, futex, ipc, limits, misc, mm, poll, prctl, restart, sched, signal, task, time, usage};
 
 calls! {
     /// All rows, by number.
@@ -88,11 +89,11 @@ calls! {
 
     28 madvise(addr: mm::Addr, length: usize, advice: mm::AdviceWord) => plain mm::madvise, Partial("no memory errors by hand (MADV_HWPOISON, MADV_SOFT_OFFLINE)");
 
-    29 shmget() => missing, Missing("not written yet");
+    29 shmget(key: i32, size: usize, shmflg: ipc::GetFlags) => plain ipc::shmget, Partial("no huge pages");
 
-    30 shmat() => missing, Missing("not written yet");
+    30 shmat(shmid: i32, shmaddr: mm::Addr, shmflg: u32) => plain ipc::shmat, Full;
 
-    31 shmctl() => missing, Missing("not written yet");
+    31 shmctl(shmid: i32, cmd: ipc::Command, buf: UserPtr<ShmidDs>) => plain ipc::shmctl, Full;
 
     32 dup(fd: Fd) => plain fs::fd::dup, Full;
 
@@ -158,21 +159,21 @@ calls! {
 
     63 uname(names: UserPtr<UtsName>) => plain misc::uname, Full;
 
-    64 semget() => missing, Missing("not written yet");
+    64 semget(key: i32, nsems: i32, semflg: ipc::GetFlags) => plain ipc::semget, Full;
 
-    65 semop() => missing, Missing("not written yet");
+    65 semop(semid: i32, sops: UserPtr<Sembuf>, nsops: usize) => wait ipc::semop, Full;
 
-    66 semctl() => missing, Missing("not written yet");
+    66 semctl(semid: i32, semnum: i32, cmd: ipc::Command, arg: usize) => plain ipc::semctl, Full;
 
-    67 shmdt() => missing, Missing("not written yet");
+    67 shmdt(shmaddr: mm::Addr) => plain ipc::shmdt, Full;
 
-    68 msgget() => missing, Missing("not written yet");
+    68 msgget(key: i32, msgflg: ipc::GetFlags) => plain ipc::msgget, Full;
 
-    69 msgsnd() => missing, Missing("not written yet");
+    69 msgsnd(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgflg: u32) => wait ipc::msgsnd, Full;
 
-    70 msgrcv() => missing, Missing("not written yet");
+    70 msgrcv(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgtyp: i64, msgflg: u32) => wait ipc::msgrcv, Full;
 
-    71 msgctl() => missing, Missing("not written yet");
+    71 msgctl(msqid: i32, cmd: ipc::Command, buf: UserPtr<MsqidDs>) => plain ipc::msgctl, Full;
 
     72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, Partial("no leases, no directory notification, write hints are refused");
 
@@ -470,7 +471,7 @@ calls! {
 
     219 restart_syscall() => wait restart::restart_syscall, Full;
 
-    220 semtimedop() => missing, Missing("not written yet");
+    220 semtimedop(semid: i32, sops: UserPtr<Sembuf>, nsops: usize, timeout: UserPtr<[i64; 2]>) => wait ipc::semtimedop, Full;
 
     221 fadvise64(fd: Fd, offset: i64, len: i64, advice: u32) => plain fs::sync::fadvise64, Full;
 
@@ -668,7 +669,7 @@ calls! {
 
     318 getrandom(buf: UserPtr<u8>, len: usize, flags: u32) => plain misc::getrandom, Full;
 
-    319 memfd_create() => missing, Missing("not written yet");
+    319 memfd_create(name: UserStr, flags: mm::MemfdFlags) => plain mm::memfd_create, Partial("no huge pages");
 
     320 kexec_file_load() => missing, Missing("not written yet");
 

@@ -2,8 +2,10 @@
 
 mod lock;
 mod map;
+mod memfd;
 
 pub use lock::{mlock, mlock2, mlockall, munlock, munlockall};
+pub use memfd::{MemfdFlags, memfd_create};
 pub use map::{
     arch_prctl, brk, madvise, mincore, mmap, mprotect, mremap, msync, munmap, pkey_alloc, pkey_free, pkey_mprotect,
 };

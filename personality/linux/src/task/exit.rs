@@ -130,6 +130,7 @@ fn end_process(thread: &Thread, status: u32) {
     let kernel = &thread.kernel;
     let task = &thread.task;
     close_files(thread);
+    crate::ipc::process_ended(thread);
     *task.fs.write() = kernel.root.clone();
     // The last user of an address space takes its mappings and files with it; outside the lock, for that may take a while.
     let mm = task.mm.write().take();

@@ -1,0 +1,27 @@
+//! System V IPC (sysvipc(7)): shared memory, semaphore sets, message queues, and what they have in common, identifiers,
+//! keys and permissions.
+
+pub mod ids;
+pub mod msg;
+pub mod sem;
+pub mod shm;
+
+use alloc::sync::Arc;
+
+use crate::memfd::MemFs;
+
+pub use ids::{Ids, Object, Owner};
+
+/// The IPC objects of one kernel.
+pub struct Ipc {
+    pub shm: Arc<shm::Segments>,
+    pub sem: Ids<sem::SemSet>,
+    pub msg: Ids<msg::Queue>,
+}
+
+impl Ipc {
+    /// `None` for the files of shared memory where the machine has no host: shmget answers ENOMEM then.
+    pub fn new(files: Option<Arc<MemFs>>) -> Ipc {
+        Ipc { shm: Arc::new(shm::Segments::new(files)), sem: Ids::new(), msg: Ids::new() }
+    }
+}

@@ -1,0 +1,48 @@
+//! System V IPC calls.
+
+mod msg;
+mod sem;
+mod shm;
+
+pub use msg::{msgctl, msgget, msgrcv, msgsnd};
+pub use sem::{semctl, semget, semop, semtimedop};
+pub use shm::{shmat, shmctl, shmdt, shmget};
+
+use janua_abi::linux::Result;
+use janua_kernel::table::{Arg, Kind};
+
+use crate::Thread;
+
+/// IPC_* and mode flags of the get calls.
+#[derive(Clone, Copy, Debug)]
+pub struct GetFlags(u32);
+
+impl Arg for GetFlags {
+    const KIND: Kind = Kind::Octal;
+    fn decode(word: usize) -> Result<Self> {
+        Ok(GetFlags(word as u32))
+    }
+}
+
+/// A control command.
+#[derive(Clone, Copy, Debug)]
+pub struct Command(u32);
+
+impl Arg for Command {
+    const KIND: Kind = Kind::Unsigned;
+    fn decode(word: usize) -> Result<Self> {
+        Ok(Command(word as u32 & !janua_abi::linux::ipc::IPC_64))
+    }
+}
+
+/// Seconds since 1970.
+fn now(thread: &Thread) -> i64 {
+    thread.kernel.vfs.now() / 1_000_000_000
+}
+
+/// What a process's end undoes.
+pub fn process_ended(thread: &Thread) {
+    for (_, set) in thread.kernel.ipc.sem.all().0 {
+        set.process_ended(thread.task.pid);
+    }
+}
