@@ -11,7 +11,7 @@ use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk}
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
 use janua_port::host::{HostReady, HostStat, SocketCall};
-use janua_port::machine::{Outside, Spawn, SpawnKind, ThreadId};
+use janua_port::machine::{Memory, Outside, Spawn, SpawnKind, ThreadId};
 use janua_port::{Clock, Console, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
 
 pub struct TestMachine {
@@ -140,6 +140,9 @@ impl Park for TestMachine {
         std::thread::yield_now();
     }
     fn unpark(&self, _word: &AtomicU32, _count: u32) {}
+    fn yield_now(&self) {
+        std::thread::yield_now();
+    }
 }
 
 /// There are no guests, so there is no user memory.
@@ -230,6 +233,12 @@ impl Machine for TestMachine {
     }
     fn set_affinity(&self, _thread: Option<ThreadId>, _mask: &[u64]) -> Result<()> {
         Err(Errno::ENOSYS)
+    }
+    fn current(&self) -> ThreadId {
+        ThreadId::default()
+    }
+    fn memory(&self) -> Memory {
+        Memory::default()
     }
     fn random(&self, out: &mut [u8]) {
         out.fill(4);
