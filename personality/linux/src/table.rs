@@ -575,7 +575,7 @@ calls! {
 
     271 ppoll(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, Full;
 
-    272 unshare() => missing, Missing("not written yet");
+    272 unshare(flags: CloneFlags) => plain task::unshare, Partial("no namespaces; threads of one process always share");
 
     273 set_robust_list(head: usize, len: usize) => plain futex::robust::set_robust_list, Full;
 

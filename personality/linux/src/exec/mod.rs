@@ -124,6 +124,8 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     alone::de_thread(thread).await?;
     let old = thread.process().mm().ok_or(Errno::ESRCH)?;
     let space = old.space.read().clone();
+    task::exit::leave_memory(thread);
+    crate::time::posix::delete_all(&thread.task);
     // From here on there is no old program to return to.
     match space.reset(old.is_shared()) {
         Ok(space) => {

@@ -95,6 +95,16 @@ pub fn dequeue(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
     if thread.signals.pending().union(thread.process().pending()).and(wanted).is_empty() {
         return None;
     }
+    loop {
+        let mut info = take(thread, wanted)?;
+        // The signal of a timer that has been deleted or set anew since says nothing true any more.
+        if crate::time::posix::delivered(&thread.task, &mut info) {
+            return Some(info);
+        }
+    }
+}
+
+fn take(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
     let own = {
         let mut pending = thread.signals.pending.lock();
         let info = pending.take(wanted);

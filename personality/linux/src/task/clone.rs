@@ -360,7 +360,8 @@ fn new_process(thread: &Thread, request: &Request, pid: u32, kind: SpawnKind) ->
     Ok(child)
 }
 
-fn copy_fs(fs: &FsContext) -> FsContext {
+/// A copy of root, directory and umask, no longer shared.
+pub fn copy_fs(fs: &FsContext) -> FsContext {
     FsContext {
         root: RwLock::new(fs.root.read().clone()),
         cwd: RwLock::new(fs.cwd.read().clone()),

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::signal::{SIG_IGN, SIGCHLD, SIGCONT, SIGHUP, SigInfo, sa, si};
+use janua_kernel::UserPtr;
 use janua_kernel::thread::work;
 use janua_port::machine::Outside;
 
@@ -12,7 +13,7 @@ use super::tree::{FIRST, INIT, Tree};
 use crate::process::{Report, State};
 use crate::signal::{self, send};
 use crate::thread::ThreadExt;
-use crate::{Kernel, Task, Thread};
+use crate::{Kernel, Task, Thread, futex, time};
 
 /// The end of the sandbox: begun when the first program ends, complete when no process lives.
 pub struct Ending {
@@ -70,8 +71,23 @@ fn exit_code(status: u32) -> u8 {
     if signal != 0 { 128 + signal as u8 } else { (status >> 8) as u8 }
 }
 
+/// What a thread does with its memory before it loses it, by its end or by exec: gives up its robust locks, and stores 0 where
+/// set_tid_address(2) said, for whoever joins it.
+pub fn leave_memory(thread: &Thread) {
+    futex::robust::exit_robust_list(thread);
+    let address = thread.clear_child_tid.swap(0, Ordering::Relaxed);
+    let process = thread.process();
+    let others = process.group.lock().threads.len() > 1 || process.mm().is_some_and(|mm| mm.is_shared());
+    // Nobody is left to see it otherwise.
+    if address != 0 && others {
+        let _ = UserPtr::<u32>::new(address).write(thread.user(), &0);
+        futex::wake::futex_wake_addr(thread, address);
+    }
+}
+
 /// Ends the calling thread, and its process when it is the last. After this the thread must not return to user code.
 pub fn end_thread(thread: &Thread) {
+    leave_memory(thread);
     super::clone::release_vfork(thread);
     let task = &thread.task;
     let cpu = thread.machine().clock().thread_cpu();
@@ -129,6 +145,7 @@ impl Letters {
 fn end_process(thread: &Thread, status: u32) {
     let kernel = &thread.kernel;
     let task = &thread.task;
+    time::posix::delete_all(task);
     close_files(thread);
     crate::ipc::process_ended(thread);
     *task.fs.write() = kernel.root.clone();

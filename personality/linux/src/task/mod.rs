@@ -12,8 +12,13 @@ pub use clone::release_vfork;
 pub use exit::notify_parent;
 pub use tree::Tree;
 
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::process::clone as clone_flags;
+use janua_abi::linux::{Errno, Result};
+
+use self::clone::CloneFlags;
 use crate::Thread;
 use crate::process::Process;
 use crate::thread::ThreadExt;
@@ -54,4 +59,32 @@ pub fn may_trace(thread: &Thread, target: &Process) -> bool {
 pub fn set_tid_address(thread: &Thread, address: usize) -> u32 {
     thread.clear_child_tid.store(address, Ordering::Relaxed);
     thread.tid()
+}
+
+/// unshare(2): root and directory, or descriptors, of a process that shares them by CLONE_FS or CLONE_FILES.
+pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
+    let has = |flag: u64| flags.0 & flag != 0;
+    let alone = clone_flags::THREAD | clone_flags::SIGHAND | clone_flags::VM;
+    let known = clone_flags::FS | clone_flags::FILES | clone_flags::SYSVSEM | clone_flags::NAMESPACES | alone;
+    if flags.0 & !(known | clone_flags::NEWTIME) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if has(clone_flags::NAMESPACES | clone_flags::NEWTIME) {
+        let allowed = has(clone_flags::NEWUSER) || thread.cred().capable(CAP_SYS_ADMIN);
+        return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
+    }
+    let process = thread.process();
+    if has(alone | clone_flags::FS | clone_flags::FILES) && process.group.lock().threads.len() > 1 {
+        // Threads of one process share these here, always.
+        return Err(Errno::EINVAL);
+    }
+    if has(clone_flags::FS) {
+        let copy = Arc::new(clone::copy_fs(&process.fs()));
+        *process.fs.write() = copy;
+    }
+    if has(clone_flags::FILES) {
+        let copy = Arc::new(process.files().duplicate());
+        *process.files.write() = copy;
+    }
+    Ok(())
 }
