@@ -34,7 +34,7 @@ static const long kinds[][6] = {
 static void trial(int nr, const long *a)
 {
 	signal(SIGALRM, SIG_DFL);
-	alarm(2);
+	alarm(1);
 	syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 int main(void)
