@@ -30,6 +30,7 @@ pub mod task;
 pub mod thread;
 pub mod time;
 pub mod usage;
+pub mod trace;
 pub mod user;
 
 pub use linux::Linux;

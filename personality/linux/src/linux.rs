@@ -63,8 +63,8 @@ impl Personality for Linux {
         0
     }
 
-    fn trace_named(_family: &str, _word: usize, _out: &mut dyn Write) -> bool {
-        false
+    fn trace_named(family: &str, word: usize, out: &mut dyn Write) -> bool {
+        crate::trace::named(family, word, out)
     }
 
     fn trace_id(thread: &Thread) -> u32 {

@@ -224,7 +224,7 @@ pub fn utime(thread: &Thread, path: UserStr, times: UserPtr<[i64; 2]>) -> Result
 fn check_size(thread: &Thread, size: i64, old: u64) -> Result<u64> {
     let size = u64::try_from(size).map_err(|_| Errno::EINVAL)?;
     if size > old && size > thread.limit(FSIZE) {
-        signal::send_thread(thread, kernel_signal(SIGXFSZ));
+        let _ = signal::send_thread(thread, kernel_signal(SIGXFSZ));
         return Err(Errno::EFBIG);
     }
     Ok(size)
