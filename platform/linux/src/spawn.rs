@@ -236,3 +236,10 @@ pub fn unpark(word: &AtomicU32, count: u32) {
 pub fn host_tid(thread: ThreadId) -> u32 {
     (thread.0 as usize).checked_sub(1).map_or(0, |index| area::of(index).host_tid.load(Ordering::Relaxed))
 }
+
+/// The host's ids of a thread's process and of the thread itself, once it runs.
+pub fn host_ids(thread: ThreadId) -> Option<(u32, u32)> {
+    let area = area::of((thread.0 as usize).checked_sub(1)?);
+    let ids = (area.host_pid.load(Ordering::Relaxed), area.host_tid.load(Ordering::Relaxed));
+    (ids.0 != 0 && ids.1 != 0).then_some(ids)
+}

@@ -145,7 +145,7 @@ impl Letters {
 fn end_process(thread: &Thread, status: u32) {
     let kernel = &thread.kernel;
     let task = &thread.task;
-    time::posix::delete_all(task);
+    time::forget(task);
     close_files(thread);
     crate::ipc::process_ended(thread);
     *task.fs.write() = kernel.root.clone();

@@ -30,6 +30,15 @@ struct Armed {
     key: Option<Key>,
 }
 
+/// Disarms all timers of a process.
+pub fn disarm(task: &Task) {
+    let key = core::mem::take(&mut *task.interval.real.lock()).key;
+    *task.interval.cpu.lock() = Default::default();
+    for key in [key, task.interval.sampling.lock().take()].into_iter().flatten() {
+        task.kernel.timers.cancel(key);
+    }
+}
+
 /// Starts to look at a process' processor time, unless that is under way.
 pub fn start_sampling(task: &Arc<Task>) {
     let mut sampling = task.interval.sampling.lock();
