@@ -233,7 +233,7 @@ calls! {
 
     100 times(times: UserPtr<Tms>) => plain time::clock::times, Full;
 
-    101 ptrace() => missing, Missing("not written yet");
+    101 ptrace() => missing, Missing("no guest can trace another: their registers and memory are reached only by their own threads");
 
     102 getuid() => plain cred::ids::getuid, Full;
 
@@ -337,13 +337,13 @@ calls! {
 
     152 munlockall() => plain mm::munlockall, Full;
 
-    153 vhangup() => missing, Missing("not written yet");
+    153 vhangup() => missing, Missing("terminals are hung up by their own driver, when a session leader ends");
 
     154 modify_ldt() => missing, Missing("segments of a program's own serve 16- and 32-bit code only");
 
     155 pivot_root(new_root: UserStr, put_old: UserStr) => plain fs::mount::pivot_root, Full;
 
-    156 _sysctl() => missing, Missing("not written yet");
+    156 _sysctl() => missing, Missing("removed from Linux in 5.5; /proc/sys is the way");
 
     157 prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, Partial("no seccomp, PR_SET_MM, speculation or dispatch control");
 
@@ -357,7 +357,7 @@ calls! {
 
     162 sync() => plain fs::sync::sync, Full;
 
-    163 acct() => missing, Missing("not written yet");
+    163 acct() => missing, Missing("no process accounting file is written; waits and /proc give the figures");
 
     164 settimeofday(time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) => plain time::clock::settimeofday, Partial("the clock is the machine's: EPERM");
 
@@ -369,39 +369,39 @@ calls! {
 
     168 swapoff() => missing, Missing("swapping is the host's affair");
 
-    169 reboot() => missing, Missing("not written yet");
+    169 reboot() => missing, Missing("a sandbox ends with its first program and cannot be restarted from inside");
 
     170 sethostname(name: UserPtr<u8>, len: usize) => plain misc::sethostname, Full;
 
     171 setdomainname(name: UserPtr<u8>, len: usize) => plain misc::setdomainname, Full;
 
-    172 iopl() => missing, Missing("not written yet");
+    172 iopl() => missing, Missing("guests have no access to i/o ports");
 
-    173 ioperm() => missing, Missing("not written yet");
+    173 ioperm() => missing, Missing("guests have no access to i/o ports");
 
-    174 create_module() => missing, Missing("not written yet");
+    174 create_module() => missing, Missing("removed from Linux in 2.6");
 
-    175 init_module() => missing, Missing("not written yet");
+    175 init_module() => missing, Missing("the kernel has no loadable modules");
 
-    176 delete_module() => missing, Missing("not written yet");
+    176 delete_module() => missing, Missing("the kernel has no loadable modules");
 
-    177 get_kernel_syms() => missing, Missing("not written yet");
+    177 get_kernel_syms() => missing, Missing("removed from Linux in 2.6");
 
-    178 query_module() => missing, Missing("not written yet");
+    178 query_module() => missing, Missing("removed from Linux in 2.6");
 
     179 quotactl() => missing, Missing("no quotas");
 
-    180 nfsservctl() => missing, Missing("not written yet");
+    180 nfsservctl() => missing, Missing("removed from Linux in 3.1");
 
-    181 getpmsg() => missing, Missing("not written yet");
+    181 getpmsg() => missing, Missing("a number reserved for STREAMS, never implemented by Linux");
 
-    182 putpmsg() => missing, Missing("not written yet");
+    182 putpmsg() => missing, Missing("a number reserved for STREAMS, never implemented by Linux");
 
-    183 afs_syscall() => missing, Missing("not written yet");
+    183 afs_syscall() => missing, Missing("a number reserved for AFS, never implemented by Linux");
 
-    184 tuxcall() => missing, Missing("not written yet");
+    184 tuxcall() => missing, Missing("a number reserved for TUX, never implemented by Linux");
 
-    185 security() => missing, Missing("not written yet");
+    185 security() => missing, Missing("a number reserved for security modules, never implemented by Linux");
 
     186 gettid() => plain task::session::gettid, Full;
 
@@ -441,27 +441,27 @@ calls! {
 
     204 sched_getaffinity(pid: i32, len: usize, mask: UserPtr<u8>) => plain sched::sched_getaffinity, Full;
 
-    205 set_thread_area() => missing, Missing("not written yet");
+    205 set_thread_area() => missing, Missing("thread areas in the descriptor table are for 32-bit code; 64-bit code uses arch_prctl");
 
-    206 io_setup() => missing, Missing("not written yet");
+    206 io_setup() => missing, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
 
-    207 io_destroy() => missing, Missing("not written yet");
+    207 io_destroy() => missing, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
 
-    208 io_getevents() => missing, Missing("not written yet");
+    208 io_getevents() => missing, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
 
-    209 io_submit() => missing, Missing("not written yet");
+    209 io_submit() => missing, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
 
-    210 io_cancel() => missing, Missing("not written yet");
+    210 io_cancel() => missing, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
 
-    211 get_thread_area() => missing, Missing("not written yet");
+    211 get_thread_area() => missing, Missing("thread areas in the descriptor table are for 32-bit code; 64-bit code uses arch_prctl");
 
-    212 lookup_dcookie() => missing, Missing("not written yet");
+    212 lookup_dcookie() => missing, Missing("removed from Linux in 6.6");
 
     213 epoll_create(size: i32) => plain poll::epoll::epoll_create, Full;
 
-    214 epoll_ctl_old() => missing, Missing("not written yet");
+    214 epoll_ctl_old() => missing, Missing("replaced by epoll_ctl before it was ever in a release");
 
-    215 epoll_wait_old() => missing, Missing("not written yet");
+    215 epoll_wait_old() => missing, Missing("replaced by epoll_wait before it was ever in a release");
 
     216 remap_file_pages() => missing, Missing("deprecated; Linux itself emulates it with mmap");
 
@@ -503,7 +503,7 @@ calls! {
 
     235 utimes(path: UserStr, times: UserPtr<[[i64; 2]; 2]>) => plain fs::attr::utimes, Full;
 
-    236 vserver() => missing, Missing("not written yet");
+    236 vserver() => missing, Missing("a number reserved for Linux-VServer, never implemented by Linux");
 
     237 mbind() => missing, Missing("memory nodes are the host's affair");
 
@@ -523,15 +523,15 @@ calls! {
 
     245 mq_getsetattr() => missing, Missing("not written yet");
 
-    246 kexec_load() => missing, Missing("not written yet");
+    246 kexec_load() => missing, Missing("there is no other kernel to boot into from inside a sandbox");
 
     247 waitid(id_type: u32, id: i32, info: UserPtr<SigInfo>, options: WaitOptions, usage: UserPtr<Rusage>) => wait task::wait::waitid, Full;
 
-    248 add_key() => missing, Missing("not written yet");
+    248 add_key() => missing, Missing("no key retention service");
 
-    249 request_key() => missing, Missing("not written yet");
+    249 request_key() => missing, Missing("no key retention service");
 
-    250 keyctl() => missing, Missing("not written yet");
+    250 keyctl() => missing, Missing("no key retention service");
 
     251 ioprio_set(which: i32, who: i32, word: u32) => plain sched::ioprio_set, Partial("single processes; remembered, the host orders i/o itself");
 
@@ -627,7 +627,7 @@ calls! {
 
     297 rt_tgsigqueueinfo(tgid: i32, tid: i32, signal: Signal, info: UserPtr<SigInfo>) => plain signal::kill::rt_tgsigqueueinfo, Full;
 
-    298 perf_event_open() => missing, Missing("not written yet");
+    298 perf_event_open() => missing, Missing("no performance counters are given to guests");
 
     299 recvmmsg() => missing, Missing("not written yet");
 
@@ -647,17 +647,17 @@ calls! {
 
     307 sendmmsg() => missing, Missing("not written yet");
 
-    308 setns() => missing, Missing("not written yet");
+    308 setns() => missing, Missing("there are no namespaces to enter");
 
     309 getcpu(cpu: UserPtr<u32>, node: UserPtr<u32>) => plain sched::getcpu, Full;
 
-    310 process_vm_readv() => missing, Missing("not written yet");
+    310 process_vm_readv() => missing, Missing("a guest's memory is reached only by its own threads");
 
-    311 process_vm_writev() => missing, Missing("not written yet");
+    311 process_vm_writev() => missing, Missing("a guest's memory is reached only by its own threads");
 
     312 kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");
 
-    313 finit_module() => missing, Missing("not written yet");
+    313 finit_module() => missing, Missing("the kernel has no loadable modules");
 
     314 sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, Partial("remembered; no SCHED_DEADLINE, no utilisation clamps");
 
@@ -665,15 +665,15 @@ calls! {
 
     316 renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, Full;
 
-    317 seccomp() => missing, Missing("not written yet");
+    317 seccomp() => missing, Missing("no filters on a guest's own calls yet; prctl says that none is installed");
 
     318 getrandom(buf: UserPtr<u8>, len: usize, flags: u32) => plain misc::getrandom, Full;
 
     319 memfd_create(name: UserStr, flags: mm::MemfdFlags) => plain mm::memfd_create, Partial("no huge pages");
 
-    320 kexec_file_load() => missing, Missing("not written yet");
+    320 kexec_file_load() => missing, Missing("there is no other kernel to boot into from inside a sandbox");
 
-    321 bpf() => missing, Missing("not written yet");
+    321 bpf() => missing, Missing("no programs are loaded into the kernel");
 
     322 execveat(dirfd: Fd, pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>, flags: u32) => wait exec::execveat, Partial("as execve");
 
@@ -697,13 +697,13 @@ calls! {
 
     332 statx(dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) => plain fs::stat::statx, Full;
 
-    333 io_pgetevents() => missing, Missing("not written yet");
+    333 io_pgetevents() => missing, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
 
-    334 rseq() => missing, Missing("not written yet");
+    334 rseq() => missing, Missing("threads may move between processors without the kernel seeing it; the C library does without");
 
-    335 uretprobe() => missing, Missing("not written yet");
+    335 uretprobe() => missing, Missing("a gate of the host's own user-space probes, not a call for programs");
 
-    336 uprobe() => missing, Missing("not written yet");
+    336 uprobe() => missing, Missing("a gate of the host's own user-space probes, not a call for programs");
 
     337 unassigned() => missing, Missing("not a number of this interface");
 
@@ -881,11 +881,11 @@ calls! {
 
     424 pidfd_send_signal(pidfd: Fd, signal: Signal, info: UserPtr<SigInfo>, flags: u32) => plain signal::kill::pidfd_send_signal, Full;
 
-    425 io_uring_setup() => missing, Missing("not written yet");
+    425 io_uring_setup() => missing, Missing("no submission rings yet; programs fall back to ordinary calls");
 
-    426 io_uring_enter() => missing, Missing("not written yet");
+    426 io_uring_enter() => missing, Missing("no submission rings yet; programs fall back to ordinary calls");
 
-    427 io_uring_register() => missing, Missing("not written yet");
+    427 io_uring_register() => missing, Missing("no submission rings yet; programs fall back to ordinary calls");
 
     428 open_tree() => missing, Missing("mounts are made with mount(2)");
 
@@ -911,7 +911,7 @@ calls! {
 
     439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, Full;
 
-    440 process_madvise() => missing, Missing("not written yet");
+    440 process_madvise() => missing, Missing("a guest's memory is advised on only by its own threads");
 
     441 epoll_pwait2(epfd: Fd, events: UserPtr<EpollEvent>, most: i32, timeout: UserPtr<TimeSpec>, mask: UserPtr<u64>, mask_size: usize) => wait poll::epoll::epoll_pwait2, Full;
 
@@ -919,15 +919,15 @@ calls! {
 
     443 quotactl_fd() => missing, Missing("no quotas");
 
-    444 landlock_create_ruleset() => missing, Missing("not written yet");
+    444 landlock_create_ruleset() => missing, Missing("no Landlock rules; what a sandbox may reach is decided outside");
 
-    445 landlock_add_rule() => missing, Missing("not written yet");
+    445 landlock_add_rule() => missing, Missing("no Landlock rules; what a sandbox may reach is decided outside");
 
-    446 landlock_restrict_self() => missing, Missing("not written yet");
+    446 landlock_restrict_self() => missing, Missing("no Landlock rules; what a sandbox may reach is decided outside");
 
     447 memfd_secret() => missing, Missing("memory hidden from the kernel itself cannot be had of the host");
 
-    448 process_mrelease() => missing, Missing("not written yet");
+    448 process_mrelease() => missing, Missing("memory of a dying process is released at once by its own last thread");
 
     449 futex_waitv(words: UserPtr<FutexWaitv>, count: u32, flags: u32, timeout: UserPtr<TimeSpec>, clock: ClockArg) => wait futex::multiple::futex_waitv, Full;
 
@@ -949,11 +949,11 @@ calls! {
 
     458 listmount() => missing, Missing("mounts are listed in /proc/self/mountinfo");
 
-    459 lsm_get_self_attr() => missing, Missing("not written yet");
+    459 lsm_get_self_attr() => missing, Missing("there are no security modules");
 
-    460 lsm_set_self_attr() => missing, Missing("not written yet");
+    460 lsm_set_self_attr() => missing, Missing("there are no security modules");
 
-    461 lsm_list_modules() => missing, Missing("not written yet");
+    461 lsm_list_modules() => missing, Missing("there are no security modules");
 
     462 mseal() => missing, Missing("mappings cannot be sealed");
 
