@@ -92,16 +92,6 @@ pub fn set_temporary_mask(thread: &Thread, mask: SigSet) {
 
 /// Takes one of `wanted` out of what is pending for the thread or its process; what waits for the thread alone comes first.
 pub fn dequeue(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
-    loop {
-        let mut info = dequeue_any(thread, wanted)?;
-        // The signal of a timer that is gone is gone too.
-        if crate::time::posix::delivered(&thread.task, &mut info) {
-            return Some(info);
-        }
-    }
-}
-
-fn dequeue_any(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
     if thread.signals.pending().union(thread.process().pending()).and(wanted).is_empty() {
         return None;
     }
