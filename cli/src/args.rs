@@ -34,7 +34,7 @@ pub enum Command {
     /// By default the program sees the host's files read-only under a private overlay in memory, starts in the current
     /// directory, has no network but its own loopback, and gets the terminal, the environment and standard input,
     /// output and error. What it writes is gone when it ends, except below a writable --bind.
-    Run(Run),
+    Run(Box<Run>),
     /// Tell what this machine offers, what is chosen by default, and why
     Doctor,
     /// Print the table of system calls: which exist, which lack something, which are missing

@@ -41,6 +41,7 @@ pub struct Word(AtomicU32);
 impl Word {
     /// A free lock.
     #[cfg(not(loom))]
+    #[allow(clippy::new_without_default, reason = "a default is no constant")]
     pub const fn new() -> Word {
         Word(AtomicU32::new(0))
     }

@@ -142,10 +142,7 @@ pub fn print() {
             println!("  {:16} {}", tool.package, tool.why);
         }
         if need == Need::Build {
-            println!(
-                "  {:16} {}",
-                "(compiler)", "for x86_64-unknown-none: rustup's target, else rustc-web cargo-web rust-web-src lld"
-            );
+            println!("  a compiler       for x86_64-unknown-none: rustup's, else rustc-web cargo-web rust-web-src lld");
         }
     }
 }

@@ -40,10 +40,10 @@ impl Toolchain {
             eprintln!("janua: rustup target add {TARGET}");
             let mut add = Command::new("timeout");
             add.args([RUSTUP_TIMEOUT, "rustup", "target", "add", TARGET]);
-            if process::output(&mut add).is_some() {
-                if let Some(found) = Self::with_target() {
-                    return found.linked();
-                }
+            if process::output(&mut add).is_some()
+                && let Some(found) = Self::with_target()
+            {
+                return found.linked();
             }
             eprintln!(
                 "janua: rustup could not bring {TARGET} (no network to its server?); trying the distribution's compiler"
@@ -82,7 +82,7 @@ impl Toolchain {
             let new_enough = minor(&rustc)? >= OLDEST;
             let cargo = PathBuf::from(rustc.to_str()?.replace("rustc", "cargo"));
             let runs = process::output(plain(&mut Command::new(&cargo)).arg("--version")).is_some();
-            (library.is_file() && new_enough && runs).then(|| Toolchain {
+            (library.is_file() && new_enough && runs).then_some(Toolchain {
                 cargo,
                 rustc: Some(rustc),
                 build_std: true,
