@@ -111,6 +111,10 @@ pub trait Inode: Send + Sync + Any {
     fn perm(&self) -> Result<Perm> {
         Ok(Perm::from(&self.attr()?))
     }
+    /// True only for a directory that owner, group and others may all search: spares most walks the look at [`Inode::perm`].
+    fn searchable_by_all(&self) -> bool {
+        false
+    }
     fn set_attr(&self, _change: &SetAttr) -> Result<()> {
         Err(Errno::EPERM)
     }

@@ -77,13 +77,14 @@ pub struct Walk<'a> {
     pub cred: Arc<Cred>,
     all: bool,
     resolve: Resolve,
-    root: Path,
-    at: Path,
+    /// What "/" means, and where ".." ends.
+    root: &'a Path,
+    base: &'a Path,
     links: u32,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(vfs: &'a Vfs, caller: &'a dyn Caller, start: &Start, resolve: Resolve) -> Walk<'a> {
+    pub fn new(vfs: &'a Vfs, caller: &'a dyn Caller, start: &'a Start, resolve: Resolve) -> Walk<'a> {
         let cred = caller.cred();
         let scoped = resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
         Walk {
@@ -92,8 +93,8 @@ impl<'a> Walk<'a> {
             all: access::searches_all(&cred),
             cred,
             resolve,
-            root: if scoped { start.base.clone() } else { start.root.clone() },
-            at: start.base.clone(),
+            root: if scoped { &start.base } else { &start.root },
+            base: &start.base,
             links: 0,
         }
     }
@@ -103,27 +104,35 @@ impl<'a> Walk<'a> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
-        if path[0] == b'/' {
-            self.to_root()?;
-        }
-        self.walk(Cow::Borrowed(path))
+        let at = if path[0] == b'/' { self.to_root(self.base)? } else { self.base.clone() };
+        self.walk(at, Cow::Borrowed(path))
     }
 
     /// Walks a whole path; a link at its end is followed when `follow` or when slashes come after it.
     pub fn whole(&mut self, path: &[u8], follow: bool) -> Result<Path> {
         let mut parent = self.parent(path)?;
         loop {
-            let found = self.last(&parent)?;
-            if found.dentry.kind() == FileKind::Symlink && (follow || parent.slash) {
-                match self.follow(&parent, &found)? {
-                    Next::At(path) => return Ok(path),
-                    Next::More(next) => parent = next,
+            let mut found = match &parent.last {
+                Last::Name(name) => {
+                    self.may_search(&parent.dir.dentry)?;
+                    let found = self.lookup(&parent.dir.dentry, name)?.ok_or(Errno::ENOENT)?;
+                    if found.kind() == FileKind::Symlink && (follow || parent.slash) {
+                        let link = Path { mount: parent.dir.mount.clone(), dentry: found };
+                        match self.follow(&parent, &link)? {
+                            Next::At(path) => return Ok(path),
+                            Next::More(next) => parent = next,
+                        }
+                        continue;
+                    }
+                    let slash = parent.slash;
+                    if slash && !found.is_dir() {
+                        return Err(Errno::ENOTDIR);
+                    }
+                    Path { mount: parent.dir.mount, dentry: found }
                 }
-                continue;
-            }
-            if parent.slash && !found.dentry.is_dir() {
-                return Err(Errno::ENOTDIR);
-            }
+                _ => return self.last(&parent),
+            };
+            self.cross(&mut found)?;
             return Ok(found);
         }
     }
@@ -134,9 +143,9 @@ impl<'a> Walk<'a> {
             Last::Root | Last::Dot => Ok(parent.dir.clone()),
             Last::DotDot => {
                 self.may_search(&parent.dir.dentry)?;
-                self.at = parent.dir.clone();
-                self.up()?;
-                Ok(self.at.clone())
+                let mut at = parent.dir.clone();
+                self.up(&mut at)?;
+                Ok(at)
             }
             Last::Name(name) => {
                 self.may_search(&parent.dir.dentry)?;
@@ -150,42 +159,40 @@ impl<'a> Walk<'a> {
 
     /// Goes on from a symbolic link that was the last component of `parent`.
     pub fn follow(&mut self, parent: &Parent<'_>, link: &Path) -> Result<Next<'static>> {
-        self.at = parent.dir.clone();
-        match self.enter_link(link)? {
+        let mut at = parent.dir.clone();
+        match self.enter_link(&mut at, link)? {
             Followed::At(path) if parent.slash && !path.dentry.is_dir() => Err(Errno::ENOTDIR),
             Followed::At(path) => Ok(Next::At(path)),
             Followed::Name(mut target) => {
                 if parent.slash {
                     target.push(b'/');
                 }
-                Ok(Next::More(self.walk(Cow::Owned(target))?))
+                Ok(Next::More(self.walk(at, Cow::Owned(target))?))
             }
         }
     }
 
-    /// Moves to the root for an absolute name.
-    fn to_root(&mut self) -> Result<()> {
+    /// The root, for an absolute name met at `from`.
+    fn to_root(&self, from: &Path) -> Result<Path> {
         if self.resolve.contains(Resolve::BENEATH) {
             return Err(Errno::EXDEV);
         }
-        if self.resolve.contains(Resolve::NO_XDEV) && self.at.mount.id != self.root.mount.id {
+        if self.resolve.contains(Resolve::NO_XDEV) && from.mount.id != self.root.mount.id {
             return Err(Errno::EXDEV);
         }
-        self.at = self.root.clone();
-        Ok(())
+        Ok(self.root.clone())
     }
 
-    /// Walks the components of `path` from `self.at`, links in the middle included, up to its last one. A link's target is
-    /// put before what is left of the path, so there is always one text to walk.
-    fn walk<'p>(&mut self, path: Cow<'p, [u8]>) -> Result<Parent<'p>> {
-        let mut text = path;
+    /// Walks the components of `text` from `dir`, links in the middle included, up to its last one. A link's target is put
+    /// before what is left of the text, so there is always one text to walk.
+    fn walk<'p>(&mut self, mut dir: Path, mut text: Cow<'p, [u8]>) -> Result<Parent<'p>> {
         let mut at = 0;
         loop {
             while text.get(at) == Some(&b'/') {
                 at += 1;
             }
             if at == text.len() {
-                return Ok(Parent { dir: self.at.clone(), last: Last::Root, slash: true });
+                return Ok(Parent { dir, last: Last::Root, slash: true });
             }
             let end = text[at..].iter().position(|&byte| byte == b'/').map_or(text.len(), |n| at + n);
             let name = &text[at..end];
@@ -193,13 +200,13 @@ impl<'a> Walk<'a> {
             while text.get(after) == Some(&b'/') {
                 after += 1;
             }
-            if !self.at.dentry.is_dir() {
-                return Err(Errno::ENOTDIR);
-            }
             if name.len() > NAME_MAX {
                 return Err(Errno::ENAMETOOLONG);
             }
             if after == text.len() {
+                if !dir.dentry.is_dir() {
+                    return Err(Errno::ENOTDIR);
+                }
                 let last = match name {
                     b"." => Last::Dot,
                     b".." => Last::DotDot,
@@ -208,21 +215,19 @@ impl<'a> Walk<'a> {
                         Cow::Owned(text) => Cow::Owned(text[at..end].to_vec()),
                     }),
                 };
-                return Ok(Parent { dir: self.at.clone(), last, slash: after > end });
+                return Ok(Parent { dir, last, slash: after > end });
             }
-            if !self.all {
-                self.may_search(&self.at.dentry)?;
-            }
+            self.may_search(&dir.dentry)?;
             at = after;
             match name {
                 b"." => {}
-                b".." => self.up()?,
+                b".." => self.up(&mut dir)?,
                 _ => {
-                    let found = self.lookup(&self.at.dentry, name)?.ok_or(Errno::ENOENT)?;
+                    let found = self.lookup(&dir.dentry, name)?.ok_or(Errno::ENOENT)?;
                     if found.kind() == FileKind::Symlink {
-                        let link = Path { mount: self.at.mount.clone(), dentry: found };
-                        match self.enter_link(&link)? {
-                            Followed::At(path) => self.at = path,
+                        let link = Path { mount: dir.mount.clone(), dentry: found };
+                        match self.enter_link(&mut dir, &link)? {
+                            Followed::At(path) => dir = path,
                             Followed::Name(mut target) => {
                                 target.push(b'/');
                                 target.extend_from_slice(&text[after..]);
@@ -232,19 +237,15 @@ impl<'a> Walk<'a> {
                         }
                         continue;
                     }
-                    self.at.dentry = found;
-                    if self.at.dentry.is_mounted_on() {
-                        let mut at = self.at.clone();
-                        self.cross(&mut at)?;
-                        self.at = at;
-                    }
+                    dir.dentry = found;
+                    self.cross(&mut dir)?;
                 }
             }
         }
     }
 
-    /// Reads a link; for an absolute target `at` moves to the root.
-    fn enter_link(&mut self, link: &Path) -> Result<Followed> {
+    /// Reads a link met at `at`; for an absolute target that moves to the root.
+    fn enter_link(&mut self, at: &mut Path, link: &Path) -> Result<Followed> {
         if self.resolve.contains(Resolve::NO_SYMLINKS) || link.mount.flags().contains(MountFlags::NOSYMFOLLOW) {
             return Err(Errno::ELOOP);
         }
@@ -266,23 +267,24 @@ impl<'a> Walk<'a> {
             }
             return Ok(Followed::At(to));
         }
-        if self.resolve.contains(Resolve::CACHED) && !self.at.inode().cache_names() {
+        if self.resolve.contains(Resolve::CACHED) && !at.inode().cache_names() {
             return Err(Errno::EAGAIN);
         }
         let target = inode.readlink(self.caller)?;
         match target.first() {
             None => return Err(Errno::ENOENT),
-            Some(b'/') => self.to_root()?,
+            Some(b'/') => *at = self.to_root(at)?,
             Some(_) => {}
         }
         Ok(Followed::Name(target))
     }
 
+    #[inline]
     fn may_search(&self, dir: &Arc<Dentry>) -> Result<()> {
         if !dir.is_dir() {
             return Err(Errno::ENOTDIR);
         }
-        if self.all { Ok(()) } else { access::check(&dir.inode.perm()?, &self.cred, access::EXEC) }
+        if self.all || dir.inode.searchable_by_all() { Ok(()) } else { access::check(&dir.inode.perm()?, &self.cred, access::EXEC) }
     }
 
     fn lookup(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
@@ -303,16 +305,16 @@ impl<'a> Walk<'a> {
     }
 
     /// "..": stays at the root; above the start of a scoped walk it is an error (BENEATH).
-    fn up(&mut self) -> Result<()> {
-        if self.at == self.root {
+    fn up(&self, at: &mut Path) -> Result<()> {
+        if *at == *self.root {
             return if self.resolve.contains(Resolve::BENEATH) { Err(Errno::EXDEV) } else { Ok(()) };
         }
-        if let Some(mut up) = self.at.up() {
-            let left = up.mount.id != self.at.mount.id;
+        if let Some(mut up) = at.up() {
+            let left = up.mount.id != at.mount.id;
             if self.vfs.cross(&mut up) | left && self.resolve.contains(Resolve::NO_XDEV) {
                 return Err(Errno::EXDEV);
             }
-            self.at = up;
+            *at = up;
         }
         Ok(())
     }

@@ -162,6 +162,8 @@ pub struct Node {
     place: Mutex<Option<(Arc<Node>, Arc<[u8]>)>>,
     /// An O_TMPFILE file that may still get a name.
     linkable: AtomicBool,
+    /// All three execute bits are set. Written with `meta` locked.
+    open_to_all: AtomicBool,
 }
 
 struct Lower {
@@ -209,6 +211,7 @@ impl Node {
             kept: AtomicBool::new(true),
             place: Mutex::new(None),
             linkable: AtomicBool::new(false),
+            open_to_all: AtomicBool::new(mode & 0o111 == 0o111),
         })
     }
 
@@ -244,6 +247,7 @@ impl Node {
             kept: AtomicBool::new(false),
             place: Mutex::new(place),
             linkable: AtomicBool::new(false),
+            open_to_all: AtomicBool::new(attr.mode & 0o111 == 0o111),
         }))
     }
 
@@ -457,6 +461,10 @@ impl Inode for Node {
         Ok(Node::perm_of(&self.meta.lock()))
     }
 
+    fn searchable_by_all(&self) -> bool {
+        self.open_to_all.load(Ordering::Acquire)
+    }
+
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
         self.keep();
         if let Some(size) = change.size {
@@ -465,6 +473,7 @@ impl Inode for Node {
         let mut meta = self.meta.lock();
         if let Some(mode) = change.mode {
             meta.mode = meta.mode & !0o7777 | mode & 0o7777;
+            self.open_to_all.store(mode & 0o111 == 0o111, Ordering::Release);
         }
         meta.uid = change.uid.unwrap_or(meta.uid);
         meta.gid = change.gid.unwrap_or(meta.gid);
