@@ -12,10 +12,10 @@ wait -n 2>/dev/null; (exit 6) & wait $!; echo "wait $?"
 printf -v z '%03d' 7; echo $z; [[ abc =~ ^a(b)c$ ]] && echo "${BASH_REMATCH[1]}"; echo {a..e} {1..3}{x,y}; echo $((2**40)) $(( 17 % 5 ))
 shopt -s extglob nullglob
 touch a.txt b.txt c.log; echo *.txt !(*.txt); s=hello; echo "${s^^} ${s//l/L} ${s:1:3}"
-time -p true 2>/dev/null; echo done | { read -r x; echo "$x"; }; mapfile -t lines < <(printf '1\n2\n3\n'); echo "${#lines[@]}"
+echo done | { read -r x; echo "$x"; }; mapfile -t lines < <(printf '1\n2\n3\n'); echo "${#lines[@]}"
 exec 9<>/dev/null; echo x >&9; exec 9>&-; f() { echo "${FUNCNAME[0]} $*"; }; export -f f; bash -c 'f exported'
-bash -c 'kill -SEGV $$'; echo "segv $?"; bash -c 'ulimit -c 0; kill -ABRT $$' 2>/dev/null; echo "abrt $?"; ( kill -9 $BASHPID ); echo "kill $?"
-timeout 0.2 sleep 10; echo "timeout $?"; timeout -s KILL 0.2 sleep 10; echo "timeout -s KILL $?"
+{ bash -c 'ulimit -c 0; kill -SEGV $$'; echo "segv $?"; bash -c 'ulimit -c 0; kill -ABRT $$'; echo "abrt $?"; ( kill -9 $BASHPID ); echo "kill $?"; } 2>/dev/null
+timeout 0.2 sleep 10; echo "timeout $?"; { timeout -s KILL 0.2 sleep 10; echo "timeout -s KILL $?"; } 2>/dev/null
 i=0; for ((k = 0; k < 300; k++)); do i=$((i + $(/bin/echo 1))); done; echo $i
 seq 1 100000 | tee >(wc -l > n1) | tail -n 1; sleep 0.3; cat n1
 echo "$BASH_SUBSHELL $(echo $BASH_SUBSHELL)"; select=1; let select+=4; echo $select; cat < <(echo substitution)

@@ -56,7 +56,13 @@ struct Test {
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let skips = Skips::read()?;
     let tests = find()?;
-    let names: Vec<String> = tests.iter().map(|t| t.test.clone()).chain(super::programs::names()?).collect();
+    let names: Vec<String> = tests
+        .iter()
+        .map(|t| t.test.clone())
+        .chain(super::programs::names()?)
+        .chain(super::terminal::names())
+        .chain(super::sandbox::names())
+        .collect();
     for stale in skips.stale(&names) {
         tally.fail(skips::LIST, &format!("there is no test {stale}"));
     }

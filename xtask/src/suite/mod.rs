@@ -5,8 +5,10 @@ mod compare;
 mod conformance;
 mod crates;
 mod programs;
+mod sandbox;
 mod skips;
 pub mod support;
+mod terminal;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +43,8 @@ const SUITES: &[Suite] = &[
         about: "real programs, natively and under each gate (test/programs)",
         run: programs::run,
     },
+    Suite { name: "terminal", about: "programs on a terminal, natively and under each gate", run: terminal::run },
+    Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run },
 ];
 
 /// Lists the suites.

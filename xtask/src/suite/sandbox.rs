@@ -1,0 +1,442 @@
+//! What `janua run` owes its caller: exit codes and messages for what cannot run, an end without remains whatever dies, an
+//! untouched host, and a trace one can read.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::compare::{self, Verdict};
+use super::skips::Skips;
+use crate::build;
+use crate::guard::{Outcome, Run};
+use crate::tally::Tally;
+
+/// Seconds one run may take.
+const LIMIT: u64 = 30;
+
+/// A test: its name and what it does under the gate it is given, in the empty directory it is given.
+type Test = (&'static str, fn(&Sandbox) -> Result<(), String>);
+
+const TESTS: &[Test] = &[
+    ("sandbox/missing", missing),
+    ("sandbox/not_executable", not_executable),
+    ("sandbox/wrong_machine", wrong_machine),
+    ("sandbox/corrupt_elf", corrupt_elf),
+    ("sandbox/exit_codes", exit_codes),
+    ("sandbox/streams", streams),
+    ("sandbox/options", options),
+    ("sandbox/not_pid_1", not_pid_1),
+    ("sandbox/host_unchanged", host_unchanged),
+    ("sandbox/binds", binds),
+    ("sandbox/terminated", terminated),
+    ("sandbox/guest_killed", guest_killed),
+    ("sandbox/supervisor_killed", supervisor_killed),
+    ("sandbox/daemon_ends", daemon_ends),
+    ("sandbox/trace", trace),
+    ("sandbox/trace_of_forks", trace_of_forks),
+    ("sandbox/stats", stats),
+    ("sandbox/bad_usage", bad_usage),
+];
+
+/// The names of all tests, as the skip list writes them.
+pub fn names() -> impl Iterator<Item = String> {
+    TESTS.iter().map(|(name, _)| (*name).to_string())
+}
+
+/// Runs the tests whose name holds the filter, under each gate.
+pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let skips = Skips::read()?;
+    let chosen: Vec<(&Test, &str)> = TESTS
+        .iter()
+        .filter(|(name, _)| super::wanted(filter, name))
+        .flat_map(|test| compare::gates().iter().map(move |gate| (test, *gate)))
+        .collect();
+    compare::parallel(
+        &chosen,
+        |((name, test), gate)| {
+            let full = format!("{name}/{gate}");
+            if let Some(reason) = skips.reason(name, gate) {
+                return Verdict::Skipped(full, reason);
+            }
+            let sandbox = Sandbox { gate, dir: compare::place().join("run").join(&full) };
+            let result = compare::fresh(&sandbox.dir).and_then(|()| test(&sandbox));
+            let _ = compare::clear(&sandbox.dir);
+            match result {
+                Ok(()) => Verdict::Passed(full),
+                Err(why) => Verdict::Failed(full, why),
+            }
+        },
+        |verdict| verdict.count(tally),
+    );
+    Ok(())
+}
+
+/// One test's surroundings.
+struct Sandbox<'a> {
+    gate: &'a str,
+    dir: PathBuf,
+}
+
+impl Sandbox<'_> {
+    /// The command line of `janua run` with these options and this program.
+    fn line(&self, options: &[&str], program: &[&str]) -> Vec<String> {
+        let janua = build::janua().display().to_string();
+        let head = [janua.as_str(), "run", "--gate", self.gate];
+        head.iter().chain(options).chain(&["--"]).chain(program).map(ToString::to_string).collect()
+    }
+
+    fn start(&self, command: Vec<String>) -> Result<crate::guard::Running, String> {
+        let run = Run { command, dir: &self.dir, env: Vec::new(), limit: LIMIT, terminal: None };
+        run.start(&self.dir.with_extension("report"))
+    }
+
+    fn run(&self, options: &[&str], program: &[&str]) -> Result<Outcome, String> {
+        clean(self.start(self.line(options, program))?.wait()?)
+    }
+
+    /// Runs a shell script; the exit code and what it said.
+    fn sh(&self, options: &[&str], script: &str) -> Result<(i32, String), String> {
+        let outcome = self.run(options, &["/bin/sh", "-c", script])?;
+        Ok((outcome.code, text(&outcome)))
+    }
+
+    fn file(&self, name: &str, content: &[u8], mode: u32) -> Result<String, String> {
+        let path = self.dir.join(name);
+        fs::write(&path, content).map_err(|e| e.to_string())?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(|e| e.to_string())?;
+        Ok(path.display().to_string())
+    }
+}
+
+fn text(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.output).into_owned()
+}
+
+/// An outcome without a timeout and without remains.
+fn clean(outcome: Outcome) -> Result<Outcome, String> {
+    if outcome.timeout {
+        return Err(format!("did not end within {LIMIT} s\n{}", text(&outcome)));
+    }
+    if !outcome.left.is_empty() {
+        return Err(format!("left behind: {}", outcome.left.join(", ")));
+    }
+    Ok(outcome)
+}
+
+fn expect(what: &str, outcome: &Outcome, code: i32, words: &[&str]) -> Result<(), String> {
+    let said = text(outcome);
+    if outcome.code != code {
+        return Err(format!("{what}: exit code {}, not {code}\n{said}", outcome.code));
+    }
+    match words.iter().find(|w| !said.to_lowercase().contains(&w.to_lowercase())) {
+        Some(word) => Err(format!("{what}: the message does not say {word:?}\n{said}")),
+        None => Ok(()),
+    }
+}
+
+fn missing(s: &Sandbox) -> Result<(), String> {
+    expect("a path", &s.run(&[], &["/no/such/program"])?, 127, &["/no/such/program", "no such file"])?;
+    expect("a name", &s.run(&[], &["no-such-program"])?, 127, &["no-such-program"])?;
+    let script = s.file("script", b"#!/no/such/interpreter\n", 0o755)?;
+    expect("an interpreter", &s.run(&[], &[&script])?, 127, &["no such file"])
+}
+
+fn not_executable(s: &Sandbox) -> Result<(), String> {
+    let plain = s.file("plain", b"#!/bin/sh\n", 0o644)?;
+    expect("no right to", &s.run(&[], &[&plain])?, 126, &["plain", "permission denied"])?;
+    expect("a directory", &s.run(&[], &["/etc"])?, 126, &["/etc"])?;
+    let garbage = s.file("garbage", b"\x01\x02\x03\x04 not a program", 0o755)?;
+    expect("no format", &s.run(&[], &[&garbage])?, 126, &["garbage", "exec format"])?;
+    let empty = s.file("empty", b"", 0o755)?;
+    expect("nothing in it", &s.run(&[], &[&empty])?, 126, &["exec format"])
+}
+
+fn wrong_machine(s: &Sandbox) -> Result<(), String> {
+    let mut elf = fs::read("/bin/true").map_err(|e| e.to_string())?;
+    elf[18] = 183; // EM_AARCH64
+    let other = s.file("aarch64", &elf, 0o755)?;
+    expect("another machine", &s.run(&[], &[&other])?, 126, &["exec format"])?;
+    elf[4] = 1; // ELFCLASS32
+    let narrow = s.file("class32", &elf, 0o755)?;
+    expect("32 bits", &s.run(&[], &[&narrow])?, 126, &["exec format"])
+}
+
+/// Seeded mutations of the headers of a real program: it runs, or is refused, or dies of a signal; Janua does not fail.
+fn corrupt_elf(s: &Sandbox) -> Result<(), String> {
+    let elf = fs::read("/bin/true").map_err(|e| e.to_string())?;
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    for round in 0..60 {
+        let mut bad = elf.clone();
+        for _ in 0..1 + random() % 4 {
+            let at = (random() % 800) as usize;
+            bad[at] = [0, 0xff, 0x7f, 0x80, random() as u8][(random() % 5) as usize];
+        }
+        if round % 10 == 0 {
+            bad.truncate((random() % 800) as usize);
+        }
+        let path = s.file(&format!("bad{round}"), &bad, 0o755)?;
+        // The alarm ends a program whose entry leads into a loop.
+        let outcome = s.run(&[], &["/usr/bin/timeout", "-s", "KILL", "3", &path])?;
+        if outcome.code == 125 && !text(&outcome).contains("timeout:") {
+            return Err(format!("mutation {round} stopped the sandbox\n{}", text(&outcome)));
+        }
+        let direct = s.run(&[], &[&path])?;
+        if direct.code == 125 {
+            return Err(format!("mutation {round}, run directly, stopped the sandbox\n{}", text(&direct)));
+        }
+        let _ = fs::remove_file(&path);
+    }
+    Ok(())
+}
+
+fn exit_codes(s: &Sandbox) -> Result<(), String> {
+    for code in [0, 1, 42, 125, 126, 127, 255] {
+        expect("exit", &s.run(&[], &["/bin/sh", "-c", &format!("exit {code}")])?, code, &[])?;
+    }
+    for (signal, number) in
+        [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("ABRT", 6), ("HUP", 1), ("PIPE", 13), ("USR1", 10)]
+    {
+        let script = format!("ulimit -c 0; kill -{signal} $$");
+        expect(signal, &s.run(&[], &["/bin/sh", "-c", &script])?, 128 + number, &[])?;
+    }
+    Ok(())
+}
+
+fn streams(s: &Sandbox) -> Result<(), String> {
+    let janua = s.line(&[], &["/bin/sh", "-c", "cat; echo error >&2; exit 5"]).join("' '");
+    let script = format!(
+        "printf 'one\\ntwo\\n' | '{janua}' >out 2>err; echo code $?; cat out; echo --; cat err; echo --; '{}' <&- >&-; echo closed $?; seq 100000 | '{}' | head -n 1",
+        s.line(&[], &["/bin/true"]).join("' '"),
+        s.line(&[], &["/bin/cat"]).join("' '")
+    );
+    let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
+    let wanted = "code 5\none\ntwo\n--\nerror\n--\nclosed 0\n1\n";
+    if text(&outcome) == wanted { Ok(()) } else { Err(compare::difference(wanted.as_bytes(), &outcome.output)) }
+}
+
+fn options(s: &Sandbox) -> Result<(), String> {
+    let (code, said) =
+        s.sh(&["--env", "GREETING=hello world", "--cwd", "/usr"], "echo $GREETING; pwd; echo $HOME | grep -c /")?;
+    if (code, said.as_str()) != (0, "hello world\n/usr\n1\n") {
+        return Err(format!("code {code}\n{said}"));
+    }
+    let here = s.dir.display().to_string();
+    let (_, said) = s.sh(&[], "pwd")?;
+    if said.trim() != here { Err(format!("the working directory is {said}, not {here}")) } else { Ok(()) }
+}
+
+fn not_pid_1(s: &Sandbox) -> Result<(), String> {
+    let (code, said) = s.sh(&[], "echo $$; cat /proc/1/comm; ls /proc | grep -c '^[0-9]'; (sleep 0.1 & ) ; sleep 0.3; ps -o pid= 2>/dev/null | wc -l >/dev/null; kill -0 1 && echo init")?;
+    let pid = said.lines().next().unwrap_or_default();
+    if code != 0 || pid == "1" || !said.contains("init") {
+        return Err(format!("code {code}\n{said}"));
+    }
+    Ok(())
+}
+
+/// Whatever the program does to files, the host keeps its own.
+fn host_unchanged(s: &Sandbox) -> Result<(), String> {
+    s.file("keep", b"original", 0o644)?;
+    let probe = format!("/tmp/janua-test-{}-{}", std::process::id(), s.gate);
+    let before = state(&s.dir)?;
+    let passwd = fs::read("/etc/passwd").map_err(|e| e.to_string())?;
+    let script = format!(
+        "echo changed >keep; mkdir -p d/e; echo new >d/e/f; ln keep hard; mv keep moved; chmod 777 d; echo x >{probe}; \
+         rm -f /etc/passwd; echo gone >/etc/hosts; mkdir /newdir; touch -d 2001-01-01 moved; rm -rf /usr/share/doc; \
+         truncate -s 0 /bin/sh; cat moved d/e/f {probe}; test -e /etc/passwd || echo removed; cat /etc/hosts"
+    );
+    let (code, said) = s.sh(&[], &script)?;
+    if code != 0 || !said.ends_with("changed\nnew\nx\nremoved\ngone\n") {
+        return Err(format!("inside: code {code}\n{said}"));
+    }
+    let unharmed = fs::read("/etc/passwd").is_ok_and(|p| p == passwd)
+        && !Path::new(&probe).exists()
+        && !Path::new("/newdir").exists()
+        && fs::read("/etc/hosts").is_ok_and(|h| h != b"gone\n");
+    if !unharmed || state(&s.dir)? != before {
+        return Err("the host's files changed".into());
+    }
+    Ok(())
+}
+
+/// Names, contents and modes of a directory's files.
+fn state(dir: &Path) -> Result<Vec<(PathBuf, Vec<u8>, u32)>, String> {
+    super::conformance::sorted(dir)?
+        .into_iter()
+        .map(|path| {
+            let mode = fs::metadata(&path).map_err(|e| e.to_string())?.permissions().mode();
+            Ok((path.clone(), fs::read(&path).unwrap_or_default(), mode))
+        })
+        .collect()
+}
+
+fn binds(s: &Sandbox) -> Result<(), String> {
+    for dir in ["write", "read"] {
+        fs::create_dir(s.dir.join(dir)).map_err(|e| e.to_string())?;
+        s.file(&format!("{dir}/old"), b"old\n", 0o644)?;
+    }
+    let write = format!("{}:/mnt:rw", s.dir.join("write").display());
+    let read = format!("{}:/srv:ro", s.dir.join("read").display());
+    let script = "cat /mnt/old /srv/old; echo new >/mnt/new; mkdir /mnt/d; mv /mnt/old /mnt/d/moved; ln -s new /mnt/link; chmod 600 /mnt/new; \
+                  { echo no >/srv/new; } 2>/dev/null || echo refused; rm /srv/old 2>/dev/null || echo kept; ls /mnt; cat /mnt/link";
+    let (code, said) = s.sh(&["--bind", &write, "--bind", &read], script)?;
+    if code != 0 || said != "old\nold\nrefused\nkept\nd\nlink\nnew\nnew\n" {
+        return Err(format!("inside: code {code}\n{said}"));
+    }
+    let at = |name: &str| fs::read_to_string(s.dir.join(name)).unwrap_or_default();
+    let mode = fs::metadata(s.dir.join("write/new")).map(|m| m.permissions().mode() & 0o777).unwrap_or(0);
+    if at("write/new") != "new\n"
+        || at("write/d/moved") != "old\n"
+        || at("read/old") != "old\n"
+        || s.dir.join("read/new").exists()
+        || mode != 0o600
+    {
+        return Err("the host's side of the binds is not what the program made".into());
+    }
+    Ok(())
+}
+
+/// A program that is up: its shell and its child have said so in a file of a writable bind.
+fn up(s: &Sandbox, script: &str) -> Result<crate::guard::Running, String> {
+    let bind = format!("{}:{}:rw", s.dir.display(), s.dir.display());
+    let running = s.start(s.line(&["--bind", &bind], &["/bin/sh", "-c", script]))?;
+    let ready = s.dir.join("ready");
+    let end = Instant::now() + Duration::from_secs(10);
+    while !ready.exists() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    if !ready.exists() {
+        return Err(format!("the program did not come up: {:?}", running.wait()?));
+    }
+    thread::sleep(Duration::from_millis(100));
+    Ok(running)
+}
+
+fn kill(pid: Option<&i32>, signal: Signal) -> Result<(), String> {
+    let pid = pid.copied().and_then(Pid::from_raw).ok_or("no such host process")?;
+    rustix::process::kill_process(pid, signal).map_err(|e| format!("kill: {e}"))
+}
+
+/// The supervisor hands SIGTERM on.
+fn terminated(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "trap 'echo caught; exit 9' TERM; sleep 100 & touch ready; wait; wait")?;
+    kill(running.processes().first(), Signal::TERM)?;
+    expect("a handler", &clean(running.wait()?)?, 9, &["caught"])?;
+    let _ = fs::remove_file(s.dir.join("ready"));
+    let running = up(s, "touch ready; exec sleep 100")?;
+    kill(running.processes().first(), Signal::TERM)?;
+    expect("no handler", &clean(running.wait()?)?, 143, &[])
+}
+
+/// A guest process killed from outside Janua stops all, with a message.
+fn guest_killed(s: &Sandbox) -> Result<(), String> {
+    for last in [true, false] {
+        let _ = fs::remove_file(s.dir.join("ready"));
+        let running = up(s, "sleep 100 & sleep 101 & touch ready; wait")?;
+        let processes = running.processes();
+        // The first is the supervisor; the others are the sandbox's.
+        kill(if last { processes.last() } else { processes.get(1) }, Signal::KILL)?;
+        let outcome = clean(running.wait()?)?;
+        if outcome.code == 0 || text(&outcome).trim().is_empty() {
+            return Err(format!("code {}, message {:?}", outcome.code, text(&outcome)));
+        }
+        expect("a killed host process", &outcome, 125, &["killed"])?;
+    }
+    Ok(())
+}
+
+/// Without its supervisor nothing goes on.
+fn supervisor_killed(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "sleep 100 & sleep 101 & touch ready; wait")?;
+    kill(running.processes().first(), Signal::KILL)?;
+    let outcome = clean(running.wait()?)?;
+    if outcome.code == 137 { Ok(()) } else { Err(format!("code {}", outcome.code)) }
+}
+
+/// What the program leaves running ends with the sandbox.
+fn daemon_ends(s: &Sandbox) -> Result<(), String> {
+    expect(
+        "a daemon",
+        &s.run(&[], &["/bin/sh", "-c", "setsid sleep 100 & (sleep 101 &) ; echo started; exit 4"])?,
+        4,
+        &["started"],
+    )
+}
+
+fn trace(s: &Sandbox) -> Result<(), String> {
+    let plain = s.run(&[], &["/bin/ls", "/"])?;
+    let traced = s.run(&["--trace=/dev/null"], &["/bin/ls", "/"])?;
+    if plain.output != traced.output || traced.code != 0 {
+        return Err(format!("tracing changes the output\n{}", compare::difference(&plain.output, &traced.output)));
+    }
+    let file = s.dir.join("trace");
+    let option = format!("--trace={}", file.display());
+    let outcome = s.run(&[&option], &["/bin/sh", "-c", "cat /etc/hostname /none >/dev/null 2>&1; exit 3"])?;
+    expect("traced", &outcome, 3, &[])?;
+    let lines = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let has = |parts: &[&str]| lines.lines().any(|l| parts.iter().all(|p| l.contains(p)));
+    let wanted: &[&[&str]] = &[
+        &["openat(", "\"/etc/hostname\"", "O_RDONLY", " = "],
+        &["openat(", "\"/none\"", "= -1 ENOENT"],
+        &["execve(", "/bin/sh"],
+        &["write("],
+        &["exit_group(3)"],
+    ];
+    match wanted.iter().find(|w| !has(w)) {
+        Some(line) => {
+            Err(format!("no line with {line:?} in\n{}", lines.lines().take(60).collect::<Vec<_>>().join("\n")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
+    let file = s.dir.join("trace");
+    let option = format!("--trace={}", file.display());
+    let outcome = s.run(&[&option], &["/bin/sh", "-c", "for i in 1 2 3; do (echo $i | cat) & done; wait"])?;
+    if outcome.code != 0 {
+        return Err(format!("code {}\n{}", outcome.code, text(&outcome)));
+    }
+    let lines = fs::read_to_string(&file).map_err(|e| e.to_string())?;
+    let who: std::collections::BTreeSet<&str> = lines.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    let whole = lines.lines().filter(|l| l.contains("execve(")).count();
+    if who.len() < 4 || whole < 4 {
+        return Err(format!(
+            "{} threads, {whole} execve in\n{}",
+            who.len(),
+            lines.lines().take(60).collect::<Vec<_>>().join("\n")
+        ));
+    }
+    Ok(())
+}
+
+fn stats(s: &Sandbox) -> Result<(), String> {
+    expect("statistics", &s.run(&["--stats"], &["/bin/cat", "/etc/hostname"])?, 0, &["openat", "read", "calls"])
+}
+
+fn bad_usage(s: &Sandbox) -> Result<(), String> {
+    let janua = build::janua().display().to_string();
+    for (args, word) in [
+        (&["run", "--gate", "nonsense", "--", "true"][..], "nonsense"),
+        (&["run"][..], "usage"),
+        (&["run", "--bind", "/no/such/dir:/x", "--", "true"][..], "/no/such/dir"),
+        (&["nonsense"][..], "nonsense"),
+    ] {
+        let command = std::iter::once(janua.clone()).chain(args.iter().map(ToString::to_string)).collect();
+        let outcome = clean(s.start(command)?.wait()?)?;
+        if !matches!(outcome.code, 2 | 125) || !text(&outcome).to_lowercase().contains(word) {
+            return Err(format!("{args:?}: code {}\n{}", outcome.code, text(&outcome)));
+        }
+    }
+    Ok(())
+}
