@@ -67,7 +67,7 @@ impl<P: Personality> Seat<P> {
 
     /// Before each poll: forget old wake-ups and deadlines, so that what this poll leaves behind is what counts.
     fn prepare_poll(&self) {
-        self.wake.word.store(0, Ordering::Release);
+        janua_rt::wake::rearm(&self.wake.word);
         self.deadline.store(u64::MAX, Ordering::Relaxed);
     }
 

@@ -8,7 +8,7 @@ use core::task::Waker;
 
 use janua_port::machine::ThreadId;
 use janua_port::{Frame, Machine, UserMemory};
-use janua_rt::Mutex;
+use janua_rt::{Mutex, wake};
 use janua_rt::slot::Slotted;
 
 use crate::table::Row;
@@ -30,16 +30,14 @@ pub mod work {
 
 /// How a thread is woken: the word it parks on. Wakers are handles to this.
 pub struct WakeState {
-    /// 0: nothing new; 1: woken since the last poll; 2: parked.
+    /// See [`janua_rt::wake`].
     pub word: AtomicU32,
     machine: &'static dyn Machine,
 }
 
 impl WakeState {
     fn raise(&self) {
-        if self.word.swap(1, Ordering::AcqRel) == 2 {
-            self.machine.park().unpark(&self.word, 1);
-        }
+        wake::raise(&self.word, || self.machine.park().unpark(&self.word, 1));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What waiting is made of: locks, wait queues, the call slot.
+//! What waiting is made of: locks, wait queues, the wake word, the call slot.
 //!
 //! Nothing here knows a machine: sleeping and waking go through the [`Sleep`] the image registers once at start.
 #![no_std]
@@ -9,6 +9,7 @@ mod atomic;
 pub mod slot;
 pub mod sync;
 pub mod waitq;
+pub mod wake;
 
 pub use slot::Slot;
 #[cfg(not(loom))]

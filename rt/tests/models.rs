@@ -7,7 +7,7 @@ use std::sync::Arc as StdArc;
 use std::sync::atomic::Ordering;
 
 use janua_rt::sync::Word;
-use janua_rt::{Notify, Target, WaitQueue};
+use janua_rt::{Notify, Target, WaitQueue, wake};
 use loom::sync::atomic::{AtomicBool, AtomicU32};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -181,5 +181,82 @@ fn the_lock_word_excludes_and_wakes() {
         others.into_iter().for_each(|thread| thread.join().unwrap());
         // SAFETY: every other thread has ended.
         assert_eq!(shared.count.with(|count| unsafe { *count }), 3);
+    });
+}
+
+/// The wake word: a thread that polls, finds nothing and parks is woken by every change, whichever side is first.
+#[test]
+fn the_wake_word_loses_no_change() {
+    struct Shared {
+        word: AtomicU32,
+        state: AtomicU32,
+        futex: Futex,
+    }
+    bounded(3).check(|| {
+        let shared = Arc::new(Shared {
+            word: AtomicU32::new(wake::QUIET),
+            state: AtomicU32::new(0),
+            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
+        });
+        let wakers: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    shared.state.fetch_add(1, Ordering::Relaxed);
+                    wake::raise(&shared.word, || shared.futex.wake());
+                })
+            })
+            .collect();
+        loop {
+            wake::rearm(&shared.word);
+            if shared.state.load(Ordering::Relaxed) == 2 {
+                break;
+            }
+            // What a machine does with `Flow::Wait`.
+            let quiet = shared.word.compare_exchange(wake::QUIET, wake::PARKED, Ordering::AcqRel, Ordering::Relaxed);
+            if quiet.is_ok() {
+                shared.futex.sleep(&shared.word, wake::PARKED);
+            }
+        }
+        wakers.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// Waiters that take turns: one wake-up per piece of work reaches one who takes it, and who leaves hands on.
+#[test]
+fn one_of_several_is_woken_for_each() {
+    struct Task(StdArc<Waiter>);
+    impl std::task::Wake for Task {
+        fn wake(self: StdArc<Self>) {
+            self.0.notify(0);
+        }
+    }
+    bounded(2).check(|| {
+        let queue = WaitQueue::new();
+        let work = Arc::new(AtomicU32::new(0));
+        let takers: Vec<_> = (0..2)
+            .map(|_| {
+                let (queue, work) = (queue.clone(), work.clone());
+                thread::spawn(move || {
+                    let waiter = Waiter::new();
+                    let waker = std::task::Waker::from(StdArc::new(Task(waiter.clone())));
+                    let registration = queue.register(Target::Task(waker), 1);
+                    let take = |left: u32| left.checked_sub(1);
+                    while work.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_err() {
+                        waiter.wait();
+                    }
+                    drop(registration);
+                    if work.load(Ordering::Acquire) > 0 {
+                        queue.wake_one(1);
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            work.fetch_add(1, Ordering::AcqRel);
+            queue.wake_one(1);
+        }
+        takers.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(queue.is_empty());
     });
 }
