@@ -63,5 +63,5 @@ fn standard_files(kernel: &Kernel) -> Result<Arc<FdTable>> {
 /// called again.
 pub fn serve(kernel: &Kernel, signals: u64) -> Option<Nanos> {
     boot::pass_signals(kernel, signals);
-    None
+    kernel.timers.run(kernel)
 }
