@@ -305,12 +305,12 @@ impl Pipe {
 
     fn try_write(&self, buf: &mut WriteBuf<'_>, packets: bool) -> Result<usize> {
         let want = buf.left();
+        if want == 0 {
+            return Ok(0);
+        }
         let mut state = self.state.lock();
         if state.readers == 0 {
             return Err(Errno::EPIPE);
-        }
-        if want == 0 {
-            return Ok(0);
         }
         let joined = state.joins(want % PIPE_BUF);
         let len = want.min(joined + state.room());

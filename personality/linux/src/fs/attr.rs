@@ -13,7 +13,7 @@ use janua_object::vfs::{FileKind, Path, SetAttr, access};
 
 use super::at::{self, AtFlags, CWD, DirFd, Mode};
 use crate::Thread;
-use crate::signal::{self, kernel_signal};
+use crate::signal;
 use crate::thread::ThreadExt;
 
 /// RLIMIT_FSIZE.
@@ -224,7 +224,7 @@ pub fn utime(thread: &Thread, path: UserStr, times: UserPtr<[i64; 2]>) -> Result
 fn check_size(thread: &Thread, size: i64, old: u64) -> Result<u64> {
     let size = u64::try_from(size).map_err(|_| Errno::EINVAL)?;
     if size > old && size > thread.limit(FSIZE) {
-        let _ = signal::send_thread(thread, kernel_signal(SIGXFSZ));
+        signal::send_self(thread, SIGXFSZ);
         return Err(Errno::EFBIG);
     }
     Ok(size)

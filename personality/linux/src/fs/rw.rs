@@ -4,7 +4,7 @@
 //! up once; what can go on at once allocates nothing.
 
 use janua_abi::linux::process::rlimit;
-use janua_abi::linux::signal::{SIGPIPE, SIGXFSZ, SigInfo, si};
+use janua_abi::linux::signal::{SIGPIPE, SIGXFSZ};
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::wait::Cut;
@@ -184,7 +184,7 @@ pub async fn write_file(
         }
     }
     if error == Some(Errno::EPIPE) {
-        let _ = signal::send_thread(thread, SigInfo::new(SIGPIPE, si::KERNEL));
+        signal::send_self(thread, SIGPIPE);
     }
     let done = buf.done();
     if let Some(errno) = error
@@ -216,7 +216,7 @@ fn limit_size(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: P
         Place::Position => *file.pos.lock(),
     };
     if start >= limit {
-        let _ = signal::send_thread(thread, SigInfo::new(SIGXFSZ, si::KERNEL));
+        signal::send_self(thread, SIGXFSZ);
         return Err(Errno::EFBIG);
     }
     buf.limit(usize::try_from(limit - start).unwrap_or(usize::MAX));

@@ -6,7 +6,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
-use janua_abi::linux::signal::{SIGPIPE, SigInfo, si};
+use janua_abi::linux::signal::SIGPIPE;
 use janua_kernel::iobuf::{IoVec, MOST, ReadBuf, WriteBuf};
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
@@ -76,7 +76,7 @@ fn store(thread: &Thread, offset: Offset, place: Place, done: usize) -> Result<(
 
 fn broken_pipe(thread: &Thread, errno: Errno) -> Errno {
     if errno == Errno::EPIPE {
-        let _ = signal::send_thread(thread, SigInfo::new(SIGPIPE, si::KERNEL));
+        signal::send_self(thread, SIGPIPE);
     }
     errno
 }

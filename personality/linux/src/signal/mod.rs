@@ -22,7 +22,7 @@ pub mod signalfd;
 pub use action::Actions;
 pub use janua_abi::linux::signal::SigInfo;
 pub use queue::{Full, Queue};
-pub use send::{death_status, force, kernel_signal, send_group, send_process, send_task, send_thread};
+pub use send::{death_status, force, kernel_signal, send_group, send_process, send_self, send_task, send_thread};
 
 use janua_abi::linux::signal::*;
 use janua_kernel::signal::SigSet;

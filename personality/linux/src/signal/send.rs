@@ -20,6 +20,13 @@ pub fn kernel_signal(signal: u32) -> SigInfo {
     SigInfo::new(signal, si::KERNEL)
 }
 
+/// Sends the calling thread a signal for what its call ran into (SIGPIPE, SIGXFSZ). As on Linux the sender is its own process.
+pub fn send_self(thread: &Thread, signal: u32) {
+    let info = SigInfo::by_process(signal, si::USER, thread.task.pid, thread.cred().uid);
+    // Only real-time signals can fail.
+    let _ = send_thread(thread, info);
+}
+
 /// Sends a signal to a thread. Fails only for a real-time signal over RLIMIT_SIGPENDING.
 pub fn send_thread(thread: &Thread, info: SigInfo) -> Result<(), Full> {
     send(&thread.task, Some(thread), info)
