@@ -25,17 +25,23 @@ pub struct Image {
     pub embedded: PathBuf,
 }
 
+/// The profile of kernel images: with JANUA_FAST in the environment one that is built in seconds and runs slower.
+fn profile() -> &'static str {
+    if std::env::var_os("JANUA_FAST").is_some_and(|value| value != "0") { "image-fast" } else { "image" }
+}
+
 /// Builds the linux kernel image.
 pub fn image() -> Result<Image, String> {
     packages::ensure(Need::Build)?;
     let toolchain = Toolchain::find()?;
     let dir = workspace::target().join("image");
-    let full = dir.join(TARGET).join("image/janua-linux");
+    let profile = profile();
+    let full = dir.join(TARGET).join(profile).join("janua-linux");
     if !full.exists() {
         eprintln!("janua: building the kernel image with {}", toolchain.describe());
     }
     let mut cargo = toolchain.cargo(LINUX_FLAGS);
-    cargo.args(["--package", "janua-image-linux", "--profile", "image", "--target-dir"]).arg(&dir);
+    cargo.args(["--package", "janua-image-linux", "--profile", profile, "--target-dir"]).arg(&dir);
     if std::env::var_os("JANUA_QUICK").is_some_and(|v| v != "0") {
         for setting in ["lto=false", "codegen-units=16", "incremental=true"] {
             cargo.arg("--config").arg(format!("profile.image.{setting}"));

@@ -30,7 +30,11 @@ pub fn run(options: RunOptions) -> ExitCode {
         Ok(config) => config,
         Err(why) => return exit::fail(&why),
     };
-    let setup = Setup { image: IMAGE, gate: gate.number(), config: &config };
+    let other = match other_image() {
+        Ok(other) => other,
+        Err(why) => return exit::fail(&why),
+    };
+    let setup = Setup { image: other.as_deref().unwrap_or(IMAGE), gate: gate.number(), config: &config };
     let mut sandbox = match Sandbox::start(&setup) {
         Ok(sandbox) => sandbox,
         Err(error) => {
@@ -62,6 +66,17 @@ pub fn run(options: RunOptions) -> ExitCode {
                 ));
             }
         }
+    }
+}
+
+/// For work on the kernel: JANUA_IMAGE names an image to be used instead of the embedded one, which saves building the command
+/// again.
+fn other_image() -> Result<Option<Vec<u8>>, String> {
+    match std::env::var_os("JANUA_IMAGE") {
+        None => Ok(None),
+        Some(path) => std::fs::read(&path)
+            .map(Some)
+            .map_err(|error| format!("cannot read the kernel image {} (JANUA_IMAGE): {error}", path.to_string_lossy())),
     }
 }
 
