@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
 use crate::{Clock, Console, Guest, Host, Park, Space, UserMemory};
@@ -82,6 +82,19 @@ pub trait Machine: Send + Sync {
     fn cpu(&self) -> usize;
     /// Restricts the calling thread to the processors of the mask (bit n is processor n).
     fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()>;
+    /// Reads memory of the space another guest thread runs in: bytes read before the first that cannot be. The range is the
+    /// guest's part of the address space; checked again. EFAULT when nothing could be read, EPERM where the machine forbids it.
+    fn read_remote(&self, _thread: ThreadId, _addr: usize, _out: &mut [u8]) -> Result<usize> {
+        Err(Errno::EPERM)
+    }
+    /// Writes memory of the space another guest thread runs in, as [`Machine::read_remote`] reads it.
+    fn write_remote(&self, _thread: ThreadId, _addr: usize, _data: &[u8]) -> Result<usize> {
+        Err(Errno::EPERM)
+    }
+    /// membarrier(2) for the threads of the calling thread's space, with its commands and answers.
+    fn membarrier(&self, _command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
+        Err(Errno::ENOSYS)
+    }
     /// Memory guests may use.
     fn memory(&self) -> Memory;
     /// Random bytes from the machine's generator.

@@ -651,9 +651,9 @@ calls! {
 
     309 getcpu(cpu: UserPtr<u32>, node: UserPtr<u32>) => plain sched::getcpu, Full;
 
-    310 process_vm_readv() => missing, Missing("a guest's memory is reached only by its own threads");
+    310 process_vm_readv(pid: u32, local_iov: UserPtr<[usize; 2]>, liovcnt: usize, remote_iov: UserPtr<[usize; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_readv, Full;
 
-    311 process_vm_writev() => missing, Missing("a guest's memory is reached only by its own threads");
+    311 process_vm_writev(pid: u32, local_iov: UserPtr<[usize; 2]>, liovcnt: usize, remote_iov: UserPtr<[usize; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_writev, Full;
 
     312 kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");
 
@@ -679,7 +679,7 @@ calls! {
 
     323 userfaultfd() => missing, Missing("page faults are served by the host and never seen by the kernel");
 
-    324 membarrier() => missing, Missing("not written yet");
+    324 membarrier(cmd: u32, flags: u32, cpu_id: u32) => plain mm::membarrier, Partial("no restartable sequences");
 
     325 mlock2(addr: mm::Addr, len: usize, flags: u32) => plain mm::mlock2, Partial("as mlock");
 

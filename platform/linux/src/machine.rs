@@ -259,6 +259,15 @@ impl Machine for LinuxMachine {
         // SAFETY: the slice is ours.
         unsafe { sys::raw(nr::SCHED_SETAFFINITY, [tid, size_of_val(mask), mask.as_ptr() as usize, 0, 0, 0]) }.map(|_| ())
     }
+    fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
+        spawn::remote(nr::PROCESS_VM_READV, thread, addr, out.as_mut_ptr() as usize, out.len())
+    }
+    fn write_remote(&self, thread: ThreadId, addr: usize, data: &[u8]) -> Result<usize> {
+        spawn::remote(nr::PROCESS_VM_WRITEV, thread, addr, data.as_ptr() as usize, data.len())
+    }
+    fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {
+        sys::words(nr::MEMBARRIER, [command as usize, flags as usize, cpu as usize, 0, 0, 0])
+    }
     fn memory(&self) -> Memory {
         // `struct sysinfo`: uptime, three loads, total and free memory, ..., then the unit at byte 104.
         let mut info = [0u64; 14];

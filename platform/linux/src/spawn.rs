@@ -4,14 +4,15 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::{self, Area};
 use janua_port::machine::ThreadId;
-use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap};
+use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap, UserMemory};
 
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, nr};
+use crate::user::HostedUser;
 use crate::area;
 
 const CLONE_VM: usize = 0x100;
@@ -242,4 +243,16 @@ pub fn host_ids(thread: ThreadId) -> Option<(u32, u32)> {
     let area = area::of((thread.0 as usize).checked_sub(1)?);
     let ids = (area.host_pid.load(Ordering::Relaxed), area.host_tid.load(Ordering::Relaxed));
     (ids.0 != 0 && ids.1 != 0).then_some(ids)
+}
+
+/// Copies between `len` bytes of the kernel at `local` and the memory of another thread's host process, by
+/// process_vm_readv(2) or process_vm_writev(2).
+pub fn remote(number: usize, thread: ThreadId, addr: usize, local: usize, len: usize) -> Result<usize> {
+    let (pid, _) = host_ids(thread).ok_or(Errno::ESRCH)?;
+    if !HostedUser.is_user(addr, len) {
+        return Err(Errno::EFAULT);
+    }
+    let (local, remote) = ([local, len], [addr, len]);
+    // SAFETY: the local range is a slice of the caller's, the remote one is guest memory in another process.
+    unsafe { sys::raw(number, [pid as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) }
 }

@@ -73,9 +73,12 @@ pub mod nr {
     pub const FALLOCATE: usize = 285;
     pub const ACCEPT4: usize = 288;
     pub const EPOLL_CREATE1: usize = 291;
+    pub const PROCESS_VM_READV: usize = 310;
+    pub const PROCESS_VM_WRITEV: usize = 311;
     pub const RENAMEAT2: usize = 316;
     pub const GETRANDOM: usize = 318;
     pub const MEMFD_CREATE: usize = 319;
+    pub const MEMBARRIER: usize = 324;
     pub const STATX: usize = 332;
     pub const OPENAT2: usize = 437;
 }

@@ -1,0 +1,132 @@
+//! process_vm_readv(2), process_vm_writev(2), membarrier(2).
+
+use alloc::vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::iobuf::{IOV_MAX, IoVec, ReadBuf, WriteBuf};
+use janua_object::{Caller, Cred};
+use janua_port::machine::ThreadId;
+
+use crate::thread::ThreadExt;
+use crate::{Task, Thread};
+
+const CAP_SYS_PTRACE: u32 = 19;
+/// Bytes moved at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// process_vm_readv(2): bytes copied from the other process.
+pub fn process_vm_readv(
+    thread: &Thread,
+    pid: u32,
+    local: UserPtr<[usize; 2]>,
+    local_count: usize,
+    remote: UserPtr<[usize; 2]>,
+    remote_count: usize,
+    flags: usize,
+) -> Result<usize> {
+    let other = target(thread, pid, flags)?;
+    let local = IoVec::read(thread.user(), local.addr(), local_count)?;
+    let mut to = ReadBuf::user_vec(thread.user(), &local);
+    let mut chunk = vec![0; CHUNK.min(to.left())];
+    transfer(thread, remote, remote_count, to.left(), chunk.len(), |addr, len| {
+        let n = match other {
+            Some(other) => thread.machine().read_remote(other, addr, &mut chunk[..len])?,
+            None => thread.user().copy_in_partial(&mut chunk[..len], addr),
+        };
+        to.put(&chunk[..n])
+    })
+}
+
+/// process_vm_writev(2): bytes copied to the other process.
+pub fn process_vm_writev(
+    thread: &Thread,
+    pid: u32,
+    local: UserPtr<[usize; 2]>,
+    local_count: usize,
+    remote: UserPtr<[usize; 2]>,
+    remote_count: usize,
+    flags: usize,
+) -> Result<usize> {
+    let other = target(thread, pid, flags)?;
+    let local = IoVec::read(thread.user(), local.addr(), local_count)?;
+    let mut from = WriteBuf::user_vec(thread.user(), &local);
+    let mut chunk = vec![0; CHUNK.min(from.left())];
+    transfer(thread, remote, remote_count, from.left(), chunk.len(), |addr, len| {
+        let got = from.get(&mut chunk[..len])?;
+        match other {
+            Some(other) => thread.machine().write_remote(other, addr, &chunk[..got]),
+            None => Ok(thread.user().copy_out_partial(addr, &chunk[..got])),
+        }
+    })
+}
+
+/// Walks the remote ranges in pieces of at most `piece` bytes. What was moved before something failed is the answer.
+fn transfer(
+    thread: &Thread,
+    ranges: UserPtr<[usize; 2]>,
+    count: usize,
+    mut left: usize,
+    piece: usize,
+    mut step: impl FnMut(usize, usize) -> Result<usize>,
+) -> Result<usize> {
+    let ranges = ranges.slice(count).read_vec(thread.user(), IOV_MAX)?;
+    let mut moved = 0;
+    for [addr, len] in ranges {
+        let mut at = 0;
+        while at < len.min(isize::MAX as usize) && left > 0 {
+            let want = piece.min(len - at).min(left);
+            let n = match step(addr.wrapping_add(at), want) {
+                Ok(0) => Err(Errno::EFAULT),
+                result => result,
+            };
+            match n {
+                Ok(n) => {
+                    moved += n;
+                    at += n;
+                    left -= n;
+                    if n < want {
+                        return Ok(moved);
+                    }
+                }
+                Err(_) if moved > 0 => return Ok(moved),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+    Ok(moved)
+}
+
+/// The thread whose memory is meant; `None` when that is the caller's own. ESRCH, EPERM (ptrace(2), "access mode checking").
+fn target(thread: &Thread, pid: u32, flags: usize) -> Result<Option<ThreadId>> {
+    if flags != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let seat = thread.kernel.thread(pid).ok_or(Errno::ESRCH)?;
+    let (own, other) = (thread.process().mm(), seat.process().mm().ok_or(Errno::ESRCH)?);
+    if own.is_some_and(|own| own.id == other.id) {
+        return Ok(None);
+    }
+    may_look(&thread.caller().cred(), &seat.cred(), &seat.task)?;
+    Ok(Some(seat.machine_id()))
+}
+
+/// Whether one may read and write the other's memory: same user and group throughout, and the other has not gained privileges.
+fn may_look(cred: &Cred, other: &Cred, task: &Task) -> Result<()> {
+    let same = [other.uid, other.euid, other.suid].iter().all(|&uid| uid == cred.uid)
+        && [other.gid, other.egid, other.sgid].iter().all(|&gid| gid == cred.gid);
+    let dumpable = task.settings.dumpable.load(core::sync::atomic::Ordering::Relaxed) == 1;
+    if same && dumpable || cred.capable(CAP_SYS_PTRACE) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// membarrier(2) commands the machine is asked for: all but those of restartable sequences, which there are none of.
+const MEMBARRIER_KNOWN: u32 = 0x27f;
+
+/// membarrier(2).
+pub fn membarrier(thread: &Thread, command: u32, flags: u32, cpu: u32) -> Result<usize> {
+    if flags != 0 || command & !MEMBARRIER_KNOWN != 0 || command.count_ones() > 1 {
+        return Err(Errno::EINVAL);
+    }
+    let answer = thread.machine().membarrier(command, flags, cpu)?;
+    Ok(if command == 0 { answer & MEMBARRIER_KNOWN as usize } else { answer })
+}
