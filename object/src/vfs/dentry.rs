@@ -293,7 +293,7 @@ fn evict(dentry: &Arc<Dentry>) -> bool {
     if dentry.is_mounted_on() {
         return false;
     }
-    {
+    if dentry.is_dir() {
         let Some(mut children) = dentry.children.try_write() else { return false };
         children.forget_negatives();
         if !children.map.is_empty() {
