@@ -667,11 +667,15 @@ impl Inode for HostInode {
         Ok(())
     }
 
-    fn tmpfile(&self, mode: u32, cred: &Cred) -> Result<Arc<dyn Inode>> {
+    fn tmpfile(&self, mode: u32, cred: &Cred, linkable: bool) -> Result<Arc<dyn Inode>> {
         self.check_writable()?;
+        // The host links by name, and this file has none; the program then makes a named one.
+        if linkable {
+            return Err(Errno::EOPNOTSUPP);
+        }
         let dir = self.any_fd()?;
         let (mode, _) = inherit(&self.perm()?, mode, cred);
-        let open = flags::O_TMPFILE | flags::O_RDWR;
+        let open = flags::O_TMPFILE | flags::O_EXCL | flags::O_RDWR;
         let fd = self.host().open(dir.fd(), b".", open, mode & 0o7777, BENEATH)?;
         let fd = OwnedFd::new(self.host(), fd);
         let stat = self.host().stat(fd.fd(), b"")?;

@@ -146,8 +146,8 @@ pub trait Inode: Send + Sync + Any {
     fn rename(&self, _old: &[u8], _new_dir: &Arc<dyn Inode>, _new: &[u8], _flags: u32) -> Result<()> {
         Err(Errno::EPERM)
     }
-    /// An unnamed file in this directory (O_TMPFILE).
-    fn tmpfile(&self, _mode: u32, _cred: &Cred) -> Result<Arc<dyn Inode>> {
+    /// An unnamed file in this directory (O_TMPFILE); unless `linkable` it can never get a name.
+    fn tmpfile(&self, _mode: u32, _cred: &Cred, _linkable: bool) -> Result<Arc<dyn Inode>> {
         Err(Errno::EOPNOTSUPP)
     }
     /// Entries from `from` on, "." and ".." not among them (the caller adds them). `from` is 0 or an earlier entry's `next`.

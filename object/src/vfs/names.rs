@@ -98,14 +98,14 @@ impl Vfs {
         Ok(dentry)
     }
 
-    /// A file in `dir`'s file system that has no name (O_TMPFILE).
-    pub fn make_unnamed(&self, cred: &Cred, dir: &Path, mode: u32) -> Result<Path> {
+    /// A file in `dir`'s file system that has no name (O_TMPFILE), and never gets one unless `linkable`.
+    pub fn make_unnamed(&self, cred: &Cred, dir: &Path, mode: u32, linkable: bool) -> Result<Path> {
         if !dir.dentry.is_dir() {
             return Err(Errno::ENOTDIR);
         }
         dir.mount.check_write()?;
         access::check(&dir.inode().perm()?, cred, WRITE | EXEC)?;
-        let inode = dir.inode().tmpfile(mode, cred)?;
+        let inode = dir.inode().tmpfile(mode, cred, linkable)?;
         let label = format!("#{}", inode.attr()?.ino);
         let dentry = Dentry::unnamed(inode, &dir.dentry, label.as_bytes());
         Ok(Path { mount: dir.mount.clone(), dentry })

@@ -38,7 +38,7 @@ impl Vfs {
         let follow = open & flags::O_NOFOLLOW == 0 && open & (flags::O_CREAT | flags::O_EXCL) != flags::O_CREAT | flags::O_EXCL;
         if open & flags::O_TMPFILE == flags::O_TMPFILE {
             let dir = walk.whole(path, follow)?;
-            let file = self.make_unnamed(&cred, &dir, FileKind::Regular as u32 | how.mode)?;
+            let file = self.make_unnamed(&cred, &dir, FileKind::Regular as u32 | how.mode, open & flags::O_EXCL == 0)?;
             return self.open_made(caller, file, open);
         }
         if open & flags::O_CREAT == 0 {

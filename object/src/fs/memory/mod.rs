@@ -639,10 +639,10 @@ impl Inode for Node {
         Ok(())
     }
 
-    fn tmpfile(&self, mode: u32, cred: &Cred) -> Result<Arc<dyn Inode>> {
+    fn tmpfile(&self, mode: u32, cred: &Cred, linkable: bool) -> Result<Arc<dyn Inode>> {
         let node = self.born(mode, 0, cred)?;
         node.meta.lock().nlink = 0;
-        node.linkable.store(true, Ordering::Release);
+        node.linkable.store(linkable, Ordering::Release);
         Ok(node)
     }
 

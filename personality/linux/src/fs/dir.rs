@@ -51,6 +51,9 @@ fn list(
 ) -> Result<usize> {
     let file = at::file(thread, fd)?;
     file.check_read()?;
+    if file.path.as_ref().is_some_and(|path| path.dentry.is_dir() && path.dentry.is_deleted()) {
+        return Err(Errno::ENOENT);
+    }
     let mut records = Records { thread, at: out.addr(), left: size as usize, done: 0, error: None };
     let result = file.ops.readdir(&file, &mut |entry| {
         let mut record = [0; RECORD_MOST];

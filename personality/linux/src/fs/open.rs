@@ -113,7 +113,9 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
     }
     let file = {
         let path = path.path(thread.user())?;
-        let start = at::start(thread, dir, &path)?;
+        // In a scoped walk an absolute name starts at the directory too.
+        let scoped = resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
+        let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
         let umask = thread.process().fs.read().umask.load(Ordering::Relaxed);
         let how = OpenHow { flags: flags & !O_CLOEXEC, mode: mode & !umask, resolve };
         at::vfs(thread).open(&thread.caller(), &start, &path, &how)?

@@ -58,6 +58,12 @@ fn permit(thread: &Thread, path: &Path, name: &[u8], write: bool) -> Result<()> 
     Err(Errno::EOPNOTSUPP)
 }
 
+/// A name that is only a name space's prefix names nothing. EINVAL.
+fn whole(name: &[u8]) -> Result<()> {
+    let prefixes: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system."];
+    if prefixes.contains(&name) { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
 fn set(thread: &Thread, path: &Path, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
     const CREATE: u32 = 1;
     const REPLACE: u32 = 2;
@@ -70,6 +76,7 @@ fn set(thread: &Thread, path: &Path, attr: UserStr, value: UserPtr<u8>, size: us
     }
     let value = value.slice(size).read_vec(thread.user(), VALUE_MOST)?;
     permit(thread, path, &name, true)?;
+    whole(&name)?;
     path.inode().set_xattr(&name, &value, flags)?;
     at::vfs(thread).watches.tell_file(path, event::ATTRIB);
     Ok(())
@@ -89,6 +96,7 @@ fn answer(thread: &Thread, bytes: &[u8], out: UserPtr<u8>, size: usize) -> Resul
 fn get(thread: &Thread, path: &Path, attr: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
     let name = name(thread, attr)?;
     permit(thread, path, &name, false)?;
+    whole(&name)?;
     answer(thread, &path.inode().get_xattr(&name)?, out, size.min(VALUE_MOST))
 }
 
@@ -107,6 +115,7 @@ fn list(thread: &Thread, path: &Path, out: UserPtr<u8>, size: usize) -> Result<u
 fn remove(thread: &Thread, path: &Path, attr: UserStr) -> Result<()> {
     let name = name(thread, attr)?;
     permit(thread, path, &name, true)?;
+    whole(&name)?;
     path.inode().remove_xattr(&name)?;
     at::vfs(thread).watches.tell_file(path, event::ATTRIB);
     Ok(())
