@@ -73,8 +73,6 @@ pub struct Group {
     pub report: Option<Report>,
     /// A thread is in exec and waits for the others to go.
     pub exec: Option<u32>,
-    /// The exit status of the leader, when it ended before the others.
-    pub leader_status: u32,
 }
 
 /// How far a process is in its life.

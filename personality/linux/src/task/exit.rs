@@ -99,9 +99,6 @@ pub fn end_thread(thread: &Thread) {
         task.usage.threads.fetch_add(cpu, Ordering::Relaxed);
         task.last_uid.store(thread.cred().uid, Ordering::Relaxed);
         let own = thread.exit_status.load(Ordering::Relaxed);
-        if thread.tid() == task.pid {
-            group.leader_status = own;
-        }
         let pending = group.pending.set();
         send::retarget_locked(&group, thread, pending);
         match group.state {
@@ -109,7 +106,7 @@ pub fn end_thread(thread: &Thread) {
                 stop_complete = super::stop::check_complete(&mut group);
                 None
             }
-            State::Running => Some(group.leader_status),
+            State::Running => Some(own),
             State::Exiting(status) | State::Dead(status) => Some(status),
         }
     };

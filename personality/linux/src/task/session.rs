@@ -40,6 +40,9 @@ pub fn setpgid(thread: &Thread, pid: i32, pgid: i32) -> Result<()> {
         return Err(Errno::EINVAL);
     }
     let me = thread.process();
+    if pid < 0 {
+        return Err(Errno::ESRCH);
+    }
     let mut tree = thread.kernel.tree.lock();
     let task = match pid {
         0 => thread.task.clone(),
