@@ -430,6 +430,11 @@ impl File for Epoll {
         if ready { Events::IN | Events::RDNORM } else { Events::empty() }
     }
 
+    /// There is no position, and moving it is no error.
+    fn seek(&self, _file: &OpenFile, _offset: i64, _whence: u32) -> Result<u64> {
+        Ok(0)
+    }
+
     fn attr(&self) -> Result<Attr> {
         Ok(crate::anon::attr(self.clock))
     }

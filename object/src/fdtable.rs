@@ -124,9 +124,9 @@ impl FdTable {
         }
     }
 
-    /// The end of the numbers select(2) looks at: no descriptor is open from here on.
-    pub fn capacity(&self) -> usize {
-        self.table.lock().slots.len().max(64).next_multiple_of(64)
+    /// The end of the numbers in use: no descriptor is open from here on.
+    pub fn end(&self) -> usize {
+        self.table.lock().slots.len()
     }
 
     /// A copy for fork: same descriptions.

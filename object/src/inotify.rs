@@ -289,6 +289,11 @@ impl File for InotifyFile {
         Err(Errno::EBADF)
     }
 
+    /// There is no position, and moving it is no error.
+    fn seek(&self, _file: &OpenFile, _offset: i64, _whence: u32) -> Result<u64> {
+        Ok(0)
+    }
+
     fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
         if let Some(table) = table {
             table.add(&self.0.readable);

@@ -144,6 +144,11 @@ impl File for TimerFd {
         if progress.expired > 0 { Events::IN } else { Events::empty() }
     }
 
+    /// There is no position, and moving it is no error.
+    fn seek(&self, _file: &OpenFile, _offset: i64, _whence: u32) -> Result<u64> {
+        Ok(0)
+    }
+
     fn attr(&self) -> Result<Attr> {
         Ok(crate::anon::attr(self.clock))
     }

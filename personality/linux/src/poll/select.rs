@@ -18,6 +18,9 @@ use crate::thread::ThreadExt;
 /// One of the three sets, in words of 64 descriptors. A set of FD_SETSIZE needs no allocation.
 type Set = SmallVec<[u64; 16]>;
 
+/// Descriptors in the C library's `fd_set`.
+const FD_SETSIZE: usize = 1024;
+
 /// What makes a descriptor count in each of the three sets.
 const WANTED: [u32; 3] = {
     let read = Events::IN.bits() | Events::RDNORM.bits() | Events::RDBAND.bits() | super::ALWAYS;
@@ -87,8 +90,8 @@ fn answer(result: Result<usize, Cut>, time_lost: bool) -> Result<usize> {
 async fn wait(thread: &Thread, count: i32, sets: Sets, deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
     let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
     let files = thread.process().files.read().clone();
-    // Descriptors beyond the table are not looked at.
-    let count = count.min(files.capacity());
+    // What lies beyond every open descriptor and an ordinary set is not looked at.
+    let count = count.min(files.end().max(FD_SETSIZE));
     let words = count.div_ceil(64);
     let mem = thread.user();
     let mut asked: [Set; 3] = [smallvec![0; words], smallvec![0; words], smallvec![0; words]];

@@ -98,6 +98,11 @@ impl File for SignalFd {
         Err(Errno::EINVAL)
     }
 
+    /// There is no position, and moving it is no error.
+    fn seek(&self, _file: &OpenFile, _offset: i64, _whence: u32) -> Result<u64> {
+        Ok(0)
+    }
+
     fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
         let Some(reader) = self.reader() else { return Events::empty() };
         if let Some(table) = table {
