@@ -97,6 +97,8 @@ struct Fds {
     read: Option<Arc<OwnedFd>>,
     /// Used by an open file: as good as `read` for asking after the file.
     lent: Weak<OwnedFd>,
+    /// `read` has not been listed from since it was opened, so its position is the start.
+    at_start: bool,
     /// Never to be closed: the root, and files whose name is gone.
     pinned: bool,
 }
@@ -121,6 +123,8 @@ pub struct HostInode {
     stat: Mutex<HostStat>,
     place: Mutex<Place>,
     fds: Mutex<Fds>,
+    /// The host's own /proc: shown empty, since it tells of the processes that carry the sandbox and reaches into them.
+    hidden: bool,
     fifo: Slot,
     socket: Slot,
 }
@@ -155,7 +159,7 @@ impl HostFs {
             open: Mutex::default(),
             devs: Mutex::new(vec![stat.dev]),
         });
-        let root = HostInode::make(&shared, stat, None, Arc::from(&b""[..]))?;
+        let root = HostInode::make(&shared, stat, None, Arc::from(&b""[..]), false)?;
         {
             let mut fds = root.fds.lock();
             fds.path = Some(owned);
@@ -202,7 +206,13 @@ impl FileSystem for HostFs {
 const CHAIN_MOST: usize = 4000;
 
 impl HostInode {
-    fn make(shared: &Arc<Shared>, stat: HostStat, dir: Option<Arc<HostInode>>, name: Arc<[u8]>) -> Result<Arc<HostInode>> {
+    fn make(
+        shared: &Arc<Shared>,
+        stat: HostStat,
+        dir: Option<Arc<HostInode>>,
+        name: Arc<[u8]>,
+        hidden: bool,
+    ) -> Result<Arc<HostInode>> {
         let kind = FileKind::of_mode(stat.mode).ok_or(Errno::EIO)?;
         Ok(Arc::new_cyclic(|this| HostInode {
             shared: shared.clone(),
@@ -211,6 +221,7 @@ impl HostInode {
             stat: Mutex::new(stat),
             place: Mutex::new(Place { dir, name }),
             fds: Mutex::default(),
+            hidden,
             fifo: Slot::new(),
             socket: Slot::new(),
         }))
@@ -295,6 +306,7 @@ impl HostInode {
         let mut fds = self.fds.lock();
         let first = fds.path.is_none() && fds.read.is_none();
         fds.read = Some(fd.clone());
+        fds.at_start = true;
         drop(fds);
         if first {
             self.shared.opened(&self.this);
@@ -321,16 +333,32 @@ impl HostInode {
 
     /// The file of that name. ENOENT.
     pub fn child(&self, name: &[u8]) -> Result<Arc<HostInode>> {
+        if self.hidden {
+            return Err(Errno::ENOENT);
+        }
         let dir = self.any_fd()?;
         let stat = self.host().stat(dir.fd(), name)?;
         self.adopt(stat, name)
     }
 
+    /// Whether the file `name` here is the root of a proc file system.
+    fn is_proc(&self, stat: &HostStat, name: &[u8]) -> Result<bool> {
+        const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+        if stat.dev == self.id().0 || FileKind::of_mode(stat.mode) != Some(FileKind::Directory) {
+            return Ok(false);
+        }
+        let dir = self.any_fd()?;
+        let fd = self.host().open(dir.fd(), name, flags::O_PATH | flags::O_NOFOLLOW, 0, BENEATH)?;
+        let fd = OwnedFd::new(self.host(), fd);
+        Ok(self.host().statfs(fd.fd())?[0] == PROC_SUPER_MAGIC)
+    }
+
     /// The inode for a file found in this directory.
     fn adopt(&self, stat: HostStat, name: &[u8]) -> Result<Arc<HostInode>> {
         let dir = self.this.upgrade();
+        let hidden = self.is_proc(&stat, name)?;
         if !self.shared.fresh {
-            return HostInode::make(&self.shared, stat, dir, Arc::from(name));
+            return HostInode::make(&self.shared, stat, dir, Arc::from(name), hidden);
         }
         let mut known = self.shared.known.lock();
         if let Some(inode) = known.get(&(stat.dev, stat.ino)).and_then(Weak::upgrade)
@@ -353,22 +381,31 @@ impl HostInode {
         if known.len() >= 1024 && known.len().is_power_of_two() {
             known.retain(|_, weak| weak.strong_count() > 0);
         }
-        let inode = HostInode::make(&self.shared, stat, dir, Arc::from(name))?;
+        let inode = HostInode::make(&self.shared, stat, dir, Arc::from(name), hidden)?;
         known.insert((stat.dev, stat.ino), Arc::downgrade(&inode));
         Ok(inode)
     }
 
     /// Calls `emit` with inode number, DT_* kind and name of each entry, "." and ".." left out, until it answers false.
     pub fn list(&self, emit: &mut dyn FnMut(u64, u8, &[u8]) -> bool) -> Result<()> {
+        if self.hidden {
+            return Ok(());
+        }
         let dev = self.id().0;
         // A position of its own: listings of one directory may run side by side.
         let cached = self.reader()?;
         let fd = if Arc::strong_count(&cached) > 2 || self.shared.fresh {
             OwnedFd::new(self.host(), self.host().open(cached.fd(), b"", flags::O_RDONLY | flags::O_DIRECTORY, 0, 0)?)
         } else {
-            self.host().lseek(cached.fd(), 0, 0)?;
             // Taken out of the cache while its position is in use.
-            self.fds.lock().read = None;
+            let at_start = {
+                let mut fds = self.fds.lock();
+                fds.read = None;
+                core::mem::take(&mut fds.at_start)
+            };
+            if !at_start {
+                self.host().lseek(cached.fd(), 0, 0)?;
+            }
             cached
         };
         let mut raw = vec![0u8; 32 * 1024];
@@ -402,6 +439,7 @@ impl HostInode {
         let mut fds = self.fds.lock();
         if fds.read.is_none() {
             fds.read = Some(fd);
+            fds.at_start = false;
         }
         drop(fds);
         result

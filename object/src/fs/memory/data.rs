@@ -126,7 +126,11 @@ impl Data {
         buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
         let end = offset + buf.left() as u64;
         if end > HEAP_MOST && matches!(self.place, Place::Heap(_)) {
-            self.to_host(space)?;
+            // Where the host has no descriptor left the heap has to do.
+            match self.to_host(space) {
+                Err(errno) if !matches!(errno, Errno::EMFILE | Errno::ENFILE) => return Err(errno),
+                _ => {}
+            }
         }
         let moved = match &mut self.place {
             Place::Host(fd) => {
