@@ -124,6 +124,11 @@ impl<P: Personality> Thread<P> {
         &self.waker
     }
 
+    /// Whether a call of this thread waits.
+    pub fn is_waiting(&self) -> bool {
+        self.pending.lock().is_some()
+    }
+
     /// The work flags ([`work`]).
     pub fn work(&self) -> u32 {
         self.work.load(Ordering::SeqCst)

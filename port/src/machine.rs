@@ -91,6 +91,10 @@ pub trait Machine: Send + Sync {
     fn write_remote(&self, _thread: ThreadId, _addr: usize, _data: &[u8]) -> Result<usize> {
         Err(Errno::EPERM)
     }
+    /// Bytes of memory the machine holds for the space a guest thread runs in, when it can tell.
+    fn resident(&self, _thread: ThreadId) -> Option<u64> {
+        None
+    }
     /// membarrier(2) for the threads of the calling thread's space, with its commands and answers.
     fn membarrier(&self, _command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
         Err(Errno::ENOSYS)

@@ -139,6 +139,7 @@ fn mounts(options: &RunOptions) -> Result<Vec<BootMount>, String> {
     };
     let root = BootMountKind::Overlay { root: open_place(root)?, source: bytes(root.as_os_str()) };
     let mut mounts = vec![mount(root, "/", false)];
+    mounts.push(mount(BootMountKind::Proc, "/proc", false));
     mounts.push(mount(BootMountKind::Dev, "/dev", false));
     mounts.push(mount(BootMountKind::Memory, "/dev/shm", false));
     for bind in &options.binds {

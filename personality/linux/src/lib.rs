@@ -20,6 +20,7 @@ pub mod mm;
 pub mod poll;
 pub mod prctl;
 pub mod process;
+pub mod procfs;
 pub mod restart;
 pub mod sched;
 pub mod signal;

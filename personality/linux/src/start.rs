@@ -11,7 +11,7 @@ use janua_port::{Host, HostFd, Machine, Nanos};
 
 use crate::Kernel;
 use crate::boot::{self, BootConfig};
-use crate::{dev, fs};
+use crate::{dev, fs, procfs};
 
 /// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
 /// refused with a message on the console and exit code 125.
@@ -21,6 +21,7 @@ pub fn start(machine: &'static dyn Machine, config: &[u8]) -> Result<Arc<Kernel>
     let (vfs, context) = fs::setup::root(machine, root, config.umask)?;
     vfs.register_type("devtmpfs", Arc::new(dev::mount));
     let kernel = boot::boot_on(machine, config, vfs, context)?;
+    procfs::register(&kernel);
     if let Err(why) = fs::setup::mount_all(&kernel) {
         machine.console().write(alloc::format!("janua: {why}\n").as_bytes());
         machine.power_off(125);

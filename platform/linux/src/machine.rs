@@ -265,6 +265,17 @@ impl Machine for LinuxMachine {
     fn write_remote(&self, thread: ThreadId, addr: usize, data: &[u8]) -> Result<usize> {
         spawn::remote(nr::PROCESS_VM_WRITEV, thread, addr, data.as_ptr() as usize, data.len())
     }
+    fn resident(&self, thread: ThreadId) -> Option<u64> {
+        let (pid, _) = spawn::host_ids(thread)?;
+        const CURRENT_DIRECTORY: janua_port::HostFd = janua_port::HostFd(-100);
+        let fd = LinuxHost.open(CURRENT_DIRECTORY, alloc::format!("/proc/{pid}/statm").as_bytes(), 0, 0, 0).ok()?;
+        let mut text = [0; 128];
+        let len = LinuxHost.read(fd, &mut text, None);
+        LinuxHost.close(fd);
+        // Pages of the whole, then those in memory.
+        let text = core::str::from_utf8(text.get(..len.ok()?)?).ok()?;
+        text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(4096)
+    }
     fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {
         sys::words(nr::MEMBARRIER, [command as usize, flags as usize, cpu as usize, 0, 0, 0])
     }

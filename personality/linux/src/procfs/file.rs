@@ -1,0 +1,82 @@
+//! An open text file of /proc.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_object::file::{Events, File, OpenFile};
+use janua_object::vfs::Inode;
+use janua_rt::Mutex;
+
+use super::{Entry, Kind, Node, Text, What};
+
+/// Most bytes of one write.
+const MOST: usize = 4096;
+
+/// The text as it was when it was last read from the start.
+pub struct TextFile {
+    node: Arc<Node>,
+    text: Mutex<Option<Arc<[u8]>>>,
+}
+
+impl TextFile {
+    pub fn new(node: Arc<Node>) -> TextFile {
+        TextFile { node, text: Mutex::new(None) }
+    }
+}
+
+impl File for TextFile {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        let kept = if offset == 0 { None } else { self.text.lock().clone() };
+        let text = match kept {
+            Some(text) => text,
+            None => {
+                let mut text = Text::default();
+                self.node.make(&mut text)?;
+                let text: Arc<[u8]> = text.0.into();
+                *self.text.lock() = Some(text.clone());
+                text
+            }
+        };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+        buf.put(&text[from..])
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _at: u64) -> Result<usize> {
+        let What::Entry(Entry { kind: Kind::Settable(_, take), .. }) = self.node.what else {
+            return Err(Errno::EIO);
+        };
+        let mut bytes = vec![0; buf.left().min(MOST)];
+        let len = buf.get(&mut bytes)?;
+        let subject = self.node.subject()?;
+        take(&subject, &bytes[..len])?;
+        Ok(len)
+    }
+
+    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+        Events::ALWAYS
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
+        Err(Errno::EINVAL)
+    }
+
+    fn attr(&self) -> Result<janua_object::vfs::Attr> {
+        self.node.attr()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

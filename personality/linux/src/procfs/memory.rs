@@ -1,0 +1,145 @@
+//! /proc/PID/maps, smaps, statm, auxv.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use janua_abi::linux::{Errno, Result};
+use janua_object::mm::{Label, Mm, Region, VmFlags};
+use janua_object::vfs::device;
+
+use super::{Subject, Text, name_of};
+
+/// The memory of the process. ESRCH once it has none; the files are empty then.
+fn mm(subject: &Subject) -> Result<Arc<Mm>> {
+    subject.task()?.mm().ok_or(Errno::ESRCH)
+}
+
+/// The column where a name begins (proc(5) says nothing; programs split at blanks).
+const NAME_COLUMN: usize = 73;
+
+fn line(subject: &Subject, region: &Region, text: &mut Text) {
+    let from = text.0.len();
+    let [r, w, x, s] = region.perms().map(char::from);
+    let (major, minor) = (device::major(region.dev), device::minor(region.dev));
+    let &Region { start, end, offset, ino, .. } = region;
+    let _ = write!(text, "{start:08x}-{end:08x} {r}{w}{x}{s} {offset:08x} {major:02x}:{minor:02x} {ino} ");
+    let name: Vec<u8> = match &region.label {
+        Label::None => Vec::new(),
+        Label::File(file) => name_of(subject, file),
+        Label::Fixed(name) => name.as_bytes().to_vec(),
+        Label::Named(name) => [b"[anon:", &**name, b"]"].concat(),
+    };
+    if !name.is_empty() {
+        while text.0.len() - from < NAME_COLUMN {
+            text.0.push(b' ');
+        }
+        text.escaped(&name, b"\n");
+    }
+    text.0.push(b'\n');
+}
+
+/// /proc/PID/maps.
+pub fn maps(subject: &Subject, text: &mut Text) -> Result<()> {
+    let Ok(mm) = mm(subject) else { return Ok(()) };
+    for region in mm.regions() {
+        line(subject, &region, text);
+    }
+    Ok(())
+}
+
+/// The flags smaps abbreviates.
+const VM_FLAGS: [(VmFlags, &str); 19] = [
+    (VmFlags::READ, "rd"),
+    (VmFlags::WRITE, "wr"),
+    (VmFlags::EXEC, "ex"),
+    (VmFlags::SHARED, "sh"),
+    (VmFlags::MAY_READ, "mr"),
+    (VmFlags::MAY_WRITE, "mw"),
+    (VmFlags::MAY_EXEC, "me"),
+    (VmFlags::GROWSDOWN, "gd"),
+    (VmFlags::LOCKED, "lo"),
+    (VmFlags::SEQ_READ, "sr"),
+    (VmFlags::RAND_READ, "rr"),
+    (VmFlags::DONTFORK, "dc"),
+    (VmFlags::DONTEXPAND, "de"),
+    (VmFlags::NORESERVE, "nr"),
+    (VmFlags::WIPEONFORK, "wf"),
+    (VmFlags::DONTDUMP, "dd"),
+    (VmFlags::HUGEPAGE, "hg"),
+    (VmFlags::NOHUGEPAGE, "nh"),
+    (VmFlags::MERGEABLE, "mg"),
+];
+
+/// /proc/PID/smaps: sizes and flags. What is resident is the host's knowledge and not shown.
+pub fn smaps(subject: &Subject, text: &mut Text) -> Result<()> {
+    let Ok(mm) = mm(subject) else { return Ok(()) };
+    for region in mm.regions() {
+        line(subject, &region, text);
+        let size = (region.end - region.start) / 1024;
+        let _ = write!(text, "Size:           {size:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\nVmFlags:");
+        for (flag, name) in VM_FLAGS {
+            if region.flags.contains(flag) {
+                let _ = write!(text, " {name}");
+            }
+        }
+        text.bytes(b" \n");
+    }
+    Ok(())
+}
+
+/// /proc/PID/statm: pages of the whole, resident, shared, text, 0, data, 0.
+pub fn statm(subject: &Subject, text: &mut Text) -> Result<()> {
+    let sizes = mm(subject).map(|mm| mm.sizes()).unwrap_or_default();
+    let pages = |bytes: usize| bytes / 4096;
+    let resident = super::stat::resident(subject) / 4096;
+    let _ = writeln!(
+        text,
+        "{} {resident} {} {} 0 {} 0",
+        pages(sizes.total),
+        pages(sizes.shared).min(resident as usize),
+        pages(sizes.text),
+        pages(sizes.data + sizes.stack)
+    );
+    Ok(())
+}
+
+/// /proc/PID/auxv.
+pub fn auxv(subject: &Subject, text: &mut Text) -> Result<()> {
+    for word in &*mm(subject)?.image().auxv {
+        text.bytes(&word.to_ne_bytes());
+    }
+    Ok(())
+}
+
+/// A range of strings on the process's stack as it is now; as it was at the start where that cannot be read.
+fn strings(subject: &Subject, (start, end): (usize, usize), at_start: &[u8], text: &mut Text) -> Result<()> {
+    const MOST: usize = 6 << 20;
+    let seat = subject.seat()?;
+    let mut bytes = alloc::vec![0; end.saturating_sub(start).min(MOST)];
+    let machine = subject.kernel.machine;
+    let read = if machine.current() == seat.machine_id() {
+        Ok(machine.user().copy_in_partial(&mut bytes, start))
+    } else {
+        machine.read_remote(seat.machine_id(), start, &mut bytes)
+    };
+    match read {
+        Ok(n) if n == bytes.len() => text.bytes(&bytes),
+        _ => text.bytes(at_start),
+    }
+    Ok(())
+}
+
+/// /proc/PID/cmdline.
+pub fn cmdline(subject: &Subject, text: &mut Text) -> Result<()> {
+    let Ok(mm) = mm(subject) else { return Ok(()) };
+    let image = mm.image();
+    strings(subject, image.args, &image.args_text, text)
+}
+
+/// /proc/PID/environ.
+pub fn environ(subject: &Subject, text: &mut Text) -> Result<()> {
+    let Ok(mm) = mm(subject) else { return Ok(()) };
+    let image = mm.image();
+    strings(subject, image.env, &image.env_text, text)
+}

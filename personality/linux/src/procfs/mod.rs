@@ -1,0 +1,463 @@
+//! /proc: processes and the system as files (proc(5)).
+//!
+//! What there is stands in tables of [`Entry`]: [`process::ENTRIES`] for each process and thread, [`system::ENTRIES`] for
+//! the rest. A file's text is made when it is read from its start, so that what is kept open and read again is new each time.
+//! An inode is made for every look-up and holds numbers, not processes: a process that is gone answers ESRCH or ENOENT.
+
+mod fd;
+mod file;
+mod memory;
+mod mounts;
+mod process;
+mod stat;
+mod sys;
+mod system;
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+
+use janua_abi::linux::{Errno, Result};
+use janua_object::file::{DirEntry, File};
+use janua_object::vfs::directory::Directory;
+use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, SetAttr, Vfs};
+use janua_object::{Caller, OpenFile};
+
+use crate::{Kernel, Seat, Task};
+
+const PROC_MAGIC: u64 = 0x9fa0;
+
+/// The text of a file being made. Names are bytes, so this is no string.
+#[derive(Default)]
+pub struct Text(pub Vec<u8>);
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl Text {
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Bytes with those in `special` and the backslash as octal escapes, as /proc/self/mounts and maps write names.
+    pub fn escaped(&mut self, bytes: &[u8], special: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\\' || special.contains(&byte) {
+                self.0.extend_from_slice(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]);
+            } else {
+                self.0.push(byte);
+            }
+        }
+    }
+}
+
+/// Whom an entry is about. There is a thread only below a thread's directory or while the process has one.
+pub struct Subject {
+    pub kernel: Arc<Kernel>,
+    pub task: Option<Arc<Task>>,
+    pub seat: Option<Arc<Seat>>,
+    /// The directory is a thread's (/proc/PID/task/TID, /proc/thread-self).
+    pub is_thread: bool,
+}
+
+impl Subject {
+    pub fn task(&self) -> Result<&Arc<Task>> {
+        self.task.as_ref().ok_or(Errno::ESRCH)
+    }
+
+    pub fn seat(&self) -> Result<&Arc<Seat>> {
+        self.seat.as_ref().ok_or(Errno::ESRCH)
+    }
+}
+
+/// A file, link or directory of a table.
+pub struct Entry {
+    pub name: &'static str,
+    /// Permission bits.
+    pub mode: u32,
+    pub kind: Kind,
+}
+
+type Make = fn(&Subject, &mut Text) -> Result<()>;
+type Take = fn(&Subject, &[u8]) -> Result<()>;
+
+/// What an entry is.
+pub enum Kind {
+    Text(Make),
+    /// A text that can be written: the bytes of one write.
+    Settable(Make, Take),
+    /// A link that leads to a place.
+    Place(fn(&Subject) -> Result<Path>),
+    /// A link that is a name, by who looks.
+    Name(fn(&dyn Caller) -> Vec<u8>),
+    Dir(&'static [Entry]),
+    Tasks,
+    Fds,
+    FdInfos,
+}
+
+impl Entry {
+    pub const fn text(name: &'static str, make: Make) -> Entry {
+        Entry { name, mode: 0o444, kind: Kind::Text(make) }
+    }
+    pub const fn private(name: &'static str, make: Make) -> Entry {
+        Entry { name, mode: 0o400, kind: Kind::Text(make) }
+    }
+    pub const fn settable(name: &'static str, make: Make, take: Take) -> Entry {
+        Entry { name, mode: 0o644, kind: Kind::Settable(make, take) }
+    }
+    pub const fn dir(name: &'static str, entries: &'static [Entry]) -> Entry {
+        Entry { name, mode: 0o555, kind: Kind::Dir(entries) }
+    }
+
+    fn file_kind(&self) -> FileKind {
+        match self.kind {
+            Kind::Text(_) | Kind::Settable(..) => FileKind::Regular,
+            Kind::Place(_) | Kind::Name(_) => FileKind::Symlink,
+            Kind::Dir(_) | Kind::Tasks | Kind::Fds | Kind::FdInfos => FileKind::Directory,
+        }
+    }
+}
+
+/// Whose an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Id {
+    System,
+    Process(u32),
+    Thread(u32, u32),
+}
+
+/// The file system.
+pub struct ProcFs {
+    me: Weak<ProcFs>,
+    kernel: Weak<Kernel>,
+    dev: u64,
+}
+
+impl ProcFs {
+    fn new(kernel: &Arc<Kernel>) -> Arc<ProcFs> {
+        let dev = kernel.vfs.new_dev();
+        Arc::new_cyclic(|me| ProcFs { me: me.clone(), kernel: Arc::downgrade(kernel), dev })
+    }
+
+    fn kernel(&self) -> Result<Arc<Kernel>> {
+        self.kernel.upgrade().ok_or(Errno::ENODEV)
+    }
+
+    fn subject(&self, id: Id) -> Result<Subject> {
+        let kernel = self.kernel()?;
+        let (task, seat) = match id {
+            Id::System => (None, None),
+            Id::Process(pid) => {
+                let task = kernel.process(pid).ok_or(Errno::ESRCH)?;
+                let seat = task.threads().into_iter().next();
+                (Some(task), seat)
+            }
+            Id::Thread(pid, tid) => {
+                let seat = kernel.thread(tid).filter(|seat| seat.task.pid == pid).ok_or(Errno::ESRCH)?;
+                (Some(seat.task.clone()), Some(seat))
+            }
+        };
+        Ok(Subject { kernel, task, seat, is_thread: matches!(id, Id::Thread(..)) })
+    }
+
+    fn node(&self, id: Id, what: What) -> Result<Arc<Node>> {
+        Ok(Arc::new(Node { fs: self.me.upgrade().ok_or(Errno::ENODEV)?, id, what }))
+    }
+}
+
+/// Makes /proc known to mount(2) as "proc".
+pub fn register(kernel: &Arc<Kernel>) {
+    let fs = ProcFs::new(kernel);
+    kernel.vfs.register_type(
+        "proc",
+        Arc::new(move |_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| -> Result<Arc<dyn FileSystem>> { Ok(fs.clone()) }),
+    );
+}
+
+impl FileSystem for ProcFs {
+    fn name(&self) -> &'static str {
+        "proc"
+    }
+    fn root(&self) -> Arc<dyn Inode> {
+        // The file system is alive: somebody calls it through an `Arc`.
+        match self.node(Id::System, What::Root) {
+            Ok(node) => node,
+            Err(_) => unreachable!("a file system without a holder"),
+        }
+    }
+    fn stat(&self) -> Result<FsStat> {
+        Ok(FsStat { magic: PROC_MAGIC, block_size: 4096, name_max: 255, ..FsStat::default() })
+    }
+    fn dev(&self) -> u64 {
+        self.dev
+    }
+}
+
+/// Which file of its owner an inode is.
+#[derive(Clone, Copy)]
+enum What {
+    Root,
+    /// The directory of a process or thread.
+    Home,
+    Entry(&'static Entry),
+    /// A descriptor: its link, or what fdinfo tells of it.
+    Fd(i32),
+    FdInfo(i32),
+}
+
+/// An inode.
+pub struct Node {
+    fs: Arc<ProcFs>,
+    id: Id,
+    what: What,
+}
+
+/// Positions in the root's listing: entries first, then processes by number.
+const FIRST_PROCESS: u64 = 1 << 16;
+
+impl Node {
+    fn subject(&self) -> Result<Subject> {
+        self.fs.subject(self.id)
+    }
+
+    /// The inode number: the owner's number, then which of its files.
+    fn ino(&self) -> u64 {
+        let owner = match self.id {
+            Id::System => 0,
+            Id::Process(pid) => u64::from(pid),
+            Id::Thread(_, tid) => u64::from(tid) | 1 << 24,
+        };
+        let which = match self.what {
+            Root => 1,
+            What::Home => 2,
+            What::Entry(entry) => core::ptr::from_ref(entry) as u64 / 8 & 0x7f_ffff | 1 << 24,
+            What::Fd(fd) => 1 << 25 | fd.unsigned_abs() as u64,
+            What::FdInfo(fd) => 1 << 26 | fd.unsigned_abs() as u64,
+        };
+        owner << 28 | which
+    }
+
+    fn entries(&self) -> Option<&'static [Entry]> {
+        match self.what {
+            Root => Some(system::ENTRIES),
+            What::Home if matches!(self.id, Id::Thread(..)) => Some(process::THREAD_ENTRIES),
+            What::Home => Some(process::ENTRIES),
+            What::Entry(Entry { kind: Kind::Dir(entries), .. }) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// Makes the text.
+    fn make(&self, text: &mut Text) -> Result<()> {
+        let subject = self.subject()?;
+        match self.what {
+            What::Entry(Entry { kind: Kind::Text(make) | Kind::Settable(make, _), .. }) => make(&subject, text),
+            What::FdInfo(fd) => fd::info(&subject, fd, text),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
+
+use What::Root;
+
+fn number(name: &[u8]) -> Option<u32> {
+    if name.is_empty() || name.len() > 9 || name[0] == b'0' && name.len() > 1 {
+        return None;
+    }
+    core::str::from_utf8(name).ok()?.parse().ok()
+}
+
+impl Inode for Node {
+    fn kind(&self) -> FileKind {
+        match self.what {
+            Root | What::Home => FileKind::Directory,
+            What::Entry(entry) => entry.file_kind(),
+            What::Fd(_) => FileKind::Symlink,
+            What::FdInfo(_) => FileKind::Regular,
+        }
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        let subject = self.subject()?;
+        let (uid, gid) = match &subject.seat {
+            Some(seat) if self.id != Id::System => {
+                let cred = seat.cred();
+                (cred.euid, cred.egid)
+            }
+            _ => (0, 0),
+        };
+        let mode = match self.what {
+            Root | What::Home => 0o555,
+            What::Entry(entry) if entry.file_kind() == FileKind::Symlink => 0o777,
+            What::Entry(entry) => entry.mode,
+            What::Fd(fd) => fd::mode(&subject, fd)?,
+            What::FdInfo(_) => 0o400,
+        };
+        let started = subject.task.as_ref().map_or(0, |task| task.started.saturating_sub(subject.kernel.booted));
+        let time = (subject.kernel.booted_real + started) as i64;
+        Ok(Attr {
+            dev: self.fs.dev,
+            ino: self.ino(),
+            mode: self.kind() as u32 | mode,
+            nlink: if self.kind() == FileKind::Directory { 2 } else { 1 },
+            uid,
+            gid,
+            blksize: 1024,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            btime: time,
+            ..Attr::default()
+        })
+    }
+
+    fn set_attr(&self, change: &SetAttr) -> Result<()> {
+        // O_TRUNC on what can be written changes nothing.
+        let only_size = change.mode.is_none() && change.uid.is_none() && change.gid.is_none();
+        if only_size { Ok(()) } else { Err(Errno::EPERM) }
+    }
+
+    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+        if let Some(entry) = self.entries().and_then(|all| all.iter().find(|entry| entry.name.as_bytes() == name)) {
+            return Ok(self.fs.node(self.id, What::Entry(entry))?);
+        }
+        let number = number(name).ok_or(Errno::ENOENT)?;
+        let subject = self.subject().map_err(|_| Errno::ENOENT)?;
+        let (id, what) = match self.what {
+            Root => {
+                let found = subject.kernel.process(number).map(|task| task.pid);
+                // A thread's number leads to its process, though it is not listed.
+                let found = found.or_else(|| subject.kernel.thread(number).map(|seat| seat.task.pid));
+                (Id::Process(found.ok_or(Errno::ENOENT)?), What::Home)
+            }
+            What::Entry(Entry { kind: Kind::Tasks, .. }) => {
+                let task = subject.task()?;
+                let lives = task.threads().iter().any(|seat| seat.tid() == number);
+                if !lives {
+                    return Err(Errno::ENOENT);
+                }
+                (Id::Thread(task.pid, number), What::Home)
+            }
+            What::Entry(Entry { kind: kind @ (Kind::Fds | Kind::FdInfos), .. }) => {
+                let number = i32::try_from(number).map_err(|_| Errno::ENOENT)?;
+                fd::file(&subject, number)?;
+                (self.id, if matches!(kind, Kind::Fds) { What::Fd(number) } else { What::FdInfo(number) })
+            }
+            _ => return Err(Errno::ENOENT),
+        };
+        Ok(self.fs.node(id, what)?)
+    }
+
+    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+        let subject = self.subject()?;
+        let entries = self.entries().unwrap_or_default();
+        for (at, entry) in entries.iter().enumerate().skip(usize::try_from(from).unwrap_or(usize::MAX)) {
+            let ino = self.fs.node(self.id, What::Entry(entry))?.ino();
+            let kind = entry.file_kind().dirent();
+            if !emit(&DirEntry { ino, next: at as u64 + 1, kind, name: entry.name.as_bytes() }) {
+                return Ok(());
+            }
+        }
+        let (numbers, kind): (Vec<u32>, FileKind) = match self.what {
+            Root => (subject.kernel.processes().iter().map(|task| task.pid).collect(), FileKind::Directory),
+            What::Entry(Entry { kind: Kind::Tasks, .. }) => {
+                let mut tids: Vec<u32> = subject.task()?.threads().iter().map(|seat| seat.tid()).collect();
+                tids.sort_unstable();
+                (tids, FileKind::Directory)
+            }
+            What::Entry(Entry { kind: Kind::Fds, .. }) => (fd::numbers(&subject)?, FileKind::Symlink),
+            What::Entry(Entry { kind: Kind::FdInfos, .. }) => (fd::numbers(&subject)?, FileKind::Regular),
+            _ => return Ok(()),
+        };
+        for number in numbers {
+            let at = FIRST_PROCESS + u64::from(number);
+            if at < from {
+                continue;
+            }
+            let name = alloc::format!("{number}");
+            let entry = DirEntry { ino: at, next: at + 1, kind: kind.dirent(), name: name.as_bytes() };
+            if !emit(&entry) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn readlink(&self, caller: &dyn Caller) -> Result<Vec<u8>> {
+        match self.what {
+            What::Entry(Entry { kind: Kind::Name(name), .. }) => Ok(name(caller)),
+            What::Entry(Entry { kind: Kind::Place(place), .. }) => {
+                let subject = self.subject()?;
+                may_look(caller, &subject)?;
+                Ok(written(&subject, &place(&subject)?))
+            }
+            What::Fd(fd) => {
+                let subject = self.subject()?;
+                may_look(caller, &subject)?;
+                Ok(name_of(&subject, &*fd::file(&subject, fd)?))
+            }
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn jump(&self, caller: &dyn Caller) -> Option<Result<Path>> {
+        let to = |place: &dyn Fn(&Subject) -> Result<Path>| {
+            let subject = self.subject()?;
+            may_look(caller, &subject)?;
+            place(&subject)
+        };
+        match self.what {
+            What::Entry(Entry { kind: Kind::Place(place), .. }) => Some(to(place)),
+            What::Fd(fd) => Some(to(&|subject| subject.kernel.vfs.place_of(&fd::file(subject, fd)?))),
+            _ => None,
+        }
+    }
+
+    fn open(self: Arc<Self>, _caller: &dyn Caller, _flags: u32) -> Result<Arc<dyn File>> {
+        if self.kind() == FileKind::Directory {
+            return Ok(Arc::new(Directory::new(self)));
+        }
+        self.subject()?;
+        Ok(Arc::new(file::TextFile::new(self)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Who may see what a process works with: itself, the same user, who may trace. EACCES.
+fn may_look(caller: &dyn Caller, subject: &Subject) -> Result<()> {
+    const CAP_SYS_PTRACE: u32 = 19;
+    let Ok(task) = subject.task() else { return Ok(()) };
+    let Ok(seat) = subject.seat() else { return Err(Errno::ENOENT) };
+    if caller.pid() == task.pid {
+        return Ok(());
+    }
+    let (cred, other) = (caller.cred(), seat.cred());
+    let same = cred.fsuid == other.uid && other.uid == other.euid && other.uid == other.suid;
+    if same || cred.capable(CAP_SYS_PTRACE) { Ok(()) } else { Err(Errno::EACCES) }
+}
+
+/// A place as the subject's process would name it.
+fn written(subject: &Subject, path: &Path) -> Vec<u8> {
+    let root = match &subject.task {
+        Some(task) => task.fs().root.read().clone(),
+        None => subject.kernel.root.root.read().clone(),
+    };
+    path.write(&root).display()
+}
+
+/// What stands for an open file: its path, or its label.
+fn name_of(subject: &Subject, file: &OpenFile) -> Vec<u8> {
+    match &file.path {
+        Some(path) => written(subject, path),
+        None => file.ops.label().into_bytes(),
+    }
+}

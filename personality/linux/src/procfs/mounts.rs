@@ -1,0 +1,79 @@
+//! /proc/PID/mounts and mountinfo.
+
+use core::fmt::Write;
+
+use janua_abi::linux::Result;
+use janua_object::vfs::{Mount, Path, device};
+
+use super::{Subject, Text};
+
+/// Characters of names that are written as octal escapes.
+const SPECIAL: &[u8] = b" \t\n#";
+
+/// Calls `each` for the mounts below the process's root, with the place as the process names it.
+fn visible(subject: &Subject, mut each: impl FnMut(&Mount, &[u8])) {
+    let root = match &subject.task {
+        Some(task) => task.fs().root.read().clone(),
+        None => subject.kernel.root.root.read().clone(),
+    };
+    for mount in subject.kernel.vfs.mounts() {
+        let place = Path::of_mount(&mount).write(&root);
+        if place.reachable {
+            each(&mount, &place.name);
+        }
+    }
+}
+
+fn super_options(mount: &Mount) -> alloc::string::String {
+    let mut options = alloc::string::String::from(if mount.fs.read_only() { "ro" } else { "rw" });
+    let own = mount.fs.options();
+    if !own.is_empty() {
+        options.push(',');
+        options.push_str(&own);
+    }
+    options
+}
+
+/// /proc/PID/mounts.
+pub fn mounts(subject: &Subject, text: &mut Text) -> Result<()> {
+    visible(subject, |mount, place| {
+        text.escaped(&mount.source, SPECIAL);
+        text.bytes(b" ");
+        text.escaped(place, SPECIAL);
+        let own = mount.fs.options();
+        let comma = if own.is_empty() { "" } else { "," };
+        let _ = writeln!(text, " {} {}{comma}{own} 0 0", mount.fs.name(), mount.options());
+    });
+    Ok(())
+}
+
+/// /proc/PID/mountinfo.
+pub fn mountinfo(subject: &Subject, text: &mut Text) -> Result<()> {
+    visible(subject, |mount, place| {
+        let parent = mount.parent().map_or(mount.id, |parent| parent.mount.id);
+        let dev = mount.fs.dev();
+        let _ = write!(text, "{} {parent} {}:{} ", mount.id, device::major(dev), device::minor(dev));
+        // The place within the file system: "/" but for binds of a directory.
+        let mut parts = alloc::vec::Vec::new();
+        let mut at = mount.root.clone();
+        while let Some(up) = at.parent() {
+            parts.push(at.name());
+            at = up;
+        }
+        let mut name = alloc::vec::Vec::new();
+        for part in parts.iter().rev() {
+            name.push(b'/');
+            name.extend_from_slice(part);
+        }
+        if name.is_empty() {
+            name.push(b'/');
+        }
+        text.escaped(&name, SPECIAL);
+        text.bytes(b" ");
+        text.escaped(place, SPECIAL);
+        let _ = write!(text, " {} - {} ", mount.options(), mount.fs.name());
+        text.escaped(&mount.source, SPECIAL);
+        let _ = writeln!(text, " {}", super_options(mount));
+    });
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! The files of a process and of a thread.
+
+use alloc::vec::Vec;
+use core::fmt::Write;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::process::rlimit;
+use janua_abi::linux::{Errno, Result};
+use janua_object::vfs::Path;
+
+use super::{Entry, Kind, Subject, Text, memory, mounts, stat};
+
+macro_rules! common {
+    ($($more:expr),* $(,)?) => {
+        &[
+            $($more,)*
+            Entry { name: "fd", mode: 0o500, kind: Kind::Fds },
+            Entry { name: "fdinfo", mode: 0o555, kind: Kind::FdInfos },
+            Entry { name: "cwd", mode: 0o777, kind: Kind::Place(cwd) },
+            Entry { name: "root", mode: 0o777, kind: Kind::Place(root) },
+            Entry { name: "exe", mode: 0o777, kind: Kind::Place(exe) },
+            Entry::private("auxv", memory::auxv),
+            Entry::private("environ", memory::environ),
+            Entry::text("cgroup", cgroup),
+            Entry::text("cmdline", memory::cmdline),
+            Entry::settable("comm", comm, set_comm),
+            Entry::text("gid_map", id_map),
+            Entry::text("limits", limits),
+            Entry::text("loginuid", no_login),
+            Entry::text("maps", memory::maps),
+            Entry::text("mountinfo", mounts::mountinfo),
+            Entry::text("mounts", mounts::mounts),
+            Entry::text("oom_score", oom_score),
+            Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
+            Entry::private("personality", personality),
+            Entry::text("sessionid", no_login),
+            Entry::text("smaps", memory::smaps),
+            Entry::text("stat", stat::stat),
+            Entry::text("statm", memory::statm),
+            Entry::text("status", stat::status),
+            Entry::text("uid_map", id_map),
+            Entry::text("wchan", wchan),
+        ]
+    };
+}
+
+/// Of a process.
+pub static ENTRIES: &[Entry] = common!(Entry { name: "task", mode: 0o555, kind: Kind::Tasks });
+/// Of a thread.
+pub static THREAD_ENTRIES: &[Entry] = common!();
+
+fn cwd(subject: &Subject) -> Result<Path> {
+    Ok(subject.task()?.fs().cwd.read().clone())
+}
+
+fn root(subject: &Subject) -> Result<Path> {
+    Ok(subject.task()?.fs().root.read().clone())
+}
+
+fn exe(subject: &Subject) -> Result<Path> {
+    let mm = subject.task()?.mm().ok_or(Errno::ENOENT)?;
+    let exe = mm.image().exe.ok_or(Errno::ENOENT)?;
+    subject.kernel.vfs.place_of(&exe)
+}
+
+fn comm(subject: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(&subject.seat()?.comm());
+    text.bytes(b"\n");
+    Ok(())
+}
+
+fn set_comm(subject: &Subject, name: &[u8]) -> Result<()> {
+    let name = name.strip_suffix(b"\n").unwrap_or(name);
+    subject.seat()?.set_comm(&name[..name.len().min(15)]);
+    Ok(())
+}
+
+fn cgroup(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"0::/\n");
+    Ok(())
+}
+
+/// There is one user namespace, in which every number means itself.
+fn id_map(_: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{:10} {:10} {:10}", 0, 0, u32::MAX);
+    Ok(())
+}
+
+/// Nobody has logged in: the id is -1.
+fn no_login(_: &Subject, text: &mut Text) -> Result<()> {
+    let _ = write!(text, "{}", u32::MAX);
+    Ok(())
+}
+
+fn oom_score(subject: &Subject, text: &mut Text) -> Result<()> {
+    let adjust = i64::from(subject.task()?.settings.oom_score_adj.load(Ordering::Relaxed));
+    let _ = writeln!(text, "{}", (adjust * 2 / 3 + 666).clamp(0, 1333));
+    Ok(())
+}
+
+fn oom_score_adj(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.task()?.settings.oom_score_adj.load(Ordering::Relaxed));
+    Ok(())
+}
+
+fn set_oom_score_adj(subject: &Subject, word: &[u8]) -> Result<()> {
+    let value: i32 = parse(word)?;
+    if !(-1000..=1000).contains(&value) {
+        return Err(Errno::EINVAL);
+    }
+    subject.task()?.settings.oom_score_adj.store(value, Ordering::Relaxed);
+    Ok(())
+}
+
+/// A number as it is written to files of /proc. EINVAL.
+pub fn parse<T: core::str::FromStr>(word: &[u8]) -> Result<T> {
+    core::str::from_utf8(word).ok().and_then(|word| word.trim().parse().ok()).ok_or(Errno::EINVAL)
+}
+
+fn personality(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{:08x}", subject.task()?.settings.personality.load(Ordering::Relaxed));
+    Ok(())
+}
+
+fn wchan(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"0");
+    Ok(())
+}
+
+/// Name and unit of each limit, in the order of their numbers.
+const LIMITS: [(&str, &str); 16] = [
+    ("Max cpu time", "seconds"),
+    ("Max file size", "bytes"),
+    ("Max data size", "bytes"),
+    ("Max stack size", "bytes"),
+    ("Max core file size", "bytes"),
+    ("Max resident set", "bytes"),
+    ("Max processes", "processes"),
+    ("Max open files", "files"),
+    ("Max locked memory", "bytes"),
+    ("Max address space", "bytes"),
+    ("Max file locks", "locks"),
+    ("Max pending signals", "signals"),
+    ("Max msgqueue size", "bytes"),
+    ("Max nice priority", ""),
+    ("Max realtime priority", ""),
+    ("Max realtime timeout", "us"),
+];
+
+fn limits(subject: &Subject, text: &mut Text) -> Result<()> {
+    let task = subject.task()?;
+    let _ = writeln!(text, "{:25} {:20} {:20} {:10}", "Limit", "Soft Limit", "Hard Limit", "Units");
+    for (number, (name, unit)) in LIMITS.iter().enumerate() {
+        let limit = task.limits.get(number as u32);
+        let shown = |value: u64| -> Vec<u8> {
+            if value == rlimit::INFINITY { b"unlimited".to_vec() } else { alloc::format!("{value}").into_bytes() }
+        };
+        let (soft, hard) = (shown(limit.soft), shown(limit.hard));
+        let of = |bytes: &Vec<u8>| alloc::string::String::from_utf8_lossy(bytes).into_owned();
+        let _ = write!(text, "{name:25} {:20} {:20} ", of(&soft), of(&hard));
+        let _ = if unit.is_empty() { writeln!(text) } else { writeln!(text, "{unit:10}") };
+    }
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! /proc/PID/stat and status.
+
+use core::fmt::Write;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::Result;
+use janua_kernel::signal::SigSet;
+
+use super::{Subject, Text};
+use crate::process::State;
+use crate::time::cpu;
+
+/// Nanoseconds of a clock tick (100 a second).
+const TICK: u64 = 10_000_000;
+
+/// Bytes the host holds in memory for the process; 0 when it does not say.
+pub fn resident(subject: &Subject) -> u64 {
+    let Ok(seat) = subject.seat() else { return 0 };
+    subject.kernel.machine.resident(seat.machine_id()).unwrap_or(0)
+}
+
+/// The letter and word of a state.
+fn state(subject: &Subject) -> (char, &'static str) {
+    let Ok(task) = subject.task() else { return ('X', "dead") };
+    let Ok(seat) = subject.seat() else {
+        return match task.group.lock().state {
+            State::Dead(_) => ('Z', "zombie"),
+            // Init, which has no threads, waits for orphans.
+            _ => ('S', "sleeping"),
+        };
+    };
+    if seat.signals.stopped.load(Ordering::Relaxed) {
+        ('T', "stopped")
+    } else if seat.is_waiting() {
+        ('S', "sleeping")
+    } else {
+        ('R', "running")
+    }
+}
+
+/// The device number of the controlling terminal, 0 without one.
+fn tty(subject: &Subject) -> u32 {
+    const CONSOLE: u32 = 136 << 8;
+    let has = subject.task().is_ok_and(|task| task.session().terminal.lock().is_some());
+    if has { CONSOLE } else { 0 }
+}
+
+/// /proc/PID/stat (proc_pid_stat(5)).
+pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
+    let task = subject.task()?;
+    let seat = subject.seat.as_ref();
+    let comm = seat.map(|seat| seat.comm()).unwrap_or_default();
+    let mm = task.mm();
+    let image = mm.as_ref().map(|mm| mm.image()).unwrap_or_default();
+    let size = mm.as_ref().map_or(0, |mm| mm.sizes().total);
+    let brk = mm.as_ref().map_or(0, |mm| mm.heap().0);
+    let (user, system) = match seat {
+        Some(seat) if subject.is_thread => (cpu::of_thread(seat), 0),
+        _ => cpu::split_of_task(task, None),
+    };
+    let (child_user, child_system) = cpu::split_of_children(task);
+    let nice = task.settings.nice.load(Ordering::Relaxed);
+    let (ignored, caught) = task.actions().summary();
+    let (pending, blocked) = seat.map_or((SigSet::EMPTY, SigSet::EMPTY), |seat| {
+        (seat.signals.pending().union(task.pending()), seat.signals.blocked())
+    });
+    let (policy, priority) =
+        seat.map_or((0, 0), |seat| (seat.sched.policy.load(Ordering::Relaxed), seat.sched.priority.load(Ordering::Relaxed)));
+    let shown_priority = if priority > 0 { -1 - i64::from(priority) } else { 20 + i64::from(nice) };
+    let start = task.started.saturating_sub(subject.kernel.booted);
+    let status = task.ended().unwrap_or(0);
+    let id = seat.filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
+    // Signal sets are shown as far as they fit 31 bits, as ever.
+    let few = |set: SigSet| set.0 & 0x7fff_ffff;
+
+    let _ = write!(text, "{id} (");
+    text.bytes(&comm);
+    let _ = write!(
+        text,
+        ") {} {} {} {} {} {} 4194304 0 0 0 0 {} {} {} {} {shown_priority} {nice} {} 0 {} {size} {} {} ",
+        state(subject).0,
+        task.parent(),
+        task.pgrp(),
+        task.session().id,
+        tty(subject),
+        if tty(subject) == 0 { -1 } else { i64::from(task.pgrp()) },
+        user / TICK,
+        system / TICK,
+        child_user / TICK,
+        child_system / TICK,
+        task.threads().len().max(1),
+        start / TICK,
+        resident(subject) / 4096,
+        task.limits.soft(janua_abi::linux::process::rlimit::RSS),
+    );
+    let _ = writeln!(
+        text,
+        "{} {} {} 0 0 {} {} {} {} {} 0 0 {} 0 {priority} {policy} 0 0 0 {} {} {brk} {} {} {} {} {status}",
+        image.start_code,
+        image.end_code,
+        image.start_stack,
+        few(pending),
+        few(blocked),
+        few(ignored),
+        few(caught),
+        u8::from(seat.is_some_and(|seat| seat.is_waiting())),
+        task.exit_signal.load(Ordering::Relaxed),
+        image.start_data,
+        image.end_data,
+        image.args.0,
+        image.args.1,
+        image.env.0,
+        image.env.1,
+    );
+    Ok(())
+}
+
+/// /proc/PID/status (proc_pid_status(5)).
+pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
+    let task = subject.task()?;
+    let seat = subject.seat.as_ref();
+    let (letter, word) = state(subject);
+    text.bytes(b"Name:\t");
+    text.escaped(&seat.map(|seat| seat.comm()).unwrap_or_default(), b"\n");
+    let umask = task.fs().umask.load(Ordering::Relaxed);
+    let tid = seat.filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
+    let _ = write!(
+        text,
+        "\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{tid}\nPPid:\t{}\nTracerPid:\t0\n",
+        task.pid,
+        task.parent(),
+    );
+    if let Some(cred) = seat.map(|seat| seat.cred()) {
+        let _ = write!(text, "Uid:\t{}\t{}\t{}\t{}\n", cred.uid, cred.euid, cred.suid, cred.fsuid);
+        let _ = write!(text, "Gid:\t{}\t{}\t{}\t{}\n", cred.gid, cred.egid, cred.sgid, cred.fsgid);
+    } else {
+        text.bytes(b"Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
+    }
+    let _ = write!(text, "FDSize:\t{}\nGroups:\t", task.files().numbers().len().next_power_of_two().max(64));
+    for group in seat.map(|seat| seat.cred().groups.clone()).unwrap_or_default() {
+        let _ = write!(text, "{group} ");
+    }
+    let _ = write!(
+        text,
+        "\nNStgid:\t{}\nNSpid:\t{tid}\nNSpgid:\t{}\nNSsid:\t{}\nKthread:\t0\n",
+        task.pid,
+        task.pgrp(),
+        task.session().id
+    );
+    if let Some(mm) = task.mm() {
+        let sizes = mm.sizes();
+        let kib = |bytes: usize| bytes / 1024;
+        let rss = resident(subject) / 1024;
+        let peak = task.usage.maxrss.load(Ordering::Relaxed).max(rss);
+        let _ = write!(
+            text,
+            "VmPeak:\t{0:8} kB\nVmSize:\t{0:8} kB\nVmLck:\t{1:8} kB\nVmPin:\t       0 kB\nVmHWM:\t{peak:8} kB\nVmRSS:\t{rss:8} kB\n",
+            kib(sizes.total),
+            kib(sizes.locked),
+        );
+        let _ = write!(
+            text,
+            "VmData:\t{:8} kB\nVmStk:\t{:8} kB\nVmExe:\t{:8} kB\nVmLib:\t{:8} kB\nVmPTE:\t       0 kB\nVmSwap:\t       0 kB\n",
+            kib(sizes.data),
+            kib(sizes.stack),
+            kib(sizes.text),
+            kib(sizes.lib),
+        );
+    }
+    let (ignored, caught) = task.actions().summary();
+    let own = seat.map_or(0, |seat| seat.signals.pending().0);
+    let blocked = seat.map_or(0, |seat| seat.signals.blocked().0);
+    let limit = task.limits.soft(janua_abi::linux::process::rlimit::SIGPENDING);
+    let queued = seat.map_or(0, |seat| seat.charge.lock().user().signals());
+    let _ = write!(
+        text,
+        "Threads:\t{}\nSigQ:\t{queued}/{limit}\nSigPnd:\t{own:016x}\nShdPnd:\t{:016x}\nSigBlk:\t{blocked:016x}\nSigIgn:\t{:016x}\nSigCgt:\t{:016x}\n",
+        task.threads().len().max(1),
+        task.pending().0,
+        ignored.0,
+        caught.0,
+    );
+    if let Some(cred) = seat.map(|seat| seat.cred()) {
+        let _ = write!(
+            text,
+            "CapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t{:016x}\nCapAmb:\t{:016x}\nNoNewPrivs:\t{}\n",
+            cred.cap_inheritable,
+            cred.cap_permitted,
+            cred.cap_effective,
+            cred.cap_bounding,
+            cred.cap_ambient,
+            u8::from(cred.no_new_privs),
+        );
+    }
+    text.bytes(b"Seccomp:\t0\nSeccomp_filters:\t0\n");
+    if let Some(seat) = seat {
+        let words = seat.sched.processors(subject.kernel.machine.cpus());
+        text.bytes(b"Cpus_allowed:\t");
+        // The highest first, in groups of eight digits, without leading groups of zeroes.
+        let halves = words.iter().rev().flat_map(|word| [word >> 32, word & 0xffff_ffff]).skip_while(|half| *half == 0);
+        for (at, half) in halves.enumerate() {
+            let _ = if at == 0 { write!(text, "{half:x}") } else { write!(text, ",{half:08x}") };
+        }
+        text.bytes(b"\nCpus_allowed_list:\t");
+        list(text, &words);
+        text.bytes(b"\nMems_allowed:\t1\nMems_allowed_list:\t0\n");
+    }
+    text.bytes(b"voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n");
+    Ok(())
+}
+
+/// Bits as ranges: "0-3,6".
+fn list(text: &mut Text, words: &[u64]) {
+    let has = |bit: usize| words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 != 0);
+    let mut bit = 0;
+    let mut comma = "";
+    while bit < words.len() * 64 {
+        if !has(bit) {
+            bit += 1;
+            continue;
+        }
+        let start = bit;
+        while has(bit + 1) {
+            bit += 1;
+        }
+        let _ = if start == bit { write!(text, "{comma}{start}") } else { write!(text, "{comma}{start}-{bit}") };
+        comma = ",";
+        bit += 1;
+    }
+}

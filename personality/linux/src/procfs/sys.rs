@@ -1,0 +1,164 @@
+//! /proc/sys: the settings programs look at. What cannot be changed here is read-only.
+
+use core::fmt::Write;
+
+use janua_abi::linux::Result;
+
+use super::{Entry, Subject, Text};
+
+/// An entry whose text is always the same.
+macro_rules! fixed {
+    ($name:literal, $text:literal) => {
+        Entry::text($name, |_, text| {
+            text.bytes(concat!($text, "\n").as_bytes());
+            Ok(())
+        })
+    };
+}
+
+macro_rules! name {
+    ($name:literal, $field:ident) => {
+        Entry::text($name, |subject, text| {
+            let uts = subject.kernel.uts.read();
+            text.bytes(uts.$field.split(|byte| *byte == 0).next().unwrap_or_default());
+            text.bytes(b"\n");
+            Ok(())
+        })
+    };
+}
+
+pub static ENTRIES: &[Entry] = &[
+    Entry::dir("fs", FS),
+    Entry::dir("kernel", KERNEL),
+    Entry::dir("net", NET),
+    Entry::dir("vm", VM),
+];
+
+static FS: &[Entry] = &[
+    Entry::dir("epoll", &[fixed!("max_user_watches", "1048576")]),
+    Entry::dir(
+        "inotify",
+        &[
+            fixed!("max_queued_events", "16384"),
+            fixed!("max_user_instances", "128"),
+            fixed!("max_user_watches", "65536"),
+        ],
+    ),
+    fixed!("aio-max-nr", "65536"),
+    fixed!("file-max", "9223372036854775807"),
+    fixed!("file-nr", "0\t0\t9223372036854775807"),
+    fixed!("lease-break-time", "45"),
+    fixed!("nr_open", "1048576"),
+    fixed!("overflowgid", "65534"),
+    fixed!("overflowuid", "65534"),
+    fixed!("pipe-max-size", "1048576"),
+    fixed!("pipe-user-pages-hard", "0"),
+    fixed!("pipe-user-pages-soft", "16384"),
+    fixed!("protected_hardlinks", "0"),
+    fixed!("protected_symlinks", "0"),
+];
+
+static KERNEL: &[Entry] = &[
+    Entry::dir(
+        "random",
+        &[
+            Entry::text("boot_id", boot_id),
+            fixed!("entropy_avail", "256"),
+            fixed!("poolsize", "256"),
+            Entry::text("uuid", uuid),
+        ],
+    ),
+    fixed!("cap_last_cap", "40"),
+    fixed!("core_pattern", "core"),
+    name!("domainname", domainname),
+    name!("hostname", nodename),
+    fixed!("msgmax", "8192"),
+    fixed!("msgmnb", "16384"),
+    fixed!("msgmni", "32000"),
+    fixed!("ngroups_max", "65536"),
+    name!("osrelease", release),
+    name!("ostype", sysname),
+    fixed!("overflowgid", "65534"),
+    fixed!("overflowuid", "65534"),
+    fixed!("pid_max", "4194304"),
+    fixed!("randomize_va_space", "2"),
+    fixed!("sem", "32000\t1024000000\t500\t32000"),
+    fixed!("seccomp", ""),
+    fixed!("shmall", "18446744073692774399"),
+    fixed!("shmmax", "18446744073692774399"),
+    fixed!("shmmni", "32000"),
+    fixed!("tainted", "0"),
+    fixed!("threads-max", "32768"),
+    name!("version", version),
+];
+
+static NET: &[Entry] = &[
+    Entry::dir(
+        "core",
+        &[
+            fixed!("rmem_default", "212992"),
+            fixed!("rmem_max", "212992"),
+            fixed!("somaxconn", "4096"),
+            fixed!("wmem_default", "212992"),
+            fixed!("wmem_max", "212992"),
+        ],
+    ),
+    Entry::dir(
+        "ipv4",
+        &[
+            fixed!("ip_forward", "0"),
+            fixed!("ip_local_port_range", "32768\t60999"),
+            fixed!("ip_unprivileged_port_start", "1024"),
+            fixed!("tcp_fin_timeout", "60"),
+            fixed!("tcp_keepalive_intvl", "75"),
+            fixed!("tcp_keepalive_probes", "9"),
+            fixed!("tcp_keepalive_time", "7200"),
+            fixed!("tcp_max_syn_backlog", "512"),
+        ],
+    ),
+    Entry::dir("unix", &[fixed!("max_dgram_qlen", "512")]),
+];
+
+static VM: &[Entry] = &[
+    fixed!("max_map_count", "65530"),
+    fixed!("mmap_min_addr", "65536"),
+    fixed!("overcommit_memory", "1"),
+    fixed!("overcommit_ratio", "50"),
+    fixed!("swappiness", "60"),
+];
+
+/// A random number in the form of RFC 4122, version 4.
+fn write_uuid(text: &mut Text, mut bytes: [u8; 16]) {
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.bytes(b"-");
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.bytes(b"\n");
+}
+
+fn uuid(subject: &Subject, text: &mut Text) -> Result<()> {
+    let mut bytes = [0; 16];
+    subject.kernel.machine.random(&mut bytes);
+    write_uuid(text, bytes);
+    Ok(())
+}
+
+/// The same as long as the kernel lives: made from the time of its start.
+fn boot_id(subject: &Subject, text: &mut Text) -> Result<()> {
+    let mut bytes = [0; 16];
+    // Two rounds of a mixing function (splitmix64) over the start time, which differs between any two kernels.
+    let mut state = subject.kernel.booted_real ^ subject.kernel.booted.rotate_left(32);
+    for half in bytes.chunks_exact_mut(8) {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        half.copy_from_slice(&(word ^ word >> 31).to_ne_bytes());
+    }
+    write_uuid(text, bytes);
+    Ok(())
+}

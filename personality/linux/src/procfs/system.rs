@@ -1,0 +1,259 @@
+//! The files of the whole system.
+
+use core::fmt::Write;
+
+use janua_abi::linux::Result;
+use janua_arch::x86_64::cpu::cpuid;
+use janua_object::Caller;
+
+use super::{Entry, Kind, Subject, Text, sys};
+use crate::time::cpu;
+
+pub static ENTRIES: &[Entry] = &[
+    Entry { name: "self", mode: 0o777, kind: Kind::Name(own) },
+    Entry { name: "thread-self", mode: 0o777, kind: Kind::Name(own_thread) },
+    Entry { name: "mounts", mode: 0o777, kind: Kind::Name(own_mounts) },
+    Entry::dir("sys", sys::ENTRIES),
+    Entry::dir("sysvipc", SYSVIPC),
+    Entry::text("cmdline", cmdline),
+    Entry::text("cpuinfo", cpuinfo),
+    Entry::text("devices", devices),
+    Entry::text("filesystems", filesystems),
+    Entry::text("loadavg", loadavg),
+    Entry::text("meminfo", meminfo),
+    Entry::text("partitions", partitions),
+    Entry::text("stat", stat),
+    Entry::text("swaps", swaps),
+    Entry::text("uptime", uptime),
+    Entry::text("version", version),
+];
+
+fn own(caller: &dyn Caller) -> alloc::vec::Vec<u8> {
+    alloc::format!("{}", caller.pid()).into_bytes()
+}
+
+fn own_thread(caller: &dyn Caller) -> alloc::vec::Vec<u8> {
+    alloc::format!("{}/task/{}", caller.pid(), caller.tid()).into_bytes()
+}
+
+fn own_mounts(_: &dyn Caller) -> alloc::vec::Vec<u8> {
+    b"self/mounts".to_vec()
+}
+
+fn cmdline(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"janua\n");
+    Ok(())
+}
+
+/// Features by the register and bit of CPUID that tells them: leaf 1 edx, leaf 1 ecx, leaf 7 ebx, leaf 0x80000001 edx and ecx.
+const FEATURES: [&[(u32, &str)]; 5] = [
+    &[
+        (0, "fpu"), (3, "pse"), (4, "tsc"), (5, "msr"), (6, "pae"), (8, "cx8"), (11, "sep"), (15, "cmov"), (19, "clflush"),
+        (23, "mmx"), (24, "fxsr"), (25, "sse"), (26, "sse2"), (28, "ht"),
+    ],
+    &[
+        (0, "pni"), (1, "pclmulqdq"), (9, "ssse3"), (12, "fma"), (13, "cx16"), (19, "sse4_1"), (20, "sse4_2"), (22, "movbe"),
+        (23, "popcnt"), (25, "aes"), (26, "xsave"), (28, "avx"), (29, "f16c"), (30, "rdrand"), (31, "hypervisor"),
+    ],
+    &[
+        (0, "fsgsbase"), (3, "bmi1"), (5, "avx2"), (8, "bmi2"), (9, "erms"), (16, "avx512f"), (17, "avx512dq"), (18, "rdseed"),
+        (19, "adx"), (23, "clflushopt"), (24, "clwb"), (28, "avx512cd"), (29, "sha_ni"), (30, "avx512bw"), (31, "avx512vl"),
+    ],
+    &[(11, "syscall"), (20, "nx"), (27, "rdtscp"), (29, "lm")],
+    &[(0, "lahf_lm"), (5, "abm"), (6, "sse4a"), (8, "3dnowprefetch")],
+];
+
+fn cpuinfo(subject: &Subject, text: &mut Text) -> Result<()> {
+    let [most, b, c, d] = cpuid(0, 0);
+    let mut vendor = [0; 12];
+    for (part, word) in vendor.chunks_exact_mut(4).zip([b, d, c]) {
+        part.copy_from_slice(&word.to_le_bytes());
+    }
+    let [version, ebx, leaf1c, leaf1d] = cpuid(1, 0);
+    let leaf7b = if most >= 7 { cpuid(7, 0)[1] } else { 0 };
+    let extended = cpuid(0x8000_0001, 0);
+    let words = [leaf1d, leaf1c, leaf7b, extended[3], extended[2]];
+    let mut brand = alloc::vec::Vec::new();
+    for leaf in 0x8000_0002..=0x8000_0004 {
+        for word in cpuid(leaf, 0) {
+            brand.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+    let brand = brand.split(|byte| *byte == 0).next().unwrap_or_default();
+    let base = version >> 8 & 15;
+    let family = if base == 15 { base + (version >> 20 & 255) } else { base };
+    let model = version >> 4 & 15 | if base == 6 || base == 15 { version >> 12 & 0xf0 } else { 0 };
+    let cpus = subject.kernel.machine.cpus();
+    for cpu in 0..cpus {
+        let _ = write!(text, "processor\t: {cpu}\nvendor_id\t: ");
+        text.bytes(&vendor);
+        let _ = write!(text, "\ncpu family\t: {family}\nmodel\t\t: {model}\nmodel name\t: ");
+        text.bytes(brand.trim_ascii());
+        let _ = write!(
+            text,
+            "\nstepping\t: {}\nphysical id\t: 0\nsiblings\t: {cpus}\ncore id\t\t: {cpu}\ncpu cores\t: {cpus}\napicid\t\t: {cpu}\nfpu\t\t: yes\nfpu_exception\t: yes\ncpuid level\t: {most}\nwp\t\t: yes\nflags\t\t:",
+            version & 15
+        );
+        for (word, features) in words.iter().zip(FEATURES) {
+            for (bit, name) in features {
+                if word >> bit & 1 != 0 {
+                    let _ = write!(text, " {name}");
+                }
+            }
+        }
+        let line = (ebx >> 8 & 255) * 8;
+        let _ = write!(text, "\nclflush size\t: {line}\ncache_alignment\t: {line}\n\n");
+    }
+    Ok(())
+}
+
+fn devices(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/ptmx\n136 pts\n\nBlock devices:\n");
+    Ok(())
+}
+
+fn filesystems(subject: &Subject, text: &mut Text) -> Result<()> {
+    for name in subject.kernel.vfs.type_names() {
+        let _ = writeln!(text, "nodev\t{name}");
+    }
+    Ok(())
+}
+
+/// Load is not measured: the counts of threads are true, the averages zero.
+fn loadavg(subject: &Subject, text: &mut Text) -> Result<()> {
+    let tree = subject.kernel.tree.lock();
+    let (threads, last) = (tree.thread_count(), tree.last_pid());
+    drop(tree);
+    let _ = writeln!(text, "0.00 0.00 0.00 1/{threads} {last}");
+    Ok(())
+}
+
+fn meminfo(subject: &Subject, text: &mut Text) -> Result<()> {
+    let memory = subject.kernel.machine.memory();
+    let (total, free) = (memory.total / 1024, memory.free / 1024);
+    for (name, value) in [
+        ("MemTotal", total),
+        ("MemFree", free),
+        ("MemAvailable", free),
+        ("Buffers", 0),
+        ("Cached", 0),
+        ("SwapCached", 0),
+        ("Active", 0),
+        ("Inactive", 0),
+        ("SwapTotal", 0),
+        ("SwapFree", 0),
+        ("Dirty", 0),
+        ("Writeback", 0),
+        ("AnonPages", total.saturating_sub(free)),
+        ("Mapped", 0),
+        ("Shmem", 0),
+        ("Slab", 0),
+        ("CommitLimit", total),
+        ("Committed_AS", 0),
+        ("VmallocTotal", 34_359_738_367),
+        ("HugePages_Total", 0),
+        ("HugePages_Free", 0),
+        ("Hugepagesize", 2048),
+    ] {
+        let column = alloc::format!("{name}:");
+        let unit = if name.starts_with("HugePages") { "" } else { " kB" };
+        let _ = writeln!(text, "{column:16}{value:8}{unit}");
+    }
+    Ok(())
+}
+
+fn partitions(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"major minor  #blocks  name\n\n");
+    Ok(())
+}
+
+fn swaps(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+    Ok(())
+}
+
+fn up(subject: &Subject) -> u64 {
+    subject.kernel.machine.clock().monotonic().saturating_sub(subject.kernel.booted)
+}
+
+/// Processor time of all processes there are, nanoseconds.
+fn busy(subject: &Subject) -> u64 {
+    subject.kernel.processes().iter().map(|task| cpu::of_task(task, None)).sum()
+}
+
+fn uptime(subject: &Subject, text: &mut Text) -> Result<()> {
+    let up = up(subject);
+    let idle = (up * subject.kernel.machine.cpus() as u64).saturating_sub(busy(subject));
+    let hundredths = |nanos: u64| nanos / 10_000_000;
+    let (up, idle) = (hundredths(up), hundredths(idle));
+    let _ = writeln!(text, "{}.{:02} {}.{:02}", up / 100, up % 100, idle / 100, idle % 100);
+    Ok(())
+}
+
+fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
+    let cpus = subject.kernel.machine.cpus() as u64;
+    let busy = busy(subject) / 10_000_000;
+    let idle = (up(subject) / 10_000_000 * cpus).saturating_sub(busy);
+    let _ = writeln!(text, "cpu  {busy} 0 0 {idle} 0 0 0 0 0 0");
+    for cpu in 0..cpus {
+        let _ = writeln!(text, "cpu{cpu} {} 0 0 {} 0 0 0 0 0 0", busy / cpus, idle / cpus);
+    }
+    let processes = subject.kernel.processes();
+    let running = processes.iter().flat_map(|task| task.threads()).filter(|seat| !seat.is_waiting()).count();
+    let born = subject.kernel.tree.lock().last_pid();
+    let boot = subject.kernel.booted_real / 1_000_000_000;
+    let _ = writeln!(text, "intr 0\nctxt 0\nbtime {boot}\nprocesses {born}\nprocs_running {running}\nprocs_blocked 0\nsoftirq 0");
+    Ok(())
+}
+
+fn version(subject: &Subject, text: &mut Text) -> Result<()> {
+    let uts = *subject.kernel.uts.read();
+    let name = |field: &[u8]| alloc::string::String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+    let _ = writeln!(text, "{} version {} {}", name(&uts.sysname), name(&uts.release), name(&uts.version));
+    Ok(())
+}
+
+static SYSVIPC: &[Entry] =
+    &[Entry::text("msg", sysv_msg), Entry::text("sem", sysv_sem), Entry::text("shm", sysv_shm)];
+
+fn sysv_shm(subject: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n");
+    for (id, segment) in subject.kernel.ipc.shm.ids.all().0 {
+        let s = segment.stat();
+        let p = s.perm;
+        let _ = writeln!(
+            text,
+            "{:10} {id:10}  {:4o} {:21} {:5} {:5}  {:5} {:5} {:5} {:5} {:5} {:10} {:10} {:10} {:21} {:21}",
+            p.key, p.mode, s.segsz, s.cpid, s.lpid, s.nattch, p.uid, p.gid, p.cuid, p.cgid, s.atime, s.dtime, s.ctime, segment.resident(), 0
+        );
+    }
+    Ok(())
+}
+
+fn sysv_sem(subject: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n");
+    for (id, set) in subject.kernel.ipc.sem.all().0 {
+        let s = set.stat(id);
+        let p = s.perm;
+        let _ = writeln!(
+            text,
+            "{:10} {id:10}  {:4o} {:10} {:5} {:5} {:5} {:5} {:10} {:10}",
+            p.key, p.mode, s.nsems, p.uid, p.gid, p.cuid, p.cgid, s.otime, s.ctime
+        );
+    }
+    Ok(())
+}
+
+fn sysv_msg(subject: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n");
+    for (id, queue) in subject.kernel.ipc.msg.all().0 {
+        let s = queue.stat(id);
+        let p = s.perm;
+        let _ = writeln!(
+            text,
+            "{:10} {id:10}  {:4o}  {:10} {:10} {:5} {:5} {:5} {:5} {:5} {:5} {:10} {:10} {:10}",
+            p.key, p.mode, s.cbytes, s.qnum, s.lspid, s.lrpid, p.uid, p.gid, p.cuid, p.cgid, s.stime, s.rtime, s.ctime
+        );
+    }
+    Ok(())
+}
