@@ -21,6 +21,9 @@ impl<P: Personality> Seat<P> {
         };
         let Some(row) = row else {
             let result = P::unknown(self, frame, number);
+            if self.kernel.tracer.is_on() {
+                self.trace_unknown(number, words, result);
+            }
             return self.finish(frame, None, result);
         };
         if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
@@ -51,7 +54,7 @@ impl<P: Personality> Seat<P> {
         self.trace_enter(row, words);
         match self.run(frame, row, words) {
             Poll::Ready(result) => {
-                self.observe(row, words, result, started, false);
+                self.observe(row, words, result, started);
                 self.finish(frame, Some(row), result)
             }
             Poll::Pending => self.suspend(row, words, started),
@@ -59,10 +62,10 @@ impl<P: Personality> Seat<P> {
     }
 
     #[cold]
-    fn observe(&self, row: &'static Row<P>, words: Words, result: isize, started: u64, waited: bool) {
+    fn observe(&self, row: &'static Row<P>, words: Words, result: isize, started: u64) {
         let spent = self.kernel.machine.clock().monotonic().saturating_sub(started);
         self.kernel.stats.count(row.number, self.gate.load(Ordering::Relaxed), spent, result);
-        self.trace_leave(row, words, result, spent, waited);
+        self.trace_leave(row, words, result);
     }
 
     /// Before each poll: forget old wake-ups and deadlines, so that what this poll leaves behind is what counts.
@@ -132,7 +135,7 @@ impl<P: Personality> Guest for Seat<P> {
             Some(Poll::Ready(result)) => match self.pending.lock().take() {
                 Some((row, pending)) => {
                     if pending.started != 0 {
-                        self.observe(row, pending.words, result, pending.started, true);
+                        self.observe(row, pending.words, result, pending.started);
                     }
                     self.finish(frame, Some(row), result)
                 }

@@ -1,7 +1,13 @@
 //! `--stats`: calls by number, with time, errors and gate.
 
 use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::table::Row;
+use crate::task::Personality;
 
 /// Counters of one call.
 #[derive(Default)]
@@ -53,12 +59,38 @@ impl Stats {
         }
     }
 
-    pub fn call(&self, number: usize) -> Option<&Counter> {
-        self.calls.get(number)
-    }
-
-    /// Calls that came by each gate.
-    pub fn gate(&self, gate: usize) -> u64 {
-        self.gates.get(gate).map_or(0, |count| count.load(Ordering::Relaxed))
+    /// The table printed at the end, most time first. `gate_name` names the gates.
+    pub fn report<P: Personality>(&self, rows: &[Row<P>], gate_name: impl Fn(u8) -> &'static str) -> String {
+        let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let mut counted: Vec<(&str, u64, u64, u64)> = rows
+            .iter()
+            .zip(&self.calls)
+            .map(|(row, counter)| (row.name, read(&counter.nanos), read(&counter.calls), read(&counter.errors)))
+            .filter(|(_, _, calls, _)| *calls > 0)
+            .collect();
+        counted.sort_by_key(|(name, nanos, ..)| (core::cmp::Reverse(*nanos), *name));
+        let (nanos, calls, errors) =
+            counted.iter().fold((0, 0, 0), |(n, c, e), (_, nanos, calls, errors)| (n + nanos, c + calls, e + errors));
+        let mut text = String::from("% time     seconds  usecs/call     calls    errors  call\n");
+        for (name, nanos, calls, errors) in counted.iter().copied().chain([("total", nanos, calls, errors)]) {
+            let part = (nanos * 1000).checked_div(counted.iter().map(|row| row.1).sum()).unwrap_or(0);
+            let each = nanos.checked_div(calls).unwrap_or(0);
+            let _ = writeln!(
+                text,
+                "{:>4}.{} {:>4}.{:06} {:>7}.{:03} {calls:>9} {errors:>9}  {name}",
+                part / 10,
+                part % 10,
+                nanos / 1_000_000_000,
+                nanos / 1000 % 1_000_000,
+                each / 1000,
+                each % 1000,
+            );
+        }
+        for (gate, count) in self.gates.iter().enumerate().map(|(gate, count)| (gate as u8, read(count))) {
+            if count > 0 {
+                let _ = writeln!(text, "{count} calls by the gate {}", gate_name(gate));
+            }
+        }
+        text
     }
 }

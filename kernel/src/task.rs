@@ -1,11 +1,12 @@
 //! A kernel instance, its tasks, and what a personality brings.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 
 use janua_port::{Flow, Frame, Machine, Trap};
 
 use crate::stats::Stats;
-use crate::table::{Row, Table};
+use crate::table::{Row, Table, Words};
 use crate::thread::Thread;
 use crate::trace::Tracer;
 
@@ -33,6 +34,17 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn stopped(thread: &Thread<Self>) -> impl Future<Output = isize> + Send;
     /// Writes the decoded value of a [`crate::table::Kind::Named`] argument, or answers false.
     fn trace_named(family: &str, word: usize, out: &mut dyn core::fmt::Write) -> bool;
+    /// What the trace writes for argument `at` of a call in place of its word: what memory holds there. Asked before the call
+    /// with no result, for what the call reads, and after it with the result, for what the call wrote.
+    fn trace_data(
+        _thread: &Thread<Self>,
+        _row: &'static Row<Self>,
+        _at: usize,
+        _words: Words,
+        _result: Option<isize>,
+    ) -> Option<String> {
+        None
+    }
     /// The number the trace shows for a thread.
     fn trace_id(thread: &Thread<Self>) -> u32;
     /// Decodes rows for the i386 numbering, when the personality has it.

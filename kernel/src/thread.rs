@@ -65,6 +65,8 @@ pub struct Thread<P: Personality> {
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
     pub(crate) pending: Mutex<Option<(&'static Row<P>, Pending)>>,
+    /// What the trace has read of the call under way.
+    pub(crate) taken: Mutex<crate::trace::Taken>,
     /// The personality's own.
     pub ext: P::Thread,
 }
@@ -99,6 +101,7 @@ impl<P: Personality> Thread<P> {
             gate: AtomicU8::new(0),
             frame: Mutex::new(None),
             pending: Mutex::new(None),
+            taken: Mutex::default(),
             ext,
         }
     }

@@ -2,12 +2,13 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_rt::Mutex;
 
-use crate::table::{Kind, Row, Words};
+use crate::table::{Kind, Row, Support, Words};
 use crate::task::Personality;
 use crate::thread::Thread;
 
@@ -21,6 +22,8 @@ pub trait TraceSink: Send + Sync {
 pub struct Tracer {
     on: AtomicBool,
     sink: Mutex<Option<Arc<dyn TraceSink>>>,
+    /// Numbers whose lack has been explained.
+    told: Mutex<Vec<usize>>,
 }
 
 impl Tracer {
@@ -46,24 +49,48 @@ impl Tracer {
     }
 }
 
-impl<P: Personality> Thread<P> {
-    /// Before a call runs. Strings are read now, while they are what the call sees.
-    pub(crate) fn trace_enter(&self, _row: &'static Row<P>, _words: Words) {}
+/// How much of a string is shown, in bytes.
+const SHOWN_STRING: usize = 256;
 
-    pub(crate) fn trace_leave(&self, row: &'static Row<P>, words: Words, result: isize, _nanos: u64, _waited: bool) {
+/// What is written for the arguments of a call under way that are read before it runs, by position.
+pub(crate) type Taken = Vec<(usize, String)>;
+
+impl<P: Personality> Thread<P> {
+    /// Before a call runs: reads what it will act on, while that is still there and unchanged.
+    pub(crate) fn trace_enter(&self, row: &'static Row<P>, words: Words) {
         if !self.kernel.tracer.is_on() {
             return;
         }
+        let mut taken = Taken::new();
+        for (at, (param, word)) in row.params.iter().zip(words).enumerate() {
+            let text = if matches!(param.kind, Kind::Str) { self.string(word) } else { P::trace_data(self, row, at, words, None) };
+            taken.extend(text.map(|text| (at, text)));
+        }
+        *self.taken.lock() = taken;
+    }
+
+    pub(crate) fn trace_leave(&self, row: &'static Row<P>, words: Words, result: isize) {
+        if !self.kernel.tracer.is_on() {
+            return;
+        }
+        let taken = core::mem::take(&mut *self.taken.lock());
         let mut line = String::new();
         let _ = write!(line, "[{}] {}(", P::trace_id(self), row.name);
         for (at, (param, word)) in row.params.iter().zip(words).enumerate() {
             if at > 0 {
                 line.push_str(", ");
             }
-            self.trace_word(&mut line, param.kind, word);
+            match taken.iter().find(|(position, _)| *position == at) {
+                Some((_, text)) => line.push_str(text),
+                None => match P::trace_data(self, row, at, words, Some(result)) {
+                    Some(text) => line.push_str(&text),
+                    None => trace_word::<P>(&mut line, param.kind, word),
+                },
+            }
         }
         line.push_str(") = ");
         match janua_abi::linux::Errno::from_raw(result) {
+            _ if P::is_special(result) => line.push_str("? (a signal came first)"),
             Ok(value) if value > 0xffff_ffff => {
                 let _ = write!(line, "{value:#x}");
             }
@@ -77,21 +104,90 @@ impl<P: Personality> Thread<P> {
         self.kernel.tracer.line(&line);
     }
 
-    fn trace_word(&self, line: &mut String, kind: Kind, word: usize) {
-        let _ = match kind {
-            Kind::Fd | Kind::Int => write!(line, "{}", word as i32),
-            Kind::Unsigned => write!(line, "{word}"),
-            Kind::Octal => write!(line, "{word:#o}"),
-            Kind::Ptr if word == 0 => line.write_str("NULL"),
-            Kind::Hex | Kind::Ptr => write!(line, "{word:#x}"),
-            Kind::Str if word == 0 => line.write_str("NULL"),
-            Kind::Str => match crate::UserStr(word).read(self.user(), 64, janua_abi::linux::Errno::E2BIG) {
-                Ok(text) => write!(line, "{:?}", String::from_utf8_lossy(&text)),
-                Err(_) => write!(line, "{word:#x}"),
-            },
-            Kind::Named(family) => {
-                if P::trace_named(family, word, line) { Ok(()) } else { write!(line, "{word:#x}") }
-            }
+    /// A number that is not in force; why, when it is met first.
+    pub(crate) fn trace_unknown(&self, number: usize, words: Words, result: isize) {
+        let row = self.kernel.table.rows().get(number);
+        let mut line = String::new();
+        let _ = write!(line, "[{}] ", P::trace_id(self));
+        let _ = match row {
+            Some(row) => line.write_str(row.name),
+            None => write!(line, "syscall_{number}"),
         };
+        let [a, b, c, d, e, f] = words;
+        let _ = write!(line, "({a:#x}, {b:#x}, {c:#x}, {d:#x}, {e:#x}, {f:#x}) = ");
+        let _ = match janua_abi::linux::Errno::from_raw(result) {
+            Ok(value) => write!(line, "{value}"),
+            Err(errno) => write!(line, "-1 {errno:?}"),
+        };
+        let mut told = self.kernel.tracer.told.lock();
+        if !told.contains(&number) {
+            told.push(number);
+            let why = match row.map(|row| row.support) {
+                Some(Support::Missing(why)) => why,
+                Some(_) => "taken out of force",
+                None => "no such number",
+            };
+            let _ = write!(line, " (missing: {why})");
+        }
+        drop(told);
+        self.kernel.tracer.line(&line);
+    }
+
+    fn string(&self, word: usize) -> Option<String> {
+        if word == 0 {
+            return None;
+        }
+        let text = crate::UserStr(word).path(self.user()).ok()?;
+        Some(quoted(&text, SHOWN_STRING))
+    }
+}
+
+fn trace_word<P: Personality>(line: &mut String, kind: Kind, word: usize) {
+    let _ = match kind {
+        Kind::Fd | Kind::Int => write!(line, "{}", word as i32),
+        Kind::Unsigned => write!(line, "{word}"),
+        Kind::Octal => write!(line, "{word:#o}"),
+        Kind::Ptr | Kind::Str if word == 0 => line.write_str("NULL"),
+        Kind::Hex | Kind::Ptr | Kind::Str => write!(line, "{word:#x}"),
+        Kind::Named(family) => {
+            if P::trace_named(family, word, line) { Ok(()) } else { write!(line, "{word:#x}") }
+        }
+    };
+}
+
+/// At most `most` bytes as a C string literal, with dots after it when there are more.
+pub fn quoted(bytes: &[u8], most: usize) -> String {
+    let mut text = String::with_capacity(bytes.len().min(most) + 2);
+    text.push('"');
+    let mut shown = bytes.iter().take(most).peekable();
+    while let Some(&byte) = shown.next() {
+        let _ = match byte {
+            b'\n' => text.write_str("\\n"),
+            b'\t' => text.write_str("\\t"),
+            b'\r' => text.write_str("\\r"),
+            b'"' | b'\\' => write!(text, "\\{}", char::from(byte)),
+            b' '..=b'~' => text.write_char(char::from(byte)),
+            // As short as the next character allows.
+            _ if shown.peek().is_some_and(|next| next.is_ascii_digit()) => write!(text, "\\{byte:03o}"),
+            _ => write!(text, "\\{byte:o}"),
+        };
+    }
+    text.push('"');
+    if bytes.len() > most {
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn strings_are_written_as_c_writes_them() {
+        assert_eq!(quoted(b"a\n\"\\", 32), r#""a\n\"\\""#);
+        assert_eq!(quoted(b"\0\x001\x7f", 32), r#""\0\0001\177""#);
+        assert_eq!(quoted(b"abcd", 3), r#""abc"..."#);
+        assert_eq!(quoted(b"", 3), r#""""#);
     }
 }

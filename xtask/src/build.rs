@@ -42,11 +42,6 @@ pub fn image() -> Result<Image, String> {
     }
     let mut cargo = toolchain.cargo(LINUX_FLAGS);
     cargo.args(["--package", "janua-image-linux", "--profile", profile, "--target-dir"]).arg(&dir);
-    if std::env::var_os("JANUA_QUICK").is_some_and(|v| v != "0") {
-        for setting in ["lto=false", "codegen-units=16", "incremental=true"] {
-            cargo.arg("--config").arg(format!("profile.image.{setting}"));
-        }
-    }
     process::step("image-linux", "building the kernel image", &mut cargo)?;
 
     let embedded = dir.join("janua-linux");

@@ -32,7 +32,7 @@ usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua t
                           --native: the tests themselves, without Janua
   packages                list the Debian packages the build and the tests install, and why
 
-JANUA_QUICK=1 builds the kernel image incrementally and without link-time optimisation: quick to build, slow to run.
+JANUA_FAST=1 builds the kernel image incrementally and without link-time optimisation: quick to build, slow to run.
 
 test suites, in the order they run:
 ";

@@ -1,9 +1,11 @@
 //! The personality as the kernel sees it.
 
+use alloc::string::String;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Errno;
+use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::{Personality, Row};
 use janua_port::{Frame, Trap};
@@ -65,6 +67,16 @@ impl Personality for Linux {
 
     fn trace_named(family: &str, word: usize, out: &mut dyn Write) -> bool {
         crate::trace::named(family, word, out)
+    }
+
+    fn trace_data(
+        thread: &Thread,
+        row: &'static Row<Linux>,
+        at: usize,
+        words: Words,
+        result: Option<isize>,
+    ) -> Option<String> {
+        crate::trace::data::shown(thread.user(), row.name, at, words, result)
     }
 
     fn trace_id(thread: &Thread) -> u32 {

@@ -1,5 +1,7 @@
 //! Names for the words of calls: what the trace writes for `Kind::Named` arguments.
 
+pub mod data;
+
 use core::fmt::Write;
 
 use janua_abi::linux::fcntl;

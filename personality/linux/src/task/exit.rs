@@ -171,6 +171,10 @@ fn end_process(thread: &Thread, status: u32) {
     if kernel.ending.live.fetch_sub(1, Ordering::SeqCst) == 1 {
         let code = kernel.ending.code.load(Ordering::SeqCst);
         if code != Ending::NOT_YET {
+            if kernel.stats.is_on() {
+                let report = kernel.stats.report(kernel.table.rows(), |gate| kernel.machine.gate_name(gate));
+                kernel.machine.console().write(report.as_bytes());
+            }
             kernel.machine.power_off(code as u8);
         }
     }
