@@ -304,6 +304,8 @@ impl Sandbox {
                     any = libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG);
                 }
             }
+            // News of an end that has been acted on may still be pending; its default action would be ours.
+            libc::signal(libc::SIGUSR1, libc::SIG_IGN);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const self.old_mask, ptr::null_mut());
         }
     }
