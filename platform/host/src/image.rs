@@ -122,3 +122,15 @@ pub fn read_proc(path: &core::ffi::CStr) -> Option<String> {
         String::from_utf8(text).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_vdso_is_found() {
+        let maps = read_proc(c"/proc/self/maps").expect("the host lists mappings");
+        let vdso = vdso(&maps).expect("there is a vDSO with clock_gettime");
+        assert!(vdso.start <= vdso.elf && vdso.elf < vdso.clock_gettime && vdso.clock_gettime < vdso.end);
+    }
+}

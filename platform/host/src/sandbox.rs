@@ -112,8 +112,8 @@ fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
     }
     let maps = image::read_proc(c"/proc/self/maps").unwrap_or_else(String::new);
-    // Only a vDSO near the top, above everything a guest maps, can stay where it is.
-    let vdso = image::vdso(&maps).filter(|vdso| vdso.start > USER_END - (64 << 30)).unwrap_or_default();
+    // The vDSO stays where it is and guests map below it; one too low would leave them too little room.
+    let vdso = image::vdso(&maps).filter(|vdso| vdso.start > USER_END - (16 << 40)).unwrap_or_default();
     let info = BootInfo {
         magic: MAGIC,
         gate: setup.gate,

@@ -150,5 +150,5 @@ fn hop() -> Result<()> {
     let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(FLAGS, (&raw const this.host_tid).cast_mut().cast()) });
     signal::set_mask(0)?;
     hopped?;
-    spawn::arm(index)
+    spawn::arm_again(index)
 }

@@ -122,8 +122,14 @@ fn drop_guest(index: usize) {
     }
 }
 
-/// What every host thread needs before user code may run on it; also after a hop to a new process.
+/// What every new host thread needs before user code may run on it.
 pub fn arm(index: usize) -> Result<()> {
+    signal::set_stack(index)?;
+    arm_again(index)
+}
+
+/// The same after a hop to a new process, which inherits the signal stack (and runs on it, so that it could not be set).
+pub fn arm_again(index: usize) -> Result<()> {
     let this = area::of(index);
     let tid = this.host_tid.load(Ordering::Relaxed);
     if this.host_pid.load(Ordering::Relaxed) == 0 {
@@ -131,7 +137,6 @@ pub fn arm(index: usize) -> Result<()> {
         // Should the supervisor be killed, nothing of the sandbox stays behind.
         sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, signal::SIGKILL as usize, 0, 0, 0, 0])?;
     }
-    signal::set_stack(index)?;
     machine::get().gate.arm_thread(hosted::selector(index))
 }
 
