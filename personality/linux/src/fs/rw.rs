@@ -157,6 +157,7 @@ pub async fn write_file(
     let append = rwf.0 & RWF_APPEND != 0 || file.appends() && rwf.0 & RWF_NOAPPEND == 0;
     limit_size(thread, file, buf, place, append)?;
     let wait = rwf.0 & RWF_NOWAIT == 0 && !file.nonblocking();
+    let mut done = 0;
     let mut error = None;
     loop {
         let mut result = try_write(file, buf, place, append);
@@ -175,8 +176,12 @@ pub async fn write_file(
             };
         }
         match result {
-            Ok(n) if n > 0 && wait && buf.left() > 0 && file.ops.streams() => {}
-            Ok(_) => break,
+            Ok(n) => {
+                done += n;
+                if n == 0 || !wait || buf.left() == 0 || !file.ops.streams() {
+                    break;
+                }
+            }
             Err(errno) => {
                 error = Some(errno);
                 break;
@@ -186,7 +191,6 @@ pub async fn write_file(
     if error == Some(Errno::EPIPE) {
         signal::send_self(thread, SIGPIPE);
     }
-    let done = buf.done();
     if let Some(errno) = error
         && done == 0
     {
