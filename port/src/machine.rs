@@ -99,6 +99,8 @@ pub trait Machine: Send + Sync {
     fn membarrier(&self, _command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
         Err(Errno::ENOSYS)
     }
+    /// The most memory the calling thread's task has had resident, bytes.
+    fn peak_resident(&self) -> u64;
     /// Memory guests may use.
     fn memory(&self) -> Memory;
     /// Random bytes from the machine's generator.

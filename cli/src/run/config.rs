@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, RawFd};
+use std::os::fd::{AsFd, IntoRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -112,14 +112,26 @@ fn standard_files() -> Vec<BootFile> {
         .collect()
 }
 
-/// Whether a shell outside can continue us after a stop: we are not the session's own first process.
+/// Whether somebody outside can continue us after a stop: our process group is not orphaned, which is so when one of us in it has
+/// a parent in another group of the same session (credentials(7)).
 fn job_control() -> bool {
-    fn foreground(stream: BorrowedFd<'_>) -> bool {
-        rustix::termios::tcgetpgrp(stream).is_ok_and(|group| group == process::getpgrp())
+    // Of the fields behind the name in parentheses: state, parent, process group, session.
+    fn family(pid: &str) -> Option<(String, String, String)> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(1).map(str::to_owned);
+        Some((fields.next()?, fields.next()?, fields.next()?))
     }
-    let not_leader = process::getsid(None).is_ok_and(|session| session != process::getpid());
-    let tty = File::open("/dev/tty");
-    not_leader && tty.is_ok_and(|tty| foreground(tty.as_fd()))
+    let Some((mut parent, group, session)) = family("self") else { return false };
+    while let Some((next, parent_group, parent_session)) = family(&parent) {
+        if parent_session != session {
+            return false;
+        }
+        if parent_group != group {
+            return true;
+        }
+        parent = next;
+    }
+    false
 }
 
 /// Opens a place of the host to be shown inside.

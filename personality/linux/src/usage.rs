@@ -16,6 +16,9 @@ pub fn getrusage(thread: &Thread, who: i32, usage: UserPtr<Rusage>) -> Result<()
     const CHILDREN: i32 = -1;
     const THREAD: i32 = 1;
     let process = thread.process();
+    if who != CHILDREN {
+        note_peak(thread);
+    }
     let ((user, system), maxrss) = match who {
         SELF => (cpu::split_of_task(&thread.task, Some(thread)), process.usage.maxrss.load(Ordering::Relaxed)),
         CHILDREN => (cpu::split_of_children(&thread.task), process.usage.children_maxrss.load(Ordering::Relaxed)),
@@ -29,4 +32,10 @@ pub fn getrusage(thread: &Thread, who: i32, usage: UserPtr<Rusage>) -> Result<()
         ..Rusage::default()
     };
     usage.write(thread.user(), &answer)
+}
+
+/// Asks the machine how much memory the calling process has had. KiB, as getrusage(2) gives it.
+pub fn note_peak(thread: &Thread) {
+    let peak = thread.machine().peak_resident() / 1024;
+    thread.process().usage.maxrss.fetch_max(peak, Ordering::Relaxed);
 }

@@ -279,6 +279,16 @@ impl Machine for LinuxMachine {
     fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {
         sys::words(nr::MEMBARRIER, [command as usize, flags as usize, cpu as usize, 0, 0, 0])
     }
+    fn peak_resident(&self) -> u64 {
+        // `struct rusage`: four words of times, then the figure in KiB.
+        let mut usage = [0u64; 18];
+        const RUSAGE_SELF: usize = 0;
+        // SAFETY: the array has the 144 bytes of the structure.
+        match unsafe { sys::raw(nr::GETRUSAGE, [RUSAGE_SELF, usage.as_mut_ptr() as usize, 0, 0, 0, 0]) } {
+            Ok(_) => usage[4].saturating_mul(1024),
+            Err(_) => 0,
+        }
+    }
     fn memory(&self) -> Memory {
         // `struct sysinfo`: uptime, three loads, total and free memory, ..., then the unit at byte 104.
         let mut info = [0u64; 14];

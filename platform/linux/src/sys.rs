@@ -41,6 +41,7 @@ pub mod nr {
     pub const FSYNC: usize = 74;
     pub const FDATASYNC: usize = 75;
     pub const FTRUNCATE: usize = 77;
+    pub const GETRUSAGE: usize = 98;
     pub const SYSINFO: usize = 99;
     pub const SIGALTSTACK: usize = 131;
     pub const FSTATFS: usize = 138;

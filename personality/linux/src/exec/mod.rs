@@ -262,6 +262,8 @@ fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Op
     }
     // A vfork parent has its memory back.
     task::release_vfork(thread);
+    // Before the files are closed: that is how a parent may notice.
+    process.settings.has_execed.store(true, Ordering::Relaxed);
     unshare_files(thread);
     alone::reset_signals(thread);
     let machine = thread.machine();
@@ -270,15 +272,10 @@ fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Op
     machine.set_gs(0);
 
     let name = prepared.execfn.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    let mut comm = [0; 16];
-    for (to, from) in comm[..15].iter_mut().zip(name) {
-        *to = *from;
-    }
-    *thread.comm.lock() = comm;
+    thread.set_comm(name);
     let gained = prepared.secure;
     let cred: Arc<Cred> = Arc::new(prepared.cred.clone());
     *thread.cred.write() = cred;
-    process.settings.has_execed.store(true, Ordering::Relaxed);
     process.settings.dumpable.store(u32::from(!gained), Ordering::Relaxed);
 
     match fill(thread, &mm, &prepared) {

@@ -1,5 +1,7 @@
 //! Delivery: what a thread does with its signals on the way back to user code.
 
+use alloc::format;
+
 use janua_abi::linux::Errno;
 use janua_abi::linux::signal::*;
 use janua_kernel::signal::SigSet;
@@ -68,6 +70,10 @@ fn take(thread: &Thread, frame: &mut Frame, info: &SigInfo) {
     let number = info.signal();
     let actions = thread.process().actions();
     let action = actions.get(number);
+    if thread.kernel.tracer.is_on() {
+        let line = format!("[{}] --- {} (code {}) ---", thread.tid(), signal::SignalName(number), info.code);
+        thread.kernel.tracer.line(&line);
+    }
     match action.handler {
         SIG_IGN => {}
         SIG_DFL => act_by_default(thread, number),

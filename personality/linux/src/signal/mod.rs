@@ -48,6 +48,19 @@ const fn sets(signals: &[u32]) -> SigSet {
     set
 }
 
+/// A signal's number as people write it: "SIGINT", "SIGRT_3".
+pub struct SignalName(pub u32);
+
+impl core::fmt::Display for SignalName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match name(self.0) {
+            Some(name) => f.write_str(name),
+            None if self.0 >= SIGRTMIN => write!(f, "SIGRT_{}", self.0 - SIGRTMIN),
+            None => write!(f, "signal {}", self.0),
+        }
+    }
+}
+
 /// Whether a number names a signal (1..=64).
 pub fn is_signal(number: u32) -> bool {
     (1..=SIGMAX).contains(&number)

@@ -1,5 +1,6 @@
 //! The end of threads and processes, and of the whole sandbox.
 
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +12,7 @@ use janua_port::machine::Outside;
 
 use super::tree::{FIRST, INIT, Tree};
 use crate::process::{Report, State};
-use crate::signal::{self, send};
+use crate::signal::{self, SignalName, send};
 use crate::thread::ThreadExt;
 use crate::{Kernel, Task, Thread, futex, time};
 
@@ -142,6 +143,10 @@ impl Letters {
 fn end_process(thread: &Thread, status: u32) {
     let kernel = &thread.kernel;
     let task = &thread.task;
+    crate::usage::note_peak(thread);
+    if kernel.tracer.is_on() {
+        trace_end(thread, status);
+    }
     time::forget(task);
     close_files(thread);
     crate::ipc::process_ended(thread);
@@ -178,6 +183,16 @@ fn end_process(thread: &Thread, status: u32) {
             kernel.machine.power_off(code as u8);
         }
     }
+}
+
+/// The last line of a process in the trace.
+fn trace_end(thread: &Thread, status: u32) {
+    let pid = thread.process().pid;
+    let line = match cause(status) {
+        (si::CLD_EXITED, code) => format!("[{pid}] +++ exited with {code} +++"),
+        (_, number) => format!("[{pid}] +++ killed by {} +++", SignalName(number as u32)),
+    };
+    thread.kernel.tracer.line(&line);
 }
 
 /// Gives the process' record locks and descriptors up; flushes these when nobody shares the table.

@@ -36,7 +36,7 @@ pub fn setsid(thread: &Thread) -> Result<u32> {
 
 /// setpgid(2).
 pub fn setpgid(thread: &Thread, pid: i32, pgid: i32) -> Result<()> {
-    if pgid < 0 {
+    if pgid < 0 || pgid == 0 && pid < 0 {
         return Err(Errno::EINVAL);
     }
     let me = thread.process();
