@@ -51,6 +51,8 @@ struct Shared {
     open: Mutex<VecDeque<Weak<HostInode>>>,
     /// Host devices met so far; the first is the root's.
     devs: Mutex<Vec<u64>>,
+    /// The buffer of the last listing, for the next.
+    listing: Mutex<Vec<u8>>,
 }
 
 type Known = HashMap<(u64, u64), Weak<HostInode>, core::hash::BuildHasherDefault<NameHasher>>;
@@ -158,6 +160,7 @@ impl HostFs {
             known: Mutex::default(),
             open: Mutex::default(),
             devs: Mutex::new(vec![stat.dev]),
+            listing: Mutex::default(),
         });
         let root = HostInode::make(&shared, stat, None, Arc::from(&b""[..]), false)?;
         {
@@ -202,6 +205,8 @@ impl FileSystem for HostFs {
     }
 }
 
+/// Bytes of entries the host is asked for at once.
+const LISTING: usize = 32 * 1024;
 /// Longest chain of names given to the host at once.
 const CHAIN_MOST: usize = 4000;
 
@@ -408,7 +413,8 @@ impl HostInode {
             }
             cached
         };
-        let mut raw = vec![0u8; 32 * 1024];
+        let mut raw = core::mem::take(&mut *self.shared.listing.lock());
+        raw.resize(LISTING, 0);
         let result = 'all: loop {
             let n = match self.host().getdents(fd.fd(), &mut raw) {
                 Ok(0) => break Ok(()),
@@ -436,6 +442,7 @@ impl HostInode {
                 }
             }
         };
+        *self.shared.listing.lock() = raw;
         let mut fds = self.fds.lock();
         if fds.read.is_none() {
             fds.read = Some(fd);

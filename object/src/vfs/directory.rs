@@ -1,6 +1,5 @@
 //! Open directories.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -29,10 +28,19 @@ impl Directory {
 }
 
 /// "." and ".." as far as they are still to come: false when `emit` is full.
-fn dots(file: &OpenFile, inode: u64, pos: &mut u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> bool {
+fn dots(
+    file: &OpenFile,
+    inode: &Arc<dyn Inode>,
+    pos: &mut u64,
+    emit: &mut dyn FnMut(&DirEntry<'_>) -> bool,
+) -> Result<bool> {
+    if *pos >= FIRST {
+        return Ok(true);
+    }
+    let inode = inode.attr()?.ino;
     if *pos == 0 {
         if !emit(&DirEntry { ino: inode, next: 1, kind: FileKind::Directory.dirent(), name: b"." }) {
-            return false;
+            return Ok(false);
         }
         *pos = 1;
     }
@@ -43,11 +51,11 @@ fn dots(file: &OpenFile, inode: u64, pos: &mut u64, emit: &mut dyn FnMut(&DirEnt
             _ => inode,
         };
         if !emit(&DirEntry { ino, next: FIRST, kind: FileKind::Directory.dirent(), name: b".." }) {
-            return false;
+            return Ok(false);
         }
         *pos = FIRST;
     }
-    true
+    Ok(true)
 }
 
 macro_rules! directory_file {
@@ -76,7 +84,7 @@ macro_rules! directory_file {
 impl File for Directory {
     fn readdir(&self, file: &OpenFile, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let mut pos = file.pos.lock();
-        if !dots(file, self.inode.attr()?.ino, &mut pos, emit) {
+        if !dots(file, &self.inode, &mut pos, emit)? {
             return Ok(());
         }
         let from = *pos - FIRST;
@@ -95,18 +103,33 @@ impl File for Directory {
     directory_file!();
 }
 
-/// One entry of a [`Snapshot`].
-pub struct Listed {
-    pub ino: u64,
-    pub kind: u8,
-    pub name: Box<[u8]>,
+/// Entries of a directory in one piece.
+#[derive(Default)]
+struct Listing {
+    entries: Vec<Listed>,
+    /// All names, one after the other.
+    names: Vec<u8>,
+}
+
+struct Listed {
+    ino: u64,
+    kind: u8,
+    len: u8,
+    /// Where the name begins in [`Listing::names`].
+    at: usize,
+}
+
+impl Listing {
+    fn name(&self, entry: &Listed) -> &[u8] {
+        &self.names[entry.at..entry.at + usize::from(entry.len)]
+    }
 }
 
 /// An open directory that is listed once, when reading begins or begins again, and then served from memory: for directories
 /// that have no stable positions of their own.
 pub struct Snapshot {
     inode: Arc<dyn Inode>,
-    list: Mutex<Option<Vec<Listed>>>,
+    list: Mutex<Option<Listing>>,
 }
 
 impl Snapshot {
@@ -120,20 +143,24 @@ impl File for Snapshot {
         let mut pos = file.pos.lock();
         let mut list = self.list.lock();
         if *pos == 0 || list.is_none() {
-            let mut fresh = Vec::new();
+            let mut fresh = Listing::default();
             self.inode.readdir(0, &mut |entry| {
-                fresh.push(Listed { ino: entry.ino, kind: entry.kind, name: entry.name.into() });
+                // No file system here has longer names than a byte counts.
+                if let Ok(len) = u8::try_from(entry.name.len()) {
+                    fresh.entries.push(Listed { ino: entry.ino, kind: entry.kind, len, at: fresh.names.len() });
+                    fresh.names.extend_from_slice(entry.name);
+                }
                 true
             })?;
             *list = Some(fresh);
         }
-        if !dots(file, self.inode.attr()?.ino, &mut pos, emit) {
+        if !dots(file, &self.inode, &mut pos, emit)? {
             return Ok(());
         }
-        let entries = list.as_deref().unwrap_or_default();
-        let from = usize::try_from(*pos - FIRST).unwrap_or(usize::MAX).min(entries.len());
-        for entry in &entries[from..] {
-            if !emit(&DirEntry { ino: entry.ino, next: *pos + 1, kind: entry.kind, name: &entry.name }) {
+        let Some(listing) = &*list else { return Ok(()) };
+        let from = usize::try_from(*pos - FIRST).unwrap_or(usize::MAX).min(listing.entries.len());
+        for entry in &listing.entries[from..] {
+            if !emit(&DirEntry { ino: entry.ino, next: *pos + 1, kind: entry.kind, name: listing.name(entry) }) {
                 break;
             }
             *pos += 1;
@@ -145,7 +172,7 @@ impl File for Snapshot {
         let base = match from {
             whence::SEEK_SET => 0,
             whence::SEEK_CUR => *pos,
-            whence::SEEK_END => FIRST + self.list.lock().as_ref().map_or(0, |list| list.len() as u64),
+            whence::SEEK_END => FIRST + self.list.lock().as_ref().map_or(0, |list| list.entries.len() as u64),
             _ => return Err(Errno::EINVAL),
         };
         let new = base.checked_add_signed(offset).ok_or(Errno::EINVAL)?;

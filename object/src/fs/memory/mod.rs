@@ -667,39 +667,25 @@ impl Inode for Node {
         let mut more = true;
         let mut put = |ino: u64, kind: u8, name: &[u8]| {
             at += 1;
-            if at > from {
-                more = emit(&DirEntry { ino, next: at, kind, name });
-            }
+            more = more && (at <= from || emit(&DirEntry { ino, next: at, kind, name }));
             more
         };
-        let mut below = Vec::new();
+        let Body::Directory(table) = &self.body else { return Err(Errno::ENOTDIR) };
         lower.list(&mut |ino, kind, name| {
-            below.push((ino, kind, Arc::<[u8]>::from(name)));
-            true
+            let ours = matches!(table.lock().get(name), Some(Entry::Held { .. } | Entry::Whiteout));
+            ours || put(ino, kind, name)
         })?;
-        let held = {
-            let table = self.table()?;
-            below.retain(|(_, _, name)| !matches!(table.get(name), Some(Entry::Held { .. } | Entry::Whiteout)));
-            let mut held = Vec::new();
-            let mut from = 0;
-            loop {
-                let batch = table.batch(from);
-                let Some(last) = batch.last() else { break held };
-                from = last.0 + 1;
-                held.extend(batch);
-            }
-        };
-        for (ino, kind, name) in below {
-            if !put(ino, kind, &name) {
-                return Ok(());
+        let mut next = 0;
+        loop {
+            let batch = table.lock().batch(next);
+            let Some(last) = batch.last() else { return Ok(()) };
+            next = last.0 + 1;
+            for (_, name, node) in &batch {
+                if !put(node.ino, node.kind.dirent(), name) {
+                    return Ok(());
+                }
             }
         }
-        for (_, name, node) in held {
-            if !put(node.ino, node.kind.dirent(), &name) {
-                return Ok(());
-            }
-        }
-        Ok(())
     }
 
     fn readlink(&self, _caller: &dyn Caller) -> Result<Vec<u8>> {

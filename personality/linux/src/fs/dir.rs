@@ -1,97 +1,94 @@
 //! Directories: listing, the working directory, the root, the umask.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
-use janua_object::vfs::{FileKind, Path, access};
+use janua_object::file::DirEntry;
+use janua_object::vfs::{FileKind, NAME_MAX, Path, access};
 
 use super::at::{self, CWD, Mode};
 use crate::Thread;
 use crate::thread::ThreadExt;
 
-/// One listing's records on their way to the guest.
-struct Records<'a> {
-    thread: &'a Thread,
-    at: usize,
-    left: usize,
-    done: usize,
-    error: Option<Errno>,
-}
+/// Most bytes of records gathered for one call; a larger buffer is answered in part.
+const GATHERED_MOST: usize = 32 * 1024;
 
-impl Records<'_> {
-    /// Adds a record; false when it does not fit (EINVAL when not even the first one does).
-    fn push(&mut self, record: &[u8]) -> bool {
-        if record.len() > self.left {
-            if self.done == 0 {
-                self.error = Some(Errno::EINVAL);
-            }
-            return false;
-        }
-        if self.thread.user().copy_out(self.at + self.done, record).is_err() {
-            self.error = Some(Errno::EFAULT);
-            return false;
-        }
-        self.done += record.len();
-        self.left -= record.len();
-        true
-    }
-}
-
-/// Longest record: header, name, NUL, type, rounded up to eight.
-const RECORD_MOST: usize = 19 + 255 + 2 + 7;
-
+/// Lists an open directory from its position on: bytes stored. `encode` appends an entry's record; the records go to the guest
+/// in one piece. EINVAL when not even the first one fits.
 fn list(
     thread: &Thread,
     fd: Fd,
     out: UserPtr<u8>,
     size: u32,
-    encode: impl Fn(&janua_object::file::DirEntry<'_>, &mut [u8; RECORD_MOST]) -> usize,
+    encode: impl Fn(&DirEntry<'_>, &mut Vec<u8>),
 ) -> Result<usize> {
     let file = at::file(thread, fd)?;
     file.check_read()?;
     if file.path.as_ref().is_some_and(|path| path.dentry.is_dir() && path.dentry.is_deleted()) {
         return Err(Errno::ENOENT);
     }
-    let mut records = Records { thread, at: out.addr(), left: size as usize, done: 0, error: None };
+    let most = (size as usize).min(GATHERED_MOST);
+    let mut records = Vec::with_capacity(most);
+    let mut too_small = false;
+    let before = *file.pos.lock();
     let result = file.ops.readdir(&file, &mut |entry| {
-        let mut record = [0; RECORD_MOST];
-        let len = encode(entry, &mut record);
-        records.push(&record[..len])
+        let end = records.len();
+        encode(entry, &mut records);
+        let fits = records.len() <= most;
+        if !fits {
+            records.truncate(end);
+            too_small = end == 0;
+        }
+        fits
     });
-    match (records.done, records.error, result) {
-        (done, _, _) if done > 0 => Ok(done),
-        (_, Some(errno), _) => Err(errno),
-        (_, None, Ok(())) => Ok(0),
-        (_, None, Err(errno)) => Err(errno),
+    if !records.is_empty() {
+        if thread.user().copy_out(out.addr(), &records).is_err() {
+            *file.pos.lock() = before;
+            return Err(Errno::EFAULT);
+        }
+        return Ok(records.len());
     }
+    result?;
+    if too_small { Err(Errno::EINVAL) } else { Ok(0) }
+}
+
+/// Appends what both forms of a record begin with: inode number, next position, length.
+fn encode_head(entry: &DirEntry<'_>, len: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&entry.ino.to_le_bytes());
+    out.extend_from_slice(&entry.next.to_le_bytes());
+    out.extend_from_slice(&(len as u16).to_le_bytes());
+}
+
+/// A name as a record can hold it.
+fn name_of<'a>(entry: &DirEntry<'a>) -> &'a [u8] {
+    &entry.name[..entry.name.len().min(NAME_MAX)]
 }
 
 pub fn getdents64(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
-    list(thread, fd, out, size, |entry, record| {
-        let name = &entry.name[..entry.name.len().min(255)];
+    list(thread, fd, out, size, |entry, out| {
+        let name = name_of(entry);
         let len = (19 + name.len() + 1).next_multiple_of(8);
-        record[..8].copy_from_slice(&entry.ino.to_le_bytes());
-        record[8..16].copy_from_slice(&entry.next.to_le_bytes());
-        record[16..18].copy_from_slice(&(len as u16).to_le_bytes());
-        record[18] = entry.kind;
-        record[19..19 + name.len()].copy_from_slice(name);
-        len
+        let end = out.len() + len;
+        encode_head(entry, len, out);
+        out.push(entry.kind);
+        out.extend_from_slice(name);
+        out.resize(end, 0);
     })
 }
 
 /// The older form: the type stands in the record's last byte.
 pub fn getdents(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
-    list(thread, fd, out, size, |entry, record| {
-        let name = &entry.name[..entry.name.len().min(255)];
+    list(thread, fd, out, size, |entry, out| {
+        let name = name_of(entry);
         let len = (18 + name.len() + 2).next_multiple_of(8);
-        record[..8].copy_from_slice(&entry.ino.to_le_bytes());
-        record[8..16].copy_from_slice(&entry.next.to_le_bytes());
-        record[16..18].copy_from_slice(&(len as u16).to_le_bytes());
-        record[18..18 + name.len()].copy_from_slice(name);
-        record[len - 1] = entry.kind;
-        len
+        let end = out.len() + len;
+        encode_head(entry, len, out);
+        out.extend_from_slice(name);
+        out.resize(end - 1, 0);
+        out.push(entry.kind);
     })
 }
 
