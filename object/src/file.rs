@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bitflags::bitflags;
 use janua_abi::linux::{Errno, Result};
@@ -264,6 +264,8 @@ pub struct OpenFile {
     owner: Mutex<Option<Arc<Mutex<SignalOwner>>>>,
     /// With O_ASYNC: the registration that sends those signals.
     pub announce: Mutex<Option<PollTable>>,
+    /// Counted among the writers of its inode ([`crate::vfs::Busy`]).
+    writer: AtomicBool,
     /// The number of this description: the owner of its locks.
     pub id: u64,
     /// The locks of its file, once it has taken one, for the release at the last close.
@@ -282,9 +284,15 @@ impl OpenFile {
             path,
             owner: Mutex::new(None),
             announce: Mutex::new(None),
+            writer: AtomicBool::new(false),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
             locks: Mutex::new(None),
         })
+    }
+
+    /// Notes that the inode counts this description as a writer, until it is closed.
+    pub(crate) fn count_as_writer(&self) {
+        self.writer.store(true, Ordering::Relaxed);
     }
 
     pub fn flags(&self) -> u32 {
@@ -358,6 +366,11 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         if let Some(locks) = self.locks.get_mut().take() {
             locks.release(Owner::Description(self.id));
+        }
+        if *self.writer.get_mut()
+            && let Some(busy) = self.inode().and_then(|inode| inode.busy())
+        {
+            busy.end_write();
         }
         let mode = self.flags();
         if mode & flags::O_PATH == 0 {

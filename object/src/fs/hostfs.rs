@@ -30,7 +30,7 @@ use crate::fs::hostio::OwnedFd;
 use crate::vfs::access::inherit;
 use crate::vfs::directory::Snapshot;
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
-use crate::vfs::{FileSystem, FsStat, NameHasher, Resolve, Slot};
+use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
 
 /// Inodes whose descriptors are kept open.
 const CACHED_FDS: usize = 1024;
@@ -129,6 +129,7 @@ pub struct HostInode {
     hidden: bool,
     fifo: Slot,
     socket: Slot,
+    busy: Busy,
 }
 
 /// A host directory as a file system.
@@ -229,6 +230,7 @@ impl HostInode {
             hidden,
             fifo: Slot::new(),
             socket: Slot::new(),
+            busy: Busy::new(),
         }))
     }
 
@@ -756,6 +758,9 @@ impl Inode for HostInode {
         }
     }
 
+    fn busy(&self) -> Option<&Busy> {
+        Some(&self.busy)
+    }
     fn fifo_slot(&self) -> Option<&Slot> {
         Some(&self.fifo)
     }

@@ -72,11 +72,34 @@ impl Limits {
     };
 }
 
+/// A file that runs: it cannot be opened for writing as long as this lives.
+pub struct Running {
+    pub file: Arc<OpenFile>,
+}
+
+impl Running {
+    /// ETXTBSY while the file is open for writing.
+    pub fn new(file: Arc<OpenFile>) -> Result<Running> {
+        if let Some(busy) = file.inode().and_then(|inode| inode.busy()) {
+            busy.begin_run()?;
+        }
+        Ok(Running { file })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(busy) = self.file.inode().and_then(|inode| inode.busy()) {
+            busy.end_run();
+        }
+    }
+}
+
 /// Where exec has put things; what /proc shows and brk needs. Addresses are the guest's.
 #[derive(Clone, Default)]
 pub struct Image {
     /// The program, for /proc/self/exe.
-    pub exe: Option<Arc<OpenFile>>,
+    pub exe: Option<Arc<Running>>,
     pub start_code: usize,
     pub end_code: usize,
     pub start_data: usize,

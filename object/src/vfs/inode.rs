@@ -8,6 +8,7 @@ use janua_abi::linux::{Errno, Result};
 
 use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File};
+use crate::vfs::busy::Busy;
 use crate::vfs::path::Path;
 use crate::vfs::slot::Slot;
 
@@ -170,6 +171,10 @@ pub trait Inode: Send + Sync + Any {
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>>;
 
     // What other layers keep here.
+    /// The count of writers and running programs, where the file system keeps one.
+    fn busy(&self) -> Option<&Busy> {
+        None
+    }
     /// The place for a fifo's buffer.
     fn fifo_slot(&self) -> Option<&Slot> {
         None

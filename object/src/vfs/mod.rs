@@ -4,6 +4,7 @@
 //! permissions, keep the name cache in step and tell [`Watches`]), and file systems implement [`Inode`].
 
 pub mod access;
+mod busy;
 mod dentry;
 pub mod device;
 pub mod directory;
@@ -24,6 +25,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
 use janua_rt::{Mutex, RwLock};
 
+pub use busy::Busy;
 pub use dentry::{Dentry, NameHasher, NameMap};
 pub use device::{Device, DeviceTable};
 pub use inode::{Attr, FileKind, Inode, Perm, SetAttr};

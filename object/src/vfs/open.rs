@@ -134,6 +134,11 @@ impl Vfs {
         if open & flags::O_NOATIME != 0 && !access::owns(&perm, cred) {
             return Err(Errno::EPERM);
         }
+        if (writes || truncates)
+            && let Some(busy) = found.inode().busy()
+        {
+            busy.check_write()?;
+        }
         if truncates && kind == FileKind::Regular {
             self.truncate_at_open(&found, cred)?;
         }
@@ -174,8 +179,17 @@ impl Vfs {
             FileKind::Socket => return Err(Errno::ENXIO),
             FileKind::Symlink => return Err(Errno::ELOOP),
         };
+        let writes = open & flags::O_ACCMODE != flags::O_RDONLY;
+        if writes && let Some(busy) = inode.busy() {
+            busy.begin_write()?;
+        }
+        let counted = writes && inode.busy().is_some();
         self.watches.tell_file(&path, event::OPEN);
-        Ok(OpenFile::new(ops, open, Some(path)))
+        let file = OpenFile::new(ops, open, Some(path));
+        if counted {
+            file.count_as_writer();
+        }
+        Ok(file)
     }
 
     /// A place that stands for an open file without a name, for links that lead to it (/proc/self/fd/N of a pipe). Opening it

@@ -33,7 +33,7 @@ use crate::fs::hostfs::HostInode;
 use crate::vfs::access::inherit;
 use crate::vfs::directory::{Directory, Snapshot};
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
-use crate::vfs::{NameHasher, Slot, now, rename};
+use crate::vfs::{Busy, NameHasher, Slot, now, rename};
 
 use data::Data;
 use table::{Entry, Table};
@@ -164,6 +164,7 @@ pub struct Node {
     linkable: AtomicBool,
     /// All three execute bits are set. Written with `meta` locked.
     open_to_all: AtomicBool,
+    busy: Busy,
 }
 
 struct Lower {
@@ -212,6 +213,7 @@ impl Node {
             place: Mutex::new(None),
             linkable: AtomicBool::new(false),
             open_to_all: AtomicBool::new(mode & 0o111 == 0o111),
+            busy: Busy::new(),
         })
     }
 
@@ -248,6 +250,7 @@ impl Node {
             place: Mutex::new(place),
             linkable: AtomicBool::new(false),
             open_to_all: AtomicBool::new(attr.mode & 0o111 == 0o111),
+            busy: Busy::new(),
         }))
     }
 
@@ -706,6 +709,10 @@ impl Inode for Node {
             Body::Regular(_) => Ok(Arc::new(file::MemoryFile::open(self, caller, flags)?)),
             _ => Err(Errno::ENXIO),
         }
+    }
+
+    fn busy(&self) -> Option<&Busy> {
+        Some(&self.busy)
     }
 
     fn fifo_slot(&self) -> Option<&Slot> {

@@ -25,7 +25,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
 use janua_object::file::flags;
-use janua_object::mm::{Image, Limits, MapRequest, Mm};
+use janua_object::mm::{Image, Limits, MapRequest, Mm, Running};
 use janua_object::vfs::{MountFlags, Path, Resolve, Start, Walk, may_execute};
 use janua_object::{Caller, Cred, OpenFile};
 use janua_port::{Frame, Prot, Space};
@@ -56,7 +56,7 @@ struct Target {
 
 /// All that a new program needs, judged and copied.
 struct Prepared {
-    file: Arc<OpenFile>,
+    file: Arc<Running>,
     elf: Elf,
     interpreter: Option<(Arc<OpenFile>, Elf)>,
     args: Strings,
@@ -180,7 +180,10 @@ fn open_target(thread: &Thread, dir: Fd, path: &[u8], at_flags: u32) -> Result<T
 fn open_place(thread: &Thread, path: Path) -> Result<Arc<OpenFile>> {
     let caller = thread.caller();
     may_execute(&path, &caller.cred())?;
-    thread.kernel.vfs.open_inode(&caller, path, flags::O_RDONLY)
+    let file = thread.kernel.vfs.open_inode(&caller, path, flags::O_RDONLY)?;
+    // Not while somebody writes it; the program itself is held so for as long as it runs.
+    Running::new(file.clone())?;
+    Ok(file)
 }
 
 /// Opens an interpreter by the name a program or script gives.
@@ -246,8 +249,9 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     // A file that cannot be mapped cannot be run.
     file.ops.backing(&file, 0, 4096, false).map_err(|_| Errno::ENOEXEC)?;
 
-    let attr = file.attr()?;
-    let set_id = file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
+    let file = Arc::new(Running::new(file)?);
+    let attr = file.file.attr()?;
+    let set_id = file.file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
     let (cred, secure) = cred::for_program(&thread.caller().cred(), &attr, set_id);
     Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, cred, secure }))
 }
@@ -328,7 +332,7 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
     )?;
     mm.set_mmap_base(layout.mmap_base);
 
-    let program = load::load(mm, mem, &prepared.elf, &prepared.file, layout.program, &limits)?;
+    let program = load::load(mm, mem, &prepared.elf, &prepared.file.file, layout.program, &limits)?;
     let interpreter = match &prepared.interpreter {
         Some((file, elf)) => Some(load::load(mm, mem, elf, file, 0, &limits)?),
         None => None,

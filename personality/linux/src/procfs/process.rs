@@ -60,7 +60,7 @@ fn root(subject: &Subject) -> Result<Path> {
 fn exe(subject: &Subject) -> Result<Path> {
     let mm = subject.task()?.mm().ok_or(Errno::ENOENT)?;
     let exe = mm.image().exe.ok_or(Errno::ENOENT)?;
-    subject.kernel.vfs.place_of(&exe)
+    subject.kernel.vfs.place_of(&exe.file)
 }
 
 fn comm(subject: &Subject, text: &mut Text) -> Result<()> {
