@@ -71,14 +71,24 @@ fn take(thread: &Thread, frame: &mut Frame, info: &SigInfo) {
     let actions = thread.process().actions();
     let action = actions.get(number);
     if thread.kernel.tracer.is_on() {
-        let line = format!("[{}] --- {} (code {}) ---", thread.tid(), signal::SignalName(number), info.code);
-        thread.kernel.tracer.line(&line);
+        trace(thread, frame, info);
     }
     match action.handler {
         SIG_IGN => {}
         SIG_DFL => act_by_default(thread, number),
         _ => handle(thread, frame, info, &actions, action),
     }
+}
+
+/// The line of a signal in the trace; of a fault also where it was and what it wanted.
+fn trace(thread: &Thread, frame: &Frame, info: &SigInfo) {
+    let (tid, code, name) = (thread.tid(), info.code, signal::SignalName(info.signal()));
+    let line = if signal::SYNCHRONOUS.has(info.signal()) && code > 0 && code != si::KERNEL {
+        format!("[{tid}] --- {name} (code {code}, address {:#x}, at {:#x}) ---", info.addr(), frame.rip)
+    } else {
+        format!("[{tid}] --- {name} (code {code}) ---")
+    };
+    thread.kernel.tracer.line(&line);
 }
 
 fn act_by_default(thread: &Thread, number: u32) {
