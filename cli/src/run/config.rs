@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, IntoRawFd, RawFd};
+use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -101,15 +101,16 @@ fn working_directory(options: &RunOptions) -> PathBuf {
     }
 }
 
-/// Those of the standard three that are open.
+/// Those of the standard three that are open, each by a descriptor of its own: the program may close what it has, and the kernel
+/// still needs a standard error to report to.
 fn standard_files() -> Vec<BootFile> {
-    let streams = [io::stdin().as_fd().try_clone_to_owned(), io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-    streams
-        .iter()
-        .zip(0u32..)
-        .filter(|(stream, _)| stream.is_ok())
-        .map(|(_, fd)| BootFile { fd, host: HostFd(fd as RawFd) })
-        .collect()
+    let streams = [
+        io::stdin().as_fd().try_clone_to_owned(),
+        io::stdout().as_fd().try_clone_to_owned(),
+        io::stderr().as_fd().try_clone_to_owned(),
+    ];
+    let open = streams.into_iter().zip(0u32..).filter_map(|(stream, fd)| Some((fd, stream.ok()?)));
+    open.map(|(fd, stream)| BootFile { fd, host: HostFd(stream.into_raw_fd()) }).collect()
 }
 
 /// Whether somebody outside can continue us after a stop: our process group is not orphaned, which is so when one of us in it has
