@@ -161,6 +161,8 @@ pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
         sys::write_all(2, b"janua: the host refuses to arm a new thread's gate\n");
         machine::stop_sandbox(125);
     }
+    // The sandbox has one gate, so every call of the thread comes by it.
+    guest(this).set_gate(machine::get().gate.id());
     let flow = guest(this).start(&mut this.frame);
     let area = carry_on(this, index, flow);
     // SAFETY: `carry_on` says that the thread may go to user code.
