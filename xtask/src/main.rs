@@ -29,7 +29,8 @@ usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua t
   support                 write docs/support.md from the system-call tables
   test [SUITE] [FILTER]   run every suite, or one of them, or the tests in it whose name holds FILTER;
                           --quick: the first gate and C library only;
-                          --native: the tests themselves, without Janua
+                          --native: the tests themselves, without Janua;
+                          --built: with the `janua` that stands, not built anew
   packages                list the Debian packages the build and the tests install, and why
 
 JANUA_FAST=1 builds the kernel image incrementally and without link-time optimisation: quick to build, slow to run.

@@ -70,15 +70,17 @@ fn quick() -> bool {
     QUICK.load(Ordering::Relaxed)
 }
 
-/// `cargo xtask test [--quick | --native] [SUITE] [FILTER]`.
+/// `cargo xtask test [--quick | --native] [--built] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
     let (flags, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|a| a.starts_with('-'));
+    let mut built = false;
     for flag in flags {
         match flag.as_str() {
             "--quick" => QUICK.store(true, Ordering::Relaxed),
             "--native" => NATIVE.store(true, Ordering::Relaxed),
+            "--built" => built = true,
             other => {
-                return Err(format!("no such option: {other} (there are --quick and --native)"));
+                return Err(format!("no such option: {other} (there are --quick, --native and --built)"));
             }
         }
     }
@@ -93,7 +95,7 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
     let filter = filter.map(|f| f.as_str());
     packages::ensure(Need::Test)?;
     let mut tally = Tally::default();
-    if !native() {
+    if !native() && !built {
         tally.suite("build", |tally| {
             build::all()?;
             tally.pass("build");
