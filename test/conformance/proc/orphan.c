@@ -17,8 +17,7 @@ int main(void)
 		if (!fork()) {
 			while (getppid() == mid)
 				t_ms(5);
-			T(getppid() == me);
-			char c = 'x';
+			char c = getppid() == me ? 'y' : 'n';
 			write(pi[1], &c, 1);
 			_exit(21);
 		}
@@ -27,6 +26,7 @@ int main(void)
 	t_reap("middle", p);
 	char c;
 	R(read(pi[0], &c, 1));
+	T(c == 'y');
 	t_reap("adopted", -1);
 	R(prctl(PR_SET_CHILD_SUBREAPER, 0));
 	/* PR_SET_PDEATHSIG. */

@@ -150,19 +150,19 @@ fn not_executable(s: &Sandbox) -> Result<(), String> {
     expect("no right to", &s.run(&[], &[&plain])?, 126, &["plain", "permission denied"])?;
     expect("a directory", &s.run(&[], &["/etc"])?, 126, &["/etc"])?;
     let garbage = s.file("garbage", b"\x01\x02\x03\x04 not a program", 0o755)?;
-    expect("no format", &s.run(&[], &[&garbage])?, 126, &["garbage", "exec format"])?;
+    expect("no format", &s.run(&[], &[&garbage])?, 126, &["garbage", "not a program"])?;
     let empty = s.file("empty", b"", 0o755)?;
-    expect("nothing in it", &s.run(&[], &[&empty])?, 126, &["exec format"])
+    expect("nothing in it", &s.run(&[], &[&empty])?, 126, &["not a program"])
 }
 
 fn wrong_machine(s: &Sandbox) -> Result<(), String> {
     let mut elf = fs::read("/bin/true").map_err(|e| e.to_string())?;
     elf[18] = 183; // EM_AARCH64
     let other = s.file("aarch64", &elf, 0o755)?;
-    expect("another machine", &s.run(&[], &[&other])?, 126, &["exec format"])?;
+    expect("another machine", &s.run(&[], &[&other])?, 126, &["not a program"])?;
     elf[4] = 1; // ELFCLASS32
     let narrow = s.file("class32", &elf, 0o755)?;
-    expect("32 bits", &s.run(&[], &[&narrow])?, 126, &["exec format"])
+    expect("32 bits", &s.run(&[], &[&narrow])?, 126, &["not a program"])
 }
 
 /// Seeded mutations of the headers of a real program: it runs, or is refused, or dies of a signal; Janua does not fail.
@@ -388,7 +388,7 @@ fn trace(s: &Sandbox) -> Result<(), String> {
     let wanted: &[&[&str]] = &[
         &["openat(", "\"/etc/hostname\"", "O_RDONLY", " = "],
         &["openat(", "\"/none\"", "= -1 ENOENT"],
-        &["execve(", "/bin/sh"],
+        &["execve(", "cat"],
         &["write("],
         &["exit_group(3)"],
     ];
@@ -410,7 +410,7 @@ fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
     let lines = fs::read_to_string(&file).map_err(|e| e.to_string())?;
     let who: std::collections::BTreeSet<&str> = lines.lines().filter_map(|l| l.split_whitespace().next()).collect();
     let whole = lines.lines().filter(|l| l.contains("execve(")).count();
-    if who.len() < 4 || whole < 4 {
+    if who.len() < 4 || whole < 3 {
         return Err(format!(
             "{} threads, {whole} execve in\n{}",
             who.len(),
