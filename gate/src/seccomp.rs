@@ -70,6 +70,10 @@ impl HostedGate for Seccomp {
         Ok(())
     }
 
+    fn disarm_thread(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn selector_value(&self) -> u8 {
         SELECTOR_ALLOW
     }

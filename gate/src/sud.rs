@@ -12,6 +12,7 @@ use janua_port::{Frame, HostSignal, HostedGate};
 
 const PRCTL: usize = 157;
 const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
+const PR_SYS_DISPATCH_OFF: usize = 0;
 const PR_SYS_DISPATCH_ON: usize = 1;
 /// `si_code` of a dispatched call.
 const SYS_USER_DISPATCH: i32 = 2;
@@ -34,6 +35,10 @@ impl HostedGate for Sud {
 
     fn arm_thread(&self, selector: *mut u8) -> Result<()> {
         crate::host(PRCTL, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, selector as usize).map(|_| ())
+    }
+
+    fn disarm_thread(&self) -> Result<()> {
+        crate::host(PRCTL, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0).map(|_| ())
     }
 
     fn selector_value(&self) -> u8 {

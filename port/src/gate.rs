@@ -25,6 +25,9 @@ pub trait HostedGate: Sync {
     fn arm_sandbox(&self) -> Result<()>;
     /// In each new thread, before it first runs user code.
     fn arm_thread(&self, selector: *mut u8) -> Result<()>;
+    /// In a thread that will not run user code again: from here on its own calls depend on the selector no more, which may
+    /// be another thread's by the time they are made.
+    fn disarm_thread(&self) -> Result<()>;
     /// What the way out writes into the selector.
     fn selector_value(&self) -> u8;
     /// Whether this signal is a call that came by this gate; completes the frame (result register, number) if so.

@@ -143,12 +143,17 @@ fn hop() -> Result<()> {
     let here = 0u8;
     let index = hosted::index_of(&raw const here as usize);
     let this = area::of(index);
-    this.host_pid.store(0, Ordering::Relaxed);
+    let old_pid = this.host_pid.swap(0, Ordering::Relaxed);
     // A signal to the old thread would be delivered on the stack the new one runs on.
     signal::set_mask(u64::MAX)?;
+    // The old thread's last call must not look at the selector, which is the new one's already.
+    spawn::disarm()?;
     // SAFETY: the child goes on here with everything as it was; the parent does not come back.
     let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(FLAGS, (&raw const this.host_tid).cast_mut().cast()) });
     signal::set_mask(0)?;
-    hopped?;
-    spawn::arm_again(index)
+    if hopped.is_err() {
+        this.host_pid.store(old_pid, Ordering::Relaxed);
+    }
+    spawn::arm_again(index)?;
+    hopped.map(|_| ())
 }

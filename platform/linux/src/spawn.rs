@@ -140,6 +140,11 @@ pub fn arm_again(index: usize) -> Result<()> {
     machine::get().gate.arm_thread(hosted::selector(index))
 }
 
+/// Makes the calling thread's calls independent of its selector: it will not run user code again.
+pub fn disarm() -> Result<()> {
+    machine::get().gate.disarm_thread()
+}
+
 /// First Rust code of a new host thread.
 ///
 /// # Safety
@@ -199,6 +204,8 @@ pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
 fn end(index: usize) -> ! {
     drop_guest(index);
     let _ = signal::set_mask(u64::MAX);
+    // Between the area's return and this thread's last call another thread may use the area and its selector.
+    let _ = disarm();
     // SAFETY: the thread's own area, nothing of it is used afterwards; signals are blocked.
     unsafe { hosted::hosted_end(&raw const area::of(index).state) }
 }
@@ -255,7 +262,11 @@ pub fn host_ids(thread: ThreadId) -> Option<(u32, u32)> {
 /// Copies between `len` bytes of the kernel at `local` and the memory of another thread's host process, by
 /// process_vm_readv(2) or process_vm_writev(2).
 pub fn remote(number: usize, thread: ThreadId, addr: usize, local: usize, len: usize) -> Result<usize> {
-    let (pid, _) = host_ids(thread).ok_or(Errno::ESRCH)?;
+    // Any thread's id names its process; it is known as soon as the thread exists.
+    let pid = host_tid(thread);
+    if pid == 0 {
+        return Err(Errno::ESRCH);
+    }
     if !HostedUser.is_user(addr, len) {
         return Err(Errno::EFAULT);
     }

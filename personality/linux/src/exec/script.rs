@@ -25,7 +25,8 @@ pub fn parse(start: &[u8]) -> Result<Option<Script>> {
     let Some(text) = start.strip_prefix(b"#!") else { return Ok(None) };
     let text = &text[..text.len().min(LOOK - 2)];
     let line_end = text.iter().position(|&byte| byte == b'\n' || byte == 0);
-    let line = &text[..line_end.unwrap_or(text.len())];
+    // A line that goes on is cut one byte short of what is looked at.
+    let line = &text[..line_end.unwrap_or(text.len().min(LOOK - 3))];
     let name_start = line.iter().position(|&byte| !is_blank(byte)).ok_or(Errno::ENOEXEC)?;
     let line_rest = &line[name_start..];
     let name_end = line_rest.iter().position(|&byte| is_blank(byte));
