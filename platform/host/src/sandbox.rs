@@ -278,7 +278,8 @@ impl Sandbox {
     /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program.
     pub fn signal(&self, signal: i32) {
         let control = self.control();
-        control.signals.fetch_or(1 << signal, Ordering::SeqCst);
+        // Bit n-1 for signal n, as in the sets of the kernel.
+        control.signals.fetch_or(1 << (signal - 1), Ordering::SeqCst);
         if control.service.swap(1, Ordering::SeqCst) == 0 {
             // SAFETY: wakes sleepers on a word of the shared mapping.
             unsafe { libc::syscall(libc::SYS_futex, &raw const control.service, libc::FUTEX_WAKE, 1) };
