@@ -111,6 +111,10 @@ pub trait Machine: Send + Sync {
     }
     /// Address of the vDSO in every guest space, when there is one.
     fn vdso(&self) -> Option<usize>;
+    /// The ranges of the vDSO's data and of its code in every guest space, for /proc/self/maps.
+    fn vdso_ranges(&self) -> Option<[(usize, usize); 2]> {
+        None
+    }
     /// Ends the machine: `code` is the sandbox's exit code.
     fn power_off(&self, code: u8) -> !;
     /// The whole sandbox was stopped and continued from outside, or the first program stopped: `true` asks the outside to stop.

@@ -281,6 +281,9 @@ impl Mm {
 
     /// Enters a mapping the machine has made by itself (the vDSO, outside the bounds) into the list.
     pub fn note_special(&self, start: usize, len: usize, prot: Prot, name: &'static str) {
+        if len == 0 {
+            return;
+        }
         let flags = (VmFlags::MAY_READ | VmFlags::MAY_EXEC | VmFlags::DONTEXPAND).with_prot(prot);
         let vma = Vma { end: start + len, flags, source: Source::Special(name), offset: 0, dev: 0, ino: 0 };
         let mut state = self.state.lock();

@@ -314,6 +314,11 @@ impl Machine for LinuxMachine {
         let address = boot::info().vdso_elf as usize;
         (address != 0).then_some(address)
     }
+    fn vdso_ranges(&self) -> Option<[(usize, usize); 2]> {
+        let info = boot::info();
+        let (start, code, end) = (info.vdso_start as usize, info.vdso_elf as usize, info.vdso_end as usize);
+        (code != 0).then_some([(start, code), (code, end)])
+    }
     fn power_off(&self, code: u8) -> ! {
         stop_sandbox(code)
     }

@@ -319,6 +319,11 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
     let strings = prepared.args.text().len() + prepared.env.text().len() + prepared.execfn.len();
     let strings = strings + (prepared.args.count() + prepared.env.count()) * 8;
     let layout = Layout::choose(mm, machine, limits.stack, strings, random);
+    if let Some([data, code]) = machine.vdso_ranges() {
+        let prot = |exec| Prot { read: true, write: false, exec };
+        mm.note_special(data.0, data.1 - data.0, prot(false), "[vvar]");
+        mm.note_special(code.0, code.1 - code.0, prot(true), "[vdso]");
+    }
     mm.map(
         MapRequest {
             addr: layout.stack.0,

@@ -1,14 +1,21 @@
-//! /proc/PID/maps, smaps, statm, auxv.
+//! /proc/PID/maps, smaps, statm, auxv, mem.
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
+use alloc::vec;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt::Write;
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_object::OpenFile;
+use janua_object::file::{Events, File};
 use janua_object::mm::{Label, Mm, Region, VmFlags};
 use janua_object::vfs::device;
 
 use super::{Subject, Text, name_of};
+use crate::{Seat, Task};
 
 /// The memory of the process. ESRCH once it has none; the files are empty then.
 fn mm(subject: &Subject) -> Result<Arc<Mm>> {
@@ -112,17 +119,93 @@ pub fn auxv(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// Reads memory of a thread's process, from the call of any thread: bytes read before the first that cannot be.
+fn peek(seat: &Seat, addr: usize, out: &mut [u8]) -> Result<usize> {
+    let machine = seat.machine();
+    if machine.current() == seat.machine_id() {
+        return Ok(machine.user().copy_in_partial(out, addr));
+    }
+    machine.read_remote(seat.machine_id(), addr, out)
+}
+
+/// /proc/PID/mem: the memory as it is, by address. What may not be written stays so: there is no way around a mapping's rights.
+pub struct MemoryFile {
+    task: Weak<Task>,
+    /// The space that was opened; after an exec there is nothing left to see.
+    mm: u64,
+}
+
+impl MemoryFile {
+    pub fn new(subject: &Subject) -> Result<MemoryFile> {
+        let task = subject.task()?;
+        Ok(MemoryFile { task: Arc::downgrade(task), mm: mm(subject)?.id })
+    }
+
+    /// A thread of the process while it has the memory that was opened.
+    fn seat(&self) -> Option<Arc<Seat>> {
+        let task = self.task.upgrade()?;
+        task.mm().filter(|mm| mm.id == self.mm)?;
+        task.threads().into_iter().next()
+    }
+}
+
+/// Bytes moved at a time.
+const CHUNK: usize = 64 * 1024;
+
+impl File for MemoryFile {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        let Some(seat) = self.seat() else { return Ok(0) };
+        let mut chunk = vec![0; buf.left().min(CHUNK)];
+        let mut moved = 0;
+        while buf.left() > 0 {
+            let want = buf.left().min(chunk.len());
+            let addr = usize::try_from(offset).ok().and_then(|addr| addr.checked_add(moved)).ok_or(Errno::EIO)?;
+            match peek(&seat, addr, &mut chunk[..want]) {
+                Ok(0) | Err(_) if moved == 0 => return Err(Errno::EIO),
+                Ok(0) | Err(_) => break,
+                Ok(n) => moved += buf.put(&chunk[..n])?,
+            }
+        }
+        Ok(moved)
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        let Some(seat) = self.seat() else { return Ok(0) };
+        let machine = seat.machine();
+        let mut chunk = vec![0; buf.left().min(CHUNK)];
+        let addr = usize::try_from(offset).map_err(|_| Errno::EIO)?;
+        let len = buf.get(&mut chunk)?;
+        let written = if machine.current() == seat.machine_id() {
+            machine.user().copy_out_partial(addr, &chunk[..len])
+        } else {
+            machine.write_remote(seat.machine_id(), addr, &chunk[..len]).unwrap_or(0)
+        };
+        if written == 0 && len > 0 { Err(Errno::EIO) } else { Ok(written) }
+    }
+
+    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+        Events::ALWAYS
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// A range of strings on the process's stack as it is now; as it was at the start where that cannot be read.
 fn strings(subject: &Subject, (start, end): (usize, usize), at_start: &[u8], text: &mut Text) -> Result<()> {
     const MOST: usize = 6 << 20;
     let seat = subject.seat()?;
     let mut bytes = alloc::vec![0; end.saturating_sub(start).min(MOST)];
-    let machine = subject.kernel.machine;
-    let read = if machine.current() == seat.machine_id() {
-        Ok(machine.user().copy_in_partial(&mut bytes, start))
-    } else {
-        machine.read_remote(seat.machine_id(), start, &mut bytes)
-    };
+    let read = peek(seat, start, &mut bytes);
     match read {
         Ok(n) if n == bytes.len() => text.bytes(&bytes),
         _ => text.bytes(at_start),

@@ -22,7 +22,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::file::{DirEntry, File};
 use janua_object::vfs::directory::Directory;
 use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, SetAttr, Vfs};
-use janua_object::{Caller, OpenFile};
+use janua_object::{Caller, Cred, OpenFile};
 
 use crate::{Kernel, Seat, Task};
 
@@ -96,6 +96,8 @@ pub enum Kind {
     /// A link that is a name, by who looks.
     Name(fn(&dyn Caller) -> Vec<u8>),
     Dir(&'static [Entry]),
+    /// The process's memory.
+    Memory,
     Tasks,
     Fds,
     FdInfos,
@@ -117,7 +119,7 @@ impl Entry {
 
     fn file_kind(&self) -> FileKind {
         match self.kind {
-            Kind::Text(_) | Kind::Settable(..) => FileKind::Regular,
+            Kind::Text(_) | Kind::Settable(..) | Kind::Memory => FileKind::Regular,
             Kind::Place(_) | Kind::Name(_) => FileKind::Symlink,
             Kind::Dir(_) | Kind::Tasks | Kind::Fds | Kind::FdInfos => FileKind::Directory,
         }
@@ -354,6 +356,14 @@ impl Inode for Node {
         Ok(self.fs.node(id, what)?)
     }
 
+    fn create(&self, _name: &[u8], _mode: u32, _rdev: u64, _cred: &Cred) -> Result<Arc<dyn Inode>> {
+        Err(Errno::ENOENT)
+    }
+
+    fn symlink(&self, _name: &[u8], _target: &[u8], _cred: &Cred) -> Result<Arc<dyn Inode>> {
+        Err(Errno::ENOENT)
+    }
+
     fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let subject = self.subject()?;
         let entries = self.entries().unwrap_or_default();
@@ -419,11 +429,15 @@ impl Inode for Node {
         }
     }
 
-    fn open(self: Arc<Self>, _caller: &dyn Caller, _flags: u32) -> Result<Arc<dyn File>> {
+    fn open(self: Arc<Self>, caller: &dyn Caller, _flags: u32) -> Result<Arc<dyn File>> {
         if self.kind() == FileKind::Directory {
             return Ok(Arc::new(Directory::new(self)));
         }
-        self.subject()?;
+        let subject = self.subject()?;
+        if let What::Entry(Entry { kind: Kind::Memory, .. }) = self.what {
+            may_look(caller, &subject)?;
+            return Ok(Arc::new(memory::MemoryFile::new(&subject)?));
+        }
         Ok(Arc::new(file::TextFile::new(self)))
     }
 

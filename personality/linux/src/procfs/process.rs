@@ -28,6 +28,7 @@ macro_rules! common {
             Entry::text("limits", limits),
             Entry::text("loginuid", no_login),
             Entry::text("maps", memory::maps),
+            Entry { name: "mem", mode: 0o600, kind: Kind::Memory },
             Entry::text("mountinfo", mounts::mountinfo),
             Entry::text("mounts", mounts::mounts),
             Entry::text("oom_score", oom_score),
