@@ -12,6 +12,10 @@
 //! The way out: `in_guest` is set, then the work flags are read, then the frame is loaded with the stack pointer *in the area*
 //! (outside the signal stack), ending in `iretq`. A kick between the setting of `in_guest` and the `iretq` finds user
 //! registers still whole in the frame and simply starts over with them: see `on_signal` in the platform.
+//!
+//! A kick may also come on the way in, on top of the signal that is just being delivered, while `in_guest` still says 1: then
+//! the user's registers are in that signal's context and the frame is that of an earlier entry. [`is_way_in`] tells the two
+//! apart; the entry goes on as if nothing had been, and the kick's mark is found on the way out.
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU8, AtomicU32};
@@ -116,9 +120,18 @@ global_asm!(
     "mov rcx, {stacks}",
     "sub rax, rcx",
     "shr rax, {shift}",
+    "lea r8, [rax + 1]",
+    "shl r8, {shift}",
+    "add r8, rcx",
     "shl rax, 6",
     "mov rcx, {selectors}",
     "mov byte ptr [rax + rcx], 0",
+    // Out of user code: what the word said goes to the handler.
+    "xor eax, eax",
+    "xchg byte ptr [r8 - {area} + 168], al",
+    ".globl hosted_signal_entered",
+    "hosted_signal_entered:",
+    "movzx ecx, al",
     // The host clears DF and TF for a handler but leaves AC, with which unaligned kernel accesses would fault.
     "pushfq",
     "and dword ptr [rsp], ~0x40000",
@@ -256,18 +269,27 @@ global_asm!(
     ".popsection",
     stacks = const STACK_BASE,
     shift = const STACK_SHIFT,
+    area = const AREA_SIZE,
     selectors = const SELECTOR_BASE,
     on_signal = sym on_signal,
     child_main = sym child_main,
 );
 
+/// Whether an interrupted instruction belongs to the first steps of an entry, before it has cleared `in_guest`.
+pub fn is_way_in(rip: usize) -> bool {
+    let start = hosted_signal_entry as *const () as usize;
+    let end = hosted_signal_entered as *const () as usize;
+    (start..end).contains(&rip)
+}
+
 /// What the platform registers: the Rust ends of the assembly.
 pub struct Hooks {
-    /// Handles a host signal (number, siginfo, ucontext): the area to leave through, or null to go on where it interrupted.
+    /// Handles a host signal (number, siginfo, ucontext, and the area's `in_guest` as it was; it is 0 now): the area to leave
+    /// through, or null to go on where it interrupted.
     ///
     /// # Safety
     /// Called by `hosted_signal_entry` only.
-    pub on_signal: unsafe extern "C" fn(i32, *mut u8, *mut u8) -> *mut Area,
+    pub on_signal: unsafe extern "C" fn(i32, *mut u8, *mut u8, u8) -> *mut Area,
     /// First Rust code of a new host thread.
     ///
     /// # Safety
@@ -287,9 +309,9 @@ fn hooks() -> &'static Hooks {
     unsafe { &*HOOKS.load(core::sync::atomic::Ordering::Acquire) }
 }
 
-unsafe extern "C" fn on_signal(signal: i32, info: *mut u8, context: *mut u8) -> *mut Area {
+unsafe extern "C" fn on_signal(signal: i32, info: *mut u8, context: *mut u8, in_guest: u8) -> *mut Area {
     // SAFETY: the arguments are the host's, as given to the entry above.
-    unsafe { (hooks().on_signal)(signal, info, context) }
+    unsafe { (hooks().on_signal)(signal, info, context, in_guest) }
 }
 
 unsafe extern "C" fn child_main(area: *mut Area) -> ! {
@@ -299,6 +321,7 @@ unsafe extern "C" fn child_main(area: *mut Area) -> ! {
 
 unsafe extern "C" {
     pub fn hosted_signal_entry();
+    fn hosted_signal_entered();
     pub fn hosted_exit(area: *mut Area) -> !;
     pub fn hosted_clone(flags: usize, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
     pub fn hosted_hop(flags: usize, child_tid: *mut u32) -> isize;

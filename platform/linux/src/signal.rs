@@ -138,19 +138,19 @@ pub fn set_stack(index: usize) -> Result<()> {
 ///
 /// # Safety
 /// Called by the entry assembly only, with the host's arguments, on the thread's own kernel stack.
-pub unsafe extern "C" fn on_signal(signal: i32, info: *mut u8, context: *mut u8) -> *mut Area {
+pub unsafe extern "C" fn on_signal(signal: i32, info: *mut u8, context: *mut u8, in_guest: u8) -> *mut Area {
     // SAFETY: the host wrote both structures on this thread's kernel stack, which nobody else touches.
     let (info, context) = unsafe { (&*info.cast::<Info>(), &mut *context.cast::<Context>()) };
     let index = hosted::index_of(core::ptr::from_ref(context) as usize);
     let signal = signal as u32;
     let in_kernel = (context.rip as usize).wrapping_sub(KERNEL_BASE) < IMAGE_SIZE;
     let this = area::of(index);
-    if this.in_guest.load(Ordering::Relaxed) == 0 {
+    if in_guest == 0 || hosted::is_way_in(context.rip as usize) {
         in_kernel_code(signal, info, context, index);
+        this.in_guest.store(in_guest, Ordering::Relaxed);
         return core::ptr::null_mut();
     }
     // User code, or the last steps of the way out: then the frame holds the user's registers, whole.
-    this.in_guest.store(0, Ordering::Relaxed);
     // SAFETY: the thread itself.
     let this = unsafe { area::of_mut(index) };
     if !in_kernel {
