@@ -237,6 +237,9 @@ impl Machine for TestMachine {
     fn current(&self) -> ThreadId {
         ThreadId::default()
     }
+    fn peak_resident(&self) -> u64 {
+        0
+    }
     fn memory(&self) -> Memory {
         Memory::default()
     }
