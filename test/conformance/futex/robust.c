@@ -56,8 +56,8 @@ int main(void)
 	pthread_create(&u, 0, wait_, 0);
 	t_ms(50);
 	kill(c, SIGKILL);
-	t_reap("killed with the lock", c);
 	pthread_join(u, 0);
+	t_reap("killed with the lock", c);
 	N(pthread_mutex_lock(m));
 	pthread_mutex_unlock(m);
 	make(1);
