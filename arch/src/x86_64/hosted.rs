@@ -14,7 +14,7 @@
 //! registers still whole in the frame and simply starts over with them: see `on_signal` in the platform.
 //!
 //! A kick may also come on the way in, on top of the signal that is just being delivered, while `in_guest` still says 1: then
-//! the user's registers are in that signal's context and the frame is that of an earlier entry. [`is_way_in`] tells the two
+//! the user's registers are in that signal's context and the frame is that of an earlier entry. [`way_in`] tells the two
 //! apart; the entry goes on as if nothing had been, and the kick's mark is found on the way out.
 
 use core::arch::global_asm;
@@ -275,11 +275,12 @@ global_asm!(
     child_main = sym child_main,
 );
 
-/// Whether an interrupted instruction belongs to the first steps of an entry, before it has cleared `in_guest`.
-pub fn is_way_in(rip: usize) -> bool {
+/// Whether an interrupted instruction belongs to the first steps of an entry, before it has cleared `in_guest`: then the address
+/// just behind the clearing, where what the word said is expected in al.
+pub fn way_in(rip: usize) -> Option<usize> {
     let start = hosted_signal_entry as *const () as usize;
     let end = hosted_signal_entered as *const () as usize;
-    (start..end).contains(&rip)
+    (start..end).contains(&rip).then_some(end)
 }
 
 /// What the platform registers: the Rust ends of the assembly.

@@ -1,7 +1,6 @@
 //! Host signals: calls, faults and kicks arrive here.
 
 use core::fmt::Write;
-use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE};
@@ -144,10 +143,16 @@ pub unsafe extern "C" fn on_signal(signal: i32, info: *mut u8, context: *mut u8,
     let index = hosted::index_of(core::ptr::from_ref(context) as usize);
     let signal = signal as u32;
     let in_kernel = (context.rip as usize).wrapping_sub(KERNEL_BASE) < IMAGE_SIZE;
-    let this = area::of(index);
-    if in_guest == 0 || hosted::is_way_in(context.rip as usize) {
+    if in_guest == 0 {
         in_kernel_code(signal, info, context, index);
-        this.in_guest.store(in_guest, Ordering::Relaxed);
+        return core::ptr::null_mut();
+    }
+    if let Some(entered) = hosted::way_in(context.rip as usize) {
+        in_kernel_code(signal, info, context, index);
+        // The interrupted entry goes on as if it had cleared the word itself. To set the word again would open a gap for
+        // the next kick between here and there.
+        context.rip = entered as u64;
+        context.rax = u64::from(in_guest);
         return core::ptr::null_mut();
     }
     // User code, or the last steps of the way out: then the frame holds the user's registers, whole.
