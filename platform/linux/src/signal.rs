@@ -22,8 +22,9 @@ pub const SIGCHLD: u32 = 17;
 pub const SIGCONT: u32 = 18;
 pub const SIGSTOP: u32 = 19;
 pub const SIGSYS: u32 = 31;
-/// The host signal that gets a thread's attention; the last real-time one, which nothing else uses.
-pub const KICK: u32 = 64;
+/// The host signal that gets a thread's attention: SIGURG, which nothing else uses. Not a real-time one: those queue, the host
+/// lays a frame on the stack for each that is pending before the first handler runs, and enough of them overflow it.
+pub const KICK: u32 = 23;
 
 const SA_SIGINFO: u64 = 4;
 const SA_ONSTACK: u64 = 0x0800_0000;
