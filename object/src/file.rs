@@ -149,6 +149,14 @@ pub trait File: Send + Sync + Any {
     fn wait_limit(&self, _write: bool) -> Option<u64> {
         None
     }
+    /// Whether the caller may read or write now: terminals stop background jobs here (SIGTTIN, SIGTTOU).
+    fn job_control(&self, _caller: &dyn Caller, _write: bool) -> Result<()> {
+        Ok(())
+    }
+    /// What a wait that ran into [`File::wait_limit`] answers.
+    fn timed_out(&self, _write: bool) -> Result<usize> {
+        Err(Errno::EAGAIN)
+    }
     /// What reads and polls at once: false for files that never make the caller wait (regular files).
     fn may_wait(&self) -> bool {
         !self.seekable()

@@ -24,6 +24,7 @@ pub mod net;
 pub mod pipe;
 pub mod sysv;
 pub mod timerfd;
+pub mod tty;
 pub mod vfs;
 
 pub use caller::{Caller, Cred};

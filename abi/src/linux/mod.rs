@@ -12,6 +12,8 @@ pub mod signal;
 pub mod stat;
 pub mod time;
 
+pub mod termios;
+
 pub use errno::{Errno, Result};
 
 pub mod net;

@@ -123,6 +123,9 @@ pub async fn read_file(
     place: Place,
     nowait: bool,
 ) -> Result<usize> {
+    if file.ops.streams() {
+        file.ops.job_control(&thread.caller(), false)?;
+    }
     let result = match try_read(file, buf, place) {
         Err(Errno::EAGAIN) if !nowait && !file.nonblocking() => {
             let (deadline, interrupted) = limits(thread, file, false);
@@ -135,6 +138,7 @@ pub async fn read_file(
             };
             match thread.wait_until(deadline, Events::READABLE.bits(), ready, test).await {
                 Ok(result) => result,
+                Err(Cut::TimedOut) => file.ops.timed_out(false),
                 Err(why) => Err(cut(why, interrupted)),
             }
         }
@@ -156,6 +160,9 @@ pub async fn write_file(
 ) -> Result<usize> {
     let append = rwf.0 & RWF_APPEND != 0 || file.appends() && rwf.0 & RWF_NOAPPEND == 0;
     limit_size(thread, file, buf, place, append)?;
+    if file.ops.streams() {
+        file.ops.job_control(&thread.caller(), true)?;
+    }
     let wait = rwf.0 & RWF_NOWAIT == 0 && !file.nonblocking();
     let mut done = 0;
     let mut error = None;

@@ -1,0 +1,511 @@
+//! Pseudoterminals (pty(7)): a master, which plays keyboard and screen, and a slave, which is the terminal.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use janua_abi::linux::termios::{Termios, Winsize, lflag, request};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_rt::{Mutex, WaitQueue};
+
+use super::discipline::Discipline;
+use super::job::Job;
+use super::{GroupSignals, Terminal};
+use crate::caller::Caller;
+use crate::file::{Events, File, OpenFile};
+use crate::vfs::{Attr, FileKind, device};
+
+/// Major number of slaves.
+pub const SLAVE_MAJOR: u32 = 136;
+
+const SIGHUP: u32 = 1;
+const SIGCONT: u32 = 18;
+const SIGWINCH: u32 = 28;
+
+/// Status bytes of packet mode (ioctl_tty(2)).
+mod packet {
+    pub const FLUSHREAD: u8 = 1;
+    pub const FLUSHWRITE: u8 = 2;
+    pub const STOP: u8 = 4;
+    pub const START: u8 = 8;
+}
+
+#[derive(Default)]
+struct State {
+    line: Discipline,
+    size: Winsize,
+    locked: bool,
+    exclusive: bool,
+    master_open: bool,
+    /// Open descriptions of the slave, and whether there ever was one.
+    slaves: usize,
+    had_slave: bool,
+    packet_mode: bool,
+    packet_status: u8,
+}
+
+/// A pair. Lock order: `state`, then wait queues; signals are sent without locks.
+pub struct Pty {
+    pub number: u32,
+    state: Mutex<State>,
+    pub job: Job,
+    signals: Arc<dyn GroupSignals>,
+    master_waits: WaitQueue,
+    slave_waits: WaitQueue,
+    pub attr: Mutex<Attr>,
+}
+
+impl Pty {
+    /// A pair whose master is about to be opened; the slave is locked until TIOCSPTLCK says otherwise.
+    pub fn new(number: u32, attr: Attr, signals: Arc<dyn GroupSignals>) -> Arc<Pty> {
+        let state = State { locked: true, master_open: true, ..State::default() };
+        Arc::new(Pty {
+            number,
+            state: Mutex::new(state),
+            job: Job::default(),
+            signals,
+            master_waits: WaitQueue::new(),
+            slave_waits: WaitQueue::new(),
+            attr: Mutex::new(Attr {
+                mode: FileKind::CharDevice as u32 | 0o620,
+                rdev: device::number(SLAVE_MAJOR, number),
+                ..attr
+            }),
+        })
+    }
+
+    /// The slave's file. EIO while locked or when the master is gone, EBUSY when held exclusively.
+    pub fn open_slave(self: &Arc<Pty>, privileged: bool) -> Result<Arc<dyn File>> {
+        let mut state = self.state.lock();
+        if state.locked || !state.master_open {
+            return Err(Errno::EIO);
+        }
+        if state.exclusive && !privileged {
+            return Err(Errno::EBUSY);
+        }
+        state.slaves += 1;
+        state.had_slave = true;
+        Ok(Arc::new(Slave { pty: self.clone() }))
+    }
+
+    /// Wakes both sides after any change of the state.
+    fn changed(&self) {
+        self.master_waits.wake_all();
+        self.slave_waits.wake_all();
+    }
+
+    fn hang_up(&self) {
+        let (session, foreground) = self.job.clear();
+        if session != 0 {
+            // The session's leader leads the group of the same number.
+            self.signals.send(session, SIGHUP);
+            self.signals.send(session, SIGCONT);
+        }
+        if foreground != 0 && foreground != session {
+            self.signals.send(foreground, SIGHUP);
+            self.signals.send(foreground, SIGCONT);
+        }
+    }
+
+    fn set_size(&self, size: Winsize) {
+        let changed = core::mem::replace(&mut self.state.lock().size, size) != size;
+        let foreground = self.job.foreground();
+        if changed && foreground != 0 {
+            self.signals.send(foreground, SIGWINCH);
+        }
+    }
+
+    /// Requests both sides know; `None` for all others.
+    fn common(self: &Arc<Pty>, caller: &dyn Caller, request: u32, arg: usize, master: bool) -> Option<Result<usize>> {
+        let user = caller.user();
+        let done = |result: Result<()>| Some(result.map(|()| 0));
+        match request {
+            request::TCGETS => {
+                let termios = self.state.lock().line.termios;
+                done(UserPtr::<Termios>::new(arg).write(user, &termios))
+            }
+            request::TCSETS | request::TCSETSW | request::TCSETSF => {
+                if !master && let Err(errno) = self.job.check_change(caller) {
+                    return Some(Err(errno));
+                }
+                let new = match UserPtr::<Termios>::new(arg).read(user) {
+                    Ok(new) => new,
+                    Err(errno) => return Some(Err(errno)),
+                };
+                {
+                    let mut state = self.state.lock();
+                    if request == request::TCSETSF {
+                        state.line.flush_input();
+                    }
+                    state.line.set_termios(new);
+                }
+                self.changed();
+                Some(Ok(0))
+            }
+            request::TIOCGWINSZ => {
+                let size = self.state.lock().size;
+                done(UserPtr::<Winsize>::new(arg).write(user, &size))
+            }
+            request::TIOCSWINSZ => match UserPtr::<Winsize>::new(arg).read(user) {
+                Ok(size) => {
+                    self.set_size(size);
+                    Some(Ok(0))
+                }
+                Err(errno) => Some(Err(errno)),
+            },
+            request::TCFLSH => Some(self.flush(arg, master)),
+            request::TCXONC => Some(self.flow(arg)),
+            request::TCSBRK | request::TCSBRKP => Some(Ok(0)),
+            request::TIOCEXCL | request::TIOCNXCL => {
+                self.state.lock().exclusive = request == request::TIOCEXCL;
+                Some(Ok(0))
+            }
+            request::TIOCGETD => done(UserPtr::<u32>::new(arg).write(user, &0)),
+            request::TIOCSTI => Some(Err(Errno::EIO)),
+            _ => {
+                let terminal = || -> Arc<dyn Terminal> { self.clone() };
+                self.job.ioctl(caller, &terminal, request, arg, master)
+            }
+        }
+    }
+
+    fn flush(&self, arg: usize, master: bool) -> Result<usize> {
+        const TCIFLUSH: usize = 0;
+        const TCOFLUSH: usize = 1;
+        const TCIOFLUSH: usize = 2;
+        if arg > TCIOFLUSH {
+            return Err(Errno::EINVAL);
+        }
+        {
+            let mut state = self.state.lock();
+            // The master's input is the slave's output.
+            let input = arg == TCIOFLUSH || (arg == TCIFLUSH) != master;
+            let output = arg == TCIOFLUSH || (arg == TCOFLUSH) != master;
+            if input {
+                state.line.flush_input();
+                state.packet_status |= packet::FLUSHREAD;
+            }
+            if output {
+                state.line.flush_output();
+                state.packet_status |= packet::FLUSHWRITE;
+            }
+        }
+        self.changed();
+        Ok(0)
+    }
+
+    fn flow(&self, arg: usize) -> Result<usize> {
+        const TCOOFF: usize = 0;
+        const TCOON: usize = 1;
+        const TCIOFF: usize = 2;
+        const TCION: usize = 3;
+        {
+            let mut state = self.state.lock();
+            match arg {
+                TCOOFF => {
+                    state.line.stopped = true;
+                    state.packet_status |= packet::STOP;
+                }
+                TCOON => {
+                    state.line.stopped = false;
+                    state.packet_status |= packet::START;
+                }
+                TCIOFF | TCION => {}
+                _ => return Err(Errno::EINVAL),
+            }
+        }
+        self.changed();
+        Ok(0)
+    }
+
+    /// Bytes from the master's side: typed on the keyboard. The number taken.
+    fn type_bytes(&self, bytes: &[u8]) -> usize {
+        let mut signals = Vec::new();
+        let mut taken = 0;
+        {
+            let mut state = self.state.lock();
+            for byte in bytes {
+                if !state.line.has_input_room() {
+                    break;
+                }
+                signals.extend(state.line.type_byte(*byte));
+                taken += 1;
+            }
+        }
+        self.changed();
+        let foreground = self.job.foreground();
+        for signal in signals {
+            if foreground != 0 {
+                self.signals.send(foreground, signal);
+            }
+        }
+        taken
+    }
+}
+
+impl Terminal for Pty {
+    fn open(self: Arc<Self>) -> Result<Arc<dyn File>> {
+        self.open_slave(true)
+    }
+    fn device(&self) -> u64 {
+        device::number(SLAVE_MAJOR, self.number)
+    }
+    fn job(&self) -> &Job {
+        &self.job
+    }
+}
+
+/// The slave's side, one per open.
+pub struct Slave {
+    pub pty: Arc<Pty>,
+}
+
+impl Drop for Slave {
+    fn drop(&mut self) {
+        self.pty.state.lock().slaves -= 1;
+        self.pty.changed();
+    }
+}
+
+impl File for Slave {
+    fn job_control(&self, caller: &dyn Caller, write: bool) -> Result<()> {
+        if !write {
+            return self.pty.job.check_read(caller);
+        }
+        let stops = self.pty.state.lock().line.termios.lflag & lflag::TOSTOP != 0;
+        if stops { self.pty.job.check_change(caller) } else { Ok(()) }
+    }
+
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        let taken = {
+            let mut state = self.pty.state.lock();
+            match state.line.read(buf.left()) {
+                Some(taken) => taken,
+                // Hung up: nothing will come any more.
+                None if !state.master_open => return Ok(0),
+                None => return Err(Errno::EAGAIN),
+            }
+        };
+        self.pty.master_waits.wake_all();
+        buf.put(&taken)
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        let mut done = 0;
+        loop {
+            let mut state = self.pty.state.lock();
+            if !state.master_open {
+                return Err(Errno::EIO);
+            }
+            if buf.left() == 0 {
+                return Ok(done);
+            }
+            if !state.line.has_output_room() {
+                return if done > 0 { Ok(done) } else { Err(Errno::EAGAIN) };
+            }
+            drop(state);
+            let mut bytes = [0; 256];
+            let n = match buf.get(&mut bytes) {
+                Ok(n) => n,
+                Err(errno) => return if done > 0 { Ok(done) } else { Err(errno) },
+            };
+            state = self.pty.state.lock();
+            for byte in &bytes[..n] {
+                state.line.put(*byte);
+            }
+            drop(state);
+            done += n;
+            self.pty.master_waits.wake_all();
+        }
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            table.add(&self.pty.slave_waits);
+        }
+        let state = self.pty.state.lock();
+        if !state.master_open {
+            return Events::ALWAYS | Events::HUP | Events::ERR;
+        }
+        let mut events = Events::empty();
+        if state.line.is_ready() {
+            events |= Events::IN | Events::RDNORM;
+        }
+        if state.line.has_output_room() {
+            events |= Events::OUT | Events::WRNORM;
+        }
+        events
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn wait_limit(&self, write: bool) -> Option<u64> {
+        if write { None } else { self.pty.state.lock().line.read_timeout() }
+    }
+
+    fn timed_out(&self, write: bool) -> Result<usize> {
+        if write { Err(Errno::EAGAIN) } else { Ok(0) }
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        if !self.pty.state.lock().master_open {
+            return Err(Errno::EIO);
+        }
+        if let Some(result) = self.pty.common(caller, request, arg, false) {
+            return result;
+        }
+        let value = match request {
+            request::FIONREAD => self.pty.state.lock().line.readable(),
+            request::TIOCOUTQ => self.pty.state.lock().line.output.len(),
+            _ => return Err(Errno::ENOTTY),
+        };
+        UserPtr::<u32>::new(arg).write(caller.user(), &(value as u32)).map(|()| 0)
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        Ok(*self.pty.attr.lock())
+    }
+
+    fn label(&self) -> String {
+        format!("/dev/pts/{}", self.pty.number)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The master's side.
+pub struct Master {
+    pty: Arc<Pty>,
+    /// Told when the master is gone and the number is free.
+    gone: Arc<dyn Fn(u32) + Send + Sync>,
+}
+
+impl Master {
+    pub fn new(pty: Arc<Pty>, gone: Arc<dyn Fn(u32) + Send + Sync>) -> Master {
+        Master { pty, gone }
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        self.pty.state.lock().master_open = false;
+        self.pty.hang_up();
+        self.pty.changed();
+        (self.gone)(self.pty.number);
+    }
+}
+
+impl File for Master {
+    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        let bytes: Vec<u8> = {
+            let mut state = self.pty.state.lock();
+            if state.packet_mode && state.packet_status != 0 {
+                let status = core::mem::take(&mut state.packet_status);
+                drop(state);
+                return buf.put(&[status]);
+            }
+            if state.line.output.is_empty() || state.line.stopped {
+                let over = state.had_slave && state.slaves == 0;
+                return Err(if over { Errno::EIO } else { Errno::EAGAIN });
+            }
+            let mode = usize::from(state.packet_mode);
+            let n = state.line.output.len().min(buf.left().saturating_sub(mode));
+            core::iter::repeat_n(0, mode).chain(state.line.output.drain(..n)).collect()
+        };
+        self.pty.slave_waits.wake_all();
+        buf.put(&bytes)
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        let mut done = 0;
+        while buf.left() > 0 && self.pty.state.lock().line.has_input_room() {
+            // One byte at a time where room is short: what is taken from the writer must be delivered.
+            let mut bytes = [0; 64];
+            let readable = self.pty.state.lock().line.readable();
+            let room = super::discipline::INPUT_MOST.saturating_sub(readable).clamp(1, bytes.len());
+            let n = match buf.get(&mut bytes[..room]) {
+                Ok(n) => n,
+                Err(errno) => return if done > 0 { Ok(done) } else { Err(errno) },
+            };
+            self.pty.type_bytes(&bytes[..n]);
+            done += n;
+        }
+        if done == 0 && buf.left() > 0 { Err(Errno::EAGAIN) } else { Ok(done) }
+    }
+
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = table {
+            table.add(&self.pty.master_waits);
+        }
+        let state = self.pty.state.lock();
+        let mut events = Events::empty();
+        if !state.line.output.is_empty() && !state.line.stopped || state.packet_mode && state.packet_status != 0 {
+            events |= Events::IN | Events::RDNORM;
+        }
+        if state.line.has_input_room() {
+            events |= Events::OUT | Events::WRNORM;
+        }
+        if state.had_slave && state.slaves == 0 {
+            events |= Events::HUP;
+        }
+        events
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn ioctl(&self, file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        let _ = file;
+        let user = caller.user();
+        let pty = &self.pty;
+        let word = UserPtr::<u32>::new(arg);
+        match request {
+            request::TIOCGPTN => word.write(user, &pty.number).map(|()| 0),
+            request::TIOCSPTLCK => {
+                pty.state.lock().locked = word.read(user)? != 0;
+                Ok(0)
+            }
+            request::TIOCGPTLCK => word.write(user, &u32::from(pty.state.lock().locked)).map(|()| 0),
+            request::TIOCPKT => {
+                let on = word.read(user)? != 0;
+                let mut state = pty.state.lock();
+                state.packet_mode = on;
+                state.packet_status = 0;
+                Ok(0)
+            }
+            request::TIOCGPKT => word.write(user, &u32::from(pty.state.lock().packet_mode)).map(|()| 0),
+            request::FIONREAD => {
+                let held = pty.state.lock().line.output.len() as u32;
+                word.write(user, &held).map(|()| 0)
+            }
+            request::TIOCOUTQ => {
+                let held = pty.state.lock().line.readable() as u32;
+                word.write(user, &held).map(|()| 0)
+            }
+            _ => pty.common(caller, request, arg, true).unwrap_or(Err(Errno::ENOTTY)),
+        }
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        let attr = *self.pty.attr.lock();
+        Ok(Attr { rdev: device::number(5, 2), mode: FileKind::CharDevice as u32 | 0o666, ..attr })
+    }
+
+    fn label(&self) -> String {
+        String::from("/dev/ptmx")
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
