@@ -15,6 +15,8 @@ use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
+use janua_object::tty::discipline;
+use janua_object::tty::host::Console;
 use janua_object::vfs::Vfs;
 use janua_port::{Frame, HostFd, Machine, Space};
 use serde::{Deserialize, Serialize};
@@ -153,7 +155,11 @@ pub fn boot_on(
 
 /// Makes the first program's process (pid 2) and starts its thread, which loads the program. It leads its own session and
 /// process group, with the outside's terminal as its controlling terminal; `files` are its descriptors.
-pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>) -> Result<Arc<Seat>> {
+pub fn spawn_first(
+    kernel: &Arc<Kernel>,
+    files: Arc<FdTable>,
+    console: Option<&Arc<Console>>,
+) -> Result<Arc<Seat>> {
     let config = &kernel.config;
     let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));
     let (task, seat) = {
@@ -173,6 +179,9 @@ pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>) -> Result<Arc<Seat
         task.group.lock().threads.push(seat.clone());
         tree.insert_process(&task);
         tree.new_session(&task);
+        if let Some(console) = console {
+            crate::dev::terminal::give(console, &task);
+        }
         tree.insert_thread(pid, &seat);
         (task, seat)
     };
@@ -249,11 +258,24 @@ fn find_and_load(thread: &Thread, space: Arc<dyn Space>, config: &BootConfig) ->
     Err(worst)
 }
 
-/// Passes on the signals the outside has sent the sandbox, bit n-1 for signal n: to the first program.
+/// Passes on the signals the outside has sent the sandbox, bit n-1 for signal n: those a terminal makes to the group in its
+/// foreground, others to the first program.
 pub fn pass_signals(kernel: &Kernel, signals: u64) {
-    for signal in 1..=SIGMAX {
-        if SigSet(signals).has(signal) {
-            crate::signal::send::from_outside(kernel, signal);
+    const SIGWINCH: u32 = 28;
+    if signals == 0 {
+        return;
+    }
+    let foreground = kernel.process(FIRST).and_then(|first| crate::dev::terminal::foreground(&first));
+    for number in 1..=SIGMAX {
+        if !SigSet(signals).has(number) {
+            continue;
+        }
+        match (number, foreground) {
+            (discipline::SIGINT | discipline::SIGQUIT | discipline::SIGTSTP | SIGWINCH, Some(group)) => {
+                let info = crate::signal::SigInfo::new(number, janua_abi::linux::signal::si::KERNEL);
+                crate::signal::send_group(kernel, group, info);
+            }
+            _ => crate::signal::send::from_outside(kernel, number),
         }
     }
 }

@@ -6,12 +6,13 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::trace::TraceSink;
 use janua_object::fdtable::FdTable;
-use janua_object::hostfile::HostFile;
+use janua_object::tty::host::Console;
 use janua_port::{Host, HostFd, Machine, Nanos};
 
 use crate::Kernel;
 use crate::boot::{self, BootConfig};
-use crate::{dev, fs, procfs};
+use crate::dev::{self, terminal};
+use crate::{fs, procfs};
 
 /// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
 /// refused with a message on the console and exit code 125.
@@ -27,7 +28,9 @@ pub fn start(machine: &'static dyn Machine, config: &[u8]) -> Result<Arc<Kernel>
         machine.power_off(125);
     }
     trace(&kernel);
-    boot::spawn_first(&kernel, standard_files(&kernel)?)?;
+    let console = terminal::console(&kernel);
+    terminal::register(&kernel, console.as_ref())?;
+    boot::spawn_first(&kernel, standard_files(&kernel, console.as_ref())?, console.as_ref())?;
     Ok(kernel)
 }
 
@@ -50,11 +53,10 @@ fn trace(kernel: &Kernel) {
 }
 
 /// The descriptors the first program starts with.
-fn standard_files(kernel: &Kernel) -> Result<Arc<FdTable>> {
+fn standard_files(kernel: &Kernel, console: Option<&Arc<Console>>) -> Result<Arc<FdTable>> {
     let table = FdTable::new();
-    let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
     for file in &kernel.config.files {
-        let open = HostFile::open(host, file.host)?;
+        let open = terminal::standard_file(kernel, console, file.host)?;
         table.install_at(open, Fd(file.fd as i32), false, u64::MAX)?;
     }
     Ok(Arc::new(table))

@@ -35,7 +35,7 @@ pub struct Control {
     pub exit_code: AtomicU32,
     /// Set by the kernel when the first program stopped: the signal; the supervisor puts 0 back.
     pub stopped: AtomicU32,
-    /// Set by the supervisor: bit n is host signal n for the foreground group of the terminal.
+    /// Set by the supervisor: bit n-1 is host signal n, for the foreground group of the terminal.
     pub signals: AtomicU64,
     /// Woken by the supervisor when it has set `signals`, and by timers: the service thread parks on it.
     pub service: AtomicU32,

@@ -1,5 +1,7 @@
 //! /dev: a file system in memory with the nodes programs expect.
 
+pub mod terminal;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -18,7 +20,10 @@ const LINKS: [(&str, &str); 4] = [
 ];
 
 /// Directories other file systems are mounted on.
-const DIRECTORIES: [&str; 1] = ["shm"];
+const DIRECTORIES: [&str; 2] = ["pts", "shm"];
+
+/// Terminals: name, permissions and number.
+const TERMINALS: [(&str, u32, u32, u32); 3] = [("tty", 0o666, 5, 0), ("console", 0o600, 5, 1), ("ptmx", 0o666, 5, 2)];
 
 /// Makes the file system and registers the drivers behind its nodes. For mount(2), kind "devtmpfs".
 pub fn mount(vfs: &Vfs, _caller: &dyn Caller, _source: &[u8], _options: &[u8]) -> Result<Arc<dyn FileSystem>> {
@@ -28,6 +33,9 @@ pub fn mount(vfs: &Vfs, _caller: &dyn Caller, _source: &[u8], _options: &[u8]) -
     let cred = Cred::of_user(0, 0, Vec::new());
     for (kind, name) in Memory::ALL {
         node(&root, &cred, name, 0o666, mem::MAJOR, kind as u32)?;
+    }
+    for (name, mode, major, minor) in TERMINALS {
+        node(&root, &cred, name, mode, major, minor)?;
     }
     for (name, target) in LINKS {
         root.symlink(name.as_bytes(), target.as_bytes(), &cred)?;

@@ -118,6 +118,20 @@ pub fn mount_all(kernel: &Kernel) -> core::result::Result<(), alloc::string::Str
     }
 }
 
+/// Mounts one more file system of the kernel's own; the place is made where it is missing.
+pub fn mount_at(kernel: &Kernel, fs: Arc<dyn FileSystem>, source: &[u8], flags: MountFlags, at: &[u8]) -> Result<()> {
+    let boot = Boot::new(kernel.machine);
+    let root = kernel.root.root.read().clone();
+    let at = find_or_make(&kernel.vfs, &boot, &root, at, true)?;
+    kernel.vfs.attach(&kernel.vfs.new_mount(fs, source, flags | MountFlags::RELATIME), &at)
+}
+
+/// The place of an absolute name, seen from the root of all.
+pub fn place(kernel: &Kernel, path: &[u8]) -> Result<Path> {
+    let root = kernel.root.root.read().clone();
+    find(&kernel.vfs, &Boot::new(kernel.machine), &root, path)
+}
+
 fn lossy(bytes: &[u8]) -> alloc::borrow::Cow<'_, str> {
     alloc::string::String::from_utf8_lossy(bytes)
 }

@@ -9,9 +9,9 @@ use crate::thread::ThreadExt;
 use crate::{Kernel, Task, Thread};
 
 /// A session leader ends: the session loses its terminal.
-pub fn leader_ends(_kernel: &Kernel, task: &Arc<Task>) {
+pub fn leader_ends(kernel: &Kernel, task: &Arc<Task>) {
     let terminal = task.session().terminal.lock().take();
-    drop(terminal);
+    crate::dev::terminal::let_go(kernel, terminal);
 }
 
 /// The process `pid` names, 0 being the caller's own.

@@ -1,0 +1,113 @@
+//! Terminals of a kernel: pseudoterminals, /dev/tty, the console.
+
+use alloc::sync::{Arc, Weak};
+use core::any::Any;
+
+use janua_abi::linux::signal::si;
+use janua_abi::linux::{Errno, Result};
+use janua_object::file::{File, OpenFile, flags};
+use janua_object::hostfile::HostFile;
+use janua_object::tty::host::{self, Console};
+use janua_object::tty::pts::{DevPts, Pairs};
+use janua_object::tty::{Controlling, GroupSignals, Terminal};
+use janua_object::vfs::{Device, FileKind, FileSystem, MountFlags, Path, Vfs};
+use janua_object::Caller;
+use janua_port::HostFd;
+
+use crate::signal::{self, SigInfo};
+use crate::{Kernel, Task, fs};
+
+const SIGHUP: u32 = 1;
+const SIGCONT: u32 = 18;
+
+/// Terminals send signals to groups of this kernel.
+struct Groups(Weak<Kernel>);
+
+impl GroupSignals for Groups {
+    fn send(&self, pgrp: u32, number: u32) {
+        if let Some(kernel) = self.0.upgrade() {
+            signal::send_group(&kernel, pgrp, SigInfo::new(number, si::KERNEL));
+        }
+    }
+}
+
+/// /dev/tty: the caller's controlling terminal.
+struct Own;
+
+impl Device for Own {
+    fn open(&self, caller: &dyn Caller, _path: &Path, _minor: u32, _flags: u32) -> Result<Arc<dyn File>> {
+        controlling(caller.terminal()).ok_or(Errno::ENXIO)?.open()
+    }
+}
+
+fn controlling(terminal: Option<Arc<dyn Any + Send + Sync>>) -> Option<Arc<dyn Terminal>> {
+    Some(terminal?.downcast::<Controlling>().ok()?.0.clone())
+}
+
+/// /dev/console: the outside's terminal.
+struct ConsoleDevice(Option<Arc<Console>>);
+
+impl Device for ConsoleDevice {
+    fn open(&self, caller: &dyn Caller, _path: &Path, _minor: u32, open: u32) -> Result<Arc<dyn File>> {
+        let console = self.0.clone().ok_or(Errno::ENXIO)?;
+        if open & flags::O_NOCTTY == 0 {
+            console.job.take_at_open(caller, console.clone());
+        }
+        console.open()
+    }
+}
+
+/// Registers the drivers and mounts /dev/pts.
+pub fn register(kernel: &Arc<Kernel>, console: Option<&Arc<Console>>) -> Result<()> {
+    let vfs: &Vfs = &kernel.vfs;
+    let pairs = Pairs::new(vfs, Arc::new(Groups(Arc::downgrade(kernel))));
+    vfs.devices.register(FileKind::CharDevice, 5, Some(0), Arc::new(Own));
+    vfs.devices.register(FileKind::CharDevice, 5, Some(1), Arc::new(ConsoleDevice(console.cloned())));
+    let again = pairs.clone();
+    let mount = move |_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| -> Result<Arc<dyn FileSystem>> {
+        Ok(DevPts::new(again.clone()))
+    };
+    vfs.register_type("devpts", Arc::new(mount));
+    fs::setup::mount_at(kernel, DevPts::new(pairs), b"devpts", MountFlags::NOSUID | MountFlags::NOEXEC, b"/dev/pts")
+}
+
+/// The outside's terminal, if the sandbox was given one.
+pub fn console(kernel: &Kernel) -> Option<Arc<Console>> {
+    let host = kernel.machine.host()?;
+    kernel.config.terminal.map(|fd| Console::new(host, fd))
+}
+
+/// A file for one of the descriptors the program starts with: the console where it is the outside's terminal.
+pub fn standard_file(kernel: &Kernel, console: Option<&Arc<Console>>, fd: HostFd) -> Result<Arc<OpenFile>> {
+    let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
+    match console {
+        Some(console) if host::is_terminal(host, fd) => {
+            let mode = host.flags(fd)? & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE;
+            let place = fs::setup::place(kernel, b"/dev/console").ok();
+            Ok(OpenFile::new(console.file(fd)?, mode, place))
+        }
+        _ => HostFile::open(host, fd),
+    }
+}
+
+/// Makes the console the controlling terminal of the first program's session, which is in the foreground.
+pub fn give(console: &Arc<Console>, first: &Task) {
+    console.job.set(first.session().id, first.pgrp());
+    *first.session().terminal.lock() = Some(Arc::new(Controlling(console.clone())));
+}
+
+/// The foreground group of a session's terminal.
+pub fn foreground(first: &Task) -> Option<u32> {
+    let terminal = controlling(first.session().terminal.lock().clone())?;
+    Some(terminal.job().foreground()).filter(|group| *group != 0)
+}
+
+/// The session's leader has ended: who is in the foreground is told, and the terminal is free for others.
+pub fn let_go(kernel: &Kernel, terminal: Option<Arc<dyn Any + Send + Sync>>) {
+    let Some(terminal) = controlling(terminal) else { return };
+    let (_, foreground) = terminal.job().clear();
+    if foreground != 0 {
+        signal::send_group(kernel, foreground, SigInfo::new(SIGHUP, si::KERNEL));
+        signal::send_group(kernel, foreground, SigInfo::new(SIGCONT, si::KERNEL));
+    }
+}
