@@ -122,7 +122,7 @@ pub fn getrlimit(thread: &Thread, resource: Resource, old: UserPtr<Rlimit>) -> R
 /// setrlimit(2).
 pub fn setrlimit(thread: &Thread, resource: Resource, new: UserPtr<Rlimit>) -> Result<()> {
     let new = new.read(thread.user())?;
-    change(thread, thread.process(), resource.check()?, new)
+    change(thread, &thread.task, resource.check()?, new)
 }
 
 /// prlimit(2).
@@ -168,7 +168,7 @@ fn may_limit(thread: &Thread, target: &Process) -> bool {
         && [theirs.gid, theirs.egid, theirs.sgid].iter().all(|gid| *gid == mine.gid)
 }
 
-fn change(thread: &Thread, target: &Process, resource: u32, new: Rlimit) -> Result<()> {
+fn change(thread: &Thread, target: &Arc<Task>, resource: u32, new: Rlimit) -> Result<()> {
     if new.soft > new.hard {
         return Err(Errno::EINVAL);
     }
@@ -179,5 +179,8 @@ fn change(thread: &Thread, target: &Process, resource: u32, new: Rlimit) -> Resu
         return Err(Errno::EPERM);
     }
     target.limits.set(resource, new);
+    if resource == rlimit::CPU {
+        crate::time::interval::watch_limit(target);
+    }
     Ok(())
 }

@@ -396,8 +396,11 @@ fn new_thread(
     seat
 }
 
-/// First words of a thread that was cloned: what must be written in its own memory.
+/// First words of a thread: what must be written in its own memory, and the watch over what its process may use.
 pub fn begin(thread: &Thread) {
+    if thread.tid() == thread.task.pid {
+        crate::time::interval::watch_limit(&thread.task);
+    }
     let address = thread.set_child_tid.swap(0, Ordering::Relaxed);
     if address != 0 {
         // As on Linux a bad address is the child's own affair.

@@ -1,9 +1,10 @@
 //! Interval timers: getitimer(2), setitimer(2), alarm(2); and the sampling of processor time that drives those on it.
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use janua_abi::linux::process::TimeVal;
-use janua_abi::linux::signal::{SIGALRM, SIGPROF, SIGVTALRM};
+use janua_abi::linux::process::{Rlimit, TimeVal, rlimit};
+use janua_abi::linux::signal::{SIGALRM, SIGKILL, SIGPROF, SIGVTALRM, SIGXCPU};
 use janua_abi::linux::time::{ITimerVal, itimer};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::timerfd::Progress;
@@ -20,6 +21,8 @@ pub struct IntervalTimers {
     real: Mutex<Armed>,
     /// ITIMER_VIRTUAL and ITIMER_PROF, in the process' own processor time.
     cpu: Mutex<[Progress; 2]>,
+    /// The second of processor time from which RLIMIT_CPU is to be told of (again).
+    warn_at: AtomicU64,
     /// The next look at the processor time, while a timer depends on it.
     sampling: Mutex<Option<Key>>,
 }
@@ -53,7 +56,7 @@ pub fn sample(task: &Arc<Task>) {
     *task.interval.sampling.lock() = None;
     let now = cpu::of_task(task, None);
     let mut due = [false; 2];
-    let mut armed = posix::sample(task);
+    let mut armed = posix::sample(task) | check_limit(task, now);
     for (at, timer) in task.interval.cpu.lock().iter_mut().enumerate() {
         timer.settle(now);
         due[at] = core::mem::take(&mut timer.expired) > 0;
@@ -67,6 +70,31 @@ pub fn sample(task: &Arc<Task>) {
     if armed {
         start_sampling(task);
     }
+}
+
+/// Starts to look at a process' processor time if that is limited (RLIMIT_CPU).
+pub fn watch_limit(task: &Arc<Task>) {
+    if task.limits.get(rlimit::CPU) != UNLIMITED {
+        start_sampling(task);
+    }
+}
+
+const UNLIMITED: Rlimit = Rlimit { soft: rlimit::INFINITY, hard: rlimit::INFINITY };
+
+/// SIGXCPU at the soft limit and at each second after, SIGKILL at the hard one (getrlimit(2)). Whether there is a limit.
+fn check_limit(task: &Arc<Task>, now: Nanos) -> bool {
+    let limit = task.limits.get(rlimit::CPU);
+    if limit == UNLIMITED {
+        return false;
+    }
+    let used = now / 1_000_000_000;
+    if used >= limit.hard {
+        let _ = signal::send_task(task, signal::kernel_signal(SIGKILL));
+    } else if used >= limit.soft.max(1) && used >= task.interval.warn_at.load(Ordering::Relaxed) {
+        task.interval.warn_at.store(used + 1, Ordering::Relaxed);
+        let _ = signal::send_task(task, signal::kernel_signal(SIGXCPU));
+    }
+    true
 }
 
 /// ITIMER_REAL's time may have come.
