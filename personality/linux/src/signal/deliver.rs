@@ -53,8 +53,10 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
     }
 }
 
+/// Whether the frame is that of a call a signal has cut short: one to be restarted, or one that never is (epoll_pwait(2)).
 fn is_interrupted_call(frame: &Frame) -> bool {
-    frame.orig_rax as i64 >= 0 && crate::linux::is_restart_code(frame.rax as isize)
+    let result = frame.rax as isize;
+    frame.orig_rax as i64 >= 0 && (crate::linux::is_restart_code(result) || result == Errno::EINTR.as_result())
 }
 
 fn restore_mask(thread: &Thread) {
