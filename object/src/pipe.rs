@@ -247,7 +247,10 @@ impl Pipe {
 
     fn end(self: &Arc<Pipe>, read: bool, write: bool, anonymous: bool) -> PipeEnd {
         let mut state = self.state.lock();
-        let seen = if read { state.writers_ever } else { state.readers_ever };
+        // Whether the other side is there is decided here: it may be gone again before the open is over.
+        let (peers, peers_ever) =
+            if read { (state.writers, state.writers_ever) } else { (state.readers, state.readers_ever) };
+        let seen = (peers == 0 && !(read && write)).then_some(peers_ever);
         let hup_after = if anonymous { None } else { Some(state.writers_ever) };
         if read {
             state.readers += 1;
@@ -435,8 +438,8 @@ pub struct PipeEnd {
     pub pipe: Arc<Pipe>,
     read: bool,
     write: bool,
-    /// Peers ever opened when this end was.
-    seen: u64,
+    /// Peers ever opened when this end was, if there was none just then.
+    seen: Option<u64>,
     /// A FIFO's reader reports HUP only once a writer has come since; a pipe's always.
     hup_after: Option<u64>,
 }
@@ -444,12 +447,9 @@ pub struct PipeEnd {
 impl PipeEnd {
     /// Whether there is, or has been since this end was opened, somebody on the other side (fifo(7)).
     pub fn peer_arrived(&self) -> bool {
+        let Some(seen) = self.seen else { return true };
         let state = self.pipe.state.lock();
-        match (self.read, self.write) {
-            (true, true) => true,
-            (true, false) => state.writers > 0 || state.writers_ever != self.seen,
-            _ => state.readers > 0 || state.readers_ever != self.seen,
-        }
+        seen != if self.read { state.writers_ever } else { state.readers_ever }
     }
 
     pub fn reads(&self) -> bool {
@@ -660,9 +660,10 @@ mod tests {
         let reader = fifo.open(flags::O_RDONLY | flags::O_NONBLOCK).unwrap();
         assert!(!reader.peer_arrived());
         let writer = fifo.open(flags::O_WRONLY | flags::O_NONBLOCK).unwrap();
+        let late = fifo.open(flags::O_RDONLY).unwrap();
         assert!(reader.peer_arrived() && writer.peer_arrived());
         drop(writer);
-        assert!(reader.peer_arrived(), "a writer that came and went has been there");
+        assert!(reader.peer_arrived() && late.peer_arrived(), "a writer that came and went has been there");
     }
 
     #[test]

@@ -167,6 +167,10 @@ impl File for SocketFile {
         self.socket.poll(table)
     }
 
+    fn announces(&self) -> bool {
+        true
+    }
+
     fn streams(&self) -> bool {
         self.socket.common().kind == sock::STREAM
     }

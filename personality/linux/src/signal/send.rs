@@ -4,12 +4,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::process::{WCOREFLAG, rlimit};
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::*;
 use janua_kernel::signal::SigSet;
 use janua_kernel::thread::work;
 
-use super::action::{Default, default_action};
 use super::queue::Full;
 use super::{STOPS, is_signal};
 use crate::process::{Group, Report, State};
@@ -254,9 +253,9 @@ pub fn force(thread: &Thread, info: SigInfo) {
     thread.set_work(work::SIGNAL);
 }
 
-/// The wait status of a death by signal, with the core flag where the default action has it. No core is ever written.
+/// The wait status of a death by signal. No core is ever written, so the core flag is never set.
 pub fn death_status(signal: u32) -> u32 {
-    signal | if default_action(signal) == Default::Core { WCOREFLAG } else { 0 }
+    signal
 }
 
 /// Forgets what is pending of a signal that has become ignored (sigaction(2)).
