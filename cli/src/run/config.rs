@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
 use janua_abi::linux::process::Rlimit;
+use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
 use janua_port::HostFd;
 use rustix::fs::OFlags;
 use rustix::process::{self, Resource};
@@ -21,7 +21,11 @@ pub fn encode(options: &RunOptions) -> Result<Vec<u8>, String> {
     let mut config = BootConfig {
         program: bytes(&options.program),
         argv: std::iter::once(&options.program).chain(&options.args).map(|arg| bytes(arg)).collect(),
-        envp: options.environment.iter().map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat()).collect(),
+        envp: options
+            .environment
+            .iter()
+            .map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat())
+            .collect(),
         cwd: bytes(working_directory(options).as_os_str()),
         umask: umask(),
         uid: process::getuid().as_raw(),
@@ -174,10 +178,14 @@ fn trace(options: &RunOptions) -> Result<Option<HostFd>, String> {
             Some(HostFd(stderr.map_err(|error| format!("cannot trace to standard error: {error}"))?.into_raw_fd()))
         }
         Some(Trace::File(path)) => {
-            let file = File::options().append(true).create(true).open(path).and_then(|file| file.set_len(0).map(|()| file));
+            let file = File::options().append(true).create(true).open(path).and_then(|file| {
+                if file.metadata()?.is_file() {
+                    file.set_len(0)?;
+                }
+                Ok(file)
+            });
             let file = file.map_err(|error| format!("cannot write the trace to {}: {error}", path.display()))?;
             Some(HostFd(file.into_raw_fd()))
         }
     })
 }
-

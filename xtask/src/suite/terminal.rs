@@ -97,7 +97,7 @@ const SESSIONS: &[Session] = &[
             Until("hello\r\nhello"),
             Type("\x04"),
             Until("ok> "),
-            Type("(sleep 0.1; exit 3) & wait $!; echo $?\n"),
+            Type("sleep 0.1 | (exit 3); echo $?\n"),
             Until("ok> "),
             Type("sleep 50 | cat\n"),
             Until("cat"),
