@@ -126,6 +126,8 @@ pub trait Machine: Send + Sync {
 pub struct Memory {
     pub total: u64,
     pub free: u64,
+    /// What could be had without swapping: free, and what caches would give back.
+    pub available: u64,
 }
 
 /// What the outside (the supervisor, a console) should know.

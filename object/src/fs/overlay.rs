@@ -31,7 +31,7 @@ impl Overlay {
         let lower = HostFs::snapshot(machine, dev, fd)?;
         let shared = Shared::new(machine, dev, u64::MAX);
         let root = Node::root_over(&shared, lower.root_inode())?;
-        let options = alloc::format!(",lowerdir={}", String::from_utf8_lossy(name));
+        let options = alloc::format!("lowerdir={}", String::from_utf8_lossy(name));
         Ok(Arc::new(Overlay { shared, root, lower, options }))
     }
 }

@@ -13,6 +13,8 @@ mod lock;
 mod map;
 mod remap;
 mod report;
+#[cfg(test)]
+mod tests;
 pub mod vma;
 
 use alloc::sync::Arc;

@@ -176,7 +176,7 @@ mod tests {
         for kind in [3, 1, 2, 1] {
             queue.send(&mut Some(Message { kind, text: alloc::vec![kind as u8; kind as usize] }), 1, 0).unwrap();
         }
-        let mut take = |kind, flags| queue.receive(kind, 2, flags, 1, 0).map(|message| message.kind);
+        let take = |kind, flags| queue.receive(kind, 2, flags, 1, 0).map(|message| message.kind);
         assert_eq!(take(0, 0), Err(Errno::E2BIG));
         assert_eq!(take(0, MSG_NOERROR), Ok(3));
         assert_eq!(take(-2, 0), Ok(1));

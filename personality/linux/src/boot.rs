@@ -146,6 +146,7 @@ pub fn boot_on(
         let pid = tree.allocate_pid()?;
         debug_assert_eq!(pid, INIT);
         let init = Process::new(pid, kernel.root.clone(), machine.clock().monotonic());
+        *init.last_comm.lock() = b"init".to_vec();
         let init = Arc::new(Task { kernel: kernel.clone(), ext: init });
         tree.insert_process(&init);
         tree.new_session(&init);

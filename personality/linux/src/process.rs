@@ -49,6 +49,8 @@ pub struct Process {
     pub settings: Settings,
     pub interval: crate::time::interval::IntervalTimers,
     pub posix_timers: crate::time::PosixTimers,
+    /// The name of the thread that ended last, for when it is gone.
+    pub last_comm: Mutex<Vec<u8>>,
     /// The real user id of the last thread, for when it is gone.
     pub last_uid: AtomicU32,
     /// Woken when a child ends, stops or continues (wait4).
@@ -209,6 +211,7 @@ impl Process {
             settings: Settings::default(),
             interval: Default::default(),
             posix_timers: Default::default(),
+            last_comm: Mutex::new(Vec::new()),
             last_uid: AtomicU32::new(0),
             children: WaitQueue::new(),
             signalled: WaitQueue::new(),

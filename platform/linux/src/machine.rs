@@ -267,13 +267,9 @@ impl Machine for LinuxMachine {
     }
     fn resident(&self, thread: ThreadId) -> Option<u64> {
         let (pid, _) = spawn::host_ids(thread)?;
-        const CURRENT_DIRECTORY: janua_port::HostFd = janua_port::HostFd(-100);
-        let fd = LinuxHost.open(CURRENT_DIRECTORY, alloc::format!("/proc/{pid}/statm").as_bytes(), 0, 0, 0).ok()?;
         let mut text = [0; 128];
-        let len = LinuxHost.read(fd, &mut text, None);
-        LinuxHost.close(fd);
         // Pages of the whole, then those in memory.
-        let text = core::str::from_utf8(text.get(..len.ok()?)?).ok()?;
+        let text = read_small(alloc::format!("/proc/{pid}/statm").as_bytes(), &mut text)?;
         text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(4096)
     }
     fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {
@@ -297,7 +293,13 @@ impl Machine for LinuxMachine {
             return Memory::default();
         }
         let unit = u64::from(info[13] as u32);
-        Memory { total: info[4].saturating_mul(unit), free: info[5].saturating_mul(unit) }
+        let free = info[5].saturating_mul(unit);
+        let mut text = [0; 512];
+        let available = read_small(b"/proc/meminfo", &mut text)
+            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("MemAvailable:")))
+            .and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok())
+            .map_or(free, |kib| kib.saturating_mul(1024));
+        Memory { total: info[4].saturating_mul(unit), free, available }
     }
     fn random(&self, out: &mut [u8]) {
         let mut done = 0;
@@ -328,6 +330,15 @@ impl Machine for LinuxMachine {
             tell_supervisor();
         }
     }
+}
+
+/// The start of a small file of the host's.
+fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
+    const CURRENT_DIRECTORY: janua_port::HostFd = janua_port::HostFd(-100);
+    let fd = LinuxHost.open(CURRENT_DIRECTORY, path, 0, 0, 0).ok()?;
+    let len = LinuxHost.read(fd, text, None);
+    LinuxHost.close(fd);
+    core::str::from_utf8(text.get(..len.ok()?)?).ok()
 }
 
 /// Sleeping of contended locks.

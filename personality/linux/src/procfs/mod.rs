@@ -70,6 +70,15 @@ impl Subject {
         self.task.as_ref().ok_or(Errno::ESRCH)
     }
 
+    /// The name: of the thread, or that a process without threads had.
+    pub fn comm(&self) -> Vec<u8> {
+        match (&self.seat, &self.task) {
+            (Some(seat), _) => seat.comm(),
+            (None, Some(task)) => task.last_comm.lock().clone(),
+            (None, None) => Vec::new(),
+        }
+    }
+
     pub fn seat(&self) -> Result<&Arc<Seat>> {
         self.seat.as_ref().ok_or(Errno::ESRCH)
     }

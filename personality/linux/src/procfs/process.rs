@@ -65,7 +65,7 @@ fn exe(subject: &Subject) -> Result<Path> {
 }
 
 fn comm(subject: &Subject, text: &mut Text) -> Result<()> {
-    text.bytes(&subject.seat()?.comm());
+    text.bytes(&subject.comm());
     text.bytes(b"\n");
     Ok(())
 }

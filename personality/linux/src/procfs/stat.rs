@@ -49,7 +49,7 @@ fn tty(subject: &Subject) -> u32 {
 pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let task = subject.task()?;
     let seat = subject.seat.as_ref();
-    let comm = seat.map(|seat| seat.comm()).unwrap_or_default();
+    let comm = subject.comm();
     let mm = task.mm();
     let image = mm.as_ref().map(|mm| mm.image()).unwrap_or_default();
     let size = mm.as_ref().map_or(0, |mm| mm.sizes().total);
@@ -121,7 +121,7 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     let seat = subject.seat.as_ref();
     let (letter, word) = state(subject);
     text.bytes(b"Name:\t");
-    text.escaped(&seat.map(|seat| seat.comm()).unwrap_or_default(), b"\n");
+    text.escaped(&subject.comm(), b"\n");
     let umask = task.fs().umask.load(Ordering::Relaxed);
     let tid = seat.filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
     let _ = write!(

@@ -134,7 +134,7 @@ fn meminfo(subject: &Subject, text: &mut Text) -> Result<()> {
     for (name, value) in [
         ("MemTotal", total),
         ("MemFree", free),
-        ("MemAvailable", free),
+        ("MemAvailable", memory.available / 1024),
         ("Buffers", 0),
         ("Cached", 0),
         ("SwapCached", 0),

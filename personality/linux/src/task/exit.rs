@@ -98,6 +98,7 @@ pub fn end_thread(thread: &Thread) {
         let mut group = task.group.lock();
         group.threads.retain(|seat| !core::ptr::eq::<Thread>(&***seat, thread));
         task.usage.threads.fetch_add(cpu, Ordering::Relaxed);
+        *task.last_comm.lock() = thread.comm();
         task.last_uid.store(thread.cred().uid, Ordering::Relaxed);
         let own = thread.exit_status.load(Ordering::Relaxed);
         let pending = group.pending.set();
