@@ -250,7 +250,7 @@ impl Pipe {
         // Whether the other side is there is decided here: it may be gone again before the open is over.
         let (peers, peers_ever) =
             if read { (state.writers, state.writers_ever) } else { (state.readers, state.readers_ever) };
-        let seen = (peers == 0 && !(read && write)).then_some(peers_ever);
+        let seen = (!anonymous && peers == 0 && !(read && write)).then_some(peers_ever);
         let hup_after = if anonymous { None } else { Some(state.writers_ever) };
         if read {
             state.readers += 1;
@@ -547,7 +547,9 @@ impl File for PipeEnd {
     }
 
     fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, open_flags: u32) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(self.pipe.open(open_flags)?))
+        // Only pipes without a name are opened this way, and those wait for nobody (fifo(7) is about named ones).
+        let access = open_flags & flags::O_ACCMODE;
+        Ok(Arc::new(self.pipe.end(access != flags::O_WRONLY, access != flags::O_RDONLY, true)))
     }
 
     fn attr(&self) -> Result<Attr> {

@@ -1,6 +1,5 @@
 //! tmpfs: the memory file system alone.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 
@@ -96,7 +95,7 @@ impl TmpFs {
     fn note(&self, options: &[u8]) {
         let text = String::from_utf8_lossy(options);
         let text = text.trim_matches(',');
-        *self.options.lock() = if text.is_empty() { String::new() } else { format!(",{text}") };
+        *self.options.lock() = String::from(text);
     }
 }
 
