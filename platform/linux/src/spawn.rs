@@ -23,6 +23,7 @@ const CLONE_PARENT: usize = 0x8000;
 const CLONE_THREAD: usize = 0x1_0000;
 const CLONE_SYSVSEM: usize = 0x4_0000;
 const CLONE_SETTLS: usize = 0x8_0000;
+const CLONE_PARENT_SETTID: usize = 0x10_0000;
 const CLONE_CHILD_SETTID: usize = 0x0100_0000;
 
 const THREAD_FLAGS: usize =
@@ -63,11 +64,12 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
     // kernel memory, which the child maps too.
     let result = unsafe {
         (stack as *mut usize).write(area as usize);
-        let flags = flags | if tls.is_some() { CLONE_SETTLS } else { 0 };
+        // The host stores the id before the child runs, so that it is known to whoever knows of the thread.
+        let flags = flags | CLONE_PARENT_SETTID | if tls.is_some() { CLONE_SETTLS } else { 0 };
         hosted::hosted_clone(
             flags,
             stack,
-            core::ptr::null_mut(),
+            (&raw const (*area).host_tid) as *mut u32,
             (&raw const (*area).host_tid) as *mut u32,
             tls.unwrap_or(0),
         )
