@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_object::inotify::Registry;
 use janua_object::lock::LockTable;
-use janua_object::vfs::{Attr, Watches};
+use janua_object::vfs::Watches;
 
 /// One per kernel.
 pub struct FileState {
@@ -22,10 +22,5 @@ impl FileState {
     /// An inode number for a file without a file system (pipes).
     pub fn next_ino(&self) -> u64 {
         self.next_ino.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// What fstat(2) answers for files without an inode of their own: one inode stands for all of them.
-    pub fn anon_attr(&self) -> Attr {
-        Attr { dev: 15, ino: 1, mode: 0o600, nlink: 1, blksize: 4096, ..Attr::default() }
     }
 }
