@@ -511,17 +511,17 @@ calls! {
 
     239 get_mempolicy() => missing, Missing("memory nodes are the host's affair");
 
-    240 mq_open() => missing, Missing("not written yet");
+    240 mq_open() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
 
-    241 mq_unlink() => missing, Missing("not written yet");
+    241 mq_unlink() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
 
-    242 mq_timedsend() => missing, Missing("not written yet");
+    242 mq_timedsend() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
 
-    243 mq_timedreceive() => missing, Missing("not written yet");
+    243 mq_timedreceive() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
 
-    244 mq_notify() => missing, Missing("not written yet");
+    244 mq_notify() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
 
-    245 mq_getsetattr() => missing, Missing("not written yet");
+    245 mq_getsetattr() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
 
     246 kexec_load() => missing, Missing("there is no other kernel to boot into from inside a sandbox");
 

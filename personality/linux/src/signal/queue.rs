@@ -94,3 +94,51 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use janua_abi::linux::signal::{SIGINT, SIGSEGV, SIGTERM, SIGUSR1};
+
+    const RT: u32 = SIGRTMIN + 2;
+
+    fn queue(signals: &[SigInfo], limit: u64) -> (Queue, Arc<UserCount>, usize) {
+        let (mut queue, user) = (Queue::default(), Arc::new(UserCount::default()));
+        let refused = signals.iter().filter(|info| queue.push(**info, &user, limit).is_err()).count();
+        (queue, user, refused)
+    }
+
+    fn value(value: u64) -> SigInfo {
+        SigInfo::new(RT, si::QUEUE).with_value(value)
+    }
+
+    #[test]
+    fn standard_signals_are_pending_once_and_real_time_ones_in_order() {
+        let user = |signal| SigInfo::new(signal, si::USER);
+        let (mut queue, count, _) = queue(&[value(1), user(SIGUSR1), value(2), user(SIGUSR1)], 100);
+        assert_eq!(count.signals(), 3);
+        let order: alloc::vec::Vec<_> = core::iter::from_fn(|| queue.take(SigSet::FULL)).collect();
+        let order: alloc::vec::Vec<_> = order.iter().map(|info| (info.signal(), info.value())).collect();
+        assert_eq!(order, [(SIGUSR1, 0), (RT, 1), (RT, 2)]);
+        assert_eq!((count.signals(), queue.set()), (0, SigSet::EMPTY));
+    }
+
+    #[test]
+    fn what_instructions_cause_comes_first() {
+        let (mut queue, ..) = queue(&[SigInfo::new(SIGINT, si::USER), SigInfo::fault(SIGSEGV, 1, 8)], 100);
+        assert_eq!(queue.take(SigSet::FULL).map(|info| (info.signal(), info.addr())), Some((SIGSEGV, 8)));
+        assert!(queue.take(SigSet::of(SIGTERM)).is_none());
+        queue.discard(SigSet::of(SIGINT));
+        assert!(queue.take(SigSet::FULL).is_none());
+    }
+
+    #[test]
+    fn the_limit_refuses_queued_signals_only() {
+        let (mut queue, _, refused) = queue(&[value(1), value(2), SigInfo::new(SIGINT, si::KERNEL)], 1);
+        assert_eq!(refused, 1);
+        assert_eq!(queue.take(SigSet::of(SIGINT)).map(|info| info.code), Some(si::KERNEL));
+        // kill(2) of a real-time signal is never refused, it only loses its information.
+        let (mut full, _, refused) = self::queue(&[value(1), SigInfo::new(RT + 1, si::USER)], 1);
+        assert_eq!((refused, full.take(SigSet::of(RT + 1)).is_some()), (0, true));
+    }
+}

@@ -72,13 +72,12 @@ fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
         any = true;
         let mut group = child.group.lock();
         match (group.state, group.report) {
-            (State::Dead(status), _) => {
-                if options & wait::EXITED != 0 {
-                    drop(group);
-                    ended = Some((child.clone(), status));
-                    break;
-                }
+            (State::Dead(status), _) if options & wait::EXITED != 0 => {
+                drop(group);
+                ended = Some((child.clone(), status));
+                break;
             }
+            (State::Dead(_), _) => {}
             (_, Some(Report::Stopped(signal))) if options & wait::STOPPED != 0 => {
                 if options & wait::NOWAIT == 0 {
                     group.report = None;
