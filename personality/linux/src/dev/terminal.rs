@@ -96,10 +96,15 @@ pub fn give(console: &Arc<Console>, first: &Task) {
     *first.session().terminal.lock() = Some(Arc::new(Controlling(console.clone())));
 }
 
+/// The controlling terminal of a process.
+pub fn of(task: &Task) -> Option<Arc<dyn Terminal>> {
+    let terminal = task.session().terminal.lock().clone();
+    controlling(terminal)
+}
+
 /// The foreground group of a session's terminal.
 pub fn foreground(first: &Task) -> Option<u32> {
-    let terminal = controlling(first.session().terminal.lock().clone())?;
-    Some(terminal.job().foreground()).filter(|group| *group != 0)
+    Some(of(first)?.job().foreground()).filter(|group| *group != 0)
 }
 
 /// The session's leader has ended: who is in the foreground is told, and the terminal is free for others.

@@ -38,11 +38,12 @@ fn state(subject: &Subject) -> (char, &'static str) {
     }
 }
 
-/// The device number of the controlling terminal, 0 without one.
-fn tty(subject: &Subject) -> u32 {
-    const CONSOLE: u32 = 136 << 8;
-    let has = subject.task().is_ok_and(|task| task.session().terminal.lock().is_some());
-    if has { CONSOLE } else { 0 }
+/// The device number of the controlling terminal and the group in its foreground; 0 and -1 without one.
+fn tty(subject: &Subject) -> (u64, i64) {
+    match subject.task().ok().and_then(|task| crate::dev::terminal::of(task)) {
+        Some(terminal) => (terminal.device(), terminal.job().foreground().into()),
+        None => (0, -1),
+    }
 }
 
 /// /proc/PID/stat (proc_pid_stat(5)).
@@ -82,8 +83,8 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
         task.parent(),
         task.pgrp(),
         task.session().id,
-        tty(subject),
-        if tty(subject) == 0 { -1 } else { i64::from(task.pgrp()) },
+        tty(subject).0,
+        tty(subject).1,
         user / TICK,
         system / TICK,
         child_user / TICK,
