@@ -1,7 +1,7 @@
 /* Cancellation: deferred at a call, asynchronous, disabled; cleanup handlers; in each blocking call. */
 #include "t.h"
 static int p[2];
-static volatile int state, tid;
+static volatile int state, tid, sent;
 static void clean(void *a) { say("cleanup %s\n", (char *)a); }
 static void *in_read(void *a)
 {
@@ -58,7 +58,8 @@ static void *disabled(void *a)
 	(void)a;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &o);
 	tid = t_gettid();
-	t_ms(60);
+	while (!sent)
+		t_ms(5);
 	say("still here\n");
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &o);
 	pthread_testcancel();
@@ -78,6 +79,7 @@ static void go(const char *w, void *(*f)(void *), void *a)
 	else
 		t_asleep(getpid(), tid);
 	int e = pthread_cancel(t);
+	sent = 1;
 	pthread_join(t, &r);
 	say("%s: cancel %d canceled %d\n", w, e, r == PTHREAD_CANCELED);
 }
