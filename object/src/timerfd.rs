@@ -56,14 +56,11 @@ impl Progress {
     /// Counts what has expired by `now`.
     pub fn settle(&mut self, now: Nanos) {
         let Some(next) = self.next.filter(|&next| next <= now) else { return };
-        if self.interval == 0 {
-            self.expired = self.expired.saturating_add(1);
-            self.next = None;
-        } else {
-            let count = (now - next) / self.interval + 1;
-            self.expired = self.expired.saturating_add(count);
-            self.next = count.checked_mul(self.interval).and_then(|spent| next.checked_add(spent));
-        }
+        // A timer without an interval expires once and has no next time.
+        let more = (now - next).checked_div(self.interval);
+        let count = more.unwrap_or(0).saturating_add(1);
+        self.expired = self.expired.saturating_add(count);
+        self.next = more.and(count.checked_mul(self.interval)).and_then(|spent| next.checked_add(spent));
     }
 
     /// Time until the next expiry (0 when disarmed, never 0 when armed) and the interval.
@@ -131,14 +128,13 @@ impl File for TimerFd {
         Err(Errno::EINVAL)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
-        let timed = table.map(|table| {
+    fn poll(&self, _file: &OpenFile, mut table: Option<&mut PollTable>) -> Events {
+        if let Some(table) = &mut table {
             table.add(&self.queue);
-            table
-        });
+        }
         let mut progress = self.progress.lock();
         progress.settle(self.base.now(self.clock));
-        if let Some(table) = timed {
+        if let Some(table) = table {
             table.wake_at(progress.next.map(|next| self.base.to_monotonic(self.clock, next)));
         }
         if progress.expired > 0 { Events::IN } else { Events::empty() }

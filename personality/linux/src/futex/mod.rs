@@ -48,7 +48,7 @@ impl Arg for FutexOp {
 
 /// The identity of the word at `addr`. EINVAL for an address that is not aligned, EFAULT for one that is not the guest's.
 pub fn key(thread: &Thread, addr: usize, private: bool) -> Result<FutexKey> {
-    if addr % 4 != 0 {
+    if !addr.is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
     if !thread.user().is_user(addr, 4) {

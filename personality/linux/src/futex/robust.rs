@@ -77,7 +77,7 @@ fn walk(thread: &Thread, at: usize) -> Result<()> {
 
 /// Marks one lock, if the thread owns it, and wakes one who waits for it.
 fn owner_dies(thread: &Thread, addr: usize, inheriting: bool, pending: bool) -> Result<()> {
-    if addr % 4 != 0 {
+    if !addr.is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
     let mut word = super::load(thread, addr)?;
