@@ -135,29 +135,26 @@ fn matches(function: &str, symbol: &str) -> bool {
     function.strip_suffix(symbol).is_some_and(|head| head.is_empty() || head.ends_with("::"))
 }
 
-/// The functions of an image by address.
-struct Functions(Vec<(u64, String)>);
+/// The functions of an image: first address, size, name. Labels inside assembly are none.
+struct Functions(Vec<(u64, u64, String)>);
 
 impl Functions {
     fn of(file: &object::File) -> Functions {
-        let text = |s: &object::Symbol| {
-            s.section_index()
-                .and_then(|i| file.section_by_index(i).ok())
-                .is_some_and(|section| section.kind() == SectionKind::Text)
-        };
-        let mut list: Vec<(u64, String)> = file
+        let mut list: Vec<(u64, u64, String)> = file
             .symbols()
-            .filter(|s| matches!(s.kind(), SymbolKind::Text) || text(s))
-            .filter_map(|s| Some((s.address(), format!("{:#}", rustc_demangle::demangle(s.name().ok()?)))))
-            .filter(|(_, name)| !name.is_empty() && !name.starts_with(".L"))
+            .filter(|s| s.kind() == SymbolKind::Text)
+            .filter_map(|s| Some((s.address(), s.size(), format!("{:#}", rustc_demangle::demangle(s.name().ok()?)))))
             .collect();
         list.sort();
         Functions(list)
     }
 
     fn at(&self, address: u64) -> &str {
-        let after = self.0.partition_point(|(start, _)| *start <= address);
-        after.checked_sub(1).map_or("(before any symbol)", |i| &self.0[i].1)
+        let after = self.0.partition_point(|(start, ..)| *start <= address);
+        match after.checked_sub(1).map(|i| &self.0[i]) {
+            Some((start, size, name)) if address - start < *size => name,
+            _ => "(no function)",
+        }
     }
 }
 
