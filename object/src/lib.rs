@@ -20,6 +20,7 @@ pub mod inotify;
 pub mod lock;
 pub mod memfd;
 pub mod mm;
+pub mod mqueue;
 pub mod net;
 pub mod pipe;
 pub mod sysv;

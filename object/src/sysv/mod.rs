@@ -9,6 +9,7 @@ pub mod shm;
 use alloc::sync::Arc;
 
 use crate::memfd::MemFs;
+use crate::mqueue::MessageQueues;
 
 pub use ids::{Ids, Object, Owner};
 
@@ -17,11 +18,13 @@ pub struct Ipc {
     pub shm: Arc<shm::Segments>,
     pub sem: Ids<sem::SemSet>,
     pub msg: Ids<msg::Queue>,
+    /// POSIX message queues.
+    pub posix: MessageQueues,
 }
 
 impl Ipc {
     /// `None` for the files of shared memory where the machine has no host: shmget answers ENOMEM then.
     pub fn new(files: Option<Arc<MemFs>>) -> Ipc {
-        Ipc { shm: Arc::new(shm::Segments::new(files)), sem: Ids::new(), msg: Ids::new() }
+        Ipc { shm: Arc::new(shm::Segments::new(files)), sem: Ids::new(), msg: Ids::new(), posix: MessageQueues::default() }
     }
 }

@@ -511,17 +511,17 @@ calls! {
 
     239 get_mempolicy() => missing, Missing("memory nodes are the host's affair");
 
-    240 mq_open() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
+    240 mq_open(name: UserStr, oflag: OpenFlags, mode: u32, attr: UserPtr<ipc::MqAttr>) => plain ipc::mq_open, Full;
 
-    241 mq_unlink() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
+    241 mq_unlink(name: UserStr) => plain ipc::mq_unlink, Full;
 
-    242 mq_timedsend() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
+    242 mq_timedsend(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: u32, timeout: UserPtr<[i64; 2]>) => wait ipc::mq_timedsend, Full;
 
-    243 mq_timedreceive() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
+    243 mq_timedreceive(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: UserPtr<u32>, timeout: UserPtr<[i64; 2]>) => wait ipc::mq_timedreceive, Full;
 
-    244 mq_notify() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
+    244 mq_notify() => missing, Missing("message queues are waited for with poll or a thread");
 
-    245 mq_getsetattr() => missing, Missing("no POSIX message queues yet; System V queues, pipes and sockets are there");
+    245 mq_getsetattr(mqdes: Fd, new: UserPtr<ipc::MqAttr>, old: UserPtr<ipc::MqAttr>) => plain ipc::mq_getsetattr, Full;
 
     246 kexec_load() => missing, Missing("there is no other kernel to boot into from inside a sandbox");
 
@@ -933,7 +933,7 @@ calls! {
 
     450 set_mempolicy_home_node() => missing, Missing("memory nodes are the host's affair");
 
-    451 cachestat() => missing, Missing("not written yet");
+    451 cachestat() => missing, Missing("the page cache is the host's");
 
     452 fchmodat2(dir: DirFd, path: UserStr, mode: Mode, flags: AtFlags) => plain fs::attr::fchmodat2, Full;
 

@@ -1,9 +1,11 @@
-//! System V IPC calls.
+//! Calls of System V IPC and of POSIX message queues.
 
+mod mq;
 mod msg;
 mod sem;
 mod shm;
 
+pub use mq::{MqAttr, mq_getsetattr, mq_open, mq_timedreceive, mq_timedsend, mq_unlink};
 pub use msg::{msgctl, msgget, msgrcv, msgsnd};
 pub use sem::{semctl, semget, semop, semtimedop};
 pub use shm::{shmat, shmctl, shmdt, shmget};

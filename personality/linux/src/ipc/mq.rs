@@ -1,0 +1,169 @@
+//! mq_open(2) and its kin.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::Fd;
+use janua_kernel::{UserPtr, UserStr};
+use janua_object::file::flags::{O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NONBLOCK};
+use janua_object::mqueue::{self, MSG_DEFAULT, MSG_MOST, MSGSIZE_DEFAULT, MSGSIZE_MOST, MessageQueue, OpenQueue, QueueFile};
+use janua_object::vfs::NAME_MAX;
+use janua_object::{Caller, OpenFile};
+use janua_port::Nanos;
+
+use crate::Thread;
+use crate::fs::fd;
+use crate::fs::open::OpenFlags;
+use crate::thread::ThreadExt;
+
+/// `struct mq_attr`: flags, most messages, bytes of a message, messages now, and four words of nothing.
+pub type MqAttr = [i64; 8];
+
+const CAP_SYS_RESOURCE: u32 = 24;
+
+fn name(thread: &Thread, name: UserStr) -> Result<Vec<u8>> {
+    let name = name.path(thread.user())?;
+    match name.len() {
+        0 => Err(Errno::ENOENT),
+        _ if name.contains(&b'/') => Err(Errno::EACCES),
+        len if len > NAME_MAX => Err(Errno::ENAMETOOLONG),
+        _ => Ok(name),
+    }
+}
+
+/// mq_open(2). The C library has taken the slash off the name.
+pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr: UserPtr<MqAttr>) -> Result<Fd> {
+    let name = name(thread, path)?;
+    let flags = flags.0;
+    let cred = thread.caller().cred();
+    let (mut most, mut size) = (MSG_DEFAULT, MSGSIZE_DEFAULT);
+    if flags & O_CREAT != 0 && !attr.is_null() {
+        let attr = attr.read(thread.user())?;
+        let (most_ever, size_ever) =
+            if cred.capable(CAP_SYS_RESOURCE) { (MSG_MOST, MSGSIZE_MOST) } else { (MSG_DEFAULT, MSGSIZE_DEFAULT) };
+        let within = |value: i64, ever: usize| usize::try_from(value).ok().filter(|value| (1..=ever).contains(value));
+        most = within(attr[1], most_ever).ok_or(Errno::EINVAL)?;
+        size = within(attr[2], size_ever).ok_or(Errno::EINVAL)?;
+    }
+    let umask = thread.process().fs().umask.load(core::sync::atomic::Ordering::Relaxed);
+    let how = OpenQueue {
+        name: &name,
+        create: flags & O_CREAT != 0,
+        exclusive: flags & O_EXCL != 0,
+        want: mqueue::rights(flags & O_ACCMODE),
+        mode: mode & !umask,
+        most,
+        size,
+    };
+    let queue = thread.kernel.ipc.posix.open(&how, &cred)?;
+    let file = OpenFile::new(Arc::new(QueueFile::new(queue, &name)), flags & (O_ACCMODE | O_NONBLOCK), None);
+    fd::install(thread, file, flags & O_CLOEXEC != 0)
+}
+
+/// mq_unlink(2).
+pub fn mq_unlink(thread: &Thread, path: UserStr) -> Result<()> {
+    thread.kernel.ipc.posix.unlink(&name(thread, path)?, &thread.caller().cred())
+}
+
+/// The open queue behind a descriptor. EBADF.
+fn queue(thread: &Thread, fd: Fd) -> Result<(Arc<OpenFile>, Arc<MessageQueue>)> {
+    let file = thread.process().files().get(fd)?;
+    let queue = file.downcast::<QueueFile>().ok_or(Errno::EBADF)?.queue.clone();
+    Ok((file, queue))
+}
+
+/// A `struct timespec` since 1970 as a monotonic deadline. EINVAL.
+fn deadline(thread: &Thread, timeout: UserPtr<[i64; 2]>) -> Result<Option<Nanos>> {
+    let Some(timeout) = timeout.non_null() else { return Ok(None) };
+    let [seconds, nanos] = timeout.read(thread.user())?;
+    if seconds < 0 || !(0..1_000_000_000).contains(&nanos) {
+        return Err(Errno::EINVAL);
+    }
+    let at = (seconds as u64).saturating_mul(1_000_000_000).saturating_add(nanos as u64);
+    let clock = thread.machine().clock();
+    Ok(Some(clock.monotonic().saturating_add(at.saturating_sub(clock.realtime()))))
+}
+
+/// mq_timedsend(2); the timeout is a `struct timespec` since 1970.
+pub async fn mq_timedsend(
+    thread: &Thread,
+    fd: Fd,
+    message: UserPtr<u8>,
+    len: usize,
+    priority: u32,
+    timeout: UserPtr<[i64; 2]>,
+) -> Result<()> {
+    if priority >= mqueue::PRIO_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let deadline = deadline(thread, timeout)?;
+    let (file, queue) = queue(thread, fd)?;
+    file.check_write()?;
+    if len > queue.size {
+        return Err(Errno::EMSGSIZE);
+    }
+    let mut text = vec![0; len];
+    thread.user().copy_in(&mut text, message.addr()).map_err(|_| Errno::EFAULT)?;
+    let waits = !file.nonblocking();
+    let waiters = queue.waiters.clone();
+    thread
+        .wait_on(&waiters, deadline, || match queue.send(&text, priority) {
+            Err(Errno::EAGAIN) if waits => None,
+            result => Some(result),
+        })
+        .await
+        .map_err(|cut| cut.errno(Errno::ETIMEDOUT))?
+}
+
+/// mq_timedreceive(2): the bytes of the message.
+pub async fn mq_timedreceive(
+    thread: &Thread,
+    fd: Fd,
+    message: UserPtr<u8>,
+    len: usize,
+    priority: UserPtr<u32>,
+    timeout: UserPtr<[i64; 2]>,
+) -> Result<usize> {
+    let deadline = deadline(thread, timeout)?;
+    let (file, queue) = queue(thread, fd)?;
+    file.check_read()?;
+    if len < queue.size {
+        return Err(Errno::EMSGSIZE);
+    }
+    let waits = !file.nonblocking();
+    let waiters = queue.waiters.clone();
+    let (text, sent_with) = thread
+        .wait_on(&waiters, deadline, || match queue.receive() {
+            Err(Errno::EAGAIN) if waits => None,
+            result => Some(result),
+        })
+        .await
+        .map_err(|cut| cut.errno(Errno::ETIMEDOUT))??;
+    thread.user().copy_out(message.addr(), &text).map_err(|_| Errno::EFAULT)?;
+    if let Some(priority) = priority.non_null() {
+        priority.write(thread.user(), &sent_with)?;
+    }
+    Ok(text.len())
+}
+
+/// mq_getsetattr(2): O_NONBLOCK is what can be set.
+pub fn mq_getsetattr(thread: &Thread, fd: Fd, new: UserPtr<MqAttr>, old: UserPtr<MqAttr>) -> Result<()> {
+    let (file, queue) = queue(thread, fd)?;
+    let before = file.flags();
+    if let Some(new) = new.non_null() {
+        let flags = new.read(thread.user())?[0];
+        if flags & !i64::from(O_NONBLOCK) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        file.set_flags(before & !O_NONBLOCK | flags as u32);
+    }
+    if let Some(old) = old.non_null() {
+        let words = [i64::from(before & O_NONBLOCK), queue.most as i64, queue.size as i64, queue.len() as i64];
+        let mut attr: MqAttr = [0; 8];
+        attr[..4].copy_from_slice(&words);
+        old.write(thread.user(), &attr)?;
+    }
+    Ok(())
+}
