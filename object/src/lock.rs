@@ -61,6 +61,14 @@ struct State {
 /// Which file: device and inode number.
 pub type FileKey = (u64, u64);
 
+/// What is held on one file, for listings.
+pub struct Held {
+    pub file: FileKey,
+    pub records: Vec<Record>,
+    /// flock(2) holders by description.
+    pub flocks: Vec<(u64, Mode)>,
+}
+
 /// The locks of one file.
 pub struct FileLocks {
     table: Arc<LockTable>,
@@ -131,16 +139,16 @@ impl LockTable {
         }
     }
 
-    /// Every held lock with its file, for /proc/locks: records, then flocks as whole-file records of their description.
-    pub fn list(&self) -> Vec<(FileKey, Vec<Record>, Vec<(u64, Mode)>)> {
+    /// Every held lock with its file (/proc/locks).
+    pub fn list(&self) -> Vec<Held> {
         let all: Vec<_> =
             self.files.lock().iter().filter_map(|(key, locks)| Some((*key, locks.upgrade()?))).collect();
         all.into_iter()
-            .map(|(key, locks)| {
+            .map(|(file, locks)| {
                 let state = locks.state.lock();
-                (key, state.records.clone(), state.flocks.clone())
+                Held { file, records: state.records.clone(), flocks: state.flocks.clone() }
             })
-            .filter(|(_, records, flocks)| !records.is_empty() || !flocks.is_empty())
+            .filter(|held| !held.records.is_empty() || !held.flocks.is_empty())
             .collect()
     }
 
