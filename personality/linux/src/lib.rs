@@ -19,6 +19,7 @@ pub mod misc;
 pub mod mm;
 pub mod poll;
 pub mod prctl;
+pub mod net;
 pub mod process;
 pub mod procfs;
 pub mod restart;

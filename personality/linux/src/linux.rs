@@ -66,7 +66,7 @@ impl Personality for Linux {
     }
 
     fn trace_named(family: &str, word: usize, out: &mut dyn Write) -> bool {
-        crate::trace::named(family, word, out)
+        crate::trace::named(family, word, out) || crate::net::args::trace(family, word, out)
     }
 
     fn trace_data(

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use janua_abi::linux::process::UtsName;
 use janua_object::memfd::MemFs;
 use janua_object::sysv::Ipc;
+use janua_object::net::NetSystem;
 use janua_object::vfs::Vfs;
 use janua_port::{Machine, Nanos, Space};
 use janua_rt::{Mutex, RwLock};
@@ -36,6 +37,8 @@ pub struct System {
     pub ipc: Ipc,
     /// Locks and watches of files.
     pub files: FileState,
+    /// Sockets.
+    pub net: NetSystem,
     /// The place programs start from: the root of the whole tree of names.
     pub root: Arc<FsContext>,
     /// When the kernel started, monotonic and since 1970.
@@ -63,6 +66,7 @@ impl System {
             uts: RwLock::new(crate::misc::uts_name(&config)),
             files: FileState::new(&vfs.watches),
             vfs,
+            net: crate::net::system(machine, config.net),
             root,
             booted: machine.clock().monotonic(),
             booted_real: machine.clock().realtime(),

@@ -4,6 +4,7 @@
 
 use janua_abi::linux::futex::FutexWaitv;
 use janua_abi::linux::ipc::{MsqidDs, Sembuf, ShmidDs};
+use janua_abi::linux::net::{MmsgHdr, MsgHdr};
 use janua_abi::linux::poll::{EpollEvent, PollFd, SigSetArg};
 use janua_abi::linux::process::{Rlimit, Rusage, SysInfo, TimeVal, UtsName};
 use janua_abi::linux::signal::{SigAction, SigInfo, StackT};
@@ -19,13 +20,14 @@ use crate::fs::at::{AtFlags, DirFd, Mode};
 use crate::fs::open::OpenFlags;
 use crate::futex::FutexOp;
 use crate::limits::Resource;
+use crate::net::args::{Domain, Level, MsgFlags, Type};
 use crate::poll::epoll::Op as EpollOp;
 use crate::prctl::PrctlOption;
 use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
-use crate::{event, exec, fs, futex, ipc, limits, misc, mm, poll, prctl, restart, sched, signal, task, time, usage};
+use crate::{event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, restart, sched, signal, task, time, usage};
 
 calls! {
     /// All rows, by number.
@@ -113,35 +115,35 @@ calls! {
 
     40 sendfile(fd_out: Fd, fd_in: Fd, offset: UserPtr<i64>, count: usize) => wait fs::splice::sendfile, Full;
 
-    41 socket() => missing, Missing("not written yet");
+    41 socket(domain: Domain, kind: Type, protocol: u32) => plain net::socket, Full;
 
-    42 connect() => missing, Missing("not written yet");
+    42 connect(fd: Fd, addr: UserPtr<u8>, addr_len: i32) => wait net::connect::connect, Full;
 
-    43 accept() => missing, Missing("not written yet");
+    43 accept(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => wait net::connect::accept, Full;
 
-    44 sendto() => missing, Missing("not written yet");
+    44 sendto(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: i32) => wait net::transfer::sendto, Partial("no MSG_ZEROCOPY, no TCP fast open");
 
-    45 recvfrom() => missing, Missing("not written yet");
+    45 recvfrom(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => wait net::transfer::recvfrom, Partial("no error queue");
 
-    46 sendmsg() => missing, Missing("not written yet");
+    46 sendmsg(fd: Fd, message: UserPtr<MsgHdr>, flags: MsgFlags) => wait net::transfer::sendmsg, Partial("no MSG_ZEROCOPY, no TCP fast open");
 
-    47 recvmsg() => missing, Missing("not written yet");
+    47 recvmsg(fd: Fd, message: UserPtr<MsgHdr>, flags: MsgFlags) => wait net::transfer::recvmsg, Partial("no error queue");
 
-    48 shutdown() => missing, Missing("not written yet");
+    48 shutdown(fd: Fd, how: i32) => plain net::shutdown, Full;
 
-    49 bind() => missing, Missing("not written yet");
+    49 bind(fd: Fd, addr: UserPtr<u8>, addr_len: i32) => plain net::bind, Full;
 
-    50 listen() => missing, Missing("not written yet");
+    50 listen(fd: Fd, backlog: i32) => plain net::listen, Full;
 
-    51 getsockname() => missing, Missing("not written yet");
+    51 getsockname(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getsockname, Full;
 
-    52 getpeername() => missing, Missing("not written yet");
+    52 getpeername(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getpeername, Full;
 
-    53 socketpair() => missing, Missing("not written yet");
+    53 socketpair(domain: Domain, kind: Type, protocol: u32, pair: UserPtr<[i32; 2]>) => plain net::socketpair, Full;
 
-    54 setsockopt() => missing, Missing("not written yet");
+    54 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, Partial("no socket filters, zero copy, kernel TLS");
 
-    55 getsockopt() => missing, Missing("not written yet");
+    55 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, Partial("no socket filters, zero copy, kernel TLS");
 
     56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => wait task::clone::clone, Partial("no namespaces; threads share descriptors and directory");
 
@@ -607,7 +609,7 @@ calls! {
 
     287 timerfd_gettime(fd: Fd, value: UserPtr<ITimerSpec>) => plain event::timerfd_gettime, Full;
 
-    288 accept4() => missing, Missing("not written yet");
+    288 accept4(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>, flags: Type) => wait net::connect::accept4, Full;
 
     289 signalfd4(fd: Fd, mask: UserPtr<u64>, size: usize, flags: u32) => plain signal::signalfd::signalfd4, Full;
 
@@ -629,7 +631,7 @@ calls! {
 
     298 perf_event_open() => missing, Missing("no performance counters are given to guests");
 
-    299 recvmmsg() => missing, Missing("not written yet");
+    299 recvmmsg(fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec>) => wait net::transfer::recvmmsg, Partial("no error queue");
 
     300 fanotify_init() => missing, Missing("watches of whole mounts; inotify is there");
 
@@ -645,7 +647,7 @@ calls! {
 
     306 syncfs(fd: Fd) => plain fs::sync::syncfs, Full;
 
-    307 sendmmsg() => missing, Missing("not written yet");
+    307 sendmmsg(fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags) => wait net::transfer::sendmmsg, Partial("no MSG_ZEROCOPY, no TCP fast open");
 
     308 setns() => missing, Missing("there are no namespaces to enter");
 

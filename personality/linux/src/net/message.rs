@@ -1,0 +1,154 @@
+//! Control messages on their way in and out of a program (cmsg(3), unix(7)).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_abi::linux::net::{MsgHdr, Ucred, af, msg, scm, so, sol};
+use janua_kernel::table::Fd;
+use janua_kernel::{Errno, Result, UserPtr};
+use janua_object::net::addr::STORAGE;
+use janua_object::net::common::cap;
+use janua_object::net::control::{self, Control};
+use janua_object::net::socket::{Outgoing, Received};
+use janua_object::net::unix::Rights;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::{Open, read_value};
+use crate::Thread;
+use crate::fs::fd;
+
+/// Most bytes of control messages in one send (net.core.optmem_max).
+const CONTROL_MAX: u64 = 131_072;
+
+/// A message that carries nothing but its bytes: who sends it.
+pub(super) fn outgoing(thread: &Thread, open: &Open) -> Result<Outgoing> {
+    if open.socket()?.common().family != af::UNIX {
+        return Ok(Outgoing::default());
+    }
+    let cred = thread.ext.cred();
+    let own = Ucred { pid: thread.task.pid, uid: cred.uid, gid: cred.gid };
+    Ok(Outgoing { cred: Some(own), ..Outgoing::default() })
+}
+
+/// Takes the control messages of a send. EINVAL, EBADF, EPERM, ENOBUFS.
+pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut Outgoing) -> Result<()> {
+    if hdr.control == 0 || hdr.control_len == 0 {
+        return Ok(());
+    }
+    if hdr.control_len > CONTROL_MAX {
+        return Err(Errno::ENOBUFS);
+    }
+    let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;
+    let bytes = read_value(thread, UserPtr::new(at), hdr.control_len as usize)?;
+    let unix = open.socket()?.common().family == af::UNIX;
+    let mut files = Vec::new();
+    for message in control::parse(&bytes)? {
+        match (message.level, message.kind) {
+            (sol::SOCKET, scm::RIGHTS) if unix => {
+                if files.len() + message.data.len() / 4 > scm::MAX_FD {
+                    return Err(Errno::EINVAL);
+                }
+                for number in message.data.chunks_exact(4) {
+                    let number = i32::from_ne_bytes([number[0], number[1], number[2], number[3]]);
+                    files.push(fd::get(thread, Fd(number))?);
+                }
+            }
+            (sol::SOCKET, scm::CREDENTIALS) if unix => {
+                let cred = Ucred::read_from_bytes(&message.data).map_err(|_| Errno::EINVAL)?;
+                check_cred(thread, cred)?;
+                out.cred = Some(cred);
+            }
+            (sol::SOCKET, scm::RIGHTS | scm::CREDENTIALS) => {}
+            (sol::SOCKET, _) => return Err(Errno::EINVAL),
+            _ if unix => {}
+            _ => out.ancillary.push(message),
+        }
+    }
+    if !files.is_empty() {
+        out.rights = Some(Rights::new(&thread.kernel.net.unix.flight, files));
+    }
+    Ok(())
+}
+
+/// A process may say that it is itself, by any of its ids; a privileged one may say anything.
+fn check_cred(thread: &Thread, said: Ucred) -> Result<()> {
+    let own = thread.ext.cred();
+    let pid = said.pid == thread.task.pid || own.capable(cap::SYS_ADMIN);
+    let uid = [own.uid, own.euid, own.suid].contains(&said.uid) || own.capable(cap::SETUID);
+    let gid = [own.gid, own.egid, own.sgid].contains(&said.gid) || own.capable(cap::SETGID);
+    if pid && uid && gid { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Hands what came with a message to the program: its sender, control messages and flags.
+pub(super) fn write_received(
+    thread: &Thread,
+    open: &Open,
+    hdr: &mut MsgHdr,
+    received: Received,
+    flags: u32,
+) -> Result<()> {
+    if hdr.name != 0 {
+        hdr.name_len = match &received.from {
+            Some(from) => {
+                let raw = from.encode();
+                let bytes = raw.as_bytes();
+                let room = usize::try_from(hdr.name_len).unwrap_or(0).min(STORAGE).min(bytes.len());
+                let at = usize::try_from(hdr.name).map_err(|_| Errno::EFAULT)?;
+                thread.user().copy_out(at, &bytes[..room]).map_err(|_| Errno::EFAULT)?;
+                bytes.len() as i32
+            }
+            None => 0,
+        };
+    }
+    let room = if hdr.control == 0 { 0 } else { usize::try_from(hdr.control_len).unwrap_or(usize::MAX) };
+    let mut control = Control::new(room);
+    let common = open.socket()?.common();
+    if common.is_records() && (common.flag(so::TIMESTAMP) || common.flag(so::TIMESTAMPNS)) {
+        add_time(thread, &mut control, common.flag(so::TIMESTAMPNS));
+    }
+    if let Some(cred) = &received.cred {
+        control.add(sol::SOCKET, scm::CREDENTIALS, cred.as_bytes());
+    }
+    if let Some(rights) = received.rights {
+        add_rights(thread, &mut control, &rights, flags & msg::CMSG_CLOEXEC != 0);
+    }
+    for message in &received.ancillary {
+        control.add(message.level, message.kind, &message.data);
+    }
+    let bytes = control.as_bytes();
+    if !bytes.is_empty() {
+        let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;
+        thread.user().copy_out(at, bytes).map_err(|_| Errno::EFAULT)?;
+    }
+    hdr.control_len = bytes.len() as u64;
+    hdr.flags = received.flags | flags & msg::CMSG_CLOEXEC;
+    if control.truncated {
+        hdr.flags |= msg::CTRUNC;
+    }
+    Ok(())
+}
+
+/// The time of the message: that of its receipt, which on a loopback is not long after its arrival.
+fn add_time(thread: &Thread, control: &mut Control, nanos: bool) {
+    let now = thread.machine().clock().realtime();
+    let (kind, unit) = if nanos { (so::TIMESTAMPNS, 1) } else { (so::TIMESTAMP, 1000) };
+    control.add(sol::SOCKET, kind, [now / 1_000_000_000, now % 1_000_000_000 / unit].as_bytes());
+}
+
+/// Installs descriptors as far as there is room for their numbers and the process may have more; the rest is closed.
+fn add_rights(thread: &Thread, control: &mut Control, rights: &Arc<Rights>, cloexec: bool) {
+    let fits = control.space() / 4;
+    let mut numbers: Vec<i32> = Vec::new();
+    for file in rights.files().iter().take(fits) {
+        match fd::install(thread, file.clone(), cloexec) {
+            Ok(fd) => numbers.push(fd.0),
+            Err(_) => break,
+        }
+    }
+    if numbers.len() < rights.files().len() {
+        control.truncated = true;
+    }
+    if !numbers.is_empty() {
+        control.add(sol::SOCKET, scm::RIGHTS, numbers.as_bytes());
+    }
+}

@@ -1,0 +1,45 @@
+//! setsockopt(2), getsockopt(2).
+
+use janua_kernel::table::Fd;
+use janua_kernel::{Errno, Result, UserPtr};
+
+use super::args::Level;
+use super::{Open, read_value};
+use crate::Thread;
+use crate::thread::ThreadExt;
+
+/// Most bytes of a value; what is longer is no value of an option there is.
+const MOST: usize = 4096;
+
+/// setsockopt(2)
+pub fn setsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) -> Result<()> {
+    let open = Open::get(thread, fd)?;
+    let len = usize::try_from(len).map_err(|_| Errno::EINVAL)?;
+    let value = read_value(thread, value, len.min(MOST))?;
+    open.socket()?.set_option(&thread.caller(), level.0, name, &value)
+}
+
+/// getsockopt(2)
+pub fn getsockopt(
+    thread: &Thread,
+    fd: Fd,
+    level: Level,
+    name: u32,
+    value: UserPtr<u8>,
+    len: UserPtr<i32>,
+) -> Result<()> {
+    let open = Open::get(thread, fd)?;
+    let room = usize::try_from(len.read(thread.user())?).map_err(|_| Errno::EINVAL)?;
+    let found = match open.socket()?.get_option(&thread.caller(), level.0, name, room) {
+        // The size that would do is told (SO_PEERGROUPS).
+        Err(Errno::ERANGE) => {
+            let whole = open.socket()?.get_option(&thread.caller(), level.0, name, usize::MAX)?;
+            len.write(thread.user(), &i32::try_from(whole.len()).unwrap_or(i32::MAX))?;
+            return Err(Errno::ERANGE);
+        }
+        other => other?,
+    };
+    let count = room.min(found.len());
+    thread.user().copy_out(value.addr(), &found[..count]).map_err(|_| Errno::EFAULT)?;
+    len.write(thread.user(), &(count as i32))
+}

@@ -1,0 +1,288 @@
+//! Sending and receiving: send(2), recv(2) and their kin.
+//!
+//! Sockets never wait; this is where their calls do. What can go on at once allocates nothing.
+
+use janua_abi::linux::net::{MmsgHdr, MsgHdr, msg};
+use janua_abi::linux::signal::{SIGPIPE, SigInfo, si};
+use janua_abi::linux::time::TimeSpec;
+use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
+use janua_kernel::table::Fd;
+use janua_kernel::wait::{Cut, PollTable};
+use janua_kernel::{Errno, Result, UserPtr};
+use janua_object::Events;
+use janua_object::net::addr::STORAGE;
+use janua_object::net::socket::{Outgoing, Received};
+
+use super::args::MsgFlags;
+use super::connect::{deadline, interrupted};
+use super::{Open, message, read_addr, write_addr};
+use crate::Thread;
+use crate::signal;
+use crate::thread::ThreadExt;
+
+/// Most messages of sendmmsg(2) and recvmmsg(2) (UIO_MAXIOV).
+const MOST_MESSAGES: usize = 1024;
+
+/// Sends, waiting for room unless told not to. A stream's blocking send goes on until everything is sent; what has been sent
+/// counts, whatever ends it.
+async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Outgoing) -> Result<usize> {
+    let socket = open.socket()?;
+    let wait = out.flags & msg::DONTWAIT == 0 && !open.file().nonblocking();
+    let stream = !socket.common().is_records();
+    let mut error = None;
+    loop {
+        let mut result = socket.send(Some(&thread.caller()), buf, &out);
+        if wait && result == Err(Errno::EAGAIN) {
+            let deadline = deadline(thread, socket, true);
+            let ready = |table: &mut PollTable| {
+                socket.poll(Some(table));
+            };
+            let test = || match socket.send(Some(&thread.caller()), buf, &out) {
+                Err(Errno::EAGAIN) => None,
+                result => Some(result),
+            };
+            result = match thread.wait_until(deadline, Events::WRITABLE.bits(), ready, test).await {
+                Ok(result) => result,
+                Err(Cut::TimedOut) => Err(Errno::EAGAIN),
+                Err(Cut::Interrupted) => Err(interrupted(deadline)),
+            };
+        }
+        match result {
+            Ok(n) if n > 0 && stream && wait && buf.left() > 0 => {
+                // Descriptors go with the first bytes.
+                out.rights = None;
+            }
+            Ok(n) if !stream => return Ok(n),
+            Ok(_) => break,
+            Err(errno) => {
+                error = Some(errno);
+                break;
+            }
+        }
+    }
+    if error == Some(Errno::EPIPE) && stream && out.flags & msg::NOSIGNAL == 0 {
+        let _ = signal::send_thread(thread, SigInfo::new(SIGPIPE, si::KERNEL));
+    }
+    match error {
+        Some(errno) if buf.done() == 0 => Err(errno),
+        _ => Ok(buf.done()),
+    }
+}
+
+/// Receives, waiting for the first bytes (with MSG_WAITALL for all) unless told not to.
+async fn receive(
+    thread: &Thread,
+    open: &Open,
+    buf: &mut ReadBuf<'_>,
+    flags: u32,
+    want_from: bool,
+) -> Result<Received> {
+    let socket = open.socket()?;
+    let wait = flags & (msg::DONTWAIT | msg::ERRQUEUE) == 0 && !open.file().nonblocking();
+    let all = flags & msg::WAITALL != 0 && flags & (msg::PEEK | msg::OOB) == 0 && !socket.common().is_records();
+    let mut sum: Option<Received> = None;
+    loop {
+        let mut result = socket.receive(buf, flags, want_from);
+        if wait && matches!(result, Err(Errno::EAGAIN)) {
+            let deadline = deadline(thread, socket, false);
+            let ready = |table: &mut PollTable| {
+                socket.poll(Some(table));
+            };
+            let test = || match socket.receive(buf, flags, want_from) {
+                Err(Errno::EAGAIN) => None,
+                result => Some(result),
+            };
+            result = match thread.wait_until(deadline, Events::READABLE.bits(), ready, test).await {
+                Ok(result) => result,
+                Err(Cut::TimedOut) => Err(Errno::EAGAIN),
+                Err(Cut::Interrupted) => Err(interrupted(deadline)),
+            };
+        }
+        let more = all && wait && buf.left() > 0;
+        match (result, &mut sum) {
+            (Ok(received), None) if !more || received.len == 0 || received.rights.is_some() => return Ok(received),
+            (Ok(received), None) => sum = Some(received),
+            (Ok(received), Some(sum)) => {
+                sum.len += received.len;
+                sum.full += received.full;
+                if received.len == 0 || buf.left() == 0 {
+                    break;
+                }
+            }
+            (Err(errno), None) => return Err(errno),
+            (Err(_), Some(_)) => break,
+        }
+    }
+    Ok(sum.unwrap_or_default())
+}
+
+/// The answer of a receive: with MSG_TRUNC the length the message had.
+fn answer(received: &Received, flags: u32) -> usize {
+    if flags & msg::TRUNC != 0 { received.full } else { received.len }
+}
+
+/// sendto(2)
+pub async fn sendto(
+    thread: &Thread,
+    fd: Fd,
+    buf: UserPtr<u8>,
+    len: usize,
+    flags: MsgFlags,
+    addr: UserPtr<u8>,
+    addr_len: i32,
+) -> Result<usize> {
+    let open = Open::get(thread, fd)?;
+    let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
+    let to = if addr.is_null() { None } else { Some(read_addr(thread, addr, addr_len)?) };
+    let out = Outgoing { flags: flags.0, to, ..message::outgoing(thread, &open)? };
+    send(thread, &open, &mut buf, out).await
+}
+
+/// recvfrom(2)
+pub async fn recvfrom(
+    thread: &Thread,
+    fd: Fd,
+    buf: UserPtr<u8>,
+    len: usize,
+    flags: MsgFlags,
+    addr: UserPtr<u8>,
+    addr_len: UserPtr<i32>,
+) -> Result<usize> {
+    let open = Open::get(thread, fd)?;
+    let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?;
+    let received = receive(thread, &open, &mut buf, flags.0, !addr.is_null()).await?;
+    if !addr.is_null() {
+        match &received.from {
+            Some(from) => write_addr(thread, from, addr, addr_len)?,
+            None if addr_len.read(thread.user())? < 0 => return Err(Errno::EINVAL),
+            None => addr_len.write(thread.user(), &0)?,
+        }
+    }
+    Ok(answer(&received, flags.0))
+}
+
+async fn send_one(thread: &Thread, open: &Open, hdr: &MsgHdr, flags: u32) -> Result<usize> {
+    let list = vector(thread, hdr)?;
+    let mut out = message::outgoing(thread, open)?;
+    out.flags = flags;
+    if hdr.name != 0 && hdr.name_len != 0 {
+        // A length beyond the storage is cut to it, unlike sendto(2)'s.
+        let len = if hdr.name_len < 0 { return Err(Errno::EINVAL) } else { hdr.name_len.min(STORAGE as i32) };
+        out.to = Some(read_addr(thread, UserPtr::new(word(hdr.name)?), len)?);
+    }
+    message::read_control(thread, open, hdr, &mut out)?;
+    send(thread, open, &mut WriteBuf::user_vec(thread.user(), &list), out).await
+}
+
+async fn receive_one(thread: &Thread, open: &Open, at: UserPtr<MsgHdr>, flags: u32) -> Result<usize> {
+    let mut hdr = at.read(thread.user())?;
+    let list = vector(thread, &hdr)?;
+    if hdr.name != 0 && hdr.name_len < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut buf = ReadBuf::user_vec(thread.user(), &list);
+    let received = receive(thread, open, &mut buf, flags, hdr.name != 0).await?;
+    let count = answer(&received, flags);
+    message::write_received(thread, open, &mut hdr, received, flags)?;
+    at.write(thread.user(), &hdr)?;
+    Ok(count)
+}
+
+fn word(value: u64) -> Result<usize> {
+    usize::try_from(value).map_err(|_| Errno::EFAULT)
+}
+
+fn vector(thread: &Thread, hdr: &MsgHdr) -> Result<IoVec> {
+    let count = usize::try_from(hdr.iov_len).map_err(|_| Errno::EMSGSIZE)?;
+    if count > janua_kernel::iobuf::IOV_MAX {
+        return Err(Errno::EMSGSIZE);
+    }
+    IoVec::read(thread.user(), word(hdr.iov)?, count)
+}
+
+/// sendmsg(2)
+pub async fn sendmsg(thread: &Thread, fd: Fd, hdr: UserPtr<MsgHdr>, flags: MsgFlags) -> Result<usize> {
+    let open = Open::get(thread, fd)?;
+    let hdr = hdr.read(thread.user())?;
+    send_one(thread, &open, &hdr, flags.0).await
+}
+
+/// recvmsg(2)
+pub async fn recvmsg(thread: &Thread, fd: Fd, hdr: UserPtr<MsgHdr>, flags: MsgFlags) -> Result<usize> {
+    let open = Open::get(thread, fd)?;
+    receive_one(thread, &open, hdr, flags.0).await
+}
+
+/// sendmmsg(2): how many messages were sent.
+pub async fn sendmmsg(thread: &Thread, fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags) -> Result<usize> {
+    let open = Open::get(thread, fd)?;
+    let count = (count as usize).min(MOST_MESSAGES);
+    for turn in 0..count {
+        let at = list.at(turn);
+        let sent = match at.cast::<MsgHdr>().read(thread.user()) {
+            Ok(hdr) => send_one(thread, &open, &hdr, flags.0).await,
+            Err(errno) => Err(errno),
+        };
+        match sent.and_then(|n| write_len(thread, at, n)) {
+            Ok(()) => {}
+            Err(errno) if turn == 0 => return Err(errno),
+            Err(_) => return Ok(turn),
+        }
+    }
+    Ok(count)
+}
+
+/// Notes in a `struct mmsghdr` how many bytes its message had.
+fn write_len(thread: &Thread, at: UserPtr<MmsgHdr>, len: usize) -> Result<()> {
+    let field = at.addr().wrapping_add(core::mem::offset_of!(MmsgHdr, len));
+    UserPtr::<u32>::new(field).write(thread.user(), &u32::try_from(len).unwrap_or(u32::MAX))
+}
+
+/// recvmmsg(2): how many messages were received. The time limit is looked at after each message, as on Linux.
+pub async fn recvmmsg(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<MmsgHdr>,
+    count: u32,
+    flags: MsgFlags,
+    timeout: UserPtr<TimeSpec>,
+) -> Result<usize> {
+    let open = Open::get(thread, fd)?;
+    let now = || thread.machine().clock().monotonic();
+    let end = match timeout.non_null() {
+        Some(timeout) => Some(now().saturating_add(timeout.read(thread.user())?.nanos()?)),
+        None => None,
+    };
+    let count = (count as usize).min(MOST_MESSAGES);
+    let mut flags = flags.0;
+    let mut done = 0;
+    while done < count {
+        let at = list.at(done);
+        let got = receive_one(thread, &open, at.cast(), flags & !msg::WAITFORONE).await;
+        match got.and_then(|n| write_len(thread, at, n)) {
+            Ok(()) => done += 1,
+            Err(errno) if done == 0 => return Err(errno),
+            Err(Errno::EAGAIN) => break,
+            Err(errno) => {
+                // What failed after some have come is told by the next call.
+                open.socket()?.common().set_error(plain(errno));
+                break;
+            }
+        }
+        if flags & msg::WAITFORONE != 0 {
+            flags |= msg::DONTWAIT;
+        }
+        if end.is_some_and(|end| now() >= end) {
+            break;
+        }
+    }
+    if let (Some(end), Some(timeout)) = (end, timeout.non_null()) {
+        timeout.write(thread.user(), &TimeSpec::from_nanos(end.saturating_sub(now())))?;
+    }
+    Ok(done)
+}
+
+/// An error as a program may see it later: a restart is an interruption then.
+fn plain(errno: Errno) -> Errno {
+    if errno == Errno::ERESTARTSYS { Errno::EINTR } else { errno }
+}
