@@ -124,9 +124,8 @@ func server() {
 		b, err := io.ReadAll(r.Body)
 		must(err)
 		fmt.Println("good", good.Load(), "echoed", len(b), bytes.Equal(b, big))
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		must(s.Shutdown(ctx))
-		cancel()
+		http.DefaultClient.CloseIdleConnections()
+		must(s.Close())
 		_, err = net.DialTimeout("tcp", l.Addr().String(), time.Second)
 		fmt.Println("refused", err != nil)
 	}
