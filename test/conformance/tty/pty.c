@@ -110,6 +110,8 @@ int main(void)
 	R(ioctl(s, TIOCGWINSZ, &w));
 	say("%d x %d\n", w.ws_row, w.ws_col);
 	type("left over\n");
+	struct pollfd in = {s, POLLIN, 0};
+	R(poll(&in, 1, 3000)); /* what is typed may take its time */
 	R(ioctl(s, FIONREAD, &k));
 	N(k);
 	R(tcflush(s, TCIFLUSH));
