@@ -53,7 +53,7 @@ impl IoVec {
             if len > isize::MAX as usize {
                 return Err(Errno::EINVAL);
             }
-            if !mem.is_user(addr, len) {
+            if !mem.in_range(addr, len) {
                 return Err(Errno::EFAULT);
             }
             let len = len.min(MOST - self.total);
@@ -109,7 +109,7 @@ macro_rules! common {
             /// One range of guest memory. The length is cut to what one call may move.
             pub fn user(mem: &'a dyn UserMemory, addr: usize, len: usize) -> Result<Self> {
                 let len = len.min(MOST);
-                if !mem.is_user(addr, len) {
+                if !mem.in_range(addr, len) {
                     return Err(Errno::EFAULT);
                 }
                 Ok($name {

@@ -11,6 +11,12 @@ pub struct Fault;
 pub trait UserMemory: Send + Sync {
     /// Whether `addr..addr+len` lies in the part of the address space that belongs to guests. Says nothing about mappings.
     fn is_user(&self, addr: usize, len: usize) -> bool;
+    /// Whether the range lies where user memory could be as far as programs know: what a call refuses with EFAULT before it
+    /// knows whether it will touch the memory. A machine that keeps a part for itself answers true for it as well, like for any
+    /// range without a mapping; every access asks [`UserMemory::is_user`].
+    fn in_range(&self, addr: usize, len: usize) -> bool {
+        self.is_user(addr, len)
+    }
     /// Copies `dst.len()` bytes from user address `src`.
     fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault>;
     /// Copies `src` to user address `dst`. Bytes before the faulting page may have been written.

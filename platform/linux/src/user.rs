@@ -20,6 +20,10 @@ impl UserMemory for HostedUser {
         is_user(addr, len)
     }
 
+    fn in_range(&self, addr: usize, len: usize) -> bool {
+        addr.checked_add(len).is_some_and(|end| end <= USER_END)
+    }
+
     fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
         if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
     }
