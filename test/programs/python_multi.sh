@@ -56,7 +56,7 @@ s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("H", (http.server.Sim
 u = f"http://127.0.0.1:{s.server_port}/"
 print(len(urllib.request.urlopen(u + "page").read()))
 try: urllib.request.urlopen(u + "none")
-except urllib.error.HTTPError as e: print(e.code)
+except urllib.error.HTTPError as e: e.read(); print(e.code)
 ts = [threading.Thread(target=lambda: urllib.request.urlopen(u + "page").read()) for _ in range(10)]; [t.start() for t in ts]; [t.join() for t in ts]; s.shutdown(); print("served")
 E
 /usr/bin/python3 h.py; echo "exit $?"
