@@ -19,6 +19,8 @@ mod rtm {
     pub const GETNEIGH: u16 = 30;
     pub const NEWRULE: u16 = 32;
     pub const GETRULE: u16 = 34;
+    /// The last of the last row (tunnels): there are no types beyond.
+    pub const MAX: u16 = 123;
     /// Position of GET in a row of four.
     pub const GET: u16 = 2;
 }
@@ -75,6 +77,9 @@ const KERNEL: u8 = 2;
 
 /// Answers a request with the messages it wants, or with the error it gets.
 pub fn answer(request: &Request<'_>, pid: u32, out: &mut Builder) -> Result<(), Errno> {
+    if request.kind > rtm::MAX {
+        return Err(Errno::EOPNOTSUPP);
+    }
     if request.kind % 4 != rtm::GET {
         // Everything else changes something.
         return Err(Errno::EPERM);
