@@ -59,7 +59,8 @@ const SESSIONS: &[Session] = &[
     Session {
         name: "terminal/quit",
         command: &["/bin/sh", "-c", "ulimit -c 0; trap '' INT; echo ready; sleep 100; echo not reached"],
-        steps: &[Until("ready"), Type("\x03"), Type("\x1c")],
+        // The second flushes what the first has not shown yet.
+        steps: &[Until("ready"), Type("\x03"), Until("^C"), Type("\x1c")],
     },
     Session {
         name: "terminal/resize",
