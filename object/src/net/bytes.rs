@@ -24,14 +24,28 @@ const LARGE: usize = 64 * 1024;
 /// Bytes of the smallest block.
 const LEAST: usize = 2048;
 
-/// What may hang on a stretch of bytes (descriptors and credentials on AF_UNIX). Stretches with a note are never joined.
+/// What may hang on a stretch of bytes (descriptors and credentials on AF_UNIX). Stretches with a note share no block.
 pub trait Note: Clone + Send {
     /// What the first reader of the stretch gets; what is left is for readers of its rest.
     fn take(&mut self) -> Self;
+
+    /// What hangs on the further blocks of a write whose first block bears this note.
+    fn rest(&self) -> Option<Self>;
+
+    /// Whether a read that got this note takes nothing from behind its stretch.
+    fn ends_read(&self) -> bool;
 }
 
 impl Note for () {
     fn take(&mut self) {}
+
+    fn rest(&self) -> Option<()> {
+        None
+    }
+
+    fn ends_read(&self) -> bool {
+        false
+    }
 }
 
 struct Block<N> {
@@ -147,7 +161,7 @@ impl<N: Note> ByteQueue<N> {
             Ok(n) => {
                 last.end += n;
                 if !fits {
-                    *note = None;
+                    *note = note.as_ref().and_then(N::rest);
                 }
                 self.held.fetch_add(n, Ordering::SeqCst);
                 Ok(n)
@@ -166,7 +180,8 @@ impl<N: Note> ByteQueue<N> {
         let spare = self.shared.lock().take_spare(len);
         let mut bytes = spare.unwrap_or_else(|| memory(LARGE));
         let n = buf.get(&mut bytes[..len])?;
-        let mut block = Block::new(bytes, note.take());
+        let rest = note.as_ref().and_then(N::rest);
+        let mut block = Block::new(bytes, core::mem::replace(note, rest));
         block.end = n;
         let mut shared = self.shared.lock();
         shared.blocks.push_back(block);
@@ -174,17 +189,22 @@ impl<N: Note> ByteQueue<N> {
         Ok(n)
     }
 
-    /// Takes up to `most` bytes out through `sink`, which answers how many it took: how many in all, and the note that hangs
-    /// on them. Bytes with different notes are never taken together. 0 when the queue is empty; an error of `sink` counts
-    /// only when nothing was taken.
-    pub fn read(&self, most: usize, mut sink: impl FnMut(&[u8]) -> Result<usize>) -> Result<(usize, Option<N>)> {
+    /// Takes up to `most` bytes out through `sink`, which answers how many it took: how many in all, and the last note that
+    /// hangs on them. A read stops behind a note that ends it, and before a stretch whose note `joins` does not accept after
+    /// the one before it. 0 when the queue is empty; an error of `sink` counts only when nothing was taken.
+    pub fn read(
+        &self,
+        most: usize,
+        joins: impl Fn(Option<&N>, Option<&N>) -> bool,
+        mut sink: impl FnMut(&[u8]) -> Result<usize>,
+    ) -> Result<(usize, Option<N>)> {
         let mut reader = self.reader.lock();
         let mut moved = 0;
-        let mut note = None;
-        while moved < most {
+        let mut note: Option<N> = None;
+        while moved < most && !note.as_ref().is_some_and(N::ends_read) {
             if reader.as_ref().is_none_or(|block| block.start == block.end) {
                 let mut shared = self.shared.lock();
-                if moved > 0 && (note.is_some() || shared.blocks.front().is_some_and(|next| next.note.is_some())) {
+                if moved > 0 && shared.blocks.front().is_some_and(|next| !joins(note.as_ref(), next.note.as_ref())) {
                     break;
                 }
                 let Some(next) = shared.blocks.pop_front() else { break };
@@ -199,9 +219,7 @@ impl<N: Note> ByteQueue<N> {
                 Err(errno) if moved == 0 => return Err(errno),
                 Err(_) => break,
             };
-            if let Some(held) = &mut block.note
-                && note.is_none()
-            {
+            if let Some(held) = &mut block.note {
                 note = Some(held.take());
             }
             block.start += n;
@@ -222,6 +240,7 @@ impl<N: Note> ByteQueue<N> {
         &self,
         mut skip: usize,
         most: usize,
+        joins: impl Fn(Option<&N>, Option<&N>) -> bool,
         mut sink: impl FnMut(&[u8]) -> Result<usize>,
     ) -> Result<(usize, Option<N>)> {
         let reader = self.reader.lock();
@@ -237,7 +256,8 @@ impl<N: Note> ByteQueue<N> {
                 skip -= unread.len();
                 continue;
             }
-            if moved == most || (moved > 0 && (note.is_some() || block.note.is_some())) {
+            let ended = note.as_ref().is_some_and(N::ends_read);
+            if moved == most || ended || (moved > 0 && !joins(note.as_ref(), block.note.as_ref())) {
                 break;
             }
             let unread = &unread[skip..];
@@ -248,7 +268,7 @@ impl<N: Note> ByteQueue<N> {
                 Err(errno) if moved == 0 => return Err(errno),
                 Err(_) => break,
             };
-            note = note.or_else(|| block.note.clone());
+            note = block.note.clone().or(note);
             moved += n;
             if n < piece {
                 break;
@@ -291,6 +311,14 @@ mod tests {
         fn take(&mut self) -> Tag {
             core::mem::replace(self, Tag(0))
         }
+
+        fn rest(&self) -> Option<Tag> {
+            Some(Tag(0))
+        }
+
+        fn ends_read(&self) -> bool {
+            self.0 != 0
+        }
     }
 
     fn write(queue: &ByteQueue<Tag>, bytes: &[u8], limit: usize, note: Option<u32>) -> Result<usize> {
@@ -300,7 +328,7 @@ mod tests {
     fn read(queue: &ByteQueue<Tag>, most: usize) -> (Vec<u8>, Option<u32>) {
         let mut out = Vec::new();
         let (n, note) = queue
-            .read(most, |bytes| {
+            .read(most, |_, _| true, |bytes| {
                 out.extend_from_slice(bytes);
                 Ok(bytes.len())
             })
@@ -350,16 +378,39 @@ mod tests {
     }
 
     #[test]
-    fn notes_separate_reads_and_are_delivered_once() {
+    fn a_read_stops_behind_a_note_that_is_delivered_once() {
         let queue = ByteQueue::default();
         write(&queue, b"ab", 1000, None).unwrap();
         write(&queue, b"cd", 1000, Some(7)).unwrap();
         write(&queue, b"ef", 1000, None).unwrap();
-        assert_eq!(queue.peek(0, 100, |b| Ok(b.len())).unwrap(), (2, None));
-        assert_eq!(queue.peek(2, 100, |b| Ok(b.len())).unwrap(), (2, Some(Tag(7))));
-        assert_eq!(read(&queue, 100), (b"ab".to_vec(), None));
-        assert_eq!(read(&queue, 1), (b"c".to_vec(), Some(7)));
-        assert_eq!(read(&queue, 100), (b"d".to_vec(), Some(0)));
-        assert_eq!(read(&queue, 100), (b"ef".to_vec(), None));
+        let peek = |skip| queue.peek(skip, 100, |_, _| true, |b| Ok(b.len())).unwrap();
+        assert_eq!(peek(0), (4, Some(Tag(7))));
+        assert_eq!(peek(4), (2, None));
+        assert_eq!(read(&queue, 3), (b"abc".to_vec(), Some(7)));
+        assert_eq!(read(&queue, 100), (b"def".to_vec(), Some(0)));
+        write(&queue, b"gh", 1000, Some(8)).unwrap();
+        write(&queue, b"ij", 1000, Some(9)).unwrap();
+        assert_eq!(read(&queue, 100), (b"gh".to_vec(), Some(8)));
+        assert_eq!(read(&queue, 100), (b"ij".to_vec(), Some(9)));
+    }
+
+    #[test]
+    fn stretches_that_do_not_join_are_read_apart() {
+        let queue = ByteQueue::default();
+        for (bytes, note) in [(b"ab", None), (b"cd", None), (b"ef", Some(0)), (b"gh", Some(0))] {
+            write(&queue, bytes, 1000, note).unwrap();
+        }
+        let apart = |one: Option<&Tag>, next: Option<&Tag>| one.is_some() == next.is_some();
+        assert_eq!(queue.peek(0, 100, apart, |b| Ok(b.len())).unwrap(), (4, None));
+        assert_eq!(queue.read(100, apart, |b| Ok(b.len())).unwrap(), (4, None));
+        assert_eq!(queue.read(100, apart, |b| Ok(b.len())).unwrap(), (4, Some(Tag(0))));
+    }
+
+    #[test]
+    fn every_block_of_a_large_write_bears_a_note() {
+        let queue = ByteQueue::default();
+        write(&queue, &[1; LARGE + 5], usize::MAX, Some(7)).unwrap();
+        assert_eq!(read(&queue, usize::MAX), (alloc::vec![1; LARGE], Some(7)));
+        assert_eq!(read(&queue, usize::MAX), (alloc::vec![1; 5], Some(0)));
     }
 }

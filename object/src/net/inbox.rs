@@ -69,7 +69,7 @@ mod tests {
     fn writers_are_told_once_and_only_when_they_wait() {
         let inbox = Inbox::<()>::default();
         let write = |len: usize| inbox.write(&mut WriteBuf::kernel(&[0; 90][..len]), 90, None);
-        let read = |len: usize| inbox.bytes.read(len, |bytes| Ok(bytes.len())).unwrap().0;
+        let read = |len: usize| inbox.bytes.read(len, |_, _| true, |bytes| Ok(bytes.len())).unwrap().0;
         assert_eq!(write(50), Ok(50));
         read(50);
         assert!(!inbox.freed());

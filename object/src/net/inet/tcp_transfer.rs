@@ -89,9 +89,9 @@ impl TcpSocket {
         let room = buf.left();
         let mut sink = |bytes: &[u8]| if flags & msg::TRUNC != 0 { Ok(bytes.len()) } else { buf.put(bytes) };
         let len = if flags & msg::PEEK != 0 {
-            self.inbox.bytes.peek(0, room, &mut sink)?.0
+            self.inbox.bytes.peek(0, room, |_, _| true, &mut sink)?.0
         } else {
-            let len = self.inbox.bytes.read(room, &mut sink)?.0;
+            let len = self.inbox.bytes.read(room, |_, _| true, &mut sink)?.0;
             if len > 0 && self.inbox.freed() {
                 let peer = self.peer.read();
                 if let Some(peer) = peer.as_ref() {

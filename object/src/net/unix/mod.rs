@@ -72,6 +72,15 @@ impl Note for UnixNote {
         }
         UnixNote { cred: self.cred, rights: self.rights.take() }
     }
+
+    /// Descriptors go with the first bytes, credentials with all.
+    fn rest(&self) -> Option<UnixNote> {
+        Some(UnixNote { cred: self.cred, rights: None })
+    }
+
+    fn ends_read(&self) -> bool {
+        self.rights.is_some()
+    }
 }
 
 /// What goes with a record.

@@ -34,6 +34,10 @@ impl UnixSocket {
         if message.rights.is_some() && self.space.flight.is_crowded() {
             self.space.flight.collect();
         }
+        Ok(())
+    }
+
+    fn check_open(&self) -> Result<()> {
         if self.common.shut() & shut::SEND != 0 { Err(Errno::EPIPE) } else { Ok(()) }
     }
 
@@ -44,6 +48,7 @@ impl UnixSocket {
         }
         let peer = peer.as_ref().ok_or(Errno::ENOTCONN)?;
         self.check_send(message)?;
+        self.check_open()?;
         if peer.is_released() || peer.common.shut() & shut::RECEIVE != 0 {
             return Err(Errno::EPIPE);
         }
@@ -65,12 +70,15 @@ impl UnixSocket {
         let ended = self.common.shut() & shut::RECEIVE != 0;
         let failed = self.common.has_error();
         let room = buf.left();
+        // Bytes of different senders are read apart by those who ask who sent them.
+        let passcred = self.common.flag(so::PASSCRED);
+        let joins = |one: Option<&UnixNote>, next: Option<&UnixNote>| !passcred || sender(one) == sender(next);
         let (len, note) = if flags & msg::PEEK != 0 {
-            let peeked = self.inbox.bytes.peek(0, room, |bytes| buf.put(bytes))?;
+            let peeked = self.inbox.bytes.peek(0, room, joins, |bytes| buf.put(bytes))?;
             peeked.1.iter().filter_map(|note| note.rights.as_ref()).for_each(|rights| rights.note_taken());
             peeked
         } else {
-            let taken = self.inbox.bytes.read(room, |bytes| buf.put(bytes))?;
+            let taken = self.inbox.bytes.read(room, joins, |bytes| buf.put(bytes))?;
             if taken.0 > 0
                 && self.inbox.freed()
                 && let Some(peer) = &*self.peer.read()
@@ -90,7 +98,7 @@ impl UnixSocket {
             };
         }
         let mut received = Received::bytes(len);
-        received.cred = self.common.flag(so::PASSCRED).then(|| note.as_ref().map_or(NOBODY, |note| note.cred));
+        received.cred = passcred.then(|| sender(note.as_ref()));
         received.rights = note.and_then(|note| note.rights);
         if want_from {
             received.from = self.peer.read().as_ref().and_then(|peer| named(peer.unix_name()));
@@ -126,20 +134,28 @@ impl UnixSocket {
         buf: &mut WriteBuf<'_>,
         message: &Outgoing,
     ) -> Result<usize> {
-        let target = self.destination(caller, message)?;
-        self.check_send(message)?;
-        self.autobind_if_asked()?;
         let stream_like = self.common.kind == sock::SEQPACKET;
+        if stream_like && self.peer.read().is_none() {
+            return Err(Errno::ENOTCONN);
+        }
+        // As on Linux the message is judged before its receiver is looked for.
+        self.check_send(message)?;
+        if !matches!(&message.to, None | Some(SockAddr::Unix(_))) && !stream_like {
+            return Err(Errno::EINVAL);
+        }
+        self.autobind_if_asked()?;
+        let len = buf.left();
+        let most = self.common.sndbuf.load(Ordering::Relaxed);
+        if len > most.saturating_sub(32) {
+            return Err(Errno::EMSGSIZE);
+        }
+        self.check_open()?;
+        let target = self.destination(caller, message)?;
         if stream_like && target.is_released() || target.common.shut() & shut::RECEIVE != 0 {
             return Err(Errno::EPIPE);
         }
         if !stream_like && !target.accepts_from(self) {
             return Err(Errno::EPERM);
-        }
-        let len = buf.left();
-        let most = self.common.sndbuf.load(Ordering::Relaxed);
-        if len > most.saturating_sub(32) {
-            return Err(Errno::EMSGSIZE);
         }
         if !self.has_room(len, most) {
             self.sent.full.store(true, Ordering::SeqCst);
@@ -291,6 +307,11 @@ impl UnixSocket {
 
 /// What a receiver that wants credentials gets for bytes sent before anybody wanted any.
 const NOBODY: Ucred = Ucred { pid: 0, uid: 65534, gid: 65534 };
+
+/// Who sent the bytes that a note hangs on.
+fn sender(note: Option<&UnixNote>) -> Ucred {
+    note.map_or(NOBODY, |note| note.cred)
+}
 
 /// A sender without a name has no address at all.
 fn named(name: UnixName) -> Option<SockAddr> {
