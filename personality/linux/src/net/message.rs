@@ -30,7 +30,7 @@ pub(super) fn outgoing(thread: &Thread, open: &Open) -> Result<Outgoing> {
     Ok(Outgoing { cred: Some(own), ..Outgoing::default() })
 }
 
-/// Takes the control messages of a send. EINVAL, EBADF, EPERM, ENOBUFS.
+/// Takes the control messages of a send. EINVAL, EBADF, EPERM, ESRCH, ENOBUFS.
 pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut Outgoing) -> Result<()> {
     if hdr.control == 0 || hdr.control_len == 0 {
         return Ok(());
@@ -70,13 +70,19 @@ pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut
     Ok(())
 }
 
-/// A process may say that it is itself, by any of its ids; a privileged one may say anything.
+/// A process may say that it is itself, by any of its ids; a privileged one may say anything but a task that is not there. EPERM, ESRCH.
 fn check_cred(thread: &Thread, said: Ucred) -> Result<()> {
     let own = thread.ext.cred();
     let pid = said.pid == thread.task.pid || own.capable(cap::SYS_ADMIN);
     let uid = [own.uid, own.euid, own.suid].contains(&said.uid) || own.capable(cap::SETUID);
     let gid = [own.gid, own.egid, own.sgid].contains(&said.gid) || own.capable(cap::SETGID);
-    if pid && uid && gid { Ok(()) } else { Err(Errno::EPERM) }
+    if !(pid && uid && gid) {
+        return Err(Errno::EPERM);
+    }
+    // Even a privileged sender names a task that is there.
+    let kernel = &thread.kernel;
+    let there = said.pid == thread.task.pid || kernel.thread(said.pid).is_some() || kernel.process(said.pid).is_some();
+    if there { Ok(()) } else { Err(Errno::ESRCH) }
 }
 
 /// Hands what came with a message to the program: its sender, control messages and flags.

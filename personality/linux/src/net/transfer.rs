@@ -3,7 +3,7 @@
 //! Sockets never wait; this is where their calls do. What can go on at once allocates nothing.
 
 use janua_abi::linux::net::{MmsgHdr, MsgHdr, msg};
-use janua_abi::linux::signal::{SIGPIPE, SigInfo, si};
+use janua_abi::linux::signal::SIGPIPE;
 use janua_abi::linux::time::TimeSpec;
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
 use janua_kernel::table::Fd;
@@ -61,7 +61,7 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
         }
     }
     if error == Some(Errno::EPIPE) && stream && out.flags & msg::NOSIGNAL == 0 {
-        let _ = signal::send_thread(thread, SigInfo::new(SIGPIPE, si::KERNEL));
+        signal::send_self(thread, SIGPIPE);
     }
     match error {
         Some(errno) if buf.done() == 0 => Err(errno),
@@ -105,7 +105,11 @@ async fn receive(
             (Ok(received), Some(sum)) => {
                 sum.len += received.len;
                 sum.full += received.full;
-                if received.len == 0 || buf.left() == 0 {
+                let last = received.len == 0 || buf.left() == 0 || received.rights.is_some();
+                if received.rights.is_some() {
+                    sum.rights = received.rights;
+                }
+                if last {
                     break;
                 }
             }
