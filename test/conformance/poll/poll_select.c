@@ -79,8 +79,9 @@ int main(void)
 	must(write(p[1], "x", 1));
 	FD_SET(p[0], &r);
 	R(select(p[1] + 1, &r, &w, 0, 0));
-	FD_SET(200, &r);
-	R(select(201, &r, 0, 0, &(struct timeval){0, 0}));
+	/* Below 64: beyond the size of its descriptor table, which depends on the past, the host does not look. */
+	FD_SET(60, &r);
+	R(select(61, &r, 0, 0, &(struct timeval){0, 0}));
 	R(select(-1, 0, 0, 0, 0));
 	R(select(0, 0, 0, 0, &(struct timeval){0, -1}));
 	R(select(0, 0, 0, 0, &(struct timeval){0, 20000}));
