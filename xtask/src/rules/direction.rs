@@ -9,16 +9,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("port", &["arch", "abi"]),
     ("rt", &["port"]),
     ("kernel", &["rt", "port", "arch", "abi"]),
-    ("object", &["kernel", "rt", "port", "arch", "abi"]),
-    ("personality", &["object", "kernel", "rt", "port", "arch", "abi"]),
-    ("gate", &["kernel", "rt", "port", "arch", "abi"]),
-    ("platform", &["port", "arch", "abi"]),
-    ("image", &["gate", "personality", "platform", "object", "kernel", "rt", "port", "arch", "abi"]),
+    ("text", &["abi"]),
+    ("object", &["text", "kernel", "rt", "port", "arch", "abi"]),
+    ("personality", &["object", "text", "kernel", "rt", "port", "arch", "abi"]),
+    ("gate", &["kernel", "text", "rt", "port", "arch", "abi"]),
+    ("platform", &["text", "port", "arch", "abi"]),
+    ("image", &["gate", "personality", "platform", "object", "text", "kernel", "rt", "port", "arch", "abi"]),
     ("user", &["abi"]),
     ("cli", &["personality", "kernel", "platform", "port", "abi"]),
     ("bench", &["abi"]),
     ("xtask", &[]),
-    ("test", &["personality", "object", "kernel", "rt", "port", "arch", "abi"]),
+    ("test", &["personality", "object", "text", "kernel", "rt", "port", "arch", "abi"]),
 ];
 
 /// Rule `direction`: dependences point the way `LAYERS` says, within a layer freely.
