@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::net::{af, ipproto, sock};
 use janua_abi::linux::{Errno, Result};
-use janua_port::Machine;
+use janua_port::{Clock, Machine};
 
 use common::cap;
 use host::HostSocket;
@@ -54,11 +54,11 @@ pub struct NetSystem {
 
 impl NetSystem {
     /// `seed`: a random number.
-    pub fn new(mode: NetMode, seed: u64) -> NetSystem {
+    pub fn new(mode: NetMode, clock: &'static dyn Clock, seed: u64) -> NetSystem {
         NetSystem {
             mode,
             unix: Arc::default(),
-            inet: InetStack::new(seed),
+            inet: InetStack::new(clock, seed),
             netlink: Arc::default(),
             next_ino: AtomicU64::new(1024),
         }

@@ -18,6 +18,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use janua_abi::linux::net::{af, ip, ipv6, so, sol};
 use janua_abi::linux::{Errno, Result};
+use janua_port::{Clock, Nanos};
 use janua_rt::Mutex;
 
 use crate::net::addr::SockAddr;
@@ -36,11 +37,12 @@ pub struct InetStack {
     udp_all: Mutex<BTreeMap<u64, Weak<UdpSocket>>>,
     next_id: AtomicU64,
     turn: AtomicU32,
+    clock: &'static dyn Clock,
 }
 
 impl InetStack {
     /// `seed`: random, for where ephemeral ports begin.
-    pub fn new(seed: u64) -> Arc<InetStack> {
+    pub fn new(clock: &'static dyn Clock, seed: u64) -> Arc<InetStack> {
         let size = u64::from(EPHEMERAL.end() - EPHEMERAL.start() + 1);
         Arc::new(InetStack {
             tcp: Ports::new((seed % size) as u16),
@@ -49,7 +51,12 @@ impl InetStack {
             udp_all: Mutex::new(BTreeMap::new()),
             next_id: AtomicU64::new(1),
             turn: AtomicU32::new(0),
+            clock,
         })
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.monotonic()
     }
 
     fn next_id(&self) -> u64 {

@@ -1,7 +1,8 @@
 //! Ports: who may bind what, and who is found there.
 //!
 //! One table serves a protocol for both address families: a v6 socket that is not V6ONLY and bound to `::` holds the port for
-//! v4 as well. Sockets accepted from a listener share its port without a binding of their own; the table counts them.
+//! v4 as well. Sockets accepted from a listener share its port without a binding of their own; the table counts them. The
+//! side that closes a connection first holds its port for a while longer (TIME_WAIT).
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -9,10 +10,14 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
+use janua_port::Nanos;
 use janua_rt::Mutex;
 
 /// net.ipv4.ip_local_port_range.
 pub const EPHEMERAL: core::ops::RangeInclusive<u16> = 32768..=60999;
+
+/// How long a closed connection holds its port.
+pub const TIME_WAIT: Nanos = 60_000_000_000;
 
 /// What a socket is bound to; IPv4 addresses written as IPv6 are IPv4 here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +72,11 @@ pub struct Sharing {
 }
 
 impl Sharing {
+    /// Whether connections leave their port to sockets that share as well.
+    pub fn reuses(self) -> bool {
+        self.reuse_addr || self.reuse_port
+    }
+
     fn with(self, other: Sharing) -> bool {
         (self.reuse_addr && other.reuse_addr && !self.listening && !other.listening)
             || (self.reuse_port && other.reuse_port && self.uid == other.uid)
@@ -82,8 +92,16 @@ struct Binding<S> {
 
 struct Port<S> {
     bindings: Vec<Binding<S>>,
-    /// Accepted sockets without and with SO_REUSEADDR.
+    /// Accepted sockets without and with SO_REUSEADDR or SO_REUSEPORT ([`Sharing::reuses`]).
     accepted: [usize; 2],
+    /// When the last closed connection without and with these gives the port up (0: there is none).
+    lingering: [Nanos; 2],
+}
+
+impl<S> Port<S> {
+    fn is_free(&self, now: Nanos) -> bool {
+        self.bindings.is_empty() && self.accepted == [0, 0] && self.lingering.iter().all(|&until| until <= now)
+    }
 }
 
 struct Table<S> {
@@ -97,23 +115,24 @@ pub struct Ports<S> {
 }
 
 impl<S> Table<S> {
-    fn conflicts(&self, port: u16, place: Place, sharing: Sharing, but: u64) -> bool {
+    fn conflicts(&self, port: u16, place: Place, sharing: Sharing, but: u64, now: Nanos) -> bool {
         self.ports.get(&port).is_some_and(|entry| {
             let bound = entry.bindings.iter().any(|binding| {
                 binding.id != but && binding.place.overlaps(place) && !binding.sharing.with(sharing)
             });
-            bound || entry.accepted[0] > 0 || (entry.accepted[1] > 0 && !sharing.reuse_addr && !sharing.reuse_port)
+            let held = |reuse: usize| entry.accepted[reuse] > 0 || entry.lingering[reuse] > now;
+            bound || held(0) || (held(1) && !sharing.reuses())
         })
     }
 
     fn prune(&mut self, port: u16) {
-        if self.ports.get(&port).is_some_and(|entry| entry.bindings.is_empty() && entry.accepted == [0, 0]) {
+        if self.ports.get(&port).is_some_and(|entry| entry.is_free(0)) {
             self.ports.remove(&port);
         }
     }
 
     fn entry(&mut self, port: u16) -> &mut Port<S> {
-        self.ports.entry(port).or_insert_with(|| Port { bindings: Vec::new(), accepted: [0, 0] })
+        self.ports.entry(port).or_insert_with(|| Port { bindings: Vec::new(), accepted: [0, 0], lingering: [0, 0] })
     }
 }
 
@@ -124,7 +143,15 @@ impl<S> Ports<S> {
     }
 
     /// Binds socket `id` to a port, or to a free ephemeral one when that is 0: the port. EADDRINUSE.
-    pub fn bind(&self, id: u64, socket: &Weak<S>, port: u16, place: Place, sharing: Sharing) -> Result<u16> {
+    pub fn bind(
+        &self,
+        id: u64,
+        socket: &Weak<S>,
+        port: u16,
+        place: Place,
+        sharing: Sharing,
+        now: Nanos,
+    ) -> Result<u16> {
         let mut table = self.table.lock();
         let port = if port == 0 {
             let size = EPHEMERAL.end() - EPHEMERAL.start() + 1;
@@ -132,11 +159,11 @@ impl<S> Ports<S> {
             // Alone on its port, whatever may be shared; a stride keeps successive ports apart as Linux' do.
             let free = (0..size)
                 .map(|turn| EPHEMERAL.start() + ((u32::from(start) + u32::from(turn) * 2 + u32::from(turn >= size / 2)) % u32::from(size)) as u16)
-                .find(|port| !table.ports.contains_key(port))
+                .find(|port| table.ports.get(port).is_none_or(|entry| entry.is_free(now)))
                 .ok_or(Errno::EADDRINUSE)?;
             table.next = (free - EPHEMERAL.start() + 2) % size;
             free
-        } else if table.conflicts(port, place, sharing, id) {
+        } else if table.conflicts(port, place, sharing, id, now) {
             return Err(Errno::EADDRINUSE);
         } else {
             port
@@ -146,9 +173,9 @@ impl<S> Ports<S> {
     }
 
     /// Changes a binding: a listener (which shares less), a datagram socket that connects. EADDRINUSE.
-    pub fn rebind(&self, id: u64, port: u16, place: Place, sharing: Sharing) -> Result<()> {
+    pub fn rebind(&self, id: u64, port: u16, place: Place, sharing: Sharing, now: Nanos) -> Result<()> {
         let mut table = self.table.lock();
-        if table.conflicts(port, place, sharing, id) && sharing.listening {
+        if table.conflicts(port, place, sharing, id, now) && sharing.listening {
             return Err(Errno::EADDRINUSE);
         }
         if let Some(binding) = table.entry(port).bindings.iter_mut().find(|binding| binding.id == id) {
@@ -178,6 +205,13 @@ impl<S> Ports<S> {
             *count = count.saturating_sub(1);
             table.prune(port);
         }
+    }
+
+    /// A connection that was closed holds its port until a time; the latest counts.
+    pub fn linger(&self, port: u16, reuse: bool, until: Nanos) {
+        let mut table = self.table.lock();
+        let last = &mut table.entry(port).lingering[usize::from(reuse)];
+        *last = until.max(*last);
     }
 
     /// The socket that best fits `addr`:`port` among those `bonus` accepts; what it answers is added to the score of the
@@ -238,6 +272,7 @@ mod tests {
     struct World {
         ports: Ports<u64>,
         keep: Vec<Arc<u64>>,
+        now: Nanos,
     }
 
     impl World {
@@ -246,12 +281,12 @@ mod tests {
             let socket = Arc::new(id);
             let weak = Arc::downgrade(&socket);
             self.keep.push(socket);
-            self.ports.bind(id, &weak, port, place(at), sharing)
+            self.ports.bind(id, &weak, port, place(at), sharing, self.now)
         }
     }
 
     fn world() -> World {
-        World { ports: Ports::new(5), keep: Vec::new() }
+        World { ports: Ports::new(5), keep: Vec::new(), now: 1 }
     }
 
     const ALONE: Sharing = Sharing { reuse_addr: false, reuse_port: false, uid: 0, listening: false };
@@ -306,6 +341,20 @@ mod tests {
         world.ports.unbind(2, 80);
         world.ports.remove_accepted(80, true);
         assert_eq!(world.bind(80, "0.0.0.0", ALONE), Ok(80));
+    }
+
+    #[test]
+    fn closed_connections_hold_the_port_for_a_while() {
+        for (closed, next, may) in [(ALONE, REUSE, false), (REUSE, ALONE, false), (REUSE, REUSE, true)] {
+            let mut world = world();
+            world.ports.add_accepted(80, closed.reuse_addr);
+            world.ports.linger(80, closed.reuse_addr, 100);
+            world.ports.remove_accepted(80, closed.reuse_addr);
+            assert_eq!(world.bind(80, "0.0.0.0", next).is_ok(), may, "{closed:?} then {next:?}");
+            world.ports.unbind(0, 80);
+            world.now = 100;
+            assert_eq!(world.bind(80, "0.0.0.0", ALONE), Ok(80));
+        }
     }
 
     #[test]

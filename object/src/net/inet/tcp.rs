@@ -1,8 +1,9 @@
 //! Stream sockets over the loopback: connections as pairs of sockets (tcp(7)).
 //!
 //! A connected pair holds each other, as AF_UNIX sockets do. What the protocol would do with segments is done at once: data
-//! goes into the peer's inbox, a FIN is a mark on the peer, a RST an error. There is no TIME_WAIT: nothing can be under way
-//! once both sides are closed.
+//! goes into the peer's inbox, a FIN is a mark on the peer, a RST an error. Nothing can be under way once both sides are closed,
+//! so all there is of TIME_WAIT is that bind(2) sees it: the port table keeps the port of the side that closed first, when a
+//! listener's or asked for. Ports chosen for a connecting socket are free at once.
 //!
 //! Lock order: a connecting socket's `state`, then its listener's; `peer` locks are leaves and never held together.
 
@@ -21,7 +22,7 @@ use janua_kernel::wait::PollTable;
 use janua_rt::{Mutex, RwLock};
 use zerocopy::IntoBytes;
 
-use super::ports::{Place, Sharing};
+use super::ports::{Place, Sharing, TIME_WAIT};
 use super::{Inet, InetStack, Reach, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
@@ -75,6 +76,8 @@ pub struct TcpSocket {
     /// The peer has said that it sends no more.
     pub(super) finished: AtomicBool,
     pub(super) released: AtomicBool,
+    /// This side shut down before the peer did: TIME_WAIT is its own.
+    finished_first: AtomicBool,
     /// There is a listener in `state`; read with the port table locked, which is taken with `state` held.
     listening: AtomicBool,
     state: Mutex<State>,
@@ -93,6 +96,7 @@ impl TcpSocket {
             peer: RwLock::new(None),
             finished: AtomicBool::new(false),
             released: AtomicBool::new(false),
+            finished_first: AtomicBool::new(false),
             listening: AtomicBool::new(false),
             state: Mutex::new(State {
                 phase: Phase::Idle,
@@ -185,7 +189,7 @@ impl TcpSocket {
         if state.place.is_none() {
             let place = self.inet.any_place();
             let sharing = self.inet.sharing(uid);
-            let port = self.inet.stack.tcp.bind(self.inet.id, &self.me, 0, place, sharing)?;
+            let port = self.inet.stack.tcp.bind(self.inet.id, &self.me, 0, place, sharing, self.inet.stack.now())?;
             state.place = Some(place);
             state.sharing = sharing;
             state.local = Some(SocketAddr::new(place.addr, port));
@@ -222,7 +226,7 @@ impl TcpSocket {
         server.inet.common.inherit(&listener.inet.common);
         server.inet.options.inherit(&listener.inet.options);
         *server.congestion.lock() = *listener.congestion.lock();
-        self.inet.stack.tcp.add_accepted(remote.port(), sharing.reuse_addr);
+        self.inet.stack.tcp.add_accepted(remote.port(), sharing.reuses());
         *server.peer.write() = Some(me);
         *server.state.lock() = State {
             phase: Phase::Connected,
@@ -230,7 +234,7 @@ impl TcpSocket {
             local: Some(remote),
             remote: Some(local),
             sharing,
-            accepted_on: Some((remote.port(), sharing.reuse_addr)),
+            accepted_on: Some((remote.port(), sharing.reuses())),
             explicit: true,
             listener: None,
         };
@@ -298,6 +302,7 @@ impl TcpSocket {
         self.forget_connection(&mut state);
         drop(state);
         self.finished.store(false, Ordering::SeqCst);
+        self.finished_first.store(false, Ordering::SeqCst);
         self.inbox.bytes.clear();
         self.inet.common.clear_shut();
         self.inet.common.wait.wake_all();
@@ -321,10 +326,26 @@ impl TcpSocket {
             return;
         }
         let common = &self.inet.common;
-        common.add_shut(shut::BOTH);
+        let sent_fin = common.add_shut(shut::BOTH) & shut::SEND != 0;
         let stack = &self.inet.stack;
+        let linger = common.linger();
+        let reset = abort || self.inbox.bytes.clear() > 0 || (linger.onoff != 0 && linger.linger == 0);
         let listener = {
             let mut state = self.state.lock();
+            let first = if sent_fin {
+                self.finished_first.load(Ordering::SeqCst)
+            } else {
+                !self.finished.load(Ordering::SeqCst)
+            };
+            let connected = matches!(state.phase, Phase::Connected | Phase::Unreported);
+            if connected
+                && !reset
+                && first
+                && state.explicit
+                && let Some(local) = state.local
+            {
+                stack.tcp.linger(local.port(), state.sharing.reuses(), stack.now().saturating_add(TIME_WAIT));
+            }
             if let (Some(_), Some(local)) = (state.place, state.local) {
                 stack.tcp.unbind(self.inet.id, local.port());
             }
@@ -335,11 +356,9 @@ impl TcpSocket {
             state.listener.take()
         };
         self.drop_listener(listener);
-        let unread = self.inbox.bytes.clear() > 0;
-        let linger = common.linger();
         let peer = self.peer.write().take();
         if let Some(peer) = peer {
-            if abort || unread || (linger.onoff != 0 && linger.linger == 0) {
+            if reset {
                 peer.reset();
             } else {
                 peer.finish();
@@ -403,7 +422,7 @@ impl Socket for TcpSocket {
             return Err(Errno::EINVAL);
         }
         let sharing = self.inet.sharing(caller.cred().fsuid);
-        let port = self.inet.stack.tcp.bind(self.inet.id, &self.me, port, place, sharing)?;
+        let port = self.inet.stack.tcp.bind(self.inet.id, &self.me, port, place, sharing, self.inet.stack.now())?;
         state.place = Some(place);
         state.sharing = sharing;
         state.explicit = true;
@@ -427,7 +446,7 @@ impl Socket for TcpSocket {
         self.autobind(&mut state, caller.cred().fsuid)?;
         if let (Some(place), Some(local)) = (state.place, state.local) {
             let sharing = Sharing { listening: true, ..state.sharing };
-            self.inet.stack.tcp.rebind(self.inet.id, local.port(), place, sharing)?;
+            self.inet.stack.tcp.rebind(self.inet.id, local.port(), place, sharing, self.inet.stack.now())?;
         }
         state.phase = Phase::Listening;
         self.listening.store(true, Ordering::SeqCst);
@@ -537,6 +556,7 @@ impl Socket for TcpSocket {
         drop(state);
         let before = self.inet.common.add_shut(directions);
         if directions & !before & shut::SEND != 0 {
+            self.finished_first.store(!self.finished.load(Ordering::SeqCst), Ordering::SeqCst);
             let peer = self.peer.read().clone();
             if let Some(peer) = peer {
                 peer.finish();

@@ -102,7 +102,7 @@ impl UdpSocket {
         if state.place.is_none() {
             let place = self.inet.any_place();
             let sharing = self.inet.sharing(0);
-            state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, 0, place, sharing)?;
+            state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, 0, place, sharing, self.inet.stack.now())?;
             state.place = Some(place);
             state.sharing = sharing;
         }
@@ -210,7 +210,7 @@ impl Socket for UdpSocket {
             return Err(Errno::EINVAL);
         }
         let sharing = self.inet.sharing(caller.cred().fsuid);
-        state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, port, place, sharing)?;
+        state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, port, place, sharing, self.inet.stack.now())?;
         state.place = Some(place);
         state.sharing = sharing;
         state.explicit = true;

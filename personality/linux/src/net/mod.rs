@@ -34,7 +34,7 @@ pub(crate) fn system(machine: &'static dyn Machine, net: BootNet) -> NetSystem {
         BootNet::Loopback => NetMode::Loopback,
         BootNet::Host => NetMode::Host,
     };
-    NetSystem::new(mode, u64::from_ne_bytes(seed))
+    NetSystem::new(mode, machine.clock(), u64::from_ne_bytes(seed))
 }
 
 /// An open socket: the description, which is one.
