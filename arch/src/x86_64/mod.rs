@@ -5,5 +5,6 @@ pub mod frame;
 pub mod hostcall;
 pub mod hosted;
 pub mod usercopy;
+pub mod vdso;
 
 pub use frame::Frame;

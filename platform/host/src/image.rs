@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use janua_arch::x86_64::hosted::{IMAGE_SIZE, KERNEL_BASE};
+use janua_arch::x86_64::vdso;
 use object::elf::{PF_R, PF_W, PF_X, PT_LOAD, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
@@ -64,18 +65,17 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<Loaded, Broken> {
     Ok(Loaded { entry: KERNEL_BASE + elf.entry() as usize, segments })
 }
 
-/// The host's vDSO and its data pages.
+/// The host's vDSO and its data pages: where they lie, and the functions in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vdso {
     pub start: usize,
     pub end: usize,
-    pub elf: usize,
-    pub clock_gettime: usize,
+    pub functions: vdso::Data,
 }
 
 /// Finds the calling process' vDSO, from the text of /proc/self/maps.
 pub fn vdso(maps: &str) -> Option<Vdso> {
-    let mut found = Vdso::default();
+    let (mut found, mut header) = (Vdso::default(), 0);
     for line in maps.lines() {
         let name = line.split_ascii_whitespace().nth(5).unwrap_or_default();
         let Some((start, end)) = line.split_ascii_whitespace().next().and_then(|range| range.split_once('-')) else {
@@ -87,17 +87,26 @@ pub fn vdso(maps: &str) -> Option<Vdso> {
             found.end = found.end.max(end);
         }
         if name == "[vdso]" {
-            found.elf = start;
+            header = start;
         }
     }
-    if found.elf == 0 {
+    if header == 0 {
         return None;
     }
     // SAFETY: the mapping the host lists as its vDSO: readable, and there for the process' life.
-    let bytes = unsafe { core::slice::from_raw_parts(found.elf as *const u8, found.end - found.elf) };
+    let bytes = unsafe { core::slice::from_raw_parts(header as *const u8, found.end - header) };
     let elf = ElfFile64::<Endianness>::parse(bytes).ok()?;
-    let symbol = elf.dynamic_symbols().find(|symbol| symbol.name() == Ok("__vdso_clock_gettime"))?;
-    found.clock_gettime = found.elf + symbol.address() as usize;
+    for symbol in elf.dynamic_symbols() {
+        let function = match symbol.name() {
+            Ok("__vdso_clock_gettime") => &mut found.functions.clock_gettime,
+            Ok("__vdso_gettimeofday") => &mut found.functions.gettimeofday,
+            Ok("__vdso_time") => &mut found.functions.time,
+            Ok("__vdso_getcpu") => &mut found.functions.getcpu,
+            Ok("__vdso_clock_getres") => &mut found.functions.clock_getres,
+            _ => continue,
+        };
+        *function = header as u64 + symbol.address();
+    }
     Some(found)
 }
 
@@ -130,7 +139,10 @@ mod tests {
     #[test]
     fn the_hosts_vdso_is_found() {
         let maps = read_proc(c"/proc/self/maps").expect("the host lists mappings");
-        let vdso = vdso(&maps).expect("there is a vDSO with clock_gettime");
-        assert!(vdso.start <= vdso.elf && vdso.elf < vdso.clock_gettime && vdso.clock_gettime < vdso.end);
+        let vdso = vdso(&maps).expect("there is a vDSO");
+        let vdso::Data { clock_gettime, gettimeofday, time, getcpu, clock_getres } = vdso.functions;
+        for function in [clock_gettime, gettimeofday, time, getcpu, clock_getres] {
+            assert!((vdso.start..vdso.end).contains(&(function as usize)), "{function:#x}");
+        }
     }
 }

@@ -121,8 +121,7 @@ fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
         supervisor: unsafe { libc::getpid() } as u32,
         vdso_start: vdso.start as u64,
         vdso_end: vdso.end as u64,
-        vdso_elf: vdso.elf as u64,
-        vdso_clock_gettime: vdso.clock_gettime as u64,
+        vdso: vdso.functions,
         config_len: setup.config.len() as u64,
         control: Control {
             ended: 0.into(),

@@ -3,9 +3,10 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE};
+use janua_arch::x86_64::vdso;
 
 /// Proof that supervisor and image belong together; changes with the layout of [`Control`].
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0001;
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0002;
 
 /// At [`CONTROL_BASE`], written by the supervisor before the kernel starts.
 #[repr(C)]
@@ -18,10 +19,8 @@ pub struct BootInfo {
     /// The host's vDSO with its data pages, kept mapped in every guest: start and end; 0 when there is none.
     pub vdso_start: u64,
     pub vdso_end: u64,
-    /// The ELF header of the vDSO, within that range.
-    pub vdso_elf: u64,
-    /// The vDSO's `clock_gettime`; 0 when there is none.
-    pub vdso_clock_gettime: u64,
+    /// The functions of the host's vDSO.
+    pub vdso: vdso::Data,
     /// The configuration of the personality, encoded: bytes that follow this structure.
     pub config_len: u64,
     pub control: Control,

@@ -1,6 +1,7 @@
 //! Time, from the host's vDSO.
 
 use janua_port::machine::ThreadId;
+use janua_port::clock::OtherClock;
 use janua_port::{Clock, Nanos};
 
 use crate::{boot, spawn};
@@ -25,7 +26,7 @@ fn by_call(clock: usize) -> Nanos {
 }
 
 fn by_vdso(clock: usize) -> Nanos {
-    let address = boot::info().vdso_clock_gettime;
+    let address = boot::info().vdso.clock_gettime;
     if address == 0 {
         return by_call(clock);
     }
@@ -49,6 +50,16 @@ impl Clock for HostClock {
 
     fn realtime(&self) -> Nanos {
         by_vdso(REALTIME)
+    }
+
+    fn other(&self, clock: OtherClock) -> Nanos {
+        by_vdso(match clock {
+            OtherClock::MonotonicRaw => 4,
+            OtherClock::RealtimeCoarse => 5,
+            OtherClock::MonotonicCoarse => 6,
+            OtherClock::Boottime => 7,
+            OtherClock::Tai => 11,
+        })
     }
 
     fn thread_cpu(&self) -> Nanos {

@@ -21,6 +21,7 @@ pub mod space;
 pub mod spawn;
 pub mod sys;
 pub mod user;
+pub mod vdso;
 
 pub use boot::{BootInfo, Control};
 pub use machine::LinuxMachine;

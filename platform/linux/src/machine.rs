@@ -17,7 +17,7 @@ use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
 use crate::user::HostedUser;
-use crate::{boot, signal, spawn};
+use crate::{boot, signal, spawn, vdso};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -87,6 +87,7 @@ impl LinuxMachine {
         MACHINE.store(machine, Ordering::Release);
         hosted::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;
+        vdso::map()?;
         signal::set_handlers()?;
         gate.arm_sandbox()?;
         Ok(machine)
@@ -313,13 +314,10 @@ impl Machine for LinuxMachine {
         }
     }
     fn vdso(&self) -> Option<usize> {
-        let address = boot::info().vdso_elf as usize;
-        (address != 0).then_some(address)
+        Some(vdso::ranges()[1].0)
     }
     fn vdso_ranges(&self) -> Option<[(usize, usize); 2]> {
-        let info = boot::info();
-        let (start, code, end) = (info.vdso_start as usize, info.vdso_elf as usize, info.vdso_end as usize);
-        (code != 0).then_some([(start, code), (code, end)])
+        Some(vdso::ranges())
     }
     fn power_off(&self, code: u8) -> ! {
         stop_sandbox(code)

@@ -13,6 +13,7 @@ use crate::signal;
 use crate::spawn;
 use crate::sys::{self, nr};
 use crate::area;
+use crate::vdso;
 
 const MAP_SHARED: usize = 1;
 const MAP_PRIVATE: usize = 2;
@@ -29,10 +30,8 @@ const LOWEST: usize = 0x1_0000;
 pub struct HostedSpace;
 
 fn bounds() -> Bounds {
-    let info = boot::info();
-    // The host's vDSO lies above everything a guest maps.
-    let high = if info.vdso_start != 0 { info.vdso_start as usize } else { USER_END };
-    Bounds { low: LOWEST, high, hole_start: KERNEL_BASE, hole_end: KERNEL_END }
+    // The kernel's vDSO and the host's lie above everything a guest maps.
+    Bounds { low: LOWEST, high: vdso::ranges()[0].0, hole_start: KERNEL_BASE, hole_end: KERNEL_END }
 }
 
 /// The second wall behind the kernel's own checks: page aligned, not empty, the guest's.
@@ -120,7 +119,7 @@ impl Space for HostedSpace {
         }
         let bounds = bounds();
         let above = boot::info().vdso_end as usize;
-        let above = if above == 0 { bounds.high } else { above };
+        let above = if above == 0 { vdso::ranges()[1].1 } else { above };
         for (start, end) in [(bounds.low, bounds.hole_start), (bounds.hole_end, bounds.high), (above, USER_END)] {
             if end > start {
                 call(nr::MUNMAP, [start, end - start, 0, 0, 0, 0])?;

@@ -5,6 +5,7 @@ use janua_abi::linux::time::{TimeSpec, TimeZone, Timex, Tms, clock};
 use janua_kernel::table::{Arg, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_port::Nanos;
+use janua_port::clock::OtherClock;
 
 use super::cpu;
 use crate::Thread;
@@ -45,6 +46,19 @@ pub enum ClockId {
 }
 
 impl ClockArg {
+    /// The machine's own clock of this number, for those that have one beside the main two: the vDSO serves the same ones, and
+    /// both ways must tell the same time. For timers they count as the main clocks ([`ClockArg::resolve`]).
+    fn other(self) -> Option<OtherClock> {
+        Some(match self.0 {
+            clock::MONOTONIC_RAW => OtherClock::MonotonicRaw,
+            clock::MONOTONIC_COARSE => OtherClock::MonotonicCoarse,
+            clock::REALTIME_COARSE => OtherClock::RealtimeCoarse,
+            clock::BOOTTIME => OtherClock::Boottime,
+            clock::TAI => OtherClock::Tai,
+            _ => return None,
+        })
+    }
+
     /// The clock meant. EINVAL for a number that is none, for a process or thread that is not there.
     pub fn resolve(self, thread: &Thread) -> Result<ClockId> {
         Ok(match self.0 {
@@ -124,7 +138,10 @@ impl ClockId {
 }
 
 pub fn clock_gettime(thread: &Thread, id: ClockArg, time: UserPtr<TimeSpec>) -> Result<()> {
-    let now = id.resolve(thread)?.now(thread)?;
+    let now = match id.other() {
+        Some(other) => thread.machine().clock().other(other),
+        None => id.resolve(thread)?.now(thread)?,
+    };
     time.write(thread.user(), &TimeSpec::from_nanos(now))
 }
 

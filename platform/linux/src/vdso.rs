@@ -1,0 +1,40 @@
+//! The vDSO in every guest process: a page of data and a page of code, right below the host's own.
+//!
+//! They are made once, in the first process, as private memory; every later process has them by fork, and exec leaves them
+//! alone. The data page holds the addresses of the host's functions, which serve the clocks.
+
+use janua_abi::linux::Result;
+use janua_arch::x86_64::hosted::USER_END;
+use janua_arch::x86_64::vdso::{CODE_SIZE, DATA_SIZE, Data, image};
+
+use crate::boot;
+use crate::sys::{self, nr};
+
+const PROT_READ: usize = 1;
+const PROT_WRITE: usize = 2;
+const PROT_EXEC: usize = 4;
+/// MAP_PRIVATE, MAP_FIXED, MAP_ANONYMOUS.
+const MAP_FLAGS: usize = 2 | 0x10 | 0x20;
+
+/// Start and end of the data and of the code, the same in every process.
+pub fn ranges() -> [(usize, usize); 2] {
+    let host = boot::info().vdso_start as usize;
+    let end = if host == 0 { USER_END } else { host };
+    let code = end - CODE_SIZE;
+    [(code - DATA_SIZE, code), (code, end)]
+}
+
+/// Makes the two pages in the calling process, which must be the first one.
+pub fn map() -> Result<()> {
+    let [(data, code), (_, end)] = ranges();
+    // SAFETY: the pages lie outside what guests may map and nothing of the kernel's is there; they are filled before they are
+    // made unwritable, and the image fits (its own test).
+    unsafe {
+        sys::raw(nr::MMAP, [data, end - data, PROT_READ | PROT_WRITE, MAP_FLAGS, usize::MAX, 0])?;
+        (data as *mut Data).write(boot::info().vdso);
+        core::ptr::copy_nonoverlapping(image().as_ptr(), code as *mut u8, image().len().min(CODE_SIZE));
+        sys::raw(nr::MPROTECT, [data, code - data, PROT_READ, 0, 0, 0])?;
+        sys::raw(nr::MPROTECT, [code, end - code, PROT_READ | PROT_EXEC, 0, 0, 0])?;
+    }
+    Ok(())
+}
