@@ -5,3 +5,5 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+pub mod scan;
