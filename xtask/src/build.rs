@@ -14,7 +14,8 @@ const LINUX_FLAGS: &[&str] = &[
     "-Ccode-model=small",
     "-Clink-arg=-pie",
     "-Clink-arg=--no-dynamic-linker",
-    "-Clink-arg=-zmax-page-size=4096",
+    // Every segment starts a huge page of its own, so that the text can be one.
+    "-Clink-arg=-zmax-page-size=2097152",
 ];
 
 /// The two files of a built kernel image.

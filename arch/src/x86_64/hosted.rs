@@ -30,16 +30,16 @@ pub const IMAGE_SIZE: usize = 16 << 20;
 pub const CONTROL_BASE: usize = KERNEL_BASE + IMAGE_SIZE;
 pub const CONTROL_SIZE: usize = 16 << 20;
 /// The selector bytes, one cache line a thread; a region of its own, so that a key can make it readable and not writable.
-pub const SELECTOR_BASE: usize = KERNEL_BASE + (1 << 30);
+pub const SELECTOR_BASE: usize = KERNEL_BASE + (32 << 20);
 pub const SELECTOR_STRIDE: usize = 64;
-/// Thread stacks.
-pub const STACK_BASE: usize = KERNEL_BASE + (4 << 30);
+/// Thread stacks; near the rest, so that a process needs few page tables.
+pub const STACK_BASE: usize = KERNEL_BASE + (64 << 20);
 pub const STACK_SIZE: usize = 64 << 10;
 pub const STACK_SHIFT: u32 = 16;
 /// Most threads of a sandbox.
 pub const THREADS: usize = 32768;
 /// The kernel's heap.
-pub const HEAP_BASE: usize = KERNEL_BASE + (16 << 30);
+pub const HEAP_BASE: usize = KERNEL_BASE + (4 << 30);
 pub const HEAP_SIZE: usize = 64 << 30;
 /// Bytes of the shared file, sparse.
 pub const FILE_SIZE: usize = HEAP_BASE + HEAP_SIZE - KERNEL_BASE;

@@ -6,38 +6,49 @@ use core::ops::Range;
 
 use janua_arch::x86_64::hosted::{IMAGE_SIZE, KERNEL_BASE};
 use janua_arch::x86_64::vdso;
-use object::elf::{PF_R, PF_W, PF_X, PT_LOAD, R_X86_64_RELATIVE};
+use object::elf::{PF_R, PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
-/// A page range of the image and its protection (PROT_* bits).
+/// A page range of the image. Text takes whole huge pages.
 pub struct Segment {
     pub range: Range<usize>,
+    /// Protection once it is loaded (PROT_* bits).
     pub prot: i32,
 }
 
-/// A loaded image.
-pub struct Loaded {
-    pub entry: usize,
-    pub segments: Vec<Segment>,
+impl Segment {
+    /// Whether it changes after loading, so that all processes must share it.
+    pub fn is_data(&self) -> bool {
+        self.prot & libc::PROT_WRITE != 0
+    }
+
+    pub fn is_text(&self) -> bool {
+        self.prot & libc::PROT_EXEC != 0
+    }
 }
+
+const PAGE: usize = 4096;
+const HUGE_PAGE: usize = 2 << 20;
 
 /// Why an image could not be loaded: the build made it wrong.
 pub type Broken = &'static str;
 
-/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on.
-pub fn load(image: &[u8], memory: &mut [u8]) -> Result<Loaded, Broken> {
+/// What an image wants to have mapped, lowest first.
+pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
     let endian = elf.endian();
-    let mut segments = Vec::new();
+    let relocated = elf.elf_program_headers().iter().find(|header| header.p_type(endian) == PT_GNU_RELRO);
+    let relocated = relocated.map_or(0..0, |header| {
+        header.p_vaddr(endian)..header.p_vaddr(endian).saturating_add(header.p_memsz(endian))
+    });
+    let mut segments: Vec<Segment> = Vec::new();
     for header in elf.elf_program_headers() {
         if header.p_type(endian) != PT_LOAD {
             continue;
         }
-        let (start, size) = (header.p_vaddr(endian) as usize, header.p_memsz(endian) as usize);
-        let data = header.data(endian, image).map_err(|()| "a segment lies outside the file")?;
-        let end = start.checked_add(size).filter(|&end| end <= IMAGE_SIZE).ok_or("a segment is too large")?;
-        memory.get_mut(start..start + data.len()).ok_or("a segment is too large")?.copy_from_slice(data);
+        let (start, size) = (header.p_vaddr(endian), header.p_memsz(endian));
+        let end = start.checked_add(size).filter(|&end| end <= IMAGE_SIZE as u64).ok_or("a segment is too large")?;
         let flags = header.p_flags(endian);
         let mut prot = 0;
         for (flag, bit) in [(PF_R, libc::PROT_READ), (PF_W, libc::PROT_WRITE), (PF_X, libc::PROT_EXEC)] {
@@ -45,7 +56,31 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<Loaded, Broken> {
                 prot |= bit;
             }
         }
-        segments.push(Segment { range: KERNEL_BASE + (start & !4095)..KERNEL_BASE + end.next_multiple_of(4096), prot });
+        if relocated.contains(&start) && end <= relocated.end {
+            prot &= !libc::PROT_WRITE;
+        }
+        let align = if prot & libc::PROT_EXEC != 0 { HUGE_PAGE } else { PAGE };
+        let range = KERNEL_BASE + (start as usize & !(align - 1))..KERNEL_BASE + (end as usize).next_multiple_of(align);
+        if segments.last().is_some_and(|last| range.start < last.range.end) {
+            return Err("its segments share pages");
+        }
+        segments.push(Segment { range, prot });
+    }
+    Ok(segments)
+}
+
+/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on. Answers the entry point.
+pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
+    let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
+    let endian = elf.endian();
+    for header in elf.elf_program_headers() {
+        if header.p_type(endian) != PT_LOAD {
+            continue;
+        }
+        let start = header.p_vaddr(endian) as usize;
+        let data = header.data(endian, image).map_err(|()| "a segment lies outside the file")?;
+        let place = start.checked_add(data.len()).and_then(|end| memory.get_mut(start..end));
+        place.ok_or("a segment is too large")?.copy_from_slice(data);
     }
     if let Some(section) = elf.section_by_name(".rela.dyn") {
         let data = section.data().map_err(|_| "its relocations lie outside the file")?;
@@ -62,7 +97,7 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<Loaded, Broken> {
                 .copy_from_slice(&value.to_le_bytes());
         }
     }
-    Ok(Loaded { entry: KERNEL_BASE + elf.entry() as usize, segments })
+    Ok(KERNEL_BASE + elf.entry() as usize)
 }
 
 /// The host's vDSO and its data pages: where they lie, and the functions in it.

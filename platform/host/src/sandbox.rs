@@ -93,18 +93,36 @@ fn map_memory() -> Result<(), StartError> {
     Ok(())
 }
 
+/// Loads the image. What does not change any more, text and constants, is private memory: a forked process has it at once,
+/// where it would have to fault in each page of a shared file, and the text can be a huge page.
 fn load(setup: &Setup<'_>) -> Result<usize, StartError> {
+    let broken = |what| StartError { what, errno: 0 };
+    let segments = image::segments(setup.image).map_err(broken)?;
+    let parts = || segments.iter().map(|segment| (segment, segment.range.end - segment.range.start));
+    for (segment, len) in parts().filter(|(segment, _)| !segment.is_data()) {
+        let start = segment.range.start as *mut _;
+        // SAFETY: replaces pages of the mapping just made, which nothing uses yet.
+        unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            if libc::mmap(start, len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) != start {
+                return Err(failed("cannot map the kernel's text (mmap)"));
+            }
+            if segment.is_text() {
+                // A host without huge pages refuses, and small ones do as well.
+                libc::madvise(start, len, libc::MADV_HUGEPAGE);
+            }
+        }
+    }
     // SAFETY: the image's part of the mapping just made.
     let memory = unsafe { core::slice::from_raw_parts_mut(KERNEL_BASE as *mut u8, IMAGE_SIZE) };
-    let loaded = image::load(setup.image, memory).map_err(|what| StartError { what, errno: 0 })?;
-    for segment in &loaded.segments {
-        let (start, len) = (segment.range.start, segment.range.end - segment.range.start);
+    let entry = image::load(setup.image, memory).map_err(broken)?;
+    for (segment, len) in parts() {
         // SAFETY: pages of the mapping, whose contents are complete.
-        if unsafe { libc::mprotect(start as *mut _, len, segment.prot) } != 0 {
+        if unsafe { libc::mprotect(segment.range.start as *mut _, len, segment.prot) } != 0 {
             return Err(failed("cannot protect the kernel's text (mprotect)"));
         }
     }
-    Ok(loaded.entry)
+    Ok(entry)
 }
 
 fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {

@@ -24,12 +24,11 @@ const CLONE_THREAD: usize = 0x1_0000;
 const CLONE_SYSVSEM: usize = 0x4_0000;
 const CLONE_SETTLS: usize = 0x8_0000;
 const CLONE_PARENT_SETTID: usize = 0x10_0000;
-const CLONE_CHILD_SETTID: usize = 0x0100_0000;
 
 const THREAD_FLAGS: usize =
-    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_SETTID;
+    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
-const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | CLONE_CHILD_SETTID | signal::SIGCHLD as usize;
+const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | signal::SIGCHLD as usize;
 
 const PR_SET_PDEATHSIG: usize = 1;
 
@@ -64,7 +63,8 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
     // kernel memory, which the child maps too.
     let result = unsafe {
         (stack as *mut usize).write(area as usize);
-        // The host stores the id before the child runs, so that it is known to whoever knows of the thread.
+        // The host stores the id before the child runs, so that it is known to whoever knows of the thread. The child's first
+        // access to its stack is then a read, for which the host maps all of the stack that exists at once.
         let flags = flags | CLONE_PARENT_SETTID | if tls.is_some() { CLONE_SETTLS } else { 0 };
         hosted::hosted_clone(
             flags,
