@@ -16,6 +16,15 @@ pub struct HostSignal {
     pub arch: u32,
 }
 
+/// What becomes of a call that user code makes and the gate did not catch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// The host ends the process: the gate catches every call by other means, so this one was made behind its back.
+    Kill,
+    /// The host turns it into SIGSYS: this is how calls reach the gate.
+    Trap,
+}
+
 /// One way of entering. The platform calls it; it never calls back.
 pub trait HostedGate: Sync {
     /// Its number and name, for statistics.
@@ -23,6 +32,10 @@ pub trait HostedGate: Sync {
     fn name(&self) -> &'static str;
     /// Once, in the first process before guests exist: what is inherited by all.
     fn arm_sandbox(&self) -> Result<()>;
+    /// What the platform's filter of host calls does with calls from outside the kernel's text.
+    fn outside(&self) -> Outside {
+        Outside::Kill
+    }
     /// In each new thread, before it first runs user code.
     fn arm_thread(&self, selector: *mut u8) -> Result<()>;
     /// In a thread that will not run user code again: from here on its own calls depend on the selector no more, which may

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use janua_platform_host::sandbox::{Event, Sandbox, Setup};
 
 use crate::exit;
-use crate::options::{Gate, RunOptions};
+use crate::options::{Gate, Net, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
@@ -34,7 +34,12 @@ pub fn run(options: RunOptions) -> ExitCode {
         Ok(other) => other,
         Err(why) => return exit::fail(&why),
     };
-    let setup = Setup { image: other.as_deref().unwrap_or(IMAGE), gate: gate.number(), config: &config };
+    let setup = Setup {
+        image: other.as_deref().unwrap_or(IMAGE),
+        gate: gate.number(),
+        host_network: options.net == Net::Host,
+        config: &config,
+    };
     let mut sandbox = match Sandbox::start(&setup) {
         Ok(sandbox) => sandbox,
         Err(error) => {

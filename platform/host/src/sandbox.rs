@@ -15,6 +15,8 @@ pub struct Setup<'a> {
     pub image: &'a [u8],
     /// The gate's number.
     pub gate: u32,
+    /// Whether guests use the host's network.
+    pub host_network: bool,
     /// The personality's configuration, encoded.
     pub config: &'a [u8],
 }
@@ -135,6 +137,7 @@ fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
     let info = BootInfo {
         magic: MAGIC,
         gate: setup.gate,
+        host_network: setup.host_network.into(),
         // SAFETY: a plain query.
         supervisor: unsafe { libc::getpid() } as u32,
         vdso_start: vdso.start as u64,

@@ -14,6 +14,8 @@ pub struct BootInfo {
     pub magic: u64,
     /// Which gate (its number).
     pub gate: u32,
+    /// 1 when guests use the host's network, otherwise the second wall leaves no socket call.
+    pub host_network: u32,
     /// The supervisor's host process.
     pub supervisor: u32,
     /// The host's vDSO with its data pages, kept mapped in every guest: start and end; 0 when there is none.

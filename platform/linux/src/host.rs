@@ -7,7 +7,7 @@ use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd};
 
 use crate::machine;
-use crate::sys::{self, nr, raw, raw_retry, words};
+use crate::sys::{self, Call, nr, raw, raw_retry, words};
 
 /// The host the sandbox runs on.
 pub struct LinuxHost;
@@ -175,9 +175,8 @@ impl Host for LinuxHost {
     }
 
     fn flags(&self, fd: HostFd) -> Result<u32> {
-        const FCNTL: usize = 72;
         const F_GETFL: usize = 3;
-        words(FCNTL, [fd_word(fd), F_GETFL, 0, 0, 0, 0]).map(|flags| flags as u32)
+        words(nr::FCNTL, [fd_word(fd), F_GETFL, 0, 0, 0, 0]).map(|flags| flags as u32)
     }
 
     fn close(&self, fd: HostFd) {
@@ -406,19 +405,19 @@ impl Host for LinuxHost {
 }
 
 /// read, pread64, write or pwrite64 of a range that is ours or a guest's.
-fn transfer(stream: usize, at: usize, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
-    let (number, offset) = match offset {
+fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
+    let (call, offset) = match offset {
         None => (stream, 0),
         Some(offset) => (at, offset as usize),
     };
     // SAFETY: a slice of the caller's, or guest memory, in which no Rust object lies and where a fault is an error.
-    unsafe { raw(number, [fd_word(fd), addr, len, offset, 0, 0]) }
+    unsafe { raw(call, [fd_word(fd), addr, len, offset, 0, 0]) }
 }
 
-fn named(number: usize, fd: HostFd, addr: &mut [u8], addr_len: &mut usize, flags: usize) -> Result<usize> {
+fn named(call: Call, fd: HostFd, addr: &mut [u8], addr_len: &mut usize, flags: usize) -> Result<usize> {
     let mut len = addr.len() as u32;
     // SAFETY: buffer and length are ours.
-    let result = unsafe { sys::raw(number, [fd_word(fd), addr.as_mut_ptr() as usize, &raw mut len as usize, flags, 0, 0]) }?;
+    let result = unsafe { sys::raw(call, [fd_word(fd), addr.as_mut_ptr() as usize, &raw mut len as usize, flags, 0, 0]) }?;
     *addr_len = len as usize;
     Ok(result)
 }

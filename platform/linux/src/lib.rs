@@ -22,6 +22,7 @@ pub mod spawn;
 pub mod sys;
 pub mod user;
 pub mod vdso;
+pub mod wall;
 
 pub use boot::{BootInfo, Control};
 pub use machine::LinuxMachine;

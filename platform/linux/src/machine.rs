@@ -17,7 +17,7 @@ use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
 use crate::user::HostedUser;
-use crate::{boot, signal, spawn, vdso};
+use crate::{boot, signal, spawn, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -73,7 +73,7 @@ fn fpu_layout() -> (u64, usize) {
 
 impl LinuxMachine {
     /// Prepares the calling process, the sandbox's first: drops what the supervisor had mapped, sets the signal handlers, arms
-    /// the gate. After this the machine is usable.
+    /// the gate, raises the second wall. After this the machine is usable.
     pub fn start(gate: &'static dyn HostedGate) -> Result<&'static LinuxMachine> {
         let (fpu_mask, fpu_size) = fpu_layout();
         if fpu_size > FPU_MOST {
@@ -90,6 +90,7 @@ impl LinuxMachine {
         vdso::map()?;
         signal::set_handlers()?;
         gate.arm_sandbox()?;
+        wall::raise(gate.outside(), boot::info().host_network != 0)?;
         Ok(machine)
     }
 
@@ -249,10 +250,9 @@ impl Machine for LinuxMachine {
         self.cpus
     }
     fn cpu(&self) -> usize {
-        const GETCPU: usize = 309;
         let mut processor = 0u32;
         // SAFETY: the word is ours.
-        let _ = unsafe { sys::raw(GETCPU, [&raw mut processor as usize, 0, 0, 0, 0, 0]) };
+        let _ = unsafe { sys::raw(nr::GETCPU, [&raw mut processor as usize, 0, 0, 0, 0, 0]) };
         processor as usize
     }
     fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {

@@ -11,7 +11,7 @@ use janua_port::{Backing, Prot, Space};
 use crate::boot;
 use crate::signal;
 use crate::spawn;
-use crate::sys::{self, nr};
+use crate::sys::{self, Call, nr};
 use crate::area;
 use crate::vdso;
 
@@ -50,9 +50,9 @@ fn bits(prot: Prot) -> usize {
     usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2
 }
 
-fn call(number: usize, args: [usize; 6]) -> Result<usize> {
+fn call(call: Call, args: [usize; 6]) -> Result<usize> {
     // SAFETY: every caller has checked that the range is the guest's, in which no Rust object lies.
-    unsafe { sys::raw(number, args) }
+    unsafe { sys::raw(call, args) }
 }
 
 impl Space for HostedSpace {

@@ -11,7 +11,7 @@ use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap, UserMemory};
 
 use crate::machine;
 use crate::signal;
-use crate::sys::{self, nr};
+use crate::sys::{self, Call, nr};
 use crate::user::HostedUser;
 use crate::area;
 
@@ -29,6 +29,9 @@ const THREAD_FLAGS: usize =
     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
 const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | signal::SIGCHLD as usize;
+
+/// Every flag a clone of this platform has, those of the hop in `space` included.
+pub const CLONE_FLAGS: u32 = (THREAD_FLAGS | PROCESS_FLAGS | CLONE_SETTLS | CLONE_PARENT_SETTID) as u32;
 
 const PR_SET_PDEATHSIG: usize = 1;
 
@@ -263,7 +266,7 @@ pub fn host_ids(thread: ThreadId) -> Option<(u32, u32)> {
 
 /// Copies between `len` bytes of the kernel at `local` and the memory of another thread's host process, by
 /// process_vm_readv(2) or process_vm_writev(2).
-pub fn remote(number: usize, thread: ThreadId, addr: usize, local: usize, len: usize) -> Result<usize> {
+pub fn remote(call: Call, thread: ThreadId, addr: usize, local: usize, len: usize) -> Result<usize> {
     // Any thread's id names its process; it is known as soon as the thread exists.
     let pid = host_tid(thread);
     if pid == 0 {
@@ -274,5 +277,5 @@ pub fn remote(number: usize, thread: ThreadId, addr: usize, local: usize, len: u
     }
     let (local, remote) = ([local, len], [addr, len]);
     // SAFETY: the local range is a slice of the caller's, the remote one is guest memory in another process.
-    unsafe { sys::raw(number, [pid as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) }
+    unsafe { sys::raw(call, [pid as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) }
 }

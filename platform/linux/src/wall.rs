@@ -1,0 +1,518 @@
+//! The second wall: the host calls the kernel makes, and a filter that lets no other pass.
+//!
+//! [`nr`] is the only source of [`Call`]s, so a call of this crate that the list lacks does not compile. The filter is set in the
+//! first process before there are guests; every thread and process inherits it and none can take it off. It looks at the
+//! instruction pointer first: what does not come from kernel text is a guest's call that no gate caught, and ends its process
+//! (a gate that traps by filter has it trapped instead, see [`janua_port::gate::Outside`]). What comes from kernel text must be
+//! in the list, with arguments as the list says; anything else means that the kernel is no longer its own master.
+
+use alloc::vec::Vec;
+
+use janua_abi::linux::net::ioctl as socket;
+use janua_abi::linux::termios::request as tty;
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::hostcall::hostcall;
+use janua_arch::x86_64::hosted::KERNEL_BASE;
+use janua_port::gate::Outside;
+
+use crate::{boot, signal, spawn};
+
+/// The number of a host call the kernel may make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call(u16);
+
+impl Call {
+    /// The number as the host takes it.
+    pub const fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// When a call in the list passes.
+#[derive(Clone, Copy)]
+enum When {
+    /// Whatever its arguments.
+    Always,
+    /// The lower word of an argument is one of these.
+    OneOf(u8, &'static [u32]),
+    /// An argument has no bit but these in its lower word, and none in its upper.
+    Only(u8, u32),
+    /// It sends SIGUSR1 to the supervisor.
+    Supervisor,
+    /// The sandbox uses the host's network.
+    Network,
+}
+
+use When::{Always, Network, OneOf, Only, Supervisor};
+
+/// A row of the list.
+struct Row {
+    call: Call,
+    when: When,
+}
+
+macro_rules! host_calls {
+    ($($number:literal $name:ident $when:expr, $reason:literal;)*) => {
+        /// The host calls of this platform (x86-64 numbers), each with what it is for.
+        pub mod nr {
+            use super::Call;
+            $(#[doc = $reason] pub const $name: Call = Call($number);)*
+        }
+        const ROWS: &[Row] = &[$(Row { call: nr::$name, when: $when }),*];
+    };
+}
+
+host_calls! {
+    0 READ Always, "files and streams of the host";
+    1 WRITE Always, "files and streams of the host, reports on standard error";
+    3 CLOSE Always, "descriptors of the host";
+    7 POLL Always, "whether a stream of the host is ready";
+    8 LSEEK Always, "the position an inherited descriptor shares with the outside";
+    9 MMAP Always, "guest mappings, after the checks of `space`";
+    10 MPROTECT Always, "guest mappings, after the checks of `space`";
+    11 MUNMAP Always, "guest mappings, after the checks of `space`";
+    13 RT_SIGACTION Always, "the handlers, once";
+    14 RT_SIGPROCMASK Always, "no signal while a thread changes its stack or ends";
+    15 RT_SIGRETURN Always, "back into kernel code that a signal interrupted";
+    16 IOCTL OneOf(1, IOCTLS), "the terminal outside, and questions to sockets; never one that puts input into a terminal";
+    17 PREAD64 Always, "files of the host";
+    18 PWRITE64 Always, "files of the host";
+    24 SCHED_YIELD Always, "a lock holder is to run";
+    25 MREMAP Always, "guest mappings, after the checks of `space`";
+    26 MSYNC Always, "guest mappings, after the checks of `space`";
+    27 MINCORE Always, "guest mappings, after the checks of `space`";
+    28 MADVISE Always, "guest mappings, after the checks of `space`";
+    39 GETPID Always, "the process a new thread belongs to";
+    41 SOCKET Network, "sockets of the host";
+    42 CONNECT Network, "sockets of the host";
+    46 SENDMSG Network, "sockets of the host";
+    47 RECVMSG Network, "sockets of the host";
+    48 SHUTDOWN Network, "sockets of the host";
+    49 BIND Network, "sockets of the host";
+    50 LISTEN Network, "sockets of the host";
+    51 GETSOCKNAME Network, "sockets of the host";
+    52 GETPEERNAME Network, "sockets of the host";
+    54 SETSOCKOPT Network, "sockets of the host";
+    55 GETSOCKOPT Network, "sockets of the host";
+    56 CLONE Only(0, spawn::CLONE_FLAGS), "threads and processes for guests; never a namespace or a traced child";
+    60 EXIT Always, "the end of a thread";
+    62 KILL Supervisor, "news for the supervisor";
+    72 FCNTL OneOf(1, &[F_GETFL]), "the flags of an inherited descriptor";
+    74 FSYNC Always, "files of the host";
+    75 FDATASYNC Always, "files of the host";
+    77 FTRUNCATE Always, "files of the host";
+    98 GETRUSAGE Always, "the most memory a guest has had";
+    99 SYSINFO Always, "how much memory there is";
+    131 SIGALTSTACK Always, "a thread's kernel stack is where the host's signals arrive";
+    138 FSTATFS Always, "files of the host";
+    157 PRCTL OneOf(0, &[PR_SET_PDEATHSIG, PR_SET_SYSCALL_USER_DISPATCH]), "end with the supervisor; the gate";
+    158 ARCH_PRCTL OneOf(0, &[ARCH_SET_GS, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS]), "a guest's thread pointer";
+    186 GETTID Always, "a thread's host id";
+    190 FSETXATTR Always, "files of the host";
+    193 FGETXATTR Always, "files of the host";
+    196 FLISTXATTR Always, "files of the host";
+    199 FREMOVEXATTR Always, "files of the host";
+    202 FUTEX Always, "waiting";
+    203 SCHED_SETAFFINITY Always, "a guest's own choice of processors";
+    204 SCHED_GETAFFINITY Always, "how many processors there are";
+    217 GETDENTS64 Always, "files of the host";
+    228 CLOCK_GETTIME Always, "clocks the host's vDSO does not serve";
+    231 EXIT_GROUP Always, "the end of a process";
+    233 EPOLL_CTL Always, "readiness of descriptors of the host";
+    234 TGKILL OneOf(2, &[signal::KICK]), "a thread in user code is to enter the kernel";
+    258 MKDIRAT Always, "files of the host";
+    259 MKNODAT Always, "files of the host";
+    260 FCHOWNAT Always, "files of the host";
+    263 UNLINKAT Always, "files of the host";
+    265 LINKAT Always, "files of the host";
+    266 SYMLINKAT Always, "files of the host";
+    267 READLINKAT Always, "files of the host";
+    268 FCHMODAT Always, "files of the host";
+    280 UTIMENSAT Always, "files of the host";
+    281 EPOLL_PWAIT Always, "readiness of descriptors of the host";
+    285 FALLOCATE Always, "files of the host";
+    288 ACCEPT4 Network, "sockets of the host";
+    291 EPOLL_CREATE1 Always, "readiness of descriptors of the host";
+    309 GETCPU Always, "the processor a guest runs on";
+    310 PROCESS_VM_READV Always, "memory of another guest process, checked like a guest's own";
+    311 PROCESS_VM_WRITEV Always, "memory of another guest process, checked like a guest's own";
+    316 RENAMEAT2 Always, "files of the host";
+    318 GETRANDOM Always, "random bytes";
+    319 MEMFD_CREATE Always, "memory of files in memory, once it is mapped or large";
+    324 MEMBARRIER Always, "barriers between the threads of a guest";
+    332 STATX Always, "files of the host";
+    437 OPENAT2 Always, "files of the host, below a directory the supervisor opened";
+}
+
+const F_GETFL: u32 = 3;
+const PR_SET_PDEATHSIG: u32 = 1;
+const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
+const ARCH_SET_GS: u32 = 0x1001;
+const ARCH_SET_FS: u32 = 0x1002;
+const ARCH_GET_FS: u32 = 0x1003;
+const ARCH_GET_GS: u32 = 0x1004;
+const SIGUSR1: u32 = 10;
+
+const IOCTLS: &[u32] = &[
+    tty::TCGETS,
+    tty::TCSETS,
+    tty::TCSETSW,
+    tty::TCSETSF,
+    tty::TCSBRK,
+    tty::TCSBRKP,
+    tty::TCXONC,
+    tty::TCFLSH,
+    tty::TIOCGWINSZ,
+    tty::TIOCSWINSZ,
+    tty::TIOCOUTQ,
+    tty::TIOCGETD,
+    tty::FIONREAD,
+    socket::SIOCATMARK,
+    socket::SIOCGIFNAME,
+    socket::SIOCGIFCONF,
+    socket::SIOCGIFFLAGS,
+    socket::SIOCGIFADDR,
+    socket::SIOCGIFDSTADDR,
+    socket::SIOCGIFBRDADDR,
+    socket::SIOCGIFNETMASK,
+    socket::SIOCGIFMETRIC,
+    socket::SIOCGIFMTU,
+    socket::SIOCGIFHWADDR,
+    socket::SIOCGIFINDEX,
+    socket::SIOCGIFTXQLEN,
+];
+
+/// One BPF instruction (`struct sock_filter`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Filter {
+    code: u16,
+    jt: u8,
+    jf: u8,
+    k: u32,
+}
+
+#[repr(C)]
+struct Program {
+    len: u16,
+    filter: *const Filter,
+}
+
+const LOAD_WORD: u16 = 0x20;
+const JUMP: u16 = 0x05;
+const JUMP_EQUAL: u16 = 0x15;
+const JUMP_NOT_BELOW: u16 = 0x35;
+const JUMP_ANY_BIT: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+const ALLOW: u32 = 0x7fff_0000;
+const TRAP: u32 = 0x0003_0000;
+const KILL_PROCESS: u32 = 0x8000_0000;
+
+/// Offsets in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const IP_LOW: u32 = 8;
+const IP_HIGH: u32 = 12;
+const ARGS: u32 = 16;
+
+const ARCH_X86_64: u32 = 0xc000_003e;
+
+const fn op(code: u16, k: u32) -> Filter {
+    Filter { code, jt: 0, jf: 0, k }
+}
+
+/// What the filter depends on besides the list.
+#[derive(Clone, Copy)]
+struct Settings {
+    outside: Outside,
+    network: bool,
+    supervisor: u32,
+    /// The range of the host's vDSO, which makes a call itself when it cannot read the clock.
+    vdso: (u64, u64),
+}
+
+/// `then` if the comparison holds, otherwise what follows it.
+fn when(code: u16, k: u32, then: &[Filter], out: &mut Vec<Filter>) {
+    match u8::try_from(then.len()) {
+        Ok(len) => out.push(Filter { code, jt: 0, jf: len, k }),
+        // Conditional jumps reach 255 instructions.
+        Err(_) => out.extend([Filter { code, jt: 1, jf: 0, k }, op(JUMP, then.len() as u32)]),
+    }
+    out.extend_from_slice(then);
+}
+
+/// The verdict on a call of this number: the accumulator is free, every way ends in a return.
+fn verdict(row: Option<&Row>, settings: &Settings) -> Vec<Filter> {
+    let (allow, kill) = ([op(RETURN, ALLOW)], [op(RETURN, KILL_PROCESS)]);
+    let argument = |index: u8| op(LOAD_WORD, ARGS + 8 * u32::from(index));
+    let mut code = Vec::new();
+    match row.map(|row| row.when) {
+        None => code.extend(kill),
+        Some(Always) => code.extend(allow),
+        Some(Network) => code.extend(if settings.network { allow } else { kill }),
+        Some(OneOf(index, values)) => {
+            code.push(argument(index));
+            for value in values {
+                when(JUMP_EQUAL, *value, &allow, &mut code);
+            }
+            code.extend(kill);
+        }
+        Some(Only(index, bits)) => {
+            code.push(argument(index));
+            when(JUMP_ANY_BIT, !bits, &kill, &mut code);
+            code.push(op(LOAD_WORD, ARGS + 8 * u32::from(index) + 4));
+            when(JUMP_EQUAL, 0, &allow, &mut code);
+            code.extend(kill);
+        }
+        Some(Supervisor) => {
+            code.push(argument(1));
+            let mut pid = Vec::from([argument(0)]);
+            when(JUMP_EQUAL, settings.supervisor, &allow, &mut pid);
+            when(JUMP_EQUAL, SIGUSR1, &pid, &mut code);
+            code.extend(kill);
+        }
+    }
+    code
+}
+
+/// A range of numbers with one verdict: it starts here and ends where the next begins.
+struct Run {
+    start: u32,
+    code: Vec<Filter>,
+}
+
+/// A balanced tree over the runs, with the number in the accumulator.
+fn tree(runs: &[Run]) -> Vec<Filter> {
+    let [low, .., _] = runs else {
+        return runs.first().map_or_else(Vec::new, |run| run.code.clone());
+    };
+    debug_assert!(low.start < u32::MAX);
+    let (below, above) = runs.split_at(runs.len() / 2);
+    let mut code = Vec::new();
+    when(JUMP_NOT_BELOW, above[0].start, &tree(above), &mut code);
+    code.extend(tree(below));
+    code
+}
+
+/// The whole filter.
+fn filter(settings: &Settings) -> Vec<Filter> {
+    let kill = [op(RETURN, KILL_PROCESS)];
+    let mut runs: Vec<Run> = Vec::new();
+    let mut add = |start: u32, code: Vec<Filter>| {
+        let same = |run: &Run| {
+            let ([last], [this]) = (&*run.code, &*code) else { return false };
+            last.k == this.k
+        };
+        if !runs.last().is_some_and(same) {
+            runs.push(Run { start, code });
+        }
+    };
+    let mut next = 0;
+    for row in ROWS {
+        let number = u32::from(row.call.0);
+        if number > next {
+            add(next, verdict(None, settings));
+        }
+        add(number, verdict(Some(row), settings));
+        next = number + 1;
+    }
+    // The rest, x32 calls among them: their numbers have bit 30 set.
+    add(next, verdict(None, settings));
+
+    let mut ours = Vec::from([op(LOAD_WORD, ARCH)]);
+    let mut native = Vec::from([op(LOAD_WORD, NUMBER)]);
+    // Waiting and waking are what a sandbox asks of its host most.
+    when(JUMP_EQUAL, u32::from(nr::FUTEX.0), &[op(RETURN, ALLOW)], &mut native);
+    native.extend(tree(&runs));
+    when(JUMP_EQUAL, ARCH_X86_64, &native, &mut ours);
+    ours.extend(kill);
+
+    let stray = op(RETURN, if settings.outside == Outside::Trap { TRAP } else { KILL_PROCESS });
+    let mut code = Vec::from([op(LOAD_WORD, IP_HIGH)]);
+    when(JUMP_EQUAL, (KERNEL_BASE >> 32) as u32, &ours, &mut code);
+    let (start, end) = settings.vdso;
+    if start != 0 && start >> 32 == end >> 32 {
+        let mut clock = Vec::from([op(LOAD_WORD, NUMBER)]);
+        when(JUMP_EQUAL, u32::from(nr::CLOCK_GETTIME.0), &[op(RETURN, ALLOW)], &mut clock);
+        clock.push(stray);
+        let mut inside = Vec::new();
+        when(JUMP_NOT_BELOW, end as u32, &[stray], &mut inside);
+        when(JUMP_NOT_BELOW, start as u32, &clock, &mut inside);
+        inside.push(stray);
+        let mut place = Vec::from([op(LOAD_WORD, ARCH)]);
+        let mut low = Vec::from([op(LOAD_WORD, IP_LOW)]);
+        low.extend(inside);
+        when(JUMP_EQUAL, ARCH_X86_64, &low, &mut place);
+        place.push(stray);
+        when(JUMP_EQUAL, (start >> 32) as u32, &place, &mut code);
+    }
+    code.push(stray);
+    code
+}
+
+/// Sets the filter for the calling process and all it will start. From here on nothing but the list passes; `network` says
+/// whether sockets of the host are in it. EINVAL and ENOSYS from a host without seccomp filters.
+pub fn raise(outside: Outside, network: bool) -> Result<()> {
+    const PRCTL: usize = 157;
+    const SECCOMP: usize = 317;
+    const PR_SET_NO_NEW_PRIVS: usize = 38;
+    const SET_MODE_FILTER: usize = 1;
+    /// Without it hosts before Linux 5.16 would slow the guests' own memory accesses down.
+    const SPEC_ALLOW: usize = 4;
+    let info = boot::info();
+    let filter =
+        filter(&Settings { outside, network, supervisor: info.supervisor, vdso: (info.vdso_start, info.vdso_end) });
+    let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
+    // SAFETY: words only.
+    Errno::from_raw(unsafe { hostcall(PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) })?;
+    // SAFETY: program and filter outlive the call, which copies them.
+    let set = |flags| Errno::from_raw(unsafe { hostcall(SECCOMP, SET_MODE_FILTER, flags, &raw const program as usize, 0, 0, 0) });
+    match set(SPEC_ALLOW) {
+        Err(Errno::EINVAL) => set(0),
+        other => other,
+    }
+    .map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy)]
+    struct Data {
+        ip: u64,
+        arch: u32,
+        number: u32,
+        args: [u64; 6],
+    }
+
+    /// Runs a filter as the host would.
+    fn judge(filter: &[Filter], data: &Data) -> u32 {
+        let word = |at: u32| match at {
+            NUMBER => data.number,
+            ARCH => data.arch,
+            IP_LOW => data.ip as u32,
+            IP_HIGH => (data.ip >> 32) as u32,
+            at => (data.args[(at - ARGS) as usize / 8] >> (8 * (at % 8))) as u32,
+        };
+        let (mut pc, mut a) = (0, 0);
+        loop {
+            let Filter { code, jt, jf, k } = filter[pc];
+            pc += 1;
+            let jump = |holds: bool| usize::from(if holds { jt } else { jf });
+            match code {
+                LOAD_WORD => a = word(k),
+                JUMP => pc += k as usize,
+                JUMP_EQUAL => pc += jump(a == k),
+                JUMP_NOT_BELOW => pc += jump(a >= k),
+                JUMP_ANY_BIT => pc += jump(a & k != 0),
+                RETURN => return k,
+                other => panic!("instruction {other:#x}"),
+            }
+        }
+    }
+
+    const SETTINGS: Settings =
+        Settings { outside: Outside::Kill, network: false, supervisor: 77, vdso: (0x7fff_1000_0000, 0x7fff_1000_4000) };
+
+    fn from_kernel(number: u32, args: [u64; 6]) -> Data {
+        Data { ip: KERNEL_BASE as u64 + 0x1234, arch: ARCH_X86_64, number, args }
+    }
+
+    #[test]
+    fn the_list_is_in_order() {
+        assert!(ROWS.windows(2).all(|pair| pair[0].call.0 < pair[1].call.0));
+    }
+
+    #[test]
+    fn the_list_passes_and_nothing_else() {
+        for network in [false, true] {
+            let settings = Settings { network, ..SETTINGS };
+            let filter = filter(&settings);
+            assert!(filter.len() < 4096);
+            for number in (0..1024).chain([0x4000_0000, 0x4000_0001, u32::MAX]) {
+                // Arguments that satisfy no condition but that on bits.
+                let got = judge(&filter, &from_kernel(number, [0; 6]));
+                let row = ROWS.iter().find(|row| u32::from(row.call.0) == number);
+                let want = match row.map(|row| row.when) {
+                    Some(Always | Only(..)) => ALLOW,
+                    Some(Network) if network => ALLOW,
+                    _ => KILL_PROCESS,
+                };
+                assert_eq!(got, want, "call {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_are_looked_at() {
+        let filter = filter(&SETTINGS);
+        let call = |call: Call, args| judge(&filter, &from_kernel(call.0.into(), args));
+        for request in IOCTLS {
+            assert_eq!(call(nr::IOCTL, [0, u64::from(*request), 0, 0, 0, 0]), ALLOW);
+        }
+        assert_eq!(call(nr::IOCTL, [0, u64::from(tty::TIOCSTI), 0, 0, 0, 0]), KILL_PROCESS);
+        assert_eq!(call(nr::KILL, [77, 10, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(call(nr::KILL, [78, 10, 0, 0, 0, 0]), KILL_PROCESS);
+        assert_eq!(call(nr::KILL, [77, 9, 0, 0, 0, 0]), KILL_PROCESS);
+        assert_eq!(call(nr::TGKILL, [1, 1, u64::from(signal::KICK), 0, 0, 0]), ALLOW);
+        assert_eq!(call(nr::TGKILL, [1, 1, 9, 0, 0, 0]), KILL_PROCESS);
+        let flags = u64::from(spawn::CLONE_FLAGS);
+        assert_eq!(call(nr::CLONE, [flags, 0, 0, 0, 0, 0]), ALLOW);
+        // CLONE_NEWUSER, CLONE_PTRACE, and a bit of the upper word.
+        for bit in [0x1000_0000, 0x2000, 1 << 32] {
+            assert_eq!(call(nr::CLONE, [flags | bit, 0, 0, 0, 0, 0]), KILL_PROCESS);
+        }
+        assert_eq!(call(nr::PRCTL, [59, 1, 0, 0, 0, 0]), ALLOW);
+        // PR_SET_SECCOMP, PR_SET_MM.
+        for option in [22, 35] {
+            assert_eq!(call(nr::PRCTL, [option, 0, 0, 0, 0, 0]), KILL_PROCESS);
+        }
+        assert_eq!(call(nr::ARCH_PRCTL, [0x1002, 0, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(call(nr::ARCH_PRCTL, [0x1012, 0, 0, 0, 0, 0]), KILL_PROCESS);
+        // F_SETOWN would aim signals at others.
+        assert_eq!(call(nr::FCNTL, [0, 8, 0, 0, 0, 0]), KILL_PROCESS);
+    }
+
+    #[test]
+    fn the_place_of_the_call_is_looked_at() {
+        let killing = filter(&SETTINGS);
+        let trapping = filter(&Settings { outside: Outside::Trap, ..SETTINGS });
+        let read = from_kernel(0, [0; 6]);
+        assert_eq!(judge(&killing, &read), ALLOW);
+        assert_eq!(judge(&trapping, &read), ALLOW);
+        let outside = [0x40_0000, 0x5fff_ffff_ffff, 0x6001_0000_0000, 0x7fff_0fff_ffff, 0x7fff_1000_1000, 0x7fff_2000_0000];
+        for ip in outside {
+            for (number, arch) in [(0, ARCH_X86_64), (202, ARCH_X86_64), (0x4000_0000, ARCH_X86_64), (228, 0x4000_0003)] {
+                let data = Data { ip, arch, number, ..read };
+                assert_eq!(judge(&killing, &data), KILL_PROCESS, "{ip:#x} {number}");
+                assert_eq!(judge(&trapping, &data), TRAP, "{ip:#x} {number}");
+            }
+        }
+        // 32-bit calls from kernel text are nobody's.
+        assert_eq!(judge(&trapping, &Data { arch: 0x4000_0003, ..read }), KILL_PROCESS);
+        // The host's vDSO falls back to the call, and to no other.
+        let clock = Data { ip: 0x7fff_1000_1000, number: 228, ..read };
+        assert_eq!(judge(&killing, &clock), ALLOW);
+        assert_eq!(judge(&killing, &Data { ip: 0x7fff_1000_4000, ..clock }), KILL_PROCESS);
+        assert_eq!(judge(&killing, &Data { number: 227, ..clock }), KILL_PROCESS);
+    }
+
+    /// Numbers that assembly and gates write down themselves are in the list too.
+    #[test]
+    fn calls_made_elsewhere_are_listed() {
+        let assembly = include_str!("../../../arch/src/x86_64/hosted.rs");
+        let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
+        let mut seen = 0;
+        for pair in lines.windows(2).filter(|pair| pair[1] == "\"syscall\",") {
+            let number = pair[0].trim_start_matches("\"mov eax, ").trim_end_matches("\",");
+            let number: u16 = number.parse().unwrap_or_else(|_| panic!("{} before a syscall", pair[0]));
+            assert!(ROWS.iter().any(|row| row.call.0 == number), "call {number} is not listed");
+            seen += 1;
+        }
+        assert!(seen > 0, "no call found in the assembly");
+        let gate = include_str!("../../../gate/src/sud.rs");
+        assert!(gate.contains("const PRCTL: usize = 157;") && gate.contains("PR_SET_SYSCALL_USER_DISPATCH: usize = 59;"));
+    }
+}
