@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
+    println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
     let image = match std::env::var_os("JANUA_IMAGE_LINUX") {
         Some(path) => PathBuf::from(path),
         None => {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::bench::Bench;
 use crate::options::{Bind, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
@@ -39,6 +40,14 @@ pub enum Command {
     Doctor,
     /// Print the table of system calls: which exist, which lack something, which are missing
     Support(Support),
+    /// Measure gates, calls and programs, natively and on Janua
+    Bench(Bench),
+    /// The program that `janua bench` measures
+    #[command(hide = true, disable_help_flag = true)]
+    Probe {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod doctor;
 mod exit;
 mod options;
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
             Err(why) => exit::fail(&why),
         },
         args::Command::Doctor => doctor::print(),
+        args::Command::Bench(what) => bench::run(what),
+        args::Command::Probe { arguments } => bench::probe(&arguments),
         args::Command::Support(which) => support::print(&which),
         args::Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -59,6 +59,8 @@ pub fn all() -> Result<Image, String> {
     let image = image()?;
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--release", "--package", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
+    // `janua bench` says so when the image is not the one to measure.
+    cargo.env("JANUA_IMAGE_PROFILE", profile());
     process::step("janua", "building the command", &mut cargo)?;
     Ok(image)
 }

@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("platform", &["text", "port", "arch", "abi"]),
     ("image", &["gate", "personality", "platform", "object", "text", "kernel", "rt", "port", "arch", "abi"]),
     ("user", &["abi"]),
-    ("cli", &["personality", "kernel", "platform", "port", "abi"]),
+    ("cli", &["bench", "personality", "kernel", "platform", "port", "abi"]),
     ("bench", &["abi"]),
     ("xtask", &[]),
     ("test", &["personality", "object", "text", "kernel", "rt", "port", "arch", "abi"]),

@@ -74,6 +74,20 @@ const CASES: &[Case] = &[
     case("support", &["support", "openat"], 0, Holds(&[" 257 ", "openat"]), &[]),
     case("support-of-nothing", &["support", "nosuchcall"], 125, Is(""), &["nosuchcall"]),
     case("doctor", &["doctor"], 0, Holds(&["sud", "seccomp", "There is no jail yet"]), &[]),
+    case("bench-help", &["bench", "--help"], 0, Holds(&["gates", "calls", "apps", "Examples:"]), &[]),
+    case("bench-list", &["bench", "calls", "--list"], 0, Holds(&["fork-exec-wait", "memory-100"]), &[]),
+    case("bench-unknown-option", &["bench", "gates", "--rounds", "2"], 125, Is(""), &["--rounds"]),
+    case("bench-unknown-gate", &["bench", "gates", "--gate", "door"], 125, Is(""), &["door", "sud"]),
+    case("bench-unknown-row", &["bench", "gates", "--only", "fork-wait"], 125, Is(""), &["fork-wait", "null-0"]),
+    case("bench-no-gate-works", &["bench", "gates", "--gate", "kvm"], 125, Is(""), &["kvm", "doctor"]),
+    case("bench-no-runs", &["bench", "gates", "--runs", "0"], 125, Is(""), &["--runs"]),
+    case(
+        "bench-json-unwritable",
+        &["bench", "gates", "--json", "/no/such/directory/x.json"],
+        125,
+        Is(""),
+        &["cannot write /no/such/directory/x.json"],
+    ),
     case("completions-bash", &["completions", "bash"], 0, Holds(&["complete -F _janua"]), &[]),
     case("completions-zsh", &["completions", "zsh"], 0, Holds(&["#compdef janua"]), &[]),
     case("completions-fish", &["completions", "fish"], 0, Holds(&["complete -c janua"]), &[]),
@@ -88,6 +102,8 @@ pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         ("completion-script-parses", completion_script_parses as fn() -> Result<(), String>),
         ("closed-output", closed_output),
         ("launcher", launcher),
+        ("bench-gates", bench_gates),
+        ("bench-calls", bench_calls),
     ] {
         if wanted(filter, name) {
             tally.check(name, test());
@@ -141,6 +157,60 @@ fn completion_script_parses() -> Result<(), String> {
     let script = call(Command::new(build::janua()).args(["completions", "bash"]), "")?;
     let checked = call(Command::new("bash").arg("-n"), &String::from_utf8_lossy(&script.stdout))?;
     checked.status.success().then_some(()).ok_or_else(|| String::from_utf8_lossy(&checked.stderr).into_owned())
+}
+
+/// A short measurement: its file.
+fn measured(arguments: &[&str]) -> Result<serde_json::Value, String> {
+    let file = workspace::target().join(format!("bench-{}.json", arguments[0]));
+    let mut command = Command::new(build::janua());
+    command.arg("bench").args(arguments).args(["--runs", "2", "--samples", "2", "--gate", "sud", "--json"]).arg(&file);
+    let output = call(&mut command, "")?;
+    if !output.status.success() {
+        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    serde_json::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// Every row that `--list` names is in the file, with a result or a reason under each configuration.
+fn complete(kind: &str, measurement: &serde_json::Value, names: &[String]) -> Result<(), String> {
+    let schema = measurement["schema"].as_u64();
+    if schema != Some(1) || measurement["kind"].as_str() != Some(kind) {
+        return Err(format!("schema {schema:?}, kind {}", measurement["kind"]));
+    }
+    let rows = measurement["rows"].as_array().ok_or("no rows")?;
+    for name in names {
+        let row = rows.iter().find(|row| row["name"].as_str() == Some(name)).ok_or(format!("no row {name}"))?;
+        let cells = row["cells"].as_array().ok_or("no cells")?;
+        if cells.len() != 2 {
+            return Err(format!("{name}: {} configurations", cells.len()));
+        }
+        for cell in cells {
+            let result = cell["result"]["min"].as_f64().is_some_and(|least| least >= 0.0);
+            if !result && cell["skipped"].as_str().is_none_or(str::is_empty) {
+                return Err(format!("{name}: neither result nor reason: {cell}"));
+            }
+        }
+    }
+    let native = rows.iter().filter(|row| row["cells"][0]["result"].is_object()).count();
+    if native * 4 < rows.len() * 3 { Err(format!("only {native} of {} rows natively", rows.len())) } else { Ok(()) }
+}
+
+/// The rows a kind has.
+fn row_names(kind: &str) -> Result<Vec<String>, String> {
+    let output = call(Command::new(build::janua()).args(["bench", kind, "--list"]), "")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+}
+
+fn bench_gates() -> Result<(), String> {
+    complete("gates", &measured(&["gates"])?, &row_names("gates")?)
+}
+
+/// All but the hundred idle processes.
+fn bench_calls() -> Result<(), String> {
+    let names: Vec<String> = row_names("calls")?.into_iter().filter(|name| name != "memory-100").collect();
+    complete("calls", &measured(&["calls", "--only", &names.join(",")])?, &names)
 }
 
 /// A reader that goes away early is no reason to panic.

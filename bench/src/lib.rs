@@ -1,0 +1,100 @@
+//! `janua bench`: measuring gates, calls and programs, natively and on Janua, in the same run.
+//!
+//! What is measured is [`janua_probe`], which runs unchanged natively and as a guest, and programs of the machine. Every round
+//! measures native and each gate with its jail in turn, so that whatever disturbs the machine disturbs them alike; a figure is
+//! the least of all rounds, and a ratio is one of two figures of the same run.
+
+#![forbid(unsafe_code)]
+
+mod apps;
+mod choice;
+mod machine;
+pub mod model;
+mod print;
+mod probe;
+mod programs;
+mod rows;
+pub mod stats;
+mod whole;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use model::Kind;
+
+/// What `janua bench` was asked to do.
+pub struct Plan {
+    pub kind: Kind,
+    /// Gates to try, by name; those this machine or this build lacks are skipped with the reason.
+    pub gates: Vec<String>,
+    /// Jails to try, by name.
+    pub jails: Vec<String>,
+    /// Whether gates and jails were named by the user: one that does not work is an error then.
+    pub named: bool,
+    /// Rows to measure, by name; empty: all of the kind.
+    pub only: Vec<String>,
+    /// Rounds.
+    pub runs: usize,
+    /// The most samples of a row in one round.
+    pub samples: usize,
+    /// Where to write the measurement.
+    pub json: Option<PathBuf>,
+    /// The janua command, which is measured.
+    pub command: PathBuf,
+    /// The profile its kernel image was built with.
+    pub image: &'static str,
+}
+
+/// Why nothing was measured, for people.
+#[derive(Debug)]
+pub struct Failure(pub String);
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Failure {
+    fn new<T>(why: impl Into<String>) -> Result<T, Failure> {
+        Err(Failure(why.into()))
+    }
+}
+
+/// Measures, prints the table on standard output, and writes the file.
+pub fn run(plan: &Plan) -> Result<(), Failure> {
+    let rows = rows::chosen(plan)?;
+    // Before minutes are spent.
+    let file = plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
+    let choice = choice::discover(plan)?;
+    let measurement = rows::measure(plan, &rows, choice);
+    // A reader that closes early has seen what it wanted.
+    let _ = std::io::stdout().lock().write_all(print::table(&measurement).as_bytes());
+    if let Some((path, mut file)) = file {
+        let text = measurement.to_json();
+        file.write_all(text.as_bytes()).map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+        eprintln!("written: {}", path.display());
+    }
+    Ok(())
+}
+
+/// Prints the names and titles of a kind's rows.
+pub fn list(kind: Kind) {
+    let mut text = String::new();
+    for (name, title) in rows::all(kind) {
+        text += &format!("{name:<16} {title}\n");
+    }
+    // A reader that closes early has seen what it wanted.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+fn create(path: &std::path::Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| Failure(format!("cannot write {}: {error}", path.display())))
+}
+
+/// The measured program, given its arguments: `janua probe`.
+pub fn probe_main(args: &[std::ffi::OsString]) -> ExitCode {
+    janua_probe::main(args)
+}

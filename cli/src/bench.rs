@@ -1,0 +1,154 @@
+//! `janua bench`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Subcommand, ValueHint};
+use janua_bench::model::Kind;
+use janua_bench::{Failure, Plan};
+
+use crate::{args, exit};
+
+/// The profile of the embedded kernel image, when whoever built it told.
+const IMAGE: &str = match option_env!("JANUA_IMAGE_PROFILE") {
+    Some(profile) => profile,
+    None => "of unknown profile",
+};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  janua bench gates                              every gate and jail here, and the host's own gates
+  janua bench gates --jail none --json none.json
+  janua bench calls --gate sud --runs 3          quicker
+  janua bench calls --only pipe,futex-thr,stat   some rows
+  janua bench apps --json apps.json              compile, find, Python, git, tar, redis
+
+Every round measures native and each gate with its jail in turn. A figure is the best of all rounds;
+a ratio is that figure through native's of the same run, so below 1 is faster than the host. `~` marks
+rows whose native samples scattered: measure again when the machine is quiet.")]
+pub struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Ways into a kernel: the host's own and Janua's, and null calls with 0 to 6 arguments
+    Gates(Options),
+    /// Common calls: files, memory, pipes, futexes, sockets, processes, time; start-up; memory of idle processes
+    Calls(Options),
+    /// Real programs: compiler, find, Python with sqlite, git, tar, ls, redis
+    Apps(Options),
+}
+
+#[derive(clap::Args)]
+struct Options {
+    /// The platform that carries Janua: only linux as yet
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux"], hide_possible_values = true)]
+    platform: String,
+
+    /// Measure these gates only; without it all that work here
+    #[arg(long, value_name = "GATE,...", value_delimiter = ',')]
+    gate: Vec<String>,
+
+    /// Measure these jails only; without it all that work here
+    #[arg(long, value_name = "JAIL,...", value_delimiter = ',')]
+    jail: Vec<String>,
+
+    /// Measure these rows only (--list names them)
+    #[arg(long, value_name = "ROW,...", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Rounds
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    runs: u16,
+
+    /// The most samples of a row in one round
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    samples: u16,
+
+    /// Write the measurement to FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<PathBuf>,
+
+    /// List the rows and measure nothing
+    #[arg(long)]
+    list: bool,
+}
+
+/// The values an option of `janua run` takes, without `auto`.
+fn values_of(option: &str) -> Vec<String> {
+    let command = args::Args::command();
+    let run = command.find_subcommand("run");
+    let argument = run.and_then(|run| run.get_arguments().find(|argument| argument.get_id() == option));
+    let values = argument.map(clap::Arg::get_possible_values).unwrap_or_default();
+    values.iter().map(|value| value.get_name().to_owned()).filter(|name| name != "auto").collect()
+}
+
+/// The values asked for, or all there are.
+fn choose(option: &str, asked: Vec<String>) -> Result<Vec<String>, Failure> {
+    let known = values_of(option);
+    if let Some(wrong) = asked.iter().find(|name| !known.contains(name)) {
+        return Err(Failure(format!("no {option} is called `{wrong}`\n       there are: {}", known.join(", "))));
+    }
+    Ok(if asked.is_empty() { known } else { asked })
+}
+
+/// `janua bench`.
+pub fn run(bench: Bench) -> ExitCode {
+    let (kind, options) = match bench.what {
+        What::Gates(options) => (Kind::Gates, options),
+        What::Calls(options) => (Kind::Calls, options),
+        What::Apps(options) => (Kind::Apps, options),
+    };
+    if options.list {
+        janua_bench::list(kind);
+        return ExitCode::SUCCESS;
+    }
+    let measured = plan(kind, options).and_then(|plan| janua_bench::run(&plan));
+    measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS)
+}
+
+fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
+    let command =
+        std::env::current_exe().map_err(|error| Failure(format!("cannot find the janua command: {error}")))?;
+    Ok(Plan {
+        kind,
+        named: !(options.gate.is_empty() && options.jail.is_empty()),
+        gates: choose("gate", options.gate)?,
+        jails: choose("jail", options.jail)?,
+        only: options.only,
+        runs: options.runs.into(),
+        samples: options.samples.into(),
+        json: options.json,
+        command,
+        image: IMAGE,
+    })
+}
+
+/// `janua probe`: the measured program, for `janua bench`.
+pub fn probe(arguments: &[OsString]) -> ExitCode {
+    janua_bench::probe_main(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{choose, values_of};
+
+    #[test]
+    fn gates_and_jails_are_those_of_run() {
+        let gates = values_of("gate");
+        assert!(gates.contains(&"sud".to_owned()) && gates.contains(&"seccomp".to_owned()));
+        assert!(!gates.contains(&"auto".to_owned()));
+        assert!(values_of("jail").contains(&"none".to_owned()));
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        assert_eq!(choose("gate", vec!["sud".into()]).unwrap(), ["sud"]);
+        assert!(choose("gate", vec!["door".into()]).unwrap_err().to_string().contains("no gate is called `door`"));
+        assert!(!choose("jail", Vec::new()).unwrap().is_empty());
+    }
+}
