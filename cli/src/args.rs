@@ -81,12 +81,12 @@ Examples:
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
 125: janua failed or its kernel faulted, and standard error says why.")]
 pub struct Run {
-    /// How system calls enter the kernel: sud, seccomp, or auto for the best this machine has
+    /// How system calls enter the kernel: call, sud, seccomp, or auto for the best this machine has
     #[arg(long, value_name = "GATE", default_value = "auto", value_parser = ["auto", "sud", "seccomp", "call", "signal", "vdso", "ring", "ptrace", "stub", "kvm"], hide_possible_values = true)]
     gate: String,
 
-    /// What keeps the program out of the kernel's memory: only none as yet
-    #[arg(long, value_name = "JAIL", default_value = "none", value_parser = ["none", "pkey", "process"], hide_possible_values = true)]
+    /// What keeps the program out of the kernel's memory: pkey, none, or auto for the best the gate allows
+    #[arg(long, value_name = "JAIL", default_value = "auto", value_parser = ["auto", "pkey", "none", "process"], hide_possible_values = true)]
     jail: String,
 
     /// The files at /: host, or a directory of the host
@@ -175,17 +175,20 @@ fn gate(name: &str) -> Result<Option<Gate>, Refusal> {
         Some(gate) => Ok(Some(gate)),
         None => refuse(
             format!("the gate `{name}` is not built yet"),
-            "gates that are: sud, seccomp (--gate sud), or leave --gate out",
+            "gates that are: call, sud, seccomp (--gate sud), or leave --gate out",
         ),
     }
 }
 
-fn jail(name: &str) -> Result<Jail, Refusal> {
-    match name {
-        "none" => Ok(Jail::None),
-        _ => refuse(
-            format!("the jail `{name}` is not built yet: nothing keeps a hostile program out of the kernel's memory"),
-            "leave --jail out to run a program you trust as far as your own account",
+fn jail(name: &str) -> Result<Option<Jail>, Refusal> {
+    if name == "auto" {
+        return Ok(None);
+    }
+    match Jail::ALL.into_iter().find(|jail| jail.name() == name) {
+        Some(jail) => Ok(Some(jail)),
+        None => refuse(
+            format!("the jail `{name}` is not built yet"),
+            "jails that are: pkey, none (--jail pkey), or leave --jail out",
         ),
     }
 }
@@ -340,7 +343,7 @@ mod tests {
     #[test]
     fn what_is_not_built_says_so() {
         assert!(parse(&["--gate", "ptrace", "--", "x"]).unwrap_err().contains("not built yet"));
-        assert!(parse(&["--jail", "pkey", "--", "x"]).unwrap_err().contains("not built yet"));
+        assert!(parse(&["--jail", "process", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--personality", "pal", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--gate", "nonsense", "--", "x"]).is_err());
         assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use janua_platform_host as host;
 use janua_platform_host::{Probe, Refused};
 
+use crate::choice::{choose, gate_works};
 use crate::exit;
-use crate::options::Gate;
+use crate::options::{Gate, Jail};
 
 /// The lowest `vm.max_map_count` that large programs (a JVM, a browser engine) get along with.
 const MAP_COUNT: u64 = 65530;
@@ -33,19 +34,6 @@ enum Mark {
     Fatal,
 }
 
-/// Whether a gate works on this machine.
-pub fn gate(gate: Gate) -> Probe {
-    match gate {
-        Gate::Sud => host::syscall_user_dispatch(),
-        Gate::Seccomp => host::seccomp_trap(),
-    }
-}
-
-/// The gate taken when none is asked for: the first of `Gate::ALL` that works.
-pub fn default_gate() -> Option<Gate> {
-    Gate::ALL.into_iter().find(|g| gate(*g).is_ok())
-}
-
 /// Prints the report. The exit code is 125 when no program could be run here.
 pub fn print() -> ExitCode {
     let (text, usable) = report();
@@ -59,7 +47,7 @@ fn report() -> (String, bool) {
     let sections = [
         ("system", vec![system(), memfd()]),
         ("gates", gates()),
-        ("for jails and gates to come", jails()),
+        ("jails, and gates to come", jails()),
         ("limits", limits()),
     ];
     let mut text = String::new();
@@ -75,27 +63,38 @@ fn report() -> (String, bool) {
         text += "\n";
     }
     text += "chosen by default\n";
-    match default_gate() {
-        Some(gate) => text += &format!("  gate         {:<8} {}\n", gate.name(), why(gate)),
-        None => {
+    match choose(None, None) {
+        Ok((gate, jail)) => {
+            text += &format!("  gate         {:<8} {}\n", gate.name(), why_gate(gate));
+            text += &format!("  jail         {:<8} {}\n", jail.name(), why_jail(jail));
+        }
+        Err(_) => {
             usable = false;
             text += "  gate         (none)   no gate works here: see above\n";
         }
     }
-    text += "\
-  jail         none     no other is built yet
-  personality  linux    no other is built yet
-
-There is no jail yet: a hostile program can reach the memory of Janua's kernel and, through it,
+    text += "  personality  linux    no other is built yet\n";
+    if !matches!(choose(None, None), Ok((_, Jail::Pkey))) {
+        text += "\n\
+There is no jail here: a hostile program can reach the memory of Janua's kernel and, through it,
 the host with your account's rights. Run programs you would run without Janua.
 ";
+    }
     (text, usable)
 }
 
-fn why(gate: Gate) -> &'static str {
+fn why_gate(gate: Gate) -> &'static str {
     match gate {
-        Gate::Sud => "the faster of the two; --gate seccomp is the other",
-        Gate::Seccomp => "Syscall User Dispatch does not work here",
+        Gate::Call => "the fastest; --gate sud and --gate seccomp are the others",
+        Gate::Sud => "the gate `call` does not work here; --gate seccomp is the other",
+        Gate::Seccomp => "neither the gate `call` nor Syscall User Dispatch works here",
+    }
+}
+
+fn why_jail(jail: Jail) -> &'static str {
+    match jail {
+        Jail::Pkey => "protection keys lock the kernel's memory while the program runs; --jail none does without",
+        Jail::None => "the jail `pkey` does not work here: see above",
     }
 }
 
@@ -106,7 +105,8 @@ fn finding(probe: Probe, what: &str, good: &str, lacking: &str) -> Finding {
     }
 }
 
-fn refused(why: Refused) -> String {
+/// A refusal in words.
+pub fn refused(why: Refused) -> String {
     match why {
         Refused::Errno(code) => format!("the host says: {}.", io::Error::from_raw_os_error(code)),
         Refused::Signal(number) => format!("the host ended the attempt with signal {number}."),
@@ -145,12 +145,18 @@ fn memfd() -> Finding {
 fn gates() -> Vec<Finding> {
     vec![
         finding(
-            gate(Gate::Sud),
+            gate_works(Gate::Call),
+            "call (rewritten call sites)",
+            "",
+            "It needs what `sud` needs, and a host with 32-bit calls (CONFIG_IA32_EMULATION).",
+        ),
+        finding(
+            gate_works(Gate::Sud),
             "sud (Syscall User Dispatch)",
             "",
             "It needs Linux 5.11 or newer; a container's seccomp profile may forbid it.",
         ),
-        finding(gate(Gate::Seccomp), "seccomp (trap)", "", "A container's seccomp profile may forbid it."),
+        finding(gate_works(Gate::Seccomp), "seccomp (trap)", "", "A container's seccomp profile may forbid it."),
     ]
 }
 
@@ -162,8 +168,20 @@ fn jails() -> Vec<Finding> {
         finding(
             host::protection_key(),
             "protection keys",
-            "what the jail `pkey` will use; that jail is not built yet",
-            "The jail `pkey` will not be possible here.",
+            "",
+            "The jail `pkey` is not possible here.",
+        ),
+        finding(
+            host::protected_signal_stack(),
+            "protected signal stacks",
+            "",
+            "The jail `pkey` is not possible here: it needs Linux 6.12 or newer.",
+        ),
+        finding(
+            host::thread_descriptor(),
+            "thread descriptors",
+            "",
+            "The jail `pkey` is not possible here: it needs a host with 32-bit calls (CONFIG_IA32_EMULATION).",
         ),
         finding(
             host::namespaces(),

@@ -4,6 +4,7 @@
 
 mod args;
 mod bench;
+mod choice;
 mod doctor;
 mod exit;
 mod options;

@@ -3,9 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use janua_platform_host::boot;
+
 /// How the program enters the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
+    /// Call sites rewritten to jumps; Syscall User Dispatch for the rest.
+    Call,
     /// Syscall User Dispatch: the host turns each call into a SIGSYS.
     Sud,
     /// A seccomp filter that turns each call into a SIGSYS.
@@ -13,12 +17,13 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// Every gate that exists.
-    pub const ALL: [Gate; 2] = [Gate::Sud, Gate::Seccomp];
+    /// Every gate that exists, the best first.
+    pub const ALL: [Gate; 3] = [Gate::Call, Gate::Sud, Gate::Seccomp];
 
     /// The number the kernel image knows it by.
     pub fn number(self) -> u32 {
         match self {
+            Gate::Call => 3,
             Gate::Sud => 1,
             Gate::Seccomp => 2,
         }
@@ -27,6 +32,7 @@ impl Gate {
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
+            Gate::Call => "call",
             Gate::Sud => "sud",
             Gate::Seccomp => "seccomp",
         }
@@ -36,8 +42,31 @@ impl Gate {
 /// What keeps the program out of the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jail {
+    /// Protection keys: the kernel's memory is locked while the program runs.
+    Pkey,
     /// Nothing.
     None,
+}
+
+impl Jail {
+    /// Every jail that exists, the best first.
+    pub const ALL: [Jail; 2] = [Jail::Pkey, Jail::None];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Jail::Pkey => "pkey",
+            Jail::None => "none",
+        }
+    }
+
+    /// What the kernel image knows it by.
+    pub fn number(self) -> boot::Jail {
+        match self {
+            Jail::Pkey => boot::Jail::Pkey,
+            Jail::None => boot::Jail::None,
+        }
+    }
 }
 
 /// The files the program sees at `/`.
@@ -90,7 +119,8 @@ pub enum Trace {
 pub struct RunOptions {
     /// `None`: the best the machine has.
     pub gate: Option<Gate>,
-    pub jail: Jail,
+    /// `None`: the best for the gate.
+    pub jail: Option<Jail>,
     pub root: Root,
     /// In the order given; a later one covers an earlier one.
     pub binds: Vec<Bind>,

@@ -1,6 +1,7 @@
 //! How a call gets in: one file a gate.
 #![no_std]
 
+pub mod call;
 pub mod seccomp;
 pub mod sud;
 

@@ -41,6 +41,18 @@ pub trait HostedGate: Sync {
     /// In a thread that will not run user code again: from here on its own calls depend on the selector no more, which may
     /// be another thread's by the time they are made.
     fn disarm_thread(&self) -> Result<()>;
+    /// Number and name for the statistics of calls that trapped, where calls can also come another way.
+    fn trap_id(&self) -> u8 {
+        self.id()
+    }
+    fn trap_name(&self) -> &'static str {
+        self.name()
+    }
+    /// Where rewritten call sites jump, for a gate that rewrites; `keyed` when kernel memory is closed by a protection key
+    /// while user code runs.
+    fn call_entry(&self, _keyed: bool) -> Option<usize> {
+        None
+    }
     /// What the way out writes into the selector.
     fn selector_value(&self) -> u8;
     /// Whether this signal is a call that came by this gate; completes the frame (result register, number) if so.

@@ -51,15 +51,36 @@ pub trait Space: Send + Sync + Any {
     /// Forgets every guest mapping (exec). When `shared` other tasks go on using this space, so the caller is moved to a
     /// fresh one and the returned space replaces this one; otherwise the emptied space itself comes back.
     fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>>;
-    /// The lowest and the end of the highest user address, and the hole between them that the kernel keeps.
+    /// The lowest and the end of the highest user address, and the holes between them that the kernel keeps.
     fn bounds(&self) -> Bounds;
 }
 
-/// Where user mappings may lie: `low..high` without `hole_start..hole_end`.
+/// Where user mappings may lie: `low..high` without the holes.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub low: usize,
     pub high: usize,
-    pub hole_start: usize,
-    pub hole_end: usize,
+    /// Ranges (start, end) between `low` and `high` that the kernel keeps, ascending; an empty one is none.
+    pub holes: [(usize, usize); 2],
+}
+
+impl Bounds {
+    /// Whether `addr..addr+len` may hold user mappings.
+    pub fn contains(&self, addr: usize, len: usize) -> bool {
+        let Some(end) = addr.checked_add(len) else { return false };
+        let clear = |&(start, stop): &(usize, usize)| start >= stop || end <= start || addr >= stop;
+        addr >= self.low && end <= self.high && self.holes.iter().all(clear)
+    }
+
+    /// The ranges (start, end) of `low..high` that lie between the holes, ascending, some perhaps empty.
+    pub fn parts(&self, low: usize, high: usize) -> [(usize, usize); 3] {
+        let (mut from, high) = (low.max(self.low), high.min(self.high));
+        let mut parts = [(0, 0); 3];
+        for (part, (start, end)) in parts.iter_mut().zip(self.holes) {
+            *part = (from, if start < end { start.min(high).max(from) } else { from });
+            from = if start < end { from.max(end) } else { from };
+        }
+        parts[2] = (from, high.max(from));
+        parts
+    }
 }

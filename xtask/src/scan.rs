@@ -33,6 +33,7 @@ const fn audited(rule: &'static str, symbol: &'static str, reason: &'static str)
 /// Every exception. One that the image does not need is an error, so that none outlives its function.
 const AUDITED: &[Audited] = &[
     audited("audited-host-calls", "hostcall", "the one way of the kernel to its host"),
+    audited("audited-host-calls", "hostcall32", "the thread's descriptor, which only the 32-bit interface sets"),
     audited("audited-host-calls", "hosted_signal_entry", "rt_sigreturn into interrupted kernel code"),
     audited(
         "audited-host-calls",
@@ -41,6 +42,10 @@ const AUDITED: &[Audited] = &[
     ),
     audited("audited-host-calls", "hosted_hop", "clone and exit on one shared stack, with no push between"),
     audited("audited-host-calls", "hosted_end", "exit after the stack has been given back"),
+    audited("audited-key-switch", "hosted_call_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
+    audited("audited-key-switch", "hosted_signal_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
+    audited("audited-key-switch", "hosted_signal_entry", "loads the guest's vector state from the host's frame; never PKRU"),
+    audited("audited-key-switch", "hosted_exit", "closes the kernel's key; checked behind it"),
     audited(
         "audited-key-switch",
         "hosted_fpu_load",

@@ -18,6 +18,17 @@ global_asm!(
     "syscall",
     "ret",
     ".size hostcall, . - hostcall",
+    ".globl hostcall32",
+    ".type hostcall32, @function",
+    // edi number, esi argument -> eax; the host's 32-bit interface.
+    "hostcall32:",
+    "push rbx",
+    "mov eax, edi",
+    "mov ebx, esi",
+    "int 0x80",
+    "pop rbx",
+    "ret",
+    ".size hostcall32, . - hostcall32",
     ".popsection",
 );
 
@@ -27,4 +38,10 @@ unsafe extern "C" {
     /// # Safety
     /// Whatever the call does with its arguments must be allowed: memory it reads or writes must be valid for that.
     pub fn hostcall(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize;
+
+    /// One host call of the 32-bit interface with one argument: raw result.
+    ///
+    /// # Safety
+    /// As [`hostcall`]; an address must lie below 4 GiB. SIGSEGV where the host has no 32-bit interface.
+    pub fn hostcall32(number: u32, a: u32) -> i32;
 }

@@ -1,25 +1,14 @@
-//! The kernel in the address space of its guests: where it lies, a thread's area, the way in from a host signal, the way out.
+//! The kernel in the address space of its guests: where it lies, a thread's area, and how host threads begin and end.
 //!
 //! Every guest process maps the same kernel memory, one shared file, at [`KERNEL_BASE`]. A thread in the kernel runs on its own
 //! 64 KiB stack; its [`Area`] lies at the stack's top. The stack is the host's alternate signal stack for the thread, so a
 //! host signal that interrupts user code starts at its top, and one that interrupts the kernel nests below the stack pointer.
-//!
-//! The way in: the host delivers a signal (SIGSYS for a call, a fault, a kick) to `hosted_signal_entry`. Nothing is believed
-//! but the stack pointer, which the host took from sigaltstack: it gives the thread's index, hence area and selector.
-//! The handler never returns to user code by sigreturn: it copies the registers into the area's frame, loads the vector
-//! registers back (the kernel itself uses none) and leaves through `hosted_exit` like everybody else.
-//!
-//! The way out: `in_guest` is set, then the work flags are read, then the frame is loaded with the stack pointer *in the area*
-//! (outside the signal stack), ending in `iretq`. A kick between the setting of `in_guest` and the `iretq` finds user
-//! registers still whole in the frame and simply starts over with them: see `on_signal` in the platform.
-//!
-//! A kick may also come on the way in, on top of the signal that is just being delivered, while `in_guest` still says 1: then
-//! the user's registers are in that signal's context and the frame is that of an earlier entry. [`way_in`] tells the two
-//! apart; the entry goes on as if nothing had been, and the kick's mark is found on the way out.
+//! The ways in and out are in [`super::entry`].
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU8, AtomicU32};
 
+use super::entry;
 use super::frame::Frame;
 
 /// Where kernel memory starts in every process.
@@ -29,9 +18,11 @@ pub const IMAGE_SIZE: usize = 16 << 20;
 /// The boot information and the words shared with the supervisor.
 pub const CONTROL_BASE: usize = KERNEL_BASE + IMAGE_SIZE;
 pub const CONTROL_SIZE: usize = 16 << 20;
-/// The selector bytes, one cache line a thread; a region of its own, so that a key can make it readable and not writable.
+/// The selector lines, one a thread: the selector byte, then what the way out needs after the key is closed. A region of its
+/// own, private to each host process, so that a key can make it readable and not writable and no other process sees it.
 pub const SELECTOR_BASE: usize = KERNEL_BASE + (32 << 20);
-pub const SELECTOR_STRIDE: usize = 64;
+pub const SELECTOR_SHIFT: u32 = 7;
+pub const SELECTOR_SIZE: usize = THREADS << SELECTOR_SHIFT;
 /// Thread stacks; near the rest, so that a process needs few page tables.
 pub const STACK_BASE: usize = KERNEL_BASE + (64 << 20);
 pub const STACK_SIZE: usize = 64 << 10;
@@ -43,6 +34,11 @@ pub const HEAP_BASE: usize = KERNEL_BASE + (4 << 30);
 pub const HEAP_SIZE: usize = 64 << 30;
 /// Bytes of the shared file, sparse.
 pub const FILE_SIZE: usize = HEAP_BASE + HEAP_SIZE - KERNEL_BASE;
+/// A page of kernel memory that the host's 32-bit calls can name, the last below 4 GiB: where it lies and what it shows. No
+/// 32-bit program can have it mapped on Linux either.
+pub const LOW_PAGE: usize = 0xffff_f000;
+pub const LOW_SIZE: usize = 4096;
+pub const LOW_SHOWS: usize = CONTROL_BASE + CONTROL_SIZE - LOW_SIZE;
 /// End of the range no guest may map.
 pub const KERNEL_END: usize = KERNEL_BASE + (1 << 40);
 /// End of the user half of the address space, as Linux sees it (the last page is left out).
@@ -51,6 +47,10 @@ pub const USER_END: usize = 0x7fff_ffff_f000;
 /// Selector values of Syscall User Dispatch.
 pub const SELECTOR_ALLOW: u8 = 0;
 pub const SELECTOR_BLOCK: u8 = 1;
+
+/// The host signal that gets a thread's attention: SIGURG, which nothing else uses. Not a real-time one: those queue, the host
+/// lays a frame on the stack for each that is pending before the first handler runs, and enough of them overflow it.
+pub const KICK: u32 = 23;
 
 /// Bytes at a stack's top that belong to the area.
 pub const AREA_SIZE: usize = 512;
@@ -64,6 +64,10 @@ pub struct Area {
     pub in_guest: AtomicU8,
     /// [`SELECTOR_BLOCK`] where calls are dispatched by selector; what the way out writes there.
     pub selector_value: u8,
+    /// 1 under the jail `pkey`: the way out closes the kernel's key.
+    pub keyed: u8,
+    /// 1 when a single step was interrupted by an entry: the way out sets the trap flag again.
+    pub stepping: u8,
     /// 0 free, 1 taken.
     pub state: AtomicU32,
     /// Host ids of the thread.
@@ -75,6 +79,26 @@ pub struct Area {
     pub body: usize,
     /// Where the thread pointer of a new thread is to be; `usize::MAX` keeps it.
     pub tls: usize,
+    /// The last host signal that interrupted user code.
+    pub arrival: Arrival,
+}
+
+/// A host signal, copied from the host's frame by the entry.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub signal: i32,
+    pub code: i32,
+    /// Fault address, or the trapped call's address.
+    pub addr: u64,
+    /// SIGSYS: number and architecture (AUDIT_ARCH_*).
+    pub number: i32,
+    pub arch: u32,
+    /// The processor's error code and vector.
+    pub error: u64,
+    pub vector: u64,
+    /// What was interrupted.
+    pub rip: u64,
 }
 
 const _: () = {
@@ -83,8 +107,11 @@ const _: () = {
     assert!(offset_of!(Area, frame) == 0);
     assert!(offset_of!(Area, in_guest) == 168);
     assert!(offset_of!(Area, selector_value) == 169);
-    assert!(offset_of!(Area, state) == 172);
+    assert!(offset_of!(Area, keyed) == 170);
+    assert!(offset_of!(Area, stepping) == 171);
+    assert!(offset_of!(Arrival, rip) == 40);
     assert!(STACK_BASE.trailing_zeros() >= STACK_SHIFT && SELECTOR_BASE.trailing_zeros() >= 12);
+    assert!(KERNEL_END - KERNEL_BASE == 1 << 40 && KERNEL_BASE.trailing_zeros() >= 40);
 };
 
 /// The area of the thread with this index.
@@ -92,9 +119,9 @@ pub const fn area(index: usize) -> *mut Area {
     (STACK_BASE + (index + 1) * STACK_SIZE - AREA_SIZE) as *mut Area
 }
 
-/// The selector byte of the thread with this index.
+/// The selector byte of the thread with this index, at the start of its line.
 pub const fn selector(index: usize) -> *mut u8 {
-    (SELECTOR_BASE + index * SELECTOR_STRIDE) as *mut u8
+    (SELECTOR_BASE + (index << SELECTOR_SHIFT)) as *mut u8
 }
 
 /// The thread whose kernel stack holds `sp`.
@@ -109,82 +136,6 @@ pub const fn stack(index: usize) -> (usize, usize) {
 
 global_asm!(
     ".pushsection .text.hosted, \"ax\", @progbits",
-
-    // From the host: rdi signal, rsi siginfo, rdx ucontext, rsp in the thread's stack.
-    ".globl hosted_signal_entry",
-    ".type hosted_signal_entry, @function",
-    ".balign 64",
-    "hosted_signal_entry:",
-    // Calls must pass before the first one is made, the return from a nested signal included.
-    "mov rax, rsp",
-    "mov rcx, {stacks}",
-    "sub rax, rcx",
-    "shr rax, {shift}",
-    "lea r8, [rax + 1]",
-    "shl r8, {shift}",
-    "add r8, rcx",
-    "shl rax, 6",
-    "mov rcx, {selectors}",
-    "mov byte ptr [rax + rcx], 0",
-    // Out of user code: what the word said goes to the handler.
-    "xor eax, eax",
-    "xchg byte ptr [r8 - {area} + 168], al",
-    ".globl hosted_signal_entered",
-    "hosted_signal_entered:",
-    "movzx ecx, al",
-    // The host clears DF and TF for a handler but leaves AC, with which unaligned kernel accesses would fault.
-    "pushfq",
-    "and dword ptr [rsp], ~0x40000",
-    "popfq",
-    "push rbp",
-    "mov rbp, rsp",
-    "and rsp, -16",
-    "call {on_signal}",
-    // rax: the area when user code is next, 0 when kernel code was interrupted and goes on.
-    "mov rdi, rax",
-    "test rax, rax",
-    "jnz hosted_exit",
-    "mov rsp, rbp",
-    "pop rbp",
-    // The frame the host pushed starts with the restorer's address; rt_sigreturn wants rsp just above it.
-    "add rsp, 8",
-    "mov eax, 15",
-    "syscall",
-    "ud2",
-    ".size hosted_signal_entry, . - hosted_signal_entry",
-
-    // rdi: area, whose in_guest is set and whose thread has no work. Does not return.
-    ".globl hosted_exit",
-    ".type hosted_exit, @function",
-    ".balign 64",
-    "hosted_exit:",
-    "mov rax, rdi",
-    "mov rcx, {stacks}",
-    "sub rax, rcx",
-    "shr rax, {shift}",
-    "shl rax, 6",
-    "mov rcx, {selectors}",
-    "mov dl, [rdi + 169]",
-    "mov rsp, rdi",
-    "mov byte ptr [rax + rcx], dl",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
-    "pop r11",
-    "pop r10",
-    "pop r9",
-    "pop r8",
-    "pop rax",
-    "pop rcx",
-    "pop rdx",
-    "pop rsi",
-    "pop rdi",
-    "add rsp, 8",
-    "iretq",
-    ".size hosted_exit, . - hosted_exit",
 
     // clone(2) onto a new kernel stack: rdi flags, rsi new stack, rdx parent tid, rcx child tid, r8 tls -> rax as clone.
     // The child calls hosted_child_main with the word at the top of its stack and never comes back.
@@ -264,55 +215,13 @@ global_asm!(
     "ret",
     ".size hosted_fpu_store, . - hosted_fpu_store",
 
-    ".globl hosted_text_end",
-    "hosted_text_end:",
     ".popsection",
-    stacks = const STACK_BASE,
-    shift = const STACK_SHIFT,
-    area = const AREA_SIZE,
-    selectors = const SELECTOR_BASE,
-    on_signal = sym on_signal,
     child_main = sym child_main,
 );
 
-/// Whether an interrupted instruction belongs to the first steps of an entry, before it has cleared `in_guest`: then the address
-/// just behind the clearing, where what the word said is expected in al.
-pub fn way_in(rip: usize) -> Option<usize> {
-    let start = hosted_signal_entry as *const () as usize;
-    let end = hosted_signal_entered as *const () as usize;
-    (start..end).contains(&rip).then_some(end)
-}
-
-/// What the platform registers: the Rust ends of the assembly.
-pub struct Hooks {
-    /// Handles a host signal (number, siginfo, ucontext, and the area's `in_guest` as it was; it is 0 now): the area to leave
-    /// through, or null to go on where it interrupted.
-    ///
-    /// # Safety
-    /// Called by `hosted_signal_entry` only.
-    pub on_signal: unsafe extern "C" fn(i32, *mut u8, *mut u8, u8) -> *mut Area,
-    /// First Rust code of a new host thread.
-    ///
-    /// # Safety
-    /// Called by `hosted_clone` only.
-    pub child_main: unsafe extern "C" fn(*mut Area) -> !,
-}
-
-static HOOKS: core::sync::atomic::AtomicPtr<Hooks> = core::sync::atomic::AtomicPtr::new(core::ptr::null_mut());
-
-/// Registers the platform's ends, before the first signal handler is set.
-pub fn set_hooks(hooks: &'static Hooks) {
-    HOOKS.store((&raw const *hooks).cast_mut(), core::sync::atomic::Ordering::Release);
-}
-
-fn hooks() -> &'static Hooks {
-    // SAFETY: set once at start, before anything can call the assembly above, from a `&'static`.
-    unsafe { &*HOOKS.load(core::sync::atomic::Ordering::Acquire) }
-}
-
-unsafe extern "C" fn on_signal(signal: i32, info: *mut u8, context: *mut u8, in_guest: u8) -> *mut Area {
-    // SAFETY: the arguments are the host's, as given to the entry above.
-    unsafe { (hooks().on_signal)(signal, info, context, in_guest) }
+fn hooks() -> &'static entry::Hooks {
+    // SAFETY: set once at start, before a thread can be made, from a `&'static`.
+    unsafe { &*entry::HOOKS.load(core::sync::atomic::Ordering::Acquire) }
 }
 
 unsafe extern "C" fn child_main(area: *mut Area) -> ! {
@@ -321,9 +230,6 @@ unsafe extern "C" fn child_main(area: *mut Area) -> ! {
 }
 
 unsafe extern "C" {
-    pub fn hosted_signal_entry();
-    fn hosted_signal_entered();
-    pub fn hosted_exit(area: *mut Area) -> !;
     pub fn hosted_clone(flags: usize, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
     pub fn hosted_hop(flags: usize, child_tid: *mut u32) -> isize;
     pub fn hosted_end(state: *const AtomicU32) -> !;

@@ -1,6 +1,7 @@
 //! x86-64.
 
 pub mod cpu;
+pub mod entry;
 pub mod frame;
 pub mod hostcall;
 pub mod hosted;

@@ -8,23 +8,16 @@ use std::process::ExitCode;
 use janua_platform_host::sandbox::{Event, Sandbox, Setup};
 
 use crate::exit;
-use crate::options::{Gate, Net, RunOptions};
+use crate::options::{Net, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
-    let gate = match options.gate {
-        Some(gate) => gate,
-        None => match best_gate() {
-            Some(gate) => gate,
-            None => {
-                return exit::fail(
-                    &"this host offers none of the gates janua has\n       `janua doctor` tells what it tried",
-                );
-            }
-        },
+    let (gate, jail) = match crate::choice::choose(options.gate, options.jail) {
+        Ok(choice) => choice,
+        Err(why) => return exit::fail(&why),
     };
     let config = match config::encode(&options) {
         Ok(config) => config,
@@ -37,6 +30,7 @@ pub fn run(options: RunOptions) -> ExitCode {
     let setup = Setup {
         image: other.as_deref().unwrap_or(IMAGE),
         gate: gate.number(),
+        jail: jail.number(),
         host_network: options.net == Net::Host,
         config: &config,
     };
@@ -83,12 +77,4 @@ fn other_image() -> Result<Option<Vec<u8>>, String> {
             .map(Some)
             .map_err(|error| format!("cannot read the kernel image {} (JANUA_IMAGE): {error}", path.to_string_lossy())),
     }
-}
-
-/// The first gate that works here, in the order of preference.
-fn best_gate() -> Option<Gate> {
-    Gate::ALL.into_iter().find(|gate| match gate {
-        Gate::Sud => janua_platform_host::syscall_user_dispatch().is_ok(),
-        Gate::Seccomp => janua_platform_host::seccomp_trap().is_ok(),
-    })
 }

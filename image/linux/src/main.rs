@@ -11,7 +11,7 @@ use core::fmt::Write;
 use core::panic::PanicInfo;
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{seccomp::Seccomp, sud::Sud};
+use janua_gate::{call::Call, seccomp::Seccomp, sud::Sud};
 use janua_platform_linux::heap::Heap;
 use janua_platform_linux::machine::{self, LockSleep};
 use janua_platform_linux::{LinuxMachine, boot, sys};
@@ -22,7 +22,7 @@ use janua_rt::Sleep;
 static HEAP: Heap = Heap::new();
 
 /// The gates of this image.
-static GATES: [&dyn HostedGate; 2] = [&Sud, &Seccomp];
+static GATES: [&dyn HostedGate; 3] = [&Sud, &Seccomp, &Call];
 
 struct Locks;
 

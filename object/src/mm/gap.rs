@@ -9,12 +9,14 @@ impl Mm {
     /// Free space for `len` bytes below the mmap base, highest first; above it when there is none. `align` is a power of two.
     pub(super) fn find_gap(&self, state: &State, len: usize, align: usize) -> Option<usize> {
         let base = state.mmap_base;
-        self.parts(self.lowest(), base)
+        self.bounds
+            .parts(self.lowest(), base)
             .into_iter()
             .rev()
             .find_map(|(low, high)| state.list.highest_gap(low, high, len, align))
             .or_else(|| {
-                self.parts(base, self.bounds.high)
+                self.bounds
+                    .parts(base, self.bounds.high)
                     .into_iter()
                     .find_map(|(low, high)| state.list.lowest_gap(low, high, len, align))
             })
@@ -32,7 +34,8 @@ impl Mm {
 
     /// Free space in the part that MAP_32BIT means (mmap(2)): the second gigabyte.
     pub(super) fn find_gap_32(&self, state: &State, len: usize) -> Option<usize> {
-        self.parts(0x4000_0000.max(self.lowest()), 0x8000_0000)
+        self.bounds
+            .parts(0x4000_0000.max(self.lowest()), 0x8000_0000)
             .into_iter()
             .find_map(|(low, high)| state.list.lowest_gap(low, high, len, PAGE_SIZE))
     }
@@ -50,17 +53,6 @@ impl Mm {
                 vma.flags.contains(super::VmFlags::GROWSDOWN) && start.saturating_sub(super::list::GUARD_GAP) < end
             });
         state.list.is_free(addr, end) && !below_stack
-    }
-
-    /// `low..high` without the kernel's hole.
-    fn parts(&self, low: usize, high: usize) -> [(usize, usize); 2] {
-        let bounds = &self.bounds;
-        let (low, high) = (low.max(bounds.low), high.min(bounds.high));
-        if bounds.hole_start >= bounds.hole_end {
-            return [(low, high.max(low)), (high.max(low), high.max(low))];
-        }
-        let cut = |low: usize, high: usize| (low, high.max(low));
-        [cut(low, high.min(bounds.hole_start)), cut(low.max(bounds.hole_end), high)]
     }
 
     /// Mappings without a given address stay clear of the first pages (vm.mmap_min_addr).

@@ -253,9 +253,7 @@ impl Mm {
 
     /// Whether `addr..addr+len` may hold user mappings.
     fn is_user(&self, addr: usize, len: usize) -> bool {
-        let Some(end) = addr.checked_add(len) else { return false };
-        let Bounds { low, high, hole_start, hole_end } = self.bounds;
-        addr >= low && end <= high && (end <= hole_start || addr >= hole_end || hole_start >= hole_end)
+        self.bounds.contains(addr, len)
     }
 
     /// The page-aligned range of a call that wants its address aligned and rounds its length up. EINVAL, ENOMEM on overflow.

@@ -59,7 +59,7 @@ impl Space for Pages {
         Ok(self)
     }
     fn bounds(&self) -> Bounds {
-        Bounds { low: LOW, high: HIGH, hole_start: HOLE.0, hole_end: HOLE.1 }
+        Bounds { low: LOW, high: HIGH, holes: [HOLE, (0, 0)] }
     }
 }
 

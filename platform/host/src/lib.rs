@@ -9,7 +9,11 @@
 extern crate alloc;
 
 pub mod image;
+mod probe_jail;
 pub mod sandbox;
+
+pub use janua_platform_linux::boot;
+pub use probe_jail::{call_gate, call_under_pkey, protected_signal_stack, thread_descriptor};
 
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
@@ -47,28 +51,30 @@ fn answer(result: c_long) -> Probe {
 
 /// Syscall User Dispatch (Linux 5.11, `prctl(PR_SET_SYSCALL_USER_DISPATCH)`): a call is blocked and its SIGSYS caught.
 pub fn syscall_user_dispatch() -> Probe {
-    in_child(|| {
-        static mut SELECTOR: u8 = SYSCALL_DISPATCH_FILTER_ALLOW;
-        extern "C" fn caught(_: c_int) {
-            // SAFETY: the only thread of the child; the host reads the byte at the next system call, below.
-            unsafe {
-                ptr::write_volatile(&raw mut SELECTOR, SYSCALL_DISPATCH_FILTER_ALLOW);
-                libc::_exit(0)
-            }
-        }
-        catch_sigsys(caught)?;
-        let selector = &raw mut SELECTOR;
-        // SAFETY: the selector is a static byte, and the child never returns to code that does not expect dispatch.
-        let armed = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0usize, 0usize, selector) };
-        answer(armed.into())?;
-        // SAFETY: the only thread of the child writes its own static; from here on every call traps until `caught` ran.
+    in_child(syscall_user_dispatch_here)
+}
+
+fn syscall_user_dispatch_here() -> Probe {
+    static mut SELECTOR: u8 = SYSCALL_DISPATCH_FILTER_ALLOW;
+    extern "C" fn caught(_: c_int) {
+        // SAFETY: the only thread of the child; the host reads the byte at the next system call, below.
         unsafe {
-            ptr::write_volatile(selector, SYSCALL_DISPATCH_FILTER_BLOCK);
-            libc::syscall(libc::SYS_getppid);
-            ptr::write_volatile(selector, SYSCALL_DISPATCH_FILTER_ALLOW);
+            ptr::write_volatile(&raw mut SELECTOR, SYSCALL_DISPATCH_FILTER_ALLOW);
+            libc::_exit(0)
         }
-        Err(Refused::NoEffect)
-    })
+    }
+    catch_sigsys(caught)?;
+    let selector = &raw mut SELECTOR;
+    // SAFETY: the selector is a static byte, and the child never returns to code that does not expect dispatch.
+    let armed = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0usize, 0usize, selector) };
+    answer(armed.into())?;
+    // SAFETY: the only thread of the child writes its own static; from here on every call traps until `caught` ran.
+    unsafe {
+        ptr::write_volatile(selector, SYSCALL_DISPATCH_FILTER_BLOCK);
+        libc::syscall(libc::SYS_getppid);
+        ptr::write_volatile(selector, SYSCALL_DISPATCH_FILTER_ALLOW);
+    }
+    Err(Refused::NoEffect)
 }
 
 /// seccomp filters with `SECCOMP_RET_TRAP` (Linux 3.5): a call is trapped and its SIGSYS caught.

@@ -1,11 +1,16 @@
 //! A sandbox seen from outside: its memory is made, its first process started, its end awaited.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use janua_arch::x86_64::hosted::{self, CONTROL_BASE, CONTROL_SIZE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, USER_END};
-use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, MAGIC};
+use janua_arch::x86_64::entry::{KERNEL_KEY, SELECTOR_KEY};
+use janua_arch::x86_64::hosted::{
+    self, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
+    SELECTOR_SIZE, USER_END,
+};
+use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC};
 
 use crate::image;
 
@@ -15,6 +20,7 @@ pub struct Setup<'a> {
     pub image: &'a [u8],
     /// The gate's number.
     pub gate: u32,
+    pub jail: Jail,
     /// Whether guests use the host's network.
     pub host_network: bool,
     /// The personality's configuration, encoded.
@@ -90,14 +96,80 @@ fn map_memory() -> Result<(), StartError> {
         if map as usize != KERNEL_BASE {
             return Err(failed("cannot map the kernel's memory (mmap; is there a limit on address space?)"));
         }
+        let low = libc::mmap(
+            LOW_PAGE as *mut _,
+            LOW_SIZE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE,
+            fd,
+            (LOW_SHOWS - KERNEL_BASE) as i64,
+        );
         libc::close(fd);
+        if low as usize != LOW_PAGE {
+            return Err(failed("cannot map the kernel's page below 4 GiB (mmap)"));
+        }
+        // In place of the file's pages: what the way out leaves in a line is no other process' business. A forked child
+        // starts with lines of zeroes.
+        let lines = libc::mmap(
+            SELECTOR_BASE as *mut _,
+            SELECTOR_SIZE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+            -1,
+            0,
+        );
+        if lines as usize != SELECTOR_BASE {
+            return Err(failed("cannot map the kernel's selectors (mmap)"));
+        }
+        if libc::madvise(lines, SELECTOR_SIZE, libc::MADV_WIPEONFORK) != 0 {
+            return Err(failed("cannot set up the kernel's selectors (madvise)"));
+        }
+    }
+    Ok(())
+}
+
+/// Gives kernel memory its protection keys. The calling thread may still use it all.
+fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
+    for wanted in [KERNEL_KEY, SELECTOR_KEY] {
+        // SAFETY: plain words.
+        let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, 0) };
+        if key < 0 {
+            return Err(failed("the jail `pkey` needs two protection keys (pkey_alloc)"));
+        }
+        // The numbers are part of the kernel's code.
+        if key != i64::from(wanted) {
+            return Err(StartError { what: "the jail `pkey` needs the first two protection keys, which are in use", errno: libc::EBUSY });
+        }
+    }
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    let image_end = KERNEL_BASE + IMAGE_SIZE;
+    let ranges = [
+        (image_end, SELECTOR_BASE, both, KERNEL_KEY),
+        (SELECTOR_BASE, SELECTOR_BASE + SELECTOR_SIZE, both, SELECTOR_KEY),
+        (SELECTOR_BASE + SELECTOR_SIZE, KERNEL_BASE + FILE_SIZE, both, KERNEL_KEY),
+        (LOW_PAGE, LOW_PAGE + LOW_SIZE, both, KERNEL_KEY),
+    ];
+    // Between and behind the segments lies writable memory that nothing uses.
+    let mut covered = KERNEL_BASE;
+    let mut rest = Vec::new();
+    for segment in segments {
+        rest.push((covered, segment.range.start, both, KERNEL_KEY));
+        rest.push((segment.range.start, segment.range.end, segment.prot, KERNEL_KEY));
+        covered = segment.range.end;
+    }
+    rest.push((covered, image_end, both, KERNEL_KEY));
+    for (start, end, prot, key) in rest.into_iter().chain(ranges).filter(|(start, end, ..)| start < end) {
+        // SAFETY: the sandbox's own mappings, whose rights stay as they are.
+        if unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, end - start, prot, key) } != 0 {
+            return Err(failed("cannot lock the kernel's memory (pkey_mprotect)"));
+        }
     }
     Ok(())
 }
 
 /// Loads the image. What does not change any more, text and constants, is private memory: a forked process has it at once,
 /// where it would have to fault in each page of a shared file, and the text can be a huge page.
-fn load(setup: &Setup<'_>) -> Result<usize, StartError> {
+fn load(setup: &Setup<'_>) -> Result<(usize, Vec<image::Segment>), StartError> {
     let broken = |what| StartError { what, errno: 0 };
     let segments = image::segments(setup.image).map_err(broken)?;
     let parts = || segments.iter().map(|segment| (segment, segment.range.end - segment.range.start));
@@ -124,11 +196,11 @@ fn load(setup: &Setup<'_>) -> Result<usize, StartError> {
             return Err(failed("cannot protect the kernel's text (mprotect)"));
         }
     }
-    Ok(entry)
+    Ok((entry, segments))
 }
 
 fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
-    if setup.config.len() > CONFIG_MOST.min(CONTROL_SIZE - size_of::<BootInfo>()) {
+    if setup.config.len() > CONFIG_MOST {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
     }
     let maps = image::read_proc(c"/proc/self/maps").unwrap_or_else(String::new);
@@ -137,6 +209,7 @@ fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
     let info = BootInfo {
         magic: MAGIC,
         gate: setup.gate,
+        jail: setup.jail as u32,
         host_network: setup.host_network.into(),
         // SAFETY: a plain query.
         supervisor: unsafe { libc::getpid() } as u32,
@@ -214,8 +287,11 @@ impl Sandbox {
     /// Makes the sandbox and starts its first process. Once per process, while it has a single thread.
     pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
         map_memory()?;
-        let entry = load(setup)?;
+        let (entry, segments) = load(setup)?;
         write_boot_info(setup)?;
+        if setup.jail == Jail::Pkey {
+            lock(&segments)?;
+        }
         // SAFETY: signal sets are plain data; the process has one thread, so fork is safe.
         unsafe {
             let mut signals: libc::sigset_t = core::mem::zeroed();

@@ -2,11 +2,20 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE};
+use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE, LOW_SIZE};
 use janua_arch::x86_64::vdso;
 
 /// Proof that supervisor and image belong together; changes with the layout of [`Control`].
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0002;
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0003;
+
+/// What keeps guests out of the kernel's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jail {
+    /// Nothing.
+    None = 0,
+    /// Protection keys: kernel memory has a key that is closed while user code runs.
+    Pkey = 1,
+}
 
 /// At [`CONTROL_BASE`], written by the supervisor before the kernel starts.
 #[repr(C)]
@@ -14,6 +23,8 @@ pub struct BootInfo {
     pub magic: u64,
     /// Which gate (its number).
     pub gate: u32,
+    /// Which jail: the number of a [`Jail`].
+    pub jail: u32,
     /// 1 when guests use the host's network, otherwise the second wall leaves no socket call.
     pub host_network: u32,
     /// The supervisor's host process.
@@ -43,7 +54,12 @@ pub struct Control {
 }
 
 /// The encoded configuration may be this long.
-pub const CONFIG_MOST: usize = CONTROL_SIZE - 4096;
+pub const CONFIG_MOST: usize = CONTROL_SIZE - 4096 - LOW_SIZE;
+
+/// The jail of this sandbox.
+pub fn jail() -> Jail {
+    if info().jail == Jail::Pkey as u32 { Jail::Pkey } else { Jail::None }
+}
 
 /// The boot information of this sandbox.
 pub fn info() -> &'static BootInfo {

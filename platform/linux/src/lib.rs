@@ -13,6 +13,7 @@ pub mod boot;
 pub mod clock;
 pub mod heap;
 pub mod host;
+pub mod identity;
 pub mod lock;
 pub mod machine;
 pub mod reactor;

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::{cpu, hosted};
+use janua_arch::x86_64::{cpu, entry, hosted};
 use janua_port::machine::{Memory, Outside, ThreadId};
 use janua_port::{
     Clock, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
@@ -31,7 +31,12 @@ pub struct LinuxMachine {
 
 static MACHINE: AtomicPtr<LinuxMachine> = AtomicPtr::new(core::ptr::null_mut());
 
-static HOOKS: hosted::Hooks = hosted::Hooks { on_signal: signal::on_signal, child_main: spawn::child_main };
+static HOOKS: entry::Hooks = entry::Hooks {
+    on_call: signal::on_call,
+    on_signal: signal::on_signal,
+    on_nested: signal::on_nested,
+    child_main: spawn::child_main,
+};
 
 /// The machine, for the platform's own code.
 pub fn get() -> &'static LinuxMachine {
@@ -85,10 +90,13 @@ impl LinuxMachine {
         let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
         let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus }));
         MACHINE.store(machine, Ordering::Release);
-        hosted::set_hooks(&HOOKS);
+        entry::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;
         vdso::map()?;
-        signal::set_handlers()?;
+        let mut secret = [0; 8];
+        machine.random(&mut secret);
+        // Never 0, which is what a used frame holds.
+        signal::set_handlers(boot::jail(), u64::from_ne_bytes(secret) | 1)?;
         gate.arm_sandbox()?;
         wall::raise(gate.outside(), boot::info().host_network != 0)?;
         Ok(machine)
@@ -244,7 +252,11 @@ impl Machine for LinuxMachine {
     }
 
     fn gate_name(&self, gate: u8) -> &'static str {
-        if gate == self.gate.id() { self.gate.name() } else { "none" }
+        match gate {
+            gate if gate == self.gate.id() => self.gate.name(),
+            gate if gate == self.gate.trap_id() => self.gate.trap_name(),
+            _ => "none",
+        }
     }
     fn cpus(&self) -> usize {
         self.cpus

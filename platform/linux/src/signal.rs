@@ -3,10 +3,12 @@
 use core::fmt::Write;
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE};
-use janua_arch::x86_64::{frame, usercopy};
-use janua_port::{Frame, HostSignal, Trap};
+use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK};
+use janua_arch::x86_64::{entry, usercopy};
+use janua_port::guest::Abi;
+use janua_port::{HostSignal, Trap};
 
+use crate::boot::Jail;
 use crate::machine;
 use crate::spawn;
 use crate::sys::{self, nr};
@@ -22,10 +24,6 @@ pub const SIGCHLD: u32 = 17;
 pub const SIGCONT: u32 = 18;
 pub const SIGSTOP: u32 = 19;
 pub const SIGSYS: u32 = 31;
-/// The host signal that gets a thread's attention: SIGURG, which nothing else uses. Not a real-time one: those queue, the host
-/// lays a frame on the stack for each that is pending before the first handler runs, and enough of them overflow it.
-pub const KICK: u32 = 23;
-
 const SA_SIGINFO: u64 = 4;
 const SA_ONSTACK: u64 = 0x0800_0000;
 const SA_NODEFER: u64 = 0x4000_0000;
@@ -54,11 +52,8 @@ struct Info {
     errno: i32,
     code: i32,
     pad: i32,
-    /// Fault address, or the dispatched call's address.
+    /// Fault address.
     addr: u64,
-    /// SIGSYS: number and architecture.
-    number: i32,
-    arch: u32,
 }
 
 /// The host's `ucontext_t` as far as it is used: registers at offset 40 (REG_R8 first), then the pointer to the xsave area.
@@ -97,7 +92,12 @@ const _: () = assert!(core::mem::offset_of!(Context, r8) == 40 && core::mem::off
 
 /// Sets this process' dispositions; children inherit them. Everything the kernel does not use is ignored, so that a signal
 /// meant for the program (a Ctrl-C that reaches the whole group) is the supervisor's to pass on.
-pub fn set_handlers() -> Result<()> {
+pub fn set_handlers(jail: Jail, secret: u64) -> Result<()> {
+    entry::set_secret(secret);
+    let handler = match jail {
+        Jail::None => entry::hosted_signal_entry as *const () as u64,
+        Jail::Pkey => entry::hosted_signal_entry_pkey as *const () as u64,
+    };
     for signal in 1..=64u32 {
         let handled = matches!(signal, SIGILL | SIGTRAP | SIGBUS | SIGFPE | SIGSEGV | SIGSYS | KICK);
         if matches!(signal, SIGKILL | SIGSTOP | SIGCONT | SIGCHLD) {
@@ -105,10 +105,10 @@ pub fn set_handlers() -> Result<()> {
         }
         let action = if handled {
             Action {
-                handler: hosted::hosted_signal_entry as *const () as u64,
+                handler,
                 flags: SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTORER,
-                // Never used: the entry makes its own rt_sigreturn.
-                restorer: hosted::hosted_signal_entry as *const () as u64,
+                // Never used as an address: the entry makes its own rt_sigreturn. It is how the entry knows a frame of the host's.
+                restorer: secret,
                 mask: 0,
             }
         } else {
@@ -134,62 +134,96 @@ pub fn set_stack(index: usize) -> Result<()> {
     unsafe { sys::raw(nr::SIGALTSTACK, [&raw const stack as usize, 0, 0, 0, 0, 0]) }.map(|_| ())
 }
 
-/// The Rust end of `hosted_signal_entry`.
+/// User code was interrupted; the entry has described by what in the area's arrival.
 ///
 /// # Safety
-/// Called by the entry assembly only, with the host's arguments, on the thread's own kernel stack.
-pub unsafe extern "C" fn on_signal(signal: i32, info: *mut u8, context: *mut u8, in_guest: u8) -> *mut Area {
-    // SAFETY: the host wrote both structures on this thread's kernel stack, which nobody else touches.
-    let (info, context) = unsafe { (&*info.cast::<Info>(), &mut *context.cast::<Context>()) };
-    let index = hosted::index_of(core::ptr::from_ref(context) as usize);
-    let signal = signal as u32;
-    let in_kernel = (context.rip as usize).wrapping_sub(KERNEL_BASE) < IMAGE_SIZE;
-    if in_guest == 0 {
-        in_kernel_code(signal, info, context, index);
-        return core::ptr::null_mut();
-    }
-    if let Some(entered) = hosted::way_in(context.rip as usize) {
-        in_kernel_code(signal, info, context, index);
-        // The interrupted entry goes on as if it had cleared the word itself. To set the word again would open a gap for
-        // the next kick between here and there.
-        context.rip = entered as u64;
-        context.rax = u64::from(in_guest);
-        return core::ptr::null_mut();
-    }
-    // User code, or the last steps of the way out: then the frame holds the user's registers, whole.
+/// Called by the entry assembly only, on the thread's own kernel stack.
+pub unsafe extern "C" fn on_signal(area: *mut Area) -> *mut Area {
+    let index = hosted::index_of(area as usize);
     // SAFETY: the thread itself.
     let this = unsafe { area::of_mut(index) };
-    if !in_kernel {
-        save(context, &mut this.frame);
-    }
-    load_fpu(context.fpstate);
-    let host = HostSignal { signal, code: info.code, number: info.number, arch: info.arch };
-    let machine = machine::get();
+    let arrival = this.arrival;
+    let signal = arrival.signal as u32;
+    let in_kernel = (arrival.rip as usize).wrapping_sub(KERNEL_BASE) < IMAGE_SIZE;
+    let host = HostSignal { signal, code: arrival.code, number: arrival.number, arch: arrival.arch };
+    let gate = machine::get().gate;
     let guest = spawn::guest(this);
     let frame = &mut this.frame;
-    let flow = if signal == SIGSYS && !in_kernel
-        && let Some(abi) = machine.gate.accept(&host, frame)
+    if signal == SIGSYS && !in_kernel
+        && let Some(abi) = gate.accept(&host, frame)
     {
-        guest.call(frame, abi)
-    } else if signal == KICK || info.code <= 0 {
+        return trapped_call(this, index, abi);
+    }
+    let flow = if signal == KICK || arrival.code <= 0 {
         guest.trap(frame, Trap::Kick)
+    } else if matches!(signal, SIGSEGV | SIGBUS) && entry::is_call_store(arrival.rip as usize) {
+        // A rewritten call on a stack that is none, as at the end of a thread that has unmapped its own.
+        frame.orig_rax = frame.rax;
+        frame.rip = frame.rcx;
+        frame.rax = janua_abi::linux::Errno::ENOSYS.as_result() as u64;
+        return trapped_call(this, index, Abi::Native);
     } else {
         let trap = Trap::Fault {
             signal,
-            code: info.code,
-            addr: info.addr as usize,
-            vector: context.trapno as u32,
-            error: context.err,
+            code: arrival.code,
+            addr: arrival.addr as usize,
+            vector: arrival.vector as u32,
+            error: arrival.error,
         };
         guest.trap(frame, trap)
     };
     spawn::carry_on(this, index, flow)
 }
 
+/// A call that came by the host's signal.
+fn trapped_call(this: &mut Area, index: usize, abi: Abi) -> *mut Area {
+    let gate = machine::get().gate;
+    let guest = spawn::guest(this);
+    let differs = gate.trap_id() != gate.id();
+    if differs {
+        guest.set_gate(gate.trap_id());
+    }
+    let flow = guest.call(&mut this.frame, abi);
+    let area = spawn::carry_on(this, index, flow);
+    if differs {
+        guest.set_gate(gate.id());
+    }
+    area
+}
+
+/// A rewritten call; registers and number are in the area's frame.
+///
+/// # Safety
+/// Called by the entry assembly only, on the thread's own kernel stack.
+pub unsafe extern "C" fn on_call(area: *mut Area) -> *mut Area {
+    // SAFETY: the thread's own area.
+    let this = unsafe { &mut *area };
+    let flow = spawn::guest(this).call(&mut this.frame, Abi::Native);
+    spawn::carry_on(this, hosted::index_of(area as usize), flow)
+}
+
+/// The kernel itself was interrupted.
+///
+/// # Safety
+/// Called by the entry assembly only, with what the host wrote on the thread's own kernel stack.
+pub unsafe extern "C" fn on_nested(signal: i32, info: *mut u8, context: *mut u8) {
+    // SAFETY: the host wrote both structures on this thread's kernel stack, which nobody else touches.
+    let (info, context) = unsafe { (&*info.cast::<Info>(), &mut *context.cast::<Context>()) };
+    let index = hosted::index_of(core::ptr::from_ref(context) as usize);
+    in_kernel_code(signal as u32, info, context, index);
+}
+
 /// A signal while kernel code runs: a user copy that faulted goes on at its fixup, a kick has left its mark already, anything
 /// else is a fault of the kernel and stops the sandbox.
 fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize) {
+    const ALIGNMENT_CHECK: u64 = 1 << 18;
     match signal {
+        // Set by the guest before a rewritten call: the kernel takes it off and the way out sets it again.
+        SIGBUS if context.eflags & ALIGNMENT_CHECK != 0 => {
+            context.eflags &= !ALIGNMENT_CHECK;
+            // SAFETY: the thread itself; the frame is whole while the kernel runs.
+            unsafe { area::of_mut(index) }.frame.rflags |= ALIGNMENT_CHECK;
+        }
         SIGSEGV | SIGBUS if info.code > 0 => match usercopy::fixup(context.rip as usize) {
             Some(fixup) => context.rip = fixup as u64,
             None => kernel_fault(signal, info, context, index),
@@ -197,46 +231,6 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
         KICK => {}
         _ if info.code <= 0 => {}
         _ => kernel_fault(signal, info, context, index),
-    }
-}
-
-fn save(context: &Context, frame: &mut Frame) {
-    *frame = Frame {
-        r15: context.r15,
-        r14: context.r14,
-        r13: context.r13,
-        r12: context.r12,
-        rbp: context.rbp,
-        rbx: context.rbx,
-        r11: context.r11,
-        r10: context.r10,
-        r9: context.r9,
-        r8: context.r8,
-        rax: context.rax,
-        rcx: context.rcx,
-        rdx: context.rdx,
-        rsi: context.rsi,
-        rdi: context.rdi,
-        orig_rax: u64::MAX,
-        rip: context.rip,
-        cs: context.segments & 0xffff,
-        rflags: context.eflags,
-        rsp: context.rsp,
-        ss: frame::USER_SS,
-    };
-}
-
-/// Loads the interrupted code's vector registers, which the host saved and reset before it called the handler. From here on
-/// they are the guest's again and the kernel, which is built without any, leaves them alone.
-fn load_fpu(fpstate: u64) {
-    if fpstate == 0 {
-        return;
-    }
-    // SAFETY: the host's own signal frame on our stack; fx_sw_reserved at 464 holds the magic, the size and the component mask.
-    unsafe {
-        let magic = ((fpstate + 464) as *const u32).read_unaligned();
-        let mask = if magic == 0x4650_5853 { ((fpstate + 472) as *const u64).read_unaligned() } else { 3 };
-        hosted::hosted_fpu_load(fpstate as *const u8, mask & !(1 << 9));
     }
 }
 

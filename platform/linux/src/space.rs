@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, USER_END};
+use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
 use janua_port::space::Bounds;
 use janua_port::{Backing, Prot, Space};
 
@@ -25,24 +25,24 @@ const MREMAP_FIXED: usize = 2;
 const MREMAP_DONTUNMAP: usize = 4;
 /// The host lets nobody map below this (vm.mmap_min_addr).
 const LOWEST: usize = 0x1_0000;
+const PAGE: usize = 4096;
 
 /// The mappings of the calling thread's host process.
 pub struct HostedSpace;
 
 fn bounds() -> Bounds {
     // The kernel's vDSO and the host's lie above everything a guest maps.
-    Bounds { low: LOWEST, high: vdso::ranges()[0].0, hole_start: KERNEL_BASE, hole_end: KERNEL_END }
+    // The page below the kernel stays empty, so that an access that starts in guest memory never ends in the kernel's.
+    Bounds {
+        low: LOWEST,
+        high: vdso::ranges()[0].0,
+        holes: [(LOW_PAGE, LOW_PAGE + LOW_SIZE), (KERNEL_BASE - PAGE, KERNEL_END)],
+    }
 }
 
 /// The second wall behind the kernel's own checks: page aligned, not empty, the guest's.
 fn check(addr: usize, len: usize) -> Result<()> {
-    let bounds = bounds();
-    let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
-    let fine = len > 0
-        && (addr | len) & 4095 == 0
-        && addr >= bounds.low
-        && end <= bounds.high
-        && (end <= bounds.hole_start || addr >= bounds.hole_end);
+    let fine = len > 0 && (addr | len) & (PAGE - 1) == 0 && bounds().contains(addr, len);
     if fine { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
@@ -120,7 +120,7 @@ impl Space for HostedSpace {
         let bounds = bounds();
         let above = boot::info().vdso_end as usize;
         let above = if above == 0 { vdso::ranges()[1].1 } else { above };
-        for (start, end) in [(bounds.low, bounds.hole_start), (bounds.hole_end, bounds.high), (above, USER_END)] {
+        for (start, end) in bounds.parts(bounds.low, bounds.high).into_iter().chain([(above, USER_END)]) {
             if end > start {
                 call(nr::MUNMAP, [start, end - start, 0, 0, 0, 0])?;
             }

@@ -5,10 +5,13 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, Area};
+use janua_arch::x86_64::entry;
+use janua_arch::x86_64::hosted::{self, Area, KICK};
 use janua_port::machine::ThreadId;
 use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap, UserMemory};
 
+use crate::boot::{self, Jail};
+use crate::identity;
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, Call, nr};
@@ -49,6 +52,8 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     area.frame = frame;
     area.in_guest = 0.into();
     area.selector_value = machine::get().gate.selector_value();
+    area.keyed = u8::from(boot::jail() == Jail::Pkey);
+    area.stepping = 0;
     area.host_pid.store(0, Ordering::Relaxed);
     area.host_tid.store(0, Ordering::Relaxed);
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
@@ -142,7 +147,11 @@ pub fn arm_again(index: usize) -> Result<()> {
         // Should the supervisor be killed, nothing of the sandbox stays behind.
         sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, signal::SIGKILL as usize, 0, 0, 0, 0])?;
     }
-    machine::get().gate.arm_thread(hosted::selector(index))
+    let (gate, keyed) = (machine::get().gate, boot::jail() == Jail::Pkey);
+    if keyed || gate.call_entry(keyed).is_some() {
+        identity::set(index)?;
+    }
+    gate.arm_thread(hosted::selector(index))
 }
 
 /// Makes the calling thread's calls independent of its selector: it will not run user code again.
@@ -176,7 +185,7 @@ pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
     let flow = guest(this).start(&mut this.frame);
     let area = carry_on(this, index, flow);
     // SAFETY: `carry_on` says that the thread may go to user code.
-    unsafe { hosted::hosted_exit(area) }
+    unsafe { entry::hosted_exit(area) }
 }
 
 /// What a thread does after an entry: goes back, waits, or ends. Answers the area to leave through.
@@ -222,7 +231,7 @@ pub fn kick(thread: ThreadId) {
     core::sync::atomic::fence(Ordering::SeqCst);
     if this.in_guest.load(Ordering::SeqCst) == 1 {
         let (pid, tid) = (this.host_pid.load(Ordering::Relaxed), this.host_tid.load(Ordering::Relaxed));
-        let _ = sys::words(nr::TGKILL, [pid as usize, tid as usize, signal::KICK as usize, 0, 0, 0]);
+        let _ = sys::words(nr::TGKILL, [pid as usize, tid as usize, KICK as usize, 0, 0, 0]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Guest memory: it is simply there, at the guest's addresses, in the process the thread runs in.
 
-use janua_arch::x86_64::hosted::{KERNEL_BASE, KERNEL_END, USER_END};
+use janua_arch::x86_64::hosted::{KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
 use janua_arch::x86_64::usercopy;
 use janua_port::{Fault, UserMemory};
 
@@ -10,7 +10,11 @@ pub struct HostedUser;
 /// Whether a range is the guest's: below the end of user space and clear of the kernel's own.
 pub fn is_user(addr: usize, len: usize) -> bool {
     match addr.checked_add(len) {
-        Some(end) => end <= USER_END && (end <= KERNEL_BASE || addr >= KERNEL_END),
+        Some(end) => {
+            end <= USER_END
+                && (end <= KERNEL_BASE || addr >= KERNEL_END)
+                && (addr >= LOW_PAGE + LOW_SIZE || end <= LOW_PAGE)
+        }
         None => false,
     }
 }
@@ -58,7 +62,8 @@ impl UserMemory for HostedUser {
 
     fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
         // A string may end just before the border, so the range is cut rather than refused.
-        let room = if src < KERNEL_BASE { KERNEL_BASE - src } else { USER_END.saturating_sub(src) };
+        let border = [LOW_PAGE, KERNEL_BASE, USER_END].into_iter().find(|border| src < *border);
+        let room = border.map_or(0, |border| border - src);
         let most = dst.len().min(room);
         if most == 0 || !is_user(src, most) {
             return Err(Fault);

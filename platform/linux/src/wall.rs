@@ -12,10 +12,10 @@ use janua_abi::linux::net::ioctl as socket;
 use janua_abi::linux::termios::request as tty;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hostcall::hostcall;
-use janua_arch::x86_64::hosted::KERNEL_BASE;
+use janua_arch::x86_64::hosted::{KERNEL_BASE, KICK};
 use janua_port::gate::Outside;
 
-use crate::{boot, signal, spawn};
+use crate::{boot, identity, spawn};
 
 /// The number of a host call the kernel may make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,7 +119,7 @@ host_calls! {
     228 CLOCK_GETTIME Always, "clocks the host's vDSO does not serve";
     231 EXIT_GROUP Always, "the end of a process";
     233 EPOLL_CTL Always, "readiness of descriptors of the host";
-    234 TGKILL OneOf(2, &[signal::KICK]), "a thread in user code is to enter the kernel";
+    234 TGKILL OneOf(2, &[KICK]), "a thread in user code is to enter the kernel";
     258 MKDIRAT Always, "files of the host";
     259 MKNODAT Always, "files of the host";
     260 FCHOWNAT Always, "files of the host";
@@ -217,6 +217,7 @@ const IP_HIGH: u32 = 12;
 const ARGS: u32 = 16;
 
 const ARCH_X86_64: u32 = 0xc000_003e;
+const ARCH_I386: u32 = 0x4000_0003;
 
 const fn op(code: u16, k: u32) -> Filter {
     Filter { code, jt: 0, jf: 0, k }
@@ -326,6 +327,11 @@ fn filter(settings: &Settings) -> Vec<Filter> {
     when(JUMP_EQUAL, u32::from(nr::FUTEX.0), &[op(RETURN, ALLOW)], &mut native);
     native.extend(tree(&runs));
     when(JUMP_EQUAL, ARCH_X86_64, &native, &mut ours);
+    // The one call of the 32-bit interface: a thread's identity.
+    let mut compat = Vec::from([op(LOAD_WORD, NUMBER)]);
+    when(JUMP_EQUAL, identity::SET_THREAD_AREA, &[op(RETURN, ALLOW)], &mut compat);
+    compat.extend(kill);
+    when(JUMP_EQUAL, ARCH_I386, &compat, &mut ours);
     ours.extend(kill);
 
     let stray = op(RETURN, if settings.outside == Outside::Trap { TRAP } else { KILL_PROCESS });
@@ -456,7 +462,7 @@ mod tests {
         assert_eq!(call(nr::KILL, [77, 10, 0, 0, 0, 0]), ALLOW);
         assert_eq!(call(nr::KILL, [78, 10, 0, 0, 0, 0]), KILL_PROCESS);
         assert_eq!(call(nr::KILL, [77, 9, 0, 0, 0, 0]), KILL_PROCESS);
-        assert_eq!(call(nr::TGKILL, [1, 1, u64::from(signal::KICK), 0, 0, 0]), ALLOW);
+        assert_eq!(call(nr::TGKILL, [1, 1, u64::from(KICK), 0, 0, 0]), ALLOW);
         assert_eq!(call(nr::TGKILL, [1, 1, 9, 0, 0, 0]), KILL_PROCESS);
         let flags = u64::from(spawn::CLONE_FLAGS);
         assert_eq!(call(nr::CLONE, [flags, 0, 0, 0, 0, 0]), ALLOW);
@@ -490,8 +496,10 @@ mod tests {
                 assert_eq!(judge(&trapping, &data), TRAP, "{ip:#x} {number}");
             }
         }
-        // 32-bit calls from kernel text are nobody's.
-        assert_eq!(judge(&trapping, &Data { arch: 0x4000_0003, ..read }), KILL_PROCESS);
+        // 32-bit calls from kernel text are nobody's but one.
+        assert_eq!(judge(&trapping, &Data { arch: ARCH_I386, ..read }), KILL_PROCESS);
+        assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ..read }), ALLOW);
+        assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ip: 0x40_0000, ..read }), KILL_PROCESS);
         // The host's vDSO falls back to the call, and to no other.
         let clock = Data { ip: 0x7fff_1000_1000, number: 228, ..read };
         assert_eq!(judge(&killing, &clock), ALLOW);
@@ -502,7 +510,10 @@ mod tests {
     /// Numbers that assembly and gates write down themselves are in the list too.
     #[test]
     fn calls_made_elsewhere_are_listed() {
-        let assembly = include_str!("../../../arch/src/x86_64/hosted.rs");
+        let assembly = concat!(
+            include_str!("../../../arch/src/x86_64/hosted.rs"),
+            include_str!("../../../arch/src/x86_64/entry.rs")
+        );
         let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
         let mut seen = 0;
         for pair in lines.windows(2).filter(|pair| pair[1] == "\"syscall\",") {

@@ -63,6 +63,6 @@ impl Space for SkeletonSpace {
 
     /// Constant for the life of the machine. These bounds leave room for nothing.
     fn bounds(&self) -> Bounds {
-        Bounds { low: 0, high: 0, hole_start: 0, hole_end: 0 }
+        Bounds { low: 0, high: 0, holes: [(0, 0); 2] }
     }
 }

@@ -9,7 +9,7 @@ use crate::guard::{Outcome, Run};
 use crate::{build, workspace};
 
 /// The gates every program runs under; `quick` is the first alone.
-pub const GATES: &[&str] = &["sud", "seccomp"];
+pub const GATES: &[&str] = &["call", "sud", "seccomp"];
 
 /// The gates of this run.
 pub fn gates() -> &'static [&'static str] {

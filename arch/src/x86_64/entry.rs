@@ -1,0 +1,553 @@
+//! The one way into the kernel and the one way out, for a kernel in the address space of its guests.
+//!
+//! Two ways in: a host signal (a trapped call, a fault, a kick) to `hosted_signal_entry`, and a jump from a rewritten call site
+//! to `hosted_call_entry`. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the kernel's memory closed
+//! by its key, so the entry first opens it; without a jail there is nothing to open. One way out, `hosted_exit`, closes it again.
+//!
+//! **Nothing is trusted.** User code may jump to any instruction of this file with registers of its choice. After each `wrpkru`
+//! that opens, the value is checked and everything is derived anew: the thread from the limit of its own descriptor in the
+//! host's GDT ([`THREAD_SELECTOR`]), which only the host's set_thread_area(2) can change; the area and the stack from the
+//! thread. A signal's frame is believed only if it lies on the thread's own kernel stack and starts with the sandbox's
+//! secret, which the host writes as the restorer's address; the secret is overwritten, so a frame is good for one entry. After each `wrpkru` that
+//! closes, the value is checked: who jumped there to open the key meets `ud2`. The one `xrstor` never loads the key register.
+//!
+//! **No frame of the host's stays in use.** What interrupted user code is copied to the area and the kernel starts at the top of
+//! its stack, wherever the host had to put the frame. Only a signal that interrupts the kernel itself nests, and returns by
+//! rt_sigreturn.
+//!
+//! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
+//! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
+//! left is found on the way out. A kick after `in_guest` was set on the way out starts over from the area's frame, which is
+//! whole until the next entry. Both are told apart by the interrupted address.
+
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use super::hosted::{
+    AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, STACK_BASE, STACK_SHIFT, STACK_SIZE,
+};
+
+/// PKRU while user code runs: key 1 (the kernel's memory) neither readable nor writable, key 2 (selectors) not writable.
+pub const PKRU_GUEST: u32 = 0b10_11_00;
+/// The protection key of kernel memory.
+pub const KERNEL_KEY: u32 = 1;
+/// The protection key of the selector lines: user code may read them, and so may the host on its behalf.
+pub const SELECTOR_KEY: u32 = 2;
+/// The GDT entry whose limit is a thread's index, and its selector.
+pub const THREAD_ENTRY: u32 = 14;
+pub const THREAD_SELECTOR: u16 = (THREAD_ENTRY as u16) << 3 | 3;
+
+/// Flags of user code right after a rewritten call; the way out is short only with these.
+const CALL_FLAGS: u64 = 0x202;
+/// Bytes of the host's frame that must lie below the area for it to be believed: up to the end of the siginfo.
+const HOST_FRAME: usize = 312 + 128;
+
+// Offsets into `Area` (checked in `hosted`), into the frame in it, and into the host's signal frame (arch/x86 rt_sigframe: restorer, ucontext, siginfo).
+global_asm!(
+    ".pushsection .text.hosted, \"ax\", @progbits",
+    ".globl hosted_entries_start",
+    "hosted_entries_start:",
+
+    // ---- A rewritten call: rax number, rdi rsi rdx r10 r8 r9 arguments, rcx where to go on, rsp the user's stack.
+
+    ".macro SAVE_CALL",
+    // rcx: the thread's index, r11: the number. rdx and rcx are in the user's memory, below the red zone: they are
+    // only ever values of the user's own, but the address must not be the kernel's.
+    "mov eax, ecx",
+    "shl rcx, {stack_shift}",
+    "mov rdx, {first_area}",
+    "add rdx, rcx",
+    "shl eax, {selector_shift}",
+    "mov rcx, {selectors}",
+    "add rcx, rax",
+    "lea rax, [rsp - 144]",
+    "shr rax, 40",
+    "cmp eax, {kernel_high}",
+    "je hosted_refuse",
+    ".endm",
+
+    ".macro FINISH_CALL",
+    "mov [rdx + 8*14], rdi",
+    "mov rdi, rdx",
+    "mov byte ptr [rcx], 0",
+    "mov [rdi + 8*0], r15",
+    "mov [rdi + 8*1], r14",
+    "mov [rdi + 8*2], r13",
+    "mov [rdi + 8*3], r12",
+    "mov [rdi + 8*4], rbp",
+    "mov [rdi + 8*5], rbx",
+    "movzx ecx, byte ptr [rdi + 171]",
+    "shl ecx, 8",
+    "or ecx, {call_flags}",
+    "mov [rdi + 8*6], rcx",
+    "mov [rdi + 8*18], rcx",
+    "mov [rdi + 8*7], r10",
+    "mov [rdi + 8*8], r9",
+    "mov [rdi + 8*9], r8",
+    "mov qword ptr [rdi + 8*10], -38",
+    "mov [rdi + 8*13], rsi",
+    "mov [rdi + 8*15], r11",
+    "mov qword ptr [rdi + 8*17], 0x33",
+    "mov [rdi + 8*19], rsp",
+    "mov qword ptr [rdi + 8*20], 0x2b",
+    // From here on the user's registers are in the area.
+    "mov byte ptr [rdi + 168], 0",
+    "mov rsp, rdi",
+    "jmp hosted_call_entered",
+    ".endm",
+
+    ".globl hosted_call_entry_pkey",
+    ".type hosted_call_entry_pkey, @function",
+    ".balign 64",
+    "hosted_call_entry_pkey:",
+    // The two stores come first and change nothing: one that faults becomes a call like a trapped one.
+    "mov [rsp - 136], rcx",
+    ".globl hosted_call_store_pkey",
+    "hosted_call_store_pkey:",
+    "mov [rsp - 144], rdx",
+    "mov r11, rax",
+    "xor eax, eax",
+    "xor ecx, ecx",
+    "xor edx, edx",
+    "wrpkru",
+    "test eax, eax",
+    "jnz hosted_refuse",
+    "mov ecx, {thread_selector}",
+    "lsl ecx, ecx",
+    "jnz hosted_refuse",
+    "SAVE_CALL",
+    "mov rax, [rsp - 136]",
+    "mov [rdx + 8*16], rax",
+    "mov [rdx + 8*11], rax",
+    "mov rax, [rsp - 144]",
+    "mov [rdx + 8*12], rax",
+    "FINISH_CALL",
+    ".size hosted_call_entry_pkey, . - hosted_call_entry_pkey",
+
+    ".globl hosted_call_entry",
+    ".type hosted_call_entry, @function",
+    ".balign 64",
+    "hosted_call_entry:",
+    "mov [rsp - 136], rcx",
+    ".globl hosted_call_store",
+    "hosted_call_store:",
+    "mov [rsp - 144], rdx",
+    "mov r11, rax",
+    "mov ecx, {thread_selector}",
+    "lsl ecx, ecx",
+    "jnz hosted_refuse",
+    "SAVE_CALL",
+    "mov rax, [rsp - 136]",
+    "mov [rdx + 8*16], rax",
+    "mov [rdx + 8*11], rax",
+    "mov rax, [rsp - 144]",
+    "mov [rdx + 8*12], rax",
+    "FINISH_CALL",
+    ".size hosted_call_entry, . - hosted_call_entry",
+
+    // ---- A host signal: rsp at the host's frame. The registers the host passes are not looked at.
+
+    ".globl hosted_signal_entry_pkey",
+    ".type hosted_signal_entry_pkey, @function",
+    ".balign 64",
+    "hosted_signal_entry_pkey:",
+    "xor eax, eax",
+    "xor ecx, ecx",
+    "xor edx, edx",
+    "wrpkru",
+    "test eax, eax",
+    "jnz hosted_refuse",
+    "mov ecx, {thread_selector}",
+    "lsl ecx, ecx",
+    "jnz hosted_refuse",
+    "mov rdx, {stacks}",
+    "mov rax, rsp",
+    "sub rax, rdx",
+    "mov r9, rax",
+    "shr r9, {stack_shift}",
+    "cmp r9, rcx",
+    "jne hosted_refuse",
+    "jmp hosted_signal_common",
+    ".size hosted_signal_entry_pkey, . - hosted_signal_entry_pkey",
+
+    ".globl hosted_signal_entry",
+    ".type hosted_signal_entry, @function",
+    ".balign 64",
+    "hosted_signal_entry:",
+    "mov rdx, {stacks}",
+    "mov rax, rsp",
+    "sub rax, rdx",
+    "mov r9, rax",
+    "shr r9, {stack_shift}",
+    // rax: offset from the first stack, r9: thread, rdx: the first stack.
+    "hosted_signal_common:",
+    "and eax, {stack_mask}",
+    "cmp eax, {frame_limit}",
+    "ja hosted_refuse",
+    "mov r10, [rip + {secret}]",
+    "cmp [rsp], r10",
+    "jne hosted_refuse",
+    "mov qword ptr [rsp], 0",
+    // Calls must pass before the first one is made, the return from a nested signal included.
+    "mov rax, r9",
+    "shl rax, {selector_shift}",
+    "mov rcx, {selectors}",
+    "mov byte ptr [rax + rcx], 0",
+    "mov r8, r9",
+    "shl r8, {stack_shift}",
+    "add r8, rdx",
+    "add r8, {area_offset}",
+    // r8: area, rcx: the interrupted address, rsi: siginfo.
+    "mov rcx, [rsp + 8 + 168]",
+    "lea rsi, [rsp + 312]",
+    "cmp byte ptr [r8 + 168], 0",
+    "je hosted_signal_nested",
+    "mov rax, rcx",
+    "mov rdx, {kernel}",
+    "sub rax, rdx",
+    "cmp rax, {image_size}",
+    "jae 1f",
+    // Kernel text, though user code is what runs: the last steps out, the first steps in, or a jump of the guest's.
+    "lea rax, [rip + hosted_entries_end]",
+    "cmp rcx, rax",
+    "jae 3f",
+    "lea rax, [rip + hosted_entries_start]",
+    "cmp rcx, rax",
+    "jae 2f",
+    "3:",
+    "cmp dword ptr [rsi], {kick}",
+    "je 4f",
+    "lea rax, [rip + hosted_exit_end]",
+    "cmp rcx, rax",
+    "jae 1f",
+    "lea rax, [rip + hosted_exit]",
+    "cmp rcx, rax",
+    "jae 4f",
+    "jmp 1f",
+    "2:",
+    "cmp dword ptr [rsi], {kick}",
+    "je hosted_signal_back",
+    "cmp dword ptr [rsi], {sigtrap}",
+    "jne 1f",
+    // A single step (the trap flag) ends here; the way out takes it up again.
+    "and dword ptr [rsp + 8 + 176], ~0x100",
+    "mov byte ptr [r8 + 171], 1",
+    "jmp hosted_signal_back",
+
+    // The user's registers are in the host's frame.
+    "1:",
+    "mov rax, [rsp + 8 + 40]",
+    "mov [r8 + 8*9], rax",
+    "mov rax, [rsp + 8 + 48]",
+    "mov [r8 + 8*8], rax",
+    "mov rax, [rsp + 8 + 56]",
+    "mov [r8 + 8*7], rax",
+    "mov rax, [rsp + 8 + 64]",
+    "mov [r8 + 8*6], rax",
+    "mov rax, [rsp + 8 + 72]",
+    "mov [r8 + 8*3], rax",
+    "mov rax, [rsp + 8 + 80]",
+    "mov [r8 + 8*2], rax",
+    "mov rax, [rsp + 8 + 88]",
+    "mov [r8 + 8*1], rax",
+    "mov rax, [rsp + 8 + 96]",
+    "mov [r8 + 8*0], rax",
+    "mov rax, [rsp + 8 + 104]",
+    "mov [r8 + 8*14], rax",
+    "mov rax, [rsp + 8 + 112]",
+    "mov [r8 + 8*13], rax",
+    "mov rax, [rsp + 8 + 120]",
+    "mov [r8 + 8*4], rax",
+    "mov rax, [rsp + 8 + 128]",
+    "mov [r8 + 8*5], rax",
+    "mov rax, [rsp + 8 + 136]",
+    "mov [r8 + 8*12], rax",
+    "mov rax, [rsp + 8 + 144]",
+    "mov [r8 + 8*10], rax",
+    "mov rax, [rsp + 8 + 152]",
+    "mov [r8 + 8*11], rax",
+    "mov rax, [rsp + 8 + 160]",
+    "mov [r8 + 8*19], rax",
+    "mov [r8 + 8*16], rcx",
+    "mov rax, [rsp + 8 + 176]",
+    "mov [r8 + 8*18], rax",
+    "movzx eax, word ptr [rsp + 8 + 184]",
+    "mov [r8 + 8*17], rax",
+    "mov qword ptr [r8 + 8*20], 0x2b",
+    "mov qword ptr [r8 + 8*15], -1",
+    // What happened: signal and code, address, call number and architecture, error code, vector, interrupted address.
+    "4:",
+    "mov [r8 + {arrival} + 40], rcx",
+    "mov eax, [rsi]",
+    "mov [r8 + {arrival}], eax",
+    "mov eax, [rsi + 8]",
+    "mov [r8 + {arrival} + 4], eax",
+    "mov rax, [rsi + 16]",
+    "mov [r8 + {arrival} + 8], rax",
+    "mov rax, [rsi + 24]",
+    "mov [r8 + {arrival} + 16], rax",
+    "mov rax, [rsp + 8 + 192]",
+    "mov [r8 + {arrival} + 24], rax",
+    "mov rax, [rsp + 8 + 200]",
+    "mov [r8 + {arrival} + 32], rax",
+    // The vector registers, which the host saved and reset; the kernel uses none, so from here on they stay the user's.
+    "mov rdi, [rsp + 8 + 224]",
+    "test rdi, rdi",
+    "jz 6f",
+    "mov eax, 3",
+    "xor edx, edx",
+    "cmp dword ptr [rdi + 464], 0x46505853",
+    "jne 5f",
+    "mov eax, [rdi + 472]",
+    "mov edx, [rdi + 476]",
+    "and eax, ~0x200",
+    "5:",
+    "xrstor64 [rdi]",
+    "test eax, 0x200",
+    "jnz hosted_refuse",
+    "6:",
+    "mov byte ptr [r8 + 168], 0",
+    "mov rsp, r8",
+    // The host clears DF and TF for a handler but leaves AC, with which unaligned kernel accesses would fault.
+    "pushfq",
+    "and dword ptr [rsp], ~0x40000",
+    "popfq",
+    "xor ebp, ebp",
+    "mov rdi, r8",
+    "mov rax, [rip + {hooks}]",
+    "call [rax + 8]",
+    "mov rdi, rax",
+    "jmp hosted_exit",
+
+    // The kernel was interrupted, or an entry that has to be finished first.
+    "hosted_signal_nested:",
+    "pushfq",
+    "and dword ptr [rsp], ~0x40000",
+    "popfq",
+    "mov rbx, rsp",
+    "mov edi, [rsi]",
+    "lea rdx, [rsp + 8]",
+    "xor ebp, ebp",
+    "and rsp, -16",
+    "mov rax, [rip + {hooks}]",
+    "call [rax + 16]",
+    "mov rsp, rbx",
+    // The frame starts with the restorer's address; rt_sigreturn wants rsp just above it.
+    "hosted_signal_back:",
+    "add rsp, 8",
+    "mov eax, 15",
+    "syscall",
+    // Who came here without the right: SIGILL for the guest.
+    "hosted_refuse:",
+    "ud2",
+    ".size hosted_signal_entry, . - hosted_signal_entry",
+    ".globl hosted_entries_end",
+    "hosted_entries_end:",
+
+    // rdi: area; in_guest is 0 and the user's registers are in the frame.
+    ".type hosted_call_entered, @function",
+    "hosted_call_entered:",
+    "cld",
+    "xor ebp, ebp",
+    "mov rax, [rip + {hooks}]",
+    "call [rax]",
+    "mov rdi, rax",
+    ".size hosted_call_entered, . - hosted_call_entered",
+
+    // ---- rdi: area, whose in_guest is set and whose thread has no work. Does not return.
+
+    ".globl hosted_exit",
+    ".type hosted_exit, @function",
+    "hosted_exit:",
+    "mov rax, rdi",
+    "mov rcx, {first_area}",
+    "sub rax, rcx",
+    "shr rax, {stack_shift} - {selector_shift}",
+    "mov rcx, {selectors}",
+    "lea r11, [rax + rcx]",
+    "movzx edx, byte ptr [rdi + 169]",
+    "mov [r11], dl",
+    // The short way is for calls, which leave rcx and r11 undefined.
+    "mov rcx, [rdi + 8*16]",
+    "cmp rcx, [rdi + 8*11]",
+    "jne 7f",
+    "cmp qword ptr [rdi + 8*18], {call_flags}",
+    "jne 7f",
+    "cmp dword ptr [rdi + 8*17], 0x33",
+    "jne 7f",
+    // What is needed after the key is closed waits in the thread's selector line, which the user can read but not write.
+    "mov rax, [rdi + 8*10]",
+    "mov rdx, [rdi + 8*12]",
+    "mov [r11 + 8], rcx",
+    "mov [r11 + 16], rax",
+    "mov [r11 + 24], rdx",
+    "mov r15, [rdi + 8*0]",
+    "mov r14, [rdi + 8*1]",
+    "mov r13, [rdi + 8*2]",
+    "mov r12, [rdi + 8*3]",
+    "mov rbp, [rdi + 8*4]",
+    "mov rbx, [rdi + 8*5]",
+    "mov r10, [rdi + 8*7]",
+    "mov r9, [rdi + 8*8]",
+    "mov r8, [rdi + 8*9]",
+    "mov rsi, [rdi + 8*13]",
+    "mov rsp, [rdi + 8*19]",
+    "cmp byte ptr [rdi + 170], 0",
+    "mov rdi, [rdi + 8*14]",
+    "je 6f",
+    "xor ecx, ecx",
+    "xor edx, edx",
+    "mov eax, {pkru_guest}",
+    "wrpkru",
+    "cmp eax, {pkru_guest}",
+    "jne 9f",
+    "mov rax, [r11 + 16]",
+    "mov rdx, [r11 + 24]",
+    "jmp [r11 + 8]",
+    "6:",
+    "jmp rcx",
+
+    // The long way: every register as the frame says, by iretq from the selector line.
+    "7:",
+    "mov [r11 + 8*4], rcx",
+    "mov rax, [rdi + 8*10]",
+    "mov [r11 + 8*1], rax",
+    "mov rax, [rdi + 8*11]",
+    "mov [r11 + 8*2], rax",
+    "mov rax, [rdi + 8*12]",
+    "mov [r11 + 8*3], rax",
+    "mov rax, [rdi + 8*17]",
+    "mov [r11 + 8*5], rax",
+    "mov rax, [rdi + 8*18]",
+    "mov [r11 + 8*6], rax",
+    "mov rax, [rdi + 8*19]",
+    "mov [r11 + 8*7], rax",
+    "mov rax, [rdi + 8*20]",
+    "mov [r11 + 8*8], rax",
+    "lea rsp, [r11 + 8]",
+    "mov byte ptr [rdi + 171], 0",
+    "mov r15, [rdi + 8*0]",
+    "mov r14, [rdi + 8*1]",
+    "mov r13, [rdi + 8*2]",
+    "mov r12, [rdi + 8*3]",
+    "mov rbp, [rdi + 8*4]",
+    "mov rbx, [rdi + 8*5]",
+    "mov r11, [rdi + 8*6]",
+    "mov r10, [rdi + 8*7]",
+    "mov r9, [rdi + 8*8]",
+    "mov r8, [rdi + 8*9]",
+    "mov rsi, [rdi + 8*13]",
+    "cmp byte ptr [rdi + 170], 0",
+    "mov rdi, [rdi + 8*14]",
+    "je 8f",
+    "xor ecx, ecx",
+    "xor edx, edx",
+    "mov eax, {pkru_guest}",
+    "wrpkru",
+    "cmp eax, {pkru_guest}",
+    "jne 9f",
+    "8:",
+    "pop rax",
+    "pop rcx",
+    "pop rdx",
+    "iretq",
+    "9:",
+    "ud2",
+    ".size hosted_exit, . - hosted_exit",
+    ".globl hosted_exit_end",
+    "hosted_exit_end:",
+
+    ".purgem SAVE_CALL",
+    ".purgem FINISH_CALL",
+    ".popsection",
+    stacks = const STACK_BASE,
+    stack_shift = const STACK_SHIFT,
+    stack_mask = const STACK_SIZE - 1,
+    first_area = const STACK_BASE + STACK_SIZE - AREA_SIZE,
+    area_offset = const STACK_SIZE - AREA_SIZE,
+    frame_limit = const STACK_SIZE - AREA_SIZE - HOST_FRAME,
+    selectors = const SELECTOR_BASE,
+    selector_shift = const SELECTOR_SHIFT,
+    kernel = const KERNEL_BASE,
+    kernel_high = const KERNEL_BASE >> 40,
+    image_size = const IMAGE_SIZE,
+    arrival = const core::mem::offset_of!(Area, arrival),
+    thread_selector = const THREAD_SELECTOR,
+    call_flags = const CALL_FLAGS,
+    pkru_guest = const PKRU_GUEST,
+    kick = const super::hosted::KICK,
+    sigtrap = const 5,
+    secret = sym SECRET,
+    hooks = sym HOOKS,
+);
+
+/// What the platform registers: the Rust ends of the assembly. The order is known to it.
+#[repr(C)]
+pub struct Hooks {
+    /// A rewritten call: registers and number are in the area's frame. Answers the area to leave through.
+    ///
+    /// # Safety
+    /// Called by the call entries only.
+    pub on_call: unsafe extern "C" fn(*mut Area) -> *mut Area,
+    /// User code was interrupted by a host signal, described in the area's arrival. Answers the area to leave through.
+    ///
+    /// # Safety
+    /// Called by the signal entries only.
+    pub on_signal: unsafe extern "C" fn(*mut Area) -> *mut Area,
+    /// The kernel itself was interrupted: signal number, siginfo, ucontext. It goes on with the context as it is on return.
+    ///
+    /// # Safety
+    /// Called by the signal entries only.
+    pub on_nested: unsafe extern "C" fn(i32, *mut u8, *mut u8),
+    /// First Rust code of a new host thread.
+    ///
+    /// # Safety
+    /// Called by `hosted_clone` only.
+    pub child_main: unsafe extern "C" fn(*mut Area) -> !,
+}
+
+/// Read by the assembly, and by `hosted_clone`'s in `hosted`.
+pub(super) static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The word every genuine frame starts with. Zero, before it is set, is no frame's.
+static SECRET: AtomicU64 = AtomicU64::new(0);
+
+/// Registers the platform's ends, before the first signal handler is set.
+pub fn set_hooks(hooks: &'static Hooks) {
+    HOOKS.store((&raw const *hooks).cast_mut(), Ordering::Release);
+}
+
+/// Sets the word by which frames are known; the handlers' restorer must be the same. Not 0, which is what a used frame has.
+pub fn set_secret(secret: u64) {
+    SECRET.store(secret, Ordering::Release);
+}
+
+/// Whether a fault at `rip` is that of a call entry's first two stores, which have changed nothing yet: then it is a call
+/// whose number is in rax and whose way back is in rcx.
+pub fn is_call_store(rip: usize) -> bool {
+    [
+        hosted_call_entry as *const () as usize,
+        hosted_call_store as *const () as usize,
+        hosted_call_entry_pkey as *const () as usize,
+        hosted_call_store_pkey as *const () as usize,
+    ]
+    .contains(&rip)
+}
+
+unsafe extern "C" {
+    /// Where rewritten calls jump without a jail.
+    pub fn hosted_call_entry();
+    /// Where rewritten calls jump under the jail `pkey`.
+    pub fn hosted_call_entry_pkey();
+    fn hosted_call_store();
+    fn hosted_call_store_pkey();
+    /// The host's signal handler without a jail.
+    pub fn hosted_signal_entry();
+    /// The host's signal handler under the jail `pkey`.
+    pub fn hosted_signal_entry_pkey();
+    /// The way out.
+    ///
+    /// # Safety
+    /// The area is the calling thread's, its frame is whole, `in_guest` is set.
+    pub fn hosted_exit(area: *mut Area) -> !;
+}

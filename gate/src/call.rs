@@ -1,0 +1,58 @@
+//! Gate `call`: call sites rewritten to jumps into the kernel; what is not rewritten traps as in [`crate::sud`].
+//!
+//! The kernel's text side finds and patches the sites when code is mapped or first traps; each jumps through a trampoline to
+//! the entry given here. The entry knows the thread by its descriptor in the host's table, so the host must have its 32-bit
+//! interface.
+
+use janua_abi::linux::Result;
+use janua_arch::x86_64::entry;
+use janua_port::guest::Abi;
+use janua_port::{Frame, HostSignal, HostedGate};
+
+use crate::sud::Sud;
+
+/// The gate.
+pub struct Call;
+
+impl HostedGate for Call {
+    fn id(&self) -> u8 {
+        3
+    }
+
+    fn name(&self) -> &'static str {
+        "call"
+    }
+
+    fn trap_id(&self) -> u8 {
+        Sud.id()
+    }
+
+    fn trap_name(&self) -> &'static str {
+        Sud.name()
+    }
+
+    fn call_entry(&self, keyed: bool) -> Option<usize> {
+        let entry = if keyed { entry::hosted_call_entry_pkey as *const () } else { entry::hosted_call_entry as *const () };
+        Some(entry as usize)
+    }
+
+    fn arm_sandbox(&self) -> Result<()> {
+        Sud.arm_sandbox()
+    }
+
+    fn arm_thread(&self, selector: *mut u8) -> Result<()> {
+        Sud.arm_thread(selector)
+    }
+
+    fn disarm_thread(&self) -> Result<()> {
+        Sud.disarm_thread()
+    }
+
+    fn selector_value(&self) -> u8 {
+        Sud.selector_value()
+    }
+
+    fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {
+        Sud.accept(signal, frame)
+    }
+}

@@ -1,0 +1,48 @@
+//! Who a thread is, in a form only the host can change.
+//!
+//! A rewritten call comes without anything from the host that could tell the threads apart, and everything the guest can
+//! write could lie. What it cannot write is the host's descriptor table: each thread has three entries of its own there, set
+//! by set_thread_area(2), and the limit of one is the thread's index. The entry reads it with `lsl`.
+//!
+//! The call exists in the host's 32-bit interface alone, whose pointers have 32 bits, so its argument lies in a page below 4 GiB
+//! that shows a page of kernel memory, with the kernel's key.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::entry::THREAD_ENTRY;
+use janua_arch::x86_64::hosted::{LOW_PAGE, LOW_SHOWS};
+use janua_arch::x86_64::hostcall::hostcall32;
+
+/// set_thread_area(2) in the host's 32-bit table.
+pub const SET_THREAD_AREA: u32 = 243;
+/// `struct user_desc` flags: a 32-bit data segment, not writable; its limit counts bytes.
+const FLAGS: u32 = 1 | 1 << 3;
+
+/// `struct user_desc`, and a word to take turns by.
+#[repr(C)]
+struct Slot {
+    entry: AtomicU32,
+    base: AtomicU32,
+    limit: AtomicU32,
+    flags: AtomicU32,
+    taken: AtomicU32,
+}
+
+/// Gives the calling thread its identity. An error means that the host has no 32-bit calls.
+pub fn set(index: usize) -> Result<()> {
+    // SAFETY: a page of the control region that nothing else uses; zeroes are a valid slot, and all of it is atomic.
+    let slot = unsafe { &*(LOW_SHOWS as *const Slot) };
+    // Held for one host call; the processes of a sandbox are not stopped in the kernel.
+    while slot.taken.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        core::hint::spin_loop();
+    }
+    slot.entry.store(THREAD_ENTRY, Ordering::Relaxed);
+    slot.base.store(0, Ordering::Relaxed);
+    slot.limit.store(index as u32, Ordering::Relaxed);
+    slot.flags.store(FLAGS, Ordering::Relaxed);
+    // SAFETY: the structure is ours, in a page below 4 GiB that shows the slot.
+    let result = unsafe { hostcall32(SET_THREAD_AREA, LOW_PAGE as u32) };
+    slot.taken.store(0, Ordering::Release);
+    Errno::from_raw(result as isize).map(|_| ())
+}
