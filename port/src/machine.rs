@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
-use crate::{Clock, Console, Guest, Host, Park, Space, UserMemory};
+use crate::{Clock, Console, Guest, Host, Nanos, Park, Space, UserMemory};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,20 @@ pub trait Machine: Send + Sync {
     fn resident(&self, _thread: ThreadId) -> Option<u64> {
         None
     }
+    /// What threads have used so far, when the machine can tell.
+    fn usage(&self, _whose: Whose) -> Option<Usage> {
+        None
+    }
+    /// What is resident of each mapping of the space a guest thread runs in, in order of addresses. Mappings are the machine's: it
+    /// may have split or joined the kernel's. ENOSYS where the machine cannot tell.
+    fn residency(&self, _thread: ThreadId, _each: &mut dyn FnMut(&Residency)) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    /// Gives a thread a nice value (-20..=19, setpriority(2)). EACCES or EPERM where the machine refuses it, ENOSYS where it knows no
+    /// such thing.
+    fn set_nice(&self, _thread: ThreadId, _nice: i32) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
     /// membarrier(2) for the threads of the calling thread's space, with its commands and answers.
     fn membarrier(&self, _command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
         Err(Errno::ENOSYS)
@@ -119,6 +133,66 @@ pub trait Machine: Send + Sync {
     fn power_off(&self, code: u8) -> !;
     /// The whole sandbox was stopped and continued from outside, or the first program stopped: `true` asks the outside to stop.
     fn notify_outside(&self, event: Outside);
+}
+
+/// Whose use of the machine is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The calling thread.
+    Caller,
+    /// All threads of the calling thread's task, those that have ended among them.
+    CallersTask,
+    /// One thread.
+    Thread(ThreadId),
+    /// All threads of a thread's task, those that have ended among them.
+    Task(ThreadId),
+}
+
+/// What threads have used of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time, nanoseconds: in user code, and in the system. Where the machine cannot see the border between a program
+    /// and a kernel that lies in the same process, the kernel's work on the program's behalf is user time.
+    pub user: Nanos,
+    pub system: Nanos,
+    /// Page faults that found the page in memory, and those that had to fetch it.
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    /// Times the processor was given up to wait, and times it was taken away.
+    pub waits: u64,
+    pub preemptions: u64,
+}
+
+/// What is resident of one mapping, in the words of proc_pid_smaps(5).
+#[derive(Clone, Copy, Debug)]
+pub struct Residency {
+    pub start: usize,
+    pub end: usize,
+    /// KiB, in the order of [`Residency::NAMES`].
+    pub amounts: [u64; Residency::NAMES.len()],
+}
+
+impl Residency {
+    pub const NAMES: [&'static str; 18] = [
+        "Rss",
+        "Pss",
+        "Pss_Dirty",
+        "Shared_Clean",
+        "Shared_Dirty",
+        "Private_Clean",
+        "Private_Dirty",
+        "Referenced",
+        "Anonymous",
+        "LazyFree",
+        "AnonHugePages",
+        "ShmemPmdMapped",
+        "FilePmdMapped",
+        "Shared_Hugetlb",
+        "Private_Hugetlb",
+        "Swap",
+        "SwapPss",
+        "Locked",
+    ];
 }
 
 /// How much memory a machine has, bytes.

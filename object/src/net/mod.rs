@@ -55,11 +55,12 @@ pub struct NetSystem {
 impl NetSystem {
     /// `seed`: a random number.
     pub fn new(mode: NetMode, clock: &'static dyn Clock, seed: u64) -> NetSystem {
+        let (unix, inet) = (Arc::default(), InetStack::new(clock, seed));
         NetSystem {
             mode,
-            unix: Arc::default(),
-            inet: InetStack::new(clock, seed),
-            netlink: Arc::default(),
+            netlink: NetlinkSpace::new(&inet, &unix),
+            unix,
+            inet,
             next_ino: AtomicU64::new(1024),
         }
     }

@@ -93,9 +93,6 @@ pub mod pr {
     }
 }
 
-/// What a timer may be late by without being asked, nanoseconds.
-const DEFAULT_SLACK: u64 = 50_000;
-
 /// prctl(2).
 pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize, d: usize) -> Result<usize> {
     let settings = &thread.process().settings;
@@ -140,7 +137,7 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         pr::GET_SECUREBITS => Ok(thread.cred().securebits as usize),
         pr::SET_SECUREBITS => capability::set_securebits(thread, a),
         pr::SET_TIMERSLACK => {
-            let slack = if (a as isize) <= 0 { DEFAULT_SLACK } else { a as u64 };
+            let slack = if (a as isize) <= 0 { crate::thread::TIMER_SLACK } else { a as u64 };
             thread.timer_slack.store(slack, Ordering::Relaxed);
             Ok(0)
         }

@@ -8,12 +8,13 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use janua_abi::linux::process::{Rusage, TimeVal};
+use janua_abi::linux::process::Rusage;
 use janua_abi::linux::signal::SIGCHLD;
 use janua_kernel::signal::SigSet;
 use janua_object::fdtable::FdTable;
 use janua_object::mm::Mm;
 use janua_port::Nanos;
+use janua_port::machine;
 use janua_rt::{Mutex, RwLock, WaitQueue};
 
 use crate::Seat;
@@ -116,13 +117,38 @@ impl Session {
     }
 }
 
+/// What the machine has counted, as a sum that grows ([`janua_port::machine::Usage`]).
+#[derive(Default)]
+pub struct Spent([AtomicU64; 6]);
+
+impl Spent {
+    pub fn add(&self, usage: machine::Usage) {
+        let machine::Usage { user, system, minor_faults, major_faults, waits, preemptions } = usage;
+        for (sum, more) in self.0.iter().zip([user, system, minor_faults, major_faults, waits, preemptions]) {
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    pub fn get(&self) -> machine::Usage {
+        let [user, system, minor_faults, major_faults, waits, preemptions] =
+            core::array::from_fn(|at| self.0[at].load(Ordering::Relaxed));
+        machine::Usage { user, system, minor_faults, major_faults, waits, preemptions }
+    }
+
+    /// User and system time together.
+    pub fn time(&self) -> Nanos {
+        let usage = self.get();
+        usage.user + usage.system
+    }
+}
+
 /// Processor time and counts of what has ended (getrusage(2)). Nanoseconds.
 #[derive(Default)]
 pub struct Usage {
     /// Of threads that are gone.
-    pub threads: AtomicU64,
+    pub threads: Spent,
     /// Of children that were waited for, with theirs.
-    pub children: AtomicU64,
+    pub children: Spent,
     /// Largest resident set, KiB: own, and of children that were waited for.
     pub maxrss: AtomicU64,
     pub children_maxrss: AtomicU64,
@@ -131,17 +157,19 @@ pub struct Usage {
 impl Usage {
     /// Takes in a child that has been waited for, with what it has taken in itself.
     pub fn add_child(&self, child: &Usage) {
-        let time = child.threads.load(Ordering::Relaxed) + child.children.load(Ordering::Relaxed);
-        self.children.fetch_add(time, Ordering::Relaxed);
+        self.children.add(child.threads.get());
+        self.children.add(child.children.get());
         let most = child.maxrss.load(Ordering::Relaxed).max(child.children_maxrss.load(Ordering::Relaxed));
         self.children_maxrss.fetch_max(most, Ordering::Relaxed);
     }
 
     /// Own and children's use together, as a wait gives it.
     pub fn whole(&self) -> Rusage {
-        let time = self.threads.load(Ordering::Relaxed) + self.children.load(Ordering::Relaxed);
+        let both = Spent::default();
+        both.add(self.threads.get());
+        both.add(self.children.get());
         let most = self.maxrss.load(Ordering::Relaxed).max(self.children_maxrss.load(Ordering::Relaxed));
-        Rusage { utime: TimeVal::from_nanos(time), maxrss: most as i64, ..Rusage::default() }
+        crate::usage::rusage(both.get(), most)
     }
 }
 

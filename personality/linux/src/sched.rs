@@ -260,7 +260,7 @@ pub fn sched_setattr(thread: &Thread, pid: i32, attr: UserPtr<u32>, flags: u32) 
     }
     set(thread, &target, policy | reset, priority)?;
     if fair && !keep {
-        target.process().settings.nice.store(given.nice.clamp(-20, 19), Ordering::Relaxed);
+        set_nice(thread, &target.task, given.nice)?;
     }
     Ok(())
 }
@@ -320,11 +320,26 @@ fn may_nice(thread: &Thread, task: &Task, nice: i32) -> Result<()> {
     if nice >= task.settings.nice.load(Ordering::Relaxed) || within { Ok(()) } else { Err(Errno::EACCES) }
 }
 
+/// Gives a process a nice value, and its threads on the machine. The errors of [`may_nice`], and EACCES or EPERM where the machine
+/// may not: outside of the sandbox, lowering a value again takes a privilege that the sandbox need not have.
+fn set_nice(thread: &Thread, task: &Task, nice: i32) -> Result<()> {
+    may_nice(thread, task, nice)?;
+    let nice = nice.clamp(-20, 19);
+    for seat in task.threads() {
+        match thread.machine().set_nice(seat.machine_id(), nice) {
+            // A thread that has just ended, or a machine without priorities.
+            Ok(()) | Err(Errno::ESRCH | Errno::ENOSYS) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    task.settings.nice.store(nice, Ordering::Relaxed);
+    Ok(())
+}
+
 /// setpriority(2).
 pub fn setpriority(thread: &Thread, which: u32, who: u32, nice: i32) -> Result<()> {
     for task in whose(thread, which, who)? {
-        may_nice(thread, &task, nice)?;
-        task.settings.nice.store(nice.clamp(-20, 19), Ordering::Relaxed);
+        set_nice(thread, &task, nice)?;
     }
     Ok(())
 }

@@ -173,7 +173,7 @@ calls! {
     138 fstatfs(fd: Fd, out: UserPtr<Statfs>) => plain fs::stat::fstatfs, Full;
     139 sysfs() => missing, Missing("obsolete; /proc/filesystems lists file systems");
     140 getpriority(which: u32, who: u32) => plain sched::getpriority, Full;
-    141 setpriority(which: u32, who: u32, nice: i32) => plain sched::setpriority, Partial("the value is kept for the whole process and not passed to the machine");
+    141 setpriority(which: u32, who: u32, nice: i32) => plain sched::setpriority, Partial("one value for all threads of a process");
     142 sched_setparam(pid: i32, param: UserPtr<u32>) => plain sched::sched_setparam, Partial("remembered; the machine schedules all threads alike");
     143 sched_getparam(pid: i32, param: UserPtr<u32>) => plain sched::sched_getparam, Full;
     144 sched_setscheduler(pid: i32, policy: i32, param: UserPtr<u32>) => plain sched::sched_setscheduler, Partial("remembered; the machine schedules all threads alike");

@@ -15,6 +15,9 @@ use crate::task::clone::VforkDone;
 use crate::user::{ThreadCharge, UserCount};
 use crate::{Seat, Thread};
 
+/// A thread's timer slack at the start, nanoseconds (prctl(2), PR_SET_TIMERSLACK).
+pub const TIMER_SLACK: u64 = 50_000;
+
 /// The personality's part of a thread.
 pub struct ThreadState {
     /// Changes once: when a thread that does not lead its process calls exec, it becomes the leader.
@@ -118,7 +121,7 @@ impl ThreadState {
             load_first: AtomicBool::new(false),
             vfork: Mutex::new(None),
             death_signal: AtomicU32::new(0),
-            timer_slack: AtomicU64::new(50_000),
+            timer_slack: AtomicU64::new(TIMER_SLACK),
             sched: crate::sched::Sched::default(),
             futex: crate::futex::ThreadFutex::default(),
             restart: Mutex::new(None),

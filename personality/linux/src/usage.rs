@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 use janua_abi::linux::process::{Rusage, TimeVal};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
+use janua_port::machine::Usage;
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -19,19 +20,28 @@ pub fn getrusage(thread: &Thread, who: i32, usage: UserPtr<Rusage>) -> Result<()
     if who != CHILDREN {
         note_peak(thread);
     }
-    let ((user, system), maxrss) = match who {
-        SELF => (cpu::split_of_task(&thread.task, Some(thread)), process.usage.maxrss.load(Ordering::Relaxed)),
-        CHILDREN => (cpu::split_of_children(&thread.task), process.usage.children_maxrss.load(Ordering::Relaxed)),
-        THREAD => ((cpu::own(thread), 0), process.usage.maxrss.load(Ordering::Relaxed)),
+    let own_peak = process.usage.maxrss.load(Ordering::Relaxed);
+    let answer = match who {
+        SELF => rusage(cpu::usage_of_task(&thread.task, Some(thread)), own_peak),
+        CHILDREN => rusage(process.usage.children.get(), process.usage.children_maxrss.load(Ordering::Relaxed)),
+        THREAD => rusage(cpu::usage_of_caller(thread), own_peak),
         _ => return Err(Errno::EINVAL),
     };
-    let answer = Rusage {
-        utime: TimeVal::from_nanos(user),
-        stime: TimeVal::from_nanos(system),
-        maxrss: maxrss as i64,
-        ..Rusage::default()
-    };
     usage.write(thread.user(), &answer)
+}
+
+/// `struct rusage` of a use and a largest resident set in KiB. Blocks, messages, swaps and signals are not counted.
+pub fn rusage(usage: Usage, maxrss: u64) -> Rusage {
+    Rusage {
+        utime: TimeVal::from_nanos(usage.user),
+        stime: TimeVal::from_nanos(usage.system),
+        maxrss: maxrss as i64,
+        minflt: usage.minor_faults as i64,
+        majflt: usage.major_faults as i64,
+        nvcsw: usage.waits as i64,
+        nivcsw: usage.preemptions as i64,
+        ..Rusage::default()
+    }
 }
 
 /// Asks the machine how much memory the calling process has had. KiB, as getrusage(2) gives it.

@@ -21,6 +21,7 @@ pub mod signal;
 pub mod space;
 pub mod spawn;
 pub mod sys;
+pub mod usage;
 pub mod user;
 pub mod vdso;
 pub mod wall;

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{cpu, entry, hosted};
-use janua_port::machine::{Memory, Outside, ThreadId};
+use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
     Clock, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
 };
@@ -17,7 +17,7 @@ use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
 use crate::user::HostedUser;
-use crate::{boot, signal, spawn, vdso, wall};
+use crate::{boot, signal, spawn, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -282,21 +282,23 @@ impl Machine for LinuxMachine {
         let (pid, _) = spawn::host_ids(thread)?;
         let mut text = [0; 128];
         // Pages of the whole, then those in memory.
-        let text = read_small(alloc::format!("/proc/{pid}/statm").as_bytes(), &mut text)?;
+        let text = usage::read_small(alloc::format!("/proc/{pid}/statm").as_bytes(), &mut text)?;
         text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(4096)
+    }
+    fn usage(&self, whose: Whose) -> Option<Usage> {
+        usage::usage(whose)
+    }
+    fn residency(&self, thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<()> {
+        usage::residency(thread, each)
+    }
+    fn set_nice(&self, thread: ThreadId, nice: i32) -> Result<()> {
+        usage::set_nice(thread, nice)
     }
     fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {
         sys::words(nr::MEMBARRIER, [command as usize, flags as usize, cpu as usize, 0, 0, 0])
     }
     fn peak_resident(&self) -> u64 {
-        // `struct rusage`: four words of times, then the figure in KiB.
-        let mut usage = [0u64; 18];
-        const RUSAGE_SELF: usize = 0;
-        // SAFETY: the array has the 144 bytes of the structure.
-        match unsafe { sys::raw(nr::GETRUSAGE, [RUSAGE_SELF, usage.as_mut_ptr() as usize, 0, 0, 0, 0]) } {
-            Ok(_) => usage[4].saturating_mul(1024),
-            Err(_) => 0,
-        }
+        usage::peak_resident()
     }
     fn memory(&self) -> Memory {
         // `struct sysinfo`: uptime, three loads, total and free memory, ..., then the unit at byte 104.
@@ -308,7 +310,7 @@ impl Machine for LinuxMachine {
         let unit = u64::from(info[13] as u32);
         let free = info[5].saturating_mul(unit);
         let mut text = [0; 512];
-        let available = read_small(b"/proc/meminfo", &mut text)
+        let available = usage::read_small(b"/proc/meminfo", &mut text)
             .and_then(|text| text.lines().find_map(|line| line.strip_prefix("MemAvailable:")))
             .and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok())
             .map_or(free, |kib| kib.saturating_mul(1024));
@@ -342,14 +344,6 @@ impl Machine for LinuxMachine {
     }
 }
 
-/// The start of a small file of the host's.
-fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
-    const CURRENT_DIRECTORY: janua_port::HostFd = janua_port::HostFd(-100);
-    let fd = LinuxHost.open(CURRENT_DIRECTORY, path, 0, 0, 0).ok()?;
-    let len = LinuxHost.read(fd, text, None);
-    LinuxHost.close(fd);
-    core::str::from_utf8(text.get(..len.ok()?)?).ok()
-}
 
 /// Sleeping of contended locks.
 pub struct LockSleep;

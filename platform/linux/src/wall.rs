@@ -105,6 +105,7 @@ host_calls! {
     99 SYSINFO Always, "how much memory there is";
     131 SIGALTSTACK Always, "a thread's kernel stack is where the host's signals arrive";
     138 FSTATFS Always, "files of the host";
+    141 SETPRIORITY OneOf(0, &[PRIO_PROCESS]), "nice values of guest threads";
     157 PRCTL OneOf(0, &[PR_SET_PDEATHSIG, PR_SET_SYSCALL_USER_DISPATCH]), "end with the supervisor; the gate";
     158 ARCH_PRCTL OneOf(0, &[ARCH_SET_GS, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS]), "a guest's thread pointer";
     186 GETTID Always, "a thread's host id";
@@ -145,6 +146,7 @@ host_calls! {
 }
 
 const F_GETFL: u32 = 3;
+const PRIO_PROCESS: u32 = 0;
 const PR_SET_PDEATHSIG: u32 = 1;
 const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
 const ARCH_SET_GS: u32 = 0x1001;

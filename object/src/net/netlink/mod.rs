@@ -1,8 +1,9 @@
 //! AF_NETLINK sockets (netlink(7)): questions to the kernel, answered while they are sent.
 //!
-//! NETLINK_ROUTE is the protocol there is. NETLINK_KOBJECT_UEVENT sockets exist as well, since their listeners only wait for
+//! NETLINK_ROUTE and NETLINK_SOCK_DIAG are answered. NETLINK_KOBJECT_UEVENT sockets exist as well, since their listeners only wait for
 //! devices to come, and none ever does.
 
+pub mod diag;
 pub mod message;
 pub mod route;
 
@@ -22,25 +23,34 @@ use janua_rt::Mutex;
 use crate::file::Events;
 use crate::net::addr::SockAddr;
 use crate::net::common::{Common, cap, int};
+use crate::net::inet::InetStack;
 use crate::net::records::{Record, RecordQueue};
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::unix::UnixSpace;
 use message::{Builder, NLM_F_ACK, NLM_F_REQUEST, NLMSG_MIN_TYPE, Request};
 
 /// Protocols.
 pub const ROUTE: u32 = 0;
+pub const SOCK_DIAG: u32 = 4;
 pub const KOBJECT_UEVENT: u32 = 15;
 
 /// Most bytes of one request.
 const MOST: usize = 64 * 1024;
 
-/// Port ids in use, by protocol.
-#[derive(Default)]
+/// Port ids in use, by protocol, and what there is to be asked about.
 pub struct NetlinkSpace {
+    inet: Arc<InetStack>,
+    unix: Arc<UnixSpace>,
     ports: Mutex<HashSet<(u32, u32)>>,
     next: AtomicU32,
 }
 
 impl NetlinkSpace {
+    pub fn new(inet: &Arc<InetStack>, unix: &Arc<UnixSpace>) -> Arc<NetlinkSpace> {
+        let (inet, unix) = (inet.clone(), unix.clone());
+        Arc::new(NetlinkSpace { inet, unix, ports: Mutex::default(), next: AtomicU32::new(0) })
+    }
+
     fn take(&self, protocol: u32, pid: u32) -> bool {
         self.ports.lock().insert((protocol, pid))
     }
@@ -82,7 +92,7 @@ const DROP_MEMBERSHIP: u32 = 2;
 impl NetlinkSocket {
     /// EPROTONOSUPPORT for a protocol the kernel has nobody to answer for.
     pub fn new(space: &Arc<NetlinkSpace>, kind: u32, protocol: u32, caller: &dyn NetCaller) -> Result<Arc<NetlinkSocket>> {
-        if !matches!(protocol, ROUTE | KOBJECT_UEVENT) {
+        if !matches!(protocol, ROUTE | SOCK_DIAG | KOBJECT_UEVENT) {
             return Err(Errno::EPROTONOSUPPORT);
         }
         Ok(Arc::new(NetlinkSocket {
@@ -122,8 +132,14 @@ impl NetlinkSocket {
             let result = match request.kind {
                 // Control messages mean nothing to the kernel, and nothing is all they get.
                 ..NLMSG_MIN_TYPE => Ok(()),
-                _ if self.common.protocol != ROUTE => Err(Errno::EOPNOTSUPP),
-                _ => route::answer(&request, pid, &mut out),
+                _ => match self.common.protocol {
+                    ROUTE => route::answer(&request, pid, &mut out),
+                    SOCK_DIAG => {
+                        let space = &self.space;
+                        diag::answer(&request, pid, &space.inet, &space.unix, &mut |record| self.push(record))
+                    }
+                    _ => Err(Errno::EOPNOTSUPP),
+                },
             };
             if let Err(errno) = result {
                 let mut refusal = Builder::default();

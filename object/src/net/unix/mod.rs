@@ -204,6 +204,11 @@ impl UnixSocket {
         (state.listener.is_some(), state.connected)
     }
 
+    /// The inode number of the socket it is connected to.
+    pub fn peer_ino(&self) -> Option<u64> {
+        self.peer.read().as_ref().map(|peer| peer.common.ino())
+    }
+
     /// Whether it is closed and only kept by its peer.
     pub fn is_released(&self) -> bool {
         self.released.load(Ordering::SeqCst)

@@ -13,6 +13,7 @@ use janua_object::OpenFile;
 use janua_object::file::{Events, File};
 use janua_object::mm::{Label, Mm, Region, VmFlags};
 use janua_object::vfs::device;
+use janua_port::machine::Residency;
 
 use super::{Subject, Text, name_of};
 use crate::{Seat, Task};
@@ -78,13 +79,54 @@ const VM_FLAGS: [(VmFlags, &str); 19] = [
     (VmFlags::MERGEABLE, "mg"),
 ];
 
-/// /proc/PID/smaps: sizes and flags. What is resident is the host's knowledge and not shown.
+/// What the machine holds in memory for ranges of a process.
+struct Resident(Vec<Residency>);
+
+type Amounts = [u64; Residency::NAMES.len()];
+
+impl Resident {
+    /// `None` when the machine does not tell.
+    fn of(subject: &Subject) -> Option<Resident> {
+        let mut all = Vec::new();
+        let machine = subject.kernel.machine;
+        machine.residency(subject.seat().ok()?.machine_id(), &mut |one| all.push(*one)).ok()?;
+        Some(Resident(all))
+    }
+
+    /// KiB for `start..end`. Of a mapping of the machine's that reaches further, the share of the range in its length: the machine
+    /// joins neighbours the kernel keeps apart.
+    fn amounts(&self, start: usize, end: usize) -> Amounts {
+        let mut sums = Amounts::default();
+        let first = self.0.partition_point(|one| one.end <= start);
+        for one in self.0[first..].iter().take_while(|one| one.start < end) {
+            let common = (end.min(one.end) - start.max(one.start)) as u64;
+            for (sum, amount) in sums.iter_mut().zip(one.amounts) {
+                *sum += amount * common / (one.end - one.start) as u64;
+            }
+        }
+        sums
+    }
+}
+
+fn show(amounts: &Amounts, text: &mut Text) {
+    for (name, amount) in Residency::NAMES.iter().zip(amounts) {
+        let blanks = 16 - name.len();
+        let _ = writeln!(text, "{name}:{:blanks$}{amount:7} kB", "");
+    }
+}
+
+/// /proc/PID/smaps: sizes, flags, and what is resident where the machine tells.
 pub fn smaps(subject: &Subject, text: &mut Text) -> Result<()> {
     let Ok(mm) = mm(subject) else { return Ok(()) };
+    let resident = Resident::of(subject);
     for region in mm.regions() {
         line(subject, &region, text);
         let size = (region.end - region.start) / 1024;
-        let _ = write!(text, "Size:           {size:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\nVmFlags:");
+        let _ = write!(text, "Size:           {size:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n");
+        if let Some(resident) = &resident {
+            show(&resident.amounts(region.start, region.end), text);
+        }
+        text.bytes(b"VmFlags:");
         for (flag, name) in VM_FLAGS {
             if region.flags.contains(flag) {
                 let _ = write!(text, " {name}");
@@ -92,6 +134,23 @@ pub fn smaps(subject: &Subject, text: &mut Text) -> Result<()> {
         }
         text.bytes(b" \n");
     }
+    Ok(())
+}
+
+/// /proc/PID/smaps_rollup: the sums. ESRCH when the machine does not tell, or there is no memory.
+pub fn smaps_rollup(subject: &Subject, text: &mut Text) -> Result<()> {
+    let regions = mm(subject)?.regions();
+    let resident = Resident::of(subject).ok_or(Errno::ESRCH)?;
+    let mut sums = Amounts::default();
+    for region in &regions {
+        for (sum, amount) in sums.iter_mut().zip(resident.amounts(region.start, region.end)) {
+            *sum += amount;
+        }
+    }
+    let (start, end) = (regions.first().map_or(0, |one| one.start), regions.last().map_or(0, |one| one.end));
+    let head = alloc::format!("{start:08x}-{end:08x} ---p 00000000 00:00 0 ");
+    let _ = writeln!(text, "{head:NAME_COLUMN$}[rollup]");
+    show(&sums, text);
     Ok(())
 }
 

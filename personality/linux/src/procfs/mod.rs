@@ -6,8 +6,11 @@
 
 mod fd;
 mod file;
+mod locks;
 mod memory;
 mod mounts;
+mod net;
+mod ns;
 mod process;
 mod stat;
 mod sys;

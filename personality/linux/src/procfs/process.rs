@@ -8,7 +8,7 @@ use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_object::vfs::Path;
 
-use super::{Entry, Kind, Subject, Text, memory, mounts, stat};
+use super::{Entry, Kind, Subject, Text, memory, mounts, net, ns, stat};
 
 macro_rules! common {
     ($($more:expr),* $(,)?) => {
@@ -16,6 +16,8 @@ macro_rules! common {
             $($more,)*
             Entry { name: "fd", mode: 0o500, kind: Kind::Fds },
             Entry { name: "fdinfo", mode: 0o555, kind: Kind::FdInfos },
+            Entry::dir("net", net::ENTRIES),
+            Entry { name: "ns", mode: 0o511, kind: Kind::Dir(ns::ENTRIES) },
             Entry { name: "cwd", mode: 0o777, kind: Kind::Place(cwd) },
             Entry { name: "root", mode: 0o777, kind: Kind::Place(root) },
             Entry { name: "exe", mode: 0o777, kind: Kind::Place(exe) },
@@ -34,8 +36,11 @@ macro_rules! common {
             Entry::text("oom_score", oom_score),
             Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
             Entry::private("personality", personality),
+            Entry::text("projid_map", id_map),
             Entry::text("sessionid", no_login),
+            Entry::text("setgroups", setgroups),
             Entry::text("smaps", memory::smaps),
+            Entry::text("smaps_rollup", memory::smaps_rollup),
             Entry::text("stat", stat::stat),
             Entry::text("statm", memory::statm),
             Entry::text("status", stat::status),
@@ -46,9 +51,12 @@ macro_rules! common {
 }
 
 /// Of a process.
-pub static ENTRIES: &[Entry] = common!(Entry { name: "task", mode: 0o555, kind: Kind::Tasks });
+pub static ENTRIES: &[Entry] = common!(
+    Entry { name: "task", mode: 0o555, kind: Kind::Tasks },
+    Entry { name: "timerslack_ns", mode: 0o666, kind: Kind::Settable(timer_slack, set_timer_slack) },
+);
 /// Of a thread.
-pub static THREAD_ENTRIES: &[Entry] = common!();
+pub static THREAD_ENTRIES: &[Entry] = common!(Entry::text("children", children));
 
 fn cwd(subject: &Subject) -> Result<Path> {
     Ok(subject.task()?.fs().cwd.read().clone())
@@ -78,6 +86,34 @@ fn set_comm(subject: &Subject, name: &[u8]) -> Result<()> {
 
 fn cgroup(_: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(b"0::/\n");
+    Ok(())
+}
+
+/// Of the process: the kernel does not remember which thread made a child.
+fn children(subject: &Subject, text: &mut Text) -> Result<()> {
+    let pid = subject.task()?.pid;
+    for child in subject.kernel.processes().iter().filter(|task| task.parent() == pid) {
+        let _ = write!(text, "{} ", child.pid);
+    }
+    Ok(())
+}
+
+/// Groups may always be set, by who may.
+fn setgroups(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"allow\n");
+    Ok(())
+}
+
+fn timer_slack(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.seat()?.timer_slack.load(Ordering::Relaxed));
+    Ok(())
+}
+
+/// 0 is the usual value, as for PR_SET_TIMERSLACK.
+fn set_timer_slack(subject: &Subject, word: &[u8]) -> Result<()> {
+    let value: u64 = parse(word)?;
+    let value = if value == 0 { crate::thread::TIMER_SLACK } else { value };
+    subject.seat()?.timer_slack.store(value, Ordering::Relaxed);
     Ok(())
 }
 

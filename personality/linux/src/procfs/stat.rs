@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Result;
 use janua_kernel::signal::SigSet;
+use janua_port::machine::Usage;
 
 use super::{Subject, Text};
 use crate::process::State;
@@ -17,6 +18,14 @@ const TICK: u64 = 10_000_000;
 pub fn resident(subject: &Subject) -> u64 {
     let Ok(seat) = subject.seat() else { return 0 };
     subject.kernel.machine.resident(seat.machine_id()).unwrap_or(0)
+}
+
+/// What the process, or the thread, has used.
+fn usage(subject: &Subject) -> Result<Usage> {
+    Ok(match &subject.seat {
+        Some(seat) if subject.is_thread => cpu::usage_of_thread(seat),
+        _ => cpu::usage_of_task(subject.task()?, None),
+    })
 }
 
 /// The letter and word of a state.
@@ -55,11 +64,8 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let image = mm.as_ref().map(|mm| mm.image()).unwrap_or_default();
     let size = mm.as_ref().map_or(0, |mm| mm.sizes().total);
     let brk = mm.as_ref().map_or(0, |mm| mm.heap().0);
-    let (user, system) = match seat {
-        Some(seat) if subject.is_thread => (cpu::of_thread(seat), 0),
-        _ => cpu::split_of_task(task, None),
-    };
-    let (child_user, child_system) = cpu::split_of_children(task);
+    let used = usage(subject)?;
+    let children = task.usage.children.get();
     let nice = task.settings.nice.load(Ordering::Relaxed);
     let (ignored, caught) = task.actions().summary();
     let (pending, blocked) = seat.map_or((SigSet::EMPTY, SigSet::EMPTY), |seat| {
@@ -78,17 +84,21 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(&comm);
     let _ = write!(
         text,
-        ") {} {} {} {} {} {} 4194304 0 0 0 0 {} {} {} {} {shown_priority} {nice} {} 0 {} {size} {} {} ",
+        ") {} {} {} {} {} {} 4194304 {} {} {} {} {} {} {} {} {shown_priority} {nice} {} 0 {} {size} {} {} ",
         state(subject).0,
         task.parent(),
         task.pgrp(),
         task.session().id,
         tty(subject).0,
         tty(subject).1,
-        user / TICK,
-        system / TICK,
-        child_user / TICK,
-        child_system / TICK,
+        used.minor_faults,
+        children.minor_faults,
+        used.major_faults,
+        children.major_faults,
+        used.user / TICK,
+        used.system / TICK,
+        children.user / TICK,
+        children.system / TICK,
         task.threads().len().max(1),
         start / TICK,
         resident(subject) / 4096,
@@ -206,7 +216,9 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
         list(text, &words);
         text.bytes(b"\nMems_allowed:\t1\nMems_allowed_list:\t0\n");
     }
-    text.bytes(b"voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n");
+    // Counted by thread; a process shows its leader's.
+    let used = seat.map(|seat| cpu::usage_of_thread(seat)).unwrap_or_default();
+    let _ = write!(text, "voluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}\n", used.waits, used.preemptions);
     Ok(())
 }
 

@@ -5,27 +5,32 @@ use core::fmt::Write;
 use janua_abi::linux::Result;
 use janua_arch::x86_64::cpu::cpuid;
 use janua_object::Caller;
+use janua_port::machine::Usage;
 
-use super::{Entry, Kind, Subject, Text, sys};
+use super::{Entry, Kind, Subject, Text, locks, sys};
 use crate::time::cpu;
 
 pub static ENTRIES: &[Entry] = &[
     Entry { name: "self", mode: 0o777, kind: Kind::Name(own) },
     Entry { name: "thread-self", mode: 0o777, kind: Kind::Name(own_thread) },
     Entry { name: "mounts", mode: 0o777, kind: Kind::Name(own_mounts) },
+    Entry { name: "net", mode: 0o777, kind: Kind::Name(own_net) },
     Entry::dir("sys", sys::ENTRIES),
     Entry::dir("sysvipc", SYSVIPC),
     Entry::text("cmdline", cmdline),
     Entry::text("cpuinfo", cpuinfo),
     Entry::text("devices", devices),
+    Entry::text("diskstats", diskstats),
     Entry::text("filesystems", filesystems),
     Entry::text("loadavg", loadavg),
+    Entry::text("locks", locks::locks),
     Entry::text("meminfo", meminfo),
     Entry::text("partitions", partitions),
     Entry::text("stat", stat),
     Entry::text("swaps", swaps),
     Entry::text("uptime", uptime),
     Entry::text("version", version),
+    Entry::text("vmstat", vmstat),
 ];
 
 fn own(caller: &dyn Caller) -> alloc::vec::Vec<u8> {
@@ -34,6 +39,10 @@ fn own(caller: &dyn Caller) -> alloc::vec::Vec<u8> {
 
 fn own_thread(caller: &dyn Caller) -> alloc::vec::Vec<u8> {
     alloc::format!("{}/task/{}", caller.pid(), caller.tid()).into_bytes()
+}
+
+fn own_net(_: &dyn Caller) -> alloc::vec::Vec<u8> {
+    b"self/net".to_vec()
 }
 
 fn own_mounts(_: &dyn Caller) -> alloc::vec::Vec<u8> {
@@ -167,6 +176,23 @@ fn partitions(_: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// There are no block devices.
+fn diskstats(_: &Subject, _: &mut Text) -> Result<()> {
+    Ok(())
+}
+
+/// What is counted, and the traffic with disks and swap space, of which there is none.
+fn vmstat(subject: &Subject, text: &mut Text) -> Result<()> {
+    let memory = subject.kernel.machine.memory();
+    let used = used(subject);
+    let _ = writeln!(text, "nr_free_pages {}", memory.free / 4096);
+    for name in ["pgpgin", "pgpgout", "pswpin", "pswpout"] {
+        let _ = writeln!(text, "{name} 0");
+    }
+    let _ = writeln!(text, "pgfault {}\npgmajfault {}", used.minor_faults + used.major_faults, used.major_faults);
+    Ok(())
+}
+
 fn swaps(_: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
     Ok(())
@@ -176,14 +202,19 @@ fn up(subject: &Subject) -> u64 {
     subject.kernel.machine.clock().monotonic().saturating_sub(subject.kernel.booted)
 }
 
-/// Processor time of all processes there are, nanoseconds.
-fn busy(subject: &Subject) -> u64 {
-    subject.kernel.processes().iter().map(|task| cpu::of_task(task, None)).sum()
+/// What all processes have used, those that were waited for among them.
+fn used(subject: &Subject) -> Usage {
+    let sum = crate::process::Spent::default();
+    for task in subject.kernel.processes() {
+        sum.add(cpu::usage_of_task(&task, None));
+        sum.add(task.usage.children.get());
+    }
+    sum.get()
 }
 
 fn uptime(subject: &Subject, text: &mut Text) -> Result<()> {
-    let up = up(subject);
-    let idle = (up * subject.kernel.machine.cpus() as u64).saturating_sub(busy(subject));
+    let (up, used) = (up(subject), used(subject));
+    let idle = (up * subject.kernel.machine.cpus() as u64).saturating_sub(used.user + used.system);
     let hundredths = |nanos: u64| nanos / 10_000_000;
     let (up, idle) = (hundredths(up), hundredths(idle));
     let _ = writeln!(text, "{}.{:02} {}.{:02}", up / 100, up % 100, idle / 100, idle % 100);
@@ -192,17 +223,18 @@ fn uptime(subject: &Subject, text: &mut Text) -> Result<()> {
 
 fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let cpus = subject.kernel.machine.cpus() as u64;
-    let busy = busy(subject) / 10_000_000;
-    let idle = (up(subject) / 10_000_000 * cpus).saturating_sub(busy);
-    let _ = writeln!(text, "cpu  {busy} 0 0 {idle} 0 0 0 0 0 0");
+    let used = used(subject);
+    let (user, system) = (used.user / 10_000_000, used.system / 10_000_000);
+    let idle = (up(subject) / 10_000_000 * cpus).saturating_sub(user + system);
+    let _ = writeln!(text, "cpu  {user} 0 {system} {idle} 0 0 0 0 0 0");
     for cpu in 0..cpus {
-        let _ = writeln!(text, "cpu{cpu} {} 0 0 {} 0 0 0 0 0 0", busy / cpus, idle / cpus);
+        let _ = writeln!(text, "cpu{cpu} {} 0 {} {} 0 0 0 0 0 0", user / cpus, system / cpus, idle / cpus);
     }
     let processes = subject.kernel.processes();
     let running = processes.iter().flat_map(|task| task.threads()).filter(|seat| !seat.is_waiting()).count();
     let born = subject.kernel.tree.lock().last_pid();
     let boot = subject.kernel.booted_real / 1_000_000_000;
-    let _ = writeln!(text, "intr 0\nctxt 0\nbtime {boot}\nprocesses {born}\nprocs_running {running}\nprocs_blocked 0\nsoftirq 0");
+    let _ = writeln!(text, "intr 0\nctxt {}\nbtime {boot}\nprocesses {born}\nprocs_running {running}\nprocs_blocked 0\nsoftirq 0", used.waits + used.preemptions);
     Ok(())
 }
 

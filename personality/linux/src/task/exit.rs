@@ -91,13 +91,13 @@ pub fn end_thread(thread: &Thread) {
     leave_memory(thread);
     super::clone::release_vfork(thread);
     let task = &thread.task;
-    let cpu = thread.machine().clock().thread_cpu();
+    let used = crate::time::cpu::usage_of_caller(thread);
     thread.kernel.tree.lock().remove_thread(thread.tid());
     let mut stop_complete = false;
     let ended = {
         let mut group = task.group.lock();
         group.threads.retain(|seat| !core::ptr::eq::<Thread>(&***seat, thread));
-        task.usage.threads.fetch_add(cpu, Ordering::Relaxed);
+        task.usage.threads.add(used);
         *task.last_comm.lock() = thread.comm();
         task.last_uid.store(thread.cred().uid, Ordering::Relaxed);
         let own = thread.exit_status.load(Ordering::Relaxed);
@@ -290,11 +290,17 @@ pub fn cause(status: u32) -> (i32, i32) {
     }
 }
 
+/// User and system time of the threads that have ended, in clock ticks.
+fn ticks(task: &Task) -> (u64, u64) {
+    const TICK: u64 = 10_000_000;
+    let used = task.usage.threads.get();
+    (used.user / TICK, used.system / TICK)
+}
+
 fn child_info(task: &Task, signal: u32, status: u32) -> SigInfo {
     let (code, status) = cause(status);
-    // Clock ticks of 10 ms.
-    let ticks = task.usage.threads.load(Ordering::Relaxed) / 10_000_000;
-    SigInfo::child(signal, code, task.pid, super::uid_of(task), status, ticks, 0)
+    let (user, system) = ticks(task);
+    SigInfo::child(signal, code, task.pid, super::uid_of(task), status, user, system)
 }
 
 /// Tells the parent that a process has stopped or continued (SIGCHLD unless SA_NOCLDSTOP), and wakes its waits. For a stop
@@ -316,8 +322,8 @@ pub fn notify_parent(task: &Arc<Task>, what: Report) {
     let Some(parent) = parent else { return };
     let action = parent.actions().get(SIGCHLD);
     if action.handler != SIG_IGN && action.flags & sa::NOCLDSTOP == 0 {
-        let ticks = task.usage.threads.load(Ordering::Relaxed) / 10_000_000;
-        let info = SigInfo::child(SIGCHLD, code, task.pid, super::uid_of(task), status, ticks, 0);
+        let (user, system) = ticks(task);
+        let info = SigInfo::child(SIGCHLD, code, task.pid, super::uid_of(task), status, user, system);
         let _ = send::send_task(&parent, info);
     }
     parent.children.wake_all();

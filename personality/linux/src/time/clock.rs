@@ -193,11 +193,11 @@ pub fn time(thread: &Thread, place: UserPtr<i64>) -> Result<i64> {
 /// times(2): ticks since the kernel started, and since some time before (Linux counts from five minutes before).
 pub fn times(thread: &Thread, place: UserPtr<Tms>) -> Result<i64> {
     if let Some(place) = place.non_null() {
-        let own = cpu::split_of_task(&thread.task, Some(thread));
-        let children = cpu::split_of_children(&thread.task);
+        let own = cpu::usage_of_task(&thread.task, Some(thread));
+        let children = thread.task.usage.children.get();
         let ticks = |nanos: Nanos| (nanos / TICK) as i64;
         let times =
-            Tms { utime: ticks(own.0), stime: ticks(own.1), cutime: ticks(children.0), cstime: ticks(children.1) };
+            Tms { utime: ticks(own.user), stime: ticks(own.system), cutime: ticks(children.user), cstime: ticks(children.system) };
         place.write(thread.user(), &times)?;
     }
     let up = thread.machine().clock().monotonic().saturating_sub(thread.kernel.booted);

@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering;
 
 use janua_port::Nanos;
-use janua_port::machine::ThreadId;
+use janua_port::machine::{ThreadId, Usage, Whose};
 
 use crate::{Seat, Task, Thread};
 
@@ -33,7 +33,7 @@ pub fn own(thread: &Thread) -> Nanos {
 pub fn of_task(task: &Task, caller: Option<&Thread>) -> Nanos {
     let threads = task.threads();
     let inside = caller.filter(|thread| core::ptr::eq(&*thread.task, task));
-    let mut sum = task.usage.threads.load(Ordering::Relaxed);
+    let mut sum = task.usage.threads.time();
     let whole = threads.first().map(|seat| seat.machine_id()).filter(|id| *id != ThreadId(0));
     if threads.len() > 1 || inside.is_none() {
         // One question for all threads.
@@ -50,13 +50,31 @@ pub fn of_task(task: &Task, caller: Option<&Thread>) -> Nanos {
     sum
 }
 
-/// User and system time. The kernel's own work is done on the guest's account without a switch worth timing, so all of it is
-/// user time, as it is for a program that spends its time in its libraries.
-pub fn split_of_task(task: &Task, caller: Option<&Thread>) -> (Nanos, Nanos) {
-    (of_task(task, caller), 0)
+/// What the calling thread has used. Where the machine does not tell user and system time apart, all of it is user time, as for a
+/// program that spends its time in its libraries.
+pub fn usage_of_caller(thread: &Thread) -> Usage {
+    thread.machine().usage(Whose::Caller).unwrap_or_else(|| Usage { user: own(thread), ..Usage::default() })
 }
 
-/// User and system time of children that have been waited for.
-pub fn split_of_children(task: &Task) -> (Nanos, Nanos) {
-    (task.usage.children.load(Ordering::Relaxed), 0)
+/// What a thread has used.
+pub fn usage_of_thread(seat: &Seat) -> Usage {
+    let told = Some(seat.machine_id()).filter(|id| *id != ThreadId(0)).and_then(|id| seat.machine().usage(Whose::Thread(id)));
+    told.unwrap_or_else(|| Usage { user: of_thread(seat), ..Usage::default() })
+}
+
+/// What a process has used: its live threads and those that have ended. `caller` is the thread that asks.
+pub fn usage_of_task(task: &Task, caller: Option<&Thread>) -> Usage {
+    let machine = task.kernel.machine;
+    let told = if caller.is_some_and(|thread| core::ptr::eq(&*thread.task, task)) {
+        machine.usage(Whose::CallersTask)
+    } else {
+        let first = task.threads().first().map(|seat| seat.machine_id()).filter(|id| *id != ThreadId(0));
+        first.and_then(|id| machine.usage(Whose::Task(id)))
+    };
+    let ended = task.usage.threads.get();
+    // A process that took a new place at exec has left what it used before behind: never show less than is known.
+    told.filter(|told| told.user + told.system >= ended.user + ended.system).unwrap_or_else(|| {
+        let live = of_task(task, caller).saturating_sub(ended.user + ended.system);
+        Usage { user: ended.user + live, ..ended }
+    })
 }

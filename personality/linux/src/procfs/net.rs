@@ -1,0 +1,51 @@
+//! /proc/net: one network for all processes.
+
+use alloc::vec::Vec;
+use janua_abi::linux::{Errno, Result};
+use janua_object::net::{NetMode, proc_net};
+use janua_port::{Host, HostFd};
+
+use super::{Entry, Subject, Text};
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(Entry::text($name, |subject, text| file($name, subject, text))),*]
+    };
+}
+
+/// The names [`proc_net`] knows.
+pub static ENTRIES: &[Entry] = files![
+    "arp", "dev", "if_inet6", "ipv6_route", "netlink", "packet", "protocols", "raw", "raw6", "route", "snmp", "sockstat", "sockstat6", "tcp",
+    "tcp6", "udp", "udp6", "unix",
+];
+
+/// With `--net host` interfaces, routes and inet sockets are the host's: its file is shown. The rest is the kernel's own.
+fn file(name: &str, subject: &Subject, text: &mut Text) -> Result<()> {
+    let net = &subject.kernel.net;
+    let own = matches!(name, "unix" | "netlink" | "protocols");
+    if net.mode == NetMode::Host && !own {
+        let host = subject.kernel.machine.host().ok_or(Errno::ENOENT)?;
+        return copy(host, alloc::format!("/proc/self/net/{name}").as_bytes(), &mut text.0);
+    }
+    text.bytes(proc_net(net, name).ok_or(Errno::ENOENT)?.as_bytes());
+    Ok(())
+}
+
+fn copy(host: &dyn Host, path: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    const CURRENT_DIRECTORY: HostFd = HostFd(-100);
+    const STEP: usize = 16 * 1024;
+    let fd = host.open(CURRENT_DIRECTORY, path, 0, 0, 0)?;
+    let result = loop {
+        let len = out.len();
+        out.resize(len + STEP, 0);
+        let read = host.read(fd, &mut out[len..], None);
+        out.truncate(len + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => break Ok(()),
+            Ok(_) => {}
+            Err(errno) => break Err(errno),
+        }
+    };
+    host.close(fd);
+    result
+}

@@ -1,0 +1,146 @@
+//! What the host counts for guest threads: times, faults, switches, resident memory; and their nice values.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::machine::{Residency, ThreadId, Usage, Whose};
+use janua_port::{Host, HostFd, Nanos};
+
+use crate::host::LinuxHost;
+use crate::spawn;
+use crate::sys::{self, nr};
+
+const CURRENT_DIRECTORY: HostFd = HostFd(-100);
+
+/// The start of a small file of the host's.
+pub fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
+    let fd = LinuxHost.open(CURRENT_DIRECTORY, path, 0, 0, 0).ok()?;
+    let len = LinuxHost.read(fd, text, None);
+    LinuxHost.close(fd);
+    core::str::from_utf8(text.get(..len.ok()?)?).ok()
+}
+
+/// A whole file of the host's.
+fn read_all(path: &[u8]) -> Result<Vec<u8>> {
+    const STEP: usize = 64 * 1024;
+    let fd = LinuxHost.open(CURRENT_DIRECTORY, path, 0, 0, 0)?;
+    let mut text = Vec::new();
+    let result = loop {
+        let len = text.len();
+        text.resize(len + STEP, 0);
+        let read = LinuxHost.read(fd, &mut text[len..], None);
+        text.truncate(len + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => break Ok(text),
+            Ok(_) => {}
+            Err(errno) => break Err(errno),
+        }
+    };
+    LinuxHost.close(fd);
+    result
+}
+
+/// The words of `struct rusage`: user and system time as seconds and microseconds, the largest resident set in KiB, ..., at 8 and
+/// 9 minor and major faults, at 16 and 17 switches.
+fn rusage(who: usize) -> Option<[u64; 18]> {
+    let mut words = [0u64; 18];
+    // SAFETY: the array has the 144 bytes of the structure.
+    unsafe { sys::raw(nr::GETRUSAGE, [who, words.as_mut_ptr() as usize, 0, 0, 0, 0]) }.ok()?;
+    Some(words)
+}
+
+const RUSAGE_SELF: usize = 0;
+const RUSAGE_THREAD: usize = 1;
+
+/// [`janua_port::Machine::peak_resident`].
+pub fn peak_resident() -> u64 {
+    rusage(RUSAGE_SELF).map_or(0, |words| words[4].saturating_mul(1024))
+}
+
+/// [`janua_port::Machine::usage`]: getrusage(2) for the caller, /proc for others.
+pub fn usage(whose: Whose) -> Option<Usage> {
+    match whose {
+        Whose::Caller => rusage(RUSAGE_THREAD).map(from_rusage),
+        Whose::CallersTask => rusage(RUSAGE_SELF).map(from_rusage),
+        Whose::Thread(thread) => {
+            let (pid, tid) = spawn::host_ids(thread)?;
+            of_other(&format!("/proc/{pid}/task/{tid}"))
+        }
+        Whose::Task(thread) => {
+            let (pid, _) = spawn::host_ids(thread)?;
+            of_other(&format!("/proc/{pid}"))
+        }
+    }
+}
+
+fn from_rusage(words: [u64; 18]) -> Usage {
+    let nanos = |at: usize| words[at] * 1_000_000_000 + words[at + 1] * 1000;
+    Usage {
+        user: nanos(0),
+        system: nanos(2),
+        minor_faults: words[8],
+        major_faults: words[9],
+        waits: words[16],
+        preemptions: words[17],
+    }
+}
+
+/// From `stat` and `status` of a directory of /proc (proc_pid_stat(5), proc_pid_status(5)).
+fn of_other(directory: &str) -> Option<Usage> {
+    const TICK: Nanos = 10_000_000;
+    let mut text = [0; 1024];
+    let stat = read_small(format!("{directory}/stat").as_bytes(), &mut text)?;
+    // The name is the only field with blanks and brackets; the state, field 3, comes next.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let mut usage = Usage {
+        minor_faults: field(10)?,
+        major_faults: field(12)?,
+        user: field(14)? * TICK,
+        system: field(15)? * TICK,
+        ..Usage::default()
+    };
+    let mut text = [0; 4096];
+    let status = read_small(format!("{directory}/status").as_bytes(), &mut text)?;
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    usage.waits = value("voluntary_ctxt_switches:")?;
+    usage.preemptions = value("nonvoluntary_ctxt_switches:")?;
+    Some(usage)
+}
+
+/// [`janua_port::Machine::residency`], from /proc/PID/smaps.
+pub fn residency(thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<()> {
+    let (pid, _) = spawn::host_ids(thread).ok_or(Errno::ESRCH)?;
+    let text = read_all(format!("/proc/{pid}/smaps").as_bytes())?;
+    let mut current: Option<Residency> = None;
+    // Names of files need not be UTF-8; what is looked at is.
+    for line in text.split(|byte| *byte == b'\n').filter_map(|line| core::str::from_utf8(line).ok()) {
+        let Some((first, rest)) = line.split_once(|c: char| c == ' ' || c == ':') else { continue };
+        if let Some(at) = Residency::NAMES.iter().position(|name| *name == first) {
+            if let (Some(current), Some(value)) = (&mut current, rest.split_ascii_whitespace().next()) {
+                current.amounts[at] = value.parse().unwrap_or(0);
+            }
+        } else if let Some((start, end)) = first.split_once('-')
+            && let (Ok(start), Ok(end)) = (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
+        {
+            if let Some(done) = current.replace(Residency { start, end, amounts: [0; Residency::NAMES.len()] }) {
+                each(&done);
+            }
+        }
+    }
+    if let Some(done) = &current {
+        each(done);
+    }
+    Ok(())
+}
+
+/// [`janua_port::Machine::set_nice`].
+pub fn set_nice(thread: ThreadId, nice: i32) -> Result<()> {
+    const PRIO_PROCESS: usize = 0;
+    let tid = spawn::host_tid(thread);
+    if tid == 0 {
+        return Err(Errno::ESRCH);
+    }
+    sys::words(nr::SETPRIORITY, [PRIO_PROCESS, tid as usize, nice as usize, 0, 0, 0]).map(|_| ())
+}
