@@ -1,4 +1,4 @@
-//! `janua bench`: measuring gates, calls and programs, natively and on Janua, in the same run.
+//! `janua bench` and `janua report`: measuring gates, calls and programs, natively and on Janua, in the same run.
 //!
 //! What is measured is [`janua_probe`], which runs unchanged natively and as a guest, and programs of the machine. Every round
 //! measures native and each gate with its jail in turn, so that whatever disturbs the machine disturbs them alike; a figure is
@@ -13,6 +13,7 @@ pub mod model;
 mod print;
 mod probe;
 mod programs;
+pub mod report;
 mod rows;
 pub mod stats;
 mod whole;
@@ -22,7 +23,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use model::Kind;
+use model::{Kind, Measurement};
 
 /// What `janua bench` was asked to do.
 pub struct Plan {
@@ -75,7 +76,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     if let Some((path, mut file)) = file {
         let text = measurement.to_json();
         file.write_all(text.as_bytes()).map_err(|error| Failure(format!("{}: {error}", path.display())))?;
-        eprintln!("written: {}", path.display());
+        eprintln!("written: {0} (janua report {0} makes a page of it)", path.display());
     }
     Ok(())
 }
@@ -92,6 +93,25 @@ pub fn list(kind: Kind) {
 
 fn create(path: &std::path::Path) -> Result<File, Failure> {
     File::create(path).map_err(|error| Failure(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Makes one page of the measurements in `files`.
+pub fn report(files: &[PathBuf], output: &std::path::Path) -> Result<(), Failure> {
+    let mut measurements = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?;
+        let measurement = Measurement::from_json(&text).map_err(|why| {
+            Failure(format!("{}: {why}\n       give files that `janua bench --json FILE` wrote", path.display()))
+        })?;
+        measurements.push(measurement);
+    }
+    let page = report::page(&measurements);
+    create(output)?
+        .write_all(page.as_bytes())
+        .map_err(|error| Failure(format!("cannot write {}: {error}", output.display())))?;
+    eprintln!("written: {}", output.display());
+    Ok(())
 }
 
 /// The measured program, given its arguments: `janua probe`.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Report};
 use crate::options::{Bind, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
@@ -42,6 +42,8 @@ pub enum Command {
     Support(Support),
     /// Measure gates, calls and programs, natively and on Janua
     Bench(Bench),
+    /// Make a page of what `janua bench` measured
+    Report(Report),
     /// The program that `janua bench` measures
     #[command(hide = true, disable_help_flag = true)]
     Probe {

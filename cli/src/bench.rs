@@ -1,4 +1,4 @@
-//! `janua bench`.
+//! `janua bench` and `janua report`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ Examples:
   janua bench calls --gate sud --runs 3          quicker
   janua bench calls --only pipe,futex-thr,stat   some rows
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
+  janua report gates.json calls.json apps.json   a page with plots
 
 Every round measures native and each gate with its jail in turn. A figure is the best of all rounds;
 a ratio is that figure through native's of the same run, so below 1 is faster than the host. `~` marks
@@ -69,13 +70,31 @@ struct Options {
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=4096))]
     samples: u16,
 
-    /// Write the measurement to FILE
+    /// Write the measurement to FILE, for `janua report`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<PathBuf>,
 
     /// List the rows and measure nothing
     #[arg(long)]
     list: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  janua bench gates --json gates.json && janua report gates.json
+  janua report -o all.html monday/*.json tuesday/*.json
+
+The page needs nothing from the network. Figures published by others stand beside the measured ones,
+labelled as theirs.")]
+pub struct Report {
+    /// Where to write the page
+    #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+
+    /// What `janua bench --json FILE` wrote; none: a page of the published figures only
+    #[arg(value_name = "JSON", value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
 }
 
 /// The values an option of `janua run` takes, without `auto`.
@@ -126,6 +145,11 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
         command,
         image: IMAGE,
     })
+}
+
+/// `janua report`.
+pub fn report(report: &Report) -> ExitCode {
+    janua_bench::report(&report.files, &report.output).map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS)
 }
 
 /// `janua probe`: the measured program, for `janua bench`.

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         },
         args::Command::Doctor => doctor::print(),
         args::Command::Bench(what) => bench::run(what),
+        args::Command::Report(which) => bench::report(&which),
         args::Command::Probe { arguments } => bench::probe(&arguments),
         args::Command::Support(which) => support::print(&which),
         args::Command::Completions { shell } => {

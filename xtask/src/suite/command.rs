@@ -88,6 +88,10 @@ const CASES: &[Case] = &[
         Is(""),
         &["cannot write /no/such/directory/x.json"],
     ),
+    case("report-help", &["report", "--help"], 0, Holds(&["--output", "Examples:"]), &[]),
+    case("report-of-nothing", &["report", "/no/such.json"], 125, Is(""), &["cannot read /no/such.json"]),
+    case("report-of-another-file", &["report", "/etc/passwd"], 125, Is(""), &["/etc/passwd", "not JSON", "--json"]),
+    case("report-unwritable", &["report", "-o", "/no/such/x.html"], 125, Is(""), &["cannot write /no/such/x.html"]),
     case("completions-bash", &["completions", "bash"], 0, Holds(&["complete -F _janua"]), &[]),
     case("completions-zsh", &["completions", "zsh"], 0, Holds(&["#compdef janua"]), &[]),
     case("completions-fish", &["completions", "fish"], 0, Holds(&["complete -c janua"]), &[]),
@@ -204,7 +208,15 @@ fn row_names(kind: &str) -> Result<Vec<String>, String> {
 }
 
 fn bench_gates() -> Result<(), String> {
-    complete("gates", &measured(&["gates"])?, &row_names("gates")?)
+    complete("gates", &measured(&["gates"])?, &row_names("gates")?)?;
+    let (file, page) = (workspace::target().join("bench-gates.json"), workspace::target().join("bench-gates.html"));
+    let output = call(Command::new(build::janua()).arg("report").arg("-o").arg(&page).arg(&file), "")?;
+    if !output.status.success() {
+        return Err(format!("report: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    let text = std::fs::read_to_string(&page).map_err(|e| format!("{}: {e}", page.display()))?;
+    let whole = text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n") && text.contains("<svg");
+    whole.then_some(()).ok_or_else(|| "the page of the report is not whole".into())
 }
 
 /// All but the hundred idle processes.
