@@ -67,9 +67,9 @@ impl Failure {
 /// Measures, prints the table on standard output, and writes the file.
 pub fn run(plan: &Plan) -> Result<(), Failure> {
     let rows = rows::chosen(plan)?;
+    let choice = choice::discover(plan)?;
     // Before minutes are spent.
     let file = plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
-    let choice = choice::discover(plan)?;
     let measurement = rows::measure(plan, &rows, choice);
     // A reader that closes early has seen what it wanted.
     let _ = std::io::stdout().lock().write_all(print::table(&measurement).as_bytes());

@@ -4,6 +4,7 @@ use std::arch::asm;
 use std::hint::black_box;
 use std::ptr;
 
+use crate::apart::{apart, other_side, this_side};
 use crate::isolate::isolated;
 use crate::meter::Meter;
 use crate::{Samples, Skip, sys};
@@ -43,20 +44,24 @@ pub fn syscall(meter: &Meter) -> Samples {
 pub fn syscall_two_threads(meter: &Meter) -> Samples {
     use std::sync::atomic::{AtomicBool, Ordering};
     let (on, off) = (AtomicBool::new(false), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            on.store(true, Ordering::Release);
-            while !off.load(Ordering::Relaxed) {
-                getppid(64);
+    let measure = || {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                other_side();
+                on.store(true, Ordering::Release);
+                while !off.load(Ordering::Relaxed) {
+                    getppid(64);
+                }
+            });
+            while !on.load(Ordering::Acquire) {
+                std::thread::yield_now();
             }
-        });
-        while !on.load(Ordering::Acquire) {
-            std::thread::yield_now();
-        }
-        let samples = syscall(meter);
-        off.store(true, Ordering::Relaxed);
-        samples
-    })
+            let samples = this_side().and_then(|()| syscall(meter));
+            off.store(true, Ordering::Relaxed);
+            samples
+        })
+    };
+    apart(measure)
 }
 
 /// Rows `null-0` to `null-6`: the null call with as many argument registers loaded before each.

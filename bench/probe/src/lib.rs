@@ -6,6 +6,7 @@
 //!
 //! Printed, one line each: `begin ROW` before a row is measured; `row ROW TICKS...` with one number a sample; `skip ROW REASON`.
 
+mod apart;
 mod calls;
 mod compat;
 mod files;
@@ -154,14 +155,14 @@ pub const ROWS: &[Row] = &[
     row("fault", "first touch of a page of anonymous memory", Group::Memory, calls::fault),
     row("brk", "grow and shrink the heap by one page (brk)", Group::Memory, calls::brk),
     row("pipe", "pipe round trip, two processes, one core", Group::Pair, pairs::pipe),
-    two("pipe-2", "pipe round trip, two processes, two cores", Group::Pair, pairs::pipe),
+    two("pipe-2", "pipe round trip, two processes, two cores", Group::Pair, pairs::pipe_apart),
     row("futex-thr", "futex round trip, two threads, one core", Group::Pair, pairs::futex_threads),
-    two("futex-thr-2", "futex round trip, two threads, two cores", Group::Pair, pairs::futex_threads),
+    two("futex-thr-2", "futex round trip, two threads, two cores", Group::Pair, pairs::futex_threads_apart),
     row("futex-proc", "futex round trip, two processes, one core", Group::Pair, pairs::futex_processes),
-    two("futex-proc-2", "futex round trip, two processes, two cores", Group::Pair, pairs::futex_processes),
+    two("futex-proc-2", "futex round trip, two processes, two cores", Group::Pair, pairs::futex_processes_apart),
     row("unix", "socketpair round trip, two processes, one core", Group::Pair, pairs::unix),
     row("tcp", "loopback TCP round trip, two processes, one core", Group::Pair, pairs::tcp),
-    two("tcp-2", "loopback TCP round trip, two processes, two cores", Group::Pair, pairs::tcp),
+    two("tcp-2", "loopback TCP round trip, two processes, two cores", Group::Pair, pairs::tcp_apart),
     row("signal-self", "kill oneself with a handled signal", Group::Process, gates::signal),
     row("thread", "create and join a thread", Group::Process, process::thread),
     row("fork-wait", "fork, exit, wait", Group::Process, process::fork_wait),

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::apart::{apart, other_side, this_side};
 use crate::calls::Fd;
 use crate::isolate::wait;
 use crate::meter::Meter;
@@ -29,14 +30,17 @@ fn echo(meter: &Meter, ours: (Fd, Fd), theirs: (Fd, Fd)) -> Samples {
     }
     if child == 0 {
         drop(ours);
+        other_side();
         while byte::<READ>(theirs.0.0) && byte::<WRITE>(theirs.1.0) {}
         // SAFETY: ends the child.
         unsafe { libc::_exit(0) };
     }
     drop(theirs);
-    let samples = meter.each(|| {
-        let there_and_back = byte::<WRITE>(ours.1.0) && byte::<READ>(ours.0.0);
-        there_and_back.then_some(()).ok_or_else(|| Skip("the other side went away".into()))
+    let samples = this_side().and_then(|()| {
+        meter.each(|| {
+            let there_and_back = byte::<WRITE>(ours.1.0) && byte::<READ>(ours.0.0);
+            there_and_back.then_some(()).ok_or_else(|| Skip("the other side went away".into()))
+        })
     });
     drop(ours);
     wait(child)?;
@@ -81,6 +85,7 @@ pub fn tcp(meter: &Meter) -> Samples {
         return Err(Skip::last("fork"));
     }
     if child == 0 {
+        other_side();
         let serve = || -> std::io::Result<()> {
             let (mut stream, _) = listener.accept()?;
             stream.set_nodelay(true)?;
@@ -103,6 +108,7 @@ pub fn tcp(meter: &Meter) -> Samples {
     };
     let samples = connect().map_err(told).and_then(|mut stream| {
         let mut byte = [1];
+        this_side()?;
         meter.each(|| stream.write_all(&byte).and_then(|()| stream.read_exact(&mut byte)).map_err(told))
     });
     if samples.is_err() {
@@ -147,10 +153,12 @@ fn answer(turn: &AtomicU32, private: usize) {
 }
 
 fn ask(meter: &Meter, turn: &AtomicU32, private: usize) -> Samples {
-    let samples = meter.each(|| {
-        hand(turn, THEIRS, private);
-        while_turn(turn, THEIRS, private);
-        Ok(())
+    let samples = this_side().and_then(|()| {
+        meter.each(|| {
+            hand(turn, THEIRS, private);
+            while_turn(turn, THEIRS, private);
+            Ok(())
+        })
     });
     hand(turn, END, private);
     samples
@@ -161,7 +169,10 @@ pub fn futex_threads(meter: &Meter) -> Samples {
     let turn = AtomicU32::new(OURS);
     let private = libc::FUTEX_PRIVATE_FLAG as usize;
     std::thread::scope(|scope| {
-        scope.spawn(|| answer(&turn, private));
+        scope.spawn(|| {
+            other_side();
+            answer(&turn, private);
+        });
         ask(meter, &turn, private)
     })
 }
@@ -184,6 +195,7 @@ pub fn futex_processes(meter: &Meter) -> Samples {
         return Err(Skip::last("fork"));
     }
     if child == 0 {
+        other_side();
         answer(turn, 0);
         // SAFETY: ends the child.
         unsafe { libc::_exit(0) };
@@ -191,4 +203,24 @@ pub fn futex_processes(meter: &Meter) -> Samples {
     let samples = ask(meter, turn, 0);
     wait(child)?;
     samples
+}
+
+/// Row `pipe-2`.
+pub fn pipe_apart(meter: &Meter) -> Samples {
+    apart(|| pipe(meter))
+}
+
+/// Row `tcp-2`.
+pub fn tcp_apart(meter: &Meter) -> Samples {
+    apart(|| tcp(meter))
+}
+
+/// Row `futex-thr-2`.
+pub fn futex_threads_apart(meter: &Meter) -> Samples {
+    apart(|| futex_threads(meter))
+}
+
+/// Row `futex-proc-2`.
+pub fn futex_processes_apart(meter: &Meter) -> Samples {
+    apart(|| futex_processes(meter))
 }
