@@ -1,9 +1,22 @@
 //! Machine code of guests as data: where it makes calls, and what else it holds that a kernel must know of.
 //!
 //! Everything here works on bytes that came from a guest: nothing is believed, nothing panics, and in doubt the answer is no.
+//!
+//! A *call site* is a `syscall` instruction together with the bytes that are overwritten to reach the kernel by a jump
+//! instead ([`sites`]). The jump leads to a *trampoline* ([`trampoline`]), which says where to go on and enters the kernel.
+//! [`rewrite`] does both for the executable segments of a file.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+pub mod decode;
+pub mod elf;
+pub mod rewrite;
 pub mod scan;
+pub mod sites;
+#[cfg(test)]
+mod tests;
+pub mod trampoline;

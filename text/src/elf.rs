@@ -1,0 +1,67 @@
+//! Where an ELF file wants to lie, and which parts of it are code. The headers are claims; they are checked here.
+
+use alloc::vec::Vec;
+
+use janua_abi::linux::elf::{self, Header, ProgramHeader};
+use zerocopy::FromBytes;
+
+/// A page, bytes.
+const PAGE: u64 = 4096;
+/// Most program headers looked at.
+const MOST_HEADERS: usize = 64;
+
+/// An executable part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First byte in the file and in the file's own addresses; the same place in a page.
+    pub offset: u64,
+    pub vaddr: u64,
+    /// Bytes in the file.
+    pub len: u64,
+}
+
+/// The layout of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The pages of all segments, `low..high`, in the file's own addresses.
+    pub low: u64,
+    pub high: u64,
+    pub code: Vec<Segment>,
+}
+
+/// Reads the layout from the start of a file (as much of it as holds the program headers). `None` when it is no x86-64 file
+/// to be loaded, or one that makes no sense.
+pub fn layout(start: &[u8]) -> Option<Layout> {
+    let (header, _) = Header::read_from_prefix(start).ok()?;
+    let fine = header.ident.starts_with(&elf::MAGIC)
+        && header.ident[elf::EI_CLASS] == elf::CLASS64
+        && header.ident[elf::EI_DATA] == elf::DATA_LSB
+        && header.machine == elf::EM_X86_64
+        && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN)
+        && usize::from(header.phentsize) == size_of::<ProgramHeader>()
+        && usize::from(header.phnum) <= MOST_HEADERS;
+    if !fine {
+        return None;
+    }
+    let at = usize::try_from(header.phoff).ok()?;
+    let len = usize::from(header.phnum) * size_of::<ProgramHeader>();
+    let headers = start.get(at..at.checked_add(len)?)?;
+    let mut layout = Layout { low: u64::MAX, high: 0, code: Vec::new() };
+    for bytes in headers.chunks_exact(size_of::<ProgramHeader>()) {
+        let segment = ProgramHeader::read_from_bytes(bytes).ok()?;
+        if segment.kind != elf::PT_LOAD || segment.memsz == 0 {
+            continue;
+        }
+        let end = segment.vaddr.checked_add(segment.memsz)?.checked_next_multiple_of(PAGE)?;
+        segment.offset.checked_add(segment.filesz)?;
+        if segment.filesz > segment.memsz || segment.offset % PAGE != segment.vaddr % PAGE {
+            return None;
+        }
+        layout.low = layout.low.min(segment.vaddr & !(PAGE - 1));
+        layout.high = layout.high.max(end);
+        if segment.flags & elf::PF_X != 0 && segment.flags & elf::PF_W == 0 && segment.filesz > 0 {
+            layout.code.push(Segment { offset: segment.offset, vaddr: segment.vaddr, len: segment.filesz });
+        }
+    }
+    (layout.low < layout.high).then_some(layout)
+}

@@ -1,0 +1,377 @@
+//! Finding call sites, and judging whether they can be rewritten.
+//!
+//! Two forms are rewritten. [`Form::Number`]: the number is loaded by a `mov` just before the `syscall`; five bytes of the
+//! `mov` become the jump, the `syscall` stays. A thread between the two, and code that jumps straight to the `syscall`, do what
+//! they always did. [`Form::Tail`]: the `syscall` and what follows it become the jump, and what followed runs in the
+//! trampoline. That takes more certainty: nothing may jump to what has moved. Every direct jump and call of the segment is
+//! looked at; against jumps through tables, the first instruction moved must be one that looks at the call's result, which no
+//! other way leads to than one that has a result.
+
+use alloc::vec::Vec;
+
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+use crate::decode::{self, Before, Boundary, LONGEST};
+
+/// Bytes of `jmp rel32`.
+pub const JUMP: usize = 5;
+/// How far back decoding starts to find boundaries.
+const BACK: usize = 96;
+/// The same when short jumps have to be found.
+const BACK_SHORT: usize = 240;
+/// How far a short jump reaches, with the longest instruction that may stand in between.
+const SHORT: usize = 130;
+/// rt_sigreturn(2): unwinders know the place it is made from by its bytes.
+const RT_SIGRETURN: u64 = 15;
+
+/// How a site is rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The instruction that loads the number is overwritten.
+    Number,
+    /// The `syscall` itself and what follows are.
+    Tail,
+}
+
+/// Why a site stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// The bytes before it can be read in more than one way.
+    Unclear,
+    /// The return from a signal handler, which debuggers and unwinders know by its bytes.
+    SignalReturn,
+    /// What follows does not look at the result, so that it might be jumped to through a table.
+    Unrelated,
+    /// What follows cannot run elsewhere (calls, loops, another call of the kernel).
+    Unmovable,
+    /// What follows is jumped to.
+    JumpedTo,
+    /// The trampoline would be too far away.
+    Far,
+    /// Other threads may be running there.
+    Threads,
+    /// The memory cannot be changed safely.
+    Memory,
+}
+
+impl Refusal {
+    /// How many reasons there are.
+    pub const COUNT: usize = 8;
+    /// All of them, by number.
+    pub const ALL: [Refusal; Refusal::COUNT] = [
+        Refusal::Unclear,
+        Refusal::SignalReturn,
+        Refusal::Unrelated,
+        Refusal::Unmovable,
+        Refusal::JumpedTo,
+        Refusal::Far,
+        Refusal::Threads,
+        Refusal::Memory,
+    ];
+
+    /// A few words for `--stats`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Refusal::Unclear => "unclear instruction boundaries",
+            Refusal::SignalReturn => "return from a signal handler",
+            Refusal::Unrelated => "what follows does not look at the result",
+            Refusal::Unmovable => "what follows cannot be moved",
+            Refusal::JumpedTo => "what follows is jumped to",
+            Refusal::Far => "too far from a trampoline",
+            Refusal::Threads => "other threads may be running there",
+            Refusal::Memory => "memory that may change",
+        }
+    }
+}
+
+/// A site that can be rewritten. Offsets are into the segment's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    pub form: Form,
+    /// The first byte overwritten.
+    pub start: usize,
+    /// The bytes whose instructions the trampoline does instead: at least [`JUMP`].
+    pub len: usize,
+    /// The `syscall` instruction.
+    pub call: usize,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// By address.
+    pub sites: Vec<Site>,
+    /// Sites that stay, by [`Refusal`].
+    pub refused: [u32; Refusal::COUNT],
+}
+
+/// Searches a whole executable segment.
+pub fn find(code: &[u8]) -> Found {
+    let mut found = Found::default();
+    for at in calls(code) {
+        match judge(code, true, at) {
+            Some(Ok(site)) => found.sites.push(site),
+            Some(Err(refusal)) => found.refused[refusal as usize] += 1,
+            None => {}
+        }
+    }
+    let moved: Vec<(usize, usize)> =
+        found.sites.iter().filter(|site| site.form == Form::Tail).map(|site| (site.start, site.len)).collect();
+    if !moved.is_empty() {
+        let mut hit = alloc::vec![false; moved.len()];
+        near_jumps(code, 0, code.len(), &moved, &mut hit);
+        let mut hits = moved.iter().zip(&hit).filter(|(_, hit)| **hit).map(|(window, _)| window.0).peekable();
+        let before = found.sites.len();
+        found.sites.retain(|site| {
+            let is_hit = site.form == Form::Tail && hits.peek() == Some(&site.start);
+            if is_hit {
+                hits.next();
+            }
+            !is_hit
+        });
+        found.refused[Refusal::JumpedTo as usize] += (before - found.sites.len()) as u32;
+    }
+    found
+}
+
+/// Judges the one site at `at`, where a `syscall` was executed, with `code` around it as far as it is known. A `Tail` is
+/// checked against the direct jumps of all of `code`.
+pub fn find_at(code: &[u8], at: usize) -> Result<Site, Refusal> {
+    let site = judge(code, false, at).unwrap_or(Err(Refusal::Unclear))?;
+    if site.form == Form::Tail {
+        let mut hit = [false];
+        near_jumps(code, 0, code.len(), &[(site.start, site.len)], &mut hit);
+        if hit[0] {
+            return Err(Refusal::JumpedTo);
+        }
+    }
+    Ok(site)
+}
+
+/// The offsets of the bytes 0f 05.
+fn calls(code: &[u8]) -> impl Iterator<Item = usize> {
+    let mut at = 0;
+    core::iter::from_fn(move || {
+        loop {
+            at = find_byte(code, at, 0x0f)?;
+            at += 1;
+            if code.get(at) == Some(&0x05) {
+                return Some(at - 1);
+            }
+        }
+    })
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Nonzero exactly when a byte of the word is zero.
+fn zero_byte(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
+}
+
+fn word(code: &[u8], at: usize) -> Option<u64> {
+    let bytes = code.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// The first `byte` from `at` on.
+fn find_byte(code: &[u8], mut at: usize, byte: u8) -> Option<usize> {
+    let pattern = u64::from(byte) * ONES;
+    while let Some(word) = word(code, at) {
+        let zeroes = zero_byte(word ^ pattern);
+        if zeroes != 0 {
+            // The lowest mark is exact; those above it may be carries.
+            return Some(at + zeroes.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    code.get(at..)?.iter().position(|&other| other == byte).map(|found| at + found)
+}
+
+/// `None`: the bytes at `call` are no instruction of their own.
+fn judge(code: &[u8], whole: bool, call: usize) -> Option<Result<Site, Refusal>> {
+    let before = Before::new(code, whole, call, BACK);
+    match before.boundary(call) {
+        Boundary::No => return None,
+        Boundary::Unknown => return Some(Err(Refusal::Unclear)),
+        Boundary::Yes => {}
+    }
+    if let Some(start) = before.previous(call)
+        && let Some(number) = decode::at(code, 0, start).as_ref().and_then(loaded_number)
+    {
+        if number == RT_SIGRETURN {
+            return Some(Err(Refusal::SignalReturn));
+        }
+        if call - start >= JUMP {
+            return Some(Ok(Site { form: Form::Number, start, len: call - start, call }));
+        }
+    }
+    Some(tail(code, whole, call))
+}
+
+/// The number an instruction loads into rax.
+fn loaded_number(instruction: &Instruction) -> Option<u64> {
+    let loads = matches!(
+        instruction.code(),
+        Code::Mov_r32_imm32 | Code::Mov_rm32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64
+    ) && instruction.op0_kind() == OpKind::Register
+        && instruction.op0_register().full_register() == Register::RAX;
+    loads.then(|| instruction.immediate(1))
+}
+
+fn tail(code: &[u8], whole: bool, call: usize) -> Result<Site, Refusal> {
+    let mut at = call + 2;
+    while at < call + JUMP {
+        let instruction = decode::at(code, 0, at).ok_or(Refusal::Unmovable)?;
+        if at == call + 2 && !looks_at_result(&instruction) {
+            return Err(Refusal::Unrelated);
+        }
+        let ends = !is_movable(&instruction)?;
+        at += instruction.len();
+        if ends && at < call + JUMP {
+            // Nothing runs on from here, so what lies behind belongs to somebody else.
+            return Err(Refusal::Unmovable);
+        }
+    }
+    let site = Site { form: Form::Tail, start: call, len: at - call, call };
+    if short_jumps(code, whole, &site) { Err(Refusal::JumpedTo) } else { Ok(site) }
+}
+
+/// Whether an instruction that follows a call uses rax as the call left it.
+fn looks_at_result(instruction: &Instruction) -> bool {
+    let is_rax = |operand: u32| {
+        instruction.op_count() > operand
+            && instruction.op_kind(operand) == OpKind::Register
+            && instruction.op_register(operand).full_register() == Register::RAX
+    };
+    let addresses = instruction.memory_base().full_register() == Register::RAX
+        || instruction.memory_index().full_register() == Register::RAX;
+    match instruction.mnemonic() {
+        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Neg | Mnemonic::Add | Mnemonic::Sub | Mnemonic::And | Mnemonic::Or => {
+            is_rax(0) || is_rax(1)
+        }
+        Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Movsx | Mnemonic::Movzx => is_rax(1),
+        Mnemonic::Lea => addresses,
+        Mnemonic::Cdqe => true,
+        _ => false,
+    }
+}
+
+/// Whether an instruction may run in a trampoline; `Ok(false)` when nothing runs on behind it.
+fn is_movable(instruction: &Instruction) -> Result<bool, Refusal> {
+    let short_or_near = !matches!(
+        instruction.mnemonic(),
+        Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne | Mnemonic::Jcxz | Mnemonic::Jecxz | Mnemonic::Jrcxz
+    );
+    match instruction.flow_control() {
+        FlowControl::Next
+            if !matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Endbr64) =>
+        {
+            Ok(true)
+        }
+        FlowControl::ConditionalBranch if short_or_near && instruction.is_jcc_short_or_near() => Ok(true),
+        FlowControl::UnconditionalBranch if instruction.is_jmp_short_or_near() => Ok(false),
+        FlowControl::Return if instruction.mnemonic() == Mnemonic::Ret => Ok(false),
+        _ => Err(Refusal::Unmovable),
+    }
+}
+
+/// Whether a target lies in what a site moves: behind its first byte.
+fn is_inside(start: usize, len: usize, target: u64) -> bool {
+    target > start as u64 && target < (start + len) as u64
+}
+
+/// Whether a branch near the site may lead into it. Every way to read the bytes counts.
+fn short_jumps(code: &[u8], whole: bool, site: &Site) -> bool {
+    let leads_in = |at: usize| {
+        decode::at(code, 0, at).is_some_and(|instruction| {
+            matches!(
+                instruction.op0_kind(),
+                OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16
+            ) && is_inside(site.start, site.len, instruction.near_branch_target())
+        })
+    };
+    let before = Before::new(code, whole, site.start, BACK_SHORT);
+    // Nothing certain close by: then nothing is known of what jumps.
+    let settled = site.start.saturating_sub(SHORT);
+    if (settled..site.start).all(|at| before.boundary(at) != Boundary::Yes) && settled != site.start {
+        return true;
+    }
+    if before.possible().any(leads_in) {
+        return true;
+    }
+    // The moved instructions themselves, then what follows them.
+    let mut at = site.start + 2;
+    let end = (site.start + site.len + SHORT).min(code.len());
+    while at < end {
+        if leads_in(at) {
+            return true;
+        }
+        let Some(instruction) = decode::at(code, 0, at) else { break };
+        at += instruction.len();
+        if at >= site.start + site.len
+            && matches!(
+                instruction.flow_control(),
+                FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
+            )
+        {
+            break;
+        }
+    }
+    // Behind a break in the flow there may be data first: all ways to read on are followed.
+    let mut seen = [false; SHORT + 2 * LONGEST];
+    for phase in 0..LONGEST + 1 {
+        let mut place = at + phase;
+        while place < end {
+            let Some(seen) = seen.get_mut(place - at) else { break };
+            if core::mem::replace(seen, true) {
+                break;
+            }
+            if leads_in(place) {
+                return true;
+            }
+            let Some(instruction) = decode::at(code, 0, place) else { break };
+            place += instruction.len();
+        }
+    }
+    false
+}
+
+/// Marks the windows (start, length; by address) that a near jump, conditional jump or call in `from..to` leads into. Every
+/// offset is taken for an instruction.
+fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], hit: &mut [bool]) {
+    let mut mark = |next: usize| {
+        let Some(bytes) = code.get(next - 4..next) else { return };
+        let Ok(bytes) = <[u8; 4]>::try_from(bytes) else { return };
+        let target = (next as i64).wrapping_add(i64::from(i32::from_le_bytes(bytes)));
+        let Ok(target) = u64::try_from(target) else { return };
+        let index = windows.partition_point(|&(start, _)| (start as u64) < target);
+        if let Some(index) = index.checked_sub(1)
+            && is_inside(windows[index].0, windows[index].1, target)
+            && let Some(hit) = hit.get_mut(index)
+        {
+            *hit = true;
+        }
+    };
+    let mut check = |at: usize| match (code.get(at), code.get(at + 1)) {
+        (Some(0xe8 | 0xe9), _) => mark(at + 5),
+        (Some(0x0f), Some(0x80..=0x8f)) => mark(at + 6),
+        _ => {}
+    };
+    let mut at = from;
+    while at < to {
+        // Most words hold no such byte: e8 and e9 differ in the lowest bit.
+        if let Some(word) = word(code, at)
+            && zero_byte((word & !ONES) ^ 0xe8 * ONES) | zero_byte(word ^ 0x0f * ONES) == 0
+        {
+            at += 8;
+            continue;
+        }
+        for at in at..(at + 8).min(to) {
+            check(at);
+        }
+        at += 8;
+    }
+}
