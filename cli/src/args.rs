@@ -84,7 +84,7 @@ Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found
 125: janua failed or its kernel faulted, and standard error says why.")]
 pub struct Run {
     /// How system calls enter the kernel: call, sud, seccomp, or auto for the best this machine has
-    #[arg(long, value_name = "GATE", default_value = "auto", value_parser = ["auto", "sud", "seccomp", "call", "signal", "vdso", "ring", "ptrace", "stub", "kvm"], hide_possible_values = true)]
+    #[arg(long, value_name = "GATE", default_value = "auto", value_parser = ["auto", "call", "sud", "seccomp", "signal", "vdso", "ring", "ptrace", "stub", "kvm"], hide_possible_values = true)]
     gate: String,
 
     /// What keeps the program out of the kernel's memory: pkey, none, or auto for the best the gate allows

@@ -26,9 +26,9 @@ Examples:
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
   janua report gates.json calls.json apps.json   a page with plots
 
-Every round measures native and each gate with its jail in turn. A figure is the best of all rounds;
-a ratio is that figure through native's of the same run, so below 1 is faster than the host. `~` marks
-rows whose native samples scattered: measure again when the machine is quiet.")]
+Every round measures native and each gate with its jail in turn. A figure is the best of all
+rounds; a ratio is that figure through native's of the same run, so below 1 is faster than the
+host. `~` marks rows whose native samples scattered: measure again when the machine is quiet.")]
 pub struct Bench {
     #[command(subcommand)]
     what: What,
@@ -85,8 +85,8 @@ Examples:
   janua bench gates --json gates.json && janua report gates.json
   janua report -o all.html monday/*.json tuesday/*.json
 
-The page needs nothing from the network. Figures published by others stand beside the measured ones,
-labelled as theirs.")]
+The page needs nothing from the network. Figures published by others stand beside the measured
+ones, labelled as theirs.")]
 pub struct Report {
     /// Where to write the page
     #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]

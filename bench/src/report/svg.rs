@@ -80,7 +80,7 @@ pub fn plot(title: &str, axis: &str, series: &[String], groups: &[Group], refere
     let Some(scale) = Scale::of(values.chain(reference.iter().map(|(value, _)| *value))) else { return String::new() };
     let used = |index: usize| groups.iter().any(|group| group.marks.iter().any(|(s, _)| *s == index));
     let legend: Vec<(usize, &String)> = series.iter().enumerate().filter(|(index, _)| used(*index)).collect();
-    let top = 34.0 + 18.0 * legend.len().div_ceil(4) as f64;
+    let top = 46.0 + 18.0 * legend.len().div_ceil(4) as f64;
     let body: f64 = groups.iter().map(|group| group.marks.len() as f64 * BAR + GAP).sum();
     let height = top + body + 44.0;
     let mut svg = format!(
