@@ -138,7 +138,6 @@ impl Space for HostedSpace {
 /// The child inherits a copy of the mappings, which exec drops at once, and goes on on the same kernel stack: it is shared
 /// memory, and the old thread ends without touching it.
 fn hop() -> Result<()> {
-    const FLAGS: usize = 0x400 | 0x8000 | 0x0100_0000 | signal::SIGCHLD as usize;
     let here = 0u8;
     let index = hosted::index_of(&raw const here as usize);
     let this = area::of(index);
@@ -148,7 +147,7 @@ fn hop() -> Result<()> {
     // The old thread's last call must not look at the selector, which is the new one's already.
     spawn::disarm()?;
     // SAFETY: the child goes on here with everything as it was; the parent does not come back.
-    let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(FLAGS, (&raw const this.host_tid).cast_mut().cast()) });
+    let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(spawn::HOP_FLAGS, (&raw const this.host_tid).cast_mut().cast()) });
     signal::set_mask(0)?;
     if hopped.is_err() {
         this.host_pid.store(old_pid, Ordering::Relaxed);

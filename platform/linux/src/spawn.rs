@@ -27,14 +27,17 @@ const CLONE_THREAD: usize = 0x1_0000;
 const CLONE_SYSVSEM: usize = 0x4_0000;
 const CLONE_SETTLS: usize = 0x8_0000;
 const CLONE_PARENT_SETTID: usize = 0x10_0000;
+const CLONE_CHILD_SETTID: usize = 0x0100_0000;
 
 const THREAD_FLAGS: usize =
     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
 const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | signal::SIGCHLD as usize;
 
-/// Every flag a clone of this platform has, those of the hop in `space` included.
-pub const CLONE_FLAGS: u32 = (THREAD_FLAGS | PROCESS_FLAGS | CLONE_SETTLS | CLONE_PARENT_SETTID) as u32;
+/// A process that goes on for the thread that made it (`space`): the child stores its own id.
+pub const HOP_FLAGS: usize = PROCESS_FLAGS | CLONE_CHILD_SETTID;
+/// Every flag a clone of this platform has.
+pub const CLONE_FLAGS: u32 = (THREAD_FLAGS | PROCESS_FLAGS | HOP_FLAGS | CLONE_SETTLS | CLONE_PARENT_SETTID) as u32;
 
 const PR_SET_PDEATHSIG: usize = 1;
 
