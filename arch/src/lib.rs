@@ -4,4 +4,4 @@
 #[cfg(target_arch = "x86_64")]
 pub mod x86_64;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{Frame, cpu::hwcap};
+pub use x86_64::{Frame, cpu::hwcap, segments::Segments};

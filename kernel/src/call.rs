@@ -17,12 +17,15 @@ impl<P: Personality> Seat<P> {
         let number = frame.number();
         let (row, words) = match abi {
             Abi::Native => (self.kernel.table.get(number), frame.args()),
-            Abi::Compat => (P::compat_row(&self.kernel, number), frame.compat_args()),
+            Abi::Compat => {
+                frame.mark_compat_call();
+                (self.kernel.compat.get(number), frame.compat_args())
+            }
         };
         let Some(row) = row else {
             let result = P::unknown(self, frame, number);
             if self.kernel.tracer.is_on() {
-                self.trace_unknown(number, words, result);
+                self.trace_unknown(abi, number, words, result);
             }
             return self.finish(frame, None, result);
         };
@@ -64,7 +67,8 @@ impl<P: Personality> Seat<P> {
     #[cold]
     fn observe(&self, row: &'static Row<P>, words: Words, result: isize, started: u64) {
         let spent = self.kernel.machine.clock().monotonic().saturating_sub(started);
-        self.kernel.stats.count(row.number, self.gate.load(Ordering::Relaxed), spent, result);
+        let compat = self.kernel.compat.holds(row);
+        self.kernel.stats.count(compat, row.number, self.gate.load(Ordering::Relaxed), spent, result);
         self.trace_leave(row, words, result);
     }
 

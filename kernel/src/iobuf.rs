@@ -6,9 +6,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_port::UserMemory;
 use zerocopy::IntoBytes;
+
+use crate::user::UserPtr;
 
 /// One range of a scatter list: address and bytes.
 pub type Range = (usize, usize);
@@ -29,18 +32,20 @@ pub struct IoVec {
 }
 
 impl IoVec {
-    /// Copies an array of `count` `struct iovec` (readv(2)). EINVAL for more than [`IOV_MAX`] or a negative length, EFAULT.
-    pub fn read(mem: &dyn UserMemory, addr: usize, count: usize) -> Result<IoVec> {
+    /// Copies an array of `count` `struct iovec` (readv(2)), which lie in memory as `L`. EINVAL for more than [`IOV_MAX`] or a
+    /// negative length, EFAULT.
+    pub fn read<L: Layout<[usize; 2]>>(mem: &dyn UserMemory, from: UserPtr<L>, count: usize) -> Result<IoVec> {
+        let addr = from.addr();
         if count > IOV_MAX {
             return Err(Errno::EINVAL);
         }
         let mut list = IoVec { few: [(0, 0); FEW], many: Vec::new(), count: 0, total: 0 };
         if count <= FEW {
-            let mut raw = [[0usize; 2]; FEW];
+            let mut raw = [L::new_zeroed(); FEW];
             mem.copy_in(raw[..count].as_mut_bytes(), addr).map_err(|_| Errno::EFAULT)?;
             list.take(mem, &raw[..count])?;
         } else {
-            let mut raw = vec![[0usize; 2]; count];
+            let mut raw = vec![L::new_zeroed(); count];
             mem.copy_in(raw.as_mut_slice().as_mut_bytes(), addr).map_err(|_| Errno::EFAULT)?;
             list.many.reserve_exact(count);
             list.take(mem, &raw)?;
@@ -48,9 +53,12 @@ impl IoVec {
         Ok(list)
     }
 
-    fn take(&mut self, mem: &dyn UserMemory, raw: &[[usize; 2]]) -> Result<()> {
-        for &[addr, len] in raw {
-            if len > isize::MAX as usize {
+    fn take<L: Layout<[usize; 2]>>(&mut self, mem: &dyn UserMemory, raw: &[L]) -> Result<()> {
+        // A length that is negative as the program's own word.
+        let most = isize::MAX as usize >> (usize::BITS as usize - size_of::<L>() * 4);
+        for entry in raw {
+            let [addr, len] = entry.load();
+            if len > most {
                 return Err(Errno::EINVAL);
             }
             if !mem.in_range(addr, len) {

@@ -25,15 +25,19 @@ pub const GATES: usize = 16;
 pub struct Stats {
     on: AtomicBool,
     calls: Box<[Counter]>,
+    /// Those of the second numbering.
+    compat: Box<[Counter]>,
     gates: [AtomicU64; GATES],
 }
 
 impl Stats {
-    /// Counters for numbers below `numbers`, off.
-    pub fn new(numbers: usize) -> Stats {
+    /// Counters for numbers below `numbers`, and below `compat` in the second numbering; off.
+    pub fn new(numbers: usize, compat: usize) -> Stats {
+        let counters = |count| (0..count).map(|_| Counter::default()).collect();
         Stats {
             on: AtomicBool::new(false),
-            calls: (0..numbers).map(|_| Counter::default()).collect(),
+            calls: counters(numbers),
+            compat: counters(compat),
             gates: Default::default(),
         }
     }
@@ -47,8 +51,9 @@ impl Stats {
         self.on.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count(&self, number: usize, gate: u8, nanos: u64, result: isize) {
-        let Some(counter) = self.calls.get(number) else { return };
+    pub(crate) fn count(&self, compat: bool, number: usize, gate: u8, nanos: u64, result: isize) {
+        let calls = if compat { &self.compat } else { &self.calls };
+        let Some(counter) = calls.get(number) else { return };
         counter.calls.fetch_add(1, Ordering::Relaxed);
         counter.nanos.fetch_add(nanos, Ordering::Relaxed);
         if (-4095..0).contains(&result) {
@@ -60,11 +65,17 @@ impl Stats {
     }
 
     /// The table printed at the end, most time first. `gate_name` names the gates.
-    pub fn report<P: Personality>(&self, rows: &[Row<P>], gate_name: impl Fn(u8) -> &'static str) -> String {
+    pub fn report<P: Personality>(
+        &self,
+        rows: &[Row<P>],
+        compat: &[Row<P>],
+        gate_name: impl Fn(u8) -> &'static str,
+    ) -> String {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let mut counted: Vec<(&str, u64, u64, u64)> = rows
             .iter()
             .zip(&self.calls)
+            .chain(compat.iter().zip(&self.compat))
             .map(|(row, counter)| (row.name, read(&counter.nanos), read(&counter.calls), read(&counter.errors)))
             .filter(|(_, _, calls, _)| *calls > 0)
             .collect();

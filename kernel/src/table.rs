@@ -204,6 +204,11 @@ impl<P: Personality> Table<P> {
         self.valid[number].load(Ordering::Relaxed).then_some(row)
     }
 
+    /// Whether a row is one of this table's.
+    pub fn holds(&self, row: &'static Row<P>) -> bool {
+        self.rows.as_ptr_range().contains(&core::ptr::from_ref(row))
+    }
+
     /// All rows, in force or not.
     pub fn rows(&self) -> &'static [Row<P>] {
         self.rows

@@ -47,10 +47,6 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// The number the trace shows for a thread.
     fn trace_id(thread: &Thread<Self>) -> u32;
-    /// Decodes rows for the i386 numbering, when the personality has it.
-    fn compat_row(_kernel: &Kernel<Self>, _number: usize) -> Option<&'static Row<Self>> {
-        None
-    }
 }
 
 /// What [`Personality::leave`] decided.
@@ -76,6 +72,8 @@ impl Leave {
 pub struct Kernel<P: Personality> {
     pub machine: &'static dyn Machine,
     pub table: Table<P>,
+    /// The calls of the machine's second numbering ([`janua_port::guest::Abi::Compat`]); empty when the personality has none.
+    pub compat: Table<P>,
     pub tracer: Tracer,
     pub stats: Stats,
     /// The personality's own.

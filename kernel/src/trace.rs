@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_port::guest::Abi;
 use janua_rt::Mutex;
 
 use crate::table::{Kind, Row, Support, Words};
@@ -22,8 +23,8 @@ pub trait TraceSink: Send + Sync {
 pub struct Tracer {
     on: AtomicBool,
     sink: Mutex<Option<Arc<dyn TraceSink>>>,
-    /// Numbers whose lack has been explained.
-    told: Mutex<Vec<usize>>,
+    /// Numbers whose lack has been explained, and whether they are of the second numbering.
+    told: Mutex<Vec<(bool, usize)>>,
 }
 
 impl Tracer {
@@ -105,8 +106,12 @@ impl<P: Personality> Thread<P> {
     }
 
     /// A number that is not in force; why, when it is met first.
-    pub(crate) fn trace_unknown(&self, number: usize, words: Words, result: isize) {
-        let row = self.kernel.table.rows().get(number);
+    pub(crate) fn trace_unknown(&self, abi: Abi, number: usize, words: Words, result: isize) {
+        let (table, compat) = match abi {
+            Abi::Native => (&self.kernel.table, false),
+            Abi::Compat => (&self.kernel.compat, true),
+        };
+        let row = table.rows().get(number);
         let mut line = String::new();
         let _ = write!(line, "[{}] ", P::trace_id(self));
         let _ = match row {
@@ -120,8 +125,8 @@ impl<P: Personality> Thread<P> {
             Err(errno) => write!(line, "-1 {errno:?}"),
         };
         let mut told = self.kernel.tracer.told.lock();
-        if !told.contains(&number) {
-            told.push(number);
+        if !told.contains(&(compat, number)) {
+            told.push((compat, number));
             let why = match row.map(|row| row.support) {
                 Some(Support::Missing(why)) => why,
                 Some(_) => "taken out of force",

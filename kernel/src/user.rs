@@ -8,6 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_port::UserMemory;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
@@ -71,6 +72,24 @@ impl<T: IntoBytes + Immutable> UserPtr<T> {
     /// Copies the value out. EFAULT when the memory is not there, not writable or not the guest's.
     pub fn write(self, mem: &dyn UserMemory, value: &T) -> Result<()> {
         mem.copy_out(self.addr, value.as_bytes()).map_err(|_| Errno::EFAULT)
+    }
+}
+
+impl<L> UserPtr<L> {
+    /// Copies a value in that may lie there in another layout than the kernel's.
+    pub fn load<T>(self, mem: &dyn UserMemory) -> Result<T>
+    where
+        L: Layout<T>,
+    {
+        Ok(self.read(mem)?.load())
+    }
+
+    /// Copies a value out in the program's layout.
+    pub fn store<T>(self, mem: &dyn UserMemory, value: &T) -> Result<()>
+    where
+        L: Layout<T>,
+    {
+        self.write(mem, &L::store(value)?)
     }
 }
 

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod clock;
+pub mod compat;
 pub mod console;
 pub mod gate;
 pub mod guest;
@@ -18,9 +19,10 @@ pub mod space;
 pub mod user;
 
 /// The saved user registers of the machine this image is built for.
-pub use janua_arch::Frame;
+pub use janua_arch::{Frame, Segments};
 
 pub use clock::{Clock, Nanos};
+pub use compat::Compat;
 pub use console::Console;
 pub use gate::{HostSignal, HostedGate};
 pub use guest::{Flow, Guest, Trap};

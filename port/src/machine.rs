@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
-use crate::{Clock, Console, Guest, Host, Nanos, Park, Space, UserMemory};
+use crate::{Clock, Compat, Console, Guest, Host, Nanos, Park, Space, UserMemory};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,11 @@ pub trait Machine: Send + Sync {
     fn user(&self) -> &dyn UserMemory;
     /// The host's files and sockets, where there is a host.
     fn host(&self) -> Option<&dyn Host>;
+
+    /// What 32-bit programs need, where the machine can run them.
+    fn compat(&self) -> Option<&dyn Compat> {
+        None
+    }
 
     /// Starts a guest thread. Called on the creator's own core, by the creator: its address space and vector registers are
     /// what is copied. The new thread calls [`Guest::start`] first. The id is valid until the thread's [`crate::Flow::Exit`].

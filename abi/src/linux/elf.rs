@@ -6,6 +6,7 @@ pub const MAGIC: [u8; 4] = *b"\x7fELF";
 /// Indices and values of `e_ident`.
 pub const EI_CLASS: usize = 4;
 pub const EI_DATA: usize = 5;
+pub const CLASS32: u8 = 1;
 pub const CLASS64: u8 = 2;
 pub const DATA_LSB: u8 = 1;
 

@@ -37,6 +37,8 @@ pub mod sa {
     pub const RESTART: u64 = 0x1000_0000;
     pub const NODEFER: u64 = 0x4000_0000;
     pub const RESETHAND: u64 = 0x8000_0000;
+    /// The kernel's own mark on a handler set by a call of the i386 numbering: its frames are those of 32-bit code.
+    pub const COMPAT: u64 = 1 << 32;
     /// Flags this kernel knows; SA_UNSUPPORTED (0x400) is cleared from what sigaction(2) gives back.
     pub const KNOWN: u64 = 0xdc00_0007;
 }

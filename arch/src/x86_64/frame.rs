@@ -44,6 +44,9 @@ pub const USER_SS: u64 = 0x2b;
 /// 32-bit user code segment.
 pub const USER32_CS: u64 = 0x23;
 
+/// In [`Frame::orig_rax`]: the number is one of the i386 numbering.
+const COMPAT_CALL: u64 = 1 << 32;
+
 /// Flag bits user code may set: CF PF AF ZF SF TF DF OF NT RF AC ID.
 pub const USER_FLAGS: u64 = 0x0025_4dd5 | 0x0000_0400;
 /// Always set: bit 1, and the interrupt flag in user mode.
@@ -55,6 +58,11 @@ impl Frame {
         Frame { rip, rsp, cs: USER_CS, ss: USER_SS, rflags: FIXED_FLAGS, orig_rax: u64::MAX, ..Frame::default() }
     }
 
+    /// The same for 32-bit code.
+    pub fn start32(eip: u32, esp: u32) -> Frame {
+        Frame { cs: USER32_CS, ..Frame::start(eip.into(), esp.into()) }
+    }
+
     /// Takes flags from a signal frame (or another word of the guest's): AC OF DF TF SF ZF AF PF CF RF as given, all
     /// others as user code has them at its start.
     pub fn set_user_flags(&mut self, flags: u64) {
@@ -62,12 +70,45 @@ impl Frame {
         self.rflags = flags & SETTABLE | FIXED_FLAGS;
     }
 
-    /// Makes user code go on at `rip` on `rsp`, with direction, single-step and resume flags clear.
+    /// Takes the code segment from a signal frame: that of 32-bit code, or else of 64-bit code.
+    pub fn set_code_segment(&mut self, selector: u64) {
+        self.cs = if selector == USER32_CS { USER32_CS } else { USER_CS };
+        self.ss = USER_SS;
+    }
+
+    /// Makes 64-bit user code go on at `rip` on `rsp`, with direction, single-step and resume flags clear.
     pub fn call_user(&mut self, rip: u64, rsp: u64) {
+        self.cs = USER_CS;
+        self.go_on(rip, rsp);
+    }
+
+    /// The same for 32-bit code.
+    pub fn call_user32(&mut self, eip: u32, esp: u32) {
+        self.cs = USER32_CS;
+        self.go_on(eip.into(), esp.into());
+    }
+
+    fn go_on(&mut self, rip: u64, rsp: u64) {
         self.rip = rip;
         self.rsp = rsp;
+        self.ss = USER_SS;
         self.rflags = self.rflags & !0x0001_0500 | FIXED_FLAGS;
         self.orig_rax = u64::MAX;
+    }
+
+    /// Notes that the call this frame entered with is one of the i386 numbering.
+    pub fn mark_compat_call(&mut self) {
+        self.orig_rax = self.orig_rax & 0xffff_ffff | COMPAT_CALL;
+    }
+
+    /// Whether the call this frame entered with was one of the i386 numbering.
+    pub fn is_compat_call(&self) -> bool {
+        self.orig_rax as i64 >= 0 && self.orig_rax & COMPAT_CALL != 0
+    }
+
+    /// Whether user code was 32-bit code.
+    pub fn is_compat_mode(&self) -> bool {
+        self.cs == USER32_CS
     }
 
     /// The number of a native call.
@@ -95,7 +136,7 @@ impl Frame {
 
     /// Makes the frame execute its two-byte call instruction again with the number in `number`.
     pub fn restart_call(&mut self, number: u64) {
-        self.rax = number;
+        self.rax = number & !COMPAT_CALL;
         self.rip = self.rip.wrapping_sub(2);
         self.orig_rax = u64::MAX;
     }

@@ -292,6 +292,14 @@ impl Mm {
         }
     }
 
+    /// Gives mappings of the kernel's making, already there, a name of their own (the vDSO of 32-bit programs).
+    pub fn set_special(&self, start: usize, len: usize, name: &'static str) {
+        self.state.lock().list.change(start, start + len, |vma| {
+            vma.source = Source::Special(name);
+            vma.flags = vma.flags - VmFlags::MAY_WRITE | VmFlags::DONTEXPAND;
+        });
+    }
+
     /// A fault at `addr` in user code: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that the access is to be
     /// tried again.
     pub fn grow_down(&self, addr: usize, limits: &Limits) -> bool {

@@ -149,7 +149,13 @@ fn next_id() -> u64 {
 impl Mm {
     /// An empty address space with one user.
     pub fn new(space: Arc<dyn Space>) -> Mm {
+        Mm::below(space, usize::MAX)
+    }
+
+    /// The same without what lies at `high` and above: for programs that reach no further.
+    pub fn below(space: Arc<dyn Space>, high: usize) -> Mm {
         let bounds = space.bounds();
+        let bounds = Bounds { high: bounds.high.min(high), ..bounds };
         Mm {
             id: next_id(),
             space: RwLock::new(space),

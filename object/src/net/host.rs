@@ -23,7 +23,7 @@ use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::{STORAGE, SockAddr};
 use crate::net::common::Common;
-use crate::net::control::{self, Control};
+use crate::net::control::{self, Control, Words};
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
 
 /// Most bytes moved by one host call.
@@ -151,7 +151,7 @@ impl Socket for HostSocket {
             return Err(Errno::EAGAIN);
         }
         let addr = message.to.as_ref().map(SockAddr::encode);
-        let mut control = Control::new(usize::MAX);
+        let mut control = Control::new(usize::MAX, Words::Wide);
         for one in &message.ancillary {
             control.add(one.level, one.kind, &one.data);
         }
@@ -205,7 +205,7 @@ impl Socket for HostSocket {
             full,
             from: SockAddr::decode(&addr[..addr_len.min(STORAGE)]).ok(),
             flags: flags_out & (msg::TRUNC | msg::OOB | msg::EOR | msg::ERRQUEUE),
-            ancillary: control::parse(&bytes[..control_len.min(CONTROL)]).unwrap_or_default(),
+            ancillary: control::parse(&bytes[..control_len.min(CONTROL)], Words::Wide).unwrap_or_default(),
             ..Received::default()
         })
     }

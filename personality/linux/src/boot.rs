@@ -134,12 +134,14 @@ pub fn boot_on(
     let rows = crate::table::ROWS;
     let table = Table::new(rows);
     table.register_all();
-    let stats = Stats::new(rows.len());
+    let compat = Table::new(crate::i386::table::ROWS);
+    compat.register_all();
+    let stats = Stats::new(rows.len(), compat.rows().len());
     if config.stats {
         stats.turn_on();
     }
     let system = System::new(machine, config, vfs, root);
-    let kernel = Arc::new(Kernel { machine, table, tracer: Tracer::default(), stats, system });
+    let kernel = Arc::new(Kernel { machine, table, compat, tracer: Tracer::default(), stats, system });
     {
         let mut tree = kernel.tree.lock();
         tree.job_control_outside = kernel.config.job_control;

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::time::{ITimerSpec, TFD_TIMER_ABSTIME, TFD_TIMER_CANCEL_ON_SET, TimeSpec, clock};
 use janua_kernel::table::Fd;
@@ -60,10 +61,10 @@ pub fn timerfd_settime(
     thread: &Thread,
     fd: Fd,
     flags: u32,
-    new: UserPtr<ITimerSpec>,
-    old: UserPtr<ITimerSpec>,
+    new: UserPtr<impl Layout<ITimerSpec>>,
+    old: UserPtr<impl Layout<ITimerSpec>>,
 ) -> Result<()> {
-    let new = new.read(thread.user())?;
+    let new = new.load(thread.user())?;
     if flags & !(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET) != 0 {
         return Err(Errno::EINVAL);
     }
@@ -72,15 +73,15 @@ pub fn timerfd_settime(
     let timer = file.downcast::<TimerFd>().ok_or(Errno::EINVAL)?;
     let was = timer.set(value, interval, flags & TFD_TIMER_ABSTIME != 0);
     match old.non_null() {
-        Some(old) => old.write(thread.user(), &spec(was)),
+        Some(old) => old.store(thread.user(), &spec(was)),
         None => Ok(()),
     }
 }
 
-pub fn timerfd_gettime(thread: &Thread, fd: Fd, value: UserPtr<ITimerSpec>) -> Result<()> {
+pub fn timerfd_gettime(thread: &Thread, fd: Fd, value: UserPtr<impl Layout<ITimerSpec>>) -> Result<()> {
     let file = poll::file(&thread.process().files.read(), fd)?;
     let timer = file.downcast::<TimerFd>().ok_or(Errno::EINVAL)?;
-    value.write(thread.user(), &spec(timer.get()))
+    value.store(thread.user(), &spec(timer.get()))
 }
 
 fn spec((value, interval): (u64, u64)) -> ITimerSpec {

@@ -1,4 +1,4 @@
-//! The Linux personality: the x86-64 system calls, implemented by this kernel.
+//! The Linux personality: the x86-64 and i386 system calls, implemented by this kernel.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ pub mod exec;
 pub mod dev;
 pub mod fs;
 pub mod futex;
+pub mod i386;
 pub mod ipc;
 pub mod limits;
 pub mod linux;

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rlimit, rlimit};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -115,13 +116,13 @@ impl Resource {
 }
 
 /// getrlimit(2).
-pub fn getrlimit(thread: &Thread, resource: Resource, old: UserPtr<Rlimit>) -> Result<()> {
-    old.write(thread.user(), &thread.process().limits.get(resource.check()?))
+pub fn getrlimit(thread: &Thread, resource: Resource, old: UserPtr<impl Layout<Rlimit>>) -> Result<()> {
+    old.store(thread.user(), &thread.process().limits.get(resource.check()?))
 }
 
 /// setrlimit(2).
-pub fn setrlimit(thread: &Thread, resource: Resource, new: UserPtr<Rlimit>) -> Result<()> {
-    let new = new.read(thread.user())?;
+pub fn setrlimit(thread: &Thread, resource: Resource, new: UserPtr<impl Layout<Rlimit>>) -> Result<()> {
+    let new = new.load(thread.user())?;
     change(thread, &thread.task, resource.check()?, new)
 }
 

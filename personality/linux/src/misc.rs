@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{SysInfo, UtsName};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -39,9 +40,19 @@ pub fn uts_name(config: &BootConfig) -> UtsName {
 }
 
 /// uname(2).
-pub fn uname(thread: &Thread, names: UserPtr<UtsName>) -> Result<()> {
+pub fn uname(thread: &Thread, place: UserPtr<UtsName>) -> Result<()> {
+    place.write(thread.user(), &names(thread))
+}
+
+/// The names as the calling process is told them: PER_LINUX32 has another machine (personality(2)).
+pub fn names(thread: &Thread) -> UtsName {
+    const PER_MASK: u32 = 0xff;
+    const PER_LINUX32: u32 = 8;
     let uts = *thread.kernel.uts.read();
-    names.write(thread.user(), &uts)
+    if thread.process().settings.personality.load(Ordering::Relaxed) & PER_MASK == PER_LINUX32 {
+        return UtsName { machine: field(b"i686"), ..uts };
+    }
+    uts
 }
 
 fn new_name(thread: &Thread, name: UserPtr<u8>, len: usize) -> Result<[u8; 65]> {
@@ -69,7 +80,7 @@ pub fn setdomainname(thread: &Thread, name: UserPtr<u8>, len: usize) -> Result<(
 }
 
 /// sysinfo(2).
-pub fn sysinfo(thread: &Thread, info: UserPtr<SysInfo>) -> Result<()> {
+pub fn sysinfo(thread: &Thread, info: UserPtr<impl Layout<SysInfo>>) -> Result<()> {
     let machine = thread.machine();
     let memory = machine.memory();
     let up = machine.clock().monotonic().saturating_sub(thread.kernel.booted);
@@ -82,7 +93,7 @@ pub fn sysinfo(thread: &Thread, info: UserPtr<SysInfo>) -> Result<()> {
         mem_unit: 1,
         ..SysInfo::default()
     };
-    info.write(thread.user(), &answer)
+    info.store(thread.user(), &answer)
 }
 
 /// getrandom(2). The machine's generator is always ready, so nothing waits.

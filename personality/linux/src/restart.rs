@@ -4,13 +4,14 @@
 use janua_kernel::{Errno, Result};
 use janua_port::Nanos;
 
+use crate::time::sleep::Remaining;
 use crate::{Thread, futex, poll, time};
 
 /// Where an interrupted call goes on. Deadlines are monotonic.
 #[derive(Clone, Copy, Debug)]
 pub enum Restart {
-    Sleep { deadline: Nanos, remaining: usize },
-    CpuSleep { clock: time::ClockId, until: Nanos, remaining: usize },
+    Sleep { deadline: Nanos, remaining: Remaining },
+    CpuSleep { clock: time::ClockId, until: Nanos, remaining: Remaining },
     Poll { fds: usize, count: u32, deadline: Option<Nanos> },
     Futex { addr: usize, value: u32, bitset: u32, private: bool, deadline: Nanos },
 }

@@ -6,6 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -202,7 +203,7 @@ fn set(thread: &Thread, target: &Thread, word: u32, priority: u32) -> Result<()>
 }
 
 /// sched_rr_get_interval(2).
-pub fn sched_rr_get_interval(thread: &Thread, pid: i32, interval: UserPtr<[i64; 2]>) -> Result<()> {
+pub fn sched_rr_get_interval(thread: &Thread, pid: i32, interval: UserPtr<impl Layout<[i64; 2]>>) -> Result<()> {
     let policy = target(thread, pid)?.sched.policy.load(Ordering::Relaxed) & !policy::RESET_ON_FORK;
     // Linux's RR slice, and the slice of its fair classes at 250 ticks a second.
     let nanos = match policy {
@@ -210,7 +211,7 @@ pub fn sched_rr_get_interval(thread: &Thread, pid: i32, interval: UserPtr<[i64; 
         policy::FIFO => 0,
         _ => 4_000_000,
     };
-    interval.write(thread.user(), &[0, nanos])
+    interval.store(thread.user(), &[0, nanos])
 }
 
 /// `struct sched_attr` in its first version, 48 bytes.

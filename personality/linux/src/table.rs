@@ -91,7 +91,7 @@ calls! {
     56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => wait task::clone::clone, Partial("no namespaces; threads share descriptors and directory");
     57 fork() => wait task::clone::fork, Full;
     58 vfork() => wait task::clone::vfork, Full;
-    59 execve(pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) => wait exec::execve, Partial("64-bit programs only; no file capabilities");
+    59 execve(pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) => wait exec::execve, Partial("no file capabilities");
     60 exit(code: i32) => plain task::exit::exit, Full;
     61 wait4(pid: i32, status: UserPtr<u32>, options: WaitOptions, usage: UserPtr<Rusage>) => wait task::wait::wait4, Full;
     62 kill(pid: i32, signal: Signal) => plain signal::kill::kill, Full;

@@ -3,6 +3,7 @@
 use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::signal::StackT;
 use janua_kernel::signal::SigSet;
 use janua_object::Cred;
@@ -47,6 +48,9 @@ pub struct ThreadState {
     pub futex: crate::futex::ThreadFutex,
     /// Where restart_syscall(2) goes on.
     pub restart: Mutex<Option<crate::restart::Restart>>,
+    /// Thread areas of 32-bit code; and one to be set by the thread itself at its start.
+    pub areas: Mutex<crate::i386::thread_area::Areas>,
+    pub new_area: Mutex<Option<UserDesc>>,
     /// Processor time at the last look, nanoseconds: what others know of a running thread's.
     pub cpu_seen: AtomicU64,
 }
@@ -125,6 +129,8 @@ impl ThreadState {
             sched: crate::sched::Sched::default(),
             futex: crate::futex::ThreadFutex::default(),
             restart: Mutex::new(None),
+            areas: Mutex::default(),
+            new_area: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),
         }
     }

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rusage, TimeVal};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -12,7 +13,7 @@ use crate::thread::ThreadExt;
 use crate::time::cpu;
 
 /// getrusage(2).
-pub fn getrusage(thread: &Thread, who: i32, usage: UserPtr<Rusage>) -> Result<()> {
+pub fn getrusage(thread: &Thread, who: i32, usage: UserPtr<impl Layout<Rusage>>) -> Result<()> {
     const SELF: i32 = 0;
     const CHILDREN: i32 = -1;
     const THREAD: i32 = 1;
@@ -27,7 +28,7 @@ pub fn getrusage(thread: &Thread, who: i32, usage: UserPtr<Rusage>) -> Result<()
         THREAD => rusage(cpu::usage_of_caller(thread), own_peak),
         _ => return Err(Errno::EINVAL),
     };
-    usage.write(thread.user(), &answer)
+    usage.store(thread.user(), &answer)
 }
 
 /// `struct rusage` of a use and a largest resident set in KiB. Blocks, messages, swaps and signals are not counted.

@@ -9,6 +9,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::entry::THREAD_ENTRY;
 use janua_arch::x86_64::hosted::{LOW_PAGE, LOW_SHOWS};
@@ -31,16 +32,21 @@ struct Slot {
 
 /// Gives the calling thread its identity. An error means that the host has no 32-bit calls.
 pub fn set(index: usize) -> Result<()> {
+    set_entry(&UserDesc { entry: THREAD_ENTRY, base: 0, limit: index as u32, flags: FLAGS })
+}
+
+/// Sets an entry of the calling thread in the host's descriptor table.
+pub fn set_entry(descriptor: &UserDesc) -> Result<()> {
     // SAFETY: a page of the control region that nothing else uses; zeroes are a valid slot, and all of it is atomic.
     let slot = unsafe { &*(LOW_SHOWS as *const Slot) };
     // Held for one host call; the processes of a sandbox are not stopped in the kernel.
     while slot.taken.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         core::hint::spin_loop();
     }
-    slot.entry.store(THREAD_ENTRY, Ordering::Relaxed);
-    slot.base.store(0, Ordering::Relaxed);
-    slot.limit.store(index as u32, Ordering::Relaxed);
-    slot.flags.store(FLAGS, Ordering::Relaxed);
+    slot.entry.store(descriptor.entry, Ordering::Relaxed);
+    slot.base.store(descriptor.base, Ordering::Relaxed);
+    slot.limit.store(descriptor.limit, Ordering::Relaxed);
+    slot.flags.store(descriptor.flags, Ordering::Relaxed);
     // SAFETY: the structure is ours, in a page below 4 GiB that shows the slot.
     let result = unsafe { hostcall32(SET_THREAD_AREA, LOW_PAGE as u32) };
     slot.taken.store(0, Ordering::Release);

@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod area;
 pub mod boot;
 pub mod clock;
+mod compat;
 pub mod heap;
 pub mod host;
 pub mod identity;

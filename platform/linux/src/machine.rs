@@ -8,10 +8,11 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{cpu, entry, hosted};
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    Clock, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
+    Clock, Compat, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
 };
 
 use crate::clock::HostClock;
+use crate::compat::HostedCompat;
 use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
@@ -168,6 +169,10 @@ impl Machine for LinuxMachine {
     }
     fn host(&self) -> Option<&dyn Host> {
         Some(&LinuxHost)
+    }
+
+    fn compat(&self) -> Option<&dyn Compat> {
+        Some(&HostedCompat)
     }
 
     fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {

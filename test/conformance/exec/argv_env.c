@@ -1,4 +1,5 @@
 /* execve: arguments, environment, what is kept and what is reset, auxiliary vector. */
+/* not: i386 */
 #include "t.h"
 #include <sys/auxv.h>
 extern char **environ;

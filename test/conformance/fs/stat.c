@@ -1,4 +1,5 @@
 /* stat, lstat, fstat, fstatat, statx: fields of every kind of file. */
+/* not: i386 */
 #include "t.h"
 #include <sys/statfs.h>
 #include <sys/statvfs.h>

@@ -1,4 +1,5 @@
 /* futex_waitv: any of several words, timeouts, what it refuses. */
+/* not: i386 */
 #include "t.h"
 #include <sys/syscall.h>
 struct word {

@@ -1,5 +1,6 @@
 /* Every system call number with bad arguments of several kinds: each call answers or ends that process; this one goes on. */
 /* seconds: 120 */
+/* not: i386 */
 #include "t.h"
 #include <sys/prctl.h>
 /* Calls that by intent do not come back, sleep for ever, end the machine's services or kill at large. */

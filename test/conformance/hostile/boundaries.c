@@ -1,4 +1,5 @@
 /* Buffers at the edge of mapped memory, wrapped lengths, the kernel's own range, strings that do not end. */
+/* not: i386 */
 #include "t.h"
 #include <sys/socket.h>
 static char *edge; /* one page, nothing after it */

@@ -1,4 +1,5 @@
 /* timerfd: one-shot, interval, absolute, cancel, non-blocking, poll. */
+/* not: i386 */
 #include "t.h"
 #include <sys/timerfd.h>
 static long get(int f)

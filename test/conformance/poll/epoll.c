@@ -1,4 +1,5 @@
 /* epoll: level, edge, one-shot, exclusive, nested; errors of epoll_ctl; descriptors that vanish. */
+/* not: i386 */
 #include "t.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,5 @@
 /* Resource limits: kept, inherited, checked, and felt. */
+/* not: i386 */
 #include "t.h"
 static void xfsz(int s) { say("handler %s\n", t_sig(s)); }
 int main(void)

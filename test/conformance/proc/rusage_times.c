@@ -1,4 +1,5 @@
 /* times and getrusage: they grow when work is done, children count after they are waited for. */
+/* not: i386 */
 #include "t.h"
 #include <sys/times.h>
 static void burn(long ms)

@@ -1,4 +1,5 @@
 /* set_tid_address, robust list registration, rseq answers, arch_prctl. */
+/* not: i386 */
 #include "t.h"
 #include <asm/prctl.h>
 static int word;

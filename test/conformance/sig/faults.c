@@ -1,4 +1,5 @@
 /* Faults as signals: number, code and address of each kind. */
+/* not: i386 */
 #include "t.h"
 #include <setjmp.h>
 static sigjmp_buf j;

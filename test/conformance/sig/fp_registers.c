@@ -1,4 +1,5 @@
 /* Floating point and vector registers: a handler sees a fresh state, the interrupted code its own; system calls and other threads leave them alone. */
+/* not: i386 */
 #include "t.h"
 #include <math.h>
 typedef struct { unsigned char b[16][32]; } regs;

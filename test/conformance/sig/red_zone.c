@@ -1,4 +1,5 @@
 /* Registers and the 128 bytes below the stack pointer survive a signal at any instruction and a system call (but rcx, r11). */
+/* not: i386 */
 #include "t.h"
 static volatile int n;
 static void h(int s)

@@ -1,4 +1,5 @@
 /* Interval timers and alarm: real, virtual, profiling; replacing, reading back, inheritance. */
+/* not: i386 */
 #include "t.h"
 static volatile int n[65];
 static void h(int s) { n[s]++; }

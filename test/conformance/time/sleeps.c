@@ -1,4 +1,5 @@
 /* nanosleep and clock_nanosleep: length, what remains, absolute, refusals. */
+/* not: i386 */
 #include "t.h"
 static void h(int s) { (void)s; }
 static void later(int ms)

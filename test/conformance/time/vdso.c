@@ -1,5 +1,6 @@
 /* The vDSO: found by both hash tables with its version, listed in maps, its functions agreeing with the calls; the vsyscall
    page's functions. */
+/* not: i386 */
 #include "t.h"
 #include <elf.h>
 #include <link.h>

@@ -215,14 +215,20 @@ pub fn getgroups(thread: &Thread, size: i32, list: UserPtr<u32>) -> Result<usize
 
 /// setgroups(2).
 pub fn setgroups(thread: &Thread, size: usize, list: UserPtr<u32>) -> Result<()> {
+    let size = size as u32 as usize;
+    set_groups(thread, size, |most| list.slice(size).read_vec(thread.user(), most))
+}
+
+/// setgroups(2) with a list of `size` groups that `read` copies in, given the most there may be.
+pub fn set_groups(thread: &Thread, size: usize, read: impl FnOnce(usize) -> Result<Vec<u32>>) -> Result<()> {
     let old = thread.cred();
     if !old.capable(CAP_SETGID) {
         return Err(Errno::EPERM);
     }
-    if size as u32 as usize > MOST_GROUPS {
+    if size > MOST_GROUPS {
         return Err(Errno::EINVAL);
     }
-    let mut groups: Vec<u32> = list.slice(size as u32 as usize).read_vec(thread.user(), MOST_GROUPS)?;
+    let mut groups = read(MOST_GROUPS)?;
     groups.sort_unstable();
     let mut new = (*old).clone();
     new.groups = groups;

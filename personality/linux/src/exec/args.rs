@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::{UserPtr, UserStr};
 use janua_port::UserMemory;
@@ -54,13 +55,13 @@ impl Strings {
     }
 
     /// Copies a NULL-terminated array of strings in. `budget` is what may still be used, pointers included. E2BIG, EFAULT.
-    pub fn read(mem: &dyn UserMemory, array: UserPtr<usize>, budget: &mut u64) -> Result<Strings> {
+    pub fn read<W: Layout<usize>>(mem: &dyn UserMemory, array: UserPtr<W>, budget: &mut u64) -> Result<Strings> {
         let mut strings = Strings::default();
         if array.is_null() {
             return Ok(strings);
         }
         for at in 0.. {
-            let pointer = array.at(at).read(mem)?;
+            let pointer: usize = array.at(at).load(mem)?;
             if pointer == 0 {
                 break;
             }

@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use janua_abi::linux::elf::{self, Header, ProgramHeader};
+use janua_abi::linux::i386::elf::{EM_386, Header32, ProgramHeader32};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::user::PATH_MAX;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -19,7 +20,10 @@ const MOST_HEADERS: usize = 65536;
 
 /// An ELF file that may be run, or may be the interpreter of one.
 pub struct Elf {
+    /// In the words of ELF64, whatever the class.
     pub header: Header,
+    /// A program of 32-bit code (ELFCLASS32, EM_386).
+    pub is_32: bool,
     pub segments: Vec<ProgramHeader>,
 }
 
@@ -36,34 +40,57 @@ fn read_exact(source: Source<'_>, mut offset: u64, mut out: &mut [u8], short: Er
     Ok(())
 }
 
+/// The header at the start of a file, and whether it is one of ELF32. `None` when the file is too short.
+fn read_header(start: &[u8]) -> Option<(Header, bool)> {
+    if start.get(elf::EI_CLASS) == Some(&elf::CLASS32) {
+        let (header, _) = Header32::read_from_prefix(start).ok()?;
+        return Some((header.widen(), true));
+    }
+    let (header, _) = Header::read_from_prefix(start).ok()?;
+    Some((header, false))
+}
+
 impl Elf {
     /// Reads a program whose first bytes are in `start`. ENOEXEC, EIO when the headers are not in the file.
     pub fn program(start: &[u8], source: Source<'_>) -> Result<Elf> {
-        let (header, _) = Header::read_from_prefix(start).map_err(|_| Errno::ENOEXEC)?;
-        Elf::checked(header, source, Errno::ENOEXEC)
+        let (header, is_32) = read_header(start).ok_or(Errno::ENOEXEC)?;
+        Elf::checked(header, is_32, source, Errno::ENOEXEC)
     }
 
     /// Reads an interpreter. ELIBBAD, EIO when it is too short for a header.
     pub fn interpreter(source: Source<'_>) -> Result<Elf> {
-        let mut header = Header::new_zeroed();
-        read_exact(source, 0, header.as_mut_bytes(), Errno::EIO)?;
-        Elf::checked(header, source, Errno::ELIBBAD)
+        let mut start = [0; size_of::<Header>()];
+        read_exact(source, 0, &mut start, Errno::EIO)?;
+        let (header, is_32) = read_header(&start).ok_or(Errno::EIO)?;
+        Elf::checked(header, is_32, source, Errno::ELIBBAD)
     }
 
-    fn checked(header: Header, source: Source<'_>, bad: Errno) -> Result<Elf> {
+    fn checked(header: Header, is_32: bool, source: Source<'_>, bad: Errno) -> Result<Elf> {
+        let (class, machine, entry) = if is_32 {
+            (elf::CLASS32, EM_386, size_of::<ProgramHeader32>())
+        } else {
+            (elf::CLASS64, elf::EM_X86_64, size_of::<ProgramHeader>())
+        };
         let fits = header.ident[..4] == elf::MAGIC
-            && header.ident[elf::EI_CLASS] == elf::CLASS64
+            && header.ident[elf::EI_CLASS] == class
             && header.ident[elf::EI_DATA] == elf::DATA_LSB
             && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN)
-            && header.machine == elf::EM_X86_64
-            && usize::from(header.phentsize) == size_of::<ProgramHeader>();
+            && header.machine == machine
+            && usize::from(header.phentsize) == entry;
         let count = usize::from(header.phnum);
-        if !fits || count == 0 || count * size_of::<ProgramHeader>() > MOST_HEADERS {
+        if !fits || count == 0 || count * entry > MOST_HEADERS {
             return Err(bad);
         }
-        let mut segments = vec![ProgramHeader::new_zeroed(); count];
-        read_exact(source, header.phoff, segments.as_mut_slice().as_mut_bytes(), bad)?;
-        Ok(Elf { header, segments })
+        let segments = if is_32 {
+            let mut segments = vec![ProgramHeader32::new_zeroed(); count];
+            read_exact(source, header.phoff, segments.as_mut_slice().as_mut_bytes(), bad)?;
+            segments.into_iter().map(ProgramHeader32::widen).collect()
+        } else {
+            let mut segments = vec![ProgramHeader::new_zeroed(); count];
+            read_exact(source, header.phoff, segments.as_mut_slice().as_mut_bytes(), bad)?;
+            segments
+        };
+        Ok(Elf { header, is_32, segments })
     }
 
     /// The segments to be mapped, in file order.

@@ -19,6 +19,13 @@ const STACK_BITS: u32 = 22;
 const MMAP_BITS: u32 = 28;
 const BRK_BITS: u32 = 13;
 
+/// The same for 32-bit programs, which have less room for chance; and the most their stack gets.
+const STACK_BITS_32: u32 = 11;
+const MMAP_BITS_32: u32 = 8;
+const MOST_STACK_32: u64 = 256 << 20;
+/// Where a relocatable 32-bit program is wanted.
+const PROGRAM_32: usize = 0x5655_5000;
+
 /// The choices for one program.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
@@ -43,14 +50,20 @@ impl Layout {
             (u64::from_ne_bytes(bytes) & ((1 << bits) - 1)) as usize * 4096
         };
         let high = mm.bounds().high & !4095;
-        let top = high - pages(STACK_BITS);
-        let size = stack_limit.min(MOST_STACK).max(LEAST_STACK + strings as u64) as usize & !4095;
+        let narrow = high >> 32 == 0;
+        let (stack_bits, mmap_bits, most_stack) = if narrow {
+            (STACK_BITS_32, MMAP_BITS_32, MOST_STACK_32)
+        } else {
+            (STACK_BITS, MMAP_BITS, MOST_STACK)
+        };
+        let top = high - pages(stack_bits);
+        let size = stack_limit.min(most_stack).max(LEAST_STACK + strings as u64) as usize & !4095;
         let bottom = top - size;
         let gap = (high - bottom + GUARD).max(LEAST_GAP);
         Layout {
             stack: (bottom, top),
-            mmap_base: (high - gap).saturating_sub(pages(MMAP_BITS)) & !4095,
-            program: (high / 3 * 2 & !4095) + pages(MMAP_BITS),
+            mmap_base: (high - gap).saturating_sub(pages(mmap_bits)) & !4095,
+            program: if narrow { PROGRAM_32 } else { high / 3 * 2 & !4095 } + pages(mmap_bits),
             brk_offset: pages(BRK_BITS),
         }
     }

@@ -19,6 +19,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::i386;
+use janua_abi::linux::layout::Layout as Words;
 use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, RLIMIT_STACK};
 use janua_abi::linux::signal::SIGSEGV;
 use janua_abi::linux::{Errno, Result};
@@ -32,6 +34,7 @@ use janua_port::{Frame, Prot, Space};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
+use crate::i386::{thread_area, vdso};
 use crate::{signal, task};
 use args::Strings;
 use elf::Elf;
@@ -67,18 +70,23 @@ struct Prepared {
 }
 
 /// execve(2).
-pub async fn execve(thread: &Thread, path: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) -> Result<()> {
+pub async fn execve<W: Words<usize>>(
+    thread: &Thread,
+    path: UserStr,
+    argv: UserPtr<W>,
+    envp: UserPtr<W>,
+) -> Result<()> {
     let prepared = from_user(thread, AT_FDCWD, path, argv, envp, 0)?;
     replace(thread, prepared).await
 }
 
 /// execveat(2).
-pub async fn execveat(
+pub async fn execveat<W: Words<usize>>(
     thread: &Thread,
     dir: Fd,
     path: UserStr,
-    argv: UserPtr<usize>,
-    envp: UserPtr<usize>,
+    argv: UserPtr<W>,
+    envp: UserPtr<W>,
     flags: u32,
 ) -> Result<()> {
     let prepared = from_user(thread, dir, path, argv, envp, flags)?;
@@ -103,12 +111,12 @@ pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8
     Ok(commit(thread, space, prepared))
 }
 
-fn from_user(
+fn from_user<W: Words<usize>>(
     thread: &Thread,
     dir: Fd,
     path: UserStr,
-    argv: UserPtr<usize>,
-    envp: UserPtr<usize>,
+    argv: UserPtr<W>,
+    envp: UserPtr<W>,
     flags: u32,
 ) -> Result<Box<Prepared>> {
     let path = path.path(thread.user())?;
@@ -242,10 +250,16 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
         Some(path) => {
             let file = open_interpreter(thread, &path)?;
             let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
-            let elf = Elf::interpreter(&read)?;
-            Some((file, elf))
+            let interpreter = Elf::interpreter(&read)?;
+            if interpreter.is_32 != elf.is_32 {
+                return Err(Errno::ELIBBAD);
+            }
+            Some((file, interpreter))
         }
     };
+    if elf.is_32 && thread.machine().compat().is_none() {
+        return Err(Errno::ENOEXEC);
+    }
     // A file that cannot be mapped cannot be run.
     file.ops.backing(&file, 0, 4096, false).map_err(|_| Errno::ENOEXEC)?;
 
@@ -259,7 +273,8 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
 /// Makes the calling thread the only thread of the new program: its first registers, or `None` when it had to be killed.
 fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Option<Frame> {
     let process = thread.process();
-    let mm = Arc::new(Mm::new(space));
+    let is_32 = prepared.elf.is_32;
+    let mm = Arc::new(if is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) });
     let old = process.mm.write().replace(mm.clone());
     if let Some(old) = old {
         old.leave();
@@ -274,6 +289,7 @@ fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Op
     machine.fpu_reset();
     machine.set_tls(0);
     machine.set_gs(0);
+    thread_area::reset(thread, is_32);
 
     let name = prepared.execfn.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     thread.set_comm(name);
@@ -319,7 +335,8 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
     let strings = prepared.args.text().len() + prepared.env.text().len() + prepared.execfn.len();
     let strings = strings + (prepared.args.count() + prepared.env.count()) * 8;
     let layout = Layout::choose(mm, machine, limits.stack, strings, random);
-    if let Some([data, code]) = machine.vdso_ranges() {
+    let is_32 = prepared.elf.is_32;
+    if !is_32 && let Some([data, code]) = machine.vdso_ranges() {
         let prot = |exec| Prot { read: true, write: false, exec };
         mm.note_special(data.0, data.1 - data.0, prot(false), "[vvar]");
         mm.note_special(code.0, code.1 - code.0, prot(true), "[vdso]");
@@ -357,7 +374,9 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
         end_data: program.data.1,
         ..Image::default()
     };
+    let vdso = if is_32 { Some(vdso::map(&mm, mem, &limits)?) } else { None };
     let told = stack::Told {
+        vdso32: vdso,
         headers: (program.headers, usize::from(prepared.elf.header.phentsize), usize::from(prepared.elf.header.phnum)),
         base: interpreter.map_or(0, |interpreter| interpreter.bias),
         entry: program.entry,
@@ -369,5 +388,5 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
     };
     let sp = stack::write(machine, mem, layout.stack.1, &told, &mut image)?;
     mm.set_image(image);
-    Ok(Frame::start(entry as u64, sp as u64))
+    Ok(if is_32 { Frame::start32(entry as u32, sp as u32) } else { Frame::start(entry as u64, sp as u64) })
 }

@@ -3,12 +3,14 @@
 use alloc::vec::Vec;
 
 use janua_abi::linux::elf;
+use janua_abi::linux::i386::elf::AT_SYSINFO;
 use janua_abi::linux::{Errno, Result};
 use janua_object::Cred;
 use janua_object::mm::Image;
 use janua_port::{Machine, UserMemory};
 
 use super::args::Strings;
+use crate::i386::vdso::Vdso;
 
 /// What the auxiliary vector tells, besides what the machine and the stack itself give.
 pub struct Told<'a> {
@@ -24,30 +26,36 @@ pub struct Told<'a> {
     pub execfn: &'a [u8],
     pub args: &'a Strings,
     pub env: &'a Strings,
+    /// Of a 32-bit program: where its vDSO is.
+    pub vdso32: Option<Vdso>,
 }
 
 const PLATFORM: &[u8] = b"x86_64\0";
+const PLATFORM_32: &[u8] = b"i686\0";
 /// Of `times(2)` and /proc: ticks a second.
 const CLOCK_TICKS: u64 = 100;
 /// A signal frame besides the processor state: registers, siginfo, red zone, alignment.
 const SIGNAL_FRAME: usize = 128 + 568 + 64 + 8;
+/// The same for 32-bit code, whose larger frame is that without SA_SIGINFO.
+const SIGNAL_FRAME_32: usize = 732 + 112 + 64 + 16;
 
 /// Writes the stack below `top`: the stack pointer, and the places of the strings for `image`.
 pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, told: &Told<'_>, image: &mut Image) -> Result<usize> {
     // From the top down: a null word, the file name, environment, arguments; then the platform's name and random bytes.
+    let (word_size, platform) = if told.vdso32.is_some() { (4, PLATFORM_32) } else { (8, PLATFORM) };
     let strings = told.execfn.len() + 1 + told.env.text().len() + told.args.text().len();
     let args_at = top.checked_sub(8 + strings).ok_or(Errno::E2BIG)?;
     let env_at = args_at + told.args.text().len();
     let execfn_at = env_at + told.env.text().len();
-    let platform_at = args_at.checked_sub(PLATFORM.len()).ok_or(Errno::E2BIG)? & !15;
+    let platform_at = args_at.checked_sub(platform.len()).ok_or(Errno::E2BIG)? & !15;
     let random_at = platform_at - 16;
 
     let auxv = auxiliary(machine, told, random_at, execfn_at, platform_at);
     let words = 1 + told.args.count() + 1 + told.env.count() + 1 + auxv.len();
-    let sp = random_at.checked_sub(words * 8).ok_or(Errno::E2BIG)? & !15;
+    let sp = random_at.checked_sub(words * word_size).ok_or(Errno::E2BIG)? & !15;
 
     let mut bytes = Vec::with_capacity(top - sp);
-    let mut word = |value: usize| bytes.extend_from_slice(&(value as u64).to_ne_bytes());
+    let mut word = |value: usize| bytes.extend_from_slice(&(value as u64).to_ne_bytes()[..word_size]);
     word(told.args.count());
     for (strings, start) in [(told.args, args_at), (told.env, env_at)] {
         let mut at = start;
@@ -64,7 +72,7 @@ pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, told: &Tol
     let mut random = [0; 16];
     machine.random(&mut random);
     bytes.extend_from_slice(&random);
-    bytes.extend_from_slice(PLATFORM);
+    bytes.extend_from_slice(platform);
     bytes.resize(args_at - sp, 0);
     bytes.extend_from_slice(told.args.text());
     bytes.extend_from_slice(told.env.text());
@@ -86,10 +94,14 @@ fn auxiliary(machine: &dyn Machine, told: &Told<'_>, random: usize, execfn: usiz
     let (headers, header_size, header_count) = told.headers;
     let mut auxv = Vec::with_capacity(46);
     let mut entry = |kind: u64, value: u64| auxv.extend([kind, value]);
-    if let Some(vdso) = machine.vdso() {
+    if let Some(vdso) = told.vdso32 {
+        entry(AT_SYSINFO, vdso.vsyscall.into());
+        entry(elf::AT_SYSINFO_EHDR, vdso.header.into());
+    } else if let Some(vdso) = machine.vdso() {
         entry(elf::AT_SYSINFO_EHDR, vdso as u64);
     }
-    entry(elf::AT_MINSIGSTKSZ, (machine.fpu_size() + SIGNAL_FRAME) as u64);
+    let frame = if told.vdso32.is_some() { SIGNAL_FRAME_32 } else { SIGNAL_FRAME };
+    entry(elf::AT_MINSIGSTKSZ, (machine.fpu_size() + frame) as u64);
     entry(elf::AT_HWCAP, hwcap[0]);
     entry(elf::AT_PAGESZ, 4096);
     entry(elf::AT_CLKTCK, CLOCK_TICKS);

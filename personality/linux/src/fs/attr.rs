@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::stat::at as at_flags;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
@@ -165,11 +166,11 @@ fn from_timeval([sec, usec]: [i64; 2]) -> Result<Time> {
 
 fn read_times(
     thread: &Thread,
-    times: UserPtr<[[i64; 2]; 2]>,
+    times: UserPtr<impl Layout<[[i64; 2]; 2]>>,
     convert: fn([i64; 2]) -> Result<Time>,
 ) -> Result<Option<[Time; 2]>> {
     let Some(times) = times.non_null() else { return Ok(None) };
-    let [atime, mtime] = times.read(thread.user())?;
+    let [atime, mtime] = times.load(thread.user())?;
     Ok(Some([convert(atime)?, convert(mtime)?]))
 }
 
@@ -177,7 +178,7 @@ pub fn utimensat(
     thread: &Thread,
     dir: DirFd,
     path: UserStr,
-    times: UserPtr<[[i64; 2]; 2]>,
+    times: UserPtr<impl Layout<[[i64; 2]; 2]>>,
     flags: AtFlags,
 ) -> Result<()> {
     let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::EMPTY_PATH)?;
@@ -194,7 +195,7 @@ pub fn utimensat(
     change_times(thread, &found, times)
 }
 
-pub fn futimesat(thread: &Thread, dir: DirFd, path: UserStr, times: UserPtr<[[i64; 2]; 2]>) -> Result<()> {
+pub fn futimesat(thread: &Thread, dir: DirFd, path: UserStr, times: UserPtr<impl Layout<[[i64; 2]; 2]>>) -> Result<()> {
     let times = read_times(thread, times, from_timeval)?;
     let found = if path.is_null() {
         opened(thread, Fd(dir.0))?
@@ -204,16 +205,16 @@ pub fn futimesat(thread: &Thread, dir: DirFd, path: UserStr, times: UserPtr<[[i6
     change_times(thread, &found, times)
 }
 
-pub fn utimes(thread: &Thread, path: UserStr, times: UserPtr<[[i64; 2]; 2]>) -> Result<()> {
+pub fn utimes(thread: &Thread, path: UserStr, times: UserPtr<impl Layout<[[i64; 2]; 2]>>) -> Result<()> {
     let times = read_times(thread, times, from_timeval)?;
     change_times(thread, &at::find(thread, CWD, &path.path(thread.user())?, true)?, times)
 }
 
-pub fn utime(thread: &Thread, path: UserStr, times: UserPtr<[i64; 2]>) -> Result<()> {
+pub fn utime(thread: &Thread, path: UserStr, times: UserPtr<impl Layout<[i64; 2]>>) -> Result<()> {
     let times = match times.non_null() {
         None => None,
         Some(times) => {
-            let seconds = times.read(thread.user())?;
+            let seconds: [i64; 2] = times.load(thread.user())?;
             Some(seconds.map(|sec| Time::At(sec.saturating_mul(1_000_000_000))))
         }
     };

@@ -92,6 +92,21 @@ pub fn getdents(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<
     })
 }
 
+/// The older form with 32-bit inode numbers and positions. What does not fit is cut.
+pub fn getdents_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
+    list(thread, fd, out, size, |entry, out| {
+        let name = name_of(entry);
+        let len = (10 + name.len() + 2).next_multiple_of(4);
+        let end = out.len() + len;
+        out.extend_from_slice(&(entry.ino as u32).to_le_bytes());
+        out.extend_from_slice(&(entry.next as u32).to_le_bytes());
+        out.extend_from_slice(&(len as u16).to_le_bytes());
+        out.extend_from_slice(name);
+        out.resize(end - 1, 0);
+        out.push(entry.kind);
+    })
+}
+
 pub fn getcwd(thread: &Thread, out: UserPtr<u8>, size: usize) -> Result<usize> {
     let context = thread.process().fs.read().clone();
     let written = context.cwd.read().write(&context.root.read());

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::fcntl::*;
+use janua_abi::linux::layout::Layout;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::OpenFile;
@@ -30,6 +31,11 @@ const CAP_FOWNER: u32 = 3;
 
 /// fcntl(2)
 pub async fn fcntl(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -> Result<usize> {
+    control::<Flock>(thread, fd, command, arg).await
+}
+
+/// fcntl(2) of programs whose record locks lie in memory as `L`.
+pub async fn control<L: Layout<Flock>>(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     let command = command.0;
     let on_path = matches!(command, F_DUPFD | F_DUPFD_CLOEXEC | F_DUPFD_QUERY | F_GETFD | F_SETFD | F_GETFL);
@@ -37,10 +43,12 @@ pub async fn fcntl(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -
         return Err(Errno::EBADF);
     }
     match command {
-        F_SETLK | F_SETLKW => locks::set(thread, &file, UserPtr::new(arg), false, command == F_SETLKW).await?,
+        F_SETLK | F_SETLKW => locks::set(thread, &file, UserPtr::<L>::new(arg), false, command == F_SETLKW).await?,
         F_OFD_SETLK | F_OFD_SETLKW => {
-            locks::set(thread, &file, UserPtr::new(arg), true, command == F_OFD_SETLKW).await?;
+            locks::set(thread, &file, UserPtr::<L>::new(arg), true, command == F_OFD_SETLKW).await?;
         }
+        F_GETLK => locks::get(thread, &file, UserPtr::<L>::new(arg), false)?,
+        F_OFD_GETLK => locks::get(thread, &file, UserPtr::<L>::new(arg), true)?,
         _ => return at_once(thread, fd, &file, command, arg),
     }
     Ok(0)
@@ -66,8 +74,6 @@ fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usi
         }
         F_GETFL => Ok(file.flags() as usize),
         F_SETFL => set_flags(thread, fd, file, arg as u32).map(|()| 0),
-        F_GETLK => locks::get(thread, file, UserPtr::new(arg), false).map(|()| 0),
-        F_OFD_GETLK => locks::get(thread, file, UserPtr::new(arg), true).map(|()| 0),
         F_SETOWN | F_GETOWN | F_SETOWN_EX | F_GETOWN_EX | F_GETOWNER_UIDS | F_SETSIG | F_GETSIG => {
             owner(thread, file, command, arg)
         }

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::fcntl::{F_RDLCK, F_UNLCK, F_WRLCK, Flock};
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
@@ -61,8 +62,8 @@ fn owner(thread: &Thread, file: &OpenFile, by_description: bool) -> Owner {
 }
 
 /// F_GETLK, F_OFD_GETLK.
-pub fn get(thread: &Thread, file: &OpenFile, arg: UserPtr<Flock>, by_description: bool) -> Result<()> {
-    let mut flock = arg.read(thread.user())?;
+pub fn get(thread: &Thread, file: &OpenFile, arg: UserPtr<impl Layout<Flock>>, by_description: bool) -> Result<()> {
+    let mut flock = arg.load(thread.user())?;
     if by_description && flock.pid != 0 {
         return Err(Errno::EINVAL);
     }
@@ -82,12 +83,12 @@ pub fn get(thread: &Thread, file: &OpenFile, arg: UserPtr<Flock>, by_description
             };
         }
     }
-    arg.write(thread.user(), &flock)
+    arg.store(thread.user(), &flock)
 }
 
 /// F_SETLK, F_SETLKW and their OFD kin.
-pub async fn set(thread: &Thread, file: &OpenFile, arg: UserPtr<Flock>, by_description: bool, wait: bool) -> Result<()> {
-    let flock = arg.read(thread.user())?;
+pub async fn set(thread: &Thread, file: &OpenFile, arg: UserPtr<impl Layout<Flock>>, by_description: bool, wait: bool) -> Result<()> {
+    let flock = arg.load(thread.user())?;
     if by_description && flock.pid != 0 {
         return Err(Errno::EINVAL);
     }

@@ -3,6 +3,7 @@
 //! Files never wait; this is the one place that waits for them. A call reads its scatter list once and looks its descriptor
 //! up once; what can go on at once allocates nothing.
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGPIPE, SIGXFSZ};
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
@@ -274,55 +275,89 @@ pub async fn pwrite64(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize, off
     write_file(thread, &file, &mut buf, place, RwFlags(0)).await
 }
 
-async fn read_list(thread: &Thread, file: &OpenFile, list: (usize, usize), place: Place, nowait: bool) -> Result<usize> {
+async fn read_list<V: Layout<[usize; 2]>>(
+    thread: &Thread,
+    file: &OpenFile,
+    list: (UserPtr<V>, usize),
+    place: Place,
+    nowait: bool,
+) -> Result<usize> {
     file.check_read()?;
     let list = IoVec::read(thread.user(), list.0, list.1)?;
     read_file(thread, file, &mut ReadBuf::user_vec(thread.user(), &list), place, nowait).await
 }
 
-async fn write_list(thread: &Thread, file: &OpenFile, list: (usize, usize), place: Place, rwf: RwFlags) -> Result<usize> {
+async fn write_list<V: Layout<[usize; 2]>>(
+    thread: &Thread,
+    file: &OpenFile,
+    list: (UserPtr<V>, usize),
+    place: Place,
+    rwf: RwFlags,
+) -> Result<usize> {
     file.check_write()?;
     let list = IoVec::read(thread.user(), list.0, list.1)?;
     write_file(thread, file, &mut WriteBuf::user_vec(thread.user(), &list), place, rwf).await
 }
 
 /// readv(2)
-pub async fn readv(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize) -> Result<usize> {
+pub async fn readv(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<impl Layout<[usize; 2]>>,
+    count: usize,
+) -> Result<usize> {
     let file = fd::get(thread, fd)?;
-    read_list(thread, &file, (list.addr(), count), Place::Position, false).await
+    read_list(thread, &file, (list, count), Place::Position, false).await
 }
 
 /// writev(2)
-pub async fn writev(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize) -> Result<usize> {
+pub async fn writev(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<impl Layout<[usize; 2]>>,
+    count: usize,
+) -> Result<usize> {
     let file = fd::get(thread, fd)?;
-    write_list(thread, &file, (list.addr(), count), Place::Position, RwFlags(0)).await
+    write_list(thread, &file, (list, count), Place::Position, RwFlags(0)).await
 }
 
 /// preadv(2). The offset's upper half is a word of its own that only 32-bit machines use.
-pub async fn preadv(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) -> Result<usize> {
+pub async fn preadv(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<impl Layout<[usize; 2]>>,
+    count: usize,
+    offset: i64,
+) -> Result<usize> {
     if offset < 0 {
         return Err(Errno::EINVAL);
     }
     let file = fd::get(thread, fd)?;
     let place = Place::of(&file, offset)?;
-    read_list(thread, &file, (list.addr(), count), place, false).await
+    read_list(thread, &file, (list, count), place, false).await
 }
 
 /// pwritev(2)
-pub async fn pwritev(thread: &Thread, fd: Fd, list: UserPtr<[usize; 2]>, count: usize, offset: i64) -> Result<usize> {
+pub async fn pwritev(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<impl Layout<[usize; 2]>>,
+    count: usize,
+    offset: i64,
+) -> Result<usize> {
     if offset < 0 {
         return Err(Errno::EINVAL);
     }
     let file = fd::get(thread, fd)?;
     let place = Place::of(&file, offset)?;
-    write_list(thread, &file, (list.addr(), count), place, RwFlags(0)).await
+    write_list(thread, &file, (list, count), place, RwFlags(0)).await
 }
 
 /// preadv2(2): an offset of -1 is the position.
 pub async fn preadv2(
     thread: &Thread,
     fd: Fd,
-    list: UserPtr<[usize; 2]>,
+    list: UserPtr<impl Layout<[usize; 2]>>,
     count: usize,
     offset: i64,
     _offset_high: usize,
@@ -330,14 +365,14 @@ pub async fn preadv2(
 ) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     let place = if offset == -1 { Place::Position } else { Place::of(&file, offset)? };
-    read_list(thread, &file, (list.addr(), count), place, flags.0 & RWF_NOWAIT != 0).await
+    read_list(thread, &file, (list, count), place, flags.0 & RWF_NOWAIT != 0).await
 }
 
 /// pwritev2(2): an offset of -1 is the position.
 pub async fn pwritev2(
     thread: &Thread,
     fd: Fd,
-    list: UserPtr<[usize; 2]>,
+    list: UserPtr<impl Layout<[usize; 2]>>,
     count: usize,
     offset: i64,
     _offset_high: usize,
@@ -345,7 +380,7 @@ pub async fn pwritev2(
 ) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     let place = if offset == -1 { Place::Position } else { Place::of(&file, offset)? };
-    write_list(thread, &file, (list.addr(), count), place, flags).await
+    write_list(thread, &file, (list, count), place, flags).await
 }
 
 /// lseek(2)

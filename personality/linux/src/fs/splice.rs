@@ -6,6 +6,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::SIGPIPE;
 use janua_kernel::iobuf::{IoVec, MOST, ReadBuf, WriteBuf};
 use janua_kernel::table::{Arg, Fd, Kind};
@@ -54,12 +55,10 @@ fn pipe_of(file: &OpenFile) -> Option<&Arc<Pipe>> {
 }
 
 /// The alleged offset a call was given.
-type Offset = UserPtr<i64>;
-
 /// Where a transfer starts at a file that is no pipe. ESPIPE for an offset to a file without positions, EINVAL for a negative.
-fn place(thread: &Thread, file: &OpenFile, offset: Offset) -> Result<Place> {
+fn place(thread: &Thread, file: &OpenFile, offset: UserPtr<impl Layout<i64>>) -> Result<Place> {
     let Some(pointer) = offset.non_null() else { return Ok(Place::Position) };
-    let at = pointer.read(thread.user())?;
+    let at: i64 = pointer.load(thread.user())?;
     if !file.ops.seekable() {
         return Err(Errno::ESPIPE);
     }
@@ -67,9 +66,9 @@ fn place(thread: &Thread, file: &OpenFile, offset: Offset) -> Result<Place> {
 }
 
 /// Moves the guest's offset on by what was done.
-fn store(thread: &Thread, offset: Offset, place: Place, done: usize) -> Result<()> {
+fn store(thread: &Thread, offset: UserPtr<impl Layout<i64>>, place: Place, done: usize) -> Result<()> {
     match (offset.non_null(), place) {
-        (Some(pointer), Place::At(at)) => pointer.write(thread.user(), &((at + done as u64) as i64)),
+        (Some(pointer), Place::At(at)) => pointer.store(thread.user(), &((at + done as u64) as i64)),
         _ => Ok(()),
     }
 }
@@ -109,9 +108,9 @@ async fn when_ready<T>(
 pub async fn splice(
     thread: &Thread,
     fd_in: Fd,
-    off_in: Offset,
+    off_in: UserPtr<i64>,
     fd_out: Fd,
-    off_out: Offset,
+    off_out: UserPtr<i64>,
     len: usize,
     flags: SpliceFlags,
 ) -> Result<usize> {
@@ -263,13 +262,13 @@ pub async fn tee(thread: &Thread, fd_in: Fd, fd_out: Fd, len: usize, flags: Spli
 pub async fn vmsplice(
     thread: &Thread,
     fd: Fd,
-    list: UserPtr<[usize; 2]>,
+    list: UserPtr<impl Layout<[usize; 2]>>,
     count: usize,
     flags: SpliceFlags,
 ) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     let end = file.downcast::<PipeEnd>().ok_or(Errno::EBADF)?;
-    let list = IoVec::read(thread.user(), list.addr(), count)?;
+    let list = IoVec::read(thread.user(), list, count)?;
     if end.writes() {
         let rwf = RwFlags(if flags.nonblocking() { RWF_NOWAIT } else { 0 });
         write_file(thread, &file, &mut WriteBuf::user_vec(thread.user(), &list), Place::Position, rwf).await
@@ -280,7 +279,13 @@ pub async fn vmsplice(
 }
 
 /// sendfile(2)
-pub async fn sendfile(thread: &Thread, fd_out: Fd, fd_in: Fd, offset: Offset, count: usize) -> Result<usize> {
+pub async fn sendfile(
+    thread: &Thread,
+    fd_out: Fd,
+    fd_in: Fd,
+    offset: UserPtr<impl Layout<i64>>,
+    count: usize,
+) -> Result<usize> {
     let input = fd::get(thread, fd_in)?;
     input.check_read()?;
     let from = place(thread, &input, offset)?;
@@ -362,9 +367,9 @@ async fn copy(
 pub async fn copy_file_range(
     thread: &Thread,
     fd_in: Fd,
-    off_in: Offset,
+    off_in: UserPtr<i64>,
     fd_out: Fd,
-    off_out: Offset,
+    off_out: UserPtr<i64>,
     len: usize,
     flags: u32,
 ) -> Result<usize> {

@@ -1,5 +1,6 @@
 //! stat(2) and its kin, statfs(2), access(2).
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, statx as bits};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
@@ -13,7 +14,7 @@ fn time(nanos: i64) -> [i64; 2] {
     [nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000)]
 }
 
-fn write_stat(thread: &Thread, out: UserPtr<Stat>, attr: &Attr) -> Result<()> {
+fn write_stat(thread: &Thread, out: UserPtr<impl Layout<Stat>>, attr: &Attr) -> Result<()> {
     let stat = Stat {
         dev: attr.dev,
         ino: attr.ino,
@@ -31,20 +32,20 @@ fn write_stat(thread: &Thread, out: UserPtr<Stat>, attr: &Attr) -> Result<()> {
         ctime: time(attr.ctime),
         unused: [0; 3],
     };
-    out.write(thread.user(), &stat)
+    out.store(thread.user(), &stat)
 }
 
-pub fn stat(thread: &Thread, path: UserStr, out: UserPtr<Stat>) -> Result<()> {
+pub fn stat(thread: &Thread, path: UserStr, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
     let path = path.path(thread.user())?;
     write_stat(thread, out, &at::find(thread, CWD, &path, true)?.inode().attr()?)
 }
 
-pub fn lstat(thread: &Thread, path: UserStr, out: UserPtr<Stat>) -> Result<()> {
+pub fn lstat(thread: &Thread, path: UserStr, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
     let path = path.path(thread.user())?;
     write_stat(thread, out, &at::find(thread, CWD, &path, false)?.inode().attr()?)
 }
 
-pub fn fstat(thread: &Thread, fd: Fd, out: UserPtr<Stat>) -> Result<()> {
+pub fn fstat(thread: &Thread, fd: Fd, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
     write_stat(thread, out, &at::file(thread, fd)?.attr()?)
 }
 
@@ -63,7 +64,7 @@ fn attr_at(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result
     Ok((found.inode().attr()?, Some(found)))
 }
 
-pub fn newfstatat(thread: &Thread, dir: DirFd, path: UserStr, out: UserPtr<Stat>, flags: AtFlags) -> Result<()> {
+pub fn newfstatat(thread: &Thread, dir: DirFd, path: UserStr, out: UserPtr<impl Layout<Stat>>, flags: AtFlags) -> Result<()> {
     let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::NO_AUTOMOUNT | at_flags::EMPTY_PATH)?;
     write_stat(thread, out, &attr_at(thread, dir, path, flags)?.0)
 }
@@ -132,7 +133,7 @@ fn is_mount_root(path: &Path) -> bool {
     alloc::sync::Arc::ptr_eq(&path.dentry, &path.mount.root)
 }
 
-fn write_statfs(thread: &Thread, path: &Path, out: UserPtr<Statfs>) -> Result<()> {
+fn write_statfs(thread: &Thread, path: &Path, out: UserPtr<impl Layout<Statfs>>) -> Result<()> {
     const ST_VALID: i64 = 0x20;
     let stat = path.mount.fs.stat()?;
     let statfs = Statfs {
@@ -149,15 +150,15 @@ fn write_statfs(thread: &Thread, path: &Path, out: UserPtr<Statfs>) -> Result<()
         flags: i64::from(path.mount.flags().bits()) | ST_VALID,
         spare: [0; 4],
     };
-    out.write(thread.user(), &statfs)
+    out.store(thread.user(), &statfs)
 }
 
-pub fn statfs(thread: &Thread, path: UserStr, out: UserPtr<Statfs>) -> Result<()> {
+pub fn statfs(thread: &Thread, path: UserStr, out: UserPtr<impl Layout<Statfs>>) -> Result<()> {
     let path = path.path(thread.user())?;
     write_statfs(thread, &at::find(thread, CWD, &path, true)?, out)
 }
 
-pub fn fstatfs(thread: &Thread, fd: Fd, out: UserPtr<Statfs>) -> Result<()> {
+pub fn fstatfs(thread: &Thread, fd: Fd, out: UserPtr<impl Layout<Statfs>>) -> Result<()> {
     let file = at::file(thread, fd)?;
     write_statfs(thread, &at::vfs(thread).place_of(&file)?, out)
 }

@@ -11,9 +11,10 @@ pub mod wait;
 pub mod wake;
 
 use alloc::sync::Arc;
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use janua_abi::linux::futex::{BITSET_MATCH_ANY, CLOCK_REALTIME_FLAG, PRIVATE_FLAG, op};
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::time::TimeSpec;
 use janua_kernel::table::{Arg, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
@@ -33,6 +34,8 @@ pub struct ThreadFutex {
     waiter: Arc<Waiter>,
     /// The head of its list of robust locks, 0 for none.
     robust: AtomicUsize,
+    /// The list is laid out as 32-bit programs have it.
+    robust_compat: AtomicBool,
 }
 
 /// The operation word of futex(2).
@@ -68,9 +71,14 @@ pub(crate) fn exchange(thread: &Thread, addr: usize, old: u32, new: u32) -> Resu
 }
 
 /// The monotonic end of a wait: `timeout` may be null, relative, or a point of one of two clocks.
-fn deadline(thread: &Thread, timeout: UserPtr<TimeSpec>, relative: bool, realtime: bool) -> Result<Option<Nanos>> {
+fn deadline(
+    thread: &Thread,
+    timeout: UserPtr<impl Layout<TimeSpec>>,
+    relative: bool,
+    realtime: bool,
+) -> Result<Option<Nanos>> {
     let Some(timeout) = timeout.non_null() else { return Ok(None) };
-    let nanos = timeout.read(thread.user())?.nanos()?;
+    let nanos = timeout.load(thread.user())?.nanos()?;
     let clocks = thread.machine().clock();
     Ok(Some(if relative {
         clocks.monotonic().saturating_add(nanos)
@@ -96,13 +104,26 @@ pub async fn futex(
     addr2: usize,
     value3: u32,
 ) -> Result<usize> {
+    operate::<TimeSpec>(thread, addr, operation, value, timeout, addr2, value3).await
+}
+
+/// futex(2) of programs whose times lie in memory as `T`.
+pub async fn operate<T: Layout<TimeSpec>>(
+    thread: &Thread,
+    addr: usize,
+    operation: FutexOp,
+    value: u32,
+    timeout: usize,
+    addr2: usize,
+    value3: u32,
+) -> Result<usize> {
     let private = operation.0 & PRIVATE_FLAG != 0;
     let realtime = operation.0 & CLOCK_REALTIME_FLAG != 0;
     let operation = operation.0 & !(PRIVATE_FLAG | CLOCK_REALTIME_FLAG);
     if realtime && !matches!(operation, op::WAIT_BITSET | op::WAIT_REQUEUE_PI | op::LOCK_PI2) {
         return Err(Errno::ENOSYS);
     }
-    let time = UserPtr::<TimeSpec>::new(timeout);
+    let time = UserPtr::<T>::new(timeout);
     match operation {
         op::WAIT => {
             let deadline = deadline(thread, time, true, false)?;

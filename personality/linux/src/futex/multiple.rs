@@ -6,6 +6,7 @@ use core::task::Poll;
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::futex::{BITSET_MATCH_ANY, FutexWaitv, WAITV_MAX};
 use janua_abi::linux::time::TimeSpec;
 use janua_kernel::{Errno, Result, UserPtr};
@@ -26,7 +27,7 @@ pub async fn futex_waitv(
     words: UserPtr<FutexWaitv>,
     count: u32,
     flags: u32,
-    timeout: UserPtr<TimeSpec>,
+    timeout: UserPtr<impl Layout<TimeSpec>>,
     id: ClockArg,
 ) -> Result<usize> {
     if flags != 0 || count == 0 || count as usize > WAITV_MAX || words.is_null() {

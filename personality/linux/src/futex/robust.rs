@@ -4,6 +4,8 @@
 
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::i386::process::RobustListHead32;
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::futex::{OWNER_DIED, ROBUST_LIST_LIMIT, RobustListHead, TID_MASK, WAITERS};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::mm::FutexKey;
@@ -12,16 +14,39 @@ use super::{pi, wake};
 use crate::Thread;
 
 pub fn set_robust_list(thread: &Thread, head: usize, len: usize) -> Result<()> {
-    if len != size_of::<RobustListHead>() {
+    set(thread, head, len, false)
+}
+
+/// set_robust_list(2) of 32-bit programs.
+pub fn set_robust_list_compat(thread: &Thread, head: usize, len: usize) -> Result<()> {
+    set(thread, head, len, true)
+}
+
+fn set(thread: &Thread, head: usize, len: usize, compat: bool) -> Result<()> {
+    if len != if compat { size_of::<RobustListHead32>() } else { size_of::<RobustListHead>() } {
         return Err(Errno::EINVAL);
     }
     thread.futex.robust.store(head, Ordering::Relaxed);
+    thread.futex.robust_compat.store(compat, Ordering::Relaxed);
     Ok(())
 }
 
 /// get_robust_list(2). EPERM for a thread of another user's.
 pub fn get_robust_list(thread: &Thread, tid: i32, head: UserPtr<u64>, len: UserPtr<u64>) -> Result<()> {
-    let value = if tid == 0 {
+    let value = head_of(thread, tid)?;
+    len.write(thread.user(), &(size_of::<RobustListHead>() as u64))?;
+    head.write(thread.user(), &(value as u64))
+}
+
+/// get_robust_list(2) of 32-bit programs.
+pub fn get_robust_list_compat(thread: &Thread, tid: i32, head: UserPtr<u32>, len: UserPtr<u32>) -> Result<()> {
+    let value = head_of(thread, tid)?;
+    len.write(thread.user(), &(size_of::<RobustListHead32>() as u32))?;
+    head.write(thread.user(), &(value as u32))
+}
+
+fn head_of(thread: &Thread, tid: i32) -> Result<usize> {
+    Ok(if tid == 0 {
         thread.futex.robust.load(Ordering::Relaxed)
     } else {
         let other = u32::try_from(tid).ok().and_then(|tid| thread.kernel.thread(tid)).ok_or(Errno::ESRCH)?;
@@ -33,9 +58,7 @@ pub fn get_robust_list(thread: &Thread, tid: i32, head: UserPtr<u64>, len: UserP
             return Err(Errno::EPERM);
         }
         other.futex.robust.load(Ordering::Relaxed)
-    };
-    len.write(thread.user(), &(size_of::<RobustListHead>() as u64))?;
-    head.write(thread.user(), &(value as u64))
+    })
 }
 
 /// To be called by a thread that ends or loses its memory by exec, while it still has it.
@@ -43,7 +66,11 @@ pub fn exit_robust_list(thread: &Thread) {
     let head = thread.futex.robust.swap(0, Ordering::Relaxed);
     if head != 0 {
         // A list that cannot be read is its owner's affair.
-        let _ = walk(thread, head);
+        let _ = if thread.futex.robust_compat.load(Ordering::Relaxed) {
+            walk::<RobustListHead32, u32>(thread, head)
+        } else {
+            walk::<RobustListHead, u64>(thread, head)
+        };
     }
     // Locks outside the list whose owner the kernel knows, because others wait for them.
     for (key, addr) in thread.kernel.futexes.owned_by(thread.tid()) {
@@ -53,9 +80,9 @@ pub fn exit_robust_list(thread: &Thread) {
     }
 }
 
-fn walk(thread: &Thread, at: usize) -> Result<()> {
+fn walk<H: Layout<RobustListHead>, W: Layout<u64>>(thread: &Thread, at: usize) -> Result<()> {
     let mem = thread.user();
-    let head = UserPtr::<RobustListHead>::new(at).read(mem)?;
+    let head = UserPtr::<H>::new(at).load(mem)?;
     let word_of = |link: u64| (link & !1).wrapping_add_signed(head.futex_offset) as usize;
     let mut link = head.next;
     for _ in 0..ROBUST_LIST_LIMIT {
@@ -63,7 +90,7 @@ fn walk(thread: &Thread, at: usize) -> Result<()> {
             break;
         }
         // Read before the lock is given up: its next owner may change it at once.
-        let next = UserPtr::<u64>::new((link & !1) as usize).read(mem);
+        let next = UserPtr::<W>::new((link & !1) as usize).load(mem);
         if link & !1 != head.pending & !1 {
             owner_dies(thread, word_of(link), link & 1 != 0, false)?;
         }

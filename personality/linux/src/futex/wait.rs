@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use core::future::poll_fn;
 use core::task::Poll;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::futex::futex2;
 use janua_abi::linux::time::{TimeSpec, clock};
 use janua_kernel::wait::Cut;
@@ -99,7 +100,7 @@ pub(super) fn futex2_private(flags: u32) -> Result<bool> {
 }
 
 /// The end of a futex2 wait: a point of CLOCK_MONOTONIC or CLOCK_REALTIME.
-pub(super) fn futex2_deadline(thread: &Thread, timeout: UserPtr<TimeSpec>, id: ClockArg) -> Result<Option<Nanos>> {
+pub(super) fn futex2_deadline(thread: &Thread, timeout: UserPtr<impl Layout<TimeSpec>>, id: ClockArg) -> Result<Option<Nanos>> {
     if !timeout.is_null() && !matches!(id.0, clock::MONOTONIC | clock::REALTIME) {
         return Err(Errno::EINVAL);
     }
@@ -113,7 +114,7 @@ pub async fn futex_wait(
     value: u64,
     bitset: u64,
     flags: u32,
-    timeout: UserPtr<TimeSpec>,
+    timeout: UserPtr<impl Layout<TimeSpec>>,
     id: ClockArg,
 ) -> Result<usize> {
     let private = futex2_private(flags)?;

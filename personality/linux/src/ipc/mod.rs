@@ -7,8 +7,8 @@ mod shm;
 
 pub use mq::{MqAttr, mq_getsetattr, mq_open, mq_timedreceive, mq_timedsend, mq_unlink};
 pub use msg::{msgctl, msgget, msgrcv, msgsnd};
-pub use sem::{semctl, semget, semop, semtimedop};
-pub use shm::{shmat, shmctl, shmdt, shmget};
+pub use sem::{semctl, semctl_as, semget, semop, semtimedop};
+pub use shm::{shmat, shmctl, shmctl_as, shmdt, shmget};
 
 use janua_abi::linux::Result;
 use janua_kernel::table::{Arg, Kind};

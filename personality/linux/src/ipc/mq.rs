@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
@@ -34,13 +35,13 @@ fn name(thread: &Thread, name: UserStr) -> Result<Vec<u8>> {
 }
 
 /// mq_open(2). The C library has taken the slash off the name.
-pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr: UserPtr<MqAttr>) -> Result<Fd> {
+pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr: UserPtr<impl Layout<MqAttr>>) -> Result<Fd> {
     let name = name(thread, path)?;
     let flags = flags.0;
     let cred = thread.caller().cred();
     let (mut most, mut size) = (MSG_DEFAULT, MSGSIZE_DEFAULT);
     if flags & O_CREAT != 0 && !attr.is_null() {
-        let attr = attr.read(thread.user())?;
+        let attr: MqAttr = attr.load(thread.user())?;
         let (most_ever, size_ever) =
             if cred.capable(CAP_SYS_RESOURCE) { (MSG_MOST, MSGSIZE_MOST) } else { (MSG_DEFAULT, MSGSIZE_DEFAULT) };
         let within = |value: i64, ever: usize| usize::try_from(value).ok().filter(|value| (1..=ever).contains(value));
@@ -75,9 +76,9 @@ fn queue(thread: &Thread, fd: Fd) -> Result<(Arc<OpenFile>, Arc<MessageQueue>)> 
 }
 
 /// A `struct timespec` since 1970 as a monotonic deadline. EINVAL.
-fn deadline(thread: &Thread, timeout: UserPtr<[i64; 2]>) -> Result<Option<Nanos>> {
+fn deadline(thread: &Thread, timeout: UserPtr<impl Layout<[i64; 2]>>) -> Result<Option<Nanos>> {
     let Some(timeout) = timeout.non_null() else { return Ok(None) };
-    let [seconds, nanos] = timeout.read(thread.user())?;
+    let [seconds, nanos] = timeout.load(thread.user())?;
     if seconds < 0 || !(0..1_000_000_000).contains(&nanos) {
         return Err(Errno::EINVAL);
     }
@@ -93,7 +94,7 @@ pub async fn mq_timedsend(
     message: UserPtr<u8>,
     len: usize,
     priority: u32,
-    timeout: UserPtr<[i64; 2]>,
+    timeout: UserPtr<impl Layout<[i64; 2]>>,
 ) -> Result<()> {
     if priority >= mqueue::PRIO_MAX {
         return Err(Errno::EINVAL);
@@ -124,7 +125,7 @@ pub async fn mq_timedreceive(
     message: UserPtr<u8>,
     len: usize,
     priority: UserPtr<u32>,
-    timeout: UserPtr<[i64; 2]>,
+    timeout: UserPtr<impl Layout<[i64; 2]>>,
 ) -> Result<usize> {
     let deadline = deadline(thread, timeout)?;
     let (file, queue) = queue(thread, fd)?;
@@ -149,11 +150,11 @@ pub async fn mq_timedreceive(
 }
 
 /// mq_getsetattr(2): O_NONBLOCK is what can be set.
-pub fn mq_getsetattr(thread: &Thread, fd: Fd, new: UserPtr<MqAttr>, old: UserPtr<MqAttr>) -> Result<()> {
+pub fn mq_getsetattr(thread: &Thread, fd: Fd, new: UserPtr<impl Layout<MqAttr>>, old: UserPtr<impl Layout<MqAttr>>) -> Result<()> {
     let (file, queue) = queue(thread, fd)?;
     let before = file.flags();
     if let Some(new) = new.non_null() {
-        let flags = new.read(thread.user())?[0];
+        let flags = new.load(thread.user())?[0];
         if flags & !i64::from(O_NONBLOCK) != 0 {
             return Err(Errno::EINVAL);
         }
@@ -163,7 +164,7 @@ pub fn mq_getsetattr(thread: &Thread, fd: Fd, new: UserPtr<MqAttr>, old: UserPtr
         let words = [i64::from(before & O_NONBLOCK), queue.most as i64, queue.size as i64, queue.len() as i64];
         let mut attr: MqAttr = [0; 8];
         attr[..4].copy_from_slice(&words);
-        old.write(thread.user(), &attr)?;
+        old.store(thread.user(), &attr)?;
     }
     Ok(())
 }

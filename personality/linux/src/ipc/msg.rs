@@ -2,6 +2,7 @@
 
 use alloc::vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::ipc::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -31,11 +32,11 @@ fn interrupted(cut: Cut) -> Errno {
 }
 
 /// msgsnd(2): a word of kind, then `size` bytes.
-pub async fn msgsnd(thread: &Thread, id: i32, message: UserPtr<i64>, size: usize, flags: u32) -> Result<()> {
+pub async fn msgsnd(thread: &Thread, id: i32, message: UserPtr<impl Layout<i64>>, size: usize, flags: u32) -> Result<()> {
     if size > MSGMAX || id < 0 {
         return Err(Errno::EINVAL);
     }
-    let kind = message.read(thread.user())?;
+    let kind = message.load(thread.user())?;
     if kind < 1 {
         return Err(Errno::EINVAL);
     }
@@ -56,7 +57,7 @@ pub async fn msgsnd(thread: &Thread, id: i32, message: UserPtr<i64>, size: usize
 }
 
 /// msgrcv(2): the number of bytes of the message.
-pub async fn msgrcv(thread: &Thread, id: i32, out: UserPtr<i64>, size: usize, kind: i64, flags: u32) -> Result<usize> {
+pub async fn msgrcv(thread: &Thread, id: i32, out: UserPtr<impl Layout<i64>>, size: usize, kind: i64, flags: u32) -> Result<usize> {
     if size > isize::MAX as usize || id < 0 {
         return Err(Errno::EINVAL);
     }
@@ -76,13 +77,13 @@ pub async fn msgrcv(thread: &Thread, id: i32, out: UserPtr<i64>, size: usize, ki
         .await
         .map_err(interrupted)??;
     let len = message.text.len().min(size);
-    out.write(thread.user(), &message.kind)?;
+    out.store(thread.user(), &message.kind)?;
     thread.user().copy_out(out.at(1).addr(), &message.text[..len]).map_err(|_| Errno::EFAULT)?;
     Ok(len)
 }
 
 /// msgctl(2).
-pub fn msgctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<MsqidDs>) -> Result<i32> {
+pub fn msgctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<impl Layout<MsqidDs>>) -> Result<i32> {
     let ids = &thread.kernel.ipc.msg;
     let user = thread.user();
     let cred = thread.caller().cred();
@@ -90,18 +91,18 @@ pub fn msgctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<MsqidD
         IPC_STAT => {
             let queue = ids.find(id)?;
             queue.owner().check(&cred, 0o444)?;
-            buffer.write(user, &queue.stat(id))?;
+            buffer.store(user, &queue.stat(id))?;
         }
         MSG_STAT | MSG_STAT_ANY => {
             let (id, queue) = ids.at(id)?;
             if command.0 == MSG_STAT {
                 queue.owner().check(&cred, 0o444)?;
             }
-            buffer.write(user, &queue.stat(id))?;
+            buffer.store(user, &queue.stat(id))?;
             return Ok(id);
         }
         IPC_SET => {
-            let to = buffer.read(user)?;
+            let to = buffer.load(user)?;
             ids.find(id)?.set(to.qbytes, cred.capable(CAP_SYS_RESOURCE), now(thread), |owner| {
                 owner.check_owner(&cred)?;
                 owner.set(&to.perm);

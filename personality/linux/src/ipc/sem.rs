@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::ipc::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -35,11 +36,11 @@ pub async fn semop(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize)
 }
 
 /// semtimedop(2); the timeout is a `struct timespec`.
-pub async fn semtimedop(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, timeout: UserPtr<[i64; 2]>) -> Result<()> {
+pub async fn semtimedop(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, timeout: UserPtr<impl Layout<[i64; 2]>>) -> Result<()> {
     let deadline = match timeout.non_null() {
         None => None,
         Some(timeout) => {
-            let [seconds, nanos] = timeout.read(thread.user())?;
+            let [seconds, nanos] = timeout.load(thread.user())?;
             if seconds < 0 || !(0..1_000_000_000).contains(&nanos) {
                 return Err(Errno::EINVAL);
             }
@@ -91,6 +92,17 @@ async fn operate(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, d
 
 /// semctl(2). The last argument is a value or a pointer, as the command has it.
 pub fn semctl(thread: &Thread, id: i32, num: i32, command: Command, arg: usize) -> Result<i32> {
+    semctl_as::<SemidDs>(thread, id, num, command, arg)
+}
+
+/// semctl(2) of programs whose `struct semid_ds` lies in memory as `D`.
+pub fn semctl_as<D: Layout<SemidDs>>(
+    thread: &Thread,
+    id: i32,
+    num: i32,
+    command: Command,
+    arg: usize,
+) -> Result<i32> {
     let ids = &thread.kernel.ipc.sem;
     let user = thread.user();
     let cred = thread.caller().cred();
@@ -117,17 +129,17 @@ pub fn semctl(thread: &Thread, id: i32, num: i32, command: Command, arg: usize) 
             let values: Vec<i32> = values.into_iter().map(i32::from).collect();
             set.set_values(0, &values, pid, now(thread))?;
         }
-        IPC_STAT => UserPtr::new(arg).write(user, &find(0o444)?.stat(id))?,
+        IPC_STAT => UserPtr::<D>::new(arg).store(user, &find(0o444)?.stat(id))?,
         SEM_STAT | SEM_STAT_ANY => {
             let (id, set) = ids.at(id)?;
             if command.0 == SEM_STAT {
                 set.owner().check(&cred, 0o444)?;
             }
-            UserPtr::new(arg).write(user, &set.stat(id))?;
+            UserPtr::<D>::new(arg).store(user, &set.stat(id))?;
             return Ok(id);
         }
         IPC_SET => {
-            let to = UserPtr::<SemidDs>::new(arg).read(user)?.perm;
+            let to = UserPtr::<D>::new(arg).load(user)?.perm;
             ids.find(id)?.set_owner(now(thread), |owner| {
                 owner.check_owner(&cred)?;
                 owner.set(&to);

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::ipc::*;
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::mman::{MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_SHARED, PAGE_SIZE};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -94,6 +95,17 @@ pub fn shmdt(thread: &Thread, addr: Addr) -> Result<()> {
 
 /// shmctl(2).
 pub fn shmctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<ShmidDs>) -> Result<i32> {
+    shmctl_as::<ShmidDs, ShmInfo64, ShmInfo>(thread, id, command, buffer.addr())
+}
+
+/// shmctl(2) of programs with other layouts of what the buffer holds.
+pub fn shmctl_as<D: Layout<ShmidDs>, L: Layout<ShmInfo64>, I: Layout<ShmInfo>>(
+    thread: &Thread,
+    id: i32,
+    command: Command,
+    buffer: usize,
+) -> Result<i32> {
+    let buffer = UserPtr::<D>::new(buffer);
     let segments = &thread.kernel.ipc.shm;
     let user = thread.user();
     let cred = thread.caller().cred();
@@ -101,18 +113,18 @@ pub fn shmctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<ShmidD
         IPC_STAT => {
             let segment = segments.ids.find(id)?;
             segment.check(&cred, 0o444)?;
-            buffer.write(user, &segment.stat())?;
+            buffer.store(user, &segment.stat())?;
         }
         SHM_STAT | SHM_STAT_ANY => {
             let (id, segment) = segments.ids.at(id)?;
             if command.0 == SHM_STAT {
                 segment.check(&cred, 0o444)?;
             }
-            buffer.write(user, &segment.stat())?;
+            buffer.store(user, &segment.stat())?;
             return Ok(id);
         }
         IPC_SET => {
-            let to = buffer.read(user)?.perm;
+            let to = buffer.load(user)?.perm;
             segments.ids.find(id)?.set_owner(now(thread), |owner| {
                 owner.check_owner(&cred)?;
                 owner.set(&to);
@@ -132,7 +144,7 @@ pub fn shmctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<ShmidD
         IPC_INFO => {
             let info =
                 ShmInfo64 { shmmax: SHMMAX, shmmin: 1, shmmni: MOST as u64, shmseg: MOST as u64, shmall: SHMMAX, unused: [0; 4] };
-            buffer.cast::<ShmInfo64>().write(user, &info)?;
+            buffer.cast::<L>().store(user, &info)?;
             return Ok(segments.ids.all().1 as i32);
         }
         SHM_INFO => {
@@ -144,7 +156,7 @@ pub fn shmctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<ShmidD
                 shm_rss: all.iter().map(|(_, segment)| pages(segment.resident())).sum(),
                 ..ShmInfo::default()
             };
-            buffer.cast::<ShmInfo>().write(user, &info)?;
+            buffer.cast::<I>().store(user, &info)?;
             return Ok(highest as i32);
         }
         _ => return Err(Errno::EINVAL),

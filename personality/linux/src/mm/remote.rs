@@ -2,6 +2,7 @@
 
 use alloc::vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IOV_MAX, IoVec, ReadBuf, WriteBuf};
@@ -16,17 +17,17 @@ const CAP_SYS_PTRACE: u32 = 19;
 const CHUNK: usize = 64 * 1024;
 
 /// process_vm_readv(2): bytes copied from the other process.
-pub fn process_vm_readv(
+pub fn process_vm_readv<V: Layout<[usize; 2]>>(
     thread: &Thread,
     pid: u32,
-    local: UserPtr<[usize; 2]>,
+    local: UserPtr<V>,
     local_count: usize,
-    remote: UserPtr<[usize; 2]>,
+    remote: UserPtr<V>,
     remote_count: usize,
     flags: usize,
 ) -> Result<usize> {
     let other = target(thread, pid, flags)?;
-    let local = IoVec::read(thread.user(), local.addr(), local_count)?;
+    let local = IoVec::read(thread.user(), local, local_count)?;
     let mut to = ReadBuf::user_vec(thread.user(), &local);
     let mut chunk = vec![0; CHUNK.min(to.left())];
     transfer(thread, remote, remote_count, to.left(), chunk.len(), |addr, len| {
@@ -39,17 +40,17 @@ pub fn process_vm_readv(
 }
 
 /// process_vm_writev(2): bytes copied to the other process.
-pub fn process_vm_writev(
+pub fn process_vm_writev<V: Layout<[usize; 2]>>(
     thread: &Thread,
     pid: u32,
-    local: UserPtr<[usize; 2]>,
+    local: UserPtr<V>,
     local_count: usize,
-    remote: UserPtr<[usize; 2]>,
+    remote: UserPtr<V>,
     remote_count: usize,
     flags: usize,
 ) -> Result<usize> {
     let other = target(thread, pid, flags)?;
-    let local = IoVec::read(thread.user(), local.addr(), local_count)?;
+    let local = IoVec::read(thread.user(), local, local_count)?;
     let mut from = WriteBuf::user_vec(thread.user(), &local);
     let mut chunk = vec![0; CHUNK.min(from.left())];
     transfer(thread, remote, remote_count, from.left(), chunk.len(), |addr, len| {
@@ -64,7 +65,7 @@ pub fn process_vm_writev(
 /// Walks the remote ranges in pieces of at most `piece` bytes. What was moved before something failed is the answer.
 fn transfer(
     thread: &Thread,
-    ranges: UserPtr<[usize; 2]>,
+    ranges: UserPtr<impl Layout<[usize; 2]>>,
     count: usize,
     mut left: usize,
     piece: usize,
@@ -72,7 +73,8 @@ fn transfer(
 ) -> Result<usize> {
     let ranges = ranges.slice(count).read_vec(thread.user(), IOV_MAX)?;
     let mut moved = 0;
-    for [addr, len] in ranges {
+    for range in ranges {
+        let [addr, len] = range.load();
         let mut at = 0;
         while at < len.min(isize::MAX as usize) && left > 0 {
             let want = piece.min(len - at).min(left);

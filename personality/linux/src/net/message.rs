@@ -8,7 +8,7 @@ use janua_kernel::table::Fd;
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::net::addr::STORAGE;
 use janua_object::net::common::cap;
-use janua_object::net::control::{self, Control};
+use janua_object::net::control::{self, Control, Words};
 use janua_object::net::socket::{Outgoing, Received};
 use janua_object::net::unix::Rights;
 use zerocopy::{FromBytes, IntoBytes};
@@ -31,7 +31,13 @@ pub(super) fn outgoing(thread: &Thread, open: &Open) -> Result<Outgoing> {
 }
 
 /// Takes the control messages of a send. EINVAL, EBADF, EPERM, ESRCH, ENOBUFS.
-pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut Outgoing) -> Result<()> {
+pub(super) fn read_control(
+    thread: &Thread,
+    open: &Open,
+    hdr: &MsgHdr,
+    out: &mut Outgoing,
+    words: Words,
+) -> Result<()> {
     if hdr.control == 0 || hdr.control_len == 0 {
         return Ok(());
     }
@@ -42,7 +48,7 @@ pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut
     let bytes = read_value(thread, UserPtr::new(at), hdr.control_len as usize)?;
     let unix = open.socket()?.common().family == af::UNIX;
     let mut files = Vec::new();
-    for message in control::parse(&bytes)? {
+    for message in control::parse(&bytes, words)? {
         match (message.level, message.kind) {
             (sol::SOCKET, scm::RIGHTS) if unix => {
                 if files.len() + message.data.len() / 4 > scm::MAX_FD {
@@ -92,6 +98,7 @@ pub(super) fn write_received(
     hdr: &mut MsgHdr,
     received: Received,
     flags: u32,
+    words: Words,
 ) -> Result<()> {
     if hdr.name != 0 {
         hdr.name_len = match &received.from {
@@ -107,7 +114,7 @@ pub(super) fn write_received(
         };
     }
     let room = if hdr.control == 0 { 0 } else { usize::try_from(hdr.control_len).unwrap_or(usize::MAX) };
-    let mut control = Control::new(room);
+    let mut control = Control::new(room, words);
     let common = open.socket()?.common();
     if common.is_records() && (common.flag(so::TIMESTAMP) || common.flag(so::TIMESTAMPNS)) {
         add_time(thread, &mut control, common.flag(so::TIMESTAMPNS));
@@ -138,7 +145,11 @@ pub(super) fn write_received(
 fn add_time(thread: &Thread, control: &mut Control, nanos: bool) {
     let now = thread.machine().clock().realtime();
     let (kind, unit) = if nanos { (so::TIMESTAMPNS, 1) } else { (so::TIMESTAMP, 1000) };
-    control.add(sol::SOCKET, kind, [now / 1_000_000_000, now % 1_000_000_000 / unit].as_bytes());
+    let time = [now / 1_000_000_000, now % 1_000_000_000 / unit];
+    match control.words() {
+        Words::Wide => control.add(sol::SOCKET, kind, time.as_bytes()),
+        Words::Narrow => control.add(sol::SOCKET, kind, time.map(|word| word as u32).as_bytes()),
+    }
 }
 
 /// Installs descriptors as far as there is room for their numbers and the process may have more; the rest is closed.

@@ -2,6 +2,8 @@
 //!
 //! Sockets never wait; this is where their calls do. What can go on at once allocates nothing.
 
+use janua_abi::linux::i386::net::{MmsgHdr32, MsgHdr32};
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::net::{MmsgHdr, MsgHdr, msg};
 use janua_abi::linux::signal::SIGPIPE;
 use janua_abi::linux::time::TimeSpec;
@@ -11,6 +13,7 @@ use janua_kernel::wait::{Cut, PollTable};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::Events;
 use janua_object::net::addr::STORAGE;
+use janua_object::net::control::Words;
 use janua_object::net::socket::{Outgoing, Received};
 
 use super::args::MsgFlags;
@@ -22,6 +25,41 @@ use crate::thread::ThreadExt;
 
 /// Most messages of sendmmsg(2) and recvmmsg(2) (UIO_MAXIOV).
 const MOST_MESSAGES: usize = 1024;
+
+/// A `struct msghdr` as a program lays it out.
+pub trait Message: Layout<MsgHdr> {
+    /// Its `struct iovec`.
+    type Vector: Layout<[usize; 2]>;
+    /// Its control messages.
+    const CONTROL: Words;
+}
+
+impl Message for MsgHdr {
+    type Vector = [usize; 2];
+    const CONTROL: Words = Words::Wide;
+}
+
+impl Message for MsgHdr32 {
+    type Vector = [u32; 2];
+    const CONTROL: Words = Words::Narrow;
+}
+
+/// A `struct mmsghdr`, which begins with its message.
+pub trait Messages {
+    type One: Message;
+    /// Where the count of bytes stands.
+    const LEN: usize;
+}
+
+impl Messages for MmsgHdr {
+    type One = MsgHdr;
+    const LEN: usize = core::mem::offset_of!(MmsgHdr, len);
+}
+
+impl Messages for MmsgHdr32 {
+    type One = MsgHdr32;
+    const LEN: usize = core::mem::offset_of!(MmsgHdr32, len);
+}
 
 /// Sends, waiting for room unless told not to. A stream's blocking send goes on until everything is sent; what has been sent
 /// counts, whatever ends it.
@@ -165,8 +203,8 @@ pub async fn recvfrom(
     Ok(answer(&received, flags.0))
 }
 
-async fn send_one(thread: &Thread, open: &Open, hdr: &MsgHdr, flags: u32) -> Result<usize> {
-    let list = vector(thread, hdr)?;
+async fn send_one<M: Message>(thread: &Thread, open: &Open, hdr: &MsgHdr, flags: u32) -> Result<usize> {
+    let list = vector::<M>(thread, hdr)?;
     let mut out = message::outgoing(thread, open)?;
     out.flags = flags;
     if hdr.name != 0 && hdr.name_len != 0 {
@@ -174,21 +212,21 @@ async fn send_one(thread: &Thread, open: &Open, hdr: &MsgHdr, flags: u32) -> Res
         let len = if hdr.name_len < 0 { return Err(Errno::EINVAL) } else { hdr.name_len.min(STORAGE as i32) };
         out.to = Some(read_addr(thread, UserPtr::new(word(hdr.name)?), len)?);
     }
-    message::read_control(thread, open, hdr, &mut out)?;
+    message::read_control(thread, open, hdr, &mut out, M::CONTROL)?;
     send(thread, open, &mut WriteBuf::user_vec(thread.user(), &list), out).await
 }
 
-async fn receive_one(thread: &Thread, open: &Open, at: UserPtr<MsgHdr>, flags: u32) -> Result<usize> {
-    let mut hdr = at.read(thread.user())?;
-    let list = vector(thread, &hdr)?;
+async fn receive_one<M: Message>(thread: &Thread, open: &Open, at: UserPtr<M>, flags: u32) -> Result<usize> {
+    let mut hdr = at.load(thread.user())?;
+    let list = vector::<M>(thread, &hdr)?;
     if hdr.name != 0 && hdr.name_len < 0 {
         return Err(Errno::EINVAL);
     }
     let mut buf = ReadBuf::user_vec(thread.user(), &list);
     let received = receive(thread, open, &mut buf, flags, hdr.name != 0).await?;
     let count = answer(&received, flags);
-    message::write_received(thread, open, &mut hdr, received, flags)?;
-    at.write(thread.user(), &hdr)?;
+    message::write_received(thread, open, &mut hdr, received, flags, M::CONTROL)?;
+    at.store(thread.user(), &hdr)?;
     Ok(count)
 }
 
@@ -196,35 +234,41 @@ fn word(value: u64) -> Result<usize> {
     usize::try_from(value).map_err(|_| Errno::EFAULT)
 }
 
-fn vector(thread: &Thread, hdr: &MsgHdr) -> Result<IoVec> {
+fn vector<M: Message>(thread: &Thread, hdr: &MsgHdr) -> Result<IoVec> {
     let count = usize::try_from(hdr.iov_len).map_err(|_| Errno::EMSGSIZE)?;
     if count > janua_kernel::iobuf::IOV_MAX {
         return Err(Errno::EMSGSIZE);
     }
-    IoVec::read(thread.user(), word(hdr.iov)?, count)
+    IoVec::read(thread.user(), UserPtr::<M::Vector>::new(word(hdr.iov)?), count)
 }
 
 /// sendmsg(2)
-pub async fn sendmsg(thread: &Thread, fd: Fd, hdr: UserPtr<MsgHdr>, flags: MsgFlags) -> Result<usize> {
+pub async fn sendmsg<M: Message>(thread: &Thread, fd: Fd, hdr: UserPtr<M>, flags: MsgFlags) -> Result<usize> {
     let open = Open::get(thread, fd)?;
-    let hdr = hdr.read(thread.user())?;
-    send_one(thread, &open, &hdr, flags.0).await
+    let hdr = hdr.load(thread.user())?;
+    send_one::<M>(thread, &open, &hdr, flags.0).await
 }
 
 /// recvmsg(2)
-pub async fn recvmsg(thread: &Thread, fd: Fd, hdr: UserPtr<MsgHdr>, flags: MsgFlags) -> Result<usize> {
+pub async fn recvmsg<M: Message>(thread: &Thread, fd: Fd, hdr: UserPtr<M>, flags: MsgFlags) -> Result<usize> {
     let open = Open::get(thread, fd)?;
     receive_one(thread, &open, hdr, flags.0).await
 }
 
 /// sendmmsg(2): how many messages were sent.
-pub async fn sendmmsg(thread: &Thread, fd: Fd, list: UserPtr<MmsgHdr>, count: u32, flags: MsgFlags) -> Result<usize> {
+pub async fn sendmmsg<L: Messages>(
+    thread: &Thread,
+    fd: Fd,
+    list: UserPtr<L>,
+    count: u32,
+    flags: MsgFlags,
+) -> Result<usize> {
     let open = Open::get(thread, fd)?;
     let count = (count as usize).min(MOST_MESSAGES);
     for turn in 0..count {
         let at = list.at(turn);
-        let sent = match at.cast::<MsgHdr>().read(thread.user()) {
-            Ok(hdr) => send_one(thread, &open, &hdr, flags.0).await,
+        let sent = match at.cast::<L::One>().load(thread.user()) {
+            Ok(hdr) => send_one::<L::One>(thread, &open, &hdr, flags.0).await,
             Err(errno) => Err(errno),
         };
         match sent.and_then(|n| write_len(thread, at, n)) {
@@ -237,24 +281,24 @@ pub async fn sendmmsg(thread: &Thread, fd: Fd, list: UserPtr<MmsgHdr>, count: u3
 }
 
 /// Notes in a `struct mmsghdr` how many bytes its message had.
-fn write_len(thread: &Thread, at: UserPtr<MmsgHdr>, len: usize) -> Result<()> {
-    let field = at.addr().wrapping_add(core::mem::offset_of!(MmsgHdr, len));
+fn write_len<L: Messages>(thread: &Thread, at: UserPtr<L>, len: usize) -> Result<()> {
+    let field = at.addr().wrapping_add(L::LEN);
     UserPtr::<u32>::new(field).write(thread.user(), &u32::try_from(len).unwrap_or(u32::MAX))
 }
 
 /// recvmmsg(2): how many messages were received. The time limit is looked at after each message, as on Linux.
-pub async fn recvmmsg(
+pub async fn recvmmsg<L: Messages, T: Layout<TimeSpec>>(
     thread: &Thread,
     fd: Fd,
-    list: UserPtr<MmsgHdr>,
+    list: UserPtr<L>,
     count: u32,
     flags: MsgFlags,
-    timeout: UserPtr<TimeSpec>,
+    timeout: UserPtr<T>,
 ) -> Result<usize> {
     let open = Open::get(thread, fd)?;
     let now = || thread.machine().clock().monotonic();
     let end = match timeout.non_null() {
-        Some(timeout) => Some(now().saturating_add(timeout.read(thread.user())?.nanos()?)),
+        Some(timeout) => Some(now().saturating_add(timeout.load(thread.user())?.nanos()?)),
         None => None,
     };
     let count = (count as usize).min(MOST_MESSAGES);
@@ -262,7 +306,7 @@ pub async fn recvmmsg(
     let mut done = 0;
     while done < count {
         let at = list.at(done);
-        let got = receive_one(thread, &open, at.cast(), flags & !msg::WAITFORONE).await;
+        let got = receive_one::<L::One>(thread, &open, at.cast(), flags & !msg::WAITFORONE).await;
         match got.and_then(|n| write_len(thread, at, n)) {
             Ok(()) => done += 1,
             Err(errno) if done == 0 => return Err(errno),
@@ -281,7 +325,7 @@ pub async fn recvmmsg(
         }
     }
     if let (Some(end), Some(timeout)) = (end, timeout.non_null()) {
-        timeout.write(thread.user(), &TimeSpec::from_nanos(end.saturating_sub(now())))?;
+        timeout.store(thread.user(), &TimeSpec::from_nanos(end.saturating_sub(now())))?;
     }
     Ok(done)
 }

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::poll::{EpollEvent, epoll_ctl as ctl};
 use janua_abi::linux::time::TimeSpec;
 use janua_kernel::table::{Arg, Fd, Kind};
@@ -102,12 +103,12 @@ pub async fn epoll_pwait2(
     epfd: Fd,
     events: UserPtr<EpollEvent>,
     most: i32,
-    timeout: UserPtr<TimeSpec>,
+    timeout: UserPtr<impl Layout<TimeSpec>>,
     mask: UserPtr<u64>,
     mask_size: usize,
 ) -> Result<usize> {
     let deadline = match timeout.non_null() {
-        Some(timeout) => Some(poll::deadline(thread, timeout.read(thread.user())?.nanos()?)),
+        Some(timeout) => Some(poll::deadline(thread, timeout.load(thread.user())?.nanos()?)),
         None => None,
     };
     wait_masked(thread, epfd, events, most, deadline, mask, mask_size).await

@@ -1,5 +1,6 @@
 //! poll(2) and ppoll(2).
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::poll::PollFd;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::time::TimeSpec;
@@ -36,12 +37,12 @@ pub async fn ppoll(
     thread: &Thread,
     fds: UserPtr<PollFd>,
     count: u32,
-    timeout: UserPtr<TimeSpec>,
+    timeout: UserPtr<impl Layout<TimeSpec>>,
     mask: UserPtr<u64>,
     mask_size: usize,
 ) -> Result<usize> {
     let deadline = match timeout.non_null() {
-        Some(timeout) => Some(super::deadline(thread, timeout.read(thread.user())?.nanos()?)),
+        Some(timeout) => Some(super::deadline(thread, timeout.load(thread.user())?.nanos()?)),
         None => None,
     };
     super::begin_mask(thread, mask, mask_size)?;
@@ -51,7 +52,7 @@ pub async fn ppoll(
         super::end_mask(thread);
     }
     let left = deadline.filter(|&deadline| deadline != 0);
-    let written = left.map(|at| timeout.write(thread.user(), &TimeSpec::from_nanos(super::remaining(thread, at))));
+    let written = left.map(|at| timeout.store(thread.user(), &TimeSpec::from_nanos(super::remaining(thread, at))));
     match result? {
         Ok(ready) => Ok(ready),
         Err(Cut::TimedOut) => Ok(0),

@@ -1,5 +1,6 @@
 //! select(2) and pselect6(2).
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::poll::SigSetArg;
 use janua_abi::linux::process::TimeVal;
 use janua_abi::linux::time::TimeSpec;
@@ -28,44 +29,44 @@ const WANTED: [u32; 3] = {
     [read, write, Events::PRI.bits()]
 };
 
-/// The three sets' addresses; null for a set that is not wanted.
-type Sets = [UserPtr<u64>; 3];
+/// The three sets' addresses, null for a set that is not wanted; and the words a set consists of.
+type Sets<W> = [UserPtr<W>; 3];
 
 /// select(2): what is left of the time is written back.
-pub async fn select(
+pub async fn select<W: Layout<u64>>(
     thread: &Thread,
     count: i32,
-    read: UserPtr<u64>,
-    write: UserPtr<u64>,
-    except: UserPtr<u64>,
-    timeout: UserPtr<TimeVal>,
+    read: UserPtr<W>,
+    write: UserPtr<W>,
+    except: UserPtr<W>,
+    timeout: UserPtr<impl Layout<TimeVal>>,
 ) -> Result<usize> {
     let deadline = match timeout.non_null() {
-        Some(timeout) => Some(super::deadline(thread, timeout.read(thread.user())?.nanos_carrying()?)),
+        Some(timeout) => Some(super::deadline(thread, timeout.load(thread.user())?.nanos_carrying()?)),
         None => None,
     };
     let result = wait(thread, count, [read, write, except], deadline).await;
     let left = deadline.filter(|&deadline| deadline != 0);
-    let left = left.map(|at| timeout.write(thread.user(), &TimeVal::from_nanos(super::remaining(thread, at))));
+    let left = left.map(|at| timeout.store(thread.user(), &TimeVal::from_nanos(super::remaining(thread, at))));
     answer(result?, matches!(left, Some(Err(_))))
 }
 
 /// pselect6(2).
-pub async fn pselect6(
+pub async fn pselect6<W: Layout<u64>>(
     thread: &Thread,
     count: i32,
-    read: UserPtr<u64>,
-    write: UserPtr<u64>,
-    except: UserPtr<u64>,
-    timeout: UserPtr<TimeSpec>,
-    mask: UserPtr<SigSetArg>,
+    read: UserPtr<W>,
+    write: UserPtr<W>,
+    except: UserPtr<W>,
+    timeout: UserPtr<impl Layout<TimeSpec>>,
+    mask: UserPtr<impl Layout<SigSetArg>>,
 ) -> Result<usize> {
     let deadline = match timeout.non_null() {
-        Some(timeout) => Some(super::deadline(thread, timeout.read(thread.user())?.nanos()?)),
+        Some(timeout) => Some(super::deadline(thread, timeout.load(thread.user())?.nanos()?)),
         None => None,
     };
     if let Some(mask) = mask.non_null() {
-        let mask = mask.read(thread.user())?;
+        let mask = mask.load(thread.user())?;
         super::begin_mask(thread, UserPtr::new(mask.addr as usize), mask.size as usize)?;
     }
     let result = wait(thread, count, [read, write, except], deadline).await;
@@ -73,7 +74,7 @@ pub async fn pselect6(
         super::end_mask(thread);
     }
     let left = deadline.filter(|&deadline| deadline != 0);
-    let left = left.map(|at| timeout.write(thread.user(), &TimeSpec::from_nanos(super::remaining(thread, at))));
+    let left = left.map(|at| timeout.store(thread.user(), &TimeSpec::from_nanos(super::remaining(thread, at))));
     answer(result?, matches!(left, Some(Err(_))))
 }
 
@@ -87,17 +88,24 @@ fn answer(result: Result<usize, Cut>, time_lost: bool) -> Result<usize> {
     }
 }
 
-async fn wait(thread: &Thread, count: i32, sets: Sets, deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
+async fn wait<W>(
+    thread: &Thread,
+    count: i32,
+    sets: Sets<W>,
+    deadline: Option<Nanos>,
+) -> Result<Result<usize, Cut>> {
     let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
     let files = thread.process().files.read().clone();
     // What lies beyond every open descriptor and an ordinary set is not looked at.
     let count = count.min(files.end().max(FD_SETSIZE));
     let words = count.div_ceil(64);
+    // Whole words of the program's own are read and written, and nothing behind them.
+    let bytes = count.div_ceil(8 * size_of::<W>()) * size_of::<W>();
     let mem = thread.user();
     let mut asked: [Set; 3] = [smallvec![0; words], smallvec![0; words], smallvec![0; words]];
     for (set, at) in asked.iter_mut().zip(sets) {
         if !at.is_null() {
-            mem.copy_in(set.as_mut_slice().as_mut_bytes(), at.addr()).map_err(|_| Errno::EFAULT)?;
+            mem.copy_in(&mut set.as_mut_slice().as_mut_bytes()[..bytes], at.addr()).map_err(|_| Errno::EFAULT)?;
         }
     }
     let mut list = WatchList::new();
@@ -134,7 +142,7 @@ async fn wait(thread: &Thread, count: i32, sets: Sets, deadline: Option<Nanos>) 
             *last &= (1 << (count % 64)) - 1;
         }
         if !at.is_null() {
-            mem.copy_out(at.addr(), set.as_slice().as_bytes()).map_err(|_| Errno::EFAULT)?;
+            mem.copy_out(at.addr(), &set.as_slice().as_bytes()[..bytes]).map_err(|_| Errno::EFAULT)?;
         }
     }
     // An event in no set the descriptor is in cannot end the wait, so a timeout is the only way to zero.

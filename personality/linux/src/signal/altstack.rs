@@ -1,5 +1,6 @@
 //! The alternate signal stack (sigaltstack(2)).
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::{MINSIGSTKSZ, StackT, ss};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -53,15 +54,15 @@ pub fn change(thread: &Thread, new: &StackT, sp: u64) -> Result<()> {
 }
 
 /// sigaltstack(2).
-pub fn sigaltstack(thread: &Thread, frame: &mut Frame, new: UserPtr<StackT>, old: UserPtr<StackT>) -> Result<()> {
-    let new = new.non_null().map(|new| new.read(thread.user())).transpose()?;
+pub fn sigaltstack(thread: &Thread, frame: &mut Frame, new: UserPtr<impl Layout<StackT>>, old: UserPtr<impl Layout<StackT>>) -> Result<()> {
+    let new = new.non_null().map(|new| new.load(thread.user())).transpose()?;
     let before = *thread.signals.altstack.lock();
     let answer = StackT { flags: state(&before, frame.rsp) | before.flags & ss::AUTODISARM, _pad: 0, ..before };
     if let Some(new) = new {
         change(thread, &new, frame.rsp)?;
     }
     match old.non_null() {
-        Some(old) => old.write(thread.user(), &answer),
+        Some(old) => old.store(thread.user(), &answer),
         None => Ok(()),
     }
 }

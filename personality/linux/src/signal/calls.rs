@@ -1,5 +1,6 @@
 //! The calls by which a thread manages and awaits its own signals.
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -65,21 +66,32 @@ pub fn rt_sigaction(
     check_size(size)?;
     let number = signal.number()?;
     let new = new.non_null().map(|new| new.read(thread.user())).transpose()?;
+    let new = new.map(|new| SigAction { flags: new.flags & sa::KNOWN, ..new });
+    set_action(thread, number, new, |before| match old.non_null() {
+        Some(old) => old.write(thread.user(), &SigAction { flags: before.flags & sa::KNOWN, ..before }),
+        None => Ok(()),
+    })
+}
+
+/// Changes an action and tells what it was before. EINVAL for a signal whose action is fixed.
+pub fn set_action(
+    thread: &Thread,
+    number: u32,
+    new: Option<SigAction>,
+    tell: impl FnOnce(SigAction) -> Result<()>,
+) -> Result<()> {
     let actions = thread.process().actions();
     let before = match new {
         Some(_) if UNBLOCKABLE.has(number) => return Err(Errno::EINVAL),
         Some(new) => {
             let mask = SigSet(new.mask).without(UNBLOCKABLE).0;
-            let before = actions.set(number, SigAction { mask, flags: new.flags & sa::KNOWN, ..new });
+            let before = actions.set(number, SigAction { mask, ..new });
             super::send::discard_ignored(thread, number);
             before
         }
         None => actions.get(number),
     };
-    match old.non_null() {
-        Some(old) => old.write(thread.user(), &before),
-        None => Ok(()),
-    }
+    tell(before)
 }
 
 /// rt_sigprocmask(2).
@@ -125,7 +137,11 @@ async fn until_signal(thread: &Thread) -> Errno {
 /// rt_sigsuspend(2).
 pub async fn rt_sigsuspend(thread: &Thread, set: UserPtr<u64>, size: usize) -> Result<()> {
     check_size(size)?;
-    let mask = SigSet(set.read(thread.user())?);
+    suspend(thread, SigSet(set.read(thread.user())?)).await
+}
+
+/// Waits for a signal with another mask.
+pub async fn suspend(thread: &Thread, mask: SigSet) -> Result<()> {
     set_temporary_mask(thread, mask);
     Err(until_signal(thread).await)
 }
@@ -139,22 +155,22 @@ pub async fn pause(thread: &Thread) -> Result<()> {
 pub async fn rt_sigtimedwait(
     thread: &Thread,
     set: UserPtr<u64>,
-    info: UserPtr<SigInfo>,
-    timeout: UserPtr<[i64; 2]>,
+    info: UserPtr<impl Layout<SigInfo>>,
+    timeout: UserPtr<impl Layout<[i64; 2]>>,
     size: usize,
 ) -> Result<u32> {
     check_size(size)?;
     let wanted = SigSet(set.read(thread.user())?).without(UNBLOCKABLE);
     let deadline = match timeout.non_null() {
         None => None,
-        Some(timeout) => Some(deadline(thread, timeout.read(thread.user())?)?),
+        Some(timeout) => Some(deadline(thread, timeout.load(thread.user())?)?),
     };
     let taken = match dequeue(thread, wanted) {
         Some(taken) => taken,
         None => wait_for(thread, wanted, deadline).await?,
     };
     if let Some(info) = info.non_null() {
-        info.write(thread.user(), &taken)?;
+        info.store(thread.user(), &taken)?;
     }
     Ok(taken.signal())
 }

@@ -18,6 +18,8 @@ use crate::{Thread, signal};
 
 /// restart_syscall(2).
 const RESTART_SYSCALL: u64 = 219;
+/// The same in the i386 numbering.
+const RESTART_SYSCALL_I386: u64 = 0;
 
 /// The way back to user code: ends, stops, or delivers until nothing is left to do.
 pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
@@ -150,7 +152,9 @@ fn finish_call(frame: &mut Frame, action: Option<&SigAction>) {
         (Err(Errno::ERESTARTNOINTR), _) => again(frame),
         (Err(Errno::ERESTARTSYS), Some(action)) if action.flags & sa::RESTART != 0 => again(frame),
         (_, Some(_)) => frame.set_result(Errno::EINTR.as_result()),
-        (Err(Errno::ERESTART_RESTARTBLOCK), None) => frame.restart_call(RESTART_SYSCALL),
+        (Err(Errno::ERESTART_RESTARTBLOCK), None) => {
+            frame.restart_call(if frame.is_compat_call() { RESTART_SYSCALL_I386 } else { RESTART_SYSCALL });
+        }
         (_, None) => again(frame),
     }
     frame.orig_rax = u64::MAX;

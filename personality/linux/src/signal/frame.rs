@@ -20,13 +20,16 @@ use crate::Thread;
 /// Bytes below the stack pointer that leaf functions may use (System V ABI, x86-64).
 const RED_ZONE: u64 = 128;
 /// The legacy region, and the XSAVE header behind it.
-const FXSAVE_SIZE: usize = 512;
+pub const FXSAVE_SIZE: usize = 512;
 const XSAVE_HEADER: usize = 64;
 /// x87 and SSE: what FXSAVE holds.
 const LEGACY_FEATURES: u64 = 3;
 
 /// Pushes a frame for a handler and points the registers at it. EFAULT when the stack cannot take it.
 pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigInfo, mask: SigSet) -> Result<()> {
+    if action.flags & sa::COMPAT != 0 {
+        return crate::i386::frame::push(thread, frame, action, info, mask);
+    }
     if action.flags & sa::RESTORER == 0 {
         return Err(Errno::EFAULT);
     }
@@ -110,7 +113,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
 }
 
 /// The calling thread's vector state as it goes into a frame; empty when the machine has none.
-fn save_fpu(thread: &Thread) -> Vec<u8> {
+pub fn save_fpu(thread: &Thread) -> Vec<u8> {
     let size = thread.machine().fpu_size();
     if size < FXSAVE_SIZE {
         return Vec::new();
@@ -140,16 +143,21 @@ fn features(area: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// Loads vector state from a frame; an area without the magic numbers counts as the legacy part alone.
+/// Loads vector state from a frame.
 fn load_fpu(thread: &Thread, at: u64) -> Result<()> {
     let machine = thread.machine();
-    let size = machine.fpu_size();
-    if at == 0 || size < FXSAVE_SIZE {
+    if at == 0 || machine.fpu_size() < FXSAVE_SIZE {
         machine.fpu_reset();
         return Ok(());
     }
+    machine.fpu_restore(&read_fpu(thread, at as usize, 0)?)
+}
+
+/// Reads vector state from a frame; an area without the magic numbers counts as the legacy part alone. `before` are bytes that
+/// stand before it and are counted in the size it tells.
+pub fn read_fpu(thread: &Thread, at: usize, before: usize) -> Result<Vec<u8>> {
+    let size = thread.machine().fpu_size();
     let user = thread.user();
-    let at = at as usize;
     let mut area = vec![0; size];
     user.copy_in(&mut area[..FXSAVE_SIZE], at).map_err(|_| Errno::EFAULT)?;
     if size >= FXSAVE_SIZE + XSAVE_HEADER {
@@ -159,7 +167,7 @@ fn load_fpu(thread: &Thread, at: u64) -> Result<()> {
         let whole = words.magic1 == FP_XSTATE_MAGIC1
             && claimed >= FXSAVE_SIZE + XSAVE_HEADER
             && claimed <= size
-            && words.extended_size as usize == claimed + 4
+            && words.extended_size as usize == claimed + 4 + before
             && UserPtr::<u32>::new(at.wrapping_add(claimed)).read(user) == Ok(FP_XSTATE_MAGIC2);
         if whole {
             let rest = &mut area[FXSAVE_SIZE..claimed];
@@ -172,7 +180,7 @@ fn load_fpu(thread: &Thread, at: u64) -> Result<()> {
         // Where FXSAVE leaves room for software there is nothing the processor may see.
         area[FPX_SW_OFFSET..FXSAVE_SIZE].fill(0);
     }
-    machine.fpu_restore(&area)
+    Ok(area)
 }
 
 /// rt_sigreturn(2): everything as the frame on the stack says, as far as user code may say it. A frame that cannot be read or
@@ -215,6 +223,7 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
     frame.rcx = context.rcx;
     frame.rsp = context.rsp;
     frame.rip = context.rip;
+    frame.set_code_segment(context.cs.into());
     frame.set_user_flags(context.eflags);
     // What is restored is no call that could be restarted.
     frame.orig_rax = u64::MAX;

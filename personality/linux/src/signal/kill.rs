@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -135,8 +136,8 @@ pub fn tgkill(thread: &Thread, tgid: i32, tid: i32, signal: Signal) -> Result<()
 }
 
 /// What a program may say of itself: never that the kernel or a kill(2) sent it, except to itself.
-fn claimed(thread: &Thread, info: UserPtr<SigInfo>, signal: u32, target: i32) -> Result<SigInfo> {
-    let mut info = info.read(thread.user())?;
+fn claimed(thread: &Thread, info: UserPtr<impl Layout<SigInfo>>, signal: u32, target: i32) -> Result<SigInfo> {
+    let mut info = info.load(thread.user())?;
     info.signo = signal as i32;
     if (info.code >= 0 || info.code == si::TKILL) && thread.process().pid as i32 != target {
         return Err(Errno::EPERM);
@@ -145,14 +146,14 @@ fn claimed(thread: &Thread, info: UserPtr<SigInfo>, signal: u32, target: i32) ->
 }
 
 /// rt_sigqueueinfo(2).
-pub fn rt_sigqueueinfo(thread: &Thread, pid: i32, signal: Signal, info: UserPtr<SigInfo>) -> Result<()> {
+pub fn rt_sigqueueinfo(thread: &Thread, pid: i32, signal: Signal, info: UserPtr<impl Layout<SigInfo>>) -> Result<()> {
     let signal = signal.or_none()?;
     let info = claimed(thread, info, signal, pid)?;
     send_checked(thread, &find(thread, pid)?, signal, info)
 }
 
 /// rt_tgsigqueueinfo(2).
-pub fn rt_tgsigqueueinfo(thread: &Thread, tgid: i32, tid: i32, signal: Signal, info: UserPtr<SigInfo>) -> Result<()> {
+pub fn rt_tgsigqueueinfo(thread: &Thread, tgid: i32, tid: i32, signal: Signal, info: UserPtr<impl Layout<SigInfo>>) -> Result<()> {
     let signal = signal.or_none()?;
     if tid <= 0 || tgid <= 0 {
         return Err(Errno::EINVAL);
@@ -163,7 +164,7 @@ pub fn rt_tgsigqueueinfo(thread: &Thread, tgid: i32, tid: i32, signal: Signal, i
 }
 
 /// pidfd_send_signal(2).
-pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserPtr<SigInfo>, flags: u32) -> Result<()> {
+pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserPtr<impl Layout<SigInfo>>, flags: u32) -> Result<()> {
     const THREAD: u32 = 1;
     const THREAD_GROUP: u32 = 2;
     const PROCESS_GROUP: u32 = 4;
@@ -176,7 +177,7 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
     let info = match info.non_null() {
         None => by_me(thread, signal, si::USER),
         Some(info) => {
-            let signo = info.read(thread.user())?.signo;
+            let signo = info.load(thread.user())?.signo;
             if signo != signal as i32 {
                 return Err(Errno::EINVAL);
             }

@@ -5,6 +5,7 @@ use core::future::poll_fn;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::Poll;
 
+use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::process::{CLONE_ARGS_SIZE_VER0, CloneArgs, clone, rlimit};
 use janua_abi::linux::signal::SIGCHLD;
 use janua_abi::linux::{Errno, Result};
@@ -58,6 +59,8 @@ struct Request {
     /// The child's stack pointer, 0 for the parent's.
     stack: u64,
     tls: u64,
+    /// What CLONE_SETTLS of 32-bit code asks for in place of `tls`.
+    area: Option<UserDesc>,
     parent_tid: usize,
     child_tid: usize,
     pidfd: usize,
@@ -94,6 +97,7 @@ pub async fn clone(
         exit_signal: (flags & clone::CSIGNAL) as u32,
         stack: stack as u64,
         tls: tls as u64,
+        area: None,
         parent_tid: parent_tid.addr(),
         child_tid: child_tid.addr(),
         pidfd: parent_tid.addr(),
@@ -128,6 +132,7 @@ pub async fn clone3(thread: &Thread, args: UserPtr<u8>, size: usize) -> Result<u
         exit_signal: args.exit_signal as u32,
         stack,
         tls: args.tls,
+        area: None,
         parent_tid: args.parent_tid as usize,
         child_tid: args.child_tid as usize,
         pidfd: args.pidfd as usize,
@@ -179,12 +184,15 @@ fn check(thread: &Thread, request: &Request) -> Result<()> {
 }
 
 /// Makes and starts a thread, and waits for it when it borrows the caller's memory (CLONE_VFORK).
-async fn start(thread: &Thread, request: Request) -> Result<u32> {
+async fn start(thread: &Thread, mut request: Request) -> Result<u32> {
     // A signal that is being delivered to the whole process reaches either this process alone or both: take it first.
     if thread.interrupted() {
         return Err(Errno::ERESTARTNOINTR);
     }
     check(thread, &request)?;
+    if request.flags & clone::SETTLS != 0 && thread.frame().is_compat_call() {
+        request.area = Some(crate::i386::thread_area::for_clone(thread, request.tls as usize)?);
+    }
     let (tid, vfork) = spawn(thread, &request)?;
     if let Some(done) = vfork {
         wait_for_vfork(thread, &done).await;
@@ -287,7 +295,7 @@ fn tell_and_run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: Spaw
         if request.stack != 0 {
             frame.rsp = request.stack;
         }
-        let tls = has(clone::SETTLS).then_some(request.tls as usize);
+        let tls = (has(clone::SETTLS) && request.area.is_none()).then_some(request.tls as usize);
         let id = thread.machine().spawn(Spawn { kind, frame, tls, guest: seat.clone() })?;
         seat.set_machine_id(id);
         // What was sent before the thread had a name could not interrupt it.
@@ -385,6 +393,8 @@ fn new_thread(
     *state.comm.lock() = *thread.comm.lock();
     state.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
     state.sched.copy_from(&thread.sched);
+    *state.areas.lock() = *thread.areas.lock();
+    *state.new_area.lock() = request.area;
     if has(clone::CHILD_CLEARTID) {
         state.clear_child_tid.store(request.child_tid, Ordering::Relaxed);
     }
@@ -398,6 +408,7 @@ fn new_thread(
 
 /// First words of a thread: what must be written in its own memory, and the watch over what its process may use.
 pub fn begin(thread: &Thread) {
+    crate::i386::thread_area::begin(thread);
     if thread.tid() == thread.task.pid {
         crate::time::interval::watch_limit(&thread.task);
     }

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rusage, wait};
 use janua_abi::linux::signal::{SIGCHLD, SIGCONT, SigInfo, si};
 use janua_abi::linux::{Errno, Result};
@@ -130,7 +131,7 @@ pub async fn wait4(
     pid: i32,
     status: UserPtr<u32>,
     options: WaitOptions,
-    usage: UserPtr<Rusage>,
+    usage: UserPtr<impl Layout<Rusage>>,
 ) -> Result<u32> {
     let options = options.0;
     let known = wait::NOHANG | wait::STOPPED | wait::CONTINUED | wait::NOTHREAD | wait::ALL | wait::CLONE;
@@ -149,7 +150,7 @@ pub async fn wait4(
         status.write(thread.user(), &found.raw)?;
     }
     if let Some(usage) = usage.non_null() {
-        usage.write(thread.user(), &found.usage)?;
+        usage.store(thread.user(), &found.usage)?;
     }
     Ok(found.pid)
 }
@@ -159,9 +160,9 @@ pub async fn waitid(
     thread: &Thread,
     id_type: u32,
     id: i32,
-    info: UserPtr<SigInfo>,
+    info: UserPtr<impl Layout<SigInfo>>,
     options: WaitOptions,
-    usage: UserPtr<Rusage>,
+    usage: UserPtr<impl Layout<Rusage>>,
 ) -> Result<()> {
     let mut options = options.0;
     let kinds = wait::EXITED | wait::STOPPED | wait::CONTINUED;
@@ -195,10 +196,10 @@ pub async fn waitid(
             Some(found) => SigInfo::child(SIGCHLD, found.code, found.pid, found.uid, found.status, 0, 0),
             None => SigInfo::new_zeroed(),
         };
-        info.write(thread.user(), &told)?;
+        info.store(thread.user(), &told)?;
     }
     if let (Some(usage), Some(found)) = (usage.non_null(), &found) {
-        usage.write(thread.user(), &found.usage)?;
+        usage.store(thread.user(), &found.usage)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Clocks: clock_gettime(2) and its kin, adjtimex(2).
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::TimeVal;
 use janua_abi::linux::time::{TimeSpec, TimeZone, Timex, Tms, clock};
 use janua_kernel::table::{Arg, Kind};
@@ -137,34 +138,34 @@ impl ClockId {
     }
 }
 
-pub fn clock_gettime(thread: &Thread, id: ClockArg, time: UserPtr<TimeSpec>) -> Result<()> {
+pub fn clock_gettime(thread: &Thread, id: ClockArg, time: UserPtr<impl Layout<TimeSpec>>) -> Result<()> {
     let now = match id.other() {
         Some(other) => thread.machine().clock().other(other),
         None => id.resolve(thread)?.now(thread)?,
     };
-    time.write(thread.user(), &TimeSpec::from_nanos(now))
+    time.store(thread.user(), &TimeSpec::from_nanos(now))
 }
 
-pub fn clock_getres(thread: &Thread, id: ClockArg, resolution: UserPtr<TimeSpec>) -> Result<()> {
+pub fn clock_getres(thread: &Thread, id: ClockArg, resolution: UserPtr<impl Layout<TimeSpec>>) -> Result<()> {
     let nanos = id.resolve(thread)?.resolution();
     match resolution.non_null() {
-        Some(place) => place.write(thread.user(), &TimeSpec::from_nanos(nanos)),
+        Some(place) => place.store(thread.user(), &TimeSpec::from_nanos(nanos)),
         None => Ok(()),
     }
 }
 
 /// The time of day is the machine's: nobody inside may set it.
-pub fn clock_settime(thread: &Thread, id: ClockArg, time: UserPtr<TimeSpec>) -> Result<()> {
+pub fn clock_settime(thread: &Thread, id: ClockArg, time: UserPtr<impl Layout<TimeSpec>>) -> Result<()> {
     if id.0 != clock::REALTIME {
         return Err(Errno::EINVAL);
     }
-    time.read(thread.user())?.nanos()?;
+    time.load(thread.user())?.nanos()?;
     Err(Errno::EPERM)
 }
 
-pub fn gettimeofday(thread: &Thread, time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) -> Result<()> {
+pub fn gettimeofday(thread: &Thread, time: UserPtr<impl Layout<TimeVal>>, zone: UserPtr<TimeZone>) -> Result<()> {
     if let Some(time) = time.non_null() {
-        time.write(thread.user(), &TimeVal::from_nanos(thread.machine().clock().realtime()))?;
+        time.store(thread.user(), &TimeVal::from_nanos(thread.machine().clock().realtime()))?;
     }
     match zone.non_null() {
         Some(zone) => zone.write(thread.user(), &TimeZone::default()),
@@ -172,9 +173,9 @@ pub fn gettimeofday(thread: &Thread, time: UserPtr<TimeVal>, zone: UserPtr<TimeZ
     }
 }
 
-pub fn settimeofday(thread: &Thread, time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) -> Result<()> {
+pub fn settimeofday(thread: &Thread, time: UserPtr<impl Layout<TimeVal>>, zone: UserPtr<TimeZone>) -> Result<()> {
     if let Some(time) = time.non_null() {
-        time.read(thread.user())?.nanos()?;
+        time.load(thread.user())?.nanos()?;
     }
     if let Some(zone) = zone.non_null() {
         zone.read(thread.user())?;
@@ -182,23 +183,23 @@ pub fn settimeofday(thread: &Thread, time: UserPtr<TimeVal>, zone: UserPtr<TimeZ
     Err(Errno::EPERM)
 }
 
-pub fn time(thread: &Thread, place: UserPtr<i64>) -> Result<i64> {
+pub fn time(thread: &Thread, place: UserPtr<impl Layout<i64>>) -> Result<i64> {
     let seconds = (thread.machine().clock().realtime() / 1_000_000_000) as i64;
     if let Some(place) = place.non_null() {
-        place.write(thread.user(), &seconds)?;
+        place.store(thread.user(), &seconds)?;
     }
     Ok(seconds)
 }
 
 /// times(2): ticks since the kernel started, and since some time before (Linux counts from five minutes before).
-pub fn times(thread: &Thread, place: UserPtr<Tms>) -> Result<i64> {
+pub fn times(thread: &Thread, place: UserPtr<impl Layout<Tms>>) -> Result<i64> {
     if let Some(place) = place.non_null() {
         let own = cpu::usage_of_task(&thread.task, Some(thread));
         let children = thread.task.usage.children.get();
         let ticks = |nanos: Nanos| (nanos / TICK) as i64;
         let times =
             Tms { utime: ticks(own.user), stime: ticks(own.system), cutime: ticks(children.user), cstime: ticks(children.system) };
-        place.write(thread.user(), &times)?;
+        place.store(thread.user(), &times)?;
     }
     let up = thread.machine().clock().monotonic().saturating_sub(thread.kernel.booted);
     Ok((up / TICK) as i64)
@@ -209,10 +210,10 @@ const STA_UNSYNC: i32 = 0x40;
 const TIME_ERROR: usize = 5;
 
 /// adjtimex(2): what a clock that is left to itself reports. EPERM for a change.
-pub fn adjtimex(thread: &Thread, state: UserPtr<Timex>) -> Result<usize> {
+pub fn adjtimex(thread: &Thread, state: UserPtr<impl Layout<Timex>>) -> Result<usize> {
     /// ADJ_OFFSET_SS_READ: reads what is left of an adjustment.
     const SS_READ: u32 = 0xa001;
-    let asked = state.read(thread.user())?;
+    let asked = state.load(thread.user())?;
     if asked.modes != 0 && asked.modes != SS_READ {
         return Err(Errno::EPERM);
     }
@@ -229,11 +230,11 @@ pub fn adjtimex(thread: &Thread, state: UserPtr<Timex>) -> Result<usize> {
         tick: 10_000,
         ..Timex::default()
     };
-    state.write(thread.user(), &answer)?;
+    state.store(thread.user(), &answer)?;
     Ok(TIME_ERROR)
 }
 
-pub fn clock_adjtime(thread: &Thread, id: ClockArg, state: UserPtr<Timex>) -> Result<usize> {
+pub fn clock_adjtime(thread: &Thread, id: ClockArg, state: UserPtr<impl Layout<Timex>>) -> Result<usize> {
     match id.0 {
         clock::REALTIME => adjtimex(thread, state),
         // Clocks that exist but cannot be adjusted.

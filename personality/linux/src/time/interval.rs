@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rlimit, TimeVal, rlimit};
 use janua_abi::linux::signal::{SIGALRM, SIGKILL, SIGPROF, SIGVTALRM, SIGXCPU};
 use janua_abi::linux::time::{ITimerVal, itimer};
@@ -172,21 +173,21 @@ fn val((value, interval): (Nanos, Nanos)) -> ITimerVal {
     ITimerVal { interval: TimeVal::from_nanos(interval), value: TimeVal::from_nanos_up(value) }
 }
 
-pub fn getitimer(thread: &Thread, number: i32, place: UserPtr<ITimerVal>) -> Result<()> {
+pub fn getitimer(thread: &Thread, number: i32, place: UserPtr<impl Layout<ITimerVal>>) -> Result<()> {
     let which = which(number)?;
-    place.write(thread.user(), &val(get(thread, which)))
+    place.store(thread.user(), &val(get(thread, which)))
 }
 
 /// setitimer(2); a null new value disarms, as Linux still has it.
-pub fn setitimer(thread: &Thread, number: i32, new: UserPtr<ITimerVal>, old: UserPtr<ITimerVal>) -> Result<()> {
+pub fn setitimer(thread: &Thread, number: i32, new: UserPtr<impl Layout<ITimerVal>>, old: UserPtr<impl Layout<ITimerVal>>) -> Result<()> {
     let new = match new.non_null() {
-        Some(new) => new.read(thread.user())?,
+        Some(new) => new.load(thread.user())?,
         None => ITimerVal::default(),
     };
     let (value, interval) = (new.value.nanos()?, new.interval.nanos()?);
     let was = set(thread, which(number)?, value, interval);
     match old.non_null() {
-        Some(old) => old.write(thread.user(), &val(was)),
+        Some(old) => old.store(thread.user(), &val(was)),
         None => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::{SIGALRM, SigInfo, si};
 use janua_abi::linux::time::{ITimerSpec, SigEvent, TIMER_ABSTIME, TimeSpec, clock, sigev};
 use janua_kernel::{Errno, Result, UserPtr};
@@ -178,7 +179,7 @@ pub fn delete_all(task: &Task) {
     }
 }
 
-pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<SigEvent>, place: UserPtr<i32>) -> Result<()> {
+pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<impl Layout<SigEvent>>, place: UserPtr<i32>) -> Result<()> {
     let clock = match id.0 {
         clock::REALTIME_COARSE | clock::MONOTONIC_COARSE | clock::MONOTONIC_RAW => return Err(Errno::EOPNOTSUPP),
         clock::TAI => ClockId::Realtime { coarse: false },
@@ -190,7 +191,7 @@ pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<SigEvent>, pla
         },
     };
     let event = match event.non_null() {
-        Some(event) => Some(event.read(thread.user())?),
+        Some(event) => Some(event.load(thread.user())?),
         None => None,
     };
     let mut list = thread.task.posix_timers.list.lock();
@@ -246,11 +247,11 @@ pub fn timer_settime(
     thread: &Thread,
     id: i32,
     flags: u32,
-    new: UserPtr<ITimerSpec>,
-    old: UserPtr<ITimerSpec>,
+    new: UserPtr<impl Layout<ITimerSpec>>,
+    old: UserPtr<impl Layout<ITimerSpec>>,
 ) -> Result<()> {
     let new = match new.non_null() {
-        Some(new) => new.read(thread.user())?,
+        Some(new) => new.load(thread.user())?,
         None => return Err(Errno::EINVAL),
     };
     let (value, interval) = (new.value.nanos()?, new.interval.nanos()?);
@@ -267,12 +268,12 @@ pub fn timer_settime(
         was
     };
     match old.non_null() {
-        Some(old) => old.write(thread.user(), &spec(was)),
+        Some(old) => old.store(thread.user(), &spec(was)),
         None => Ok(()),
     }
 }
 
-pub fn timer_gettime(thread: &Thread, id: i32, place: UserPtr<ITimerSpec>) -> Result<()> {
+pub fn timer_gettime(thread: &Thread, id: i32, place: UserPtr<impl Layout<ITimerSpec>>) -> Result<()> {
     let value = {
         let mut list = thread.task.posix_timers.list.lock();
         let timer = list.timers.get_mut(&id).ok_or(Errno::EINVAL)?;
@@ -283,7 +284,7 @@ pub fn timer_gettime(thread: &Thread, id: i32, place: UserPtr<ITimerSpec>) -> Re
         }
         timer.progress.remaining(now)
     };
-    place.write(thread.user(), &spec(value))
+    place.store(thread.user(), &spec(value))
 }
 
 pub fn timer_getoverrun(thread: &Thread, id: i32) -> Result<i32> {

@@ -1,0 +1,316 @@
+//! The signal frames of 32-bit code: pushing them, and taking them back (sigreturn(2), rt_sigreturn(2)).
+//!
+//! From high to low on the handler's stack: the vector state in XSAVE form (64-byte aligned, closed by a magic number), before it
+//! the x87 state as FSAVE stores it, then `struct sigframe_ia32`, or `struct rt_sigframe_ia32` for SA_SIGINFO, so placed that the
+//! handler finds the stack as after a call. As with the frames of 64-bit code, what comes back is a claim.
+
+use janua_abi::linux::i386::signal::{
+    FpState32, RtSigFrame32, SigContext32, SigFrame32, SigInfo32, StackT32, UContext32,
+};
+use janua_abi::linux::i386::stat::{halves, whole};
+use janua_abi::linux::layout::Layout;
+use janua_abi::linux::signal::{FPX_SW_OFFSET, SIGSEGV, SigAction, SigInfo, StackT, UC_FP_XSTATE, sa, ss};
+use janua_abi::linux::{Errno, Result, elf};
+use janua_kernel::UserPtr;
+use janua_kernel::signal::SigSet;
+use janua_port::{Frame, Segments};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::vdso;
+use crate::Thread;
+use crate::signal::frame::{FXSAVE_SIZE, read_fpu, save_fpu};
+use crate::signal::{self, altstack, set_mask};
+use crate::thread::ThreadExt;
+
+/// What FSAVE's form adds before the vector state, and to the size the frame tells.
+const FSAVE: usize = size_of::<FpState32>();
+
+/// Pushes a frame for a handler and points the registers at it. EFAULT when the stack cannot take it.
+pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigInfo, mask: SigSet) -> Result<()> {
+    let user = thread.user();
+    let mut stack = *thread.signals.altstack.lock();
+    let old_sp = frame.rsp & 0xffff_ffff;
+    let nested = altstack::contains(&stack, old_sp);
+    let switch = action.flags & sa::ONSTACK != 0 && stack.size != 0 && !nested;
+    let sp = if switch { stack.sp.wrapping_add(stack.size) } else { old_sp };
+
+    let fpu = save(thread);
+    // The vector state is what is aligned, FSAVE's form stands before it.
+    let fp_at = match fpu.len() {
+        0 => sp,
+        len => (sp.wrapping_sub((len - FSAVE) as u64) & !63).wrapping_sub(FSAVE as u64),
+    };
+    let rt = action.flags & sa::SIGINFO != 0;
+    let size = if rt { size_of::<RtSigFrame32>() } else { size_of::<SigFrame32>() } as u64;
+    let at = (fp_at.wrapping_sub(size).wrapping_add(4) & !15).wrapping_sub(4);
+    if (switch || nested) && !altstack::contains_range(&stack, at, sp) {
+        return Err(Errno::EFAULT);
+    }
+    if at >> 32 != 0 {
+        return Err(Errno::EFAULT);
+    }
+    if !fpu.is_empty() {
+        user.copy_out(fp_at as usize, &fpu).map_err(|_| Errno::EFAULT)?;
+    }
+    let at = at as u32;
+    let context = context(thread, frame, mask, if fpu.is_empty() { 0 } else { fp_at as u32 });
+    let signal = info.signal() as i32;
+    if rt {
+        stack.flags = altstack::state(&stack, old_sp) | stack.flags & ss::AUTODISARM;
+        let mut pushed = RtSigFrame32::new_zeroed();
+        pushed.signal = signal;
+        pushed.pinfo = at + core::mem::offset_of!(RtSigFrame32, info) as u32;
+        pushed.puc = at + core::mem::offset_of!(RtSigFrame32, uc) as u32;
+        pushed.info = SigInfo32::store(info)?;
+        pushed.uc = UContext32 {
+            flags: if fpu.len() > FSAVE + FXSAVE_SIZE { UC_FP_XSTATE as u32 } else { 0 },
+            link: 0,
+            stack: StackT32::store(&stack)?,
+            mcontext: context,
+            sigmask: halves(mask.0),
+        };
+        pushed.retcode[..7].copy_from_slice(&vdso::RT_SIGRETURN_CODE);
+        let retcode = at + core::mem::offset_of!(RtSigFrame32, retcode) as u32;
+        pushed.pretcode = restorer(thread, action, vdso::RT_SIGRETURN, retcode);
+        frame.rdx = pushed.pinfo.into();
+        frame.rcx = pushed.puc.into();
+        UserPtr::<RtSigFrame32>::new(at as usize).write(user, &pushed)?;
+    } else {
+        let mut pushed = SigFrame32::new_zeroed();
+        pushed.signal = signal;
+        pushed.sc = context;
+        pushed.extramask = halves(mask.0)[1];
+        pushed.retcode = vdso::SIGRETURN_CODE;
+        let retcode = at + core::mem::offset_of!(SigFrame32, retcode) as u32;
+        pushed.pretcode = restorer(thread, action, vdso::SIGRETURN, retcode);
+        frame.rdx = 0;
+        frame.rcx = 0;
+        UserPtr::<SigFrame32>::new(at as usize).write(user, &pushed)?;
+    }
+    if stack.flags & ss::AUTODISARM != 0 {
+        *thread.signals.altstack.lock() = altstack::DISABLED;
+    }
+    thread.machine().fpu_reset();
+    if let Some(compat) = thread.machine().compat() {
+        compat.set_segments(Segments { ds: Segments::FLAT.ds, es: Segments::FLAT.es, ..compat.segments() });
+    }
+    frame.rax = info.signal().into();
+    frame.call_user32(action.handler as u32, at);
+    Ok(())
+}
+
+/// Where a handler returns to: what the program gave, the vDSO, or the code in the frame itself.
+fn restorer(thread: &Thread, action: &SigAction, offset: u32, retcode: u32) -> u32 {
+    if action.flags & sa::RESTORER != 0 {
+        return action.restorer as u32;
+    }
+    let Some(mm) = thread.process().mm() else { return retcode };
+    let auxv = mm.image().auxv;
+    let vdso = auxv.as_chunks::<2>().0.iter().find(|[kind, _]| *kind == elf::AT_SYSINFO_EHDR);
+    match vdso.and_then(|[_, at]| u32::try_from(*at).ok()) {
+        Some(vdso) => vdso + offset,
+        None => retcode,
+    }
+}
+
+fn context(thread: &Thread, frame: &Frame, mask: SigSet, fpstate: u32) -> SigContext32 {
+    let fault = *thread.signals.fault.lock();
+    let segments = thread.machine().compat().map_or(Segments::FLAT, |compat| compat.segments());
+    SigContext32 {
+        gs: segments.gs.into(),
+        fs: segments.fs.into(),
+        es: segments.es.into(),
+        ds: segments.ds.into(),
+        edi: frame.rdi as u32,
+        esi: frame.rsi as u32,
+        ebp: frame.rbp as u32,
+        esp: frame.rsp as u32,
+        ebx: frame.rbx as u32,
+        edx: frame.rdx as u32,
+        ecx: frame.rcx as u32,
+        eax: frame.rax as u32,
+        trapno: fault.vector as u32,
+        err: fault.error as u32,
+        eip: frame.rip as u32,
+        cs: frame.cs as u32,
+        eflags: frame.rflags as u32,
+        esp_at_signal: frame.rsp as u32,
+        ss: frame.ss as u32,
+        fpstate,
+        oldmask: mask.0 as u32,
+        cr2: fault.addr as u32,
+    }
+}
+
+/// sigreturn(2)
+pub fn sigreturn(thread: &Thread, frame: &mut Frame) -> isize {
+    // The way back has taken off the return address and the signal's number.
+    let at = frame.rsp.wrapping_sub(8) as u32;
+    let result = UserPtr::<SigFrame32>::new(at as usize).read(thread.user()).and_then(|saved| {
+        restore(thread, frame, &saved.sc)?;
+        set_mask(thread, SigSet(whole([saved.sc.oldmask, saved.extramask])));
+        Ok(())
+    });
+    finish(thread, frame, result)
+}
+
+/// rt_sigreturn(2)
+pub fn rt_sigreturn(thread: &Thread, frame: &mut Frame) -> isize {
+    let at = frame.rsp.wrapping_sub(4) as u32;
+    let result = UserPtr::<RtSigFrame32>::new(at as usize).read(thread.user()).and_then(|saved| {
+        restore(thread, frame, &saved.uc.mcontext)?;
+        set_mask(thread, SigSet(whole(saved.uc.sigmask)));
+        let stack: StackT = saved.uc.stack.load();
+        // As on Linux, an alternate stack that is no longer good does not keep the handler from returning.
+        let _ = altstack::change(thread, &stack, frame.rsp);
+        Ok(())
+    });
+    finish(thread, frame, result)
+}
+
+/// A frame that cannot be read or makes no sense ends in SIGSEGV.
+fn finish(thread: &Thread, frame: &mut Frame, result: Result<()>) -> isize {
+    frame.orig_rax = u64::MAX;
+    match result {
+        Ok(()) => frame.rax as isize,
+        Err(_) => {
+            signal::force(thread, signal::kernel_signal(SIGSEGV));
+            0
+        }
+    }
+}
+
+fn restore(thread: &Thread, frame: &mut Frame, saved: &SigContext32) -> Result<()> {
+    load(thread, saved.fpstate as usize)?;
+    if let Some(compat) = thread.machine().compat() {
+        let [ds, es, fs, gs] = [saved.ds, saved.es, saved.fs, saved.gs].map(|word| word as u16);
+        compat.set_segments(Segments { ds, es, fs, gs });
+    }
+    frame.rdi = saved.edi.into();
+    frame.rsi = saved.esi.into();
+    frame.rbp = saved.ebp.into();
+    frame.rbx = saved.ebx.into();
+    frame.rdx = saved.edx.into();
+    frame.rcx = saved.ecx.into();
+    frame.rax = saved.eax.into();
+    frame.rip = saved.eip.into();
+    frame.rsp = saved.esp.into();
+    frame.set_code_segment((saved.cs as u16 | 3).into());
+    frame.set_user_flags(saved.eflags.into());
+    Ok(())
+}
+
+/// Offsets in FXSAVE's form.
+mod fx {
+    pub const CONTROL: usize = 0;
+    pub const STATUS: usize = 2;
+    pub const TAGS: usize = 4;
+    pub const OPCODE: usize = 6;
+    pub const INSTRUCTION: usize = 8;
+    pub const OPERAND: usize = 16;
+    pub const REGISTERS: usize = 32;
+}
+
+fn half(area: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([area[at], area[at + 1]])
+}
+
+fn word(area: &[u8], at: usize) -> u32 {
+    u32::from(half(area, at)) | u32::from(half(area, at + 2)) << 16
+}
+
+/// The calling thread's floating-point and vector state as it goes into a frame; empty when the machine has none.
+fn save(thread: &Thread) -> alloc::vec::Vec<u8> {
+    let mut area = save_fpu(thread);
+    if area.is_empty() {
+        return area;
+    }
+    if area.len() > FXSAVE_SIZE {
+        // The size of the whole counts FSAVE's form.
+        let size = (area.len() + FSAVE) as u32;
+        area[FPX_SW_OFFSET + 4..FPX_SW_OFFSET + 8].copy_from_slice(&size.to_le_bytes());
+    }
+    let mut head = FpState32 {
+        cw: u32::from(half(&area, fx::CONTROL)) | 0xffff_0000,
+        sw: u32::from(half(&area, fx::STATUS)) | 0xffff_0000,
+        tag: u32::from(full_tags(&area)) | 0xffff_0000,
+        ipoff: word(&area, fx::INSTRUCTION),
+        cssel: u32::from(half(&area, fx::OPCODE)) << 16 | 0x23,
+        dataoff: word(&area, fx::OPERAND),
+        datasel: 0xffff_002b,
+        status: half(&area, fx::STATUS),
+        ..FpState32::default()
+    };
+    for (at, register) in head.registers.iter_mut().enumerate() {
+        register.as_mut_bytes().copy_from_slice(&area[fx::REGISTERS + at * 16..][..10]);
+    }
+    let mut whole = head.as_bytes().to_vec();
+    whole.append(&mut area);
+    whole
+}
+
+/// The tag word in its full form: two bits a register, from the one bit of FXSAVE's form and what the register holds.
+fn full_tags(area: &[u8]) -> u16 {
+    const SPECIAL: u16 = 2;
+    const EMPTY: u16 = 3;
+    let top = usize::from(half(area, fx::STATUS) >> 11 & 7);
+    (0..8usize).fold(0, |tags, physical| {
+        let register = &area[fx::REGISTERS + (physical.wrapping_sub(top) & 7) * 16..][..10];
+        let mantissa = u64::from(word(register, 0)) | u64::from(word(register, 4)) << 32;
+        let tag = match half(register, 8) & 0x7fff {
+            _ if area[fx::TAGS] & 1 << physical == 0 => EMPTY,
+            0x7fff => SPECIAL,
+            0 if mantissa == 0 => 1,
+            0 => SPECIAL,
+            _ if mantissa >> 63 != 0 => 0,
+            _ => SPECIAL,
+        };
+        tags | tag << (2 * physical)
+    })
+}
+
+/// The one-bit form.
+fn short_tags(full: u16) -> u8 {
+    (0..8).fold(0, |tags, at| tags | u8::from(full >> (2 * at) & 3 != 3) << at)
+}
+
+/// Loads the state from a frame. What FSAVE's form says of the x87 registers counts.
+fn load(thread: &Thread, at: usize) -> Result<()> {
+    let machine = thread.machine();
+    if at == 0 || machine.fpu_size() < FXSAVE_SIZE {
+        machine.fpu_reset();
+        return Ok(());
+    }
+    let head = UserPtr::<FpState32>::new(at).read(thread.user())?;
+    let mut area = read_fpu(thread, at.wrapping_add(FSAVE), FSAVE)?;
+    let mut put = |at: usize, bytes: &[u8]| area[at..at + bytes.len()].copy_from_slice(bytes);
+    put(fx::CONTROL, &(head.cw as u16).to_le_bytes());
+    put(fx::STATUS, &(head.sw as u16).to_le_bytes());
+    put(fx::TAGS, &[short_tags(head.tag as u16), 0]);
+    put(fx::OPCODE, &((head.cssel >> 16) as u16).to_le_bytes());
+    put(fx::INSTRUCTION, &u64::from(head.ipoff).to_le_bytes());
+    put(fx::OPERAND, &u64::from(head.dataoff).to_le_bytes());
+    for (at, register) in head.registers.iter().enumerate() {
+        put(fx::REGISTERS + at * 16, register.as_bytes());
+    }
+    machine.fpu_restore(&area)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags() {
+        let mut area = [0u8; 512];
+        assert_eq!(full_tags(&area), 0xffff);
+        // One value pushed: the top is 7, and it is ST(0).
+        area[fx::STATUS + 1] = 7 << 3;
+        area[fx::TAGS] = 0x80;
+        area[fx::REGISTERS..][..10].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f]);
+        assert_eq!(full_tags(&area), 0x3fff);
+        area[fx::REGISTERS..][..10].fill(0);
+        assert_eq!(full_tags(&area), 0x7fff);
+        assert_eq!((short_tags(0xffff), short_tags(0x3fff), short_tags(0x7fff)), (0, 0x80, 0x80));
+    }
+}

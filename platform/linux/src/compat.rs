@@ -1,0 +1,38 @@
+//! 32-bit guests: thread-local storage by entries of the host's descriptor table, and the segment registers.
+
+use janua_abi::linux::i386::UserDesc;
+use janua_abi::linux::{Errno, Result};
+use janua_arch::Segments;
+use janua_arch::x86_64::entry::THREAD_ENTRY;
+use janua_port::compat::Compat;
+
+use crate::identity;
+
+/// The first entry, and how many of the host's three guests have. The last is the kernel's, by which it knows a thread.
+const FIRST: u32 = 12;
+const COUNT: u32 = 2;
+const _: () = assert!(FIRST + COUNT == THREAD_ENTRY);
+
+/// 32-bit guests of this platform.
+pub struct HostedCompat;
+
+impl Compat for HostedCompat {
+    fn thread_areas(&self) -> (u32, u32) {
+        (FIRST, COUNT)
+    }
+
+    fn set_thread_area(&self, descriptor: &UserDesc) -> Result<()> {
+        if !(FIRST..FIRST + COUNT).contains(&descriptor.entry) {
+            return Err(Errno::EINVAL);
+        }
+        identity::set_entry(descriptor)
+    }
+
+    fn segments(&self) -> Segments {
+        Segments::current()
+    }
+
+    fn set_segments(&self, segments: Segments) {
+        segments.load();
+    }
+}

@@ -1,0 +1,17 @@
+//! 32-bit programs, on machines that can run them.
+
+use janua_abi::linux::Result;
+use janua_abi::linux::i386::UserDesc;
+use janua_arch::Segments;
+
+/// What the calling guest thread needs beyond its frame while it runs 32-bit code.
+pub trait Compat: Send + Sync {
+    /// Entries of the processor's descriptor table that guests have for thread-local storage: the first, and how many.
+    fn thread_areas(&self) -> (u32, u32);
+    /// Sets one of [`Compat::thread_areas`] for the calling thread. `descriptor` has been checked to be a data segment or empty.
+    fn set_thread_area(&self, descriptor: &UserDesc) -> Result<()>;
+    /// The calling thread's data segment registers.
+    fn segments(&self) -> Segments;
+    /// Loads them; a selector that names no segment is taken as 0.
+    fn set_segments(&self, segments: Segments);
+}
