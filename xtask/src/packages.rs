@@ -38,6 +38,11 @@ pub const TOOLS: &[Tool] = &[
         why: "links everything that runs on the host",
     },
     test(&["gcc"], "gcc", "builds the conformance programs; a guest that compiles"),
+    test(
+        &["/usr/lib32/libc.so", "/usr/lib/i386-linux-gnu/libc.so"],
+        "gcc-multilib",
+        "builds the conformance programs for i386",
+    ),
     test(&["musl-gcc"], "musl-tools", "builds the conformance programs a second time, static"),
     test(&["g++"], "g++", "guest: compiles C++ with exceptions"),
     test(&["bzip2"], "bzip2", "guest"),

@@ -39,6 +39,18 @@ const VARIANTS: &[Variant] = &[
         libraries: &["-lrt", "-lutil", "-lm"],
         on_request: true,
     },
+    Variant {
+        name: "i386",
+        compiler: &["gcc", "-m32"],
+        libraries: &["-lrt", "-lutil", "-lm", "-ldl"],
+        on_request: false,
+    },
+    Variant {
+        name: "i386-static",
+        compiler: &["gcc", "-m32", "-static"],
+        libraries: &["-lrt", "-lutil", "-lm"],
+        on_request: true,
+    },
 ];
 
 /// One program with one C library.
@@ -110,12 +122,18 @@ fn find() -> Result<Vec<Test>, String> {
             }
             let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
             let test = source.strip_prefix(&root).unwrap_or(&source).with_extension("").display().to_string();
-            let also = directive(&text, "also").unwrap_or_default();
+            let names = |key: &str| directive(&text, key).unwrap_or_default();
+            let (also, only, not) = (names("also"), names("only"), names("not"));
+            let listed = |list: &str, variant: &Variant| list.split(' ').any(|v| v == variant.name);
             let limit = directive(&text, "seconds")
                 .map_or(Ok(LIMIT), |s| s.parse())
                 .map_err(|e| format!("{}: seconds: {e}", source.display()))?;
             for variant in VARIANTS {
-                if variant.on_request && !also.split(' ').any(|v| v == variant.name) {
+                let chosen = match only.as_str() {
+                    "" => (!variant.on_request || listed(&also, variant)) && !listed(&not, variant),
+                    only => listed(only, variant),
+                };
+                if !chosen {
                     continue;
                 }
                 tests.push(Test {
