@@ -44,7 +44,8 @@ pub trait Guest: Send + Sync {
     fn poll(&self, frame: &mut Frame) -> Flow;
     /// First words of a new thread, before user code runs.
     fn start(&self, frame: &mut Frame) -> Flow;
-    /// The word to park on: 1 when the thread has been woken since it last was polled.
+    /// The word to park on: 0 quiet, 1 when the thread has been woken since it last was polled, 2 put there by who parks on it,
+    /// in exchange for 0.
     fn wake_word(&self) -> &core::sync::atomic::AtomicU32;
     /// Whether something waits that must be looked at before user code runs (signals, a kill). Read after the machine has
     /// marked the thread as being in user code.

@@ -81,6 +81,8 @@ pub struct Area {
     pub tls: usize,
     /// The last host signal that interrupted user code.
     pub arrival: Arrival,
+    /// What the thread remembers of its waits, for the platform.
+    pub idle: AtomicU32,
 }
 
 /// A host signal, copied from the host's frame by the entry.

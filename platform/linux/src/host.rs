@@ -1,6 +1,7 @@
 //! The host's files and sockets.
 
 use alloc::sync::Arc;
+use core::mem::MaybeUninit;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{HostReady, HostStat, SocketCall};
@@ -19,22 +20,32 @@ const AT_REMOVEDIR: usize = 0x200;
 const AT_EMPTY_PATH: usize = 0x1000;
 const UTIME_OMIT: i64 = (1 << 30) - 2;
 
-/// A path with its NUL, on the stack.
+/// A path with its NUL, on the stack; what follows the NUL was never written.
 struct CPath {
-    bytes: [u8; 4096],
+    bytes: [MaybeUninit<u8>; PATH_MAX],
 }
+
+const PATH_MAX: usize = 4096;
 
 impl CPath {
     fn new(path: &[u8]) -> Result<CPath> {
-        if path.len() >= 4096 {
+        if path.len() >= PATH_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
         if path.contains(&0) {
             return Err(Errno::EINVAL);
         }
-        let mut bytes = [0; 4096];
-        bytes[..path.len()].copy_from_slice(path);
-        Ok(CPath { bytes })
+        let mut own = CPath { bytes: [const { MaybeUninit::uninit() }; PATH_MAX] };
+        own.put(0, path);
+        Ok(own)
+    }
+
+    /// Writes text and a NUL after the first `at` bytes. Panics when they do not fit.
+    fn put(&mut self, at: usize, text: &[u8]) {
+        let place = &mut self.bytes[at..=at + text.len()];
+        // SAFETY: the place has one byte more than the text.
+        unsafe { place.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len()) };
+        place[text.len()].write(0);
     }
 
     fn addr(&self) -> usize {
@@ -44,18 +55,20 @@ impl CPath {
 
 /// "/proc/self/fd/N", by which a descriptor opened with O_PATH is opened, changed or named again.
 fn proc_path(fd: HostFd) -> CPath {
-    use core::fmt::Write;
-    struct Text<'a>(&'a mut [u8], usize);
-    impl Write for Text<'_> {
-        fn write_str(&mut self, text: &str) -> core::fmt::Result {
-            self.0[self.1..self.1 + text.len()].copy_from_slice(text.as_bytes());
-            self.1 += text.len();
-            Ok(())
+    const DIRECTORY: &[u8] = b"/proc/self/fd/";
+    let mut digits = [0; 10];
+    let (mut rest, mut at) = (fd.0.unsigned_abs(), digits.len());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
         }
     }
-    let mut path = CPath { bytes: [0; 4096] };
-    // A number is shorter than the buffer, so this cannot fail.
-    let _ = write!(Text(&mut path.bytes, 0), "/proc/self/fd/{}", fd.0);
+    let mut path = CPath { bytes: [const { MaybeUninit::uninit() }; PATH_MAX] };
+    path.put(0, DIRECTORY);
+    path.put(DIRECTORY.len(), &digits[at..]);
     path
 }
 

@@ -15,6 +15,7 @@ mod compat;
 pub mod heap;
 pub mod host;
 pub mod identity;
+pub mod idle;
 pub mod lock;
 pub mod machine;
 pub mod reactor;

@@ -28,6 +28,8 @@ pub struct LinuxMachine {
     fpu_mask: u64,
     fpu_size: usize,
     cpus: usize,
+    /// AT_HWCAP and AT_HWCAP2. Read once: under a hypervisor each `cpuid` is an exit.
+    hwcap: [u64; 2],
 }
 
 static MACHINE: AtomicPtr<LinuxMachine> = AtomicPtr::new(core::ptr::null_mut());
@@ -89,7 +91,7 @@ impl LinuxMachine {
         // SAFETY: the array is ours.
         let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
         let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
-        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus }));
+        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus, hwcap: cpu::hwcap() }));
         MACHINE.store(machine, Ordering::Release);
         entry::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;
@@ -101,6 +103,11 @@ impl LinuxMachine {
         gate.arm_sandbox()?;
         wall::raise(gate.outside(), boot::info().host_network != 0)?;
         Ok(machine)
+    }
+
+    /// Cores the sandbox may run on.
+    pub fn cores(&self) -> usize {
+        self.cpus
     }
 
     /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's wishes) and answers when it
@@ -265,6 +272,9 @@ impl Machine for LinuxMachine {
     }
     fn cpus(&self) -> usize {
         self.cpus
+    }
+    fn hwcap(&self) -> [u64; 2] {
+        self.hwcap
     }
     fn cpu(&self) -> usize {
         let mut processor = 0u32;

@@ -12,6 +12,7 @@ use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap, UserMemory};
 
 use crate::boot::{self, Jail};
 use crate::identity;
+use crate::idle;
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, Call, nr};
@@ -62,6 +63,7 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
     area.guest = unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) };
     area.body = 0;
+    idle::start(area);
     area.tls = tls.unwrap_or(usize::MAX);
     Ok(index)
 }
@@ -207,10 +209,7 @@ pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
                 guest.trap(&mut this.frame, Trap::Kick)
             }
             Flow::Wait(deadline) => {
-                let word = guest.wake_word();
-                if word.compare_exchange(0, 2, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    park(word, 2, deadline);
-                }
+                idle::wait(this, guest.wake_word(), deadline);
                 guest.poll(&mut this.frame)
             }
             Flow::Exit => end(index),
