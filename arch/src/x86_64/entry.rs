@@ -6,8 +6,8 @@
 //!
 //! **Nothing is trusted.** User code may jump to any instruction of this file with registers of its choice. After each `wrpkru`
 //! that opens, the value is checked and everything is derived anew: the thread from the limit of its own descriptor in the
-//! host's GDT ([`THREAD_SELECTOR`]), which only the host's set_thread_area(2) can change; the area and the stack from the
-//! thread. A signal's frame is believed only if it lies on the thread's own kernel stack and starts with the sandbox's
+//! host's GDT ([`THREAD_SELECTOR`]), which only the host's set_thread_area(2) can change, or, for the only guest thread of a process, from the process'
+//! own [`ALONE`]; the area and the stack from the thread. A signal's frame is believed only if it lies on the thread's own kernel stack and starts with the sandbox's
 //! secret, which the host writes as the restorer's address; the secret is overwritten, so a frame is good for one entry. After each `wrpkru` that
 //! closes, the value is checked: who jumped there to open the key meets `ud2`. The one `xrstor` never loads the key register.
 //!
@@ -24,7 +24,7 @@ use core::arch::global_asm;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::hosted::{
-    AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, STACK_BASE, STACK_SHIFT, STACK_SIZE,
+    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, STACK_BASE, STACK_SHIFT, STACK_SIZE,
 };
 
 /// PKRU while user code runs: key 1 (the kernel's memory) neither readable nor writable, key 2 (selectors) not writable.
@@ -49,6 +49,25 @@ global_asm!(
     "hosted_entries_start:",
 
     // ---- A rewritten call: rax number, rdi rsi rdx r10 r8 r9 arguments, rcx where to go on, rsp the user's stack.
+
+    // rcx: the thread's index. The only guest thread of a process is named by a word of the process that user code cannot
+    // write; where there are several the host's table tells, which takes longer.
+    ".macro IDENTIFY",
+    "mov rcx, {alone}",
+    "mov rcx, [rcx]",
+    "cmp ecx, 1",
+    "jne 2f",
+    "shr rcx, 32",
+    "3:",
+    ".endm",
+
+    ".macro IDENTIFY_AMONG_MANY",
+    "2:",
+    "mov ecx, {thread_selector}",
+    "lsl ecx, ecx",
+    "jz 3b",
+    "jmp hosted_refuse",
+    ".endm",
 
     ".macro SAVE_CALL",
     // rcx: the thread's index, r11: the number. rdx and rcx are in the user's memory, below the red zone: they are
@@ -112,9 +131,7 @@ global_asm!(
     "wrpkru",
     "test eax, eax",
     "jnz hosted_refuse",
-    "mov ecx, {thread_selector}",
-    "lsl ecx, ecx",
-    "jnz hosted_refuse",
+    "IDENTIFY",
     "SAVE_CALL",
     "mov rax, [rsp - 136]",
     "mov [rdx + 8*16], rax",
@@ -122,6 +139,7 @@ global_asm!(
     "mov rax, [rsp - 144]",
     "mov [rdx + 8*12], rax",
     "FINISH_CALL",
+    "IDENTIFY_AMONG_MANY",
     ".size hosted_call_entry_pkey, . - hosted_call_entry_pkey",
 
     ".globl hosted_call_entry",
@@ -133,9 +151,7 @@ global_asm!(
     "hosted_call_store:",
     "mov [rsp - 144], rdx",
     "mov r11, rax",
-    "mov ecx, {thread_selector}",
-    "lsl ecx, ecx",
-    "jnz hosted_refuse",
+    "IDENTIFY",
     "SAVE_CALL",
     "mov rax, [rsp - 136]",
     "mov [rdx + 8*16], rax",
@@ -143,6 +159,7 @@ global_asm!(
     "mov rax, [rsp - 144]",
     "mov [rdx + 8*12], rax",
     "FINISH_CALL",
+    "IDENTIFY_AMONG_MANY",
     ".size hosted_call_entry, . - hosted_call_entry",
 
     // ---- A host signal: rsp at the host's frame. The registers the host passes are not looked at.
@@ -457,6 +474,8 @@ global_asm!(
     ".globl hosted_exit_end",
     "hosted_exit_end:",
 
+    ".purgem IDENTIFY",
+    ".purgem IDENTIFY_AMONG_MANY",
     ".purgem SAVE_CALL",
     ".purgem FINISH_CALL",
     ".popsection",
@@ -466,6 +485,7 @@ global_asm!(
     first_area = const STACK_BASE + STACK_SIZE - AREA_SIZE,
     area_offset = const STACK_SIZE - AREA_SIZE,
     frame_limit = const STACK_SIZE - AREA_SIZE - HOST_FRAME,
+    alone = const ALONE,
     selectors = const SELECTOR_BASE,
     selector_shift = const SELECTOR_SHIFT,
     kernel = const KERNEL_BASE,

@@ -23,6 +23,9 @@ pub const CONTROL_SIZE: usize = 16 << 20;
 pub const SELECTOR_BASE: usize = KERNEL_BASE + (32 << 20);
 pub const SELECTOR_SHIFT: u32 = 7;
 pub const SELECTOR_SIZE: usize = THREADS << SELECTOR_SHIFT;
+/// In line 0, whose thread never runs user code: the process' guest threads. The lower half counts them, the upper half is the
+/// exclusive or of their indices, so that of a single one it is the index.
+pub const ALONE: usize = SELECTOR_BASE + 64;
 /// Thread stacks; near the rest, so that a process needs few page tables.
 pub const STACK_BASE: usize = KERNEL_BASE + (64 << 20);
 pub const STACK_SIZE: usize = 64 << 10;
@@ -124,6 +127,36 @@ pub const fn area(index: usize) -> *mut Area {
 /// The selector byte of the thread with this index, at the start of its line.
 pub const fn selector(index: usize) -> *mut u8 {
     (SELECTOR_BASE + (index << SELECTOR_SHIFT)) as *mut u8
+}
+
+fn members() -> &'static core::sync::atomic::AtomicU64 {
+    // SAFETY: in a page that is mapped for the process' life; zero at its start.
+    unsafe { &*(ALONE as *const core::sync::atomic::AtomicU64) }
+}
+
+fn change_members(index: usize, by: u32) {
+    use core::sync::atomic::Ordering;
+    let change = |word: u64| {
+        let (count, indices) = (word as u32, (word >> 32) as u32);
+        Some(u64::from(count.wrapping_add(by)) | u64::from(indices ^ index as u32) << 32)
+    };
+    // The closure always has an answer.
+    let _ = members().fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
+}
+
+/// A guest thread is about to start in the calling process. To be called before it can run user code there.
+pub fn join(index: usize) {
+    change_members(index, 1);
+}
+
+/// A guest thread will not run user code in the calling process again.
+pub fn leave(index: usize) {
+    change_members(index, u32::MAX);
+}
+
+/// Whether the calling process has had no guest thread yet.
+pub fn is_empty() -> bool {
+    members().load(core::sync::atomic::Ordering::SeqCst) == 0
 }
 
 /// The thread whose kernel stack holds `sp`.

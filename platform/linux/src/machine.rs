@@ -99,6 +99,7 @@ impl LinuxMachine {
         let mut secret = [0; 8];
         machine.random(&mut secret);
         // Never 0, which is what a used frame holds.
+        spawn::register_barrier()?;
         signal::set_handlers(boot::jail(), u64::from_ne_bytes(secret) | 1)?;
         gate.arm_sandbox()?;
         wall::raise(gate.outside(), boot::info().host_network != 0)?;

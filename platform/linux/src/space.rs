@@ -144,6 +144,7 @@ fn hop() -> Result<()> {
     let old_pid = this.host_pid.swap(0, Ordering::Relaxed);
     // A signal to the old thread would be delivered on the stack the new one runs on.
     signal::set_mask(u64::MAX)?;
+    hosted::leave(index);
     // The old thread's last call must not look at the selector, which is the new one's already.
     spawn::disarm()?;
     // SAFETY: the child goes on here with everything as it was; the parent does not come back.
@@ -151,6 +152,7 @@ fn hop() -> Result<()> {
     signal::set_mask(0)?;
     if hopped.is_err() {
         this.host_pid.store(old_pid, Ordering::Relaxed);
+        hosted::join(index);
     }
     spawn::arm_again(index)?;
     hopped.map(|_| ())

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::entry;
@@ -100,9 +100,15 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     let creator = sys::words(nr::GETPID, [0; 6])? as u32;
     area::of(index).host_pid.store(if own_process { 0 } else { creator }, Ordering::Relaxed);
+    if flags & CLONE_VM != 0 {
+        hosted::join(index);
+    }
     match launch(index, flags, spawn.tls) {
         Ok(_) => Ok(ThreadId(index as u64 + 1)),
         Err(errno) => {
+            if flags & CLONE_VM != 0 {
+                hosted::leave(index);
+            }
             drop_guest(index);
             area::give_back(index);
             Err(errno)
@@ -152,6 +158,10 @@ pub fn arm_again(index: usize) -> Result<()> {
         // Should the supervisor be killed, nothing of the sandbox stays behind.
         sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, signal::SIGKILL as usize, 0, 0, 0, 0])?;
     }
+    // A thread of a process that others share has been counted by its creator.
+    if hosted::is_empty() {
+        hosted::join(index);
+    }
     let (gate, keyed) = (machine::get().gate, boot::jail() == Jail::Pkey);
     if keyed || gate.call_entry(keyed).is_some() {
         identity::set(index)?;
@@ -199,9 +209,10 @@ pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
     loop {
         flow = match flow {
             Flow::Resume => {
-                // From here on a kick is a host signal; before, it was a flag. The exchange orders the two: either we see the
-                // work or the kicker sees that we are in user code.
-                this.in_guest.swap(1, Ordering::SeqCst);
+                // From here on a kick is a host signal; before, it was a flag. Either we see the work or the kicker sees that we are
+                // in user code: its membarrier(2) stands in for the fence that is missing here, on the way of every call.
+                this.in_guest.store(1, Ordering::Relaxed);
+                compiler_fence(Ordering::SeqCst);
                 if !guest.has_work() {
                     return this;
                 }
@@ -218,6 +229,9 @@ pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
 }
 
 fn end(index: usize) -> ! {
+    if area::of(index).guest != [0; 2] {
+        hosted::leave(index);
+    }
     drop_guest(index);
     let _ = signal::set_mask(u64::MAX);
     // Between the area's return and this thread's last call another thread may use the area and its selector.
@@ -226,11 +240,31 @@ fn end(index: usize) -> ! {
     unsafe { hosted::hosted_end(&raw const area::of(index).state) }
 }
 
+const MEMBARRIER_GLOBAL_EXPEDITED: usize = 2;
+const MEMBARRIER_REGISTER_GLOBAL_EXPEDITED: usize = 4;
+
+/// Makes [`kick`] possible; inherited by all processes of the sandbox.
+pub fn register_barrier() -> Result<()> {
+    sys::words(nr::MEMBARRIER, [MEMBARRIER_REGISTER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]).map(|_| ())
+}
+
+/// A full fence in every running thread of the sandbox.
+fn barrier() {
+    fence(Ordering::SeqCst);
+    // Registered at the start, so it cannot fail.
+    let _ = sys::words(nr::MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
+}
+
 /// Interrupts the thread if it runs user code.
 pub fn kick(thread: ThreadId) {
     let Some(index) = (thread.0 as usize).checked_sub(1) else { return };
+    let here = 0u8;
+    // The thread itself sees its work on the way out.
+    if index == hosted::index_of(&raw const here as usize) {
+        return;
+    }
     let this = area::of(index);
-    core::sync::atomic::fence(Ordering::SeqCst);
+    barrier();
     if this.in_guest.load(Ordering::SeqCst) == 1 {
         let (pid, tid) = (this.host_pid.load(Ordering::Relaxed), this.host_tid.load(Ordering::Relaxed));
         let _ = sys::words(nr::TGKILL, [pid as usize, tid as usize, KICK as usize, 0, 0, 0]);
