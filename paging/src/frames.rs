@@ -1,0 +1,23 @@
+//! Physical memory in pages, with a count of users each.
+
+/// The number of a page frame: its physical address divided by the page size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageFrame(pub usize);
+
+/// Where frames come from. A frame is given back when the last of its users has let it go.
+pub trait Frames: Send + Sync + 'static {
+    /// A frame of zeroes with one user; `None` when memory is used up.
+    fn take(&self) -> Option<PageFrame>;
+    /// One more user.
+    fn share(&self, frame: PageFrame);
+    /// One user less.
+    fn release(&self, frame: PageFrame);
+    /// Whether it has more than one user.
+    fn is_shared(&self, frame: PageFrame) -> bool;
+    /// Copies a whole page.
+    fn copy(&self, from: PageFrame, to: PageFrame);
+    /// Copies from `offset` (bytes) of the page on; the range lies within the page.
+    fn read(&self, frame: PageFrame, offset: usize, out: &mut [u8]);
+    /// Copies to `offset` (bytes) of the page on; the range lies within the page.
+    fn write(&self, frame: PageFrame, offset: usize, data: &[u8]);
+}

@@ -1,0 +1,27 @@
+//! Paged address spaces: regions, demand paging, copy on write, memory objects, fork.
+//!
+//! What differs between machines is behind two traits: [`Frames`] is physical memory, [`Table`] is where an entry is
+//! installed (a hardware page table; a mapping in a traced process). Everything else is the same everywhere and holds no
+//! `unsafe`.
+//!
+//! Lock order: a [`Space`] before an [`Object`] before the frames. [`Object::truncate`] lets go of the object before it asks
+//! the spaces that map it to forget the pages.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod frames;
+pub mod object;
+pub mod region;
+pub mod space;
+pub mod table;
+
+pub use frames::{Frames, PageFrame};
+pub use object::Object;
+pub use region::Behind;
+pub use space::{Access, Refused, Space};
+pub use table::{Entry, Table};
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;

@@ -1,0 +1,251 @@
+//! Memory objects: pages by number, shared between files and mappings.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_rt::Mutex;
+
+use crate::{Frames, PAGE, PageFrame};
+
+/// A space that maps an object.
+pub trait Mapper: Send + Sync {
+    /// Takes out the entries of this object's pages from `page` on (before `end`).
+    fn forget(&self, object: *const (), page: u64, end: u64);
+}
+
+/// An anonymous file in memory. Missing pages are holes that read as zero.
+pub struct Object<F: Frames> {
+    frames: &'static F,
+    inner: Mutex<Inner>,
+    mappers: Mutex<Vec<Weak<dyn Mapper>>>,
+}
+
+struct Inner {
+    pages: BTreeMap<u64, PageFrame>,
+    /// Bytes.
+    size: u64,
+}
+
+impl<F: Frames> Object<F> {
+    pub fn new(frames: &'static F, size: u64) -> Arc<Object<F>> {
+        let inner = Mutex::new(Inner { pages: BTreeMap::new(), size });
+        Arc::new(Object { frames, inner, mappers: Mutex::new(Vec::new()) })
+    }
+
+    /// Which object this is, for [`Mapper::forget`].
+    pub fn id(&self) -> *const () {
+        core::ptr::from_ref(self).cast()
+    }
+
+    pub fn size(&self) -> u64 {
+        self.inner.lock().size
+    }
+
+    /// Pages in memory.
+    pub fn pages(&self) -> usize {
+        self.inner.lock().pages.len()
+    }
+
+    /// Remembers who must be told when pages go.
+    pub fn add_mapper(&self, mapper: Weak<dyn Mapper>) {
+        let mut mappers = self.mappers.lock();
+        if mappers.iter().any(|known| known.ptr_eq(&mapper)) {
+            return;
+        }
+        mappers.retain(|known| known.strong_count() > 0);
+        mappers.push(mapper);
+    }
+
+    /// A page for a mapping, with one more user, made when it is a hole. ENXIO behind the end, ENOMEM.
+    pub fn page(&self, number: u64) -> Result<PageFrame> {
+        let mut inner = self.inner.lock();
+        if number >= inner.size.div_ceil(PAGE as u64) {
+            return Err(Errno::ENXIO);
+        }
+        let frame = match inner.pages.get(&number) {
+            Some(frame) => *frame,
+            None => {
+                let frame = self.frames.take().ok_or(Errno::ENOMEM)?;
+                inner.pages.insert(number, frame);
+                frame
+            }
+        };
+        self.frames.share(frame);
+        Ok(frame)
+    }
+
+    pub fn resident(&self, number: u64) -> bool {
+        self.inner.lock().pages.contains_key(&number)
+    }
+
+    /// Bytes read at `at`.
+    pub fn read(&self, at: u64, out: &mut [u8]) -> usize {
+        let inner = self.inner.lock();
+        let len = out.len().min(usize::try_from(inner.size.saturating_sub(at)).unwrap_or(usize::MAX));
+        let mut done = 0;
+        while done < len {
+            let (number, inside, part) = piece(at + done as u64, len - done);
+            let out = &mut out[done..done + part];
+            match inner.pages.get(&number) {
+                Some(frame) => self.frames.read(*frame, inside, out),
+                None => out.fill(0),
+            }
+            done += part;
+        }
+        len
+    }
+
+    /// Writes at `at`, growing the object: bytes written, fewer when memory runs out. ENOSPC when none could be.
+    pub fn write(&self, at: u64, data: &[u8]) -> Result<usize> {
+        at.checked_add(data.len() as u64).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+        let mut inner = self.inner.lock();
+        let mut done = 0;
+        while done < data.len() {
+            let (number, inside, part) = piece(at + done as u64, data.len() - done);
+            let frame = match inner.pages.get(&number) {
+                Some(frame) => *frame,
+                None => match self.frames.take() {
+                    Some(frame) => {
+                        inner.pages.insert(number, frame);
+                        frame
+                    }
+                    None if done > 0 => break,
+                    None => return Err(Errno::ENOSPC),
+                },
+            };
+            self.frames.write(frame, inside, &data[done..done + part]);
+            done += part;
+        }
+        inner.size = inner.size.max(at + done as u64);
+        Ok(done)
+    }
+
+    /// Cuts or extends; what is cut off is taken out of all mappings.
+    pub fn truncate(&self, size: u64) -> Result<()> {
+        if size > i64::MAX as u64 {
+            return Err(Errno::EFBIG);
+        }
+        let (first, shrunk) = {
+            let mut inner = self.inner.lock();
+            let shrunk = size < inner.size;
+            inner.size = size;
+            let first = size.div_ceil(PAGE as u64);
+            if shrunk {
+                self.drop_pages(&mut inner, first, u64::MAX);
+                let inside = (size % PAGE as u64) as usize;
+                if inside > 0
+                    && let Some(frame) = inner.pages.get(&(size / PAGE as u64))
+                {
+                    self.zero(*frame, inside, PAGE);
+                }
+            }
+            (first, shrunk)
+        };
+        if shrunk {
+            self.tell_mappers(first, u64::MAX);
+        }
+        Ok(())
+    }
+
+    /// Makes a range read as zero; whole pages become holes.
+    pub fn punch(&self, at: u64, len: u64) {
+        let Some(end) = at.checked_add(len) else { return };
+        let page = PAGE as u64;
+        let (first, last) = (at.div_ceil(page), end / page);
+        {
+            let mut inner = self.inner.lock();
+            if first < last {
+                self.drop_pages(&mut inner, first, last);
+            }
+            for number in [at / page, end / page] {
+                let start = number * page;
+                let (from, to) = (at.clamp(start, start + page) - start, end.clamp(start, start + page) - start);
+                if from < to
+                    && let Some(frame) = inner.pages.get(&number)
+                {
+                    self.zero(*frame, from as usize, to as usize);
+                }
+            }
+        }
+        if first < last {
+            self.tell_mappers(first, last);
+        }
+    }
+
+    /// Fills the holes of a range and extends to its end unless `keep_size`. ENOSPC when memory runs out.
+    pub fn allocate(&self, at: u64, len: u64, keep_size: bool) -> Result<()> {
+        let end = at.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+        let mut inner = self.inner.lock();
+        for number in at / PAGE as u64..end.div_ceil(PAGE as u64) {
+            if !inner.pages.contains_key(&number) {
+                let frame = self.frames.take().ok_or(Errno::ENOSPC)?;
+                inner.pages.insert(number, frame);
+            }
+        }
+        if !keep_size {
+            inner.size = inner.size.max(end);
+        }
+        Ok(())
+    }
+
+    /// SEEK_DATA, or SEEK_HOLE when `hole`. ENXIO behind the end.
+    pub fn seek(&self, at: u64, hole: bool) -> Result<u64> {
+        let inner = self.inner.lock();
+        if at >= inner.size {
+            return Err(Errno::ENXIO);
+        }
+        let mut number = at / PAGE as u64;
+        if hole {
+            while inner.pages.contains_key(&number) {
+                number += 1;
+            }
+            return Ok((number * PAGE as u64).clamp(at, inner.size));
+        }
+        match inner.pages.range(number..).next().map(|(found, _)| found * PAGE as u64) {
+            Some(found) if found < inner.size => Ok(found.max(at)),
+            _ => Err(Errno::ENXIO),
+        }
+    }
+
+    fn drop_pages(&self, inner: &mut Inner, first: u64, end: u64) {
+        let mut gone = inner.pages.split_off(&first);
+        let mut kept = gone.split_off(&end);
+        inner.pages.append(&mut kept);
+        for frame in gone.into_values() {
+            self.frames.release(frame);
+        }
+    }
+
+    fn zero(&self, frame: PageFrame, from: usize, to: usize) {
+        const ZEROES: [u8; 512] = [0; 512];
+        let mut at = from;
+        while at < to {
+            let part = (to - at).min(ZEROES.len());
+            self.frames.write(frame, at, &ZEROES[..part]);
+            at += part;
+        }
+    }
+
+    fn tell_mappers(&self, first: u64, end: u64) {
+        let mappers: Vec<_> = self.mappers.lock().iter().filter_map(Weak::upgrade).collect();
+        for mapper in mappers {
+            mapper.forget(self.id(), first, end);
+        }
+    }
+}
+
+impl<F: Frames> Drop for Object<F> {
+    fn drop(&mut self) {
+        for frame in self.inner.get_mut().pages.values() {
+            self.frames.release(*frame);
+        }
+    }
+}
+
+/// Page number, offset in it, and bytes of the first page of a range.
+fn piece(at: u64, len: usize) -> (u64, usize, usize) {
+    let inside = (at % PAGE as u64) as usize;
+    (at / PAGE as u64, inside, len.min(PAGE - inside))
+}

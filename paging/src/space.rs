@@ -1,0 +1,438 @@
+//! An address space: its regions, and the pages of them that are in memory.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::Prot;
+use janua_rt::Mutex;
+
+use crate::object::Mapper;
+use crate::region::Region;
+use crate::table::NoMemory;
+use crate::{Behind, Entry, Frames, Object, PAGE, PageFrame, Table};
+
+/// What an access wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+    Execute,
+}
+
+/// Why an access cannot be made possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Nothing is mapped there.
+    Unmapped,
+    /// The mapping does not grant it.
+    Denied,
+    /// Behind the end of the object that is mapped.
+    BeyondEnd,
+    NoMemory,
+}
+
+/// An address space. Ranges are page aligned and non-empty, as [`janua_port::Space`] promises.
+pub struct Space<F: Frames, T: Table> {
+    frames: &'static F,
+    inner: Mutex<Inner<F, T>>,
+    /// The same space, as objects know it.
+    this: Weak<Space<F, T>>,
+}
+
+struct Inner<F: Frames, T: Table> {
+    table: T,
+    regions: BTreeMap<usize, Region<F>>,
+    /// Entries in the table.
+    resident: usize,
+    most_resident: usize,
+}
+
+impl<F: Frames, T: Table> Space<F, T> {
+    /// An empty space over an empty table.
+    pub fn new(frames: &'static F, table: T) -> Arc<Space<F, T>> {
+        let inner = Inner { table, regions: BTreeMap::new(), resident: 0, most_resident: 0 };
+        Arc::new_cyclic(|this| Space { frames, inner: Mutex::new(inner), this: this.clone() })
+    }
+
+    /// Makes a range a mapping of `behind`, replacing what was there.
+    pub fn map(&self, start: usize, end: usize, prot: Prot, behind: Behind<F>) -> Result<()> {
+        if let Behind::Object { object, .. } = &behind {
+            let mapper: Weak<dyn Mapper> = self.this.clone();
+            object.add_mapper(mapper);
+        }
+        let mut inner = self.inner.lock();
+        inner.cut(self.frames, start, end);
+        inner.insert(start, Region { end, prot, behind });
+        Ok(())
+    }
+
+    /// Removes what is mapped in the range.
+    pub fn unmap(&self, start: usize, end: usize) {
+        self.inner.lock().cut(self.frames, start, end);
+    }
+
+    /// Changes the rights of what is mapped in the range.
+    pub fn protect(&self, start: usize, end: usize, prot: Prot) -> Result<()> {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        inner.split(start);
+        inner.split(end);
+        for (_, region) in inner.regions.range_mut(start..end) {
+            region.prot = prot;
+        }
+        let mut at = start;
+        while let Some((page, entry)) = inner.table.next(at, end) {
+            // What may be somebody else's page becomes writable by the fault that copies it.
+            let write = prot.write && entry.prot.write;
+            // Replaces an entry, which needs no memory.
+            let _ = inner.table.set(page, Entry { prot: Prot { write, ..prot }, ..entry });
+            at = page + PAGE;
+        }
+        inner.table.flush(start, end);
+        Ok(())
+    }
+
+    /// Moves `old..old+old_len` to `new` and makes it `new_len` long; what lies in the new range is replaced. `keep` leaves the
+    /// old range mapped and empty. An `old_len` of 0 maps the object behind `old` once more. EFAULT when nothing is mapped.
+    pub fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize, keep: bool) -> Result<()> {
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
+        if old_len == 0 {
+            let (start, region) = inner.find(old).ok_or(Errno::EFAULT)?;
+            let (prot, behind) = (region.prot, region.behind.advanced(old - start));
+            inner.cut(self.frames, new, new + new_len);
+            inner.insert(new, Region { end: new + new_len, prot, behind });
+            return Ok(());
+        }
+        let kept = old_len.min(new_len);
+        inner.split(old);
+        inner.split(old + kept);
+        let pieces: Vec<(usize, Region<F>)> =
+            inner.regions.range(old..old + kept).map(|(start, region)| (*start, region.clone())).collect();
+        let Some((last_start, last)) = pieces.last().cloned() else { return Err(Errno::EFAULT) };
+        if old_len > new_len {
+            inner.cut(self.frames, old + new_len, old + old_len);
+        }
+        if new != old {
+            inner.cut(self.frames, new, new + new_len);
+            let mut at = old;
+            while let Some((page, _)) = inner.table.next(at, old + kept) {
+                let Some(entry) = inner.table.clear(page) else { break };
+                inner.resident -= 1;
+                inner.install(self.frames, page - old + new, entry)?;
+                at = page + PAGE;
+            }
+            inner.table.flush(old, old + kept);
+            for (start, region) in pieces {
+                if !keep {
+                    inner.regions.remove(&start);
+                }
+                let (start, end) = (start - old + new, region.end - old + new);
+                inner.insert(start, Region { end, ..region });
+            }
+        }
+        if new_len > kept {
+            let behind = last.behind.advanced(old + kept - last_start);
+            inner.cut(self.frames, new + kept, new + new_len);
+            inner.insert(new + kept, Region { end: new + new_len, prot: last.prot, behind });
+        }
+        Ok(())
+    }
+
+    /// Makes an access possible.
+    pub fn fault(&self, addr: usize, access: Access) -> core::result::Result<(), Refused> {
+        self.frame_for(addr, access).map(|_| ())
+    }
+
+    /// As [`Space::fault`]; answers the frame, which stays mapped as long as the lock the closure runs under is held.
+    fn frame_for(&self, addr: usize, access: Access) -> core::result::Result<PageFrame, Refused> {
+        let page = addr & !(PAGE - 1);
+        let mut guard = self.inner.lock();
+        guard.resolve(self.frames, page, access)
+    }
+
+    /// Drops the pages of a range; they come anew from what is behind them.
+    pub fn discard(&self, start: usize, end: usize) {
+        self.inner.lock().drop_entries(self.frames, start, end);
+    }
+
+    /// Punches the range out of the shared objects it maps. EINVAL where it maps anything else.
+    pub fn remove(&self, start: usize, end: usize) -> Result<()> {
+        let mut holes = Vec::new();
+        {
+            let inner = self.inner.lock();
+            for (from, region) in inner.overlapping(start, end) {
+                let Behind::Object { object, page, shared: true } = &region.behind else { return Err(Errno::EINVAL) };
+                let (first, last) = (from.max(start), region.end.min(end));
+                holes.push((object.clone(), *page * PAGE as u64 + (first - from) as u64, (last - first) as u64));
+            }
+        }
+        for (object, at, len) in holes {
+            object.punch(at, len);
+        }
+        Ok(())
+    }
+
+    /// Whether each page of the range is in memory: bit 0 of a byte each.
+    pub fn residence(&self, start: usize, end: usize, out: &mut [u8]) {
+        let inner = self.inner.lock();
+        for (page, byte) in (start..end).step_by(PAGE).zip(out) {
+            let behind = || match inner.find(page) {
+                Some((from, Region { behind: Behind::Object { object, page: first, .. }, .. })) => {
+                    object.resident(first + ((page - from) / PAGE) as u64)
+                }
+                _ => false,
+            };
+            *byte = u8::from(inner.table.get(page).is_some() || behind());
+        }
+    }
+
+    /// Pages in memory now, and the most there have been.
+    pub fn pages(&self) -> (usize, usize) {
+        let inner = self.inner.lock();
+        (inner.resident, inner.most_resident)
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        let mut inner = self.inner.lock();
+        inner.cut(self.frames, 0, usize::MAX & !(PAGE - 1));
+        inner.most_resident = 0;
+    }
+
+    /// Copies the space into the empty `child`: private pages are shared until one side writes, pages of objects come by faults.
+    pub fn fork_into(&self, child: &Space<F, T>) -> Result<()> {
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
+        let mut other = child.inner.lock();
+        for region in inner.regions.values() {
+            if let Behind::Object { object, .. } = &region.behind {
+                let mapper: Weak<dyn Mapper> = child.this.clone();
+                object.add_mapper(mapper);
+            }
+        }
+        other.regions = inner.regions.clone();
+        for (start, region) in inner.regions.iter().filter(|(_, region)| !region.behind.is_shared()) {
+            let mut at = *start;
+            while let Some((page, entry)) = inner.table.next(at, region.end) {
+                let entry = Entry { prot: Prot { write: false, ..entry.prot }, ..entry };
+                self.frames.share(entry.frame);
+                if other.install(self.frames, page, entry).is_err() {
+                    // The child goes with what it has; the parent's pages become writable again by faults.
+                    inner.table.flush(*start, region.end);
+                    return Err(Errno::ENOMEM);
+                }
+                // Replaces an entry, which needs no memory.
+                let _ = inner.table.set(page, entry);
+                at = page + PAGE;
+            }
+            inner.table.flush(*start, region.end);
+        }
+        Ok(())
+    }
+
+    /// Copies from the space, whoever runs: bytes before the first that cannot be read.
+    pub fn read(&self, addr: usize, out: &mut [u8]) -> usize {
+        self.each_page(addr, out.len(), Access::Read, |frame, inside, range| {
+            self.frames.read(frame, inside, &mut out[range]);
+        })
+    }
+
+    /// Copies into the space, whoever runs: bytes before the first that cannot be written.
+    pub fn write(&self, addr: usize, data: &[u8]) -> usize {
+        self.each_page(addr, data.len(), Access::Write, |frame, inside, range| {
+            self.frames.write(frame, inside, &data[range]);
+        })
+    }
+
+    fn each_page(
+        &self,
+        addr: usize,
+        len: usize,
+        access: Access,
+        mut act: impl FnMut(PageFrame, usize, core::ops::Range<usize>),
+    ) -> usize {
+        let mut done = 0;
+        while done < len {
+            let at = addr + done;
+            let inside = at % PAGE;
+            let part = (PAGE - inside).min(len - done);
+            let mut guard = self.inner.lock();
+            match guard.resolve(self.frames, at - inside, access) {
+                Ok(frame) => act(frame, inside, done..done + part),
+                Err(_) => break,
+            }
+            done += part;
+        }
+        done
+    }
+}
+
+impl<F: Frames, T: Table> Inner<F, T> {
+    /// The region that holds an address.
+    fn find(&self, addr: usize) -> Option<(usize, &Region<F>)> {
+        let (start, region) = self.regions.range(..=addr).next_back()?;
+        (addr < region.end).then_some((*start, region))
+    }
+
+    fn overlapping(&self, start: usize, end: usize) -> impl Iterator<Item = (usize, &Region<F>)> {
+        let first = self.find(start).map_or(start, |(from, _)| from);
+        self.regions.range(first..end).map(|(from, region)| (*from, region))
+    }
+
+    /// Makes `at` a border between regions.
+    fn split(&mut self, at: usize) {
+        let Some((start, region)) = self.find(at) else { return };
+        if start == at {
+            return;
+        }
+        let rest = Region { behind: region.behind.advanced(at - start), ..region.clone() };
+        if let Some(region) = self.regions.get_mut(&start) {
+            region.end = at;
+        }
+        self.regions.insert(at, rest);
+    }
+
+    /// Removes regions and entries of a range.
+    fn cut(&mut self, frames: &F, start: usize, end: usize) {
+        self.split(start);
+        self.split(end);
+        let mut gone = self.regions.split_off(&start);
+        let mut kept = gone.split_off(&end);
+        self.regions.append(&mut kept);
+        if let (Some((first, _)), Some((_, last))) = (gone.first_key_value(), gone.last_key_value()) {
+            self.drop_entries(frames, *first, last.end);
+        }
+    }
+
+    fn drop_entries(&mut self, frames: &F, start: usize, end: usize) {
+        let mut at = start;
+        let mut gone = Vec::new();
+        while let Some((page, _)) = self.table.next(at, end) {
+            if let Some(entry) = self.table.clear(page) {
+                self.resident -= 1;
+                gone.push(entry.frame);
+            }
+            at = page + PAGE;
+        }
+        // No processor may still write a frame that somebody else gets.
+        self.table.flush(start, end);
+        for frame in gone {
+            frames.release(frame);
+        }
+    }
+
+    /// Adds a region where there is none, joining it to the one before when they are alike.
+    fn insert(&mut self, start: usize, region: Region<F>) {
+        if let Some((_, before)) = self.regions.range_mut(..start).next_back()
+            && before.end == start
+            && before.prot == region.prot
+            && matches!((&before.behind, &region.behind), (Behind::Zero, Behind::Zero))
+        {
+            before.end = region.end;
+            return;
+        }
+        self.regions.insert(start, region);
+    }
+
+    /// Puts an entry where there is none; the frame is released when that cannot be.
+    fn install(&mut self, frames: &F, page: usize, entry: Entry) -> Result<()> {
+        match self.table.set(page, entry) {
+            Ok(()) => {
+                self.resident += 1;
+                self.most_resident = self.most_resident.max(self.resident);
+                Ok(())
+            }
+            Err(NoMemory) => {
+                frames.release(entry.frame);
+                Err(Errno::ENOMEM)
+            }
+        }
+    }
+
+    fn resolve(&mut self, frames: &F, page: usize, access: Access) -> core::result::Result<PageFrame, Refused> {
+        let (start, region) = self.find(page).ok_or(Refused::Unmapped)?;
+        let prot = region.prot;
+        let granted = match access {
+            Access::Read => prot.read || prot.write || prot.exec,
+            Access::Write => prot.write,
+            Access::Execute => prot.exec,
+        };
+        if !granted {
+            return Err(Refused::Denied);
+        }
+        let (behind, offset) = (region.behind.clone(), page - start);
+        let shared = behind.is_shared();
+        let write = access == Access::Write;
+        let held = match self.table.get(page) {
+            Some(entry) if !write || entry.prot.write => {
+                // Another thread was here first, or the processor remembers the entry of before.
+                self.table.flush(page, page + PAGE);
+                return Ok(entry.frame);
+            }
+            other => other,
+        };
+        if let Some(entry) = held {
+            let own = shared || !frames.is_shared(entry.frame);
+            let frame = if own { entry.frame } else { frames.take().ok_or(Refused::NoMemory)? };
+            if !own {
+                frames.copy(entry.frame, frame);
+            }
+            // Replaces an entry, which needs no memory.
+            let _ = self.table.set(page, Entry { frame, prot });
+            self.table.flush(page, page + PAGE);
+            if !own {
+                frames.release(entry.frame);
+            }
+            return Ok(frame);
+        }
+        let (frame, writable) = match &behind {
+            Behind::Zero => (frames.take().ok_or(Refused::NoMemory)?, true),
+            Behind::Object { object, page: first, shared } => {
+                let frame = object.page(first + (offset / PAGE) as u64).map_err(|errno| match errno {
+                    Errno::ENXIO => Refused::BeyondEnd,
+                    _ => Refused::NoMemory,
+                })?;
+                if write && !shared {
+                    let own = frames.take();
+                    if let Some(own) = own {
+                        frames.copy(frame, own);
+                    }
+                    frames.release(frame);
+                    (own.ok_or(Refused::NoMemory)?, true)
+                } else {
+                    (frame, *shared)
+                }
+            }
+        };
+        let entry = Entry { frame, prot: Prot { write: prot.write && writable, ..prot } };
+        self.install(frames, page, entry).map_err(|_| Refused::NoMemory)?;
+        Ok(frame)
+    }
+}
+
+impl<F: Frames, T: Table> Mapper for Space<F, T> {
+    fn forget(&self, object: *const (), first: u64, end: u64) {
+        let mut inner = self.inner.lock();
+        let mut ranges = Vec::new();
+        for (start, region) in &inner.regions {
+            let Behind::Object { object: mapped, page, .. } = &region.behind else { continue };
+            let pages = ((region.end - start) / PAGE) as u64;
+            let (from, to) = (first.max(*page), end.min(page + pages));
+            if Object::id(mapped) == object && from < to {
+                ranges.push((start + (from - page) as usize * PAGE, start + (to - page) as usize * PAGE));
+            }
+        }
+        for (from, to) in ranges {
+            inner.drop_entries(self.frames, from, to);
+        }
+    }
+}
+
+impl<F: Frames, T: Table> Drop for Space<F, T> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,33 @@
+//! Where an entry is installed.
+
+use janua_port::Prot;
+
+use crate::PageFrame;
+
+/// What a page of a space is made of now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub frame: PageFrame,
+    /// Without any right the entry is kept, and every access faults.
+    pub prot: Prot,
+}
+
+/// No memory for the table itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMemory;
+
+/// The entries of one space. Addresses are multiples of the page size within the space's user part.
+///
+/// The table makes sure that no processor goes on with an old entry once [`Table::set`] or [`Table::clear`] has returned and
+/// [`Table::flush`] has been called for the range. It does not count users of frames: that is the space's part.
+pub trait Table: Send + 'static {
+    fn get(&self, addr: usize) -> Option<Entry>;
+    /// Installs or replaces an entry.
+    fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory>;
+    /// Takes an entry out.
+    fn clear(&mut self, addr: usize) -> Option<Entry>;
+    /// The first entry at or after `from` and before `end`.
+    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)>;
+    /// Entries of `start..end` were changed or taken out: processors forget what they remember of them.
+    fn flush(&mut self, start: usize, end: usize);
+}
