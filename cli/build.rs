@@ -1,8 +1,9 @@
-//! Finds the kernel image that the command embeds.
+//! Finds the kernel images that the command embeds.
 
 use std::path::{Path, PathBuf};
 
 fn main() {
+    bare();
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
     let image = match std::env::var_os("JANUA_IMAGE_LINUX") {
@@ -27,4 +28,23 @@ fn main() {
     };
     println!("cargo::rerun-if-changed={}", image.display());
     println!("cargo::rustc-env=JANUA_IMAGE_LINUX={}", image.display());
+}
+
+/// The image for the bare machine. A command without it says so when it is asked to boot.
+fn bare() {
+    println!("cargo::rerun-if-env-changed=JANUA_IMAGE_X86_64");
+    let named = std::env::var_os("JANUA_IMAGE_X86_64").map(PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
+    let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("image/janua-x86_64");
+    let image = named.unwrap_or(last).canonicalize().or_else(|_| {
+        let none = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("no-image");
+        std::fs::write(&none, b"").map(|()| none)
+    });
+    match image {
+        Ok(image) => {
+            println!("cargo::rerun-if-changed={}", image.display());
+            println!("cargo::rustc-env=JANUA_IMAGE_X86_64={}", image.display());
+        }
+        Err(error) => println!("cargo::error=cannot write to the build directory: {error}"),
+    }
 }

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::bench::{Bench, Report};
-use crate::options::{Bind, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
+use crate::options::{Bind, BootOptions, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
 #[derive(Parser)]
@@ -36,6 +36,12 @@ pub enum Command {
     /// directory, has no network but its own loopback, and gets the terminal, the environment and standard input,
     /// output and error. What it writes is gone when it ends, except below a writable --bind.
     Run(Box<Run>),
+    /// Boot the kernel on a bare machine and run a program on it
+    ///
+    /// The machine is QEMU's, emulated in software. The program sees a file tree in memory, made of a directory (--ramfs) or of
+    /// this host's busybox, and no network but its own loopback; what it writes is gone at the end. Its standard input, output
+    /// and error are the machine's serial line, which is yours; the kernel's own messages go to standard error.
+    Boot(Box<Boot>),
     /// Tell what this machine offers, what is chosen by default, and why
     Doctor,
     /// Print the table of system calls: which exist, which lack something, which are missing
@@ -126,6 +132,88 @@ pub struct Run {
     /// The program and its arguments; a name without a slash is looked up in PATH
     #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  janua boot -- /bin/sh -c 'uname -a; ls /'
+  janua boot --ramfs ./alpine --memory 1024 -- /bin/busybox sh
+
+Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
+125: janua failed or its kernel faulted, and standard error says why.")]
+pub struct Boot {
+    /// The machine: only x86_64 as yet
+    #[arg(long, value_name = "PLATFORM", default_value = "x86_64", value_parser = ["x86_64", "leon3"], hide_possible_values = true)]
+    platform: String,
+
+    /// The directory that becomes the machine's files; without it, this host's busybox and nothing else
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    ramfs: Option<PathBuf>,
+
+    /// Processors: only 1 as yet
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    smp: u32,
+
+    /// Separate page tables for user code: only off as yet
+    #[arg(long, value_name = "on|off", default_value = "off", value_parser = ["on", "off"], hide_possible_values = true)]
+    kpti: String,
+
+    /// The machine's memory, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..=3072))]
+    memory: u32,
+
+    /// Set K to V in the program's environment, which otherwise has PATH, HOME and TERM; can be repeated
+    #[arg(long, value_name = "K=V")]
+    env: Vec<OsString>,
+
+    /// The directory to start in, a path inside
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// The program and its arguments; a name without a slash is looked up in PATH
+    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+impl Boot {
+    /// What is asked for, or why it cannot be.
+    pub fn options(self) -> Result<BootOptions, Refusal> {
+        if self.platform != "x86_64" {
+            return refuse(format!("the platform `{}` is not built yet", self.platform), "leave --platform out for x86_64");
+        }
+        if self.smp != 1 {
+            return refuse(
+                format!("--smp {}: the kernel drives one processor as yet", self.smp),
+                "leave --smp out, or say --smp 1",
+            );
+        }
+        if self.kpti != "off" {
+            return refuse("page-table isolation is not built yet", "leave --kpti out, or say --kpti off");
+        }
+        let mut command = self.command.into_iter();
+        let Some(program) = command.next().filter(|p| !p.is_empty()) else {
+            return refuse("the program's name is empty", "give a program after --");
+        };
+        let ramfs = self.ramfs.map(|dir| existing(&dir, "--ramfs")).transpose()?;
+        if let Some(dir) = ramfs.as_ref().filter(|dir| !dir.is_dir()) {
+            return refuse(format!("--ramfs {}: not a directory", dir.display()), "give a directory that holds a file tree");
+        }
+        let term = std::env::var_os("TERM").unwrap_or_else(|| "dumb".into());
+        let own: [(OsString, OsString); 3] = [
+            ("PATH".into(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
+            ("HOME".into(), "/root".into()),
+            ("TERM".into(), term),
+        ];
+        Ok(BootOptions {
+            ramfs,
+            memory: self.memory,
+            environment: environment(own.into_iter(), &self.env)?,
+            cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),
+            program,
+            args: command.collect(),
+        })
+    }
 }
 
 /// Why a request is refused, and what to do about it.
@@ -307,6 +395,22 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn boot_says_what_it_cannot() {
+        let boot = |args: &[&str]| match Args::try_parse_from(["janua", "boot"].iter().chain(args)).unwrap().command {
+            Command::Boot(boot) => boot.options().map_err(|r| r.to_string()),
+            _ => Err("not boot".into()),
+        };
+        let options = boot(&["--env", "A=1", "--", "sh", "-c", "x"]).unwrap();
+        assert_eq!((options.memory, options.ramfs, options.cwd), (512, None, PathBuf::from("/")));
+        assert_eq!((options.program, options.args), ("sh".into(), vec!["-c".into(), "x".into()]));
+        assert!(options.environment.contains(&("A".into(), "1".into())));
+        assert!(boot(&["--smp", "2", "x"]).unwrap_err().contains("one processor"));
+        assert!(boot(&["--kpti", "on", "x"]).unwrap_err().contains("not built yet"));
+        assert!(boot(&["--platform", "leon3", "x"]).unwrap_err().contains("not built yet"));
+        assert!(boot(&["--ramfs", "/nonexistent/dir", "x"]).unwrap_err().contains("--ramfs /nonexistent/dir"));
     }
 
     #[test]

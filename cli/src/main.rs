@@ -4,6 +4,7 @@
 
 mod args;
 mod bench;
+mod boot;
 mod choice;
 mod doctor;
 mod exit;
@@ -30,6 +31,10 @@ fn main() -> ExitCode {
     match args.command {
         args::Command::Run(run) => match run.options() {
             Ok(options) => run::run(options),
+            Err(why) => exit::fail(&why),
+        },
+        args::Command::Boot(boot) => match boot.options() {
+            Ok(options) => boot::boot(&options),
             Err(why) => exit::fail(&why),
         },
         args::Command::Doctor => doctor::print(),

@@ -138,3 +138,19 @@ pub struct RunOptions {
     /// Without the program's own name.
     pub args: Vec<OsString>,
 }
+
+/// What `janua boot` does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootOptions {
+    /// The directory that becomes the machine's files; `None`: the host's busybox alone.
+    pub ramfs: Option<PathBuf>,
+    /// MiB.
+    pub memory: u32,
+    /// The program's environment, complete.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Absolute, inside.
+    pub cwd: PathBuf,
+    pub program: OsString,
+    /// Without the program's own name.
+    pub args: Vec<OsString>,
+}

@@ -2,8 +2,12 @@
 #![no_std]
 
 pub mod call;
+pub mod int;
 pub mod seccomp;
 pub mod sud;
+pub mod syscall;
+pub mod ud;
+pub mod vsyscall;
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hostcall::hostcall;

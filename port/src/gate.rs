@@ -1,9 +1,10 @@
-//! A gate of a hosted machine: how the host is asked to turn a guest's calls into entries of the kernel.
+//! Gates: how a guest's calls become entries of the kernel, by a host ([`HostedGate`]) or by the processor itself ([`TrapGate`]).
 
 use janua_arch::Frame;
 
 use janua_abi::linux::Result;
 
+use crate::UserMemory;
 use crate::guest::Abi;
 
 /// What the host said about an interruption, as far as gates need it.
@@ -57,4 +58,32 @@ pub trait HostedGate: Sync {
     fn selector_value(&self) -> u8;
     /// Whether this signal is a call that came by this gate; completes the frame (result register, number) if so.
     fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi>;
+}
+
+/// Why a processor left user code for a kernel that runs on the bare machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The instruction `syscall` of 64-bit code. The frame has the number in `orig_rax` and -ENOSYS in `rax`.
+    Syscall,
+    /// An exception, or a software interrupt. `orig_rax` is -1; `rip` is the instruction's for faults, the next one's otherwise.
+    Vector {
+        number: u8,
+        /// The processor's error code, 0 when there is none.
+        error: u64,
+        /// The address of a page fault.
+        addr: usize,
+    },
+}
+
+/// One way of entering a kernel on the bare machine. The platform calls it; it never calls back.
+pub trait TrapGate: Sync {
+    /// Its number and name, for statistics.
+    fn id(&self) -> u8;
+    fn name(&self) -> &'static str;
+    /// The vectors user code may raise by `int` for it.
+    fn vectors(&self) -> &'static [u8] {
+        &[]
+    }
+    /// Whether this entry is a call that came by this gate; completes the frame (number, result register, next instruction) if so.
+    fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi>;
 }

@@ -24,7 +24,7 @@ pub use janua_arch::{Frame, Segments};
 pub use clock::{Clock, Nanos};
 pub use compat::Compat;
 pub use console::Console;
-pub use gate::{HostSignal, HostedGate};
+pub use gate::{Entry, HostSignal, HostedGate, TrapGate};
 pub use guest::{Flow, Guest, Trap};
 pub use host::{Host, HostFd};
 pub use machine::{Machine, Spawn, SpawnKind};

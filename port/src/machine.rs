@@ -27,6 +27,8 @@ pub struct Spawn {
     /// A new value for the thread pointer (FS base on x86-64), or the creator's.
     pub tls: Option<usize>,
     pub guest: Arc<dyn Guest>,
+    /// The space it lives in, as [`Machine::space_for`] gave it; `None` for the creator's.
+    pub space: Option<Arc<dyn Space>>,
 }
 
 /// A started thread, as the machine names it; opaque to the kernel.
@@ -60,8 +62,9 @@ pub trait Machine: Send + Sync {
     fn kick(&self, thread: ThreadId);
     /// Makes the kernel's service routine (timers, wishes from outside) run soon.
     fn wake_service(&self);
-    /// The space a forked or sharing task lives in, for [`SpawnKind::Fork`] children; `parent` is the creator's.
-    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space>;
+    /// The space a forked or sharing task lives in; `parent` is the creator's. A fork's is a copy where the machine makes it
+    /// before the thread; where [`Machine::spawn`] makes it, a handle. ENOMEM.
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>>;
 
     /// The calling thread's thread pointer (FS base) and its change.
     fn tls(&self) -> usize;

@@ -18,6 +18,15 @@ const LINUX_FLAGS: &[&str] = &[
     "-Clink-arg=-zmax-page-size=2097152",
 ];
 
+/// What the x86_64 image is linked as: a fixed executable at -2 GiB, where its own code model has it.
+const X86_64_FLAGS: &[&str] = &[
+    "-Crelocation-model=static",
+    "-Ccode-model=kernel",
+    "-Clink-arg=-Timage/x86_64/link.ld",
+    "-Clink-arg=--no-pie",
+    "-Clink-arg=-zmax-page-size=4096",
+];
+
 /// The two files of a built kernel image.
 pub struct Image {
     /// As linked: symbols and line tables, for the scan and for debuggers.
@@ -33,20 +42,31 @@ fn profile() -> &'static str {
 
 /// Builds the linux kernel image.
 pub fn image() -> Result<Image, String> {
+    build("linux", LINUX_FLAGS)
+}
+
+/// Builds the kernel image for the bare x86_64 machine.
+pub fn image_x86_64() -> Result<Image, String> {
+    build("x86_64", X86_64_FLAGS)
+}
+
+fn build(platform: &str, flags: &[&str]) -> Result<Image, String> {
     packages::ensure(Need::Build)?;
     let toolchain = Toolchain::find()?;
     let dir = workspace::target().join("image");
     let profile = profile();
-    let full = dir.join(TARGET).join(profile).join("janua-linux");
+    let name = format!("janua-{platform}");
+    let full = dir.join(TARGET).join(profile).join(&name);
     if !full.exists() {
-        eprintln!("janua: building the kernel image with {}", toolchain.describe());
+        eprintln!("janua: building the {platform} kernel image with {}", toolchain.describe());
     }
-    let mut cargo = toolchain.cargo(LINUX_FLAGS);
-    cargo.args(["--package", "janua-image-linux", "--profile", profile, "--target-dir"]).arg(&dir);
-    process::step("image-linux", "building the kernel image", &mut cargo)?;
+    let mut cargo = toolchain.cargo(flags);
+    cargo.args(["--package", &format!("janua-image-{platform}"), "--profile", profile, "--target-dir"]).arg(&dir);
+    let what = format!("building the {platform} kernel image");
+    process::step(&format!("image-{platform}"), &what, &mut cargo)?;
 
-    let embedded = dir.join("janua-linux");
-    let stripped = dir.join("janua-linux.new");
+    let embedded = dir.join(&name);
+    let stripped = dir.join(format!("{name}.new"));
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(&stripped).arg(&full);
     process::step("strip", "taking the line tables out of the kernel image", &mut strip)?;

@@ -23,7 +23,7 @@ Build, check and test Janua.
 usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua test)
 
   build                   build the kernel image and the `janua` command (target/release/janua)
-  image                   build the kernel image only and print its path
+  image [PLATFORM]        build the kernel image of a platform only (linux, x86_64) and print its path
   layers                  check the rules of the source tree (docs/rules.md)
   scan                    disassemble the kernel image; fail on instructions it must not hold
   support                 write docs/support.md from the system-call tables
@@ -43,7 +43,12 @@ fn main() -> ExitCode {
     let rest = args.get(1..).unwrap_or(&[]);
     let result = match args.first().map(String::as_str) {
         Some("build") => build::all().map(|_| ExitCode::SUCCESS),
-        Some("image") => build::image().map(|image| {
+        Some("image") => match rest.first().map(String::as_str) {
+            None | Some("linux") => build::image(),
+            Some("x86_64") => build::image_x86_64(),
+            Some(other) => Err(format!("no such platform: {other} (there are linux and x86_64)")),
+        }
+        .map(|image| {
             println!("{}", image.embedded.display());
             ExitCode::SUCCESS
         }),

@@ -203,8 +203,8 @@ impl Machine for TestMachine {
         Err(Errno::ENOSYS)
     }
     fn kick(&self, _thread: ThreadId) {}
-    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space> {
-        parent.clone()
+    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+        Ok(parent.clone())
     }
     fn tls(&self) -> usize {
         0

@@ -1,5 +1,7 @@
 //! The start of a kernel and of its first program.
 
+pub mod archive;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -107,6 +109,10 @@ pub enum BootMountKind {
     Overlay {
         root: HostFd,
         source: Vec<u8>,
+    },
+    /// A file system in memory, filled from an archive (cpio, newc) that a descriptor of the machine's holds. Only as the root.
+    Archive {
+        archive: HostFd,
     },
     /// An empty file system in memory.
     Memory,

@@ -206,11 +206,11 @@ impl Machine for LinuxMachine {
             spawn::unpark(word, 1);
         }
     }
-    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space> {
-        match kind {
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+        Ok(match kind {
             SpawnKind::Fork => Arc::new(HostedSpace),
             SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
-        }
+        })
     }
 
     fn tls(&self) -> usize {

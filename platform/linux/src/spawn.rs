@@ -118,7 +118,7 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
 
 /// The first guest process: like a fork of the kernel's own first process.
 pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<ThreadId> {
-    spawn(Spawn { kind: SpawnKind::Fork, frame: Frame::start(0, 0), tls: Some(0), guest })
+    spawn(Spawn { kind: SpawnKind::Fork, frame: Frame::start(0, 0), tls: Some(0), guest, space: None })
 }
 
 /// A thread without a guest, in the calling process.

@@ -86,8 +86,8 @@ impl Machine for SkeletonMachine {
     /// A hosted machine's spaces are all the same object, since methods act on the caller's; a paged one makes a new page
     /// table for a fork, which [`Machine::spawn`] fills. Threads and vfork children share the parent's. No fork can follow
     /// here, so the parent's it is.
-    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Arc<dyn Space> {
-        parent.clone()
+    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+        Ok(parent.clone())
     }
 
     /// The register the ABI names for thread-local storage; part of a thread's state, kept across switches.

@@ -19,6 +19,7 @@ pub mod splice;
 pub mod stat;
 pub mod state;
 pub mod sync;
+pub mod unpack;
 pub mod xattr;
 
 pub use context::FsContext;

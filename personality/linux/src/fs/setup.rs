@@ -87,6 +87,10 @@ pub fn root(machine: &'static dyn Machine, mount: &BootMount, umask: u32) -> Res
     let first = vfs.new_mount(fs, &source, flags(mount));
     vfs.set_root(&first);
     let place = Path::of_mount(&first);
+    if let BootMountKind::Archive { archive } = mount.kind {
+        let host = machine.host().ok_or(Errno::ENODEV)?;
+        super::unpack::unpack(&vfs, &Boot::new(machine), &place, host, archive)?;
+    }
     let context = FsContext {
         root: RwLock::new(place.clone()),
         cwd: RwLock::new(place),
@@ -101,6 +105,9 @@ pub fn mount_all(kernel: &Kernel) -> core::result::Result<(), alloc::string::Str
     let vfs = &kernel.vfs;
     let boot = Boot::new(kernel.machine);
     for mount in kernel.config.mounts.iter().skip(1) {
+        if matches!(mount.kind, BootMountKind::Archive { .. }) {
+            return Err(format!("cannot unpack an archive at {}: only the root is filled from one", lossy(&mount.target)));
+        }
         mount_one(vfs, &boot, kernel.root.root.read().clone(), mount).map_err(|errno| {
             format!("cannot mount {:?} at {}: {errno:?}", mount.kind, lossy(&mount.target))
         })?;
@@ -143,7 +150,7 @@ fn flags(mount: &BootMount) -> MountFlags {
         BootMountKind::Proc => flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
         BootMountKind::Dev => flags |= MountFlags::NOSUID,
         BootMountKind::Memory => flags |= MountFlags::NOSUID | MountFlags::NODEV,
-        BootMountKind::Host { .. } | BootMountKind::Overlay { .. } => {}
+        BootMountKind::Host { .. } | BootMountKind::Overlay { .. } | BootMountKind::Archive { .. } => {}
     }
     flags
 }
@@ -156,6 +163,9 @@ fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSyste
         }
         BootMountKind::Overlay { root, source } => {
             (Overlay::new(vfs.machine, vfs.new_dev(), *root, source)?, b"overlay".to_vec())
+        }
+        BootMountKind::Archive { .. } => {
+            (TmpFs::new(vfs.machine, vfs.new_dev(), 0o755, 0, 0, u64::MAX), b"rootfs".to_vec())
         }
         BootMountKind::Memory => {
             (TmpFs::new(vfs.machine, vfs.new_dev(), 0o1777, 0, 0, u64::MAX), b"tmpfs".to_vec())
@@ -180,7 +190,7 @@ fn mount_one(vfs: &Vfs, boot: &Boot, root: Path, mount: &BootMount) -> Result<()
     vfs.attach(&new, &at)
 }
 
-fn find(vfs: &Vfs, boot: &Boot, root: &Path, path: &[u8]) -> Result<Path> {
+pub(super) fn find(vfs: &Vfs, boot: &dyn Caller, root: &Path, path: &[u8]) -> Result<Path> {
     let start = Start { root: root.clone(), base: root.clone() };
     Walk::new(vfs, boot, &start, Resolve::empty()).whole(path, true)
 }

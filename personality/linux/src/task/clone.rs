@@ -296,7 +296,8 @@ fn tell_and_run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: Spaw
             frame.rsp = request.stack;
         }
         let tls = (has(clone::SETTLS) && request.area.is_none()).then_some(request.tls as usize);
-        let id = thread.machine().spawn(Spawn { kind, frame, tls, guest: seat.clone() })?;
+        let space = seat.task.mm().map(|mm| mm.space.read().clone());
+        let id = thread.machine().spawn(Spawn { kind, frame, tls, guest: seat.clone(), space })?;
         seat.set_machine_id(id);
         // What was sent before the thread had a name could not interrupt it.
         if seat.work() != 0 {
@@ -343,7 +344,7 @@ fn new_process(thread: &Thread, request: &Request, pid: u32, kind: SpawnKind) ->
     let mm = match kind {
         SpawnKind::Fork => {
             let space = mm.space.read().clone();
-            Arc::new(mm.fork_copy(thread.machine().space_for(kind, &space)))
+            Arc::new(mm.fork_copy(thread.machine().space_for(kind, &space)?))
         }
         _ => {
             mm.join();

@@ -1,0 +1,71 @@
+//! `janua boot`: packs a file tree, starts QEMU with the kernel for the bare machine, shows its console, passes the exit code on.
+
+mod qemu;
+mod tree;
+
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, archive};
+use janua_port::HostFd;
+
+use crate::exit;
+use crate::options::BootOptions;
+
+/// The kernel image, as built by `cargo xtask image x86_64`; empty when the command was built without one.
+static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_X86_64"));
+
+/// The machine's descriptors: the serial line three times, then the file tree's archive (`platform/x86_64/src/memory.rs`).
+const SERIAL: [HostFd; 3] = [HostFd(0), HostFd(1), HostFd(2)];
+const INITRD: HostFd = HostFd(3);
+
+/// Boots and gives the program's exit code.
+pub fn boot(options: &BootOptions) -> ExitCode {
+    let image = match std::env::var_os("JANUA_IMAGE_X86_64") {
+        // For work on the kernel, as JANUA_IMAGE is for `janua run`.
+        Some(path) => match std::fs::read(&path) {
+            Ok(image) => image,
+            Err(error) => {
+                let path = path.to_string_lossy();
+                return exit::fail(&format!("cannot read the kernel image {path} (JANUA_IMAGE_X86_64): {error}"));
+            }
+        },
+        None if IMAGE.is_empty() => {
+            return exit::fail(
+                &"this janua was built without the kernel for the bare machine\n       build it anew: ./janua build",
+            );
+        }
+        None => IMAGE.to_vec(),
+    };
+    let mut module = archive::module(&config(options).encode());
+    let packed = match &options.ramfs {
+        Some(dir) => tree::pack(dir, &mut module),
+        None => tree::pack_default(&mut module),
+    };
+    match packed.and_then(|()| qemu::run(&image, &module, options.memory)) {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => exit::fail(&why),
+    }
+}
+
+fn config(options: &BootOptions) -> BootConfig {
+    let text = |text: &std::ffi::OsStr| text.as_bytes().to_vec();
+    let mount = |kind, target: &str| BootMount { kind, target: target.into(), read_only: false };
+    BootConfig {
+        program: text(&options.program),
+        argv: std::iter::once(&options.program).chain(&options.args).map(|arg| text(arg)).collect(),
+        envp: options.environment.iter().map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat()).collect(),
+        cwd: text(options.cwd.as_os_str()),
+        umask: 0o022,
+        hostname: b"janua".to_vec(),
+        domainname: b"(none)".to_vec(),
+        files: (0..).zip(SERIAL).map(|(fd, host)| BootFile { fd, host }).collect(),
+        mounts: vec![
+            mount(BootMountKind::Archive { archive: INITRD }, "/"),
+            mount(BootMountKind::Proc, "/proc"),
+            mount(BootMountKind::Dev, "/dev"),
+            mount(BootMountKind::Memory, "/dev/shm"),
+        ],
+        ..BootConfig::default()
+    }
+}

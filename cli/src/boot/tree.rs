@@ -1,0 +1,129 @@
+//! File trees as archives.
+
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use janua_personality_linux::boot::archive::{self, EMPTY, Entry};
+
+/// Packs what is below `dir`.
+pub fn pack(dir: &Path, archive: &mut Vec<u8>) -> Result<(), String> {
+    add(dir, Path::new(""), archive)?;
+    archive::finish(archive);
+    Ok(())
+}
+
+fn add(root: &Path, inside: &Path, archive: &mut Vec<u8>) -> Result<(), String> {
+    let place = root.join(inside);
+    let told = |error: std::io::Error| format!("cannot read {}: {error}", place.display());
+    let mut names: Vec<PathBuf> = fs::read_dir(&place)
+        .map_err(told)?
+        .map(|entry| entry.map(|entry| inside.join(entry.file_name())))
+        .collect::<Result<_, _>>()
+        .map_err(told)?;
+    names.sort();
+    for name in names {
+        let place = root.join(&name);
+        let told = |error: std::io::Error| format!("cannot read {}: {error}", place.display());
+        let meta = fs::symlink_metadata(&place).map_err(told)?;
+        let kind = meta.file_type();
+        let data = if kind.is_symlink() {
+            fs::read_link(&place).map_err(told)?.into_os_string().as_bytes().to_vec()
+        } else if kind.is_file() {
+            fs::read(&place).map_err(told)?
+        } else {
+            Vec::new()
+        };
+        if u32::try_from(data.len()).is_err() {
+            return Err(format!("{} is too large for an initial file tree (4 GiB)", place.display()));
+        }
+        if kind.is_socket() {
+            // A socket without its owner is of no use to anybody.
+            continue;
+        }
+        archive::push(archive, &entry(&name, &meta, &data));
+        if kind.is_dir() {
+            add(root, &name, archive)?;
+        }
+    }
+    Ok(())
+}
+
+fn entry<'a>(name: &'a Path, meta: &Metadata, data: &'a [u8]) -> Entry<'a> {
+    let is_device = meta.file_type().is_char_device() || meta.file_type().is_block_device();
+    let rdev = if is_device { meta.rdev() } else { 0 };
+    Entry {
+        name: name.as_os_str().as_bytes(),
+        mode: meta.mode(),
+        uid: meta.uid(),
+        gid: meta.gid(),
+        mtime: u32::try_from(meta.mtime()).unwrap_or(0),
+        device: (rustix::fs::major(rdev), rustix::fs::minor(rdev)),
+        data,
+        ..EMPTY
+    }
+}
+
+/// Packs what there is without a directory given: this machine's busybox, statically linked, with all its names in /bin.
+pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
+    const REMEDY: &str = "give a file tree (--ramfs DIR), or install busybox: apt-get install busybox-static";
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"]
+        .iter()
+        .find_map(|path| fs::read(path).ok())
+        .ok_or_else(|| format!("there is no busybox here to make a file tree of\n       {REMEDY}"))?;
+    // A dynamic one names its interpreter.
+    if busybox.windows(12).any(|bytes| bytes == b"/ld-linux-x8") && !is_static(&busybox) {
+        return Err(format!("the busybox here is dynamically linked and would miss its libraries\n       {REMEDY}"));
+    }
+    let list = Command::new("busybox").arg("--list").output().map_err(|error| format!("busybox --list: {error}"))?;
+    let dir = |name: &'static str| Entry { name: name.as_bytes(), mode: 0o40755, links: 2, ..EMPTY };
+    for name in ["bin", "dev", "etc", "proc", "root", "tmp", "usr", "usr/bin"] {
+        archive::push(archive, &dir(name));
+    }
+    archive::push(archive, &Entry { name: b"etc/passwd", mode: 0o100_644, data: b"root:x:0:0:root:/root:/bin/sh\n", ..EMPTY });
+    archive::push(archive, &Entry { name: b"etc/group", mode: 0o100_644, data: b"root:x:0:\n", ..EMPTY });
+    archive::push(archive, &Entry { name: b"bin/busybox", mode: 0o100_755, data: &busybox, ..EMPTY });
+    for name in list.stdout.split(|byte| *byte == b'\n').filter(|name| !name.is_empty() && *name != b"busybox") {
+        let name = [b"bin/", name].concat();
+        archive::push(archive, &Entry { name: &name, mode: 0o120_777, data: b"busybox", ..EMPTY });
+    }
+    archive::finish(archive);
+    Ok(())
+}
+
+/// Whether an ELF file has no interpreter segment (PT_INTERP, 3).
+fn is_static(elf: &[u8]) -> bool {
+    let word = |at: usize, len: usize| {
+        let bytes = elf.get(at..at + len)?;
+        Some(bytes.iter().rev().fold(0usize, |value, byte| value << 8 | *byte as usize))
+    };
+    let headers = || Some((word(32, 8)?, word(54, 2)?, word(56, 2)?));
+    let Some((start, size, count)) = headers() else { return false };
+    (0..count).all(|index| word(start + index * size, 4) != Some(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_packed_with_directories_first() {
+        let dir = std::env::temp_dir().join(format!("janua-tree-{}", std::process::id()));
+        fs::create_dir_all(dir.join("a/b")).unwrap();
+        fs::write(dir.join("a/b/c"), "text").unwrap();
+        std::os::unix::fs::symlink("a/b", dir.join("l")).unwrap();
+        let mut bytes = Vec::new();
+        let packed = pack(&dir, &mut bytes);
+        fs::remove_dir_all(&dir).unwrap();
+        packed.unwrap();
+        let mut at = 0;
+        let mut names = Vec::new();
+        while let Some(entry) = archive::next(&bytes, &mut at).unwrap() {
+            names.push((String::from_utf8_lossy(entry.name).into_owned(), entry.data.to_vec()));
+        }
+        let expected: [(&str, &[u8]); 4] = [("a", b""), ("a/b", b""), ("a/b/c", b"text"), ("l", b"a/b")];
+        assert_eq!(names, expected.map(|(name, data)| (name.to_owned(), data.to_vec())));
+    }
+}

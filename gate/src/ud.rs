@@ -1,0 +1,33 @@
+//! Gate `ud`: LOCK NOP (F0 90), an instruction no processor executes. Fiasco's programs fetch their kernel information page by
+//! it; here it carries calls in the registers of `syscall` and keeps rcx and r11.
+
+use janua_abi::linux::Errno;
+use janua_port::guest::Abi;
+use janua_port::{Entry, Frame, TrapGate, UserMemory};
+
+/// #UD, whose frame points at the instruction.
+const INVALID_OPCODE: u8 = 6;
+const LOCK_NOP: [u8; 2] = [0xf0, 0x90];
+
+/// The gate.
+pub struct Ud;
+
+impl TrapGate for Ud {
+    fn id(&self) -> u8 {
+        18
+    }
+
+    fn name(&self) -> &'static str {
+        "ud"
+    }
+
+    fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {
+        let Entry::Vector { number: INVALID_OPCODE, .. } = *entry else { return None };
+        let mut code = [0; 2];
+        user.copy_in(&mut code, frame.program_counter()).ok().filter(|()| code == LOCK_NOP)?;
+        frame.rip += code.len() as u64;
+        frame.orig_rax = frame.rax;
+        frame.rax = Errno::ENOSYS.as_result() as u64;
+        Some(Abi::Native)
+    }
+}

@@ -1,0 +1,152 @@
+//! Archives of the cpio format "newc" (SVR4 portable format without checksums, cpio(5)), and the module a boot loader brings: one
+//! archive that holds nothing but the configuration, and behind it one that holds the file tree.
+
+use alloc::vec::Vec;
+
+const MAGIC: &[u8] = b"070701";
+const HEADER: usize = 110;
+const TRAILER: &[u8] = b"TRAILER!!!";
+/// The name of the configuration in the first archive.
+const CONFIG: &[u8] = b"janua/config";
+
+/// One file of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Without a leading slash.
+    pub name: &'a [u8],
+    /// Names of the same file carry the same number when `links` is more than one; the last of them carries its bytes.
+    pub ino: u32,
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub links: u32,
+    /// Seconds since 1970.
+    pub mtime: u32,
+    /// Of a device: major and minor number.
+    pub device: (u32, u32),
+    /// What is in a file; where a symbolic link leads.
+    pub data: &'a [u8],
+}
+
+/// The archive is cut off, or is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// Takes one entry from `bytes` at `*at`, and moves on; `None` at the trailer.
+pub fn next<'a>(bytes: &'a [u8], at: &mut usize) -> Result<Option<Entry<'a>>, Broken> {
+    let header = bytes.get(*at..*at + HEADER).filter(|header| header.starts_with(MAGIC)).ok_or(Broken)?;
+    let field = |index: usize| -> Result<u32, Broken> {
+        let digits = core::str::from_utf8(&header[6 + index * 8..14 + index * 8]).map_err(|_| Broken)?;
+        u32::from_str_radix(digits, 16).map_err(|_| Broken)
+    };
+    let (size, name_size) = (field(6)? as usize, field(11)? as usize);
+    let name_end = (*at + HEADER).checked_add(name_size).ok_or(Broken)?;
+    let name = bytes.get(*at + HEADER..name_end).and_then(|name| name.strip_suffix(b"\0")).ok_or(Broken)?;
+    let start = name_end.next_multiple_of(4);
+    let data = bytes.get(start..start.checked_add(size).ok_or(Broken)?).ok_or(Broken)?;
+    *at = (start + size).next_multiple_of(4);
+    if name == TRAILER {
+        return Ok(None);
+    }
+    Ok(Some(Entry {
+        name: name.strip_prefix(b"./").unwrap_or(name),
+        ino: field(0)?,
+        mode: field(1)?,
+        uid: field(2)?,
+        gid: field(3)?,
+        links: field(4)?,
+        mtime: field(5)?,
+        device: (field(9)?, field(10)?),
+        data,
+    }))
+}
+
+/// Adds an entry to an archive. ENAMETOOLONG and the like cannot happen: sizes over 4 GiB are the caller's to refuse.
+pub fn push(archive: &mut Vec<u8>, entry: &Entry<'_>) {
+    let fields = [
+        entry.ino,
+        entry.mode,
+        entry.uid,
+        entry.gid,
+        entry.links,
+        entry.mtime,
+        entry.data.len() as u32,
+        0,
+        0,
+        entry.device.0,
+        entry.device.1,
+        entry.name.len() as u32 + 1,
+        0,
+    ];
+    archive.extend_from_slice(MAGIC);
+    for field in fields {
+        archive.extend_from_slice(alloc::format!("{field:08x}").as_bytes());
+    }
+    archive.extend_from_slice(entry.name);
+    archive.push(0);
+    align(archive);
+    archive.extend_from_slice(entry.data);
+    align(archive);
+}
+
+/// Ends an archive.
+pub fn finish(archive: &mut Vec<u8>) {
+    push(archive, &Entry { name: TRAILER, links: 1, ..EMPTY });
+}
+
+/// An entry with nothing in it.
+pub const EMPTY: Entry<'static> =
+    Entry { name: b"", ino: 0, mode: 0, uid: 0, gid: 0, links: 1, mtime: 0, device: (0, 0), data: b"" };
+
+fn align(archive: &mut Vec<u8>) {
+    archive.resize(archive.len().next_multiple_of(4), 0);
+}
+
+/// The start of a boot loader's module: the archive of the configuration. The file tree's archive follows.
+pub fn module(config: &[u8]) -> Vec<u8> {
+    let mut module = Vec::new();
+    push(&mut module, &Entry { name: CONFIG, mode: 0o100_400, data: config, ..EMPTY });
+    finish(&mut module);
+    module
+}
+
+/// The configuration and the file tree's archive in a boot loader's module. `None` when it does not begin as [`module`] makes it.
+pub fn split(module: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut at = 0;
+    let config = next(module, &mut at).ok()??;
+    if config.name != CONFIG || next(module, &mut at) != Ok(None) {
+        return None;
+    }
+    Some((config.data, module.get(at..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_comes_apart_as_it_was_made() {
+        let mut all = module(b"hello");
+        push(&mut all, &Entry { name: b"etc", mode: 0o40755, links: 2, ..EMPTY });
+        push(&mut all, &Entry { name: b"etc/x", mode: 0o100_644, uid: 7, mtime: 9, data: b"12345", ..EMPTY });
+        finish(&mut all);
+        let (config, tree) = split(&all).unwrap();
+        assert_eq!(config, b"hello");
+        let mut at = 0;
+        assert_eq!(next(tree, &mut at).unwrap().unwrap().name, b"etc");
+        let file = next(tree, &mut at).unwrap().unwrap();
+        assert_eq!((file.name, file.data, file.uid, file.mtime), (&b"etc/x"[..], &b"12345"[..], 7, 9));
+        assert_eq!(next(tree, &mut at), Ok(None));
+    }
+
+    #[test]
+    fn what_is_cut_off_is_refused() {
+        let all = module(b"hello");
+        for len in 0..all.len() {
+            assert_eq!(split(&all[..len]), None, "{len} bytes");
+        }
+        assert_eq!(split(b"070702"), None);
+        let mut at = 0;
+        assert_eq!(next(&[b'0'; 200], &mut at), Err(Broken));
+    }
+}

@@ -1,0 +1,225 @@
+//! What each core has of its own: descriptor tables, the task state, the words its entries find through GS.
+
+use core::arch::asm;
+use core::cell::UnsafeCell;
+
+use crate::cpu;
+use crate::entry;
+
+pub const KERNEL_CS: u16 = 0x10;
+pub const KERNEL_SS: u16 = 0x18;
+const TSS: u16 = 0x40;
+
+/// Interrupt stacks (the task state's IST), 1 to 3.
+const DOUBLE_FAULT_STACK: u8 = 1;
+const NMI_STACK: u8 = 2;
+const MACHINE_CHECK_STACK: u8 = 3;
+const EXCEPTION_STACK: usize = 8192;
+
+/// The 64-bit task state segment.
+#[repr(C, packed(4))]
+struct TaskState {
+    reserved0: u32,
+    /// Stack pointer on the way to ring 0.
+    rsp0: u64,
+    rsp1: u64,
+    rsp2: u64,
+    reserved1: u64,
+    ist: [u64; 7],
+    reserved2: u64,
+    reserved3: u16,
+    io_map: u16,
+}
+
+const _: () = assert!(size_of::<TaskState>() == 104);
+
+#[repr(C, align(16))]
+struct ExceptionStack([u8; EXCEPTION_STACK]);
+
+/// One core. Entries reach it by GS: the first words are known to the assembly.
+#[repr(C, align(64))]
+pub struct Core {
+    /// Where an entry by `syscall` or `sysenter` starts to push: the end of the running thread's frame.
+    frame_end: u64,
+    /// The user's stack pointer, for the few instructions until it is pushed.
+    user_rsp: u64,
+    task: TaskState,
+    gdt: [u64; 10],
+    stacks: [ExceptionStack; 3],
+}
+
+struct Cores(UnsafeCell<Core>);
+
+// SAFETY: the core's words are changed by the core itself only.
+unsafe impl Sync for Cores {}
+
+/// The first core.
+static FIRST: Cores = Cores(UnsafeCell::new(Core {
+    frame_end: 0,
+    user_rsp: 0,
+    task: TaskState {
+        reserved0: 0,
+        rsp0: 0,
+        rsp1: 0,
+        rsp2: 0,
+        reserved1: 0,
+        ist: [0; 7],
+        reserved2: 0,
+        reserved3: 0,
+        io_map: 104,
+    },
+    // Linux' layout, which programs may see in their selectors: 0x10 and 0x18 kernel, 0x23 user 32-bit code, 0x2b user data,
+    // 0x33 user 64-bit code; sysexit wants another data segment behind it.
+    gdt: [
+        0,
+        0,
+        0x00af_9b00_0000_ffff,
+        0x00cf_9300_0000_ffff,
+        0x00cf_fb00_0000_ffff,
+        0x00cf_f300_0000_ffff,
+        0x00af_fb00_0000_ffff,
+        0x00cf_f300_0000_ffff,
+        0,
+        0,
+    ],
+    stacks: [const { ExceptionStack([0; EXCEPTION_STACK]) }; 3],
+}));
+
+#[repr(C, packed)]
+struct TablePointer {
+    limit: u16,
+    base: u64,
+}
+
+/// The interrupt descriptor table, the same for all cores.
+struct Idt(UnsafeCell<[[u64; 2]; 256]>);
+
+// SAFETY: written once, before the first use.
+unsafe impl Sync for Idt {}
+
+static IDT: Idt = Idt(UnsafeCell::new([[0; 2]; 256]));
+
+/// An interrupt gate (interrupts off on entry).
+fn gate(handler: u64, stack: u8, user: bool) -> [u64; 2] {
+    let access = 0x8e00 | if user { 0x6000 } else { 0 };
+    let low = handler & 0xffff
+        | u64::from(KERNEL_CS) << 16
+        | u64::from(stack) << 32
+        | access << 32
+        | (handler & 0xffff_0000) << 32;
+    [low, handler >> 32]
+}
+
+/// CR4 bits.
+const CR4_TSD: u64 = 1 << 2;
+const CR4_PGE: u64 = 1 << 7;
+const CR4_OSFXSR: u64 = 1 << 9;
+const CR4_OSXMMEXCPT: u64 = 1 << 10;
+const CR4_UMIP: u64 = 1 << 11;
+const CR4_FSGSBASE: u64 = 1 << 16;
+const CR4_OSXSAVE: u64 = 1 << 18;
+const CR4_SMEP: u64 = 1 << 20;
+const CR4_SMAP: u64 = 1 << 21;
+
+/// What of the processor is used.
+#[derive(Clone, Copy)]
+pub struct Features {
+    pub smap: bool,
+}
+
+/// Sets the calling core up as the first: tables, task state, control registers, call registers. `vectors_for_user` are those that
+/// user code may raise by `int`. Why it cannot, when it cannot.
+pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
+    // SAFETY: the first core, at start, before anything else uses these statics.
+    unsafe {
+        let idt = &mut *IDT.0.get();
+        for (vector, slot) in idt.iter_mut().enumerate() {
+            let stack = match vector as u8 {
+                entry::DOUBLE_FAULT => DOUBLE_FAULT_STACK,
+                entry::NMI => NMI_STACK,
+                entry::MACHINE_CHECK => MACHINE_CHECK_STACK,
+                _ => 0,
+            };
+            let user = vectors_for_user.contains(&(vector as u8));
+            *slot = gate(entry::stub(vector), stack, user);
+        }
+        let core = &mut *FIRST.0.get();
+        for (slot, stack) in core.stacks.iter().enumerate() {
+            core.task.ist[slot] = core::ptr::from_ref(stack) as u64 + EXCEPTION_STACK as u64;
+        }
+        let task = &raw const core.task as u64;
+        core.gdt[8] = 103 | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
+        core.gdt[9] = task >> 32;
+        let gdt = TablePointer { limit: (size_of_val(&core.gdt) - 1) as u16, base: core.gdt.as_ptr() as u64 };
+        let idt = TablePointer { limit: (size_of_val(idt) - 1) as u16, base: idt.as_ptr() as u64 };
+        asm!(
+            "lgdt [{gdt}]",
+            "lidt [{idt}]",
+            "mov ss, {ss:e}",
+            "xor {t:e}, {t:e}",
+            "mov ds, {t:e}",
+            "mov es, {t:e}",
+            "mov fs, {t:e}",
+            "mov gs, {t:e}",
+            "push {cs}",
+            "lea {t}, [rip + 2f]",
+            "push {t}",
+            "retfq",
+            "2:",
+            "mov {t:e}, {tss}",
+            "ltr {t:x}",
+            gdt = in(reg) &raw const gdt,
+            idt = in(reg) &raw const idt,
+            ss = in(reg) u64::from(KERNEL_SS),
+            cs = in(reg) u64::from(KERNEL_CS),
+            tss = const TSS,
+            t = out(reg) _,
+        );
+        cpu::wrmsr(cpu::MSR_GS_BASE, core::ptr::from_ref(core) as u64);
+        cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, 0);
+        cpu::wrmsr(cpu::MSR_FS_BASE, 0);
+    }
+    control()
+}
+
+fn control() -> Result<Features, &'static str> {
+    let cpuid = janua_arch::x86_64::cpu::cpuid;
+    let (basic, extended) = (cpuid(1, 0), if cpuid(0, 0)[0] >= 7 { cpuid(7, 0) } else { [0; 4] });
+    if basic[2] & 1 << 26 == 0 {
+        return Err("this processor has no XSAVE (with QEMU: -cpu max)");
+    }
+    let has = |bit: u32| extended[1] & 1 << bit != 0;
+    let smap = has(20);
+    let mut cr4 = cpu::cr4() & !CR4_TSD | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE;
+    for (there, bit) in [(has(0), CR4_FSGSBASE), (has(7), CR4_SMEP), (smap, CR4_SMAP), (extended[2] & 1 << 2 != 0, CR4_UMIP)] {
+        if there {
+            cr4 |= bit;
+        }
+    }
+    // x87, SSE, and AVX with its wider kin where they are.
+    const USED: u64 = 0b1110_0111;
+    let known = cpuid(0xd, 0);
+    // SAFETY: each bit was asked for above; the kernel maps no page for user code and executes none of the user's, and reaches
+    // user memory only by `crate::user`, which opens it.
+    unsafe {
+        cpu::set_cr4(cr4);
+        cpu::set_xcr0((u64::from(known[3]) << 32 | u64::from(known[0])) & USED);
+        cpu::wrmsr(cpu::MSR_STAR, u64::from(KERNEL_CS) << 32 | 0x23 << 48);
+        cpu::wrmsr(cpu::MSR_LSTAR, entry::syscall_address());
+        cpu::wrmsr(cpu::MSR_CSTAR, entry::refused_address());
+        // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
+        cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
+        cpu::wrmsr(cpu::MSR_SYSENTER_CS, 0);
+    }
+    Ok(Features { smap })
+}
+
+/// Sets where entries of the thread that runs next put its registers: the end of its frame.
+pub fn set_frame_end(end: usize) {
+    // SAFETY: the calling core's own words; interrupts are off in the kernel.
+    unsafe {
+        let core = FIRST.0.get();
+        (&raw mut (*core).frame_end).write(end as u64);
+        (&raw mut (*core).task.rsp0).write_unaligned(end as u64);
+    }
+}

@@ -1,0 +1,32 @@
+//! The x86_64 platform: the kernel on the bare machine.
+//!
+//! The kernel runs in ring 0 in the upper half of every address space, programs in ring 3 in the lower. One core; interrupts
+//! are off while the kernel runs and on in user code and in the idle loop, so a thread in the kernel goes on until it waits.
+//! A thread has a kernel stack of its own; what it does is a loop: resume user code, take the trap, enter the kernel.
+#![no_std]
+
+extern crate alloc;
+
+pub mod apic;
+pub mod boot;
+pub mod clock;
+pub mod core;
+pub mod cpu;
+pub mod entry;
+pub mod fpu;
+pub mod frames;
+pub mod heap;
+pub mod lock;
+pub mod machine;
+pub mod memory;
+pub mod random;
+pub mod report;
+pub mod sched;
+pub mod serial;
+pub mod space;
+pub mod tables;
+pub mod thread;
+pub mod trap;
+pub mod user;
+
+pub use machine::BareMachine;

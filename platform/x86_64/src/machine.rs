@@ -1,0 +1,363 @@
+//! The machine the kernel sees.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_paging::PAGE;
+use janua_port::machine::{Memory, Outside, ThreadId};
+use janua_port::{
+    Clock, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
+};
+
+use crate::boot::{DIRECT, Loaded};
+use crate::clock::BareClock;
+use crate::frames::FRAMES;
+use crate::memory::{self, BareHost};
+use crate::space::BareSpace;
+use crate::thread::{self, Thread};
+use crate::user::{self, BareUser};
+use crate::{apic, clock, core as cores, cpu, fpu, random, report, sched, serial, tables, trap};
+
+/// The bare machine; there is one.
+pub struct BareMachine {
+    gates: &'static [&'static dyn TrapGate],
+    initrd: &'static [u8],
+}
+
+static MACHINE: AtomicPtr<BareMachine> = AtomicPtr::new(core::ptr::null_mut());
+/// The word the service thread sleeps on.
+static SERVICE: AtomicU32 = AtomicU32::new(0);
+
+/// The gates of this image.
+pub fn gates() -> &'static [&'static dyn TrapGate] {
+    // SAFETY: null until set by `BareMachine::start` from a leaked box, before any guest exists.
+    unsafe { MACHINE.load(Ordering::Acquire).as_ref() }.map_or(&[], |machine| machine.gates)
+}
+
+/// What the loader left in ebx.
+static START_INFO: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    /// The image's start.
+    safe fn janua_start() -> !;
+}
+
+/// The first Rust code: on the boot stack, with interrupts off.
+pub extern "C" fn first(start_info: usize) -> ! {
+    START_INFO.store(start_info, Ordering::Relaxed);
+    janua_start()
+}
+
+/// Ends the machine. QEMU's exit device gets told that it was meant; the code goes by the debug port, since the device has
+/// too few bits.
+pub fn power_off(code: u8) -> ! {
+    use core::fmt::Write;
+    let _ = writeln!(report::Voice, "{EXIT_MARK}{code}");
+    const EXIT_DEVICE: u16 = 0xf4;
+    /// QEMU ends with twice this and one.
+    const MEANT: u8 = 0x10;
+    // SAFETY: QEMU's isa-debug-exit, or a port that does not exist.
+    unsafe { cpu::outb(EXIT_DEVICE, MEANT) };
+    cpu::halt()
+}
+
+/// The last line on the debug port: this, and the exit code.
+const EXIT_MARK: &str = "janua-exit ";
+
+impl BareMachine {
+    /// Makes the machine usable: memory, tables, core, interrupts, clocks, the calling thread. The image calls it first, once.
+    /// What cannot be is said, and the machine powered off.
+    pub fn start(gates: &'static [&'static dyn TrapGate]) -> &'static BareMachine {
+        serial::init();
+        let start_info = START_INFO.swap(0, Ordering::Relaxed);
+        // SAFETY: the address is the loader's (or 0, after the first call), and the boot page tables map the first 4 GiB.
+        let Some(loaded) = (unsafe { Loaded::at(start_info) }) else {
+            report::stop(format_args!("the loader does not speak PVH (start it with QEMU's -kernel)"))
+        };
+        FRAMES.init(&loaded);
+        let initrd = loaded.initrd();
+        tables::init();
+        // Breakpoint and overflow are for user code to raise; the gates' vectors are too.
+        let mut vectors = alloc::vec![3u8, 4];
+        vectors.extend(gates.iter().flat_map(|gate| gate.vectors()));
+        match cores::init(&vectors) {
+            Ok(features) if features.smap => user::set_guarded(),
+            Ok(_) => {}
+            Err(why) => report::stop(format_args!("{why}")),
+        }
+        fpu::init();
+        apic::init();
+        clock::init();
+        random::init();
+        match thread::make(Frame::start(0, 0), None, None, None, None) {
+            Ok(first) => sched::init(first),
+            Err(_) => report::stop(format_args!("no memory for the first thread")),
+        }
+        let initrd = initrd.map_or(&[][..], |(start, end)| {
+            // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
+            unsafe { core::slice::from_raw_parts((DIRECT + start) as *const u8, end - start) }
+        });
+        let machine = Box::leak(Box::new(BareMachine { gates, initrd }));
+        MACHINE.store(machine, Ordering::Release);
+        machine
+    }
+
+    /// What the loader brought besides the kernel: empty when it brought nothing.
+    pub fn initrd(&self) -> &'static [u8] {
+        self.initrd
+    }
+
+    /// The bytes the kernel reads as [`memory::INITRD`].
+    pub fn set_root(&self, archive: &'static [u8]) {
+        memory::set_initrd(archive);
+    }
+
+    /// The calling thread from now on: `serve` does what is due and answers when it wants to be called again;
+    /// [`Machine::wake_service`] calls it earlier.
+    pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
+        loop {
+            SERVICE.store(0, Ordering::SeqCst);
+            let deadline = serve();
+            sched::park(&SERVICE, 0, deadline);
+        }
+    }
+}
+
+struct KernelVoice;
+
+impl Console for KernelVoice {
+    fn write(&self, bytes: &[u8]) {
+        serial::say(bytes);
+    }
+}
+
+struct Words;
+
+impl Park for Words {
+    fn park(&self, word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
+        sched::park(word, expected, deadline);
+    }
+    fn unpark(&self, word: &AtomicU32, count: u32) {
+        sched::unpark(word, count);
+    }
+    fn yield_now(&self) {
+        sched::yield_now();
+    }
+}
+
+/// First code of a thread with a guest.
+extern "C" fn guest_main() -> ! {
+    sched::arrived();
+    // Goes with the thread: nothing here is dropped at its end but by hand.
+    let thread = sched::current();
+    let own: *const Thread = &raw const *thread;
+    drop(thread);
+    // SAFETY: the scheduler and the table hold the running thread.
+    let thread = unsafe { &*own };
+    if let Some(guest) = thread.guest.as_deref() {
+        live(thread, guest);
+    }
+    sched::end()
+}
+
+/// The thread's life: resume, trap, enter.
+fn live(thread: &Thread, guest: &dyn Guest) {
+    let frame = || {
+        // SAFETY: the running thread's own part; each borrow ends before the next begins.
+        unsafe { &mut (*thread.own.get()).save.frame }
+    };
+    let mut flow = guest.start(frame());
+    loop {
+        flow = match flow {
+            // A kick is a flag; whoever sets it runs while this thread does not, so it is seen here.
+            Flow::Resume if guest.has_work() => guest.trap(frame(), Trap::Kick),
+            Flow::Resume => trap::run_user(thread, guest),
+            Flow::Wait(deadline) => {
+                let word = guest.wake_word();
+                if word.compare_exchange(0, 2, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    sched::park(word, 2, deadline);
+                }
+                guest.poll(frame())
+            }
+            Flow::Exit => return,
+        };
+    }
+}
+
+/// First code of a thread of the kernel's own.
+extern "C" fn kernel_main() -> ! {
+    sched::arrived();
+    let body = sched::current().body.lock().take();
+    if let Some(body) = body {
+        body();
+    }
+    sched::end()
+}
+
+impl Machine for BareMachine {
+    fn clock(&self) -> &dyn Clock {
+        &BareClock
+    }
+    fn console(&self) -> &dyn Console {
+        &KernelVoice
+    }
+    fn park(&self) -> &dyn Park {
+        &Words
+    }
+    fn user(&self) -> &dyn UserMemory {
+        &BareUser
+    }
+    fn host(&self) -> Option<&dyn Host> {
+        Some(&BareHost)
+    }
+
+    fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
+        let creator = sched::current();
+        let space = spawn.space.or_else(|| creator.space.lock().clone());
+        let thread = thread::make(spawn.frame, Some(spawn.guest), None, space, Some(guest_main))?;
+        let own = thread.own.get();
+        // SAFETY: the new thread does not run yet; the processor's registers are the creator's.
+        unsafe {
+            (*own).fpu.store();
+            (*own).fs = spawn.tls.map_or_else(|| cpu::rdmsr(cpu::MSR_FS_BASE), |tls| tls as u64);
+            (*own).gs = cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE);
+        }
+        let id = thread.id;
+        sched::start(thread);
+        Ok(id)
+    }
+
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+        let space: Arc<dyn Space> = BareSpace::new()?;
+        let thread = thread::make(Frame::start(0, 0), Some(guest), None, Some(space.clone()), Some(guest_main))?;
+        let id = thread.id;
+        sched::start(thread);
+        Ok((id, space))
+    }
+
+    fn current(&self) -> ThreadId {
+        sched::current().id
+    }
+
+    fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {
+        sched::start(thread::make(Frame::start(0, 0), None, Some(body), None, Some(kernel_main))?);
+        Ok(())
+    }
+
+    fn kick(&self, _thread: ThreadId) {
+        // The caller runs, so the thread does not: it looks at its work on its way to user code.
+    }
+
+    fn wake_service(&self) {
+        if SERVICE.swap(1, Ordering::SeqCst) == 0 {
+            sched::unpark(&SERVICE, 1);
+        }
+    }
+
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+        Ok(match kind {
+            SpawnKind::Fork => BareSpace::of(parent).copy()?,
+            SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
+        })
+    }
+
+    fn tls(&self) -> usize {
+        // SAFETY: every 64-bit processor has the register; in the kernel it still holds user code's.
+        unsafe { cpu::rdmsr(cpu::MSR_FS_BASE) as usize }
+    }
+    fn set_tls(&self, value: usize) {
+        if user::is_user(value, 0) {
+            // SAFETY: as above; the value is canonical.
+            unsafe { cpu::wrmsr(cpu::MSR_FS_BASE, value as u64) };
+        }
+    }
+    fn gs(&self) -> usize {
+        // SAFETY: as above; user code's GS base is here while the kernel runs.
+        unsafe { cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE) as usize }
+    }
+    fn set_gs(&self, value: usize) {
+        if user::is_user(value, 0) {
+            // SAFETY: as above.
+            unsafe { cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, value as u64) };
+        }
+    }
+
+    fn fpu_size(&self) -> usize {
+        fpu::size()
+    }
+    fn fpu_save(&self, area: &mut [u8]) {
+        fpu::save(area);
+    }
+    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
+        fpu::restore(area)
+    }
+    fn fpu_reset(&self) {
+        fpu::Area::initial().load();
+    }
+
+    fn gate_name(&self, gate: u8) -> &'static str {
+        self.gates.iter().find(|known| known.id() == gate).map_or("none", |gate| gate.name())
+    }
+    fn cpus(&self) -> usize {
+        1
+    }
+    fn cpu(&self) -> usize {
+        0
+    }
+    fn set_affinity(&self, _thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
+        if mask.first().is_some_and(|word| word & 1 != 0) { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+    fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
+        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
+        match BareSpace::of(&space).read(addr, out) {
+            0 if !out.is_empty() => Err(Errno::EFAULT),
+            n => Ok(n),
+        }
+    }
+    fn write_remote(&self, thread: ThreadId, addr: usize, data: &[u8]) -> Result<usize> {
+        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
+        match BareSpace::of(&space).write(addr, data) {
+            0 if !data.is_empty() => Err(Errno::EFAULT),
+            n => Ok(n),
+        }
+    }
+    fn resident(&self, thread: ThreadId) -> Option<u64> {
+        let space = thread::find(thread)?.space.lock().clone()?;
+        Some(BareSpace::of(&space).bytes().0)
+    }
+    fn peak_resident(&self) -> u64 {
+        let space = sched::current().space.lock().clone();
+        space.map_or(0, |space| BareSpace::of(&space).bytes().1)
+    }
+    fn memory(&self) -> Memory {
+        let (total, free) = FRAMES.pages();
+        let (total, free) = ((total * PAGE) as u64, (free * PAGE) as u64);
+        Memory { total, free, available: free }
+    }
+    fn random(&self, out: &mut [u8]) {
+        random::fill(out);
+    }
+    fn vdso(&self) -> Option<usize> {
+        None
+    }
+    fn power_off(&self, code: u8) -> ! {
+        power_off(code)
+    }
+    fn notify_outside(&self, _event: Outside) {
+        // Nobody is outside but the console.
+    }
+}
+
+/// Sleeping of contended locks.
+pub struct LockSleep;
+
+impl LockSleep {
+    pub fn sleep(word: &AtomicU32, expected: u32) {
+        sched::park(word, expected, None);
+    }
+    pub fn wake(word: &AtomicU32) {
+        sched::unpark(word, 1);
+    }
+}

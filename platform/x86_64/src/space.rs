@@ -1,0 +1,171 @@
+//! Address spaces of guests.
+
+use alloc::sync::Arc;
+use core::any::Any;
+
+use janua_abi::linux::{Errno, Result};
+use janua_paging::{Access, Behind, Object, PAGE, Refused};
+use janua_port::space::Bounds;
+use janua_port::{Backing, Prot, Space};
+
+use crate::frames::{FRAMES, Physical};
+use crate::memory;
+use crate::tables::Hardware;
+use crate::{sched, user};
+
+/// A guest's address space.
+pub struct BareSpace {
+    paged: Arc<janua_paging::Space<Physical, Hardware>>,
+    root: usize,
+}
+
+/// Lowest address a guest may map: the first pages stay free, so that null pointers fault.
+const LOW: usize = 0x1_0000;
+
+const MADV_DONTNEED: u32 = 4;
+const MADV_FREE: u32 = 8;
+const MADV_REMOVE: u32 = 9;
+const MADV_POPULATE_READ: u32 = 22;
+const MADV_POPULATE_WRITE: u32 = 23;
+
+fn check(addr: usize, len: usize) -> Result<()> {
+    let aligned = addr % PAGE == 0 && len % PAGE == 0 && len > 0;
+    if aligned && user::is_user(addr, len) { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+impl BareSpace {
+    /// An empty one. ENOMEM.
+    pub fn new() -> Result<Arc<BareSpace>> {
+        let table = Hardware::new().ok_or(Errno::ENOMEM)?;
+        let root = table.root();
+        Ok(Arc::new(BareSpace { paged: janua_paging::Space::new(&FRAMES, table), root }))
+    }
+
+    /// The space behind a kernel's handle. Every space of this machine is one.
+    pub fn of(space: &Arc<dyn Space>) -> &BareSpace {
+        let any: &dyn Any = &**space;
+        any.downcast_ref().expect("a space of another machine")
+    }
+
+    /// A copy for a fork: pages are shared until written.
+    pub fn copy(&self) -> Result<Arc<BareSpace>> {
+        let child = BareSpace::new()?;
+        self.paged.fork_into(&child.paged)?;
+        Ok(child)
+    }
+
+    /// The physical address of the page-table root.
+    pub fn root(&self) -> usize {
+        self.root
+    }
+
+    /// Makes an access possible, or says why it cannot be.
+    pub fn fault(&self, addr: usize, access: Access) -> core::result::Result<(), Refused> {
+        if !user::is_user(addr, 1) {
+            return Err(Refused::Unmapped);
+        }
+        self.paged.fault(addr, access)
+    }
+
+    /// Copies from it, whoever runs: bytes before the first that cannot be read.
+    pub fn read(&self, addr: usize, out: &mut [u8]) -> usize {
+        if user::is_user(addr, out.len()) { self.paged.read(addr, out) } else { 0 }
+    }
+
+    /// Copies into it, whoever runs: bytes before the first that cannot be written.
+    pub fn write(&self, addr: usize, data: &[u8]) -> usize {
+        if user::is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
+    }
+
+    /// Bytes in memory now, and the most there have been.
+    pub fn bytes(&self) -> (u64, u64) {
+        let (now, most) = self.paged.pages();
+        ((now * PAGE) as u64, (most * PAGE) as u64)
+    }
+}
+
+impl Space for BareSpace {
+    fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
+        check(addr, len)?;
+        let behind = match backing {
+            Backing::Anon => Behind::Zero,
+            Backing::AnonShared => Behind::Object { object: Object::new(&FRAMES, len as u64), page: 0, shared: true },
+            Backing::Host { fd, offset, shared } => {
+                Behind::Object { object: memory::object(*fd)?, page: offset / PAGE as u64, shared: *shared }
+            }
+        };
+        self.paged.map(addr, addr + len, prot, behind)
+    }
+
+    fn unmap(&self, addr: usize, len: usize) -> Result<()> {
+        check(addr, len)?;
+        self.paged.unmap(addr, addr + len);
+        Ok(())
+    }
+
+    fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
+        check(addr, len)?;
+        self.paged.protect(addr, addr + len, prot)
+    }
+
+    fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
+        check(new, new_len)?;
+        check(old, old_len.max(PAGE))?;
+        self.paged.remap(old, old_len, new, new_len, false)
+    }
+
+    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
+        check(old, len)?;
+        check(new, len)?;
+        self.paged.remap(old, len, new, len, true)
+    }
+
+    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
+        check(addr, len)?;
+        match advice {
+            MADV_DONTNEED | MADV_FREE => self.paged.discard(addr, addr + len),
+            MADV_REMOVE => self.paged.remove(addr, addr + len)?,
+            MADV_POPULATE_READ | MADV_POPULATE_WRITE => {
+                let access = if advice == MADV_POPULATE_WRITE { Access::Write } else { Access::Read };
+                for page in (addr..addr + len).step_by(PAGE) {
+                    self.paged.fault(page, access).map_err(|refused| match refused {
+                        Refused::Unmapped => Errno::ENOMEM,
+                        Refused::NoMemory => Errno::ENOMEM,
+                        Refused::Denied | Refused::BeyondEnd => Errno::EFAULT,
+                    })?;
+                }
+            }
+            // Everything else is a hint, and there is nothing to be made of it here.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {
+        // Mappings and files share their pages.
+        check(addr, len)
+    }
+
+    fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {
+        check(addr, len)?;
+        if out.len() < len / PAGE {
+            return Err(Errno::EINVAL);
+        }
+        self.paged.residence(addr, addr + len, out);
+        Ok(())
+    }
+
+    fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>> {
+        if !shared {
+            self.paged.clear();
+            return Ok(self);
+        }
+        let fresh: Arc<dyn Space> = BareSpace::new()?;
+        sched::change_space(fresh.clone());
+        Ok(fresh)
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds { low: LOW, high: user::END, holes: [(0, 0); 2] }
+    }
+}

@@ -1,0 +1,280 @@
+//! Hardware page tables: the kernel's own half, and the user half of each space.
+
+use core::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use janua_paging::table::NoMemory;
+use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
+use janua_port::Prot;
+
+use crate::boot::{DIRECT, KERNEL_OFFSET};
+use crate::cpu;
+use crate::frames::{self, FRAMES};
+
+const PRESENT: u64 = 1;
+const WRITE: u64 = 1 << 1;
+const USER: u64 = 1 << 2;
+const UNCACHED: u64 = 1 << 4;
+const LARGE: u64 = 1 << 7;
+const GLOBAL: u64 = 1 << 8;
+/// Ours: an entry without rights, kept for its frame. The processor sees it as absent.
+const HELD: u64 = 1 << 9;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+
+const ENTRIES: usize = 512;
+/// First entry of the root that is the kernel's.
+const KERNEL_HALF: usize = 256;
+/// Entry of the root for thread stacks.
+const STACKS_ENTRY: usize = 384;
+/// Where thread stacks are mapped.
+pub const STACKS: usize = 0xffff_0000_0000_0000 | STACKS_ENTRY << 39;
+
+/// Longer ranges are forgotten by forgetting everything.
+const FLUSH_SINGLY: usize = 64;
+
+type Node = [u64; ENTRIES];
+
+/// The physical address of the kernel's own root.
+static KERNEL_ROOT: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    static kernel_text_start: u8;
+    static kernel_text_end: u8;
+    static kernel_rodata_end: u8;
+    static kernel_end: u8;
+}
+
+/// The table at a physical address.
+///
+/// # Safety
+/// A page-table page lies there, and the caller is the only one to change it.
+#[allow(clippy::mut_from_ref, reason = "tables are raw memory")]
+unsafe fn node<'a>(address: u64) -> &'a mut Node {
+    // SAFETY: the caller's word; all memory is mapped at DIRECT.
+    unsafe { &mut *((DIRECT + (address & ADDRESS) as usize) as *mut Node) }
+}
+
+fn index(addr: usize, level: u32) -> usize {
+    addr >> (12 + 9 * level) & (ENTRIES - 1)
+}
+
+/// The entry for a page, with the tables on the way to it made.
+///
+/// # Safety
+/// As [`node`], for the tree below `root`.
+unsafe fn reach<'a>(root: u64, addr: usize, flags: u64, levels: u32) -> Option<&'a mut u64> {
+    let mut at = root;
+    for level in (levels..4).rev() {
+        // SAFETY: an entry that is present in a table above the last level points at a table of this tree.
+        let entry = unsafe { &mut node(at)[index(addr, level)] };
+        if *entry & PRESENT == 0 {
+            let fresh = FRAMES.take()?;
+            *entry = frames::address_of(fresh) as u64 | PRESENT | WRITE | flags;
+        }
+        at = *entry;
+    }
+    // SAFETY: as above.
+    Some(unsafe { &mut node(at)[index(addr, levels - 1)] })
+}
+
+/// Replaces the boot page tables by the kernel's own: all memory writable and not executable at [`DIRECT`], device memory
+/// uncached, the image with the rights of its sections, nothing else.
+pub fn init() {
+    let fresh = || FRAMES.take().expect("no memory for the kernel's page tables");
+    let root = frames::address_of(fresh()) as u64;
+    // SAFETY: a new tree that nobody else knows.
+    unsafe {
+        for entry in &mut node(root)[KERNEL_HALF..] {
+            // Made now, so that every space can copy the upper half once and for all.
+            *entry = frames::address_of(fresh()) as u64 | PRESENT | WRITE;
+        }
+        for address in (0..4usize << 30).step_by(2 << 20) {
+            // Above 3 GiB no PC has memory below 4 GiB.
+            let device = if address >= 3 << 30 { UNCACHED } else { 0 };
+            let entry = reach(root, DIRECT + address, 0, 2).expect("no memory for the direct map");
+            *entry = address as u64 | PRESENT | WRITE | LARGE | GLOBAL | NO_EXECUTE | device;
+        }
+        let text = &raw const kernel_text_start as usize..&raw const kernel_text_end as usize;
+        let rodata = text.end..&raw const kernel_rodata_end as usize;
+        for addr in (text.start..&raw const kernel_end as usize).step_by(PAGE) {
+            let rights = match addr {
+                addr if text.contains(&addr) => 0,
+                addr if rodata.contains(&addr) => NO_EXECUTE,
+                _ => WRITE | NO_EXECUTE,
+            };
+            let entry = reach(root, addr, 0, 1).expect("no memory for the kernel's map");
+            *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT | GLOBAL | rights;
+        }
+        KERNEL_ROOT.store(root as usize, Ordering::Release);
+        // The boot stack, which we are on, is in the image's data.
+        cpu::set_root(root as usize);
+    }
+}
+
+/// The kernel's own root: no user half.
+pub fn kernel_root() -> usize {
+    KERNEL_ROOT.load(Ordering::Acquire)
+}
+
+/// Maps a fresh frame for the kernel at an address among the thread stacks, which has none. Answers whether there was memory.
+pub fn map_stack_page(addr: usize) -> bool {
+    let Some(frame) = FRAMES.take() else { return false };
+    // SAFETY: the stacks' part of the kernel half is changed here only, under the thread table's lock.
+    match unsafe { reach(kernel_root() as u64, addr, 0, 1) } {
+        Some(entry) => {
+            *entry = frames::address_of(frame) as u64 | PRESENT | WRITE | GLOBAL | NO_EXECUTE;
+            true
+        }
+        None => {
+            FRAMES.release(frame);
+            false
+        }
+    }
+}
+
+/// The user half of a space.
+pub struct Hardware {
+    root: usize,
+}
+
+impl Hardware {
+    /// An empty one. `None` without memory.
+    pub fn new() -> Option<Hardware> {
+        let root = frames::address_of(FRAMES.take()?);
+        // SAFETY: the new root is ours; the kernel's half of the kernel's root never changes.
+        unsafe {
+            node(root as u64)[KERNEL_HALF..].copy_from_slice(&node(kernel_root() as u64)[KERNEL_HALF..]);
+        }
+        Some(Hardware { root })
+    }
+
+    /// The physical address of the root.
+    pub fn root(&self) -> usize {
+        self.root
+    }
+
+    /// The entry of a page, when the tables on the way to it exist.
+    fn entry(&self, addr: usize) -> Option<&mut u64> {
+        let mut at = self.root as u64;
+        for level in (1..4).rev() {
+            // SAFETY: this space's own tree; `Table` takes `&mut self` for changes, so nobody else is in it.
+            let entry = unsafe { node(at)[index(addr, level)] };
+            if entry & PRESENT == 0 {
+                return None;
+            }
+            at = entry;
+        }
+        // SAFETY: as above.
+        Some(unsafe { &mut node(at)[index(addr, 0)] })
+    }
+}
+
+fn encode(entry: Entry) -> u64 {
+    let Prot { read, write, exec } = entry.prot;
+    let mut bits = frames::address_of(entry.frame) as u64 | USER;
+    bits |= if read || write || exec { PRESENT } else { HELD };
+    if write {
+        bits |= WRITE;
+    }
+    if !exec {
+        bits |= NO_EXECUTE;
+    }
+    bits
+}
+
+fn decode(bits: u64) -> Option<Entry> {
+    if bits & (PRESENT | HELD) == 0 {
+        return None;
+    }
+    let some = bits & PRESENT != 0;
+    let prot = Prot { read: some, write: some && bits & WRITE != 0, exec: some && bits & NO_EXECUTE == 0 };
+    Some(Entry { frame: PageFrame((bits & ADDRESS) as usize / PAGE), prot })
+}
+
+impl Table for Hardware {
+    fn get(&self, addr: usize) -> Option<Entry> {
+        decode(*self.entry(addr)?)
+    }
+
+    fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory> {
+        debug_assert!(index(addr, 3) < KERNEL_HALF);
+        // SAFETY: this space's own tree, and `&mut self`.
+        let place = unsafe { reach(self.root as u64, addr, USER, 1) }.ok_or(NoMemory)?;
+        *place = encode(entry);
+        Ok(())
+    }
+
+    fn clear(&mut self, addr: usize) -> Option<Entry> {
+        let place = self.entry(addr)?;
+        let entry = decode(*place)?;
+        *place = 0;
+        Some(entry)
+    }
+
+    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        let end = end.min(KERNEL_HALF << 39);
+        let mut addr = from;
+        'page: while addr < end {
+            let mut at = self.root as u64;
+            for level in (1..4).rev() {
+                // SAFETY: as in `entry`.
+                let entry = unsafe { node(at)[index(addr, level)] };
+                if entry & PRESENT == 0 {
+                    let span = 1usize << (12 + 9 * level);
+                    addr = (addr & !(span - 1)) + span;
+                    continue 'page;
+                }
+                at = entry;
+            }
+            // SAFETY: as in `entry`.
+            let last = unsafe { node(at) };
+            for (slot, bits) in last.iter().enumerate().skip(index(addr, 0)) {
+                let page = addr & !((ENTRIES << 12) - 1) | slot << 12;
+                if page >= end {
+                    return None;
+                }
+                if let Some(entry) = decode(*bits) {
+                    return Some((page, entry));
+                }
+            }
+            addr = (addr & !((ENTRIES << 12) - 1)) + (ENTRIES << 12);
+        }
+        None
+    }
+
+    fn flush(&mut self, start: usize, end: usize) {
+        // The compiler must have written the entries by now.
+        fence(Ordering::SeqCst);
+        if cpu::root() != self.root {
+            return;
+        }
+        if (end - start) / PAGE > FLUSH_SINGLY {
+            // SAFETY: the root in use.
+            unsafe { cpu::set_root(self.root) };
+        } else {
+            (start..end).step_by(PAGE).for_each(cpu::forget_page);
+        }
+    }
+}
+
+impl Drop for Hardware {
+    fn drop(&mut self) {
+        debug_assert!(cpu::root() != self.root);
+        /// Gives back the tables below an entry of this level.
+        fn release(entry: u64, level: u32) {
+            if entry & PRESENT == 0 {
+                return;
+            }
+            if level > 1 {
+                // SAFETY: a table of a tree that nobody uses any more.
+                let table = unsafe { node(entry) };
+                table.iter().for_each(|entry| release(*entry, level - 1));
+            }
+            FRAMES.release(PageFrame((entry & ADDRESS) as usize / PAGE));
+        }
+        // SAFETY: as above.
+        let table = unsafe { node(self.root as u64) };
+        table[..KERNEL_HALF].iter().for_each(|entry| release(*entry, 3));
+        FRAMES.release(PageFrame(self.root / PAGE));
+    }
+}

@@ -1,0 +1,156 @@
+//! Threads: what each has, and the table of them.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_paging::PAGE;
+use janua_port::machine::ThreadId;
+use janua_port::{Frame, Guest, Nanos, Space};
+
+use crate::entry::Save;
+use crate::lock::Mutex;
+use crate::{fpu, tables};
+
+/// Address room for a kernel stack, bytes. Its lowest page stays unmapped: an overflow is a double fault, not a riddle.
+const STACK_ROOM: usize = 64 * 1024;
+/// Most threads at a time.
+const MOST: usize = 8192;
+
+/// What belongs to a thread alone: touched by itself, or by the scheduler while it does not run.
+pub struct Own {
+    /// Stack pointer while it does not run.
+    pub sp: usize,
+    pub save: Save,
+    pub fpu: fpu::Area,
+    /// FS and GS bases of user code while it does not run.
+    pub fs: u64,
+    pub gs: u64,
+}
+
+/// A thread of the machine.
+pub struct Thread {
+    pub id: ThreadId,
+    pub own: UnsafeCell<Own>,
+    /// `None` for threads of the kernel's own.
+    pub guest: Option<Arc<dyn Guest>>,
+    /// What a kernel thread does.
+    pub body: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// The space it runs in; kernel threads have none.
+    pub space: Mutex<Option<Arc<dyn Space>>>,
+    stack: Option<usize>,
+    /// Processor time used up to when it last began to run, and when that was.
+    pub used: AtomicU64,
+    pub since: AtomicU64,
+}
+
+// SAFETY: `own` is the one part without a lock: the running thread itself or the scheduler with interrupts off touch it, on the one
+// core there is.
+unsafe impl Send for Thread {}
+// SAFETY: as above.
+unsafe impl Sync for Thread {}
+
+struct Table {
+    threads: Vec<Option<Arc<Thread>>>,
+    free: Vec<usize>,
+    /// Stacks that have pages, and how many stacks have ever been given out.
+    stacks: Vec<usize>,
+    next_stack: usize,
+}
+
+static TABLE: Mutex<Table> =
+    Mutex::new(Table { threads: Vec::new(), free: Vec::new(), stacks: Vec::new(), next_stack: 0 });
+
+impl Table {
+    /// A stack with its pages. EAGAIN without memory or at the limit.
+    fn take_stack(&mut self) -> Result<usize> {
+        if let Some(stack) = self.stacks.pop() {
+            return Ok(stack);
+        }
+        if self.next_stack == MOST {
+            return Err(Errno::EAGAIN);
+        }
+        let stack = tables::STACKS + self.next_stack * STACK_ROOM;
+        // Counted only when whole: pages of a failed attempt are found in place by the next.
+        for page in (stack + PAGE..stack + STACK_ROOM).step_by(PAGE) {
+            if !tables::map_stack_page(page) {
+                return Err(Errno::EAGAIN);
+            }
+        }
+        self.next_stack += 1;
+        Ok(stack)
+    }
+}
+
+/// Makes a thread that does not run yet. Without `stack` it is the one that runs already, on the boot stack.
+pub fn make(
+    frame: Frame,
+    guest: Option<Arc<dyn Guest>>,
+    body: Option<Box<dyn FnOnce() + Send>>,
+    space: Option<Arc<dyn Space>>,
+    entry: Option<extern "C" fn() -> !>,
+) -> Result<Arc<Thread>> {
+    let mut table = TABLE.lock();
+    let stack = entry.map(|_| table.take_stack()).transpose()?;
+    let index = table.free.pop().unwrap_or(table.threads.len());
+    let mut sp = 0;
+    if let (Some(stack), Some(entry)) = (stack, entry) {
+        // As `switch_stack` leaves it: six registers, a return address; then the stack is aligned as after a call.
+        let top = stack + STACK_ROOM;
+        sp = top - 8 * 8;
+        // SAFETY: the stack's pages are mapped and nobody uses it.
+        unsafe {
+            core::ptr::write_bytes(sp as *mut u8, 0, 8 * 8);
+            ((top - 16) as *mut usize).write(entry as *const () as usize);
+        }
+    }
+    let own = Own { sp, save: Save::new(frame), fpu: fpu::Area::initial(), fs: 0, gs: 0 };
+    let thread = Arc::new(Thread {
+        id: ThreadId(index as u64 + 1),
+        own: UnsafeCell::new(own),
+        guest,
+        body: Mutex::new(body),
+        space: Mutex::new(space),
+        stack,
+        used: AtomicU64::new(0),
+        since: AtomicU64::new(0),
+    });
+    if index == table.threads.len() {
+        table.threads.push(None);
+    }
+    table.threads[index] = Some(thread.clone());
+    Ok(thread)
+}
+
+/// The thread of a number, as long as it lives.
+pub fn find(id: ThreadId) -> Option<Arc<Thread>> {
+    TABLE.lock().threads.get((id.0 as usize).checked_sub(1)?)?.clone()
+}
+
+/// Takes a thread out of the table at its end.
+pub fn forget(thread: &Thread) {
+    let mut table = TABLE.lock();
+    let index = thread.id.0 as usize - 1;
+    let gone = table.threads[index].take();
+    table.free.push(index);
+    drop(table);
+    drop(gone);
+}
+
+impl Thread {
+    /// Processor time used, up to now when it is the running thread.
+    pub fn used(&self) -> Nanos {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if let Some(stack) = self.stack {
+            TABLE.lock().stacks.push(stack);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What an entry means: a call by one of the gates, a page to be brought, an interrupt, a guest's fault, or a fault of the kernel.
+
+use janua_arch::x86_64::usercopy;
+use janua_paging::{Access, Refused};
+use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
+
+use crate::entry::{self, FIRST_INTERRUPT, NMI, PAGE_FAULT, SYSCALL};
+use crate::space::BareSpace;
+use crate::thread::Thread;
+use crate::user::{self, BareUser};
+use crate::{apic, cpu, fpu, machine, report, sched, serial};
+
+const SIGILL: u32 = 4;
+const SIGTRAP: u32 = 5;
+const SIGBUS: u32 = 7;
+const SIGFPE: u32 = 8;
+const SIGSEGV: u32 = 11;
+
+/// `si_code` of signals without a more exact one.
+const SI_KERNEL: i32 = 128;
+const ILL_ILLOPN: i32 = 2;
+const TRAP_TRACE: i32 = 2;
+const BUS_ADRALN: i32 = 1;
+const BUS_ADRERR: i32 = 2;
+const SEGV_MAPERR: i32 = 1;
+const SEGV_ACCERR: i32 = 2;
+const FPE_INTDIV: i32 = 1;
+const FPE_FLTDIV: i32 = 3;
+const FPE_FLTOVF: i32 = 4;
+const FPE_FLTUND: i32 = 5;
+const FPE_FLTRES: i32 = 6;
+const FPE_FLTINV: i32 = 7;
+
+/// Bits of a page fault's error code.
+const ERROR_WRITE: u64 = 1 << 1;
+const ERROR_FETCH: u64 = 1 << 4;
+
+/// The thread's life in user code: goes there with its frame, and does what the next entry asks for.
+pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
+    let own = thread.own.get();
+    // SAFETY: the running thread's own part; nothing else touches it while it runs.
+    let save = unsafe { &mut (*own).save };
+    if save.frame.rip as usize >= user::END + 4096 {
+        // Ring 3 could not be reached with it: `iretq` would fault in ring 0. The address is canonical or not; user code
+        // jumping there would have got the same.
+        let canonical = save.frame.rip as i64 >> 47 == -1;
+        let (code, addr, vector) =
+            if canonical { (SEGV_MAPERR, save.frame.rip as usize, PAGE_FAULT) } else { (SI_KERNEL, 0, 13) };
+        let trap = Trap::Fault { signal: SIGSEGV, code, addr, vector: vector.into(), error: 0 };
+        return guest.trap(&mut save.frame, trap);
+    }
+    // SAFETY: the frame end of this thread is set, interrupts are off, and the frame holds user selectors and flags: entries
+    // store them so, and the kernel changes flags by `Frame`'s methods only.
+    let reason = unsafe { entry::enter_user(&raw mut *save) };
+    let frame = &mut save.frame;
+    if reason == SYSCALL {
+        return call(guest, &Entry::Syscall, frame).unwrap_or(Flow::Resume);
+    }
+    let number = reason as u8;
+    let error = core::mem::replace(&mut frame.orig_rax, u64::MAX);
+    match number {
+        apic::TIMER => {
+            apic::end();
+            sched::preempt();
+            Flow::Resume
+        }
+        apic::SERIAL => {
+            serial::on_interrupt();
+            apic::end();
+            sched::preempt();
+            Flow::Resume
+        }
+        apic::SPURIOUS | NMI => Flow::Resume,
+        PAGE_FAULT => page_fault(thread, guest, frame, error),
+        _ => {
+            let entry = Entry::Vector { number, error, addr: 0 };
+            call(guest, &entry, frame).unwrap_or_else(|| exception(guest, frame, number, error))
+        }
+    }
+}
+
+/// Offers the entry to the gates.
+fn call(guest: &dyn Guest, entry: &Entry, frame: &mut Frame) -> Option<Flow> {
+    let user: &dyn UserMemory = &BareUser;
+    for gate in machine::gates() {
+        if let Some(abi) = gate.accept(entry, frame, user) {
+            guest.set_gate(gate.id());
+            return Some(guest.call(frame, abi));
+        }
+    }
+    None
+}
+
+fn access(error: u64) -> Access {
+    if error & ERROR_WRITE != 0 {
+        Access::Write
+    } else if error & ERROR_FETCH != 0 {
+        Access::Execute
+    } else {
+        Access::Read
+    }
+}
+
+fn resolve(thread: &Thread, addr: usize, error: u64) -> Result<(), Refused> {
+    let space = thread.space.lock().clone().ok_or(Refused::Unmapped)?;
+    BareSpace::of(&space).fault(addr, access(error))
+}
+
+fn page_fault(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, error: u64) -> Flow {
+    let addr = cpu::fault_address();
+    let refused = match resolve(thread, addr, error) {
+        Ok(()) => return Flow::Resume,
+        Err(refused) => refused,
+    };
+    if let Some(flow) = call(guest, &Entry::Vector { number: PAGE_FAULT, error, addr }, frame) {
+        return flow;
+    }
+    let (signal, code) = match refused {
+        Refused::Unmapped => (SIGSEGV, SEGV_MAPERR),
+        Refused::Denied => (SIGSEGV, SEGV_ACCERR),
+        Refused::BeyondEnd | Refused::NoMemory => (SIGBUS, BUS_ADRERR),
+    };
+    guest.trap(frame, Trap::Fault { signal, code, addr, vector: PAGE_FAULT.into(), error })
+}
+
+/// A guest's exception, in Linux' words (signal(7), sigaction(2)).
+fn exception(guest: &dyn Guest, frame: &mut Frame, number: u8, error: u64) -> Flow {
+    let here = frame.program_counter();
+    let (signal, code, addr) = match number {
+        0 => (SIGFPE, FPE_INTDIV, here),
+        1 => (SIGTRAP, TRAP_TRACE, here),
+        3 => (SIGTRAP, SI_KERNEL, 0),
+        6 => (SIGILL, ILL_ILLOPN, here),
+        11 | 12 => (SIGBUS, SI_KERNEL, 0),
+        16 => {
+            let (status, control) = fpu::x87();
+            (SIGFPE, float_code(u32::from(status & !control)), here)
+        }
+        17 => (SIGBUS, BUS_ADRALN, 0),
+        19 => {
+            let mxcsr = fpu::mxcsr();
+            (SIGFPE, float_code(mxcsr & !(mxcsr >> 7)), here)
+        }
+        _ => (SIGSEGV, SI_KERNEL, 0),
+    };
+    guest.trap(frame, Trap::Fault { signal, code, addr, vector: number.into(), error })
+}
+
+/// The `si_code` for the lowest exception that is set and not masked; both units number them alike.
+fn float_code(flags: u32) -> i32 {
+    match flags & 0x3f {
+        flags if flags & 1 != 0 => FPE_FLTINV,
+        flags if flags & 4 != 0 => FPE_FLTDIV,
+        flags if flags & 8 != 0 => FPE_FLTOVF,
+        flags if flags & 0x12 != 0 => FPE_FLTUND,
+        _ => FPE_FLTRES,
+    }
+}
+
+/// An entry from the kernel itself: an interrupt of the idle loop, or a user copy that faulted. Anything else is the end.
+pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
+    match vector as u8 {
+        apic::TIMER => apic::end(),
+        apic::SERIAL => {
+            serial::on_interrupt();
+            apic::end();
+        }
+        apic::SPURIOUS | NMI => {}
+        PAGE_FAULT if user_copy(frame) => {}
+        vector if vector < FIRST_INTERRUPT => report::kernel_fault(frame, vector),
+        vector => report::stop(format_args!("kernel fault: unexpected interrupt {vector:#x}")),
+    }
+}
+
+/// Brings the page a user copy wants, or makes the copy end there. `false` when the fault is no user copy's.
+fn user_copy(frame: &mut Frame) -> bool {
+    let addr = cpu::fault_address();
+    let Some(fixup) = usercopy::fixup(frame.program_counter()) else { return false };
+    if !user::is_user(addr, 1) {
+        return false;
+    }
+    if resolve(&sched::current(), addr, frame.orig_rax).is_err() {
+        frame.rip = fixup as u64;
+    }
+    true
+}
