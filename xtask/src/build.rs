@@ -54,14 +54,16 @@ fn build(platform: &str, flags: &[&str]) -> Result<Image, String> {
     packages::ensure(Need::Build)?;
     let toolchain = Toolchain::find()?;
     let dir = workspace::target().join("image");
+    // A directory each: the two are compiled with different flags, and would displace each other's libraries.
+    let target = if platform == "linux" { dir.clone() } else { dir.join(format!("for-{platform}")) };
     let profile = profile();
     let name = format!("janua-{platform}");
-    let full = dir.join(TARGET).join(profile).join(&name);
+    let full = target.join(TARGET).join(profile).join(&name);
     if !full.exists() {
         eprintln!("janua: building the {platform} kernel image with {}", toolchain.describe());
     }
     let mut cargo = toolchain.cargo(flags);
-    cargo.args(["--package", &format!("janua-image-{platform}"), "--profile", profile, "--target-dir"]).arg(&dir);
+    cargo.args(["--package", &format!("janua-image-{platform}"), "--profile", profile, "--target-dir"]).arg(&target);
     let what = format!("building the {platform} kernel image");
     process::step(&format!("image-{platform}"), &what, &mut cargo)?;
 

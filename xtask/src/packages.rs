@@ -66,6 +66,7 @@ pub const TOOLS: &[Tool] = &[
     test(&["redis-cli"], "redis-tools", "guest: server and client on loopback"),
     test(&["less"], "less", "guest on a terminal"),
     test(&["vi", "vim.tiny"], "vim-tiny", "guest on a terminal"),
+    test(&["qemu-system-x86_64"], "qemu-system-x86", "the machine the x86_64 kernel boots on"),
     test(&["script"], "bsdutils", "gives a test a terminal"),
     test(&["ip"], "iproute2", "guest: netlink queries"),
 ];

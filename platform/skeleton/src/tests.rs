@@ -61,7 +61,7 @@ fn report<T>(call: impl FnOnce() -> T) -> String {
 fn threads_are_refused_and_never_started() {
     let guest = Arc::new(Nobody(AtomicU32::new(0)));
     for kind in [SpawnKind::Thread, SpawnKind::Fork, SpawnKind::SharedSpace] {
-        let spawn = Spawn { kind, frame: Frame::default(), tls: None, guest: guest.clone() };
+        let spawn = Spawn { kind, frame: Frame::default(), tls: None, guest: guest.clone(), space: None };
         assert_eq!(MACHINE.spawn(spawn), Err(Errno::ENOSYS));
     }
     assert_eq!(MACHINE.spawn_first(guest.clone()).map(|_| ()), Err(Errno::ENOSYS));
@@ -88,7 +88,7 @@ fn what_can_fail_says_enosys() {
     assert_eq!(space.remap(0x1000, 0x1000, 0x2000, 0x1000), Err(Errno::ENOSYS));
     let bounds = space.bounds();
     assert_eq!(bounds.low, bounds.high);
-    assert!(Arc::ptr_eq(&MACHINE.space_for(SpawnKind::Thread, &space), &space));
+    assert!(Arc::ptr_eq(&MACHINE.space_for(SpawnKind::Thread, &space).unwrap(), &space));
     assert_eq!(space.reset(true).map(|_| ()), Err(Errno::ENOSYS));
 
     let host = MACHINE.host().expect("the skeleton shows a host as well");

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every suite in turn, one tally, one closing line.
 
+mod boot;
 mod command;
 mod compare;
 mod conformance;
@@ -44,6 +45,7 @@ const SUITES: &[Suite] = &[
         run: programs::run,
     },
     Suite { name: "terminal", about: "programs on a terminal, natively and under each gate", run: terminal::run },
+    Suite { name: "boot", about: "programs on the bare x86_64 machine, under QEMU (test/boot)", run: boot::run },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run },
 ];
 

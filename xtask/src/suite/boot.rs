@@ -1,0 +1,199 @@
+//! Programs on the bare x86_64 machine: each test is one run of QEMU.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::compare;
+use crate::guard::Run;
+use crate::tally::Tally;
+use crate::{build, process, workspace};
+
+/// Seconds one run may take; the longest takes a few.
+const LIMIT: u64 = 90;
+
+/// A run: the program and its arguments, what it writes, its exit code.
+struct Case {
+    name: &'static str,
+    /// Without the built tree: with what `janua boot` packs by itself.
+    own_tree: bool,
+    command: &'static [&'static str],
+    output: &'static str,
+    code: i32,
+}
+
+const fn case(
+    name: &'static str,
+    command: &'static [&'static str],
+    output: &'static str,
+    code: i32,
+) -> Case {
+    Case { name, own_tree: false, command, output, code }
+}
+
+const GATES: &str = "\
+syscall ok
+int 0x30 ok
+lock nop ok
+int 0x30 writes
+lock nop writes
+vsyscall time ok
+vsyscall gettimeofday ok
+no such call: -38 -38
+";
+
+const FAULTS: &str = "\
+null_read 11
+kernel_read 11
+kernel_write 11
+kernel_jump 11
+non_canonical_jump 11
+non_canonical_read 11
+halts 11
+masks 11
+ports 11
+page_table 11
+msr 11
+invalid 4
+divides 8
+breakpoint 5
+gate_of_kernel 11
+stack_in_kernel 11
+null_stack 11
+data_is_no_code 11
+text_is_read_only 11
+returns_from_no_signal 11
+";
+
+const MEMORY: &str = "\
+private after fork ok
+shared after fork ok
+shared write reaches the file ok
+private write does not ok
+file write reaches the mapping ok
+behind the end of a cut file ok
+write without the right ok
+no right at all ok
+what was there is there again ok
+dropped pages are zero ok
+moved and grown ok
+gone ok
+a call with a bad pointer ok
+memory comes back ok
+";
+
+const THREADS: &str = "registers kept: yes\nslept while others loop: yes\nsum: 40000\n";
+
+const CASES: &[Case] = &[
+    Case {
+        name: "boot/shell",
+        own_tree: true,
+        command: &["/bin/sh", "-c", "echo $((6*7)); ls -d /bin /proc/self | sort; echo a b | wc -w; exit 7"],
+        output: "42\n/bin\n/proc/self\n2\n",
+        code: 7,
+    },
+    Case {
+        name: "boot/path",
+        own_tree: true,
+        command: &["sh", "-c", "uname -sm; kill -15 $$"],
+        output: "Linux x86_64\n",
+        code: 128 + 15,
+    },
+    Case {
+        name: "boot/missing",
+        own_tree: true,
+        command: &["/bin/nosuch"],
+        output: "janua: /bin/nosuch: no such file or directory (or its interpreter is missing) inside the sandbox\n",
+        code: 127,
+    },
+    case("boot/gates", &["/bin/gates"], GATES, 0),
+    case("boot/faults", &["/bin/faults"], FAULTS, 0),
+    case("boot/memory", &["/bin/memory"], MEMORY, 0),
+    case("boot/threads/musl", &["/bin/threads"], THREADS, 42),
+    case("boot/threads/glibc", &["/bin/threads-glibc"], THREADS, 42),
+    case("boot/threads/glibc-static", &["/bin/threads-glibc-static"], THREADS, 42),
+    case(
+        "boot/pipes",
+        &["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done | sort -n | tail -1; (sleep 1; echo late) & wait"],
+        "10\nlate\n",
+        0,
+    ),
+];
+
+/// Runs the tests whose name holds the filter, one after the other: QEMU wants a processor for itself.
+pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let chosen: Vec<&Case> = CASES.iter().filter(|case| super::wanted(filter, case.name)).collect();
+    if chosen.is_empty() || super::native() {
+        return Ok(());
+    }
+    let image = build::image_x86_64()?.embedded;
+    let dir = compare::place().join("boot");
+    compare::fresh(&dir)?;
+    let tree = dir.join("tree");
+    make_tree(&tree)?;
+    for case in chosen {
+        tally.check(case.name, check(case, &image, &dir, &tree));
+    }
+    let _ = compare::clear(&dir);
+    Ok(())
+}
+
+fn check(case: &Case, image: &Path, dir: &Path, tree: &Path) -> Result<(), String> {
+    let mut command = vec![build::janua().display().to_string(), "boot".into()];
+    if !case.own_tree {
+        command.extend(["--ramfs".into(), tree.display().to_string()]);
+    }
+    command.push("--".into());
+    command.extend(case.command.iter().map(ToString::to_string));
+    let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];
+    let outcome = Run { command, dir, env, limit: LIMIT, terminal: None }.outcome(&dir.join("report"))?;
+    let output = String::from_utf8_lossy(&outcome.output);
+    if outcome.code != case.code {
+        return Err(format!("exit code {} instead of {}; it wrote:\n{output}", outcome.code, case.code));
+    }
+    if output != case.output {
+        return Err(compare::difference(case.output.as_bytes(), &outcome.output));
+    }
+    Ok(())
+}
+
+/// The tests' file tree: busybox with the names used here, the programs of `test/boot`, and a C library for the dynamic one.
+fn make_tree(tree: &Path) -> Result<(), String> {
+    let told = |e: std::io::Error| format!("{}: {e}", tree.display());
+    let bin = tree.join("bin");
+    for dir in ["bin", "dev", "proc", "tmp", "lib64", "lib/x86_64-linux-gnu"] {
+        fs::create_dir_all(tree.join(dir)).map_err(told)?;
+    }
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().find(|path| Path::new(path).is_file());
+    fs::copy(busybox.ok_or("busybox is not installed")?, bin.join("busybox")).map_err(told)?;
+    for name in ["sh", "sort", "tail", "sleep"] {
+        symlink("busybox", bin.join(name)).map_err(told)?;
+    }
+    let sources = workspace::root().join("test/boot");
+    for (compiler, source, name) in [
+        (&["musl-gcc", "-static"][..], "gates", "gates"),
+        (&["musl-gcc", "-static"], "faults", "faults"),
+        (&["musl-gcc", "-static"], "memory", "memory"),
+        (&["musl-gcc", "-static"], "threads", "threads"),
+        (&["gcc"], "threads", "threads-glibc"),
+        (&["gcc", "-static"], "threads", "threads-glibc-static"),
+    ] {
+        let mut command = Command::new(compiler[0]);
+        command.args(&compiler[1..]).args(["-D_GNU_SOURCE", "-O1", "-w", "-pthread", "-o"]).arg(bin.join(name));
+        command.arg(sources.join(source).with_extension("c"));
+        process::step(&format!("boot-{name}"), &format!("compiling test/boot/{source}.c"), &mut command)?;
+    }
+    // Loader and library of the dynamic program, as the host's own loader names them.
+    let mut list = Command::new("ldd");
+    let list = process::output(list.arg(bin.join("threads-glibc"))).ok_or("ldd failed")?;
+    for word in list.split_ascii_whitespace().filter(|word| word.starts_with('/')) {
+        let inside: PathBuf = Path::new(word).strip_prefix("/").unwrap_or(Path::new(word)).into();
+        let place = tree.join(inside);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(told)?;
+        }
+        fs::copy(word, &place).map_err(told)?;
+    }
+    Ok(())
+}
