@@ -7,7 +7,6 @@
 
 extern crate alloc;
 
-use core::panic::PanicInfo;
 use core::sync::atomic::AtomicU32;
 
 use janua_gate::{int::Int, syscall::Syscall, ud::Ud, vsyscall::Vsyscall};
@@ -57,7 +56,9 @@ extern "C" fn janua_start() -> ! {
     machine.serve(move || janua_personality_linux::start::serve(&kernel, 0))
 }
 
+// A check of the whole workspace, for the host, finds the standard library's own.
+#[cfg(target_os = "none")]
 #[panic_handler]
-fn panic(info: &PanicInfo<'_>) -> ! {
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     report::stop(format_args!("kernel fault: {info}"))
 }
