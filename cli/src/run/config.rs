@@ -10,14 +10,24 @@ use std::path::{Component, Path, PathBuf};
 
 use janua_abi::linux::process::Rlimit;
 use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
+use janua_platform_host::wall::Shown;
 use janua_port::HostFd;
 use rustix::fs::OFlags;
 use rustix::process::{self, Resource};
 
 use crate::options::{Net, Root, RunOptions, Trace};
 
-/// The configuration in the form the kernel reads. Descriptors opened here stay open: the kernel's first process inherits them.
-pub fn encode(options: &RunOptions) -> Result<Vec<u8>, String> {
+/// What the kernel is told, and what of the host it needs for it.
+pub struct Config {
+    /// In the form the kernel reads.
+    pub encoded: Vec<u8>,
+    pub shown: Vec<Shown>,
+    /// Standard files and the terminal.
+    pub inherited: Vec<i32>,
+}
+
+/// The configuration of a run. Descriptors opened here stay open: the kernel's first process inherits them.
+pub fn make(options: &RunOptions) -> Result<Config, String> {
     let mut config = BootConfig {
         program: bytes(&options.program),
         argv: std::iter::once(&options.program).chain(&options.args).map(|arg| bytes(arg)).collect(),
@@ -57,7 +67,17 @@ pub fn encode(options: &RunOptions) -> Result<Vec<u8>, String> {
         config.limits[number] =
             Some(Rlimit { soft: limit.current.unwrap_or(u64::MAX), hard: limit.maximum.unwrap_or(u64::MAX) });
     }
-    Ok(config.encode())
+    let shown = config.mounts.iter().filter_map(|mount| match mount.kind {
+        BootMountKind::Overlay { root, .. } => Some(Shown { fd: root.0, writable: false }),
+        BootMountKind::Host { root, .. } => Some(Shown { fd: root.0, writable: !mount.read_only }),
+        _ => None,
+    });
+    let standard = config.files.iter().map(|file| file.host);
+    Ok(Config {
+        encoded: config.encode(),
+        shown: shown.collect(),
+        inherited: standard.chain(config.terminal).map(|fd| fd.0).collect(),
+    })
 }
 
 fn bytes(text: &OsStr) -> Vec<u8> {

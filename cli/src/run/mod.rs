@@ -6,12 +6,16 @@ mod terminal;
 use std::process::ExitCode;
 
 use janua_platform_host::sandbox::{Event, Sandbox, Setup};
+use janua_platform_host::wall::Needs;
 
 use crate::exit;
-use crate::options::{Net, RunOptions};
+use crate::options::{Net, Root, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
+
+/// What the host ends a process with that makes a call its filter forbids.
+const SIGSYS: i32 = 31;
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
@@ -19,7 +23,7 @@ pub fn run(options: RunOptions) -> ExitCode {
         Ok(choice) => choice,
         Err(why) => return exit::fail(&why),
     };
-    let config = match config::encode(&options) {
+    let config = match config::make(&options) {
         Ok(config) => config,
         Err(why) => return exit::fail(&why),
     };
@@ -31,8 +35,13 @@ pub fn run(options: RunOptions) -> ExitCode {
         image: other.as_deref().unwrap_or(IMAGE),
         gate: gate.number(),
         jail: jail.number(),
-        host_network: options.net == Net::Host,
-        config: &config,
+        needs: Needs {
+            shown: &config.shown,
+            inherited: &config.inherited,
+            everything: options.root == Root::Host,
+            network: options.net == Net::Host,
+        },
+        config: &config.encoded,
     };
     let mut sandbox = match Sandbox::start(&setup) {
         Ok(sandbox) => sandbox,
@@ -58,6 +67,7 @@ pub fn run(options: RunOptions) -> ExitCode {
                 terminal.restore();
                 let how = match signal {
                     0 => "ended by itself".to_owned(),
+                    SIGSYS => "made a call that the second wall forbids (signal 31)".to_owned(),
                     signal => format!("was killed by signal {signal}"),
                 };
                 return exit::fail(&format!(

@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod image;
 mod probe_jail;
 pub mod sandbox;
+pub mod wall;
 
 pub use janua_platform_linux::boot;
 pub use probe_jail::{call_gate, call_under_pkey, protected_signal_stack, thread_descriptor};
@@ -137,15 +138,6 @@ pub fn executable_memfd() -> Probe {
         (sized == 0 && at != libc::MAP_FAILED, why)
     };
     if mapped { Ok(()) } else { Err(Refused::Errno(why)) }
-}
-
-/// A user namespace, with its own pid, mount and network namespaces, can be made without privilege.
-pub fn namespaces() -> Probe {
-    in_child(|| {
-        let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWNET;
-        // SAFETY: plain flags; only the child moves.
-        answer(unsafe { libc::unshare(flags) }.into())
-    })
 }
 
 fn catch_sigsys(handler: extern "C" fn(c_int)) -> Probe {

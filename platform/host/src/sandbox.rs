@@ -12,7 +12,7 @@ use janua_arch::x86_64::hosted::{
 };
 use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC};
 
-use crate::image;
+use crate::{image, wall};
 
 /// What a sandbox is made of.
 pub struct Setup<'a> {
@@ -21,8 +21,8 @@ pub struct Setup<'a> {
     /// The gate's number.
     pub gate: u32,
     pub jail: Jail,
-    /// Whether guests use the host's network.
-    pub host_network: bool,
+    /// What of the host the sandbox needs; all else it gives up.
+    pub needs: wall::Needs<'a>,
     /// The personality's configuration, encoded.
     pub config: &'a [u8],
 }
@@ -210,7 +210,8 @@ fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
         magic: MAGIC,
         gate: setup.gate,
         jail: setup.jail as u32,
-        host_network: setup.host_network.into(),
+        host_network: setup.needs.network.into(),
+        host_writes: setup.needs.writes().into(),
         // SAFETY: a plain query.
         supervisor: unsafe { libc::getpid() } as u32,
         vdso_start: vdso.start as u64,
@@ -257,7 +258,7 @@ fn forget_registrations() {
 }
 
 /// The first process: everything of the supervisor is left behind.
-fn become_first(entry: usize) -> ! {
+fn become_first(entry: usize, needs: &wall::Needs<'_>) -> ! {
     // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -268,6 +269,7 @@ fn become_first(entry: usize) -> ! {
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
         forget_registrations();
+        wall::raise(needs);
         let area = hosted::area(0);
         let pid = libc::syscall(libc::SYS_getpid) as u32;
         (*area).host_pid.store(pid, Ordering::Relaxed);
@@ -302,7 +304,7 @@ impl Sandbox {
             }
             libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, &raw mut old_mask);
             match libc::fork() {
-                0 => become_first(entry),
+                0 => become_first(entry, &setup.needs),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
                 init => Ok(Sandbox { init, old_mask, signals }),
             }

@@ -6,7 +6,7 @@ use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE, LOW_SIZE};
 use janua_arch::x86_64::vdso;
 
 /// Proof that supervisor and image belong together; changes with the layout of [`Control`].
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0003;
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0004;
 
 /// What keeps guests out of the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct BootInfo {
     pub jail: u32,
     /// 1 when guests use the host's network, otherwise the second wall leaves no socket call.
     pub host_network: u32,
+    /// 1 when guests may change files of the host, otherwise the second wall leaves no call that changes a directory or attributes.
+    pub host_writes: u32,
     /// The supervisor's host process.
     pub supervisor: u32,
     /// The host's vDSO with its data pages, kept mapped in every guest: start and end; 0 when there is none.

@@ -102,7 +102,7 @@ impl LinuxMachine {
         spawn::register_barrier()?;
         signal::set_handlers(boot::jail(), u64::from_ne_bytes(secret) | 1)?;
         gate.arm_sandbox()?;
-        wall::raise(gate.outside(), boot::info().host_network != 0)?;
+        wall::raise(gate.outside())?;
         Ok(machine)
     }
 

@@ -41,9 +41,11 @@ enum When {
     Supervisor,
     /// The sandbox uses the host's network.
     Network,
+    /// The sandbox may change files of the host.
+    Writing,
 }
 
-use When::{Always, Network, OneOf, Only, Supervisor};
+use When::{Always, Network, OneOf, Only, Supervisor, Writing};
 
 /// A row of the list.
 struct Row {
@@ -109,10 +111,10 @@ host_calls! {
     157 PRCTL OneOf(0, &[PR_SET_PDEATHSIG, PR_SET_SYSCALL_USER_DISPATCH]), "end with the supervisor; the gate";
     158 ARCH_PRCTL OneOf(0, &[ARCH_SET_GS, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS]), "a guest's thread pointer";
     186 GETTID Always, "a thread's host id";
-    190 FSETXATTR Always, "files of the host";
+    190 FSETXATTR Writing, "files of writable binds";
     193 FGETXATTR Always, "files of the host";
     196 FLISTXATTR Always, "files of the host";
-    199 FREMOVEXATTR Always, "files of the host";
+    199 FREMOVEXATTR Writing, "files of writable binds";
     202 FUTEX Always, "waiting";
     203 SCHED_SETAFFINITY Always, "a guest's own choice of processors";
     204 SCHED_GETAFFINITY Always, "how many processors there are";
@@ -121,15 +123,15 @@ host_calls! {
     231 EXIT_GROUP Always, "the end of a process";
     233 EPOLL_CTL Always, "readiness of descriptors of the host";
     234 TGKILL OneOf(2, &[KICK]), "a thread in user code is to enter the kernel";
-    258 MKDIRAT Always, "files of the host";
-    259 MKNODAT Always, "files of the host";
-    260 FCHOWNAT Always, "files of the host";
-    263 UNLINKAT Always, "files of the host";
-    265 LINKAT Always, "files of the host";
-    266 SYMLINKAT Always, "files of the host";
+    258 MKDIRAT Writing, "files of writable binds";
+    259 MKNODAT Writing, "files of writable binds";
+    260 FCHOWNAT Writing, "files of writable binds";
+    263 UNLINKAT Writing, "files of writable binds";
+    265 LINKAT Writing, "files of writable binds";
+    266 SYMLINKAT Writing, "files of writable binds";
     267 READLINKAT Always, "files of the host";
-    268 FCHMODAT Always, "files of the host";
-    280 UTIMENSAT Always, "files of the host";
+    268 FCHMODAT Writing, "files of writable binds";
+    280 UTIMENSAT Always, "files of writable binds, and those in memory that are a memfd";
     281 EPOLL_PWAIT Always, "readiness of descriptors of the host";
     285 FALLOCATE Always, "files of the host";
     288 ACCEPT4 Network, "sockets of the host";
@@ -137,7 +139,7 @@ host_calls! {
     309 GETCPU Always, "the processor a guest runs on";
     310 PROCESS_VM_READV Always, "memory of another guest process, checked like a guest's own";
     311 PROCESS_VM_WRITEV Always, "memory of another guest process, checked like a guest's own";
-    316 RENAMEAT2 Always, "files of the host";
+    316 RENAMEAT2 Writing, "files of writable binds";
     318 GETRANDOM Always, "random bytes";
     319 MEMFD_CREATE Always, "memory of files in memory, once it is mapped or large";
     324 MEMBARRIER Always, "barriers between the threads of a guest";
@@ -230,6 +232,7 @@ const fn op(code: u16, k: u32) -> Filter {
 struct Settings {
     outside: Outside,
     network: bool,
+    writes: bool,
     supervisor: u32,
     /// The range of the host's vDSO, which makes a call itself when it cannot read the clock.
     vdso: (u64, u64),
@@ -254,6 +257,7 @@ fn verdict(row: Option<&Row>, settings: &Settings) -> Vec<Filter> {
         None => code.extend(kill),
         Some(Always) => code.extend(allow),
         Some(Network) => code.extend(if settings.network { allow } else { kill }),
+        Some(Writing) => code.extend(if settings.writes { allow } else { kill }),
         Some(OneOf(index, values)) => {
             code.push(argument(index));
             for value in values {
@@ -359,9 +363,9 @@ fn filter(settings: &Settings) -> Vec<Filter> {
     code
 }
 
-/// Sets the filter for the calling process and all it will start. From here on nothing but the list passes; `network` says
-/// whether sockets of the host are in it. EINVAL and ENOSYS from a host without seccomp filters.
-pub fn raise(outside: Outside, network: bool) -> Result<()> {
+/// Sets the filter for the calling process and all it will start: from here on nothing but the list passes. EINVAL and ENOSYS
+/// from a host without seccomp filters.
+pub fn raise(outside: Outside) -> Result<()> {
     const PRCTL: usize = 157;
     const SECCOMP: usize = 317;
     const PR_SET_NO_NEW_PRIVS: usize = 38;
@@ -369,8 +373,13 @@ pub fn raise(outside: Outside, network: bool) -> Result<()> {
     /// Without it hosts before Linux 5.16 would slow the guests' own memory accesses down.
     const SPEC_ALLOW: usize = 4;
     let info = boot::info();
-    let filter =
-        filter(&Settings { outside, network, supervisor: info.supervisor, vdso: (info.vdso_start, info.vdso_end) });
+    let filter = filter(&Settings {
+        outside,
+        network: info.host_network != 0,
+        writes: info.host_writes != 0,
+        supervisor: info.supervisor,
+        vdso: (info.vdso_start, info.vdso_end),
+    });
     let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
     // SAFETY: words only.
     Errno::from_raw(unsafe { hostcall(PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) })?;
@@ -422,7 +431,8 @@ mod tests {
     }
 
     const SETTINGS: Settings =
-        Settings { outside: Outside::Kill, network: false, supervisor: 77, vdso: (0x7fff_1000_0000, 0x7fff_1000_4000) };
+        Settings { outside: Outside::Kill, network: false, writes: false, supervisor: 77, vdso: VDSO };
+    const VDSO: (u64, u64) = (0x7fff_1000_0000, 0x7fff_1000_4000);
 
     fn from_kernel(number: u32, args: [u64; 6]) -> Data {
         Data { ip: KERNEL_BASE as u64 + 0x1234, arch: ARCH_X86_64, number, args }
@@ -435,8 +445,8 @@ mod tests {
 
     #[test]
     fn the_list_passes_and_nothing_else() {
-        for network in [false, true] {
-            let settings = Settings { network, ..SETTINGS };
+        for (network, writes) in [(false, false), (true, false), (false, true)] {
+            let settings = Settings { network, writes, ..SETTINGS };
             let filter = filter(&settings);
             assert!(filter.len() < 4096);
             for number in (0..1024).chain([0x4000_0000, 0x4000_0001, u32::MAX]) {
@@ -446,6 +456,7 @@ mod tests {
                 let want = match row.map(|row| row.when) {
                     Some(Always | Only(..)) => ALLOW,
                     Some(Network) if network => ALLOW,
+                    Some(Writing) if writes => ALLOW,
                     _ => KILL_PROCESS,
                 };
                 assert_eq!(got, want, "call {number}");

@@ -1,0 +1,236 @@
+//! The third wall: what the first process of a sandbox gives up before the kernel runs in it.
+//!
+//! The filter of host calls (`wall` in the linux platform) says *which* calls are left; this says *what they may reach*, should a
+//! guest ever take the kernel over: no new rights by exec, no capability the kernel does not use, no core file, and with
+//! Landlock (Linux 5.19) no writing outside writable binds, no reading outside what is shown, no hand on processes that are
+//! not the sandbox's. All of it is inherited and can never be taken back.
+//!
+//! Namespaces are left alone. A user namespace without the right to map every id would show all foreign files as nobody's;
+//! the parent of all the sandbox's processes is the supervisor, which the first process of a pid namespace may not arrange;
+//! and a network namespace costs a third of a millisecond to withhold what the filter withholds: without `--net host` it has
+//! no call that makes or uses a socket.
+
+use crate::{Probe, answer};
+
+/// A place of the host shown inside.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// A descriptor of it, of any kind.
+    pub fd: i32,
+    pub writable: bool,
+}
+
+/// What the sandbox needs of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs<'a> {
+    pub shown: &'a [Shown],
+    /// Inherited files, which the program may open anew (/dev/stdout) as they are open.
+    pub inherited: &'a [i32],
+    /// All files are shown, so that there is nothing to keep from being read.
+    pub everything: bool,
+    /// Guests use the host's network.
+    pub network: bool,
+}
+
+impl Needs<'_> {
+    /// Whether the sandbox may change any file of the host.
+    pub fn writes(&self) -> bool {
+        self.shown.iter().any(|place| place.writable)
+    }
+}
+
+const CAP_CHOWN: u32 = 0;
+const CAP_DAC_OVERRIDE: u32 = 1;
+const CAP_DAC_READ_SEARCH: u32 = 2;
+const CAP_FOWNER: u32 = 3;
+const CAP_FSETID: u32 = 4;
+const CAP_NET_BIND_SERVICE: u32 = 10;
+const CAP_NET_RAW: u32 = 13;
+
+/// The capabilities worth keeping, of those the caller has: root's sandbox reads what root reads.
+fn kept(needs: &Needs<'_>) -> u64 {
+    let mut kept = 1 << CAP_DAC_READ_SEARCH;
+    if needs.writes() {
+        kept |= 1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_FSETID;
+    }
+    if needs.network {
+        kept |= 1 << CAP_NET_BIND_SERVICE | 1 << CAP_NET_RAW;
+    }
+    kept
+}
+
+#[repr(C)]
+struct CapHeader {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapData {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+fn drop_capabilities(keep: u64) -> Probe {
+    let header = CapHeader { version: 0x2008_0522, pid: 0 };
+    let mut data = [CapData::default(); 2];
+    // SAFETY: version 3 of the interface has two data structures.
+    answer(unsafe { libc::syscall(libc::SYS_capget, &raw const header, data.as_mut_ptr()) })?;
+    for (half, keep) in data.iter_mut().zip([keep as u32, (keep >> 32) as u32]) {
+        half.permitted &= keep;
+        half.effective = half.permitted;
+        half.inheritable = 0;
+    }
+    // SAFETY: as above.
+    answer(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })
+}
+
+const CREATE_RULESET: i64 = 444;
+const ADD_RULE: i64 = 445;
+const RESTRICT_SELF: i64 = 446;
+
+/// LANDLOCK_ACCESS_FS_*: what is there to be allowed.
+mod access {
+    pub const WRITE_FILE: u64 = 1 << 1;
+    pub const READ_FILE: u64 = 1 << 2;
+    pub const READ_DIR: u64 = 1 << 3;
+    /// REMOVE_DIR to MAKE_SYM, then REFER (ABI 2).
+    pub const CHANGE_DIR: u64 = 0x3ff << 4;
+    pub const TRUNCATE: u64 = 1 << 14;
+    /// What is said of a file that is no directory.
+    pub const OF_FILE: u64 = WRITE_FILE | READ_FILE | TRUNCATE;
+}
+
+#[repr(C)]
+struct Ruleset {
+    access_fs: u64,
+    access_net: u64,
+    scoped: u64,
+}
+
+#[repr(C, packed)]
+struct PathBeneath {
+    allowed: u64,
+    parent: i32,
+}
+
+/// The version of Landlock the host has.
+pub fn landlock_version() -> Result<u32, crate::Refused> {
+    const VERSION: usize = 1;
+    // SAFETY: asks for a number.
+    let version = unsafe { libc::syscall(CREATE_RULESET, 0usize, 0usize, VERSION) };
+    answer(version)?;
+    Ok(version as u32)
+}
+
+/// The lowest version of use: before it no file could be moved between directories of a writable bind.
+pub const LANDLOCK_LEAST: u32 = 2;
+
+fn confine_files(needs: &Needs<'_>) -> Probe {
+    let version = landlock_version()?;
+    if version < LANDLOCK_LEAST {
+        return Err(crate::Refused::NoEffect);
+    }
+    let mut handled = access::WRITE_FILE | access::CHANGE_DIR;
+    if version >= 3 {
+        handled |= access::TRUNCATE;
+    }
+    if !needs.everything {
+        handled |= access::READ_FILE | access::READ_DIR;
+    }
+    // Version 6 can keep a process from sockets without a name of others; signals to the supervisor must pass.
+    const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
+    let scoped = if version >= 6 { SCOPE_ABSTRACT_SOCKETS } else { 0 };
+    let ruleset = Ruleset { access_fs: handled, access_net: 0, scoped };
+    let size = match version {
+        ..4 => 8usize,
+        4..6 => 16,
+        _ => size_of::<Ruleset>(),
+    };
+    // SAFETY: as many bytes of ours as said; those an older host does not know are left out.
+    let rules = unsafe { libc::syscall(CREATE_RULESET, &raw const ruleset, size, 0usize) };
+    answer(rules)?;
+    let rules = rules as i32;
+    let allow = |fd: i32, allowed: u64| {
+        // SAFETY: an all-zero stat is valid, and filled by the host.
+        let is_dir = unsafe {
+            let mut stat: libc::stat = core::mem::zeroed();
+            libc::fstat(fd, &raw mut stat) == 0 && stat.st_mode & libc::S_IFMT == libc::S_IFDIR
+        };
+        let allowed = allowed & handled & if is_dir { u64::MAX } else { access::OF_FILE };
+        if allowed != 0 {
+            const RULE_PATH_BENEATH: usize = 1;
+            let rule = PathBeneath { allowed, parent: fd };
+            // Pipes and sockets are refused, and need no rule.
+            // SAFETY: the rule is ours.
+            unsafe { libc::syscall(ADD_RULE, rules, RULE_PATH_BENEATH, &raw const rule, 0usize) };
+        }
+    };
+    let reading = access::READ_FILE | access::READ_DIR;
+    for place in needs.shown {
+        allow(place.fd, if place.writable { u64::MAX } else { reading });
+    }
+    for fd in needs.inherited {
+        // SAFETY: a question about a descriptor.
+        match unsafe { libc::fcntl(*fd, libc::F_GETFL) } & libc::O_ACCMODE {
+            libc::O_RDONLY => allow(*fd, reading),
+            libc::O_WRONLY => allow(*fd, access::WRITE_FILE | access::TRUNCATE),
+            _ => allow(*fd, u64::MAX),
+        }
+    }
+    // SAFETY: plain calls; the descriptors are ours.
+    unsafe {
+        if !needs.everything {
+            // The kernel's own questions: memory, and descriptors by name.
+            let proc = libc::open(c"/proc".as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+            if proc >= 0 {
+                allow(proc, reading);
+                libc::close(proc);
+            }
+        }
+        let restricted = libc::syscall(RESTRICT_SELF, rules, 0usize);
+        let answer = answer(restricted);
+        libc::close(rules);
+        answer
+    }
+}
+
+/// Raises the wall round the calling process. What the host refuses is left out: `janua doctor` tells.
+pub fn raise(needs: &Needs<'_>) {
+    // SAFETY: plain words and a structure of ours.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize);
+    }
+    let _ = confine_files(needs);
+    let _ = drop_capabilities(kept(needs));
+}
+
+/// Whether Landlock really keeps a process from writing.
+pub fn landlock() -> Probe {
+    crate::in_child(|| {
+        // SAFETY: plain words.
+        answer(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) }.into())?;
+        confine_files(&Needs { shown: &[], inherited: &[], everything: true, network: false })?;
+        // SAFETY: a plain call; the descriptor ends with the child.
+        let opened = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY) };
+        if opened < 0 && crate::errno() == libc::EACCES { Ok(()) } else { Err(crate::Refused::NoEffect) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_are_those_of_the_files_shown() {
+        let shown = [Shown { fd: 0, writable: true }];
+        let needs = Needs { shown: &[], inherited: &[], everything: true, network: false };
+        assert_eq!(kept(&needs), 1 << CAP_DAC_READ_SEARCH);
+        assert_eq!(kept(&Needs { shown: &shown, ..needs }), 0b11111);
+        assert_eq!(kept(&Needs { network: true, ..needs }), 1 << CAP_DAC_READ_SEARCH | 1 << 10 | 1 << 13);
+    }
+}
