@@ -21,7 +21,7 @@ pub fn is_restart_code(result: isize) -> bool {
     (-516..=-512).contains(&result)
 }
 
-/// Linux on x86-64.
+/// Linux on x86-64, with the calls of i386.
 pub struct Linux;
 
 impl Personality for Linux {
@@ -76,7 +76,8 @@ impl Personality for Linux {
         words: Words,
         result: Option<isize>,
     ) -> Option<String> {
-        crate::trace::data::shown(thread.user(), row.name, at, words, result)
+        let narrow = thread.kernel.compat.holds(row);
+        crate::trace::data::shown(thread.user(), narrow, row.name, at, words, result)
     }
 
     fn trace_id(thread: &Thread) -> u32 {

@@ -26,10 +26,9 @@ fn wide(low: u32, high: u32) -> i64 {
     whole([low, high]) as i64
 }
 
-/// lseek(2): EOVERFLOW for a position that does not fit.
-pub fn lseek(thread: &Thread, fd: Fd, offset: i32, whence: Whence) -> Result<i32> {
-    let position = fs::rw::lseek(thread, fd, offset.into(), whence)?;
-    i32::try_from(position).map_err(|_| Errno::EOVERFLOW)
+/// lseek(2). Of a position that does not fit the program sees the low word, as under a 64-bit Linux.
+pub fn lseek(thread: &Thread, fd: Fd, offset: i32, whence: Whence) -> Result<u64> {
+    fs::rw::lseek(thread, fd, offset.into(), whence)
 }
 
 /// _llseek(2)

@@ -4,6 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use janua_abi::linux::i386::stat::{Stat32, Stat64};
+use janua_abi::linux::i386::time::TimeSpec32;
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::poll::PollFd;
 use janua_abi::linux::stat::Stat;
 use janua_abi::linux::time::TimeSpec;
@@ -21,31 +24,47 @@ const ITEMS: usize = 8;
 
 /// What stands at argument `at` of the call `name`: before it (no result) what it reads, after it what it wrote. `None` leaves
 /// the word as it is.
-pub fn shown(memory: &dyn UserMemory, name: &str, at: usize, words: Words, result: Option<isize>) -> Option<String> {
+/// `narrow` is a call of the i386 numbering, whose structures are laid out as 32-bit programs have them.
+pub fn shown(
+    memory: &dyn UserMemory,
+    narrow: bool,
+    name: &str,
+    at: usize,
+    words: Words,
+    result: Option<isize>,
+) -> Option<String> {
     let word = words[at];
     if word == 0 {
         return None;
     }
     match result {
-        None => read(memory, name, at, words),
-        Some(result) => written(memory, name, at, words, usize::try_from(result).ok()?),
+        None => read(memory, narrow, name, at, words),
+        Some(result) => written(memory, narrow, name, at, words, usize::try_from(result).ok()?),
     }
 }
 
-fn read(memory: &dyn UserMemory, name: &str, at: usize, words: Words) -> Option<String> {
+fn read(memory: &dyn UserMemory, narrow: bool, name: &str, at: usize, words: Words) -> Option<String> {
     let word = words[at];
     match (name, at) {
         ("write" | "pwrite64" | "sendto", 1) => bytes(memory, word, words[2]),
-        ("execve", 1) | ("execveat", 2) => strings(memory, word),
-        ("execve", 2) | ("execveat", 3) => Some(format!("{word:#x} /* {} variables */", pointers(memory, word)?.len())),
-        ("nanosleep", 0) | ("clock_nanosleep" | "ppoll", 2) => time(memory, word),
-        ("poll" | "ppoll", 0) => polled(memory, word, words[1], |file| format!("{{fd={}, events={:#x}}}", file.fd, file.events)),
+        ("execve", 1) | ("execveat", 2) => strings(memory, narrow, word),
+        ("execve", 2) | ("execveat", 3) => Some(format!("{word:#x} /* {} variables */", pointers(memory, narrow, word)?.len())),
+        ("nanosleep", 0) | ("clock_nanosleep" | "ppoll", 2) => time(memory, narrow, word),
+        ("clock_nanosleep_time64" | "ppoll_time64", 2) => time(memory, false, word),
+        ("poll" | "ppoll" | "ppoll_time64", 0) => polled(memory, word, words[1], |file| format!("{{fd={}, events={:#x}}}", file.fd, file.events)),
         ("connect" | "bind", 1) => address(memory, word, words[2]),
         _ => None,
     }
 }
 
-fn written(memory: &dyn UserMemory, name: &str, at: usize, words: Words, result: usize) -> Option<String> {
+fn written(
+    memory: &dyn UserMemory,
+    narrow: bool,
+    name: &str,
+    at: usize,
+    words: Words,
+    result: usize,
+) -> Option<String> {
     let word = words[at];
     match (name, at) {
         ("read" | "pread64" | "recvfrom", 1) | ("readlinkat", 2) | ("readlink", 1) | ("getrandom", 0) => {
@@ -57,11 +76,16 @@ fn written(memory: &dyn UserMemory, name: &str, at: usize, words: Words, result:
             Some(format!("[{a}, {b}]"))
         }
         ("wait4", 1) if result > 0 => Some(status(value::<u32>(memory, word)?)),
+        ("stat" | "lstat" | "fstat", 1) if narrow => Some(attributes(&value::<Stat32>(memory, word)?.load())),
+        ("stat64" | "lstat64" | "fstat64", 1) | ("fstatat64", 2) => {
+            Some(attributes(&value::<Stat64>(memory, word)?.load()))
+        }
         ("stat" | "lstat" | "fstat", 1) | ("newfstatat", 2) => {
             let stat = value::<Stat>(memory, word)?;
-            Some(format!("{{{}|{:#o}, size={}}}", kind(stat.mode), stat.mode & 0o7777, stat.size))
+            Some(attributes(&stat))
         }
-        ("clock_gettime", 1) => time(memory, word),
+        ("clock_gettime", 1) => time(memory, narrow, word),
+        ("clock_gettime64", 1) => time(memory, false, word),
         _ => None,
     }
 }
@@ -80,11 +104,17 @@ fn bytes(memory: &dyn UserMemory, at: usize, len: usize) -> Option<String> {
 }
 
 /// The words of a list that a null pointer ends, 1000 at most.
-fn pointers(memory: &dyn UserMemory, at: usize) -> Option<Vec<usize>> {
-    let list = UserPtr::<usize>::new(at);
+fn pointers(memory: &dyn UserMemory, narrow: bool, at: usize) -> Option<Vec<usize>> {
+    let word = |index: usize| -> Option<usize> {
+        if narrow {
+            UserPtr::<u32>::new(at).at(index).load(memory).ok()
+        } else {
+            UserPtr::<usize>::new(at).at(index).read(memory).ok()
+        }
+    };
     let mut all = Vec::new();
     while all.len() < 1000 {
-        match list.at(all.len()).read(memory).ok()? {
+        match word(all.len())? {
             0 => break,
             pointer => all.push(pointer),
         }
@@ -92,8 +122,8 @@ fn pointers(memory: &dyn UserMemory, at: usize) -> Option<Vec<usize>> {
     Some(all)
 }
 
-fn strings(memory: &dyn UserMemory, at: usize) -> Option<String> {
-    let all = pointers(memory, at)?;
+fn strings(memory: &dyn UserMemory, narrow: bool, at: usize) -> Option<String> {
+    let all = pointers(memory, narrow, at)?;
     let texts = all.iter().map(|&pointer| match UserStr(pointer).path(memory) {
         Ok(text) => quoted(&text, SHOWN),
         Err(_) => format!("{pointer:#x}"),
@@ -106,8 +136,12 @@ fn list(items: Vec<String>, all: usize) -> String {
     format!("[{}{dots}]", items.join(", "))
 }
 
-fn time(memory: &dyn UserMemory, at: usize) -> Option<String> {
-    let time = value::<TimeSpec>(memory, at)?;
+fn attributes(stat: &Stat) -> String {
+    format!("{{{}|{:#o}, size={}}}", kind(stat.mode), stat.mode & 0o7777, stat.size)
+}
+
+fn time(memory: &dyn UserMemory, narrow: bool, at: usize) -> Option<String> {
+    let time = if narrow { value::<TimeSpec32>(memory, at)?.load() } else { value::<TimeSpec>(memory, at)? };
     Some(format!("{{{}.{:09} s}}", time.sec, time.nsec))
 }
 
