@@ -100,7 +100,7 @@ static void times_(void)
 	T(old[2] == 100 && old[3] <= 500000 && old[0] == 0);
 	N(syscall(SYS_alarm, 0));
 	int ticks[4] = { -1, -1, -1, -1 };
-	T(syscall(SYS_times, ticks) != 0 && ticks[0] >= 0 && ticks[3] >= 0);
+	T(syscall(SYS_times, ticks) != -1 && ticks[0] >= 0 && ticks[3] >= 0);
 	struct rusage u;
 	memset(&u, 0xff, sizeof u);
 	R(syscall(SYS_getrusage, RUSAGE_SELF, &u));

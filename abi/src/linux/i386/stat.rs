@@ -91,6 +91,12 @@ pub const fn whole([low, high]: [u32; 2]) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
+/// An inode number in 32 bits. Wide ones are common here, and 32-bit C libraries refuse them: so they are folded, as FUSE does
+/// on 32-bit machines.
+pub const fn fold_ino(ino: u64) -> u32 {
+    (ino ^ ino >> 32) as u32
+}
+
 /// A user or group number in 16 bits; one that does not fit shows as 65534.
 pub fn low_id(id: u32) -> u16 {
     u16::try_from(id).unwrap_or(65534)
@@ -131,7 +137,7 @@ impl Layout<Stat> for Stat32 {
         let size = u32::try_from(value.size).ok().filter(|size| *size <= 0x7fff_ffff).ok_or(Errno::EOVERFLOW)?;
         Ok(Stat32 {
             dev: narrow(value.dev)?,
-            ino: narrow(value.ino)?,
+            ino: fold_ino(value.ino),
             mode: value.mode as u16,
             nlink: u16::try_from(value.nlink).map_err(|_| Errno::EOVERFLOW)?,
             uid: low_id(value.uid),
@@ -171,7 +177,7 @@ impl Layout<Stat> for Stat64 {
         Ok(Stat64 {
             dev: halves(value.dev),
             pad0: 0,
-            ino_low: value.ino as u32,
+            ino_low: fold_ino(value.ino),
             mode: value.mode,
             nlink: value.nlink as u32,
             uid: value.uid,
@@ -184,7 +190,7 @@ impl Layout<Stat> for Stat64 {
             atime: words(value.atime),
             mtime: words(value.mtime),
             ctime: words(value.ctime),
-            ino: halves(value.ino),
+            ino: [fold_ino(value.ino), 0],
         })
     }
 }

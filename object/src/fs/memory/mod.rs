@@ -40,8 +40,9 @@ use table::{Entry, Table};
 
 pub use data::PAGE;
 
-/// The first inode number of files made here; numbers of files below are smaller.
-const FIRST_INO: u64 = 1 << 40;
+/// The first inode number of files made here; numbers of files below are smaller. Folded to 32 bits for 32-bit programs it is
+/// still above those most file systems reach.
+const FIRST_INO: u64 = 1 << 40 | 3 << 30;
 
 /// Pages in use and how many there may be.
 pub struct Space {

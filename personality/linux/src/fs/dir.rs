@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::i386::stat::fold_ino;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
@@ -68,15 +69,22 @@ fn name_of<'a>(entry: &DirEntry<'a>) -> &'a [u8] {
 }
 
 pub fn getdents64(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
-    list(thread, fd, out, size, |entry, out| {
-        let name = name_of(entry);
-        let len = (19 + name.len() + 1).next_multiple_of(8);
-        let end = out.len() + len;
-        encode_head(entry, len, out);
-        out.push(entry.kind);
-        out.extend_from_slice(name);
-        out.resize(end, 0);
-    })
+    list(thread, fd, out, size, encode_wide)
+}
+
+fn encode_wide(entry: &DirEntry<'_>, out: &mut Vec<u8>) {
+    let name = name_of(entry);
+    let len = (19 + name.len() + 1).next_multiple_of(8);
+    let end = out.len() + len;
+    encode_head(entry, len, out);
+    out.push(entry.kind);
+    out.extend_from_slice(name);
+    out.resize(end, 0);
+}
+
+/// The same with inode numbers as stat(2) tells them to 32-bit programs.
+pub fn getdents64_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
+    list(thread, fd, out, size, |entry, out| encode_wide(&DirEntry { ino: fold_ino(entry.ino).into(), ..*entry }, out))
 }
 
 /// The older form: the type stands in the record's last byte.
@@ -98,7 +106,7 @@ pub fn getdents_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> 
         let name = name_of(entry);
         let len = (10 + name.len() + 2).next_multiple_of(4);
         let end = out.len() + len;
-        out.extend_from_slice(&(entry.ino as u32).to_le_bytes());
+        out.extend_from_slice(&fold_ino(entry.ino).to_le_bytes());
         out.extend_from_slice(&(entry.next as u32).to_le_bytes());
         out.extend_from_slice(&(len as u16).to_le_bytes());
         out.extend_from_slice(name);

@@ -100,7 +100,7 @@ calls! {
     52 umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, Partial("MNT_EXPIRE");
     53 lock() => missing, Missing("removed from Linux");
     54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, Full;
-    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl, Partial("no leases, no directory notification, write hints are refused");
+    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, Partial("no leases, no directory notification, write hints are refused");
     56 mpx() => missing, Missing("removed from Linux");
     57 setpgid(pid: i32, pgid: i32) => plain task::session::setpgid, Full;
     58 ulimit() => missing, Missing("removed from Linux");
@@ -265,7 +265,7 @@ calls! {
     217 pivot_root(new_root: UserStr, put_old: UserStr) => plain fs::mount::pivot_root, Full;
     218 mincore(addr: mm::Addr, length: usize, vec: UserPtr<u8>) => plain mm::mincore, Full;
     219 madvise(addr: mm::Addr, length: usize, advice: mm::AdviceWord) => plain mm::madvise, Partial("no memory errors by hand (MADV_HWPOISON, MADV_SOFT_OFFLINE)");
-    220 getdents64(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents64, Full;
+    220 getdents64(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents64_compat, Full;
     221 fcntl64(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, Partial("no leases, no directory notification, write hints are refused");
     222 unassigned() => missing, Missing("not a number of this interface");
     223 unassigned() => missing, Missing("not a number of this interface");

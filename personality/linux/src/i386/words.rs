@@ -3,7 +3,7 @@
 use janua_abi::linux::i386::HIGHEST;
 use janua_abi::linux::i386::stat::{Flock32, Flock64, Statfs64, whole};
 use janua_abi::linux::i386::time::{TimeSpec32, TimeSpec64, TimeVal32};
-use janua_abi::linux::fcntl::{F_GETLK, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETLK, F_SETLKW};
+use janua_abi::linux::fcntl::{F_GETLK, F_SETLK, F_SETLKW};
 use janua_abi::linux::mman::MAP_32BIT;
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::{Errno, Result};
@@ -157,16 +157,7 @@ pub fn fstatfs64(thread: &Thread, fd: Fd, size: usize, out: UserPtr<Statfs64>) -
 /// F_GETLK64, F_SETLK64, F_SETLKW64.
 const WIDE_LOCKS: [(u32, u32); 3] = [(12, F_GETLK), (13, F_SETLK), (14, F_SETLKW)];
 
-/// fcntl(2): the wide locks are not for this call.
-pub async fn fcntl(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -> Result<usize> {
-    let wide = matches!(command.0, F_OFD_GETLK | F_OFD_SETLK | F_OFD_SETLKW);
-    if wide || WIDE_LOCKS.iter().any(|(number, _)| *number == command.0) {
-        return Err(Errno::EINVAL);
-    }
-    fs::fcntl::control::<Flock32>(thread, fd, command, arg).await
-}
-
-/// fcntl64(2)
+/// fcntl64(2), and fcntl(2), which a 64-bit Linux answers alike: narrow and wide record locks have numbers of their own.
 pub async fn fcntl64(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -> Result<usize> {
     if let Some((_, plain)) = WIDE_LOCKS.iter().find(|(number, _)| *number == command.0) {
         return fs::fcntl::control::<Flock64>(thread, fd, FcntlCommand(*plain), arg).await;

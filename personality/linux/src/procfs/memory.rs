@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt::Write;
 
+use janua_abi::linux::i386;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -170,10 +171,12 @@ pub fn statm(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// /proc/PID/auxv.
+/// /proc/PID/auxv, in the words of the program.
 pub fn auxv(subject: &Subject, text: &mut Text) -> Result<()> {
-    for word in &*mm(subject)?.image().auxv {
-        text.bytes(&word.to_ne_bytes());
+    let mm = mm(subject)?;
+    let word_size = if mm.bounds().high <= i386::HIGHEST { 4 } else { 8 };
+    for word in &*mm.image().auxv {
+        text.bytes(&word.to_ne_bytes()[..word_size]);
     }
     Ok(())
 }
