@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use janua_abi::linux::net::{IfConf, IfReq, ioctl, msg, so, sock, sol, tcp};
+use janua_abi::linux::net::{IfConf, ioctl, msg, so, sock, sol, tcp};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -24,6 +24,7 @@ use crate::file::Events;
 use crate::net::addr::{STORAGE, SockAddr};
 use crate::net::common::Common;
 use crate::net::control::{self, Control, Words};
+use crate::net::iface;
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
 
 /// Most bytes moved by one host call.
@@ -309,10 +310,9 @@ impl Socket for HostSocket {
             | ioctl::SIOCGIFHWADDR
             | ioctl::SIOCGIFINDEX
             | ioctl::SIOCGIFTXQLEN => {
-                let pointer = UserPtr::<IfReq>::new(arg);
-                let mut req = pointer.read(caller.user())?;
+                let mut req = iface::read_request(caller, arg)?;
                 self.host.ioctl(self.fd, request, req.as_mut_bytes())?;
-                pointer.write(caller.user(), &req)?;
+                iface::write_request(caller, arg, &req)?;
                 Ok(0)
             }
             ioctl::SIOCATMARK => {

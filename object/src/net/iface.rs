@@ -61,15 +61,14 @@ pub fn ioctl(caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
     ) {
         return Err(Errno::ENOTTY);
     }
-    let pointer = UserPtr::<IfReq>::new(arg);
-    let mut req = pointer.read(caller.user())?;
+    let mut req = read_request(caller, arg)?;
     if request == ioctl::SIOCGIFNAME {
         let index = u32::from_ne_bytes([req.value[0], req.value[1], req.value[2], req.value[3]]);
         if index != INDEX {
             return Err(Errno::ENODEV);
         }
         req.name = name_field();
-        pointer.write(caller.user(), &req)?;
+        write_request(caller, arg, &req)?;
         return Ok(0);
     }
     // An alias ("lo:1") names the interface before the colon.
@@ -92,8 +91,31 @@ pub fn ioctl(caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         _ => {}
     }
     req.value = value;
-    pointer.write(caller.user(), &req)?;
+    if request == ioctl::SIOCGIFMAP {
+        UserPtr::new(arg).write(caller.user(), &req)?;
+    } else {
+        write_request(caller, arg, &req)?;
+    }
     Ok(0)
+}
+
+/// Name and address of a `struct ifreq`: what a request reads and writes that is not about a map. To 32-bit programs the
+/// structure ends here.
+type Short = [[u8; 16]; 2];
+
+/// Reads a request, without what only maps have.
+pub(super) fn read_request(caller: &dyn Caller, arg: usize) -> Result<IfReq> {
+    let [name, start]: Short = UserPtr::new(arg).read(caller.user())?;
+    let mut value = [0; 24];
+    value[..16].copy_from_slice(&start);
+    Ok(IfReq { name, value })
+}
+
+/// Answers a request, without what only maps have.
+pub(super) fn write_request(caller: &dyn Caller, arg: usize, req: &IfReq) -> Result<()> {
+    let mut short: Short = [req.name, [0; 16]];
+    short[1].copy_from_slice(&req.value[..16]);
+    UserPtr::new(arg).write(caller.user(), &short)
 }
 
 /// SIOCGIFCONF: the interfaces with an IPv4 address, as far as the buffer reaches; without one, the size needed.

@@ -1,4 +1,5 @@
 /* sendfile, copy_file_range, splice, tee, vmsplice: amounts, offsets, refusals. */
+/* not: i386 */
 #include "t.h"
 #include <sys/sendfile.h>
 static char b[200000];

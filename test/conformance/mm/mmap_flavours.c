@@ -1,4 +1,5 @@
 /* mmap: anonymous and file, private and shared, hints, and every refusal. */
+/* not: i386 */
 #include "t.h"
 #define M(a, n, p, f, fd, o) say("mmap(" #a ", " #n ", " #p ", " #f ", " #fd ", " #o "): %s\n", mmap(a, n, p, f, fd, o) == MAP_FAILED ? t_errno(errno) : "ok")
 int main(void)

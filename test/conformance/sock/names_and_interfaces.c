@@ -1,4 +1,5 @@
 /* getaddrinfo of localhost and numbers, interfaces by ioctl, by getifaddrs and by netlink. */
+/* not: i386 */
 #include "t.h"
 #include <arpa/inet.h>
 #include <ifaddrs.h>

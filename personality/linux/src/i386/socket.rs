@@ -1,13 +1,17 @@
-//! socketcall(2): all calls on sockets by one number, their arguments in memory.
+//! socketcall(2): all calls on sockets by one number, their arguments in memory; and the options whose values are times.
 
 use janua_abi::linux::i386::net::{MmsgHdr32, MsgHdr32};
-use janua_abi::linux::i386::time::TimeSpec32;
+use janua_abi::linux::i386::time::{TimeSpec32, TimeVal32};
+use janua_abi::linux::layout::Layout;
+use janua_abi::linux::net::{so, sol};
+use janua_abi::linux::process::TimeVal;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::{Answer, Fd};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::net::args::{Domain, Level, MsgFlags, Type};
-use crate::net::{self, connect, options, transfer};
+use crate::net::{self, Open, connect, options, transfer};
 use crate::Thread;
 
 /// How many arguments each call has, by its number (linux/net.h); 0 is no call.
@@ -39,8 +43,8 @@ pub async fn socketcall(thread: &Thread, call: u32, args: UserPtr<u32>) -> Resul
         11 => transfer::sendto(thread, fd, bytes(b), len, flags, bytes(e), f as i32).await.word(),
         12 => transfer::recvfrom(thread, fd, bytes(b), len, flags, bytes(e), number(f)).await.word(),
         13 => net::shutdown(thread, fd, b as i32).word(),
-        14 => options::setsockopt(thread, fd, Level(b), c, bytes(d), e as i32).word(),
-        15 => options::getsockopt(thread, fd, Level(b), c, bytes(d), number(e)).word(),
+        14 => setsockopt(thread, fd, Level(b), c, bytes(d), e as i32).word(),
+        15 => getsockopt(thread, fd, Level(b), c, bytes(d), number(e)).word(),
         16 => transfer::sendmsg(thread, fd, UserPtr::<MsgHdr32>::new(b as usize), MsgFlags(c)).await.word(),
         17 => transfer::recvmsg(thread, fd, UserPtr::<MsgHdr32>::new(b as usize), MsgFlags(c)).await.word(),
         18 => connect::accept4(thread, fd, bytes(b), number(c), Type(d)).await.word(),
@@ -51,4 +55,44 @@ pub async fn socketcall(thread: &Thread, call: u32, args: UserPtr<u32>) -> Resul
         _ => transfer::sendmmsg(thread, fd, UserPtr::<MmsgHdr32>::new(b as usize), c, flags).await.word(),
     };
     Errno::from_raw(result)
+}
+
+/// Whether an option's value is a `struct timeval` of the program's own words.
+fn is_time(level: Level, name: u32) -> bool {
+    level.0 == sol::SOCKET && matches!(name, so::RCVTIMEO | so::SNDTIMEO)
+}
+
+/// setsockopt(2)
+pub fn setsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) -> Result<()> {
+    if !is_time(level, name) {
+        return options::setsockopt(thread, fd, level, name, value, len);
+    }
+    let open = Open::get(thread, fd)?;
+    if usize::try_from(len).map_err(|_| Errno::EINVAL)? < size_of::<TimeVal32>() {
+        return Err(Errno::EINVAL);
+    }
+    let time: TimeVal = value.cast::<TimeVal32>().load(thread.user())?;
+    options::set(thread, &open, level, name, time.as_bytes())
+}
+
+/// getsockopt(2)
+pub fn getsockopt(
+    thread: &Thread,
+    fd: Fd,
+    level: Level,
+    name: u32,
+    value: UserPtr<u8>,
+    len: UserPtr<i32>,
+) -> Result<()> {
+    if !is_time(level, name) {
+        return options::getsockopt(thread, fd, level, name, value, len);
+    }
+    let open = Open::get(thread, fd)?;
+    let room = usize::try_from(len.read(thread.user())?).map_err(|_| Errno::EINVAL)?;
+    let found = options::get(thread, &open, level, name, size_of::<TimeVal>())?;
+    let time = TimeVal::read_from_bytes(&found).map_err(|_| Errno::EINVAL)?;
+    let narrow = TimeVal32::store(&time)?;
+    let count = room.min(size_of::<TimeVal32>());
+    thread.user().copy_out(value.addr(), &narrow.as_bytes()[..count]).map_err(|_| Errno::EFAULT)?;
+    len.write(thread.user(), &(count as i32))
 }

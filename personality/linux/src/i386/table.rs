@@ -50,7 +50,7 @@ calls! {
     2 fork() => wait task::clone::fork, Full;
     3 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::read, Full;
     4 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, Full;
-    5 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Full;
+    5 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Partial("files may be large without O_LARGEFILE");
     6 close(fd: Fd) => plain fs::fd::close, Full;
     7 waitpid(pid: i32, status: UserPtr<u32>, options: WaitOptions) => wait words::waitpid, Full;
     8 creat(path: UserStr, mode: Mode) => wait fs::open::creat, Full;
@@ -99,7 +99,7 @@ calls! {
     51 acct() => missing, Missing("no process accounting file is written; waits and /proc give the figures");
     52 umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, Partial("MNT_EXPIRE");
     53 lock() => missing, Missing("removed from Linux");
-    54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, Full;
+    54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, Partial("no SIOCGIFCONF, SIOCGIFMAP");
     55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, Partial("no leases, no directory notification, write hints are refused");
     56 mpx() => missing, Missing("removed from Linux");
     57 setpgid(pid: i32, pgid: i32) => plain task::session::setpgid, Full;
@@ -340,7 +340,7 @@ calls! {
     292 inotify_add_watch(fd: Fd, path: UserStr, mask: fs::inotify::WatchMask) => plain fs::inotify::inotify_add_watch, Full;
     293 inotify_rm_watch(fd: Fd, wd: i32) => plain fs::inotify::inotify_rm_watch, Full;
     294 migrate_pages() => missing, Missing("memory nodes are the host's affair");
-    295 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::openat, Full;
+    295 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::openat, Partial("as open");
     296 mkdirat(dir: DirFd, path: UserStr, mode: Mode) => plain fs::names::mkdirat, Full;
     297 mknodat(dir: DirFd, path: UserStr, mode: Mode, dev: u64) => plain fs::names::mknodat, Full;
     298 fchownat(dir: DirFd, path: UserStr, uid: u32, gid: u32, flags: AtFlags) => plain fs::attr::fchownat, Full;
@@ -410,8 +410,8 @@ calls! {
     362 connect(fd: Fd, addr: UserPtr<u8>, addr_len: i32) => wait net::connect::connect, Full;
     363 listen(fd: Fd, backlog: i32) => plain net::listen, Full;
     364 accept4(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>, flags: Type) => wait net::connect::accept4, Full;
-    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, Partial("no socket filters, zero copy, kernel TLS");
-    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, Partial("no socket filters, zero copy, kernel TLS");
+    365 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain socket::getsockopt, Partial("no socket filters, zero copy, kernel TLS");
+    366 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain socket::setsockopt, Partial("no socket filters, zero copy, kernel TLS");
     367 getsockname(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getsockname, Full;
     368 getpeername(fd: Fd, addr: UserPtr<u8>, addr_len: UserPtr<i32>) => plain net::getpeername, Full;
     369 sendto(fd: Fd, buf: UserPtr<u8>, len: usize, flags: MsgFlags, addr: UserPtr<u8>, addr_len: i32) => wait net::transfer::sendto, Partial("no MSG_ZEROCOPY, no TCP fast open");

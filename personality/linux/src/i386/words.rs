@@ -5,6 +5,7 @@ use janua_abi::linux::i386::stat::{Flock32, Flock64, Statfs64, whole};
 use janua_abi::linux::i386::time::{TimeSpec32, TimeSpec64, TimeVal32};
 use janua_abi::linux::fcntl::{F_GETLK, F_SETLK, F_SETLKW};
 use janua_abi::linux::mman::MAP_32BIT;
+use janua_abi::linux::net::ioctl as net;
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Fd};
@@ -168,7 +169,7 @@ pub async fn fcntl64(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize)
     }
 }
 
-/// ioctl(2): requests whose number holds the size of a `long` have another number.
+/// ioctl(2): requests whose number holds the size of a `long` have another number. Two whose structures hold words are missing.
 pub fn ioctl(thread: &Thread, fd: Fd, request: Request, arg: usize) -> Result<usize> {
     /// FS_IOC32_* and FS_IOC_*: flags and version, get and set.
     const NARROW: [(u32, u32); 4] = [
@@ -177,6 +178,9 @@ pub fn ioctl(thread: &Thread, fd: Fd, request: Request, arg: usize) -> Result<us
         (0x8004_7601, 0x8008_7601),
         (0x4004_7602, 0x4008_7602),
     ];
+    if matches!(request.0, net::SIOCGIFCONF | net::SIOCGIFMAP) {
+        return Err(Errno::ENOTTY);
+    }
     let found = NARROW.iter().find(|(narrow, _)| *narrow == request.0);
     fs::fcntl::ioctl(thread, fd, found.map_or(request, |(_, wide)| Request(*wide)), arg)
 }

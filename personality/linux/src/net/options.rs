@@ -16,7 +16,12 @@ pub fn setsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserP
     let open = Open::get(thread, fd)?;
     let len = usize::try_from(len).map_err(|_| Errno::EINVAL)?;
     let value = read_value(thread, value, len.min(MOST))?;
-    open.socket()?.set_option(&thread.caller(), level.0, name, &value)
+    set(thread, &open, level, name, &value)
+}
+
+/// Sets an option to a value that has been copied in.
+pub(crate) fn set(thread: &Thread, open: &Open, level: Level, name: u32, value: &[u8]) -> Result<()> {
+    open.socket()?.set_option(&thread.caller(), level.0, name, value)
 }
 
 /// getsockopt(2)
@@ -42,4 +47,9 @@ pub fn getsockopt(
     let count = room.min(found.len());
     thread.user().copy_out(value.addr(), &found[..count]).map_err(|_| Errno::EFAULT)?;
     len.write(thread.user(), &(count as i32))
+}
+
+/// The value of an option, for a program that has room for so many bytes.
+pub(crate) fn get(thread: &Thread, open: &Open, level: Level, name: u32, room: usize) -> Result<alloc::vec::Vec<u8>> {
+    open.socket()?.get_option(&thread.caller(), level.0, name, room)
 }
