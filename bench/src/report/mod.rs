@@ -1,5 +1,6 @@
 //! `janua report`: one self-contained page of any number of measurements.
 
+mod goals;
 mod published;
 mod svg;
 
@@ -49,6 +50,7 @@ pub fn page(measurements: &[Measurement]) -> String {
         "<p>Times are the best of all rounds; a ratio is Janua’s figure through the native figure of the same run: below 1 is faster than \
          the host. The cost of reading the timer is taken off. Native and Janua take turns in every round.</p>\n",
     );
+    html.push_str(&goals::table(measurements));
     for kind in [Kind::Gates, Kind::Calls, Kind::Apps] {
         for measurement in measurements.iter().filter(|measurement| measurement.kind == kind) {
             section(&mut html, measurement);
