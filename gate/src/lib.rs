@@ -2,10 +2,12 @@
 #![no_std]
 
 pub mod call;
+pub mod callgate;
 pub mod int;
 pub mod seccomp;
 pub mod sud;
 pub mod syscall;
+pub mod sysenter;
 pub mod ud;
 pub mod vsyscall;
 

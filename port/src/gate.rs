@@ -65,6 +65,11 @@ pub trait HostedGate: Sync {
 pub enum Entry {
     /// The instruction `syscall` of 64-bit code. The frame has the number in `orig_rax` and -ENOSYS in `rax`.
     Syscall,
+    /// The instruction `sysenter`, which saves nothing: programs leave the address to go on at in rcx and their stack pointer in
+    /// r11. The frame is as for [`Entry::Syscall`] otherwise.
+    Sysenter,
+    /// A far call through the call gate. The frame is as for [`Entry::Syscall`] otherwise.
+    CallGate,
     /// An exception, or a software interrupt. `orig_rax` is -1; `rip` is the instruction's for faults, the next one's otherwise.
     Vector {
         number: u8,

@@ -1,8 +1,10 @@
 // Every gate of the bare x86_64 machine answers as `syscall` does, and keeps what it says it keeps.
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,15 +29,86 @@ static long by_lock_nop(long number, long a, long b, long c)
 	return result;
 }
 
+static long by_sysenter(long number, long a, long b, long c)
+{
+	long result;
+	asm volatile("lea 1f(%%rip), %%rcx\n mov %%rsp, %%r11\n sysenter\n 1:"
+		     : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	return result;
+}
+
+static long by_call_gate(long number, long a, long b, long c)
+{
+	static const struct __attribute__((packed)) {
+		uint32_t offset;
+		uint16_t selector;
+	} gate = {0, 0x53};
+	long result;
+	asm volatile("lcall *%[gate]\n int $0x30"
+		     : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), [gate] "m"(gate) : "memory");
+	return result;
+}
+
+static volatile int alarms;
+static void on_alarm(int signal) { (void)signal; alarms++; }
+
+// A read that a handler with SA_RESTART interrupts is made again by the gate it came by.
+static void restarts(const char *name, long (*by)(long, long, long, long))
+{
+	int ends[2];
+	char byte = 0;
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	struct itimerval soon = {.it_value.tv_usec = 50000};
+	sigaction(SIGALRM, &action, NULL);
+	if (pipe(ends))
+		return;
+	alarms = 0;
+	if (fork() == 0) {
+		usleep(200000);
+		_exit(write(ends[1], "x", 1) != 1);
+	}
+	setitimer(ITIMER_REAL, &soon, NULL);
+	long got = by(SYS_read, ends[0], (long)&byte, 1);
+	wait(NULL);
+	printf("%s restarts: %s\n", name, got == 1 && byte == 'x' && alarms == 1 ? "yes" : "no");
+	close(ends[0]);
+	close(ends[1]);
+}
+
+// Single steps into the kernel stop nobody but themselves.
+static void on_step(int signal) { (void)signal; }
+static void steps(void)
+{
+	signal(SIGTRAP, on_step);
+	long pid = getpid(), one, two;
+	asm volatile("pushfq\n orq $0x100, (%%rsp)\n popfq\n lea 1f(%%rip), %%rcx\n mov %%rsp, %%r11\n sysenter\n 1:\n"
+		     "mov %%eax, %%ebx\n pushfq\n andq $~0x100, (%%rsp)\n popfq"
+		     : "=b"(one) : "a"(SYS_getpid) : "rcx", "r11", "memory");
+	asm volatile("pushfq\n orq $0x100, (%%rsp)\n popfq\n syscall\n mov %%eax, %%ebx\n pushfq\n andq $~0x100, (%%rsp)\n popfq"
+		     : "=b"(two) : "a"(SYS_getpid) : "rcx", "r11", "memory");
+	printf("single steps: %s\n", one == pid && two == pid ? "harmless" : "wrong");
+}
+
 int main(void)
 {
 	long pid = getpid();
 	printf("syscall %s\n", syscall(SYS_getpid) == pid ? "ok" : "wrong");
 	printf("int 0x30 %s\n", by_int30(SYS_getpid, 0, 0, 0) == pid ? "ok" : "wrong");
 	printf("lock nop %s\n", by_lock_nop(SYS_getpid, 0, 0, 0) == pid ? "ok" : "wrong");
+	printf("sysenter %s\n", by_sysenter(SYS_getpid, 0, 0, 0) == pid ? "ok" : "wrong");
+	printf("call gate %s\n", by_call_gate(SYS_getpid, 0, 0, 0) == pid ? "ok" : "wrong");
 	fflush(stdout);
 	by_int30(SYS_write, 1, (long)"int 0x30 writes\n", 16);
 	by_lock_nop(SYS_write, 1, (long)"lock nop writes\n", 16);
+
+	by_sysenter(SYS_write, 1, (long)"sysenter writes\n", 16);
+	by_call_gate(SYS_write, 1, (long)"call gate writes\n", 17);
+	restarts("int 0x30", by_int30);
+	restarts("lock nop", by_lock_nop);
+	restarts("sysenter", by_sysenter);
+	restarts("call gate", by_call_gate);
+	fflush(stdout);
+	steps();
 
 	long (*vsyscall_time)(long *) = (long (*)(long *))0xffffffffff600400;
 	long (*vsyscall_gettimeofday)(struct timeval *, void *) =

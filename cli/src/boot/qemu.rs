@@ -33,12 +33,21 @@ pub fn run(image: &[u8], module: &[u8], memory: u32) -> Result<u8, String> {
         .arg("-initrd")
         .arg(path(&module))
         .stderr(Stdio::piped());
+    // On a terminal QEMU would switch echo and editing off, and the machine has none of its own: lines are edited here.
+    let on_terminal = rustix::termios::isatty(io::stdin());
+    if on_terminal {
+        command.stdin(Stdio::piped());
+    }
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
             "{QEMU} is not installed, and `janua boot` needs it as the machine\n       on Debian and Ubuntu: apt-get install qemu-system-x86"
         ),
         _ => format!("cannot start {QEMU}: {error}"),
     })?;
+    if let Some(mut line) = child.stdin.take() {
+        // Ends with the process; it is over when the terminal is, or the machine.
+        std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut line));
+    }
     let code = listen(&mut child);
     let status = child.wait().map_err(|error| format!("cannot wait for {QEMU}: {error}"))?;
     match (status.code(), code) {

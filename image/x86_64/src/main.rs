@@ -9,7 +9,9 @@ extern crate alloc;
 
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{int::Int, syscall::Syscall, ud::Ud, vsyscall::Vsyscall};
+use janua_gate::{
+    callgate::CallGate, int::Int, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall,
+};
 use janua_personality_linux::boot::archive;
 use janua_platform_x86_64::heap::Heap;
 use janua_platform_x86_64::machine::{BareMachine, LockSleep};
@@ -21,7 +23,7 @@ use janua_rt::Sleep;
 static HEAP: Heap = Heap::new();
 
 /// The gates of this image; the one that is used most comes first.
-static GATES: [&dyn TrapGate; 4] = [&Syscall, &Int, &Vsyscall, &Ud];
+static GATES: [&dyn TrapGate; 6] = [&Syscall, &Sysenter, &CallGate, &Int, &Vsyscall, &Ud];
 
 struct Locks;
 

@@ -9,6 +9,8 @@ use crate::entry;
 pub const KERNEL_CS: u16 = 0x10;
 pub const KERNEL_SS: u16 = 0x18;
 const TSS: u16 = 0x40;
+/// The call gate: programs call 0x53.
+const CALL_GATE: usize = 0x50 / 8;
 
 /// Interrupt stacks (the task state's IST), 1 to 3.
 const DOUBLE_FAULT_STACK: u8 = 1;
@@ -44,8 +46,10 @@ pub struct Core {
     /// The user's stack pointer, for the few instructions until it is pushed.
     user_rsp: u64,
     task: TaskState,
-    gdt: [u64; 10],
+    gdt: [u64; 12],
     stacks: [ExceptionStack; 3],
+    /// Where `sysenter` arrives.
+    debug: ExceptionStack,
 }
 
 struct Cores(UnsafeCell<Core>);
@@ -81,8 +85,11 @@ static FIRST: Cores = Cores(UnsafeCell::new(Core {
         0x00cf_f300_0000_ffff,
         0,
         0,
+        0,
+        0,
     ],
     stacks: [const { ExceptionStack([0; EXCEPTION_STACK]) }; 3],
+    debug: ExceptionStack([0; EXCEPTION_STACK]),
 }));
 
 #[repr(C, packed)]
@@ -150,6 +157,11 @@ pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
         let task = &raw const core.task as u64;
         core.gdt[8] = 103 | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
         core.gdt[9] = task >> 32;
+        // A 64-bit call gate (type 0xc) that ring 3 may use.
+        let handler = entry::call_gate_address();
+        core.gdt[CALL_GATE] =
+            handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
+        core.gdt[CALL_GATE + 1] = handler >> 32;
         let gdt = TablePointer { limit: (size_of_val(&core.gdt) - 1) as u16, base: core.gdt.as_ptr() as u64 };
         let idt = TablePointer { limit: (size_of_val(idt) - 1) as u16, base: idt.as_ptr() as u64 };
         asm!(
@@ -182,6 +194,16 @@ pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
     control()
 }
 
+/// The processor's maker, as CPUID spells it.
+fn known_vendor() -> [u8; 12] {
+    let [_, b, c, d] = janua_arch::x86_64::cpu::cpuid(0, 0);
+    let mut name = [0; 12];
+    for (bytes, word) in name.chunks_exact_mut(4).zip([b, d, c]) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    name
+}
+
 fn control() -> Result<Features, &'static str> {
     let cpuid = janua_arch::x86_64::cpu::cpuid;
     let (basic, extended) = (cpuid(1, 0), if cpuid(0, 0)[0] >= 7 { cpuid(7, 0) } else { [0; 4] });
@@ -209,7 +231,12 @@ fn control() -> Result<Features, &'static str> {
         cpu::wrmsr(cpu::MSR_CSTAR, entry::refused_address());
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
-        cpu::wrmsr(cpu::MSR_SYSENTER_CS, 0);
+        // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
+        let intel = known_vendor() == *b"GenuineIntel";
+        cpu::wrmsr(cpu::MSR_SYSENTER_CS, if intel { u64::from(KERNEL_CS) } else { 0 });
+        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, entry::sysenter_address());
+        // Never pushed to: the entry loads another. A single step there lands on it.
+        cpu::wrmsr(cpu::MSR_SYSENTER_ESP, (&raw const (*FIRST.0.get()).debug) as u64 + EXCEPTION_STACK as u64);
     }
     Ok(Features { smap })
 }

@@ -15,6 +15,7 @@ use janua_arch::Frame;
 
 use crate::trap::kernel_trap;
 
+pub const DEBUG: u8 = 1;
 pub const NMI: u8 = 2;
 pub const DOUBLE_FAULT: u8 = 8;
 pub const PAGE_FAULT: u8 = 14;
@@ -24,6 +25,10 @@ pub const FIRST_INTERRUPT: u8 = 32;
 
 /// What [`enter_user`] answers beside vectors: an entry by `syscall`.
 pub const SYSCALL: usize = 256;
+/// By `sysenter`.
+pub const SYSENTER: usize = 257;
+/// By a call gate.
+pub const CALL_GATE: usize = 258;
 
 /// Where a thread's registers are while it is in the kernel.
 #[repr(C, align(16))]
@@ -57,6 +62,7 @@ global_asm!(
 
     // 256 stubs of 16 bytes. Those exceptions that come without an error code get a 0 in its place.
     ".balign 16",
+    "entry_text:",
     "vector_stubs:",
     ".set vector, 0",
     ".rept 256",
@@ -151,6 +157,71 @@ global_asm!(
     "push r14",
     "push r15",
     "mov eax, {syscall}",
+    "mov rsp, [rsp - 8]",
+
+    "jmp entry_return",
+
+    // Nothing is saved by the processor; rcx and r11 have the way back. Interrupts are off, the other flags are user code's.
+    ".balign 64",
+    "sysenter_entry:",
+    "swapgs",
+    "mov rsp, gs:[0]",
+    "push 0x2b",
+    "push r11",
+    "pushfq",
+    // The way in cleared IF; user code had it set.
+    "or qword ptr [rsp], 0x200",
+    "push 0x33",
+    "push rcx",
+    "push rax",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push rcx",
+    "push -38",
+    "push r8",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "mov eax, {sysenter}",
+    "mov rsp, [rsp - 8]",
+    "jmp entry_return",
+
+    // The processor has pushed ss, rsp, cs, rip, without flags, and left interrupts on: until `cli` is through, one may come,
+    // from ring 0 with the user's GS, which is why `kernel_trap` uses none.
+    ".balign 64",
+    "call_gate_entry:",
+    "pushfq",
+    "cli",
+    "swapgs",
+    // rax where orig_rax is; then flags, cs and rip each one place up from where they are.
+    "push rax",
+    "mov rax, [rsp + 8]",
+    "xchg rax, [rsp + 24]",
+    "xchg rax, [rsp + 16]",
+    "mov [rsp + 8], rax",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push rcx",
+    "push -38",
+    "push r8",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "mov eax, {call_gate}",
     "mov rsp, [rsp - 8]",
 
     // rsp: as `enter_user` left it; eax: the reason. The flags of user code end here.
@@ -285,13 +356,20 @@ global_asm!(
     "pop rbp",
     "pop rbx",
     "ret",
+    "entry_text_end:",
     ".popsection",
     kernel_trap = sym kernel_trap,
     syscall = const SYSCALL,
+    sysenter = const SYSENTER,
+    call_gate = const CALL_GATE,
 );
 
 unsafe extern "C" {
     static vector_stubs: u8;
+    static entry_text: u8;
+    static entry_text_end: u8;
+    fn sysenter_entry();
+    fn call_gate_entry();
     fn syscall_entry();
     fn syscall32_refused();
     /// Goes to user code; answers why it came back: a vector, or [`SYSCALL`]. The frame's address is canonical, its selectors
@@ -308,6 +386,20 @@ pub fn stub(vector: usize) -> u64 {
 
 pub fn syscall_address() -> u64 {
     syscall_entry as *const () as u64
+}
+
+pub fn sysenter_address() -> u64 {
+    sysenter_entry as *const () as u64
+}
+
+pub fn call_gate_address() -> u64 {
+    call_gate_entry as *const () as u64
+}
+
+/// Whether an address is in the code of this file: user code that single-steps into the kernel stops there, since neither
+/// `sysenter` nor a call gate clears TF.
+pub fn is_entry(rip: usize) -> bool {
+    (&raw const entry_text as usize..&raw const entry_text_end as usize).contains(&rip)
 }
 
 pub fn refused_address() -> u64 {

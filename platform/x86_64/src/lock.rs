@@ -1,6 +1,6 @@
 //! The platform's own lock: spins, and is only held where interrupts are off and nothing sleeps.
 //!
-//! The kernel runs with interrupts off except in the idle loop, which holds no lock; so an interrupt handler never meets a
+//! The kernel runs with interrupts off except in the idle loop and on the first steps from a call gate, which hold no lock; so an interrupt handler never meets a
 //! lock held by the code it interrupted.
 
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -15,7 +15,7 @@ use crate::thread::{self, Thread};
 use crate::{apic, clock, core as cores, cpu, entry, tables};
 
 /// How long a thread runs while others are ready.
-const SLICE: Nanos = 10_000_000;
+pub const SLICE: Nanos = 10_000_000;
 
 /// A sleeper's place: the address of its word, and a number that no two share.
 type Place = (usize, u64);

@@ -4,7 +4,7 @@ use janua_arch::x86_64::usercopy;
 use janua_paging::{Access, Refused};
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
 
-use crate::entry::{self, FIRST_INTERRUPT, NMI, PAGE_FAULT, SYSCALL};
+use crate::entry::{self, CALL_GATE, DEBUG, FIRST_INTERRUPT, NMI, PAGE_FAULT, SYSCALL, SYSENTER};
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
@@ -31,6 +31,9 @@ const FPE_FLTUND: i32 = 5;
 const FPE_FLTRES: i32 = 6;
 const FPE_FLTINV: i32 = 7;
 
+/// Bit of the flags: single step.
+const TRAP_FLAG: u64 = 1 << 8;
+
 /// Bits of a page fault's error code.
 const ERROR_WRITE: u64 = 1 << 1;
 const ERROR_FETCH: u64 = 1 << 4;
@@ -53,8 +56,15 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
     // store them so, and the kernel changes flags by `Frame`'s methods only.
     let reason = unsafe { entry::enter_user(&raw mut *save) };
     let frame = &mut save.frame;
-    if reason == SYSCALL {
-        return call(guest, &Entry::Syscall, frame).unwrap_or(Flow::Resume);
+    let entry = match reason {
+        SYSCALL => Some(Entry::Syscall),
+        SYSENTER => Some(Entry::Sysenter),
+        CALL_GATE => Some(Entry::CallGate),
+        _ => None,
+    };
+    if let Some(entry) = entry {
+        // An image without the gate has no such call.
+        return call(guest, &entry, frame).unwrap_or(Flow::Resume);
     }
     let number = reason as u8;
     let error = core::mem::replace(&mut frame.orig_rax, u64::MAX);
@@ -160,12 +170,18 @@ fn float_code(flags: u32) -> i32 {
 /// An entry from the kernel itself: an interrupt of the idle loop, or a user copy that faulted. Anything else is the end.
 pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
     match vector as u8 {
-        apic::TIMER => apic::end(),
+        apic::TIMER => {
+            apic::end();
+            // It may have come on the way in, where nothing else would set it again; the idle loop sets it as it needs it.
+            apic::arm(Some(sched::SLICE));
+        }
         apic::SERIAL => {
             serial::on_interrupt();
             apic::end();
         }
         apic::SPURIOUS | NMI => {}
+        // User code stepped into an entry: no further.
+        DEBUG if entry::is_entry(frame.program_counter()) => frame.rflags &= !TRAP_FLAG,
         PAGE_FAULT if user_copy(frame) => {}
         vector if vector < FIRST_INTERRUPT => report::kernel_fault(frame, vector),
         vector => report::stop(format_args!("kernel fault: unexpected interrupt {vector:#x}")),

@@ -36,8 +36,17 @@ const GATES: &str = "\
 syscall ok
 int 0x30 ok
 lock nop ok
+sysenter ok
+call gate ok
 int 0x30 writes
 lock nop writes
+sysenter writes
+call gate writes
+int 0x30 restarts: yes
+lock nop restarts: yes
+sysenter restarts: yes
+call gate restarts: yes
+single steps: harmless
 vsyscall time ok
 vsyscall gettimeofday ok
 no such call: -38 -38

@@ -1,0 +1,32 @@
+//! Gate `callgate`: a far call (`call fword ptr`, selector 0x53) through a descriptor of the processor's table, on the bare machine.
+//! Registers as for `syscall`, but rcx and r11 are kept.
+//!
+//! Behind the far call stands `int 0x30` (two bytes), which the way back skips: a call that is to be made again after a signal
+//! is made by it, as Linux' 32-bit vDSO has an `int 0x80` behind its `sysenter`.
+
+use janua_port::guest::Abi;
+use janua_port::{Entry, Frame, TrapGate, UserMemory};
+
+/// Bytes of the `int 0x30` behind the call.
+const RESTART: u64 = 2;
+
+/// The gate.
+pub struct CallGate;
+
+impl TrapGate for CallGate {
+    fn id(&self) -> u8 {
+        21
+    }
+
+    fn name(&self) -> &'static str {
+        "callgate"
+    }
+
+    fn accept(&self, entry: &Entry, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
+        if *entry != Entry::CallGate {
+            return None;
+        }
+        frame.rip = frame.rip.wrapping_add(RESTART);
+        Some(Abi::Native)
+    }
+}
