@@ -16,6 +16,8 @@ pub mod object;
 pub mod region;
 pub mod space;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub use frames::{Frames, PageFrame};
 pub use object::Object;

@@ -81,11 +81,13 @@ static void steps(void)
 {
 	signal(SIGTRAP, on_step);
 	long pid = getpid(), one, two;
-	asm volatile("pushfq\n orq $0x100, (%%rsp)\n popfq\n lea 1f(%%rip), %%rcx\n mov %%rsp, %%r11\n sysenter\n 1:\n"
-		     "mov %%eax, %%ebx\n pushfq\n andq $~0x100, (%%rsp)\n popfq"
-		     : "=b"(one) : "a"(SYS_getpid) : "rcx", "r11", "memory");
-	asm volatile("pushfq\n orq $0x100, (%%rsp)\n popfq\n syscall\n mov %%eax, %%ebx\n pushfq\n andq $~0x100, (%%rsp)\n popfq"
-		     : "=b"(two) : "a"(SYS_getpid) : "rcx", "r11", "memory");
+	asm volatile("lea -128(%%rsp), %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n"
+		     "lea 1f(%%rip), %%rcx\n mov %%rsp, %%r11\n sysenter\n 1:\n"
+		     "pushfq\n andq $~0x100, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp"
+		     : "=a"(one) : "a"(SYS_getpid) : "rcx", "r11", "memory", "cc");
+	asm volatile("lea -128(%%rsp), %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n syscall\n"
+		     "pushfq\n andq $~0x100, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp"
+		     : "=a"(two) : "a"(SYS_getpid) : "rcx", "r11", "memory", "cc");
 	printf("single steps: %s\n", one == pid && two == pid ? "harmless" : "wrong");
 }
 

@@ -1,0 +1,209 @@
+//! The machine of these tests: frames are vectors, the table is a map.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use janua_port::Prot;
+use janua_rt::Mutex;
+
+use crate::table::NoMemory;
+use crate::{Access, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Space, Table};
+
+struct Memory {
+    /// Bytes and users of each frame; those without users are free.
+    pages: Mutex<Vec<(Vec<u8>, u32)>>,
+    most: usize,
+}
+
+impl Memory {
+    fn new(most: usize) -> &'static Memory {
+        Box::leak(Box::new(Memory { pages: Mutex::new(Vec::new()), most }))
+    }
+
+    fn used(&self) -> usize {
+        self.pages.lock().iter().filter(|(_, users)| *users > 0).count()
+    }
+}
+
+impl Frames for Memory {
+    fn take(&self) -> Option<PageFrame> {
+        let mut pages = self.pages.lock();
+        let index = match pages.iter().position(|(_, users)| *users == 0) {
+            Some(index) => index,
+            None if pages.len() < self.most => {
+                pages.push((Vec::new(), 0));
+                pages.len() - 1
+            }
+            None => return None,
+        };
+        pages[index] = (vec![0; PAGE], 1);
+        Some(PageFrame(index))
+    }
+    fn share(&self, frame: PageFrame) {
+        self.pages.lock()[frame.0].1 += 1;
+    }
+    fn release(&self, frame: PageFrame) {
+        let users = &mut self.pages.lock()[frame.0].1;
+        assert!(*users > 0, "a frame is released twice");
+        *users -= 1;
+    }
+    fn is_shared(&self, frame: PageFrame) -> bool {
+        self.pages.lock()[frame.0].1 > 1
+    }
+    fn copy(&self, from: PageFrame, to: PageFrame) {
+        let mut pages = self.pages.lock();
+        pages[to.0].0 = pages[from.0].0.clone();
+    }
+    fn read(&self, frame: PageFrame, offset: usize, out: &mut [u8]) {
+        out.copy_from_slice(&self.pages.lock()[frame.0].0[offset..offset + out.len()]);
+    }
+    fn write(&self, frame: PageFrame, offset: usize, data: &[u8]) {
+        self.pages.lock()[frame.0].0[offset..offset + data.len()].copy_from_slice(data);
+    }
+}
+
+#[derive(Default)]
+struct Map(BTreeMap<usize, Entry>);
+
+impl Table for Map {
+    fn get(&self, addr: usize) -> Option<Entry> {
+        self.0.get(&addr).copied()
+    }
+    fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory> {
+        self.0.insert(addr, entry);
+        Ok(())
+    }
+    fn clear(&mut self, addr: usize) -> Option<Entry> {
+        self.0.remove(&addr)
+    }
+    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        self.0.range(from..end.max(from)).next().map(|(addr, entry)| (*addr, *entry))
+    }
+    fn flush(&mut self, _start: usize, _end: usize) {}
+}
+
+const ALL: Prot = Prot { read: true, write: true, exec: false };
+const READ: Prot = Prot { read: true, write: false, exec: false };
+const A: usize = 0x10000;
+
+fn space(memory: &'static Memory) -> Arc<Space<Memory, Map>> {
+    Space::new(memory, Map::default())
+}
+
+fn byte(space: &Space<Memory, Map>, addr: usize) -> u8 {
+    let mut byte = [0];
+    assert_eq!(space.read(addr, &mut byte), 1);
+    byte[0]
+}
+
+#[test]
+fn pages_come_when_they_are_touched_and_go_when_unmapped() {
+    let memory = Memory::new(100);
+    let space = space(memory);
+    space.map(A, A + 8 * PAGE, ALL, Behind::Zero).unwrap();
+    assert_eq!(memory.used(), 0);
+    assert_eq!(space.write(A + PAGE - 1, b"ab"), 2);
+    assert_eq!((memory.used(), byte(&space, A + PAGE)), (2, b'b'));
+    space.unmap(A, A + PAGE);
+    assert_eq!((memory.used(), space.read(A, &mut [0])), (1, 0));
+    drop(space);
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn a_fork_copies_what_is_written_and_only_that() {
+    let memory = Memory::new(100);
+    let (parent, child) = (space(memory), space(memory));
+    parent.map(A, A + 4 * PAGE, ALL, Behind::Zero).unwrap();
+    for page in 0..4 {
+        parent.write(A + page * PAGE, b"p");
+    }
+    parent.fork_into(&child).unwrap();
+    assert_eq!(memory.used(), 4);
+    child.write(A, b"c");
+    assert_eq!((memory.used(), byte(&parent, A), byte(&child, A)), (5, b'p', b'c'));
+    parent.write(A + PAGE, b"q");
+    assert_eq!((memory.used(), byte(&parent, A + PAGE), byte(&child, A + PAGE)), (6, b'q', b'p'));
+    drop(parent);
+    // The last user of a page writes it without a copy.
+    child.write(A + 2 * PAGE, b"d");
+    assert_eq!(memory.used(), 4);
+    drop(child);
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn objects_are_shared_by_those_who_share_them() {
+    let memory = Memory::new(100);
+    let (one, two) = (space(memory), space(memory));
+    let object = Object::new(memory, 3 * PAGE as u64);
+    let behind = |shared| Behind::Object { object: object.clone(), page: 1, shared };
+    one.map(A, A + 2 * PAGE, ALL, behind(true)).unwrap();
+    two.map(A, A + 2 * PAGE, ALL, behind(false)).unwrap();
+    one.write(A, b"s");
+    assert_eq!(byte(&two, A), b's');
+    two.write(A, b"t");
+    assert_eq!((byte(&one, A), byte(&two, A)), (b's', b't'));
+    let mut read = [0];
+    assert_eq!((object.read(PAGE as u64, &mut read), read[0]), (1, b's'));
+    object.write(2 * PAGE as u64, b"w").unwrap();
+    assert_eq!((byte(&one, A + PAGE), byte(&two, A + PAGE)), (b'w', b'w'));
+    object.truncate(2 * PAGE as u64).unwrap();
+    assert_eq!(one.fault(A + PAGE, Access::Read), Err(Refused::BeyondEnd));
+    assert_eq!(two.fault(A + PAGE, Access::Read), Err(Refused::BeyondEnd));
+    drop((one, two, object));
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn rights_are_what_the_last_word_said() {
+    let memory = Memory::new(100);
+    let space = space(memory);
+    space.map(A, A + 3 * PAGE, ALL, Behind::Zero).unwrap();
+    space.write(A + PAGE, b"x");
+    space.protect(A + PAGE, A + 2 * PAGE, READ).unwrap();
+    assert_eq!(space.fault(A + PAGE, Access::Write), Err(Refused::Denied));
+    assert_eq!(space.fault(A + PAGE, Access::Execute), Err(Refused::Denied));
+    assert_eq!(space.fault(A, Access::Write), Ok(()));
+    space.protect(A + PAGE, A + 2 * PAGE, Prot::default()).unwrap();
+    assert_eq!(space.fault(A + PAGE, Access::Read), Err(Refused::Denied));
+    space.protect(A, A + 3 * PAGE, ALL).unwrap();
+    assert_eq!((byte(&space, A + PAGE), space.write(A + PAGE, b"y")), (b'x', 1));
+    assert_eq!(space.fault(A + 3 * PAGE, Access::Read), Err(Refused::Unmapped));
+}
+
+#[test]
+fn moving_takes_the_pages_along() {
+    let memory = Memory::new(100);
+    let space = space(memory);
+    // Two regions that the kernel sees as one.
+    space.map(A, A + 2 * PAGE, ALL, Behind::Zero).unwrap();
+    space.map(A + 2 * PAGE, A + 4 * PAGE, ALL, Behind::Zero).unwrap();
+    for page in 0..4u8 {
+        space.write(A + usize::from(page) * PAGE, &[b'0' + page]);
+    }
+    let b = A + 100 * PAGE;
+    space.remap(A, 4 * PAGE, b, 6 * PAGE, false).unwrap();
+    assert_eq!(space.fault(A, Access::Read), Err(Refused::Unmapped));
+    assert_eq!((byte(&space, b), byte(&space, b + 3 * PAGE), byte(&space, b + 5 * PAGE)), (b'0', b'3', 0));
+    space.remap(b, 6 * PAGE, b, PAGE, false).unwrap();
+    assert_eq!((byte(&space, b), space.fault(b + PAGE, Access::Read)), (b'0', Err(Refused::Unmapped)));
+    space.remap(b, PAGE, A, PAGE, true).unwrap();
+    assert_eq!((byte(&space, A), byte(&space, b)), (b'0', 0));
+    assert_eq!(space.remap(b + 50 * PAGE, PAGE, A, PAGE, false), Err(janua_abi::linux::Errno::EFAULT));
+}
+
+#[test]
+fn without_memory_nothing_is_lost() {
+    let memory = Memory::new(2);
+    let space = space(memory);
+    space.map(A, A + 3 * PAGE, ALL, Behind::Zero).unwrap();
+    assert_eq!((space.write(A, b"1"), space.write(A + PAGE, b"2")), (1, 1));
+    assert_eq!(space.fault(A + 2 * PAGE, Access::Write), Err(Refused::NoMemory));
+    space.discard(A, A + PAGE);
+    assert_eq!((space.fault(A + 2 * PAGE, Access::Write), byte(&space, A + PAGE)), (Ok(()), b'2'));
+    assert_eq!((space.pages(), memory.used()), ((2, 2), 2));
+}
