@@ -131,6 +131,10 @@ pub trait Machine: Send + Sync {
     fn hwcap(&self) -> [u64; 2] {
         janua_arch::hwcap()
     }
+    /// Where rewritten call sites jump, when the gate wants them rewritten.
+    fn call_entry(&self) -> Option<usize> {
+        None
+    }
     /// Address of the vDSO in every guest space, when there is one.
     fn vdso(&self) -> Option<usize>;
     /// The ranges of the vDSO's data and of its code in every guest space, for /proc/self/maps.

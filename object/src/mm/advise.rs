@@ -32,6 +32,7 @@ fn flag_change(advice: u32) -> Option<(VmFlags, VmFlags)> {
 /// EINVAL (or EACCES) when the mapping cannot take the advice.
 fn accepts(vma: &Vma, advice: u32) -> Result<()> {
     let ok = match advice {
+        _ if vma.is_trampolines() => false,
         MADV_DONTNEED | MADV_PAGEOUT | MADV_COLD => !vma.flags.contains(VmFlags::LOCKED),
         MADV_FREE => vma.is_anon() && !vma.is_shared() && !vma.flags.contains(VmFlags::LOCKED),
         MADV_WIPEONFORK => vma.is_anon() && !vma.is_shared(),

@@ -39,6 +39,10 @@ impl Mm {
             if begin > at {
                 break;
             }
+            if vma.is_trampolines() {
+                refusal = Some(Errno::EACCES);
+                break;
+            }
             let want = VmFlags::empty().with_prot(prot);
             let may = VmFlags::from_bits_truncate((vma.flags & VmFlags::MAY_ALL).bits() >> 4);
             if !may.contains(want) {
@@ -60,7 +64,11 @@ impl Mm {
             state.check_growth(&data_only, flags, newly_data, 0)?;
         }
         if at > start {
-            self.space().protect(start, at - start, prot)?;
+            let space = self.space();
+            if prot.write {
+                self.restore_code(&mut state, &*space, start, at)?;
+            }
+            space.protect(start, at - start, prot)?;
             state.list.change(start, at, |vma| vma.flags = vma.flags.with_prot(prot));
         }
         refusal.map_or(Ok(()), Err)

@@ -34,14 +34,25 @@ impl Mm {
         let len = len.ok_or(if request.len == 0 { Errno::EINVAL } else { Errno::ENOMEM })?;
         let mut vma = self.describe(&request, len)?;
         let fixed = request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
+        let code = match &request.file {
+            Some(file) if !fixed && request.addr == 0 && request.offset == 0 && !vma.is_shared() => {
+                self.code_of_span(file, len)
+            }
+            _ => None,
+        };
 
         let mut state = self.state.lock();
         vma.flags |= state.lock_future;
         if request.flags & MAP_LOCKED != 0 {
             vma.flags |= VmFlags::LOCKED;
         }
-        let addr = self.place(&state, &request, len)?;
+        // A loader's first mapping of a file: the trampolines get room below it.
+        let room = code.as_ref().map_or(0, |code| code.room());
+        let addr = self.place(&state, &request, len + room)? + room;
         let end = addr + len;
+        if fixed && state.holds_trampolines(addr, end) {
+            return Err(Errno::ENOMEM);
+        }
         let replaced = if fixed { state.list.bytes(addr, end, |_| true) } else { 0 };
         state.check_growth(limits, vma.flags, len, replaced)?;
         if vma.flags.contains(VmFlags::LOCKED) {
@@ -60,6 +71,17 @@ impl Mm {
             _ => vma.backing(request.offset, len)?,
         };
         let space = self.space();
+        if let Some(code) = &code {
+            // Without them the code runs as it is.
+            let _ = self.place_locked(&mut state, code, addr, (vma.dev, vma.ino));
+        }
+        let backing = match state.rewritten(&vma, request.offset, addr, len) {
+            Some(rewritten) => {
+                vma.flags |= VmFlags::REWRITTEN;
+                rewritten
+            }
+            None => backing,
+        };
         space.map(addr, len, vma.flags.prot(), &backing)?;
         if vma.flags.contains(VmFlags::NOHUGEPAGE) {
             // MAP_STACK: a hint, and what glibc gets from Linux for its thread stacks. Refused is as good.
@@ -200,7 +222,13 @@ impl Mm {
             return Err(Errno::EINVAL);
         }
         let mut state = self.state.lock();
-        let removed = self.unmap_locked(&mut state, addr, addr + len)?;
+        let mut removed = Removed::new();
+        for (start, end) in state.without_trampolines(addr, addr + len) {
+            removed.extend(self.unmap_locked(&mut state, start, end)?);
+        }
+        for (start, end) in state.take_idle() {
+            removed.extend(self.unmap_locked(&mut state, start, end)?);
+        }
         drop(state);
         drop(removed);
         Ok(())

@@ -6,6 +6,7 @@
 
 mod advise;
 mod change;
+mod code;
 mod gap;
 mod key;
 pub mod list;
@@ -30,6 +31,7 @@ use janua_rt::{Mutex, RwLock};
 use crate::caller::Caller;
 use crate::file::OpenFile;
 
+pub use code::{Image as CodeImage, Rewriter, TRAMPOLINES};
 pub use key::FutexKey;
 use list::VmaList;
 pub use map::MapRequest;
@@ -126,6 +128,8 @@ struct State {
     brk: usize,
     /// What mlockall(MCL_FUTURE) gives to new mappings.
     lock_future: VmFlags,
+    /// Rewritten code that has been placed.
+    placed: Vec<code::Placed>,
 }
 
 /// An address space with its list of mappings.
@@ -138,6 +142,8 @@ pub struct Mm {
     image: RwLock<Image>,
     /// Processes that use this space. Exec may empty it in place only when there is one.
     users: AtomicUsize,
+    /// What rewrites the calls of code that is mapped here, when calls are to be rewritten.
+    rewriter: RwLock<Option<Arc<Rewriter>>>,
 }
 
 /// Identities for address spaces and shared anonymous memory; only their difference matters.
@@ -166,9 +172,11 @@ impl Mm {
                 brk_start: 0,
                 brk: 0,
                 lock_future: VmFlags::empty(),
+                placed: Vec::new(),
             }),
             image: RwLock::new(Image::default()),
             users: AtomicUsize::new(1),
+            rewriter: RwLock::new(None),
         }
     }
 
@@ -198,9 +206,11 @@ impl Mm {
                 brk_start: state.brk_start,
                 brk: state.brk,
                 lock_future: VmFlags::empty(),
+                placed: state.placed.clone(),
             }),
             image: RwLock::new(self.image.read().clone()),
             users: AtomicUsize::new(1),
+            rewriter: RwLock::new(self.rewriter.read().clone()),
         }
     }
 

@@ -41,6 +41,10 @@ impl Mm {
             }
         }
         let mut state = self.state.lock();
+        let source_moves = state.list.touching(old, old_end.max(old + 1)).any(|(_, vma)| vma.is_trampolines());
+        if source_moves || flags & MREMAP_FIXED != 0 && state.holds_trampolines(new, new + new_len) {
+            return Err(Errno::EFAULT);
+        }
         let mut removed = Removed::new();
         let result = self.remap_locked(&mut state, &Plan { old, old_len, new_len, flags, new }, limits, &mut removed);
         let populate = result.as_ref().ok().and_then(|&at| {
@@ -132,7 +136,8 @@ impl Mm {
             space.map(end, grow, vma.flags.prot(), &backing)?;
         }
         let offset = vma.offset_of(start, end);
-        state.list.insert(end, Vma { end: end + grow, offset, ..vma.clone() });
+        let flags = vma.flags - VmFlags::REWRITTEN;
+        state.list.insert(end, Vma { end: end + grow, offset, flags, ..vma.clone() });
         Ok(())
     }
 
@@ -149,6 +154,8 @@ impl Mm {
     ) -> Result<()> {
         let &Plan { old, new_len, flags, .. } = plan;
         let space = self.space();
+        self.restore_code(state, &*space, old, old + kept.max(1))?;
+        let vma = &Vma { flags: vma.flags - VmFlags::REWRITTEN, ..vma.clone() };
         if flags & MREMAP_DONTUNMAP != 0 {
             space.remap_keep(old, kept, target)?;
         } else if vma.is_anon() && vma.is_shared() || kept == 0 {

@@ -33,6 +33,8 @@ bitflags! {
         /// Zero-filled in a child of fork.
         const WIPEONFORK = 0x200_0000;
         const DONTDUMP = 0x400_0000;
+        /// The pages are rewritten code ([`super::Rewriter`]); no flag of Linux.
+        const REWRITTEN = 0x1000_0000;
         const HUGEPAGE = 0x2000_0000;
         const NOHUGEPAGE = 0x4000_0000;
         const MERGEABLE = 0x8000_0000;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use janua_abi::linux::process::UtsName;
 use janua_object::memfd::MemFs;
+use janua_object::mm::Rewriter;
 use janua_object::sysv::Ipc;
 use janua_object::net::NetSystem;
 use janua_object::vfs::Vfs;
@@ -33,6 +34,8 @@ pub struct System {
     pub vfs: Vfs,
     /// Files in memory without a name; `None` on a machine without a host.
     pub memory: Option<Arc<MemFs>>,
+    /// Rewrites the calls of program files; `None` where calls are to trap.
+    pub rewriter: Option<Arc<Rewriter>>,
     /// System V IPC objects.
     pub ipc: Ipc,
     /// Locks and watches of files.
@@ -58,6 +61,10 @@ impl System {
         System {
             ipc: Ipc::new(memory.clone()),
             memory,
+            rewriter: machine
+                .host()
+                .zip(machine.call_entry())
+                .map(|(host, entry)| Arc::new(Rewriter::new(host, entry))),
             tree: Mutex::new(Tree::default()),
             users: Users::default(),
             futexes: crate::futex::FutexTable::default(),

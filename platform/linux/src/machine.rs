@@ -343,6 +343,9 @@ impl Machine for LinuxMachine {
             }
         }
     }
+    fn call_entry(&self) -> Option<usize> {
+        self.gate.call_entry(boot::jail() == boot::Jail::Pkey)
+    }
     fn vdso(&self) -> Option<usize> {
         Some(vdso::ranges()[1].0)
     }

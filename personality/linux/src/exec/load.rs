@@ -28,14 +28,23 @@ pub struct Loaded {
 /// Loads a program or interpreter. A relocatable one goes to `wish` when that is free, otherwise where there is room.
 pub fn load(mm: &Mm, mem: &dyn UserMemory, elf: &Elf, file: &Arc<OpenFile>, wish: usize, limits: &Limits) -> Result<Loaded> {
     let (low, high) = elf.span().ok_or(Errno::EINVAL)?;
+    let code = mm.code_of(file);
+    let room = code.as_ref().map_or(0, |code| code.room());
     let bias = if elf.is_relocatable() {
         let align = elf.alignment();
-        mm.find_free(wish & !(align - 1), high - low, align)?.wrapping_sub(low)
+        // Room for the trampolines below, as much as keeps the segments aligned.
+        let below = room.next_multiple_of(align);
+        let wish = (wish & !(align - 1)).saturating_sub(below);
+        (mm.find_free(wish, below + (high - low), align)? + below).wrapping_sub(low)
     } else if mm.find_free(low, high - low, PAGE_SIZE)? == low {
         0
     } else {
         return Err(Errno::EEXIST);
     };
+    if let Some(code) = &code {
+        // Where there is no room for them the code runs as it is.
+        let _ = mm.place_code(file, code, low.wrapping_add(bias));
+    }
     let mut loaded = Loaded { bias, code: (usize::MAX, 0), ..Loaded::default() };
     for segment in elf.loads() {
         let start = bias.wrapping_add(segment.vaddr as usize);

@@ -275,6 +275,7 @@ fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Op
     let process = thread.process();
     let is_32 = prepared.elf.is_32;
     let mm = Arc::new(if is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) });
+    mm.set_rewriter(thread.kernel.rewriter.clone());
     let old = process.mm.write().replace(mm.clone());
     if let Some(old) = old {
         old.leave();

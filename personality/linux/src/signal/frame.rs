@@ -16,6 +16,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::altstack;
 use crate::Thread;
+use crate::thread::ThreadExt;
 
 /// Bytes below the stack pointer that leaf functions may use (System V ABI, x86-64).
 const RED_ZONE: u64 = 128;
@@ -54,6 +55,11 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
 
     stack.flags = altstack::state(&stack, frame.rsp) | stack.flags & ss::AUTODISARM;
     let fault = *thread.signals.fault.lock();
+    // A handler sees the program's own code, not the trampoline a rewritten call came from.
+    let program_counter = match thread.process().mm() {
+        Some(mm) => mm.original_pc(frame.rip as usize) as u64,
+        None => frame.rip,
+    };
     let flags = if fpu.len() > FXSAVE_SIZE { UC_FP_XSTATE } else { 0 } | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
     let pushed = RtSigFrame {
         pretcode: action.restorer,
@@ -78,7 +84,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
                 rax: frame.rax,
                 rcx: frame.rcx,
                 rsp: frame.rsp,
-                rip: frame.rip,
+                rip: program_counter,
                 eflags: frame.rflags,
                 cs: frame.cs as u16,
                 gs: 0,
@@ -222,7 +228,10 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
     frame.rax = context.rax;
     frame.rcx = context.rcx;
     frame.rsp = context.rsp;
-    frame.rip = context.rip;
+    frame.rip = match thread.process().mm() {
+        Some(mm) => mm.moved_pc(context.rip as usize) as u64,
+        None => context.rip,
+    };
     frame.set_code_segment(context.cs.into());
     frame.set_user_flags(context.eflags);
     // What is restored is no call that could be restarted.

@@ -178,7 +178,11 @@ fn end_process(thread: &Thread, status: u32) {
         let code = kernel.ending.code.load(Ordering::SeqCst);
         if code != Ending::NOT_YET {
             if kernel.stats.is_on() {
-                let report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows(), |gate| kernel.machine.gate_name(gate));
+                let gate = |gate| kernel.machine.gate_name(gate);
+                let mut report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows(), gate);
+                if let Some(rewriter) = &kernel.rewriter {
+                    report.push_str(&rewriter.report());
+                }
                 kernel.machine.console().write(report.as_bytes());
             }
             kernel.machine.power_off(code as u8);
