@@ -53,6 +53,9 @@ impl Tracer {
 /// How much of a string is shown, in bytes.
 const SHOWN_STRING: usize = 256;
 
+/// Results above this are taken for addresses where addresses have 32 bits: programs begin about here.
+const LOWEST_CODE_32: usize = 0x0800_0000;
+
 /// What is written for the arguments of a call under way that are read before it runs, by position.
 pub(crate) type Taken = Vec<(usize, String)>;
 
@@ -92,7 +95,7 @@ impl<P: Personality> Thread<P> {
         line.push_str(") = ");
         match janua_abi::linux::Errno::from_raw(result) {
             _ if P::is_special(result) => line.push_str("? (a signal came first)"),
-            Ok(value) if value > 0xffff_ffff => {
+            Ok(value) if value > if self.kernel.compat.holds(row) { LOWEST_CODE_32 } else { u32::MAX as usize } => {
                 let _ = write!(line, "{value:#x}");
             }
             Ok(value) => {

@@ -70,10 +70,15 @@ impl Frame {
         self.rflags = flags & SETTABLE | FIXED_FLAGS;
     }
 
-    /// Takes the code segment from a signal frame: that of 32-bit code, or else of 64-bit code.
-    pub fn set_code_segment(&mut self, selector: u64) {
-        self.cs = if selector == USER32_CS { USER32_CS } else { USER_CS };
+    /// Takes the code segment from a signal frame; false when it is none of user code.
+    #[must_use]
+    pub fn set_code_segment(&mut self, selector: u64) -> bool {
+        if !matches!(selector, USER_CS | USER32_CS) {
+            return false;
+        }
+        self.cs = selector;
         self.ss = USER_SS;
+        true
     }
 
     /// Makes 64-bit user code go on at `rip` on `rsp`, with direction, single-step and resume flags clear.

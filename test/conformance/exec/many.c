@@ -1,4 +1,5 @@
 /* Many programs one after the other and side by side; a pipe between each pair. */
+/* also: i386-static */
 #include "t.h"
 #include <spawn.h>
 extern char **environ;

@@ -1,4 +1,5 @@
 /* futex: wait, wake, bitset, requeue, wake_op, timeouts, and the refusals. */
+/* also: i386-static */
 #include "t.h"
 #include <linux/futex.h>
 static long fx(uint32_t *a, int op, uint32_t v, void *t, uint32_t *b, uint32_t w) { return syscall(SYS_futex, a, op, v, t, b, w); }

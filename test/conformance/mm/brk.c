@@ -1,5 +1,5 @@
 /* brk: grows, shrinks, is zeroed anew, refuses what it cannot have. */
-/* also: glibc-static */
+/* also: glibc-static i386-static */
 #include "t.h"
 static long kbrk(long a) { return syscall(SYS_brk, a); }
 int main(void)

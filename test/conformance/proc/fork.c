@@ -1,4 +1,5 @@
 /* fork: copies memory, shares descriptors and file offsets, gives the right parent. */
+/* also: i386-static */
 #include "t.h"
 static int data = 1;
 int main(void)

@@ -1,4 +1,5 @@
 /* sigaction: what is stored, which mask holds in a handler, SA_NODEFER, SA_RESETHAND, nesting. */
+/* also: i386-static */
 #include "t.h"
 static int depth, left;
 static void show(int s)

@@ -1,5 +1,5 @@
 /* Threads: create, join, detach, thread-local storage, once, keys, stack size, many at once. */
-/* also: glibc-static */
+/* also: glibc-static i386-static */
 #include "t.h"
 static __thread int tls = 7;
 static __thread char big[5000];

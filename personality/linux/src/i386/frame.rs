@@ -181,6 +181,9 @@ fn finish(thread: &Thread, frame: &mut Frame, result: Result<()>) -> isize {
 }
 
 fn restore(thread: &Thread, frame: &mut Frame, saved: &SigContext32) -> Result<()> {
+    if !frame.set_code_segment((saved.cs as u16 | 3).into()) {
+        return Err(Errno::EFAULT);
+    }
     load(thread, saved.fpstate as usize)?;
     if let Some(compat) = thread.machine().compat() {
         let [ds, es, fs, gs] = [saved.ds, saved.es, saved.fs, saved.gs].map(|word| word as u16);
@@ -195,7 +198,6 @@ fn restore(thread: &Thread, frame: &mut Frame, saved: &SigContext32) -> Result<(
     frame.rax = saved.eax.into();
     frame.rip = saved.eip.into();
     frame.rsp = saved.esp.into();
-    frame.set_code_segment((saved.cs as u16 | 3).into());
     frame.set_user_flags(saved.eflags.into());
     Ok(())
 }

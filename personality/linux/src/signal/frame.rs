@@ -211,6 +211,9 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
     if !thread.user().is_user(context.rip as usize, 1) {
         return Err(Errno::EFAULT);
     }
+    if !frame.set_code_segment(u64::from(context.cs | 3)) {
+        return Err(Errno::EFAULT);
+    }
     load_fpu(thread, context.fpstate)?;
     frame.r8 = context.r8;
     frame.r9 = context.r9;
@@ -232,7 +235,6 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
         Some(mm) => mm.moved_pc(context.rip as usize) as u64,
         None => context.rip,
     };
-    frame.set_code_segment(context.cs.into());
     frame.set_user_flags(context.eflags);
     // What is restored is no call that could be restarted.
     frame.orig_rax = u64::MAX;
