@@ -10,6 +10,7 @@
 #include <sys/times.h>
 #include <sys/utsname.h>
 #include <linux/net.h>
+#include <net/if.h>
 #include <sys/personality.h>
 
 static void files(void)
@@ -168,6 +169,21 @@ static void many(void)
 	R(syscall(SYS_socketcall, 0, from));
 	R(syscall(SYS_socketcall, 21, from));
 	R(syscall(SYS_socketcall, SYS_SEND, 16));
+
+	struct timeval tv = { 1, 500000 };
+	socklen_t len = sizeof tv;
+	R(setsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv));
+	tv.tv_sec = tv.tv_usec = -1;
+	R(getsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &tv, &len));
+	N(tv.tv_sec), N(tv.tv_usec), N(len);
+	R(setsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &tv, 7));
+	struct { struct ifreq request; char guard[16]; } ask;
+	memset(&ask, 0x5a, sizeof ask);
+	strcpy(ask.request.ifr_name, "lo");
+	int inet = must(socket(AF_INET, SOCK_DGRAM, 0));
+	R(ioctl(inet, SIOCGIFINDEX, &ask));
+	N(ask.request.ifr_ifindex), N(ask.guard[0]), N(ask.guard[15]);
+	close(inet);
 
 	int id = must(syscall(SYS_ipc, 13, IPC_PRIVATE, IPC_CREAT | 0600, 0, 0, 0));
 	struct { long kind; char text[8]; } message = { 3, "post" }, got = { 0 };
