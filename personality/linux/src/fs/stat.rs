@@ -89,6 +89,11 @@ pub fn statx(
     mask: u32,
     out: UserPtr<Statx>,
 ) -> Result<()> {
+    out.write(thread.user(), &extended(thread, dir, path, flags, mask)?)
+}
+
+/// What statx(2) answers.
+pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u32) -> Result<Statx> {
     if mask & bits::RESERVED != 0 {
         return Err(Errno::EINVAL);
     }
@@ -102,7 +107,7 @@ pub fn statx(
     let (dev_major, dev_minor) = split(attr.dev);
     let (rdev_major, rdev_minor) = split(attr.rdev);
     let root = found.as_ref().is_some_and(|path| is_mount_root(path));
-    let statx = Statx {
+    Ok(Statx {
         mask: bits::BASIC_STATS | bits::MNT_ID | if attr.btime != 0 { bits::BTIME } else { 0 },
         blksize: attr.blksize,
         attributes: if root { bits::ATTR_MOUNT_ROOT } else { 0 },
@@ -124,8 +129,7 @@ pub fn statx(
         dev_minor,
         mnt_id: found.map_or(0, |path| path.mount.id),
         ..Statx::default()
-    };
-    out.write(thread.user(), &statx)
+    })
 }
 
 /// Whether a place is where its mount begins.

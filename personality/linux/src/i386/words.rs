@@ -1,17 +1,19 @@
 //! Calls whose words differ: wide numbers in two words, arguments in memory, signed 32-bit numbers.
 
 use janua_abi::linux::i386::HIGHEST;
-use janua_abi::linux::i386::stat::{Flock32, Flock64, Statfs64, whole};
+use janua_abi::linux::i386::stat::{Flock32, Flock64, Statfs64, fold_ino, whole};
 use janua_abi::linux::i386::time::{TimeSpec32, TimeSpec64, TimeVal32};
 use janua_abi::linux::fcntl::{F_GETLK, F_SETLK, F_SETLKW};
 use janua_abi::linux::mman::MAP_32BIT;
 use janua_abi::linux::net::ioctl as net;
 use janua_abi::linux::process::Rusage;
+use janua_abi::linux::stat::Statx;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Fd};
 use janua_kernel::{UserPtr, UserStr};
 
 use crate::Thread;
+use crate::fs::at::{AtFlags, DirFd};
 use crate::fs::fcntl::{FcntlCommand, Request};
 use crate::fs::rw::{RwFlags, Whence};
 use crate::fs::{self, mount::UmountFlags};
@@ -153,6 +155,19 @@ pub fn statfs64(thread: &Thread, path: UserStr, size: usize, out: UserPtr<Statfs
 pub fn fstatfs64(thread: &Thread, fd: Fd, size: usize, out: UserPtr<Statfs64>) -> Result<()> {
     check_statfs(size)?;
     fs::stat::fstatfs(thread, fd, out)
+}
+
+/// statx(2), with the inode number that stat(2) tells.
+pub fn statx(
+    thread: &Thread,
+    dir: DirFd,
+    path: UserStr,
+    flags: AtFlags,
+    mask: u32,
+    out: UserPtr<Statx>,
+) -> Result<()> {
+    let wide = fs::stat::extended(thread, dir, path, flags, mask)?;
+    out.write(thread.user(), &Statx { ino: fold_ino(wide.ino).into(), ..wide })
 }
 
 /// F_GETLK64, F_SETLK64, F_SETLKW64.
