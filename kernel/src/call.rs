@@ -132,6 +132,10 @@ impl<P: Personality> Guest for Seat<P> {
         if self.work() == 0 { Flow::Resume } else { self.leave(frame, None) }
     }
 
+    fn store_fault(&self, addr: usize) -> bool {
+        P::store_fault(self, addr)
+    }
+
     fn poll(&self, frame: &mut Frame) -> Flow {
         self.prepare_poll();
         match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {

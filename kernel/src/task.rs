@@ -25,6 +25,10 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn unknown(thread: &Thread<Self>, frame: &mut Frame, number: usize) -> isize;
     /// A fault in user code, or a kick.
     fn trap(thread: &Thread<Self>, frame: &mut Frame, trap: Trap);
+    /// [`janua_port::Guest::store_fault`].
+    fn store_fault(_thread: &Thread<Self>, _addr: usize) -> bool {
+        false
+    }
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
     /// The way back to user code when work is flagged or the result is special: delivers signals, stops, kills. The row is

@@ -21,6 +21,7 @@ use janua_rt::WaitQueue;
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset, request};
+use crate::fs::hostfs::frozen;
 use crate::pipe::PIPE_BUF;
 use crate::vfs::{Attr, FileKind};
 
@@ -59,6 +60,9 @@ impl HostFile {
     pub fn new(host: &'static dyn Host, fd: HostFd) -> Result<HostFile> {
         let stat = host.stat(fd, b"")?;
         let kind = FileKind::of_mode(stat.mode).ok_or(Errno::EINVAL)?;
+        if kind == FileKind::Regular && host.flags(fd)? & flags::O_ACCMODE != flags::O_RDONLY {
+            frozen::note_writable(&stat);
+        }
         Ok(HostFile {
             host,
             fd,
@@ -247,7 +251,7 @@ impl File for HostFile {
 
     fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
         if self.kind == FileKind::Regular {
-            Ok(Backing::Host { fd: self.fd, offset, shared })
+            Ok(Backing::Host { fd: self.fd, offset, shared, frozen: false })
         } else {
             Err(Errno::ENODEV)
         }

@@ -153,7 +153,10 @@ impl MemInode {
 
     /// What a mapping of the file is made of.
     pub fn backing(&self, offset: u64, shared: bool) -> Backing {
-        Backing::Host { fd: self.fd.fd(), offset, shared }
+        // Sealed against writing, growing and shrinking there is no way left to change it.
+        const FROZEN: u32 = seal::WRITE | seal::GROW | seal::SHRINK;
+        let frozen = self.state.lock().seals & FROZEN == FROZEN;
+        Backing::Host { fd: self.fd.fd(), offset, shared, frozen }
     }
 
     pub fn size(&self) -> u64 {

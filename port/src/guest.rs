@@ -40,6 +40,9 @@ pub trait Guest: Send + Sync {
     fn call(&self, frame: &mut Frame, abi: Abi) -> Flow;
     /// A fault or a kick.
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow;
+    /// A store of the kernel's to user memory at `addr` faulted on the page's rights: whether to try it again. Called from the fault,
+    /// on top of whatever the kernel was doing.
+    fn store_fault(&self, addr: usize) -> bool;
     /// Goes on with what waits. Only after [`Flow::Wait`].
     fn poll(&self, frame: &mut Frame) -> Flow;
     /// First words of a new thread, before user code runs.

@@ -79,6 +79,12 @@ pub trait Machine: Send + Sync {
     fn fpu_save(&self, area: &mut [u8]);
     /// Loads them. The area is a guest's word: reserved bits and forbidden components are masked, or EINVAL.
     fn fpu_restore(&self, area: &[u8]) -> Result<()>;
+    /// Loads those of the components in `mask` (and of what guests may use) that the area names, and puts the others of the mask
+    /// in their initial state: what `xrstor` does. The area is a guest's word, in standard or compacted form; EINVAL where the
+    /// processor would refuse it.
+    fn fpu_restore_part(&self, _area: &[u8], _mask: u64) -> Result<()> {
+        Err(Errno::EINVAL)
+    }
     /// The state a new program starts with.
     fn fpu_reset(&self);
 
@@ -120,6 +126,11 @@ pub trait Machine: Send + Sync {
     /// membarrier(2) for the threads of the calling thread's space, with its commands and answers.
     fn membarrier(&self, _command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
         Err(Errno::ENOSYS)
+    }
+    /// Whether a protection key locks the kernel's memory while user code runs. Then no code of a guest's may load the key
+    /// register (`janua_object::mm::guard`).
+    fn locks_by_key(&self) -> bool {
+        false
     }
     /// The most memory the calling thread's task has had resident, bytes.
     fn peak_resident(&self) -> u64;

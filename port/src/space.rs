@@ -7,7 +7,7 @@
 use alloc::sync::Arc;
 use core::any::Any;
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 
 use crate::host::HostFd;
 
@@ -26,8 +26,16 @@ pub enum Backing {
     Anon,
     /// Zero pages shared with children of a fork.
     AnonShared,
-    /// A host object from `offset` (bytes, page aligned) on: private is copy-on-write.
-    Host { fd: HostFd, offset: u64, shared: bool },
+    /// A host object from `offset` (bytes, page aligned) on: private is copy-on-write. `frozen`: nothing a guest can do changes
+    /// its contents.
+    Host { fd: HostFd, offset: u64, shared: bool, frozen: bool },
+}
+
+/// What user code, or the kernel on its behalf, was about to do with a page when it faulted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Store,
+    Fetch,
 }
 
 /// One address space. Methods act on the space of the *calling* guest process when the space is hosted.
@@ -51,6 +59,26 @@ pub trait Space: Send + Sync + Any {
     /// Forgets every guest mapping (exec). When `shared` other tasks go on using this space, so the caller is moved to a
     /// fresh one and the returned space replaces this one; otherwise the emptied space itself comes back.
     fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>>;
+    /// Makes a wholly mapped range private anonymous memory with the same contents and with the right to be read only, in one
+    /// step as seen by other threads. Pages that cannot be read become zeroes. EOPNOTSUPP where mappings have nothing behind them
+    /// that could change.
+    fn own(&self, _addr: usize, _len: usize) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+    /// The space of a fork's child, given what the machine has made for it: with whatever this one knows beyond the machine.
+    fn copied_to(&self, child: Arc<dyn Space>) -> Arc<dyn Space> {
+        child
+    }
+    /// An access that the mapping's rights allow has faulted on rights the page has in truth: whether they are right now, so that
+    /// the access is to be tried again. Spaces whose pages have the rights that were asked for answer false.
+    fn fault(&self, _addr: usize, _access: Access) -> bool {
+        false
+    }
+    /// The instruction (bytes and length) that stood at `addr` before the space overwrote it with an invalid one, which has
+    /// trapped there: the kernel does its work.
+    fn defused(&self, _addr: usize) -> Option<([u8; 15], usize)> {
+        None
+    }
     /// The lowest and the end of the highest user address, and the holes between them that the kernel keeps.
     fn bounds(&self) -> Bounds;
 }

@@ -5,6 +5,9 @@
 //! A *call site* is a `syscall` instruction together with the bytes that are overwritten to reach the kernel by a jump
 //! instead ([`sites`]). The jump leads to a *trampoline* ([`trampoline`]), which says where to go on and enters the kernel.
 //! [`rewrite`] does both for the executable segments of a file.
+//!
+//! Where a protection key locks the kernel, [`scan`] finds what could open it, [`defuse`] overwrites what a file holds of that, and
+//! [`step`] does the work of an instruction that cannot run where it stands.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,10 +16,12 @@ extern crate alloc;
 extern crate std;
 
 pub mod decode;
+pub mod defuse;
 pub mod elf;
 pub mod rewrite;
 pub mod scan;
 pub mod sites;
+pub mod step;
 #[cfg(test)]
 mod tests;
 pub mod trampoline;

@@ -146,6 +146,41 @@ impl Frame {
         self.orig_rax = u64::MAX;
     }
 
+    /// A general register by its number in instruction encodings (0 is rax, 15 is r15); 0 for other numbers.
+    pub fn register(&self, number: usize) -> u64 {
+        let mut copy = *self;
+        copy.register_mut(number).map_or(0, |value| *value)
+    }
+
+    /// Sets a general register by its number; nothing for other numbers.
+    pub fn set_register(&mut self, number: usize, value: u64) {
+        if let Some(register) = self.register_mut(number) {
+            *register = value;
+        }
+    }
+
+    fn register_mut(&mut self, number: usize) -> Option<&mut u64> {
+        Some(match number {
+            0 => &mut self.rax,
+            1 => &mut self.rcx,
+            2 => &mut self.rdx,
+            3 => &mut self.rbx,
+            4 => &mut self.rsp,
+            5 => &mut self.rbp,
+            6 => &mut self.rsi,
+            7 => &mut self.rdi,
+            8 => &mut self.r8,
+            9 => &mut self.r9,
+            10 => &mut self.r10,
+            11 => &mut self.r11,
+            12 => &mut self.r12,
+            13 => &mut self.r13,
+            14 => &mut self.r14,
+            15 => &mut self.r15,
+            _ => return None,
+        })
+    }
+
     pub fn stack_pointer(&self) -> usize {
         self.rsp as usize
     }

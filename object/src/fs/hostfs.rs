@@ -11,6 +11,7 @@
 //! Lock order: `place` of a file, then upwards; `fds`; the cache's queue.
 
 mod file;
+pub mod frozen;
 
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -43,6 +44,8 @@ struct Shared {
     host: &'static dyn Host,
     dev: u64,
     writable: bool,
+    /// The root is the host's.
+    top: bool,
     /// Ask the host every time.
     fresh: bool,
     /// One inode per host file (binds only).
@@ -153,10 +156,14 @@ impl HostFs {
         let host = machine.host().ok_or(Errno::ENODEV)?;
         let owned = OwnedFd::new(host, fd);
         let stat = host.stat(fd, b"")?;
+        if writable {
+            frozen::note_writable(&stat);
+        }
         let shared = Arc::new(Shared {
             host,
             dev,
             writable,
+            top: frozen::is_top(host, fd),
             fresh,
             known: Mutex::default(),
             open: Mutex::default(),

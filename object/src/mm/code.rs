@@ -313,7 +313,7 @@ impl State {
                     && placed.bias.wrapping_add((part.vaddr + (offset - part.offset)) as usize) == addr
             })?;
             let offset = part.inside + (offset - part.offset);
-            Some(Backing::Host { fd: placed.image.fd.fd(), offset, shared: false })
+            Some(Backing::Host { fd: placed.image.fd.fd(), offset, shared: false, frozen: true })
         })
     }
 }
@@ -360,7 +360,7 @@ impl Mm {
             return Err(Errno::ENOMEM);
         }
         let prot = Prot { read: true, write: false, exec: true };
-        self.space().map(start, image.room, prot, &Backing::Host { fd: image.fd.fd(), offset: 0, shared: false })?;
+        self.space().map(start, image.room, prot, &Backing::Host { fd: image.fd.fd(), offset: 0, shared: false, frozen: true })?;
         state.list.insert(start, trampolines(low));
         let bias = low.wrapping_sub(image.layout.low as usize);
         state.placed.push(Placed { image: image.clone(), bias, dev: id.0, ino: id.1 });

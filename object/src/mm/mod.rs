@@ -8,12 +8,15 @@ mod advise;
 mod change;
 mod code;
 mod gap;
+pub mod guard;
 mod key;
 pub mod list;
 mod lock;
 mod map;
 mod remap;
 mod report;
+#[cfg(test)]
+mod guard_tests;
 #[cfg(test)]
 mod tests;
 pub mod vma;
@@ -25,13 +28,14 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK, RLIMIT_STACK};
 use janua_abi::linux::{Errno, Result};
 use janua_port::Space;
-use janua_port::space::Bounds;
+use janua_port::space::{Access, Bounds};
 use janua_rt::{Mutex, RwLock};
 
 use crate::caller::Caller;
 use crate::file::OpenFile;
 
 pub use code::{Image as CodeImage, Rewriter, TRAMPOLINES};
+pub use guard::CodeGuard;
 pub use key::FutexKey;
 use list::VmaList;
 pub use map::MapRequest;
@@ -183,6 +187,7 @@ impl Mm {
     /// The list a child of fork starts with; `space` is the child's.
     pub fn fork_copy(&self, space: Arc<dyn Space>) -> Mm {
         let state = self.state.lock();
+        let space = self.space().copied_to(space);
         let mut list = VmaList::default();
         for (start, vma) in state.list.iter() {
             if !vma.flags.contains(VmFlags::DONTFORK) {
@@ -265,6 +270,16 @@ impl Mm {
 
     fn space(&self) -> Arc<dyn Space> {
         self.space.read().clone()
+    }
+
+    /// An access that the list of mappings may allow has faulted: whether it is to be tried again.
+    pub fn fault(&self, addr: usize, access: Access) -> bool {
+        self.space().fault(addr, access)
+    }
+
+    /// The instruction that stood at `addr` before it was overwritten with one that traps.
+    pub fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {
+        self.space().defused(addr)
     }
 
     /// Whether `addr..addr+len` may hold user mappings.

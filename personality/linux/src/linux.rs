@@ -12,8 +12,10 @@ use janua_port::{Frame, Trap};
 
 use crate::process::Process;
 use crate::signal::SigInfo;
+use janua_port::space::Access;
+
 use crate::system::System;
-use crate::thread::{Fault, ThreadState};
+use crate::thread::{Fault, ThreadExt, ThreadState};
 use crate::{Seat, Task, Thread, signal, task};
 
 /// Whether a call's result is one of the codes that never reach a program: the call begins again or answers EINTR.
@@ -44,12 +46,19 @@ impl Personality for Linux {
         Errno::ENOSYS.as_result()
     }
 
-    fn trap(thread: &Thread, _frame: &mut Frame, trap: Trap) {
+    fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) {
         if let Trap::Fault { signal, code, addr, vector, error } = trap {
+            if crate::mm::fault(thread, frame, signal, code, addr, error) {
+                return;
+            }
             let addr = addr as u64;
             *thread.signals.fault.lock() = Fault { vector: vector.into(), error, addr };
             signal::force(thread, SigInfo::fault(signal, code, addr));
         }
+    }
+
+    fn store_fault(thread: &Thread, addr: usize) -> bool {
+        thread.process().mm().is_some_and(|mm| mm.fault(addr, Access::Store))
     }
 
     fn is_special(result: isize) -> bool {

@@ -5,10 +5,12 @@ use core::mem::MaybeUninit;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{HostReady, HostStat, SocketCall};
-use janua_port::{Host, HostFd};
+use janua_port::{Host, HostFd, UserMemory};
 
+use crate::boot::{self, Jail};
 use crate::machine;
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
+use crate::user::HostedUser;
 
 /// The host the sandbox runs on.
 pub struct LinuxHost;
@@ -169,6 +171,13 @@ struct MsgHdr {
     flags: u32,
 }
 
+/// Whether the user's memory at `addr` can be stored to. The host's own copies stop at a page that is executable at the moment
+/// although it was asked to be writable as well; a store of ours, which changes nothing, makes it writable.
+fn may_store(addr: usize) -> bool {
+    let word = addr & !3;
+    HostedUser.load_u32(word).and_then(|value| HostedUser.cmpxchg_u32(word, value, value)).is_ok()
+}
+
 impl Host for LinuxHost {
     fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
         const O_CREAT: u32 = 0o100;
@@ -257,7 +266,23 @@ impl Host for LinuxHost {
         if !crate::user::is_user(addr, len) {
             return Err(Errno::EFAULT);
         }
-        transfer(nr::READ, nr::PREAD64, fd, addr, len, offset)
+        let (mut read, mut tried) = (0, None);
+        loop {
+            let at = offset.map(|offset| offset + read as u64);
+            let result = transfer(nr::READ, nr::PREAD64, fd, addr + read, len - read, at);
+            let stopped = match result {
+                Ok(n) => {
+                    read += n;
+                    // A file's end seldom lies on a border of pages of the buffer; a stream has given what it had.
+                    n > 0 && read < len && (addr + read) % 4096 == 0 && offset.is_some() && boot::jail() == Jail::Pkey
+                }
+                Err(errno) => errno == Errno::EFAULT,
+            };
+            // At each place once: the host may have other reasons.
+            if !stopped || tried.replace(read) == Some(read) || !may_store(addr + read) {
+                return if read > 0 { Ok(read) } else { result };
+            }
+        }
     }
 
     fn write_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {

@@ -256,12 +256,40 @@ impl Machine for LinuxMachine {
         Ok(())
     }
 
+    fn fpu_restore_part(&self, area: &[u8], mask: u64) -> Result<()> {
+        const COMPACTED: u64 = 1 << 63;
+        if area.len() < 576 || area.len() > FPU_MOST {
+            return Err(Errno::EINVAL);
+        }
+        let mut own = FpuArea([0; FPU_MOST]);
+        own.0[..area.len()].copy_from_slice(area);
+        let word = |at: usize| u64::from_le_bytes(own.0[at..at + 8].try_into().unwrap_or_default());
+        let (present, layout) = (word(512), word(520));
+        let allowed = if layout & COMPACTED != 0 { layout & !COMPACTED } else { self.fpu_mask };
+        let fine = present & !allowed == 0
+            && allowed & !self.fpu_mask == 0
+            && (layout == 0 || layout & COMPACTED != 0)
+            && own.0[528..576].iter().all(|&byte| byte == 0);
+        // MXCSR is loaded whenever SSE or AVX is asked for.
+        if !fine || own.0[26..28] != [0; 2] {
+            return Err(Errno::EINVAL);
+        }
+        // SAFETY: aligned; the header names only components guests may use, whose bytes lie in the buffer in either form, since
+        // the compacted one is never longer than the standard one; reserved bits are zero.
+        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), mask & self.fpu_mask) };
+        Ok(())
+    }
+
     fn fpu_reset(&self) {
         let mut own = FpuArea([0; FPU_MOST]);
         // MXCSR's start value; it is loaded even where the header says "initial".
         own.0[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
         // SAFETY: aligned, and a header of zeroes means the initial state of every component.
         unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), self.fpu_mask) };
+    }
+
+    fn locks_by_key(&self) -> bool {
+        boot::jail() == boot::Jail::Pkey
     }
 
     fn gate_name(&self, gate: u8) -> &'static str {

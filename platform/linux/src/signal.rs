@@ -11,6 +11,7 @@ use janua_port::{HostSignal, Trap};
 use crate::boot::Jail;
 use crate::machine;
 use crate::spawn;
+use crate::user::is_user;
 use crate::sys::{self, nr};
 use crate::area;
 
@@ -24,6 +25,11 @@ pub const SIGCHLD: u32 = 17;
 pub const SIGCONT: u32 = 18;
 pub const SIGSTOP: u32 = 19;
 pub const SIGSYS: u32 = 31;
+/// `si_code`: the mapping's rights forbid the access.
+const SEGV_ACCERR: i32 = 2;
+/// Page fault error code: a store.
+const FAULT_STORE: u64 = 1 << 1;
+
 const SA_SIGINFO: u64 = 4;
 const SA_ONSTACK: u64 = 0x0800_0000;
 const SA_NODEFER: u64 = 0x4000_0000;
@@ -224,6 +230,7 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
             // SAFETY: the thread itself; the frame is whole while the kernel runs.
             unsafe { area::of_mut(index) }.frame.rflags |= ALIGNMENT_CHECK;
         }
+        SIGSEGV if info.code == SEGV_ACCERR && context.err & FAULT_STORE != 0 && store_fault(info.addr, index) => {}
         SIGSEGV | SIGBUS if info.code > 0 => match usercopy::fixup(context.rip as usize) {
             Some(fixup) => context.rip = fixup as u64,
             None => kernel_fault(signal, info, context, index),
@@ -232,6 +239,12 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
         _ if info.code <= 0 => {}
         _ => kernel_fault(signal, info, context, index),
     }
+}
+
+/// A store to user memory that the page's rights forbade: whether the guest's memory has it in order now.
+fn store_fault(addr: u64, index: usize) -> bool {
+    let this = area::of(index);
+    is_user(addr as usize, 1) && this.guest != [0; 2] && spawn::guest(this).store_fault(addr as usize)
 }
 
 /// A line buffer for reports: no allocation, since the heap may be what broke.

@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
+use janua_arch::x86_64::usercopy;
 use janua_port::space::Bounds;
 use janua_port::{Backing, Prot, Space};
 
@@ -26,6 +27,9 @@ const MREMAP_DONTUNMAP: usize = 4;
 /// The host lets nobody map below this (vm.mmap_min_addr).
 const LOWEST: usize = 0x1_0000;
 const PAGE: usize = 4096;
+
+const READ_ONLY: Prot = Prot { read: true, write: false, exec: false };
+const READ_WRITE: Prot = Prot { read: true, write: true, exec: false };
 
 /// The mappings of the calling thread's host process.
 pub struct HostedSpace;
@@ -61,7 +65,7 @@ impl Space for HostedSpace {
         let (flags, fd, offset) = match backing {
             Backing::Anon => (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0),
             Backing::AnonShared => (MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0),
-            Backing::Host { fd, offset, shared } => {
+            Backing::Host { fd, offset, shared, .. } => {
                 (if *shared { MAP_SHARED } else { MAP_PRIVATE | MAP_NORESERVE }, fd.0 as usize, *offset as usize)
             }
         };
@@ -87,6 +91,24 @@ impl Space for HostedSpace {
         }
         let flags = if old == new { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
         call(nr::MREMAP, [old, old_len, new_len, flags, new, 0]).map(|_| ())
+    }
+
+    fn own(&self, addr: usize, len: usize) -> Result<()> {
+        check(addr, len)?;
+        // From here on the contents stay as they are, as far as this mapping goes.
+        self.protect(addr, len, READ_ONLY)?;
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        let copy = call(nr::MMAP, [0, len, bits(READ_WRITE), flags, usize::MAX, 0])?;
+        for page in (0..len).step_by(4096) {
+            // SAFETY: the destination is a fresh mapping; the source is guest memory, and a fault there ends the copy.
+            unsafe { usercopy::usercopy_bytes((copy + page) as *mut u8, (addr + page) as *const u8, 4096) };
+        }
+        let moved = call(nr::MPROTECT, [copy, len, bits(READ_ONLY), 0, 0, 0])
+            .and_then(|_| call(nr::MREMAP, [copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, addr, 0]));
+        if moved.is_err() {
+            let _ = call(nr::MUNMAP, [copy, len, 0, 0, 0, 0]);
+        }
+        moved.map(|_| ())
     }
 
     fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {

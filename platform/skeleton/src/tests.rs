@@ -27,6 +27,10 @@ static MACHINE: &dyn Machine = &SkeletonMachine;
 struct Nobody(AtomicU32);
 
 impl Guest for Nobody {
+    fn store_fault(&self, _addr: usize) -> bool {
+        false
+    }
+
     fn call(&self, _frame: &mut Frame, _abi: Abi) -> Flow {
         Flow::Exit
     }

@@ -90,7 +90,7 @@ impl Space for BareSpace {
         let behind = match backing {
             Backing::Anon => Behind::Zero,
             Backing::AnonShared => Behind::Object { object: Object::new(&FRAMES, len as u64), page: 0, shared: true },
-            Backing::Host { fd, offset, shared } => {
+            Backing::Host { fd, offset, shared, .. } => {
                 Behind::Object { object: memory::object(*fd)?, page: offset / PAGE as u64, shared: *shared }
             }
         };

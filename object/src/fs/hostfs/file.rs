@@ -79,7 +79,7 @@ impl File for HostRegular {
     }
 
     fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
-        Ok(Backing::Host { fd: self.fd.fd(), offset, shared })
+        Ok(Backing::Host { fd: self.fd.fd(), offset, shared, frozen: self.inode.is_frozen() })
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {

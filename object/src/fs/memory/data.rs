@@ -314,6 +314,11 @@ impl Data {
         }
     }
 
+    /// Whether what is mapped now is a lower file that nothing in the sandbox can change.
+    pub fn is_frozen(&self) -> bool {
+        matches!(&self.place, Place::Lower(lower) if lower.is_frozen())
+    }
+
     /// Copies a lower file's first `keep` bytes here, so that it may be changed.
     pub fn own(&mut self, space: &Space, keep: u64) -> Result<()> {
         let Place::Lower(lower) = &self.place else { return Ok(()) };

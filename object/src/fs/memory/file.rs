@@ -122,12 +122,15 @@ impl File for MemoryFile {
 
     fn backing(&self, file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
         let writable = shared && file.flags() & flags::O_ACCMODE == flags::O_RDWR;
-        let fd = self.node.data()?.lock().map(&self.node.shared.space, writable)?;
+        let (fd, frozen) = {
+            let mut data = self.node.data()?.lock();
+            (data.map(&self.node.shared.space, writable)?, data.is_frozen())
+        };
         let mut mapped = self.mapped.lock();
         if !mapped.iter().any(|known| Arc::ptr_eq(known, &fd)) {
             mapped.push(fd.clone());
         }
-        Ok(Backing::Host { fd: fd.fd(), offset, shared })
+        Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen })
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {

@@ -27,7 +27,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
 use janua_object::file::flags;
-use janua_object::mm::{Image, Limits, MapRequest, Mm, Running};
+use janua_object::mm::{CodeGuard, Image, Limits, MapRequest, Mm, Running};
 use janua_object::vfs::{MountFlags, Path, Resolve, Start, Walk, may_execute};
 use janua_object::{Caller, Cred, OpenFile};
 use janua_port::{Frame, Prot, Space};
@@ -107,7 +107,10 @@ pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8
     let [args, env] = strings;
     let target = open_target(thread, AT_FDCWD, path, 0)?;
     let prepared = prepare(thread, target, args, env, budget)?;
-    let space = space.reset(false)?;
+    let mut space = space.reset(false)?;
+    if thread.machine().locks_by_key() {
+        space = Arc::new(CodeGuard::new(space, thread.user(), thread.machine().host()));
+    }
     Ok(commit(thread, space, prepared))
 }
 

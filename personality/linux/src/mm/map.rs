@@ -16,10 +16,21 @@ use crate::thread::ThreadExt;
 /// personality(2): reading means executing.
 const READ_IMPLIES_EXEC: u32 = 0x040_0000;
 
-fn prot(thread: &Thread, word: u32) -> Prot {
+/// The rights a word asks for, and whether the right to execute is among them only because of the personality.
+fn prot(thread: &Thread, word: u32) -> (Prot, bool) {
     let read = word & PROT_READ != 0;
-    let implied = read && thread.process().settings.personality.load(Ordering::Relaxed) & READ_IMPLIES_EXEC != 0;
-    Prot { read, write: word & PROT_WRITE != 0, exec: word & PROT_EXEC != 0 || implied }
+    let implied = read
+        && word & PROT_EXEC == 0
+        && thread.process().settings.personality.load(Ordering::Relaxed) & READ_IMPLIES_EXEC != 0;
+    (Prot { read, write: word & PROT_WRITE != 0, exec: word & PROT_EXEC != 0 || implied }, implied)
+}
+
+/// Makes a mapping or changes one; where it may not be executable and nobody has said so in the call, without that right.
+fn with_rights<T>((prot, implied): (Prot, bool), mut call: impl FnMut(Prot) -> Result<T>) -> Result<T> {
+    match call(prot) {
+        Err(Errno::EACCES | Errno::EPERM) if implied => call(Prot { exec: false, ..prot }),
+        result => result,
+    }
 }
 
 /// mmap(2).
@@ -36,8 +47,10 @@ pub fn mmap(
         return Err(Errno::EINVAL);
     }
     let file = if flags.0 & MAP_ANONYMOUS != 0 { None } else { Some(thread.process().files().get(fd)?) };
-    let request = MapRequest { addr: addr.0, len, prot: prot(thread, protection.0), flags: flags.0, file, offset };
-    mm(thread)?.map(request, &limits(thread))
+    let (mm, limits) = (mm(thread)?, limits(thread));
+    with_rights(prot(thread, protection.0), |prot| {
+        mm.map(MapRequest { addr: addr.0, len, prot, flags: flags.0, file: file.clone(), offset }, &limits)
+    })
 }
 
 /// munmap(2).
@@ -59,7 +72,8 @@ pub fn mprotect(thread: &Thread, addr: Addr, len: usize, protection: ProtWord) -
         // No mapping grows up on this machine.
         return Err(Errno::EINVAL);
     }
-    mm(thread)?.protect(addr.0, len, prot(thread, word), word & PROT_GROWSDOWN != 0, &limits(thread))
+    let (mm, limits) = (mm(thread)?, limits(thread));
+    with_rights(prot(thread, word), |prot| mm.protect(addr.0, len, prot, word & PROT_GROWSDOWN != 0, &limits))
 }
 
 /// pkey_mprotect(2): without keys, -1 alone names one.

@@ -1,10 +1,12 @@
 //! Calls on memory.
 
+mod fault;
 mod lock;
 mod map;
 mod memfd;
 mod remote;
 
+pub use fault::fault;
 pub use lock::{mlock, mlock2, mlockall, munlock, munlockall};
 pub use memfd::{MemfdFlags, memfd_create};
 pub use remote::{membarrier, process_vm_readv, process_vm_writev};

@@ -184,6 +184,7 @@ fn end_process(thread: &Thread, status: u32) {
                     report.push_str(&rewriter.report());
                 }
                 kernel.machine.console().write(report.as_bytes());
+                kernel.machine.console().write(janua_object::mm::guard::report().as_bytes());
             }
             kernel.machine.power_off(code as u8);
         }

@@ -1,0 +1,58 @@
+//! Which files of the host stay as they are, because nothing in the sandbox can write to them.
+//!
+//! A read-only view of the host is not enough: the same file may lie in a directory that is bound writable as well. So the
+//! roots of everything writable are noted, and a file is taken to change when its directories lead through one of them, or when it
+//! has a second name. What the host itself mounts a second time, inside a read-only view, from below a writable bind is beyond
+//! what can be seen here; and programs outside the sandbox may change any file, as they may change the sandbox.
+
+use alloc::vec::Vec;
+
+use janua_port::host::HostStat;
+use janua_port::{Host, HostFd};
+use janua_rt::Mutex;
+
+use super::HostInode;
+
+/// Device and inode of the directories and files that guests may write to.
+static WRITABLE: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// Guests may write to this file, or to everything in this directory.
+pub fn note_writable(stat: &HostStat) {
+    let mut writable = WRITABLE.lock();
+    if !writable.contains(&(stat.dev, stat.ino)) {
+        writable.push((stat.dev, stat.ino));
+    }
+}
+
+/// Whether the descriptor is the host's root directory, so that nothing lies above it.
+pub fn is_top(host: &dyn Host, root: HostFd) -> bool {
+    match (host.stat(root, b""), host.stat(root, b"..")) {
+        (Ok(own), Ok(above)) => (own.dev, own.ino) == (above.dev, above.ino),
+        _ => false,
+    }
+}
+
+impl HostInode {
+    /// Whether nothing in the sandbox can change the file's contents.
+    pub(crate) fn is_frozen(&self) -> bool {
+        let stat = *self.stat.lock();
+        let writable = WRITABLE.lock();
+        if writable.is_empty() {
+            return true;
+        }
+        // A second name may lie anywhere in the same file system.
+        let linked = stat.nlink > 1 && writable.iter().any(|&(dev, _)| dev == stat.dev);
+        if linked || self.shared.writable || !self.shared.top || writable.contains(&(stat.dev, stat.ino)) {
+            return false;
+        }
+        let mut above = self.place.lock().dir.clone();
+        while let Some(dir) = above {
+            let stat = *dir.stat.lock();
+            if writable.contains(&(stat.dev, stat.ino)) {
+                return false;
+            }
+            above = dir.place.lock().dir.clone();
+        }
+        true
+    }
+}

@@ -1,0 +1,654 @@
+//! What may be executed, where the kernel's memory is locked by a protection key: [`CodeGuard`].
+//!
+//! The key opens by an instruction, so user code must hold none that loads the key register, and must not be able to make one.
+//! The guard stands between the list of mappings and the machine, and sees every host mapping of the space being made, changed,
+//! moved and emptied. It keeps three rules:
+//!
+//! 1. No page is writable and executable at once. A mapping that is asked to be both is one of the two at a time: a fetch
+//!    from a writable page opens it for execution, a store to an executable one closes it again. The list of mappings, and so
+//!    /proc/self/maps, shows what was asked for.
+//! 2. A page is executable only after [`janua_text::scan`] has found nothing in it and across its borders, while nobody could
+//!    write to it: it is made read-only first, then scanned, then made executable.
+//! 3. The contents of an executable page change only by way of this mapping. Private anonymous memory is like that, and so are
+//!    files nothing in the sandbox can write. Private mappings of other files are copied into anonymous memory; shared
+//!    mappings of what can be written elsewhere are refused (EACCES).
+//!
+//! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
+//! known for certain ([`janua_text::defuse`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
+//! overwritten with `ud2`, in this mapping alone, and [`Space::defused`] tells what stood there.
+//!
+//! Everything goes from not executable to executable in [`CodeGuard::open`] and nowhere else. Executable pages are always
+//! readable. Lock order: the list of mappings, the guard. The guard's lock is not held across stores to user memory that may
+//! fault, because a fault takes it.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_abi::linux::mman::*;
+use janua_abi::linux::{Errno, Result};
+use janua_port::space::{Access, Bounds};
+use janua_port::{Backing, Host, HostFd, Prot, Space, UserMemory};
+use janua_rt::Mutex;
+use janua_text::scan::{self, CONTEXT, Hit};
+use janua_text::defuse;
+
+/// What lies under a span, as far as its contents can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Under {
+    /// Private anonymous memory; only executable spans of it are kept.
+    Anon,
+    /// The same, with the contents of a file.
+    Copied,
+    /// A file nothing in the sandbox can write.
+    Frozen,
+    /// A private mapping of a file that can be written.
+    Changing,
+    /// Memory that has, or may get, other mappings.
+    Shared,
+}
+
+/// A part of the space the guard must know of; its start is its key.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    end: usize,
+    /// What was asked for.
+    want: Prot,
+    under: Under,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    spans: BTreeMap<usize, Span>,
+    /// What stood where `ud2` stands now.
+    defused: BTreeMap<usize, Defused>,
+    /// Pages of writable spans that the last fault has opened. A hint: whoever faults on one takes it out and tries again before
+    /// it opens the page itself, so that two threads that fault at once do not take the page from each other.
+    open: BTreeSet<usize>,
+}
+
+/// An instruction that was overwritten.
+#[derive(Clone, Copy, Debug)]
+pub struct Defused {
+    pub bytes: [u8; defuse::LONGEST],
+    pub len: usize,
+}
+
+/// What the guard has done, in all spaces of this kernel.
+#[derive(Default)]
+pub struct Counters {
+    /// Bytes scanned.
+    pub scanned: AtomicU64,
+    /// Times pages were made executable.
+    pub opened: AtomicU64,
+    /// Times a store made a page writable again.
+    pub closed: AtomicU64,
+    /// Instructions overwritten.
+    pub defused: AtomicU64,
+    /// Pages that stay not executable, each time one is asked for.
+    pub refused: AtomicU64,
+    /// Bytes copied from files that can be written.
+    pub copied: AtomicU64,
+}
+
+/// The counters, for `--stats`.
+pub static COUNTERS: Counters = Counters {
+    scanned: AtomicU64::new(0),
+    opened: AtomicU64::new(0),
+    closed: AtomicU64::new(0),
+    defused: AtomicU64::new(0),
+    refused: AtomicU64::new(0),
+    copied: AtomicU64::new(0),
+};
+
+/// What `--stats` says of executable memory; nothing where it is not guarded.
+pub fn report() -> String {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let (scanned, copied) = (read(&COUNTERS.scanned) / 1024, read(&COUNTERS.copied) / 1024);
+    let (opened, closed) = (read(&COUNTERS.opened), read(&COUNTERS.closed));
+    let (defused, refused) = (read(&COUNTERS.defused), read(&COUNTERS.refused));
+    if opened + refused == 0 {
+        return String::new();
+    }
+    format!(
+        "code: {scanned} KiB scanned, {copied} KiB copied from files that can be written; made executable {opened} times, \
+         writable again {closed} times; {defused} instructions overwritten, {refused} pages refused\n"
+    )
+}
+
+fn count(counter: &AtomicU64, by: usize) {
+    counter.fetch_add(by as u64, Ordering::Relaxed);
+}
+
+/// Scan results of files that do not change: hits by offset in the file.
+static SCANNED: Mutex<BTreeMap<FileRange, Arc<[Hit]>>> = Mutex::new(BTreeMap::new());
+/// Most results kept; they are small, and a sandbox uses few files as programs.
+const SCANNED_MOST: usize = 4096;
+
+/// A range of a file at a point of its history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileRange {
+    dev: u64,
+    ino: u64,
+    mtime: i64,
+    ctime: i64,
+    size: u64,
+    offset: u64,
+    len: usize,
+}
+
+/// File mappings up to this are scanned as a whole when they are made, larger ones in pieces when they are run.
+const EAGER: usize = 8 << 20;
+/// A fetch opens the block it is in: of a file, of anonymous memory.
+const FILE_BLOCK: usize = 256 << 10;
+const ANON_BLOCK: usize = 16 << 10;
+
+const CLOSED: Prot = Prot { read: true, write: false, exec: false };
+const OPEN: Prot = Prot { read: true, write: false, exec: true };
+const WRITABLE: Prot = Prot { read: true, write: true, exec: false };
+
+/// A space in which nothing runs that was not looked at. See the top of the file.
+pub struct CodeGuard {
+    inner: Arc<dyn Space>,
+    user: &'static dyn UserMemory,
+    host: Option<&'static dyn Host>,
+    state: Mutex<State>,
+}
+
+impl CodeGuard {
+    /// Guards an empty space, whose memory is read and written by `user`; `host` tells the identity of files.
+    pub fn new(inner: Arc<dyn Space>, user: &'static dyn UserMemory, host: Option<&'static dyn Host>) -> CodeGuard {
+        CodeGuard { inner, user, host, state: Mutex::default() }
+    }
+
+    /// What stood at `addr` before it was overwritten with `ud2`, if it still is.
+    fn defused_at(&self, addr: usize) -> Option<Defused> {
+        let found = *self.state.lock().defused.get(&addr)?;
+        let mut now = [0; defuse::LONGEST];
+        self.user.copy_in(&mut now[..found.len], addr).ok()?;
+        (now[..found.len] == defuse::filler(found.len)[..found.len]).then_some(found)
+    }
+
+    /// Makes pages of executable spans not executable, and writable where that was asked for.
+    fn close(&self, state: &State, start: usize, end: usize) -> Result<()> {
+        for (from, to, span) in state.executable(start, end) {
+            self.inner.protect(from, to - from, closed(span.want))?;
+        }
+        Ok(())
+    }
+
+    /// Makes `start..end`, which lies in one executable span, executable where nothing is found in it. Answers whether the page of
+    /// `wanted` is.
+    fn open(&self, state: &mut State, start: usize, end: usize, span: Span, wanted: usize) -> Result<bool> {
+        // Also where nobody asked for the right to write: a fork may have copied a page in the middle of a change.
+        self.inner.protect(start, end - start, CLOSED)?;
+        let hits = self.scan(start, end);
+        self.open_without(state, start, end, span, wanted, hits)
+    }
+
+    /// The second half of [`CodeGuard::open`]: the pages are read-only, and `hits` (addresses) have been found.
+    fn open_without(
+        &self,
+        state: &mut State,
+        start: usize,
+        end: usize,
+        span: Span,
+        wanted: usize,
+        mut hits: Vec<Hit>,
+    ) -> Result<bool> {
+        if !hits.is_empty() && matches!(span.under, Under::Frozen | Under::Copied) {
+            let mut changed = Vec::new();
+            for hit in &hits {
+                changed.extend(self.defuse(state, start, end, hit)?);
+            }
+            for (from, to) in changed {
+                hits.retain(|hit| hit.at >= to || hit.at + hit.len <= from);
+                hits.extend(self.scan(from, to));
+            }
+            hits.sort_unstable_by_key(|hit| hit.at);
+        }
+        // Ranges between the pages that hold a find; a find across two pages is as harmless when one of them cannot run.
+        let mut from = start;
+        let mut may_run = true;
+        for hit in hits {
+            let page = (hit.at + hit.len - 1).min(end - 1) & !(PAGE_SIZE - 1);
+            count(&COUNTERS.refused, 1);
+            may_run &= wanted & !(PAGE_SIZE - 1) != page;
+            if page > from {
+                self.inner.protect(from, page - from, OPEN)?;
+            }
+            from = from.max(page + PAGE_SIZE);
+        }
+        if from < end {
+            self.inner.protect(from, end - from, OPEN)?;
+        }
+        count(&COUNTERS.opened, 1);
+        Ok(may_run)
+    }
+
+    /// Finds in pages nobody can write now, in order; `at` is an address. Bytes that cannot be read (a file's end) cannot be
+    /// executed either. What lies next to the range counts whether or not it can run at this moment.
+    fn scan(&self, start: usize, end: usize) -> Vec<Hit> {
+        const PIECE: usize = 4 * PAGE_SIZE;
+        let mut found = Vec::new();
+        let mut buffer = vec![0; CONTEXT + PIECE + CONTEXT];
+        let user = self.user;
+        let mut at = start;
+        while at < end {
+            let len = PIECE.min(end - at);
+            let body = user.copy_in_partial(&mut buffer[CONTEXT..CONTEXT + len + CONTEXT], at);
+            // A range that ends early for want of a neighbour, or of a file: the rest reads as zeroes.
+            buffer[CONTEXT + body..CONTEXT + len + CONTEXT].fill(0);
+            if body < len {
+                // Behind a page that cannot be read there may be others that can.
+                for page in (at..at + len).step_by(PAGE_SIZE) {
+                    let place = CONTEXT + page - at;
+                    user.copy_in_partial(&mut buffer[place..place + PAGE_SIZE], page);
+                }
+                let place = CONTEXT + len;
+                user.copy_in_partial(&mut buffer[place..place + CONTEXT], at + len);
+            }
+            buffer[..CONTEXT].fill(0);
+            user.copy_in_partial(&mut buffer[..CONTEXT], at - CONTEXT);
+            let hits = scan::hits_touching(&buffer[..CONTEXT + len + CONTEXT], CONTEXT..CONTEXT + len);
+            for hit in hits.filter(|hit| hit.kind.loads_keys()) {
+                let hit = Hit { at: at + hit.at - CONTEXT, ..hit };
+                // One across a border of pieces is found from both sides.
+                if found.last() != Some(&hit) {
+                    found.push(hit);
+                }
+            }
+            at += len;
+        }
+        count(&COUNTERS.scanned, end - start);
+        found
+    }
+
+    /// Overwrites an instruction of a file's, if it is certain that it is one and lies in `start..end`, which is closed and stays
+    /// so. Answers the pages that others could write to for a moment and that must be scanned again.
+    fn defuse(&self, state: &mut State, start: usize, end: usize, hit: &Hit) -> Result<Option<(usize, usize)>> {
+        let user = self.user;
+        let from = hit.at.saturating_sub(defuse::BEFORE).max(start);
+        let to = (hit.at + defuse::LONGEST).min(end);
+        let mut code = vec![0; to.saturating_sub(from)];
+        if hit.at < start || user.copy_in(&mut code, from).is_err() {
+            return Ok(None);
+        }
+        let Some(found) = defuse::instruction(&code, hit.at - from) else { return Ok(None) };
+        let at = from + found.start;
+        let mut bytes = [0; defuse::LONGEST];
+        bytes[..found.len()].copy_from_slice(&code[found.clone()]);
+        let page = at & !(PAGE_SIZE - 1);
+        let len = (at + found.len()).next_multiple_of(PAGE_SIZE) - page;
+        self.inner.protect(page, len, WRITABLE)?;
+        let written = user.copy_out(at, &defuse::filler(found.len())[..found.len()]);
+        self.inner.protect(page, len, CLOSED)?;
+        if written.is_ok() {
+            state.defused.insert(at, Defused { bytes, len: found.len() });
+            count(&COUNTERS.defused, 1);
+        }
+        Ok(Some((page, page + len)))
+    }
+
+    /// Opens a file mapping just made of a file that does not change, from the results of an earlier scan if there was one.
+    fn open_file(&self, state: &mut State, start: usize, span: Span, fd: HostFd, offset: u64) -> Result<()> {
+        let len = span.end - start;
+        let key = self.host.and_then(|host| host.stat(fd, b"").ok()).map(|stat| FileRange {
+            dev: stat.dev,
+            ino: stat.ino,
+            mtime: stat.mtime,
+            ctime: stat.ctime,
+            size: stat.size,
+            offset,
+            len,
+        });
+        let known = key.and_then(|key| SCANNED.lock().get(&key).cloned());
+        let hits = match (known, key) {
+            (Some(known), _) => {
+                let mut hits = self.across(start);
+                hits.extend(known.iter().map(|hit| Hit { at: hit.at.wrapping_add(start), ..*hit }));
+                hits.extend(self.across(span.end));
+                hits
+            }
+            (None, Some(key)) => {
+                let hits = self.scan(start, span.end);
+                let inside = hits.iter().filter(|hit| hit.at >= start && hit.at + hit.len <= span.end);
+                let relative = inside.map(|hit| Hit { at: hit.at - start, ..*hit }).collect();
+                let mut kept = SCANNED.lock();
+                if kept.len() < SCANNED_MOST {
+                    kept.insert(key, relative);
+                }
+                hits
+            }
+            (None, None) => self.scan(start, span.end),
+        };
+        self.open_without(state, start, span.end, span, 0, hits).map(|_| ())
+    }
+
+    /// Finds that lie across a border between pages.
+    fn across(&self, border: usize) -> Vec<Hit> {
+        let mut around = [0; 2 * CONTEXT];
+        let user = self.user;
+        user.copy_in_partial(&mut around[..CONTEXT], border - CONTEXT);
+        user.copy_in_partial(&mut around[CONTEXT..], border);
+        scan::hits(&around)
+            .filter(|hit| hit.kind.loads_keys() && hit.at < CONTEXT && hit.at + hit.len > CONTEXT)
+            .map(|hit| Hit { at: border - CONTEXT + hit.at, ..hit })
+            .collect()
+    }
+
+    /// Replaces a private mapping of a file that can be written by anonymous memory with the same contents.
+    fn own(&self, start: usize, end: usize) -> Result<()> {
+        self.inner.own(start, end - start)?;
+        count(&COUNTERS.copied, end - start);
+        Ok(())
+    }
+}
+
+/// The host's rights for pages of a span that are not executable at the moment. A page that is to be executed can be read.
+fn closed(want: Prot) -> Prot {
+    Prot { read: want.read || want.exec, write: want.write, exec: false }
+}
+
+fn under(backing: &Backing) -> Under {
+    match *backing {
+        Backing::Anon => Under::Anon,
+        Backing::AnonShared => Under::Shared,
+        Backing::Host { frozen: true, .. } => Under::Frozen,
+        Backing::Host { shared: true, .. } => Under::Shared,
+        Backing::Host { .. } => Under::Changing,
+    }
+}
+
+impl State {
+    /// The parts of executable spans in `start..end`.
+    fn executable(&self, start: usize, end: usize) -> Vec<(usize, usize, Span)> {
+        self.touching(start, end)
+            .filter(|(_, span)| span.want.exec)
+            .map(|(at, span)| (at.max(start), span.end.min(end), span))
+            .collect()
+    }
+
+    fn touching(&self, start: usize, end: usize) -> impl Iterator<Item = (usize, Span)> {
+        let first = self.find(start).map_or(start, |(first, _)| first);
+        self.spans.range(first..end.max(first)).map(|(&at, &span)| (at, span))
+    }
+
+    fn find(&self, addr: usize) -> Option<(usize, Span)> {
+        let (&start, &span) = self.spans.range(..=addr).next_back()?;
+        (addr < span.end).then_some((start, span))
+    }
+
+    fn is_untouched(&self, start: usize, end: usize) -> bool {
+        self.touching(start, end).next().is_none()
+    }
+
+    /// Takes out `start..end`: the spans, cut to it.
+    fn take(&mut self, start: usize, end: usize) -> Vec<(usize, Span)> {
+        if self.is_untouched(start, end) {
+            return Vec::new();
+        }
+        for cut in [start, end] {
+            if let Some((at, span)) = self.find(cut)
+                && at < cut
+            {
+                self.spans.insert(at, Span { end: cut, ..span });
+                self.spans.insert(cut, span);
+            }
+        }
+        let taken: Vec<_> = self.spans.range(start..end).map(|(&at, &span)| (at, span)).collect();
+        for (at, _) in &taken {
+            self.spans.remove(at);
+        }
+        taken
+    }
+
+    /// Takes out what was overwritten in `start..end`.
+    fn take_defused(&mut self, start: usize, end: usize) -> Vec<(usize, Defused)> {
+        let taken: Vec<_> = self.defused.range(start..end).map(|(&at, &found)| (at, found)).collect();
+        for (at, _) in &taken {
+            self.defused.remove(at);
+        }
+        taken
+    }
+
+    fn forget(&mut self, start: usize, end: usize) {
+        self.take(start, end);
+        self.take_defused(start, end);
+        self.open.retain(|page| !(start..end).contains(page));
+    }
+
+    /// Adds a span in free space; private anonymous memory that is not to run is not kept. Neighbours of a kind are joined, so
+    /// that a program that changes page after page does not leave a span for each.
+    fn add(&mut self, start: usize, mut span: Span) {
+        if !span.want.exec && span.under == Under::Anon {
+            return;
+        }
+        let same = |other: &Span| other.want == span.want && other.under == span.under;
+        if let Some(next) = self.spans.get(&span.end).copied()
+            && same(&next)
+        {
+            self.spans.remove(&span.end);
+            span.end = next.end;
+        }
+        if let Some((_, before)) = self.spans.range_mut(..start).next_back()
+            && before.end == start
+            && same(before)
+        {
+            before.end = span.end;
+            return;
+        }
+        self.spans.insert(start, span);
+    }
+}
+
+impl Space for CodeGuard {
+    fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
+        let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
+        let mut state = self.state.lock();
+        let mut span = Span { end, want: prot, under: under(backing) };
+        if !prot.exec {
+            self.inner.map(addr, len, prot, backing)?;
+            state.forget(addr, end);
+            state.add(addr, span);
+            return Ok(());
+        }
+        if span.under == Under::Shared {
+            count(&COUNTERS.refused, len / PAGE_SIZE);
+            return Err(Errno::EACCES);
+        }
+        self.inner.map(addr, len, closed(prot), backing)?;
+        state.forget(addr, end);
+        if span.under == Under::Changing {
+            if let Err(errno) = self.own(addr, end) {
+                let _ = self.inner.unmap(addr, len);
+                return Err(errno);
+            }
+            span.under = Under::Copied;
+        }
+        state.add(addr, span);
+        match *backing {
+            _ if prot.write || len > EAGER => Ok(()),
+            Backing::Host { fd, offset, frozen: true, .. } => self.open_file(&mut state, addr, span, fd, offset),
+            Backing::Host { .. } => self.open(&mut state, addr, end, span, 0).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    fn unmap(&self, addr: usize, len: usize) -> Result<()> {
+        let mut state = self.state.lock();
+        self.inner.unmap(addr, len)?;
+        state.forget(addr, addr.saturating_add(len));
+        Ok(())
+    }
+
+    fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
+        let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
+        let mut state = self.state.lock();
+        if !prot.exec {
+            self.inner.protect(addr, len, prot)?;
+            for (at, span) in state.take(addr, end) {
+                state.add(at, Span { want: prot, ..span });
+            }
+            return Ok(());
+        }
+        if state.touching(addr, end).any(|(_, span)| span.under == Under::Shared) {
+            count(&COUNTERS.refused, len / PAGE_SIZE);
+            return Err(Errno::EACCES);
+        }
+        self.inner.protect(addr, len, closed(prot))?;
+        let mut eager = Vec::new();
+        let mut at = addr;
+        for (start, mut span) in state.take(addr, end) {
+            if span.under == Under::Changing {
+                self.own(start, span.end)?;
+                span.under = Under::Copied;
+            }
+            span.want = prot;
+            if at < start {
+                state.add(at, Span { end: start, want: prot, under: Under::Anon });
+            }
+            state.add(start, span);
+            if matches!(span.under, Under::Frozen | Under::Copied) && span.end - start <= EAGER && !prot.write {
+                eager.push((start, span));
+            }
+            at = span.end;
+        }
+        if at < end {
+            state.add(at, Span { end, want: prot, under: Under::Anon });
+        }
+        for (start, span) in eager {
+            self.open(&mut state, start, span.end, span, 0)?;
+        }
+        Ok(())
+    }
+
+    fn own(&self, addr: usize, len: usize) -> Result<()> {
+        self.inner.own(addr, len)
+    }
+
+    fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
+        let mut state = self.state.lock();
+        // Code that moves has new neighbours.
+        self.close(&state, old, old + old_len)?;
+        self.inner.remap(old, old_len, new, new_len)?;
+        let same = state.find(old).map(|(_, span)| span);
+        let mut moved = state.take(old, old + old_len);
+        let defused = state.take_defused(old, old + old_len);
+        state.forget(new, new + new_len);
+        if let Some((_, last)) = moved.last_mut()
+            && last.end == old + old_len
+            && new_len > old_len
+        {
+            last.end = old + new_len;
+        }
+        if old_len == 0
+            && let Some(same) = same
+        {
+            // A second mapping of shared memory.
+            state.add(new, Span { end: new + new_len, ..same });
+        }
+        for (at, span) in moved {
+            state.add(at - old + new, Span { end: span.end - old + new, ..span });
+        }
+        state.defused.extend(defused.into_iter().map(|(at, found)| (at - old + new, found)));
+        Ok(())
+    }
+
+    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
+        let mut state = self.state.lock();
+        self.close(&state, old, old + len)?;
+        self.inner.remap_keep(old, len, new)?;
+        let kept = state.take(old, old + len);
+        let defused = state.take_defused(old, old + len);
+        state.forget(new, new + len);
+        state.defused.extend(defused.into_iter().map(|(at, found)| (at - old + new, found)));
+        for (at, span) in kept {
+            state.add(at, span);
+            state.add(at - old + new, Span { end: span.end - old + new, ..span });
+        }
+        Ok(())
+    }
+
+    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
+        // Dropped pages come back with the contents of the file, which may not be what was scanned; and a store to a page that is
+        // open for execution would fail.
+            let contents_change = matches!(
+            advice,
+            MADV_DONTNEED
+                | MADV_FREE
+                | MADV_REMOVE
+                | MADV_DONTNEED_LOCKED
+                | MADV_POPULATE_WRITE
+                | MADV_GUARD_INSTALL
+                | MADV_GUARD_REMOVE
+        );
+        if !contents_change {
+            return self.inner.advise(addr, len, advice);
+        }
+        let state = self.state.lock();
+        self.close(&state, addr, addr.saturating_add(len))?;
+        self.inner.advise(addr, len, advice)
+    }
+
+    fn sync(&self, addr: usize, len: usize, flags: u32) -> Result<()> {
+        self.inner.sync(addr, len, flags)
+    }
+
+    fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {
+        self.inner.resident(addr, len, out)
+    }
+
+    fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>> {
+        let inner = self.inner.clone().reset(shared)?;
+        Ok(Arc::new(CodeGuard::new(inner, self.user, self.host)))
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.inner.bounds()
+    }
+
+    fn copied_to(&self, child: Arc<dyn Space>) -> Arc<dyn Space> {
+        // What the host has for a page may be older or newer than this copy, if another thread is just changing it. A fault in
+        // the child sets it right: `fault` looks at what was asked for, and does not believe that a page is open or closed.
+        let state = Mutex::new(self.state.lock().clone());
+        Arc::new(CodeGuard { inner: child, user: self.user, host: self.host, state })
+    }
+
+    fn fault(&self, addr: usize, access: Access) -> bool {
+        let mut state = self.state.lock();
+        let Some((start, span)) = state.find(addr).filter(|(_, span)| span.want.exec) else { return false };
+        let page = addr & !(PAGE_SIZE - 1);
+        match access {
+            Access::Fetch if span.want.write && state.open.remove(&page) => true,
+            Access::Fetch => {
+                let size = match span.under {
+                    _ if span.want.write => PAGE_SIZE,
+                    Under::Frozen | Under::Copied => FILE_BLOCK,
+                    _ => ANON_BLOCK,
+                };
+                let block = addr & !(size - 1);
+                let (from, to) = (block.max(start), (block + size).min(span.end));
+                let opened = self.open(&mut state, from, to, span, addr).unwrap_or(false);
+                if opened && span.want.write {
+                    state.open.insert(page);
+                }
+                opened
+            }
+            Access::Store if span.want.write => {
+                count(&COUNTERS.closed, 1);
+                state.open.remove(&page);
+                self.inner.protect(page, PAGE_SIZE, WRITABLE).is_ok()
+            }
+            Access::Store => false,
+        }
+    }
+
+    fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {
+        self.defused_at(addr).map(|found| (found.bytes, found.len))
+    }
+}

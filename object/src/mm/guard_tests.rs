@@ -1,0 +1,320 @@
+//! The guard over a machine of pages with contents and rights, driven as a hostile program would.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use janua_abi::linux::mman::*;
+use janua_abi::linux::{Errno, Result};
+use janua_port::space::{Access, Bounds};
+use janua_port::{Backing, Fault, HostFd, Prot, Space, UserMemory};
+use janua_rt::Mutex;
+use janua_text::scan;
+
+use super::guard::CodeGuard;
+
+type Page = (Prot, Box<[u8; PAGE_SIZE]>);
+
+/// A machine whose files all hold what `file` does, now.
+struct Toy {
+    pages: Mutex<BTreeMap<usize, Page>>,
+    file: Mutex<Vec<u8>>,
+}
+
+impl Toy {
+    fn each(&self, addr: usize, len: usize, mut change: impl FnMut(&mut Page)) -> Result<()> {
+        let mut pages = self.pages.lock();
+        (addr..addr + len).step_by(PAGE_SIZE).try_for_each(|at| pages.get_mut(&at).map(&mut change).ok_or(Errno::ENOMEM))
+    }
+
+    fn prot(&self, addr: usize) -> Option<Prot> {
+        self.pages.lock().get(&(addr & !(PAGE_SIZE - 1))).map(|page| page.0)
+    }
+
+    fn byte(&self, addr: usize, access: impl Fn(Prot) -> bool, change: impl FnOnce(&mut u8)) -> bool {
+        match self.pages.lock().get_mut(&(addr & !(PAGE_SIZE - 1))) {
+            Some((prot, bytes)) if access(*prot) => {
+                change(&mut bytes[addr % PAGE_SIZE]);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Space for Toy {
+    fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
+        let file = self.file.lock();
+        let mut pages = self.pages.lock();
+        for at in (0..len).step_by(PAGE_SIZE) {
+            let mut bytes = Box::new([0; PAGE_SIZE]);
+            if let Backing::Host { .. } = backing {
+                bytes.copy_from_slice(&file[at..at + PAGE_SIZE]);
+            }
+            pages.insert(addr + at, (prot, bytes));
+        }
+        Ok(())
+    }
+    fn unmap(&self, addr: usize, len: usize) -> Result<()> {
+        self.pages.lock().retain(|page, _| !(addr..addr + len).contains(page));
+        Ok(())
+    }
+    fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
+        self.each(addr, len, |page| page.0 = prot)
+    }
+    fn own(&self, addr: usize, len: usize) -> Result<()> {
+        self.each(addr, len, |page| page.0 = Prot { read: true, write: false, exec: false })
+    }
+    fn remap(&self, old: usize, old_len: usize, new: usize, _: usize) -> Result<()> {
+        let mut pages = self.pages.lock();
+        if (old..old + old_len).step_by(PAGE_SIZE).any(|at| !pages.contains_key(&at)) {
+            return Err(Errno::EFAULT);
+        }
+        let moved: Vec<_> = (0..old_len).step_by(PAGE_SIZE).map(|at| (at, pages.remove(&(old + at)))).collect();
+        pages.extend(moved.into_iter().filter_map(|(at, page)| Some((new + at, page?))));
+        Ok(())
+    }
+    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
+        self.remap(old, len, new, len)?;
+        let rights: Vec<_> = (0..len).step_by(PAGE_SIZE).map(|at| self.prot(new + at).unwrap_or_default()).collect();
+        let mut pages = self.pages.lock();
+        for (at, prot) in rights.into_iter().enumerate() {
+            pages.insert(old + at * PAGE_SIZE, (prot, Box::new([0; PAGE_SIZE])));
+        }
+        Ok(())
+    }
+    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
+        // Dropped pages come back as the file is now.
+        let file = self.file.lock();
+        let fresh: Box<[u8; PAGE_SIZE]> = Box::new(file[..PAGE_SIZE].try_into().unwrap_or([0; PAGE_SIZE]));
+        if advice == MADV_DONTNEED { self.each(addr, len, |page| page.1 = fresh.clone()) } else { Ok(()) }
+    }
+    fn sync(&self, _: usize, _: usize, _: u32) -> Result<()> {
+        Ok(())
+    }
+    fn resident(&self, _: usize, _: usize, _: &mut [u8]) -> Result<()> {
+        Ok(())
+    }
+    fn reset(self: Arc<Self>, _: bool) -> Result<Arc<dyn Space>> {
+        Ok(self)
+    }
+    fn bounds(&self) -> Bounds {
+        Bounds { low: 0x1_0000, high: 0x100_0000, holes: [(0, 0); 2] }
+    }
+}
+
+impl UserMemory for Toy {
+    fn is_user(&self, _: usize, _: usize) -> bool {
+        true
+    }
+    fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
+        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
+    }
+    fn copy_out(&self, dst: usize, src: &[u8]) -> Result<(), Fault> {
+        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
+    }
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        for (at, to) in dst.iter_mut().enumerate() {
+            if !self.byte(src + at, |prot| prot.read, |byte| *to = *byte) {
+                return at;
+            }
+        }
+        dst.len()
+    }
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        let writable = |prot: Prot| prot.write;
+        src.iter().enumerate().take_while(|(at, from)| self.byte(dst + at, writable, |byte| *byte = **from)).count()
+    }
+    fn zero(&self, _: usize, _: usize) -> Result<(), Fault> {
+        Err(Fault)
+    }
+    fn copy_str(&self, _: &mut [u8], _: usize) -> Result<Option<usize>, Fault> {
+        Err(Fault)
+    }
+    fn load_u32(&self, _: usize) -> Result<u32, Fault> {
+        Err(Fault)
+    }
+    fn cmpxchg_u32(&self, _: usize, _: u32, _: u32) -> Result<u32, Fault> {
+        Err(Fault)
+    }
+}
+
+const BASE: usize = 0x10_0000;
+const PAGES: usize = 12;
+const WRPKRU: [u8; 3] = [0x0f, 0x01, 0xef];
+
+fn prot(bits: u64) -> Prot {
+    Prot { read: true, write: bits & 1 != 0, exec: bits & 2 != 0 }
+}
+
+struct Hostile {
+    toy: &'static Toy,
+    guard: Arc<CodeGuard>,
+}
+
+/// The arc that owns the machine is never dropped, so that the guard may hold it as the user's memory, too.
+fn hostile() -> Hostile {
+    let toy = Arc::new(Toy { pages: Mutex::default(), file: Mutex::new(vec![0x90; PAGES * PAGE_SIZE]) });
+    let kept: &'static Arc<Toy> = Box::leak(Box::new(toy.clone()));
+    let guard = Arc::new(CodeGuard::new(toy, &**kept, None));
+    Hostile { toy: kept, guard }
+}
+
+impl Hostile {
+    fn store(&self, addr: usize, bytes: &[u8]) {
+        for (at, byte) in bytes.iter().enumerate() {
+            let at = addr + at;
+            if !self.toy.prot(at).is_some_and(|prot| prot.write) {
+                self.guard.fault(at, Access::Store);
+            }
+            self.toy.copy_out_partial(at, &[*byte]);
+        }
+    }
+
+    /// Whether the page can run, after a fault if need be.
+    fn runs(&self, addr: usize) -> bool {
+        let can = |toy: &Toy| toy.prot(addr).is_some_and(|prot| prot.exec);
+        // The first fault may only tell that another has set it right.
+        can(self.toy) || (0..2).any(|_| self.guard.fault(addr, Access::Fetch) && can(self.toy))
+    }
+
+    /// No page is writable and executable; no run of executable pages holds a find.
+    fn check(&self, what: &str) {
+        let pages = self.toy.pages.lock();
+        let mut run = Vec::new();
+        let mut last = 0;
+        for (&at, (prot, bytes)) in pages.iter().chain([(&usize::MAX, &(Prot::default(), Box::new([0; PAGE_SIZE])))]) {
+            assert!(!(prot.write && prot.exec), "{what}: {at:#x} is writable and executable");
+            if at != last + PAGE_SIZE || !prot.exec {
+                assert_eq!(scan::hits(&run).find(|hit| hit.kind.loads_keys()), None, "{what}: before {at:#x}");
+                run.clear();
+            }
+            if prot.exec {
+                run.extend_from_slice(&bytes[..]);
+            }
+            last = at;
+        }
+    }
+}
+
+#[test]
+fn rights_are_one_or_the_other() {
+    let h = hostile();
+    h.guard.map(BASE, 2 * PAGE_SIZE, prot(3), &Backing::Anon).unwrap();
+    assert_eq!(h.toy.prot(BASE), Some(prot(1)));
+    assert!(h.runs(BASE) && h.toy.prot(BASE) == Some(prot(2)));
+    h.store(BASE, &[0xc3]);
+    assert_eq!(h.toy.prot(BASE), Some(prot(1)));
+    assert!(h.runs(BASE + PAGE_SIZE));
+    // Read and execute only: a store is the program's own fault.
+    h.guard.protect(BASE, PAGE_SIZE, prot(2)).unwrap();
+    assert!(h.runs(BASE) && !h.guard.fault(BASE, Access::Store));
+    // Not executable any more: so is a fetch.
+    h.guard.protect(BASE, PAGE_SIZE, prot(0)).unwrap();
+    assert!(!h.runs(BASE) && h.runs(BASE + PAGE_SIZE));
+    assert!(!h.guard.fault(BASE + 4 * PAGE_SIZE, Access::Fetch));
+}
+
+#[test]
+fn a_find_keeps_its_page_from_running_and_no_other() {
+    let h = hostile();
+    h.guard.map(BASE, 3 * PAGE_SIZE, prot(1), &Backing::Anon).unwrap();
+    h.store(BASE + PAGE_SIZE + 100, &WRPKRU);
+    h.guard.protect(BASE, 3 * PAGE_SIZE, prot(2)).unwrap();
+    assert!(h.runs(BASE) && !h.runs(BASE + PAGE_SIZE) && h.runs(BASE + 2 * PAGE_SIZE));
+    h.check("inside");
+    // Across a border, made executable from either side.
+    for order in [[0, 1], [1, 0]] {
+        let h = hostile();
+        h.guard.map(BASE, 2 * PAGE_SIZE, prot(1), &Backing::Anon).unwrap();
+        h.store(BASE + PAGE_SIZE - 1, &WRPKRU);
+        for page in order {
+            h.guard.protect(BASE + page * PAGE_SIZE, PAGE_SIZE, prot(2)).unwrap();
+        }
+        let runs = [0, 1].map(|page| h.runs(BASE + page * PAGE_SIZE));
+        assert_ne!(runs, [true, true]);
+        h.check("across");
+    }
+}
+
+#[test]
+fn files() {
+    let h = hostile();
+    let file = |shared, frozen| Backing::Host { fd: HostFd(0), offset: 0, shared, frozen };
+    let code = [0x53, 0x48, 0x89, 0xe3, 0x48, 0x83, 0xe4, 0xc0, 0x48, 0x2b, 0x25, 0x10, 0x20, 0x03, 0x00];
+    {
+        let mut bytes = h.toy.file.lock();
+        for (to, from) in bytes[..120].iter_mut().zip(code.iter().cycle()) {
+            *to = *from;
+        }
+        bytes[120..123].copy_from_slice(&WRPKRU);
+    }
+    assert_eq!(h.guard.map(BASE, PAGE_SIZE, prot(2), &file(true, false)), Err(Errno::EACCES));
+    for frozen in [true, false] {
+        // Certainly an instruction: overwritten, and its page runs.
+        h.guard.map(BASE, PAGE_SIZE, prot(2), &file(false, frozen)).unwrap();
+        assert!(h.runs(BASE));
+        assert_eq!(h.guard.defused(BASE + 120).map(|(bytes, len)| (bytes[..3] == WRPKRU, len)), Some((true, 3)));
+        assert_eq!(h.guard.defused(BASE + 121), None);
+        h.check("a file");
+    }
+    // The program has written something else over it.
+    h.guard.protect(BASE, PAGE_SIZE, prot(1)).unwrap();
+    h.store(BASE + 120, &[0x90; 3]);
+    assert_eq!(h.guard.defused(BASE + 120), None);
+    // Made executable later.
+    h.guard.map(BASE, PAGE_SIZE, prot(1), &file(true, false)).unwrap();
+    assert_eq!(h.guard.protect(BASE, PAGE_SIZE, prot(2)), Err(Errno::EACCES));
+}
+
+#[test]
+fn a_program_that_tries_everything() {
+    for seed in 1..40u64 {
+        let h = hostile();
+        let mut state = seed;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        for step in 0..400 {
+            let at = BASE + next(PAGES as u64) as usize * PAGE_SIZE;
+            let len = (1 + next(3) as usize) * PAGE_SIZE;
+            let len = len.min(BASE + PAGES * PAGE_SIZE - at);
+            let to = BASE + (PAGES + next(PAGES as u64 - 3) as usize) * PAGE_SIZE;
+            let what = next(12);
+            let _ = match what {
+                0 => h.guard.map(at, len, prot(next(4)), &Backing::Anon),
+                1 => {
+                    let (shared, frozen) = (next(4) == 0, false);
+                    h.guard.map(at, len, prot(next(4)), &Backing::Host { fd: HostFd(0), offset: 0, shared, frozen })
+                }
+                2 => h.guard.unmap(at, len),
+                3 => h.guard.remap(at, len, to, len),
+                4 => h.guard.remap(to, len, at, len),
+                5 => h.guard.remap_keep(at, len, to),
+                6 => h.guard.advise(at, len, MADV_DONTNEED),
+                7 => {
+                    let place = next((PAGES * PAGE_SIZE) as u64 - 3) as usize;
+                    h.toy.file.lock()[place..place + 3].copy_from_slice(&WRPKRU);
+                    Ok(())
+                }
+                8 | 9 => {
+                    // Often at the end of a page, and often only a part.
+                    let place = at + [0, PAGE_SIZE - 1, PAGE_SIZE - 2, 2000][next(4) as usize];
+                    let from = next(3) as usize;
+                    h.store(place, &WRPKRU[from..]);
+                    Ok(())
+                }
+                10 => h.guard.protect(at, len, prot(next(4))),
+                _ => {
+                    h.runs(at);
+                    h.runs(to);
+                    Ok(())
+                }
+            };
+            h.check(&alloc::format!("seed {seed} step {step} kind {what}"));
+        }
+    }
+}

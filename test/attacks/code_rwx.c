@@ -1,0 +1,14 @@
+/* WRPKRU written into memory that is writable and executable, after harmless code has run there. */
+/* none: succeeded */
+/* pkey: SIGSEGV */
+#include "code.h"
+
+static int attack(void)
+{
+	unsigned char *p = memory(PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+	*p = 0xc3;
+	((code *)p)();
+	memcpy(p + 64, OPEN, sizeof OPEN);
+	((code *)(p + 64))();
+	return loot();
+}
