@@ -150,7 +150,7 @@ fn find() -> Result<Vec<Test>, String> {
 }
 
 /// What a source says in a line `/* key: value */`.
-fn directive(text: &str, key: &str) -> Option<String> {
+pub fn directive(text: &str, key: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let value = line.strip_prefix("/* ")?.strip_suffix(" */")?;
         value.strip_prefix(key)?.strip_prefix(": ").map(str::to_string)

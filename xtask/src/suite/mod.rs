@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every suite in turn, one tally, one closing line.
 
 mod boot;
+mod attacks;
 mod command;
 mod compare;
 mod conformance;
@@ -46,6 +47,7 @@ const SUITES: &[Suite] = &[
     },
     Suite { name: "terminal", about: "programs on a terminal, natively and under each gate", run: terminal::run },
     Suite { name: "boot", about: "programs on the bare x86_64 machine, under QEMU (test/boot)", run: boot::run },
+    Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run },
 ];
 

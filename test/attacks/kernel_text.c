@@ -1,0 +1,27 @@
+/* Jumps to many places of the kernel's text with garbage in the registers: the program's own end and nobody else's. */
+/* skip none: without a jail the kernel's code acts on the garbage */
+/* pkey: refused */
+#include "attack.h"
+
+static int jump(void *to)
+{
+	static char stack[1 << 16];
+	asm volatile("mov %1, %%rsp; mov %0, %%r15; xor %%eax, %%eax; mov $-1, %%rdi; mov %1, %%rsi; mov $16, %%edx; jmp *%%r15"
+		     :: "r"(to), "r"(stack + sizeof stack / 2) : "memory", "rax", "rdi");
+	return 0;
+}
+
+static int attack(void)
+{
+	uintptr_t first = place("ATTACK_WRPKRU", 0);
+	srandom(7);
+	if (!first)
+		return ENODATA;
+	for (int i = 0; i < 64; i++) {
+		/* Round the audited code first, then anywhere in two megabytes below it. */
+		uintptr_t to = i < 32 ? first - 256 + 16 * i : first - random() % (2 << 20);
+		if (try_apart(jump, (void *)to) == 0)
+			return 0;
+	}
+	return REFUSED;
+}

@@ -1,0 +1,158 @@
+//! The programs of `test/attacks`: each tries one way round the jail, as a guest, while a second guest watches.
+//!
+//! A program's head says how each try must end: `/* none: END */` under `--jail none`, `/* pkey: END */` under `--jail pkey`,
+//! several ends with ` | ` between them. `succeeded` under `none` shows that the attack is real. `/* skip JAIL: REASON */`
+//! leaves one out, and is counted. `stopped` means that the second wall ended the sandbox. `docs/security.md` names the answer
+//! to each attack.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSection, SectionKind};
+
+use super::compare::{self, Verdict};
+use super::conformance::{directive, sorted};
+use crate::guard::Run;
+use crate::tally::Tally;
+use crate::{build, workspace};
+
+/// Seconds one attack may take.
+const LIMIT: u64 = 60;
+
+/// Jail and gate of each run.
+const COMBINATIONS: &[(&str, &str)] = &[("none", "sud"), ("pkey", "sud"), ("pkey", "call")];
+
+/// Where the kernel lies in every process.
+const KERNEL_BASE: u64 = 0x6000_0000_0000;
+
+/// Runs the attacks whose name holds the filter.
+pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let dir = workspace::root().join("test/attacks");
+    let gadgets = gadgets(&workspace::target().join("image/janua-linux"))?;
+    let lacking = lacking();
+    let sources = sorted(&dir)?.into_iter().filter(|source| source.extension().is_some_and(|e| e == "c"));
+    let chosen: Vec<(PathBuf, String, &str, &str)> = sources
+        .flat_map(|source| {
+            let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            COMBINATIONS.iter().map(move |(jail, gate)| (source.clone(), stem.clone(), *jail, *gate))
+        })
+        .filter(|(_, stem, ..)| super::wanted(filter, &format!("attacks/{stem}")))
+        .collect();
+    compare::parallel(
+        &chosen,
+        |(source, stem, jail, gate)| {
+            let name = format!("attacks/{stem}/{jail}/{gate}");
+            if let (&"pkey", Some(why)) = (jail, &lacking) {
+                return Verdict::Skipped(name, why.clone());
+            }
+            match judge(source, stem, jail, gate, &gadgets) {
+                Ok(None) => Verdict::Passed(name),
+                Ok(Some(reason)) => Verdict::Skipped(name, reason),
+                Err(why) => Verdict::Failed(name, why),
+            }
+        },
+        |verdict| verdict.count(tally),
+    );
+    Ok(())
+}
+
+/// Why the jail `pkey` cannot be tried here, in the command's own words.
+fn lacking() -> Option<String> {
+    let output = Command::new(build::janua()).args(["run", "--jail", "pkey", "--", "/bin/true"]).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    (output.status.code() == Some(125) && said.contains("jail `pkey`")).then(|| said.lines().next().unwrap_or("").into())
+}
+
+/// Where the kernel's text holds an instruction worth jumping to, at whatever alignment, as environment for the programs.
+fn gadgets(image: &Path) -> Result<Vec<(String, String)>, String> {
+    let bytes = fs::read(image).map_err(|e| format!("{}: {e}", image.display()))?;
+    let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", image.display()))?;
+    let mut found = [("WRPKRU", Vec::new()), ("XRSTOR", Vec::new()), ("SYSCALL", Vec::new())];
+    for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
+        let data = section.data().map_err(|e| format!("{}: {e}", image.display()))?;
+        for (at, window) in data.windows(3).enumerate() {
+            let which = match window {
+                [0x0f, 0x01, 0xef] => 0,
+                // XRSTOR is 0F AE /5 with a memory operand.
+                [0x0f, 0xae, mode] if mode >> 3 & 7 == 5 && mode >> 6 != 3 => 1,
+                [0x0f, 0x05, _] => 2,
+                _ => continue,
+            };
+            found[which].1.push(format!("{:x}", KERNEL_BASE + section.address() + at as u64));
+        }
+    }
+    if found.iter().any(|(_, places)| places.is_empty()) {
+        return Err(format!("{} has no key switch or host call at all", image.display()));
+    }
+    Ok(found.into_iter().map(|(name, places)| (format!("ATTACK_{name}"), places.join(","))).collect())
+}
+
+/// One run. `Some` is the reason for not doing it.
+fn judge(
+    source: &Path,
+    stem: &str,
+    jail: &str,
+    gate: &str,
+    gadgets: &[(String, String)],
+) -> Result<Option<String>, String> {
+    let text = fs::read_to_string(source).map_err(|e| format!("{}: {e}", source.display()))?;
+    if let Some(reason) = directive(&text, &format!("skip {jail}")) {
+        return Ok(Some(reason));
+    }
+    let wanted = directive(&text, jail).ok_or_else(|| format!("no line /* {jail}: END */ in {}", source.display()))?;
+    let program = compiled(source, stem, &format!("{jail}-{gate}"))?;
+    let dir = compare::place().join(format!("run/attacks/{stem}/{jail}/{gate}"));
+    compare::fresh(&dir)?;
+    let janua = build::janua().display().to_string();
+    let program = program.display().to_string();
+    let command = [&janua, "run", "--gate", gate, "--jail", jail, "--", &program].map(str::to_string).to_vec();
+    let run = Run { command, dir: &dir, env: gadgets.to_vec(), limit: LIMIT, terminal: None };
+    let outcome = run.start(&dir.with_extension("report"))?.wait()?;
+    let _ = compare::clear(&dir);
+    let said = String::from_utf8_lossy(&outcome.output).into_owned();
+    let failed = |what: &str| Err(format!("{what} (exit {}), and it said:\n{said}", outcome.code));
+    if outcome.timeout {
+        return failed("did not end");
+    }
+    if !outcome.left.is_empty() {
+        return failed("left processes behind");
+    }
+    if wanted == "stopped" {
+        return if outcome.code == 125 && said.contains("second wall") { Ok(None) } else { failed("not stopped") };
+    }
+    let Some(end) = said.lines().find_map(|line| line.strip_prefix("end: ")) else { return failed("no end") };
+    if !wanted.split(" | ").any(|one| one == end) {
+        return failed(&format!("ended as `{end}`, not as `{wanted}`"));
+    }
+    if outcome.code != 0 || !said.contains("kernel: alive\nsecond guest: alive\n") {
+        return failed("the sandbox did not survive");
+    }
+    Ok(None)
+}
+
+/// Builds a program unless what stands is newer than its sources.
+fn compiled(source: &Path, stem: &str, unique: &str) -> Result<PathBuf, String> {
+    let program = compare::place().join("bin/attacks").join(stem);
+    let header = source.with_file_name("attack.h");
+    let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    if time(&program) > time(source).max(time(&header)) {
+        return Ok(program);
+    }
+    if let Some(dir) = program.parent() {
+        fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    }
+    // Another run may want the same program now: it appears whole.
+    let unfinished = program.with_extension(unique);
+    let output = Command::new("gcc")
+        .args(["-O1", "-g", "-std=gnu11", "-w", "-pthread", "-mno-red-zone", "-o"])
+        .arg(&unfinished)
+        .arg(source)
+        .output()
+        .map_err(|e| format!("gcc: {e}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    fs::rename(&unfinished, &program).map_err(|e| format!("{}: {e}", program.display()))?;
+    Ok(program)
+}
