@@ -12,8 +12,10 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_rt::{Mutex, WaitQueue};
 
-use crate::caller::Cred;
+use crate::caller::{Caller, Cred};
 use crate::file::{Events, File, OpenFile};
+use crate::net::SocketFile;
+use crate::net::netlink::NetlinkSocket;
 use crate::vfs::access::{self, READ, WRITE};
 use crate::vfs::{Attr, FileKind, Perm};
 
@@ -26,11 +28,53 @@ const QUEUES_MOST: usize = 256;
 /// Priorities are below this.
 pub const PRIO_MAX: u32 = 32768;
 
+/// What happens when a message arrives in an empty queue nobody waits at (mq_notify(3)).
+#[derive(Clone)]
+pub enum Notify {
+    /// The registration goes, and that is all (SIGEV_NONE).
+    Nothing,
+    Signal { signal: u32, value: u64 },
+    /// The C library's thread waits at a netlink socket for this cookie, whose last byte says what happened.
+    Thread { socket: Arc<OpenFile>, cookie: [u8; COOKIE] },
+}
+
+/// Bytes of a cookie.
+pub const COOKIE: usize = 32;
+const WOKEN_UP: u8 = 1;
+const REMOVED: u8 = 2;
+
+impl Notify {
+    /// Tells the thread, if it is one that is to be told.
+    fn tell_thread(&self, what: u8) {
+        if let Notify::Thread { socket, cookie } = self
+            && let Some(netlink) = netlink_of(socket)
+        {
+            let mut cookie = *cookie;
+            cookie[COOKIE - 1] = what;
+            netlink.deliver(&cookie);
+        }
+    }
+}
+
+/// The netlink socket behind a file, if it is one.
+pub fn netlink_of(file: &OpenFile) -> Option<&NetlinkSocket> {
+    file.downcast::<SocketFile>()?.socket.as_any().downcast_ref()
+}
+
+/// A registration: of this process.
+struct Registration {
+    pid: u32,
+    notify: Notify,
+}
+
 #[derive(Default)]
 struct State {
     /// Highest priority first, then in order of arrival.
     messages: BTreeMap<(Reverse<u32>, u64), Vec<u8>>,
     arrived: u64,
+    /// Threads that wait for a message.
+    receivers: usize,
+    registered: Option<Registration>,
 }
 
 /// A queue.
@@ -43,8 +87,9 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// Puts a message in. EMSGSIZE, EAGAIN when full.
-    pub fn send(&self, message: &[u8], priority: u32) -> Result<()> {
+    /// Puts a message in. Answers the process that is to be told by a signal, with signal and value: its registration is used up.
+    /// EMSGSIZE, EAGAIN when full.
+    pub fn send(&self, message: &[u8], priority: u32) -> Result<Option<(u32, u32, u64)>> {
         if message.len() > self.size {
             return Err(Errno::EMSGSIZE);
         }
@@ -55,9 +100,40 @@ impl MessageQueue {
         let arrived = state.arrived;
         state.arrived += 1;
         state.messages.insert((Reverse(priority), arrived), message.to_vec());
+        // Each receiver that waits takes one of the messages there are; this one is told of when it is the first left over.
+        let told = if state.messages.len() == state.receivers + 1 { state.registered.take() } else { None };
         drop(state);
         self.waiters.wake(Events::READABLE.bits());
+        let Some(Registration { pid, notify }) = told else { return Ok(None) };
+        notify.tell_thread(WOKEN_UP);
+        Ok(match notify {
+            Notify::Signal { signal, value } => Some((pid, signal, value)),
+            _ => None,
+        })
+    }
+
+    /// Registers a process to be told of the next message. EBUSY while another registration stands.
+    pub fn register(&self, pid: u32, notify: Notify) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.registered.is_some() {
+            return Err(Errno::EBUSY);
+        }
+        state.registered = Some(Registration { pid, notify });
         Ok(())
+    }
+
+    /// Takes a process' registration back, if it has one.
+    pub fn unregister(&self, pid: u32) {
+        let taken = self.state.lock().registered.take_if(|registration| registration.pid == pid);
+        if let Some(registration) = taken {
+            registration.notify.tell_thread(REMOVED);
+        }
+    }
+
+    /// The caller waits for a message until the answer is dropped.
+    pub fn receiver(self: &Arc<MessageQueue>) -> Receiver {
+        self.state.lock().receivers += 1;
+        Receiver(self.clone())
     }
 
     /// Takes the first message and its priority. EAGAIN when there is none.
@@ -75,6 +151,15 @@ impl MessageQueue {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// A thread that waits for a message.
+pub struct Receiver(Arc<MessageQueue>);
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.0.state.lock().receivers -= 1;
     }
 }
 
@@ -150,10 +235,18 @@ impl QueueFile {
 }
 
 impl File for QueueFile {
-    /// What reading a queue as a file tells: the bytes in it. There are no notifications.
+    /// What reading a queue as a file tells: the bytes in it, and how (SIGEV_*), by which signal and who is to be told.
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
-        let bytes: usize = self.queue.state.lock().messages.values().map(Vec::len).sum();
-        let text = alloc::format!("QSIZE:{bytes:<10} NOTIFY:{:<5} SIGNO:{:<5} NOTIFY_PID:{:<6}\n", 0, 0, 0);
+        let state = self.queue.state.lock();
+        let bytes: usize = state.messages.values().map(Vec::len).sum();
+        let (how, signal, pid) = match &state.registered {
+            None => (0, 0, 0),
+            Some(Registration { pid, notify: Notify::Signal { signal, .. } }) => (0, *signal, *pid),
+            Some(Registration { pid, notify: Notify::Nothing }) => (1, 0, *pid),
+            Some(Registration { pid, notify: Notify::Thread { .. } }) => (2, 0, *pid),
+        };
+        drop(state);
+        let text = alloc::format!("QSIZE:{bytes:<10} NOTIFY:{how:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n");
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
         buf.put(&text.as_bytes()[from..])
     }
@@ -169,6 +262,10 @@ impl File for QueueFile {
         events.set(Events::IN | Events::RDNORM, len > 0);
         events.set(Events::OUT | Events::WRNORM, len < self.queue.most);
         events
+    }
+    /// A process that closes a descriptor of the queue is told of nothing any more.
+    fn flush(&self, _file: &OpenFile, caller: &dyn Caller) {
+        self.queue.unregister(caller.pid());
     }
     fn seekable(&self) -> bool {
         true

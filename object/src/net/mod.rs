@@ -55,10 +55,11 @@ pub struct NetSystem {
 impl NetSystem {
     /// `seed`: a random number.
     pub fn new(mode: NetMode, clock: &'static dyn Clock, seed: u64) -> NetSystem {
-        let (unix, inet) = (Arc::default(), InetStack::new(clock, seed));
+        let (unix, inet) = (Arc::<UnixSpace>::default(), InetStack::new(clock, seed));
+        let own = (mode == NetMode::Loopback).then(|| inet.clone());
         NetSystem {
             mode,
-            netlink: NetlinkSpace::new(&inet, &unix),
+            netlink: NetlinkSpace::new(own, unix.clone()),
             unix,
             inet,
             next_ino: AtomicU64::new(1024),

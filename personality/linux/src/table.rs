@@ -276,7 +276,7 @@ calls! {
     241 mq_unlink(name: UserStr) => plain ipc::mq_unlink, Full;
     242 mq_timedsend(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: u32, timeout: UserPtr<[i64; 2]>) => wait ipc::mq_timedsend, Full;
     243 mq_timedreceive(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: UserPtr<u32>, timeout: UserPtr<[i64; 2]>) => wait ipc::mq_timedreceive, Full;
-    244 mq_notify() => missing, Missing("message queues are waited for with poll or a thread");
+    244 mq_notify(queue: Fd, event: UserPtr<SigEvent>) => plain ipc::mq_notify, Full;
     245 mq_getsetattr(mqdes: Fd, new: UserPtr<ipc::MqAttr>, old: UserPtr<ipc::MqAttr>) => plain ipc::mq_getsetattr, Full;
     246 kexec_load() => missing, Missing("there is no other kernel to boot into from inside a sandbox");
     247 waitid(id_type: u32, id: i32, info: UserPtr<SigInfo>, options: WaitOptions, usage: UserPtr<Rusage>) => wait task::wait::waitid, Full;
@@ -495,10 +495,10 @@ calls! {
     460 lsm_set_self_attr() => missing, Missing("there are no security modules");
     461 lsm_list_modules() => missing, Missing("there are no security modules");
     462 mseal() => missing, Missing("mappings cannot be sealed");
-    463 setxattrat() => missing, Missing("not written yet");
-    464 getxattrat() => missing, Missing("not written yet");
-    465 listxattrat() => missing, Missing("not written yet");
-    466 removexattrat() => missing, Missing("not written yet");
+    463 setxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::setxattrat, Full;
+    464 getxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::getxattrat, Full;
+    465 listxattrat(dir: DirFd, path: UserStr, flags: AtFlags, list: UserPtr<u8>, size: usize) => plain fs::xattr::listxattrat, Full;
+    466 removexattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr) => plain fs::xattr::removexattrat, Full;
     467 open_tree_attr() => missing, Missing("mounts are made with mount(2)");
     468 file_getattr() => missing, Missing("no file attributes beyond the mode");
     469 file_setattr() => missing, Missing("no file attributes beyond the mode");

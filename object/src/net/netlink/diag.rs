@@ -1,8 +1,8 @@
 //! NETLINK_SOCK_DIAG: listings of sockets (sock_diag(7)), as `ss` asks for them.
 //!
 //! Dumps of TCP, UDP and AF_UNIX sockets are answered, and requests for one socket by its addresses or inode number. Filters in
-//! byte code are not run: EOPNOTSUPP, and `ss` filters /proc/net itself. With `--net host` inet sockets are the host's and not
-//! listed.
+//! byte code are not run: EOPNOTSUPP, and `ss` filters /proc/net itself. With `--net host` inet sockets are the host's:
+//! ENOENT, as from a kernel without this listing, and again it is /proc/net that tells.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -30,7 +30,7 @@ const BATCH: usize = 64;
 pub fn answer(
     request: &Request<'_>,
     pid: u32,
-    inet: &InetStack,
+    inet: Option<&InetStack>,
     unix: &UnixSpace,
     send: &mut dyn FnMut(Builder),
 ) -> Result<()> {
@@ -40,7 +40,9 @@ pub fn answer(
     let &[family, protocol, ..] = request.payload() else { return Err(Errno::EINVAL) };
     let out = Out { request, pid, dump: request.flags & NLM_F_DUMP == NLM_F_DUMP };
     match u16::from(family) {
-        family @ (af::INET | af::INET6) => out.inet(family, u32::from(protocol), inet, send),
+        family @ (af::INET | af::INET6) => {
+            out.inet(family, u32::from(protocol), inet.ok_or(Errno::ENOENT)?, send)
+        }
         af::UNIX => out.unix(unix, send),
         _ => Err(Errno::ENOENT),
     }

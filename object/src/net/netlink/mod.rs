@@ -7,6 +7,7 @@ pub mod diag;
 pub mod message;
 pub mod route;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,15 +40,15 @@ const MOST: usize = 64 * 1024;
 
 /// Port ids in use, by protocol, and what there is to be asked about.
 pub struct NetlinkSpace {
-    inet: Arc<InetStack>,
+    /// `None` when inet sockets are the host's.
+    inet: Option<Arc<InetStack>>,
     unix: Arc<UnixSpace>,
     ports: Mutex<HashSet<(u32, u32)>>,
     next: AtomicU32,
 }
 
 impl NetlinkSpace {
-    pub fn new(inet: &Arc<InetStack>, unix: &Arc<UnixSpace>) -> Arc<NetlinkSpace> {
-        let (inet, unix) = (inet.clone(), unix.clone());
+    pub fn new(inet: Option<Arc<InetStack>>, unix: Arc<UnixSpace>) -> Arc<NetlinkSpace> {
         Arc::new(NetlinkSpace { inet, unix, ports: Mutex::default(), next: AtomicU32::new(0) })
     }
 
@@ -136,7 +137,7 @@ impl NetlinkSocket {
                     ROUTE => route::answer(&request, pid, &mut out),
                     SOCK_DIAG => {
                         let space = &self.space;
-                        diag::answer(&request, pid, &space.inet, &space.unix, &mut |record| self.push(record))
+                        diag::answer(&request, pid, space.inet.as_deref(), &space.unix, &mut |record| self.push(record))
                     }
                     _ => Err(Errno::EOPNOTSUPP),
                 },
@@ -157,10 +158,14 @@ impl NetlinkSocket {
     }
 
     fn push(&self, messages: Builder) {
-        if messages.is_empty() {
-            return;
+        if !messages.is_empty() {
+            self.deliver(&messages.finish());
         }
-        let data = messages.finish().into_boxed_slice();
+    }
+
+    /// Gives the socket something to receive, from the kernel.
+    pub fn deliver(&self, bytes: &[u8]) {
+        let data: Box<[u8]> = bytes.into();
         if self.queue.bytes() + data.len() > self.common.rcvbuf.load(Ordering::Relaxed) {
             self.common.set_error(Errno::ENOBUFS);
             self.common.wait.wake_all();

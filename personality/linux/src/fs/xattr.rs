@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use janua_abi::linux::stat::at as at_flag;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
@@ -9,7 +10,7 @@ use janua_object::file::flags;
 use janua_object::vfs::watch::event;
 use janua_object::vfs::{FileKind, Path, access};
 
-use super::at::{self, CWD};
+use super::at::{self, AtFlags, CWD, DirFd};
 use crate::Thread;
 
 const NAME_MOST: usize = 255;
@@ -167,4 +168,80 @@ pub fn lremovexattr(t: &Thread, path: UserStr, attr: UserStr) -> Result<()> {
 
 pub fn fremovexattr(t: &Thread, fd: Fd, attr: UserStr) -> Result<()> {
     remove(t, &by_fd(t, fd)?, attr)
+}
+
+/// The place the *at calls mean; with an empty path the descriptor, which must be one that reads or writes.
+fn by_flags(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result<Path> {
+    let flags = flags.check(at_flag::SYMLINK_NOFOLLOW | at_flag::EMPTY_PATH)?;
+    if !flags.has(at_flag::EMPTY_PATH) || dir == CWD {
+        return at::find_flags(thread, dir, path, flags);
+    }
+    let path = at::read_path(thread, path, true)?;
+    match path.is_empty() {
+        true => by_fd(thread, Fd(dir.0)),
+        false => at::find(thread, dir, &path, !flags.has(at_flag::SYMLINK_NOFOLLOW)),
+    }
+}
+
+/// `struct xattr_args`: the value's address, its size, flags. A longer one may only add zeroes. EINVAL, E2BIG.
+fn args(thread: &Thread, args: UserPtr<u8>, size: usize) -> Result<(UserPtr<u8>, usize, u32)> {
+    const SIZE: usize = 16;
+    const MOST: usize = 4096;
+    if size < SIZE {
+        return Err(Errno::EINVAL);
+    }
+    if size > MOST {
+        return Err(Errno::E2BIG);
+    }
+    let bytes = args.slice(size).read_vec(thread.user(), MOST)?;
+    if bytes[SIZE..].iter().any(|byte| *byte != 0) {
+        return Err(Errno::E2BIG);
+    }
+    let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let value = u64::from(word(0)) | u64::from(word(4)) << 32;
+    Ok((UserPtr::new(value as usize), word(8) as usize, word(12)))
+}
+
+pub fn setxattrat(
+    t: &Thread,
+    dir: DirFd,
+    path: UserStr,
+    flags: AtFlags,
+    attr: UserStr,
+    given: UserPtr<u8>,
+    size: usize,
+) -> Result<()> {
+    let (value, len, how) = args(t, given, size)?;
+    set(t, &by_flags(t, dir, path, flags)?, attr, value, len, how)
+}
+
+pub fn getxattrat(
+    t: &Thread,
+    dir: DirFd,
+    path: UserStr,
+    flags: AtFlags,
+    attr: UserStr,
+    given: UserPtr<u8>,
+    size: usize,
+) -> Result<usize> {
+    let (out, len, how) = args(t, given, size)?;
+    if how != 0 {
+        return Err(Errno::EINVAL);
+    }
+    get(t, &by_flags(t, dir, path, flags)?, attr, out, len)
+}
+
+pub fn listxattrat(
+    t: &Thread,
+    dir: DirFd,
+    path: UserStr,
+    flags: AtFlags,
+    out: UserPtr<u8>,
+    size: usize,
+) -> Result<usize> {
+    list(t, &by_flags(t, dir, path, flags)?, out, size)
+}
+
+pub fn removexattrat(t: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr) -> Result<()> {
+    remove(t, &by_flags(t, dir, path, flags)?, attr)
 }

@@ -5,7 +5,7 @@ mod msg;
 mod sem;
 mod shm;
 
-pub use mq::{MqAttr, mq_getsetattr, mq_open, mq_timedreceive, mq_timedsend, mq_unlink};
+pub use mq::{MqAttr, mq_getsetattr, mq_notify, mq_open, mq_timedreceive, mq_timedsend, mq_unlink};
 pub use msg::{msgctl, msgget, msgrcv, msgsnd};
 pub use sem::{semctl, semctl_as, semget, semop, semtimedop};
 pub use shm::{shmat, shmctl, shmctl_as, shmdt, shmget};

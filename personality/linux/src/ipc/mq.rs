@@ -5,11 +5,15 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use janua_abi::linux::layout::Layout;
+use janua_abi::linux::signal::{SigInfo, si};
+use janua_abi::linux::time::{SigEvent, sigev};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 use janua_object::file::flags::{O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NONBLOCK};
-use janua_object::mqueue::{self, MSG_DEFAULT, MSG_MOST, MSGSIZE_DEFAULT, MSGSIZE_MOST, MessageQueue, OpenQueue, QueueFile};
+use janua_object::mqueue::{
+    self, MSG_DEFAULT, MSG_MOST, MSGSIZE_DEFAULT, MSGSIZE_MOST, MessageQueue, Notify, OpenQueue, QueueFile,
+};
 use janua_object::vfs::NAME_MAX;
 use janua_object::{Caller, OpenFile};
 use janua_port::Nanos;
@@ -17,6 +21,8 @@ use janua_port::Nanos;
 use crate::Thread;
 use crate::fs::fd;
 use crate::fs::open::OpenFlags;
+use crate::signal::is_signal;
+use crate::signal::send::send_process;
 use crate::thread::ThreadExt;
 
 /// `struct mq_attr`: flags, most messages, bytes of a message, messages now, and four words of nothing.
@@ -115,7 +121,36 @@ pub async fn mq_timedsend(
             result => Some(result),
         })
         .await
-        .map_err(|cut| cut.errno(Errno::ETIMEDOUT))?
+        .map_err(|cut| cut.errno(Errno::ETIMEDOUT))??
+        .into_iter()
+        .for_each(|(pid, signal, value)| {
+            let info = SigInfo::by_process(signal, si::MESGQ, thread.process().pid, thread.cred().uid).with_value(value);
+            send_process(&thread.kernel, pid, info);
+        });
+    Ok(())
+}
+
+/// mq_notify(2).
+pub fn mq_notify(thread: &Thread, fd: Fd, event: UserPtr<SigEvent>) -> Result<()> {
+    let pid = thread.process().pid;
+    let Some(event) = event.non_null() else {
+        queue(thread, fd)?.1.unregister(pid);
+        return Ok(());
+    };
+    let event = event.read(thread.user())?;
+    let notify = match event.notify {
+        sigev::NONE => Notify::Nothing,
+        sigev::SIGNAL if is_signal(event.signo as u32) => Notify::Signal { signal: event.signo as u32, value: event.value },
+        sigev::THREAD => {
+            let mut cookie = [0; mqueue::COOKIE];
+            thread.user().copy_in(&mut cookie, event.value as usize).map_err(|_| Errno::EFAULT)?;
+            let socket = thread.process().files().get(Fd(event.signo))?;
+            mqueue::netlink_of(&socket).ok_or(Errno::EINVAL)?;
+            Notify::Thread { socket, cookie }
+        }
+        _ => return Err(Errno::EINVAL),
+    };
+    queue(thread, fd)?.1.register(pid, notify)
 }
 
 /// mq_timedreceive(2): the bytes of the message.
@@ -135,9 +170,13 @@ pub async fn mq_timedreceive(
     }
     let waits = !file.nonblocking();
     let waiters = queue.waiters.clone();
+    let mut receiver = None;
     let (text, sent_with) = thread
         .wait_on(&waiters, deadline, || match queue.receive() {
-            Err(Errno::EAGAIN) if waits => None,
+            Err(Errno::EAGAIN) if waits => {
+                receiver.get_or_insert_with(|| queue.receiver());
+                None
+            }
             result => Some(result),
         })
         .await
