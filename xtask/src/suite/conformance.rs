@@ -62,6 +62,8 @@ struct Test {
     source: PathBuf,
     variant: &'static Variant,
     limit: u64,
+    /// The first Linux that has what it asks for, where that is a late one.
+    since: Option<String>,
 }
 
 /// Runs the tests whose name (`area/name/variant`) holds the filter.
@@ -91,7 +93,17 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the host's Linux is at least this version ("6.13").
+fn host_has(version: &str) -> bool {
+    let numbers = |text: &str| text.split(|c: char| !c.is_ascii_digit()).take(2).map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    numbers(&release) >= numbers(version)
+}
+
 fn judge(test: &Test, skips: &Skips) -> Vec<Verdict> {
+    if let Some(version) = test.since.as_ref().filter(|version| !host_has(version)) {
+        return vec![Verdict::Skipped(test.name.clone(), format!("the host's Linux is older than {version}"))];
+    }
     let program = match build(test) {
         Ok(program) => program,
         Err(why) => {
@@ -128,6 +140,7 @@ fn find() -> Result<Vec<Test>, String> {
             let limit = directive(&text, "seconds")
                 .map_or(Ok(LIMIT), |s| s.parse())
                 .map_err(|e| format!("{}: seconds: {e}", source.display()))?;
+            let since = directive(&text, "linux");
             for variant in VARIANTS {
                 let chosen = match only.as_str() {
                     "" => (!variant.on_request || listed(&also, variant)) && !listed(&not, variant),
@@ -142,6 +155,7 @@ fn find() -> Result<Vec<Test>, String> {
                     source: source.clone(),
                     variant,
                     limit,
+                    since: since.clone(),
                 });
             }
         }

@@ -79,7 +79,7 @@ calls! {
     31 stty() => missing, Missing("removed from Linux");
     32 gtty() => missing, Missing("removed from Linux");
     33 access(path: UserStr, mode: u32) => plain fs::stat::access, Full;
-    34 nice(increment: i32) => plain words::nice, Partial("the value is kept for the whole process and not passed to the machine");
+    34 nice(increment: i32) => plain words::nice, Partial("one value for all threads of a process");
     35 ftime() => missing, Missing("removed from Linux");
     36 sync() => plain fs::sync::sync, Full;
     37 kill(pid: i32, signal: Signal) => plain crate::signal::kill::kill, Full;
@@ -326,7 +326,7 @@ calls! {
     278 mq_unlink(name: UserStr) => plain ipc_args::mq_unlink, Full;
     279 mq_timedsend(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: u32, timeout: UserPtr<TimeSpec32>) => wait ipc_args::mq_timedsend, Full;
     280 mq_timedreceive(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: UserPtr<u32>, timeout: UserPtr<TimeSpec32>) => wait ipc_args::mq_timedreceive, Full;
-    281 mq_notify() => missing, Missing("message queues are waited for with poll or a thread");
+    281 mq_notify(queue: Fd, event: UserPtr<SigEvent32>) => plain crate::ipc::mq_notify, Full;
     282 mq_getsetattr(mqdes: Fd, new: UserPtr<[i32; 8]>, old: UserPtr<[i32; 8]>) => plain ipc_args::mq_getsetattr, Full;
     283 kexec_load() => missing, Missing("there is no other kernel to boot into from inside a sandbox");
     284 waitid(id_type: u32, id: i32, info: UserPtr<SigInfo32>, options: WaitOptions, usage: UserPtr<Rusage32>) => wait task::wait::waitid, Full;
@@ -508,10 +508,10 @@ calls! {
     460 lsm_set_self_attr() => missing, Missing("there are no security modules");
     461 lsm_list_modules() => missing, Missing("there are no security modules");
     462 mseal() => missing, Missing("mappings cannot be sealed");
-    463 setxattrat() => missing, Missing("not written yet");
-    464 getxattrat() => missing, Missing("not written yet");
-    465 listxattrat() => missing, Missing("not written yet");
-    466 removexattrat() => missing, Missing("not written yet");
+    463 setxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::setxattrat, Full;
+    464 getxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::getxattrat, Full;
+    465 listxattrat(dir: DirFd, path: UserStr, flags: AtFlags, list: UserPtr<u8>, size: usize) => plain fs::xattr::listxattrat, Full;
+    466 removexattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr) => plain fs::xattr::removexattrat, Full;
     467 open_tree_attr() => missing, Missing("mounts are made with mount(2)");
     468 file_getattr() => missing, Missing("no file attributes beyond the mode");
     469 file_setattr() => missing, Missing("no file attributes beyond the mode");

@@ -131,13 +131,13 @@ pub async fn mq_timedsend(
 }
 
 /// mq_notify(2).
-pub fn mq_notify(thread: &Thread, fd: Fd, event: UserPtr<SigEvent>) -> Result<()> {
+pub fn mq_notify(thread: &Thread, fd: Fd, event: UserPtr<impl Layout<SigEvent>>) -> Result<()> {
     let pid = thread.process().pid;
     let Some(event) = event.non_null() else {
         queue(thread, fd)?.1.unregister(pid);
         return Ok(());
     };
-    let event = event.read(thread.user())?;
+    let event: SigEvent = event.load(thread.user())?;
     let notify = match event.notify {
         sigev::NONE => Notify::Nothing,
         sigev::SIGNAL if is_signal(event.signo as u32) => Notify::Signal { signal: event.signo as u32, value: event.value },
