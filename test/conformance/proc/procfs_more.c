@@ -1,4 +1,5 @@
 /* /proc beyond the basics: namespaces, sockets, locks, resident memory, faults and switches, nice values. */
+/* not: i386 */
 #include "t.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
