@@ -17,8 +17,9 @@ use crate::net::inet::tcp::Status;
 use crate::net::socket::Socket;
 use crate::net::unix::{UnixSocket, UnixSpace};
 
-/// The one message type.
+/// The one message type, and those of the time before it, TCPDIAG_GETSOCK and DCCPDIAG_GETSOCK.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const OLD: core::ops::RangeInclusive<u16> = 18..=19;
 /// Bytes of `struct inet_diag_req_v2` and `struct unix_diag_req`.
 const INET_REQUEST: usize = 56;
 const UNIX_REQUEST: usize = 24;
@@ -34,6 +35,9 @@ pub fn answer(
     unix: &UnixSpace,
     send: &mut dyn FnMut(Builder),
 ) -> Result<()> {
+    if OLD.contains(&request.kind) {
+        return Err(Errno::EOPNOTSUPP);
+    }
     if request.kind != SOCK_DIAG_BY_FAMILY {
         return Err(Errno::EINVAL);
     }
