@@ -85,9 +85,9 @@ impl<F: Frames, T: Table> Space<F, T> {
         let mut at = start;
         while let Some((page, entry)) = inner.table.next(at, end) {
             // What may be somebody else's page becomes writable by the fault that copies it.
-            let write = prot.write && entry.prot.write;
+            let prot = rights(prot, entry.prot.write);
             // Replaces an entry, which needs no memory.
-            let _ = inner.table.set(page, Entry { prot: Prot { write, ..prot }, ..entry });
+            let _ = inner.table.set(page, Entry { prot, ..entry });
             at = page + PAGE;
         }
         inner.table.flush(start, end);
@@ -231,6 +231,11 @@ impl<F: Frames, T: Table> Space<F, T> {
             inner.table.flush(*start, region.end);
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_table<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.inner.lock().table)
     }
 
     /// Copies from the space, whoever runs: bytes before the first that cannot be read.
@@ -381,7 +386,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
                 frames.copy(entry.frame, frame);
             }
             // Replaces an entry, which needs no memory.
-            let _ = self.table.set(page, Entry { frame, prot });
+            let _ = self.table.set(page, Entry { frame, prot: rights(prot, true) });
             self.table.flush(page, page + PAGE);
             if !own {
                 frames.release(entry.frame);
@@ -407,10 +412,15 @@ impl<F: Frames, T: Table> Inner<F, T> {
                 }
             }
         };
-        let entry = Entry { frame, prot: Prot { write: prot.write && writable, ..prot } };
+        let entry = Entry { frame, prot: rights(prot, writable) };
         self.install(frames, page, entry).map_err(|_| Refused::NoMemory)?;
         Ok(frame)
     }
+}
+
+/// The rights of an entry in a region with rights `prot`. Any right lets it be read: no processor grants one without that.
+fn rights(prot: Prot, writable: bool) -> Prot {
+    Prot { read: prot.read || prot.write || prot.exec, write: prot.write && writable, exec: prot.exec }
 }
 
 impl<F: Frames, T: Table> Mapper for Space<F, T> {

@@ -85,6 +85,12 @@ impl Table for Map {
     fn flush(&mut self, _start: usize, _end: usize) {}
 }
 
+impl Space<Memory, Map> {
+    fn entry(&self, addr: usize) -> Option<Entry> {
+        self.with_table(|table| table.get(addr))
+    }
+}
+
 const ALL: Prot = Prot { read: true, write: true, exec: false };
 const READ: Prot = Prot { read: true, write: false, exec: false };
 const A: usize = 0x10000;
@@ -173,6 +179,11 @@ fn rights_are_what_the_last_word_said() {
     space.protect(A, A + 3 * PAGE, ALL).unwrap();
     assert_eq!((byte(&space, A + PAGE), space.write(A + PAGE, b"y")), (b'x', 1));
     assert_eq!(space.fault(A + 3 * PAGE, Access::Read), Err(Refused::Unmapped));
+    // From no right to one that implies reading.
+    space.protect(A, A + 3 * PAGE, Prot::default()).unwrap();
+    space.protect(A, A + 3 * PAGE, Prot { write: true, ..Prot::default() }).unwrap();
+    assert_eq!(byte(&space, A + PAGE), b'y');
+    assert!(space.entry(A + PAGE).unwrap().prot.read);
 }
 
 #[test]

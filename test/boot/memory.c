@@ -72,6 +72,9 @@ int main(void)
 		(void)*(volatile char *)private;
 	check("no right at all", caught == SIGSEGV && code == SEGV_ACCERR);
 	mprotect(private, PAGE, PROT_READ | PROT_WRITE);
+	mprotect(private, PAGE, PROT_WRITE);
+	check("a right to write is one to read", *(volatile char *)private == 'p');
+	mprotect(private, PAGE, PROT_READ | PROT_WRITE);
 	check("what was there is there again", strcmp(private, "parent") == 0);
 	madvise(private, PAGE, MADV_DONTNEED);
 	check("dropped pages are zero", private[0] == 0);

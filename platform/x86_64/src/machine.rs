@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
-use janua_port::machine::{Memory, Outside, ThreadId};
+use janua_port::machine::{Memory, Outside, ThreadId, Usage, Whose};
 use janua_port::{
     Clock, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
 };
@@ -326,6 +326,25 @@ impl Machine for BareMachine {
     fn resident(&self, thread: ThreadId) -> Option<u64> {
         let space = thread::find(thread)?.space.lock().clone()?;
         Some(BareSpace::of(&space).bytes().0)
+    }
+    fn usage(&self, whose: Whose) -> Option<Usage> {
+        let running = sched::current();
+        let (thread, whole) = match whose {
+            Whose::Caller => (running.clone(), false),
+            Whose::CallersTask => (running.clone(), true),
+            Whose::Thread(id) => (thread::find(id)?, false),
+            Whose::Task(id) => (thread::find(id)?, true),
+        };
+        let space = thread.space.lock().clone();
+        let mut usage = match space.filter(|_| whole) {
+            Some(space) => thread::add(thread::usage_in(&space), BareSpace::of(&space).ended()),
+            None => thread.usage(),
+        };
+        if matches!(whose, Whose::Caller | Whose::CallersTask) {
+            // What it has used since it last got the core.
+            usage.user += sched::used_by_current() - running.used();
+        }
+        Some(usage)
     }
     fn peak_resident(&self) -> u64 {
         let space = sched::current().space.lock().clone();

@@ -64,7 +64,15 @@ impl Sched {
             if let Some(deadline) = sleeper.deadline {
                 self.deadlines.remove(&(deadline, place));
             }
-            self.ready.push_back(sleeper.thread);
+            self.make_ready(sleeper.thread);
+        }
+    }
+
+    fn make_ready(&mut self, thread: Arc<Thread>) {
+        self.ready.push_back(thread);
+        if self.ready.len() == 1 {
+            // Whoever runs had the core to itself, perhaps without an end to its time.
+            apic::arm(self.alarm());
         }
     }
 
@@ -94,7 +102,7 @@ pub fn used_by_current() -> Nanos {
 
 /// A new thread is ready.
 pub fn start(thread: Arc<Thread>) {
-    SCHED.lock().ready.push_back(thread);
+    SCHED.lock().make_ready(thread);
 }
 
 /// [`janua_port::Park::park`].
@@ -112,6 +120,7 @@ pub fn park(word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
             sched.deadlines.insert((deadline, place));
         }
     }
+    current().waits.fetch_add(1, Ordering::Relaxed);
     switch();
 }
 
@@ -147,7 +156,12 @@ pub fn yield_now() {
 pub fn end() -> ! {
     let thread = current();
     thread::forget(&thread);
+    thread.used.store(used_by_current(), Ordering::Relaxed);
+    thread.since.store(clock::now(), Ordering::Relaxed);
     let space = thread.space.lock().take();
+    if let Some(space) = &space {
+        BareSpace::of(space).thread_ended(thread.usage());
+    }
     // SAFETY: the kernel's own root maps what the kernel uses; user memory is not touched again.
     unsafe { cpu::set_root(tables::kernel_root()) };
     drop(space);
@@ -230,5 +244,8 @@ pub fn change_space(space: Arc<dyn Space>) {
 
 /// The timer has fired in user code: others that are ready have their turn.
 pub fn preempt() {
+    if !SCHED.lock().ready.is_empty() {
+        current().preemptions.fetch_add(1, Ordering::Relaxed);
+    }
     yield_now();
 }

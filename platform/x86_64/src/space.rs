@@ -5,18 +5,22 @@ use core::any::Any;
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Access, Behind, Object, PAGE, Refused};
+use janua_port::machine::Usage;
 use janua_port::space::Bounds;
 use janua_port::{Backing, Prot, Space};
 
 use crate::frames::{FRAMES, Physical};
 use crate::memory;
 use crate::tables::Hardware;
-use crate::{sched, user};
+use crate::lock::Mutex;
+use crate::{sched, thread, user};
 
 /// A guest's address space.
 pub struct BareSpace {
     paged: Arc<janua_paging::Space<Physical, Hardware>>,
     root: usize,
+    /// What threads have used that ended in it.
+    ended: Mutex<Usage>,
 }
 
 /// Lowest address a guest may map: the first pages stay free, so that null pointers fault.
@@ -38,7 +42,7 @@ impl BareSpace {
     pub fn new() -> Result<Arc<BareSpace>> {
         let table = Hardware::new().ok_or(Errno::ENOMEM)?;
         let root = table.root();
-        Ok(Arc::new(BareSpace { paged: janua_paging::Space::new(&FRAMES, table), root }))
+        Ok(Arc::new(BareSpace { paged: janua_paging::Space::new(&FRAMES, table), root, ended: Mutex::default() }))
     }
 
     /// The space behind a kernel's handle. Every space of this machine is one.
@@ -75,6 +79,17 @@ impl BareSpace {
     /// Copies into it, whoever runs: bytes before the first that cannot be written.
     pub fn write(&self, addr: usize, data: &[u8]) -> usize {
         if user::is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
+    }
+
+    /// A thread of it has ended.
+    pub fn thread_ended(&self, usage: Usage) {
+        let mut ended = self.ended.lock();
+        *ended = thread::add(*ended, usage);
+    }
+
+    /// What threads have used that ended in it.
+    pub fn ended(&self) -> Usage {
+        *self.ended.lock()
     }
 
     /// Bytes in memory now, and the most there have been.

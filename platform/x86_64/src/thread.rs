@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
-use janua_port::machine::ThreadId;
+use janua_port::machine::{ThreadId, Usage};
 use janua_port::{Frame, Guest, Nanos, Space};
 
 use crate::entry::Save;
@@ -45,6 +45,10 @@ pub struct Thread {
     /// Processor time used up to when it last began to run, and when that was.
     pub used: AtomicU64,
     pub since: AtomicU64,
+    /// Page faults that brought a page, times it waited, and times the core was taken from it.
+    pub faults: AtomicU64,
+    pub waits: AtomicU64,
+    pub preemptions: AtomicU64,
 }
 
 // SAFETY: `own` is the one part without a lock: the running thread itself or the scheduler with interrupts off touch it, on the one
@@ -117,6 +121,9 @@ pub fn make(
         stack,
         used: AtomicU64::new(0),
         since: AtomicU64::new(0),
+        faults: AtomicU64::new(0),
+        waits: AtomicU64::new(0),
+        preemptions: AtomicU64::new(0),
     });
     if index == table.threads.len() {
         table.threads.push(None);
@@ -130,6 +137,25 @@ pub fn find(id: ThreadId) -> Option<Arc<Thread>> {
     TABLE.lock().threads.get((id.0 as usize).checked_sub(1)?)?.clone()
 }
 
+/// What the threads in a space use, those that live.
+pub fn usage_in(space: &Arc<dyn Space>) -> Usage {
+    let threads: Vec<Arc<Thread>> = TABLE.lock().threads.iter().flatten().cloned().collect();
+    let inside = threads.iter().filter(|thread| thread.space.lock().as_ref().is_some_and(|own| Arc::ptr_eq(own, space)));
+    inside.fold(Usage::default(), |sum, thread| add(sum, thread.usage()))
+}
+
+/// The sum of two.
+pub fn add(a: Usage, b: Usage) -> Usage {
+    Usage {
+        user: a.user + b.user,
+        system: a.system + b.system,
+        minor_faults: a.minor_faults + b.minor_faults,
+        major_faults: a.major_faults + b.major_faults,
+        waits: a.waits + b.waits,
+        preemptions: a.preemptions + b.preemptions,
+    }
+}
+
 /// Takes a thread out of the table at its end.
 pub fn forget(thread: &Thread) {
     let mut table = TABLE.lock();
@@ -141,9 +167,21 @@ pub fn forget(thread: &Thread) {
 }
 
 impl Thread {
-    /// Processor time used, up to now when it is the running thread.
+    /// Processor time used, up to when it last gave up the core.
     pub fn used(&self) -> Nanos {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// What it has used. The kernel's time on its behalf is not told from its own.
+    pub fn usage(&self) -> Usage {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Usage {
+            user: self.used(),
+            minor_faults: load(&self.faults),
+            waits: load(&self.waits),
+            preemptions: load(&self.preemptions),
+            ..Usage::default()
+        }
     }
 }
 

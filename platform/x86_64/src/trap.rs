@@ -1,5 +1,7 @@
 //! What an entry means: a call by one of the gates, a page to be brought, an interrupt, a guest's fault, or a fault of the kernel.
 
+use core::sync::atomic::Ordering;
+
 use janua_arch::x86_64::usercopy;
 use janua_paging::{Access, Refused};
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
@@ -119,7 +121,10 @@ fn resolve(thread: &Thread, addr: usize, error: u64) -> Result<(), Refused> {
 fn page_fault(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, error: u64) -> Flow {
     let addr = cpu::fault_address();
     let refused = match resolve(thread, addr, error) {
-        Ok(()) => return Flow::Resume,
+        Ok(()) => {
+            thread.faults.fetch_add(1, Ordering::Relaxed);
+            return Flow::Resume;
+        }
         Err(refused) => refused,
     };
     if let Some(flow) = call(guest, &Entry::Vector { number: PAGE_FAULT, error, addr }, frame) {

@@ -84,6 +84,7 @@ file write reaches the mapping ok
 behind the end of a cut file ok
 write without the right ok
 no right at all ok
+a right to write is one to read ok
 what was there is there again ok
 dropped pages are zero ok
 moved and grown ok
@@ -119,6 +120,7 @@ const CASES: &[Case] = &[
     case("boot/gates", &["/bin/gates"], GATES, 0),
     case("boot/faults", &["/bin/faults"], FAULTS, 0),
     case("boot/memory", &["/bin/memory"], MEMORY, 0),
+    case("boot/preempt", &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
     case("boot/threads/musl", &["/bin/threads"], THREADS, 42),
     case("boot/threads/glibc", &["/bin/threads-glibc"], THREADS, 42),
     case("boot/threads/glibc-static", &["/bin/threads-glibc-static"], THREADS, 42),
@@ -184,6 +186,7 @@ fn make_tree(tree: &Path) -> Result<(), String> {
         (&["musl-gcc", "-static"][..], "gates", "gates"),
         (&["musl-gcc", "-static"], "faults", "faults"),
         (&["musl-gcc", "-static"], "memory", "memory"),
+        (&["musl-gcc", "-static"], "preempt", "preempt"),
         (&["musl-gcc", "-static"], "threads", "threads"),
         (&["gcc"], "threads", "threads-glibc"),
         (&["gcc", "-static"], "threads", "threads-glibc-static"),
