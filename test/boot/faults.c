@@ -38,6 +38,14 @@ static void returns_from_no_signal(void)
 	asm volatile("mov %0, %%rsp; mov $15, %%eax; syscall" : : "r"(garbage + 1024) : "memory");
 }
 
+static void all_memory(void)
+{
+	// More than the machine has.
+	char *all = mmap(NULL, 1L << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	for (long at = 0; at < 1L << 30; at += 4096)
+		all[at] = 1;
+}
+
 #define CASE(name) {#name, name}
 static const struct {
 	const char *name;
@@ -46,7 +54,7 @@ static const struct {
 	CASE(null_read), CASE(kernel_read), CASE(kernel_write), CASE(kernel_jump), CASE(non_canonical_jump),
 	CASE(non_canonical_read), CASE(halts), CASE(masks), CASE(ports), CASE(page_table), CASE(msr), CASE(invalid),
 	CASE(divides), CASE(breakpoint), CASE(gate_of_kernel), CASE(stack_in_kernel), CASE(null_stack),
-	CASE(data_is_no_code), CASE(text_is_read_only), CASE(returns_from_no_signal),
+	CASE(data_is_no_code), CASE(text_is_read_only), CASE(returns_from_no_signal), CASE(all_memory),
 };
 
 int main(void)

@@ -47,6 +47,9 @@ pub fn address_of(frame: PageFrame) -> usize {
     frame.0 * PAGE
 }
 
+/// Pages that only the heap gets: guests that want all memory are refused before the kernel has none.
+const RESERVE: usize = 4096;
+
 /// Where a frame is mapped.
 pub fn pointer(frame: PageFrame) -> *mut u8 {
     (DIRECT + frame.0 * PAGE) as *mut u8
@@ -104,6 +107,9 @@ impl Physical {
     /// A frame with one user and whatever was in it.
     fn take_dirty(&self) -> Option<PageFrame> {
         let mut free = self.free.lock();
+        if free.pages <= RESERVE {
+            return None;
+        }
         let address = if free.first != 0 {
             let address = free.first;
             // SAFETY: a free page; its first word is the list's.

@@ -73,6 +73,7 @@ null_stack 11
 data_is_no_code 11
 text_is_read_only 11
 returns_from_no_signal 11
+all_memory 7
 ";
 
 const MEMORY: &str = "\
