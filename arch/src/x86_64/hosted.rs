@@ -55,8 +55,11 @@ pub const SELECTOR_BLOCK: u8 = 1;
 /// lays a frame on the stack for each that is pending before the first handler runs, and enough of them overflow it.
 pub const KICK: u32 = 23;
 
-/// Bytes at a stack's top that belong to the area.
-pub const AREA_SIZE: usize = 512;
+/// Bytes at a stack's top that belong to the area, and where in them its thread's memory cache starts.
+pub const AREA_SIZE: usize = 640;
+const CACHE_OFFSET: usize = 512;
+/// Bytes of a thread's memory cache.
+pub const CACHE_SIZE: usize = AREA_SIZE - CACHE_OFFSET;
 
 /// What lies at the top of a thread's kernel stack.
 #[repr(C, align(64))]
@@ -108,7 +111,7 @@ pub struct Arrival {
 
 const _: () = {
     use core::mem::offset_of;
-    assert!(size_of::<Area>() <= AREA_SIZE);
+    assert!(size_of::<Area>() <= CACHE_OFFSET && AREA_SIZE % align_of::<Area>() == 0);
     assert!(offset_of!(Area, frame) == 0);
     assert!(offset_of!(Area, in_guest) == 168);
     assert!(offset_of!(Area, selector_value) == 169);
@@ -122,6 +125,11 @@ const _: () = {
 /// The area of the thread with this index.
 pub const fn area(index: usize) -> *mut Area {
     (STACK_BASE + (index + 1) * STACK_SIZE - AREA_SIZE) as *mut Area
+}
+
+/// The memory cache of the thread with this index: the platform's heap lays it out; zeroes at first.
+pub const fn cache(index: usize) -> *mut u8 {
+    (STACK_BASE + (index + 1) * STACK_SIZE - AREA_SIZE + CACHE_OFFSET) as *mut u8
 }
 
 /// The selector byte of the thread with this index, at the start of its line.

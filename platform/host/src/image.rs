@@ -175,7 +175,8 @@ mod tests {
     fn the_hosts_vdso_is_found() {
         let maps = read_proc(c"/proc/self/maps").expect("the host lists mappings");
         let vdso = vdso(&maps).expect("there is a vDSO");
-        let vdso::Data { clock_gettime, gettimeofday, time, getcpu, clock_getres } = vdso.functions;
+        let vdso::Data { clock_gettime, gettimeofday, time, getcpu, clock_getres, call_entry } = vdso.functions;
+        assert_eq!(call_entry, 0);
         for function in [clock_gettime, gettimeofday, time, getcpu, clock_getres] {
             assert!((vdso.start..vdso.end).contains(&(function as usize)), "{function:#x}");
         }

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use janua_arch::x86_64::entry::{KERNEL_KEY, SELECTOR_KEY};
 use janua_arch::x86_64::hosted::{
     self, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
-    SELECTOR_SIZE, USER_END,
+    SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
 };
 use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC};
 
@@ -121,6 +121,10 @@ fn map_memory() -> Result<(), StartError> {
         if lines as usize != SELECTOR_BASE {
             return Err(failed("cannot map the kernel's selectors (mmap)"));
         }
+        // A mapping of its own, by a flag nothing else has: for guard regions the host copies the page tables of all of it.
+        if libc::madvise(STACK_BASE as *mut _, THREADS * STACK_SIZE, libc::MADV_DONTDUMP) != 0 {
+            return Err(failed("cannot set up the kernel's stacks (madvise)"));
+        }
         if libc::madvise(lines, SELECTOR_SIZE, libc::MADV_WIPEONFORK) != 0 {
             return Err(failed("cannot set up the kernel's selectors (madvise)"));
         }
@@ -149,16 +153,8 @@ fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
         (SELECTOR_BASE + SELECTOR_SIZE, KERNEL_BASE + FILE_SIZE, both, KERNEL_KEY),
         (LOW_PAGE, LOW_PAGE + LOW_SIZE, both, KERNEL_KEY),
     ];
-    // Between and behind the segments lies writable memory that nothing uses.
-    let mut covered = KERNEL_BASE;
-    let mut rest = Vec::new();
-    for segment in segments {
-        rest.push((covered, segment.range.start, both, KERNEL_KEY));
-        rest.push((segment.range.start, segment.range.end, segment.prot, KERNEL_KEY));
-        covered = segment.range.end;
-    }
-    rest.push((covered, image_end, both, KERNEL_KEY));
-    for (start, end, prot, key) in rest.into_iter().chain(ranges).filter(|(start, end, ..)| start < end) {
+    let image = segments.iter().map(|segment| (segment.range.start, segment.range.end, segment.prot, KERNEL_KEY));
+    for (start, end, prot, key) in image.chain(ranges) {
         // SAFETY: the sandbox's own mappings, whose rights stay as they are.
         if unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, end - start, prot, key) } != 0 {
             return Err(failed("cannot lock the kernel's memory (pkey_mprotect)"));
@@ -194,6 +190,15 @@ fn load(setup: &Setup<'_>) -> Result<(usize, Vec<image::Segment>), StartError> {
         // SAFETY: pages of the mapping, whose contents are complete.
         if unsafe { libc::mprotect(segment.range.start as *mut _, len, segment.prot) } != 0 {
             return Err(failed("cannot protect the kernel's text (mprotect)"));
+        }
+    }
+    // What lies between and behind the segments goes, so that a process has fewer mappings to copy at fork.
+    let starts = segments.iter().map(|segment| segment.range.start).chain([KERNEL_BASE + IMAGE_SIZE]);
+    let ends = [KERNEL_BASE].into_iter().chain(segments.iter().map(|segment| segment.range.end));
+    for (start, end) in ends.zip(starts).filter(|(start, end)| start < end) {
+        // SAFETY: pages of the mapping that the image does not use; nobody else may map there.
+        if unsafe { libc::munmap(start as *mut _, end - start) } != 0 {
+            return Err(failed("cannot unmap what the kernel does not use (munmap)"));
         }
     }
     Ok((entry, segments))

@@ -1,8 +1,12 @@
 //! The kernel's heap: a fixed region of the shared file, the same in every process.
+//!
+//! One allocator under one lock serves everybody; in front of it each thread keeps a few freed blocks of the common sizes, so that
+//! a call that needs a little memory for a moment takes no lock. A host process that is killed from outside in the middle of it
+//! leaves a lock held; the supervisor stops the sandbox then in any case.
 
 use core::alloc::{GlobalAlloc, Layout};
 
-use janua_arch::x86_64::hosted::{HEAP_BASE, HEAP_SIZE};
+use janua_arch::x86_64::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
 use talc::{OomHandler, Span, Talc, Talck};
 
 use crate::lock::FutexLock;
@@ -50,20 +54,136 @@ impl Heap {
     }
 }
 
-// SAFETY: hands on to talc, which upholds the contract.
+/// Sizes of the blocks that threads keep for themselves, and for each 16 bytes wanted which of them serves.
+const CLASSES: [usize; 12] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+const MOST: usize = CLASSES[CLASSES.len() - 1];
+const CLASS_OF: [u8; MOST / 16 + 1] = {
+    let mut table = [0; MOST / 16 + 1];
+    let mut at = 1;
+    while at < table.len() {
+        let mut class = 0;
+        while CLASSES[class] < at * 16 {
+            class += 1;
+        }
+        table[at] = class as u8;
+        at += 1;
+    }
+    table
+};
+/// Alignment of every block of a class.
+const ALIGN: usize = 16;
+/// Bytes of a class that one thread keeps at most, and blocks.
+const KEPT_BYTES: usize = 2048;
+const KEPT_BLOCKS: usize = 16;
+
+/// Freed blocks of the thread that runs on a kernel stack, by class: taken and given back without a lock. Nobody else
+/// touches it, and the kernel is not interrupted by code that allocates. The next thread on the stack inherits it.
+#[repr(C)]
+struct Cache {
+    first: [*mut Free; CLASSES.len()],
+    count: [u8; CLASSES.len()],
+}
+
+/// A block nobody uses.
+struct Free {
+    next: *mut Free,
+}
+
+const _: () = assert!(size_of::<Cache>() <= CACHE_SIZE);
+
+/// The class that serves a layout.
+#[inline]
+fn class_of(layout: Layout) -> Option<usize> {
+    (layout.size() <= MOST && layout.align() <= ALIGN).then(|| usize::from(CLASS_OF[layout.size().div_ceil(16)]))
+}
+
+/// What talc is asked for on behalf of a class.
+fn class_layout(class: usize) -> Layout {
+    // SAFETY: every class is a multiple of the alignment, which is a power of two.
+    unsafe { Layout::from_size_align_unchecked(CLASSES[class], ALIGN) }
+}
+
+/// The cache of the calling thread. Kernel code runs on kernel stacks only.
+#[inline]
+fn cache() -> *mut Cache {
+    let here = 0u8;
+    hosted::cache(hosted::index_of(&raw const here as usize)).cast()
+}
+
+// SAFETY: blocks come from talc, which upholds the contract. Whether a block belongs to a class, and to which, follows from its
+// layout alone, so that it goes back to where it came from; a block of a class is as large and as aligned as any layout of that
+// class needs. A cached block is in one list only, and a thread's lists are its own.
 unsafe impl GlobalAlloc for Heap {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.alloc(layout) }
+        let Some(class) = class_of(layout) else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.0.alloc(layout) };
+        };
+        // SAFETY: the cache is the thread's own; the first block of a list is unused and holds the next one's address.
+        unsafe {
+            let cache = cache();
+            let block = (*cache).first[class];
+            if block.is_null() {
+                return self.0.alloc(class_layout(class));
+            }
+            (*cache).first[class] = (*block).next;
+            (*cache).count[class] -= 1;
+            block.cast()
+        }
     }
 
+    #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.dealloc(pointer, layout) }
+        let Some(class) = class_of(layout) else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.0.dealloc(pointer, layout) };
+        };
+        // SAFETY: the cache is the thread's own; the block is large enough for a link and nobody's any more.
+        unsafe {
+            let cache = cache();
+            let count = usize::from((*cache).count[class]);
+            if count >= KEPT_BLOCKS || count * CLASSES[class] >= KEPT_BYTES {
+                return self.0.dealloc(pointer, class_layout(class));
+            }
+            let block = pointer.cast::<Free>();
+            (*block).next = (*cache).first[class];
+            (*cache).first[class] = block;
+            (*cache).count[class] += 1;
+        }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.realloc(pointer, layout, size) }
+        // SAFETY: the caller's promise: `size` does not overflow with this alignment; the copy is as long as both blocks are.
+        unsafe {
+            let wanted = Layout::from_size_align_unchecked(size, layout.align());
+            match (class_of(layout), class_of(wanted)) {
+                (None, None) => self.0.realloc(pointer, layout, size),
+                (Some(old), Some(new)) if old == new => pointer,
+                _ => {
+                    let new = self.alloc(wanted);
+                    if !new.is_null() {
+                        new.copy_from_nonoverlapping(pointer, layout.size().min(size));
+                        self.dealloc(pointer, layout);
+                    }
+                    new
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_serves_what_it_is_for() {
+        for size in 1..=MOST {
+            let class = class_of(Layout::from_size_align(size, 8).unwrap()).unwrap();
+            assert!(CLASSES[class] >= size && (class == 0 || CLASSES[class - 1] < size), "{size}");
+        }
+        assert_eq!(class_of(Layout::from_size_align(MOST + 1, 8).unwrap()), None);
+        assert_eq!(class_of(Layout::from_size_align(32, 64).unwrap()), None);
     }
 }

@@ -12,6 +12,7 @@ pub mod area;
 pub mod boot;
 pub mod clock;
 mod compat;
+pub mod guard;
 pub mod heap;
 pub mod host;
 pub mod identity;

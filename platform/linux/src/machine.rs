@@ -95,7 +95,7 @@ impl LinuxMachine {
         MACHINE.store(machine, Ordering::Release);
         entry::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;
-        vdso::map()?;
+        vdso::map(gate.call_entry(boot::jail() == boot::Jail::Pkey))?;
         let mut secret = [0; 8];
         machine.random(&mut secret);
         // Never 0, which is what a used frame holds.

@@ -12,7 +12,7 @@ use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap, UserMemory};
 
 use crate::boot::{self, Jail};
 use crate::identity;
-use crate::idle;
+use crate::{guard, idle};
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, Call, nr};
@@ -98,8 +98,7 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
         SpawnKind::SharedSpace => (PROCESS_FLAGS | CLONE_VM, true),
     };
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
-    let creator = sys::words(nr::GETPID, [0; 6])? as u32;
-    area::of(index).host_pid.store(if own_process { 0 } else { creator }, Ordering::Relaxed);
+    area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
     if flags & CLONE_VM != 0 {
         hosted::join(index);
     }
@@ -127,9 +126,16 @@ pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
     // SAFETY: just taken; no thread runs on it.
     let area = unsafe { area::of_mut(index) };
     area.in_guest = 0.into();
+    area.host_pid.store(own_pid(), Ordering::Relaxed);
     area.guest = [0; 2];
     area.body = Box::into_raw(Box::new(body)) as usize;
     launch(index, THREAD_FLAGS, None).map(|_| ())
+}
+
+/// The host process of the calling thread.
+fn own_pid() -> u32 {
+    let here = 0u8;
+    area::of(hosted::index_of(&raw const here as usize)).host_pid.load(Ordering::Relaxed)
 }
 
 fn drop_guest(index: usize) {
@@ -180,6 +186,7 @@ pub fn disarm() -> Result<()> {
 /// Called by `hosted_clone` with the area it was given.
 pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
     let index = hosted::index_of(area as usize);
+    guard::set(index);
     // SAFETY: the selector of this thread, which the host reads only after `arm`.
     unsafe { hosted::selector(index).write_volatile(hosted::SELECTOR_ALLOW) };
     // SAFETY: the thread itself.
@@ -220,6 +227,7 @@ pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
                 guest.trap(&mut this.frame, Trap::Kick)
             }
             Flow::Wait(deadline) => {
+                guard::check(index);
                 idle::wait(this, guest.wake_word(), deadline);
                 guest.poll(&mut this.frame)
             }
@@ -229,6 +237,7 @@ pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
 }
 
 fn end(index: usize) -> ! {
+    guard::check(index);
     if area::of(index).guest != [0; 2] {
         hosted::leave(index);
     }

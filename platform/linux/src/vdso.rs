@@ -24,14 +24,15 @@ pub fn ranges() -> [(usize, usize); 2] {
     [(code - DATA_SIZE, code), (code, end)]
 }
 
-/// Makes the two pages in the calling process, which must be the first one.
-pub fn map() -> Result<()> {
+/// Makes the two pages in the calling process, which must be the first one. `call_entry` is where calls of the vDSO's own go
+/// that need no trap.
+pub fn map(call_entry: Option<usize>) -> Result<()> {
     let [(data, code), (_, end)] = ranges();
     // SAFETY: the pages lie outside what guests may map and nothing of the kernel's is there; they are filled before they are
     // made unwritable, and the image fits (its own test).
     unsafe {
         sys::raw(nr::MMAP, [data, end - data, PROT_READ | PROT_WRITE, MAP_FLAGS, usize::MAX, 0])?;
-        (data as *mut Data).write(boot::info().vdso);
+        (data as *mut Data).write(Data { call_entry: call_entry.unwrap_or(0) as u64, ..boot::info().vdso });
         core::ptr::copy_nonoverlapping(image().as_ptr(), code as *mut u8, image().len().min(CODE_SIZE));
         sys::raw(nr::MPROTECT, [data, code - data, PROT_READ, 0, 0, 0])?;
         sys::raw(nr::MPROTECT, [code, end - code, PROT_READ | PROT_EXEC, 0, 0, 0])?;

@@ -83,8 +83,7 @@ host_calls! {
     25 MREMAP Always, "guest mappings, after the checks of `space`";
     26 MSYNC Always, "guest mappings, after the checks of `space`";
     27 MINCORE Always, "guest mappings, after the checks of `space`";
-    28 MADVISE Always, "guest mappings, after the checks of `space`";
-    39 GETPID Always, "the process a new thread belongs to";
+    28 MADVISE Always, "guest mappings, after the checks of `space`; guards of kernel stacks";
     41 SOCKET Network, "sockets of the host";
     42 CONNECT Network, "sockets of the host";
     46 SENDMSG Network, "sockets of the host";
@@ -219,6 +218,10 @@ const ARCH: u32 = 4;
 const IP_LOW: u32 = 8;
 const IP_HIGH: u32 = 12;
 const ARGS: u32 = 16;
+
+/// Where the host emulates gettimeofday, time and getcpu.
+const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
+const VSYSCALLS: [u32; 3] = [96, 201, 309];
 
 const ARCH_X86_64: u32 = 0xc000_003e;
 const ARCH_I386: u32 = 0x4000_0003;
@@ -359,6 +362,17 @@ fn filter(settings: &Settings) -> Vec<Filter> {
         place.push(stray);
         when(JUMP_EQUAL, (start >> 32) as u32, &place, &mut code);
     }
+    // The host emulates the three calls of the vsyscall page and looks here first; no other code can run there.
+    let mut emulated = Vec::from([op(LOAD_WORD, NUMBER)]);
+    for number in VSYSCALLS {
+        when(JUMP_EQUAL, number, &[op(RETURN, ALLOW)], &mut emulated);
+    }
+    emulated.push(stray);
+    let mut page = Vec::from([op(LOAD_WORD, IP_LOW)]);
+    when(JUMP_NOT_BELOW, (VSYSCALL_PAGE + 4096) as u32, &[stray], &mut page);
+    when(JUMP_NOT_BELOW, VSYSCALL_PAGE as u32, &emulated, &mut page);
+    page.push(stray);
+    when(JUMP_EQUAL, (VSYSCALL_PAGE >> 32) as u32, &page, &mut code);
     code.push(stray);
     code
 }
@@ -457,6 +471,7 @@ mod tests {
                     Some(Always | Only(..)) => ALLOW,
                     Some(Network) if network => ALLOW,
                     Some(Writing) if writes => ALLOW,
+                    Some(OneOf(_, values)) if values.contains(&0) => ALLOW,
                     _ => KILL_PROCESS,
                 };
                 assert_eq!(got, want, "call {number}");
@@ -513,6 +528,14 @@ mod tests {
         assert_eq!(judge(&trapping, &Data { arch: ARCH_I386, ..read }), KILL_PROCESS);
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ..read }), ALLOW);
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ip: 0x40_0000, ..read }), KILL_PROCESS);
+        for number in VSYSCALLS {
+            let time = Data { ip: VSYSCALL_PAGE + 0x400, number, ..read };
+            assert_eq!(judge(&killing, &time), ALLOW);
+            assert_eq!(judge(&trapping, &time), ALLOW);
+            assert_eq!(judge(&killing, &Data { ip: VSYSCALL_PAGE + 4096, ..time }), KILL_PROCESS);
+            assert_eq!(judge(&trapping, &Data { ip: VSYSCALL_PAGE - 1, ..time }), TRAP);
+        }
+        assert_eq!(judge(&killing, &Data { ip: VSYSCALL_PAGE, ..read }), KILL_PROCESS);
         // The host's vDSO falls back to the call, and to no other.
         let clock = Data { ip: 0x7fff_1000_1000, number: 228, ..read };
         assert_eq!(judge(&killing, &clock), ALLOW);

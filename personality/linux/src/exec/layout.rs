@@ -41,14 +41,13 @@ pub struct Layout {
 impl Layout {
     /// Chooses. `strings` are the bytes of arguments and environment.
     pub fn choose(mm: &Mm, machine: &dyn Machine, stack_limit: u64, strings: usize, random: bool) -> Layout {
-        let pages = |bits: u32| {
-            if !random {
-                return 0;
-            }
-            let mut bytes = [0; 8];
+        let mut bytes = [0; 32];
+        if random {
             machine.random(&mut bytes);
-            (u64::from_ne_bytes(bytes) & ((1 << bits) - 1)) as usize * 4096
-        };
+        }
+        let (words, _) = bytes.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
+        let mut pages = |bits: u32| (words.next().unwrap_or(0) & ((1 << bits) - 1)) as usize * 4096;
         let high = mm.bounds().high & !4095;
         let narrow = high >> 32 == 0;
         let (stack_bits, mmap_bits, most_stack) = if narrow {
