@@ -1,7 +1,6 @@
 /* Code that is executable here and writable there: bytes checked when they were mapped, changed afterwards by the alias. */
 /* none: succeeded */
-/* pkey: SIGILL | SIGSEGV | SIGTRAP | EACCES | EPERM | refused */
-/* skip pkey: a shared file mapped executable keeps its writable alias as yet */
+/* pkey: EACCES */
 #include "attack.h"
 
 static int attack(void)

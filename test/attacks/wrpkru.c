@@ -1,7 +1,6 @@
 /* WRPKRU in the program's own code opens every key; then a load from the kernel's memory. */
 /* none: succeeded */
-/* pkey: SIGILL | SIGSEGV | SIGTRAP */
-/* skip pkey: code is not yet scanned for wrpkru when it becomes executable */
+/* pkey: SIGILL */
 #include "attack.h"
 
 static int attack(void)

@@ -1,7 +1,6 @@
 /* XRSTOR in the program's own code loads PKRU from memory; then a load from the kernel's memory. */
 /* none: succeeded */
-/* pkey: SIGILL | SIGSEGV | SIGTRAP */
-/* skip pkey: code is not yet scanned for xrstor when it becomes executable */
+/* pkey: SIGILL */
 #include "attack.h"
 
 static char area[4096] __attribute__((aligned(64)));
