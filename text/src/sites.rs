@@ -9,7 +9,7 @@
 
 use alloc::vec::Vec;
 
-use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
 use crate::decode::{self, Before, Boundary, LONGEST};
 
@@ -21,6 +21,8 @@ const BACK: usize = 96;
 const BACK_SHORT: usize = 240;
 /// How far a short jump reaches, with the longest instruction that may stand in between.
 const SHORT: usize = 130;
+/// How many instructions behind a call are looked at for flags.
+const LOOK_AHEAD: usize = 12;
 /// rt_sigreturn(2): unwinders know the place it is made from by its bytes.
 const RT_SIGRETURN: u64 = 15;
 
@@ -45,6 +47,8 @@ pub enum Refusal {
     Unrelated,
     /// What follows cannot run elsewhere (calls, loops, another call of the kernel).
     Unmovable,
+    /// What follows looks at flags from before the call, which a rewritten call does not keep.
+    Flags,
     /// What follows is jumped to.
     JumpedTo,
     /// The trampoline would be too far away.
@@ -57,13 +61,14 @@ pub enum Refusal {
 
 impl Refusal {
     /// How many reasons there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
     /// All of them, by number.
     pub const ALL: [Refusal; Refusal::COUNT] = [
         Refusal::Unclear,
         Refusal::SignalReturn,
         Refusal::Unrelated,
         Refusal::Unmovable,
+        Refusal::Flags,
         Refusal::JumpedTo,
         Refusal::Far,
         Refusal::Threads,
@@ -77,6 +82,7 @@ impl Refusal {
             Refusal::SignalReturn => "return from a signal handler",
             Refusal::Unrelated => "what follows does not look at the result",
             Refusal::Unmovable => "what follows cannot be moved",
+            Refusal::Flags => "flags from before the call are used after it",
             Refusal::JumpedTo => "what follows is jumped to",
             Refusal::Far => "too far from a trampoline",
             Refusal::Threads => "other threads may be running there",
@@ -204,11 +210,41 @@ fn judge(code: &[u8], whole: bool, call: usize) -> Option<Result<Site, Refusal>>
         if number == RT_SIGRETURN {
             return Some(Err(Refusal::SignalReturn));
         }
+        if uses_old_flags(code, call + 2) {
+            return Some(Err(Refusal::Flags));
+        }
         if call - start >= JUMP {
             return Some(Ok(Site { form: Form::Number, start, len: call - start, call }));
         }
     }
+    if uses_old_flags(code, call + 2) {
+        return Some(Err(Refusal::Flags));
+    }
     Some(tail(code, whole, call))
+}
+
+/// Whether the code from `at` on reads a flag before it has written it. Followed up to the first branch: compiled code takes
+/// no flags across a call of the kernel and a branch.
+fn uses_old_flags(code: &[u8], mut at: usize) -> bool {
+    let mut written = 0;
+    for _ in 0..LOOK_AHEAD {
+        let Some(instruction) = decode::at(code, 0, at) else { return false };
+        if instruction.mnemonic() == Mnemonic::Syscall {
+            // It reads them only to save them where nobody looks.
+            return false;
+        }
+        if instruction.rflags_read() & !written & !RflagsBits::DF != 0
+            || matches!(instruction.mnemonic(), Mnemonic::Pushf | Mnemonic::Pushfq)
+        {
+            return true;
+        }
+        written |= instruction.rflags_modified();
+        if instruction.flow_control() != FlowControl::Next {
+            return false;
+        }
+        at += instruction.len();
+    }
+    false
 }
 
 /// The number an instruction loads into rax.

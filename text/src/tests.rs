@@ -168,6 +168,17 @@ fn what_cannot_move_stays() {
 }
 
 #[test]
+fn flags_across_a_call_are_noticed() {
+    // mov $39, %eax; syscall; pushfq
+    assert_eq!(refused(&[0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x9c]), [Refusal::Flags]);
+    // cmp %ebx, %ecx; mov $39, %eax; syscall; mov %rax, %rdx; je +2
+    assert_eq!(refused(&[0x39, 0xd9, 0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x48, 0x89, 0xc2, 0x74, 0x02]), [Refusal::Flags]);
+    // The same with a test of its own in between.
+    let (_, found) = one(&[0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x48, 0x89, 0xc2, 0x85, 0xc0, 0x74, 0x02]);
+    assert_eq!(found.sites.len(), 1);
+}
+
+#[test]
 fn a_signal_return_stays() {
     assert_eq!(refused(&[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05]), [Refusal::SignalReturn]);
     assert_eq!(refused(&[0xb8, 15, 0, 0, 0, 0x0f, 0x05]), [Refusal::SignalReturn]);
