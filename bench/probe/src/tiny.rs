@@ -93,6 +93,12 @@ pub fn idle(number: usize) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // One that fell at its start is not idle.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    if children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None))) {
+        eprintln!("janua probe: an idle process ended");
+        return ExitCode::FAILURE;
+    }
     println!("ready");
     // Whatever ends the reading ends the waiting.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
