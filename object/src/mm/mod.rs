@@ -29,7 +29,7 @@ use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, R
 use janua_abi::linux::{Errno, Result};
 use janua_port::Space;
 use janua_port::space::{Access, Bounds};
-use janua_rt::{Mutex, RwLock};
+use janua_rt::{Mutex, MutexGuard, RwLock};
 
 use crate::caller::Caller;
 use crate::file::OpenFile;
@@ -136,6 +136,9 @@ struct State {
     placed: Vec<code::Placed>,
 }
 
+/// The right to believe that nobody maps, unmaps or changes rights: [`Mm::still`].
+pub struct Still<'a>(MutexGuard<'a, State>);
+
 /// An address space with its list of mappings.
 pub struct Mm {
     /// Unlike any other's of this kernel.
@@ -184,9 +187,15 @@ impl Mm {
         }
     }
 
-    /// The list a child of fork starts with; `space` is the child's.
-    pub fn fork_copy(&self, space: Arc<dyn Space>) -> Mm {
-        let state = self.state.lock();
+    /// Keeps the mappings as they are until the result goes: for as long as the machine copies them.
+    pub fn still(&self) -> Still<'_> {
+        Still(self.state.lock())
+    }
+
+    /// The list a child of fork starts with; `space` is the child's. `still` is of this space: what the list says is what the
+    /// machine will copy.
+    pub fn fork_copy(&self, still: &Still<'_>, space: Arc<dyn Space>) -> Mm {
+        let state = &still.0;
         let space = self.space().copied_to(space);
         let mut list = VmaList::default();
         for (start, vma) in state.list.iter() {

@@ -12,6 +12,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::thread::work;
+use janua_object::mm::{Mm, Still};
 use janua_object::OpenFile;
 use janua_object::file::flags::O_RDWR;
 use janua_port::{Frame, Spawn, SpawnKind};
@@ -231,6 +232,9 @@ fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDon
         () if has(clone::VM) => SpawnKind::SharedSpace,
         () => SpawnKind::Fork,
     };
+    // Declared in this order, so that nothing changes the mappings from their copy in the list to the machine's.
+    let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
+    let mut still = None;
     let seat = {
         let mut tree = kernel.tree.lock();
         if kernel.ending.has_begun() {
@@ -239,7 +243,7 @@ fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDon
         let tid = tree.allocate_pid()?;
         let task = match kind {
             SpawnKind::Thread => thread.task.clone(),
-            _ => Arc::new(Task { kernel: kernel.clone(), ext: new_process(thread, request, tid, kind)? }),
+            _ => Arc::new(Task { kernel: kernel.clone(), ext: new_process(thread, request, tid, (&mm, &mut still), kind)? }),
         };
         let seat = new_thread(thread, request, &task, tid, user_count);
         {
@@ -263,7 +267,9 @@ fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDon
     let vfork = has(clone::VFORK).then(Arc::<VforkDone>::default);
     *seat.vfork.lock() = vfork.clone();
     let tid = seat.tid();
-    match tell_and_run(thread, request, &seat, kind) {
+    let started = tell_and_run(thread, request, &seat, kind);
+    drop(still);
+    match started {
         Ok(()) => Ok((tid, vfork)),
         Err(errno) => {
             undo(thread, &seat, kind);
@@ -330,7 +336,13 @@ fn undo(thread: &Thread, seat: &Arc<Seat>, kind: SpawnKind) {
     }
 }
 
-fn new_process(thread: &Thread, request: &Request, pid: u32, kind: SpawnKind) -> Result<Process> {
+fn new_process<'a>(
+    thread: &Thread,
+    request: &Request,
+    pid: u32,
+    (mm, still): (&'a Arc<Mm>, &mut Option<Still<'a>>),
+    kind: SpawnKind,
+) -> Result<Process> {
     let has = |flag: u64| request.flags & flag != 0;
     let parent = thread.process();
     let fs = if has(clone::FS) { parent.fs() } else { Arc::new(copy_fs(&parent.fs())) };
@@ -340,15 +352,15 @@ fn new_process(thread: &Thread, request: &Request, pid: u32, kind: SpawnKind) ->
         () if has(clone::CLEAR_SIGHAND) => Arc::new(parent.actions().without_handlers()),
         () => Arc::new(parent.actions().duplicate()),
     };
-    let mm = parent.mm().ok_or(Errno::ENOMEM)?;
     let mm = match kind {
         SpawnKind::Fork => {
             let space = mm.space.read().clone();
-            Arc::new(mm.fork_copy(thread.machine().space_for(kind, &space)?))
+            let space = thread.machine().space_for(kind, &space)?;
+            Arc::new(mm.fork_copy(still.insert(mm.still()), space))
         }
         _ => {
             mm.join();
-            mm
+            mm.clone()
         }
     };
     let mut child = Process::new(pid, fs, thread.machine().clock().monotonic());
