@@ -29,6 +29,15 @@ fn decode(code: &[u8], base: u64, offset: usize) -> Option<(Instruction, Decoder
     (!instruction.is_invalid()).then_some((instruction, decoder))
 }
 
+/// Bytes of the instruction at `offset` of the decoder's code, 0 where there is none.
+fn length_at(decoder: &mut Decoder<'_>, offset: usize) -> u8 {
+    if decoder.set_position(offset).is_err() {
+        return 0;
+    }
+    let instruction = decoder.decode();
+    if instruction.is_invalid() { 0 } else { instruction.len() as u8 }
+}
+
 /// Where instructions start just before an offset, as far as the bytes tell.
 ///
 /// Code read from a wrong offset falls in with the right sequence after a few instructions. So decoding starts at each of 16
@@ -63,19 +72,20 @@ impl Before {
         // The length of the instruction at each offset once it has been decoded; 0 stands for none.
         let mut lengths = vec![u8::MAX; end - first + 1];
         let starts = if whole && first == 0 { 1 } else { 16 };
+        let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
         for start in first..(first + starts).min(end) {
-            before.follow(code, start, &mut lengths);
+            before.follow(&mut decoder, start, &mut lengths);
         }
         before
     }
 
-    fn follow(&mut self, code: &[u8], start: usize, lengths: &mut [u8]) {
+    fn follow(&mut self, decoder: &mut Decoder<'_>, start: usize, lengths: &mut [u8]) {
         for count in [false, true] {
             let mut at = start;
             while at < self.end {
                 let Some(length) = lengths.get_mut(at - self.first) else { return };
                 if *length == u8::MAX {
-                    *length = self::at(code, 0, at).map_or(0, |instruction| instruction.len() as u8);
+                    *length = length_at(decoder, at);
                 }
                 if *length == 0 {
                     return;

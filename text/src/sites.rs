@@ -378,11 +378,26 @@ fn short_jumps(code: &[u8], whole: bool, site: &Site) -> bool {
 /// Marks the windows (start, length; by address) that a near jump, conditional jump or call in `from..to` leads into. Every
 /// offset is taken for an instruction.
 fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], hit: &mut [bool]) {
+    // Most targets are far from every window: a bit for each granule of code that windows touch tells without a search.
+    let granule = |target: u64| ((target >> 12) as usize, target >> 6 & 63);
+    let mut near = alloc::vec![0u64; (code.len() >> 12) + 1];
+    for &(start, len) in windows {
+        for target in [start, start + len] {
+            let (word, bit) = granule(target as u64);
+            if let Some(word) = near.get_mut(word) {
+                *word |= 1 << bit;
+            }
+        }
+    }
     let mut mark = |next: usize| {
         let Some(bytes) = code.get(next - 4..next) else { return };
         let Ok(bytes) = <[u8; 4]>::try_from(bytes) else { return };
         let target = (next as i64).wrapping_add(i64::from(i32::from_le_bytes(bytes)));
         let Ok(target) = u64::try_from(target) else { return };
+        let (word, bit) = granule(target);
+        if near.get(word).is_none_or(|word| word >> bit & 1 == 0) {
+            return;
+        }
         let index = windows.partition_point(|&(start, _)| (start as u64) < target);
         if let Some(index) = index.checked_sub(1)
             && is_inside(windows[index].0, windows[index].1, target)

@@ -10,7 +10,8 @@ use crate::Skip;
 use crate::files::Scratch;
 
 global_asm!(
-    ".pushsection .text.janua_tiny, \"ax\", @progbits",
+    // Data here: the code of a running program may be rewritten, and its bytes are what the file gets.
+    ".pushsection .rodata.janua_tiny, \"a\", @progbits",
     ".globl tiny_begin, tiny_end",
     ".hidden tiny_begin, tiny_end",
     "tiny_begin:",
