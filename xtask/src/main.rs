@@ -22,7 +22,7 @@ Build, check and test Janua.
 
 usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua test)
 
-  build                   build the kernel images and the `janua` command (target/release/janua)
+  build [--boot]          build the kernel image (with --boot also that for bare machines) and the `janua` command (target/release/janua)
   image [PLATFORM]        build the kernel image of a platform only (linux, x86_64) and print its path
   layers                  check the rules of the source tree (docs/rules.md)
   scan                    disassemble the kernel image; fail on instructions it must not hold
@@ -42,7 +42,13 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let rest = args.get(1..).unwrap_or(&[]);
     let result = match args.first().map(String::as_str) {
-        Some("build") => build::image_x86_64().and_then(|_| build::all()).map(|_| ExitCode::SUCCESS),
+        Some("build") => match rest.first().map(String::as_str) {
+            None => build::all(),
+            // The command embeds the images that are there when it is built.
+            Some("--boot") => build::image_x86_64().and_then(|_| build::all()),
+            Some(other) => Err(format!("no such option: {other} (there is --boot: with the image for bare machines)")),
+        }
+        .map(|_| ExitCode::SUCCESS),
         Some("image") => match rest.first().map(String::as_str) {
             None | Some("linux") => build::image(),
             Some("x86_64") => build::image_x86_64(),

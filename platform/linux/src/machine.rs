@@ -270,8 +270,11 @@ impl Machine for LinuxMachine {
             && allowed & !self.fpu_mask == 0
             && (layout == 0 || layout & COMPACTED != 0)
             && own.0[528..576].iter().all(|&byte| byte == 0);
-        // MXCSR is loaded whenever SSE or AVX is asked for.
-        if !fine || own.0[26..28] != [0; 2] {
+        // MXCSR is loaded whenever SSE or AVX is asked for, but from the compacted form only with SSE's own state: `xsavec`
+        // leaves the bytes as they were when there is none.
+        const SSE: u64 = 1 << 1;
+        let loads_mxcsr = layout & COMPACTED == 0 || present & SSE != 0;
+        if !fine || loads_mxcsr && own.0[26..28] != [0; 2] {
             return Err(Errno::EINVAL);
         }
         // SAFETY: aligned; the header names only components guests may use, whose bytes lie in the buffer in either form, since
