@@ -63,6 +63,8 @@ global_asm!(
     // 256 stubs of 16 bytes. Those exceptions that come without an error code get a 0 in its place.
     ".balign 16",
     "entry_text:",
+    // Known to other parts of the crate, which may be compiled apart from this.
+    ".globl entry_text, entry_text_end, vector_stubs, call_gate_entry, syscall_entry, syscall32_refused, sysenter_entry",
     "vector_stubs:",
     ".set vector, 0",
     ".rept 256",
