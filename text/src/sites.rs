@@ -16,7 +16,7 @@ use crate::decode::{self, Before, Boundary, LONGEST};
 /// Bytes of `jmp rel32`.
 pub const JUMP: usize = 5;
 /// How far back decoding starts to find boundaries.
-const BACK: usize = 96;
+const BACK: usize = 64;
 /// The same when short jumps have to be found.
 const BACK_SHORT: usize = 240;
 /// How far a short jump reaches, with the longest instruction that may stand in between.
@@ -158,12 +158,26 @@ pub fn find_at(code: &[u8], at: usize) -> Result<Site, Refusal> {
 /// The offsets of the bytes 0f 05.
 fn calls(code: &[u8]) -> impl Iterator<Item = usize> {
     let mut at = 0;
+    // Marks of the word that ends at `at`, in the highest bit of each byte.
+    let mut marks = 0u64;
     core::iter::from_fn(move || {
         loop {
-            at = find_byte(code, at, 0x0f)?;
-            at += 1;
-            if code.get(at) == Some(&0x05) {
-                return Some(at - 1);
+            if marks != 0 {
+                let found = at - 8 + marks.trailing_zeros() as usize / 8;
+                marks &= marks - 1;
+                return Some(found);
+            }
+            match (word(code, at), word(code, at + 1)) {
+                (Some(first), Some(second)) => {
+                    marks = zero_bytes(first ^ 0x0f * ONES) & zero_bytes(second ^ 0x05 * ONES);
+                    at += 8;
+                }
+                _ => {
+                    let rest = code.get(at..)?;
+                    let found = rest.windows(2).position(|pair| pair == [0x0f, 0x05])?;
+                    at += found + 1;
+                    return Some(at - 1);
+                }
             }
         }
     })
@@ -172,28 +186,14 @@ fn calls(code: &[u8]) -> impl Iterator<Item = usize> {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Nonzero exactly when a byte of the word is zero.
-fn zero_byte(word: u64) -> u64 {
-    word.wrapping_sub(ONES) & !word & HIGHS
+/// The highest bit of each byte that is zero.
+fn zero_bytes(word: u64) -> u64 {
+    !((word & !HIGHS).wrapping_add(!HIGHS) | word | !HIGHS)
 }
 
 fn word(code: &[u8], at: usize) -> Option<u64> {
     let bytes = code.get(at..at + 8)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
-}
-
-/// The first `byte` from `at` on.
-fn find_byte(code: &[u8], mut at: usize, byte: u8) -> Option<usize> {
-    let pattern = u64::from(byte) * ONES;
-    while let Some(word) = word(code, at) {
-        let zeroes = zero_byte(word ^ pattern);
-        if zeroes != 0 {
-            // The lowest mark is exact; those above it may be carries.
-            return Some(at + zeroes.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    code.get(at..)?.iter().position(|&other| other == byte).map(|found| at + found)
 }
 
 /// `None`: the bytes at `call` are no instruction of their own.
@@ -413,15 +413,15 @@ fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], h
     };
     let mut at = from;
     while at < to {
-        // Most words hold no such byte: e8 and e9 differ in the lowest bit.
-        if let Some(word) = word(code, at)
-            && zero_byte((word & !ONES) ^ 0xe8 * ONES) | zero_byte(word ^ 0x0f * ONES) == 0
-        {
-            at += 8;
-            continue;
-        }
-        for at in at..(at + 8).min(to) {
-            check(at);
+        let Some(word) = word(code, at).filter(|_| at + 8 <= to) else {
+            (at..to).for_each(check);
+            return;
+        };
+        // e8 and e9 differ in the lowest bit.
+        let mut marks = zero_bytes((word & !ONES) ^ 0xe8 * ONES) | zero_bytes(word ^ 0x0f * ONES);
+        while marks != 0 {
+            check(at + marks.trailing_zeros() as usize / 8);
+            marks &= marks - 1;
         }
         at += 8;
     }
