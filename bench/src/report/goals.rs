@@ -39,9 +39,6 @@ const GOALS: &[(&str, Goal)] = &[
     ("redis-get", Goal::Times(1.0)),
 ];
 
-/// What is left for the noise of two figures that are the same.
-const TOLERANCE: f64 = 0.03;
-
 /// The last measurement that has a result of the row under its first gate and jail, the row, and that configuration's name.
 fn latest<'a>(measurements: &'a [Measurement], name: &str) -> Option<(&'a RowResult, &'a str)> {
     measurements.iter().rev().find_map(|measurement| {
@@ -60,7 +57,7 @@ pub fn table(measurements: &[Measurement]) -> String {
         let (native, own) = (best(native, row.unit), best(own, row.unit));
         let (measured, wanted, reached) = match goal {
             Goal::Times(most) => match row.ratio(configuration) {
-                Some(ratio) => (times(ratio), format!("at most {}", times(*most)), ratio <= most * (1.0 + TOLERANCE)),
+                Some(ratio) => (times(ratio), format!("at most {}", times(*most)), ratio <= *most),
                 None => continue,
             },
             Goal::More(most) => {
