@@ -44,8 +44,8 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<(Gate, Jail), St
             Ok(()) => jail,
             Err(why) => {
                 return Err(format!(
-                    "this host cannot lock the kernel's memory by protection keys: {}\n       it needs a processor with protection keys and \
-                     Linux 6.12 or newer; `janua doctor` tells more, --jail none does without",
+                    "the jail `pkey` does not work here, this host cannot lock the kernel's memory by protection keys: {}\n       \
+                     it needs a processor with protection keys and Linux 6.12 or newer; `janua doctor` tells more, --jail none does without",
                     crate::doctor::refused(why)
                 ));
             }
