@@ -12,6 +12,7 @@
 
 mod file;
 pub mod frozen;
+mod xattr;
 
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -532,40 +533,6 @@ impl HostInode {
         Ok(stat)
     }
 
-    /// The extended attribute's value.
-    pub fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
-        let fd = self.content_fd()?;
-        let size = self.host().getxattr(fd.fd(), name, &mut [])?;
-        let mut value = vec![0; size];
-        let n = self.host().getxattr(fd.fd(), name, &mut value)?;
-        value.truncate(n);
-        Ok(value)
-    }
-
-    pub fn xattr_names(&self) -> Result<Vec<Vec<u8>>> {
-        let fd = match self.content_fd() {
-            Ok(fd) => fd,
-            Err(Errno::EOPNOTSUPP | Errno::EACCES) => return Ok(Vec::new()),
-            Err(errno) => return Err(errno),
-        };
-        let size = match self.host().listxattr(fd.fd(), &mut []) {
-            Err(Errno::EOPNOTSUPP) => return Ok(Vec::new()),
-            other => other?,
-        };
-        let mut names = vec![0; size];
-        let n = self.host().listxattr(fd.fd(), &mut names)?;
-        names.truncate(n);
-        Ok(names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
-    }
-
-    /// A descriptor that xattr calls accept. EOPNOTSUPP for kinds that are never opened on the host.
-    fn content_fd(&self) -> Result<Arc<OwnedFd>> {
-        match self.kind {
-            FileKind::Regular | FileKind::Directory => self.reader(),
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
-
     /// After a name has been made on the host: its inode, with the owner and mode the guest's rules give it.
     fn made(&self, name: &[u8], mode: u32, gid: u32, cred: &Cred) -> Result<Arc<HostInode>> {
         let dir = self.any_fd()?;
@@ -779,15 +746,13 @@ impl Inode for HostInode {
         self.xattr(name)
     }
     fn set_xattr(&self, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
-        self.check_writable()?;
-        self.host().setxattr(self.content_fd()?.fd(), name, value, flags)
+        self.change_xattr(name, value, flags)
     }
     fn list_xattr(&self) -> Result<Vec<Vec<u8>>> {
         self.xattr_names()
     }
     fn remove_xattr(&self, name: &[u8]) -> Result<()> {
-        self.check_writable()?;
-        self.host().removexattr(self.content_fd()?.fd(), name)
+        self.drop_xattr(name)
     }
 
     fn as_any(&self) -> &dyn Any {
