@@ -93,6 +93,12 @@ impl HostFile {
         self.kind
     }
 
+    /// What was handed in for reading gives no right to write, whatever the host would allow its user. EACCES.
+    fn may(&self, access: u32) -> Result<()> {
+        let outside = self.host.flags(self.fd)? & flags::O_ACCMODE;
+        if outside == flags::O_RDWR || outside == access { Ok(()) } else { Err(Errno::EACCES) }
+    }
+
     /// Woken when the host says that the descriptor has become ready; [`HostFile::watched`] arms it.
     pub fn readiness(&self) -> &WaitQueue {
         &self.ready.0
@@ -258,6 +264,7 @@ impl File for HostFile {
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
+        self.may(flags::O_WRONLY)?;
         self.host.truncate(self.fd, len)
     }
 
@@ -270,7 +277,8 @@ impl File for HostFile {
     }
 
     fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, open_flags: u32) -> Result<Arc<dyn File>> {
-        let keep = flags::O_ACCMODE | flags::O_APPEND | flags::O_TRUNC;
+        self.may(open_flags & flags::O_ACCMODE)?;
+        let keep = flags::O_ACCMODE | flags::O_APPEND;
         // The new description is the sandbox's own. Without O_NONBLOCK the host would wait for a fifo's other side.
         let wait = if self.has_position() { 0 } else { flags::O_NONBLOCK };
         let fd = self.host.open(self.fd, b"", open_flags & keep | wait, 0, 0)?;

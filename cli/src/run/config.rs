@@ -53,6 +53,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
             .ok()
             .map(|tty| HostFd(tty.into_raw_fd())),
         job_control: job_control(),
+        ignored_signals: ignored_signals(),
         mounts: mounts(options)?,
         net: match options.net {
             Net::None => BootNet::Loopback,
@@ -135,6 +136,15 @@ fn standard_files() -> Vec<BootFile> {
     ];
     let open = streams.into_iter().zip(0u32..).filter_map(|(stream, fd)| Some((fd, stream.ok()?)));
     open.map(|(fd, stream)| BootFile { fd, host: HostFd(stream.into_raw_fd()) }).collect()
+}
+
+/// The signals that whoever started us has told us to ignore (nohup(1), a shell's background job), bit n - 1 for signal n. Not
+/// SIGPIPE: the runtime of this program ignores it before `main`, and what it found is not known any more.
+fn ignored_signals() -> u64 {
+    const SIGPIPE: u64 = 1 << (13 - 1);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0) & !SIGPIPE
 }
 
 /// Whether somebody outside can continue us after a stop: our process group is not orphaned, which is so when one of us in it has

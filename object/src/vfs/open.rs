@@ -273,6 +273,10 @@ impl Inode for Nameless {
     fn attr(&self) -> Result<Attr> {
         self.file.ops.attr()
     }
+    /// Only the size, as O_TRUNC asks; whoever keeps the file's times keeps them here too.
+    fn set_attr(&self, change: &SetAttr) -> Result<()> {
+        self.file.ops.truncate(&self.file, change.size.ok_or(Errno::EPERM)?)
+    }
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>> {
         self.file.ops.reopen(&self.file, caller, flags)
     }

@@ -28,6 +28,8 @@ const TESTS: &[Test] = &[
     ("sandbox/corrupt_elf", corrupt_elf),
     ("sandbox/exit_codes", exit_codes),
     ("sandbox/streams", streams),
+    ("sandbox/named_streams", named_streams),
+    ("sandbox/ignored_signals", ignored_signals),
     ("sandbox/options", options),
     ("sandbox/not_pid_1", not_pid_1),
     ("sandbox/host_unchanged", host_unchanged),
@@ -222,6 +224,29 @@ fn streams(s: &Sandbox) -> Result<(), String> {
     let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
     let wanted = "code 5\none\ntwo\n--\nerror\n--\nclosed 0\n1\n";
     if text(&outcome) == wanted { Ok(()) } else { Err(compare::difference(wanted.as_bytes(), &outcome.output)) }
+}
+
+/// Standard streams opened once more by name: as natively, except that what was handed in for reading is not written to.
+fn named_streams(s: &Sandbox) -> Result<(), String> {
+    let run = |script: &str| s.line(&[], &["/bin/sh", "-c", script]).join("' '");
+    let script = [
+        format!("'{}' >out; cat out", run("echo lost >/dev/stdout; echo kept >/dev/stdout; echo more >>/proc/self/fd/1")),
+        format!("'{}' 2>err; cat err", run("echo error >/dev/stderr")),
+        format!("echo given >in; '{}' <in 2>/dev/null; cat in", run("cat /dev/stdin; echo evil >>/dev/stdin; echo evil >/dev/stdin")),
+        format!("'{}' <>in; cat in", run("cat /dev/fd/0; echo written >/dev/stdin")),
+        format!("echo piped | '{}' | cat", run("cat /dev/stdin | tee /dev/stdout")),
+    ];
+    let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script.join("\n")])?.wait()?)?;
+    let wanted = "kept\nmore\nerror\ngiven\ngiven\ngiven\nwritten\npiped\npiped\n";
+    if text(&outcome) == wanted { Ok(()) } else { Err(compare::difference(wanted.as_bytes(), &outcome.output)) }
+}
+
+/// What the caller ignores the program ignores, as after nohup(1).
+fn ignored_signals(s: &Sandbox) -> Result<(), String> {
+    let inside = s.line(&[], &["/bin/sh", "-c", "kill -INT $$; kill -HUP $$; echo alive; kill -USR1 $$; echo dead"]).join("' '");
+    let script = format!("trap '' INT HUP; '{inside}'; echo $?");
+    let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
+    if text(&outcome) == "alive\n138\n" { Ok(()) } else { Err(text(&outcome)) }
 }
 
 fn options(s: &Sandbox) -> Result<(), String> {
