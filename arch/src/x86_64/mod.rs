@@ -5,6 +5,7 @@ pub mod entry;
 pub mod frame;
 pub mod hostcall;
 pub mod hosted;
+pub mod memory;
 pub mod segments;
 pub mod usercopy;
 pub mod vdso;

@@ -16,7 +16,7 @@ global_asm!(
     ".globl usercopy_bytes",
     "usercopy_bytes:",
     "mov rcx, rdx",
-    "cmp rdx, 64",
+    "cmp rdx, 192",
     "ja 4f",
     "cmp rdx, 8",
     "jb 3f",
