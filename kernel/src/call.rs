@@ -136,6 +136,10 @@ impl<P: Personality> Guest for Seat<P> {
         P::store_fault(self, addr)
     }
 
+    fn call_trapped(&self, frame: &mut Frame) {
+        P::call_trapped(self, frame);
+    }
+
     fn poll(&self, frame: &mut Frame) -> Flow {
         self.prepare_poll();
         match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {

@@ -38,6 +38,9 @@ pub enum Abi {
 pub trait Guest: Send + Sync {
     /// A system call: number and arguments are in the frame.
     fn call(&self, frame: &mut Frame, abi: Abi) -> Flow;
+    /// The call about to be made came by a trap though calls can be rewritten: an occasion to rewrite it. The frame may go on
+    /// elsewhere afterwards.
+    fn call_trapped(&self, _frame: &mut Frame) {}
     /// A fault or a kick.
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow;
     /// A store of the kernel's to user memory at `addr` faulted on the page's rights: whether to try it again. Called from the fault,

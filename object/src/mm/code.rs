@@ -5,6 +5,11 @@
 //! mappings shows the file itself (flag [`VmFlags::REWRITTEN`]) and the trampolines, right below the file's lowest segment, as
 //! `[janua]`.
 //!
+//! Finding the sites of a C library takes milliseconds, and most programs that are run make a few calls and end. So a file is
+//! loaded as it is at first, with free room kept below it, and its image is made when one process has trapped in it
+//! [`WORTH`] times ([`Mm::trapped`]); that process takes the image in exchange for the file's own pages if no other thread
+//! could be between two instructions that move, and every later one maps it from the start.
+//!
 //! What holds: while a page of rewritten code is mapped, its trampolines are mapped too, at their distance, and nothing the
 //! program does takes them away. They go when the last page of the code's place is unmapped. Before a program may write to
 //! rewritten code, or when it moves it, the file's own pages come back; so rewritten pages are never private copies.
@@ -39,36 +44,40 @@ const HEADERS: usize = 2048;
 const MOST_CODE: u64 = 8 << 20;
 /// Files remembered.
 const MOST_FILES: usize = 512;
+/// Traps in one process' mapping of a file after which the file is worth an image.
+const WORTH: u32 = 4;
+/// Room kept below a file for trampolines that it may get: this part of its code, and at most so many bytes.
+const ROOM_PART: u64 = 16;
+const ROOM_MOST: u64 = 64 << 10;
 
 /// Code of a file, rewritten.
-pub struct Image {
+struct Image {
     fd: Arc<OwnedFd>,
-    layout: Layout,
     /// Bytes of trampolines, whole pages, at the start of the host's file.
     room: usize,
-    /// The pages of each executable segment: offset in the program's file, bytes, offset in the host's file, and the
-    /// address the first has in the program's own counting.
-    parts: Vec<Part>,
+    /// The pages of each executable segment: offset in the program's file, offset in the host's file.
+    parts: Vec<(u64, u64)>,
     /// By start.
     patches: Vec<Patch>,
 }
 
-struct Part {
-    offset: u64,
-    len: u64,
-    inside: u64,
-    vaddr: u64,
+/// What is known of a program file: where its code goes, and the image of it once there is one.
+#[derive(Clone)]
+pub struct Code {
+    layout: Arc<Layout>,
+    image: Option<Arc<Image>>,
 }
 
-impl Image {
-    /// Bytes from the lowest page of the file in memory to the end of its highest.
-    pub fn span(&self) -> usize {
-        (self.layout.high - self.layout.low) as usize
-    }
-
-    /// Bytes of trampolines below.
+impl Code {
+    /// Bytes to keep free below the file's lowest page in memory, for trampolines.
     pub fn room(&self) -> usize {
-        self.room
+        match &self.image {
+            Some(image) => image.room,
+            None => {
+                let code: u64 = self.layout.code.iter().map(|segment| segment.len).sum();
+                (code / ROOM_PART).next_multiple_of(PAGE_SIZE as u64).clamp(PAGE_SIZE as u64, ROOM_MOST) as usize
+            }
+        }
     }
 }
 
@@ -85,8 +94,11 @@ struct Known {
     size: u64,
     mtime: i64,
     ctime: i64,
-    span: u64,
+    /// `None` when it is no program, or one with nothing to rewrite.
+    layout: Option<Arc<Layout>>,
     image: Option<Arc<Image>>,
+    /// Somebody is making the image.
+    making: bool,
 }
 
 /// Rewrites files and remembers them; one in a kernel.
@@ -121,43 +133,72 @@ impl Rewriter {
         text
     }
 
-    /// The rewritten code of a file, if it has any. With `span`, only of a file that takes that many bytes in memory: what a
-    /// loader maps, and what others who map a file seldom do.
-    fn image(&self, file: &Arc<OpenFile>, span: Option<u64>) -> Option<Arc<Image>> {
+    /// What is known of a file's code, if it is worth rewriting. With `span`, only of a file that takes that many bytes in
+    /// memory: what a loader maps, and what others who map a file seldom do.
+    fn code(&self, file: &Arc<OpenFile>, span: Option<u64>) -> Option<Code> {
         let attr = file.attr().ok()?;
         let key = (attr.dev, attr.ino);
+        let is_span = |layout: &Layout| span.is_none_or(|span| span == layout.high - layout.low);
         if let Some(known) = self.files.lock().get(&key)
             && (known.size, known.mtime, known.ctime) == (attr.size, attr.mtime, attr.ctime)
         {
-            return known.image.clone().filter(|_| span.is_none_or(|span| span == known.span));
+            let layout = known.layout.clone().filter(|layout| is_span(layout))?;
+            return Some(Code { layout, image: known.image.clone() });
         }
         let mut start = vec![0; HEADERS.min(attr.size as usize)];
         read_all(file, &mut start, 0).ok()?;
         let layout = elf::layout(&start);
-        let is_span = |layout: &Layout| span.is_none_or(|span| span == layout.high - layout.low);
-        let image = match &layout {
+        if span.is_some() && layout.as_ref().is_none_or(|layout| !is_span(layout)) {
             // Who knows whether it will run: asked again next time.
-            Some(layout) if !is_span(layout) => return None,
-            Some(layout) => self.rewrite(file, layout).ok().flatten().map(Arc::new),
-            None if span.is_some() => return None,
-            None => None,
-        };
+            return None;
+        }
+        let code = |layout: &Layout| layout.code.iter().map(|segment| segment.len).sum::<u64>();
+        let layout = layout.filter(|layout| (1..=MOST_CODE).contains(&code(layout))).map(Arc::new);
         let mut files = self.files.lock();
         if files.len() >= MOST_FILES {
             // Rather any of them than none: what is in use is kept alive by those who use it.
             let _ = files.pop_first();
         }
-        let span = layout.map_or(0, |layout| layout.high - layout.low);
-        let known = Known { size: attr.size, mtime: attr.mtime, ctime: attr.ctime, span, image: image.clone() };
+        let known = Known {
+            size: attr.size,
+            mtime: attr.mtime,
+            ctime: attr.ctime,
+            layout: layout.clone(),
+            image: None,
+            making: false,
+        };
         files.insert(key, known);
+        layout.map(|layout| Code { layout, image: None })
+    }
+
+    /// The image of a file that is worth one; `None` when it has no sites to rewrite, or somebody else is making it.
+    fn image(&self, file: &Arc<OpenFile>) -> Option<Arc<Image>> {
+        let attr = file.attr().ok()?;
+        let key = (attr.dev, attr.ino);
+        let layout = {
+            let mut files = self.files.lock();
+            let known = files.get_mut(&key)?;
+            if (known.size, known.mtime, known.ctime) != (attr.size, attr.mtime, attr.ctime) || known.making {
+                return None;
+            }
+            if known.image.is_some() {
+                return known.image.clone();
+            }
+            known.making = true;
+            known.layout.clone()
+        };
+        let image = layout.and_then(|layout| self.rewrite(file, &layout).ok().flatten()).map(Arc::new);
+        if let Some(known) = self.files.lock().get_mut(&key) {
+            known.making = false;
+            known.image = image.clone();
+            if image.is_none() {
+                known.layout = None;
+            }
+        }
         image
     }
 
     fn rewrite(&self, file: &Arc<OpenFile>, layout: &Layout) -> Result<Option<Image>> {
-        let total: u64 = layout.code.iter().map(|segment| segment.len).sum();
-        if total == 0 || total > MOST_CODE {
-            return Ok(None);
-        }
         // Whole pages, as they will be mapped; what the file has around a segment is mapped with it.
         let mut pages: Vec<(Segment, usize, Vec<u8>)> = Vec::new();
         for segment in &layout.code {
@@ -183,13 +224,11 @@ impl Rewriter {
         write_all(&fd, &rewritten.trampolines, &mut inside)?;
         let mut parts = Vec::new();
         for (segment, lead, bytes) in &pages {
-            let lead = *lead as u64;
-            let (offset, vaddr) = (segment.offset - lead, segment.vaddr.wrapping_sub(lead));
-            parts.push(Part { offset, len: bytes.len() as u64, inside, vaddr });
+            parts.push((segment.offset - *lead as u64, inside));
             write_all(&fd, bytes, &mut inside)?;
         }
         rewritten.patches.sort_unstable_by_key(|patch| patch.start);
-        Ok(Some(Image { fd, layout: layout.clone(), room, parts, patches: rewritten.patches }))
+        Ok(Some(Image { fd, room, parts, patches: rewritten.patches }))
     }
 
     fn count(&self, count: &Count) {
@@ -227,53 +266,102 @@ fn write_all(fd: &OwnedFd, bytes: &[u8], at: &mut u64) -> Result<()> {
     Ok(())
 }
 
-/// An image at its place in an address space.
+/// A file's code at its place in an address space.
 #[derive(Clone)]
 pub(super) struct Placed {
-    image: Arc<Image>,
+    code: Code,
     /// What is added to the file's addresses; wraps.
     bias: usize,
+    /// Bytes of trampolines, or kept for them, below the file; 0 when somebody else has them.
+    room: usize,
     dev: u64,
     ino: u64,
+    /// Calls that trapped here while there was no image.
+    traps: u32,
 }
 
 impl Placed {
     /// The trampolines.
     fn room(&self) -> (usize, usize) {
-        let end = self.bias.wrapping_add(self.image.layout.low as usize);
-        (end.wrapping_sub(self.image.room), end)
+        let end = self.bias.wrapping_add(self.code.layout.low as usize);
+        (end.wrapping_sub(self.room), end)
     }
 
     /// All that the file takes in memory.
     fn span(&self) -> (usize, usize) {
-        let low = self.bias.wrapping_add(self.image.layout.low as usize);
-        (low, low.wrapping_add(self.image.span()))
+        let Layout { low, high, .. } = *self.code.layout;
+        (self.bias.wrapping_add(low as usize), self.bias.wrapping_add(high as usize))
+    }
+
+    /// The pages of code, as far as they lie in one place.
+    fn pages(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.code.layout.code.iter().map(|segment| {
+            let first = segment.vaddr & !(PAGE_SIZE as u64 - 1);
+            let end = segment.vaddr.wrapping_add(segment.len).next_multiple_of(PAGE_SIZE as u64);
+            (self.bias.wrapping_add(first as usize), self.bias.wrapping_add(end as usize))
+        })
     }
 
     /// Whether the place of code still holds a mapping outside of `start..end`.
     fn is_used(&self, list: &VmaList, start: usize, end: usize) -> bool {
         let holds = |from: usize, to: usize| from < to && !list.is_free(from, to);
-        self.image.parts.iter().any(|part| {
-            let from = self.bias.wrapping_add(part.vaddr as usize);
-            let to = from.wrapping_add(part.len as usize);
-            holds(from, to.min(start)) || holds(from.max(end), to)
-        })
+        self.pages().any(|(from, to)| holds(from, to.min(start)) || holds(from.max(end), to))
     }
+
+    /// Whether code runs by these trampolines.
+    fn is_rewritten(&self) -> bool {
+        self.code.image.is_some()
+    }
+
+    /// What is mapped for `len` bytes at `offset` of the file at `addr`, when that is code at its place.
+    fn part(&self, offset: u64, addr: usize, len: usize) -> Option<Part> {
+        let segment = self.code.layout.code.iter().position(|segment| {
+            let lead = segment.offset % PAGE_SIZE as u64;
+            let (first, vaddr) = (segment.offset - lead, segment.vaddr.wrapping_sub(lead));
+            let bytes = (lead + segment.len).next_multiple_of(PAGE_SIZE as u64);
+            offset >= first
+                && offset + len as u64 <= first + bytes
+                && self.bias.wrapping_add(vaddr.wrapping_add(offset - first) as usize) == addr
+        })?;
+        let Some(image) = &self.code.image else { return Some(Part::Own) };
+        let (first, inside) = *image.parts.get(segment)?;
+        let offset = inside + (offset - first);
+        Some(Part::Rewritten(Backing::Host { fd: image.fd.fd(), offset, shared: false, frozen: true }))
+    }
+}
+
+/// What code at its place consists of.
+pub(super) enum Part {
+    /// The file's own pages, for the time being.
+    Own,
+    Rewritten(Backing),
 }
 
 impl State {
     /// Whether a new mapping of `start..end`, or a change of what is there, would take trampolines from code that needs them.
     pub(super) fn holds_trampolines(&self, start: usize, end: usize) -> bool {
-        self.placed.iter().any(|placed| {
+        self.placed.iter().filter(|placed| placed.is_rewritten()).any(|placed| {
             let (from, to) = placed.room();
             from < end && start < to && placed.is_used(&self.list, start, end)
         })
     }
 
+    /// Gives up the room kept for trampolines where `start..end` touches it: nothing is mapped there yet.
+    pub(super) fn give_up_room(&mut self, start: usize, end: usize) {
+        let State { placed, list, .. } = self;
+        for placed in placed.iter_mut().filter(|placed| !placed.is_rewritten()) {
+            let (from, to) = placed.room();
+            if from < end && start < to {
+                list.remove(from, to);
+                placed.room = 0;
+            }
+        }
+    }
+
     /// The parts of `start..end` that may be unmapped: without the trampolines of code that stays.
     pub(super) fn without_trampolines(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let mut parts = vec![(start, end)];
-        for placed in &self.placed {
+        for placed in self.placed.iter().filter(|placed| placed.is_rewritten()) {
             let (from, to) = placed.room();
             if from < end && start < to && placed.is_used(&self.list, start, end) {
                 parts = parts
@@ -292,7 +380,7 @@ impl State {
         let mut idle = Vec::new();
         placed.retain(|placed| {
             let used = placed.is_used(list, 0, 0);
-            if !used {
+            if !used && placed.room > 0 {
                 idle.push(placed.room());
             }
             used
@@ -301,26 +389,19 @@ impl State {
     }
 
     /// What is mapped for `len` bytes at `offset` of a file at `addr`, when its code has been placed there.
-    pub(super) fn rewritten(&self, vma: &Vma, offset: u64, addr: usize, len: usize) -> Option<Backing> {
+    pub(super) fn code_part(&self, vma: &Vma, offset: u64, addr: usize, len: usize) -> Option<Part> {
         if self.placed.is_empty() || vma.flags & (VmFlags::EXEC | VmFlags::WRITE | VmFlags::SHARED) != VmFlags::EXEC {
             return None;
         }
         vma.file()?;
-        self.placed.iter().filter(|placed| (placed.dev, placed.ino) == (vma.dev, vma.ino)).find_map(|placed| {
-            let part = placed.image.parts.iter().find(|part| {
-                offset >= part.offset
-                    && offset + len as u64 <= part.offset + part.len
-                    && placed.bias.wrapping_add((part.vaddr + (offset - part.offset)) as usize) == addr
-            })?;
-            let offset = part.inside + (offset - part.offset);
-            Some(Backing::Host { fd: placed.image.fd.fd(), offset, shared: false, frozen: true })
-        })
+        let here = |placed: &&Placed| (placed.dev, placed.ino) == (vma.dev, vma.ino);
+        self.placed.iter().filter(here).find_map(|placed| placed.part(offset, addr, len))
     }
 }
 
-/// The list's entry for trampolines.
-fn trampolines(end: usize) -> Vma {
-    let flags = VmFlags::READ | VmFlags::EXEC | VmFlags::DONTEXPAND;
+/// The list's entry for trampolines; `flags` are the rights.
+fn trampolines(end: usize, flags: VmFlags) -> Vma {
+    let flags = flags | VmFlags::DONTEXPAND;
     Vma { end, flags, source: Source::Special(TRAMPOLINES), offset: 0, dev: 0, ino: 0 }
 }
 
@@ -336,34 +417,110 @@ impl Mm {
         *self.rewriter.write() = rewriter;
     }
 
-    /// The rewritten code of a program file about to be loaded; it wants [`Image::room`] free bytes below its lowest page.
-    pub fn code_of(&self, file: &Arc<OpenFile>) -> Option<Arc<Image>> {
-        self.rewriter.read().clone()?.image(file, None)
+    /// What is known of the code of a program file about to be loaded; it wants [`Code::room`] free bytes below its lowest
+    /// page.
+    pub fn code_of(&self, file: &Arc<OpenFile>) -> Option<Code> {
+        self.rewriter.read().clone()?.code(file, None)
     }
 
     /// The same for a mapping by which a loader reserves the room for all of a file.
-    pub(super) fn code_of_span(&self, file: &Arc<OpenFile>, len: usize) -> Option<Arc<Image>> {
-        self.rewriter.read().clone()?.image(file, Some(len as u64))
+    pub(super) fn code_of_span(&self, file: &Arc<OpenFile>, len: usize) -> Option<Code> {
+        self.rewriter.read().clone()?.code(file, Some(len as u64))
     }
 
-    /// Maps the trampolines of a file whose lowest page comes to lie at `low`: code mapped at its place afterwards is the
-    /// rewritten code. ENOMEM when the room is not free.
-    pub fn place_code(&self, file: &Arc<OpenFile>, image: &Arc<Image>, low: usize) -> Result<()> {
+    /// Maps the trampolines of a file whose lowest page comes to lie at `low`, or keeps their room: code mapped at its place
+    /// afterwards is the rewritten code, or may become it. ENOMEM when the room is not free.
+    pub fn place_code(&self, file: &Arc<OpenFile>, code: &Code, low: usize) -> Result<()> {
         let attr = file.attr()?;
         let mut state = self.state.lock();
-        self.place_locked(&mut state, image, low, (attr.dev, attr.ino))
+        self.place_locked(&mut state, code, low, (attr.dev, attr.ino))
     }
 
-    pub(super) fn place_locked(&self, state: &mut State, image: &Arc<Image>, low: usize, id: (u64, u64)) -> Result<()> {
-        let start = low.checked_sub(image.room).ok_or(Errno::ENOMEM)?;
-        if !self.is_user(start, image.room) || !state.list.is_free(start, low) {
+    pub(super) fn place_locked(&self, state: &mut State, code: &Code, low: usize, id: (u64, u64)) -> Result<()> {
+        let room = code.room();
+        let start = low.checked_sub(room).ok_or(Errno::ENOMEM)?;
+        if !self.is_user(start, room) || !state.list.is_free(start, low) {
             return Err(Errno::ENOMEM);
         }
+        let flags = match &code.image {
+            Some(image) => {
+                self.map_trampolines(image, low)?;
+                VmFlags::READ | VmFlags::EXEC
+            }
+            None => VmFlags::empty(),
+        };
+        state.list.insert(start, trampolines(low, flags));
+        let bias = low.wrapping_sub(code.layout.low as usize);
+        state.placed.push(Placed { code: code.clone(), bias, room, dev: id.0, ino: id.1, traps: 0 });
+        Ok(())
+    }
+
+    /// Maps an image's trampolines right below `low`.
+    fn map_trampolines(&self, image: &Image, low: usize) -> Result<()> {
         let prot = Prot { read: true, write: false, exec: true };
-        self.space().map(start, image.room, prot, &Backing::Host { fd: image.fd.fd(), offset: 0, shared: false, frozen: true })?;
-        state.list.insert(start, trampolines(low));
-        let bias = low.wrapping_sub(image.layout.low as usize);
-        state.placed.push(Placed { image: image.clone(), bias, dev: id.0, ino: id.1 });
+        let backing = Backing::Host { fd: image.fd.fd(), offset: 0, shared: false, frozen: true };
+        self.space().map(low - image.room, image.room, prot, &backing)
+    }
+
+    /// The call that ended at `pc` has trapped: the address to go on at, which differs when the code there has been rewritten on
+    /// this occasion. `alone`: the caller is the only thread that runs in this space.
+    pub fn trapped(&self, pc: usize, alone: bool) -> usize {
+        let mut state = self.state.lock();
+        let Some((_, vma)) = state.list.find(pc) else { return pc };
+        if !vma.flags.contains(VmFlags::REWRITABLE) {
+            return pc;
+        }
+        let Some(file) = vma.file().cloned() else { return pc };
+        let is_here = |placed: &Placed| {
+            let (from, to) = placed.span();
+            (from..to).contains(&pc) && !placed.is_rewritten()
+        };
+        let Some(placed) = state.placed.iter_mut().find(|placed| is_here(placed)) else { return pc };
+        placed.traps = placed.traps.saturating_add(1);
+        if placed.traps < WORTH || placed.room == 0 {
+            return pc;
+        }
+        drop(state);
+        let image = self.rewriter.read().clone().and_then(|rewriter| rewriter.image(&file));
+        let Some(image) = image.filter(|_| alone) else { return pc };
+        let mut state = self.state.lock();
+        // Nobody has changed anything meanwhile, since there is nobody else, but another process may: look again.
+        if let Some(index) = state.placed.iter().position(is_here) {
+            let _ = self.exchange(&mut state, index, &image);
+        }
+        drop(state);
+        self.moved_pc(pc)
+    }
+
+    /// Puts an image in place of a file's own pages.
+    fn exchange(&self, state: &mut State, index: usize, image: &Arc<Image>) -> Result<()> {
+        let Some(placed) = state.placed.get_mut(index) else { return Ok(()) };
+        let (from, low) = placed.room();
+        if image.room > placed.room {
+            // Never asked again.
+            placed.room = 0;
+            state.list.remove(from, low);
+            return Err(Errno::ENOMEM);
+        }
+        self.map_trampolines(image, low)?;
+        placed.code.image = Some(image.clone());
+        placed.room = image.room;
+        let placed = placed.clone();
+        state.list.remove(from, low);
+        state.list.insert(low - image.room, trampolines(low, VmFlags::READ | VmFlags::EXEC));
+        let (start, end) = placed.span();
+        let own: Vec<(usize, Vma)> = state
+            .list
+            .touching(start, end)
+            .filter(|(_, vma)| vma.flags.contains(VmFlags::REWRITABLE) && (vma.dev, vma.ino) == (placed.dev, placed.ino))
+            .map(|(at, vma)| (at, vma.clone()))
+            .collect();
+        let space = self.space();
+        for (at, vma) in own {
+            let Some(Part::Rewritten(backing)) = placed.part(vma.offset_of(at, at), at, vma.end - at) else { continue };
+            space.map(at, vma.end - at, vma.flags.prot(), &backing)?;
+            state.list.change(at, vma.end, |vma| vma.flags = vma.flags - VmFlags::REWRITABLE | VmFlags::REWRITTEN);
+        }
         Ok(())
     }
 
@@ -375,14 +532,16 @@ impl Mm {
         let parts: Vec<(usize, Vma)> = state
             .list
             .touching(start, end)
-            .filter(|(_, vma)| vma.flags.contains(VmFlags::REWRITTEN))
+            .filter(|(_, vma)| vma.flags.intersects(VmFlags::CODE))
             .map(|(at, vma)| (at, vma.clone()))
             .collect();
         for (at, vma) in parts {
             let (from, to) = (at.max(start), vma.end.min(end));
-            let backing = vma.backing(vma.offset_of(at, from), to - from)?;
-            space.map(from, to - from, vma.flags.prot(), &backing)?;
-            state.list.change(from, to, |vma| vma.flags -= VmFlags::REWRITTEN);
+            if vma.flags.contains(VmFlags::REWRITTEN) {
+                let backing = vma.backing(vma.offset_of(at, from), to - from)?;
+                space.map(from, to - from, vma.flags.prot(), &backing)?;
+            }
+            state.list.change(from, to, |vma| vma.flags -= VmFlags::CODE);
         }
         Ok(())
     }
@@ -398,7 +557,8 @@ impl Mm {
         placed
             .and_then(|placed| {
                 let own = pc.wrapping_sub(placed.bias) as u64;
-                let original = placed.image.patches.iter().find_map(|patch| patch.original(own))?;
+                let image = placed.code.image.as_ref()?;
+                let original = image.patches.iter().find_map(|patch| patch.original(own))?;
                 Some((original as usize).wrapping_add(placed.bias))
             })
             .unwrap_or(pc)
@@ -416,7 +576,7 @@ impl Mm {
             .filter(|_| is_rewritten())
             .and_then(|placed| {
                 let own = pc.wrapping_sub(placed.bias) as u64;
-                let patches = &placed.image.patches;
+                let patches = &placed.code.image.as_ref()?.patches;
                 let index = patches.partition_point(|patch| patch.start < own).checked_sub(1)?;
                 let patch = patches.get(index).filter(|patch| patch.form == Form::Tail)?;
                 Some((patch.moved(own)? as usize).wrapping_add(placed.bias))

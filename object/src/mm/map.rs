@@ -6,6 +6,7 @@ use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Prot};
 
+use super::code::Part;
 use super::vma::{MappedFile, Source, VmFlags, Vma};
 use super::{Limits, MAX_MAP_COUNT, Mm, Removed, State, next_id, round_up};
 use crate::file::{OpenFile, flags};
@@ -71,14 +72,21 @@ impl Mm {
             _ => vma.backing(request.offset, len)?,
         };
         let space = self.space();
+        if fixed {
+            state.give_up_room(addr, end);
+        }
         if let Some(code) = &code {
             // Without them the code runs as it is.
             let _ = self.place_locked(&mut state, code, addr, (vma.dev, vma.ino));
         }
-        let backing = match state.rewritten(&vma, request.offset, addr, len) {
-            Some(rewritten) => {
+        let backing = match state.code_part(&vma, request.offset, addr, len) {
+            Some(Part::Rewritten(rewritten)) => {
                 vma.flags |= VmFlags::REWRITTEN;
                 rewritten
+            }
+            Some(Part::Own) => {
+                vma.flags |= VmFlags::REWRITABLE;
+                backing
             }
             None => backing,
         };
@@ -223,6 +231,7 @@ impl Mm {
         }
         let mut state = self.state.lock();
         let mut removed = Removed::new();
+        state.give_up_room(addr, addr + len);
         for (start, end) in state.without_trampolines(addr, addr + len) {
             removed.extend(self.unmap_locked(&mut state, start, end)?);
         }

@@ -34,7 +34,7 @@ use janua_rt::{Mutex, MutexGuard, RwLock};
 use crate::caller::Caller;
 use crate::file::OpenFile;
 
-pub use code::{Image as CodeImage, Rewriter, TRAMPOLINES};
+pub use code::{Code, Rewriter, TRAMPOLINES};
 pub use guard::CodeGuard;
 pub use key::FutexKey;
 use list::VmaList;

@@ -45,6 +45,9 @@ impl Mm {
         if source_moves || flags & MREMAP_FIXED != 0 && state.holds_trampolines(new, new + new_len) {
             return Err(Errno::EFAULT);
         }
+        if flags & MREMAP_FIXED != 0 {
+            state.give_up_room(new, new + new_len);
+        }
         let mut removed = Removed::new();
         let result = self.remap_locked(&mut state, &Plan { old, old_len, new_len, flags, new }, limits, &mut removed);
         let populate = result.as_ref().ok().and_then(|&at| {
@@ -136,7 +139,7 @@ impl Mm {
             space.map(end, grow, vma.flags.prot(), &backing)?;
         }
         let offset = vma.offset_of(start, end);
-        let flags = vma.flags - VmFlags::REWRITTEN;
+        let flags = vma.flags - VmFlags::CODE;
         state.list.insert(end, Vma { end: end + grow, offset, flags, ..vma.clone() });
         Ok(())
     }
@@ -155,7 +158,7 @@ impl Mm {
         let &Plan { old, new_len, flags, .. } = plan;
         let space = self.space();
         self.restore_code(state, &*space, old, old + kept.max(1))?;
-        let vma = &Vma { flags: vma.flags - VmFlags::REWRITTEN, ..vma.clone() };
+        let vma = &Vma { flags: vma.flags - VmFlags::CODE, ..vma.clone() };
         if flags & MREMAP_DONTUNMAP != 0 {
             space.remap_keep(old, kept, target)?;
         } else if vma.is_anon() && vma.is_shared() || kept == 0 {

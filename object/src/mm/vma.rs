@@ -35,6 +35,9 @@ bitflags! {
         const DONTDUMP = 0x400_0000;
         /// The pages are rewritten code ([`super::Rewriter`]); no flag of Linux.
         const REWRITTEN = 0x1000_0000;
+        /// The pages are the code of a file that may be rewritten later; no flag of Linux.
+        const REWRITABLE = 0x0800_0000;
+        const CODE = 0x1800_0000;
         const HUGEPAGE = 0x2000_0000;
         const NOHUGEPAGE = 0x4000_0000;
         const MERGEABLE = 0x8000_0000;

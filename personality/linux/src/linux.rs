@@ -61,6 +61,13 @@ impl Personality for Linux {
         thread.process().mm().is_some_and(|mm| mm.fault(addr, Access::Store))
     }
 
+    fn call_trapped(thread: &Thread, frame: &mut Frame) {
+        let process = thread.process();
+        let Some(mm) = process.mm() else { return };
+        let alone = !mm.is_shared() && process.group.lock().threads.len() == 1;
+        frame.rip = mm.trapped(frame.rip as usize, alone) as u64;
+    }
+
     fn is_special(result: isize) -> bool {
         is_restart_code(result)
     }

@@ -158,6 +158,9 @@ pub unsafe extern "C" fn on_signal(area: *mut Area) -> *mut Area {
     if signal == SIGSYS && !in_kernel
         && let Some(abi) = gate.accept(&host, frame)
     {
+        if abi == Abi::Native && gate.trap_id() != gate.id() {
+            guest.call_trapped(frame);
+        }
         return trapped_call(this, index, abi);
     }
     let flow = if signal == KICK || arrival.code <= 0 {
