@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod block;
 pub mod clock;
 pub mod compat;
 pub mod console;
@@ -21,6 +22,7 @@ pub mod user;
 /// The saved user registers of the machine this image is built for.
 pub use janua_arch::{Frame, Segments};
 
+pub use block::BlockDevice;
 pub use clock::{Clock, Nanos};
 pub use compat::Compat;
 pub use console::Console;

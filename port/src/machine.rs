@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
-use crate::{Clock, Compat, Console, Guest, Host, Nanos, Park, Space, UserMemory};
+use crate::{BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Space, UserMemory};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,11 @@ pub trait Machine: Send + Sync {
     fn user(&self) -> &dyn UserMemory;
     /// The host's files and sockets, where there is a host.
     fn host(&self) -> Option<&dyn Host>;
+
+    /// The machine's disk, where it has one of its own.
+    fn disk(&self) -> Option<&'static dyn BlockDevice> {
+        None
+    }
 
     /// What 32-bit programs need, where the machine can run them.
     fn compat(&self) -> Option<&dyn Compat> {

@@ -10,6 +10,7 @@ use crate::cpu::{self, inb, outb};
 /// Vectors of interrupts.
 pub const TIMER: u8 = 0xef;
 pub const SERIAL: u8 = 0xee;
+pub const DISK: u8 = 0xed;
 pub const SPURIOUS: u8 = 0xff;
 
 const LOCAL: usize = 0xfee0_0000;
@@ -25,6 +26,9 @@ const MASKED: u32 = 1 << 16;
 const BY_ONE: u32 = 0b1011;
 
 const IO: usize = 0xfec0_0000;
+/// microvm's second I/O APIC, and the lines of each.
+const SECOND_IO: usize = 0xfec1_0000;
+const LINES: u32 = 24;
 /// The serial port's line, on every PC and on microvm.
 const SERIAL_LINE: u32 = 4;
 
@@ -45,12 +49,19 @@ fn read(register: usize) -> u32 {
     unsafe { local(register).read_volatile() }
 }
 
-fn write_io(register: u32, value: u32) {
+fn write_io(io: usize, register: u32, value: u32) {
     // SAFETY: the I/O APIC's index and data registers, mapped uncached.
     unsafe {
-        ((DIRECT + IO) as *mut u32).write_volatile(register);
-        ((DIRECT + IO + 0x10) as *mut u32).write_volatile(value);
+        ((DIRECT + io) as *mut u32).write_volatile(register);
+        ((DIRECT + io + 0x10) as *mut u32).write_volatile(value);
     }
+}
+
+/// Lets a line of the I/O APICs, counted through, interrupt the calling core at the given vector, at its rising edge.
+pub fn route(line: u32, vector: u8) {
+    let (io, line) = if line < LINES { (IO, line) } else { (SECOND_IO, line - LINES) };
+    write_io(io, 0x10 + line * 2 + 1, read(ID) & 0xff00_0000);
+    write_io(io, 0x10 + line * 2, u32::from(vector));
 }
 
 /// Switches the local APIC on and the old interrupt controllers off, and lets the serial port's line through.
@@ -67,8 +78,7 @@ pub fn init() {
     write(SPURIOUS_VECTOR, 0x100 | u32::from(SPURIOUS));
     write(DIVIDE, BY_ONE);
     write(TIMER_ENTRY, u32::from(TIMER));
-    write_io(0x10 + SERIAL_LINE * 2 + 1, read(ID) & 0xff00_0000);
-    write_io(0x10 + SERIAL_LINE * 2, u32::from(SERIAL));
+    route(SERIAL_LINE, SERIAL);
 }
 
 /// The interrupt is dealt with: the next may come.

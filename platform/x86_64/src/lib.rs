@@ -12,6 +12,7 @@ pub mod boot;
 pub mod clock;
 pub mod core;
 pub mod cpu;
+pub mod disk;
 pub mod entry;
 pub mod fpu;
 pub mod frames;

@@ -8,7 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::machine::{Memory, Outside, ThreadId, Usage, Whose};
 use janua_port::{
-    Clock, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
+    BlockDevice, Clock, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
 };
 
 use crate::boot::{DIRECT, Loaded};
@@ -18,7 +18,7 @@ use crate::memory::{self, BareHost};
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
-use crate::{apic, clock, core as cores, cpu, fpu, random, report, sched, serial, tables, trap};
+use crate::{apic, clock, core as cores, cpu, disk, fpu, random, report, sched, serial, tables, trap};
 
 /// The bare machine; there is one.
 pub struct BareMachine {
@@ -91,6 +91,7 @@ impl BareMachine {
         apic::init();
         clock::init();
         random::init();
+        disk::init();
         match thread::make(Frame::start(0, 0), None, None, None, None) {
             Ok(first) => sched::init(first),
             Err(_) => report::stop(format_args!("no memory for the first thread")),
@@ -211,6 +212,10 @@ impl Machine for BareMachine {
     }
     fn host(&self) -> Option<&dyn Host> {
         Some(&BareHost)
+    }
+
+    fn disk(&self) -> Option<&'static dyn BlockDevice> {
+        disk::disk().map(|disk| disk as &dyn BlockDevice)
     }
 
     fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {

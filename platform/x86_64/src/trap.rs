@@ -10,7 +10,7 @@ use crate::entry::{self, CALL_GATE, DEBUG, FIRST_INTERRUPT, NMI, PAGE_FAULT, SYS
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, fpu, machine, report, sched, serial};
+use crate::{apic, cpu, disk, fpu, machine, report, sched, serial};
 
 const SIGILL: u32 = 4;
 const SIGTRAP: u32 = 5;
@@ -78,6 +78,12 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
         }
         apic::SERIAL => {
             serial::on_interrupt();
+            apic::end();
+            sched::preempt();
+            Flow::Resume
+        }
+        apic::DISK => {
+            disk::on_interrupt();
             apic::end();
             sched::preempt();
             Flow::Resume
@@ -182,6 +188,10 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
         }
         apic::SERIAL => {
             serial::on_interrupt();
+            apic::end();
+        }
+        apic::DISK => {
+            disk::on_interrupt();
             apic::end();
         }
         apic::SPURIOUS | NMI => {}
