@@ -183,6 +183,10 @@ pub trait File: Send + Sync + Any {
     }
     /// It is gone: one call for each [`File::mapping_made`] that answered `Ok`.
     fn mapping_gone(&self, _writable: bool) {}
+    /// msync(2): what was stored through shared mappings is written back, beyond what the machine does by itself.
+    fn sync_mapping(&self) -> Result<()> {
+        Ok(())
+    }
     fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
         Err(Errno::EINVAL)
     }

@@ -1,5 +1,6 @@
 //! File systems.
 
+pub mod ext4;
 pub mod hostfs;
 pub mod hostio;
 pub mod memory;

@@ -73,7 +73,7 @@ macro_rules! directory_file {
             true
         }
         fn sync(&self, _data_only: bool) -> Result<()> {
-            Ok(())
+            self.inode.sync()
         }
         fn as_any(&self) -> &dyn Any {
             self

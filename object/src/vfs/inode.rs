@@ -170,6 +170,11 @@ pub trait Inode: Send + Sync + Any {
     /// sockets never get here: what they open is found in [`crate::vfs::Vfs::open_inode`].
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>>;
 
+    /// fsync(2) of a directory: its names, and what else has changed, are on stable storage.
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
     // What other layers keep here.
     /// The count of writers and running programs, where the file system keeps one.
     fn busy(&self) -> Option<&Busy> {

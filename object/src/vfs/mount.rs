@@ -77,6 +77,10 @@ pub trait FileSystem: Send + Sync + Any {
     fn sync(&self) -> Result<()> {
         Ok(())
     }
+    /// The machine is about to go off and nothing runs any more: the file system is left as it should be found.
+    fn finish(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A kind of file system that mount(2) knows by name.

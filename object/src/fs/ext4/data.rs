@@ -1,0 +1,466 @@
+//! What is in a regular file: pages in memory, filled from the disk when they are wanted and written back later.
+//!
+//! The pages lie in an anonymous file of the machine's, which reads, writes and mappings share. A page is *valid* when it holds
+//! what the file holds (holes stay holes), and *dirty* when the disk does not have that yet. Everything here happens with the
+//! file's own lock held, so a page stays valid as long as the lock.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use rsext4::{
+    Ext4Result, FileExtentState, FileExtentTarget, InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions,
+};
+
+use super::ranges::Ranges;
+use super::{BLOCK, Core, Shared};
+use crate::fs::hostio::{self, OwnedFd};
+
+const PAGE: u64 = BLOCK as u64;
+/// Pages moved between disk and memory at a time.
+const RUN: u64 = 32;
+/// Largest size of a file: what 32-bit block numbers reach.
+pub const SIZE_MOST: u64 = (1 << 44) - PAGE;
+/// Extents asked for at a time.
+const EXTENTS: usize = 64;
+
+/// fallocate(2) modes.
+mod allocate {
+    pub const KEEP_SIZE: u32 = 1;
+    pub const PUNCH_HOLE: u32 = 2;
+    pub const ZERO_RANGE: u32 = 0x10;
+}
+
+/// The pages of a regular file.
+pub struct Data {
+    number: InodeNumber,
+    /// Bytes, as programs see the file.
+    size: u64,
+    /// Bytes, as the disk has it.
+    on_disk: u64,
+    /// Where the pages are, once there are some.
+    pages: Option<Arc<OwnedFd>>,
+    valid: Ranges,
+    dirty: Ranges,
+    /// Mappings, and those that are shared and may be written.
+    mappings: usize,
+    writable_mappings: usize,
+    /// Pages such mappings may have changed without telling.
+    stored: Ranges,
+    /// Pages counted among those the file system keeps in memory.
+    counted: u64,
+}
+
+/// Pages a number of bytes fills, the last perhaps in part.
+fn pages(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE)
+}
+
+impl Data {
+    pub fn new(number: InodeNumber, size: u64) -> Data {
+        Data {
+            number,
+            size,
+            on_disk: size,
+            pages: None,
+            valid: Ranges::new(),
+            dirty: Ranges::new(),
+            mappings: 0,
+            writable_mappings: 0,
+            stored: Ranges::new(),
+            counted: 0,
+        }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Pages behind the end the disk knows: they have no block there yet.
+    pub fn unplaced(&self) -> u64 {
+        pages(self.size).saturating_sub(pages(self.on_disk)).min(self.dirty.count())
+    }
+
+    /// The anonymous file with the pages. ENODEV on a machine without any.
+    fn pages(&mut self, shared: &Shared) -> Result<Arc<OwnedFd>> {
+        if let Some(pages) = &self.pages {
+            return Ok(pages.clone());
+        }
+        let host = shared.machine.host().ok_or(Errno::ENODEV)?;
+        let fd = OwnedFd::new(host, host.memfd(b"janua-ext4")?);
+        host.truncate(fd.fd(), self.size)?;
+        self.pages = Some(fd.clone());
+        Ok(fd)
+    }
+
+    /// Counts what is in memory anew.
+    fn recount(&mut self, shared: &Shared) {
+        let now = self.pages.as_ref().map_or(0, |fd| fd.host().stat(fd.fd(), b"").map_or(0, |stat| stat.blocks * 512 / PAGE));
+        shared.cached.fetch_add(now.wrapping_sub(self.counted), Ordering::Relaxed);
+        self.counted = now;
+    }
+
+    fn clean(&mut self, shared: &Shared, range: Range<u64>) {
+        let before = self.dirty.count();
+        self.dirty.remove(range);
+        shared.dirty_pages.fetch_sub(before - self.dirty.count(), Ordering::Relaxed);
+    }
+
+    fn soil(&mut self, shared: &Shared, range: Range<u64>) {
+        let before = self.dirty.count();
+        self.dirty.insert(range);
+        shared.dirty_pages.fetch_add(self.dirty.count() - before, Ordering::Relaxed);
+    }
+
+    /// Makes pages valid, as far as the file reaches. ENOMEM, EIO.
+    fn load(&mut self, shared: &Shared, wanted: Range<u64>) -> Result<()> {
+        let end = wanted.end.min(pages(self.size));
+        let mut filled = false;
+        while let Some(gap) = self.valid.first_gap(wanted.start..end) {
+            let gap = gap.start..gap.end.min(gap.start + RUN);
+            self.fill(shared, gap.clone())?;
+            self.valid.insert(gap);
+            filled = true;
+        }
+        if filled {
+            self.recount(shared);
+            shared.shrink();
+        }
+        Ok(())
+    }
+
+    /// Reads what the disk has of some pages. Its holes, and what lies behind its end of the file, stay holes.
+    fn fill(&mut self, shared: &Shared, gap: Range<u64>) -> Result<()> {
+        let (from, to) = (gap.start * PAGE, (gap.end * PAGE).min(self.on_disk));
+        if from >= to {
+            return Ok(());
+        }
+        let fd = self.pages(shared)?;
+        let mut bytes = vec![0; (to - from) as usize];
+        let number = self.number;
+        let mut at = from;
+        while let Some(found) = shared.look(|core| written(core, number, at..to))? {
+            let bytes = &mut bytes[..(found.end - found.start) as usize];
+            let n = shared.look(|core| core.fs.read_inode(number, found.start, bytes))?;
+            hostio::write_all(&fd, &bytes[..n], found.start).map_err(no_memory)?;
+            at = found.end;
+        }
+        Ok(())
+    }
+
+    /// Makes the pages of a range of bytes valid, and the next ones with them when the file is read from front to back.
+    fn want(&mut self, shared: &Shared, offset: u64, len: u64) -> Result<()> {
+        let (first, end) = (offset / PAGE, pages(offset.saturating_add(len)));
+        match self.valid.first_gap(first..end.min(pages(self.size))) {
+            Some(_) => self.load(shared, first..end.max(first + RUN)),
+            None => Ok(()),
+        }
+    }
+
+    pub fn read(&mut self, shared: &Shared, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        let Some(left) = self.size.checked_sub(offset).filter(|left| *left > 0) else { return Ok(0) };
+        buf.limit(usize::try_from(left).unwrap_or(usize::MAX));
+        self.want(shared, offset, buf.left() as u64)?;
+        hostio::read_at(&*self.pages(shared)?, buf, offset)
+    }
+
+    /// Writes into the pages: bytes written. With `through`, to the disk at once; ENOSPC when there is no room.
+    pub fn write(&mut self, shared: &Shared, buf: &mut WriteBuf<'_>, offset: u64, through: bool) -> Result<usize> {
+        let room = SIZE_MOST.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EFBIG)?;
+        buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
+        let end = offset + buf.left() as u64;
+        if through {
+            // What others have been promised comes first.
+            self.flush(shared, false)?;
+        }
+        let old_size = self.size;
+        if offset > old_size {
+            self.keep_tail(shared)?;
+        }
+        // Pages written in part need what was there.
+        if !offset.is_multiple_of(PAGE) {
+            self.load(shared, offset / PAGE..offset / PAGE + 1)?;
+        }
+        if !end.is_multiple_of(PAGE) {
+            self.load(shared, end / PAGE..end / PAGE + 1)?;
+        }
+        let fd = self.pages(shared)?;
+        let want = buf.left();
+        let result = hostio::write_at(&fd, buf, offset).map_err(no_memory);
+        let mut moved = *result.as_ref().unwrap_or(&0);
+        let last = (offset + moved as u64) / PAGE;
+        let partial = !(offset + moved as u64).is_multiple_of(PAGE);
+        if moved < want && partial && last < pages(old_size) && self.valid.first_gap(last..last + 1).is_some() {
+            // The copy ended inside a page whose rest is not here: that page does not count.
+            self.forget(&fd, last..last + 1);
+            moved = (last * PAGE).saturating_sub(offset) as usize;
+        }
+        if moved == 0 {
+            fd.host().truncate(fd.fd(), old_size)?;
+            return result.and(Err(Errno::EFAULT));
+        }
+        self.grow(&fd, offset + moved as u64)?;
+        let written = offset / PAGE..pages(offset + moved as u64);
+        self.valid.insert(written.clone());
+        self.soil(shared, written.clone());
+        if through && let Err(errno) = self.flush(shared, false) {
+            moved = self.give_up(shared, &fd, offset, written, old_size)?;
+            if moved == 0 {
+                return Err(errno);
+            }
+        }
+        self.recount(shared);
+        Ok(moved)
+    }
+
+    /// After a flush that failed in the middle: writes page by page what still fits, and takes back the rest: bytes kept of a
+    /// write at `offset`.
+    fn give_up(&mut self, shared: &Shared, fd: &OwnedFd, offset: u64, written: Range<u64>, old_size: u64) -> Result<usize> {
+        while let Some(run) = self.dirty.first_in(written.clone()) {
+            if self.write_back(shared, run.start..run.start + 1).is_err() {
+                self.clean(shared, run.start..written.end);
+                self.forget(fd, run.start..written.end);
+                self.size = old_size.max((run.start * PAGE).min(self.size));
+                fd.host().truncate(fd.fd(), self.size)?;
+                return Ok((run.start * PAGE).saturating_sub(offset) as usize);
+            }
+        }
+        Ok((self.size.min(written.end * PAGE) - offset) as usize)
+    }
+
+    /// Pages are not valid any more.
+    fn forget(&mut self, fd: &OwnedFd, range: Range<u64>) {
+        const PUNCH: u32 = allocate::PUNCH_HOLE | allocate::KEEP_SIZE;
+        self.valid.remove(range.clone());
+        let _ = fd.host().fallocate(fd.fd(), PUNCH, range.start * PAGE, (range.end - range.start) * PAGE);
+    }
+
+    /// The file becomes longer, by a hole.
+    fn grow(&mut self, fd: &OwnedFd, size: u64) -> Result<()> {
+        if size > self.size {
+            fd.host().truncate(fd.fd(), size)?;
+            self.valid.insert(pages(self.size)..pages(size));
+            self.size = size;
+        }
+        Ok(())
+    }
+
+    /// Before the file grows beyond its last page: what follows the old end in that page is zero, on the disk too.
+    fn keep_tail(&mut self, shared: &Shared) -> Result<()> {
+        if !self.size.is_multiple_of(PAGE) {
+            let tail = self.size / PAGE..self.size / PAGE + 1;
+            self.load(shared, tail.clone())?;
+            self.soil(shared, tail);
+        }
+        Ok(())
+    }
+
+    /// Writes dirty pages back; with `mapped` also those a shared mapping may have changed.
+    pub fn flush(&mut self, shared: &Shared, mapped: bool) -> Result<()> {
+        if mapped {
+            self.collect_stored(shared);
+        }
+        while let Some(run) = self.dirty.first_in(0..u64::MAX) {
+            self.write_back(shared, run.start..run.end.min(run.start + RUN))?;
+        }
+        Ok(())
+    }
+
+    fn write_back(&mut self, shared: &Shared, run: Range<u64>) -> Result<()> {
+        let (from, to) = (run.start * PAGE, (run.end * PAGE).min(self.size));
+        if from < to {
+            let fd = self.pages(shared)?;
+            let mut bytes = vec![0; (to - from) as usize];
+            fd.host().read(fd.fd(), &mut bytes, Some(from))?;
+            shared.change(|core, _| core.fs.write_inode(self.number, from, &bytes))?;
+            self.on_disk = self.on_disk.max(to);
+        }
+        self.clean(shared, run);
+        Ok(())
+    }
+
+    /// Makes pages dirty that exist and lie under shared mappings that may be written.
+    fn collect_stored(&mut self, shared: &Shared) {
+        const SEEK_DATA: u32 = 3;
+        const SEEK_HOLE: u32 = 4;
+        let Some(fd) = self.pages.clone() else { return };
+        let mut at = 0;
+        while let Some(run) = self.stored.first_in(at..pages(self.size)) {
+            let seek = |from: u64, what| fd.host().lseek(fd.fd(), from as i64, what).ok();
+            let Some(data) = seek(run.start * PAGE, SEEK_DATA) else { return };
+            let hole = seek(data, SEEK_HOLE).unwrap_or(self.size);
+            let found = (data / PAGE).max(run.start)..pages(hole).min(run.end);
+            at = found.end.max(run.start + 1);
+            if !found.is_empty() {
+                self.soil(shared, found);
+            }
+        }
+    }
+
+    /// Cuts or extends the file (with a hole), on the disk at once.
+    pub fn truncate(&mut self, shared: &Shared, size: u64) -> Result<()> {
+        if size > SIZE_MOST {
+            return Err(Errno::EFBIG);
+        }
+        if size == self.size && size == self.on_disk {
+            return Ok(());
+        }
+        if size > self.size {
+            self.keep_tail(shared)?;
+        }
+        shared.change(|core, _| core.fs.truncate_inode(self.number, size))?;
+        self.on_disk = size;
+        self.resized(shared, size)
+    }
+
+    /// The disk has the file with another size.
+    fn resized(&mut self, shared: &Shared, size: u64) -> Result<()> {
+        let old = core::mem::replace(&mut self.size, size);
+        if let Some(fd) = self.pages.clone() {
+            fd.host().truncate(fd.fd(), size)?;
+        }
+        if size < old {
+            self.clean(shared, pages(size)..u64::MAX);
+            self.valid.remove(pages(size)..u64::MAX);
+        } else {
+            self.valid.insert(pages(old)..pages(size));
+        }
+        self.recount(shared);
+        Ok(())
+    }
+
+    /// fallocate(2). EOPNOTSUPP for modes beyond keep-size, punch-hole and zero-range.
+    pub fn allocate(&mut self, shared: &Shared, mode: u32, offset: u64, len: u64) -> Result<()> {
+        let end = offset.checked_add(len).filter(|end| *end <= SIZE_MOST).ok_or(Errno::EFBIG)?;
+        let keep_size = mode & allocate::KEEP_SIZE != 0;
+        let operation = match mode & !allocate::KEEP_SIZE {
+            0 => RangeOperation::Allocate(PreallocationOptions { keep_size }),
+            allocate::PUNCH_HOLE if keep_size => RangeOperation::PunchHole,
+            allocate::ZERO_RANGE => RangeOperation::Zero(ZeroRangeOptions { keep_size }),
+            _ => return Err(Errno::EOPNOTSUPP),
+        };
+        self.flush(shared, true)?;
+        if !keep_size && end > self.size {
+            self.keep_tail(shared)?;
+            self.flush(shared, false)?;
+        }
+        shared.change(|core, _| core.fs.operate_inode_range(self.number, offset, len, operation))?;
+        if mode & !allocate::KEEP_SIZE != 0
+            && let Some(fd) = &self.pages
+        {
+            // The disk has zeros there now: whole pages are holes, parts are zeroed.
+            let within = end.min(pages(self.size) * PAGE).saturating_sub(offset);
+            if within > 0 {
+                fd.host().fallocate(fd.fd(), allocate::PUNCH_HOLE | allocate::KEEP_SIZE, offset, within)?;
+            }
+        }
+        if !keep_size && end > self.size {
+            self.on_disk = end;
+            self.resized(shared, end)?;
+        }
+        self.recount(shared);
+        Ok(())
+    }
+
+    /// SEEK_DATA, or SEEK_HOLE when `hole`. ENXIO beyond the end, or when no data follows.
+    pub fn seek(&mut self, shared: &Shared, offset: u64, hole: bool) -> Result<u64> {
+        if offset >= self.size {
+            return Err(Errno::ENXIO);
+        }
+        self.flush(shared, true)?;
+        let mut at = offset;
+        loop {
+            let found = shared.look(|core| written(core, self.number, at..self.size))?;
+            match found {
+                Some(data) if hole && data.start <= at => at = data.end,
+                _ if hole => return Ok(at.min(self.size)),
+                Some(data) => return Ok(data.start),
+                None => return Err(Errno::ENXIO),
+            }
+            if at >= self.size {
+                return Ok(self.size);
+            }
+        }
+    }
+
+    /// The anonymous file to map a range of, with the range's pages in it.
+    pub fn map(&mut self, shared: &Shared, offset: u64, len: usize, writable: bool) -> Result<Arc<OwnedFd>> {
+        let range = offset / PAGE..pages(offset.saturating_add(len as u64));
+        self.load(shared, range.clone())?;
+        if writable {
+            self.stored.insert(range);
+        }
+        self.pages(shared)
+    }
+
+    pub fn mapping_made(&mut self, writable: bool) {
+        self.mappings += 1;
+        self.writable_mappings += usize::from(writable);
+    }
+
+    /// A mapping is gone. Answers whether there may be something to write back.
+    pub fn mapping_gone(&mut self, shared: &Shared, writable: bool) -> bool {
+        self.mappings -= 1;
+        if !writable {
+            return false;
+        }
+        self.writable_mappings -= 1;
+        if self.writable_mappings == 0 {
+            self.collect_stored(shared);
+            self.stored = Ranges::new();
+        }
+        true
+    }
+
+    /// Whether shared mappings may change pages without telling.
+    pub fn is_stored_to(&self) -> bool {
+        self.writable_mappings > 0
+    }
+
+    /// Lets the pages go, when the disk has all of them and nobody maps them.
+    pub fn let_go(&mut self, shared: &Shared) {
+        if self.mappings == 0 && !self.is_dirty() && self.pages.take().is_some() {
+            self.valid = Ranges::new();
+            self.recount(shared);
+        }
+    }
+
+    /// The file goes, and with it what was never written back.
+    pub fn discard(&mut self, shared: &Shared) {
+        self.clean(shared, 0..u64::MAX);
+        self.pages = None;
+        self.valid = Ranges::new();
+        self.recount(shared);
+    }
+}
+
+/// What keeps a page from being made is memory, not room on the disk.
+fn no_memory(errno: Errno) -> Errno {
+    if errno == Errno::ENOSPC { Errno::ENOMEM } else { errno }
+}
+
+/// The first part of a range of bytes that the disk has data for.
+fn written(core: &mut Core, number: InodeNumber, range: Range<u64>) -> Ext4Result<Option<Range<u64>>> {
+    let mut at = range.start;
+    while at < range.end {
+        let map = core.fs.inode_extents(number, at, range.end - at, FileExtentTarget::Data, EXTENTS)?;
+        for extent in &map.extents {
+            let end = extent.logical_start.saturating_add(extent.length);
+            if extent.state == FileExtentState::Initialized && end > at {
+                return Ok(Some(extent.logical_start.max(at)..end.min(range.end)));
+            }
+            at = at.max(end);
+        }
+        if map.complete || map.extents.is_empty() {
+            break;
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,146 @@
+//! Open regular files.
+
+use alloc::sync::Arc;
+use core::any::Any;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::PollTable;
+use janua_port::Backing;
+
+use super::node::Node;
+use super::{BLOCK, DIRTY_MOST};
+use crate::caller::Caller;
+use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::vfs::MountFlags;
+use crate::vfs::access::CAP_FSETID;
+
+pub struct DiskFile {
+    node: Arc<Node>,
+    /// The opener may leave set-user-ID bits on what it writes.
+    keeps_privileges: bool,
+}
+
+impl DiskFile {
+    pub fn new(node: Arc<Node>, caller: &dyn Caller, open: u32) -> DiskFile {
+        let writes = open & flags::O_ACCMODE != flags::O_RDONLY;
+        let keeps_privileges = writes && caller.cred().capable(CAP_FSETID);
+        DiskFile { node, keeps_privileges }
+    }
+
+    fn read_done(&self, file: &OpenFile) {
+        let Some(path) = &file.path else { return };
+        let mount = path.mount.flags();
+        if file.flags() & flags::O_NOATIME == 0 && !mount.contains(MountFlags::NOATIME) && path.mount.check_write().is_ok() {
+            self.node.accessed(mount.contains(MountFlags::RELATIME));
+        }
+    }
+}
+
+impl File for DiskFile {
+    fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        if buf.left() == 0 {
+            return Ok(0);
+        }
+        let n = self.node.data()?.lock().read(self.node.shared(), buf, offset)?;
+        self.read_done(file);
+        Ok(n)
+    }
+
+    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        if buf.left() == 0 {
+            return Ok(0);
+        }
+        let shared = self.node.shared();
+        if shared.read_only {
+            return Err(Errno::EROFS);
+        }
+        let later = shared.make_room((buf.left() / BLOCK) as u64 + 2);
+        let n = {
+            let mut data = self.node.data()?.lock();
+            let at = if offset == offset::END { data.size() } else { offset };
+            let n = data.write(shared, buf, at, !later)?;
+            if shared.dirty_pages.load(Ordering::Relaxed) > DIRTY_MOST {
+                // What does not succeed now stays dirty, and whoever asks for it is told.
+                let _ = data.flush(shared, false);
+            }
+            n
+        };
+        self.node.wrote(self.keeps_privileges);
+        Ok(n)
+    }
+
+    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+        Events::ALWAYS
+    }
+
+    fn seekable(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.node.data()?.lock().size())
+    }
+
+    fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {
+        self.node.data()?.lock().seek(self.node.shared(), offset, hole)
+    }
+
+    fn backing(&self, file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
+        let writable = shared && file.flags() & flags::O_ACCMODE == flags::O_RDWR;
+        let fd = self.node.data()?.lock().map(self.node.shared(), offset, len, writable)?;
+        // The node keeps the pages as long as there are mappings, and a mapping keeps this file.
+        Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen: false })
+    }
+
+    fn counts_mappings(&self) -> bool {
+        true
+    }
+
+    fn mapping_made(&self, writable: bool) -> Result<()> {
+        self.node.data()?.lock().mapping_made(writable);
+        if writable {
+            self.node.soil();
+        }
+        Ok(())
+    }
+
+    fn mapping_gone(&self, writable: bool) {
+        if let Ok(data) = self.node.data()
+            && data.lock().mapping_gone(self.node.shared(), writable)
+        {
+            self.node.wrote(true);
+        }
+    }
+
+    fn sync_mapping(&self) -> Result<()> {
+        self.sync(true)
+    }
+
+    fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
+        self.node.data()?.lock().truncate(self.node.shared(), len)?;
+        self.node.wrote(self.keeps_privileges);
+        Ok(())
+    }
+
+    fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let shared = self.node.shared();
+        shared.make_room(len.div_ceil(BLOCK as u64));
+        self.node.data()?.lock().allocate(shared, mode, offset, len)?;
+        self.node.wrote(self.keeps_privileges);
+        Ok(())
+    }
+
+    fn sync(&self, _data_only: bool) -> Result<()> {
+        self.node.write_back(true)?;
+        self.node.shared().commit()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
