@@ -570,8 +570,7 @@ impl Inode for Node {
                     other => break (name, other?),
                 }
             };
-            core.fs.unlink(self.number, FileName::new(&name)?)?;
-            info.links = 0;
+            info.links = core.fs.unlink(self.number, FileName::new(&name)?)?.remaining_links;
             Ok(info)
         })?;
         Ok(node)
