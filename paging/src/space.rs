@@ -83,14 +83,18 @@ impl<F: Frames, T: Table> Space<F, T> {
             region.prot = prot;
         }
         let mut at = start;
+        let mut changed = None;
         while let Some((page, entry)) = inner.table.next(at, end) {
             // What may be somebody else's page becomes writable by the fault that copies it.
             let prot = rights(prot, entry.prot.write);
             // Replaces an entry, which needs no memory.
             let _ = inner.table.set(page, Entry { prot, ..entry });
             at = page + PAGE;
+            changed = changed.or(Some(page));
         }
-        inner.table.flush(start, end);
+        if let Some(first) = changed {
+            inner.table.flush(first, at);
+        }
         Ok(())
     }
 
@@ -214,23 +218,31 @@ impl<F: Frames, T: Table> Space<F, T> {
             }
         }
         other.regions = inner.regions.clone();
-        for (start, region) in inner.regions.iter().filter(|(_, region)| !region.behind.is_shared()) {
+        // What has lost the right to be written.
+        let mut changed: Option<(usize, usize)> = None;
+        let mut failed = Ok(());
+        'regions: for (start, region) in inner.regions.iter().filter(|(_, region)| !region.behind.is_shared()) {
             let mut at = *start;
-            while let Some((page, entry)) = inner.table.next(at, region.end) {
-                let entry = Entry { prot: Prot { write: false, ..entry.prot }, ..entry };
+            while let Some((page, was)) = inner.table.next(at, region.end) {
+                let entry = Entry { prot: Prot { write: false, ..was.prot }, ..was };
                 self.frames.share(entry.frame);
-                if other.install(self.frames, page, entry).is_err() {
+                if let Err(errno) = other.install(self.frames, page, entry) {
                     // The child goes with what it has; the parent's pages become writable again by faults.
-                    inner.table.flush(*start, region.end);
-                    return Err(Errno::ENOMEM);
+                    failed = Err(errno);
+                    break 'regions;
                 }
-                // Replaces an entry, which needs no memory.
-                let _ = inner.table.set(page, entry);
+                if was.prot.write {
+                    // Replaces an entry, which needs no memory.
+                    let _ = inner.table.set(page, entry);
+                    changed = Some((changed.map_or(page, |(first, _)| first), page + PAGE));
+                }
                 at = page + PAGE;
             }
-            inner.table.flush(*start, region.end);
         }
-        Ok(())
+        if let Some((first, end)) = changed {
+            inner.table.flush(first, end);
+        }
+        failed
     }
 
     #[cfg(test)]
@@ -314,6 +326,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
 
     fn drop_entries(&mut self, frames: &F, start: usize, end: usize) {
         let mut at = start;
+        let mut first = None;
         let mut gone = Vec::new();
         while let Some((page, _)) = self.table.next(at, end) {
             if let Some(entry) = self.table.clear(page) {
@@ -321,9 +334,12 @@ impl<F: Frames, T: Table> Inner<F, T> {
                 gone.push(entry.frame);
             }
             at = page + PAGE;
+            first = first.or(Some(page));
         }
         // No processor may still write a frame that somebody else gets.
-        self.table.flush(start, end);
+        if let Some(first) = first {
+            self.table.flush(first, at);
+        }
         for frame in gone {
             frames.release(frame);
         }
@@ -374,7 +390,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
         let held = match self.table.get(page) {
             Some(entry) if !write || entry.prot.write => {
                 // Another thread was here first, or the processor remembers the entry of before.
-                self.table.flush(page, page + PAGE);
+                self.table.flush_here(page, page + PAGE);
                 return Ok(entry.frame);
             }
             other => other,
@@ -387,8 +403,10 @@ impl<F: Frames, T: Table> Inner<F, T> {
             }
             // Replaces an entry, which needs no memory.
             let _ = self.table.set(page, Entry { frame, prot: rights(prot, true) });
-            self.table.flush(page, page + PAGE);
-            if !own {
+            if own {
+                self.table.flush_here(page, page + PAGE);
+            } else {
+                self.table.flush(page, page + PAGE);
                 frames.release(entry.frame);
             }
             return Ok(frame);

@@ -30,4 +30,9 @@ pub trait Table: Send + 'static {
     fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)>;
     /// Entries of `start..end` were changed or taken out: processors forget what they remember of them.
     fn flush(&mut self, start: usize, end: usize);
+    /// As [`Table::flush`], where it is enough that the calling processor forgets: entries that now grant more than before, with the
+    /// same frame, cost another processor one more fault.
+    fn flush_here(&mut self, start: usize, end: usize) {
+        self.flush(start, end);
+    }
 }

@@ -14,6 +14,10 @@ pub trait Sleep: Sync {
     fn sleep(&self, word: &AtomicU32, expected: u32);
     /// Wakes one sleeper on `word`.
     fn wake_one(&self, word: &AtomicU32);
+    /// Lets others run who may hold what the caller spins for.
+    fn give_way(&self) {
+        core::hint::spin_loop();
+    }
 }
 
 /// One pointer to a `&'static dyn Sleep`; null until registered, then constant. It belongs to the machine, not to a kernel
@@ -203,8 +207,14 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     fn lock_exclusive(&self) {
         lock_api::RawMutex::lock(&self.gate);
         self.state.fetch_or(WRITER, Ordering::Acquire);
+        let mut looks = 0u32;
         while self.state.load(Ordering::Acquire) != WRITER {
-            spin_loop();
+            looks += 1;
+            match sleeper() {
+                // A reader may have lost its core to this writer.
+                Some(sleep) if looks > SPINS => sleep.give_way(),
+                _ => spin_loop(),
+            }
         }
     }
 

@@ -11,6 +11,10 @@ use crate::cpu::{self, inb, outb};
 pub const TIMER: u8 = 0xef;
 pub const SERIAL: u8 = 0xee;
 pub const DISK: u8 = 0xed;
+/// From another core: look at the queues, or at the running thread's work.
+pub const RESCHEDULE: u8 = 0xec;
+/// From another core: forget translations ([`crate::shoot`]).
+pub const FORGET: u8 = 0xeb;
 pub const SPURIOUS: u8 = 0xff;
 
 const LOCAL: usize = 0xfee0_0000;
@@ -18,6 +22,8 @@ const ID: usize = 0x20;
 const TASK_PRIORITY: usize = 0x80;
 const END: usize = 0xb0;
 const SPURIOUS_VECTOR: usize = 0xf0;
+const COMMAND: usize = 0x300;
+const DESTINATION: usize = 0x310;
 const TIMER_ENTRY: usize = 0x320;
 const INITIAL: usize = 0x380;
 const CURRENT: usize = 0x390;
@@ -60,25 +66,72 @@ fn write_io(io: usize, register: u32, value: u32) {
 /// Lets a line of the I/O APICs, counted through, interrupt the calling core at the given vector, at its rising edge.
 pub fn route(line: u32, vector: u8) {
     let (io, line) = if line < LINES { (IO, line) } else { (SECOND_IO, line - LINES) };
-    write_io(io, 0x10 + line * 2 + 1, read(ID) & 0xff00_0000);
+    write_io(io, 0x10 + line * 2 + 1, id() << 24);
     write_io(io, 0x10 + line * 2, u32::from(vector));
 }
 
-/// Switches the local APIC on and the old interrupt controllers off, and lets the serial port's line through.
+/// Switches the first core's local APIC on and the old interrupt controllers off, and lets the serial port's line through.
 pub fn init() {
-    const ENABLE: u64 = 1 << 11;
-    // SAFETY: the register exists on every 64-bit processor; the base stays where it is. The old controllers' masks are
-    // written where there are some.
+    // SAFETY: the old controllers' masks are written where there are some.
     unsafe {
-        cpu::wrmsr(cpu::MSR_APIC_BASE, cpu::rdmsr(cpu::MSR_APIC_BASE) | ENABLE);
         outb(0x21, 0xff);
         outb(0xa1, 0xff);
     }
+    init_local();
+    route(SERIAL_LINE, SERIAL);
+}
+
+/// Switches the calling core's local APIC on.
+pub fn init_local() {
+    const ENABLE: u64 = 1 << 11;
+    // SAFETY: the register exists on every 64-bit processor; the base stays where it is.
+    unsafe { cpu::wrmsr(cpu::MSR_APIC_BASE, cpu::rdmsr(cpu::MSR_APIC_BASE) | ENABLE) };
     write(TASK_PRIORITY, 0);
     write(SPURIOUS_VECTOR, 0x100 | u32::from(SPURIOUS));
     write(DIVIDE, BY_ONE);
     write(TIMER_ENTRY, u32::from(TIMER));
-    route(SERIAL_LINE, SERIAL);
+}
+
+/// The number by which interrupts find the calling core.
+pub fn id() -> u32 {
+    read(ID) >> 24
+}
+
+/// Sends a command to another core: vector and kind (Intel SDM 3A, 11.6.1).
+fn command(target: u32, what: u32) {
+    const PENDING: u32 = 1 << 12;
+    while read(COMMAND) & PENDING != 0 {
+        core::hint::spin_loop();
+    }
+    write(DESTINATION, target << 24);
+    write(COMMAND, what);
+}
+
+/// Sends a core an interrupt.
+pub fn send(target: u32, vector: u8) {
+    command(target, u32::from(vector));
+}
+
+/// Stops all other cores, whatever they do: an interrupt that cannot be masked.
+pub fn send_nmi_to_others() {
+    const NMI: u32 = 4 << 8;
+    const OTHERS: u32 = 3 << 18;
+    const ASSERT: u32 = 1 << 14;
+    command(0, OTHERS | ASSERT | NMI);
+}
+
+/// Resets a core that sleeps.
+pub fn send_init(target: u32) {
+    const INIT: u32 = 5 << 8;
+    const ASSERT: u32 = 1 << 14;
+    command(target, ASSERT | INIT);
+}
+
+/// Makes a core that was reset begin at a page below 1 MiB, in real mode.
+pub fn send_start(target: u32, page: u8) {
+    const START: u32 = 6 << 8;
+    const ASSERT: u32 = 1 << 14;
+    command(target, ASSERT | START | u32::from(page));
 }
 
 /// The interrupt is dealt with: the next may come.

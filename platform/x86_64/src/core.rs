@@ -2,9 +2,12 @@
 
 use core::arch::asm;
 use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::cpu;
 use crate::entry;
+use crate::sched::Turn;
+use crate::tables::InUse;
 
 pub const KERNEL_CS: u16 = 0x10;
 pub const KERNEL_SS: u16 = 0x18;
@@ -38,13 +41,15 @@ const _: () = assert!(size_of::<TaskState>() == 104);
 #[repr(C, align(16))]
 struct ExceptionStack([u8; EXCEPTION_STACK]);
 
-/// One core. Entries reach it by GS: the first words are known to the assembly.
-#[repr(C, align(64))]
-pub struct Core {
-    /// Where an entry by `syscall` or `sysenter` starts to push: the end of the running thread's frame.
+/// What the processor and the entries read and write: the first words are known to the assembly by their offset.
+#[repr(C)]
+struct Words {
+    /// gs:[0]. Where an entry by `syscall` or `sysenter` starts to push: the end of the running thread's frame.
     frame_end: u64,
-    /// The user's stack pointer, for the few instructions until it is pushed.
+    /// gs:[8]. The user's stack pointer, for the few instructions until it is pushed.
     user_rsp: u64,
+    /// gs:[16]. The address of the core itself.
+    itself: u64,
     task: TaskState,
     gdt: [u64; 12],
     stacks: [ExceptionStack; 3],
@@ -52,45 +57,61 @@ pub struct Core {
     debug: ExceptionStack,
 }
 
-struct Cores(UnsafeCell<Core>);
+/// One core, which finds itself by GS while it is in the kernel.
+#[repr(C, align(64))]
+pub struct Core {
+    words: UnsafeCell<Words>,
+    /// Its number, from 0 on in the order they came.
+    pub number: usize,
+    /// The number interrupts are sent to.
+    pub apic: u32,
+    /// What it runs.
+    pub turn: Turn,
+    /// The page tables it uses.
+    pub in_use: InUse,
+}
 
-// SAFETY: the core's words are changed by the core itself only.
-unsafe impl Sync for Cores {}
+// SAFETY: `words` is changed by the core itself only, or before it runs; `turn` answers for itself.
+unsafe impl Sync for Core {}
+// SAFETY: as above; it holds no reference to where it lies before `load`.
+unsafe impl Send for Core {}
+
+/// Most cores: sets of them are words of 64 bits.
+pub const MOST: usize = 64;
 
 /// The first core.
-static FIRST: Cores = Cores(UnsafeCell::new(Core {
-    frame_end: 0,
-    user_rsp: 0,
-    task: TaskState {
-        reserved0: 0,
-        rsp0: 0,
-        rsp1: 0,
-        rsp2: 0,
-        reserved1: 0,
-        ist: [0; 7],
-        reserved2: 0,
-        reserved3: 0,
-        io_map: 104,
-    },
-    // Linux' layout, which programs may see in their selectors: 0x10 and 0x18 kernel, 0x23 user 32-bit code, 0x2b user data,
-    // 0x33 user 64-bit code; sysexit wants another data segment behind it.
-    gdt: [
-        0,
-        0,
-        0x00af_9b00_0000_ffff,
-        0x00cf_9300_0000_ffff,
-        0x00cf_fb00_0000_ffff,
-        0x00cf_f300_0000_ffff,
-        0x00af_fb00_0000_ffff,
-        0x00cf_f300_0000_ffff,
-        0,
-        0,
-        0,
-        0,
-    ],
-    stacks: [const { ExceptionStack([0; EXCEPTION_STACK]) }; 3],
-    debug: ExceptionStack([0; EXCEPTION_STACK]),
-}));
+static FIRST: Core = Core::new(0, 0);
+/// Every core that runs, by number.
+static CORES: [AtomicPtr<Core>; MOST] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST];
+/// How many run.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// How many cores run.
+pub fn count() -> usize {
+    RUNNING.load(Ordering::Acquire)
+}
+
+/// The core of a number, once it runs.
+pub fn get(number: usize) -> Option<&'static Core> {
+    let core = CORES.get(number)?.load(Ordering::Acquire);
+    // SAFETY: null, or a static or leaked core.
+    unsafe { core.as_ref() }
+}
+
+/// The cores that run.
+pub fn all() -> impl Iterator<Item = &'static Core> {
+    (0..count()).filter_map(get)
+}
+
+/// The calling core. Not to be kept across anything that may switch threads: the thread may go on on another one.
+#[inline]
+pub fn here() -> &'static Core {
+    let core: *const Core;
+    // SAFETY: in the kernel GS is the core's; the word was set by `load`.
+    unsafe { asm!("mov {}, gs:[16]", out(reg) core, options(nostack, preserves_flags)) };
+    // SAFETY: a static or leaked core.
+    unsafe { &*core }
+}
 
 #[repr(C, packed)]
 struct TablePointer {
@@ -134,6 +155,115 @@ pub struct Features {
     pub smap: bool,
 }
 
+impl Core {
+    /// A core that does not run yet.
+    pub const fn new(number: usize, apic: u32) -> Core {
+        let task = TaskState {
+            reserved0: 0,
+            rsp0: 0,
+            rsp1: 0,
+            rsp2: 0,
+            reserved1: 0,
+            ist: [0; 7],
+            reserved2: 0,
+            reserved3: 0,
+            io_map: 104,
+        };
+        // Linux' layout, which programs may see in their selectors: 0x10 and 0x18 kernel, 0x23 user 32-bit code, 0x2b user data,
+        // 0x33 user 64-bit code; sysexit wants another data segment behind it.
+        let gdt = [
+            0,
+            0,
+            0x00af_9b00_0000_ffff,
+            0x00cf_9300_0000_ffff,
+            0x00cf_fb00_0000_ffff,
+            0x00cf_f300_0000_ffff,
+            0x00af_fb00_0000_ffff,
+            0x00cf_f300_0000_ffff,
+            0,
+            0,
+            0,
+            0,
+        ];
+        let stacks = [const { ExceptionStack([0; EXCEPTION_STACK]) }; 3];
+        let debug = ExceptionStack([0; EXCEPTION_STACK]);
+        let words = Words { frame_end: 0, user_rsp: 0, itself: 0, task, gdt, stacks, debug };
+        Core { words: UnsafeCell::new(words), number, apic, turn: Turn::new(), in_use: InUse::new() }
+    }
+
+    /// Its bit in a set of cores.
+    pub fn bit(&self) -> u64 {
+        1 << self.number
+    }
+
+    /// Makes this the calling core: descriptor tables, task state, GS.
+    ///
+    /// # Safety
+    /// No other core is, or has ever been, this one; the interrupt descriptor table is filled.
+    unsafe fn load(&'static self) {
+        // SAFETY: the caller's word: nobody else uses the words yet. The descriptors are those of this kernel's layout.
+        unsafe {
+            let words = &mut *self.words.get();
+            words.itself = core::ptr::from_ref(self) as u64;
+            for (slot, stack) in words.stacks.iter().enumerate() {
+                words.task.ist[slot] = core::ptr::from_ref(stack) as u64 + EXCEPTION_STACK as u64;
+            }
+            let task = &raw const words.task as u64;
+            words.gdt[8] = 103 | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
+            words.gdt[9] = task >> 32;
+            // A 64-bit call gate (type 0xc) that ring 3 may use.
+            let handler = entry::call_gate_address();
+            words.gdt[CALL_GATE] =
+                handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
+            words.gdt[CALL_GATE + 1] = handler >> 32;
+            let gdt = TablePointer { limit: (size_of_val(&words.gdt) - 1) as u16, base: words.gdt.as_ptr() as u64 };
+            let idt = TablePointer { limit: (size_of::<[[u64; 2]; 256]>() - 1) as u16, base: IDT.0.get() as u64 };
+            asm!(
+                "lgdt [{gdt}]",
+                "lidt [{idt}]",
+                "mov ss, {ss:e}",
+                "xor {t:e}, {t:e}",
+                "mov ds, {t:e}",
+                "mov es, {t:e}",
+                "mov fs, {t:e}",
+                "mov gs, {t:e}",
+                "push {cs}",
+                "lea {t}, [rip + 2f]",
+                "push {t}",
+                "retfq",
+                "2:",
+                "mov {t:e}, {tss}",
+                "ltr {t:x}",
+                gdt = in(reg) &raw const gdt,
+                idt = in(reg) &raw const idt,
+                ss = in(reg) u64::from(KERNEL_SS),
+                cs = in(reg) u64::from(KERNEL_CS),
+                tss = const TSS,
+                t = out(reg) _,
+            );
+            cpu::wrmsr(cpu::MSR_GS_BASE, words.itself);
+            cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, 0);
+            cpu::wrmsr(cpu::MSR_FS_BASE, 0);
+        }
+    }
+
+    /// The core runs: others find it.
+    pub fn announce(&'static self) {
+        CORES[self.number].store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
+        RUNNING.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Sets where entries of the thread that runs next put its registers: the end of its frame.
+    pub fn set_frame_end(&self, end: usize) {
+        // SAFETY: the calling core's own words; interrupts are off in the kernel.
+        unsafe {
+            let words = self.words.get();
+            (&raw mut (*words).frame_end).write(end as u64);
+            (&raw mut (*words).task.rsp0).write_unaligned(end as u64);
+        }
+    }
+}
+
 /// Sets the calling core up as the first: tables, task state, control registers, call registers. `vectors_for_user` are those that
 /// user code may raise by `int`. Why it cannot, when it cannot.
 pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
@@ -150,48 +280,21 @@ pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
             let user = vectors_for_user.contains(&(vector as u8));
             *slot = gate(entry::stub(vector), stack, user);
         }
-        let core = &mut *FIRST.0.get();
-        for (slot, stack) in core.stacks.iter().enumerate() {
-            core.task.ist[slot] = core::ptr::from_ref(stack) as u64 + EXCEPTION_STACK as u64;
-        }
-        let task = &raw const core.task as u64;
-        core.gdt[8] = 103 | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
-        core.gdt[9] = task >> 32;
-        // A 64-bit call gate (type 0xc) that ring 3 may use.
-        let handler = entry::call_gate_address();
-        core.gdt[CALL_GATE] =
-            handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
-        core.gdt[CALL_GATE + 1] = handler >> 32;
-        let gdt = TablePointer { limit: (size_of_val(&core.gdt) - 1) as u16, base: core.gdt.as_ptr() as u64 };
-        let idt = TablePointer { limit: (size_of_val(idt) - 1) as u16, base: idt.as_ptr() as u64 };
-        asm!(
-            "lgdt [{gdt}]",
-            "lidt [{idt}]",
-            "mov ss, {ss:e}",
-            "xor {t:e}, {t:e}",
-            "mov ds, {t:e}",
-            "mov es, {t:e}",
-            "mov fs, {t:e}",
-            "mov gs, {t:e}",
-            "push {cs}",
-            "lea {t}, [rip + 2f]",
-            "push {t}",
-            "retfq",
-            "2:",
-            "mov {t:e}, {tss}",
-            "ltr {t:x}",
-            gdt = in(reg) &raw const gdt,
-            idt = in(reg) &raw const idt,
-            ss = in(reg) u64::from(KERNEL_SS),
-            cs = in(reg) u64::from(KERNEL_CS),
-            tss = const TSS,
-            t = out(reg) _,
-        );
-        cpu::wrmsr(cpu::MSR_GS_BASE, core::ptr::from_ref(core) as u64);
-        cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, 0);
-        cpu::wrmsr(cpu::MSR_FS_BASE, 0);
+        FIRST.load();
     }
-    control()
+    let features = control(&FIRST)?;
+    FIRST.announce();
+    Ok(features)
+}
+
+/// Sets the calling core up as another one.
+///
+/// # Safety
+/// `core` is the calling core's alone, and not in use yet.
+pub unsafe fn join(core: &'static Core) -> Result<(), &'static str> {
+    // SAFETY: the caller's word.
+    unsafe { core.load() };
+    control(core).map(|_| ())
 }
 
 /// The processor's maker, as CPUID spells it.
@@ -204,7 +307,7 @@ fn known_vendor() -> [u8; 12] {
     name
 }
 
-fn control() -> Result<Features, &'static str> {
+fn control(core: &Core) -> Result<Features, &'static str> {
     let cpuid = janua_arch::x86_64::cpu::cpuid;
     let (basic, extended) = (cpuid(1, 0), if cpuid(0, 0)[0] >= 7 { cpuid(7, 0) } else { [0; 4] });
     if basic[2] & 1 << 26 == 0 {
@@ -236,17 +339,7 @@ fn control() -> Result<Features, &'static str> {
         cpu::wrmsr(cpu::MSR_SYSENTER_CS, if intel { u64::from(KERNEL_CS) } else { 0 });
         cpu::wrmsr(cpu::MSR_SYSENTER_EIP, entry::sysenter_address());
         // Never pushed to: the entry loads another. A single step there lands on it.
-        cpu::wrmsr(cpu::MSR_SYSENTER_ESP, (&raw const (*FIRST.0.get()).debug) as u64 + EXCEPTION_STACK as u64);
+        cpu::wrmsr(cpu::MSR_SYSENTER_ESP, (&raw const (*core.words.get()).debug) as u64 + EXCEPTION_STACK as u64);
     }
     Ok(Features { smap })
-}
-
-/// Sets where entries of the thread that runs next put its registers: the end of its frame.
-pub fn set_frame_end(end: usize) {
-    // SAFETY: the calling core's own words; interrupts are off in the kernel.
-    unsafe {
-        let core = FIRST.0.get();
-        (&raw mut (*core).frame_end).write(end as u64);
-        (&raw mut (*core).task.rsp0).write_unaligned(end as u64);
-    }
 }

@@ -6,13 +6,15 @@
 //!
 //! GS: in the kernel the base is the core's, the user's is in KERNEL_GS_BASE. Every way from ring 3 does exactly one `swapgs`
 //! before anything else, every way to ring 3 one as its last but one instruction. Entries from ring 0 do none: the interrupts
-//! of the idle loop, faults of user copies, and NMI and machine check, which may hit the instructions between entry and
-//! `swapgs` and therefore use no GS at all.
+//! of the idle loop and faults of user copies; but an interrupt on the first steps from a call gate, which finds the user's GS,
+//! does one on its way in and one on its way out. NMI, double fault and machine check have stacks of their own, may come
+//! anywhere, and use no GS at all.
 
 use core::arch::global_asm;
 
 use janua_arch::Frame;
 
+use crate::report::STOPPING;
 use crate::trap::kernel_trap;
 
 pub const DEBUG: u8 = 1;
@@ -64,7 +66,7 @@ global_asm!(
     ".balign 16",
     "entry_text:",
     // Known to other parts of the crate, which may be compiled apart from this.
-    ".globl entry_text, entry_text_end, vector_stubs, call_gate_entry, syscall_entry, syscall32_refused, sysenter_entry",
+    ".globl entry_text, entry_text_end, vector_stubs, nmi_entry, call_gate_entry, syscall_entry, syscall32_refused, sysenter_entry",
     "vector_stubs:",
     ".set vector, 0",
     ".rept 256",
@@ -75,9 +77,42 @@ global_asm!(
     ".endif",
     "push rdi",
     "mov edi, offset vector",
+    ".if vector == 8 || vector == 18",
+    "jmp vector_fatal",
+    ".else",
     "jmp vector_common",
+    ".endif",
     ".set vector, vector + 1",
     ".endr",
+
+    // Another core stops this one, or nobody means anything by it.
+    ".balign 16",
+    "nmi_entry:",
+    "cmp byte ptr [rip + {stopping}], 0",
+    "jne 5f",
+    "iretq",
+    "5:",
+    "cli",
+    "hlt",
+    "jmp 5b",
+
+    // Never returned from, wherever it came from: this stack is not the thread's.
+    "vector_fatal:",
+    "push rsi",
+    "push rdx",
+    "push rcx",
+    "push rax",
+    "push r8",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "jmp from_kernel",
 
     // edi: vector; above: rdi, error code, rip, cs, rflags, rsp, ss. This is the tail of a Frame.
     "vector_common:",
@@ -96,7 +131,7 @@ global_asm!(
     "push r14",
     "push r15",
     "test byte ptr [rsp + 17*8], 3",
-    "jz 2f",
+    "jz from_kernel",
     "swapgs",
     // Before rsp is the kernel's: a speculative run with the user's GS must not use it.
     "lfence",
@@ -105,14 +140,29 @@ global_asm!(
     "jmp entry_return",
     // From ring 0: handled here, and back.
     // A user copy that faulted had user memory open (AC): not for us.
-    "2:",
+    "from_kernel:",
     "push 2",
     "popfq",
     "mov esi, edi",
     "mov rdi, rsp",
+    // On the first steps from a call gate?
+    "lea rcx, [rip + call_gate_entry]",
+    "lea rax, [rip + call_gate_inside]",
+    "sub rax, rcx",
+    "mov rbx, [rsp + 16*8]",
+    "sub rbx, rcx",
+    "cmp rbx, rax",
+    "setb bl",
+    "jae 6f",
+    "swapgs",
+    "6:",
     "sub rsp, 8",
     "call {kernel_trap}",
     "add rsp, 8",
+    "test bl, bl",
+    "jz 7f",
+    "swapgs",
+    "7:",
     "pop r15",
     "pop r14",
     "pop r13",
@@ -196,11 +246,12 @@ global_asm!(
     "jmp entry_return",
 
     // The processor has pushed ss, rsp, cs, rip, without flags, and left interrupts on: until `cli` is through, one may come,
-    // from ring 0 with the user's GS, which is why `kernel_trap` uses none.
+    // from ring 0 with the user's GS.
     ".balign 64",
     "call_gate_entry:",
     "pushfq",
     "cli",
+    "call_gate_inside:",
     "swapgs",
     // rax where orig_rax is; then flags, cs and rip each one place up from where they are.
     "push rax",
@@ -361,6 +412,7 @@ global_asm!(
     "entry_text_end:",
     ".popsection",
     kernel_trap = sym kernel_trap,
+    stopping = sym STOPPING,
     syscall = const SYSCALL,
     sysenter = const SYSENTER,
     call_gate = const CALL_GATE,
@@ -372,6 +424,7 @@ unsafe extern "C" {
     static entry_text_end: u8;
     fn sysenter_entry();
     fn call_gate_entry();
+    fn nmi_entry();
     fn syscall_entry();
     fn syscall32_refused();
     /// Goes to user code; answers why it came back: a vector, or [`SYSCALL`]. The frame's address is canonical, its selectors
@@ -383,6 +436,9 @@ unsafe extern "C" {
 
 /// The address of a vector's stub.
 pub fn stub(vector: usize) -> u64 {
+    if vector == usize::from(NMI) {
+        return nmi_entry as *const () as u64;
+    }
     &raw const vector_stubs as u64 + vector as u64 * 16
 }
 

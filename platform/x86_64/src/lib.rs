@@ -1,6 +1,6 @@
 //! The x86_64 platform: the kernel on the bare machine.
 //!
-//! The kernel runs in ring 0 in the upper half of every address space, programs in ring 3 in the lower. One core; interrupts
+//! The kernel runs in ring 0 in the upper half of every address space, programs in ring 3 in the lower. Interrupts
 //! are off while the kernel runs and on in user code and in the idle loop, so a thread in the kernel goes on until it waits.
 //! A thread has a kernel stack of its own; what it does is a loop: resume user code, take the trap, enter the kernel.
 #![no_std]
@@ -24,6 +24,7 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod serial;
+pub mod shoot;
 pub mod space;
 pub mod tables;
 pub mod thread;

@@ -18,7 +18,7 @@ use crate::memory::{self, BareHost};
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
-use crate::{apic, clock, core as cores, cpu, disk, fpu, random, report, sched, serial, tables, trap};
+use crate::{apic, clock, core as cores, cpu, disk, fpu, random, report, sched, serial, shoot, tables, trap};
 
 /// The bare machine; there is one.
 pub struct BareMachine {
@@ -93,8 +93,8 @@ impl BareMachine {
         random::init();
         disk::init();
         match thread::make(Frame::start(0, 0), None, None, None, None) {
-            Ok(first) => sched::init(first),
-            Err(_) => report::stop(format_args!("no memory for the first thread")),
+            Ok(first) if sched::init(first.clone()).is_ok() => {}
+            _ => report::stop(format_args!("no memory for the first thread")),
         }
         let initrd = initrd.map_or(&[][..], |(start, end)| {
             // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
@@ -172,7 +172,8 @@ fn live(thread: &Thread, guest: &dyn Guest) {
     let mut flow = guest.start(frame());
     loop {
         flow = match flow {
-            // A kick is a flag; whoever sets it runs while this thread does not, so it is seen here.
+            // A kick is a flag, and an interrupt to the core that runs the thread: the flag is seen here, or the interrupt comes in
+            // user code.
             Flow::Resume if guest.has_work() => guest.trap(frame(), Trap::Kick),
             Flow::Resume => trap::run_user(thread, guest),
             Flow::Wait(deadline) => {
@@ -251,8 +252,13 @@ impl Machine for BareMachine {
         Ok(())
     }
 
-    fn kick(&self, _thread: ThreadId) {
-        // The caller runs, so the thread does not: it looks at its work on its way to user code.
+    fn kick(&self, thread: ThreadId) {
+        // On this core it does not run, and looks at its work on its way to user code.
+        if cores::count() > 1
+            && let Some(thread) = thread::find(thread)
+        {
+            sched::nudge(&thread);
+        }
     }
 
     fn wake_service(&self) {
@@ -306,13 +312,23 @@ impl Machine for BareMachine {
         self.gates.iter().find(|known| known.id() == gate).map_or("none", |gate| gate.name())
     }
     fn cpus(&self) -> usize {
-        1
+        cores::count()
     }
     fn cpu(&self) -> usize {
-        0
+        cores::here().number
     }
-    fn set_affinity(&self, _thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
-        if mask.first().is_some_and(|word| word & 1 != 0) { Ok(()) } else { Err(Errno::EINVAL) }
+    fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
+        let all = cores::all().fold(0, |set, core| set | core.bit());
+        let allowed = mask.first().copied().unwrap_or_default() & all;
+        if allowed == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let thread = match thread {
+            Some(id) => thread::find(id).ok_or(Errno::ESRCH)?,
+            None => sched::current(),
+        };
+        sched::restrict(&thread, allowed);
+        Ok(())
     }
     fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
         let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
@@ -333,23 +349,17 @@ impl Machine for BareMachine {
         Some(BareSpace::of(&space).bytes().0)
     }
     fn usage(&self, whose: Whose) -> Option<Usage> {
-        let running = sched::current();
         let (thread, whole) = match whose {
-            Whose::Caller => (running.clone(), false),
-            Whose::CallersTask => (running.clone(), true),
+            Whose::Caller => (sched::current(), false),
+            Whose::CallersTask => (sched::current(), true),
             Whose::Thread(id) => (thread::find(id)?, false),
             Whose::Task(id) => (thread::find(id)?, true),
         };
         let space = thread.space.lock().clone();
-        let mut usage = match space.filter(|_| whole) {
+        Some(match space.filter(|_| whole) {
             Some(space) => thread::add(thread::usage_in(&space), BareSpace::of(&space).ended()),
             None => thread.usage(),
-        };
-        if matches!(whose, Whose::Caller | Whose::CallersTask) {
-            // What it has used since it last got the core.
-            usage.user += sched::used_by_current() - running.used();
-        }
-        Some(usage)
+        })
     }
     fn peak_resident(&self) -> u64 {
         let space = sched::current().space.lock().clone();
@@ -383,5 +393,9 @@ impl LockSleep {
     }
     pub fn wake(word: &AtomicU32) {
         sched::unpark(word, 1);
+    }
+    pub fn give_way() {
+        shoot::relax();
+        sched::yield_now();
     }
 }

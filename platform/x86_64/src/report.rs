@@ -1,11 +1,11 @@
 //! What a person reads when the kernel itself fails. Uses no heap and no lock: either may be what broke.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_port::Frame;
 
-use crate::{cpu, machine, serial};
+use crate::{apic, core as cores, cpu, machine, serial};
 
 /// Writes to the kernel's own voice.
 pub struct Voice;
@@ -17,16 +17,26 @@ impl Write for Voice {
     }
 }
 
-/// An exception in the kernel: prints it and powers the machine off with exit code 125.
+/// Set when a core stops the machine: the others halt at the interrupt that it sends them.
+pub static STOPPING: AtomicBool = AtomicBool::new(false);
+
+/// The calling core's number, as far as it can be told when GS may be what broke.
+fn number() -> usize {
+    let id = apic::id();
+    cores::all().find(|core| core.apic == id).map_or(0, |core| core.number)
+}
+
+/// An exception in the kernel: stops the other cores, prints the frame, and powers the machine off with exit code 125.
 #[cold]
 pub fn kernel_fault(frame: &Frame, vector: u8) -> ! {
     stop(format_args!(
-        "kernel fault: vector {vector} error {:#x} at {:#x}, address {:#x}\n\
+        "kernel fault: core {} vector {vector} error {:#x} at {:#x}, address {:#x}\n\
          janua: rax {:016x} rbx {:016x} rcx {:016x} rdx {:016x}\n\
          janua: rsi {:016x} rdi {:016x} rbp {:016x} rsp {:016x}\n\
          janua: r8  {:016x} r9  {:016x} r10 {:016x} r11 {:016x}\n\
          janua: r12 {:016x} r13 {:016x} r14 {:016x} r15 {:016x}\n\
          janua: flags {:#x} cs {:#x} cr3 {:#x}",
+        number(),
         frame.orig_rax,
         frame.rip,
         cpu::fault_address(),
@@ -52,12 +62,22 @@ pub fn kernel_fault(frame: &Frame, vector: u8) -> ! {
     ))
 }
 
-/// Says why and powers off with exit code 125. A failure while it does so powers off at once.
+/// Stops the other cores, says why and powers off with exit code 125. A failure while it does so powers off at once; another core
+/// that fails meanwhile just stops.
 #[cold]
 pub fn stop(why: fmt::Arguments<'_>) -> ! {
-    static STOPPING: AtomicBool = AtomicBool::new(false);
-    if !STOPPING.swap(true, Ordering::SeqCst) {
-        let _ = writeln!(Voice, "janua: {why}");
+    static BY: AtomicUsize = AtomicUsize::new(usize::MAX);
+    let number = number();
+    match BY.compare_exchange(usize::MAX, number, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => {
+            STOPPING.store(true, Ordering::SeqCst);
+            if cores::count() > 1 {
+                apic::send_nmi_to_others();
+            }
+            let _ = writeln!(Voice, "janua: {why}");
+        }
+        Err(by) if by != number => cpu::halt(),
+        Err(_) => {}
     }
     machine::power_off(125)
 }

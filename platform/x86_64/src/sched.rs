@@ -1,204 +1,356 @@
-//! Who runs: ready threads in turn, sleepers by the word they sleep on, deadlines.
+//! Who runs where: ready threads in turn on each core, sleepers by the word they sleep on, deadlines.
 //!
-//! No wake-up is lost: a sleeper looks at its word and lies down under one lock, and a waker changes the word before it takes
-//! that lock. The core goes idle, by halting, only on the stack of the thread that stopped last.
+//! Each core has a queue of ready threads and a list of deadlines; a core without work takes from the queues of the others. A core
+//! goes idle, by halting, on the stack of the thread that stopped last; until it has left that stack, only it can run that
+//! thread ([`Thread::on`]), which costs nothing when the same thread goes on.
+//!
+//! No wake-up of a word is lost: a sleeper looks at its word and lies down under the lock of the word's bed, and a waker changes
+//! the word before it takes that lock. No ready thread is overlooked: a core that goes idle says so in [`IDLE`] and looks at
+//! all queues after that; who makes a thread ready puts it into a queue first and looks at [`IDLE`] after. Who puts a thread
+//! into an empty queue of another core always sends it an interrupt.
+//!
+//! Lock order: none of these locks is held while another is taken, but for the heap's.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use janua_port::{Nanos, Space};
+use janua_port::{Frame, Nanos, Space};
 
+use crate::core::{self as cores, Core};
 use crate::lock::Mutex;
 use crate::space::BareSpace;
-use crate::thread::{self, Thread};
-use crate::{apic, clock, core as cores, cpu, entry, tables};
+use crate::thread::{self, NOWHERE, Thread};
+use crate::{apic, clock, cpu, entry, tables};
 
 /// How long a thread runs while others are ready.
 pub const SLICE: Nanos = 10_000_000;
+/// How long a core runs one thread before it looks whether others have too much to do.
+const LOOK: Nanos = 4 * SLICE;
 
-/// A sleeper's place: the address of its word, and a number that no two share.
-type Place = (usize, u64);
-
-struct Sleeper {
-    thread: Arc<Thread>,
-    deadline: Option<Nanos>,
+/// What a core runs, and what it will.
+pub struct Turn {
+    own: UnsafeCell<Own>,
+    ready: Mutex<VecDeque<Arc<Thread>>>,
+    /// Deadlines of sleepers that went to sleep here, in order, with the number of the sleep, and the word slept on.
+    timers: Mutex<BTreeMap<(Nanos, u64), usize>>,
 }
 
-struct Sched {
+/// What only the core itself touches, with interrupts off.
+struct Own {
     current: Option<Arc<Thread>>,
-    ready: VecDeque<Arc<Thread>>,
-    sleepers: BTreeMap<Place, Sleeper>,
-    deadlines: BTreeSet<(Nanos, Place)>,
-    next: u64,
-    /// A thread that has ended and whose stack was still in use.
-    dead: Option<Arc<Thread>>,
+    /// Who ran before, until the core has left its stack; and whether it is still ready.
+    previous: Option<(Arc<Thread>, bool)>,
+    /// Runs when the running thread must leave the core and nobody else is ready.
+    idle: Option<Arc<Thread>>,
 }
 
-static SCHED: Mutex<Sched> = Mutex::new(Sched {
-    current: None,
-    ready: VecDeque::new(),
-    sleepers: BTreeMap::new(),
-    deadlines: BTreeSet::new(),
-    next: 0,
-    dead: None,
-});
+// SAFETY: `own` is touched by its core alone, the rest is locked.
+unsafe impl Sync for Turn {}
 
-impl Sched {
-    /// Wakes those whose time has come.
-    fn expire(&mut self) {
-        if self.deadlines.is_empty() {
-            return;
-        }
-        let now = clock::now();
-        while let Some((deadline, place)) = self.deadlines.first().copied() {
-            if deadline > now {
-                break;
-            }
-            self.wake(place);
+impl Turn {
+    pub const fn new() -> Turn {
+        Turn {
+            own: UnsafeCell::new(Own { current: None, previous: None, idle: None }),
+            ready: Mutex::new(VecDeque::new()),
+            timers: Mutex::new(BTreeMap::new()),
         }
     }
 
-    fn wake(&mut self, place: Place) {
-        if let Some(sleeper) = self.sleepers.remove(&place) {
-            if let Some(deadline) = sleeper.deadline {
-                self.deadlines.remove(&(deadline, place));
-            }
-            self.make_ready(sleeper.thread);
-        }
+    /// Runs `act` on the calling core's own part; it must not switch threads.
+    fn with<R>(&self, act: impl FnOnce(&mut Own) -> R) -> R {
+        // SAFETY: called on the core this is of, with interrupts off, and nothing in `act` comes here again.
+        act(unsafe { &mut *self.own.get() })
     }
 
-    fn make_ready(&mut self, thread: Arc<Thread>) {
-        self.ready.push_back(thread);
-        if self.ready.len() == 1 {
-            // Whoever runs had the core to itself, perhaps without an end to its time.
-            apic::arm(self.alarm());
-        }
-    }
-
-    /// Nanoseconds until the timer is wanted.
+    /// Nanoseconds until the timer is wanted by the thread that runs.
     fn alarm(&self) -> Option<Nanos> {
-        let deadline = self.deadlines.first().map(|(deadline, _)| deadline.saturating_sub(clock::now()).max(1));
-        let slice = (!self.ready.is_empty()).then_some(SLICE);
-        deadline.into_iter().chain(slice).min()
+        let slice = if !self.ready.lock().is_empty() {
+            Some(SLICE)
+        } else if cores::count() > 1 {
+            Some(LOOK)
+        } else {
+            None
+        };
+        self.next_deadline().into_iter().chain(slice).min()
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        let first = self.timers.lock().first_key_value().map(|((deadline, _), _)| *deadline);
+        first.map(|deadline| deadline.saturating_sub(clock::now()).max(1))
+    }
+
+    /// Wakes those of its sleepers whose time has come.
+    fn expire(&self) {
+        loop {
+            let due = {
+                let mut timers = self.timers.lock();
+                let Some(((deadline, number), address)) = timers.first_key_value().map(|(key, word)| (*key, *word)) else {
+                    return;
+                };
+                if deadline > clock::now() {
+                    return;
+                }
+                timers.remove(&(deadline, number));
+                (address, number)
+            };
+            let woken = bed(due.0).lock().remove(&due);
+            if let Some(thread) = woken {
+                make_ready(thread);
+            }
+        }
     }
 }
 
-/// Makes the calling flow of control, on the boot stack, the first thread.
-pub fn init(first: Arc<Thread>) {
-    SCHED.lock().current = Some(first);
+/// Cores that have nothing to run, and halt or are about to.
+static IDLE: AtomicU64 = AtomicU64::new(0);
+/// Numbers sleeps.
+static SLEEPS: AtomicU64 = AtomicU64::new(0);
+
+/// A sleeper's place: the address of its word, and a number that no two sleeps share.
+type Place = (usize, u64);
+type Bed = Mutex<BTreeMap<Place, Arc<Thread>>>;
+const BEDS: usize = 64;
+static SLEEPERS: [Bed; BEDS] = [const { Mutex::new(BTreeMap::new()) }; BEDS];
+
+/// Where those sleep that sleep on a word.
+fn bed(address: usize) -> &'static Bed {
+    &SLEEPERS[(address >> 2 ^ address >> 12) % BEDS]
+}
+
+/// Makes the calling flow of control, on the boot stack, the first thread, and gives the first core its idle thread.
+pub fn init(first: Arc<Thread>) -> janua_abi::linux::Result<()> {
+    enter_as(cores::here(), first)
+}
+
+/// Makes the calling flow of control a thread. EAGAIN without memory for the core's idle thread.
+pub fn enter_as(core: &'static Core, thread: Arc<Thread>) -> janua_abi::linux::Result<()> {
+    let idle = thread::make(Frame::start(0, 0), None, None, None, Some(idle_main))?;
+    thread.on.store(core.number, Ordering::SeqCst);
+    thread.start_clock();
+    core.turn.with(|own| {
+        own.current = Some(thread);
+        own.idle = Some(idle);
+    });
+    Ok(())
 }
 
 /// The running thread.
 pub fn current() -> Arc<Thread> {
-    SCHED.lock().current.clone().expect("there is a thread from the start on")
+    cores::here().turn.with(|own| own.current.clone()).expect("there is a thread from the start on")
 }
 
 /// Processor time the running thread has used.
 pub fn used_by_current() -> Nanos {
-    let thread = current();
-    thread.used() + clock::now().saturating_sub(thread.since.load(Ordering::Relaxed))
+    current().used()
 }
 
 /// A new thread is ready.
 pub fn start(thread: Arc<Thread>) {
-    SCHED.lock().make_ready(thread);
+    make_ready(thread);
+}
+
+/// Puts a thread into a queue, and gets the core's attention.
+fn make_ready(thread: Arc<Thread>) {
+    let here = cores::here();
+    let allowed = thread.allowed();
+    let stands = thread.on.load(Ordering::SeqCst);
+    let home = if stands == NOWHERE { choose(&thread, allowed, here) } else { stands };
+    let Some(core) = cores::get(home) else { return };
+    let was_empty = {
+        let mut ready = core.turn.ready.lock();
+        ready.push_back(thread);
+        ready.len() == 1
+    };
+    // The thread must be seen in the queue by a core that is not seen idle here.
+    fence(Ordering::SeqCst);
+    if core.number == here.number {
+        if was_empty {
+            // Whoever runs had the core to itself.
+            apic::arm(core.turn.alarm());
+        }
+        if stands == NOWHERE {
+            call_idle(allowed & !core.bit());
+        }
+    } else {
+        let was_idle = IDLE.fetch_and(!core.bit(), Ordering::SeqCst) & core.bit() != 0;
+        if was_idle || was_empty {
+            apic::send(core.apic, apic::RESCHEDULE);
+        }
+    }
+}
+
+/// The core for a thread that may run anywhere it is allowed to: an idle one, at best where it was last; otherwise this one.
+fn choose(thread: &Thread, allowed: u64, here: &Core) -> usize {
+    let last = thread.last.load(Ordering::Relaxed);
+    let idle = IDLE.load(Ordering::SeqCst) & allowed;
+    if idle & 1 << last != 0 {
+        last
+    } else if idle != 0 {
+        idle.trailing_zeros() as usize
+    } else if allowed & here.bit() != 0 {
+        here.number
+    } else {
+        allowed.trailing_zeros() as usize
+    }
+}
+
+/// Makes one of the idle cores of a set look at the queues.
+fn call_idle(set: u64) {
+    let idle = IDLE.load(Ordering::SeqCst) & set;
+    if idle == 0 {
+        return;
+    }
+    let number = idle.trailing_zeros() as usize;
+    if IDLE.fetch_and(!(1 << number), Ordering::SeqCst) & 1 << number != 0
+        && let Some(core) = cores::get(number)
+    {
+        apic::send(core.apic, apic::RESCHEDULE);
+    }
+}
+
+/// Takes the first thread from a queue that the core may run now.
+fn take_from(queue: &Turn, core: &Core) -> Option<Arc<Thread>> {
+    let mut ready = queue.ready.lock();
+    let fits = |thread: &Arc<Thread>| match thread.on.load(Ordering::Acquire) {
+        NOWHERE => thread.allowed() & core.bit() != 0,
+        on => on == core.number,
+    };
+    let index = ready.iter().position(fits)?;
+    let thread = ready.remove(index)?;
+    // From now on it is this core's.
+    thread.on.store(core.number, Ordering::SeqCst);
+    Some(thread)
+}
+
+/// Takes a thread to run: the core's own first, then one of the others'.
+fn take(core: &Core) -> Option<Arc<Thread>> {
+    take_from(&core.turn, core).or_else(|| steal(core))
+}
+
+fn steal(core: &Core) -> Option<Arc<Thread>> {
+    let count = cores::count();
+    (1..count).filter_map(|step| cores::get((core.number + step) % count)).find_map(|other| take_from(&other.turn, core))
 }
 
 /// [`janua_port::Park::park`].
 pub fn park(word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
+    let thread = current();
+    let place = (word.as_ptr() as usize, SLEEPS.fetch_add(1, Ordering::Relaxed));
     {
-        let mut sched = SCHED.lock();
+        let mut bed = bed(place.0).lock();
         if word.load(Ordering::SeqCst) != expected {
             return;
         }
-        let place = (word.as_ptr() as usize, sched.next);
-        sched.next += 1;
-        let Some(thread) = sched.current.clone() else { return };
-        sched.sleepers.insert(place, Sleeper { thread, deadline });
-        if let Some(deadline) = deadline {
-            sched.deadlines.insert((deadline, place));
-        }
+        bed.insert(place, thread.clone());
     }
-    current().waits.fetch_add(1, Ordering::Relaxed);
+    // From here on it may be woken; this core runs it then, since it stands on its stack.
+    let timer = deadline.map(|deadline| (cores::here(), (deadline, place.1)));
+    if let Some((core, key)) = timer {
+        core.turn.timers.lock().insert(key, place.0);
+    }
+    thread.waits.fetch_add(1, Ordering::Relaxed);
+    drop(thread);
     switch();
+    if let Some((core, key)) = timer {
+        core.turn.timers.lock().remove(&key);
+    }
 }
 
 /// [`janua_port::Park::unpark`].
 pub fn unpark(word: &AtomicU32, count: u32) {
     let address = word.as_ptr() as usize;
-    let mut sched = SCHED.lock();
     for _ in 0..count {
-        let Some((place, _)) = sched.sleepers.range((address, 0)..=(address, u64::MAX)).next() else { break };
-        let place = *place;
-        sched.wake(place);
+        let woken = {
+            let mut bed = bed(address).lock();
+            let place = bed.range((address, 0)..=(address, u64::MAX)).next().map(|(place, _)| *place);
+            place.and_then(|place| bed.remove(&place))
+        };
+        let Some(thread) = woken else { break };
+        make_ready(thread);
     }
 }
 
 /// Lets other ready threads run first.
 pub fn yield_now() {
-    {
-        let mut sched = SCHED.lock();
-        sched.expire();
-        if sched.ready.is_empty() {
-            // Alone: on until the next deadline.
-            apic::arm(sched.alarm());
-            return;
-        }
-        if let Some(thread) = sched.current.clone() {
-            sched.ready.push_back(thread);
-        }
+    let core = cores::here();
+    core.turn.expire();
+    match take_from(&core.turn, core) {
+        Some(next) => switch_to(next, true),
+        // Alone: on until the next deadline.
+        None => apic::arm(core.turn.alarm()),
     }
-    switch();
 }
 
 /// Ends the running thread.
 pub fn end() -> ! {
-    let thread = current();
-    thread::forget(&thread);
-    thread.used.store(used_by_current(), Ordering::Relaxed);
-    thread.since.store(clock::now(), Ordering::Relaxed);
-    let space = thread.space.lock().take();
-    if let Some(space) = &space {
-        BareSpace::of(space).thread_ended(thread.usage());
+    {
+        let thread = current();
+        thread::forget(&thread);
+        let space = thread.space.lock().take();
+        if let Some(space) = &space {
+            BareSpace::of(space).thread_ended(thread.usage());
+        }
+        // The kernel's own tables map what the kernel uses; user memory is not touched again.
+        tables::enter(None);
     }
-    // SAFETY: the kernel's own root maps what the kernel uses; user memory is not touched again.
-    unsafe { cpu::set_root(tables::kernel_root()) };
-    drop(space);
-    SCHED.lock().dead = Some(thread);
     switch();
     cpu::halt()
 }
 
-/// Waits for a ready thread.
-fn next_ready() -> Arc<Thread> {
+/// First code of a core's idle thread: it runs what becomes ready, and comes back here when a thread had to go.
+extern "C" fn idle_main() -> ! {
+    arrived();
     loop {
-        {
-            let mut sched = SCHED.lock();
-            sched.expire();
-            if let Some(thread) = sched.ready.pop_front() {
-                return thread;
-            }
-            apic::arm(sched.alarm());
-        }
-        cpu::wait_for_interrupt();
+        switch();
     }
 }
 
-/// Gives the core to the next ready thread. Returns when this thread's turn comes.
+/// Waits for a ready thread.
+fn next_ready(core: &'static Core) -> Arc<Thread> {
+    loop {
+        core.turn.expire();
+        if let Some(thread) = take(core) {
+            return thread;
+        }
+        IDLE.fetch_or(core.bit(), Ordering::SeqCst);
+        if let Some(thread) = take(core) {
+            IDLE.fetch_and(!core.bit(), Ordering::SeqCst);
+            return thread;
+        }
+        apic::arm(core.turn.next_deadline());
+        cpu::wait_for_interrupt();
+        IDLE.fetch_and(!core.bit(), Ordering::SeqCst);
+    }
+}
+
+/// The running thread waits: gives the core to the next ready thread. Returns when this thread's turn comes.
 fn switch() {
+    let core = cores::here();
     let old = current();
-    let now = clock::now();
-    old.used.fetch_add(now.saturating_sub(old.since.load(Ordering::Relaxed)), Ordering::Relaxed);
-    let new = next_ready();
-    new.since.store(clock::now(), Ordering::Relaxed);
+    old.stop_clock();
+    let new = next_ready(core);
     if Arc::ptr_eq(&old, &new) {
+        old.start_clock();
+        drop((old, new));
+        leave_if_unwelcome();
         return;
     }
+    drop(old);
+    switch_to(new, false);
+}
+
+/// Gives the core to `new`, which [`take`] gave. `again`: the running thread is still ready. Returns when its turn comes again.
+fn switch_to(new: Arc<Thread>, again: bool) {
+    let core = cores::here();
+    let Some(old) = core.turn.with(|own| own.current.take()) else { return };
+    old.stop_clock();
+    new.start_clock();
+    new.last.store(core.number, Ordering::Relaxed);
     let (old_own, new_own) = (old.own.get(), new.own.get());
-    // SAFETY: interrupts are off and there is one core: the old thread's own part is ours, the new one does not run. The pointers
-    // stay good: the new thread is held by the scheduler, the old one by whoever will wake it, or by `dead` until another
-    // thread runs.
+    // SAFETY: the old thread's own part is ours until this core has left its stack, the new one's since `take` gave it to this core.
+    // Interrupts are off. The pointers stay good: both threads are held by the core, the old one until `arrived`.
     unsafe {
         if old.guest.is_some() {
             (*old_own).fpu.store();
@@ -209,43 +361,98 @@ fn switch() {
             (*new_own).fpu.load();
             cpu::wrmsr(cpu::MSR_FS_BASE, (*new_own).fs);
             cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, (*new_own).gs);
-            cores::set_frame_end((*new_own).save.end());
+            core.set_frame_end((*new_own).save.end());
         }
-        let root = new.space.lock().as_ref().map_or(tables::kernel_root(), |space| BareSpace::of(space).root());
-        if root != cpu::root() {
-            cpu::set_root(root);
+        match &*new.space.lock() {
+            Some(space) => BareSpace::of(space).enter(),
+            None => tables::enter(None),
         }
         let sp = (*new_own).sp;
-        {
-            let mut sched = SCHED.lock();
-            apic::arm(sched.alarm());
-            sched.current = Some(new);
-        }
-        drop(old);
+        core.turn.with(|own| {
+            own.current = Some(new);
+            own.previous = Some((old, again));
+        });
         entry::switch_stack(&raw mut (*old_own).sp, sp);
     }
     arrived();
+    leave_if_unwelcome();
 }
 
-/// What a thread does first when it has been switched to.
+/// What a thread does first when it has been switched to: the thread before may run elsewhere from now on.
 pub fn arrived() {
-    let dead = SCHED.lock().dead.take();
-    drop(dead);
+    let core = cores::here();
+    if let Some((previous, again)) = core.turn.with(|own| own.previous.take()) {
+        previous.on.store(NOWHERE, Ordering::SeqCst);
+        // An ended thread goes with this.
+        if again {
+            make_ready(previous);
+        }
+    }
+    if !core.turn.ready.lock().is_empty() {
+        call_idle(!core.bit());
+    }
+    apic::arm(core.turn.alarm());
+}
+
+/// Leaves the core when the running thread may not run here any more.
+fn leave_if_unwelcome() {
+    let core = cores::here();
+    let unwelcome = core.turn.with(|own| own.current.as_ref().is_some_and(|thread| thread.allowed() & core.bit() == 0));
+    if !unwelcome {
+        return;
+    }
+    let next = take(core).or_else(|| core.turn.with(|own| own.idle.clone()));
+    if let Some(next) = next {
+        next.on.store(core.number, Ordering::SeqCst);
+        switch_to(next, true);
+    }
+}
+
+/// Restricts a thread to a set of cores; the caller's own thread is on one of them when this returns.
+pub fn restrict(thread: &Arc<Thread>, allowed: u64) {
+    thread.affinity.store(allowed, Ordering::SeqCst);
+    if Arc::ptr_eq(thread, &current()) {
+        leave_if_unwelcome();
+    } else {
+        nudge(thread);
+    }
+}
+
+/// Makes the core that runs a thread enter the kernel, unless it is this one.
+pub fn nudge(thread: &Thread) {
+    fence(Ordering::SeqCst);
+    let on = thread.on.load(Ordering::SeqCst);
+    if on != NOWHERE
+        && on != cores::here().number
+        && let Some(core) = cores::get(on)
+    {
+        apic::send(core.apic, apic::RESCHEDULE);
+    }
 }
 
 /// Moves the running thread to another space.
 pub fn change_space(space: Arc<dyn Space>) {
-    let root = BareSpace::of(&space).root();
+    BareSpace::of(&space).enter();
     let old = current().space.lock().replace(space);
-    // SAFETY: every space maps the kernel alike.
-    unsafe { cpu::set_root(root) };
     drop(old);
+}
+
+/// Another core wants attention: threads came, or the running one must go.
+pub fn attend() {
+    apic::arm(cores::here().turn.alarm());
+    leave_if_unwelcome();
 }
 
 /// The timer has fired in user code: others that are ready have their turn.
 pub fn preempt() {
-    if !SCHED.lock().ready.is_empty() {
-        current().preemptions.fetch_add(1, Ordering::Relaxed);
+    let core = cores::here();
+    core.turn.expire();
+    // With nobody waiting here, one who waits elsewhere has waited for a whole turn.
+    match take(core) {
+        Some(next) => {
+            current().preemptions.fetch_add(1, Ordering::Relaxed);
+            switch_to(next, true);
+        }
+        None => apic::arm(core.turn.alarm()),
     }
-    yield_now();
 }

@@ -11,14 +11,14 @@ use janua_port::{Backing, Prot, Space};
 
 use crate::frames::{FRAMES, Physical};
 use crate::memory;
-use crate::tables::Hardware;
 use crate::lock::Mutex;
+use crate::tables::{self, Hardware, Root};
 use crate::{sched, thread, user};
 
 /// A guest's address space.
 pub struct BareSpace {
     paged: Arc<janua_paging::Space<Physical, Hardware>>,
-    root: usize,
+    root: Arc<Root>,
     /// What threads have used that ended in it.
     ended: Mutex<Usage>,
 }
@@ -41,7 +41,7 @@ impl BareSpace {
     /// An empty one. ENOMEM.
     pub fn new() -> Result<Arc<BareSpace>> {
         let table = Hardware::new().ok_or(Errno::ENOMEM)?;
-        let root = table.root();
+        let root = table.root().clone();
         Ok(Arc::new(BareSpace { paged: janua_paging::Space::new(&FRAMES, table), root, ended: Mutex::default() }))
     }
 
@@ -58,9 +58,9 @@ impl BareSpace {
         Ok(child)
     }
 
-    /// The physical address of the page-table root.
-    pub fn root(&self) -> usize {
-        self.root
+    /// The calling core uses it from now on.
+    pub fn enter(&self) {
+        tables::enter(Some(&self.root));
     }
 
     /// Makes an access possible, or says why it cannot be.

@@ -1,14 +1,16 @@
 //! Hardware page tables: the kernel's own half, and the user half of each space.
 
-use core::sync::atomic::{AtomicUsize, Ordering, fence};
+use alloc::sync::Arc;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use janua_paging::table::NoMemory;
 use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
 use janua_port::Prot;
 
 use crate::boot::{DIRECT, KERNEL_OFFSET};
-use crate::cpu;
 use crate::frames::{self, FRAMES};
+use crate::{core as cores, cpu, shoot};
 
 const PRESENT: u64 = 1;
 const WRITE: u64 = 1 << 1;
@@ -132,30 +134,94 @@ pub fn map_stack_page(addr: usize) -> bool {
     }
 }
 
+/// The root of a space's tables, and which cores use it.
+pub struct Root {
+    /// Physical.
+    address: usize,
+    active: AtomicU64,
+}
+
+impl Root {
+    pub fn address(&self) -> usize {
+        self.address
+    }
+
+    /// The cores that use it, or are about to.
+    pub fn active(&self) -> u64 {
+        // A change of the tables before is seen by a core that is not seen here.
+        fence(Ordering::SeqCst);
+        self.active.load(Ordering::SeqCst)
+    }
+}
+
+/// The root a core uses; none is the kernel's own. Touched by the core itself only.
+pub struct InUse(UnsafeCell<Option<Arc<Root>>>);
+
+// SAFETY: see above.
+unsafe impl Sync for InUse {}
+
+impl InUse {
+    pub const fn new() -> InUse {
+        InUse(UnsafeCell::new(None))
+    }
+}
+
+/// The calling core uses these tables from now on; none are the kernel's own, which every space's contain.
+pub fn enter(root: Option<&Arc<Root>>) {
+    let address = root.map_or(kernel_root(), |root| root.address);
+    if address == cpu::root() {
+        return;
+    }
+    let core = cores::here();
+    if let Some(root) = root {
+        root.active.fetch_or(core.bit(), Ordering::SeqCst);
+    }
+    // SAFETY: every space maps the kernel alike.
+    unsafe { cpu::set_root(address) };
+    // SAFETY: the calling core's own, with interrupts off.
+    let old = core::mem::replace(unsafe { &mut *core.in_use.0.get() }, root.cloned());
+    if let Some(old) = &old {
+        old.active.fetch_and(!core.bit(), Ordering::SeqCst);
+    }
+}
+
+/// The calling core forgets what it remembers of a range, if it uses the root.
+pub fn forget(root: usize, start: usize, end: usize) {
+    if cpu::root() != root {
+        return;
+    }
+    if (end - start) / PAGE > FLUSH_SINGLY {
+        // SAFETY: the root in use.
+        unsafe { cpu::set_root(root) };
+    } else {
+        (start..end).step_by(PAGE).for_each(cpu::forget_page);
+    }
+}
+
 /// The user half of a space.
 pub struct Hardware {
-    root: usize,
+    root: Arc<Root>,
 }
 
 impl Hardware {
     /// An empty one. `None` without memory.
     pub fn new() -> Option<Hardware> {
-        let root = frames::address_of(FRAMES.take()?);
+        let address = frames::address_of(FRAMES.take()?);
         // SAFETY: the new root is ours; the kernel's half of the kernel's root never changes.
         unsafe {
-            node(root as u64)[KERNEL_HALF..].copy_from_slice(&node(kernel_root() as u64)[KERNEL_HALF..]);
+            node(address as u64)[KERNEL_HALF..].copy_from_slice(&node(kernel_root() as u64)[KERNEL_HALF..]);
         }
-        Some(Hardware { root })
+        Some(Hardware { root: Arc::new(Root { address, active: AtomicU64::new(0) }) })
     }
 
-    /// The physical address of the root.
-    pub fn root(&self) -> usize {
-        self.root
+    /// The root, for [`enter`].
+    pub fn root(&self) -> &Arc<Root> {
+        &self.root
     }
 
     /// The entry of a page, when the tables on the way to it exist.
     fn entry(&self, addr: usize) -> Option<&mut u64> {
-        let mut at = self.root as u64;
+        let mut at = self.root.address as u64;
         for level in (1..4).rev() {
             // SAFETY: this space's own tree; `Table` takes `&mut self` for changes, so nobody else is in it.
             let entry = unsafe { node(at)[index(addr, level)] };
@@ -199,7 +265,7 @@ impl Table for Hardware {
     fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory> {
         debug_assert!(index(addr, 3) < KERNEL_HALF);
         // SAFETY: this space's own tree, and `&mut self`.
-        let place = unsafe { reach(self.root as u64, addr, USER, 1) }.ok_or(NoMemory)?;
+        let place = unsafe { reach(self.root.address as u64, addr, USER, 1) }.ok_or(NoMemory)?;
         *place = encode(entry);
         Ok(())
     }
@@ -215,7 +281,7 @@ impl Table for Hardware {
         let end = end.min(KERNEL_HALF << 39);
         let mut addr = from;
         'page: while addr < end {
-            let mut at = self.root as u64;
+            let mut at = self.root.address as u64;
             for level in (1..4).rev() {
                 // SAFETY: as in `entry`.
                 let entry = unsafe { node(at)[index(addr, level)] };
@@ -245,21 +311,20 @@ impl Table for Hardware {
     fn flush(&mut self, start: usize, end: usize) {
         // The compiler must have written the entries by now.
         fence(Ordering::SeqCst);
-        if cpu::root() != self.root {
-            return;
-        }
-        if (end - start) / PAGE > FLUSH_SINGLY {
-            // SAFETY: the root in use.
-            unsafe { cpu::set_root(self.root) };
-        } else {
-            (start..end).step_by(PAGE).for_each(cpu::forget_page);
-        }
+        forget(self.root.address, start, end);
+        shoot::forget_elsewhere(&self.root, start, end);
+    }
+
+    fn flush_here(&mut self, start: usize, end: usize) {
+        fence(Ordering::SeqCst);
+        forget(self.root.address, start, end);
     }
 }
 
 impl Drop for Hardware {
     fn drop(&mut self) {
-        debug_assert!(cpu::root() != self.root);
+        // Who uses a root holds its space.
+        debug_assert!(self.root.active() == 0);
         /// Gives back the tables below an entry of this level.
         fn release(entry: u64, level: u32) {
             if entry & PRESENT == 0 {
@@ -273,8 +338,8 @@ impl Drop for Hardware {
             FRAMES.release(PageFrame((entry & ADDRESS) as usize / PAGE));
         }
         // SAFETY: as above.
-        let table = unsafe { node(self.root as u64) };
+        let table = unsafe { node(self.root.address as u64) };
         table[..KERNEL_HALF].iter().for_each(|entry| release(*entry, 3));
-        FRAMES.release(PageFrame(self.root / PAGE));
+        FRAMES.release(PageFrame(self.root.address / PAGE));
     }
 }

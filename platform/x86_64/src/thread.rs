@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
@@ -13,12 +13,17 @@ use janua_port::{Frame, Guest, Nanos, Space};
 
 use crate::entry::Save;
 use crate::lock::Mutex;
-use crate::{fpu, tables};
+use crate::{clock, core as cores, fpu, tables};
 
 /// Address room for a kernel stack, bytes. Its lowest page stays unmapped: an overflow is a double fault, not a riddle.
 const STACK_ROOM: usize = 64 * 1024;
 /// Most threads at a time.
 const MOST: usize = 8192;
+
+/// [`Thread::on`] of a thread no core stands on.
+pub const NOWHERE: usize = usize::MAX;
+/// [`Thread::since`] of a thread that does not run.
+const STOPPED: u64 = u64::MAX;
 
 /// What belongs to a thread alone: touched by itself, or by the scheduler while it does not run.
 pub struct Own {
@@ -42,17 +47,22 @@ pub struct Thread {
     /// The space it runs in; kernel threads have none.
     pub space: Mutex<Option<Arc<dyn Space>>>,
     stack: Option<usize>,
+    /// The core that runs it or still stands on its stack, which alone may run it; or [`NOWHERE`].
+    pub on: AtomicUsize,
+    /// The core it ran on last.
+    pub last: AtomicUsize,
+    /// The cores it may run on; those that exist count.
+    pub affinity: AtomicU64,
     /// Processor time used up to when it last began to run, and when that was.
-    pub used: AtomicU64,
-    pub since: AtomicU64,
+    used: AtomicU64,
+    since: AtomicU64,
     /// Page faults that brought a page, times it waited, and times the core was taken from it.
     pub faults: AtomicU64,
     pub waits: AtomicU64,
     pub preemptions: AtomicU64,
 }
 
-// SAFETY: `own` is the one part without a lock: the running thread itself or the scheduler with interrupts off touch it, on the one
-// core there is.
+// SAFETY: `own` is the one part without a lock: the running thread itself or the scheduler touch it, on the core that `on` names.
 unsafe impl Send for Thread {}
 // SAFETY: as above.
 unsafe impl Sync for Thread {}
@@ -119,8 +129,11 @@ pub fn make(
         body: Mutex::new(body),
         space: Mutex::new(space),
         stack,
+        on: AtomicUsize::new(NOWHERE),
+        last: AtomicUsize::new(0),
+        affinity: AtomicU64::new(u64::MAX),
         used: AtomicU64::new(0),
-        since: AtomicU64::new(0),
+        since: AtomicU64::new(STOPPED),
         faults: AtomicU64::new(0),
         waits: AtomicU64::new(0),
         preemptions: AtomicU64::new(0),
@@ -167,9 +180,35 @@ pub fn forget(thread: &Thread) {
 }
 
 impl Thread {
-    /// Processor time used, up to when it last gave up the core.
+    /// The cores it may run on: a set that is never empty.
+    pub fn allowed(&self) -> u64 {
+        let all = u64::MAX >> (64 - cores::count());
+        match self.affinity.load(Ordering::SeqCst) & all {
+            0 => all,
+            some => some,
+        }
+    }
+
+    /// It runs from now on.
+    pub fn start_clock(&self) {
+        self.since.store(clock::now(), Ordering::Relaxed);
+    }
+
+    /// It no longer runs.
+    pub fn stop_clock(&self) {
+        let since = self.since.swap(STOPPED, Ordering::Relaxed);
+        if since != STOPPED {
+            self.used.fetch_add(clock::now().saturating_sub(since), Ordering::Relaxed);
+        }
+    }
+
+    /// Processor time used. While it runs elsewhere, this may be short of what it used since it last began.
     pub fn used(&self) -> Nanos {
-        self.used.load(Ordering::Relaxed)
+        let used = self.used.load(Ordering::Relaxed);
+        match self.since.load(Ordering::Relaxed) {
+            STOPPED => used,
+            since => used + clock::now().saturating_sub(since),
+        }
     }
 
     /// What it has used. The kernel's time on its behalf is not told from its own.

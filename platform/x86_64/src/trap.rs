@@ -6,11 +6,11 @@ use janua_arch::x86_64::usercopy;
 use janua_paging::{Access, Refused};
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
 
-use crate::entry::{self, CALL_GATE, DEBUG, FIRST_INTERRUPT, NMI, PAGE_FAULT, SYSCALL, SYSENTER};
+use crate::entry::{self, CALL_GATE, DEBUG, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSENTER};
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, report, sched, serial};
+use crate::{apic, cpu, disk, fpu, machine, report, sched, serial, shoot};
 
 const SIGILL: u32 = 4;
 const SIGTRAP: u32 = 5;
@@ -88,7 +88,17 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
             sched::preempt();
             Flow::Resume
         }
-        apic::SPURIOUS | NMI => Flow::Resume,
+        apic::RESCHEDULE => {
+            apic::end();
+            sched::attend();
+            Flow::Resume
+        }
+        apic::FORGET => {
+            shoot::answer();
+            apic::end();
+            Flow::Resume
+        }
+        apic::SPURIOUS => Flow::Resume,
         PAGE_FAULT => page_fault(thread, guest, frame, error),
         _ => {
             let entry = Entry::Vector { number, error, addr: 0 };
@@ -181,7 +191,7 @@ fn float_code(flags: u32) -> i32 {
 /// An entry from the kernel itself: an interrupt of the idle loop, or a user copy that faulted. Anything else is the end.
 pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
     match vector as u8 {
-        apic::TIMER => {
+        apic::TIMER | apic::RESCHEDULE => {
             apic::end();
             // It may have come on the way in, where nothing else would set it again; the idle loop sets it as it needs it.
             apic::arm(Some(sched::SLICE));
@@ -194,7 +204,11 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
             disk::on_interrupt();
             apic::end();
         }
-        apic::SPURIOUS | NMI => {}
+        apic::FORGET => {
+            shoot::answer();
+            apic::end();
+        }
+        apic::SPURIOUS => {}
         // User code stepped into an entry: no further.
         DEBUG if entry::is_entry(frame.program_counter()) => frame.rflags &= !TRAP_FLAG,
         PAGE_FAULT if user_copy(frame) => {}
