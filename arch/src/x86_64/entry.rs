@@ -11,9 +11,14 @@
 //! secret, which the host writes as the restorer's address; the secret is overwritten, so a frame is good for one entry. After each `wrpkru` that
 //! closes, the value is checked: who jumped there to open the key meets `ud2`. The one `xrstor` never loads the key register.
 //!
-//! **No frame of the host's stays in use.** What interrupted user code is copied to the area and the kernel starts at the top of
-//! its stack, wherever the host had to put the frame. Only a signal that interrupts the kernel itself nests, and returns by
-//! rt_sigreturn.
+//! **No frame of the host's stays in use.** What interrupted user code is copied to the area, and the kernel starts [`SIGNAL_ROOM`]
+//! below it. Only a signal that interrupts the kernel itself nests, and returns by rt_sigreturn.
+//!
+//! **The guest's stack pointer does not say where a frame lies.** The host takes a stack pointer inside the signal stack for a
+//! handler's and puts the frame below it, or ends the process where there is no room. So the signal stack is one of those
+//! that are taken away as they are entered (SS_AUTODISARM), which the host uses from the top whatever the stack pointer was.
+//! It is set again before user code goes on; until then a nested frame lies below the kernel's stack pointer, as it does
+//! where there is no signal stack. A kernel that came by a call has its signal stack still: a nested frame lies in the room above.
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
 //! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
@@ -24,7 +29,8 @@ use core::arch::global_asm;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::hosted::{
-    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, STACK_BASE, STACK_SHIFT, STACK_SIZE,
+    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT,
+    STACK_SIZE,
 };
 
 /// PKRU while user code runs: key 1 (the kernel's memory) neither readable nor writable, key 2 (selectors) not writable.
@@ -111,7 +117,7 @@ global_asm!(
     "mov qword ptr [rdi + 8*20], 0x2b",
     // From here on the user's registers are in the area.
     "mov byte ptr [rdi + 168], 0",
-    "mov rsp, rdi",
+    "lea rsp, [rdi - {signal_room}]",
     "jmp hosted_call_entered",
     ".endm",
 
@@ -324,7 +330,7 @@ global_asm!(
     "jnz hosted_refuse",
     "6:",
     "mov byte ptr [r8 + 168], 0",
-    "mov rsp, r8",
+    "lea rsp, [r8 - {signal_room}]",
     // The host clears DF and TF for a handler but leaves AC, with which unaligned kernel accesses would fault.
     "pushfq",
     "and dword ptr [rsp], ~0x40000",
@@ -484,6 +490,7 @@ global_asm!(
     stack_mask = const STACK_SIZE - 1,
     first_area = const STACK_BASE + STACK_SIZE - AREA_SIZE,
     area_offset = const STACK_SIZE - AREA_SIZE,
+    signal_room = const SIGNAL_ROOM,
     frame_limit = const STACK_SIZE - AREA_SIZE - HOST_FRAME,
     alone = const ALONE,
     selectors = const SELECTOR_BASE,

@@ -2,7 +2,8 @@
 //!
 //! Every guest process maps the same kernel memory, one shared file, at [`KERNEL_BASE`]. A thread in the kernel runs on its own
 //! 64 KiB stack; its [`Area`] lies at the stack's top. The stack is the host's alternate signal stack for the thread, so a
-//! host signal that interrupts user code starts at its top, and one that interrupts the kernel nests below the stack pointer.
+//! host signal that interrupts user code is put at its top. [`SIGNAL_ROOM`] below the area is for that; kernel code starts
+//! further down.
 //! The ways in and out are in [`super::entry`].
 
 use core::arch::global_asm;
@@ -60,6 +61,10 @@ pub const AREA_SIZE: usize = 640;
 const CACHE_OFFSET: usize = 512;
 /// Bytes of a thread's memory cache.
 pub const CACHE_SIZE: usize = AREA_SIZE - CACHE_OFFSET;
+
+/// Bytes below the area that kernel code leaves to a host signal: its frame, up to 4 KiB with all vector registers, or 12 with
+/// the tile registers, and what runs on it until it returns. See [`super::entry`].
+pub const SIGNAL_ROOM: usize = 16 << 10;
 
 /// What lies at the top of a thread's kernel stack.
 #[repr(C, align(64))]
@@ -170,6 +175,11 @@ pub fn is_empty() -> bool {
 /// The thread whose kernel stack holds `sp`.
 pub const fn index_of(sp: usize) -> usize {
     (sp - STACK_BASE) >> STACK_SHIFT
+}
+
+/// Where kernel code of the thread starts on its stack; on a 16-byte boundary.
+pub const fn stack_start(index: usize) -> usize {
+    STACK_BASE + (index + 1) * STACK_SIZE - AREA_SIZE - SIGNAL_ROOM
 }
 
 /// The range of the thread's stack below its area: base and bytes.

@@ -35,6 +35,8 @@ const SA_ONSTACK: u64 = 0x0800_0000;
 const SA_NODEFER: u64 = 0x4000_0000;
 const SA_RESTORER: u64 = 0x0400_0000;
 const SIG_IGN: u64 = 1;
+/// `ss_flags`: the signal stack is none any more once a handler runs on it.
+const SS_AUTODISARM: u32 = 1 << 31;
 
 #[repr(C)]
 struct Action {
@@ -47,7 +49,7 @@ struct Action {
 #[repr(C)]
 struct AltStack {
     sp: usize,
-    flags: i32,
+    flags: u32,
     size: usize,
 }
 
@@ -132,10 +134,10 @@ pub fn set_mask(mask: u64) -> Result<()> {
     unsafe { sys::raw(nr::RT_SIGPROCMASK, [2, &raw const mask as usize, 0, 8, 0, 0]) }.map(|_| ())
 }
 
-/// Makes the thread's kernel stack its alternate signal stack.
+/// Makes the thread's kernel stack its alternate signal stack, until a host signal uses it.
 pub fn set_stack(index: usize) -> Result<()> {
     let (sp, size) = hosted::stack(index);
-    let stack = AltStack { sp, flags: 0, size };
+    let stack = AltStack { sp, flags: SS_AUTODISARM, size };
     // SAFETY: the structure is ours, the stack belongs to the thread.
     unsafe { sys::raw(nr::SIGALTSTACK, [&raw const stack as usize, 0, 0, 0, 0, 0]) }.map(|_| ())
 }
@@ -145,6 +147,18 @@ pub fn set_stack(index: usize) -> Result<()> {
 /// # Safety
 /// Called by the entry assembly only, on the thread's own kernel stack.
 pub unsafe extern "C" fn on_signal(area: *mut Area) -> *mut Area {
+    let index = hosted::index_of(area as usize);
+    let left = interrupted(area);
+    // The signal was put on the thread's signal stack, which it had to give up for that. A kick from here on is fine: it finds
+    // the frame whole, and this is done again.
+    if set_stack(index).is_err() {
+        sys::write_all(2, b"janua: the host takes no signal stack any more\n");
+        machine::stop_sandbox(125);
+    }
+    left
+}
+
+fn interrupted(area: *mut Area) -> *mut Area {
     let index = hosted::index_of(area as usize);
     // SAFETY: the thread itself.
     let this = unsafe { area::of_mut(index) };

@@ -71,7 +71,7 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
 /// Starts a host thread or process on the area's stack.
 fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
     let area = hosted::area(index);
-    let stack = area as usize - 8;
+    let stack = hosted::stack_start(index) - 8;
     // SAFETY: the new stack is the area's own, unused; `hosted_clone` pops the area's address in the child. The tid word is in
     // kernel memory, which the child maps too.
     let result = unsafe {
