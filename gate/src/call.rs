@@ -4,10 +4,11 @@
 //! the entry given here. The entry knows the thread by its descriptor in the host's table, so the host must have its 32-bit
 //! interface.
 
+use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;
 use janua_arch::x86_64::entry;
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate};
+use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
 
 use crate::sud::Sud;
 
@@ -52,7 +53,11 @@ impl HostedGate for Call {
         Sud.selector_value()
     }
 
-    fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {
-        Sud.accept(signal, frame)
+    fn door(&self, keyed: bool, _pid: u32, _tid: u32) -> (usize, [usize; 3]) {
+        (door::JUMP, [self.call_entry(keyed).unwrap_or(0), 0, 0])
+    }
+
+    fn accept(&self, signal: &HostSignal, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {
+        Sud.accept(signal, frame, user)
     }
 }

@@ -5,6 +5,7 @@ pub mod call;
 pub mod callgate;
 pub mod int;
 pub mod seccomp;
+pub mod signal;
 pub mod sud;
 pub mod syscall;
 pub mod sysenter;

@@ -8,7 +8,7 @@ use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::SELECTOR_ALLOW;
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate};
+use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
 
 /// `si_code` of a filtered call.
 const SYS_SECCOMP: i32 = 1;
@@ -45,7 +45,7 @@ impl HostedGate for Seccomp {
         SELECTOR_ALLOW
     }
 
-    fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {
+    fn accept(&self, signal: &HostSignal, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
         if signal.signal == crate::SIGSYS && signal.code == SYS_SECCOMP {
             crate::take_call(signal, frame)
         } else {

@@ -8,7 +8,7 @@
 use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::SELECTOR_BLOCK;
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate};
+use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
 
 const PRCTL: usize = 157;
 const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
@@ -45,7 +45,7 @@ impl HostedGate for Sud {
         SELECTOR_BLOCK
     }
 
-    fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {
+    fn accept(&self, signal: &HostSignal, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
         if signal.signal == crate::SIGSYS && signal.code == SYS_USER_DISPATCH {
             crate::take_call(signal, frame)
         } else {

@@ -38,6 +38,18 @@ impl<P: Personality> Seat<P> {
         }
     }
 
+    /// The call of a known row, in force or not, unseen by trace and statistics: what is left of [`Seat::enter`] where no number
+    /// has to be looked up.
+    #[inline]
+    pub fn enter_row(&self, frame: &mut Frame, row: &'static Row<P>) -> Flow {
+        let words = frame.args();
+        match self.run(frame, row, words) {
+            Poll::Ready(result) => self.finish(frame, Some(row), result),
+            Poll::Pending => self.suspend(row, words, 0),
+        }
+    }
+
+    #[inline]
     fn run(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Poll<isize> {
         match row.run {
             Run::Plain(run) => Poll::Ready(run(self, words)),

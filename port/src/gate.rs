@@ -17,6 +17,13 @@ pub struct HostSignal {
     pub arch: u32,
 }
 
+impl HostSignal {
+    /// The value that came with a queued signal: it lies where SIGSYS has number and architecture (sigaction(2), `si_value`).
+    pub fn value(&self) -> usize {
+        (u64::from(self.number as u32) | u64::from(self.arch) << 32) as usize
+    }
+}
+
 /// What becomes of a call that user code makes and the gate did not catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
@@ -56,8 +63,21 @@ pub trait HostedGate: Sync {
     }
     /// What the way out writes into the selector.
     fn selector_value(&self) -> u8;
+    /// The host signal by which user code calls, when it is not SIGSYS: user code queues it to its own process, and may make the
+    /// host calls for that.
+    fn queued(&self) -> Option<u32> {
+        None
+    }
+    /// In each new process of the sandbox, in its first thread, before user code runs there.
+    fn arm_process(&self, _pid: u32) -> Result<()> {
+        Ok(())
+    }
+    /// [`crate::Machine::door`], for a thread the host knows by these numbers.
+    fn door(&self, _keyed: bool, _pid: u32, _tid: u32) -> (usize, [usize; 3]) {
+        (janua_abi::invasive::record::door::INSTRUCTION, [0; 3])
+    }
     /// Whether this signal is a call that came by this gate; completes the frame (result register, number) if so.
-    fn accept(&self, signal: &HostSignal, frame: &mut Frame) -> Option<Abi>;
+    fn accept(&self, signal: &HostSignal, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi>;
 }
 
 /// Why a processor left user code for a kernel that runs on the bare machine.

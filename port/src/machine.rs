@@ -151,6 +151,16 @@ pub trait Machine: Send + Sync {
     fn call_entry(&self) -> Option<usize> {
         None
     }
+    /// How a library in user code calls the kernel from the calling thread, in the words of [`janua_abi::invasive::record::door`]:
+    /// the way and what it needs.
+    fn door(&self) -> (usize, [usize; 3]) {
+        (janua_abi::invasive::record::door::INSTRUCTION, [0; 3])
+    }
+    /// Whether user code may not have these bytes in executable memory, since they would let it past what keeps it out of the
+    /// kernel.
+    fn forbids_code(&self, _code: &[u8]) -> bool {
+        false
+    }
     /// Address of the vDSO in every guest space, when there is one.
     fn vdso(&self) -> Option<usize>;
     /// The ranges of the vDSO's data and of its code in every guest space, for /proc/self/maps.

@@ -58,6 +58,14 @@ impl Frame {
         Frame { rip, rsp, cs: USER_CS, ss: USER_SS, rflags: FIXED_FLAGS, orig_rax: u64::MAX, ..Frame::default() }
     }
 
+    /// A frame that starts the function at `function` as if it had been called with these words, on a stack that ends at
+    /// `stack_end`, which is a multiple of 16. There is nowhere to return to.
+    pub fn start_function(function: usize, stack_end: usize, words: [usize; 3]) -> Frame {
+        let [rdi, rsi, rdx] = words.map(|word| word as u64);
+        // As behind a call: the return address lies below a multiple of 16.
+        Frame { rdi, rsi, rdx, ..Frame::start(function as u64, stack_end as u64 - 8) }
+    }
+
     /// The same for 32-bit code.
     pub fn start32(eip: u32, esp: u32) -> Frame {
         Frame { cs: USER32_CS, ..Frame::start(eip.into(), esp.into()) }
@@ -129,6 +137,12 @@ impl Frame {
     /// The six argument words of an i386 call, zero-extended.
     pub fn compat_args(&self) -> [usize; 6] {
         [self.rbx, self.rcx, self.rdx, self.rsi, self.rdi, self.rbp].map(|word| word as u32 as usize)
+    }
+
+    /// A call may leave the arithmetic flags as it likes: clear, the way back is short. Other flags stay.
+    pub fn call_leaves_flags(&mut self) {
+        const ARITHMETIC: u64 = 0x8d5;
+        self.rflags &= !ARITHMETIC;
     }
 
     pub fn set_result(&mut self, value: isize) {

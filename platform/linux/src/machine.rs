@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{cpu, entry, hosted};
+use janua_text::scan;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
     Clock, Compat, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
@@ -40,6 +41,9 @@ static HOOKS: entry::Hooks = entry::Hooks {
     on_nested: signal::on_nested,
     child_main: spawn::child_main,
 };
+
+/// Those of a kernel that lets programs call its functions by address.
+static DIRECT_HOOKS: entry::Hooks = entry::Hooks { on_call: signal::on_direct_call, ..HOOKS };
 
 /// The machine, for the platform's own code.
 pub fn get() -> &'static LinuxMachine {
@@ -100,10 +104,19 @@ impl LinuxMachine {
         machine.random(&mut secret);
         // Never 0, which is what a used frame holds.
         spawn::register_barrier()?;
-        signal::set_handlers(boot::jail(), u64::from_ne_bytes(secret) | 1)?;
+        signal::set_handlers(boot::jail(), u64::from_ne_bytes(secret) | 1, gate.queued())?;
         gate.arm_sandbox()?;
-        wall::raise(gate.outside())?;
+        wall::raise(gate.outside(), gate.queued())?;
         Ok(machine)
+    }
+
+    /// From here on programs may call functions of the kernel by address ([`signal::on_direct_call`]). EPERM under a jail.
+    pub fn allow_direct_calls(&self) -> Result<()> {
+        if boot::jail() != boot::Jail::None {
+            return Err(Errno::EPERM);
+        }
+        entry::set_hooks(&DIRECT_HOOKS);
+        Ok(())
     }
 
     /// Cores the sandbox may run on.
@@ -376,6 +389,13 @@ impl Machine for LinuxMachine {
     }
     fn call_entry(&self) -> Option<usize> {
         self.gate.call_entry(boot::jail() == boot::Jail::Pkey)
+    }
+    fn door(&self) -> (usize, [usize; 3]) {
+        let (pid, tid) = spawn::host_ids(self.current()).unwrap_or_default();
+        self.gate.door(boot::jail() == boot::Jail::Pkey, pid, tid)
+    }
+    fn forbids_code(&self, code: &[u8]) -> bool {
+        self.locks_by_key() && scan::hits(code).any(|hit| hit.kind.loads_keys())
     }
     fn vdso(&self) -> Option<usize> {
         Some(vdso::ranges()[1].0)

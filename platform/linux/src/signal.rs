@@ -11,7 +11,7 @@ use janua_port::{HostSignal, Trap};
 use crate::boot::Jail;
 use crate::machine;
 use crate::spawn;
-use crate::user::is_user;
+use crate::user::{HostedUser, is_user};
 use crate::sys::{self, nr};
 use crate::area;
 
@@ -98,16 +98,16 @@ struct Context {
 
 const _: () = assert!(core::mem::offset_of!(Context, r8) == 40 && core::mem::offset_of!(Context, fpstate) == 224);
 
-/// Sets this process' dispositions; children inherit them. Everything the kernel does not use is ignored, so that a signal
+/// Sets this process' dispositions; children inherit them. `queued` is the gate's own signal, if it has one. Everything the kernel does not use is ignored, so that a signal
 /// meant for the program (a Ctrl-C that reaches the whole group) is the supervisor's to pass on.
-pub fn set_handlers(jail: Jail, secret: u64) -> Result<()> {
+pub fn set_handlers(jail: Jail, secret: u64, queued: Option<u32>) -> Result<()> {
     entry::set_secret(secret);
     let handler = match jail {
         Jail::None => entry::hosted_signal_entry as *const () as u64,
         Jail::Pkey => entry::hosted_signal_entry_pkey as *const () as u64,
     };
     for signal in 1..=64u32 {
-        let handled = matches!(signal, SIGILL | SIGTRAP | SIGBUS | SIGFPE | SIGSEGV | SIGSYS | KICK);
+        let handled = matches!(signal, SIGILL | SIGTRAP | SIGBUS | SIGFPE | SIGSEGV | SIGSYS | KICK) || queued == Some(signal);
         if matches!(signal, SIGKILL | SIGSTOP | SIGCONT | SIGCHLD) {
             continue;
         }
@@ -169,8 +169,8 @@ fn interrupted(area: *mut Area) -> *mut Area {
     let gate = machine::get().gate;
     let guest = spawn::guest(this);
     let frame = &mut this.frame;
-    if signal == SIGSYS && !in_kernel
-        && let Some(abi) = gate.accept(&host, frame)
+    if (signal == SIGSYS || gate.queued() == Some(signal)) && !in_kernel
+        && let Some(abi) = gate.accept(&host, frame, &HostedUser)
     {
         if abi == Abi::Native && gate.trap_id() != gate.id() {
             guest.call_trapped(frame);
@@ -222,6 +222,26 @@ pub unsafe extern "C" fn on_call(area: *mut Area) -> *mut Area {
     // SAFETY: the thread's own area.
     let this = unsafe { &mut *area };
     let flow = spawn::guest(this).call(&mut this.frame, Abi::Native);
+    spawn::carry_on(this, hosted::index_of(area as usize), flow)
+}
+
+/// As [`on_call`], for kernels whose functions programs may call by address: what would be the number is then an address in the
+/// kernel's text, that of a `fn(&G, &mut Frame) -> Flow` with the guest's own type for `G`. There is no gate to pass and nothing is
+/// checked, which is the point of comparing with it; so it is for kernels without a jail, which trust their programs anyway.
+///
+/// # Safety
+/// As [`on_call`], and the program keeps to the addresses it was given.
+pub unsafe extern "C" fn on_direct_call(area: *mut Area) -> *mut Area {
+    // SAFETY: the thread's own area.
+    let this = unsafe { &mut *area };
+    let address = this.frame.number();
+    if address.wrapping_sub(KERNEL_BASE) >= IMAGE_SIZE {
+        // SAFETY: as this function's.
+        return unsafe { on_call(area) };
+    }
+    // SAFETY: the program got the address from the kernel (see above); a guest is a thin pointer in the first of the two words.
+    let function = unsafe { core::mem::transmute::<usize, fn(*const (), &mut janua_port::Frame) -> janua_port::Flow>(address) };
+    let flow = function(this.guest[0] as *const (), &mut this.frame);
     spawn::carry_on(this, hosted::index_of(area as usize), flow)
 }
 

@@ -163,6 +163,7 @@ pub fn arm_again(index: usize) -> Result<()> {
         this.host_pid.store(tid, Ordering::Relaxed);
         // Should the supervisor be killed, nothing of the sandbox stays behind.
         sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, signal::SIGKILL as usize, 0, 0, 0, 0])?;
+        machine::get().gate.arm_process(tid)?;
     }
     // A thread of a process that others share has been counted by its creator.
     if hosted::is_empty() {

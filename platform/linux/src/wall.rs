@@ -139,6 +139,7 @@ host_calls! {
     310 PROCESS_VM_READV Always, "memory of another guest process, checked like a guest's own";
     311 PROCESS_VM_WRITEV Always, "memory of another guest process, checked like a guest's own";
     316 RENAMEAT2 Writing, "files of writable binds";
+    317 SECCOMP OneOf(0, &[SET_MODE_FILTER]), "a filter of a process' own, which can only forbid more";
     318 GETRANDOM Always, "random bytes";
     319 MEMFD_CREATE Always, "memory of files in memory, once it is mapped or large";
     324 MEMBARRIER Always, "barriers between the threads of a guest";
@@ -146,6 +147,7 @@ host_calls! {
     437 OPENAT2 Always, "files of the host, below a directory the supervisor opened";
 }
 
+const SET_MODE_FILTER: u32 = 1;
 const F_GETFL: u32 = 3;
 const PRIO_PROCESS: u32 = 0;
 const PR_SET_PDEATHSIG: u32 = 1;
@@ -223,6 +225,10 @@ const ARGS: u32 = 16;
 const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
 const VSYSCALLS: [u32; 3] = [96, 201, 309];
 
+/// What user code may call when the gate is a queued signal.
+const RT_TGSIGQUEUEINFO: u32 = 297;
+const GETPID: u32 = 39;
+
 const ARCH_X86_64: u32 = 0xc000_003e;
 const ARCH_I386: u32 = 0x4000_0003;
 
@@ -234,6 +240,8 @@ const fn op(code: u16, k: u32) -> Filter {
 #[derive(Clone, Copy)]
 struct Settings {
     outside: Outside,
+    /// The signal user code may queue to its own process.
+    queued: Option<u32>,
     network: bool,
     writes: bool,
     supervisor: u32,
@@ -373,22 +381,35 @@ fn filter(settings: &Settings) -> Vec<Filter> {
     when(JUMP_NOT_BELOW, VSYSCALL_PAGE as u32, &emulated, &mut page);
     page.push(stray);
     when(JUMP_EQUAL, (VSYSCALL_PAGE >> 32) as u32, &page, &mut code);
+    // A gate by signals: which process a signal is aimed at, a filter of each process looks at.
+    if let Some(signal) = settings.queued {
+        let mut sends = Vec::from([op(LOAD_WORD, ARGS + 16)]);
+        when(JUMP_EQUAL, signal, &[op(RETURN, ALLOW)], &mut sends);
+        sends.push(stray);
+        let mut own = Vec::from([op(LOAD_WORD, NUMBER)]);
+        when(JUMP_EQUAL, RT_TGSIGQUEUEINFO, &sends, &mut own);
+        when(JUMP_EQUAL, GETPID, &[op(RETURN, ALLOW)], &mut own);
+        when(JUMP_EQUAL, u32::from(nr::GETTID.0), &[op(RETURN, ALLOW)], &mut own);
+        own.push(stray);
+        code.push(op(LOAD_WORD, ARCH));
+        when(JUMP_EQUAL, ARCH_X86_64, &own, &mut code);
+    }
     code.push(stray);
     code
 }
 
 /// Sets the filter for the calling process and all it will start: from here on nothing but the list passes. EINVAL and ENOSYS
 /// from a host without seccomp filters.
-pub fn raise(outside: Outside) -> Result<()> {
+pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
     const PRCTL: usize = 157;
-    const SECCOMP: usize = 317;
+    const SECCOMP: usize = nr::SECCOMP.number();
     const PR_SET_NO_NEW_PRIVS: usize = 38;
-    const SET_MODE_FILTER: usize = 1;
     /// Without it hosts before Linux 5.16 would slow the guests' own memory accesses down.
     const SPEC_ALLOW: usize = 4;
     let info = boot::info();
     let filter = filter(&Settings {
         outside,
+        queued,
         network: info.host_network != 0,
         writes: info.host_writes != 0,
         supervisor: info.supervisor,
@@ -398,7 +419,7 @@ pub fn raise(outside: Outside) -> Result<()> {
     // SAFETY: words only.
     Errno::from_raw(unsafe { hostcall(PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) })?;
     // SAFETY: program and filter outlive the call, which copies them.
-    let set = |flags| Errno::from_raw(unsafe { hostcall(SECCOMP, SET_MODE_FILTER, flags, &raw const program as usize, 0, 0, 0) });
+    let set = |flags| Errno::from_raw(unsafe { hostcall(SECCOMP, SET_MODE_FILTER as usize, flags, &raw const program as usize, 0, 0, 0) });
     match set(SPEC_ALLOW) {
         Err(Errno::EINVAL) => set(0),
         other => other,
@@ -445,7 +466,7 @@ mod tests {
     }
 
     const SETTINGS: Settings =
-        Settings { outside: Outside::Kill, network: false, writes: false, supervisor: 77, vdso: VDSO };
+        Settings { outside: Outside::Kill, queued: None, network: false, writes: false, supervisor: 77, vdso: VDSO };
     const VDSO: (u64, u64) = (0x7fff_1000_0000, 0x7fff_1000_4000);
 
     fn from_kernel(number: u32, args: [u64; 6]) -> Data {
@@ -541,6 +562,21 @@ mod tests {
         assert_eq!(judge(&killing, &clock), ALLOW);
         assert_eq!(judge(&killing, &Data { ip: 0x7fff_1000_4000, ..clock }), KILL_PROCESS);
         assert_eq!(judge(&killing, &Data { number: 227, ..clock }), KILL_PROCESS);
+    }
+
+    #[test]
+    fn a_gate_by_signals_opens_what_it_needs() {
+        let filter = filter(&Settings { queued: Some(40), ..SETTINGS });
+        let call = |number, signal, arch| {
+            judge(&filter, &Data { ip: 0x40_0000, arch, number, args: [1, 1, signal, 0, 0, 0] })
+        };
+        assert_eq!(call(RT_TGSIGQUEUEINFO, 40, ARCH_X86_64), ALLOW);
+        assert_eq!(call(RT_TGSIGQUEUEINFO, 9, ARCH_X86_64), KILL_PROCESS);
+        assert_eq!(call(RT_TGSIGQUEUEINFO, 40, ARCH_I386), KILL_PROCESS);
+        assert_eq!(call(GETPID, 0, ARCH_X86_64), ALLOW);
+        assert_eq!(call(186, 0, ARCH_X86_64), ALLOW);
+        assert_eq!(call(234, 40, ARCH_X86_64), KILL_PROCESS);
+        assert_eq!(call(0, 0, ARCH_X86_64), KILL_PROCESS);
     }
 
     /// Numbers that assembly and gates write down themselves are in the list too.

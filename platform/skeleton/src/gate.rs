@@ -5,7 +5,7 @@
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate};
+use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
 
 /// A gate no call comes by.
 pub struct SkeletonGate;
@@ -44,7 +44,7 @@ impl HostedGate for SkeletonGate {
 
     /// Decides by what the host says alone whether this was a call, since a guest can send itself any signal; fills in what
     /// the frame lacks. `None`: it was something else.
-    fn accept(&self, _signal: &HostSignal, _frame: &mut Frame) -> Option<Abi> {
+    fn accept(&self, _signal: &HostSignal, _frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
         None
     }
 }

@@ -108,7 +108,7 @@ fn what_can_fail_says_enosys() {
     assert_eq!(gate.arm_thread(&raw mut selector), Err(Errno::ENOSYS));
     assert_eq!(selector, 9);
     let signal = HostSignal { signal: 31, code: 2, number: 0, arch: 0xc000_003e };
-    assert_eq!(gate.accept(&signal, &mut Frame::default()), None);
+    assert_eq!(gate.accept(&signal, &mut Frame::default(), &SkeletonUser), None);
 }
 
 #[test]

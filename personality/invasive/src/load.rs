@@ -1,0 +1,235 @@
+//! A core's first words: the first of a tile loads the program and starts the others; each fills in its record.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_abi::invasive::Ilet;
+use janua_abi::invasive::record::{CoreRecord, door, library};
+use janua_abi::linux::{Errno, Result};
+use janua_port::{Backing, Frame, Prot, Space, Spawn, SpawnKind};
+use zerocopy::IntoBytes;
+
+use crate::memory::{DATA, Layout, PAGE};
+use crate::system::{NO_ROOM, ThreadExt};
+use crate::tile::FIRST_CLAIM;
+use crate::Thread;
+
+/// Exit code of a program that is none.
+const NOT_A_PROGRAM: u8 = 126;
+
+/// Where the core's record lies.
+fn record_of(layout: &Layout, core: usize) -> usize {
+    layout.records + core * size_of::<CoreRecord>()
+}
+
+/// What [`crate::Invasive`] does in each new thread.
+pub fn start_core(thread: &Thread) {
+    if thread.index == 0 {
+        let arguments = start_tile(thread).unwrap_or_else(|errno| match errno {
+            Errno::ENOEXEC => thread.fatal(
+                NOT_A_PROGRAM,
+                format_args!("the program is not a static executable for this machine that fits its memory"),
+            ),
+            Errno::EACCES => thread.fatal(
+                NOT_A_PROGRAM,
+                format_args!("the program holds an instruction that would unlock the kernel's memory"),
+            ),
+            errno => thread.fatal(NO_ROOM, format_args!("the tile cannot start ({errno:?})")),
+        });
+        write_record(thread, arguments);
+        start_other_cores(thread);
+        if thread.ext.tile == 0 {
+            let mut state = thread.tile().lock();
+            state.cores[0].claim = FIRST_CLAIM;
+            state.claim_entry(FIRST_CLAIM).cores = 1;
+            // An i-let without a function is the application's main one.
+            state.infect(FIRST_CLAIM, &[Ilet { first: FIRST_CLAIM as usize, ..Ilet::default() }], None);
+        }
+    } else {
+        write_record(thread, arguments_at(&thread.kernel.layout));
+    }
+}
+
+/// Maps what a tile needs and loads the program. Answers where its arguments are.
+fn start_tile(thread: &Thread) -> Result<usize> {
+    let layout = &thread.kernel.layout;
+    let space = thread.task.ext.space.lock().clone().ok_or(Errno::ENOMEM)?;
+    space.map(layout.records, Layout::RECORDS_SIZE, DATA, &Backing::Anon)?;
+    load(thread, &space)?;
+    thread.machine().set_tls(record_of(layout, 0));
+    // An array of pointers with a null behind it, then the strings.
+    let args = &thread.kernel.config.args;
+    let (mut strings, mut pointers) = (Vec::new(), Vec::new());
+    let at = arguments_at(layout);
+    let text = at + (args.len() + 1) * size_of::<usize>();
+    for arg in args {
+        pointers.push(text + strings.len());
+        strings.extend_from_slice(arg);
+        strings.push(0);
+    }
+    pointers.push(0);
+    let functions = functions_at(layout);
+    if text + strings.len() > functions {
+        return Err(Errno::E2BIG);
+    }
+    let user = thread.user();
+    let copy = |to: usize, bytes: &[u8]| user.copy_out(to, bytes).map_err(|_| Errno::EFAULT);
+    copy(at, pointers.as_bytes())?;
+    copy(text, &strings)?;
+    if let Some(addresses) = &thread.kernel.functions {
+        copy(functions, addresses.as_bytes())?;
+    }
+    Ok(at)
+}
+
+/// Records of at most 64 cores take two pages.
+fn arguments_at(layout: &Layout) -> usize {
+    layout.records + 2 * PAGE
+}
+
+/// The last page of the records' range.
+fn functions_at(layout: &Layout) -> usize {
+    layout.records + Layout::RECORDS_SIZE - PAGE
+}
+
+fn write_record(thread: &Thread, argv: usize) {
+    let (kernel, layout, machine) = (&thread.kernel, &thread.kernel.layout, thread.machine());
+    let config = &kernel.config;
+    let this = record_of(layout, thread.index);
+    let (mut way, mut words) = machine.door();
+    if way == door::SIGNAL && config.asks_ids {
+        way = door::SIGNAL_ASKING;
+    }
+    let library = usize::from(config.library);
+    if library != library::GATE {
+        let Some(entry) = machine.call_entry().filter(|_| kernel.functions.is_some()) else {
+            thread.fatal(NO_ROOM, format_args!("a configuration without a gate needs a kernel without a jail"))
+        };
+        (way, words) = (door::JUMP, [entry, 0, 0]);
+    }
+    let record = CoreRecord {
+        this,
+        cpu: thread.index,
+        tile: usize::from(thread.ext.tile),
+        tile_cores: config.cores as usize,
+        tiles: usize::from(config.tiles),
+        door: way,
+        door_words: words,
+        library,
+        functions: if library == library::VANILLA { functions_at(layout) } else { 0 },
+        answers: usize::from(config.answers),
+        argc: config.args.len(),
+        argv,
+        stack_size: layout.stack_size,
+        spare: 0,
+    };
+    if thread.user().copy_out(this, record.as_bytes()).is_err() {
+        thread.fatal(NO_ROOM, format_args!("the core's record cannot be written"));
+    }
+}
+
+fn start_other_cores(thread: &Thread) {
+    let seats: Vec<_> = thread.tile().lock().cores.iter().skip(1).map(|core| core.seat.clone()).collect();
+    for seat in seats {
+        let spawn = Spawn {
+            kind: SpawnKind::Thread,
+            frame: Frame::default(),
+            tls: Some(record_of(&thread.kernel.layout, seat.index)),
+            guest: seat.clone(),
+            space: None,
+        };
+        match thread.machine().spawn(spawn) {
+            Ok(id) => seat.set_machine_id(id),
+            Err(errno) => thread.fatal(NO_ROOM, format_args!("core {} cannot start ({errno:?})", seat.index)),
+        }
+    }
+}
+
+/// A segment of the program.
+struct Segment {
+    offset: usize,
+    addr: usize,
+    in_file: usize,
+    in_memory: usize,
+    prot: Prot,
+}
+
+/// What the loader needs of an ELF file.
+struct Program {
+    entry: usize,
+    segments: Vec<Segment>,
+}
+
+const EM_SPARC: u16 = 2;
+const EM_X86_64: u16 = 62;
+
+/// A static executable of this machine's word size and byte order. `None` for anything else.
+fn parse(file: &[u8]) -> Option<Program> {
+    let wide = usize::BITS == 64;
+    let (class, order) = (if wide { 2 } else { 1 }, if cfg!(target_endian = "big") { 2 } else { 1 });
+    let half = |at: usize| Some(u16::from_ne_bytes(file.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_ne_bytes(file.get(at..at + 4)?.try_into().ok()?) as usize);
+    let long = |at: usize| Some(usize::from_ne_bytes(file.get(at..at + size_of::<usize>())?.try_into().ok()?));
+    let machine = if wide { EM_X86_64 } else { EM_SPARC };
+    if file.get(..6)? != [0x7f, b'E', b'L', b'F', class, order] || half(16)? != 2 || half(18)? != machine {
+        return None;
+    }
+    let (entry, table) = if wide { (long(24)?, long(32)?) } else { (long(24)?, long(28)?) };
+    let (size, count) = if wide { (half(54)?, half(56)?) } else { (half(42)?, half(44)?) };
+    let mut segments = Vec::new();
+    for index in 0..usize::from(count) {
+        let at = table.checked_add(index * usize::from(size))?;
+        const LOAD: usize = 1;
+        if word(at)? != LOAD {
+            continue;
+        }
+        let fields = if wide { [at + 8, at + 16, at + 32, at + 40, at + 4] } else { [at + 4, at + 8, at + 16, at + 20, at + 24] };
+        let flags = word(fields[4])?;
+        segments.push(Segment {
+            offset: long(fields[0])?,
+            addr: long(fields[1])?,
+            in_file: long(fields[2])?,
+            in_memory: long(fields[3])?,
+            prot: Prot { read: flags & 4 != 0, write: flags & 2 != 0, exec: flags & 1 != 0 },
+        });
+    }
+    Some(Program { entry, segments })
+}
+
+/// The address at which user code starts each i-let; 0 for a file that is no program.
+pub fn entry(file: &[u8]) -> usize {
+    parse(file).map_or(0, |program| program.entry)
+}
+
+/// Maps and fills the program's segments. ENOEXEC for a file that is none or does not fit, EACCES for code the machine forbids.
+fn load(thread: &Thread, space: &Arc<dyn Space>) -> Result<()> {
+    let file = &thread.kernel.config.program;
+    let program = parse(file).ok_or(Errno::ENOEXEC)?;
+    let bounds = space.bounds();
+    // An instruction could lie across the border of two.
+    if program.segments.iter().filter(|segment| segment.prot.exec).count() > 1 {
+        return Err(Errno::ENOEXEC);
+    }
+    let mut mapped = 0;
+    for segment in &program.segments {
+        let end = segment.addr.checked_add(segment.in_memory).and_then(|end| end.checked_next_multiple_of(PAGE));
+        let end = end.ok_or(Errno::ENOEXEC)?;
+        let start = segment.addr & !(PAGE - 1);
+        let bytes = segment.offset.checked_add(segment.in_file).and_then(|to| file.get(segment.offset..to));
+        let bytes = bytes.filter(|bytes| bytes.len() <= segment.in_memory).ok_or(Errno::ENOEXEC)?;
+        // Pages of their own, so that code is never writable.
+        if start < mapped || end <= start || !bounds.contains(start, end - start) || segment.prot.write && segment.prot.exec {
+            return Err(Errno::ENOEXEC);
+        }
+        mapped = end;
+        if segment.prot.exec && thread.machine().forbids_code(bytes) {
+            return Err(Errno::EACCES);
+        }
+        space.map(start, end - start, DATA, &Backing::Anon)?;
+        thread.user().copy_out(segment.addr, bytes).map_err(|_| Errno::EFAULT)?;
+        if segment.prot != DATA {
+            space.protect(start, end - start, segment.prot)?;
+        }
+    }
+    if program.segments.is_empty() { Err(Errno::ENOEXEC) } else { Ok(()) }
+}

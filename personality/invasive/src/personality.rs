@@ -1,0 +1,82 @@
+//! The personality as the kernel sees it.
+
+use core::fmt::Write;
+
+use janua_kernel::task::Leave;
+use janua_kernel::{Personality, Row};
+use janua_port::{Frame, Trap};
+
+use crate::system::{BAD_ACCESS, BAD_CALL, Core, System, ThreadExt, TileTask};
+use crate::{Thread, load, switch, table};
+
+/// OctoPOS' application interface.
+pub struct Invasive;
+
+impl Personality for Invasive {
+    type System = System;
+    type Task = TileTask;
+    type Thread = Core;
+
+    fn start(thread: &Thread, _frame: &mut Frame) -> Leave {
+        // The creator does this too, but perhaps only after the thread has run for a while.
+        thread.set_machine_id(thread.machine().current());
+        load::start_core(thread);
+        Leave::Wait
+    }
+
+    fn unknown(thread: &Thread, _frame: &mut Frame, number: usize) -> isize {
+        match table::ROWS.get(number) {
+            None => thread.fatal(
+                BAD_CALL,
+                format_args!("system call {number:#x} is out of range, the last is {:#x}", table::ROWS.len() - 1),
+            ),
+            Some(row) => thread.fatal(
+                BAD_CALL,
+                format_args!("system call {number:#x} ({}) is not registered in this kernel", row.name),
+            ),
+        }
+    }
+
+    fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) {
+        const SIGILL: u32 = 4;
+        const SIGBUS: u32 = 7;
+        const SIGFPE: u32 = 8;
+        const SIGSEGV: u32 = 11;
+        let Trap::Fault { signal, addr, .. } = trap else { return };
+        let pc = frame.program_counter();
+        let code = (128 + signal) as u8;
+        match signal {
+            // Without an address it was not a page that refused: a privileged instruction, or an address no page can have.
+            SIGSEGV if addr == 0 => thread.fatal(
+                BAD_ACCESS,
+                format_args!("user code at {pc:#x} used the address 0, or what only the kernel may use"),
+            ),
+            SIGSEGV | SIGBUS => {
+                thread.fatal(code, format_args!("user code at {pc:#x} used the address {addr:#x}, which it may not"))
+            }
+            SIGILL => thread.fatal(code, format_args!("user code at {pc:#x} is no instruction it may execute")),
+            SIGFPE => thread.fatal(code, format_args!("user code at {pc:#x} divided by zero or overflowed")),
+            _ => thread.fatal(code, format_args!("user code at {pc:#x} trapped (signal {signal})")),
+        }
+    }
+
+    fn is_special(result: isize) -> bool {
+        result == switch::SWITCH
+    }
+
+    fn leave(thread: &Thread, frame: &mut Frame, _call: Option<&'static Row<Invasive>>) -> Leave {
+        switch::leave(thread, frame)
+    }
+
+    async fn stopped(thread: &Thread) -> isize {
+        switch::idle(thread).await
+    }
+
+    fn trace_named(_family: &str, _word: usize, _out: &mut dyn Write) -> bool {
+        false
+    }
+
+    fn trace_id(thread: &Thread) -> u32 {
+        u32::from(thread.ext.tile) << 8 | thread.index as u32
+    }
+}

@@ -1,0 +1,143 @@
+//! The state of one kernel, and its start.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::stats::Stats;
+use janua_kernel::table::Table;
+use janua_kernel::trace::{TraceSink, Tracer};
+use janua_port::{Host, HostFd, Machine, Nanos, Space};
+use janua_rt::Mutex;
+
+use crate::config::Config;
+use crate::memory::Layout;
+use crate::tile::Tile;
+use crate::{Kernel, Seat, Task, Thread, load, table};
+
+/// Exit code of an application that the kernel ends for a call it does not have: as if by SIGSYS.
+pub const BAD_CALL: u8 = 128 + 31;
+/// Exit code of an application that is ended for a memory access that cannot be, its own or one it asked for: as if by SIGSEGV.
+pub const BAD_ACCESS: u8 = 128 + 11;
+/// Exit code when the kernel lacks what the application needs.
+pub const NO_ROOM: u8 = 125;
+
+/// One per kernel.
+pub struct System {
+    pub config: Config,
+    pub layout: Layout,
+    pub tiles: Box<[Tile]>,
+    pub started: Nanos,
+    /// Where user code starts each i-let.
+    pub entry: usize,
+    /// Addresses of the kernel's functions by number, where programs may call them.
+    pub functions: Option<Vec<usize>>,
+}
+
+/// What a task has of its own: its tile.
+pub struct TileTask {
+    pub tile: u8,
+    /// The address space; there from before the first core runs.
+    pub space: Mutex<Option<Arc<dyn Space>>>,
+}
+
+/// What a thread has of its own: which core it is.
+pub struct Core {
+    pub tile: u8,
+    pub index: usize,
+}
+
+/// What handlers say of the calling core.
+pub trait ThreadExt {
+    fn tile(&self) -> &Tile;
+    /// Ends the application with a message.
+    fn fatal(&self, code: u8, what: fmt::Arguments<'_>) -> !;
+}
+
+impl ThreadExt for Thread {
+    fn tile(&self) -> &Tile {
+        &self.kernel.tiles[usize::from(self.ext.tile)]
+    }
+
+    fn fatal(&self, code: u8, what: fmt::Arguments<'_>) -> ! {
+        let mut line = String::new();
+        let _ = writeln!(line, "janua: tile {} core {}: {what}: the application is ended", self.ext.tile, self.ext.index);
+        self.machine().console().write(line.as_bytes());
+        end(&self.kernel, code)
+    }
+}
+
+/// Ends the application and the machine.
+pub fn end(kernel: &Kernel, code: u8) -> ! {
+    if kernel.stats.is_on() {
+        let report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows(), |gate| kernel.machine.gate_name(gate));
+        kernel.machine.console().write(report.as_bytes());
+    }
+    kernel.machine.power_off(code)
+}
+
+struct HostSink {
+    host: &'static dyn Host,
+    fd: HostFd,
+}
+
+impl TraceSink for HostSink {
+    fn line(&self, line: &[u8]) {
+        // A trace that cannot be written must not stop what is traced.
+        let _ = self.host.write(self.fd, line, None);
+    }
+}
+
+/// Starts a kernel with its tiles and their cores, and the application on core 0 of tile 0. `layout` says where a tile's memory has
+/// what; `functions` are [`table::functions`] on a machine that lets programs call the kernel by address.
+pub fn start(
+    machine: &'static dyn Machine,
+    config: &[u8],
+    layout: Layout,
+    functions: Option<Vec<usize>>,
+) -> Result<Arc<Kernel>> {
+    let config = Config::decode(config)?;
+    let rows = table::ROWS;
+    let table = Table::new(rows);
+    table.register_all();
+    for number in &config.without {
+        table.invalidate(*number as usize);
+    }
+    let compat = Table::new(&[]);
+    let stats = Stats::new(rows.len(), 0);
+    if config.stats {
+        stats.turn_on();
+    }
+    let tracer = Tracer::default();
+    if let (Some(fd), Some(host)) = (config.trace, machine.host()) {
+        tracer.set_sink(Arc::new(HostSink { host, fd }));
+    }
+    let tiles = (0..config.tiles).map(|id| Tile::new(id, &layout)).collect();
+    let started = machine.clock().monotonic();
+    let system = System { entry: load::entry(&config.program), config, layout, tiles, started, functions };
+    let kernel = Arc::new(Kernel { machine, table, compat, tracer, stats, system });
+    for tile in kernel.tiles.iter() {
+        spawn_tile(&kernel, tile)?;
+    }
+    Ok(kernel)
+}
+
+/// Makes a tile's cores and starts the first, which starts the others once it has loaded the program.
+fn spawn_tile(kernel: &Arc<Kernel>, tile: &Tile) -> Result<()> {
+    let ext = TileTask { tile: tile.id, space: Mutex::new(None) };
+    let task = Arc::new(Task { kernel: kernel.clone(), ext });
+    let seats: Vec<Arc<Seat>> = (0..kernel.config.cores as usize)
+        .map(|index| Seat::new(Thread::new(task.clone(), Core { tile: tile.id, index })))
+        .collect();
+    let first = seats.first().ok_or(Errno::EINVAL)?.clone();
+    tile.set_cores(seats);
+    // Held while the thread is made: it takes its space from here, and may run before this function goes on.
+    let mut slot = task.ext.space.lock();
+    let (id, space) = kernel.machine.spawn_first(first.clone())?;
+    *slot = Some(space);
+    first.set_machine_id(id);
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! A tile: its cores, claims, stacks and waiting i-lets, and its mailbox.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_abi::invasive::types::CLAIM_LIMIT;
+use janua_abi::invasive::{DispatchClaim, Ilet};
+use janua_kernel::thread::work;
+use janua_port::Frame;
+use janua_rt::{Mutex, MutexGuard};
+
+use crate::Seat;
+use crate::memory::{Heap, Layout, Stacks};
+use crate::message::Message;
+
+pub use janua_abi::invasive::types::ClaimId;
+
+/// The claim the application starts with, on tile 0.
+pub const FIRST_CLAIM: ClaimId = 1;
+/// Messages a mailbox holds at most: who sends more is refused.
+const MAILBOX_MOST: usize = 1 << 16;
+
+/// An i-let on its way, with the claim to which its replies go.
+#[derive(Clone, Copy, Debug)]
+pub struct Queued {
+    pub ilet: Ilet,
+    pub parent: Option<DispatchClaim>,
+}
+
+/// An i-let that has begun: what it is besides its registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    /// Its stack's number in the pool.
+    pub stack: usize,
+    pub parent: Option<DispatchClaim>,
+    pub domain: usize,
+}
+
+/// A begun i-let that is not on a core just now.
+pub struct Context {
+    pub running: Running,
+    pub frame: Frame,
+    /// What the call it waits in answers.
+    pub result: usize,
+}
+
+/// Why the i-let on a core gives it up, decided by the call under way.
+#[derive(Clone, Copy, Debug)]
+pub enum Block {
+    /// It is over.
+    End,
+    /// It waits for the 32-bit word at `addr` to be 0; then the word at `answer`, if there is one, is the call's result.
+    Wait { addr: usize, answer: Option<usize> },
+}
+
+/// A core.
+pub struct CoreSlot {
+    pub seat: Arc<Seat>,
+    /// Who holds it; 0 is nobody.
+    pub claim: ClaimId,
+    /// The i-let in user code (or in a call).
+    pub current: Option<Running>,
+    pub block: Option<Block>,
+    /// Begun i-lets of this core whose wait is over.
+    pub ready: VecDeque<Context>,
+    /// Begun i-lets of this core that wait.
+    pub waiting: usize,
+}
+
+impl CoreSlot {
+    /// Nothing on it has begun and not ended.
+    pub fn is_free_of_work(&self) -> bool {
+        self.current.is_none() && self.ready.is_empty() && self.waiting == 0
+    }
+}
+
+/// A claim. One without cores, i-lets or data has no entry: it is as good as new.
+#[derive(Default)]
+pub struct Claim {
+    pub id: ClaimId,
+    pub cores: u32,
+    pub queue: VecDeque<Queued>,
+    pub data: usize,
+}
+
+/// An i-let that waits, by what it waits for.
+pub struct Waiter {
+    pub addr: usize,
+    pub answer: Option<usize>,
+    pub core: usize,
+    pub context: Context,
+}
+
+/// What a tile's lock guards.
+pub struct TileState {
+    pub cores: Vec<CoreSlot>,
+    claims: Vec<Claim>,
+    /// The next claim number to be given.
+    next_claim: ClaimId,
+    pub waiters: Vec<Waiter>,
+    pub stacks: Stacks,
+    pub heap: Heap,
+}
+
+impl TileState {
+    /// A claim number that has no entry.
+    pub fn new_claim(&mut self) -> ClaimId {
+        loop {
+            let id = self.next_claim;
+            self.next_claim = if id + 1 == CLAIM_LIMIT { FIRST_CLAIM + 1 } else { id + 1 };
+            if self.claim(id).is_none() {
+                return id;
+            }
+        }
+    }
+
+    pub fn claim(&self, id: ClaimId) -> Option<&Claim> {
+        self.claims.iter().find(|claim| claim.id == id)
+    }
+
+    pub fn claim_mut(&mut self, id: ClaimId) -> Option<&mut Claim> {
+        self.claims.iter_mut().find(|claim| claim.id == id)
+    }
+
+    /// The claim's entry, made if it has none.
+    pub fn claim_entry(&mut self, id: ClaimId) -> &mut Claim {
+        let at = self.claims.iter().position(|claim| claim.id == id).unwrap_or_else(|| {
+            self.claims.push(Claim { id, ..Claim::default() });
+            self.claims.len() - 1
+        });
+        &mut self.claims[at]
+    }
+
+    /// Drops the entry if it says nothing.
+    fn tidy(&mut self, id: ClaimId) {
+        self.claims.retain(|claim| claim.id != id || claim.cores > 0 || !claim.queue.is_empty() || claim.data != 0);
+    }
+
+    /// Gives a claim that many more cores, all or none.
+    pub fn invade(&mut self, id: ClaimId, quantity: u32) -> bool {
+        let free = self.cores.iter().filter(|core| core.claim == 0).count();
+        if free < quantity as usize {
+            return false;
+        }
+        for core in self.cores.iter_mut().filter(|core| core.claim == 0).take(quantity as usize) {
+            core.claim = id;
+        }
+        if quantity > 0 {
+            self.claim_entry(id).cores += quantity;
+        }
+        true
+    }
+
+    /// Takes cores away, all or none: only cores on which nothing is under way, and not the last ones while i-lets are queued.
+    pub fn retreat(&mut self, id: ClaimId, quantity: u32) -> bool {
+        let Some(claim) = self.claim(id) else { return quantity == 0 };
+        let idle = self.cores.iter().filter(|core| core.claim == id && core.is_free_of_work()).count();
+        if !claim.queue.is_empty() || idle < quantity as usize {
+            return false;
+        }
+        for core in self.cores.iter_mut().filter(|core| core.claim == id && core.is_free_of_work()).take(quantity as usize) {
+            core.claim = 0;
+        }
+        self.claim_entry(id).cores -= quantity;
+        self.tidy(id);
+        true
+    }
+
+    /// Queues i-lets and wakes as many idle cores. False when the claim has no core to run them.
+    pub fn infect(&mut self, id: ClaimId, team: &[Ilet], parent: Option<DispatchClaim>) -> bool {
+        let Some(claim) = self.claim_mut(id).filter(|claim| claim.cores > 0) else { return false };
+        claim.queue.extend(team.iter().map(|&ilet| Queued { ilet, parent }));
+        let idle = self.cores.iter().filter(|core| core.claim == id && core.current.is_none());
+        for core in idle.take(team.len()) {
+            core.seat.waker().wake_by_ref();
+        }
+        true
+    }
+
+    /// The word at `addr` has become 0: who waits for it may go on. `answer` reads a word of the tile's memory.
+    pub fn finished(&mut self, addr: usize, answer: impl FnOnce(usize) -> usize) {
+        let Some(at) = self.waiters.iter().position(|waiter| waiter.addr == addr) else { return };
+        let Waiter { answer: place, core, mut context, .. } = self.waiters.swap_remove(at);
+        context.result = place.map_or(0, answer);
+        let slot = &mut self.cores[core];
+        slot.waiting -= 1;
+        slot.ready.push_back(context);
+        if slot.current.is_none() {
+            slot.seat.waker().wake_by_ref();
+        }
+    }
+
+    /// Whether a core without an i-let has one to run.
+    pub fn has_work(&self, core: usize) -> bool {
+        let slot = &self.cores[core];
+        !slot.ready.is_empty() || slot.claim != 0 && self.claim(slot.claim).is_some_and(|claim| !claim.queue.is_empty())
+    }
+}
+
+/// A tile.
+pub struct Tile {
+    pub id: u8,
+    state: Mutex<TileState>,
+    mailbox: Mutex<VecDeque<Message>>,
+}
+
+impl Tile {
+    pub fn new(id: u8, layout: &Layout) -> Tile {
+        let state = TileState {
+            cores: Vec::new(),
+            claims: Vec::new(),
+            next_claim: FIRST_CLAIM + 1,
+            waiters: Vec::new(),
+            stacks: Stacks::new(layout),
+            heap: Heap::new(layout),
+        };
+        Tile { id, state: Mutex::new(state), mailbox: Mutex::new(VecDeque::new()) }
+    }
+
+    pub fn set_cores(&self, seats: Vec<Arc<Seat>>) {
+        let slot = |seat| CoreSlot {
+            seat,
+            claim: 0,
+            current: None,
+            block: None,
+            ready: VecDeque::new(),
+            waiting: 0,
+        };
+        self.state.lock().cores = seats.into_iter().map(slot).collect();
+    }
+
+    /// The tile's state, for its own cores.
+    pub fn lock(&self) -> MutexGuard<'_, TileState> {
+        self.state.lock()
+    }
+
+    /// Puts a message in the tile's mailbox and gets one of its cores to look. False when the mailbox is full.
+    ///
+    /// The message is there before a core is chosen, and a core looks into the mailbox under the tile's lock before it turns to an
+    /// i-let: so either the core that is idle now finds it, or it was found before.
+    #[must_use]
+    pub fn post(&self, message: Message) -> bool {
+        {
+            let mut mailbox = self.mailbox.lock();
+            if mailbox.len() >= MAILBOX_MOST {
+                return false;
+            }
+            mailbox.push_back(message);
+        }
+        let state = self.state.lock();
+        match state.cores.iter().find(|core| core.current.is_none()) {
+            Some(idle) => idle.seat.waker().wake_by_ref(),
+            None => {
+                if let Some(first) = state.cores.first().map(|core| core.seat.clone()) {
+                    drop(state);
+                    first.interrupt(work::SIGNAL);
+                }
+            }
+        }
+        true
+    }
+
+    pub fn has_mail(&self) -> bool {
+        !self.mailbox.lock().is_empty()
+    }
+
+    pub fn next_message(&self) -> Option<Message> {
+        self.mailbox.lock().pop_front()
+    }
+}
