@@ -1,7 +1,14 @@
 //! Register frame, entry and exit assembly, FPU, thread bases: what depends on the processor and on nothing else.
 #![no_std]
+// The compiler counts inline assembly for SPARC among its experiments.
+#![cfg_attr(target_arch = "sparc", feature(asm_experimental_arch))]
 
+#[cfg(target_arch = "sparc")]
+pub mod sparc;
 #[cfg(target_arch = "x86_64")]
 pub mod x86_64;
+
+#[cfg(target_arch = "sparc")]
+pub use sparc::{Frame, Segments, hwcap};
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{Frame, cpu::hwcap, segments::Segments};

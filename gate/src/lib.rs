@@ -1,42 +1,15 @@
 //! How a call gets in: one file a gate.
 #![no_std]
 
-pub mod call;
-pub mod callgate;
-pub mod int;
-pub mod seccomp;
-pub mod signal;
-pub mod sud;
-pub mod syscall;
-pub mod sysenter;
-pub mod ud;
-pub mod vsyscall;
-
-use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hostcall::hostcall;
-use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal};
-
-/// SIGSYS.
-const SIGSYS: u32 = 31;
-/// AUDIT_ARCH_X86_64 and AUDIT_ARCH_I386 (linux/audit.h).
-const ARCH_X86_64: u32 = 0xc000_003e;
-const ARCH_I386: u32 = 0x4000_0003;
-
-/// What both SIGSYS gates do with a call: the number is the host's word, the result register starts out as ENOSYS.
-fn take_call(signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {
-    frame.orig_rax = i64::from(signal.number) as u64;
-    frame.rax = Errno::ENOSYS.as_result() as u64;
-    match signal.arch {
-        ARCH_X86_64 => Some(Abi::Native),
-        ARCH_I386 => Some(Abi::Compat),
-        _ => None,
-    }
+// The gates of one processor.
+macro_rules! gates {
+    ($processor:literal: $($name:ident)*) => { $(#[cfg(target_arch = $processor)] pub mod $name;)* };
 }
 
-/// prctl(2) or another host call of words.
-fn host(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize) -> Result<usize> {
-    // SAFETY: used in this crate for prctl and seccomp only; pointers among the words are to memory that outlives the call
-    // (a filter on the caller's stack) or is never unmapped (a selector).
-    Errno::from_raw(unsafe { hostcall(number, a, b, c, d, e, 0) })
-}
+gates!("x86_64": call callgate int seccomp signal sud syscall sysenter ud vsyscall);
+gates!("sparc": ta);
+
+#[cfg(target_arch = "x86_64")]
+mod sigsys;
+#[cfg(target_arch = "x86_64")]
+use sigsys::{SIGSYS, host, take_call};

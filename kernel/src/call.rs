@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
-use janua_port::guest::Abi;
+use janua_port::guest::{Abi, Direct};
 use janua_port::{Flow, Frame, Guest, Trap};
 
 use crate::table::{Row, Run, Words};
@@ -53,6 +53,10 @@ impl<P: Personality> Seat<P> {
     fn run(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Poll<isize> {
         match row.run {
             Run::Plain(run) => Poll::Ready(run(self, words)),
+            Run::Direct(run) => {
+                let [a, b, c, d, e, f] = words;
+                Poll::Ready(run(self, a, b, c, d, e, f))
+            }
             Run::Frame(run) => Poll::Ready(run(self, frame, words)),
             Run::Async(run) => {
                 *self.frame.lock() = Some(*frame);
@@ -184,6 +188,16 @@ impl<P: Personality> Guest for Seat<P> {
 
     fn has_work(&self) -> bool {
         self.work() != 0
+    }
+
+    fn direct(&self) -> Option<Direct<'_>> {
+        // Calls that are watched come the long way.
+        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
+            return None;
+        }
+        let calls = self.kernel.table.direct()?;
+        let thread = core::ptr::from_ref(self.slotted.owner()).cast();
+        Some(Direct { thread, calls, work: self.work_word() })
     }
 
     fn set_gate(&self, gate: u8) {

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use janua_rt::AtomicU64;
 
 use crate::table::Row;
 use crate::task::Personality;

@@ -2,11 +2,12 @@
 
 use alloc::boxed::Box;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::task::{Context, Poll};
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Frame;
+use janua_port::guest::{DIRECT_CALLS, DirectCalls};
 use janua_rt::slot::Slotted;
 
 use crate::task::Personality;
@@ -16,10 +17,17 @@ use crate::user::{UserPtr, UserSlice, UserStr};
 /// The words of a call.
 pub type Words = [usize; 6];
 
+/// The function of a [`Run::Direct`] row.
+#[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
+pub type DirectFn<P> = extern "C" fn(&Thread<P>, usize, usize, usize, usize, usize, usize) -> isize;
+
 /// How a row is executed.
 pub enum Run<P: Personality> {
     /// Answers at once.
     Plain(fn(&Thread<P>, Words) -> isize),
+    /// Answers at once, and takes its words as arguments of a C function: a gate that has them in registers may call it without a
+    /// frame ([`janua_port::guest::Direct`]). The result is the program's as it is, never a restart code.
+    Direct(DirectFn<P>),
     /// Answers at once and reads or changes the registers.
     Frame(fn(&Thread<P>, &mut Frame, Words) -> isize),
     /// May wait: builds its future in the thread's slot and polls it once.
@@ -163,20 +171,27 @@ impl<T: Answer> Answer for Result<T> {
 pub struct Table<P: Personality> {
     rows: &'static [Row<P>],
     valid: Box<[AtomicBool]>,
+    /// The functions of the direct rows in force; `None` when the personality has no such rows.
+    direct: Option<Box<DirectCalls>>,
 }
 
 impl<P: Personality> Table<P> {
     /// A table in which every row is invalid. `rows[n].number == n` is checked.
     pub fn new(rows: &'static [Row<P>]) -> Table<P> {
         assert!(rows.iter().enumerate().all(|(at, row)| row.number == at), "a row out of place");
-        Table { rows, valid: rows.iter().map(|_| AtomicBool::new(false)).collect() }
+        let direct = rows.iter().any(|row| matches!(row.run, Run::Direct(_)));
+        Table {
+            rows,
+            valid: rows.iter().map(|_| AtomicBool::new(false)).collect(),
+            direct: direct.then(|| Box::new([const { AtomicUsize::new(0) }; DIRECT_CALLS])),
+        }
     }
 
     /// Puts a row in force. EINVAL for a number without a row or a handler.
     pub fn register(&self, number: usize) -> Result<()> {
         match self.rows.get(number) {
             Some(row) if !matches!(row.run, Run::Missing) => {
-                self.valid[number].store(true, Ordering::Release);
+                self.set(row, true);
                 Ok(())
             }
             _ => Err(Errno::EINVAL),
@@ -185,15 +200,29 @@ impl<P: Personality> Table<P> {
 
     /// Puts every row with a handler in force.
     pub fn register_all(&self) {
-        for (row, valid) in self.rows.iter().zip(&self.valid) {
-            valid.store(!matches!(row.run, Run::Missing), Ordering::Release);
+        for row in self.rows {
+            self.set(row, !matches!(row.run, Run::Missing));
         }
+    }
+
+    fn set(&self, row: &Row<P>, valid: bool) {
+        self.valid[row.number].store(valid, Ordering::Release);
+        if let (Some(direct), Run::Direct(run)) = (&self.direct, &row.run)
+            && let Some(word) = direct.get(row.number)
+        {
+            word.store(if valid { *run as usize } else { 0 }, Ordering::Release);
+        }
+    }
+
+    /// The functions of the direct rows in force.
+    pub fn direct(&self) -> Option<&DirectCalls> {
+        self.direct.as_deref()
     }
 
     /// Takes a row out of force: from the next entry on the number is unknown.
     pub fn invalidate(&self, number: usize) {
-        if let Some(valid) = self.valid.get(number) {
-            valid.store(false, Ordering::Release);
+        if let Some(row) = self.rows.get(number) {
+            self.set(row, false);
         }
     }
 
@@ -234,7 +263,7 @@ impl<T> Arg for UserSlice<T> {
 ///     134 uselib() => missing, Missing("obsolete");
 /// }
 /// ```
-/// A plain handler is `fn(&Thread<P>, args..) -> impl Answer`, a `frame` handler takes `&mut Frame` after the thread, an
+/// A plain handler is `fn(&Thread<P>, args..) -> impl Answer`, a `direct` handler too, a `frame` handler takes `&mut Frame` after the thread, an
 /// `async` handler is an `async fn`.
 #[macro_export]
 macro_rules! calls {
@@ -259,6 +288,22 @@ macro_rules! call_run {
     (plain $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::table::Run::Plain({
             fn run(thread: &$crate::Thread<$p>, words: $crate::table::Words) -> isize {
+                let mut at = 0usize..;
+                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
+                    Ok(value) => value,
+                    Err(errno) => return errno.as_result(),
+                };)*
+                let _ = (&mut at, words);
+                $crate::table::Answer::word($($path)::+(thread, $($arg),*))
+            }
+            run
+        })
+    };
+    (direct $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
+        $crate::table::Run::Direct({
+            #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
+            extern "C" fn run(thread: &$crate::Thread<$p>, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
+                let words: $crate::table::Words = [a, b, c, d, e, f];
                 let mut at = 0usize..;
                 $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
                     Ok(value) => value,

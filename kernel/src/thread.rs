@@ -3,12 +3,12 @@
 use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use core::task::Waker;
 
 use janua_port::machine::ThreadId;
 use janua_port::{Frame, Machine, UserMemory};
-use janua_rt::{Mutex, wake};
+use janua_rt::{AtomicU64, Mutex, wake};
 use janua_rt::slot::Slotted;
 
 use crate::table::Row;
@@ -135,6 +135,10 @@ impl<P: Personality> Thread<P> {
     /// The work flags ([`work`]).
     pub fn work(&self) -> u32 {
         self.work.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn work_word(&self) -> &AtomicU32 {
+        &self.work
     }
 
     pub fn clear_work(&self, flags: u32) {

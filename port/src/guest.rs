@@ -1,5 +1,7 @@
 //! The thread a machine carries, as the machine and the gates see it.
 
+use core::sync::atomic::{AtomicU32, AtomicUsize};
+
 use janua_arch::Frame;
 
 use crate::clock::Nanos;
@@ -33,6 +35,21 @@ pub enum Abi {
     Compat,
 }
 
+/// Direct calls have numbers below this.
+pub const DIRECT_CALLS: usize = 512;
+
+/// The functions of direct calls by number, 0 where there is none: C functions of the thread and six words, with a word as result.
+pub type DirectCalls = [AtomicUsize; DIRECT_CALLS];
+
+/// What a machine needs to call the functions of direct calls itself, without a frame.
+pub struct Direct<'a> {
+    /// Their first argument.
+    pub thread: *const (),
+    pub calls: &'a DirectCalls,
+    /// When this is not 0 after such a call, [`Guest::trap`] with [`Trap::Kick`] is due before user code goes on.
+    pub work: &'a AtomicU32,
+}
+
 /// A guest thread. Gates call [`Guest::call`] and [`Guest::trap`] on a frame (push), run loops do the same on the frame they
 /// fetched (pull). Exactly one core is inside a guest's methods at a time, except for [`Guest::wake_word`].
 pub trait Guest: Send + Sync {
@@ -52,10 +69,14 @@ pub trait Guest: Send + Sync {
     fn start(&self, frame: &mut Frame) -> Flow;
     /// The word to park on: 0 quiet, 1 when the thread has been woken since it last was polled, 2 put there by who parks on it,
     /// in exchange for 0.
-    fn wake_word(&self) -> &core::sync::atomic::AtomicU32;
+    fn wake_word(&self) -> &AtomicU32;
     /// Whether something waits that must be looked at before user code runs (signals, a kill). Read after the machine has
     /// marked the thread as being in user code.
     fn has_work(&self) -> bool;
+    /// How its direct calls are entered, where the personality has some and nobody watches them.
+    fn direct(&self) -> Option<Direct<'_>> {
+        None
+    }
     /// The gate by which the last call came, for statistics.
     fn set_gate(&self, gate: u8);
 }

@@ -10,9 +10,13 @@ pub mod slot;
 pub mod sync;
 pub mod waitq;
 pub mod wake;
+#[cfg(not(loom))]
+mod wide;
 
 pub use slot::Slot;
 #[cfg(not(loom))]
 pub use sync::RwLock;
 pub use sync::{Mutex, MutexGuard, Sleep};
 pub use waitq::{Notify, Registration, Target, WaitQueue};
+#[cfg(not(loom))]
+pub use wide::AtomicU64;

@@ -1,0 +1,290 @@
+//! Ways in and out: the trap table, the short way of a call, the long way of everything else.
+//!
+//! Every trap takes four instructions in the table and has its PSR, PC and nPC in %l0, %l1 and %l2. Traps are off; the kernel
+//! turns them on again as soon as the trap window is free ([`super::window`]), because it calls functions, and those need
+//! windows. Interrupts stay out (level 15).
+//!
+//! **The short way.** A call whose function needs nothing but the thread and its words ([`super::core::Core::calls`]) is called
+//! on the trap window: the words are where the function expects its arguments, the number's place is taken by the thread, the
+//! the sixth argument goes from the user's stack to the kernel's. By the convention of calls the caller expects nothing of %g1,
+//! %y and the condition codes, and the kernel is compiled not to touch %g2 to %g7, so nothing else has to be saved.
+//!
+//! **The long way** saves a [`Frame`] and calls `janua_trapped(frame, type)`; when that returns the frame is taken back.
+//!
+//! **The way out.** The user's window may have been spilled meanwhile. `restore` followed by `save` enters it and comes back:
+//! traps are on, so the underflow handler fills it. PSR is written last, since that restores the condition codes.
+//!
+//! A thread that waits in the kernel goes on in the window it left ([`super::switch`]), so the window number in PSR holds.
+
+use core::arch::global_asm;
+
+use super::Frame;
+
+/// What `janua_trapped` is told instead of a trap type: a call by the short way has left work behind.
+pub const WORK: u32 = 0x107;
+/// The seventh word of a call cannot be read.
+pub const BAD_SEVENTH: u32 = 0x108;
+
+unsafe extern "C" {
+    /// The trap table, for TBR.
+    pub safe static janua_traps: u8;
+    static janua_seventh: u8;
+    static janua_bad_seventh: u8;
+    /// Leaves for user code with these registers, with nothing kept of the kernel stack. The frame must lie where an entry
+    /// from user code would put it: 96 bytes above [`super::core::Core::stack`].
+    pub fn janua_enter_user(frame: *const Frame) -> !;
+}
+
+/// Where a fault of the kernel's at `pc` continues, when it was reading the seventh word of a call.
+pub fn fixup(pc: usize) -> Option<usize> {
+    (pc == &raw const janua_seventh as usize).then_some(&raw const janua_bad_seventh as usize)
+}
+
+// A table entry that goes to `handler` with the trap type in %l4.
+macro_rules! entry {
+    ($kind:literal) => {
+        concat!("rd %psr, %l0\n ba janua_trap\n mov ", $kind, ", %l4\n nop\n")
+    };
+}
+
+// `count` entries that tell only that they are none of the others: the type is read from TBR.
+macro_rules! entries {
+    ($count:literal) => {
+        concat!(".rept ", $count, "\n rd %psr, %l0\n rd %tbr, %l4\n ba janua_trap\n srl %l4, 4, %l4\n .endr\n")
+    };
+}
+
+global_asm!(
+    ".section .text.janua_traps, \"ax\"",
+    ".balign 4096",
+    ".globl janua_traps",
+    "janua_traps:",
+    // 0x00 reset: the start of the image.
+    "ba janua_boot",
+    "nop",
+    "nop",
+    "nop",
+    entries!(4),
+    // 0x05, 0x06 window overflow and underflow.
+    "ba janua_overflow",
+    "rd %psr, %l0",
+    "nop",
+    "nop",
+    "ba janua_underflow",
+    "rd %psr, %l0",
+    "nop",
+    "nop",
+    entries!(137),
+    // 0x90: ta 0x10, a call.
+    "rd %psr, %l0",
+    "andcc %i0, -512, %g0",
+    "ba janua_call",
+    "sll %i0, 2, %l4",
+    entries!(111),
+    ".previous",
+
+    ".section .text.janua_entry, \"ax\"",
+    ".globl janua_call",
+    // A call. In: condition codes of number & -512, %l4 four times the number. Out: the short way or the long.
+    "janua_call:",
+    "bne janua_call_long",
+    "rd %wim, %l3",
+    "ld [%g0 - 4096 + 24], %l5",
+    "ld [%l5 + %l4], %l4",
+    "tst %l4",
+    "be janua_call_long",
+    // The trap window's bit of WIM: shifts count by five bits, those of the window in PSR.
+    "srl %l3, %l0, %l6",
+    "btst 1, %l6",
+    "bne janua_call_spill",
+    "st %l0, [%g0 - 4096 + 8]",
+    "janua_call_free:",
+    // Not before the spill: the out registers were another window's.
+    "ld [%g0 - 4096 + 0], %sp",
+    // Level 15, traps on: both are clear in user code's PSR as a trap leaves it.
+    "wr %l0, 0xf20, %psr",
+    "mov %i1, %o1",
+    "mov %i2, %o2",
+    "mov %i3, %o3",
+    "add %fp, 92, %l6",
+    ".globl janua_seventh",
+    "janua_seventh:",
+    "lda [%l6] 0xa, %l7",
+    "st %l7, [%sp + 92]",
+    "mov %i4, %o4",
+    "ld [%g0 - 4096 + 4], %o0",
+    "jmpl %l4, %o7",
+    "mov %i5, %o5",
+    "ld [%g0 - 4096 + 12], %l3",
+    "ld [%l3], %l3",
+    "tst %l3",
+    "bne janua_call_work",
+    "mov %o0, %i0",
+    // Both ways out end with a restore in this range: see the underflow handler.
+    ".globl janua_way_out",
+    "janua_way_out:",
+    "restore %g0, %g0, %g0",
+    "save %g0, %g0, %g0",
+    "wr %l0, 0, %psr",
+    "nop",
+    "nop",
+    "nop",
+    "jmp %l2",
+    "rett %l2 + 4",
+    // The long way's: %l3 has the window number.
+    "janua_long_way_out:",
+    "restore %g0, %g0, %g0",
+    "save %g0, %g0, %g0",
+    "wr %l0, 0, %psr",
+    "nop",
+    "nop",
+    "nop",
+    "jmp %l1",
+    "rett %l2",
+    ".globl janua_way_out_end",
+    "janua_way_out_end:",
+
+    "janua_call_spill:",
+    "sethi %hi(janua_call_free), %l7",
+    "ba janua_spill",
+    "or %l7, %lo(janua_call_free), %l7",
+    "janua_call_long:",
+    "ba janua_trap",
+    "mov 0x90, %l4",
+    // The call is over: go on behind it.
+    "janua_call_work:",
+    "mov %l2, %l1",
+    "add %l2, 4, %l2",
+    "ba janua_save",
+    "mov {work}, %l4",
+    ".globl janua_bad_seventh",
+    "janua_bad_seventh:",
+    "ba janua_save",
+    "mov {bad_seventh}, %l4",
+    ".globl janua_bad_stack",
+    "janua_bad_stack:",
+    "ba janua_save",
+    "mov {bad_stack}, %l4",
+
+    // Any trap. In: %l0 PSR, %l1 PC, %l2 nPC, %l4 type.
+    ".globl janua_trap",
+    "janua_trap:",
+    "and %l4, 0x1ff, %l4",
+    "rd %wim, %l3",
+    "srl %l3, %l0, %l6",
+    "btst 1, %l6",
+    "be janua_trap_free",
+    "sethi %hi(janua_trap_free), %l7",
+    "ba janua_spill",
+    "or %l7, %lo(janua_trap_free), %l7",
+    "janua_trap_free:",
+    "andcc %l0, 0x40, %g0",
+    "bne janua_trap_kernel",
+    "nop",
+    "ld [%g0 - 4096 + 0], %sp",
+    "st %l0, [%g0 - 4096 + 8]",
+    "janua_save:",
+    "st %l0, [%sp + 96 + 0]",
+    "st %l1, [%sp + 96 + 4]",
+    "st %l2, [%sp + 96 + 8]",
+    "rd %y, %l5",
+    "st %l5, [%sp + 96 + 12]",
+    "std %g0, [%sp + 96 + 16]",
+    "std %g2, [%sp + 96 + 24]",
+    "std %g4, [%sp + 96 + 32]",
+    "std %g6, [%sp + 96 + 40]",
+    "std %i0, [%sp + 96 + 48]",
+    "std %i2, [%sp + 96 + 56]",
+    "std %i4, [%sp + 96 + 64]",
+    "std %i6, [%sp + 96 + 72]",
+    "mov -1, %l5",
+    "st %l5, [%sp + 96 + 80]",
+    "st %g0, [%sp + 96 + 84]",
+    "or %l0, 0xf00, %l5",
+    "wr %l5, 0x20, %psr",
+    "nop",
+    "nop",
+    "nop",
+    "mov %l4, %o1",
+    "call janua_trapped",
+    "add %sp, 96, %o0",
+    "janua_leave:",
+    // Of the frame's PSR only the condition codes; FPU on, supervisor, traps off, user mode before.
+    "ld [%sp + 96 + 0], %l0",
+    "ld [%sp + 96 + 4], %l1",
+    "ld [%sp + 96 + 8], %l2",
+    "ld [%sp + 96 + 12], %l5",
+    "wr %l5, 0, %y",
+    "sethi %hi(0x00f00000), %l4",
+    "and %l0, %l4, %l0",
+    "rd %psr, %l3",
+    "and %l3, 0x1f, %l3",
+    "or %l0, %l3, %l0",
+    "sethi %hi(0x1000), %l4",
+    "or %l4, 0x80, %l4",
+    "or %l0, %l4, %l0",
+    "ldd [%sp + 96 + 16], %g0",
+    "ldd [%sp + 96 + 24], %g2",
+    "ldd [%sp + 96 + 32], %g4",
+    "ldd [%sp + 96 + 40], %g6",
+    "ldd [%sp + 96 + 48], %i0",
+    "ldd [%sp + 96 + 56], %i2",
+    "ldd [%sp + 96 + 64], %i4",
+    "ba janua_long_way_out",
+    "ldd [%sp + 96 + 72], %i6",
+
+    // The first way out of a thread: there is no trap window yet. All other windows of the kernel's go to its stack, where
+    // they are forgotten, and this one becomes the trap window.
+    ".globl janua_enter_user",
+    "janua_enter_user:",
+    "call janua_flush_windows",
+    "nop",
+    "ba janua_leave",
+    "sub %o0, 96, %sp",
+
+    // A trap in the kernel: an interrupt of the idle loop, a fault. The frame lies below the stack of what was interrupted.
+    "janua_trap_kernel:",
+    "sub %fp, 96 + 88, %sp",
+    "st %l0, [%sp + 96 + 0]",
+    "st %l1, [%sp + 96 + 4]",
+    "st %l2, [%sp + 96 + 8]",
+    "rd %y, %l5",
+    "st %l5, [%sp + 96 + 12]",
+    "std %g0, [%sp + 96 + 16]",
+    "std %g2, [%sp + 96 + 24]",
+    "std %g4, [%sp + 96 + 32]",
+    "std %g6, [%sp + 96 + 40]",
+    "std %i0, [%sp + 96 + 48]",
+    "std %i2, [%sp + 96 + 56]",
+    "std %i4, [%sp + 96 + 64]",
+    "std %i6, [%sp + 96 + 72]",
+    "or %l0, 0xf00, %l5",
+    "wr %l5, 0x20, %psr",
+    "nop",
+    "nop",
+    "nop",
+    "mov %l4, %o1",
+    "call janua_kernel_trap",
+    "add %sp, 96, %o0",
+    "ld [%sp + 96 + 4], %l1",
+    "ld [%sp + 96 + 8], %l2",
+    "ld [%sp + 96 + 12], %l5",
+    "wr %l5, 0, %y",
+    "ldd [%sp + 96 + 16], %g0",
+    "ldd [%sp + 96 + 24], %g2",
+    "ldd [%sp + 96 + 32], %g4",
+    "ldd [%sp + 96 + 40], %g6",
+    // What was interrupted is in a kernel window, which may have been spilled too.
+    "restore %g0, %g0, %g0",
+    "save %g0, %g0, %g0",
+    "wr %l0, 0, %psr",
+    "nop",
+    "nop",
+    "nop",
+    "jmp %l1",
+    "rett %l2",
+    ".previous",
+    work = const WORK,
+    bad_seventh = const BAD_SEVENTH,
+    bad_stack = const super::window::BAD_STACK,
+);

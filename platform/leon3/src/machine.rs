@@ -1,0 +1,285 @@
+//! The machine the kernel sees.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_arch::sparc::entry::janua_enter_user;
+use janua_arch::sparc::switch::{janua_fpu_load, janua_fpu_save};
+use janua_port::machine::{Memory, Outside, ThreadId};
+use janua_port::{
+    Clock, Console, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, TrapGate, UserMemory,
+};
+
+use crate::frames::{self, PAGE};
+use crate::space::UserSpace;
+use crate::thread::{self, Thread};
+use crate::{boot, clock, report, sched, trap, uart, user};
+
+/// The machine; there is one.
+pub struct Leon3 {
+    gates: &'static [&'static dyn TrapGate],
+    module: &'static [u8],
+}
+
+static MACHINE: AtomicPtr<Leon3> = AtomicPtr::new(core::ptr::null_mut());
+/// The word the service thread sleeps on.
+static SERVICE: AtomicU32 = AtomicU32::new(0);
+
+/// The gates of this image.
+pub fn gates() -> &'static [&'static dyn TrapGate] {
+    // SAFETY: null until set by `Leon3::start` from a leaked box, before any guest exists.
+    unsafe { MACHINE.load(Ordering::Acquire).as_ref() }.map_or(&[], |machine| machine.gates)
+}
+
+impl Leon3 {
+    /// Makes the machine usable: memory, clock, the calling thread. The image calls it first, once. What cannot be is said, and
+    /// the machine ended.
+    pub fn start(gates: &'static [&'static dyn TrapGate]) -> &'static Leon3 {
+        uart::init();
+        let Some(loaded) = boot::loaded() else {
+            report::stop(format_args!("no module was loaded (start it by `janua boot --platform leon3`)"))
+        };
+        let module = loaded.module;
+        frames::init(module.as_ptr() as usize + module.len(), loaded.memory_end);
+        clock::init();
+        sched::init(thread::first());
+        let machine = Box::leak(Box::new(Leon3 { gates, module }));
+        MACHINE.store(machine, Ordering::Release);
+        machine
+    }
+
+    /// What the loader brought besides the kernel.
+    pub fn module(&self) -> &'static [u8] {
+        self.module
+    }
+
+    /// The calling thread from now on: `serve` does what is due and answers when it wants to be called again;
+    /// [`Machine::wake_service`] calls it earlier.
+    pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
+        loop {
+            SERVICE.store(0, Ordering::SeqCst);
+            let deadline = serve();
+            sched::park(&SERVICE, 0, deadline);
+        }
+    }
+}
+
+struct KernelVoice;
+
+impl Console for KernelVoice {
+    fn write(&self, bytes: &[u8]) {
+        uart::write(bytes);
+    }
+}
+
+struct Words;
+
+impl Park for Words {
+    fn park(&self, word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
+        sched::park(word, expected, deadline);
+    }
+    fn unpark(&self, word: &AtomicU32, count: u32) {
+        sched::unpark(word, count);
+    }
+    fn yield_now(&self) {
+        sched::yield_now();
+    }
+}
+
+/// The running thread. Not counted: for use where it cannot end.
+pub fn running() -> &'static Thread {
+    let thread = sched::current();
+    let own: *const Thread = &raw const *thread;
+    drop(thread);
+    // SAFETY: the scheduler holds the running thread; who uses this is on its stack.
+    unsafe { &*own }
+}
+
+/// First code of a thread with a guest.
+extern "C" fn guest_main() -> ! {
+    sched::arrived();
+    let thread = running();
+    if let Some(guest) = thread.guest.as_deref() {
+        // SAFETY: the running thread's own, above this stack; nobody else uses it.
+        let frame = unsafe { &mut *thread.frame() };
+        let flow = guest.start(frame);
+        trap::go_on(thread, guest, frame, flow);
+        // SAFETY: the frame is where an entry puts it, and nothing on this stack is needed any more.
+        unsafe { janua_enter_user(frame) }
+    }
+    sched::end()
+}
+
+/// First code of a thread of the kernel's own.
+extern "C" fn kernel_main() -> ! {
+    sched::arrived();
+    let body = sched::current().body.lock().take();
+    if let Some(body) = body {
+        body();
+    }
+    sched::end()
+}
+
+/// Bytes of the floating-point registers with their state register.
+const FPU_SIZE: usize = 136;
+
+impl Machine for Leon3 {
+    fn clock(&self) -> &dyn Clock {
+        &clock::Ticks
+    }
+    fn console(&self) -> &dyn Console {
+        &KernelVoice
+    }
+    fn park(&self) -> &dyn Park {
+        &Words
+    }
+    fn user(&self) -> &dyn UserMemory {
+        &user::Memory
+    }
+    fn host(&self) -> Option<&dyn Host> {
+        None
+    }
+
+    fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
+        if spawn.kind == SpawnKind::Fork {
+            return Err(Errno::ENOSYS);
+        }
+        let tls = spawn.tls.unwrap_or_else(|| self.tls());
+        let thread = thread::make(spawn.frame, Some(spawn.guest), None, guest_main)?;
+        thread.tls.store(tls, Ordering::Relaxed);
+        // SAFETY: the new thread does not run yet; the registers are the creator's.
+        unsafe { janua_fpu_save((*thread.own.get()).fpu.as_mut_ptr()) };
+        let id = thread.id;
+        sched::start(thread);
+        Ok(id)
+    }
+
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+        let thread = thread::make(Frame::default(), Some(guest), None, guest_main)?;
+        let id = thread.id;
+        sched::start(thread);
+        Ok((id, Arc::new(UserSpace)))
+    }
+
+    fn current(&self) -> ThreadId {
+        sched::current().id
+    }
+
+    fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {
+        sched::start(thread::make(Frame::default(), None, Some(body), kernel_main)?);
+        Ok(())
+    }
+
+    fn kick(&self, _thread: ThreadId) {
+        // The caller runs, so the thread does not: it looks at its work on its way to user code.
+    }
+
+    fn wake_service(&self) {
+        if SERVICE.swap(1, Ordering::SeqCst) == 0 {
+            sched::unpark(&SERVICE, 1);
+        }
+    }
+
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+        match kind {
+            SpawnKind::Fork => Err(Errno::ENOSYS),
+            SpawnKind::Thread | SpawnKind::SharedSpace => Ok(parent.clone()),
+        }
+    }
+
+    fn tls(&self) -> usize {
+        running().tls.load(Ordering::Relaxed)
+    }
+    fn set_tls(&self, value: usize) {
+        running().tls.store(value, Ordering::Relaxed);
+    }
+    fn gs(&self) -> usize {
+        0
+    }
+    fn set_gs(&self, _value: usize) {
+        // There is no such register.
+    }
+
+    fn fpu_size(&self) -> usize {
+        FPU_SIZE
+    }
+    fn fpu_save(&self, area: &mut [u8]) {
+        let mut state = [0u64; FPU_SIZE / 8];
+        // SAFETY: the array has the size; the registers are the calling guest's.
+        unsafe { janua_fpu_save(state.as_mut_ptr()) };
+        for (to, from) in area.chunks_exact_mut(8).zip(state) {
+            to.copy_from_slice(&from.to_ne_bytes());
+        }
+    }
+    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
+        let mut state = [0u64; FPU_SIZE / 8];
+        if area.len() < FPU_SIZE {
+            return Err(Errno::EINVAL);
+        }
+        for (to, from) in state.iter_mut().zip(area.chunks_exact(8)) {
+            *to = from.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        }
+        // SAFETY: as above.
+        unsafe { janua_fpu_load(state.as_ptr()) };
+        Ok(())
+    }
+    fn fpu_reset(&self) {
+        // SAFETY: as above.
+        unsafe { janua_fpu_load([0u64; FPU_SIZE / 8].as_ptr()) };
+    }
+
+    fn gate_name(&self, gate: u8) -> &'static str {
+        self.gates.iter().find(|known| known.id() == gate).map_or("none", |gate| gate.name())
+    }
+    fn cpus(&self) -> usize {
+        1
+    }
+    fn cpu(&self) -> usize {
+        0
+    }
+    fn set_affinity(&self, _thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
+        if mask.first().is_some_and(|word| word & 1 != 0) { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+    fn peak_resident(&self) -> u64 {
+        let (total, free) = frames::count();
+        ((total - free) * PAGE) as u64
+    }
+    fn memory(&self) -> Memory {
+        let (total, free) = frames::count();
+        let (total, free) = ((total * PAGE) as u64, (free * PAGE) as u64);
+        Memory { total, free, available: free }
+    }
+    fn random(&self, out: &mut [u8]) {
+        // The machine has no source of randomness: a sequence that differs from start to start only by when it is asked for.
+        let mut state = clock::now() | 1;
+        for byte in out {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *byte = state as u8;
+        }
+    }
+    fn vdso(&self) -> Option<usize> {
+        None
+    }
+    fn power_off(&self, code: u8) -> ! {
+        report::power_off(code)
+    }
+    fn notify_outside(&self, _event: Outside) {
+        // Nobody is outside but the console.
+    }
+}
+
+/// Sleeping of contended locks.
+pub struct LockSleep;
+
+impl LockSleep {
+    pub fn sleep(word: &AtomicU32, expected: u32) {
+        sched::park(word, expected, None);
+    }
+    pub fn wake(word: &AtomicU32) {
+        sched::unpark(word, 1);
+    }
+}

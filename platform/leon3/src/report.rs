@@ -1,0 +1,50 @@
+//! What a person reads when the kernel itself fails. Uses no heap and no lock: either may be what broke.
+
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use janua_arch::sparc::cpu;
+use janua_port::Frame;
+
+use crate::uart;
+
+/// Begins the last line the machine writes; the exit code follows. QEMU's own says nothing.
+const EXIT_MARK: &str = "janua-exit ";
+
+/// Writes to the serial line.
+pub struct Voice;
+
+impl Write for Voice {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        uart::write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Ends the machine: the code is its last line.
+pub fn power_off(code: u8) -> ! {
+    let _ = writeln!(Voice, "{EXIT_MARK}{code}");
+    cpu::stop()
+}
+
+/// A trap in the kernel that none of its code was prepared for.
+#[cold]
+pub fn kernel_fault(frame: &Frame, kind: u32) -> ! {
+    // SAFETY: the kernel is the supervisor.
+    let (status, address) = unsafe { (cpu::mmu_read(0x300), cpu::mmu_read(0x400)) };
+    stop(format_args!(
+        "kernel fault: trap {kind:#x} at {:#x} (psr {:#x}), fault status {status:#x} address {address:#x}\n\
+         janua: in {:08x?} global {:08x?}",
+        frame.pc, frame.psr, frame.o, frame.g,
+    ))
+}
+
+/// Says why and ends the machine with exit code 125. A failure while it does so ends it at once.
+#[cold]
+pub fn stop(why: fmt::Arguments<'_>) -> ! {
+    static STOPPING: AtomicBool = AtomicBool::new(false);
+    if !STOPPING.swap(true, Ordering::SeqCst) {
+        let _ = writeln!(Voice, "janua: {why}");
+    }
+    power_off(125)
+}

@@ -1,0 +1,171 @@
+//! What traps mean: those of user code, and the few of the kernel's own.
+
+use core::sync::atomic::Ordering;
+
+use janua_arch::sparc::entry::{self, BAD_SEVENTH, WORK};
+use janua_arch::sparc::switch::janua_flush_windows;
+use janua_arch::sparc::window::BAD_STACK;
+use janua_arch::sparc::{cpu, usercopy};
+use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
+
+use crate::thread::Thread;
+use crate::user::Memory;
+use crate::{clock, machine, report, sched};
+
+/// Trap types (SPARC architecture manual, version 8, table 7-1).
+mod kind {
+    pub const INSTRUCTION_ACCESS: u32 = 0x01;
+    pub const ILLEGAL: u32 = 0x02;
+    pub const PRIVILEGED: u32 = 0x03;
+    pub const FP_DISABLED: u32 = 0x04;
+    pub const NOT_ALIGNED: u32 = 0x07;
+    pub const FP_EXCEPTION: u32 = 0x08;
+    pub const DATA_ACCESS: u32 = 0x09;
+    pub const TAG_OVERFLOW: u32 = 0x0a;
+    pub const INTERRUPT: u32 = 0x10;
+    pub const INTERRUPT_LAST: u32 = 0x1f;
+    pub const DIVISION: u32 = 0x2a;
+    pub const SOFTWARE: u32 = 0x80;
+    pub const BREAKPOINT: u32 = 0x81;
+    pub const DIVISION_SOFTWARE: u32 = 0x82;
+    pub const FLUSH_WINDOWS: u32 = 0x83;
+}
+
+const SIGILL: u32 = 4;
+const SIGTRAP: u32 = 5;
+const SIGBUS: u32 = 7;
+const SIGFPE: u32 = 8;
+const SIGSEGV: u32 = 11;
+/// `si_code` (sigaction(2)).
+const ILL_ILLOPC: i32 = 1;
+const ILL_ILLTRP: i32 = 4;
+const ILL_PRVOPC: i32 = 5;
+const TRAP_BRKPT: i32 = 1;
+const BUS_ADRALN: i32 = 1;
+const FPE_INTDIV: i32 = 1;
+const FPE_INTOVF: i32 = 2;
+const FPE_FLTINV: i32 = 7;
+const SEGV_MAPERR: i32 = 1;
+const SEGV_ACCERR: i32 = 2;
+
+/// MMU registers: fault status and address.
+const STATUS: u32 = 0x300;
+const ADDRESS: u32 = 0x400;
+
+/// A trap from user code. Returns when user code goes on, with the registers in the frame.
+#[unsafe(no_mangle)]
+extern "C" fn janua_trapped(frame: &mut Frame, kind: u32) {
+    let thread = machine::running();
+    let Some(guest) = thread.guest.as_deref() else {
+        report::stop(format_args!("kernel fault: user code of a thread without any"))
+    };
+    let flow = trapped(guest, frame, kind);
+    go_on(thread, guest, frame, flow);
+}
+
+/// Does what the flow says until user code is to go on.
+pub fn go_on(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, mut flow: Flow) {
+    loop {
+        flow = match flow {
+            // A kick is a flag; whoever sets it runs while this thread does not, so it is seen here.
+            Flow::Resume if guest.has_work() => guest.trap(frame, Trap::Kick),
+            Flow::Resume => break,
+            Flow::Wait(deadline) => {
+                let word = guest.wake_word();
+                if word.compare_exchange(0, 2, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    sched::park(word, 2, deadline);
+                }
+                guest.poll(frame)
+            }
+            Flow::Exit => sched::end(),
+        };
+    }
+    frame.g[7] = thread.tls.load(Ordering::Relaxed) as u32;
+}
+
+fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
+    match kind {
+        kind::INTERRUPT..=kind::INTERRUPT_LAST => {
+            interrupt(kind - kind::INTERRUPT);
+            sched::preempt();
+            return Flow::Resume;
+        }
+        kind::FLUSH_WINDOWS => {
+            // SAFETY: changes no register of this window.
+            unsafe { janua_flush_windows() };
+            frame.skip();
+            return Flow::Resume;
+        }
+        WORK => return Flow::Resume,
+        _ => {}
+    }
+    if let Ok(number @ 0x80..) = u8::try_from(kind) {
+        let user: &dyn UserMemory = &Memory;
+        let entry = Entry::Vector { number, error: 0, addr: 0 };
+        for gate in machine::gates() {
+            if let Some(abi) = gate.accept(&entry, frame, user) {
+                guest.set_gate(gate.id());
+                return guest.call(frame, abi);
+            }
+        }
+        if gates_take(number) {
+            // A gate's own, and yet no call: its words cannot be read.
+            return fault(guest, frame, BAD_SEVENTH);
+        }
+    }
+    fault(guest, frame, kind)
+}
+
+fn gates_take(number: u8) -> bool {
+    machine::gates().iter().any(|gate| gate.vectors().contains(&number))
+}
+
+/// A fault of user code, in Linux' words (signal(7), sigaction(2)).
+fn fault(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
+    let here = frame.program_counter();
+    // SAFETY: the kernel is the supervisor. Reading the status makes room for the next.
+    let (address, status) = unsafe { (cpu::mmu_read(ADDRESS), cpu::mmu_read(STATUS)) };
+    // The fault type: 1 is an entry that is not valid, others are rights.
+    let code = if status >> 2 & 7 == 1 { SEGV_MAPERR } else { SEGV_ACCERR };
+    let (signal, code, addr) = match kind {
+        kind::INSTRUCTION_ACCESS => (SIGSEGV, code, here),
+        kind::DATA_ACCESS => (SIGSEGV, code, address as usize),
+        kind::ILLEGAL | kind::FP_DISABLED => (SIGILL, ILL_ILLOPC, here),
+        kind::PRIVILEGED => (SIGILL, ILL_PRVOPC, here),
+        kind::NOT_ALIGNED => (SIGBUS, BUS_ADRALN, here),
+        kind::FP_EXCEPTION => (SIGFPE, FPE_FLTINV, here),
+        kind::TAG_OVERFLOW => (SIGFPE, FPE_INTOVF, here),
+        kind::DIVISION | kind::DIVISION_SOFTWARE => (SIGFPE, FPE_INTDIV, here),
+        kind::BREAKPOINT => (SIGTRAP, TRAP_BRKPT, here),
+        BAD_STACK => (SIGSEGV, SEGV_ACCERR, frame.stack_pointer()),
+        BAD_SEVENTH => (SIGSEGV, SEGV_ACCERR, frame.stack_pointer().wrapping_add(92)),
+        kind::SOFTWARE.. => (SIGILL, ILL_ILLTRP, here),
+        _ => (SIGILL, ILL_ILLOPC, here),
+    };
+    guest.trap(frame, Trap::Fault { signal, code, addr, vector: kind, error: status.into() })
+}
+
+fn interrupt(level: u32) {
+    if level == clock::LEVEL {
+        clock::heard();
+    } else {
+        report::stop(format_args!("kernel fault: unexpected interrupt {level}"));
+    }
+}
+
+/// A trap from the kernel itself: an interrupt of the idle loop, or a copy of user memory that faulted. Anything else is the end.
+#[unsafe(no_mangle)]
+extern "C" fn janua_kernel_trap(frame: &mut Frame, kind: u32) {
+    match kind {
+        kind::INTERRUPT..=kind::INTERRUPT_LAST => interrupt(kind - kind::INTERRUPT),
+        kind::DATA_ACCESS | kind::NOT_ALIGNED => {
+            let pc = frame.program_counter();
+            let Some(fixup) = usercopy::fixup(pc).or_else(|| entry::fixup(pc)) else { report::kernel_fault(frame, kind) };
+            // SAFETY: the kernel is the supervisor. Reading the status makes room for the next.
+            unsafe { cpu::mmu_read(STATUS) };
+            frame.pc = fixup as u32;
+            frame.npc = frame.pc + 4;
+        }
+        _ => report::kernel_fault(frame, kind),
+    }
+}
