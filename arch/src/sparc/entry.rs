@@ -209,6 +209,15 @@ global_asm!(
     "call janua_trapped",
     "add %sp, 96, %o0",
     "janua_leave:",
+    // Registers of another stack: the windows in the file are not theirs. They go to their own stacks, and the way out finds
+    // the window it wants invalid.
+    "ld [%sp + 96 + 72], %l3",
+    "cmp %l3, %i6",
+    "be janua_leave_same",
+    "nop",
+    "call janua_flush_windows",
+    "nop",
+    "janua_leave_same:",
     // Of the frame's PSR only the condition codes; FPU on, supervisor, traps off, user mode before.
     "ld [%sp + 96 + 0], %l0",
     "ld [%sp + 96 + 4], %l1",

@@ -1,31 +1,75 @@
-//! The LEON3 kernel image.
+//! The LEON3 kernel image: joins the machine, its gate and the invasive personality.
+//!
+//! The loader brings one module besides the kernel: the personality's configuration, which holds the application.
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
-#![cfg(target_arch = "sparc")]
 
-extern crate alloc;
+// A check of the whole workspace, for the host, finds the standard library's allocator and panic handler.
+#[cfg(not(target_arch = "sparc"))]
+extern crate std;
 
-use janua_gate::ta::Ta;
-use janua_platform_leon3::heap::Heap;
-use janua_platform_leon3::machine::Leon3;
-use janua_platform_leon3::report;
-use janua_port::{Machine, TrapGate};
+#[cfg(target_arch = "sparc")]
+mod machine {
+    use core::sync::atomic::AtomicU32;
 
-#[global_allocator]
-static HEAP: Heap = Heap::new();
+    use janua_gate::ta::Ta;
+    use janua_personality_invasive::memory::Layout;
+    use janua_personality_invasive::system;
+    use janua_platform_leon3::heap::Heap;
+    use janua_platform_leon3::machine::{Leon3, LockSleep};
+    use janua_platform_leon3::report;
+    use janua_port::TrapGate;
+    use janua_rt::Sleep;
 
-static GATES: [&dyn TrapGate; 1] = [&Ta];
+    #[global_allocator]
+    static HEAP: Heap = Heap::new();
 
-#[expect(unsafe_code, reason = "the platform's start code calls it by this name")]
-#[unsafe(no_mangle)]
-extern "C" fn janua_start() -> ! {
-    let machine = Leon3::start(&GATES);
-    machine.console().write(b"hello\n");
-    machine.power_off(3)
-}
+    /// The gates of this image.
+    static GATES: [&dyn TrapGate; 1] = [&Ta];
 
-#[panic_handler]
-fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    report::stop(format_args!("kernel fault: {info}"))
+    /// Where the one tile has what. Programs are linked below.
+    const LAYOUT: Layout = Layout {
+        records: 0x0f00_0000,
+        stacks: 0x1000_0000,
+        stack_size: 0x1_0000,
+        stack_count: 1024,
+        heap: 0x2000_0000,
+        heap_end: 0x4000_0000,
+    };
+
+    struct Locks;
+
+    impl Sleep for Locks {
+        fn sleep(&self, word: &AtomicU32, expected: u32) {
+            LockSleep::sleep(word, expected);
+        }
+        fn wake_one(&self, word: &AtomicU32) {
+            LockSleep::wake(word);
+        }
+    }
+
+    static LOCKS: &dyn Sleep = &Locks;
+
+    /// Where the platform's start code goes.
+    #[expect(unsafe_code, reason = "the platform's start code calls it by this name")]
+    #[unsafe(no_mangle)]
+    extern "C" fn janua_start() -> ! {
+        let machine = Leon3::start(&GATES);
+        janua_rt::sync::set_sleep(&LOCKS);
+        let kernel = match system::start(machine, machine.module(), LAYOUT, None) {
+            Ok(kernel) => kernel,
+            Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
+        };
+        // The kernel lives as long as the machine; its cores have no need of this thread.
+        machine.serve(move || {
+            let _ = &kernel;
+            None
+        })
+    }
+
+    #[panic_handler]
+    fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+        report::stop(format_args!("kernel fault: {info}"))
+    }
 }
