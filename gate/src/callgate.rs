@@ -5,7 +5,7 @@
 //! is made by it, as Linux' 32-bit vDSO has an `int 0x80` behind its `sysenter`.
 
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory};
+use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
 
 /// Bytes of the `int 0x30` behind the call.
 const RESTART: u64 = 2;
@@ -20,6 +20,10 @@ impl TrapGate for CallGate {
 
     fn name(&self) -> &'static str {
         "callgate"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        &[Way::CallGate]
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {

@@ -3,7 +3,7 @@
 
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory};
+use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
 
 const COMPAT: u8 = 0x80;
 const NATIVE: u8 = 0x30;
@@ -20,8 +20,8 @@ impl TrapGate for Int {
         "int"
     }
 
-    fn vectors(&self) -> &'static [u8] {
-        &[NATIVE, COMPAT]
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Interrupt(NATIVE), Way::Interrupt(COMPAT)]
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {

@@ -1,7 +1,7 @@
 //! Gate `syscall`: the instruction of 64-bit code, on the bare machine.
 
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory};
+use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
 
 /// The gate.
 pub struct Syscall;
@@ -13,6 +13,10 @@ impl TrapGate for Syscall {
 
     fn name(&self) -> &'static str {
         "syscall"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Syscall]
     }
 
     fn accept(&self, entry: &Entry, _frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {

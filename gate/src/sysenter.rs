@@ -3,7 +3,7 @@
 //! The two bytes before that address are `sysenter` or `int 0x30`: a call that is to be made again after a signal is made by them.
 
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory};
+use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
 
 /// The gate.
 pub struct Sysenter;
@@ -15,6 +15,10 @@ impl TrapGate for Sysenter {
 
     fn name(&self) -> &'static str {
         "sysenter"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Sysenter]
     }
 
     fn accept(&self, entry: &Entry, _frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {

@@ -3,7 +3,7 @@
 
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory};
+use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
 
 /// #UD, whose frame points at the instruction.
 const INVALID_OPCODE: u8 = 6;
@@ -19,6 +19,10 @@ impl TrapGate for Ud {
 
     fn name(&self) -> &'static str {
         "ud"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Exception(INVALID_OPCODE)]
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {

@@ -4,7 +4,7 @@
 
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory};
+use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
 
 const PAGE_FAULT: u8 = 14;
 /// Bit of the error code: the fault was an instruction fetch. Processors without the no-execute bit leave it clear.
@@ -23,6 +23,10 @@ impl TrapGate for Vsyscall {
 
     fn name(&self) -> &'static str {
         "vsyscall"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Exception(PAGE_FAULT)]
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {

@@ -4,11 +4,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
 use janua_port::guest::{Abi, Direct};
-use janua_port::{Flow, Frame, Guest, Trap};
+use janua_port::{Flow, Frame, Guest, Plain, Trap};
 
 use crate::table::{Row, Run, Words};
 use crate::task::{Leave, Personality};
-use crate::thread::{Pending, Seat, work};
+use crate::thread::{Pending, Seat, Thread, work};
 
 impl<P: Personality> Seat<P> {
     /// A system call: number and words are in the frame. Scheduling is the answer.
@@ -52,7 +52,12 @@ impl<P: Personality> Seat<P> {
     #[inline]
     fn run(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Poll<isize> {
         match row.run {
-            Run::Plain(run) => Poll::Ready(run(self, words)),
+            Run::Plain(run) => {
+                let [a, b, c, d, e, f] = words;
+                let result = run(a, b, c, d, e, f, self);
+                debug_assert!(!P::is_special(result), "{} is no plain call", row.name);
+                Poll::Ready(result)
+            }
             Run::Direct(run) => {
                 let [a, b, c, d, e, f] = words;
                 Poll::Ready(run(self, a, b, c, d, e, f))
@@ -141,6 +146,32 @@ impl<P: Personality> Seat<P> {
 impl<P: Personality> Guest for Seat<P> {
     fn call(&self, frame: &mut Frame, abi: Abi) -> Flow {
         self.enter(frame, abi)
+    }
+
+    fn plain(&self) -> Option<Plain> {
+        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
+            return None;
+        }
+        let thread: &Thread<P> = self;
+        Some(Plain {
+            native: self.kernel.table.plain(),
+            compat: self.kernel.compat.plain(),
+            thread: core::ptr::from_ref(thread).cast(),
+            work: thread.work_word(),
+        })
+    }
+
+    fn answered(&self, frame: &mut Frame, abi: Abi) -> Flow {
+        let number = frame.number();
+        let row = match abi {
+            Abi::Native => self.kernel.table.get(number),
+            Abi::Compat => {
+                frame.mark_compat_call();
+                self.kernel.compat.get(number)
+            }
+        };
+        let result = frame.result();
+        self.finish(frame, row, result)
     }
 
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow {

@@ -2,11 +2,11 @@
 
 use alloc::boxed::Box;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use core::task::{Context, Poll};
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::Frame;
+use janua_port::{Frame, PlainTable};
 use janua_port::guest::{DIRECT_CALLS, DirectCalls};
 use janua_rt::slot::Slotted;
 
@@ -17,14 +17,19 @@ use crate::user::{UserPtr, UserSlice, UserStr};
 /// The words of a call.
 pub type Words = [usize; 6];
 
+/// The function of a [`Run::Plain`] row: its words come one by one, so that an entry may pass them in the registers they are in
+/// ([`janua_port::Plain`]).
+#[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
+pub type PlainFn<P> = extern "C" fn(usize, usize, usize, usize, usize, usize, &Thread<P>) -> isize;
+
 /// The function of a [`Run::Direct`] row.
 #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
 pub type DirectFn<P> = extern "C" fn(&Thread<P>, usize, usize, usize, usize, usize, usize) -> isize;
 
 /// How a row is executed.
 pub enum Run<P: Personality> {
-    /// Answers at once.
-    Plain(fn(&Thread<P>, Words) -> isize),
+    /// Answers at once, and never with a code for the way back ([`Personality::is_special`]).
+    Plain(PlainFn<P>),
     /// Answers at once, and takes its words as arguments of a C function: a gate that has them in registers may call it without a
     /// frame ([`janua_port::guest::Direct`]). The result is the program's as it is, never a restart code.
     Direct(DirectFn<P>),
@@ -173,6 +178,8 @@ pub struct Table<P: Personality> {
     valid: Box<[AtomicBool]>,
     /// The functions of the direct rows in force; `None` when the personality has no such rows.
     direct: Option<Box<DirectCalls>>,
+    /// The functions of the plain rows in force; one null where there are no rows.
+    plain: Box<[AtomicPtr<()>]>,
 }
 
 impl<P: Personality> Table<P> {
@@ -183,6 +190,7 @@ impl<P: Personality> Table<P> {
         Table {
             rows,
             valid: rows.iter().map(|_| AtomicBool::new(false)).collect(),
+            plain: (0..rows.len().max(1)).map(|_| AtomicPtr::default()).collect(),
             direct: direct.then(|| Box::new([const { AtomicUsize::new(0) }; DIRECT_CALLS])),
         }
     }
@@ -207,11 +215,22 @@ impl<P: Personality> Table<P> {
 
     fn set(&self, row: &Row<P>, valid: bool) {
         self.valid[row.number].store(valid, Ordering::Release);
+        if let Run::Plain(run) = row.run
+            && row.number != 0
+        {
+            let function = if valid { run as *mut () } else { core::ptr::null_mut() };
+            self.plain[row.number].store(function, Ordering::Release);
+        }
         if let (Some(direct), Run::Direct(run)) = (&self.direct, &row.run)
             && let Some(word) = direct.get(row.number)
         {
             word.store(if valid { *run as usize } else { 0 }, Ordering::Release);
         }
+    }
+
+    /// The functions of the plain rows in force.
+    pub fn plain(&self) -> PlainTable {
+        PlainTable { functions: self.plain.as_ptr(), count: self.plain.len() }
     }
 
     /// The functions of the direct rows in force.
@@ -287,7 +306,9 @@ macro_rules! call_run {
     (missing $p:ty, ; $($rest:tt)*) => { $crate::table::Run::Missing };
     (plain $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::table::Run::Plain({
-            fn run(thread: &$crate::Thread<$p>, words: $crate::table::Words) -> isize {
+            #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
+            extern "C" fn run(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, thread: &$crate::Thread<$p>) -> isize {
+                let words = [a, b, c, d, e, f];
                 let mut at = 0usize..;
                 $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
                     Ok(value) => value,

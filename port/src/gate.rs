@@ -100,15 +100,25 @@ pub enum Entry {
     },
 }
 
+/// What of the processor a [`TrapGate`] takes calls by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Syscall,
+    Sysenter,
+    CallGate,
+    /// A vector that user code may raise by `int`.
+    Interrupt(u8),
+    /// An exception that may be a call.
+    Exception(u8),
+}
+
 /// One way of entering a kernel on the bare machine. The platform calls it; it never calls back.
 pub trait TrapGate: Sync {
     /// Its number and name, for statistics.
     fn id(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// The vectors user code may raise by `int` for it.
-    fn vectors(&self) -> &'static [u8] {
-        &[]
-    }
+    /// The ways it takes calls by. A way that no gate of an image takes is shut.
+    fn ways(&self) -> &'static [Way];
     /// Whether this entry is a call that came by this gate; completes the frame (number, result register, next instruction) if so.
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi>;
 }

@@ -1,6 +1,6 @@
 //! The thread a machine carries, as the machine and the gates see it.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
 use janua_arch::Frame;
 
@@ -35,6 +35,28 @@ pub enum Abi {
     Compat,
 }
 
+/// The calls of one numbering that a machine may make straight from its entry: functions by number, null where there is none.
+///
+/// Each is an `extern "C"` function of the call's six words, in the order of the registers they come in, and of [`Plain::thread`];
+/// it answers the result. The function of number 0 is null, so that an entry may take 0 for every number beyond the end.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainTable {
+    pub functions: *const AtomicPtr<()>,
+    pub count: usize,
+}
+
+/// What a machine with gates of its own needs to make calls that answer at once before their frame is whole. All of it is good as
+/// long as the guest lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain {
+    pub native: PlainTable,
+    pub compat: PlainTable,
+    /// The functions' last argument.
+    pub thread: *const (),
+    /// Not 0 after a call: [`Guest::answered`] must be called on the frame, which then must be whole.
+    pub work: *const AtomicU32,
+}
+
 /// Direct calls have numbers below this.
 pub const DIRECT_CALLS: usize = 512;
 
@@ -58,6 +80,14 @@ pub trait Guest: Send + Sync {
     /// The call about to be made came by a trap though calls can be rewritten: an occasion to rewrite it. The frame may go on
     /// elsewhere afterwards.
     fn call_trapped(&self, _frame: &mut Frame) {}
+    /// The calls the machine may make without [`Guest::call`]; `None` while calls are watched (`--trace`, `--stats`).
+    fn plain(&self) -> Option<Plain> {
+        None
+    }
+    /// The end of a call made by [`Guest::plain`], whose result is in the frame, when it left work behind.
+    fn answered(&self, _frame: &mut Frame, _abi: Abi) -> Flow {
+        Flow::Resume
+    }
     /// A fault or a kick.
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow;
     /// A store of the kernel's to user memory at `addr` faulted on the page's rights: whether to try it again. Called from the fault,

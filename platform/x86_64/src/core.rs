@@ -4,8 +4,11 @@ use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use janua_port::Way;
+
 use crate::cpu;
 use crate::entry;
+use crate::machine;
 use crate::sched::Turn;
 use crate::tables::InUse;
 
@@ -15,10 +18,12 @@ const TSS: u16 = 0x40;
 /// The call gate: programs call 0x53.
 const CALL_GATE: usize = 0x50 / 8;
 
-/// Interrupt stacks (the task state's IST), 1 to 3.
+/// Interrupt stacks (the task state's IST), 1 to 4.
 const DOUBLE_FAULT_STACK: u8 = 1;
 const NMI_STACK: u8 = 2;
 const MACHINE_CHECK_STACK: u8 = 3;
+/// Single steps may end at an entry's first instruction, whose stack is no stack yet.
+const DEBUG_STACK: u8 = 4;
 const EXCEPTION_STACK: usize = 8192;
 
 /// The 64-bit task state segment.
@@ -44,17 +49,17 @@ struct ExceptionStack([u8; EXCEPTION_STACK]);
 /// What the processor and the entries read and write: the first words are known to the assembly by their offset.
 #[repr(C)]
 struct Words {
-    /// gs:[0]. Where an entry by `syscall` or `sysenter` starts to push: the end of the running thread's frame.
-    frame_end: u64,
-    /// gs:[8]. The user's stack pointer, for the few instructions until it is pushed.
-    user_rsp: u64,
+    /// gs:[0]. Where an entry by `syscall` or `sysenter` starts to push: below the place of ss in the running thread's frame.
+    frame_top: u64,
+    /// gs:[8]. A register of user code, for the few instructions until it is pushed.
+    scratch: u64,
     /// gs:[16]. The address of the core itself.
     itself: u64,
+    /// gs:[24]. The place of r11 in the frame ([`entry::BASE_TO_END`]).
+    frame_base: u64,
     task: TaskState,
     gdt: [u64; 12],
-    stacks: [ExceptionStack; 3],
-    /// Where `sysenter` arrives.
-    debug: ExceptionStack,
+    stacks: [ExceptionStack; 4],
 }
 
 /// One core, which finds itself by GS while it is in the kernel.
@@ -185,9 +190,8 @@ impl Core {
             0,
             0,
         ];
-        let stacks = [const { ExceptionStack([0; EXCEPTION_STACK]) }; 3];
-        let debug = ExceptionStack([0; EXCEPTION_STACK]);
-        let words = Words { frame_end: 0, user_rsp: 0, itself: 0, task, gdt, stacks, debug };
+        let stacks = [const { ExceptionStack([0; EXCEPTION_STACK]) }; 4];
+        let words = Words { frame_top: 0, scratch: 0, itself: 0, frame_base: 0, task, gdt, stacks };
         Core { words: UnsafeCell::new(words), number, apic, turn: Turn::new(), in_use: InUse::new() }
     }
 
@@ -212,10 +216,12 @@ impl Core {
             words.gdt[8] = 103 | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
             words.gdt[9] = task >> 32;
             // A 64-bit call gate (type 0xc) that ring 3 may use.
-            let handler = entry::call_gate_address();
-            words.gdt[CALL_GATE] =
-                handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
-            words.gdt[CALL_GATE + 1] = handler >> 32;
+            if is_open(Way::CallGate) {
+                let handler = entry::call_gate_address();
+                words.gdt[CALL_GATE] =
+                    handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
+                words.gdt[CALL_GATE + 1] = handler >> 32;
+            }
             let gdt = TablePointer { limit: (size_of_val(&words.gdt) - 1) as u16, base: words.gdt.as_ptr() as u64 };
             let idt = TablePointer { limit: (size_of::<[[u64; 2]; 256]>() - 1) as u16, base: IDT.0.get() as u64 };
             asm!(
@@ -258,15 +264,25 @@ impl Core {
         // SAFETY: the calling core's own words; interrupts are off in the kernel.
         unsafe {
             let words = self.words.get();
-            (&raw mut (*words).frame_end).write(end as u64);
+            (&raw mut (*words).frame_top).write(end as u64 - 8);
+            (&raw mut (*words).frame_base).write((end - entry::BASE_TO_END) as u64);
             (&raw mut (*words).task.rsp0).write_unaligned(end as u64);
         }
     }
 }
 
-/// Sets the calling core up as the first: tables, task state, control registers, call registers. `vectors_for_user` are those that
-/// user code may raise by `int`. Why it cannot, when it cannot.
-pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
+/// Whether a gate takes calls by this way.
+fn is_open(way: Way) -> bool {
+    machine::gates().iter().any(|gate| gate.ways().contains(&way))
+}
+
+/// Exceptions that user code may raise by `int`: breakpoint and overflow.
+const FOR_USER: [u8; 2] = [3, 4];
+
+/// Sets the calling core up as the first: tables, task state, control registers, call registers. The ways that no gate takes
+/// calls by are shut. Why it cannot, when it cannot.
+pub fn init() -> Result<Features, &'static str> {
+    let guarded = has_smap();
     // SAFETY: the first core, at start, before anything else uses these statics.
     unsafe {
         let idt = &mut *IDT.0.get();
@@ -275,14 +291,17 @@ pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
                 entry::DOUBLE_FAULT => DOUBLE_FAULT_STACK,
                 entry::NMI => NMI_STACK,
                 entry::MACHINE_CHECK => MACHINE_CHECK_STACK,
+                entry::DEBUG => DEBUG_STACK,
                 _ => 0,
             };
-            let user = vectors_for_user.contains(&(vector as u8));
-            *slot = gate(entry::stub(vector), stack, user);
+            let vector = vector as u8;
+            let by_int = is_open(Way::Interrupt(vector));
+            let is_gate = by_int || is_open(Way::Exception(vector));
+            *slot = gate(entry::stub(vector, is_gate, guarded), stack, by_int || FOR_USER.contains(&vector));
         }
         FIRST.load();
     }
-    let features = control(&FIRST)?;
+    let features = control()?;
     FIRST.announce();
     Ok(features)
 }
@@ -294,7 +313,7 @@ pub fn init(vectors_for_user: &[u8]) -> Result<Features, &'static str> {
 pub unsafe fn join(core: &'static Core) -> Result<(), &'static str> {
     // SAFETY: the caller's word.
     unsafe { core.load() };
-    control(core).map(|_| ())
+    control().map(|_| ())
 }
 
 /// The processor's maker, as CPUID spells it.
@@ -307,14 +326,25 @@ fn known_vendor() -> [u8; 12] {
     name
 }
 
-fn control(core: &Core) -> Result<Features, &'static str> {
+/// CPUID leaf 7.
+fn extended_features() -> [u32; 4] {
     let cpuid = janua_arch::x86_64::cpu::cpuid;
-    let (basic, extended) = (cpuid(1, 0), if cpuid(0, 0)[0] >= 7 { cpuid(7, 0) } else { [0; 4] });
+    if cpuid(0, 0)[0] >= 7 { cpuid(7, 0) } else { [0; 4] }
+}
+
+/// Whether the processor keeps the kernel from user memory.
+fn has_smap() -> bool {
+    extended_features()[1] & 1 << 20 != 0
+}
+
+fn control() -> Result<Features, &'static str> {
+    let cpuid = janua_arch::x86_64::cpu::cpuid;
+    let (basic, extended) = (cpuid(1, 0), extended_features());
     if basic[2] & 1 << 26 == 0 {
         return Err("this processor has no XSAVE (with QEMU: -cpu max)");
     }
     let has = |bit: u32| extended[1] & 1 << bit != 0;
-    let smap = has(20);
+    let smap = has_smap();
     let mut cr4 = cpu::cr4() & !CR4_TSD | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE;
     for (there, bit) in [(has(0), CR4_FSGSBASE), (has(7), CR4_SMEP), (smap, CR4_SMAP), (extended[2] & 1 << 2 != 0, CR4_UMIP)] {
         if there {
@@ -330,16 +360,18 @@ fn control(core: &Core) -> Result<Features, &'static str> {
         cpu::set_cr4(cr4);
         cpu::set_xcr0((u64::from(known[3]) << 32 | u64::from(known[0])) & USED);
         cpu::wrmsr(cpu::MSR_STAR, u64::from(KERNEL_CS) << 32 | 0x23 << 48);
-        cpu::wrmsr(cpu::MSR_LSTAR, entry::syscall_address());
+        // Without the gate it is an invalid instruction.
+        let syscall = if is_open(Way::Syscall) { entry::syscall_address() } else { entry::refused_address() };
+        cpu::wrmsr(cpu::MSR_LSTAR, syscall);
         cpu::wrmsr(cpu::MSR_CSTAR, entry::refused_address());
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
         // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
-        let intel = known_vendor() == *b"GenuineIntel";
-        cpu::wrmsr(cpu::MSR_SYSENTER_CS, if intel { u64::from(KERNEL_CS) } else { 0 });
+        let sysenter = is_open(Way::Sysenter) && known_vendor() == *b"GenuineIntel";
+        cpu::wrmsr(cpu::MSR_SYSENTER_CS, if sysenter { u64::from(KERNEL_CS) } else { 0 });
         cpu::wrmsr(cpu::MSR_SYSENTER_EIP, entry::sysenter_address());
-        // Never pushed to: the entry loads another. A single step there lands on it.
-        cpu::wrmsr(cpu::MSR_SYSENTER_ESP, (&raw const (*core.words.get()).debug) as u64 + EXCEPTION_STACK as u64);
+        // Never pushed to: the entry loads another, and what may come before that has a stack of its own.
+        cpu::wrmsr(cpu::MSR_SYSENTER_ESP, 0);
     }
     Ok(Features { smap })
 }

@@ -79,10 +79,13 @@ impl BareMachine {
         FRAMES.init(&loaded);
         let initrd = loaded.initrd();
         tables::init();
-        // Breakpoint and overflow are for user code to raise; the gates' vectors are too.
-        let mut vectors = alloc::vec![3u8, 4];
-        vectors.extend(gates.iter().flat_map(|gate| gate.vectors()));
-        match cores::init(&vectors) {
+        let initrd = initrd.map_or(&[][..], |(start, end)| {
+            // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
+            unsafe { core::slice::from_raw_parts((DIRECT + start) as *const u8, end - start) }
+        });
+        let machine = Box::leak(Box::new(BareMachine { gates, initrd }));
+        MACHINE.store(machine, Ordering::Release);
+        match cores::init() {
             Ok(features) if features.smap => user::set_guarded(),
             Ok(_) => {}
             Err(why) => report::stop(format_args!("{why}")),
@@ -96,12 +99,6 @@ impl BareMachine {
             Ok(first) if sched::init(first.clone()).is_ok() => {}
             _ => report::stop(format_args!("no memory for the first thread")),
         }
-        let initrd = initrd.map_or(&[][..], |(start, end)| {
-            // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
-            unsafe { core::slice::from_raw_parts((DIRECT + start) as *const u8, end - start) }
-        });
-        let machine = Box::leak(Box::new(BareMachine { gates, initrd }));
-        MACHINE.store(machine, Ordering::Release);
         machine
     }
 
@@ -169,6 +166,8 @@ fn live(thread: &Thread, guest: &dyn Guest) {
         // SAFETY: the running thread's own part; each borrow ends before the next begins.
         unsafe { &mut (*thread.own.get()).save.frame }
     };
+    // SAFETY: as above; the guest is the thread's and lives as long.
+    unsafe { (*thread.own.get()).save.set_plain(guest.plain()) };
     let mut flow = guest.start(frame());
     loop {
         flow = match flow {

@@ -4,9 +4,12 @@ use core::sync::atomic::Ordering;
 
 use janua_arch::x86_64::usercopy;
 use janua_paging::{Access, Refused};
+use janua_port::guest::Abi;
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
 
-use crate::entry::{self, CALL_GATE, DEBUG, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSENTER};
+use crate::entry::{
+    self, ANSWERED, ANSWERED_COMPAT, CALL_GATE, DEBUG, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSENTER,
+};
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
@@ -59,6 +62,8 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
     let reason = unsafe { entry::enter_user(&raw mut *save) };
     let frame = &mut save.frame;
     let entry = match reason {
+        ANSWERED => return guest.answered(frame, Abi::Native),
+        ANSWERED_COMPAT => return guest.answered(frame, Abi::Compat),
         SYSCALL => Some(Entry::Syscall),
         SYSENTER => Some(Entry::Sysenter),
         CALL_GATE => Some(Entry::CallGate),
@@ -220,7 +225,8 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
 /// Brings the page a user copy wants, or makes the copy end there. `false` when the fault is no user copy's.
 fn user_copy(frame: &mut Frame) -> bool {
     let addr = cpu::fault_address();
-    let Some(fixup) = usercopy::fixup(frame.program_counter()) else { return false };
+    let place = frame.program_counter();
+    let Some(fixup) = usercopy::fixup(place).or_else(|| entry::fixup(place)) else { return false };
     if !user::is_user(addr, 1) {
         return false;
     }
