@@ -18,6 +18,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == boot::KEEPER) {
+        return boot::keep();
+    }
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

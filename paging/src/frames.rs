@@ -12,8 +12,12 @@ pub trait Frames: Send + Sync + 'static {
     fn share(&self, frame: PageFrame);
     /// One user less.
     fn release(&self, frame: PageFrame);
+    /// How many users it has.
+    fn users(&self, frame: PageFrame) -> usize;
     /// Whether it has more than one user.
-    fn is_shared(&self, frame: PageFrame) -> bool;
+    fn is_shared(&self, frame: PageFrame) -> bool {
+        self.users(frame) > 1
+    }
     /// Copies a whole page.
     fn copy(&self, from: PageFrame, to: PageFrame);
     /// Copies from `offset` (bytes) of the page on; the range lies within the page.

@@ -14,6 +14,7 @@ extern crate alloc;
 pub mod frames;
 pub mod object;
 pub mod region;
+pub mod report;
 pub mod space;
 pub mod table;
 #[cfg(test)]
@@ -21,7 +22,8 @@ mod tests;
 
 pub use frames::{Frames, PageFrame};
 pub use object::Object;
-pub use region::Behind;
+pub use region::{AtFork, Behind};
+pub use report::Report;
 pub use space::{Access, Refused, Space};
 pub use table::{Entry, Table};
 

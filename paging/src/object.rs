@@ -76,6 +76,11 @@ impl<F: Frames> Object<F> {
         Ok(frame)
     }
 
+    /// The frame of a page that is in memory.
+    pub fn frame(&self, number: u64) -> Option<PageFrame> {
+        self.inner.lock().pages.get(&number).copied()
+    }
+
     pub fn resident(&self, number: u64) -> bool {
         self.inner.lock().pages.contains_key(&number)
     }

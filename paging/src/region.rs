@@ -40,15 +40,28 @@ impl<F: Frames> Behind<F> {
     }
 }
 
+/// What a fork's child finds in a range (madvise(2): MADV_DONTFORK, MADV_WIPEONFORK).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtFork {
+    /// The same.
+    #[default]
+    Copied,
+    /// Nothing: the range is not mapped.
+    Absent,
+    /// Zeroes.
+    Wiped,
+}
+
 /// A range; its start is its key in the space's map.
 pub(crate) struct Region<F: Frames> {
     pub end: usize,
     pub prot: Prot,
+    pub at_fork: AtFork,
     pub behind: Behind<F>,
 }
 
 impl<F: Frames> Clone for Region<F> {
     fn clone(&self) -> Self {
-        Region { end: self.end, prot: self.prot, behind: self.behind.clone() }
+        Region { behind: self.behind.clone(), ..*self }
     }
 }

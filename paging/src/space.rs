@@ -10,8 +10,9 @@ use janua_rt::Mutex;
 
 use crate::object::Mapper;
 use crate::region::Region;
+use crate::report::Report;
 use crate::table::NoMemory;
-use crate::{Behind, Entry, Frames, Object, PAGE, PageFrame, Table};
+use crate::{AtFork, Behind, Entry, Frames, Object, PAGE, PageFrame, Table};
 
 /// What an access wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl<F: Frames, T: Table> Space<F, T> {
         }
         let mut inner = self.inner.lock();
         inner.cut(self.frames, start, end);
-        inner.insert(start, Region { end, prot, behind });
+        inner.insert(start, Region { end, prot, at_fork: AtFork::Copied, behind });
         Ok(())
     }
 
@@ -107,7 +108,7 @@ impl<F: Frames, T: Table> Space<F, T> {
             let (start, region) = inner.find(old).ok_or(Errno::EFAULT)?;
             let (prot, behind) = (region.prot, region.behind.advanced(old - start));
             inner.cut(self.frames, new, new + new_len);
-            inner.insert(new, Region { end: new + new_len, prot, behind });
+            inner.insert(new, Region { end: new + new_len, prot, at_fork: AtFork::Copied, behind });
             return Ok(());
         }
         let kept = old_len.min(new_len);
@@ -140,9 +141,34 @@ impl<F: Frames, T: Table> Space<F, T> {
         if new_len > kept {
             let behind = last.behind.advanced(old + kept - last_start);
             inner.cut(self.frames, new + kept, new + new_len);
-            inner.insert(new + kept, Region { end: new + new_len, prot: last.prot, behind });
+            inner.insert(new + kept, Region { end: new + new_len, behind, ..last });
         }
         Ok(())
+    }
+
+    /// Says what a fork's child is to find in the range.
+    pub fn set_at_fork(&self, start: usize, end: usize, at_fork: AtFork) {
+        let mut inner = self.inner.lock();
+        inner.split(start);
+        inner.split(end);
+        for (_, region) in inner.regions.range_mut(start..end) {
+            region.at_fork = at_fork;
+        }
+    }
+
+    /// What is in memory of each region, in order.
+    pub fn report(&self) -> Vec<(core::ops::Range<usize>, Report)> {
+        let inner = self.inner.lock();
+        let one = |(start, region): (&usize, &Region<F>)| {
+            let mut report = Report::default();
+            let mut at = *start;
+            while let Some((page, entry)) = inner.table.next(at, region.end) {
+                report.count(self.frames, &region.behind, (page - start) / PAGE, entry);
+                at = page + PAGE;
+            }
+            (*start..region.end, report)
+        };
+        inner.regions.iter().map(one).collect()
     }
 
     /// Makes an access possible.
@@ -217,11 +243,14 @@ impl<F: Frames, T: Table> Space<F, T> {
                 object.add_mapper(mapper);
             }
         }
-        other.regions = inner.regions.clone();
+        let stays = |region: &Region<F>| region.at_fork != AtFork::Absent;
+        other.regions =
+            inner.regions.iter().filter(|(_, region)| stays(region)).map(|(at, region)| (*at, region.clone())).collect();
+        let copied = |region: &Region<F>| region.at_fork == AtFork::Copied && !region.behind.is_shared();
         // What has lost the right to be written.
         let mut changed: Option<(usize, usize)> = None;
         let mut failed = Ok(());
-        'regions: for (start, region) in inner.regions.iter().filter(|(_, region)| !region.behind.is_shared()) {
+        'regions: for (start, region) in inner.regions.iter().filter(|(_, region)| copied(region)) {
             let mut at = *start;
             while let Some((page, was)) = inner.table.next(at, region.end) {
                 let entry = Entry { prot: Prot { write: false, ..was.prot }, ..was };
@@ -349,7 +378,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
     fn insert(&mut self, start: usize, region: Region<F>) {
         if let Some((_, before)) = self.regions.range_mut(..start).next_back()
             && before.end == start
-            && before.prot == region.prot
+            && (before.prot, before.at_fork) == (region.prot, region.at_fork)
             && matches!((&before.behind, &region.behind), (Behind::Zero, Behind::Zero))
         {
             before.end = region.end;

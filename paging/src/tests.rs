@@ -10,7 +10,7 @@ use janua_port::Prot;
 use janua_rt::Mutex;
 
 use crate::table::NoMemory;
-use crate::{Access, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Space, Table};
+use crate::{Access, AtFork, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Space, Table};
 
 struct Memory {
     /// Bytes and users of each frame; those without users are free.
@@ -50,8 +50,8 @@ impl Frames for Memory {
         assert!(*users > 0, "a frame is released twice");
         *users -= 1;
     }
-    fn is_shared(&self, frame: PageFrame) -> bool {
-        self.pages.lock()[frame.0].1 > 1
+    fn users(&self, frame: PageFrame) -> usize {
+        self.pages.lock()[frame.0].1 as usize
     }
     fn copy(&self, from: PageFrame, to: PageFrame) {
         let mut pages = self.pages.lock();
@@ -217,4 +217,51 @@ fn without_memory_nothing_is_lost() {
     space.discard(A, A + PAGE);
     assert_eq!((space.fault(A + 2 * PAGE, Access::Write), byte(&space, A + PAGE)), (Ok(()), b'2'));
     assert_eq!((space.pages(), memory.used()), ((2, 2), 2));
+}
+
+#[test]
+fn a_fork_leaves_out_and_wipes_what_it_is_told_to() {
+    let memory = Memory::new(100);
+    let space = space(memory);
+    space.map(A, A + 3 * PAGE, ALL, Behind::Zero).unwrap();
+    for page in 0..3 {
+        assert_eq!(space.write(A + page * PAGE, &[7]), 1);
+    }
+    space.set_at_fork(A + PAGE, A + 2 * PAGE, AtFork::Wiped);
+    space.set_at_fork(A + 2 * PAGE, A + 3 * PAGE, AtFork::Absent);
+    let child = self::space(memory);
+    space.fork_into(&child).unwrap();
+    assert_eq!((byte(&child, A), byte(&child, A + PAGE)), (7, 0));
+    assert_eq!(child.fault(A + 2 * PAGE, Access::Read), Err(Refused::Unmapped));
+    assert_eq!(byte(&space, A + 2 * PAGE), 7);
+    // The child's own child is told the same.
+    assert_eq!(child.write(A + PAGE, &[8]), 1);
+    let other = self::space(memory);
+    child.fork_into(&other).unwrap();
+    assert_eq!(byte(&other, A + PAGE), 0);
+    space.set_at_fork(A + PAGE, A + 2 * PAGE, AtFork::Copied);
+    let last = self::space(memory);
+    space.fork_into(&last).unwrap();
+    assert_eq!(byte(&last, A + PAGE), 7);
+}
+
+#[test]
+fn a_report_tells_own_pages_from_shared_ones() {
+    let memory = Memory::new(100);
+    let space = space(memory);
+    let object = Object::new(memory, 2 * PAGE as u64);
+    space.map(A, A + 2 * PAGE, ALL, Behind::Zero).unwrap();
+    space.map(A + 2 * PAGE, A + 4 * PAGE, ALL, Behind::Object { object, page: 0, shared: false }).unwrap();
+    assert_eq!(space.write(A, &[1; 2 * PAGE]), 2 * PAGE);
+    assert_eq!(space.write(A + 2 * PAGE, &[1]), 1);
+    assert_eq!(byte(&space, A + 3 * PAGE), 0);
+    let reports = |space: &Space<Memory, Map>| space.report().into_iter().map(|(_, report)| report).collect::<Vec<_>>();
+    let [zero, mapped] = reports(&space)[..] else { panic!("two regions") };
+    assert_eq!((zero.own, zero.copied_on_write, zero.pages(), zero.proportional), (2, 0, 2, 8192));
+    assert_eq!((mapped.own, mapped.object, mapped.pages()), (1, 1, 2));
+    let child = self::space(memory);
+    space.fork_into(&child).unwrap();
+    assert_eq!(space.write(A, &[2]), 1);
+    let [zero, _] = reports(&space)[..] else { panic!("two regions") };
+    assert_eq!((zero.own, zero.copied_on_write, zero.proportional), (1, 1, 4096 + 2048));
 }

@@ -1,5 +1,7 @@
 //! `janua boot`: packs a file tree, starts QEMU with the kernel for the bare machine, shows its console, passes the exit code on.
 
+mod console;
+mod keeper;
 mod qemu;
 mod tree;
 
@@ -18,6 +20,8 @@ static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_X86_64"));
 /// The machine's descriptors: the serial line three times, then the file tree's archive (`platform/x86_64/src/memory.rs`).
 const SERIAL: [HostFd; 3] = [HostFd(0), HostFd(1), HostFd(2)];
 const INITRD: HostFd = HostFd(3);
+
+pub use keeper::{ARGUMENT as KEEPER, keep};
 
 /// Boots and gives the program's exit code.
 pub fn boot(options: &BootOptions) -> ExitCode {
@@ -59,6 +63,7 @@ fn config(options: &BootOptions) -> BootConfig {
         umask: 0o022,
         hostname: b"janua".to_vec(),
         domainname: b"(none)".to_vec(),
+        terminal: console::Terminal::is_there().then_some(SERIAL[0]),
         files: (0..).zip(SERIAL).map(|(fd, host)| BootFile { fd, host }).collect(),
         mounts: vec![
             mount(BootMountKind::Archive { archive: INITRD }, "/"),

@@ -2,16 +2,26 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use rustix::fs::MemfdFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::console::{Keyboard, Terminal};
+use super::keeper::Keeper;
 
 const QEMU: &str = "qemu-system-x86_64";
 /// QEMU's exit code after the kernel has powered off: what it writes to the exit device, twice and one.
 const POWERED_OFF: i32 = 33;
 /// Begins the kernel's last line; the program's exit code follows.
 const EXIT_MARK: &str = "janua-exit ";
+/// The kernel's line when it takes input.
+const LISTENS: &str = "janua-listens";
+/// The exit code when the person at the keyboard ended the machine: as if by an interrupt.
+const ENDED_BY_HAND: u8 = 128 + 2;
 
 /// Runs the machine to its end: the program's exit code.
 pub fn run(image: &[u8], module: &[u8], memory: u32) -> Result<u8, String> {
@@ -33,42 +43,63 @@ pub fn run(image: &[u8], module: &[u8], memory: u32) -> Result<u8, String> {
         .arg("-initrd")
         .arg(path(&module))
         .stderr(Stdio::piped());
-    // On a terminal QEMU would switch echo and editing off, and the machine has none of its own: lines are edited here.
-    let on_terminal = rustix::termios::isatty(io::stdin());
-    if on_terminal {
-        command.stdin(Stdio::piped());
-    }
-    let mut child = command.spawn().map_err(|error| match error.kind() {
+    let interactive = Terminal::is_there();
+    let mut child = command.stdin(Stdio::piped()).spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
             "{QEMU} is not installed, and `janua boot` needs it as the machine\n       on Debian and Ubuntu: apt-get install qemu-system-x86"
         ),
         _ => format!("cannot start {QEMU}: {error}"),
     })?;
-    if let Some(mut line) = child.stdin.take() {
-        // Ends with the process; it is over when the terminal is, or the machine.
-        std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut line));
-    }
-    let code = listen(&mut child);
+    let keeper = Keeper::start(&child, interactive).inspect_err(|_| drop(child.kill()));
+    let keeper = keeper.map_err(|error| format!("cannot start a process beside {QEMU}: {error}"))?;
+    let ended = converse(&mut child, interactive);
+    keeper.dismiss();
+    ended
+}
+
+/// Connects the machine's line with the standard streams until the machine ends.
+fn converse(child: &mut Child, interactive: bool) -> Result<u8, String> {
+    let terminal = interactive.then(Terminal::raw).transpose().map_err(|error| format!("cannot set the terminal: {error}"));
+    let terminal = terminal.inspect_err(|_| drop(child.kill()))?;
+    let keyboard = child.stdin.take().map(|line| Keyboard::new(File::from(OwnedFd::from(line)), interactive));
+    let code = listen(child, keyboard.as_ref());
     let status = child.wait().map_err(|error| format!("cannot wait for {QEMU}: {error}"))?;
+    drop(terminal);
     match (status.code(), code) {
         (Some(POWERED_OFF), Some(code)) => Ok(code),
+        (None, _) if keyboard.is_some_and(|keyboard| keyboard.has_quit()) => {
+            eprintln!("janua: the machine was ended from the keyboard");
+            Ok(ENDED_BY_HAND)
+        }
         (Some(code), _) => Err(format!("the machine ended without powering off (QEMU's exit code {code})")),
-        (None, _) => Err("QEMU was killed".into()),
+        (None, _) => Err(format!("{QEMU} was killed by signal {}", status.signal().unwrap_or(0))),
     }
 }
 
-/// Passes the kernel's messages on to standard error: the exit code among them.
-fn listen(child: &mut Child) -> Option<u8> {
+/// Passes the kernel's messages on to standard error, but for two: that it listens at its line, and the exit code, which is the
+/// answer.
+fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
     let mut code = None;
     let Some(voice) = child.stderr.take() else { return code };
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let mut machine = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let mut voice = BufReader::new(voice);
     let mut line = Vec::new();
     while voice.read_until(b'\n', &mut line).is_ok_and(|len| len > 0) {
         let text = String::from_utf8_lossy(&line);
-        match text.trim_end().strip_prefix(EXIT_MARK).and_then(|code| code.parse().ok()) {
-            Some(told) => code = Some(told),
+        let text = text.trim_end();
+        if text == LISTENS {
+            if let (Some(keyboard), Some(machine)) = (keyboard, machine.take()) {
+                keyboard.feed(move || {
+                    // A machine that has ended needs no end.
+                    let _ = pidfd_send_signal(machine, Signal::KILL);
+                });
+            }
+        } else if let Some(told) = text.strip_prefix(EXIT_MARK).and_then(|code| code.parse().ok()) {
+            code = Some(told);
+        } else {
             // Nothing is left to do when standard error is closed.
-            None => drop(io::stderr().write_all(&line)),
+            let _ = io::stderr().write_all(&line);
         }
         line.clear();
     }

@@ -1,8 +1,9 @@
-//! Terminals: the line discipline, pseudoterminals, the outside's terminal, job control.
+//! Terminals: the line discipline, pseudoterminals, the outside's terminal, a terminal at a line, job control.
 
 pub mod discipline;
 pub mod host;
 pub mod job;
+pub mod line;
 pub mod pty;
 pub mod pts;
 

@@ -1,4 +1,5 @@
-//! Pseudoterminals (pty(7)): a master, which plays keyboard and screen, and a slave, which is the terminal.
+//! Pseudoterminals (pty(7)): a master, which plays keyboard and screen, and a slave, which is the terminal. The terminal at the
+//! end of a line ([`super::line`]) is one whose master is the kernel.
 
 use alloc::format;
 use alloc::string::String;
@@ -49,9 +50,20 @@ struct State {
     packet_status: u8,
 }
 
+/// What shows a terminal's output at once, instead of a master that reads it.
+pub trait Screen: Send + Sync {
+    fn show(&self, bytes: &[u8]);
+    /// Something typed was read: the keyboard may have room again.
+    fn input_taken(&self);
+}
+
 /// A pair. Lock order: `state`, then wait queues; signals are sent without locks.
 pub struct Pty {
     pub number: u32,
+    /// The slave's device number and name.
+    device: u64,
+    label: String,
+    screen: Option<Arc<dyn Screen>>,
     state: Mutex<State>,
     pub job: Job,
     signals: Arc<dyn GroupSignals>,
@@ -63,20 +75,44 @@ pub struct Pty {
 impl Pty {
     /// A pair whose master is about to be opened; the slave is locked until TIOCSPTLCK says otherwise.
     pub fn new(number: u32, attr: Attr, signals: Arc<dyn GroupSignals>) -> Arc<Pty> {
+        let device = device::number(SLAVE_MAJOR, number);
         let state = State { locked: true, master_open: true, ..State::default() };
-        Arc::new(Pty {
+        Arc::new(Pty::made(number, device, format!("/dev/pts/{number}"), None, state, attr, signals))
+    }
+
+    /// A terminal without a master's file: what is written goes to `screen`, what is typed comes by [`Pty::type_bytes`].
+    pub fn at_screen(
+        device: u64,
+        label: &str,
+        screen: Arc<dyn Screen>,
+        attr: Attr,
+        signals: Arc<dyn GroupSignals>,
+    ) -> Arc<Pty> {
+        let state = State { master_open: true, ..State::default() };
+        Arc::new(Pty::made(0, device, String::from(label), Some(screen), state, attr, signals))
+    }
+
+    fn made(
+        number: u32,
+        device: u64,
+        label: String,
+        screen: Option<Arc<dyn Screen>>,
+        state: State,
+        attr: Attr,
+        signals: Arc<dyn GroupSignals>,
+    ) -> Pty {
+        Pty {
             number,
+            device,
+            label,
+            screen,
             state: Mutex::new(state),
             job: Job::default(),
             signals,
             master_waits: WaitQueue::new(),
             slave_waits: WaitQueue::new(),
-            attr: Mutex::new(Attr {
-                mode: FileKind::CharDevice as u32 | 0o620,
-                rdev: device::number(SLAVE_MAJOR, number),
-                ..attr
-            }),
-        })
+            attr: Mutex::new(Attr { mode: FileKind::CharDevice as u32 | 0o620, rdev: device, ..attr }),
+        }
     }
 
     /// The slave's file. EIO while locked or when the master is gone, EBUSY when held exclusively.
@@ -95,8 +131,29 @@ impl Pty {
 
     /// Wakes both sides after any change of the state.
     fn changed(&self) {
-        self.master_waits.wake_all();
+        self.output_changed();
         self.slave_waits.wake_all();
+    }
+
+    /// There may be output: shows it, or wakes the master.
+    fn output_changed(&self) {
+        let Some(screen) = &self.screen else { return self.master_waits.wake_all() };
+        // Shown with the lock held, so that bytes keep their order.
+        let mut state = self.state.lock();
+        if state.line.stopped || state.line.output.is_empty() {
+            return;
+        }
+        for part in <[&[u8]; 2]>::from(state.line.output.as_slices()) {
+            screen.show(part);
+        }
+        state.line.output.clear();
+    }
+
+    /// The keyboard is gone: readers find the end, the session is told.
+    pub fn unplug(&self) {
+        self.state.lock().master_open = false;
+        self.hang_up();
+        self.changed();
     }
 
     fn hang_up(&self) {
@@ -112,7 +169,8 @@ impl Pty {
         }
     }
 
-    fn set_size(&self, size: Winsize) {
+    /// Sets the window's size, and tells the foreground group if it is another one (SIGWINCH).
+    pub fn set_size(&self, size: Winsize) {
         let changed = core::mem::replace(&mut self.state.lock().size, size) != size;
         let foreground = self.job.foreground();
         if changed && foreground != 0 {
@@ -223,8 +281,16 @@ impl Pty {
         Ok(0)
     }
 
+    /// How many bytes the keyboard may deliver now.
+    pub fn input_room(&self) -> usize {
+        let state = self.state.lock();
+        let left = super::discipline::INPUT_MOST.saturating_sub(state.line.readable());
+        // One byte at a time where room is short: what was taken from the keyboard must be delivered.
+        if state.line.has_input_room() { left.max(1) } else { 0 }
+    }
+
     /// Bytes from the master's side: typed on the keyboard. The number taken.
-    fn type_bytes(&self, bytes: &[u8]) -> usize {
+    pub fn type_bytes(&self, bytes: &[u8]) -> usize {
         let mut signals = Vec::new();
         let mut taken = 0;
         {
@@ -253,7 +319,7 @@ impl Terminal for Pty {
         self.open_slave(true)
     }
     fn device(&self) -> u64 {
-        device::number(SLAVE_MAJOR, self.number)
+        self.device
     }
     fn job(&self) -> &Job {
         &self.job
@@ -291,7 +357,10 @@ impl File for Slave {
                 None => return Err(Errno::EAGAIN),
             }
         };
-        self.pty.master_waits.wake_all();
+        match &self.pty.screen {
+            Some(screen) => screen.input_taken(),
+            None => self.pty.master_waits.wake_all(),
+        }
         buf.put(&taken)
     }
 
@@ -320,7 +389,7 @@ impl File for Slave {
             }
             drop(state);
             done += n;
-            self.pty.master_waits.wake_all();
+            self.pty.output_changed();
         }
     }
 
@@ -374,7 +443,7 @@ impl File for Slave {
     }
 
     fn label(&self) -> String {
-        format!("/dev/pts/{}", self.pty.number)
+        self.pty.label.clone()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -397,9 +466,7 @@ impl Master {
 
 impl Drop for Master {
     fn drop(&mut self) {
-        self.pty.state.lock().master_open = false;
-        self.pty.hang_up();
-        self.pty.changed();
+        self.pty.unplug();
         (self.gone)(self.pty.number);
     }
 }
@@ -427,11 +494,12 @@ impl File for Master {
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         let mut done = 0;
-        while buf.left() > 0 && self.pty.state.lock().line.has_input_room() {
-            // One byte at a time where room is short: what is taken from the writer must be delivered.
+        while buf.left() > 0 {
             let mut bytes = [0; 64];
-            let readable = self.pty.state.lock().line.readable();
-            let room = super::discipline::INPUT_MOST.saturating_sub(readable).clamp(1, bytes.len());
+            let room = self.pty.input_room().min(bytes.len());
+            if room == 0 {
+                break;
+            }
             let n = match buf.get(&mut bytes[..room]) {
                 Ok(n) => n,
                 Err(errno) => return if done > 0 { Ok(done) } else { Err(errno) },

@@ -18,11 +18,11 @@ use janua_kernel::trace::Tracer;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::tty::discipline;
-use janua_object::tty::host::Console;
 use janua_object::vfs::Vfs;
 use janua_port::{Frame, HostFd, Machine, Space};
 use serde::{Deserialize, Serialize};
 
+use crate::dev::terminal::Outer;
 use crate::fs::FsContext;
 use crate::process::Process;
 use crate::system::System;
@@ -54,7 +54,8 @@ pub struct BootConfig {
     pub nice: i32,
     /// What the program finds at descriptors 0, 1, 2 and on.
     pub files: Vec<BootFile>,
-    /// The outside's terminal, when there is one: the controlling terminal of the first session.
+    /// The outside's terminal, when there is one: the controlling terminal of the first session. A descriptor that is no terminal
+    /// is a line with a terminal at its other end.
     pub terminal: Option<HostFd>,
     /// A shell outside can continue the first program when it stops.
     pub job_control: bool,
@@ -167,7 +168,7 @@ pub fn boot_on(
 pub fn spawn_first(
     kernel: &Arc<Kernel>,
     files: Arc<FdTable>,
-    console: Option<&Arc<Console>>,
+    console: Option<&Outer>,
 ) -> Result<Arc<Seat>> {
     let config = &kernel.config;
     let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));

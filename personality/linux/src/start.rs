@@ -6,12 +6,12 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::trace::TraceSink;
 use janua_object::fdtable::FdTable;
-use janua_object::tty::host::Console;
 use janua_port::{Host, HostFd, Machine, Nanos};
 
 use crate::Kernel;
 use crate::boot::{self, BootConfig};
 use crate::dev::{self, terminal};
+use crate::dev::terminal::Outer;
 use crate::{fs, procfs};
 
 /// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
@@ -28,9 +28,10 @@ pub fn start(machine: &'static dyn Machine, config: &[u8]) -> Result<Arc<Kernel>
         machine.power_off(125);
     }
     trace(&kernel);
-    let console = terminal::console(&kernel);
-    terminal::register(&kernel, console.as_ref())?;
-    boot::spawn_first(&kernel, standard_files(&kernel, console.as_ref())?, console.as_ref())?;
+    let console = terminal::console(&kernel)?.map(Arc::new);
+    *kernel.outer.write() = console.clone();
+    terminal::register(&kernel, console.as_deref())?;
+    boot::spawn_first(&kernel, standard_files(&kernel, console.as_deref())?, console.as_deref())?;
     Ok(kernel)
 }
 
@@ -53,7 +54,7 @@ fn trace(kernel: &Kernel) {
 }
 
 /// The descriptors the first program starts with.
-fn standard_files(kernel: &Kernel, console: Option<&Arc<Console>>) -> Result<Arc<FdTable>> {
+fn standard_files(kernel: &Kernel, console: Option<&Outer>) -> Result<Arc<FdTable>> {
     let table = FdTable::new();
     for file in &kernel.config.files {
         let open = terminal::standard_file(kernel, console, file.host)?;
@@ -66,5 +67,6 @@ fn standard_files(kernel: &Kernel, console: Option<&Arc<Console>>) -> Result<Arc
 /// called again.
 pub fn serve(kernel: &Kernel, signals: u64) -> Option<Nanos> {
     boot::pass_signals(kernel, signals);
+    terminal::pump(kernel);
     kernel.timers.run(kernel)
 }

@@ -13,6 +13,7 @@ use janua_port::{Machine, Nanos, Space};
 use janua_rt::{Mutex, RwLock};
 
 use crate::boot::BootConfig;
+use crate::dev::terminal::Outer;
 use crate::fs::{FileState, FsContext};
 use crate::task::Tree;
 use crate::task::exit::Ending;
@@ -51,6 +52,8 @@ pub struct System {
     pub config: BootConfig,
     /// The machine's first address space, on its way to the thread that loads the first program.
     pub first_space: Mutex<Option<Arc<dyn Space>>>,
+    /// The outside's terminal, when there is one.
+    pub outer: RwLock<Option<Arc<Outer>>>,
     /// The end of the sandbox.
     pub ending: Ending,
 }
@@ -79,6 +82,7 @@ impl System {
             booted_real: machine.clock().realtime(),
             config,
             first_space: Mutex::new(None),
+            outer: RwLock::default(),
             ending: Ending::default(),
         }
     }

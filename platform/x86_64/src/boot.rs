@@ -94,7 +94,7 @@ global_asm!(
     "wrmsr",
     "mov eax, cr0",
     "and eax, 0x9fffffff",
-    "or eax, 0x80010001",
+    "or eax, 0x80010023",
     "mov cr0, eax",
     "lgdt [boot_gdt_pointer]",
     // A far return is a far jump that every assembler knows.

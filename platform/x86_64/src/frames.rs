@@ -176,8 +176,8 @@ impl Frames for Physical {
         }
     }
 
-    fn is_shared(&self, frame: PageFrame) -> bool {
-        self.count(frame).load(Ordering::Acquire) > 1
+    fn users(&self, frame: PageFrame) -> usize {
+        self.count(frame).load(Ordering::Acquire) as usize
     }
 
     fn copy(&self, from: PageFrame, to: PageFrame) {

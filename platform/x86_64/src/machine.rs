@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
-use janua_port::machine::{Memory, Outside, ThreadId, Usage, Whose};
+use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
     BlockDevice, Clock, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
 };
@@ -99,6 +99,7 @@ impl BareMachine {
             Ok(first) if sched::init(first.clone()).is_ok() => {}
             _ => report::stop(format_args!("no memory for the first thread")),
         }
+        serial::listen();
         machine
     }
 
@@ -346,6 +347,11 @@ impl Machine for BareMachine {
     fn resident(&self, thread: ThreadId) -> Option<u64> {
         let space = thread::find(thread)?.space.lock().clone()?;
         Some(BareSpace::of(&space).bytes().0)
+    }
+    fn residency(&self, thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<()> {
+        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
+        BareSpace::of(&space).residency(each);
+        Ok(())
     }
     fn usage(&self, whose: Whose) -> Option<Usage> {
         let (thread, whole) = match whose {

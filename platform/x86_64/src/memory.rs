@@ -26,6 +26,7 @@ const O_RDWR: u32 = 2;
 const S_IFCHR: u32 = 0o020000;
 const S_IFREG: u32 = 0o100000;
 const FIONREAD: u32 = 0x541b;
+const TIOCGWINSZ: u32 = 0x5413;
 const SEEK_DATA: u32 = 3;
 const SEEK_HOLE: u32 = 4;
 const KEEP_SIZE: u32 = 1;
@@ -274,6 +275,14 @@ impl Host for BareHost {
             arg[..4].copy_from_slice(&(serial::pending() as u32).to_ne_bytes());
             return Ok(0);
         }
+        if is_serial(fd) && request == TIOCGWINSZ && arg.len() >= 8 {
+            // A line of bytes otherwise, without settings of its own.
+            let (columns, rows) = serial::window();
+            arg[..8].fill(0);
+            arg[..2].copy_from_slice(&rows.to_ne_bytes());
+            arg[2..4].copy_from_slice(&columns.to_ne_bytes());
+            return Ok(0);
+        }
         Err(Errno::ENOTTY)
     }
 
@@ -282,8 +291,8 @@ impl Host for BareHost {
     }
 
     fn poll(&self, fd: HostFd, interest: u32) -> u32 {
-        let ready = if !is_serial(fd) || serial::pending() > 0 { POLLIN | POLLOUT } else { POLLOUT };
-        ready & interest
+        let readable = if !is_serial(fd) || serial::pending() > 0 || serial::ended() { POLLIN } else { 0 };
+        (readable | POLLOUT) & interest
     }
 
     fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()> {

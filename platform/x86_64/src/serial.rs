@@ -1,4 +1,7 @@
 //! The first serial port (16550): what programs read and write; and QEMU's debug port, the kernel's own voice.
+//!
+//! What comes in is in the language of telnet (RFC 854), so that the other side can say more than bytes: the end of its input
+//! (RFC 1184, EOF) and the size of its window (RFC 1073, NAWS). A byte 255 comes twice.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -21,18 +24,111 @@ const CAN_SEND: u8 = 1 << 5;
 /// QEMU's isa-debugcon: reads as its own number where it exists.
 const DEBUG_PORT: u16 = 0xe9;
 
-/// Bytes kept for readers; what comes when there are more is lost, as on any serial line.
+/// Bytes kept for readers. When there are more they stay in the port, and QEMU waits; on a wire they would be lost.
 const INPUT_MOST: usize = 64 * 1024;
 
 /// What was received and not read, and who waits for more.
 struct Input {
     bytes: VecDeque<u8>,
+    decoder: Decoder,
+    /// No more will come.
+    ended: bool,
+    /// Columns and rows of the other side's window; 0 where it has not told.
+    window: (u16, u16),
+    /// The port is left alone until somebody reads.
+    held: bool,
     watchers: alloc::vec::Vec<(i32, Arc<dyn HostReady>)>,
 }
 
-static INPUT: Mutex<Input> = Mutex::new(Input { bytes: VecDeque::new(), watchers: alloc::vec::Vec::new() });
+static INPUT: Mutex<Input> = Mutex::new(Input {
+    bytes: VecDeque::new(),
+    decoder: Decoder::Data,
+    ended: false,
+    window: (0, 0),
+    held: false,
+    watchers: alloc::vec::Vec::new(),
+});
 
-/// Sets the port up: 115200 baud, 8 bits, FIFOs, an interrupt when something was received.
+/// Where in the other side's words the line is.
+enum Decoder {
+    Data,
+    /// Behind IAC.
+    Command,
+    /// Behind WILL, WONT, DO or DONT: an option follows. None is answered.
+    Option,
+    /// In a subnegotiation: what has come of it, at most five bytes; whether IAC came last.
+    Sub { bytes: [u8; 5], len: usize, escaped: bool },
+}
+
+/// Commands of the telnet protocol.
+mod telnet {
+    pub const EOF: u8 = 236;
+    pub const SE: u8 = 240;
+    pub const SB: u8 = 250;
+    pub const WILL: u8 = 251;
+    pub const DONT: u8 = 254;
+    pub const IAC: u8 = 255;
+    pub const NAWS: u8 = 31;
+}
+
+impl Input {
+    /// Takes one byte off the line.
+    fn take(&mut self, byte: u8) {
+        use telnet::*;
+        self.decoder = match core::mem::replace(&mut self.decoder, Decoder::Data) {
+            Decoder::Data if byte == IAC => Decoder::Command,
+            Decoder::Data => {
+                self.bytes.push_back(byte);
+                Decoder::Data
+            }
+            Decoder::Command => match byte {
+                IAC => {
+                    self.bytes.push_back(byte);
+                    Decoder::Data
+                }
+                EOF => {
+                    self.ended = true;
+                    Decoder::Data
+                }
+                SB => Decoder::Sub { bytes: [0; 5], len: 0, escaped: false },
+                WILL..=DONT => Decoder::Option,
+                _ => Decoder::Data,
+            },
+            Decoder::Option => Decoder::Data,
+            Decoder::Sub { bytes, len, escaped: false } if byte == IAC => Decoder::Sub { bytes, len, escaped: true },
+            Decoder::Sub { bytes, len, escaped: true } if byte != IAC => {
+                if let ([NAWS, a, b, c, d], 5, SE) = (bytes, len, byte) {
+                    self.window = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+                }
+                Decoder::Data
+            }
+            Decoder::Sub { mut bytes, len, .. } => {
+                if let Some(slot) = bytes.get_mut(len) {
+                    *slot = byte;
+                }
+                Decoder::Sub { bytes, len: (len + 1).min(6), escaped: false }
+            }
+        };
+    }
+
+    /// Takes what the port holds, as long as there is room.
+    fn drain(&mut self) {
+        // SAFETY: the standard port's registers.
+        while self.bytes.len() < INPUT_MOST && unsafe { inb(STATUS) } & RECEIVED != 0 {
+            // SAFETY: as above; the status says that there is a byte.
+            let byte = unsafe { inb(PORT) };
+            self.take(byte);
+        }
+        let full = self.bytes.len() >= INPUT_MOST;
+        if full != self.held {
+            self.held = full;
+            // SAFETY: the standard port's registers: an interrupt when something was received, or none.
+            unsafe { outb(INTERRUPTS, u8::from(!full)) };
+        }
+    }
+}
+
+/// Sets the port up: 115200 baud, 8 bits, FIFOs.
 pub fn init() {
     // SAFETY: the standard port's registers, at start.
     unsafe {
@@ -43,8 +139,26 @@ pub fn init() {
         outb(LINE, 0x03);
         outb(FIFO, 0x07);
         outb(MODEM, 0x0b);
-        outb(INTERRUPTS, 1);
     }
+}
+
+/// Takes input from now on; interrupts are routed.
+pub fn listen() {
+    // SAFETY: the standard port's registers. With the interrupt enabled now, what is there already raises one.
+    unsafe { outb(INTERRUPTS, 1) };
+    if has_debug_port() {
+        // What came before now may be lost: whoever started the machine waits for this.
+        say(LISTENS);
+    }
+}
+
+/// A line on the debug port: the serial line takes input.
+const LISTENS: &[u8] = b"janua-listens\n";
+
+/// Whether QEMU's debug port is there.
+fn has_debug_port() -> bool {
+    // SAFETY: reading the debug port has no effect, nor has a port that does not exist.
+    unsafe { inb(DEBUG_PORT) as u16 == DEBUG_PORT }
 }
 
 /// Writes bytes to the line.
@@ -64,8 +178,7 @@ pub fn write(bytes: &[u8]) {
 
 /// Writes the kernel's own messages: to the debug port where there is one, otherwise to the line.
 pub fn say(bytes: &[u8]) {
-    // SAFETY: reading the debug port has no effect, nor has a port that does not exist.
-    if unsafe { inb(DEBUG_PORT) } as u16 == DEBUG_PORT {
+    if has_debug_port() {
         for byte in bytes {
             // SAFETY: QEMU's debug port, as just found.
             unsafe { outb(DEBUG_PORT, *byte) };
@@ -80,14 +193,7 @@ pub fn on_interrupt() {
     let mut woken = alloc::vec::Vec::new();
     {
         let mut input = INPUT.lock();
-        // SAFETY: the standard port's registers.
-        while unsafe { inb(STATUS) } & RECEIVED != 0 {
-            // SAFETY: as above; the status says that there is a byte.
-            let byte = unsafe { inb(PORT) };
-            if input.bytes.len() < INPUT_MOST {
-                input.bytes.push_back(byte);
-            }
-        }
+        input.drain();
         woken.extend(input.watchers.iter().map(|(_, watcher)| watcher.clone()));
     }
     const POLLIN: u32 = 1;
@@ -96,14 +202,27 @@ pub fn on_interrupt() {
     }
 }
 
-/// Takes received bytes: how many.
+/// Takes received bytes: how many. 0 where nothing is left to wait for, too.
 pub fn read(out: &mut [u8]) -> usize {
     let mut input = INPUT.lock();
     let len = out.len().min(input.bytes.len());
     for (slot, byte) in out.iter_mut().zip(input.bytes.drain(..len)) {
         *slot = byte;
     }
+    if input.held {
+        input.drain();
+    }
     len
+}
+
+/// Whether the other side has said that no more will come.
+pub fn ended() -> bool {
+    INPUT.lock().ended
+}
+
+/// Columns and rows of the other side's window; 0 where it has not told.
+pub fn window() -> (u16, u16) {
+    INPUT.lock().window
 }
 
 /// Bytes received and not read.

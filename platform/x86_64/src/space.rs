@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::any::Any;
 
 use janua_abi::linux::{Errno, Result};
-use janua_paging::{Access, Behind, Object, PAGE, Refused};
-use janua_port::machine::Usage;
+use janua_paging::{Access, AtFork, Behind, Object, PAGE, Refused};
+use janua_port::machine::{Residency, Usage};
 use janua_port::space::Bounds;
 use janua_port::{Backing, Prot, Space};
 
@@ -29,6 +29,10 @@ const LOW: usize = 0x1_0000;
 const MADV_DONTNEED: u32 = 4;
 const MADV_FREE: u32 = 8;
 const MADV_REMOVE: u32 = 9;
+const MADV_DONTFORK: u32 = 10;
+const MADV_DOFORK: u32 = 11;
+const MADV_WIPEONFORK: u32 = 18;
+const MADV_KEEPONFORK: u32 = 19;
 const MADV_POPULATE_READ: u32 = 22;
 const MADV_POPULATE_WRITE: u32 = 23;
 
@@ -92,6 +96,30 @@ impl BareSpace {
         *self.ended.lock()
     }
 
+    /// [`janua_port::Machine::residency`]: pages of private memory are dirty, since nothing is behind them; so are an object's,
+    /// for the same reason, but those that a private mapping only reads count as clean.
+    pub fn residency(&self, each: &mut dyn FnMut(&Residency)) {
+        const KIB: u64 = (PAGE / 1024) as u64;
+        for (range, report) in self.paged.report() {
+            let kib = |pages: usize| pages as u64 * KIB;
+            let mut amounts = [0; Residency::NAMES.len()];
+            let mut set = |name: &str, amount: u64| {
+                if let Some(at) = Residency::NAMES.iter().position(|known| *known == name) {
+                    amounts[at] = amount;
+                }
+            };
+            set("Rss", kib(report.pages()));
+            set("Pss", report.proportional as u64 * KIB / 4096);
+            set("Shared_Clean", kib(report.object_shared));
+            set("Shared_Dirty", kib(report.copied_on_write));
+            set("Private_Clean", kib(report.object));
+            set("Private_Dirty", kib(report.own));
+            set("Referenced", kib(report.pages()));
+            set("Anonymous", kib(report.own + report.copied_on_write));
+            each(&Residency { start: range.start, end: range.end, amounts });
+        }
+    }
+
     /// Bytes in memory now, and the most there have been.
     pub fn bytes(&self) -> (u64, u64) {
         let (now, most) = self.paged.pages();
@@ -139,6 +167,9 @@ impl Space for BareSpace {
         check(addr, len)?;
         match advice {
             MADV_DONTNEED | MADV_FREE => self.paged.discard(addr, addr + len),
+            MADV_DONTFORK => self.paged.set_at_fork(addr, addr + len, AtFork::Absent),
+            MADV_WIPEONFORK => self.paged.set_at_fork(addr, addr + len, AtFork::Wiped),
+            MADV_DOFORK | MADV_KEEPONFORK => self.paged.set_at_fork(addr, addr + len, AtFork::Copied),
             MADV_REMOVE => self.paged.remove(addr, addr + len)?,
             MADV_POPULATE_READ | MADV_POPULATE_WRITE => {
                 let access = if advice == MADV_POPULATE_WRITE { Access::Write } else { Access::Read };

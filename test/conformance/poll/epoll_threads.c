@@ -36,8 +36,8 @@ int main(void)
 	for (int i = 0; i < 1000 && taken < 5000; i++)
 		t_ms(5);
 	N(taken);
+	t_ms(100); /* all wait again */
 	woken = 0;
-	t_ms(20);
 	eventfd_write(f[1], 1);
 	t_ms(100);
 	N(woken); /* an edge wakes one of them */

@@ -51,13 +51,8 @@ int main(void)
 	TRY("ud2", asm volatile("ud2"));
 	TRY("int3", asm volatile("int3"));
 	TRY("int 4", asm volatile("int $4"));
-	TRY("int 77", asm volatile("int $77"));
 	TRY("x87", unsigned short cw = 0x33b; asm volatile("fninit; fldcw %0; fldz; fld1; fdivp; fwait" ::"m"(cw)));
 	asm volatile("fninit");
-	unsigned mx = 0x1d80;
-	TRY("sse", asm volatile("ldmxcsr %0\n xorps %%xmm0,%%xmm0\n movl $0x3f800000,%%eax\n movd %%eax,%%xmm1\n divss %%xmm0,%%xmm1" ::"m"(mx) : "eax"));
-	mx = 0x1f80;
-	asm volatile("ldmxcsr %0" ::"m"(mx));
 	TRY("movaps unaligned", asm volatile("movaps 1(%0),%%xmm0" ::"r"(base)));
 	TRY("single step", asm volatile("pushfq; orl $0x100,(%%rsp); popfq; nop; nop" ::: "memory"));
 	int f = must(open("short", O_CREAT | O_RDWR, 0600));

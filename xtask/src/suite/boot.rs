@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::compare;
+use super::{boot_conformance, boot_terminal, compare};
 use crate::guard::Run;
 use crate::tally::Tally;
 use crate::{build, process, workspace};
@@ -118,6 +118,13 @@ const CASES: &[Case] = &[
         output: "janua: /bin/nosuch: no such file or directory (or its interpreter is missing) inside the sandbox\n",
         code: 127,
     },
+    Case {
+        name: "boot/end_of_input",
+        own_tree: true,
+        command: &["/bin/sh", "-c", "cat; echo end; tty; head -c 4 /dev/zero | od -t x1"],
+        output: "end\nnot a tty\n0000000 00 00 00 00\n0000004\n",
+        code: 0,
+    },
     case("boot/gates", &["/bin/gates"], GATES, 0),
     case("boot/faults", &["/bin/faults"], FAULTS, 0),
     case("boot/memory", &["/bin/memory"], MEMORY, 0),
@@ -136,17 +143,21 @@ const CASES: &[Case] = &[
 /// Runs the tests whose name holds the filter, one after the other: QEMU wants a processor for itself.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let chosen: Vec<&Case> = CASES.iter().filter(|case| super::wanted(filter, case.name)).collect();
-    if chosen.is_empty() || super::native() {
+    if super::native() {
         return Ok(());
     }
     let image = build::image_x86_64()?.embedded;
     let dir = compare::place().join("boot");
     compare::fresh(&dir)?;
-    let tree = dir.join("tree");
-    make_tree(&tree)?;
-    for case in chosen {
-        tally.check(case.name, check(case, &image, &dir, &tree));
+    if !chosen.is_empty() {
+        let tree = dir.join("tree");
+        make_tree(&tree)?;
+        for case in chosen {
+            tally.check(case.name, check(case, &image, &dir, &tree));
+        }
     }
+    boot_terminal::run(filter, &image, &dir, tally)?;
+    boot_conformance::run(filter, &image, &dir, tally)?;
     let _ = compare::clear(&dir);
     Ok(())
 }
@@ -197,16 +208,22 @@ fn make_tree(tree: &Path) -> Result<(), String> {
         command.arg(sources.join(source).with_extension("c"));
         process::step(&format!("boot-{name}"), &format!("compiling test/boot/{source}.c"), &mut command)?;
     }
-    // Loader and library of the dynamic program, as the host's own loader names them.
-    let mut list = Command::new("ldd");
-    let list = process::output(list.arg(bin.join("threads-glibc"))).ok_or("ldd failed")?;
+    add_libraries(&bin.join("threads-glibc"), tree)
+}
+
+/// Puts a dynamic program's loader and libraries into a tree, as the host's own loader names them.
+pub fn add_libraries(program: &Path, tree: &Path) -> Result<(), String> {
+    let told = |e: std::io::Error| format!("{}: {e}", tree.display());
+    let list = process::output(Command::new("ldd").arg(program)).ok_or("ldd failed")?;
     for word in list.split_ascii_whitespace().filter(|word| word.starts_with('/')) {
         let inside: PathBuf = Path::new(word).strip_prefix("/").unwrap_or(Path::new(word)).into();
         let place = tree.join(inside);
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent).map_err(told)?;
         }
-        fs::copy(word, &place).map_err(told)?;
+        if !place.exists() {
+            fs::copy(word, &place).map_err(told)?;
+        }
     }
     Ok(())
 }

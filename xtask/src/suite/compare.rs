@@ -53,13 +53,10 @@ impl Case {
     /// Runs it natively, then under each gate for which `skip` has no reason.
     pub fn judge(&self, skip: &dyn Fn(&str) -> Option<String>) -> Vec<Verdict> {
         let name = |gate: &str| format!("{}/{gate}", self.name);
-        let native = match self.run(None) {
+        let native = match self.native() {
             Ok(native) => native,
             Err(why) => return vec![Verdict::Failed(name("native"), why)],
         };
-        if let Some(why) = self.faulty(&native) {
-            return vec![Verdict::Failed(name("native"), format!("the test itself fails without Janua: {why}"))];
-        }
         let mut verdicts = Vec::new();
         if super::native() {
             verdicts.push(Verdict::Passed(name("native")));
@@ -75,6 +72,15 @@ impl Case {
             });
         }
         verdicts
+    }
+
+    /// Runs it natively. A run that is not as it should be is an error of the test's own.
+    pub fn native(&self) -> Result<Outcome, String> {
+        let native = self.run(None)?;
+        match self.faulty(&native) {
+            Some(why) => Err(format!("the test itself fails without Janua: {why}")),
+            None => Ok(native),
+        }
     }
 
     /// The command line that repeats a run on Janua.
@@ -129,7 +135,8 @@ impl Case {
         text.lines().find(|line| line.starts_with("NO: ")).map(str::to_string)
     }
 
-    fn same(&self, native: &Outcome, there: &Outcome) -> Result<(), String> {
+    /// What a run on Janua did otherwise than the native one.
+    pub fn same(&self, native: &Outcome, there: &Outcome) -> Result<(), String> {
         let mut why = Vec::new();
         if there.timeout {
             why.push(format!("did not end within {} s", self.limit));

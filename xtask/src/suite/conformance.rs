@@ -16,8 +16,8 @@ const LIMIT: u64 = 20;
 const FLAGS: &[&str] = &["-O1", "-g", "-std=gnu11", "-w", "-pthread", "-mno-red-zone"];
 
 /// A C library and how programs are linked to it.
-struct Variant {
-    name: &'static str,
+pub struct Variant {
+    pub name: &'static str,
     compiler: &'static [&'static str],
     libraries: &'static [&'static str],
     /// Only for the tests that ask for it.
@@ -54,16 +54,34 @@ const VARIANTS: &[Variant] = &[
 ];
 
 /// One program with one C library.
-struct Test {
+pub struct Test {
     /// `area/name/variant`.
-    name: String,
+    pub name: String,
     /// `area/name`.
-    test: String,
+    pub test: String,
     source: PathBuf,
-    variant: &'static Variant,
-    limit: u64,
+    pub variant: &'static Variant,
+    pub limit: u64,
     /// The first Linux that has what it asks for, where that is a late one.
     since: Option<String>,
+}
+
+impl Test {
+    /// Why its native run cannot be had on this host, if it cannot.
+    pub fn too_new(&self) -> Option<String> {
+        self.since.as_ref().filter(|version| !host_has(version)).map(|version| format!("the host's Linux is older than {version}"))
+    }
+
+    /// Its native run, by which the others are judged.
+    pub fn case(&self, program: &Path) -> Case {
+        Case {
+            name: self.name.clone(),
+            command: vec![program.display().to_string()],
+            env: Vec::new(),
+            limit: self.limit,
+            expect: 0,
+        }
+    }
 }
 
 /// Runs the tests whose name (`area/name/variant`) holds the filter.
@@ -101,8 +119,8 @@ fn host_has(version: &str) -> bool {
 }
 
 fn judge(test: &Test, skips: &Skips) -> Vec<Verdict> {
-    if let Some(version) = test.since.as_ref().filter(|version| !host_has(version)) {
-        return vec![Verdict::Skipped(test.name.clone(), format!("the host's Linux is older than {version}"))];
+    if let Some(reason) = test.too_new() {
+        return vec![Verdict::Skipped(test.name.clone(), reason)];
     }
     let program = match build(test) {
         Ok(program) => program,
@@ -110,18 +128,11 @@ fn judge(test: &Test, skips: &Skips) -> Vec<Verdict> {
             return vec![Verdict::Failed(format!("{}/build", test.name), why)];
         }
     };
-    Case {
-        name: test.name.clone(),
-        command: vec![program.display().to_string()],
-        env: Vec::new(),
-        limit: test.limit,
-        expect: 0,
-    }
-    .judge(&|gate| skips.reason(&test.test, gate))
+    test.case(&program).judge(&|gate| skips.reason(&test.test, gate))
 }
 
 /// Every program, with every variant it is built in.
-fn find() -> Result<Vec<Test>, String> {
+pub fn find() -> Result<Vec<Test>, String> {
     let root = workspace::root().join("test/conformance");
     let mut tests = Vec::new();
     for area in sorted(&root)? {
@@ -180,7 +191,7 @@ pub fn sorted(dir: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Builds a test unless what stands is newer than its sources.
-fn build(test: &Test) -> Result<PathBuf, String> {
+pub fn build(test: &Test) -> Result<PathBuf, String> {
     let program = compare::place().join("bin").join(test.variant.name).join(&test.test);
     let header = workspace::root().join("test/conformance/t.h");
     let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();

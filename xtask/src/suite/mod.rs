@@ -1,7 +1,9 @@
 //! `cargo xtask test`: every suite in turn, one tally, one closing line.
 
-mod boot;
 mod attacks;
+mod boot;
+mod boot_conformance;
+mod boot_terminal;
 mod command;
 mod compare;
 mod conformance;

@@ -9,12 +9,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
 use super::compare::{self, Verdict};
 use super::skips::Skips;
-use crate::guard::{Outcome, Run};
+use crate::guard::{Outcome, Run, Running};
 use crate::tally::Tally;
 
 /// Seconds one of these may take.
@@ -24,15 +25,17 @@ const LIMIT: u64 = 60;
 const QUIET: Duration = Duration::from_millis(250);
 
 /// What happens at the terminal.
-enum Step {
+pub enum Step {
     /// Waits until this text has come since the last step, then for silence.
     Until(&'static str),
     /// Types.
     Type(&'static str),
     /// Changes the window's size: rows, columns.
     Resize(u16, u16),
+    /// Kills the first process of that name among those the session has started.
+    Kill(&'static str),
 }
-use Step::{Resize, Type, Until};
+use Step::{Kill, Resize, Type, Until};
 
 struct Session {
     name: &'static str,
@@ -229,7 +232,7 @@ fn play(session: &Session, gate: Option<&str>) -> Result<Outcome, String> {
     compare::fresh(&dir)?;
     let command: Vec<String> = session.command.iter().map(ToString::to_string).collect();
     let command = gate.map_or(command.clone(), |gate| compare::under(gate, &command));
-    let outcome = on_terminal(command, &dir, session.steps)?;
+    let outcome = on_terminal(command, &dir, session.steps, false)?;
     let _ = compare::clear(&dir);
     if outcome.timeout {
         return Err(format!("did not end within {LIMIT} s\n{}", tail(&outcome.output)));
@@ -240,8 +243,13 @@ fn play(session: &Session, gate: Option<&str>) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-fn on_terminal(command: Vec<String>, dir: &Path, steps: &[Step]) -> Result<Outcome, String> {
+/// Plays steps on a terminal of `command`'s own. With `kept`, a terminal whose settings are others in the end is an error.
+pub fn on_terminal(command: Vec<String>, dir: &Path, steps: &[Step], kept: bool) -> Result<Outcome, String> {
     let (master, slave) = open().map_err(|e| format!("no pseudo-terminal: {e}"))?;
+    // Outlives the session, so that the terminal does.
+    let terminal = slave.try_clone().map_err(|e| e.to_string())?;
+    let settings = || rustix::termios::tcgetattr(&terminal).map(|t| format!("{t:?}")).map_err(|e| e.to_string());
+    let before = settings()?;
     let mut typist = master.try_clone().map_err(|e| e.to_string())?;
     let screen = Arc::new((Mutex::new(Screen::default()), Condvar::new()));
     let reader = {
@@ -263,6 +271,7 @@ fn on_terminal(command: Vec<String>, dir: &Path, steps: &[Step]) -> Result<Outco
             },
             Type(text) => typist.write_all(text.as_bytes()).map_err(|e| format!("typing: {e}"))?,
             Resize(rows, columns) => resize(&typist, *rows, *columns).map_err(|e| format!("resizing: {e}"))?,
+            Kill(name) => kill(&running, name)?,
         }
     }
     if trouble.is_some() {
@@ -270,12 +279,15 @@ fn on_terminal(command: Vec<String>, dir: &Path, steps: &[Step]) -> Result<Outco
         let _ = typist.write_all(b"\x03\x04\x1c");
     }
     let mut outcome = running.wait()?;
+    let after = settings()?;
+    drop(terminal);
     // The program and its guard are gone; the last bytes are on their way.
     let _ = reader.join();
     let (lock, _) = &*screen;
     outcome.output = lock.lock().unwrap_or_else(|e| e.into_inner()).bytes.clone();
     match trouble {
         Some(trouble) => Err(format!("{trouble}; on the terminal:\n{}", tail(&outcome.output))),
+        None if kept && before != after => Err(format!("the terminal's settings are not what they were:\n{before}\n{after}")),
         None => Ok(outcome),
     }
 }
@@ -317,6 +329,13 @@ fn until(screen: &(Mutex<Screen>, Condvar), from: usize, text: &str) -> Option<u
             return Some(state.bytes.len());
         }
     }
+}
+
+fn kill(running: &Running, name: &str) -> Result<(), String> {
+    let named = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name);
+    let pid = running.processes().into_iter().find(named).and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| format!("there is no process {name}"))?;
+    rustix::process::kill_process(pid, Signal::KILL).map_err(|e| format!("killing {name}: {e}"))
 }
 
 fn open() -> rustix::io::Result<(File, OwnedFd)> {

@@ -7,7 +7,9 @@ use janua_abi::linux::signal::si;
 use janua_abi::linux::{Errno, Result};
 use janua_object::file::{File, OpenFile, flags};
 use janua_object::hostfile::HostFile;
+use janua_object::anon;
 use janua_object::tty::host::{self, Console};
+use janua_object::tty::line::Line;
 use janua_object::tty::pts::{DevPts, Pairs};
 use janua_object::tty::{Controlling, GroupSignals, Terminal};
 use janua_object::vfs::{Device, FileKind, FileSystem, MountFlags, Path, Vfs};
@@ -44,25 +46,42 @@ fn controlling(terminal: Option<Arc<dyn Any + Send + Sync>>) -> Option<Arc<dyn T
     Some(terminal?.downcast::<Controlling>().ok()?.0.clone())
 }
 
+/// The terminal the first session has.
+pub enum Outer {
+    /// A terminal of the host's.
+    Host(Arc<Console>),
+    /// A line of bytes with a terminal at its other end: settings and line discipline are this kernel's.
+    Line(Line),
+}
+
+impl Outer {
+    fn terminal(&self) -> Arc<dyn Terminal> {
+        match self {
+            Outer::Host(console) => console.clone(),
+            Outer::Line(line) => line.terminal.clone(),
+        }
+    }
+}
+
 /// /dev/console: the outside's terminal.
-struct ConsoleDevice(Option<Arc<Console>>);
+struct ConsoleDevice(Option<Arc<dyn Terminal>>);
 
 impl Device for ConsoleDevice {
     fn open(&self, caller: &dyn Caller, _path: &Path, _minor: u32, open: u32) -> Result<Arc<dyn File>> {
         let console = self.0.clone().ok_or(Errno::ENXIO)?;
         if open & flags::O_NOCTTY == 0 {
-            console.job.take_at_open(caller, console.clone());
+            console.job().take_at_open(caller, console.clone());
         }
         console.open()
     }
 }
 
 /// Registers the drivers and mounts /dev/pts.
-pub fn register(kernel: &Arc<Kernel>, console: Option<&Arc<Console>>) -> Result<()> {
+pub fn register(kernel: &Arc<Kernel>, console: Option<&Outer>) -> Result<()> {
     let vfs: &Vfs = &kernel.vfs;
     let pairs = Pairs::new(vfs, Arc::new(Groups(Arc::downgrade(kernel))));
     vfs.devices.register(FileKind::CharDevice, 5, Some(0), Arc::new(Own));
-    vfs.devices.register(FileKind::CharDevice, 5, Some(1), Arc::new(ConsoleDevice(console.cloned())));
+    vfs.devices.register(FileKind::CharDevice, 5, Some(1), Arc::new(ConsoleDevice(console.map(Outer::terminal))));
     let again = pairs.clone();
     let mount = move |_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| -> Result<Arc<dyn FileSystem>> {
         Ok(DevPts::new(again.clone()))
@@ -72,28 +91,45 @@ pub fn register(kernel: &Arc<Kernel>, console: Option<&Arc<Console>>) -> Result<
 }
 
 /// The outside's terminal, if the sandbox was given one.
-pub fn console(kernel: &Kernel) -> Option<Arc<Console>> {
-    let host = kernel.machine.host()?;
-    kernel.config.terminal.map(|fd| Console::new(host, fd))
+pub fn console(kernel: &Arc<Kernel>) -> Result<Option<Outer>> {
+    let (Some(fd), Some(host)) = (kernel.config.terminal, kernel.machine.host()) else { return Ok(None) };
+    if host::is_terminal(host, fd) {
+        return Ok(Some(Outer::Host(Console::new(host, fd))));
+    }
+    let machine = kernel.machine;
+    let signals = Arc::new(Groups(Arc::downgrade(kernel)));
+    let line = Line::new(host, fd, anon::attr(machine.clock()), signals, Arc::new(|| machine.wake_service()))?;
+    Ok(Some(Outer::Line(line)))
 }
 
-/// A file for one of the descriptors the program starts with: the console where it is the outside's terminal.
-pub fn standard_file(kernel: &Kernel, console: Option<&Arc<Console>>, fd: HostFd) -> Result<Arc<OpenFile>> {
-    let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
-    match console {
-        Some(console) if host::is_terminal(host, fd) => {
-            let mode = host.flags(fd)? & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE;
-            let place = fs::setup::place(kernel, b"/dev/console").ok();
-            Ok(OpenFile::new(console.file(fd)?, mode, place))
-        }
-        _ => HostFile::open(host, fd),
+/// Hands on what has come by the line, if there is one.
+pub fn pump(kernel: &Kernel) {
+    let outer = kernel.outer.read().clone();
+    if let Some(Outer::Line(line)) = outer.as_deref() {
+        line.pump();
     }
 }
 
+/// A file for one of the descriptors the program starts with: the console where it is the outside's terminal.
+pub fn standard_file(kernel: &Kernel, console: Option<&Outer>, fd: HostFd) -> Result<Arc<OpenFile>> {
+    let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
+    let file = match console {
+        Some(Outer::Host(console)) if host::is_terminal(host, fd) => console.file(fd)?,
+        Some(Outer::Line(line)) if FileKind::of_mode(host.stat(fd, b"")?.mode) == Some(FileKind::CharDevice) => {
+            line.terminal.open_slave(true)?
+        }
+        _ => return HostFile::open(host, fd),
+    };
+    let mode = host.flags(fd)? & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE;
+    let place = fs::setup::place(kernel, b"/dev/console").ok();
+    Ok(OpenFile::new(file, mode, place))
+}
+
 /// Makes the console the controlling terminal of the first program's session, which is in the foreground.
-pub fn give(console: &Arc<Console>, first: &Task) {
-    console.job.set(first.session().id, first.pgrp());
-    *first.session().terminal.lock() = Some(Arc::new(Controlling(console.clone())));
+pub fn give(console: &Outer, first: &Task) {
+    let terminal = console.terminal();
+    terminal.job().set(first.session().id, first.pgrp());
+    *first.session().terminal.lock() = Some(Arc::new(Controlling(terminal)));
 }
 
 /// The controlling terminal of a process.

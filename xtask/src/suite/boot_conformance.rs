@@ -1,0 +1,249 @@
+//! The programs of `test/conformance` on the bare x86_64 machine: many in one boot, run one after the other by
+//! `test/boot/runner.c`, judged by their native runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use super::compare::{self, Verdict};
+use super::conformance::{self, Test};
+use super::skips::Skips;
+use super::boot;
+use crate::guard::{Outcome, Run};
+use crate::tally::Tally;
+use crate::{build, process};
+
+/// The machine's name in the column of gates of the list of skips.
+const MACHINE: &str = "x86_64";
+/// Programs of one boot.
+const BATCH: usize = 24;
+/// Boots at a time: each wants a processor for itself.
+const BOOTS: usize = 2;
+/// Seconds one boot may take besides what its programs may.
+const LIMIT: u64 = 60;
+/// Where the programs are inside.
+const PLACE: &str = "test";
+
+/// A test with the run it is judged by.
+struct Ready<'a> {
+    test: &'a Test,
+    program: PathBuf,
+    native: Outcome,
+    skip: Option<String>,
+}
+
+/// The test's name in this suite.
+fn name(test: &Test) -> String {
+    format!("boot/conformance/{}", test.name)
+}
+
+/// Runs the tests whose name (`boot/conformance/area/name/variant`) holds the filter.
+pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
+    let skips = Skips::read()?;
+    let quick = super::quick();
+    let tests: Vec<Test> = conformance::find()?
+        .into_iter()
+        .filter(|test| super::wanted(filter, &name(test)))
+        .filter(|test| !test.variant.name.starts_with("i386"))
+        .filter(|test| !quick || test.variant.name == "musl")
+        .collect();
+    if tests.is_empty() {
+        return Ok(());
+    }
+    let mut ready = Vec::new();
+    let chosen: Vec<&Test> = tests.iter().collect();
+    compare::parallel(&chosen, |test| prepare(test, &skips), |prepared| match prepared {
+        Ok(prepared) => ready.push(prepared),
+        Err(verdict) => verdict.count(tally),
+    });
+    let tree = dir.join("conformance");
+    make_tree(&tree, &ready)?;
+    let batches: Mutex<Vec<Vec<&Ready>>> =
+        Mutex::new(ready.chunks(BATCH).rev().map(|batch| batch.iter().collect()).collect());
+    let verdicts = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for worker in 0..BOOTS {
+            let (batches, verdicts, tree) = (&batches, &verdicts, &tree);
+            scope.spawn(move || {
+                let next = || batches.lock().unwrap_or_else(|e| e.into_inner()).pop();
+                while let Some(batch) = next() {
+                    let mut judged = boot_batch(batch, image, tree, &dir.join(format!("boot-{worker}")));
+                    verdicts.lock().unwrap_or_else(|e| e.into_inner()).append(&mut judged);
+                }
+            });
+        }
+    });
+    verdicts.into_inner().unwrap_or_else(|e| e.into_inner()).into_iter().for_each(|verdict| verdict.count(tally));
+    Ok(())
+}
+
+/// Builds a test and runs it natively.
+fn prepare<'a>(test: &'a Test, skips: &Skips) -> Result<Ready<'a>, Verdict> {
+    if let Some(reason) = test.too_new() {
+        return Err(Verdict::Skipped(name(test), reason));
+    }
+    let program = conformance::build(test).map_err(|why| Verdict::Failed(format!("{}/build", name(test)), why))?;
+    let native =
+        test.case(&program).native().map_err(|why| Verdict::Failed(format!("{}/native", name(test)), why))?;
+    Ok(Ready { test, program, native, skip: skips.reason(&test.test, MACHINE) })
+}
+
+/// The path of a test's program inside; its last part is the test's name, as natively.
+fn inside(test: &Test) -> String {
+    format!("/{PLACE}/{}/{}", test.variant.name, test.test)
+}
+
+/// The file tree of all boots: the runner, the programs, their libraries.
+fn make_tree(tree: &Path, ready: &[Ready]) -> Result<(), String> {
+    let told = |e: std::io::Error| format!("{}: {e}", tree.display());
+    compare::fresh(tree)?;
+    for dir in ["bin", "dev", "etc", "proc", "tmp", "usr/bin"] {
+        fs::create_dir_all(tree.join(dir)).map_err(told)?;
+    }
+    for (name, content) in [
+        ("passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+        ("group", "root:x:0:\n"),
+        ("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+    ] {
+        fs::write(tree.join("etc").join(name), content).map_err(told)?;
+    }
+    // What tests start by name: the host's own, as natively.
+    for name in ["sh", "true", "false", "cat", "echo", "ls", "sleep"] {
+        let program = Path::new("/bin").join(name);
+        fs::copy(&program, tree.join("bin").join(name)).map_err(told)?;
+        boot::add_libraries(&program, tree)?;
+    }
+    let mut command = Command::new("musl-gcc");
+    command.args(["-static", "-O1", "-o"]).arg(tree.join("bin/runner"));
+    command.arg(crate::workspace::root().join("test/boot/runner.c"));
+    process::step("boot-runner", "compiling test/boot/runner.c", &mut command)?;
+    // glibc loads it when a thread is cancelled; no program names it.
+    let unwinder = "lib/x86_64-linux-gnu/libgcc_s.so.1";
+    fs::copy(Path::new("/").join(unwinder), tree.join(unwinder)).map_err(told)?;
+    for ready in ready {
+        let place = tree.join(inside(ready.test).trim_start_matches('/'));
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(told)?;
+        }
+        fs::hard_link(&ready.program, &place).or_else(|_| fs::copy(&ready.program, &place).map(drop)).map_err(told)?;
+        if ready.test.variant.name == "glibc" {
+            boot::add_libraries(&ready.program, tree)?;
+        }
+    }
+    Ok(())
+}
+
+/// Boots until every program of the batch has had its turn: one that takes the machine with it fails, and the rest goes on in
+/// a new boot.
+fn boot_batch(batch: Vec<&Ready>, image: &Path, tree: &Path, dir: &Path) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let mut rest = &batch[..];
+    while !rest.is_empty() {
+        let (told, end) = match boot(rest, image, tree, dir) {
+            Ok(told) => told,
+            Err(why) => {
+                verdicts.extend(rest.iter().map(|ready| Verdict::Failed(name(ready.test), why.clone())));
+                break;
+            }
+        };
+        let mut done = 0;
+        for ready in rest {
+            match told.get(&inside(ready.test)) {
+                Some(Some(there)) => verdicts.push(judge(ready, there)),
+                Some(None) => verdicts.push(stopped(ready, &end)),
+                None if done == 0 => verdicts.push(stopped(ready, &end)),
+                None => break,
+            }
+            done += 1;
+        }
+        rest = &rest[done..];
+    }
+    verdicts
+}
+
+fn judge(ready: &Ready, there: &Outcome) -> Verdict {
+    let name = name(ready.test);
+    let result = ready.test.case(&ready.program).same(&ready.native, there);
+    match (result, &ready.skip) {
+        (Ok(()), None) => Verdict::Passed(name),
+        (Ok(()), Some(_)) => Verdict::Failed(name, "it passes, and the list of skips says it need not: take it out".into()),
+        (Err(_), Some(reason)) => Verdict::Skipped(name, reason.clone()),
+        (Err(why), None) => Verdict::Failed(name, why),
+    }
+}
+
+fn stopped(ready: &Ready, end: &str) -> Verdict {
+    Verdict::Failed(name(ready.test), format!("the machine ended while it ran\n{end}"))
+}
+
+/// What the runner told of each program, `None` for one that began and did not end; and what else the machine said.
+type Told = (BTreeMap<String, Option<Outcome>>, String);
+
+fn boot(batch: &[&Ready], image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {
+    let _ = fs::create_dir_all(dir);
+    let mut command = vec![build::janua().display().to_string(), "boot".into(), "--ramfs".into()];
+    command.extend([tree.display().to_string(), "--".into(), "/bin/runner".into()]);
+    command.extend(batch.iter().map(|ready| format!("{}:{}", ready.test.limit, inside(ready.test))));
+    let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];
+    let limit = LIMIT + batch.iter().map(|ready| ready.test.limit).sum::<u64>();
+    let outcome = Run { command, dir, env, limit, terminal: None }.outcome(&dir.join("report"))?;
+    let (told, mut rest) = parse(&outcome.output);
+    if outcome.timeout {
+        rest.push_str(&format!("(it was stopped after {limit} s)"));
+    }
+    Ok((told, rest))
+}
+
+/// Takes the runner's output apart.
+fn parse(output: &[u8]) -> Told {
+    let mut told: BTreeMap<String, Option<Outcome>> = BTreeMap::new();
+    let mut other = String::new();
+    let mut running: Option<String> = None;
+    let mut left = output;
+    while !left.is_empty() {
+        let end = left.iter().position(|byte| *byte == b'\n').map_or(left.len(), |at| at + 1);
+        let (line, behind) = left.split_at(end);
+        left = behind;
+        let line = String::from_utf8_lossy(line);
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match (&words[..], &running) {
+            (["@begin", path], _) => {
+                told.insert((*path).into(), None);
+                running = Some((*path).into());
+            }
+            (["@end", status, outlived, bytes], Some(path)) => {
+                let len = bytes.parse().unwrap_or(0).min(left.len());
+                let (output, behind) = left.split_at(len);
+                left = behind.strip_prefix(b"\n").unwrap_or(behind);
+                let outcome = Outcome {
+                    output: output.to_vec(),
+                    code: status.parse().unwrap_or(-1),
+                    timeout: *status == "timeout",
+                    left: if *outlived == "0" { Vec::new() } else { vec!["a process".into()] },
+                };
+                told.insert(path.clone(), Some(outcome));
+                running = None;
+            }
+            _ => other.push_str(&line),
+        }
+    }
+    (told, other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runners_words_come_apart() {
+        let text = b"@begin /a\n@end 3 0 6\n@end\nx\n\n@begin /b\n@end timeout 1 0\n\njanua: kernel fault\n@begin /c\n";
+        let (told, other) = parse(text);
+        let outcome = |code, timeout, output: &[u8]| Outcome { output: output.into(), code, timeout, left: Vec::new() };
+        assert_eq!(told["/a"], Some(outcome(3, false, b"@end\nx")));
+        assert!(told["/b"].as_ref().is_some_and(|b| b.timeout && b.output.is_empty() && b.left.len() == 1));
+        assert_eq!(told["/c"], None);
+        assert_eq!(other, "janua: kernel fault\n");
+    }
+}
