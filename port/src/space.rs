@@ -60,7 +60,7 @@ pub trait Space: Send + Sync + Any {
     /// fresh one and the returned space replaces this one; otherwise the emptied space itself comes back.
     fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>>;
     /// Makes a wholly mapped range private anonymous memory with the same contents and with the right to be read only, in one
-    /// step as seen by other threads. Pages that cannot be read become zeroes. EOPNOTSUPP where mappings have nothing behind them
+    /// step as seen by other threads. From the first page that cannot be read on, every access is a SIGBUS for good. EOPNOTSUPP where mappings have nothing behind them
     /// that could change.
     fn own(&self, _addr: usize, _len: usize) -> Result<()> {
         Err(Errno::EOPNOTSUPP)

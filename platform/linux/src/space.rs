@@ -7,9 +7,11 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
 use janua_arch::x86_64::usercopy;
 use janua_port::space::Bounds;
-use janua_port::{Backing, Prot, Space};
+use janua_port::{Backing, Host, HostFd, Prot, Space};
 
 use crate::boot;
+use crate::host::LinuxHost;
+use crate::lock::Mutex;
 use crate::signal;
 use crate::spawn;
 use crate::sys::{self, Call, nr};
@@ -52,6 +54,16 @@ fn check(addr: usize, len: usize) -> Result<()> {
 
 fn bits(prot: Prot) -> usize {
     usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2
+}
+
+/// A file of the kernel's without contents: what is mapped of it answers every access with SIGBUS.
+fn nothing() -> Result<HostFd> {
+    static FILE: Mutex<Option<HostFd>> = Mutex::new(None);
+    let mut file = FILE.lock();
+    match *file {
+        Some(fd) => Ok(fd),
+        None => Ok(*file.insert(LinuxHost.memfd(b"nothing")?)),
+    }
 }
 
 fn call(call: Call, args: [usize; 6]) -> Result<usize> {
@@ -99,16 +111,27 @@ impl Space for HostedSpace {
         self.protect(addr, len, READ_ONLY)?;
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
         let copy = call(nr::MMAP, [0, len, bits(READ_WRITE), flags, usize::MAX, 0])?;
-        for page in (0..len).step_by(4096) {
+        // Where the pages that cannot be read begin: they lie beyond the file's end, or the host could not fetch them.
+        let mut readable = 0;
+        while readable < len {
             // SAFETY: the destination is a fresh mapping; the source is guest memory, and a fault there ends the copy.
-            unsafe { usercopy::usercopy_bytes((copy + page) as *mut u8, (addr + page) as *const u8, 4096) };
+            let left = unsafe { usercopy::usercopy_bytes((copy + readable) as *mut u8, (addr + readable) as *const u8, PAGE) };
+            if left != 0 {
+                break;
+            }
+            readable += PAGE;
         }
         let moved = call(nr::MPROTECT, [copy, len, bits(READ_ONLY), 0, 0, 0])
             .and_then(|_| call(nr::MREMAP, [copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, addr, 0]));
         if moved.is_err() {
             let _ = call(nr::MUNMAP, [copy, len, 0, 0, 0, 0]);
         }
-        moved.map(|_| ())
+        moved?;
+        if readable < len {
+            let backing = Backing::Host { fd: nothing()?, offset: 0, shared: false, frozen: true };
+            self.map(addr + readable, len - readable, READ_ONLY, &backing)?;
+        }
+        Ok(())
     }
 
     fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
