@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 fn main() {
-    bare();
+    bare("x86_64");
+    bare("leon3");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
     let image = match std::env::var_os("JANUA_IMAGE_LINUX") {
@@ -30,12 +31,13 @@ fn main() {
     println!("cargo::rustc-env=JANUA_IMAGE_LINUX={}", image.display());
 }
 
-/// The image for the bare machine. A command without it says so when it is asked to boot.
-fn bare() {
-    println!("cargo::rerun-if-env-changed=JANUA_IMAGE_X86_64");
-    let named = std::env::var_os("JANUA_IMAGE_X86_64").map(PathBuf::from);
+/// The image for a bare machine. A command without it says so when it is asked to boot.
+fn bare(platform: &str) {
+    let name = format!("JANUA_IMAGE_{}", platform.to_uppercase());
+    println!("cargo::rerun-if-env-changed={name}");
+    let named = std::env::var_os(&name).map(PathBuf::from);
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
-    let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("image/janua-x86_64");
+    let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join(format!("image/janua-{platform}"));
     let image = named.unwrap_or(last).canonicalize().or_else(|_| {
         let none = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("no-image");
         std::fs::write(&none, b"").map(|()| none)
@@ -43,7 +45,7 @@ fn bare() {
     match image {
         Ok(image) => {
             println!("cargo::rerun-if-changed={}", image.display());
-            println!("cargo::rustc-env=JANUA_IMAGE_X86_64={}", image.display());
+            println!("cargo::rustc-env={name}={}", image.display());
         }
         Err(error) => println!("cargo::error=cannot write to the build directory: {error}"),
     }

@@ -9,7 +9,9 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::bench::{Bench, Report};
-use crate::options::{Bind, BootOptions, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
+use janua_abi::invasive::record::library;
+
+use crate::options::{Bind, BootOptions, BootPlatform, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
 #[derive(Parser)]
@@ -139,11 +141,12 @@ pub struct Run {
 Examples:
   janua boot -- /bin/sh -c 'uname -a; ls /'
   janua boot --ramfs ./alpine --memory 1024 -- /bin/busybox sh
+  janua boot --platform leon3 -- hello
 
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
 125: janua failed or its kernel faulted, and standard error says why.")]
 pub struct Boot {
-    /// The machine: only x86_64 as yet
+    /// The machine: x86_64, or leon3 for one application of the invasive personality
     #[arg(long, value_name = "PLATFORM", default_value = "x86_64", value_parser = ["x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
 
@@ -163,6 +166,18 @@ pub struct Boot {
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..=3072))]
     memory: u32,
 
+    /// Count time by instructions, each of 2^SHIFT nanoseconds: every run is like the other (leon3 only)
+    #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(0..=10))]
+    icount: Option<u8>,
+
+    /// Which of the three configurations: sys-lib-yes, sys-lib-no or vanilla; the last two without protection (leon3 only)
+    #[arg(long, value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
+    library: String,
+
+    /// Let the library answer calls itself that need no privilege: on or off (leon3 only)
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
+    answers: String,
+
     /// Set K to V in the program's environment, which otherwise has PATH, HOME and TERM; can be repeated
     #[arg(long, value_name = "K=V")]
     env: Vec<OsString>,
@@ -179,8 +194,13 @@ pub struct Boot {
 impl Boot {
     /// What is asked for, or why it cannot be.
     pub fn options(self) -> Result<BootOptions, Refusal> {
-        if self.platform != "x86_64" {
-            return refuse(format!("the platform `{}` is not built yet", self.platform), "leave --platform out for x86_64");
+        let platform = if self.platform == "leon3" { BootPlatform::Leon3 } else { BootPlatform::X86_64 };
+        let leon3 = platform == BootPlatform::Leon3;
+        if leon3 && self.ramfs.is_some() {
+            return refuse("--ramfs: the LEON3 has no files", "leave --ramfs out, and give the application after --");
+        }
+        if !leon3 && (self.icount.is_some() || self.library != "sys-lib-yes" || self.answers != "on") {
+            return refuse("--icount, --library and --answers are for the LEON3", "add --platform leon3, or leave them out");
         }
         if self.smp != 1 {
             return refuse(
@@ -206,6 +226,14 @@ impl Boot {
             ("TERM".into(), term),
         ];
         Ok(BootOptions {
+            platform,
+            icount: self.icount,
+            library: match self.library.as_str() {
+                "vanilla" => library::VANILLA,
+                "sys-lib-no" => library::DISPATCHER,
+                _ => library::GATE,
+            } as u8,
+            answers: self.answers == "on",
             ramfs,
             memory: self.memory,
             environment: environment(own.into_iter(), &self.env)?,
@@ -409,7 +437,10 @@ mod tests {
         assert!(options.environment.contains(&("A".into(), "1".into())));
         assert!(boot(&["--smp", "2", "x"]).unwrap_err().contains("one processor"));
         assert!(boot(&["--kpti", "on", "x"]).unwrap_err().contains("not built yet"));
-        assert!(boot(&["--platform", "leon3", "x"]).unwrap_err().contains("not built yet"));
+        assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
+        assert!(boot(&["--library", "vanilla", "x"]).unwrap_err().contains("for the LEON3"));
+        let options = boot(&["--platform", "leon3", "--library", "vanilla", "x"]).unwrap();
+        assert_eq!((options.platform, options.library), (BootPlatform::Leon3, 2));
         assert!(boot(&["--ramfs", "/nonexistent/dir", "x"]).unwrap_err().contains("--ramfs /nonexistent/dir"));
     }
 

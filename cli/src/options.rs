@@ -139,9 +139,25 @@ pub struct RunOptions {
     pub args: Vec<OsString>,
 }
 
+/// A bare machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootPlatform {
+    /// A PC, with the Linux personality.
+    X86_64,
+    /// A LEON3, with the invasive personality.
+    Leon3,
+}
+
 /// What `janua boot` does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootOptions {
+    pub platform: BootPlatform,
+    /// Time is counted by instructions, each of two to this power of nanoseconds; only for the LEON3.
+    pub icount: Option<u8>,
+    /// `janua_abi::invasive::record::library`; only for the LEON3.
+    pub library: u8,
+    /// Whether the library answers calls that need no privilege; only for the LEON3.
+    pub answers: bool,
     /// The directory that becomes the machine's files; `None`: the host's busybox alone.
     pub ramfs: Option<PathBuf>,
     /// MiB.

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::{fs, io};
 
 use crate::packages::{self, Need};
-use crate::toolchain::{TARGET, Toolchain};
+use crate::toolchain::{TARGET, TARGET_SPARC, Toolchain};
 use crate::{process, workspace};
 
 /// What the linux image is linked as: a static position-independent executable that its own loader relocates.
@@ -25,6 +25,19 @@ const X86_64_FLAGS: &[&str] = &[
     "-Clink-arg=-Timage/x86_64/link.ld",
     "-Clink-arg=--no-pie",
     "-Clink-arg=-zmax-page-size=4096",
+];
+
+/// What the leon3 image is compiled and linked as. The kernel leaves the FPU and the registers %g2 to %g4 to applications; its
+/// boot code gives compare-and-swap the right address space (`platform/leon3/src/boot.rs`).
+const LEON3_FLAGS: &[&str] = &[
+    "-Ctarget-cpu=leon3",
+    "-Ctarget-feature=+leoncasa,+soft-float",
+    "-Cllvm-args=-sparc-reserve-app-registers",
+    "-Clinker-flavor=ld",
+    "-Clink-arg=-melf32_sparc",
+    "-Clink-arg=-nostdlib",
+    "-Clink-arg=-static",
+    "-Clink-arg=-Timage/leon3/link.ld",
 ];
 
 /// The two files of a built kernel image.
@@ -50,15 +63,23 @@ pub fn image_x86_64() -> Result<Image, String> {
     build("x86_64", X86_64_FLAGS)
 }
 
+/// Builds the kernel image for the LEON3.
+pub fn image_leon3() -> Result<Image, String> {
+    build("leon3", LEON3_FLAGS)
+}
+
 fn build(platform: &str, flags: &[&str]) -> Result<Image, String> {
     packages::ensure(Need::Build)?;
-    let toolchain = Toolchain::find()?;
+    let (toolchain, triple, strip) = match platform {
+        "leon3" => (Toolchain::find_sparc()?, TARGET_SPARC, "sparc64-linux-gnu-strip"),
+        _ => (Toolchain::find()?, TARGET, "strip"),
+    };
     let dir = workspace::target().join("image");
     // A directory each: the two are compiled with different flags, and would displace each other's libraries.
     let target = if platform == "linux" { dir.clone() } else { dir.join(format!("for-{platform}")) };
     let profile = profile();
     let name = format!("janua-{platform}");
-    let full = target.join(TARGET).join(profile).join(&name);
+    let full = target.join(triple).join(profile).join(&name);
     if !full.exists() {
         eprintln!("janua: building the {platform} kernel image with {}", toolchain.describe());
     }
@@ -69,7 +90,7 @@ fn build(platform: &str, flags: &[&str]) -> Result<Image, String> {
 
     let embedded = dir.join(&name);
     let stripped = dir.join(format!("{name}.new"));
-    let mut strip = Command::new("strip");
+    let mut strip = Command::new(strip);
     strip.arg("--strip-debug").arg("-o").arg(&stripped).arg(&full);
     process::step("strip", "taking the line tables out of the kernel image", &mut strip)?;
     replace(&stripped, &embedded).map_err(|e| format!("{}: {e}", embedded.display()))?;

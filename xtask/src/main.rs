@@ -23,7 +23,7 @@ Build, check and test Janua.
 usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua test)
 
   build [--boot]          build the kernel image (with --boot also that for bare machines) and the `janua` command (target/release/janua)
-  image [PLATFORM]        build the kernel image of a platform only (linux, x86_64) and print its path
+  image [PLATFORM]        build the kernel image of a platform only (linux, x86_64, leon3) and print its path
   layers                  check the rules of the source tree (docs/rules.md)
   scan                    disassemble the kernel image; fail on instructions it must not hold
   support                 write docs/support.md from the system-call tables
@@ -52,7 +52,8 @@ fn main() -> ExitCode {
         Some("image") => match rest.first().map(String::as_str) {
             None | Some("linux") => build::image(),
             Some("x86_64") => build::image_x86_64(),
-            Some(other) => Err(format!("no such platform: {other} (there are linux and x86_64)")),
+            Some("leon3") => build::image_leon3(),
+            Some(other) => Err(format!("no such platform: {other} (there are linux, x86_64 and leon3)")),
         }
         .map(|image| {
             println!("{}", image.embedded.display());

@@ -11,11 +11,17 @@ use std::process::Command;
 
 use crate::{packages, process};
 
-/// The target of the kernel images.
+/// The target of the kernel images but the LEON3's.
 pub const TARGET: &str = "x86_64-unknown-none";
+/// The target of the LEON3's, for which no compiler brings a library.
+pub const TARGET_SPARC: &str = "sparc-unknown-none-elf";
 
 /// The oldest compiler the workspace builds with, as in its `rust-version` (the minor number of 1.x).
 const OLDEST: u32 = 88;
+
+/// GNU's linker for SPARC. LLVM's has no 32-bit SPARC; the package of the compiler would displace that for i386.
+pub const SPARC_LINKER: &str = "sparc64-linux-gnu-ld";
+pub const SPARC_LINKER_PACKAGE: &str = "binutils-sparc64-linux-gnu";
 
 /// How long rustup may take to bring a target, in seconds.
 const RUSTUP_TIMEOUT: &str = "60";
@@ -28,6 +34,7 @@ pub struct Toolchain {
     build_std: bool,
     /// The linker, when it is not the one the compiler brings.
     linker: Option<PathBuf>,
+    target: &'static str,
 }
 
 impl Toolchain {
@@ -57,11 +64,25 @@ impl Toolchain {
         found.linked()
     }
 
+    /// Finds what builds for the LEON3: a compiler with its library source, and GNU's linker for SPARC.
+    pub fn find_sparc() -> Result<Toolchain, String> {
+        if !process::on_path(SPARC_LINKER) {
+            packages::install(&[SPARC_LINKER_PACKAGE])?;
+        }
+        let found = Self::with_source().or_else(|| {
+            let list = Self::packages().ok()?;
+            packages::install(&list.iter().map(String::as_str).collect::<Vec<_>>()).ok()?;
+            Self::with_source()
+        });
+        let found = found.ok_or("the LEON3's image needs a compiler with its library source (rustc-web, cargo-web, rust-web-src)")?;
+        Ok(Toolchain { linker: Some(SPARC_LINKER.into()), target: TARGET_SPARC, ..found })
+    }
+
     /// The compiler on `PATH`, when it has the target.
     fn with_target() -> Option<Toolchain> {
         let sysroot = sysroot(Path::new("rustc"))?;
         let there = sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir();
-        there.then(|| Toolchain { cargo: "cargo".into(), rustc: None, build_std: false, linker: None })
+        there.then(|| Toolchain { cargo: "cargo".into(), rustc: None, build_std: false, linker: None, target: TARGET })
     }
 
     /// A compiler whose library source is installed, with the cargo beside it.
@@ -87,6 +108,7 @@ impl Toolchain {
                 rustc: Some(rustc),
                 build_std: true,
                 linker: None,
+                target: TARGET,
             })
         })
     }
@@ -151,7 +173,7 @@ impl Toolchain {
             command.env("RUSTC", rustc);
         }
         command.current_dir(crate::workspace::root());
-        command.arg("build").args(["--target", TARGET]);
+        command.arg("build").args(["--target", self.target]);
         if self.build_std {
             command.env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=core,alloc");
         }

@@ -14,6 +14,10 @@
 //! **The way out.** The user's window may have been spilled meanwhile. `restore` followed by `save` enters it and comes back:
 //! traps are on, so the underflow handler fills it. PSR is written last, since that restores the condition codes.
 //!
+//! **Without protection**, to measure what it costs, applications run as supervisor too, with interrupts let in. What tells them
+//! from the kernel then is where they are: below the kernel. They may call the kernel's functions by their addresses:
+//! `janua_dispatch` takes the words of a call and finds the function.
+//!
 //! A thread that waits in the kernel goes on in the window it left ([`super::switch`]), so the window number in PSR holds.
 
 use core::arch::global_asm;
@@ -28,12 +32,22 @@ pub const BAD_SEVENTH: u32 = 0x108;
 unsafe extern "C" {
     /// The trap table, for TBR.
     pub safe static janua_traps: u8;
+    /// Takes the words of a call from an application without protection.
+    safe static janua_dispatch: u8;
     static janua_seventh: u8;
     static janua_bad_seventh: u8;
     /// Leaves for user code with these registers, with nothing kept of the kernel stack. The frame must lie where an entry
     /// from user code would put it: 96 bytes above [`super::core::Core::stack`].
     pub fn janua_enter_user(frame: *const Frame) -> !;
 }
+
+/// Where applications without protection call the kernel.
+pub fn dispatch() -> usize {
+    &raw const janua_dispatch as usize
+}
+
+/// Set in [`Frame::psr`] when the frame is one of an application without protection: it goes on as supervisor.
+pub const SUPERVISOR: u32 = 0x40;
 
 /// Where a fault of the kernel's at `pc` continues, when it was reading the seventh word of a call.
 pub fn fixup(pc: usize) -> Option<usize> {
@@ -181,6 +195,7 @@ global_asm!(
     "andcc %l0, 0x40, %g0",
     "bne janua_trap_kernel",
     "nop",
+    "janua_trap_user:",
     "ld [%g0 - 4096 + 0], %sp",
     "st %l0, [%g0 - 4096 + 8]",
     "janua_save:",
@@ -218,13 +233,14 @@ global_asm!(
     "call janua_flush_windows",
     "nop",
     "janua_leave_same:",
-    // Of the frame's PSR only the condition codes; FPU on, supervisor, traps off, user mode before.
+    // Of the frame's PSR the condition codes and the mode before the trap; FPU on, supervisor, traps off.
     "ld [%sp + 96 + 0], %l0",
     "ld [%sp + 96 + 4], %l1",
     "ld [%sp + 96 + 8], %l2",
     "ld [%sp + 96 + 12], %l5",
     "wr %l5, 0, %y",
     "sethi %hi(0x00f00000), %l4",
+    "or %l4, 0x40, %l4",
     "and %l0, %l4, %l0",
     "rd %psr, %l3",
     "and %l3, 0x1f, %l3",
@@ -242,6 +258,25 @@ global_asm!(
     "ba janua_long_way_out",
     "ldd [%sp + 96 + 72], %i6",
 
+    // A call of an application without protection. In: %o0 number, %o1 to %o5 and [%sp + 92] arguments.
+    ".globl janua_dispatch",
+    "janua_dispatch:",
+    "andcc %o0, -512, %g0",
+    "bne janua_dispatch_long",
+    "nop",
+    "ld [%g0 - 4096 + 24], %g1",
+    "sll %o0, 2, %o0",
+    "ld [%g1 + %o0], %g1",
+    "tst %g1",
+    "be janua_dispatch_long",
+    "srl %o0, 2, %o0",
+    "jmp %g1",
+    "ld [%g0 - 4096 + 4], %o0",
+    "janua_dispatch_long:",
+    "ta 0x10",
+    "retl",
+    "nop",
+
     // The first way out of a thread: there is no trap window yet. All other windows of the kernel's go to its stack, where
     // they are forgotten, and this one becomes the trap window.
     ".globl janua_enter_user",
@@ -253,6 +288,11 @@ global_asm!(
 
     // A trap in the kernel: an interrupt of the idle loop, a fault. The frame lies below the stack of what was interrupted.
     "janua_trap_kernel:",
+    // An application without protection, which is below the kernel.
+    "srl %l1, 30, %l6",
+    "tst %l6",
+    "be janua_trap_user",
+    "nop",
     "sub %fp, 96 + 88, %sp",
     "st %l0, [%sp + 96 + 0]",
     "st %l1, [%sp + 96 + 4]",

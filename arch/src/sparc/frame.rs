@@ -7,7 +7,7 @@
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Frame {
-    /// Processor state. Only the condition codes are taken back on the way out.
+    /// Processor state. The condition codes are taken back on the way out, and [`super::entry::SUPERVISOR`].
     pub psr: u32,
     pub pc: u32,
     pub npc: u32,

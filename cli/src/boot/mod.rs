@@ -2,6 +2,7 @@
 
 mod console;
 mod keeper;
+mod leon3;
 mod qemu;
 mod tree;
 
@@ -12,7 +13,7 @@ use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKi
 use janua_port::HostFd;
 
 use crate::exit;
-use crate::options::BootOptions;
+use crate::options::{BootOptions, BootPlatform};
 
 /// The kernel image, as built by `cargo xtask image x86_64`; empty when the command was built without one.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_X86_64"));
@@ -25,6 +26,9 @@ pub use keeper::{ARGUMENT as KEEPER, keep};
 
 /// Boots and gives the program's exit code.
 pub fn boot(options: &BootOptions) -> ExitCode {
+    if options.platform == BootPlatform::Leon3 {
+        return leon3::boot(options);
+    }
     let image = match std::env::var_os("JANUA_IMAGE_X86_64") {
         // For work on the kernel, as JANUA_IMAGE is for `janua run`.
         Some(path) => match std::fs::read(&path) {

@@ -106,9 +106,10 @@ fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
     code
 }
 
-fn memory_file(name: &str, bytes: &[u8]) -> Result<File, String> {
+/// A file in memory that QEMU, started from here, finds under its descriptor's name.
+pub fn memory_file(name: &str, bytes: &[u8]) -> Result<File, String> {
     // Without close-on-exec, so that QEMU finds it.
-    let told = |error: io::Error| format!("cannot make a file in memory for {QEMU}: {error}");
+    let told = |error: io::Error| format!("cannot make a file in memory for QEMU: {error}");
     let mut file = File::from(rustix::fs::memfd_create(name, MemfdFlags::empty()).map_err(|error| told(error.into()))?);
     file.write_all(bytes).map_err(told)?;
     Ok(file)

@@ -11,11 +11,17 @@ extern crate std;
 
 #[cfg(target_arch = "sparc")]
 mod machine {
+    extern crate alloc;
+
+    use alloc::vec::Vec;
     use core::sync::atomic::AtomicU32;
 
+    use janua_abi::invasive::record::library;
     use janua_gate::ta::Ta;
+    use janua_kernel::Run;
+    use janua_personality_invasive::config::Config;
     use janua_personality_invasive::memory::Layout;
-    use janua_personality_invasive::system;
+    use janua_personality_invasive::{Invasive, system, table};
     use janua_platform_leon3::heap::Heap;
     use janua_platform_leon3::machine::{Leon3, LockSleep};
     use janua_platform_leon3::report;
@@ -38,6 +44,12 @@ mod machine {
         heap_end: 0x4000_0000,
     };
 
+    /// The functions of direct calls by number, 0 for other calls.
+    fn functions() -> Vec<usize> {
+        let address = |run: &Run<Invasive>| if let Run::Direct(function) = run { *function as usize } else { 0 };
+        table::ROWS.iter().map(|row| address(&row.run)).collect()
+    }
+
     struct Locks;
 
     impl Sleep for Locks {
@@ -57,7 +69,13 @@ mod machine {
     extern "C" fn janua_start() -> ! {
         let machine = Leon3::start(&GATES);
         janua_rt::sync::set_sleep(&LOCKS);
-        let kernel = match system::start(machine, machine.module(), LAYOUT, None) {
+        let config = Config::decode(machine.module());
+        // Programs may call the kernel by address only where nothing keeps them from it.
+        let functions = config.is_ok_and(|config| usize::from(config.library) != library::GATE).then(|| {
+            machine.unprotect();
+            functions()
+        });
+        let kernel = match system::start(machine, machine.module(), LAYOUT, functions) {
             Ok(kernel) => kernel,
             Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
         };

@@ -2,10 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::sparc::entry::janua_enter_user;
+use janua_arch::sparc::entry::{self, janua_enter_user};
 use janua_arch::sparc::switch::{janua_fpu_load, janua_fpu_save};
 use janua_port::machine::{Memory, Outside, ThreadId};
 use janua_port::{
@@ -33,7 +33,20 @@ pub fn gates() -> &'static [&'static dyn TrapGate] {
     unsafe { MACHINE.load(Ordering::Acquire).as_ref() }.map_or(&[], |machine| machine.gates)
 }
 
+/// Whether applications are kept out of the kernel.
+static PROTECTED: AtomicBool = AtomicBool::new(true);
+
+/// Whether applications are kept out of the kernel.
+pub fn is_protected() -> bool {
+    PROTECTED.load(Ordering::Relaxed)
+}
+
 impl Leon3 {
+    /// From now on applications run as supervisor and may call the kernel's functions: to measure what protection costs.
+    pub fn unprotect(&self) {
+        PROTECTED.store(false, Ordering::Relaxed);
+    }
+
     /// Makes the machine usable: memory, clock, the calling thread. The image calls it first, once. What cannot be is said, and
     /// the machine ended.
     pub fn start(gates: &'static [&'static dyn TrapGate]) -> &'static Leon3 {
@@ -260,6 +273,9 @@ impl Machine for Leon3 {
             state ^= state << 17;
             *byte = state as u8;
         }
+    }
+    fn call_entry(&self) -> Option<usize> {
+        (!is_protected()).then(entry::dispatch)
     }
     fn vdso(&self) -> Option<usize> {
         None

@@ -8,7 +8,9 @@ use janua_port::Frame;
 
 use crate::uart;
 
-/// Begins the last line the machine writes; the exit code follows. QEMU's own says nothing.
+/// Begins a line that is the kernel's own, wherever the output before it ended: a record separator, which text does not have.
+const OWN: &str = "\x1e";
+/// The last such line; the exit code follows. QEMU's own says nothing.
 const EXIT_MARK: &str = "janua-exit ";
 
 /// Writes to the serial line.
@@ -23,7 +25,7 @@ impl Write for Voice {
 
 /// Ends the machine: the code is its last line.
 pub fn power_off(code: u8) -> ! {
-    let _ = writeln!(Voice, "{EXIT_MARK}{code}");
+    let _ = writeln!(Voice, "{OWN}{EXIT_MARK}{code}");
     cpu::stop()
 }
 
@@ -33,8 +35,8 @@ pub fn kernel_fault(frame: &Frame, kind: u32) -> ! {
     // SAFETY: the kernel is the supervisor.
     let (status, address) = unsafe { (cpu::mmu_read(0x300), cpu::mmu_read(0x400)) };
     stop(format_args!(
-        "kernel fault: trap {kind:#x} at {:#x} (psr {:#x}), fault status {status:#x} address {address:#x}\n\
-         janua: in {:08x?} global {:08x?}",
+        "kernel fault: trap {kind:#x} at {:#x} (psr {:#x}), fault status {status:#x} address {address:#x}; \
+         in {:08x?} global {:08x?}",
         frame.pc, frame.psr, frame.o, frame.g,
     ))
 }
@@ -44,7 +46,7 @@ pub fn kernel_fault(frame: &Frame, kind: u32) -> ! {
 pub fn stop(why: fmt::Arguments<'_>) -> ! {
     static STOPPING: AtomicBool = AtomicBool::new(false);
     if !STOPPING.swap(true, Ordering::SeqCst) {
-        let _ = writeln!(Voice, "janua: {why}");
+        let _ = writeln!(Voice, "{OWN}janua: {why}");
     }
     power_off(125)
 }

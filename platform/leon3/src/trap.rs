@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use janua_arch::sparc::entry::{self, BAD_SEVENTH, WORK};
+use janua_arch::sparc::entry::{self, BAD_SEVENTH, SUPERVISOR, WORK};
 use janua_arch::sparc::switch::janua_flush_windows;
 use janua_arch::sparc::window::BAD_STACK;
 use janua_arch::sparc::{cpu, usercopy};
@@ -79,6 +79,10 @@ pub fn go_on(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, mut flow: Fl
             }
             Flow::Exit => sched::end(),
         };
+    }
+    frame.psr &= !SUPERVISOR;
+    if !machine::is_protected() {
+        frame.psr |= SUPERVISOR;
     }
     frame.g[7] = thread.tls.load(Ordering::Relaxed) as u32;
 }

@@ -1,0 +1,146 @@
+//! QEMU as the LEON3: one application of the invasive personality, alone on the machine.
+//!
+//! Kernel and application share the one serial line. What the kernel says apart from output, the exit code among it, is a line that
+//! begins with [`KERNEL`]; QEMU's own exit code is always 0.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use janua_personality_invasive::config::Config;
+
+use super::qemu::memory_file;
+use crate::exit;
+use crate::options::BootOptions;
+
+/// The kernel image, as built by `cargo xtask image leon3`; empty when the command was built without one.
+static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LEON3"));
+
+const QEMU: &str = "qemu-system-sparc";
+/// Begins a line of the kernel's own (`platform/leon3/src/report.rs`).
+const KERNEL: u8 = 0x1e;
+/// The kernel's last line; the exit code follows.
+const EXIT: &str = "janua-exit ";
+/// Where the kernel looks for its module, and how that begins (`platform/leon3/src/boot.rs`).
+const MODULE: &str = "0x42000000";
+const MODULE_MARK: u32 = 0x4a4c_334d;
+/// The most memory the machine takes, MiB.
+const MEMORY_MOST: u32 = 1024;
+
+/// Boots and gives the application's exit code.
+pub fn boot(options: &BootOptions) -> ExitCode {
+    let image = match std::env::var_os("JANUA_IMAGE_LEON3") {
+        Some(path) => match fs::read(&path) {
+            Ok(image) => image,
+            Err(error) => {
+                let path = path.to_string_lossy();
+                return exit::fail(&format!("cannot read the kernel image {path} (JANUA_IMAGE_LEON3): {error}"));
+            }
+        },
+        None if IMAGE.is_empty() => {
+            return exit::fail(
+                &"this janua was built without the kernel for the LEON3\n       build it anew: cargo xtask image leon3 && ./janua build",
+            );
+        }
+        None => IMAGE.to_vec(),
+    };
+    let Some(program) = find(Path::new(&options.program)) else {
+        eprintln!("janua: {}: no such program for the LEON3", options.program.to_string_lossy());
+        return ExitCode::from(exit::NOT_FOUND);
+    };
+    let program = match fs::read(&program) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            eprintln!("janua: {}: {error}", program.display());
+            return ExitCode::from(exit::NOT_EXECUTABLE);
+        }
+    };
+    let args = std::iter::once(&options.program).chain(&options.args).map(|arg| arg.as_bytes().to_vec());
+    let config = Config {
+        program,
+        args: args.collect(),
+        tiles: 1,
+        cores: 1,
+        library: options.library,
+        answers: options.answers,
+        ..Config::default()
+    };
+    match run(&image, &config.encode(), options) {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => exit::fail(&why),
+    }
+}
+
+/// A path as it is; a name alone is a program that was built with this command.
+fn find(program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 || program.is_file() {
+        return program.is_file().then(|| program.into());
+    }
+    let built = std::env::current_exe().ok()?.parent()?.parent()?.join("user/leon3").join(program);
+    built.is_file().then_some(built)
+}
+
+fn run(image: &[u8], config: &[u8], options: &BootOptions) -> Result<u8, String> {
+    let memory = options.memory.min(MEMORY_MOST);
+    let size = u32::try_from(config.len()).map_err(|_| "the program is too large for the machine")?;
+    let header = [MODULE_MARK, memory << 20, size, 0].map(u32::to_be_bytes).concat();
+    let image = memory_file("janua-kernel", image)?;
+    let module = memory_file("janua-module", &[&header, config].concat())?;
+    let path = |file: &fs::File| format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mut command = Command::new(QEMU);
+    command
+        .args(["-M", "leon3_generic", "-m", &memory.to_string(), "-nodefaults", "-no-user-config"])
+        .args(["-display", "none", "-serial", "stdio", "-monitor", "none"])
+        .args(["-kernel", &path(&image)])
+        .arg("-device")
+        .arg(format!("loader,file={},addr={MODULE},force-raw=on", path(&module)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    if let Some(shift) = options.icount {
+        command.arg("-icount").arg(format!("shift={shift}"));
+    }
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "{QEMU} is not installed, and `janua boot --platform leon3` needs it as the machine\n       on Debian and Ubuntu: apt-get install qemu-system-sparc"
+        ),
+        _ => format!("cannot start {QEMU}: {error}"),
+    })?;
+    let code = listen(&mut child);
+    let status = child.wait().map_err(|error| format!("cannot wait for {QEMU}: {error}"))?;
+    match code {
+        Some(code) if status.success() => Ok(code),
+        _ => Err(format!("the machine ended without an exit code (QEMU: {status})")),
+    }
+}
+
+/// Passes output on, the kernel's lines to standard error, and remembers the exit code.
+fn listen(child: &mut Child) -> Option<u8> {
+    let mut line = child.stdout.take()?;
+    let (mut code, mut own, mut bytes) = (None, None::<Vec<u8>>, [0; 4096]);
+    while let Ok(len @ 1..) = line.read(&mut bytes) {
+        let mut output = Vec::with_capacity(len);
+        for &byte in &bytes[..len] {
+            match &mut own {
+                None if byte == KERNEL => own = Some(Vec::new()),
+                // The UART's line ends are the program's.
+                None => output.push(byte),
+                Some(text) if byte != b'\n' => text.push(byte),
+                Some(text) => {
+                    let text = String::from_utf8_lossy(text).into_owned();
+                    match text.strip_prefix(EXIT).and_then(|code| code.parse().ok()) {
+                        Some(told) => code = Some(told),
+                        None => eprintln!("{text}"),
+                    }
+                    own = None;
+                }
+            }
+        }
+        // Nothing is left to do when standard output is closed.
+        let _ = io::stdout().lock().write_all(&output);
+        let _ = io::stdout().lock().flush();
+    }
+    code
+}
