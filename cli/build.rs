@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     bare("x86_64");
     bare("leon3");
+    programs();
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
     let image = match std::env::var_os("JANUA_IMAGE_LINUX") {
@@ -29,6 +30,28 @@ fn main() {
     };
     println!("cargo::rerun-if-changed={}", image.display());
     println!("cargo::rustc-env=JANUA_IMAGE_LINUX={}", image.display());
+}
+
+/// The invasive applications, as built by `cargo xtask user`: a list of names and bytes. Without them there are none.
+fn programs() {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("user/x86_64/bin");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&dir).map(|dir| dir.flatten().map(|entry| entry.path()).collect()).unwrap_or_default();
+    files.sort();
+    let rows: String = files
+        .iter()
+        .filter_map(|file| file.canonicalize().ok())
+        .map(|file| format!("    ({:?}, include_bytes!({file:?})),\n", file.file_name().unwrap_or_default()))
+        .collect();
+    let list = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("programs.rs");
+    if let Err(error) = std::fs::write(&list, format!("&[\n{rows}]\n")) {
+        println!("cargo::error=cannot write {}: {error}", list.display());
+    }
+    for file in &files {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    println!("cargo::rerun-if-changed={}", dir.parent().unwrap_or(&dir).display());
 }
 
 /// The image for a bare machine. A command without it says so when it is asked to boot.

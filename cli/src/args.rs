@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use crate::bench::{Bench, Report};
 use janua_abi::invasive::record::library;
 
-use crate::options::{Bind, BootOptions, BootPlatform, Gate, Jail, Net, Personality, Root, RunOptions, Trace};
+use crate::options::{Bind, BootOptions, BootPlatform, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
 #[derive(Parser)]
@@ -86,6 +86,7 @@ Examples:
   janua run --bind src:/src --bind out:/out:rw --cwd /src -- make
   janua run --root ./alpine -- /bin/busybox sh
   janua run --env LANG=C --env DEBUG=1 -- env
+  janua run --personality invasive --tiles 2 --cores 2 -- hello
   janua run --gate seccomp --trace=calls.txt --stats -- python3 -c 'print(42)'
 
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
@@ -119,9 +120,30 @@ pub struct Run {
     #[arg(long, value_name = "none|host", default_value = "none", value_parser = ["none", "host"], hide_possible_values = true)]
     net: String,
 
-    /// Which system calls exist: only linux as yet
+    /// Which system calls exist: linux, or invasive for programs on Janua's system-call library (OctoPOS)
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "l4v2", "pal", "invasive"], hide_possible_values = true)]
     personality: String,
+
+    /// invasive: tiles of the machine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    tiles: u8,
+
+    /// invasive: cores of each tile
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    cores: u32,
+
+    /// invasive: how the library calls: sys-lib-yes (through the gate), sys-lib-no (the dispatcher, without a gate) or vanilla
+    /// (the kernel's functions); the latter two only without a jail
+    #[arg(long, value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
+    library: String,
+
+    /// invasive: whether the library answers calls itself that need no privilege: yes or no
+    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = ["yes", "no"], hide_possible_values = true)]
+    library_answers: String,
+
+    /// invasive: have the library ask the host for its ids at each call by the gate signal, as OctoPOS' guest layer does
+    #[arg(long)]
+    ask_ids: bool,
 
     /// Write every system call with its arguments and result to FILE, or to standard error
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
@@ -268,15 +290,39 @@ impl Run {
         let Some(program) = command.next().filter(|p| !p.is_empty()) else {
             return refuse("the program's name is empty", "give a program after --");
         };
+        let personality = match self.personality.as_str() {
+            "linux" => Personality::Linux,
+            "invasive" => Personality::Invasive(Machine {
+                tiles: self.tiles,
+                cores: self.cores,
+                library: match self.library.as_str() {
+                    "vanilla" => Library::Vanilla,
+                    "sys-lib-no" => Library::Dispatcher,
+                    _ => Library::Gate,
+                },
+                answers: self.library_answers == "yes",
+                asks_ids: self.ask_ids,
+            }),
+            name => {
+                return refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux");
+            }
+        };
+        let gate = gate(&self.gate)?;
+        if gate == Some(Gate::Signal) && personality == Personality::Linux {
+            return refuse(
+                "the gate `signal` is for programs on Janua's system-call library",
+                "add --personality invasive, or leave --gate out",
+            );
+        }
         Ok(RunOptions {
-            gate: gate(&self.gate)?,
+            gate,
             jail: jail(&self.jail)?,
             root: root(&self.root)?,
             binds: self.bind.iter().map(|b| bind(b)).collect::<Result<_, _>>()?,
             environment: environment(std::env::vars_os(), &self.env)?,
             cwd: cwd(self.cwd)?,
             net: if self.net == "host" { Net::Host } else { Net::None },
-            personality: personality(&self.personality)?,
+            personality,
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
             program,
@@ -289,7 +335,7 @@ fn gate(name: &str) -> Result<Option<Gate>, Refusal> {
     if name == "auto" {
         return Ok(None);
     }
-    match Gate::ALL.into_iter().find(|g| g.name() == name) {
+    match Gate::ALL.into_iter().chain([Gate::Signal]).find(|g| g.name() == name) {
         Some(gate) => Ok(Some(gate)),
         None => refuse(
             format!("the gate `{name}` is not built yet"),
@@ -308,13 +354,6 @@ fn jail(name: &str) -> Result<Option<Jail>, Refusal> {
             format!("the jail `{name}` is not built yet"),
             "jails that are: pkey, none (--jail pkey), or leave --jail out",
         ),
-    }
-}
-
-fn personality(name: &str) -> Result<Personality, Refusal> {
-    match name {
-        "linux" => Ok(Personality::Linux),
-        _ => refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux"),
     }
 }
 
@@ -482,6 +521,7 @@ mod tests {
         assert!(parse(&["--gate", "ptrace", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--jail", "process", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--personality", "pal", "--", "x"]).unwrap_err().contains("not built yet"));
+        assert!(parse(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
         assert!(parse(&["--gate", "nonsense", "--", "x"]).is_err());
         assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());

@@ -10,6 +10,8 @@ pub fn gate_works(gate: Gate) -> Probe {
         Gate::Call => host::call_gate(),
         Gate::Sud => host::syscall_user_dispatch(),
         Gate::Seccomp => host::seccomp_trap(),
+        // Signals are everywhere; what keeps the program to them is not.
+        Gate::Signal => host::syscall_user_dispatch().and_then(|()| host::seccomp_trap()),
     }
 }
 

@@ -74,7 +74,7 @@ fn report() -> (String, bool) {
             text += "  gate         (none)   no gate works here: see above\n";
         }
     }
-    text += "  personality  linux    no other is built yet\n";
+    text += "  personality  linux    the other is --personality invasive\n";
     if !matches!(choose(None, None), Ok((_, Jail::Pkey))) {
         text += "\n\
 There is no jail here: a hostile program can reach the memory of Janua's kernel and, through it,
@@ -88,6 +88,7 @@ fn why_gate(gate: Gate) -> &'static str {
     match gate {
         Gate::Call => "the fastest; --gate sud and --gate seccomp are the others",
         Gate::Sud => "the gate `call` does not work here; --gate seccomp is the other",
+        Gate::Signal => "for programs on the system-call library",
         Gate::Seccomp => "neither the gate `call` nor Syscall User Dispatch works here",
     }
 }

@@ -14,10 +14,12 @@ pub enum Gate {
     Sud,
     /// A seccomp filter that turns each call into a SIGSYS.
     Seccomp,
+    /// A signal queued to oneself: for programs on the system-call library, which the personality `invasive` runs.
+    Signal,
 }
 
 impl Gate {
-    /// Every gate that exists, the best first.
+    /// Every gate by which unmodified programs enter, the best first.
     pub const ALL: [Gate; 3] = [Gate::Call, Gate::Sud, Gate::Seccomp];
 
     /// The number the kernel image knows it by.
@@ -26,6 +28,7 @@ impl Gate {
             Gate::Call => 3,
             Gate::Sud => 1,
             Gate::Seccomp => 2,
+            Gate::Signal => 4,
         }
     }
 
@@ -35,6 +38,7 @@ impl Gate {
             Gate::Call => "call",
             Gate::Sud => "sud",
             Gate::Seccomp => "seccomp",
+            Gate::Signal => "signal",
         }
     }
 }
@@ -103,6 +107,32 @@ pub enum Net {
 pub enum Personality {
     /// x86-64 Linux.
     Linux,
+    /// Claims, i-lets and tiles (OctoPOS).
+    Invasive(Machine),
+}
+
+/// The machine an invasive application runs on, and how it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    pub tiles: u8,
+    /// Of each tile.
+    pub cores: u32,
+    pub library: Library,
+    /// The library answers calls itself that need no privilege.
+    pub answers: bool,
+    /// The library asks the host for its ids at each call.
+    pub asks_ids: bool,
+}
+
+/// The configurations of an experiment, by the thesis' names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// `sys-lib-yes`: library, gate, dispatcher.
+    Gate,
+    /// `sys-lib-no`: library and dispatcher.
+    Dispatcher,
+    /// `vanilla`: the kernel's functions, called by address.
+    Vanilla,
 }
 
 /// Where the trace of calls goes.

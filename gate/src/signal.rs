@@ -4,16 +4,19 @@
 //! record, so a call costs one host call; the way back is the kernel's own, without rt_sigreturn.
 //!
 //! The host's filter lets user code make this host call (and getpid(2) and gettid(2), for comparison with a guest layer that asks
-//! each time) and no other. A signal could end any process of the same user, so each process of the sandbox adds a filter of its
-//! own that lets it aim at itself only.
+//! each time) and traps every other. A signal could end any process of the same user, so each process of the sandbox adds a filter
+//! of its own that lets it aim at itself only. A jump to one of the kernel's own `syscall` instructions is caught by Syscall User
+//! Dispatch, which lets calls pass from where user code can lie.
 
 use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::SELECTOR_ALLOW;
+use janua_arch::x86_64::hosted::{KERNEL_BASE, SELECTOR_BLOCK};
+use janua_port::gate::Outside;
 use janua_port::guest::Abi;
 use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
 
 use crate::call::Call;
+use crate::sud::{self, Sud};
 
 /// The signal: a real-time one that no C library uses for itself.
 const SIGNAL: u32 = 40;
@@ -48,12 +51,16 @@ impl HostedGate for Signal {
         own_signals_only(pid)
     }
 
-    fn arm_thread(&self, _selector: *mut u8) -> Result<()> {
-        Ok(())
+    fn outside(&self) -> Outside {
+        Outside::Trap
+    }
+
+    fn arm_thread(&self, selector: *mut u8) -> Result<()> {
+        sud::arm(selector, 0..KERNEL_BASE)
     }
 
     fn disarm_thread(&self) -> Result<()> {
-        Ok(())
+        Sud.disarm_thread()
     }
 
     /// For configurations without a gate, which need a kernel without a jail.
@@ -66,7 +73,7 @@ impl HostedGate for Signal {
     }
 
     fn selector_value(&self) -> u8 {
-        SELECTOR_ALLOW
+        SELECTOR_BLOCK
     }
 
     fn accept(&self, signal: &HostSignal, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {
@@ -111,7 +118,7 @@ fn own_signals_only(pid: u32) -> Result<()> {
     const JUMP_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
     const ALLOW: u32 = 0x7fff_0000;
-    const KILL_PROCESS: u32 = 0x8000_0000;
+    const TRAP: u32 = 0x0003_0000;
     const RT_TGSIGQUEUEINFO: u32 = 297;
     const SECCOMP: usize = 317;
     const SET_MODE_FILTER: usize = 1;
@@ -125,7 +132,7 @@ fn own_signals_only(pid: u32) -> Result<()> {
         op(LOAD_WORD, 0, 0, FIRST),
         op(JUMP_EQUAL, 0, 1, pid),
         op(RETURN, 0, 0, ALLOW),
-        op(RETURN, 0, 0, KILL_PROCESS),
+        op(RETURN, 0, 0, TRAP),
     ];
     let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
     crate::host(SECCOMP, SET_MODE_FILTER, 0, &raw const program as usize, 0, 0).map(|_| ())

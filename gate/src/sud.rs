@@ -5,6 +5,8 @@
 //! "allow", so a guest that jumps to a `syscall` in kernel text is caught like anywhere else. The host forgets the dispatch at
 //! clone and fork, so every new thread arms itself before it runs user code.
 
+use core::ops::Range;
+
 use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::SELECTOR_BLOCK;
 use janua_port::guest::Abi;
@@ -16,6 +18,12 @@ const PR_SYS_DISPATCH_OFF: usize = 0;
 const PR_SYS_DISPATCH_ON: usize = 1;
 /// `si_code` of a dispatched call.
 const SYS_USER_DISPATCH: i32 = 2;
+
+/// Dispatches the calling thread's calls by the selector, but for those made from `allowed` (empty: from nowhere).
+pub(crate) fn arm(selector: *mut u8, allowed: Range<usize>) -> Result<()> {
+    let (start, len) = (allowed.start, allowed.len());
+    crate::host(PRCTL, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, len, selector as usize).map(|_| ())
+}
 
 /// The gate.
 pub struct Sud;
@@ -34,7 +42,7 @@ impl HostedGate for Sud {
     }
 
     fn arm_thread(&self, selector: *mut u8) -> Result<()> {
-        crate::host(PRCTL, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, selector as usize).map(|_| ())
+        arm(selector, 0..0)
     }
 
     fn disarm_thread(&self) -> Result<()> {

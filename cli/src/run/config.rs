@@ -128,7 +128,7 @@ fn working_directory(options: &RunOptions) -> PathBuf {
 
 /// Those of the standard three that are open, each by a descriptor of its own: the program may close what it has, and the kernel
 /// still needs a standard error to report to.
-fn standard_files() -> Vec<BootFile> {
+pub fn standard_files() -> Vec<BootFile> {
     let streams = [
         io::stdin().as_fd().try_clone_to_owned(),
         io::stdout().as_fd().try_clone_to_owned(),
@@ -200,7 +200,7 @@ fn mount(kind: BootMountKind, target: impl AsRef<Path>, read_only: bool) -> Boot
     BootMount { kind, target: bytes(target.as_ref().as_os_str()), read_only }
 }
 
-fn trace(options: &RunOptions) -> Result<Option<HostFd>, String> {
+pub fn trace(options: &RunOptions) -> Result<Option<HostFd>, String> {
     Ok(match &options.trace {
         None => None,
         Some(Trace::Stderr) => {

@@ -1,6 +1,7 @@
 //! `janua run`: starts the program on the embedded kernel and supervises the sandbox.
 
 mod config;
+mod invasive;
 mod terminal;
 
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use janua_platform_host::sandbox::{Event, Sandbox, Setup};
 use janua_platform_host::wall::Needs;
 
 use crate::exit;
-use crate::options::{Net, Root, RunOptions};
+use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
@@ -19,11 +20,21 @@ const SIGSYS: i32 = 31;
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
-    let (gate, jail) = match crate::choice::choose(options.gate, options.jail) {
+    let (gate, jail) = match choose(&options) {
         Ok(choice) => choice,
         Err(why) => return exit::fail(&why),
     };
-    let config = match config::make(&options) {
+    let config = match options.personality {
+        Personality::Linux => config::make(&options),
+        Personality::Invasive(machine) => match invasive::find(&options.program) {
+            Ok(program) => invasive::make(&options, machine, program),
+            Err((code, why)) => {
+                eprintln!("janua: {why}");
+                return ExitCode::from(code);
+            }
+        },
+    };
+    let config = match config {
         Ok(config) => config,
         Err(why) => return exit::fail(&why),
     };
@@ -38,7 +49,7 @@ pub fn run(options: RunOptions) -> ExitCode {
         needs: Needs {
             shown: &config.shown,
             inherited: &config.inherited,
-            everything: options.root == Root::Host,
+            everything: options.root == Root::Host && options.personality == Personality::Linux,
             network: options.net == Net::Host,
         },
         config: &config.encoded,
@@ -76,6 +87,23 @@ pub fn run(options: RunOptions) -> ExitCode {
             }
         }
     }
+}
+
+/// The gate and the jail of a run.
+fn choose(options: &RunOptions) -> Result<(Gate, Jail), String> {
+    let Personality::Invasive(machine) = options.personality else {
+        return crate::choice::choose(options.gate, options.jail);
+    };
+    let jail = match (machine.library, options.jail) {
+        (Library::Gate, jail) => jail,
+        (_, None | Some(Jail::None)) => Some(Jail::None),
+        (_, Some(Jail::Pkey)) => {
+            return Err("a configuration without a gate calls the kernel's functions, which the jail `pkey` forbids\n       \
+                        leave --jail out, or take --library sys-lib-yes"
+                .to_owned());
+        }
+    };
+    crate::choice::choose(Some(options.gate.unwrap_or(Gate::Signal)), jail)
 }
 
 /// For work on the kernel: JANUA_IMAGE names an image to be used instead of the embedded one, which saves building the command

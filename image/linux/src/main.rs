@@ -11,7 +11,9 @@ use core::fmt::Write;
 use core::panic::PanicInfo;
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{call::Call, seccomp::Seccomp, sud::Sud};
+use janua_gate::{call::Call, seccomp::Seccomp, signal::Signal, sud::Sud};
+use janua_personality_invasive::config::Config;
+use janua_personality_invasive::memory::Layout;
 use janua_platform_linux::heap::Heap;
 use janua_platform_linux::machine::{self, LockSleep};
 use janua_platform_linux::{LinuxMachine, boot, sys};
@@ -22,7 +24,17 @@ use janua_rt::Sleep;
 static HEAP: Heap = Heap::new();
 
 /// The gates of this image.
-static GATES: [&dyn HostedGate; 3] = [&Sud, &Seccomp, &Call];
+static GATES: [&dyn HostedGate; 4] = [&Sud, &Seccomp, &Call, &Signal];
+
+/// A tile's memory when the personality is `invasive`; programs lie below.
+const TILE: Layout = Layout {
+    records: 0x1000_0000_0000,
+    stacks: 0x1100_0000_0000,
+    stack_size: 256 << 10,
+    stack_count: 16384,
+    heap: 0x1200_0000_0000,
+    heap_end: 0x1200_0000_0000 + (16 << 30),
+};
 
 struct Locks;
 
@@ -51,6 +63,9 @@ extern "C" fn _start() -> ! {
         Ok(machine) => machine,
         Err(errno) => refuse_with("the host refuses what the kernel needs to start", errno),
     };
+    if Config::is_one(boot::config()) {
+        invasive(machine);
+    }
     let kernel = match janua_personality_linux::start::start(machine, boot::config()) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
@@ -59,6 +74,16 @@ extern "C" fn _start() -> ! {
         let signals = boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst);
         janua_personality_linux::start::serve(&kernel, signals)
     })
+}
+
+/// Goes on with the invasive personality. Its kernel has nothing to do at a time: the first process only waits.
+fn invasive(machine: &'static LinuxMachine) -> ! {
+    use janua_personality_invasive::{system, table};
+    let direct = machine.allow_direct_calls().is_ok();
+    match system::start(machine, boot::config(), TILE, direct.then(table::functions)) {
+        Ok(_) => machine.serve(|| None),
+        Err(errno) => refuse_with("the kernel cannot start", errno),
+    }
 }
 
 /// A text of bounded length on its way to standard error.

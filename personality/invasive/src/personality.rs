@@ -42,6 +42,7 @@ impl Personality for Invasive {
         const SIGBUS: u32 = 7;
         const SIGFPE: u32 = 8;
         const SIGSEGV: u32 = 11;
+        const SIGSYS: u32 = 31;
         let Trap::Fault { signal, addr, .. } = trap else { return };
         let pc = frame.program_counter();
         let code = (128 + signal) as u8;
@@ -55,6 +56,7 @@ impl Personality for Invasive {
                 thread.fatal(code, format_args!("user code at {pc:#x} used the address {addr:#x}, which it may not"))
             }
             SIGILL => thread.fatal(code, format_args!("user code at {pc:#x} is no instruction it may execute")),
+            SIGSYS => thread.fatal(code, format_args!("user code at {pc:#x} made a system call of the host's")),
             SIGFPE => thread.fatal(code, format_args!("user code at {pc:#x} divided by zero or overflowed")),
             _ => thread.fatal(code, format_args!("user code at {pc:#x} trapped (signal {signal})")),
         }

@@ -8,6 +8,7 @@ use core::future::poll_fn;
 use core::task::Poll;
 
 use janua_abi::invasive::Ilet;
+use janua_abi::invasive::types::ILOCAL_SIZE;
 use janua_kernel::UserPtr;
 use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
@@ -123,7 +124,7 @@ fn begin(thread: &Thread, state: &mut TileState, _claim: ClaimId, queued: Queued
     };
     let Queued { ilet: Ilet { code, first, second, domain }, parent } = queued;
     state.cores[thread.index].current = Some(Running { stack, parent, domain: domain & 0xffff });
-    *frame = Frame::start_function(thread.kernel.entry, end, [code, first, second]);
+    *frame = Frame::start_function(thread.kernel.entry, end - ILOCAL_SIZE, [code, first, second]);
     Leave::Resume
 }
 

@@ -1,0 +1,105 @@
+/* octo_call(number, a, b, c, d, e, f): the way into the kernel on x86-64. rdi number, rsi a, rdx b, rcx c, r8 d, r9 e, [rsp+8] f.
+ * Which door is in the core's record at %fs:0 (record.h); the kernel answers in rax. Callee-saved registers are kept, vector
+ * registers are not: another i-let may run in between. */
+
+        .intel_syntax noprefix
+
+        .set DOOR, 40
+        .set WORDS, 48          /* signal: host process, host thread, signal; jump: address */
+        .set FUNCTIONS, 80
+
+        .set GETPID, 39
+        .set GETTID, 186
+        .set RT_TGSIGQUEUEINFO, 297
+        .set SI_QUEUE, -1
+
+        /* The registers of `syscall`: rax number, rdi rsi rdx r10 r8 r9 arguments. */
+        .macro  ARRANGE
+        mov     rax, rdi
+        mov     rdi, rsi
+        mov     rsi, rdx
+        mov     rdx, rcx
+        mov     r10, r8
+        mov     r8, r9
+        mov     r9, [rsp + 8]
+        .endm
+
+        .text
+        .globl  octo_call
+        .type   octo_call, @function
+octo_call:
+        mov     rax, fs:[DOOR]
+        cmp     eax, 1
+        je      .Lsignal
+        cmp     eax, 2
+        je      .Ljump
+        cmp     eax, 4
+        je      .Lsignal_asking
+        cmp     eax, 3
+        je      .Linterrupt
+        ARRANGE
+        syscall
+        ret
+
+        /* `int 0x30`, as OctoPOS has it on this machine. */
+.Linterrupt:
+        ARRANGE
+        int     0x30
+        ret
+
+        /* A jump to the kernel, which comes back to the address in rcx. Without a dispatcher the function's address stands for
+         * the number. */
+.Ljump:
+        mov     rax, fs:[FUNCTIONS]
+        test    rax, rax
+        jz      1f
+        mov     rdi, [rax + rdi * 8]
+1:      ARRANGE
+        lea     rcx, 2f[rip]
+        jmp     fs:[WORDS]
+2:      ret
+
+        /* A signal to oneself whose value points at a record {number, a..f}. Answered by the time the host call returns. */
+.Lsignal:
+        mov     rax, [rsp + 8]
+        sub     rsp, 56 + 128
+        mov     [rsp], rdi
+        mov     [rsp + 8], rsi
+        mov     [rsp + 16], rdx
+        mov     [rsp + 24], rcx
+        mov     [rsp + 32], r8
+        mov     [rsp + 40], r9
+        mov     [rsp + 48], rax
+        mov     rdi, fs:[WORDS]
+        mov     rsi, fs:[WORDS + 8]
+.Lqueue:
+        mov     rdx, fs:[WORDS + 16]
+        lea     r10, [rsp + 56]
+        mov     dword ptr [r10 + 8], SI_QUEUE
+        mov     [r10 + 24], rsp
+        mov     eax, RT_TGSIGQUEUEINFO
+        syscall
+        add     rsp, 56 + 128
+        ret
+
+        /* The same, with the host asked for thread and process each time. */
+.Lsignal_asking:
+        mov     rax, [rsp + 8]
+        sub     rsp, 56 + 128
+        mov     [rsp], rdi
+        mov     [rsp + 8], rsi
+        mov     [rsp + 16], rdx
+        mov     [rsp + 24], rcx
+        mov     [rsp + 32], r8
+        mov     [rsp + 40], r9
+        mov     [rsp + 48], rax
+        mov     eax, GETTID
+        syscall
+        mov     rsi, rax
+        mov     eax, GETPID
+        syscall
+        mov     rdi, rax
+        jmp     .Lqueue
+        .size   octo_call, . - octo_call
+
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,57 @@
+/* Applications that misbehave, one by its argument: each is ended with a message, and the kernel lives to write it. */
+#include "octo.h"
+
+static volatile int *volatile nowhere = (volatile int *)8;
+
+static int same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* Ends only when the stack does. */
+static int __attribute__((noinline)) recurse(volatile int *depth)
+{
+    volatile char room[1024];
+    room[0] = (char)++*depth;
+    return *depth ? recurse(depth) + room[0] : 0;
+}
+
+void main_ilet(claim_t claim)
+{
+    (void)claim;
+    const char *what = octo_argument(1) ? octo_argument(1) : "";
+    octo_printf("%s\n", what);
+    if (same(what, "range"))
+        octo_call(100000, 1, 2, 3, 4, 5, 6);
+    if (same(what, "negative"))
+        octo_call((octo_word)-1, 0, 0, 0, 0, 0, 0);
+    if (same(what, "unregistered"))
+        octo_call(81, 0, 0, 0, 0, 0, 0);
+    if (same(what, "pointer"))
+        simple_signal_wait((simple_signal *)0x10);
+#if defined(__x86_64__)
+    if (same(what, "kernel"))
+        *(volatile long *)0x600000001000 = 1;
+    if (same(what, "kernel-by-call"))
+        octo_call(9, 0x600000001000, 0, 0, 0, 0, 0);
+    if (same(what, "privileged"))
+        __asm__ volatile("hlt");
+    if (same(what, "host"))
+        __asm__ volatile("syscall" : : "a"(1), "D"(1), "S"("escaped\n"), "d"(8) : "rcx", "r11", "memory");
+    if (same(what, "signal-others"))
+        __asm__ volatile("syscall" : : "a"(297), "D"(1), "S"(1), "d"(40) : "rcx", "r11", "memory");
+#elif defined(__sparc__)
+    if (same(what, "privileged"))
+        __asm__ volatile("wr %g0, 0, %psr");
+#endif
+    if (same(what, "null"))
+        *nowhere = 1;
+    if (same(what, "stack")) {
+        int depth = 0;
+        recurse(&depth);
+    }
+    octo_printf("it went on\n");
+    shutdown(1);
+}
