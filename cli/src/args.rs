@@ -137,9 +137,9 @@ pub struct Run {
     #[arg(long, value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
     library: String,
 
-    /// invasive: whether the library answers calls itself that need no privilege: yes or no
-    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = ["yes", "no"], hide_possible_values = true)]
-    library_answers: String,
+    /// invasive: whether the library answers calls itself that need no privilege: on or off
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
+    answers: String,
 
     /// invasive: have the library ask the host for its ids at each call by the gate signal, as OctoPOS' guest layer does
     #[arg(long)]
@@ -300,7 +300,7 @@ impl Run {
                     "sys-lib-no" => Library::Dispatcher,
                     _ => Library::Gate,
                 },
-                answers: self.library_answers == "yes",
+                answers: self.answers == "on",
                 asks_ids: self.ask_ids,
             }),
             name => {
