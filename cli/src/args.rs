@@ -41,8 +41,8 @@ pub enum Command {
     /// Boot the kernel on a bare machine and run a program on it
     ///
     /// The machine is QEMU's, emulated in software. The program sees a file tree in memory, made of a directory (--ramfs) or of
-    /// this host's busybox, and no network but its own loopback; what it writes is gone at the end. Its standard input, output
-    /// and error are the machine's serial line, which is yours; the kernel's own messages go to standard error.
+    /// this host's busybox, and no network but its own loopback; what it writes is gone at the end, unless the files are on a
+    /// disk (--disk). Its standard input, output and error are the machine's serial line, which is yours; the kernel's own messages go to standard error.
     Boot(Box<Boot>),
     /// Tell what this machine offers, what is chosen by default, and why
     Doctor,
@@ -176,6 +176,15 @@ pub struct Boot {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     ramfs: Option<PathBuf>,
 
+    /// The machine's disk, an image with an ext4 file system: its root, and what is written stays. One that does not exist or is
+    /// empty is made and filled with the file tree of --ramfs, or this host's busybox
+    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    disk: Option<PathBuf>,
+
+    /// The size of a disk that is made: a number with K, M, G or T; 1G without it
+    #[arg(long, value_name = "SIZE", requires = "disk", value_parser = size)]
+    disk_size: Option<u64>,
+
     /// Processors: only 1 as yet
     #[arg(long, value_name = "N", default_value_t = 1)]
     smp: u32,
@@ -211,6 +220,21 @@ pub struct Boot {
     /// The program and its arguments; a name without a slash is looked up in PATH
     #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true)]
     command: Vec<OsString>,
+}
+
+/// Bytes, from a number that may have a unit. The error is what clap shows.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        unit => return Err(format!("`{unit}` is no unit: K, M, G or T")),
+    };
+    let number: u64 = digits.parse().map_err(|_| "not a number".to_string())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_string())
 }
 
 impl Boot {
@@ -257,6 +281,8 @@ impl Boot {
             } as u8,
             answers: self.answers == "on",
             ramfs,
+            disk: self.disk,
+            disk_size: self.disk_size,
             memory: self.memory,
             environment: environment(own.into_iter(), &self.env)?,
             cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),

@@ -190,6 +190,10 @@ pub struct BootOptions {
     pub answers: bool,
     /// The directory that becomes the machine's files; `None`: the host's busybox alone.
     pub ramfs: Option<PathBuf>,
+    /// The image of the machine's disk, which holds its files.
+    pub disk: Option<PathBuf>,
+    /// Bytes of a disk that has to be made.
+    pub disk_size: Option<u64>,
     /// MiB.
     pub memory: u32,
     /// The program's environment, complete.

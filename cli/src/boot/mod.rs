@@ -1,6 +1,7 @@
 //! `janua boot`: packs a file tree, starts QEMU with the kernel for the bare machine, shows its console, passes the exit code on.
 
 mod console;
+mod disk;
 mod keeper;
 mod leon3;
 mod qemu;
@@ -45,15 +46,26 @@ pub fn boot(options: &BootOptions) -> ExitCode {
         }
         None => IMAGE.to_vec(),
     };
-    let mut module = archive::module(&config(options).encode());
-    let packed = match &options.ramfs {
-        Some(dir) => tree::pack(dir, &mut module),
-        None => tree::pack_default(&mut module),
-    };
-    match packed.and_then(|()| qemu::run(&image, &module, options.memory)) {
+    match run(options, &image) {
         Ok(code) => ExitCode::from(code),
         Err(why) => exit::fail(&why),
     }
+}
+
+fn run(options: &BootOptions, image: &[u8]) -> Result<u8, String> {
+    let pack = |mut archive: Vec<u8>| {
+        match &options.ramfs {
+            Some(dir) => tree::pack(dir, &mut archive),
+            None => tree::pack_default(&mut archive),
+        }?;
+        Ok(archive)
+    };
+    let module = archive::module(&config(options).encode());
+    let (module, disk) = match &options.disk {
+        Some(disk) => (module, Some(disk::prepare(disk, options.disk_size, || pack(Vec::new()))?)),
+        None => (pack(module)?, None),
+    };
+    qemu::run(image, &module, disk.as_deref(), options.memory)
 }
 
 fn config(options: &BootOptions) -> BootConfig {
@@ -70,7 +82,7 @@ fn config(options: &BootOptions) -> BootConfig {
         terminal: console::Terminal::is_there().then_some(SERIAL[0]),
         files: (0..).zip(SERIAL).map(|(fd, host)| BootFile { fd, host }).collect(),
         mounts: vec![
-            mount(BootMountKind::Archive { archive: INITRD }, "/"),
+            mount(if options.disk.is_some() { BootMountKind::Disk } else { BootMountKind::Archive { archive: INITRD } }, "/"),
             mount(BootMountKind::Proc, "/proc"),
             mount(BootMountKind::Dev, "/dev"),
             mount(BootMountKind::Memory, "/dev/shm"),

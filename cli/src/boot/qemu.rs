@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ const LISTENS: &str = "janua-listens";
 const ENDED_BY_HAND: u8 = 128 + 2;
 
 /// Runs the machine to its end: the program's exit code.
-pub fn run(image: &[u8], module: &[u8], memory: u32) -> Result<u8, String> {
+pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32) -> Result<u8, String> {
     // Inherited, and read by their names under /proc: nothing is left behind in a directory.
     let image = memory_file("janua-kernel", image)?;
     let module = memory_file("janua-initrd", module)?;
@@ -43,6 +44,13 @@ pub fn run(image: &[u8], module: &[u8], memory: u32) -> Result<u8, String> {
         .arg("-initrd")
         .arg(path(&module))
         .stderr(Stdio::piped());
+    if let Some(disk) = disk {
+        // What the disk cannot do is told to the kernel: QEMU would rather stop the machine. A comma stands for itself when doubled.
+        let drive = format!("id=disk,format=raw,if=none,werror=report,rerror=report,file={}", disk.display().to_string().replace(',', ",,"));
+        command
+            .args(["-global", "virtio-mmio.force-legacy=false", "-drive", &drive])
+            .args(["-device", "virtio-blk-device,drive=disk"]);
+    }
     let interactive = Terminal::is_there();
     let mut child = command.stdin(Stdio::piped()).spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(

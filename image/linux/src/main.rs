@@ -66,7 +66,7 @@ extern "C" fn _start() -> ! {
     if Config::is_one(boot::config()) {
         invasive(machine);
     }
-    let kernel = match janua_personality_linux::start::start(machine, boot::config()) {
+    let kernel = match janua_personality_linux::start::start(machine, boot::config(), None) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };

@@ -12,6 +12,7 @@ use core::sync::atomic::AtomicU32;
 use janua_gate::{
     callgate::CallGate, int::Int, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall,
 };
+use janua_object::fs::ext4;
 use janua_personality_linux::boot::archive;
 use janua_platform_x86_64::heap::Heap;
 use janua_platform_x86_64::machine::{BareMachine, LockSleep};
@@ -54,7 +55,7 @@ extern "C" fn janua_start() -> ! {
         )),
     };
     machine.set_root(root);
-    let kernel = match janua_personality_linux::start::start(machine, config) {
+    let kernel = match janua_personality_linux::start::start(machine, config, Some(ext4::mount)) {
         Ok(kernel) => kernel,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };

@@ -1,5 +1,6 @@
 //! madvise(2), msync(2), mincore(2).
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::mman::*;
@@ -7,6 +8,7 @@ use janua_abi::linux::{Errno, Result};
 
 use super::vma::{Source, VmFlags, Vma};
 use super::{MAX_MAP_COUNT, Mm, round_up};
+use crate::file::OpenFile;
 
 /// What an advice does to the list's flags.
 fn flag_change(advice: u32) -> Option<(VmFlags, VmFlags)> {
@@ -123,10 +125,10 @@ impl Mm {
         }
         let state = self.state.lock();
         let covered = state.list.is_covered(start, end);
-        let parts: Vec<(usize, usize, VmFlags, bool)> = state
+        let parts: Vec<(usize, usize, VmFlags, Option<Arc<OpenFile>>)> = state
             .list
             .touching(start, end)
-            .map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags, vma.is_shared() && vma.file().is_some()))
+            .map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags, vma.file().filter(|_| vma.is_shared()).cloned()))
             .collect();
         drop(state);
         let space = self.space();
@@ -134,8 +136,9 @@ impl Mm {
             if flags & MS_INVALIDATE != 0 && vma_flags.contains(VmFlags::LOCKED) {
                 return Err(Errno::EBUSY);
             }
-            if flags & MS_SYNC != 0 && shared_file {
+            if let Some(file) = shared_file.filter(|_| flags & MS_SYNC != 0) {
                 space.sync(from, to - from, flags)?;
+                file.ops.sync_mapping()?;
             }
         }
         if covered { Ok(()) } else { Err(Errno::ENOMEM) }

@@ -115,6 +115,8 @@ pub enum BootMountKind {
     Archive {
         archive: HostFd,
     },
+    /// The file system on the machine's disk. Only as the root.
+    Disk,
     /// An empty file system in memory.
     Memory,
     Proc,

@@ -12,20 +12,24 @@ use crate::Kernel;
 use crate::boot::{self, BootConfig};
 use crate::dev::{self, terminal};
 use crate::dev::terminal::Outer;
+use crate::fs::setup::MountDisk;
 use crate::{fs, procfs};
 
 /// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
-/// refused with a message on the console and exit code 125.
-pub fn start(machine: &'static dyn Machine, config: &[u8]) -> Result<Arc<Kernel>> {
+/// refused with a message on the console and exit code 125. `disk` mounts the machine's disk, in images for machines that may
+/// have one.
+pub fn start(machine: &'static dyn Machine, config: &[u8], disk: Option<MountDisk>) -> Result<Arc<Kernel>> {
     let config = BootConfig::decode(config)?;
     let root = config.mounts.first().ok_or(Errno::EINVAL)?;
-    let (vfs, context) = fs::setup::root(machine, root, config.umask)?;
+    let (vfs, context) = match fs::setup::root(machine, root, config.umask, disk) {
+        Ok(made) => made,
+        Err(why) => refuse(machine, &why),
+    };
     vfs.register_type("devtmpfs", Arc::new(dev::mount));
     let kernel = boot::boot_on(machine, config, vfs, context)?;
     procfs::register(&kernel);
     if let Err(why) = fs::setup::mount_all(&kernel) {
-        machine.console().write(alloc::format!("janua: {why}\n").as_bytes());
-        machine.power_off(125);
+        refuse(machine, &why);
     }
     trace(&kernel);
     let console = terminal::console(&kernel)?.map(Arc::new);
@@ -33,6 +37,12 @@ pub fn start(machine: &'static dyn Machine, config: &[u8]) -> Result<Arc<Kernel>
     terminal::register(&kernel, console.as_deref())?;
     boot::spawn_first(&kernel, standard_files(&kernel, console.as_deref())?, console.as_deref())?;
     Ok(kernel)
+}
+
+/// Says why and powers off.
+fn refuse(machine: &dyn Machine, why: &str) -> ! {
+    machine.console().write(alloc::format!("janua: {why}\n").as_bytes());
+    machine.power_off(125)
 }
 
 struct HostSink {

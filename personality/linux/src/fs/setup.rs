@@ -4,6 +4,7 @@
 //! there is a kernel, [`mount_all`] mounts the others once there is one, and finds the working directory.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -15,7 +16,7 @@ use janua_object::fs::overlay::Overlay;
 use janua_object::fs::tmpfs::TmpFs;
 use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
-use janua_port::{Machine, UserMemory};
+use janua_port::{BlockDevice, Machine, UserMemory};
 use janua_rt::RwLock;
 
 use crate::Kernel;
@@ -77,36 +78,71 @@ impl Caller for Boot {
     }
 }
 
-/// The name space with its root mounted: `mount` is the first of the configuration. Kinds that need a kernel are refused with
-/// EINVAL. Root and working directory of the answer are "/".
-pub fn root(machine: &'static dyn Machine, mount: &BootMount, umask: u32) -> Result<(Vfs, Arc<FsContext>)> {
+/// How an image mounts the machine's disk, whose files get the device number: the file system, or the end of a sentence that
+/// says why not.
+pub type MountDisk =
+    fn(&'static dyn Machine, &'static dyn BlockDevice, u64) -> core::result::Result<Arc<dyn FileSystem>, String>;
+
+/// The name space with its root mounted: `mount` is the first of the configuration. Root and working directory of the answer are
+/// "/". The error is a sentence for the person outside.
+pub fn root(
+    machine: &'static dyn Machine,
+    mount: &BootMount,
+    umask: u32,
+    disk: Option<MountDisk>,
+) -> core::result::Result<(Vfs, Arc<FsContext>), String> {
     let vfs = Vfs::new(machine);
     vfs.register_type("tmpfs", Arc::new(TmpFs::mount));
     vfs.register_type("ramfs", Arc::new(TmpFs::mount));
-    let (fs, source) = file_system(&vfs, mount)?.ok_or(Errno::EINVAL)?;
-    let first = vfs.new_mount(fs, &source, flags(mount));
-    vfs.set_root(&first);
-    let place = Path::of_mount(&first);
-    if let BootMountKind::Archive { archive } = mount.kind {
-        let host = machine.host().ok_or(Errno::ENODEV)?;
-        super::unpack::unpack(&vfs, &Boot::new(machine), &place, host, archive)?;
-    }
+    let made = match mount.kind {
+        BootMountKind::Disk => mount_disk(&vfs, disk)?,
+        _ => made_root(&vfs, mount).map_err(|errno| format!("cannot mount {:?} as the root: {errno:?}", mount.kind))?,
+    };
     let context = FsContext {
-        root: RwLock::new(place.clone()),
-        cwd: RwLock::new(place),
+        root: RwLock::new(made.clone()),
+        cwd: RwLock::new(made),
         umask: AtomicU32::new(umask & 0o777),
     };
     Ok((vfs, Arc::new(context)))
 }
 
+/// The disk as the root.
+fn mount_disk(vfs: &Vfs, mount: Option<MountDisk>) -> core::result::Result<Path, String> {
+    let (Some(disk), Some(mount)) = (vfs.machine.disk(), mount) else {
+        return Err("there is no disk this kernel can use".into());
+    };
+    let fs = mount(vfs.machine, disk, vfs.new_dev()).map_err(|why| format!("cannot mount the disk: {why}"))?;
+    let mut flags = MountFlags::RELATIME;
+    flags.set(MountFlags::RDONLY, disk.read_only());
+    let first = vfs.new_mount(fs, format!("/dev/{}", disk.name()).as_bytes(), flags);
+    vfs.set_root(&first);
+    // The one disk there is, and it is in use.
+    vfs.register_type("ext4", Arc::new(|_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| Err(Errno::EBUSY)));
+    Ok(Path::of_mount(&first))
+}
+
+/// A root of another kind. Kinds that need a kernel are refused with EINVAL.
+fn made_root(vfs: &Vfs, mount: &BootMount) -> Result<Path> {
+    let machine = vfs.machine;
+    let (fs, source) = file_system(vfs, mount)?.ok_or(Errno::EINVAL)?;
+    let first = vfs.new_mount(fs, &source, flags(mount));
+    vfs.set_root(&first);
+    let place = Path::of_mount(&first);
+    if let BootMountKind::Archive { archive } = mount.kind {
+        let host = machine.host().ok_or(Errno::ENODEV)?;
+        super::unpack::unpack(vfs, &Boot::new(machine), &place, host, archive)?;
+    }
+    Ok(place)
+}
+
 /// Mounts the rest of the configuration and moves the first working directory where it says. The error is a sentence for the
 /// person outside.
-pub fn mount_all(kernel: &Kernel) -> core::result::Result<(), alloc::string::String> {
+pub fn mount_all(kernel: &Kernel) -> core::result::Result<(), String> {
     let vfs = &kernel.vfs;
     let boot = Boot::new(kernel.machine);
     for mount in kernel.config.mounts.iter().skip(1) {
-        if matches!(mount.kind, BootMountKind::Archive { .. }) {
-            return Err(format!("cannot unpack an archive at {}: only the root is filled from one", lossy(&mount.target)));
+        if matches!(mount.kind, BootMountKind::Archive { .. } | BootMountKind::Disk) {
+            return Err(format!("cannot mount {:?} at {}: only as the root", mount.kind, lossy(&mount.target)));
         }
         mount_one(vfs, &boot, kernel.root.root.read().clone(), mount).map_err(|errno| {
             format!("cannot mount {:?} at {}: {errno:?}", mount.kind, lossy(&mount.target))
@@ -140,7 +176,7 @@ pub fn place(kernel: &Kernel, path: &[u8]) -> Result<Path> {
 }
 
 fn lossy(bytes: &[u8]) -> alloc::borrow::Cow<'_, str> {
-    alloc::string::String::from_utf8_lossy(bytes)
+    String::from_utf8_lossy(bytes)
 }
 
 fn flags(mount: &BootMount) -> MountFlags {
@@ -150,7 +186,7 @@ fn flags(mount: &BootMount) -> MountFlags {
         BootMountKind::Proc => flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
         BootMountKind::Dev => flags |= MountFlags::NOSUID,
         BootMountKind::Memory => flags |= MountFlags::NOSUID | MountFlags::NODEV,
-        BootMountKind::Host { .. } | BootMountKind::Overlay { .. } | BootMountKind::Archive { .. } => {}
+        BootMountKind::Host { .. } | BootMountKind::Overlay { .. } | BootMountKind::Archive { .. } | BootMountKind::Disk => {}
     }
     flags
 }
@@ -170,7 +206,7 @@ fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSyste
         BootMountKind::Memory => {
             (TmpFs::new(vfs.machine, vfs.new_dev(), 0o1777, 0, 0, u64::MAX), b"tmpfs".to_vec())
         }
-        BootMountKind::Proc | BootMountKind::Dev => return Ok(None),
+        BootMountKind::Proc | BootMountKind::Dev | BootMountKind::Disk => return Ok(None),
     }))
 }
 

@@ -186,7 +186,19 @@ fn end_process(thread: &Thread, status: u32) {
                 kernel.machine.console().write(report.as_bytes());
                 kernel.machine.console().write(janua_object::mm::guard::report().as_bytes());
             }
+            finish_files(kernel);
             kernel.machine.power_off(code as u8);
+        }
+    }
+}
+
+/// Leaves the file systems as they should be found, or says what is lost.
+fn finish_files(kernel: &Kernel) {
+    for mount in kernel.vfs.mounts() {
+        if let Err(errno) = mount.fs.finish() {
+            let source = alloc::string::String::from_utf8_lossy(&mount.source);
+            let text = format!("janua: {source}: not everything could be written back: {errno:?}\n");
+            kernel.machine.console().write(text.as_bytes());
         }
     }
 }
