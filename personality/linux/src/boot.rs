@@ -2,6 +2,9 @@
 
 pub mod archive;
 
+/// What makes a disk that a kernel can be started from ([`BootMountKind::Disk`]).
+pub use janua_object::fs::ext4::format as format_disk;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;

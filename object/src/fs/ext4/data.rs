@@ -27,6 +27,10 @@ pub const SIZE_MOST: u64 = (1 << 44) - PAGE;
 /// Extents asked for at a time.
 const EXTENTS: usize = 64;
 
+/// lseek(2), on the anonymous file.
+const SEEK_DATA: u32 = 3;
+const SEEK_HOLE: u32 = 4;
+
 /// fallocate(2) modes.
 mod allocate {
     pub const KEEP_SIZE: u32 = 1;
@@ -45,6 +49,8 @@ pub struct Data {
     pages: Option<Arc<OwnedFd>>,
     valid: Ranges,
     dirty: Ranges,
+    /// Something was written to the disk, which stamped the inode and took its privileges.
+    rewritten: bool,
     /// Mappings, and those that are shared and may be written.
     mappings: usize,
     writable_mappings: usize,
@@ -68,6 +74,7 @@ impl Data {
             pages: None,
             valid: Ranges::new(),
             dirty: Ranges::new(),
+            rewritten: false,
             mappings: 0,
             writable_mappings: 0,
             stored: Ranges::new(),
@@ -81,6 +88,11 @@ impl Data {
 
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
+    }
+
+    /// Whether the inode on the disk needs its times and mode back after pages were written.
+    pub fn take_rewritten(&mut self) -> bool {
+        core::mem::take(&mut self.rewritten)
     }
 
     /// Pages behind the end the disk knows: they have no block there yet.
@@ -257,7 +269,11 @@ impl Data {
         if !self.size.is_multiple_of(PAGE) {
             let tail = self.size / PAGE..self.size / PAGE + 1;
             self.load(shared, tail.clone())?;
-            self.soil(shared, tail);
+            let fd = self.pages(shared)?;
+            // A hole is zero anyway.
+            if fd.host().lseek(fd.fd(), (tail.start * PAGE) as i64, SEEK_DATA).is_ok_and(|data| data < tail.end * PAGE) {
+                self.soil(shared, tail);
+            }
         }
         Ok(())
     }
@@ -281,6 +297,7 @@ impl Data {
             fd.host().read(fd.fd(), &mut bytes, Some(from))?;
             shared.change(|core, _| core.fs.write_inode(self.number, from, &bytes))?;
             self.on_disk = self.on_disk.max(to);
+            self.rewritten = true;
         }
         self.clean(shared, run);
         Ok(())
@@ -288,8 +305,6 @@ impl Data {
 
     /// Makes pages dirty that exist and lie under shared mappings that may be written.
     fn collect_stored(&mut self, shared: &Shared) {
-        const SEEK_DATA: u32 = 3;
-        const SEEK_HOLE: u32 = 4;
         let Some(fd) = self.pages.clone() else { return };
         let mut at = 0;
         while let Some(run) = self.stored.first_in(at..pages(self.size)) {

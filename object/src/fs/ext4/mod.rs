@@ -12,6 +12,7 @@
 mod data;
 mod device;
 mod file;
+mod format;
 mod node;
 mod ranges;
 
@@ -30,6 +31,8 @@ use janua_rt::Mutex;
 use rsext4::{Ext4, Ext4Error, Ext4ErrorKind, Ext4Result, InodeInfo, InodeNumber, MountOptions, MountServices, MountedServices};
 
 use crate::vfs::{FileSystem, FsStat, Inode, NAME_MAX, NameHasher, now};
+pub use format::format;
+
 use device::{Device, Entropy, Stamp, Table, Times, Witness};
 use node::Node;
 
@@ -99,6 +102,8 @@ pub(in crate::fs) struct Shared {
     free_blocks: AtomicU64,
     /// Something has changed that no commit holds yet.
     changed: AtomicBool,
+    /// It was left, and nothing is written any more.
+    closed: AtomicBool,
     /// What the thread that writes back sleeps on.
     bell: Arc<AtomicU32>,
 }
@@ -264,7 +269,7 @@ impl Shared {
 
     /// Everything written so far is on stable storage when this returns.
     fn sync(&self) -> Result<()> {
-        if self.read_only {
+        if self.is_still() {
             return Ok(());
         }
         let failed = self.write_all_back(true);
@@ -275,7 +280,7 @@ impl Shared {
 
     /// Commits what the journal holds.
     fn commit(&self) -> Result<()> {
-        if self.read_only {
+        if self.is_still() {
             return Ok(());
         }
         let mut core = self.core.lock();
@@ -289,7 +294,7 @@ impl Shared {
 
     /// Leaves the disk as after a proper unmount, when nobody uses files any more.
     fn close(&self) -> Result<()> {
-        if self.read_only {
+        if self.is_still() {
             return Ok(());
         }
         self.sync()?;
@@ -301,7 +306,14 @@ impl Shared {
         }
         drop(nodes);
         self.reap();
-        self.core.lock().fs.unmount().map_err(errno)
+        self.core.lock().fs.unmount().map_err(errno)?;
+        self.closed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether nothing can have changed.
+    fn is_still(&self) -> bool {
+        self.read_only || self.closed.load(Ordering::Acquire)
     }
 
     fn ring(&self) {
@@ -376,6 +388,7 @@ pub fn mount(
         cached: AtomicU64::new(0),
         free_blocks: AtomicU64::new(free_blocks),
         changed: AtomicBool::new(false),
+        closed: AtomicBool::new(false),
         bell: Arc::default(),
     });
     let root = {

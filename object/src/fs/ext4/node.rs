@@ -204,7 +204,12 @@ impl Node {
     /// Writes pages and times back; with `mapped` also pages a shared mapping may have changed.
     pub fn write_back(&self, mapped: bool) -> Result<()> {
         if let Body::Regular(data) = &self.body {
-            data.lock().flush(&self.shared, mapped)?;
+            let mut data = data.lock();
+            let flushed = data.flush(&self.shared, mapped);
+            if data.take_rewritten() {
+                self.meta.lock().stale = true;
+            }
+            flushed?;
         }
         let (update, times, ctime) = {
             let mut meta = self.meta.lock();

@@ -1,0 +1,570 @@
+//! ext4 on a disk in memory, which can be cut off, broken, and shown to the host's own checker.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use common::{TestCaller, find, hosted, root, space};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_object::OpenFile;
+use janua_object::file::flags::{self, O_CREAT, O_RDWR};
+use janua_object::fs::ext4;
+use janua_object::vfs::{FileKind, FileSystem, Make, OpenHow, Path, Resolve, SetAttr, Start, Vfs, Walk, rename};
+use janua_port::BlockDevice;
+use janua_port::block::SECTOR;
+
+const MIB: usize = 1 << 20;
+
+/// A disk in memory. What is written is on stable storage after a flush.
+struct Disk {
+    bytes: Mutex<Vec<u8>>,
+    /// What a power cut leaves for sure, and the writes since.
+    stable: Mutex<Vec<u8>>,
+    log: Mutex<Vec<(usize, Vec<u8>)>>,
+    broken: AtomicBool,
+    flushes: AtomicUsize,
+}
+
+impl Disk {
+    fn of(bytes: Vec<u8>) -> &'static Disk {
+        Box::leak(Box::new(Disk {
+            stable: Mutex::new(bytes.clone()),
+            bytes: Mutex::new(bytes),
+            log: Mutex::default(),
+            broken: AtomicBool::new(false),
+            flushes: AtomicUsize::new(0),
+        }))
+    }
+
+    /// A formatted one.
+    fn new(size: usize) -> &'static Disk {
+        struct Fixed;
+        impl rsext4::Clock for Fixed {
+            fn now(&self) -> rsext4::Ext4Result<rsext4::Ext4Timestamp> {
+                Ok(rsext4::Ext4Timestamp::new(1_700_000_000, 0))
+            }
+        }
+        struct Raw(Vec<u8>);
+        impl rsext4::BlockIo for Raw {
+            fn write(&mut self, buffer: &[u8], sector: rsext4::SectorId, count: u32) -> rsext4::Ext4Result<()> {
+                let (at, len) = (sector.raw() as usize * SECTOR, count as usize * SECTOR);
+                self.0[at..at + len].copy_from_slice(&buffer[..len]);
+                Ok(())
+            }
+            fn read(&mut self, buffer: &mut [u8], sector: rsext4::SectorId, count: u32) -> rsext4::Ext4Result<()> {
+                let (at, len) = (sector.raw() as usize * SECTOR, count as usize * SECTOR);
+                buffer[..len].copy_from_slice(&self.0[at..at + len]);
+                Ok(())
+            }
+            fn geometry(&self) -> rsext4::DeviceGeometry {
+                rsext4::DeviceGeometry::new(SECTOR as u32, (self.0.len() / SECTOR) as u64)
+            }
+            fn capabilities(&self) -> rsext4::DeviceCapabilities {
+                rsext4::DeviceCapabilities { flush: true, ..Default::default() }
+            }
+            fn flush(&mut self) -> rsext4::Ext4Result<()> {
+                Ok(())
+            }
+        }
+        let raw = ext4::format(Raw(vec![0; size]), Fixed).expect("a new file system");
+        Disk::of(raw.0)
+    }
+
+    fn image(&self) -> Vec<u8> {
+        self.bytes.lock().unwrap().clone()
+    }
+
+    /// What a power cut may leave: of the writes since the last flush those that `keep` says.
+    fn cut(&self, keep: impl Fn(usize) -> bool) -> Vec<u8> {
+        let mut bytes = self.stable.lock().unwrap().clone();
+        for (turn, (at, data)) in self.log.lock().unwrap().iter().enumerate() {
+            if keep(turn) {
+                bytes[*at..at + data.len()].copy_from_slice(data);
+            }
+        }
+        bytes
+    }
+}
+
+impl BlockDevice for Disk {
+    fn name(&self) -> &str {
+        "test"
+    }
+    fn sectors(&self) -> u64 {
+        (self.bytes.lock().unwrap().len() / SECTOR) as u64
+    }
+    fn read_only(&self) -> bool {
+        false
+    }
+    fn read(&self, sector: u64, out: &mut [u8]) -> Result<()> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(Errno::EIO);
+        }
+        let at = sector as usize * SECTOR;
+        out.copy_from_slice(self.bytes.lock().unwrap().get(at..at + out.len()).ok_or(Errno::EINVAL)?);
+        Ok(())
+    }
+    fn write(&self, sector: u64, data: &[u8]) -> Result<()> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(Errno::EIO);
+        }
+        let at = sector as usize * SECTOR;
+        self.bytes.lock().unwrap().get_mut(at..at + data.len()).ok_or(Errno::EINVAL)?.copy_from_slice(data);
+        self.log.lock().unwrap().push((at, data.to_vec()));
+        Ok(())
+    }
+    fn flush(&self) -> Result<()> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(Errno::EIO);
+        }
+        let mut stable = self.stable.lock().unwrap();
+        for (at, data) in self.log.lock().unwrap().drain(..) {
+            stable[at..at + data.len()].copy_from_slice(&data);
+        }
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// What the host's own checker says of an image: its exit code (0: clean, 1 or 2: it would repair), and its words.
+fn check(image: &[u8], options: &str) -> (i32, String) {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("janua-ext4-{}-{}", std::process::id(), TURN.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(name);
+    fs::write(&path, image).unwrap();
+    let said = ["/sbin/e2fsck", "/usr/sbin/e2fsck"].iter().find_map(|tool| Command::new(tool).args([options, "-f"]).arg(&path).output().ok());
+    let _ = fs::remove_file(&path);
+    let said = said.expect("e2fsck is installed (e2fsprogs)");
+    (said.status.code().unwrap_or(-1), String::from_utf8_lossy(&said.stdout).into_owned())
+}
+
+fn assert_clean(image: &[u8]) {
+    let (code, words) = check(image, "-n");
+    assert_eq!(code, 0, "{words}");
+}
+
+struct World {
+    vfs: Vfs,
+    root: Path,
+    who: TestCaller,
+    fs: Arc<dyn FileSystem>,
+    disk: &'static Disk,
+}
+
+impl World {
+    fn new(size: usize) -> World {
+        World::mount(Disk::new(size))
+    }
+
+    fn mount(disk: &'static Disk) -> World {
+        let machine = hosted();
+        let fs = ext4::mount(machine, disk, 77).unwrap();
+        let shown = fs.clone();
+        let (vfs, at) = space(machine, |_| shown);
+        World { vfs, root: at, who: root(machine), fs, disk }
+    }
+
+    /// The same disk after a proper end.
+    fn again(self) -> World {
+        self.fs.finish().unwrap();
+        let disk = self.disk;
+        assert_clean(&disk.image());
+        World::mount(Disk::of(disk.image()))
+    }
+
+    fn find(&self, path: &str) -> Result<Path> {
+        find(&self.vfs, &self.who, &self.root, path)
+    }
+
+    fn at<T>(&self, path: &str, act: impl FnOnce(&Path, &[u8]) -> Result<T>) -> Result<T> {
+        let start = Start { root: self.root.clone(), base: self.root.clone() };
+        let mut walk = Walk::new(&self.vfs, &self.who, &start, Resolve::empty());
+        let parent = walk.parent(path.as_bytes())?;
+        act(&parent.dir, parent.new_name()?)
+    }
+
+    fn make(&self, path: &str, make: Make<'_>) -> Result<Path> {
+        self.at(path, |dir, name| self.vfs.make(&self.who.cred, dir, name, &make))
+    }
+
+    fn mkdir(&self, path: &str) -> Result<Path> {
+        self.make(path, Make::Node { mode: FileKind::Directory as u32 | 0o755, rdev: 0 })
+    }
+
+    fn open(&self, path: &str, flags: u32) -> Result<Arc<OpenFile>> {
+        let start = Start { root: self.root.clone(), base: self.root.clone() };
+        let how = OpenHow { flags, mode: 0o644, resolve: Resolve::empty() };
+        self.vfs.open(&self.who, &start, path.as_bytes(), &how)
+    }
+
+    fn create(&self, path: &str) -> Arc<OpenFile> {
+        self.open(path, O_CREAT | O_RDWR | flags::O_TRUNC).unwrap()
+    }
+
+    fn put(&self, path: &str, bytes: &[u8]) {
+        let file = self.create(path);
+        assert_eq!(write(&file, bytes, 0), Ok(bytes.len()));
+    }
+
+    fn get(&self, path: &str) -> Result<Vec<u8>> {
+        let file = self.open(path, flags::O_RDONLY)?;
+        let size = file.ops.size()? as usize;
+        Ok(read(&file, size + 10, 0))
+    }
+
+    fn rename(&self, old: &str, new: &str, flags: u32) -> Result<()> {
+        self.at(old, |old_dir, old| {
+            self.at(new, |new_dir, new| {
+                self.vfs.rename(&self.who.cred, old_dir, (old, false), new_dir, (new, false), flags)
+            })
+        })
+    }
+
+    fn remove(&self, path: &str, dir: bool) -> Result<()> {
+        self.at(path, |parent, name| self.vfs.remove(&self.who.cred, parent, name, dir, false))
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        let dir = self.open(path, flags::O_DIRECTORY).unwrap();
+        let mut names = Vec::new();
+        loop {
+            let before = names.len();
+            let mut put = |entry: &janua_object::file::DirEntry<'_>| {
+                if names.len() >= before + 3 {
+                    return false;
+                }
+                names.push(String::from_utf8_lossy(entry.name).into_owned());
+                true
+            };
+            dir.ops.readdir(&dir, &mut put).unwrap();
+            if names.len() == before {
+                break;
+            }
+        }
+        names.sort();
+        names
+    }
+}
+
+fn write(file: &OpenFile, bytes: &[u8], at: u64) -> Result<usize> {
+    file.ops.write(file, &mut WriteBuf::kernel(bytes), at)
+}
+
+fn read(file: &OpenFile, len: usize, at: u64) -> Vec<u8> {
+    let mut bytes = vec![0xee; len];
+    let n = file.ops.read(file, &mut ReadBuf::kernel(&mut bytes), at).unwrap();
+    bytes.truncate(n);
+    bytes
+}
+
+/// Bytes that tell where they belong.
+fn pattern(len: usize, seed: u32) -> Vec<u8> {
+    (0..len as u32).map(|at| (at.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8).collect()
+}
+
+#[test]
+fn files_and_names_last() {
+    let w = World::new(64 * MIB);
+    let big = pattern(3 * MIB + 123, 1);
+    w.put("/big", &big);
+    w.mkdir("/dir").unwrap();
+    w.put("/dir/small", b"small");
+    w.make("/dir/link", Make::Symlink(b"small")).unwrap();
+    let long = "x".repeat(1000);
+    w.make("/long", Make::Symlink(long.as_bytes())).unwrap();
+    let small = w.find("/dir/small").unwrap();
+    w.make("/twin", Make::Link(small.inode())).unwrap();
+    w.make("/fifo", Make::Node { mode: FileKind::Fifo as u32 | 0o600, rdev: 0 }).unwrap();
+    let rdev = janua_object::vfs::device::number(7, 300);
+    w.make("/device", Make::Node { mode: FileKind::CharDevice as u32 | 0o600, rdev }).unwrap();
+    let change = SetAttr {
+        mode: Some(0o4751),
+        uid: Some(70000),
+        gid: Some(80000),
+        atime: Some(1_000_000_000_123_456_789),
+        mtime: Some(5_000_000_000_987_654_321),
+        ..SetAttr::default()
+    };
+    small.inode().set_attr(&change).unwrap();
+    small.inode().set_xattr(b"user.colour", b"blue", 0).unwrap();
+    let before = small.inode().attr().unwrap();
+    drop(small);
+
+    let w = w.again();
+    let attr = w.find("/twin").unwrap().inode().attr().unwrap();
+    assert_eq!((attr.mode, attr.uid, attr.gid, attr.nlink, attr.size), (0o104751, 70000, 80000, 2, 5));
+    assert_eq!((attr.atime, attr.mtime, attr.ctime), (before.atime, before.mtime, before.ctime));
+    assert_eq!((attr.ino, attr.btime), (before.ino, before.btime));
+    assert_eq!(w.find("/twin").unwrap().inode().get_xattr(b"user.colour").unwrap(), b"blue");
+    assert_eq!(w.find("/twin").unwrap().inode().get_xattr(b"user.size"), Err(Errno::ENODATA));
+    assert_eq!(w.find("/device").unwrap().inode().attr().unwrap().rdev, rdev);
+    assert_eq!(w.find("/fifo").unwrap().inode().kind(), FileKind::Fifo);
+    assert_eq!(w.list("/dir"), [".", "..", "link", "small"]);
+    assert_eq!(w.get("/big").unwrap(), big);
+    assert_eq!(w.get("/dir/link").unwrap(), b"small");
+    assert_eq!(w.find("/long").err(), Some(Errno::ENAMETOOLONG));
+    // Made in one file's name, seen in the other's.
+    w.put("/twin", b"changed");
+    assert_eq!(w.get("/dir/small").unwrap(), b"changed");
+    w.again();
+}
+
+#[test]
+fn renames_and_removals() {
+    let w = World::new(64 * MIB);
+    w.mkdir("/a").unwrap();
+    w.mkdir("/b").unwrap();
+    w.put("/a/f", b"f");
+    w.put("/b/g", b"g");
+    w.rename("/a/f", "/b/g", 0).unwrap();
+    assert_eq!(w.get("/b/g").unwrap(), b"f");
+    assert_eq!(w.rename("/a", "/b", 0), Err(Errno::ENOTEMPTY));
+    assert_eq!(w.rename("/b", "/a", rename::NOREPLACE), Err(Errno::EEXIST));
+    w.rename("/a", "/b", rename::EXCHANGE).unwrap();
+    assert_eq!(w.get("/a/g").unwrap(), b"f");
+    w.rename("/a", "/b/inside", 0).unwrap();
+    assert_eq!(w.find("/b").unwrap().inode().attr().unwrap().nlink, 3);
+    assert_eq!(w.remove("/b", true), Err(Errno::ENOTEMPTY));
+    assert_eq!(w.remove("/b/inside/none", false), Err(Errno::ENOENT));
+    w.remove("/b/inside/g", false).unwrap();
+    w.remove("/b/inside", true).unwrap();
+    w.remove("/b", true).unwrap();
+    assert_eq!(w.list("/"), [".", "..", "lost+found"]);
+    w.again();
+}
+
+#[test]
+fn a_file_without_a_name_lives_until_it_is_closed() {
+    let w = World::new(64 * MIB);
+    let free = w.fs.stat().unwrap().blocks_free;
+    w.put("/f", &pattern(MIB, 2));
+    w.fs.sync().unwrap();
+    assert!(w.fs.stat().unwrap().blocks_free <= free - 256);
+    let file = w.open("/f", O_RDWR).unwrap();
+    w.remove("/f", false).unwrap();
+    assert_eq!(w.get("/f").err(), Some(Errno::ENOENT));
+    assert_eq!(read(&file, MIB, 0), pattern(MIB, 2));
+    assert_eq!(write(&file, b"more", MIB as u64), Ok(4));
+    w.fs.sync().unwrap();
+    assert_eq!(file.attr().unwrap().nlink, 0);
+    // Cut off now, the next mount gives its room back.
+    let cut = World::mount(Disk::of(w.disk.cut(|_| true)));
+    assert_eq!(cut.fs.stat().unwrap().blocks_free, free);
+    drop(cut);
+    drop(file);
+    assert_eq!(w.fs.stat().unwrap().blocks_free, free);
+    let nameless = w.open("/", flags::O_TMPFILE | flags::O_EXCL | O_RDWR).unwrap();
+    assert_eq!(write(&nameless, b"nameless", 0), Ok(8));
+    assert_eq!(read(&nameless, 100, 0), b"nameless");
+    assert_eq!(w.list("/"), [".", "..", "lost+found"]);
+    drop(nameless);
+    w.again();
+}
+
+#[test]
+fn cutting_extending_and_holes() {
+    let w = World::new(64 * MIB);
+    let file = w.create("/f");
+    let bytes = pattern(20_000, 3);
+    write(&file, &bytes, 0).unwrap();
+    w.fs.sync().unwrap();
+    file.ops.truncate(&file, 5000).unwrap();
+    file.ops.truncate(&file, 12_000).unwrap();
+    let mut expected = bytes[..5000].to_vec();
+    expected.resize(12_000, 0);
+    assert_eq!(read(&file, 20_000, 0), expected);
+    // A hole of many pages, and bytes far behind it.
+    let far = 6u64 << 30;
+    write(&file, b"far", far).unwrap();
+    assert_eq!(file.ops.size(), Ok(far + 3));
+    assert_eq!(file.ops.seek_data(12_288, false), Ok(far));
+    assert_eq!(file.ops.seek_data(0, true), Ok(8192));
+    assert!(file.attr().unwrap().blocks < 100);
+    const PUNCH: u32 = 3;
+    file.ops.allocate(&file, PUNCH, 1000, 3500).unwrap();
+    expected[1000..4500].fill(0);
+    drop(file);
+    let w = w.again();
+    let file = w.open("/f", O_RDWR).unwrap();
+    assert_eq!(read(&file, 12_000, 0), expected);
+    assert_eq!(read(&file, 100, far), b"far");
+    assert_eq!(read(&file, 10, far - 10), [0; 10]);
+    // Room taken in advance stays zero.
+    file.ops.allocate(&file, 0, far, 100_000).unwrap();
+    assert_eq!(file.ops.size(), Ok(far + 100_000));
+    assert_eq!(read(&file, 6, far), b"far\0\0\0");
+    drop(file);
+    w.again();
+}
+
+#[test]
+fn many_files_and_deep_directories() {
+    let w = World::new(128 * MIB);
+    w.mkdir("/many").unwrap();
+    for number in 0..3000 {
+        w.create(&format!("/many/file-{number}"));
+    }
+    let mut path = String::new();
+    for depth in 0..60 {
+        path.push_str(&format!("/d{depth}"));
+        w.mkdir(&path).unwrap();
+    }
+    w.put(&format!("{path}/leaf"), b"deep");
+    let w = w.again();
+    assert_eq!(w.list("/many").len(), 3002);
+    assert_eq!(w.get(&format!("{path}/leaf")).unwrap(), b"deep");
+    for number in (0..3000).step_by(2) {
+        w.remove(&format!("/many/file-{number}"), false).unwrap();
+    }
+    let w = w.again();
+    assert_eq!(w.list("/many").len(), 1502);
+    assert!(w.find("/many/file-2999").is_ok());
+}
+
+#[test]
+fn a_full_disk_refuses_and_keeps_what_it_took() {
+    let w = World::new(32 * MIB);
+    let (mut files, mut kept) = (0, 0);
+    let chunk = pattern(300_000, 4);
+    let full = loop {
+        let file = match w.open(&format!("/f{files}"), O_CREAT | O_RDWR) {
+            Ok(file) => file,
+            Err(errno) => break errno,
+        };
+        files += 1;
+        match write(&file, &chunk, 0) {
+            Ok(n) if n == chunk.len() => kept += 1,
+            Ok(n) => assert_eq!(read(&file, chunk.len(), 0), chunk[..n]),
+            Err(errno) => break errno,
+        }
+        assert!(files < 1000, "it never gets full");
+    };
+    assert_eq!(full, Errno::ENOSPC);
+    assert!(kept > 30, "{kept} files fit");
+    // What was promised can be kept.
+    w.fs.sync().unwrap();
+    w.remove("/f0", false).unwrap();
+    w.put("/again", &chunk[..100_000]);
+    let w = w.again();
+    for number in 1..kept {
+        assert_eq!(w.get(&format!("/f{number}")).unwrap(), chunk, "f{number}");
+    }
+    assert_eq!(w.get("/again").unwrap(), chunk[..100_000]);
+}
+
+#[test]
+fn what_was_synced_survives_any_power_cut() {
+    let w = World::new(64 * MIB);
+    w.mkdir("/d").unwrap();
+    for round in 0..6u32 {
+        let file = w.create(&format!("/d/synced-{round}"));
+        write(&file, &pattern(70_000, round), 0).unwrap();
+        file.ops.sync(round % 2 == 0).unwrap();
+        // Never synced: may be there or not, but must not hurt.
+        w.put(&format!("/d/loose-{round}"), &pattern(50_000, 100 + round));
+        if round > 0 {
+            w.rename(&format!("/d/synced-{}", round - 1), &format!("/d/old-{}", round - 1), 0).unwrap();
+            w.remove(&format!("/d/loose-{}", round - 1), false).unwrap();
+        }
+        let written = w.disk.log.lock().unwrap().len();
+        for variant in 0..4usize {
+            // None of the later writes, all, the first half, and every third.
+            let image = w.disk.cut(|turn| match variant {
+                0 => false,
+                1 => true,
+                2 => turn < written / 2,
+                _ => turn % 3 == 0,
+            });
+            let (code, words) = check(&image, "-p");
+            assert!(code <= 1, "the checker recovers by the journal alone: {code} {words}");
+            let after = World::mount(Disk::of(image));
+            for old in 0..=round {
+                let found = after.get(&format!("/d/synced-{old}")).or_else(|_| after.get(&format!("/d/old-{old}")));
+                assert_eq!(found.unwrap(), pattern(70_000, old), "round {round}, variant {variant}, file {old}");
+            }
+            after.again();
+        }
+    }
+}
+
+#[test]
+fn fsync_flushes_and_nothing_else_does() {
+    let w = World::new(64 * MIB);
+    let file = w.create("/f");
+    w.fs.sync().unwrap();
+    let flushes = || w.disk.flushes.load(Ordering::Relaxed);
+    let before = flushes();
+    write(&file, b"text", 0).unwrap();
+    assert_eq!(flushes(), before);
+    file.ops.sync(true).unwrap();
+    assert!(flushes() > before);
+    assert!(w.disk.log.lock().unwrap().is_empty(), "nothing is left unflushed");
+    let (dir, before) = (w.open("/", flags::O_DIRECTORY).unwrap(), flushes());
+    w.create("/g");
+    dir.ops.sync(false).unwrap();
+    assert!(flushes() > before);
+    let cut = World::mount(Disk::of(w.disk.cut(|_| false)));
+    assert_eq!(cut.list("/"), [".", "..", "f", "g", "lost+found"]);
+}
+
+#[test]
+fn mappings_and_files_are_one() {
+    let w = World::new(64 * MIB);
+    w.put("/f", &pattern(10_000, 5));
+    let w = w.again();
+    let file = w.open("/f", O_RDWR).unwrap();
+    file.ops.mapping_made(true).unwrap();
+    let janua_port::Backing::Host { fd, .. } = file.ops.backing(&file, 0, 12_288, true).unwrap() else {
+        panic!("mapped by an anonymous file")
+    };
+    let host = janua_port::Machine::host(w.who.machine).unwrap();
+    let mut seen = vec![0; 10_000];
+    assert_eq!(host.read(fd, &mut seen, Some(0)), Ok(10_000));
+    assert_eq!(seen, pattern(10_000, 5));
+    // A store through the mapping, without a word to the kernel.
+    host.write(fd, b"stored", Some(5000)).unwrap();
+    assert_eq!(read(&file, 6, 5000), b"stored");
+    file.ops.sync_mapping().unwrap();
+    let cut = World::mount(Disk::of(w.disk.cut(|_| false)));
+    assert_eq!(&cut.get("/f").unwrap()[5000..5006], b"stored");
+    host.write(fd, b"last", Some(9000)).unwrap();
+    file.ops.mapping_gone(true);
+    drop(file);
+    let w = w.again();
+    assert_eq!(&w.get("/f").unwrap()[9000..9004], b"last");
+}
+
+#[test]
+fn a_broken_device_is_an_io_error() {
+    let w = World::new(64 * MIB);
+    w.put("/f", &pattern(10_000, 6));
+    let w = w.again();
+    let file = w.open("/f", O_RDWR).unwrap();
+    w.disk.broken.store(true, Ordering::Relaxed);
+    let mut bytes = [0; 10];
+    assert_eq!(file.ops.read(&file, &mut ReadBuf::kernel(&mut bytes), 0), Err(Errno::EIO));
+    assert_eq!(file.ops.sync(false), Err(Errno::EIO));
+}
+
+#[test]
+fn what_is_no_file_system_is_refused_with_words() {
+    let refused = |bytes: Vec<u8>| ext4::mount(hosted(), Disk::of(bytes), 1).err().expect("refused");
+    assert_eq!(refused(vec![0; MIB]), "there is no ext4 file system on it");
+    let image = Disk::new(32 * MIB).image();
+    // Anything may be wrong with it: words, never a panic.
+    for at in 0..256 {
+        let mut broken = image.clone();
+        for byte in &mut broken[1024 + at * 4..1028 + at * 4] {
+            *byte ^= 0xff;
+        }
+        if let Err(why) = ext4::mount(hosted(), Disk::of(broken), 1) {
+            assert!(!why.is_empty());
+        }
+    }
+    assert!(!refused(image[..20 * MIB].to_vec()).is_empty());
+}
