@@ -5,13 +5,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{boot_conformance, boot_terminal, compare};
+use super::{boot_conformance, boot_disk, boot_terminal, compare};
 use crate::guard::Run;
 use crate::tally::Tally;
 use crate::{build, process, workspace};
 
 /// Seconds one run may take; the longest takes a few.
-const LIMIT: u64 = 90;
+pub(super) const LIMIT: u64 = 90;
 
 /// A run: the program and its arguments, what it writes, its exit code.
 struct Case {
@@ -156,6 +156,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
             tally.check(case.name, check(case, &image, &dir, &tree));
         }
     }
+    boot_disk::run(filter, &image, &dir, tally);
     boot_terminal::run(filter, &image, &dir, tally)?;
     boot_conformance::run(filter, &image, &dir, tally)?;
     let _ = compare::clear(&dir);

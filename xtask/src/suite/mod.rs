@@ -3,6 +3,7 @@
 mod attacks;
 mod boot;
 mod boot_conformance;
+mod boot_disk;
 mod boot_terminal;
 mod command;
 mod compare;
