@@ -6,7 +6,7 @@
 //! [`INTERVAL`] at the latest, but what programs store through shared mappings only by msync(2), fsync(2), sync(2) or when the
 //! mapping goes.
 //!
-//! Lock order: a file's data, [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
+//! Lock order: [`Shared::writing`] or [`Shared::reaping`], a file's data, [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
 //! last and held for a moment only. Two files' data are never locked by one thread, but for a try.
 
 mod data;
@@ -93,6 +93,10 @@ pub(in crate::fs) struct Shared {
     nodes: Mutex<HashMap<u32, Weak<Node>, BuildHasherDefault<NameHasher>>>,
     /// Those with something to write back.
     dirty: Mutex<BTreeMap<u32, Arc<Node>>>,
+    /// Held while dirty inodes are gone through, so that who wants all of them written waits for another who is at it.
+    writing: Mutex<()>,
+    /// The same for the room of deleted files.
+    reaping: Mutex<()>,
     /// Files without a name whose last user has gone.
     dead: Mutex<Vec<InodeNumber>>,
     dirty_pages: AtomicU64,
@@ -216,6 +220,7 @@ impl Shared {
     /// Writes back what is dirty; with `mapped` also what shared mappings may have changed. The first error; what could not be
     /// written stays dirty.
     fn write_all_back(&self, mapped: bool) -> Option<Errno> {
+        let _writing = self.writing.lock();
         let dirty = core::mem::take(&mut *self.dirty.lock());
         let mut first = None;
         for (number, node) in dirty {
@@ -236,6 +241,7 @@ impl Shared {
 
     /// Gives back the room of files nobody can reach any more.
     fn reap(&self) {
+        let _reaping = self.reaping.lock();
         let dead = core::mem::take(&mut *self.dead.lock());
         for number in dead {
             let result = self.change(|core, _| {
@@ -383,6 +389,8 @@ pub fn mount(
         stamp,
         nodes: Mutex::default(),
         dirty: Mutex::default(),
+        writing: Mutex::default(),
+        reaping: Mutex::default(),
         dead: Mutex::default(),
         dirty_pages: AtomicU64::new(0),
         cached: AtomicU64::new(0),

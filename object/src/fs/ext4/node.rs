@@ -203,8 +203,10 @@ impl Node {
 
     /// Writes pages and times back; with `mapped` also pages a shared mapping may have changed.
     pub fn write_back(&self, mapped: bool) -> Result<()> {
+        // Held to the end: who comes meanwhile must not take the file for written.
+        let mut held = None;
         if let Body::Regular(data) = &self.body {
-            let mut data = data.lock();
+            let data = held.insert(data.lock());
             let flushed = data.flush(&self.shared, mapped);
             if data.take_rewritten() {
                 self.meta.lock().stale = true;
