@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn boot_says_what_it_cannot() {
-        let boot = |args: &[&str]| match Args::try_parse_from(["janua", "boot"].iter().chain(args)).unwrap().command {
+        let boot = |args: &[&str]| match Args::try_parse_from(["janua", "boot"].iter().chain(args)).map_err(|e| e.to_string())?.command {
             Command::Boot(boot) => boot.options().map_err(|r| r.to_string()),
             _ => Err("not boot".into()),
         };
@@ -500,6 +500,12 @@ mod tests {
         assert_eq!((options.memory, options.ramfs, options.cwd), (512, None, PathBuf::from("/")));
         assert_eq!((options.program, options.args), ("sh".into(), vec!["-c".into(), "x".into()]));
         assert!(options.environment.contains(&("A".into(), "1".into())));
+        let options = boot(&["--disk", "d.img", "--disk-size", "2G", "x"]).unwrap();
+        assert_eq!((options.disk, options.disk_size), (Some(PathBuf::from("d.img")), Some(2 << 30)));
+        for wrong in ["2X", "G", "-1", "99999999999T"] {
+            assert!(boot(&["--disk", "d.img", "--disk-size", wrong, "x"]).is_err(), "{wrong}");
+        }
+        assert!(boot(&["--disk-size", "2G", "x"]).is_err());
         assert!(boot(&["--smp", "2", "x"]).unwrap_err().contains("one processor"));
         assert!(boot(&["--kpti", "on", "x"]).unwrap_err().contains("not built yet"));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
