@@ -185,16 +185,16 @@ pub struct Boot {
     #[arg(long, value_name = "SIZE", requires = "disk", value_parser = size)]
     disk_size: Option<u64>,
 
-    /// Processors: only 1 as yet
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    smp: u32,
+    /// Processors; 2 without it, and always 1 on a LEON3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    smp: Option<u32>,
 
     /// Separate page tables for user code: only off as yet
     #[arg(long, value_name = "on|off", default_value = "off", value_parser = ["on", "off"], hide_possible_values = true)]
     kpti: String,
 
     /// The machine's memory, MiB
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..=3072))]
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..=262_144))]
     memory: u32,
 
     /// Count time by instructions, each of 2^SHIFT nanoseconds: every run is like the other (leon3 only)
@@ -248,11 +248,8 @@ impl Boot {
         if !leon3 && (self.icount.is_some() || self.library != "sys-lib-yes" || self.answers != "on") {
             return refuse("--icount, --library and --answers are for the LEON3", "add --platform leon3, or leave them out");
         }
-        if self.smp != 1 {
-            return refuse(
-                format!("--smp {}: the kernel drives one processor as yet", self.smp),
-                "leave --smp out, or say --smp 1",
-            );
+        if leon3 && self.smp.is_some_and(|smp| smp > 1) {
+            return refuse("--smp: the LEON3 has one processor", "leave --smp out");
         }
         if self.kpti != "off" {
             return refuse("page-table isolation is not built yet", "leave --kpti out, or say --kpti off");
@@ -284,6 +281,7 @@ impl Boot {
             disk: self.disk,
             disk_size: self.disk_size,
             memory: self.memory,
+            smp: self.smp.unwrap_or(if leon3 { 1 } else { 2 }),
             environment: environment(own.into_iter(), &self.env)?,
             cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),
             program,
@@ -506,7 +504,8 @@ mod tests {
             assert!(boot(&["--disk", "d.img", "--disk-size", wrong, "x"]).is_err(), "{wrong}");
         }
         assert!(boot(&["--disk-size", "2G", "x"]).is_err());
-        assert!(boot(&["--smp", "2", "x"]).unwrap_err().contains("one processor"));
+        assert_eq!((boot(&["x"]).unwrap().smp, boot(&["--smp", "4", "x"]).unwrap().smp), (2, 4));
+        assert!(Args::try_parse_from(["janua", "boot", "--smp", "0", "x"]).is_err());
         assert!(boot(&["--kpti", "on", "x"]).unwrap_err().contains("not built yet"));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
         assert!(boot(&["--library", "vanilla", "x"]).unwrap_err().contains("for the LEON3"));

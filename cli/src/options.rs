@@ -196,6 +196,8 @@ pub struct BootOptions {
     pub disk_size: Option<u64>,
     /// MiB.
     pub memory: u32,
+    /// Processors.
+    pub smp: u32,
     /// The program's environment, complete.
     pub environment: Vec<(OsString, OsString)>,
     /// Absolute, inside.

@@ -183,6 +183,10 @@ impl<P: Personality> Guest for Seat<P> {
         P::store_fault(self, addr)
     }
 
+    fn out_of_memory(&self, resident: u64) {
+        P::out_of_memory(self, resident);
+    }
+
     fn call_trapped(&self, frame: &mut Frame) {
         P::call_trapped(self, frame);
     }

@@ -29,6 +29,8 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn store_fault(_thread: &Thread<Self>, _addr: usize) -> bool {
         false
     }
+    /// [`janua_port::Guest::out_of_memory`].
+    fn out_of_memory(_thread: &Thread<Self>, _resident: u64) {}
     /// [`janua_port::Guest::call_trapped`].
     fn call_trapped(_thread: &Thread<Self>, _frame: &mut Frame) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).

@@ -73,7 +73,8 @@ pub struct Direct<'a> {
 }
 
 /// A guest thread. Gates call [`Guest::call`] and [`Guest::trap`] on a frame (push), run loops do the same on the frame they
-/// fetched (pull). Exactly one core is inside a guest's methods at a time, except for [`Guest::wake_word`].
+/// fetched (pull). Exactly one core is inside a guest's methods at a time, except for [`Guest::wake_word`], [`Guest::has_work`] and
+/// [`Guest::out_of_memory`].
 pub trait Guest: Send + Sync {
     /// A system call: number and arguments are in the frame.
     fn call(&self, frame: &mut Frame, abi: Abi) -> Flow;
@@ -107,6 +108,9 @@ pub trait Guest: Send + Sync {
     fn direct(&self) -> Option<Direct<'_>> {
         None
     }
+    /// The machine has no memory left and has chosen the thread's task, which has `resident` bytes, to end. Called by another thread,
+    /// whatever this one does.
+    fn out_of_memory(&self, _resident: u64) {}
     /// The gate by which the last call came, for statistics.
     fn set_gate(&self, gate: u8);
 }

@@ -65,7 +65,7 @@ fn run(options: &BootOptions, image: &[u8]) -> Result<u8, String> {
         Some(disk) => (module, Some(disk::prepare(disk, options.disk_size, || pack(Vec::new()))?)),
         None => (pack(module)?, None),
     };
-    qemu::run(image, &module, disk.as_deref(), options.memory)
+    qemu::run(image, &module, disk.as_deref(), options.memory, options.smp)
 }
 
 fn config(options: &BootOptions) -> BootConfig {

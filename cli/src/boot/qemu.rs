@@ -25,7 +25,7 @@ const LISTENS: &str = "janua-listens";
 const ENDED_BY_HAND: u8 = 128 + 2;
 
 /// Runs the machine to its end: the program's exit code.
-pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32) -> Result<u8, String> {
+pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32, smp: u32) -> Result<u8, String> {
     // Inherited, and read by their names under /proc: nothing is left behind in a directory.
     let image = memory_file("janua-kernel", image)?;
     let module = memory_file("janua-initrd", module)?;
@@ -33,7 +33,7 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32) -> Res
     let mut command = Command::new(QEMU);
     // Software emulation always: virtualisation inside a virtual machine boots, and then fails in the gates.
     command
-        .args(["-M", "microvm", "-accel", "tcg", "-cpu", "max,vendor=GenuineIntel", "-smp", "1"])
+        .args(["-M", "microvm", "-accel", "tcg", "-cpu", "max,vendor=GenuineIntel", "-smp", &smp.to_string()])
         .args(["-m", &memory.to_string(), "-nodefaults", "-no-user-config", "-no-reboot"])
         .args(["-display", "none", "-serial", "stdio", "-monitor", "none"])
         .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"])

@@ -1,10 +1,12 @@
 //! The personality as the kernel sees it.
 
+use alloc::format;
 use alloc::string::String;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Errno;
+use janua_abi::linux::signal::SIGKILL;
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::{Personality, Row};
@@ -59,6 +61,18 @@ impl Personality for Linux {
 
     fn store_fault(thread: &Thread, addr: usize) -> bool {
         thread.process().mm().is_some_and(|mm| mm.fault(addr, Access::Store))
+    }
+
+    fn out_of_memory(thread: &Thread, resident: u64) {
+        let name = thread.comm();
+        let line = format!(
+            "janua: out of memory: process {} ({}) is killed, which has {} MiB\n",
+            thread.process().pid,
+            String::from_utf8_lossy(&name),
+            resident >> 20
+        );
+        thread.machine().console().write(line.as_bytes());
+        let _ = signal::send_task(&thread.task, signal::kernel_signal(SIGKILL));
     }
 
     fn call_trapped(thread: &Thread, frame: &mut Frame) {

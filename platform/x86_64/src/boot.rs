@@ -6,6 +6,7 @@
 //! of them at -2 GiB, where the kernel is linked. Then the image's `janua_start` is called.
 
 use core::arch::global_asm;
+use core::sync::atomic::AtomicUsize;
 
 /// All of physical memory is mapped here.
 pub const DIRECT: usize = 0xffff_8000_0000_0000;
@@ -83,7 +84,7 @@ global_asm!(
     "mov eax, offset boot_kernel_pointers",
     "or eax, 3",
     "mov [edi + 511*8], eax",
-    // PAE; then EFER's LME, NXE and SCE; then paging with write protection.
+    // PAE; then EFER's LME, NXE and SCE; then paging with write protection, and floating-point errors as exceptions.
     "mov eax, cr4",
     "or eax, 0x20",
     "mov cr4, eax",
@@ -115,10 +116,67 @@ global_asm!(
     "movabs rax, offset {first}",
     "call rax",
     "ud2",
+    // Where the other cores begin, in real mode: copied to a page below 1 MiB, which CS has.
+    ".code16",
+    ".balign 16",
+    ".globl other_start, other_start_end",
+    "other_start:",
+    "jmp 6f",
+    ".balign 8",
+    ".word 31",
+    ".long boot_gdt",
+    ".balign 16",
+    "6:",
+    "cli",
+    "cld",
+    "mov ax, cs",
+    "mov ds, ax",
+    "lgdt [8]",
+    "mov eax, cr0",
+    "or al, 1",
+    "mov cr0, eax",
+    // A far jump to 32-bit code.
+    ".byte 0x66, 0xea",
+    ".long other_protected",
+    ".word 0x8",
+    "other_start_end:",
+    ".code32",
+    "other_protected:",
+    "mov eax, 0x18",
+    "mov ds, eax",
+    "mov es, eax",
+    "mov ss, eax",
+    "mov eax, cr4",
+    "or eax, 0x20",
+    "mov cr4, eax",
+    "mov eax, offset boot_root",
+    "mov cr3, eax",
+    "mov ecx, 0xc0000080",
+    "rdmsr",
+    "or eax, 0x901",
+    "wrmsr",
+    "mov eax, cr0",
+    "and eax, 0x9fffffff",
+    "or eax, 0x80010023",
+    "mov cr0, eax",
+    "mov esp, offset other_far",
+    "retf",
+    ".code64",
+    "other_long:",
+    "mov eax, 0x18",
+    "mov ds, eax",
+    "mov es, eax",
+    "mov ss, eax",
+    "xor eax, eax",
+    "mov fs, eax",
+    "mov gs, eax",
+    "movabs rax, offset other_high",
+    "jmp rax",
     ".balign 8",
     "boot_gdt:",
-    ".quad 0, 0, 0x00af9b000000ffff, 0x00cf93000000ffff",
+    ".quad 0, 0x00cf9b000000ffff, 0x00af9b000000ffff, 0x00cf93000000ffff",
     "boot_far: .long boot_long, 0x10",
+    "other_far: .long other_long, 0x10",
     "boot_gdt_pointer:",
     ".word 31",
     ".long boot_gdt",
@@ -128,9 +186,50 @@ global_asm!(
     "boot_kernel_pointers: .fill 4096, 1, 0",
     "boot_directories: .fill 16384, 1, 0",
     ".popsection",
+
+    // Where the kernel's own page tables have it: takes them, and the stack that waits for one core.
+    ".pushsection .text.other, \"ax\", @progbits",
+    "other_high:",
+    "mov rax, [rip + {root}]",
+    "mov cr3, rax",
+    "xor eax, eax",
+    "xchg rax, [rip + {other_stack}]",
+    "test rax, rax",
+    "jz 7f",
+    "mov rsp, rax",
+    "xor ebp, ebp",
+    "ret",
+    // Given up, but came after all.
+    "7:",
+    "cli",
+    "hlt",
+    "jmp 7b",
+    ".popsection",
     stack = const FIRST_STACK,
     first = sym crate::machine::first,
+    root = sym crate::tables::KERNEL_ROOT,
+    other_stack = sym OTHER_STACK,
 );
+
+/// The stack of the core that starts next, at the address it goes to; the core takes it.
+pub static OTHER_STACK: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    static other_start: u8;
+    static other_start_end: u8;
+}
+
+/// The page below 1 MiB where other cores begin.
+pub const OTHER_PAGE: u8 = 8;
+
+/// Puts the code there that other cores begin with.
+pub fn place_other_start() {
+    let (start, end) = (&raw const other_start as usize, &raw const other_start_end as usize);
+    // SAFETY: memory below 1 MiB is left free for this; the code lies in the image, at its physical address.
+    unsafe {
+        core::ptr::copy_nonoverlapping((DIRECT + start) as *const u8, (DIRECT + usize::from(OTHER_PAGE) * 4096) as *mut u8, end - start);
+    }
+}
 
 /// `struct hvm_start_info`, version 1 (Xen, public/arch-x86/hvm/start_info.h).
 #[repr(C)]
@@ -196,6 +295,11 @@ impl Loaded {
             .iter()
             .filter(|entry| entry.kind == RAM && entry.size > 0)
             .map(|entry| (entry.address as usize, (entry.address + entry.size) as usize))
+    }
+
+    /// Where the loader found the ACPI tables' root pointer; 0 when it found none.
+    pub fn rsdp(&self) -> usize {
+        self.info.rsdp as usize
     }
 
     /// The initial file tree: its physical range, when the loader was given one.

@@ -30,6 +30,11 @@ pub fn init() {
     SIZE.store(size, Ordering::Relaxed);
 }
 
+/// Whether the calling core has the components that were found at start.
+pub fn is_alike() -> bool {
+    cpu::xcr0() == MASK.load(Ordering::Relaxed)
+}
+
 /// Bytes of the state.
 pub fn size() -> usize {
     SIZE.load(Ordering::Relaxed) as usize

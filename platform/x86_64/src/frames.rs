@@ -20,14 +20,16 @@ pub struct Physical {
 struct Free {
     /// Physical address of the first free page, which holds that of the next; 0 ends the list.
     first: usize,
-    /// Never used memory that is still in one piece: start and end.
-    fresh: [(usize, usize); 8],
+    /// Never used memory that is still in one piece: start and end, ascending. Empty ones are (0, 0).
+    fresh: [(usize, usize); PIECES],
+    /// What is mapped as yet: pieces from here on are not touched.
+    reach: usize,
     pages: usize,
 }
 
 /// The one set of frames.
 pub static FRAMES: Physical = Physical {
-    free: Mutex::new(Free { first: 0, fresh: [(0, 0); 8], pages: 0 }),
+    free: Mutex::new(Free { first: 0, fresh: [(0, 0); PIECES], reach: REACH, pages: 0 }),
     counts: AtomicUsize::new(0),
     end: AtomicUsize::new(0),
     total: AtomicUsize::new(0),
@@ -35,8 +37,12 @@ pub static FRAMES: Physical = Physical {
 
 /// Memory below this is left to firmware and to the start of other cores.
 const LOW_END: usize = 1 << 20;
-/// What the boot page tables and the direct map reach.
+/// What the boot page tables map.
 const REACH: usize = 4 << 30;
+/// What the direct map may come to: up to the thread stacks.
+const MOST: usize = crate::tables::STACKS - DIRECT;
+/// Ranges of memory that are kept apart.
+const PIECES: usize = 16;
 
 unsafe extern "C" {
     static kernel_end: u8;
@@ -47,7 +53,7 @@ pub fn address_of(frame: PageFrame) -> usize {
     frame.0 * PAGE
 }
 
-/// Pages that only the heap gets: guests that want all memory are refused before the kernel has none.
+/// Pages that only the kernel's heap and tables get, at most; on small machines an eighth of all.
 const RESERVE: usize = 4096;
 
 /// Where a frame is mapped.
@@ -62,11 +68,15 @@ impl Physical {
         let kernel = (&raw const kernel_end) as usize - crate::boot::KERNEL_OFFSET;
         let initrd = loaded.initrd().unwrap_or((0, 0));
         let floor = kernel.max(LOW_END).next_multiple_of(PAGE);
-        let mut pieces = [(0usize, 0usize); 8];
+        let mut pieces = [(0usize, 0usize); PIECES];
         let mut used = 0;
         let mut highest = 0;
         let mut add = |start: usize, end: usize| {
-            let (start, end) = (start.max(floor).next_multiple_of(PAGE), end.min(REACH) & !(PAGE - 1));
+            let (start, end) = (start.max(floor).next_multiple_of(PAGE), end.min(MOST) & !(PAGE - 1));
+            if start < REACH && end > REACH {
+                // Not mapped as yet, and no machine's memory goes on without a break here.
+                return;
+            }
             if start < end && used < pieces.len() {
                 pieces[used] = (start, end);
                 used += 1;
@@ -84,7 +94,8 @@ impl Physical {
         // The counters go to the start of the largest piece. They cover the initial file tree too, which is freed later.
         let highest = highest.max(initrd.1).next_multiple_of(PAGE);
         let bytes = (highest / PAGE * size_of::<AtomicU32>()).next_multiple_of(PAGE);
-        let Some(largest) = pieces.iter_mut().max_by_key(|(start, end)| end - start) else { return };
+        let low = pieces.iter_mut().filter(|(_, end)| *end <= REACH);
+        let Some(largest) = low.max_by_key(|(start, end)| end - start) else { return };
         assert!(largest.1 - largest.0 > bytes, "no memory for the page counters");
         let counts = largest.0;
         largest.0 += bytes;
@@ -92,10 +103,34 @@ impl Physical {
         unsafe { core::ptr::write_bytes((DIRECT + counts) as *mut u8, 0, bytes) };
         self.counts.store(DIRECT + counts, Ordering::Relaxed);
         self.end.store(highest / PAGE, Ordering::Release);
+        pieces.sort_unstable();
         let mut free = self.free.lock();
         free.fresh = pieces;
-        free.pages = pieces.iter().map(|(start, end)| (end - start) / PAGE).sum();
+        free.pages = pieces.iter().filter(|(_, end)| *end <= REACH).map(|(start, end)| (end - start) / PAGE).sum();
         self.total.store(free.pages, Ordering::Relaxed);
+    }
+
+    /// Where memory ends: the direct map must come to this.
+    pub fn end(&self) -> usize {
+        self.end.load(Ordering::Acquire) * PAGE
+    }
+
+    /// The direct map is complete: memory above what the boot page tables map is used from now on.
+    pub fn open_all(&self) {
+        let mut free = self.free.lock();
+        free.reach = MOST;
+        free.pages += free.fresh.iter().filter(|(_, end)| *end > REACH).map(|(start, end)| (end - start) / PAGE).sum::<usize>();
+        self.total.store(free.pages, Ordering::Relaxed);
+    }
+
+    /// Pages that guests do not get.
+    fn reserve(&self) -> usize {
+        RESERVE.min(self.total.load(Ordering::Relaxed) / 8)
+    }
+
+    /// Whether the kernel lives on what guests do not get.
+    pub fn is_low(&self) -> bool {
+        self.free.lock().pages <= self.reserve()
     }
 
     fn count(&self, frame: PageFrame) -> &AtomicU32 {
@@ -104,19 +139,34 @@ impl Physical {
         unsafe { &*(self.counts.load(Ordering::Relaxed) as *const AtomicU32).add(frame.0) }
     }
 
-    /// A frame with one user and whatever was in it.
-    fn take_dirty(&self) -> Option<PageFrame> {
+    /// A frame of zeroes with one user, for the kernel itself: from the reserve too.
+    pub fn take_for_kernel(&self) -> Option<PageFrame> {
+        self.take_above(0)
+    }
+
+    /// A frame of zeroes with one user, when more than `least` are free.
+    fn take_above(&self, least: usize) -> Option<PageFrame> {
+        let frame = self.take_dirty(least)?;
+        // SAFETY: the frame is ours alone and mapped.
+        unsafe { core::ptr::write_bytes(pointer(frame), 0, PAGE) };
+        Some(frame)
+    }
+
+    /// A frame with one user and whatever was in it, when more than `least` are free.
+    fn take_dirty(&self, least: usize) -> Option<PageFrame> {
         let mut free = self.free.lock();
-        if free.pages <= RESERVE {
+        if free.pages <= least {
             return None;
         }
+        let reach = free.reach;
         let address = if free.first != 0 {
             let address = free.first;
             // SAFETY: a free page; its first word is the list's.
             free.first = unsafe { ((DIRECT + address) as *const usize).read() };
             address
         } else {
-            let piece = free.fresh.iter_mut().find(|(start, end)| start < end)?;
+            // The highest first: devices and the heap's runs want low memory.
+            let piece = free.fresh.iter_mut().rev().find(|(start, end)| start < end && *end <= reach)?;
             let address = piece.0;
             piece.0 += PAGE;
             address
@@ -131,7 +181,8 @@ impl Physical {
     /// Takes `pages` frames in a row that were never used before, for the heap: the physical address.
     pub fn take_run(&self, pages: usize) -> Option<usize> {
         let mut free = self.free.lock();
-        let piece = free.fresh.iter_mut().find(|(start, end)| end - start >= pages * PAGE)?;
+        let reach = free.reach;
+        let piece = free.fresh.iter_mut().find(|(start, end)| end - start >= pages * PAGE && *end <= reach)?;
         piece.1 -= pages * PAGE;
         let address = piece.1;
         free.pages -= pages;
@@ -156,10 +207,7 @@ impl Physical {
 
 impl Frames for Physical {
     fn take(&self) -> Option<PageFrame> {
-        let frame = self.take_dirty()?;
-        // SAFETY: the frame is ours alone and mapped.
-        unsafe { core::ptr::write_bytes(pointer(frame), 0, PAGE) };
-        Some(frame)
+        self.take_above(self.reserve())
     }
 
     fn share(&self, frame: PageFrame) {

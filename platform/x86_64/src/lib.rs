@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod acpi;
 pub mod apic;
 pub mod boot;
 pub mod clock;
@@ -20,11 +21,13 @@ pub mod heap;
 pub mod lock;
 pub mod machine;
 pub mod memory;
+pub mod oom;
 pub mod random;
 pub mod report;
 pub mod sched;
 pub mod serial;
 pub mod shoot;
+pub mod smp;
 pub mod space;
 pub mod tables;
 pub mod thread;

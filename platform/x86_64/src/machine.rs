@@ -11,6 +11,7 @@ use janua_port::{
     BlockDevice, Clock, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
 };
 
+use crate::acpi::Cores;
 use crate::boot::{DIRECT, Loaded};
 use crate::clock::BareClock;
 use crate::frames::FRAMES;
@@ -18,7 +19,7 @@ use crate::memory::{self, BareHost};
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
-use crate::{apic, clock, core as cores, cpu, disk, fpu, random, report, sched, serial, shoot, tables, trap};
+use crate::{apic, clock, core as cores, cpu, disk, fpu, oom, random, report, sched, serial, shoot, smp, tables, trap};
 
 /// The bare machine; there is one.
 pub struct BareMachine {
@@ -76,6 +77,7 @@ impl BareMachine {
         let Some(loaded) = (unsafe { Loaded::at(start_info) }) else {
             report::stop(format_args!("the loader does not speak PVH (start it with QEMU's -kernel)"))
         };
+        let others = Cores::find(loaded.rsdp());
         FRAMES.init(&loaded);
         let initrd = loaded.initrd();
         tables::init();
@@ -100,6 +102,10 @@ impl BareMachine {
             _ => report::stop(format_args!("no memory for the first thread")),
         }
         serial::listen();
+        smp::start(&others);
+        if machine.spawn_kernel("memory", Box::new(oom::serve)).is_err() {
+            report::stop(format_args!("no memory for the kernel's threads"));
+        }
         machine
     }
 
@@ -236,7 +242,9 @@ impl Machine for BareMachine {
     }
 
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
-        let space: Arc<dyn Space> = BareSpace::new()?;
+        let space = BareSpace::new()?;
+        space.set_first();
+        let space: Arc<dyn Space> = space;
         let thread = thread::make(Frame::start(0, 0), Some(guest), None, Some(space.clone()), Some(guest_main))?;
         let id = thread.id;
         sched::start(thread);

@@ -16,13 +16,14 @@ use alloc::sync::Arc;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use janua_port::machine::ThreadId;
 use janua_port::{Frame, Nanos, Space};
 
 use crate::core::{self as cores, Core};
 use crate::lock::Mutex;
 use crate::space::BareSpace;
 use crate::thread::{self, NOWHERE, Thread};
-use crate::{apic, clock, cpu, entry, tables};
+use crate::{apic, clock, cpu, entry, oom, tables};
 
 /// How long a thread runs while others are ready.
 pub const SLICE: Nanos = 10_000_000;
@@ -139,6 +140,14 @@ pub fn enter_as(core: &'static Core, thread: Arc<Thread>) -> janua_abi::linux::R
 /// The running thread.
 pub fn current() -> Arc<Thread> {
     cores::here().turn.with(|own| own.current.clone()).expect("there is a thread from the start on")
+}
+
+/// The running thread's number, from the start of threads on.
+pub fn current_id() -> Option<ThreadId> {
+    if cores::count() == 0 {
+        return None;
+    }
+    cores::here().turn.with(|own| own.current.as_ref().map(|thread| thread.id))
 }
 
 /// Processor time the running thread has used.
@@ -310,6 +319,7 @@ extern "C" fn idle_main() -> ! {
 /// Waits for a ready thread.
 fn next_ready(core: &'static Core) -> Arc<Thread> {
     loop {
+        oom::look();
         core.turn.expire();
         if let Some(thread) = take(core) {
             return thread;
@@ -445,6 +455,7 @@ pub fn attend() {
 
 /// The timer has fired in user code: others that are ready have their turn.
 pub fn preempt() {
+    oom::look();
     let core = cores::here();
     core.turn.expire();
     // With nobody waiting here, one who waits elsewhere has waited for a whole turn.

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Access, AtFork, Behind, Object, PAGE, Refused};
@@ -13,7 +14,7 @@ use crate::frames::{FRAMES, Physical};
 use crate::memory;
 use crate::lock::Mutex;
 use crate::tables::{self, Hardware, Root};
-use crate::{sched, thread, user};
+use crate::{oom, sched, thread, user};
 
 /// A guest's address space.
 pub struct BareSpace {
@@ -21,6 +22,10 @@ pub struct BareSpace {
     root: Arc<Root>,
     /// What threads have used that ended in it.
     ended: Mutex<Usage>,
+    /// Whether the first program lives in it.
+    first: AtomicBool,
+    /// Whether somebody waits for its memory.
+    condemned: AtomicBool,
 }
 
 /// Lowest address a guest may map: the first pages stay free, so that null pointers fault.
@@ -46,7 +51,7 @@ impl BareSpace {
     pub fn new() -> Result<Arc<BareSpace>> {
         let table = Hardware::new().ok_or(Errno::ENOMEM)?;
         let root = table.root().clone();
-        Ok(Arc::new(BareSpace { paged: janua_paging::Space::new(&FRAMES, table), root, ended: Mutex::default() }))
+        Ok(Arc::new(BareSpace { paged: janua_paging::Space::new(&FRAMES, table), root, ended: Mutex::default(), first: AtomicBool::new(false), condemned: AtomicBool::new(false) }))
     }
 
     /// The space behind a kernel's handle. Every space of this machine is one.
@@ -83,6 +88,20 @@ impl BareSpace {
     /// Copies into it, whoever runs: bytes before the first that cannot be written.
     pub fn write(&self, addr: usize, data: &[u8]) -> usize {
         if user::is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
+    }
+
+    /// The first program lives in it.
+    pub fn set_first(&self) {
+        self.first.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_first(&self) -> bool {
+        self.first.load(Ordering::Relaxed)
+    }
+
+    /// Somebody waits for its memory: [`oom::came_back`] is called when it is all free.
+    pub fn condemn(&self) {
+        self.condemned.store(true, Ordering::Release);
     }
 
     /// A thread of it has ended.
@@ -124,6 +143,15 @@ impl BareSpace {
     pub fn bytes(&self) -> (u64, u64) {
         let (now, most) = self.paged.pages();
         ((now * PAGE) as u64, (most * PAGE) as u64)
+    }
+}
+
+impl Drop for BareSpace {
+    fn drop(&mut self) {
+        if *self.condemned.get_mut() {
+            self.paged.clear();
+            oom::came_back();
+        }
     }
 }
 
@@ -206,7 +234,12 @@ impl Space for BareSpace {
             self.paged.clear();
             return Ok(self);
         }
-        let fresh: Arc<dyn Space> = BareSpace::new()?;
+        let new = BareSpace::new()?;
+        if self.is_first() {
+            // Another program goes on in the old one, but it is this thread that the machine ends with.
+            new.set_first();
+        }
+        let fresh: Arc<dyn Space> = new;
         sched::change_space(fresh.clone());
         Ok(fresh)
     }

@@ -30,6 +30,8 @@ const KERNEL_HALF: usize = 256;
 const STACKS_ENTRY: usize = 384;
 /// Where thread stacks are mapped.
 pub const STACKS: usize = 0xffff_0000_0000_0000 | STACKS_ENTRY << 39;
+/// Where the heap has pages that lie anywhere in memory: another entry of the root.
+pub const HEAP: usize = 0xffff_0000_0000_0000 | (STACKS_ENTRY + 1) << 39;
 
 /// Longer ranges are forgotten by forgetting everything.
 const FLUSH_SINGLY: usize = 64;
@@ -37,7 +39,7 @@ const FLUSH_SINGLY: usize = 64;
 type Node = [u64; ENTRIES];
 
 /// The physical address of the kernel's own root.
-static KERNEL_ROOT: AtomicUsize = AtomicUsize::new(0);
+pub static KERNEL_ROOT: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" {
     static kernel_text_start: u8;
@@ -70,7 +72,8 @@ unsafe fn reach<'a>(root: u64, addr: usize, flags: u64, levels: u32) -> Option<&
         // SAFETY: an entry that is present in a table above the last level points at a table of this tree.
         let entry = unsafe { &mut node(at)[index(addr, level)] };
         if *entry & PRESENT == 0 {
-            let fresh = FRAMES.take()?;
+            // The kernel's own tables are what it needs to get out of a shortage.
+            let fresh = if addr >> 63 == 1 { FRAMES.take_for_kernel()? } else { FRAMES.take()? };
             *entry = frames::address_of(fresh) as u64 | PRESENT | WRITE | flags;
         }
         at = *entry;
@@ -90,9 +93,9 @@ pub fn init() {
             // Made now, so that every space can copy the upper half once and for all.
             *entry = frames::address_of(fresh()) as u64 | PRESENT | WRITE;
         }
-        for address in (0..4usize << 30).step_by(2 << 20) {
-            // Above 3 GiB no PC has memory below 4 GiB.
-            let device = if address >= 3 << 30 { UNCACHED } else { 0 };
+        for address in (0..FRAMES.end().max(4 << 30)).step_by(2 << 20) {
+            // Between 3 and 4 GiB no PC has memory.
+            let device = if (3 << 30..4 << 30).contains(&address) { UNCACHED } else { 0 };
             let entry = reach(root, DIRECT + address, 0, 2).expect("no memory for the direct map");
             *entry = address as u64 | PRESENT | WRITE | LARGE | GLOBAL | NO_EXECUTE | device;
         }
@@ -111,6 +114,7 @@ pub fn init() {
         // The boot stack, which we are on, is in the image's data.
         cpu::set_root(root as usize);
     }
+    FRAMES.open_all();
 }
 
 /// The kernel's own root: no user half.
@@ -118,10 +122,20 @@ pub fn kernel_root() -> usize {
     KERNEL_ROOT.load(Ordering::Acquire)
 }
 
-/// Maps a fresh frame for the kernel at an address among the thread stacks, which has none. Answers whether there was memory.
+/// Maps a fresh frame for the kernel at an address among the thread stacks, which has none, or answers that there is no memory.
+/// Called under the thread table's lock.
 pub fn map_stack_page(addr: usize) -> bool {
-    let Some(frame) = FRAMES.take() else { return false };
-    // SAFETY: the stacks' part of the kernel half is changed here only, under the thread table's lock.
+    map_kernel_page(addr, FRAMES.take())
+}
+
+/// Maps a fresh frame for the heap, as [`map_stack_page`]. Called under the heap's lock.
+pub fn map_heap_page(addr: usize) -> bool {
+    map_kernel_page(addr, FRAMES.take_for_kernel())
+}
+
+fn map_kernel_page(addr: usize, frame: Option<PageFrame>) -> bool {
+    let Some(frame) = frame else { return false };
+    // SAFETY: each of the two parts of the kernel half is changed here only, under one lock.
     match unsafe { reach(kernel_root() as u64, addr, 0, 1) } {
         Some(entry) => {
             *entry = frames::address_of(frame) as u64 | PRESENT | WRITE | GLOBAL | NO_EXECUTE;

@@ -150,9 +150,14 @@ pub fn find(id: ThreadId) -> Option<Arc<Thread>> {
     TABLE.lock().threads.get((id.0 as usize).checked_sub(1)?)?.clone()
 }
 
+/// All threads.
+pub fn all() -> Vec<Arc<Thread>> {
+    TABLE.lock().threads.iter().flatten().cloned().collect()
+}
+
 /// What the threads in a space use, those that live.
 pub fn usage_in(space: &Arc<dyn Space>) -> Usage {
-    let threads: Vec<Arc<Thread>> = TABLE.lock().threads.iter().flatten().cloned().collect();
+    let threads = all();
     let inside = threads.iter().filter(|thread| thread.space.lock().as_ref().is_some_and(|own| Arc::ptr_eq(own, space)));
     inside.fold(Usage::default(), |sum, thread| add(sum, thread.usage()))
 }

@@ -13,7 +13,7 @@ use crate::entry::{
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, report, sched, serial, shoot};
+use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot};
 
 const SIGILL: u32 = 4;
 const SIGTRAP: u32 = 5;
@@ -38,6 +38,9 @@ const FPE_FLTINV: i32 = 7;
 
 /// Bit of the flags: single step.
 const TRAP_FLAG: u64 = 1 << 8;
+
+/// How often a user copy waits for memory before it fails.
+const MEMORY_LOOKS: u32 = 50;
 
 /// Bits of a page fault's error code.
 const ERROR_WRITE: u64 = 1 << 1;
@@ -146,6 +149,11 @@ fn page_fault(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, error: u64)
             thread.faults.fetch_add(1, Ordering::Relaxed);
             return Flow::Resume;
         }
+        Err(Refused::NoMemory) => {
+            // The access is tried again, unless this is the one that has to go.
+            oom::wait();
+            return Flow::Resume;
+        }
         Err(refused) => refused,
     };
     if let Some(flow) = call(guest, &Entry::Vector { number: PAGE_FAULT, error, addr }, frame) {
@@ -235,7 +243,16 @@ fn user_copy(frame: &mut Frame) -> bool {
     if checked && !user::is_user(addr, 1) {
         return false;
     }
-    if resolve(&sched::current(), addr, frame.orig_rax).is_err() {
+    let thread = sched::current();
+    let mut refused = resolve(&thread, addr, frame.orig_rax);
+    // The kernel may hold what somebody who is killed needs to end, so there is an end to the waiting.
+    let mut looks = 0;
+    while refused == Err(Refused::NoMemory) && looks < MEMORY_LOOKS && !thread.guest.as_ref().is_some_and(|guest| guest.has_work()) {
+        oom::wait();
+        looks += 1;
+        refused = resolve(&thread, addr, frame.orig_rax);
+    }
+    if refused.is_err() {
         frame.rip = fixup as u64;
     }
     true
