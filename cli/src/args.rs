@@ -172,8 +172,8 @@ pub struct Boot {
     #[arg(long, value_name = "PLATFORM", default_value = "x86_64", value_parser = ["x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
 
-    /// The directory that becomes the machine's files; without it, this host's busybox and nothing else
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// The directory, or cpio archive, that becomes the machine's files; without it, this host's busybox and nothing else
+    #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     ramfs: Option<PathBuf>,
 
     /// The machine's disk, an image with an ext4 file system: its root, and what is written stays. One that does not exist or is
@@ -259,8 +259,11 @@ impl Boot {
             return refuse("the program's name is empty", "give a program after --");
         };
         let ramfs = self.ramfs.map(|dir| existing(&dir, "--ramfs")).transpose()?;
-        if let Some(dir) = ramfs.as_ref().filter(|dir| !dir.is_dir()) {
-            return refuse(format!("--ramfs {}: not a directory", dir.display()), "give a directory that holds a file tree");
+        if let Some(dir) = ramfs.as_ref().filter(|dir| !dir.is_dir() && !dir.is_file()) {
+            return refuse(
+                format!("--ramfs {}: neither a directory nor a file", dir.display()),
+                "give a directory that holds a file tree, or an archive of one",
+            );
         }
         let term = std::env::var_os("TERM").unwrap_or_else(|| "dumb".into());
         let own: [(OsString, OsString); 3] = [

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use janua_platform_host as host;
 use janua_platform_host::{Probe, Refused};
 
+use crate::boot;
 use crate::choice::{choose, gate_works};
 use crate::exit;
 use crate::options::{Gate, Jail};
@@ -17,6 +18,9 @@ const MAP_COUNT: u64 = 65530;
 
 /// How many descriptors the sandbox wants: all its processes share one host table.
 const DESCRIPTORS: u64 = 4096;
+
+/// What carries the bare machine.
+const QEMU: &str = "qemu-system-x86_64";
 
 /// One line of the report.
 struct Finding {
@@ -49,6 +53,7 @@ fn report() -> (String, bool) {
         ("gates", gates()),
         ("walls round the kernel", walls()),
         ("jails, and gates to come", jails()),
+        ("the bare machine (janua boot)", vec![machine(), acceleration()]),
         ("limits", limits()),
     ];
     let mut text = String::new();
@@ -209,6 +214,30 @@ fn jails() -> Vec<Finding> {
             "The gate `kvm` will not be possible here.",
         ),
     ]
+}
+
+fn machine() -> Finding {
+    let answer = std::process::Command::new(QEMU).arg("--version").output();
+    match answer.ok().filter(|answer| answer.status.success()) {
+        Some(answer) => {
+            let text = String::from_utf8_lossy(&answer.stdout);
+            let version = text.lines().next().unwrap_or_default().trim_start_matches("QEMU emulator version ");
+            Finding { mark: Mark::Good, what: format!("QEMU {}", version.split(' ').next().unwrap_or_default()), note: String::new() }
+        }
+        None => Finding {
+            mark: Mark::Lacking,
+            what: QEMU.into(),
+            note: "`janua boot` needs it: apt-get install qemu-system-x86".into(),
+        },
+    }
+}
+
+fn acceleration() -> Finding {
+    let what = "KVM for the kernel's gates".into();
+    match boot::kvm::test() {
+        Ok(()) => Finding { mark: Mark::Good, what, note: "it runs ring 0 natively: `janua boot` uses it".into() },
+        Err(why) => Finding { mark: Mark::Lacking, what, note: format!("{why} `janua boot` emulates the processor.") },
+    }
 }
 
 fn limits() -> Vec<Finding> {

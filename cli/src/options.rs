@@ -170,16 +170,17 @@ pub struct RunOptions {
 }
 
 /// A bare machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BootPlatform {
     /// A PC, with the Linux personality.
+    #[default]
     X86_64,
     /// A LEON3, with the invasive personality.
     Leon3,
 }
 
 /// What `janua boot` does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootOptions {
     pub platform: BootPlatform,
     /// Time is counted by instructions, each of two to this power of nanoseconds; only for the LEON3.

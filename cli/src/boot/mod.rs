@@ -3,6 +3,7 @@
 mod console;
 mod disk;
 mod keeper;
+pub mod kvm;
 mod leon3;
 mod qemu;
 mod tree;
@@ -25,28 +26,27 @@ const INITRD: HostFd = HostFd(3);
 
 pub use keeper::{ARGUMENT as KEEPER, keep};
 
+/// The kernel image; why there is none.
+fn image() -> Result<Vec<u8>, String> {
+    match std::env::var_os("JANUA_IMAGE_X86_64") {
+        // For work on the kernel, as JANUA_IMAGE is for `janua run`.
+        Some(path) => std::fs::read(&path).map_err(|error| {
+            let path = path.to_string_lossy();
+            format!("cannot read the kernel image {path} (JANUA_IMAGE_X86_64): {error}")
+        }),
+        None if IMAGE.is_empty() => {
+            Err("this janua was built without the kernel for the bare machine\n       build it anew: ./janua build".into())
+        }
+        None => Ok(IMAGE.to_vec()),
+    }
+}
+
 /// Boots and gives the program's exit code.
 pub fn boot(options: &BootOptions) -> ExitCode {
     if options.platform == BootPlatform::Leon3 {
         return leon3::boot(options);
     }
-    let image = match std::env::var_os("JANUA_IMAGE_X86_64") {
-        // For work on the kernel, as JANUA_IMAGE is for `janua run`.
-        Some(path) => match std::fs::read(&path) {
-            Ok(image) => image,
-            Err(error) => {
-                let path = path.to_string_lossy();
-                return exit::fail(&format!("cannot read the kernel image {path} (JANUA_IMAGE_X86_64): {error}"));
-            }
-        },
-        None if IMAGE.is_empty() => {
-            return exit::fail(
-                &"this janua was built without the kernel for the bare machine\n       build it anew: ./janua build",
-            );
-        }
-        None => IMAGE.to_vec(),
-    };
-    match run(options, &image) {
+    match image().and_then(|image| run(options, &image)) {
         Ok(code) => ExitCode::from(code),
         Err(why) => exit::fail(&why),
     }
@@ -55,6 +55,7 @@ pub fn boot(options: &BootOptions) -> ExitCode {
 fn run(options: &BootOptions, image: &[u8]) -> Result<u8, String> {
     let pack = |mut archive: Vec<u8>| {
         match &options.ramfs {
+            Some(file) if file.is_file() => tree::take(file, &mut archive),
             Some(dir) => tree::pack(dir, &mut archive),
             None => tree::pack_default(&mut archive),
         }?;
@@ -66,6 +67,11 @@ fn run(options: &BootOptions, image: &[u8]) -> Result<u8, String> {
         None => (pack(module)?, None),
     };
     qemu::run(image, &module, disk.as_deref(), options.memory, options.smp)
+}
+
+/// The configuration that runs the program of [`kvm::test`].
+fn test_config() -> BootConfig {
+    config(&BootOptions { cwd: "/".into(), program: kvm::PROGRAM.into(), ..BootOptions::default() })
 }
 
 fn config(options: &BootOptions) -> BootConfig {

@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::console::{Keyboard, Terminal};
 use super::keeper::Keeper;
+use super::kvm;
 
 const QEMU: &str = "qemu-system-x86_64";
 /// QEMU's exit code after the kernel has powered off: what it writes to the exit device, twice and one.
@@ -24,25 +25,52 @@ const LISTENS: &str = "janua-listens";
 /// The exit code when the person at the keyboard ended the machine: as if by an interrupt.
 const ENDED_BY_HAND: u8 = 128 + 2;
 
-/// Runs the machine to its end: the program's exit code.
-pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32, smp: u32) -> Result<u8, String> {
+/// MiB a machine needs besides the file tree: the kernel's heap and tables, and something for programs.
+const SPARE: u32 = 40;
+
+/// What executes the machine's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accelerator {
+    /// Software.
+    Tcg,
+    /// The processor.
+    Kvm,
+}
+
+/// How a machine is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub accelerator: Accelerator,
+    /// MiB.
+    pub memory: u32,
+    pub processors: u32,
+}
+
+/// A machine that can be started.
+pub struct Machine {
+    pub command: Command,
+    /// What the command names under /proc.
+    _files: [File; 2],
+}
+
+/// A machine, with a disk when there is a file for it; its standard error is piped.
+pub fn machine(shape: Shape, image: &[u8], module: &[u8], disk: Option<&Path>) -> Result<Machine, String> {
     // Inherited, and read by their names under /proc: nothing is left behind in a directory.
-    let image = memory_file("janua-kernel", image)?;
-    let module = memory_file("janua-initrd", module)?;
-    let path = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
+    let files = [memory_file("janua-kernel", image)?, memory_file("janua-initrd", module)?];
+    let [image, module] = [&files[0], &files[1]].map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let (accelerator, processor) = match shape.accelerator {
+        Accelerator::Tcg => ("tcg", "max,vendor=GenuineIntel"),
+        Accelerator::Kvm => ("kvm", "host"),
+    };
     let mut command = Command::new(QEMU);
-    // Software emulation always: virtualisation inside a virtual machine boots, and then fails in the gates.
     command
-        .args(["-M", "microvm", "-accel", "tcg", "-cpu", "max,vendor=GenuineIntel", "-smp", &smp.to_string()])
-        .args(["-m", &memory.to_string(), "-nodefaults", "-no-user-config", "-no-reboot"])
+        .args(["-M", "microvm", "-accel", accelerator, "-cpu", processor, "-smp", &shape.processors.to_string()])
+        .args(["-m", &shape.memory.to_string(), "-nodefaults", "-no-user-config", "-no-reboot"])
         .args(["-display", "none", "-serial", "stdio", "-monitor", "none"])
         .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"])
         // The kernel's own voice, apart from what programs write.
         .args(["-debugcon", "file:/proc/self/fd/2"])
-        .arg("-kernel")
-        .arg(path(&image))
-        .arg("-initrd")
-        .arg(path(&module))
+        .args(["-kernel", &image, "-initrd", &module])
         .stderr(Stdio::piped());
     if let Some(disk) = disk {
         // What the disk cannot do is told to the kernel: QEMU would rather stop the machine. A comma stands for itself when doubled.
@@ -51,8 +79,27 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32, smp: u
             .args(["-global", "virtio-mmio.force-legacy=false", "-drive", &drive])
             .args(["-device", "virtio-blk-device,drive=disk"]);
     }
+    Ok(Machine { command, _files: files })
+}
+
+/// The exit code in a line of the kernel's.
+pub fn exit_code(line: &str) -> Option<u8> {
+    line.trim_end().strip_prefix(EXIT_MARK)?.parse().ok()
+}
+
+/// Runs the machine to its end: the program's exit code.
+pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32, smp: u32) -> Result<u8, String> {
+    let needed = mebibytes(image.len() + 2 * module.len()) + SPARE;
+    if needed > memory {
+        return Err(format!(
+            "the file tree ({} MiB) does not fit into a machine of {memory} MiB: it is there packed and unpacked\n       give the machine more (--memory {needed}), or a smaller tree",
+            mebibytes(module.len())
+        ));
+    }
+    let accelerator = if kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
+    let mut machine = machine(Shape { accelerator, memory, processors: smp }, image, module, disk)?;
     let interactive = Terminal::is_there();
-    let mut child = command.stdin(Stdio::piped()).spawn().map_err(|error| match error.kind() {
+    let mut child = machine.command.stdin(Stdio::piped()).spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
             "{QEMU} is not installed, and `janua boot` needs it as the machine\n       on Debian and Ubuntu: apt-get install qemu-system-x86"
         ),
@@ -103,7 +150,7 @@ fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
                     let _ = pidfd_send_signal(machine, Signal::KILL);
                 });
             }
-        } else if let Some(told) = text.strip_prefix(EXIT_MARK).and_then(|code| code.parse().ok()) {
+        } else if let Some(told) = exit_code(text) {
             code = Some(told);
         } else {
             // Nothing is left to do when standard error is closed.
@@ -112,6 +159,10 @@ fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
         line.clear();
     }
     code
+}
+
+fn mebibytes(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX)
 }
 
 /// A file in memory that QEMU, started from here, finds under its descriptor's name.

@@ -8,6 +8,35 @@ use std::process::Command;
 
 use janua_personality_linux::boot::archive::{self, EMPTY, Entry};
 
+/// Takes a file tree that is an archive already.
+pub fn take(file: &Path, archive: &mut Vec<u8>) -> Result<(), String> {
+    let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    check(&bytes).map_err(|why| format!("--ramfs {}: {why}", file.display()))?;
+    archive.extend(bytes);
+    Ok(())
+}
+
+/// Looks at every entry of an archive.
+fn check(bytes: &[u8]) -> Result<(), String> {
+    const COMPRESSED: [(&[u8], &str); 4] =
+        [(b"\x1f\x8b", "zcat"), (b"\xfd7zXZ", "xzcat"), (b"\x28\xb5\x2f\xfd", "zstdcat"), (b"BZh", "bzcat")];
+    const REMEDY: &str = "give a directory, or an archive as `find . | cpio -o -H newc` makes it";
+    if let Some((_, tool)) = COMPRESSED.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return Err(format!("a compressed archive\n       unpack it first: {tool} FILE > FILE.cpio"));
+    }
+    let mut at = 0;
+    loop {
+        match archive::next(bytes, &mut at) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            Err(_) if at == 0 => return Err(format!("not a cpio archive\n       {REMEDY}")),
+            Err(_) => {
+                return Err(format!("broken or cut off: no whole entry at byte {at} of {}\n       {REMEDY}", bytes.len()));
+            }
+        }
+    }
+}
+
 /// Packs what is below `dir`.
 pub fn pack(dir: &Path, archive: &mut Vec<u8>) -> Result<(), String> {
     add(dir, Path::new(""), archive)?;
@@ -84,6 +113,8 @@ pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
     }
     archive::push(archive, &Entry { name: b"etc/passwd", mode: 0o100_644, data: b"root:x:0:0:root:/root:/bin/sh\n", ..EMPTY });
     archive::push(archive, &Entry { name: b"etc/group", mode: 0o100_644, data: b"root:x:0:\n", ..EMPTY });
+    let hosts = b"127.0.0.1 localhost\n::1 localhost\n";
+    archive::push(archive, &Entry { name: b"etc/hosts", mode: 0o100_644, data: hosts, ..EMPTY });
     archive::push(archive, &Entry { name: b"bin/busybox", mode: 0o100_755, data: &busybox, ..EMPTY });
     for name in list.stdout.split(|byte| *byte == b'\n').filter(|name| !name.is_empty() && *name != b"busybox") {
         let name = [b"bin/", name].concat();
@@ -107,6 +138,18 @@ fn is_static(elf: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn archives_are_looked_at() {
+        let mut bytes = Vec::new();
+        archive::push(&mut bytes, &Entry { name: b"a", mode: 0o100_644, data: b"12345", ..EMPTY });
+        archive::finish(&mut bytes);
+        assert_eq!(check(&bytes), Ok(()));
+        assert!(check(&bytes[..115]).unwrap_err().contains("not a cpio archive"));
+        assert!(check(&bytes[..bytes.len() - 20]).unwrap_err().contains("no whole entry at byte 120 of"));
+        assert!(check(b"\x1f\x8b\x08").unwrap_err().contains("zcat"));
+        assert!(check(b"hello").unwrap_err().contains("not a cpio archive"));
+    }
 
     #[test]
     fn a_tree_is_packed_with_directories_first() {

@@ -4,7 +4,8 @@
 use alloc::vec::Vec;
 
 const MAGIC: &[u8] = b"070701";
-const HEADER: usize = 110;
+/// Bytes of an entry's header.
+pub const HEADER: usize = 110;
 const TRAILER: &[u8] = b"TRAILER!!!";
 /// The name of the configuration in the first archive.
 const CONFIG: &[u8] = b"janua/config";
@@ -32,33 +33,65 @@ pub struct Entry<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
+/// An entry's header.
+pub struct Head {
+    /// Without name and data.
+    pub entry: Entry<'static>,
+    /// Bytes of the name, its NUL among them, which follows the header at once; of the data, which follows that.
+    pub name: usize,
+    pub data: usize,
+}
+
+/// Longest name of an entry, with its NUL.
+const NAME_MOST: usize = 4096;
+
+impl Head {
+    /// Reads a header: the first [`HEADER`] bytes.
+    pub fn of(bytes: &[u8]) -> Result<Head, Broken> {
+        let header = bytes.get(..HEADER).filter(|header| header.starts_with(MAGIC)).ok_or(Broken)?;
+        let field = |index: usize| -> Result<u32, Broken> {
+            let digits = core::str::from_utf8(&header[6 + index * 8..14 + index * 8]).map_err(|_| Broken)?;
+            u32::from_str_radix(digits, 16).map_err(|_| Broken)
+        };
+        let (name, data) = (field(11)? as usize, field(6)? as usize);
+        if !(1..=NAME_MOST).contains(&name) {
+            return Err(Broken);
+        }
+        let entry = Entry {
+            ino: field(0)?,
+            mode: field(1)?,
+            uid: field(2)?,
+            gid: field(3)?,
+            links: field(4)?,
+            mtime: field(5)?,
+            device: (field(9)?, field(10)?),
+            ..EMPTY
+        };
+        Ok(Head { entry, name, data })
+    }
+
+    /// Where data and next header begin, of a header at `at`; `None` beyond all archives.
+    pub fn places(&self, at: usize) -> Option<(usize, usize)> {
+        let data = at.checked_add(HEADER + self.name)?.checked_next_multiple_of(4)?;
+        Some((data, data.checked_add(self.data)?.checked_next_multiple_of(4)?))
+    }
+
+    /// The name in the `self.name` bytes behind the header; `None` for the archive's end.
+    pub fn name<'a>(&self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Broken> {
+        let name = bytes.strip_suffix(b"\0").ok_or(Broken)?;
+        Ok((name != TRAILER).then(|| name.strip_prefix(b"./").unwrap_or(name)))
+    }
+}
+
 /// Takes one entry from `bytes` at `*at`, and moves on; `None` at the trailer.
 pub fn next<'a>(bytes: &'a [u8], at: &mut usize) -> Result<Option<Entry<'a>>, Broken> {
-    let header = bytes.get(*at..*at + HEADER).filter(|header| header.starts_with(MAGIC)).ok_or(Broken)?;
-    let field = |index: usize| -> Result<u32, Broken> {
-        let digits = core::str::from_utf8(&header[6 + index * 8..14 + index * 8]).map_err(|_| Broken)?;
-        u32::from_str_radix(digits, 16).map_err(|_| Broken)
-    };
-    let (size, name_size) = (field(6)? as usize, field(11)? as usize);
-    let name_end = (*at + HEADER).checked_add(name_size).ok_or(Broken)?;
-    let name = bytes.get(*at + HEADER..name_end).and_then(|name| name.strip_suffix(b"\0")).ok_or(Broken)?;
-    let start = name_end.next_multiple_of(4);
-    let data = bytes.get(start..start.checked_add(size).ok_or(Broken)?).ok_or(Broken)?;
-    *at = (start + size).next_multiple_of(4);
-    if name == TRAILER {
-        return Ok(None);
-    }
-    Ok(Some(Entry {
-        name: name.strip_prefix(b"./").unwrap_or(name),
-        ino: field(0)?,
-        mode: field(1)?,
-        uid: field(2)?,
-        gid: field(3)?,
-        links: field(4)?,
-        mtime: field(5)?,
-        device: (field(9)?, field(10)?),
-        data,
-    }))
+    let head = Head::of(bytes.get(*at..).ok_or(Broken)?)?;
+    let name = bytes.get(*at + HEADER..*at + HEADER + head.name).ok_or(Broken)?;
+    let name = head.name(name)?;
+    let (start, end) = head.places(*at).ok_or(Broken)?;
+    let data = bytes.get(start..start + head.data).ok_or(Broken)?;
+    *at = end;
+    Ok(name.map(|name| Entry { name, data, ..head.entry }))
 }
 
 /// Adds an entry to an archive. ENAMETOOLONG and the like cannot happen: sizes over 4 GiB are the caller's to refuse.

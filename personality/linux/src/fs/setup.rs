@@ -96,6 +96,7 @@ pub fn root(
     vfs.register_type("ramfs", Arc::new(TmpFs::mount));
     let made = match mount.kind {
         BootMountKind::Disk => mount_disk(&vfs, disk)?,
+        BootMountKind::Archive { .. } => made_root(&vfs, mount).map_err(|errno| not_unpacked(errno).into())?,
         _ => made_root(&vfs, mount).map_err(|errno| format!("cannot mount {:?} as the root: {errno:?}", mount.kind))?,
     };
     let context = FsContext {
@@ -119,6 +120,17 @@ fn mount_disk(vfs: &Vfs, mount: Option<MountDisk>) -> core::result::Result<Path,
     // The one disk there is, and it is in use.
     vfs.register_type("ext4", Arc::new(|_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| Err(Errno::EBUSY)));
     Ok(Path::of_mount(&first))
+}
+
+/// Why the initial file tree cannot be unpacked.
+fn not_unpacked(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EINVAL => "the initial file tree is no archive, or a broken or cut off one",
+        Errno::ENOSPC | Errno::ENOMEM => "the initial file tree does not fit into memory",
+        Errno::EEXIST => "a name is twice in the initial file tree",
+        Errno::ENOENT | Errno::ENOTDIR => "the initial file tree has a file without the directory it is in",
+        _ => "the initial file tree cannot be unpacked",
+    }
 }
 
 /// A root of another kind. Kinds that need a kernel are refused with EINVAL.
