@@ -98,15 +98,15 @@ fn entry<'a>(name: &'a Path, meta: &Metadata, data: &'a [u8]) -> Entry<'a> {
 /// Packs what there is without a directory given: this machine's busybox, statically linked, with all its names in /bin.
 pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
     const REMEDY: &str = "give a file tree (--ramfs DIR), or install busybox: apt-get install busybox-static";
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"]
+    let (path, busybox) = ["/bin/busybox", "/usr/bin/busybox"]
         .iter()
-        .find_map(|path| fs::read(path).ok())
+        .find_map(|path| fs::read(path).ok().map(|bytes| (path, bytes)))
         .ok_or_else(|| format!("there is no busybox here to make a file tree of\n       {REMEDY}"))?;
     // A dynamic one names its interpreter.
     if busybox.windows(12).any(|bytes| bytes == b"/ld-linux-x8") && !is_static(&busybox) {
         return Err(format!("the busybox here is dynamically linked and would miss its libraries\n       {REMEDY}"));
     }
-    let list = Command::new("busybox").arg("--list").output().map_err(|error| format!("busybox --list: {error}"))?;
+    let list = Command::new(path).arg("--list").output().map_err(|error| format!("{path} --list: {error}"))?;
     let dir = |name: &'static str| Entry { name: name.as_bytes(), mode: 0o40755, links: 2, ..EMPTY };
     for name in ["bin", "dev", "etc", "proc", "root", "tmp", "usr", "usr/bin"] {
         archive::push(archive, &dir(name));

@@ -1,6 +1,6 @@
 //! Programs on the bare x86_64 machine: each test is one run of QEMU.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -215,6 +215,9 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         }
     }
     boot_disk::run(filter, &image, &dir, tally);
+    if super::wanted(filter, "boot/refusals") {
+        tally.check("boot/refusals", refusals(&image, &dir));
+    }
     boot_terminal::run(filter, &image, &dir, tally)?;
     boot_conformance::run(filter, &image, &dir, tally)?;
     let _ = compare::clear(&dir);
@@ -259,6 +262,49 @@ fn sorted_out(output: &str) -> String {
         }
     }
     text
+}
+
+/// What `janua boot` says to file trees that cannot be, and to a machine that is not installed: the reason and the remedy.
+fn refusals(image: &Path, dir: &Path) -> Result<(), String> {
+    let told = |e: std::io::Error| format!("{}: {e}", dir.display());
+    fs::write(dir.join("text.cpio"), "no archive").map_err(told)?;
+    fs::write(dir.join("packed.cpio"), b"\x1f\x8b\x08").map_err(told)?;
+    let header = |name: &str, size: u32| {
+        let fields = [1, 0o100_644, 0, 0, 1, 0, size, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+        let fields: String = fields.iter().map(|field| format!("{field:08x}")).collect();
+        format!("070701{fields}{name}\0")
+    };
+    // One whole entry of 112 bytes; then one that is longer than the archive.
+    fs::write(dir.join("cut.cpio"), format!("{}{}abc", header("a", 0), header("b", 100))).map_err(told)?;
+    fs::create_dir_all(dir.join("large")).map_err(told)?;
+    File::create(dir.join("large/file")).and_then(|file| file.set_len(300 << 20)).map_err(told)?;
+    let path = |name: &str| dir.join(name).display().to_string();
+    for (tree, path_variable, message) in [
+        (path("text.cpio"), None, "text.cpio: not a cpio archive\n"),
+        (path("packed.cpio"), None, "packed.cpio: a compressed archive\n       unpack it first: zcat"),
+        (path("cut.cpio"), None, "cut.cpio: broken or cut off: no whole entry at byte 112 of "),
+        (path("large"), None, "does not fit into a machine of 512 MiB: it is there packed and unpacked\n       give the machine more (--memory "),
+        (path("nosuch"), None, "--ramfs "),
+        (path("tree-of-none"), Some("/nonexistent"), "qemu-system-x86_64 is not installed"),
+    ] {
+        if path_variable.is_some() {
+            fs::create_dir_all(&tree).map_err(told)?;
+        }
+        let command = ["boot", "--ramfs", &tree, "--", "/bin/x"].map(String::from);
+        let command = std::iter::once(build::janua().display().to_string()).chain(command).collect();
+        let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];
+        // The test's own path stays: what starts the program is found there.
+        let command: Vec<String> = match path_variable {
+            None => command,
+            Some(value) => [vec!["/usr/bin/env".into(), format!("PATH={value}")], command].concat(),
+        };
+        let outcome = Run { command, dir, env, limit: LIMIT, terminal: None }.outcome(&dir.join("report"))?;
+        let output = String::from_utf8_lossy(&outcome.output);
+        if outcome.code != 125 || !output.contains(message) {
+            return Err(format!("exit code {} and not {message:?} but:\n{output}", outcome.code));
+        }
+    }
+    Ok(())
 }
 
 /// The tests' file tree: busybox with the names used here, the programs of `test/boot`, and a C library for the dynamic one.

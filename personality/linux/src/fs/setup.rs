@@ -96,7 +96,7 @@ pub fn root(
     vfs.register_type("ramfs", Arc::new(TmpFs::mount));
     let made = match mount.kind {
         BootMountKind::Disk => mount_disk(&vfs, disk)?,
-        BootMountKind::Archive { .. } => made_root(&vfs, mount).map_err(|errno| not_unpacked(errno).into())?,
+        BootMountKind::Archive { .. } => made_root(&vfs, mount).map_err(not_unpacked)?,
         _ => made_root(&vfs, mount).map_err(|errno| format!("cannot mount {:?} as the root: {errno:?}", mount.kind))?,
     };
     let context = FsContext {
@@ -123,14 +123,14 @@ fn mount_disk(vfs: &Vfs, mount: Option<MountDisk>) -> core::result::Result<Path,
 }
 
 /// Why the initial file tree cannot be unpacked.
-fn not_unpacked(errno: Errno) -> &'static str {
-    match errno {
+fn not_unpacked(errno: Errno) -> String {
+    String::from(match errno {
         Errno::EINVAL => "the initial file tree is no archive, or a broken or cut off one",
         Errno::ENOSPC | Errno::ENOMEM => "the initial file tree does not fit into memory",
         Errno::EEXIST => "a name is twice in the initial file tree",
         Errno::ENOENT | Errno::ENOTDIR => "the initial file tree has a file without the directory it is in",
         _ => "the initial file tree cannot be unpacked",
-    }
+    })
 }
 
 /// A root of another kind. Kinds that need a kernel are refused with EINVAL.
