@@ -201,6 +201,10 @@ pub struct Boot {
     #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(0..=10))]
     icount: Option<u8>,
 
+    /// Cores of the tile, which take turns on the one processor (leon3 only)
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
+    cores: u32,
+
     /// Which of the three configurations: sys-lib-yes, sys-lib-no or vanilla; the last two without protection (leon3 only)
     #[arg(long, value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
     library: String,
@@ -274,6 +278,7 @@ impl Boot {
         Ok(BootOptions {
             platform,
             icount: self.icount,
+            cores: self.cores,
             library: match self.library.as_str() {
                 "vanilla" => library::VANILLA,
                 "sys-lib-no" => library::DISPATCHER,

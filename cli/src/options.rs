@@ -187,6 +187,8 @@ pub struct BootOptions {
     pub icount: Option<u8>,
     /// `janua_abi::invasive::record::library`; only for the LEON3.
     pub library: u8,
+    /// Cores of the LEON3's tile: threads of its one processor.
+    pub cores: u32,
     /// Whether the library answers calls that need no privilege; only for the LEON3.
     pub answers: bool,
     /// The directory that becomes the machine's files; `None`: the host's busybox alone.

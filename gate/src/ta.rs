@@ -3,6 +3,7 @@
 //! Calls whose rows are `direct` never get here: the trap's handler calls their functions itself (`arch/src/sparc/entry.rs`).
 
 use janua_port::guest::Abi;
+use janua_port::gate::Way;
 use janua_port::{Entry, Frame, TrapGate, UserMemory};
 
 /// Trap type of `ta 0x10`.
@@ -23,8 +24,8 @@ impl TrapGate for Ta {
         "ta"
     }
 
-    fn vectors(&self) -> &'static [u8] {
-        &[TRAP]
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Interrupt(TRAP)]
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {

@@ -106,7 +106,7 @@ pub enum Way {
     Syscall,
     Sysenter,
     CallGate,
-    /// A vector that user code may raise by `int`.
+    /// A vector that user code may raise by `int`, or a trap type it may raise by `ta`.
     Interrupt(u8),
     /// An exception that may be a call.
     Exception(u8),

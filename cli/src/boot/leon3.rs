@@ -63,7 +63,7 @@ pub fn boot(options: &BootOptions) -> ExitCode {
         program,
         args: args.collect(),
         tiles: 1,
-        cores: 1,
+        cores: options.cores,
         library: options.library,
         answers: options.answers,
         ..Config::default()
@@ -79,7 +79,7 @@ fn find(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 || program.is_file() {
         return program.is_file().then(|| program.into());
     }
-    let built = std::env::current_exe().ok()?.parent()?.parent()?.join("user/leon3").join(program);
+    let built = std::env::current_exe().ok()?.parent()?.parent()?.join("user/leon3/bin").join(program);
     built.is_file().then_some(built)
 }
 

@@ -7,7 +7,9 @@ use janua_port::{Clock, Nanos};
 
 use crate::lock::Mutex;
 
-const TIMER: usize = 0x8000_0300;
+/// The page that holds the timers' registers, and those of the interrupt controller and the serial line.
+pub const DEVICES: usize = 0x8000_0000;
+const TIMER: usize = DEVICES + 0x300;
 const SCALER: usize = TIMER;
 const SCALER_RELOAD: usize = TIMER + 4;
 const ALARM: usize = TIMER + 0x10;
@@ -21,7 +23,7 @@ const RESTART: u32 = 2;
 const LOAD: u32 = 4;
 const INTERRUPT: u32 = 8;
 
-const INTERRUPTS: usize = 0x8000_0200;
+const INTERRUPTS: usize = DEVICES + 0x200;
 const CLEAR: usize = INTERRUPTS + 0xc;
 const MASK: usize = INTERRUPTS + 0x40;
 /// The interrupt of timer 1.

@@ -15,7 +15,7 @@ use janua_port::{
 use crate::frames::{self, PAGE};
 use crate::space::UserSpace;
 use crate::thread::{self, Thread};
-use crate::{boot, clock, report, sched, trap, uart, user};
+use crate::{boot, clock, report, sched, tables, trap, uart, user};
 
 /// The machine; there is one.
 pub struct Leon3 {
@@ -57,6 +57,9 @@ impl Leon3 {
         let module = loaded.module;
         frames::init(module.as_ptr() as usize + module.len(), loaded.memory_end);
         clock::init();
+        if !tables::show(tables::DEVICES, clock::DEVICES) {
+            report::stop(format_args!("no memory for the first page tables"));
+        }
         sched::init(thread::first());
         let machine = Box::leak(Box::new(Leon3 { gates, module }));
         MACHINE.store(machine, Ordering::Release);

@@ -9,8 +9,11 @@ use crate::boot::JANUA_LEVEL1;
 use crate::frames::{self, PAGE};
 use crate::lock::Mutex;
 
-/// User space: not the first page, so that a null pointer leads nowhere, and up to where the memory is mapped.
+/// User space: not its beginning, so that a null pointer leads nowhere, nor the page of devices ([`DEVICES`]), and up to where the
+/// memory is mapped.
 pub const LOW: usize = 0x1_0000;
+/// Where user code may read the page with the timers, its stopwatch: the counter of the running one is at 0x320.
+pub const DEVICES: usize = 0xf000;
 pub const HIGH: usize = 0x4000_0000;
 
 /// Low bits of an entry: a pointer to a table, a page.
@@ -75,6 +78,16 @@ pub fn map(addr: usize, prot: Prot) -> bool {
     let old = unsafe { slot.replace((frame >> 4) as u32 | CACHED | access(prot) | PAGE_ENTRY) };
     flush();
     release(old);
+    true
+}
+
+/// Lets user code read the page of devices at `device` at the address `addr`, for good. False without memory.
+#[must_use]
+pub fn show(addr: usize, device: usize) -> bool {
+    let _guard = TABLES.lock();
+    let Some(slot) = entry(addr, true) else { return false };
+    // SAFETY: an entry of a table; the lock is held. Access 0 is reading, for all.
+    unsafe { slot.write_volatile((device >> 4) as u32 | PAGE_ENTRY) };
     true
 }
 

@@ -6,6 +6,7 @@ use janua_arch::sparc::entry::{self, BAD_SEVENTH, SUPERVISOR, WORK};
 use janua_arch::sparc::switch::janua_flush_windows;
 use janua_arch::sparc::window::BAD_STACK;
 use janua_arch::sparc::{cpu, usercopy};
+use janua_port::gate::Way;
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
 
 use crate::thread::Thread;
@@ -121,7 +122,7 @@ fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
 }
 
 fn gates_take(number: u8) -> bool {
-    machine::gates().iter().any(|gate| gate.vectors().contains(&number))
+    machine::gates().iter().any(|gate| gate.ways().contains(&Way::Interrupt(number)))
 }
 
 /// A fault of user code, in Linux' words (signal(7), sigaction(2)).

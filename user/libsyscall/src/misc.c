@@ -35,6 +35,9 @@ static inline uint64_t ticks(void)
     uint32_t low, high;
     __asm__ volatile("rdtscp" : "=a"(low), "=d"(high) : : "ecx", "memory");
     return (uint64_t)high << 32 | low;
+#elif defined(__sparc__)
+    /* The running timer of the GPTIMER, which counts down; user code may read it (platform/leon3/src/tables.rs). */
+    return 0xffffffffu - *(volatile uint32_t *)0xf320;
 #else
     return octo_clock_nanoseconds();
 #endif
@@ -47,7 +50,12 @@ void timer_start(octo_timer *timer)
 
 uint64_t timer_stop(const octo_timer *timer)
 {
+#if defined(__sparc__)
+    /* It has 32 bits. */
+    return (uint32_t)(ticks() - *timer);
+#else
     return ticks() - *timer;
+#endif
 }
 
 uint64_t ticks_to_nanoseconds(uint64_t count)
@@ -64,6 +72,9 @@ uint64_t ticks_to_nanoseconds(uint64_t count)
         rate = (ticks() - first) * SPAN / (now - from);
     }
     return count / rate * SPAN + count % rate * SPAN / rate;
+#elif defined(__sparc__)
+    /* 40 MHz. */
+    return count * 25;
 #else
     return count;
 #endif
