@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use crate::packages::{self, Need};
 use crate::toolchain::{TARGET, TARGET_SPARC, Toolchain};
-use crate::{process, workspace};
+use crate::{process, user, workspace};
 
 /// What the linux image is linked as: a static position-independent executable that its own loader relocates.
 const LINUX_FLAGS: &[&str] = &[
@@ -100,6 +100,8 @@ fn build(platform: &str, flags: &[&str]) -> Result<Image, String> {
 /// Builds everything; the `janua` command is at [`janua`] then.
 pub fn all() -> Result<Image, String> {
     let image = image()?;
+    // The command embeds them.
+    user::build(&user::X86_64)?;
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--release", "--package", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
     // `janua bench` says so when the image is not the one to measure.

@@ -13,6 +13,7 @@ mod scan;
 mod suite;
 mod tally;
 mod toolchain;
+mod user;
 mod workspace;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua t
 
   build [--boot]          build the kernel image (with --boot also that for bare machines) and the `janua` command (target/release/janua)
   image [PLATFORM]        build the kernel image of a platform only (linux, x86_64, leon3) and print its path
+  user                    build the system-call library and the applications on it (target/user)
   layers                  check the rules of the source tree (docs/rules.md)
   scan                    disassemble the kernel image; fail on instructions it must not hold
   support                 write docs/support.md from the system-call tables
@@ -57,6 +59,10 @@ fn main() -> ExitCode {
         }
         .map(|image| {
             println!("{}", image.embedded.display());
+            ExitCode::SUCCESS
+        }),
+        Some("user") => user::build(&user::X86_64).map(|built| {
+            println!("{}\n{}", built.library.display(), built.programs.display());
             ExitCode::SUCCESS
         }),
         Some("layers") => rules::command(),

@@ -62,14 +62,14 @@ fn deal_with(thread: &Thread, message: Message) {
             let mut state = tile.lock();
             let known = state.claim(claim).is_some();
             let quantity = delta.unsigned_abs();
-            let done = known && if delta < 0 { state.retreat(claim, quantity) } else { state.invade(claim, quantity) };
+            let done = known && if delta < 0 { state.retreat(claim, quantity, None) } else { state.invade(claim, quantity) };
             drop(state);
             send(thread, from, Message::Answer { future, value: if done { 0 } else { usize::MAX } });
         }
         Message::Retreat { from, future, claim } => {
             let mut state = tile.lock();
             let cores = state.claim(claim).map(|claim| claim.cores);
-            let done = cores.is_some_and(|cores| state.retreat(claim, cores));
+            let done = cores.is_some_and(|cores| state.retreat(claim, cores, None));
             drop(state);
             send(thread, from, Message::Answer { future, value: if done { 0 } else { usize::MAX } });
         }

@@ -17,7 +17,7 @@ use janua_port::Frame;
 use crate::Thread;
 use crate::message;
 use crate::system::{BAD_ACCESS, NO_ROOM, ThreadExt};
-use crate::tile::{Block, ClaimId, Context, Queued, Running, TileState, Waiter};
+use crate::tile::{Block, Context, Queued, Running, TileState, Waiter};
 
 /// What a handler answers that has set its core's `block`. A call that answers this as a value of its own is none the worse: the
 /// core has no `block` then.
@@ -109,15 +109,16 @@ fn step(thread: &Thread, state: &mut TileState, frame: &mut Frame) -> Leave {
         frame.set_result(result as isize);
         return Leave::Resume;
     }
-    let claim = slot.claim;
+    slot.leave_claim();
+    let claim = if slot.leaving { 0 } else { slot.claim };
     match state.claim_mut(claim).and_then(|claim| claim.queue.pop_front()) {
-        Some(queued) => begin(thread, state, claim, queued, frame),
+        Some(queued) => begin(thread, state, queued, frame),
         None => Leave::Wait,
     }
 }
 
 /// Begins an i-let on a stack of its own.
-fn begin(thread: &Thread, state: &mut TileState, _claim: ClaimId, queued: Queued, frame: &mut Frame) -> Leave {
+fn begin(thread: &Thread, state: &mut TileState, queued: Queued, frame: &mut Frame) -> Leave {
     let space = thread.task.ext.space.lock().clone();
     let Some((stack, end)) = space.and_then(|space| state.stacks.take(&*space)) else {
         thread.fatal(NO_ROOM, format_args!("no stack is left for an i-let"))

@@ -59,6 +59,8 @@ pub struct CoreSlot {
     pub seat: Arc<Seat>,
     /// Who holds it; 0 is nobody.
     pub claim: ClaimId,
+    /// The claim has given it back: what has begun on it ends, nothing else begins, then nobody holds it.
+    pub leaving: bool,
     /// The i-let in user code (or in a call).
     pub current: Option<Running>,
     pub block: Option<Block>,
@@ -69,9 +71,23 @@ pub struct CoreSlot {
 }
 
 impl CoreSlot {
-    /// Nothing on it has begun and not ended.
+    /// Nothing on it has begun and not ended. An i-let whose last call is under way has ended as far as others can tell: its signal
+    /// may be what they waited for.
     pub fn is_free_of_work(&self) -> bool {
-        self.current.is_none() && self.ready.is_empty() && self.waiting == 0
+        let over = self.current.is_none() || matches!(self.block, Some(Block::End));
+        over && self.ready.is_empty() && self.waiting == 0
+    }
+
+    /// Whether the claim's i-lets may begin on it.
+    fn serves(&self, claim: ClaimId) -> bool {
+        self.claim == claim && !self.leaving
+    }
+
+    /// Nobody holds it from now on, if it was only to end what had begun.
+    pub fn leave_claim(&mut self) {
+        if self.leaving && self.is_free_of_work() {
+            (self.claim, self.leaving) = (0, false);
+        }
     }
 }
 
@@ -152,15 +168,19 @@ impl TileState {
         true
     }
 
-    /// Takes cores away, all or none: only cores on which nothing is under way, and not the last ones while i-lets are queued.
-    pub fn retreat(&mut self, id: ClaimId, quantity: u32) -> bool {
+    /// Takes cores away, all or none, idle ones first, and not while i-lets are queued. A core on which an i-let has begun ends it
+    /// before it is free. `but` is a core that stays, the caller's own.
+    pub fn retreat(&mut self, id: ClaimId, quantity: u32, but: Option<usize>) -> bool {
         let Some(claim) = self.claim(id) else { return quantity == 0 };
-        let idle = self.cores.iter().filter(|core| core.claim == id && core.is_free_of_work()).count();
-        if !claim.queue.is_empty() || idle < quantity as usize {
+        let mut chosen: Vec<usize> =
+            (0..self.cores.len()).filter(|&core| self.cores[core].serves(id) && but != Some(core)).collect();
+        if !claim.queue.is_empty() || chosen.len() < quantity as usize {
             return false;
         }
-        for core in self.cores.iter_mut().filter(|core| core.claim == id && core.is_free_of_work()).take(quantity as usize) {
-            core.claim = 0;
+        chosen.sort_by_key(|&core| !self.cores[core].is_free_of_work());
+        for core in chosen.into_iter().take(quantity as usize) {
+            self.cores[core].leaving = true;
+            self.cores[core].leave_claim();
         }
         self.claim_entry(id).cores -= quantity;
         self.tidy(id);
@@ -171,7 +191,7 @@ impl TileState {
     pub fn infect(&mut self, id: ClaimId, team: &[Ilet], parent: Option<DispatchClaim>) -> bool {
         let Some(claim) = self.claim_mut(id).filter(|claim| claim.cores > 0) else { return false };
         claim.queue.extend(team.iter().map(|&ilet| Queued { ilet, parent }));
-        let idle = self.cores.iter().filter(|core| core.claim == id && core.current.is_none());
+        let idle = self.cores.iter().filter(|core| core.serves(id) && core.current.is_none());
         for core in idle.take(team.len()) {
             core.seat.waker().wake_by_ref();
         }
@@ -194,7 +214,7 @@ impl TileState {
     /// Whether a core without an i-let has one to run.
     pub fn has_work(&self, core: usize) -> bool {
         let slot = &self.cores[core];
-        !slot.ready.is_empty() || slot.claim != 0 && self.claim(slot.claim).is_some_and(|claim| !claim.queue.is_empty())
+        !slot.ready.is_empty() || slot.claim != 0 && !slot.leaving && self.claim(slot.claim).is_some_and(|claim| !claim.queue.is_empty())
     }
 }
 
@@ -222,6 +242,7 @@ impl Tile {
         let slot = |seat| CoreSlot {
             seat,
             claim: 0,
+            leaving: false,
             current: None,
             block: None,
             ready: VecDeque::new(),

@@ -12,7 +12,8 @@ extern "C" {
 claim_t claim_construct(void);
 /* Adds that many cores of this tile, all or none. */
 int invade_simple(claim_t claim, pe_quantity_t quantity);
-/* Gives cores back; refused while i-lets are queued or under way on them. */
+/* Gives cores back, never the one the caller runs on; refused while i-lets are queued. A core on which an i-let has begun is free
+ * when that has ended. */
 int retreat(claim_t claim, pe_quantity_t quantity);
 /* Queues `size` i-lets, which are copied; refused by a claim without cores. In which order they begin is not defined. */
 int infect(claim_t claim, simple_ilet *team, team_size_t size);

@@ -9,6 +9,7 @@ mod command;
 mod compare;
 mod conformance;
 mod crates;
+mod invasive;
 mod programs;
 mod sandbox;
 mod skips;
@@ -50,6 +51,7 @@ const SUITES: &[Suite] = &[
     },
     Suite { name: "terminal", about: "programs on a terminal, natively and under each gate", run: terminal::run },
     Suite { name: "boot", about: "programs on the bare x86_64 machine, under QEMU (test/boot)", run: boot::run },
+    Suite { name: "invasive", about: "applications on the system-call library (user/), under each gate", run: invasive::run },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run },
 ];

@@ -29,7 +29,7 @@ pub fn invade_simple(thread: &Thread, claim: usize, quantity: u32) -> isize {
 }
 
 pub fn retreat(thread: &Thread, claim: usize, quantity: u32) -> isize {
-    answer(claim_of(claim).is_some_and(|claim| thread.tile().lock().retreat(claim, quantity)))
+    answer(claim_of(claim).is_some_and(|claim| thread.tile().lock().retreat(claim, quantity, Some(thread.index))))
 }
 
 pub fn infect(thread: &Thread, claim: usize, ilets: UserPtr<Ilet>, size: usize) -> isize {

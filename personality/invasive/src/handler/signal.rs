@@ -67,9 +67,11 @@ pub fn signal(thread: &Thread, signal: UserPtr<Signal>) -> isize {
     0
 }
 
+/// The i-let is over before the signal is seen, so that who waited for it finds the core free.
 pub fn signal_and_exit(thread: &Thread, signal: UserPtr<Signal>) -> isize {
+    let ended = switch::end(thread);
     count_down(thread, signal.addr());
-    switch::end(thread)
+    ended
 }
 
 pub fn infect_init(thread: &Thread, signal: UserPtr<InfectSignal>, count: u32, start: UserPtr<Ilet>) -> isize {
@@ -92,6 +94,7 @@ pub fn infect_signal(thread: &Thread, signal: UserPtr<InfectSignal>) -> isize {
 }
 
 pub fn infect_signal_and_exit(thread: &Thread, signal: UserPtr<InfectSignal>) -> isize {
+    let ended = switch::end(thread);
     infect_signal(thread, signal);
-    switch::end(thread)
+    ended
 }
