@@ -8,6 +8,7 @@
 
 mod apps;
 mod choice;
+mod invasive;
 mod machine;
 pub mod model;
 mod print;
@@ -66,11 +67,15 @@ impl Failure {
 
 /// Measures, prints the table on standard output, and writes the file.
 pub fn run(plan: &Plan) -> Result<(), Failure> {
-    let rows = rows::chosen(plan)?;
-    let choice = choice::discover(plan)?;
     // Before minutes are spent.
-    let file = plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
-    let measurement = rows::measure(plan, &rows, choice);
+    let create = || plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose();
+    let (file, measurement) = if plan.kind == Kind::Invasive {
+        (create()?, invasive::measure(plan)?)
+    } else {
+        let rows = rows::chosen(plan)?;
+        let choice = choice::discover(plan)?;
+        (create()?, rows::measure(plan, &rows, choice))
+    };
     // A reader that closes early has seen what it wanted.
     let _ = std::io::stdout().lock().write_all(print::table(&measurement).as_bytes());
     if let Some((path, mut file)) = file {

@@ -22,6 +22,8 @@ pub enum Kind {
     Gates,
     Calls,
     Apps,
+    /// Calls of the invasive personality, in its configurations.
+    Invasive,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             Kind::Gates => "gates",
             Kind::Calls => "calls",
             Kind::Apps => "apps",
+            Kind::Invasive => "invasive",
         }
     }
 }

@@ -50,6 +50,7 @@ pub fn all(kind: Kind) -> Vec<(&'static str, &'static str)> {
         Kind::Gates => probe.collect(),
         Kind::Calls => probe.chain(whole::ROWS.iter().map(|row| (row.name, row.title))).collect(),
         Kind::Apps => APPS.iter().map(|app| (app.name, app.title)).collect(),
+        Kind::Invasive => crate::invasive::rows(),
     }
 }
 

@@ -23,6 +23,7 @@ Examples:
   janua bench gates --jail none --json none.json
   janua bench calls --gate sud --runs 3          quicker
   janua bench calls --only pipe,futex-thr,stat   some rows
+  janua bench calls --personality invasive       claims, i-lets and empty calls, beside OctoPOS' figures
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
   janua report gates.json calls.json apps.json   a page with plots
 
@@ -49,6 +50,10 @@ struct Options {
     /// The platform that carries Janua: only linux as yet
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux"], hide_possible_values = true)]
     platform: String,
+
+    /// Measure the calls of this personality: linux or invasive (with `calls`)
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "invasive"], hide_possible_values = true)]
+    personality: String,
 
     /// Measure these gates only; without it all that work here
     #[arg(long, value_name = "GATE,...", value_delimiter = ',')]
@@ -121,6 +126,13 @@ pub fn run(bench: Bench) -> ExitCode {
         What::Gates(options) => (Kind::Gates, options),
         What::Calls(options) => (Kind::Calls, options),
         What::Apps(options) => (Kind::Apps, options),
+    };
+    let kind = match (options.personality.as_str(), kind) {
+        ("invasive", Kind::Calls) => Kind::Invasive,
+        ("invasive", _) => {
+            return exit::fail(&"only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive");
+        }
+        _ => kind,
     };
     if options.list {
         janua_bench::list(kind);

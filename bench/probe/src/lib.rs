@@ -16,6 +16,7 @@ mod isolate;
 mod meter;
 mod pairs;
 mod process;
+mod queued;
 mod sys;
 mod tiny;
 
@@ -109,6 +110,8 @@ pub const ROWS: &[Row] = &[
     row("signal", "signal round trip (tgkill to oneself, handler, sigreturn)", Group::Gate, gates::signal),
     host("sud", "Syscall User Dispatch round trip", Group::Gate, intercept::sud),
     host("seccomp", "seccomp RET_TRAP round trip", Group::Gate, intercept::seccomp),
+    host("queued-3", "signal queued to oneself, ids asked for each time (OctoPOS’ guest layer)", Group::Gate, queued::asking),
+    host("queued-1", "signal queued to oneself, ids known", Group::Gate, queued::knowing),
     host("sysemu", "ptrace SYSEMU round trip with registers read and set", Group::Gate, intercept::sysemu),
     host("syscall-stop", "ptrace entry and exit stop of one call", Group::Gate, intercept::syscall_stop),
     row("int80-32", "getppid by int 0x80 from 32-bit code", Group::Gate, compat::int80),

@@ -51,7 +51,7 @@ pub fn page(measurements: &[Measurement]) -> String {
          the host. The cost of reading the timer is taken off. Native and Janua take turns in every round.</p>\n",
     );
     html.push_str(&goals::table(measurements));
-    for kind in [Kind::Gates, Kind::Calls, Kind::Apps] {
+    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Invasive] {
         for measurement in measurements.iter().filter(|measurement| measurement.kind == kind) {
             section(&mut html, measurement);
         }
@@ -66,6 +66,7 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Gates => "Gates: ways into a kernel",
         Kind::Calls => "Calls",
         Kind::Apps => "Programs",
+        Kind::Invasive => "The invasive interface (OctoPOS)",
     };
     let _ = writeln!(html, "<section>\n<h2>{title}</h2>");
     for note in &measurement.notes {
@@ -75,6 +76,7 @@ fn section(html: &mut String, measurement: &Measurement) {
     match measurement.kind {
         Kind::Gates => gates(html, measurement),
         Kind::Calls => ratios(html, measurement, "Calls: multiples of native"),
+        Kind::Invasive => invasive(html, measurement),
         Kind::Apps => {
             ratios(html, measurement, "Programs: wall time, or for rates its inverse, as multiples of native")
         }
@@ -197,6 +199,46 @@ fn gates(html: &mut String, measurement: &Measurement) {
     let title = "Null call with 0 to 6 arguments, beside OctoPOS’ Table 5.2";
     let figure = plot(title, "nanoseconds per call, logarithmic", &series_with_theirs, &groups, None);
     theirs(html, &figure, published::EMPTY_CALLS_SOURCE);
+}
+
+/// The thesis' tables: empty calls beside its Table 5.2, and the rest of its chapter 5.2, which it has as plots only.
+fn invasive(html: &mut String, measurement: &Measurement) {
+    let mut series = names(measurement);
+    let kept: Vec<_> = published::EMPTY_CALLS.iter().filter(|(name, ..)| name.starts_with("x86guest")).collect();
+    series.extend(kept.iter().map(|(name, ..)| format!("OctoPOS {name} (theirs)")));
+    let own = measurement.configurations.len();
+    let mut groups = bars(measurement, of_group(measurement, "empty call"));
+    for (count, group) in groups.iter_mut().enumerate() {
+        for (index, (_, ticks, nanoseconds)) in kept.iter().enumerate() {
+            let Some(value) = ticks.get(count).map(|ticks| ticks * nanoseconds).filter(|value| *value > 0.0) else { continue };
+            group.marks.push((own + index, Mark::Bar(value, amount(value, Unit::Nanoseconds))));
+        }
+    }
+    let title = "Empty calls with 0 to 6 parameters, beside OctoPOS’ Table 5.2";
+    let figure = plot(title, "nanoseconds per call, logarithmic", &series, &groups, None);
+    theirs(html, &figure, published::EMPTY_CALLS_SOURCE);
+    for (group, title) in [("selected functions", "Selected functions"), ("Listing 5.1", "Invade, infect, wait, retreat")] {
+        let groups = bars(measurement, of_group(measurement, group));
+        html.push_str(&plot(title, "nanoseconds per call, logarithmic", &names(measurement), &groups, None));
+    }
+    html.push_str("<table>\n<tr><th>mean ± deviation, ns</th>");
+    for name in names(measurement) {
+        let _ = write!(html, "<th>{}</th>", escape(&name));
+    }
+    html.push_str("</tr>\n");
+    for row in &measurement.rows {
+        let _ = write!(html, "<tr><td>{}</td>", escape(&row.title));
+        for name in names(measurement) {
+            match row.under(&name) {
+                Some(summary) => {
+                    let _ = write!(html, "<td>{:.0} ± {:.0}</td>", summary.mean, summary.deviation);
+                }
+                None => html.push_str("<td class=\"skip\">–</td>"),
+            }
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</table>\n");
 }
 
 /// A figure with somebody else's numbers in it, and whose they are.

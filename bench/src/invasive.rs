@@ -1,0 +1,221 @@
+//! `janua bench calls --personality invasive`: what the calls of the invasive interface cost, as in chapter 5.2 of E. Dengler's
+//! thesis: each call 100,000 times, of which the last 1,000 count, the stopwatch's own cost taken off, in the three configurations.
+//!
+//! The column `native` is the thesis' own method on this host: a signal queued to oneself by three host calls, in an ordinary
+//! process without Janua ([`janua_probe`]'s row `queued-3`).
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::machine;
+use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowResult, SCHEMA, Tool, Unit};
+use crate::stats::Summary;
+use crate::{Failure, Plan};
+
+/// More rounds than this take minutes and tell nothing new.
+const ROUNDS_MOST: usize = 3;
+/// The program (`user/programs/calls.c`) and how often it makes each call.
+const PROGRAM: &[&str] = &["calls", "100000"];
+/// The row the others are freed of.
+const STOPWATCH: &str = "stopwatch";
+
+/// A configuration: its name, gate and jail, options of `janua run`.
+struct Way {
+    name: &'static str,
+    gate: Option<&'static str>,
+    jail: &'static str,
+    options: &'static [&'static str],
+}
+
+const WAYS: &[Way] = &[
+    Way { name: "sys-lib-yes signal/pkey", gate: Some("signal"), jail: "pkey", options: &["--gate", "signal", "--jail", "pkey"] },
+    Way { name: "sys-lib-yes signal/none", gate: Some("signal"), jail: "none", options: &["--gate", "signal", "--jail", "none"] },
+    Way {
+        name: "sys-lib-yes signal/none, 3 host calls",
+        gate: Some("signal"),
+        jail: "none",
+        options: &["--gate", "signal", "--jail", "none", "--ask-ids"],
+    },
+    Way { name: "sys-lib-yes call/pkey", gate: Some("call"), jail: "pkey", options: &["--gate", "call", "--jail", "pkey"] },
+    Way { name: "sys-lib-no", gate: None, jail: "none", options: &["--library", "sys-lib-no"] },
+    Way { name: "vanilla", gate: None, jail: "none", options: &["--library", "vanilla"] },
+];
+
+/// Rows by name, with what they are and their group.
+const ROWS: &[(&str, &str, &str)] = &[
+    (STOPWATCH, "stopwatch started and stopped (Table 5.1)", "timer"),
+    ("empty-0", "empty call, 0 parameters (Table 5.2)", "empty call"),
+    ("empty-1", "empty call, 1 parameter", "empty call"),
+    ("empty-2", "empty call, 2 parameters", "empty call"),
+    ("empty-3", "empty call, 3 parameters", "empty call"),
+    ("empty-4", "empty call, 4 parameters", "empty call"),
+    ("empty-5", "empty call, 5 parameters", "empty call"),
+    ("empty-6", "empty call, 6 parameters", "empty call"),
+    ("get_cpu_id", "get_cpu_id", "selected functions"),
+    ("get_tile_id", "get_tile_id", "selected functions"),
+    ("get_compute_tile_count", "get_compute_tile_count", "selected functions"),
+    ("simple_ilet_init", "simple_ilet_init", "selected functions"),
+    ("simple_signal_init", "simple_signal_init", "selected functions"),
+    ("invade", "invade_simple", "Listing 5.1"),
+    ("infect", "infect", "Listing 5.1"),
+    ("wait", "simple_signal_wait, with the other core's work", "Listing 5.1"),
+    ("retreat", "retreat", "Listing 5.1"),
+    ("listing-5.1", "the whole of Listing 5.1", "Listing 5.1"),
+];
+
+/// Samples in nanoseconds by row.
+type Figures = BTreeMap<String, Vec<f64>>;
+
+/// Measures.
+pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
+    let mut machine = machine::describe();
+    machine.tsc_hz = janua_probe::ticks_per_second();
+    machine.load[0] = machine::load();
+    let rounds = plan.runs.min(ROUNDS_MOST);
+    let mut collected: Vec<Result<Figures, String>> = (0..=WAYS.len()).map(|_| Ok(Figures::new())).collect();
+    for round in 1..=rounds {
+        eprintln!("janua: round {round} of {rounds}");
+        let native = native(plan, machine.tsc_hz);
+        let own = WAYS.iter().map(|way| run(plan, way));
+        for (all, figures) in collected.iter_mut().zip(std::iter::once(native).chain(own)) {
+            match (all.as_mut(), figures) {
+                (Ok(all), Ok(figures)) => {
+                    for (name, samples) in figures {
+                        all.entry(name).or_default().extend(samples);
+                    }
+                }
+                (Ok(_), Err(why)) => *all = Err(why),
+                (Err(_), _) => {}
+            }
+        }
+    }
+    machine.load[1] = machine::load();
+    let configurations: Vec<Configuration> = std::iter::once(Configuration::native())
+        .chain(WAYS.iter().map(|way| Configuration {
+            name: way.name.into(),
+            gate: way.gate.map(Into::into),
+            jail: Some(way.jail.into()),
+        }))
+        .collect();
+    let chosen = |name: &str| plan.only.is_empty() || plan.only.iter().any(|only| only == name);
+    let row = |(name, title, group): &(&str, &str, &str)| RowResult {
+        name: (*name).into(),
+        title: (*title).into(),
+        group: (*group).into(),
+        unit: Unit::Nanoseconds,
+        cells: configurations.iter().zip(&collected).map(|(configuration, figures)| cell(configuration, figures, name)).collect(),
+    };
+    let rows: Vec<RowResult> = ROWS.iter().filter(|(name, ..)| chosen(name)).map(row).collect();
+    if rows.is_empty() {
+        return Failure::new("--only names no row of this table\n       `janua bench calls --personality invasive --list` names them");
+    }
+    Ok(Measurement {
+        schema: SCHEMA,
+        kind: Kind::Invasive,
+        date: machine::now(),
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: env!("JANUA_COMMIT").into(),
+            image: std::env::var("JANUA_IMAGE").unwrap_or_else(|_| plan.image.into()),
+        },
+        machine,
+        method: Method { runs: rounds, samples: 1000, pinned: None },
+        configurations,
+        refused: Vec::new(),
+        notes: notes(&rows),
+        rows,
+    })
+}
+
+fn cell(configuration: &Configuration, figures: &Result<Figures, String>, name: &str) -> Cell {
+    let (result, skipped) = match figures {
+        Ok(figures) => match figures.get(name).and_then(|samples| Summary::of(samples)) {
+            None => (None, Some("it has no such row".to_owned())),
+            result => (result, None),
+        },
+        Err(why) => (None, Some(why.clone())),
+    };
+    Cell { configuration: configuration.name.clone(), result, skipped, fast_share: None }
+}
+
+/// What the figures say about the goal.
+fn notes(rows: &[RowResult]) -> Vec<String> {
+    let mut notes = vec![
+        "native here is the thesis' method on this host: three host calls and a signal handler in an ordinary process".to_owned(),
+    ];
+    let median = |row: &RowResult, name: &str| row.under(name).map(|summary| summary.median);
+    if let Some(row) = rows.iter().find(|row| row.name == "empty-0")
+        && let (Some(native), Some(vanilla)) = (median(row, NATIVE), median(row, "vanilla"))
+    {
+        for way in WAYS.iter().filter(|way| way.name.starts_with("sys-lib-yes")) {
+            let Some(own) = median(row, way.name) else { continue };
+            notes.push(format!(
+                "{}: an empty call costs {:.0} ns more than vanilla, {:.0} % of the three-host-call method's {:.0} ns (medians)",
+                way.name,
+                own - vanilla,
+                (own - vanilla) / native * 100.0,
+                native
+            ));
+        }
+    }
+    notes
+}
+
+/// The thesis' method, for the rows of empty calls: its cost does not depend on the number of words, which are in a record.
+fn native(plan: &Plan, tsc_hz: f64) -> Result<Figures, String> {
+    let output = output(Command::new(&plan.command).args(["probe", "--samples", "1000", "queued-3"]))?;
+    let line = output.lines().find_map(|line| line.strip_prefix("row queued-3 ")).ok_or("the probe has no such row")?;
+    let samples: Vec<f64> = line.split(' ').filter_map(|word| word.parse::<f64>().ok()).map(|ticks| ticks * 1e9 / tsc_hz).collect();
+    Ok((0..=6).map(|words| (format!("empty-{words}"), samples.clone())).collect())
+}
+
+/// One run of the program in a configuration.
+fn run(plan: &Plan, way: &Way) -> Result<Figures, String> {
+    let mut command = Command::new(&plan.command);
+    command.args(["run", "--personality", "invasive", "--answers", "off"]).args(way.options).arg("--").args(PROGRAM);
+    parse(&output(&mut command)?).ok_or_else(|| "the program's output is not what it should be".into())
+}
+
+/// The program's lines as nanoseconds, free of the stopwatch's cost.
+fn parse(text: &str) -> Option<Figures> {
+    let tick = text.lines().find_map(|line| line.strip_prefix("tick "))?.parse::<f64>().ok()? / 1e9;
+    let mut figures: Figures = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("row ")?.split_once(' '))
+        .map(|(name, words)| (name.to_owned(), words.split(' ').filter_map(|w| w.parse::<f64>().ok()).map(|t| t * tick).collect()))
+        .collect();
+    let stopwatch = Summary::of(figures.get(STOPWATCH)?)?.median;
+    for samples in figures.iter_mut().filter(|(name, _)| *name != STOPWATCH).flat_map(|(_, samples)| samples) {
+        *samples = (*samples - stopwatch).max(0.0);
+    }
+    Some(figures)
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(said.lines().next().map_or_else(|| output.status.to_string(), str::to_owned))
+}
+
+/// Names and titles of the rows.
+pub fn rows() -> Vec<(&'static str, &'static str)> {
+    ROWS.iter().map(|(name, title, _)| (*name, *title)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_nanoseconds() {
+        let figures = parse("tick 500000000\nrow stopwatch 20 20 20\nrow empty-0 220 420\nrow wait 10\n").unwrap();
+        assert_eq!(figures["empty-0"], [100.0, 200.0]);
+        assert_eq!(figures["stopwatch"], [10.0; 3]);
+        assert_eq!(figures["wait"], [0.0]);
+        assert!(parse("row stopwatch 1\n").is_none());
+        assert!(parse("tick 5\nrow empty-0 1\n").is_none());
+    }
+}
