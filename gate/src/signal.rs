@@ -10,7 +10,7 @@
 
 use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::{KERNEL_BASE, SELECTOR_BLOCK};
+use janua_arch::x86_64::hosted::{KERNEL_BASE, QUEUED, SELECTOR_BLOCK};
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
 use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
@@ -18,8 +18,6 @@ use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
 use crate::call::Call;
 use crate::sud::{self, Sud};
 
-/// The signal: a real-time one that no C library uses for itself.
-const SIGNAL: u32 = 40;
 /// `si_code` of rt_tgsigqueueinfo(2) as the library calls it.
 const SI_QUEUE: i32 = -1;
 /// Words of a record.
@@ -40,7 +38,7 @@ impl HostedGate for Signal {
     }
 
     fn queued(&self) -> Option<u32> {
-        Some(SIGNAL)
+        Some(QUEUED)
     }
 
     fn arm_sandbox(&self) -> Result<()> {
@@ -69,7 +67,7 @@ impl HostedGate for Signal {
     }
 
     fn door(&self, _keyed: bool, pid: u32, tid: u32) -> (usize, [usize; 3]) {
-        (door::SIGNAL, [pid as usize, tid as usize, SIGNAL as usize])
+        (door::SIGNAL, [pid as usize, tid as usize, QUEUED as usize])
     }
 
     fn selector_value(&self) -> u8 {
@@ -77,7 +75,7 @@ impl HostedGate for Signal {
     }
 
     fn accept(&self, signal: &HostSignal, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {
-        if signal.signal != SIGNAL || signal.code != SI_QUEUE {
+        if signal.signal != QUEUED || signal.code != SI_QUEUE {
             return None;
         }
         let mut record = [0u8; WORDS * 8];
@@ -185,7 +183,7 @@ mod tests {
         for (at, word) in bytes.chunks_exact_mut(8).enumerate() {
             word.copy_from_slice(&(at as u64 + 5).to_ne_bytes());
         }
-        let signal = |code, value: u64| HostSignal { signal: SIGNAL, code, number: value as i32, arch: (value >> 32) as u32 };
+        let signal = |code, value: u64| HostSignal { signal: QUEUED, code, number: value as i32, arch: (value >> 32) as u32 };
         let memory = Memory(bytes);
         let mut frame = Frame::default();
         assert_eq!(Signal.accept(&signal(SI_QUEUE, 0x1_2345_6780), &mut frame, &memory), Some(Abi::Native));

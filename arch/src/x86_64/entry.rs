@@ -313,7 +313,10 @@ global_asm!(
     "mov [r8 + {arrival} + 24], rax",
     "mov rax, [rsp + 8 + 200]",
     "mov [r8 + {arrival} + 32], rax",
-    // The vector registers, which the host saved and reset; the kernel uses none, so from here on they stay the user's.
+    // The vector registers, which the host saved and reset; the kernel uses none, so from here on they stay the user's. A call
+    // by a queued signal is one of a function, which leaves them undefined: they stay reset.
+    "cmp dword ptr [rsi], {queued}",
+    "je 6f",
     "mov rdi, [rsp + 8 + 224]",
     "test rdi, rdi",
     "jz 6f",
@@ -503,6 +506,7 @@ global_asm!(
     call_flags = const CALL_FLAGS,
     pkru_guest = const PKRU_GUEST,
     kick = const super::hosted::KICK,
+    queued = const super::hosted::QUEUED,
     sigtrap = const 5,
     secret = sym SECRET,
     hooks = sym HOOKS,
