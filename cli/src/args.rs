@@ -201,6 +201,10 @@ pub struct Boot {
     #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(0..=10))]
     icount: Option<u8>,
 
+    /// At the end, say how many register windows were spilled and filled (leon3 only)
+    #[arg(long)]
+    stats: bool,
+
     /// Cores of the tile, which take turns on the one processor (leon3 only)
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
     cores: u32,
@@ -278,6 +282,7 @@ impl Boot {
         Ok(BootOptions {
             platform,
             icount: self.icount,
+            stats: self.stats,
             cores: self.cores,
             library: match self.library.as_str() {
                 "vanilla" => library::VANILLA,

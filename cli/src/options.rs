@@ -187,6 +187,8 @@ pub struct BootOptions {
     pub icount: Option<u8>,
     /// `janua_abi::invasive::record::library`; only for the LEON3.
     pub library: u8,
+    /// At the end, say how many register windows were spilled and filled; only for the LEON3.
+    pub stats: bool,
     /// Cores of the LEON3's tile: threads of its one processor.
     pub cores: u32,
     /// Whether the library answers calls that need no privilege; only for the LEON3.

@@ -6,6 +6,7 @@
 
 mod build;
 mod guard;
+mod leon3;
 mod packages;
 mod process;
 mod rules;
@@ -54,7 +55,8 @@ fn main() -> ExitCode {
         Some("image") => match rest.first().map(String::as_str) {
             None | Some("linux") => build::image(),
             Some("x86_64") => build::image_x86_64(),
-            Some("leon3") => build::image_leon3(),
+            // The machine has no programs but these.
+            Some("leon3") => build::image_leon3().and_then(|image| leon3::programs().map(|_| image)),
             Some(other) => Err(format!("no such platform: {other} (there are linux, x86_64 and leon3)")),
         }
         .map(|image| {

@@ -67,6 +67,9 @@ pub const TOOLS: &[Tool] = &[
     test(&["less"], "less", "guest on a terminal"),
     test(&["vi", "vim.tiny"], "vim-tiny", "guest on a terminal"),
     test(&["qemu-system-x86_64"], "qemu-system-x86", "the machine the x86_64 kernel boots on"),
+    test(&["qemu-system-sparc"], "qemu-system-sparc", "the machine the LEON3 kernel boots on"),
+    test(&["clang"], "clang", "builds applications for the LEON3"),
+    test(&["sparc64-linux-gnu-ld"], "binutils-sparc64-linux-gnu", "links for the LEON3"),
     test(&["script"], "bsdutils", "gives a test a terminal"),
     test(&["ip"], "iproute2", "guest: netlink queries"),
 ];

@@ -293,6 +293,9 @@ global_asm!(
     "srl %l1, 30, %l6",
     "tst %l6",
     "be janua_trap_user",
+    // Or one that has come by `janua_dispatch`: the kernel itself makes no calls.
+    "cmp %l4, 0x90",
+    "be janua_trap_user",
     "nop",
     "sub %fp, 96 + 88, %sp",
     "st %l0, [%sp + 96 + 0]",

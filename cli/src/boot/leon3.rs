@@ -24,6 +24,8 @@ const QEMU: &str = "qemu-system-sparc";
 const KERNEL: u8 = 0x1e;
 /// The kernel's last line; the exit code follows.
 const EXIT: &str = "janua-exit ";
+/// The line before it: windows spilled and filled, and switches between threads.
+const WINDOWS: &str = "janua-windows ";
 /// Where the kernel looks for its module, and how that begins (`platform/leon3/src/boot.rs`).
 const MODULE: &str = "0x42000000";
 const MODULE_MARK: u32 = 0x4a4c_334d;
@@ -108,7 +110,7 @@ fn run(image: &[u8], config: &[u8], options: &BootOptions) -> Result<u8, String>
         ),
         _ => format!("cannot start {QEMU}: {error}"),
     })?;
-    let code = listen(&mut child);
+    let code = listen(&mut child, options.stats);
     let status = child.wait().map_err(|error| format!("cannot wait for {QEMU}: {error}"))?;
     match code {
         Some(code) if status.success() => Ok(code),
@@ -117,7 +119,7 @@ fn run(image: &[u8], config: &[u8], options: &BootOptions) -> Result<u8, String>
 }
 
 /// Passes output on, the kernel's lines to standard error, and remembers the exit code.
-fn listen(child: &mut Child) -> Option<u8> {
+fn listen(child: &mut Child, stats: bool) -> Option<u8> {
     let mut line = child.stdout.take()?;
     let (mut code, mut own, mut bytes) = (None, None::<Vec<u8>>, [0; 4096]);
     while let Ok(len @ 1..) = line.read(&mut bytes) {
@@ -130,6 +132,14 @@ fn listen(child: &mut Child) -> Option<u8> {
                 Some(text) if byte != b'\n' => text.push(byte),
                 Some(text) => {
                     let text = String::from_utf8_lossy(text).into_owned();
+                    if let Some(numbers) = text.strip_prefix(WINDOWS) {
+                        let numbers: Vec<&str> = numbers.split(' ').collect();
+                        if let ([spilled, filled, switches], true) = (&numbers[..], stats) {
+                            eprintln!("janua: windows spilled: {spilled}, filled: {filled}; switches between cores: {switches}");
+                        }
+                        own = None;
+                        continue;
+                    }
                     match text.strip_prefix(EXIT).and_then(|code| code.parse().ok()) {
                         Some(told) => code = Some(told),
                         None => eprintln!("{text}"),

@@ -3,15 +3,19 @@
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_arch::sparc::core::window_traps;
 use janua_arch::sparc::cpu;
 use janua_port::Frame;
 
-use crate::uart;
+use crate::{sched, uart};
 
 /// Begins a line that is the kernel's own, wherever the output before it ended: a record separator, which text does not have.
 const OWN: &str = "\x1e";
 /// The last such line; the exit code follows. QEMU's own says nothing.
 const EXIT_MARK: &str = "janua-exit ";
+
+/// The line before it: windows spilled, windows filled, switches from thread to thread.
+const WINDOWS_MARK: &str = "janua-windows ";
 
 /// Writes to the serial line.
 pub struct Voice;
@@ -25,6 +29,8 @@ impl Write for Voice {
 
 /// Ends the machine: the code is its last line.
 pub fn power_off(code: u8) -> ! {
+    let (spilled, filled) = window_traps();
+    let _ = writeln!(Voice, "{OWN}{WINDOWS_MARK}{spilled} {filled} {}", sched::switches());
     let _ = writeln!(Voice, "{OWN}{EXIT_MARK}{code}");
     cpu::stop()
 }

@@ -10,6 +10,7 @@ mod compare;
 mod conformance;
 mod crates;
 mod invasive;
+mod leon3;
 mod programs;
 mod sandbox;
 mod skips;
@@ -52,6 +53,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "terminal", about: "programs on a terminal, natively and under each gate", run: terminal::run },
     Suite { name: "boot", about: "programs on the bare x86_64 machine, under QEMU (test/boot)", run: boot::run },
     Suite { name: "invasive", about: "applications on the system-call library (user/), under each gate", run: invasive::run },
+    Suite { name: "leon3", about: "applications on the LEON3, under QEMU (test/leon3)", run: leon3::run },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run },
 ];
