@@ -34,10 +34,11 @@ pub fn empty_5(_: &Thread, _: usize, _: usize, _: usize, _: usize, _: usize) -> 
 /// Also shows that all six words arrive: six times 7 is what the others answer, and any other six words answer their sum, weighted
 /// by place.
 pub fn empty_6(_: &Thread, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> usize {
-    let words = [a, b, c, d, e, f];
-    if words == [7; 6] {
+    // One by one: as arrays they would be compared in memory, and that would be most of the call.
+    if a == 7 && b == 7 && c == 7 && d == 7 && e == 7 && f == 7 {
         return EMPTY;
     }
+    let words = [a, b, c, d, e, f];
     words.iter().zip(1..).fold(0, |sum: usize, (word, place)| sum.wrapping_add(word.wrapping_mul(place)))
 }
 

@@ -1,4 +1,4 @@
-/* What the compiler calls on SPARC v8 for lack of an instruction: 64-bit division and shifts, conversions, byte-wide atomics. */
+/* What the compiler calls on SPARC v8 for lack of an instruction: 64-bit division and shifts, conversions, atomics. */
 #include <stdint.h>
 
 /* Shift and subtract: these are for times and numbers to print, not for inner loops. */
@@ -157,3 +157,46 @@ uint8_t __atomic_load_1(const volatile void *at, int order)
     __asm__ volatile("" : : : "memory");
     return value;
 }
+
+uint32_t __atomic_load_4(const volatile void *at, int order)
+{
+    (void)order;
+    uint32_t value = *(const volatile uint32_t *)at;
+    __asm__ volatile("" : : : "memory");
+    return value;
+}
+
+void __atomic_store_4(volatile void *at, uint32_t value, int order)
+{
+    (void)order;
+    __asm__ volatile("" : : : "memory");
+    *(volatile uint32_t *)at = value;
+}
+
+_Bool __atomic_compare_exchange_4(volatile void *at, void *expected, uint32_t value, _Bool weak, int done, int failed)
+{
+    (void)weak, (void)done, (void)failed;
+    uint32_t *wanted = expected, found = swap_if(at, *wanted, value);
+    if (found == *wanted)
+        return 1;
+    *wanted = found;
+    return 0;
+}
+
+#define READ_MODIFY_WRITE(name, result)                                                                                            \
+    uint32_t __atomic_##name##_4(volatile void *at, uint32_t value, int order)                                                     \
+    {                                                                                                                              \
+        (void)order;                                                                                                               \
+        uint32_t old, found = *(volatile uint32_t *)at;                                                                            \
+        do {                                                                                                                       \
+            old = found;                                                                                                           \
+            found = swap_if(at, old, result);                                                                                      \
+        } while (found != old);                                                                                                    \
+        return old;                                                                                                                \
+    }
+
+READ_MODIFY_WRITE(exchange, value)
+READ_MODIFY_WRITE(fetch_add, old + value)
+READ_MODIFY_WRITE(fetch_sub, old - value)
+READ_MODIFY_WRITE(fetch_and, old & value)
+READ_MODIFY_WRITE(fetch_or, old | value)
