@@ -85,38 +85,31 @@ impl Iterator for Hits<'_> {
 }
 
 /// The first index from `at` on of an opcode byte `01`, `ae` or `c7` that follows an escape.
-fn next_candidate(bytes: &[u8], mut at: usize) -> Option<usize> {
-    // Eight positions at a time: the words at and one and two bytes before the position. What has neither an opcode byte nor an
-    // escape somewhere is passed over; the rest, a few words in a hundred of ordinary code, is looked at byte by byte.
-    loop {
-        let (Some(here), Some(before), Some(before2)) =
-            (word(bytes, at), word(bytes, at.wrapping_sub(1)), word(bytes, at.wrapping_sub(2)))
-        else {
-            match at {
-                0 => at = 1,
-                1 if is_candidate(bytes, 1) => return Some(1),
-                1 => at = 2,
-                _ => return (at..bytes.len()).find(|&at| is_candidate(bytes, at)),
-            }
-            if bytes.len() <= at {
-                return None;
-            }
-            continue;
-        };
-        let opcode = has(here, 0xae) | has(here, 0xc7) | has(here, 0x01);
-        let escape = has(before, 0x0f) | has(before2, 0xd5);
-        if opcode != 0
-            && escape != 0
-            && let Some(found) = (at..at + 8).find(|&at| is_candidate(bytes, at))
+fn next_candidate(bytes: &[u8], at: usize) -> Option<usize> {
+    let find = |from: usize, to: usize| (from..to.min(bytes.len())).find(|&at| is_candidate(bytes, at));
+    // Eight positions at a time. Marks stand in the highest bit of each byte, those of one word's last bytes are carried on to the
+    // next one. They may be too many, never too few: what has none, ninety-nine words in a hundred of ordinary code, is passed
+    // over; the rest is looked at byte by byte.
+    let first = at.saturating_sub(2);
+    let (words, rest) = bytes.get(first..)?.as_chunks::<8>();
+    // Opcodes in these places follow an escape that lies in front of `first`; they are behind `at`.
+    let (mut escaped, mut long) = (0, 0);
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let plain = has(word, 0x0f);
+        let rex2 = has(word, 0xd5) << 8 | long & 0xff;
+        // The byte behind d5 chooses the map by its highest bit.
+        let second = rex2 & word;
+        let opcode = has(word, 0xae) | has(word, 0xc7) | has(word, 0x01);
+        if opcode & (plain << 8 | second << 8 | escaped) != 0
+            && let Some(found) = find((first + 8 * index).max(at), first + 8 * index + 8)
         {
             return Some(found);
         }
-        at += 8;
+        escaped = (plain | second) >> 56;
+        long = has(word, 0xd5) >> 56;
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+    find((bytes.len() - rest.len()).max(at), bytes.len())
 }
 
 fn is_candidate(bytes: &[u8], at: usize) -> bool {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use crate::decode::{self, Before, Boundary, LONGEST};
+use crate::decode::{self, Before, Boundary, LONGEST, Lengths};
 
 /// Bytes of `jmp rel32`.
 pub const JUMP: usize = 5;
@@ -322,7 +322,7 @@ fn is_inside(start: usize, len: usize, target: u64) -> bool {
 /// Whether a branch near the site may lead into it. Every way to read the bytes counts.
 fn short_jumps(code: &[u8], whole: bool, site: &Site) -> bool {
     let leads_in = |at: usize| {
-        decode::at(code, 0, at).is_some_and(|instruction| {
+        code.get(at..).is_some_and(may_branch) && decode::at(code, 0, at).is_some_and(|instruction| {
             matches!(
                 instruction.op0_kind(),
                 OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16
@@ -357,6 +357,7 @@ fn short_jumps(code: &[u8], whole: bool, site: &Site) -> bool {
         }
     }
     // Behind a break in the flow there may be data first: all ways to read on are followed.
+    let mut lengths = Lengths::new(code);
     let mut seen = [false; SHORT + 2 * LONGEST];
     for phase in 0..LONGEST + 1 {
         let mut place = at + phase;
@@ -368,11 +369,28 @@ fn short_jumps(code: &[u8], whole: bool, site: &Site) -> bool {
             if leads_in(place) {
                 return true;
             }
-            let Some(instruction) = decode::at(code, 0, place) else { break };
-            place += instruction.len();
+            match lengths.at(place) {
+                0 => break,
+                length => place += usize::from(length),
+            }
         }
     }
     false
+}
+
+/// Whether the instruction that `code` starts with may be a relative branch: one of those, a prefix, or `xbegin`.
+fn may_branch(code: &[u8]) -> bool {
+    let opcode = match *code {
+        [0x40..=0x4f, second, ..] => second,
+        [first, ..] => first,
+        [] => return false,
+    };
+    match opcode {
+        0x0f => code.iter().skip(1).take(2).any(|byte| byte & 0xf0 == 0x80),
+        0x70..=0x7f | 0xe0..=0xe3 | 0xe8 | 0xe9 | 0xeb | 0xc7 => true,
+        0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 | 0xd5 => true,
+        _ => false,
+    }
 }
 
 /// Marks the windows (start, length; by address) that a near jump, conditional jump or call in `from..to` leads into. Every
@@ -389,11 +407,8 @@ fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], h
             }
         }
     }
-    let mut mark = |next: usize| {
-        let Some(bytes) = code.get(next - 4..next) else { return };
-        let Ok(bytes) = <[u8; 4]>::try_from(bytes) else { return };
-        let target = (next as i64).wrapping_add(i64::from(i32::from_le_bytes(bytes)));
-        let Ok(target) = u64::try_from(target) else { return };
+    let mut mark = |next: usize, displacement: u32| {
+        let target = (next as i64).wrapping_add(i64::from(displacement as i32)) as u64;
         let (word, bit) = granule(target);
         if near.get(word).is_none_or(|word| word >> bit & 1 == 0) {
             return;
@@ -406,21 +421,37 @@ fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], h
             *hit = true;
         }
     };
-    let mut check = |at: usize| match (code.get(at), code.get(at + 1)) {
-        (Some(0xe8 | 0xe9), _) => mark(at + 5),
-        (Some(0x0f), Some(0x80..=0x8f)) => mark(at + 6),
+    // The bytes from `at` on; what lies behind the end of the code is not reached.
+    let mut check = |at: usize, bytes: u128| match bytes as u16 {
+        word if word & 0xfe == 0xe8 => mark(at + 5, (bytes >> 8) as u32),
+        word if word & 0xf0ff == 0x800f => mark(at + 6, (bytes >> 16) as u32),
         _ => {}
     };
     let mut at = from;
     while at < to {
-        let Some(word) = word(code, at).filter(|_| at + 8 <= to) else {
-            (at..to).for_each(check);
+        let Some(bytes) = code.get(at..at + 16).and_then(|bytes| bytes.try_into().ok()).map(u128::from_le_bytes) else {
+            // Whole jumps only: one that is cut off leads nowhere.
+            for at in at..to.min(code.len()) {
+                let mut bytes = [0; 16];
+                let rest = &code[at..code.len().min(at + 6)];
+                bytes[..rest.len()].copy_from_slice(rest);
+                let needed = if rest[0] == 0x0f { 6 } else { 5 };
+                if rest.len() >= needed {
+                    check(at, u128::from_le_bytes(bytes));
+                }
+            }
             return;
         };
-        // e8 and e9 differ in the lowest bit.
-        let mut marks = zero_bytes((word & !ONES) ^ 0xe8 * ONES) | zero_bytes(word ^ 0x0f * ONES);
+        // e8 and e9 differ in the lowest bit; 0f is followed by 80 to 8f.
+        let (word, next) = (bytes as u64, (bytes >> 8) as u64);
+        let calls = zero_bytes((word & !ONES) ^ 0xe8 * ONES);
+        let jumps = zero_bytes(word ^ 0x0f * ONES) & zero_bytes(next & 0xf0 * ONES ^ 0x80 * ONES);
+        let mut marks = calls | jumps;
         while marks != 0 {
-            check(at + marks.trailing_zeros() as usize / 8);
+            let byte = marks.trailing_zeros() / 8;
+            if at + (byte as usize) < to {
+                check(at + byte as usize, bytes >> (8 * byte));
+            }
             marks &= marks - 1;
         }
         at += 8;
