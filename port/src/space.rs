@@ -79,6 +79,12 @@ pub trait Space: Send + Sync + Any {
     fn defused(&self, _addr: usize) -> Option<([u8; 15], usize)> {
         None
     }
+    /// Replaces `old` at `addr`, in executable memory that is not writable, by `new` of the same length, so that a thread that
+    /// runs there meanwhile is held until it is done. EAGAIN when other bytes stand there, EACCES where the new ones must not run,
+    /// EOPNOTSUPP where the space cannot hold threads.
+    fn patch(&self, _addr: usize, _old: &[u8], _new: &[u8]) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
     /// The lowest and the end of the highest user address, and the holes between them that the kernel keeps.
     fn bounds(&self) -> Bounds;
 }

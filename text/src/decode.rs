@@ -136,6 +136,8 @@ pub struct Before {
     /// For each offset from `first` on: how many sequences have an instruction start there.
     seen: Vec<u8>,
     sequences: u8,
+    /// An instruction is known to start at `end`.
+    executed: bool,
 }
 
 /// What is known of an offset.
@@ -153,9 +155,18 @@ impl Before {
     /// Decodes what lies up to `span` bytes before `offset` (itself included as a place to ask for). An instruction is taken
     /// to start at the first byte of `code` when it is `whole`: a segment from its beginning.
     pub fn new(code: &[u8], whole: bool, offset: usize, span: usize) -> Before {
+        Before::decode(code, whole, false, offset, span)
+    }
+
+    /// The same for an `offset` at which an instruction has been executed: sequences that do not lead there were wrong.
+    pub fn executed(code: &[u8], offset: usize, span: usize) -> Before {
+        Before::decode(code, false, true, offset, span)
+    }
+
+    fn decode(code: &[u8], whole: bool, executed: bool, offset: usize, span: usize) -> Before {
         let end = offset.min(code.len());
         let first = end.saturating_sub(span);
-        let mut before = Before { first, end, seen: vec![0; end - first + 1], sequences: 0 };
+        let mut before = Before { first, end, seen: vec![0; end - first + 1], sequences: 0, executed };
         // The length of the instruction at each offset once it has been decoded; 0 stands for none.
         let mut lengths = vec![u8::MAX; end - first + 1];
         let starts = if whole && first == 0 { 1 } else { 16 };
@@ -181,6 +192,9 @@ impl Before {
                     *seen += 1;
                 }
                 at += usize::from(*length);
+            }
+            if self.executed && at != self.end {
+                return;
             }
             if count {
                 self.sequences += 1;

@@ -116,7 +116,7 @@ pub struct Found {
 pub fn find(code: &[u8]) -> Found {
     let mut found = Found::default();
     for at in calls(code) {
-        match judge(code, true, at) {
+        match judge(code, Place::Whole, at) {
             Some(Ok(site)) => found.sites.push(site),
             Some(Err(refusal)) => found.refused[refusal as usize] += 1,
             None => {}
@@ -144,7 +144,7 @@ pub fn find(code: &[u8]) -> Found {
 /// Judges the one site at `at`, where a `syscall` was executed, with `code` around it as far as it is known. A `Tail` is
 /// checked against the direct jumps of all of `code`.
 pub fn find_at(code: &[u8], at: usize) -> Result<Site, Refusal> {
-    let site = judge(code, false, at).unwrap_or(Err(Refusal::Unclear))?;
+    let site = judge(code, Place::Executed, at).unwrap_or(Err(Refusal::Unclear))?;
     if site.form == Form::Tail {
         let mut hit = [false];
         near_jumps(code, 0, code.len(), &[(site.start, site.len)], &mut hit);
@@ -196,9 +196,27 @@ fn word(code: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
+/// What is known of a place in code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The code is a segment from its beginning.
+    Whole,
+    /// The call has been made.
+    Executed,
+}
+
+impl Place {
+    fn before(self, code: &[u8], call: usize, span: usize) -> Before {
+        match self {
+            Place::Whole => Before::new(code, true, call, span),
+            Place::Executed => Before::executed(code, call, span),
+        }
+    }
+}
+
 /// `None`: the bytes at `call` are no instruction of their own.
-fn judge(code: &[u8], whole: bool, call: usize) -> Option<Result<Site, Refusal>> {
-    let before = Before::new(code, whole, call, BACK);
+fn judge(code: &[u8], place: Place, call: usize) -> Option<Result<Site, Refusal>> {
+    let before = place.before(code, call, BACK);
     match before.boundary(call) {
         Boundary::No => return None,
         Boundary::Unknown => return Some(Err(Refusal::Unclear)),
@@ -220,7 +238,7 @@ fn judge(code: &[u8], whole: bool, call: usize) -> Option<Result<Site, Refusal>>
     if uses_old_flags(code, call + 2) {
         return Some(Err(Refusal::Flags));
     }
-    Some(tail(code, whole, call))
+    Some(tail(code, place, call))
 }
 
 /// Whether the code from `at` on reads a flag before it has written it. Followed up to the first branch: compiled code takes
@@ -257,7 +275,7 @@ fn loaded_number(instruction: &Instruction) -> Option<u64> {
     loads.then(|| instruction.immediate(1))
 }
 
-fn tail(code: &[u8], whole: bool, call: usize) -> Result<Site, Refusal> {
+fn tail(code: &[u8], place: Place, call: usize) -> Result<Site, Refusal> {
     let mut at = call + 2;
     while at < call + JUMP {
         let instruction = decode::at(code, 0, at).ok_or(Refusal::Unmovable)?;
@@ -272,7 +290,7 @@ fn tail(code: &[u8], whole: bool, call: usize) -> Result<Site, Refusal> {
         }
     }
     let site = Site { form: Form::Tail, start: call, len: at - call, call };
-    if short_jumps(code, whole, &site) { Err(Refusal::JumpedTo) } else { Ok(site) }
+    if short_jumps(code, place, &site) { Err(Refusal::JumpedTo) } else { Ok(site) }
 }
 
 /// Whether an instruction that follows a call uses rax as the call left it.
@@ -320,7 +338,7 @@ fn is_inside(start: usize, len: usize, target: u64) -> bool {
 }
 
 /// Whether a branch near the site may lead into it. Every way to read the bytes counts.
-fn short_jumps(code: &[u8], whole: bool, site: &Site) -> bool {
+fn short_jumps(code: &[u8], place: Place, site: &Site) -> bool {
     let leads_in = |at: usize| {
         code.get(at..).is_some_and(may_branch) && decode::at(code, 0, at).is_some_and(|instruction| {
             matches!(
@@ -329,7 +347,7 @@ fn short_jumps(code: &[u8], whole: bool, site: &Site) -> bool {
             ) && is_inside(site.start, site.len, instruction.near_branch_target())
         })
     };
-    let before = Before::new(code, whole, site.start, BACK_SHORT);
+    let before = place.before(code, site.start, BACK_SHORT);
     // Nothing certain close by: then nothing is known of what jumps.
     let settled = site.start.saturating_sub(SHORT);
     if (settled..site.start).all(|at| before.boundary(at) != Boundary::Yes) && settled != site.start {

@@ -287,3 +287,16 @@ fn real_files() {
     }
     assert!(looked_at > 0, "no file to look at");
 }
+
+#[test]
+fn a_call_that_was_made_settles_how_its_bytes_are_read() {
+    // Zeroes, which can be read from even and from odd places; xor %eax, %eax; syscall; cmp $-4096, %rax; ret
+    let mut bytes = vec![0; 300];
+    bytes.extend_from_slice(&[0x31, 0xc0, 0x0f, 0x05, 0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0xc3]);
+    bytes.extend_from_slice(&[0x90; 300]);
+    assert_eq!(sites::find(&bytes).refused[Refusal::Unclear as usize], 1);
+    let site = sites::find_at(&bytes, 302).unwrap();
+    assert_eq!((site.form, site.call, site.len), (Form::Tail, 302, 8));
+    // Where no reading leads to there is no call.
+    assert!(sites::find_at(&[0xb8, 0, 0, 0, 0, 0xc3].repeat(60), 301).is_err());
+}

@@ -75,6 +75,9 @@ impl Mm {
         if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE) && !covered {
             return Err(Errno::ENOMEM);
         }
+        if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED | MADV_FREE | MADV_REMOVE | MADV_POPULATE_WRITE) {
+            self.restore_singles(&mut state, start, end);
+        }
         let space = self.space();
         let mut holes = Vec::new();
         for (from, to, vma) in parts {

@@ -65,6 +65,9 @@ impl Mm {
         }
         if at > start {
             let space = self.space();
+            if prot.write || !prot.exec {
+                self.restore_singles(&mut state, start, at);
+            }
             if prot.write {
                 self.restore_code(&mut state, &*space, start, at)?;
             }

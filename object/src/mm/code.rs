@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use janua_abi::linux::mman::PAGE_SIZE;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::ReadBuf;
-use janua_port::{Backing, Host, Prot, Space};
+use janua_port::{Backing, Host, Prot, Space, UserMemory};
 use janua_rt::Mutex;
 use janua_text::elf::{self, Layout, Segment};
 use janua_text::rewrite::{self, Count};
@@ -31,6 +31,7 @@ use janua_text::sites::{Form, Refusal};
 use janua_text::trampoline::Patch;
 
 use super::list::VmaList;
+use super::site::Singles;
 use super::vma::{Source, VmFlags, Vma};
 use super::{Mm, State};
 use crate::file::OpenFile;
@@ -108,12 +109,21 @@ pub struct Rewriter {
     entry: usize,
     files: Mutex<BTreeMap<(u64, u64), Known>>,
     met: Met,
+    singles: Singles,
 }
 
 impl Rewriter {
     /// `entry` is where trampolines jump.
     pub fn new(host: &'static dyn Host, entry: usize) -> Rewriter {
-        Rewriter { host, entry, files: Mutex::new(BTreeMap::new()), met: Met::default() }
+        Rewriter { host, entry, files: Mutex::new(BTreeMap::new()), met: Met::default(), singles: Singles::default() }
+    }
+
+    pub(super) fn entry(&self) -> usize {
+        self.entry
+    }
+
+    pub(super) fn singles(&self) -> &Singles {
+        &self.singles
     }
 
     /// Lines for `--stats`.
@@ -126,6 +136,17 @@ impl Rewriter {
         let _ = writeln!(text, "{} call sites in {files} files, {rewritten} rewritten, {refused} left", rewritten + refused);
         for refusal in Refusal::ALL {
             let count = read(&self.met.refused[refusal as usize]);
+            if count > 0 {
+                let _ = writeln!(text, "    {count} left: {}", refusal.text());
+            }
+        }
+        let rewritten = read(&self.singles.rewritten);
+        let refused: u32 = self.singles.refused.iter().map(read).sum();
+        if rewritten + refused > 0 {
+            let _ = writeln!(text, "{} more where they trapped, {rewritten} rewritten, {refused} left", rewritten + refused);
+        }
+        for refusal in Refusal::ALL {
+            let count = read(&self.singles.refused[refusal as usize]);
             if count > 0 {
                 let _ = writeln!(text, "    {count} left: {}", refusal.text());
             }
@@ -343,7 +364,7 @@ impl State {
         self.placed.iter().filter(|placed| placed.is_rewritten()).any(|placed| {
             let (from, to) = placed.room();
             from < end && start < to && placed.is_used(&self.list, start, end)
-        })
+        }) || self.sites.rooms().any(|(from, to)| from < end && start < to)
     }
 
     /// Gives up the room kept for trampolines where `start..end` touches it: nothing is mapped there yet.
@@ -361,9 +382,9 @@ impl State {
     /// The parts of `start..end` that may be unmapped: without the trampolines of code that stays.
     pub(super) fn without_trampolines(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let mut parts = vec![(start, end)];
-        for placed in self.placed.iter().filter(|placed| placed.is_rewritten()) {
-            let (from, to) = placed.room();
-            if from < end && start < to && placed.is_used(&self.list, start, end) {
+        let of_files = self.placed.iter().filter(|placed| placed.is_rewritten() && placed.is_used(&self.list, start, end));
+        for (from, to) in of_files.map(Placed::room).chain(self.sites.rooms()) {
+            if from < end && start < to {
                 parts = parts
                     .into_iter()
                     .flat_map(|(a, b)| [(a, b.min(from)), (a.max(to), b)])
@@ -400,7 +421,7 @@ impl State {
 }
 
 /// The list's entry for trampolines; `flags` are the rights.
-fn trampolines(end: usize, flags: VmFlags) -> Vma {
+pub(super) fn trampolines(end: usize, flags: VmFlags) -> Vma {
     let flags = flags | VmFlags::DONTEXPAND;
     Vma { end, flags, source: Source::Special(TRAMPOLINES), offset: 0, dev: 0, ino: 0 }
 }
@@ -463,33 +484,41 @@ impl Mm {
     }
 
     /// The call that ended at `pc` has trapped: the address to go on at, which differs when the code there has been rewritten on
-    /// this occasion. `alone`: the caller is the only thread that runs in this space.
-    pub fn trapped(&self, pc: usize, alone: bool) -> usize {
+    /// this occasion. `alone`: the caller is the only thread that runs in this space; `user` is its memory.
+    pub fn trapped(&self, user: &'static dyn UserMemory, pc: usize, alone: bool) -> usize {
+        let call = pc.wrapping_sub(2);
         let mut state = self.state.lock();
-        let Some((_, vma)) = state.list.find(pc) else { return pc };
-        if !vma.flags.contains(VmFlags::REWRITABLE) {
+        let Some((_, vma)) = state.list.find(call) else { return pc };
+        if vma.flags.contains(VmFlags::REWRITTEN) || vma.is_special() {
+            // One that was left, or the kernel's own.
             return pc;
         }
-        let Some(file) = vma.file().cloned() else { return pc };
+        let file = vma.file().filter(|_| vma.flags.contains(VmFlags::REWRITABLE)).cloned();
         let is_here = |placed: &Placed| {
             let (from, to) = placed.span();
-            (from..to).contains(&pc) && !placed.is_rewritten()
+            (from..to).contains(&call) && !placed.is_rewritten() && placed.room > 0
         };
-        let Some(placed) = state.placed.iter_mut().find(|placed| is_here(placed)) else { return pc };
-        placed.traps = placed.traps.saturating_add(1);
-        if placed.traps < WORTH || placed.room == 0 {
-            return pc;
+        let placed = state.placed.iter_mut().find(|placed| is_here(placed));
+        if let (Some(file), Some(placed)) = (file, placed) {
+            placed.traps = placed.traps.saturating_add(1);
+            if placed.traps < WORTH {
+                return pc;
+            }
+            if alone {
+                drop(state);
+                let image = self.rewriter.read().clone().and_then(|rewriter| rewriter.image(&file));
+                state = self.state.lock();
+                // The caller is alone, but who reads or changes its mappings from outside is not held by that: looked at again.
+                if let (Some(image), Some(index)) = (image, state.placed.iter().position(is_here)) {
+                    let _ = self.exchange(&mut state, index, &image);
+                }
+                drop(state);
+                return self.moved_pc(pc);
+            }
         }
-        drop(state);
-        let image = self.rewriter.read().clone().and_then(|rewriter| rewriter.image(&file));
-        let Some(image) = image.filter(|_| alone) else { return pc };
-        let mut state = self.state.lock();
-        // Nobody has changed anything meanwhile, since there is nobody else, but another process may: look again.
-        if let Some(index) = state.placed.iter().position(is_here) {
-            let _ = self.exchange(&mut state, index, &image);
-        }
-        drop(state);
-        self.moved_pc(pc)
+        self.user.write().get_or_insert(user);
+        self.single_trapped(&mut state, user, call, alone);
+        state.sites.moved(pc).unwrap_or(pc)
     }
 
     /// Puts an image in place of a file's own pages.
@@ -509,6 +538,7 @@ impl Mm {
         state.list.remove(from, low);
         state.list.insert(low - image.room, trampolines(low, VmFlags::READ | VmFlags::EXEC));
         let (start, end) = placed.span();
+        state.sites.forget(start, end);
         let own: Vec<(usize, Vma)> = state
             .list
             .touching(start, end)
@@ -561,6 +591,7 @@ impl Mm {
                 let original = image.patches.iter().find_map(|patch| patch.original(own))?;
                 Some((original as usize).wrapping_add(placed.bias))
             })
+            .or_else(|| state.sites.original(pc))
             .unwrap_or(pc)
     }
 
@@ -581,6 +612,7 @@ impl Mm {
                 let patch = patches.get(index).filter(|patch| patch.form == Form::Tail)?;
                 Some((patch.moved(own)? as usize).wrapping_add(placed.bias))
             })
+            .or_else(|| state.sites.moved(pc))
             .unwrap_or(pc)
     }
 }

@@ -56,7 +56,7 @@ impl Mm {
     }
 
     /// Mappings without a given address stay clear of the first pages (vm.mmap_min_addr).
-    fn lowest(&self) -> usize {
+    pub(super) fn lowest(&self) -> usize {
         self.bounds.low.max(0x1_0000)
     }
 }

@@ -648,6 +648,34 @@ impl Space for CodeGuard {
         }
     }
 
+    fn patch(&self, addr: usize, old: &[u8], new: &[u8]) -> Result<()> {
+        let end = addr.checked_add(new.len()).ok_or(Errno::EINVAL)?;
+        let (page, last) = (addr & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
+        let mut state = self.state.lock();
+        let may = |&(start, span): &(usize, Span)| {
+            let fixed = matches!(span.under, Under::Anon | Under::Copied | Under::Frozen);
+            fixed && span.want.exec && !span.want.write && start <= page && last <= span.end
+        };
+        let (_, span) = state.find(addr).filter(may).ok_or(Errno::EACCES)?;
+        let swap = |old: &[u8], new: &[u8]| {
+            self.inner.protect(page, last - page, WRITABLE)?;
+            let mut now = vec![0; old.len()];
+            let same = self.user.copy_in(&mut now, addr).is_ok() && now == old;
+            let written = same && self.user.copy_out(addr, new).is_ok();
+            self.inner.protect(page, last - page, CLOSED)?;
+            if written { Ok(()) } else { Err(Errno::EAGAIN) }
+        };
+        let mut result = swap(old, new);
+        let mut hits = self.scan(page, last);
+        if result.is_ok() && hits.iter().any(|hit| hit.at < end && hit.at + hit.len > addr) {
+            swap(new, old)?;
+            hits = self.scan(page, last);
+            result = Err(Errno::EACCES);
+        }
+        self.open_without(&mut state, page, last, span, addr, hits)?;
+        result
+    }
+
     fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {
         self.defused_at(addr).map(|found| (found.bytes, found.len))
     }

@@ -270,6 +270,31 @@ fn files() {
 }
 
 #[test]
+fn code_is_patched() {
+    let h = hostile();
+    h.guard.map(BASE, 2 * PAGE_SIZE, prot(1), &Backing::Anon).unwrap();
+    h.store(BASE + 100, &[0x0f, 0x01, 0x90, 0x90, 0x90]);
+    assert_eq!(h.guard.patch(BASE, &[0; 5], &[1; 5]), Err(Errno::EACCES), "not executable");
+    h.guard.protect(BASE, 2 * PAGE_SIZE, prot(3)).unwrap();
+    assert_eq!(h.guard.patch(BASE, &[0; 5], &[1; 5]), Err(Errno::EACCES), "writable");
+    h.guard.protect(BASE, 2 * PAGE_SIZE, prot(2)).unwrap();
+    // Across the border of two pages.
+    let at = BASE + PAGE_SIZE - 2;
+    assert_eq!(h.guard.patch(at, &[0; 5], &[1, 2, 3, 4, 5]), Ok(()));
+    let mut now = [0; 5];
+    h.toy.copy_in(&mut now, at).unwrap();
+    assert_eq!(now, [1, 2, 3, 4, 5]);
+    assert!(h.runs(BASE) && h.runs(BASE + PAGE_SIZE));
+    assert_eq!(h.guard.patch(at, &[0; 5], &[9; 5]), Err(Errno::EAGAIN), "other bytes stand there");
+    // With what stands in front of them these would open the key.
+    assert_eq!(h.guard.patch(BASE + 102, &[0x90; 3], &[0xef, 0x90, 0x90]), Err(Errno::EACCES));
+    h.toy.copy_in(&mut now, BASE + 100).unwrap();
+    assert_eq!(now, [0x0f, 0x01, 0x90, 0x90, 0x90]);
+    assert!(h.runs(BASE));
+    h.check("patched");
+}
+
+#[test]
 fn a_program_that_tries_everything() {
     for seed in 1..40u64 {
         let h = hostile();
@@ -283,7 +308,7 @@ fn a_program_that_tries_everything() {
             let len = (1 + next(3) as usize) * PAGE_SIZE;
             let len = len.min(BASE + PAGES * PAGE_SIZE - at);
             let to = BASE + (PAGES + next(PAGES as u64 - 3) as usize) * PAGE_SIZE;
-            let what = next(12);
+            let what = next(13);
             let _ = match what {
                 0 => h.guard.map(at, len, prot(next(4)), &Backing::Anon),
                 1 => {
@@ -308,6 +333,13 @@ fn a_program_that_tries_everything() {
                     Ok(())
                 }
                 10 => h.guard.protect(at, len, prot(next(4))),
+                11 => {
+                    let place = at + [0, PAGE_SIZE - 1, PAGE_SIZE - 2, 2000][next(4) as usize];
+                    let from = next(3) as usize;
+                    let mut old = [0; 3];
+                    h.toy.copy_in_partial(&mut old[from..], place);
+                    h.guard.patch(place, &old[from..], &WRPKRU[from..])
+                }
                 _ => {
                     h.runs(at);
                     h.runs(to);

@@ -99,6 +99,7 @@ impl Mm {
             || vma.flags & (VmFlags::LOCKED | VmFlags::LOCKONFAULT) == VmFlags::LOCKED;
         let vma_flags = vma.flags;
         let removed = state.list.remove(addr, end);
+        state.sites.forget(addr, end);
         state.list.insert(addr, Vma { end, ..vma });
         drop(state);
         drop(removed);
@@ -265,6 +266,7 @@ impl Mm {
         if let Some((from, to)) = run {
             space.unmap(from, to - from)?;
         }
+        state.sites.forget(start, end);
         Ok(state.list.remove(start, end))
     }
 

@@ -15,6 +15,7 @@ mod lock;
 mod map;
 mod remap;
 mod report;
+mod site;
 #[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
@@ -27,7 +28,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK, RLIMIT_STACK};
 use janua_abi::linux::{Errno, Result};
-use janua_port::Space;
+use janua_port::{Space, UserMemory};
 use janua_port::space::{Access, Bounds};
 use janua_rt::{Mutex, MutexGuard, RwLock};
 
@@ -134,6 +135,8 @@ struct State {
     lock_future: VmFlags,
     /// Rewritten code that has been placed.
     placed: Vec<code::Placed>,
+    /// Calls rewritten one by one.
+    sites: site::Sites,
 }
 
 /// The right to believe that nobody maps, unmaps or changes rights: [`Mm::still`].
@@ -151,6 +154,8 @@ pub struct Mm {
     users: AtomicUsize,
     /// What rewrites the calls of code that is mapped here, when calls are to be rewritten.
     rewriter: RwLock<Option<Arc<Rewriter>>>,
+    /// The memory of whoever calls, once a call has been rewritten alone.
+    user: RwLock<Option<&'static dyn UserMemory>>,
 }
 
 /// Identities for address spaces and shared anonymous memory; only their difference matters.
@@ -180,10 +185,12 @@ impl Mm {
                 brk: 0,
                 lock_future: VmFlags::empty(),
                 placed: Vec::new(),
+                sites: site::Sites::default(),
             }),
             image: RwLock::new(Image::default()),
             users: AtomicUsize::new(1),
             rewriter: RwLock::new(None),
+            user: RwLock::new(None),
         }
     }
 
@@ -221,10 +228,12 @@ impl Mm {
                 brk: state.brk,
                 lock_future: VmFlags::empty(),
                 placed: state.placed.clone(),
+                sites: state.sites.clone(),
             }),
             image: RwLock::new(self.image.read().clone()),
             users: AtomicUsize::new(1),
             rewriter: RwLock::new(self.rewriter.read().clone()),
+            user: RwLock::new(*self.user.read()),
         }
     }
 

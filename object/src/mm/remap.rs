@@ -157,6 +157,7 @@ impl Mm {
     ) -> Result<()> {
         let &Plan { old, new_len, flags, .. } = plan;
         let space = self.space();
+        self.restore_singles(state, old, old + kept);
         self.restore_code(state, &*space, old, old + kept.max(1))?;
         let vma = &Vma { flags: vma.flags - VmFlags::CODE, ..vma.clone() };
         if flags & MREMAP_DONTUNMAP != 0 {

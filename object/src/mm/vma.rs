@@ -126,6 +126,10 @@ impl Vma {
         self.flags.contains(VmFlags::SHARED)
     }
 
+    pub(super) fn is_special(&self) -> bool {
+        matches!(self.source, Source::Special(_))
+    }
+
     pub fn is_anon(&self) -> bool {
         matches!(self.source, Source::Anon(_))
     }

@@ -79,7 +79,7 @@ impl Personality for Linux {
         let process = thread.process();
         let Some(mm) = process.mm() else { return };
         let alone = !mm.is_shared() && process.group.lock().threads.len() == 1;
-        frame.rip = mm.trapped(frame.rip as usize, alone) as u64;
+        frame.rip = mm.trapped(thread.user(), frame.rip as usize, alone) as u64;
     }
 
     fn is_special(result: isize) -> bool {

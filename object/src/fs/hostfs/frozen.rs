@@ -12,15 +12,17 @@ use janua_port::{Host, HostFd};
 use janua_rt::Mutex;
 
 use super::HostInode;
+use crate::vfs::FileKind;
 
-/// Device and inode of the directories and files that guests may write to.
-static WRITABLE: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+/// Device and inode of the directories and files that guests may write to, and whether it is a directory.
+static WRITABLE: Mutex<Vec<(u64, u64, bool)>> = Mutex::new(Vec::new());
 
 /// Guests may write to this file, or to everything in this directory.
 pub fn note_writable(stat: &HostStat) {
+    let noted = (stat.dev, stat.ino, FileKind::of_mode(stat.mode) == Some(FileKind::Directory));
     let mut writable = WRITABLE.lock();
-    if !writable.contains(&(stat.dev, stat.ino)) {
-        writable.push((stat.dev, stat.ino));
+    if !writable.contains(&noted) {
+        writable.push(noted);
     }
 }
 
@@ -40,15 +42,16 @@ impl HostInode {
         if writable.is_empty() {
             return true;
         }
-        // A second name may lie anywhere in the same file system.
-        let linked = stat.nlink > 1 && writable.iter().any(|&(dev, _)| dev == stat.dev);
-        if linked || self.shared.writable || !self.shared.top || writable.contains(&(stat.dev, stat.ino)) {
+        let is_noted = |stat: &HostStat| writable.iter().any(|&(dev, ino, _)| (dev, ino) == (stat.dev, stat.ino));
+        // A second name may lie in any directory of the same file system; a file is itself by whatever name.
+        let linked = stat.nlink > 1 && writable.iter().any(|&(dev, _, is_dir)| is_dir && dev == stat.dev);
+        if linked || self.shared.writable || !self.shared.top || is_noted(&stat) {
             return false;
         }
         let mut above = self.place.lock().dir.clone();
         while let Some(dir) = above {
             let stat = *dir.stat.lock();
-            if writable.contains(&(stat.dev, stat.ino)) {
+            if is_noted(&stat) {
                 return false;
             }
             above = dir.place.lock().dir.clone();

@@ -1,0 +1,276 @@
+//! Call sites rewritten one by one, where they trap: code that no rewritten file stands for, because it was made at run time, is
+//! too large, or is mapped in a way a loader does not.
+//!
+//! A site is looked at when it has trapped [`TIMES`] times, alone and with what lies around it. If it can be rewritten beyond doubt its
+//! first five bytes become a jump to a trampoline on a page of the kernel's choosing within reach, private to the address
+//! space, as the change itself is: a fork copies both.
+//!
+//! **Other threads.** The page is taken out of execution while it is written ([`Space::patch`]): a thread that comes by faults,
+//! waits for the guard and goes on, and no processor can hold an instruction of the page when it comes back. What is left are threads that stand between
+//! two instructions. With [`Form::Number`] there is no place between: one instruction becomes one instruction, and the `syscall`
+//! stays. [`Form::Tail`] moves what a thread may be about to run, so it is done only when no other thread is there to run it; the caller's own
+//! place, and those kept in signal frames, are translated by [`Mm::moved_pc`]. Where no guard stands between, everything is done only when the
+//! caller is alone.
+//!
+//! **Code that changes.** Rewritten bytes are the program's again before it may write to them (mprotect(2)), drop them (madvise(2)) or move
+//! them (mremap(2)); unmapped ones are forgotten. Memory that is writable and executable at once is left alone. Trampolines
+//! stay until exec: a thread may be in one.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use janua_abi::linux::mman::PAGE_SIZE;
+use janua_abi::linux::{Errno, Result};
+use janua_port::{Backing, Prot, Space, UserMemory};
+use janua_text::sites::{self, Form, JUMP, Refusal, Site};
+use janua_text::trampoline::{self, Patch};
+
+use super::code::trampolines;
+use super::vma::VmFlags;
+use super::{Mm, State};
+
+/// Traps after which a site is looked at.
+const TIMES: u8 = 4;
+/// Sites kept in mind in one address space, and trampolines made there.
+const MOST_KNOWN: usize = 4096;
+const MOST_PAGES: usize = 16;
+/// Code around a site that its own instructions are judged by.
+const NEAR: usize = 1024;
+/// Code around a site whose direct jumps count when what follows the call is to move.
+const WIDE: usize = 256 << 10;
+/// How far a trampoline may be from its site: what a jump reaches, less what code and trampoline take.
+const REACH: usize = (1 << 31) - (1 << 20);
+/// A `syscall` instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// What became of a site.
+#[derive(Clone, Copy)]
+enum Fate {
+    /// Nothing yet.
+    Open,
+    /// It jumps; these bytes stood there.
+    Rewritten(Patch, [u8; JUMP]),
+    Left,
+}
+
+#[derive(Clone, Copy)]
+struct Single {
+    traps: u8,
+    fate: Fate,
+}
+
+/// The single sites of an address space.
+#[derive(Clone, Default)]
+pub(super) struct Sites {
+    /// By the address of the `syscall`.
+    known: BTreeMap<usize, Single>,
+    /// Pages of trampolines with the bytes used.
+    pages: Vec<(usize, usize)>,
+}
+
+/// How many sites were rewritten alone, and how many left by [`Refusal`]; all address spaces of this kernel.
+#[derive(Default)]
+pub(super) struct Singles {
+    pub rewritten: AtomicU32,
+    pub refused: [AtomicU32; Refusal::COUNT],
+}
+
+impl Sites {
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Forgets sites that are no more.
+    pub(super) fn forget(&mut self, start: usize, end: usize) {
+        if !self.known.is_empty() {
+            self.known.retain(|&call, _| !(start..end).contains(&call));
+        }
+    }
+
+    /// The pages of trampolines.
+    pub(super) fn rooms(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.pages.iter().map(|&(start, _)| (start, start + PAGE_SIZE))
+    }
+
+    fn patches(&self) -> impl Iterator<Item = &Patch> {
+        self.known.values().filter_map(|single| match &single.fate {
+            Fate::Rewritten(patch, _) => Some(patch),
+            _ => None,
+        })
+    }
+
+    /// The address in the program that one in a trampoline stands for.
+    pub(super) fn original(&self, pc: usize) -> Option<usize> {
+        let here = self.rooms().any(|(start, end)| (start..end).contains(&pc));
+        self.patches().filter(|_| here).find_map(|patch| patch.original(pc as u64)).map(|pc| pc as usize)
+    }
+
+    /// Where an instruction that has moved is now.
+    pub(super) fn moved(&self, pc: usize) -> Option<usize> {
+        // The longest window starts so far in front of what it moves.
+        let near = self.known.range(pc.saturating_sub(64)..=pc);
+        near.rev().find_map(|(_, single)| match &single.fate {
+            Fate::Rewritten(patch, _) if patch.form == Form::Tail => patch.moved(pc as u64),
+            _ => None,
+        }).map(|pc| pc as usize)
+    }
+}
+
+impl Mm {
+    /// The call at `call` has trapped, and no file's image will do anything about it.
+    pub(super) fn single_trapped(&self, state: &mut State, user: &dyn UserMemory, call: usize, alone: bool) {
+        let Some(rewriter) = self.rewriter.read().clone() else { return };
+        if state.sites.known.len() >= MOST_KNOWN && !state.sites.known.contains_key(&call) {
+            return;
+        }
+        let single = state.sites.known.entry(call).or_insert(Single { traps: 0, fate: Fate::Open });
+        if !matches!(single.fate, Fate::Open) {
+            return;
+        }
+        single.traps += 1;
+        if single.traps < TIMES {
+            return;
+        }
+        let fate = match self.rewrite_single(state, user, call, rewriter.entry(), alone) {
+            Ok(fate) => {
+                rewriter.singles().rewritten.fetch_add(1, Ordering::Relaxed);
+                fate
+            }
+            Err(refusal) => {
+                rewriter.singles().refused[refusal as usize].fetch_add(1, Ordering::Relaxed);
+                Fate::Left
+            }
+        };
+        state.sites.known.insert(call, Single { traps: 0, fate });
+    }
+
+    fn rewrite_single(
+        &self,
+        state: &mut State,
+        user: &dyn UserMemory,
+        call: usize,
+        entry: usize,
+        alone: bool,
+    ) -> core::result::Result<Fate, Refusal> {
+        let (start, vma) = state.list.find(call).ok_or(Refusal::Memory)?;
+        let want = VmFlags::EXEC | VmFlags::READ;
+        if vma.flags & (want | VmFlags::WRITE | VmFlags::SHARED) != want || vma.is_special() {
+            return Err(Refusal::Memory);
+        }
+        let code = start..vma.end;
+        let (mut base, mut bytes) = read_around(user, &code, call, NEAR);
+        let mut site = judge(&bytes, call - base)?;
+        if site.form == Form::Tail {
+            if !alone {
+                return Err(Refusal::Threads);
+            }
+            (base, bytes) = read_around(user, &code, call, WIDE);
+            site = judge(&bytes, call - base)?;
+        }
+        let mut trampoline = Vec::new();
+        // Its size does not depend on where it lies, if that is not too far.
+        trampoline::build(&bytes, base as u64, &site, base as u64 & !63, entry as u64, &mut trampoline)?;
+        let at = self.take_room(state, call, trampoline.len())?;
+        trampoline.clear();
+        let patch = trampoline::build(&bytes, base as u64, &site, at as u64, entry as u64, &mut trampoline)?;
+        let jump = patch.jump().ok_or(Refusal::Far)?;
+        let before: [u8; JUMP] = bytes.get(site.start..).and_then(|rest| rest.first_chunk()).copied().ok_or(Refusal::Memory)?;
+        let space = self.space();
+        let page = Prot { read: true, write: false, exec: true };
+        let write = |at: usize, old: &[u8], new: &[u8], prot: Prot| {
+            replace(&*space, user, at, old, new, prot, alone).map_err(|errno| match errno {
+                Errno::EBUSY => Refusal::Threads,
+                _ => Refusal::Memory,
+            })
+        };
+        write(at, &vec![0; trampoline.len()], &trampoline, page)?;
+        write(base + site.start, &before, &jump, page)?;
+        Ok(Fate::Rewritten(patch, before))
+    }
+
+    /// Room for a trampoline within reach of a call.
+    fn take_room(&self, state: &mut State, call: usize, len: usize) -> core::result::Result<usize, Refusal> {
+        let reach = call.saturating_sub(REACH)..call.saturating_add(REACH);
+        let is_near = |&&mut (start, used): &&mut (usize, usize)| reach.contains(&start) && used + len <= PAGE_SIZE;
+        if let Some((start, used)) = state.sites.pages.iter_mut().find(is_near) {
+            *used += len;
+            return Ok(*start + *used - len);
+        }
+        if state.sites.pages.len() >= MOST_PAGES {
+            return Err(Refusal::Far);
+        }
+        let parts = self.bounds.parts(reach.start.max(self.lowest()), reach.end);
+        let gap = parts.into_iter().rev().find_map(|(low, high)| state.list.highest_gap(low, high, PAGE_SIZE, PAGE_SIZE));
+        let start = gap.ok_or(Refusal::Far)?;
+        let prot = Prot { read: true, write: false, exec: true };
+        self.space().map(start, PAGE_SIZE, prot, &Backing::Anon).map_err(|_| Refusal::Memory)?;
+        state.list.insert(start, trampolines(start + PAGE_SIZE, VmFlags::READ | VmFlags::EXEC));
+        state.sites.pages.push((start, len));
+        Ok(start)
+    }
+
+    /// Gives the program its own bytes back in `start..end`, which it is about to write to, to drop or to move.
+    pub(super) fn restore_singles(&self, state: &mut State, start: usize, end: usize) {
+        if state.sites.is_empty() {
+            return;
+        }
+        let Some(user) = *self.user.read() else { return };
+        let space = self.space();
+        // A number is loaded up to ten bytes before its call.
+        for (_, single) in state.sites.known.range_mut(start..end.saturating_add(16)) {
+            let Fate::Rewritten(patch, before) = single.fate else { continue };
+            let at = patch.start as usize;
+            let Some(jump) = patch.jump().filter(|_| at < end && start < at + JUMP) else { continue };
+            let prot = Prot { read: true, write: false, exec: true };
+            // Whoever is about to change the rights of pages that others run in is answerable for them.
+            let _ = replace(&*space, user, at, &jump, &before, prot, true);
+            single.fate = Fate::Open;
+        }
+    }
+}
+
+/// The bytes within `distance` of a call, as far as they are its mapping's, and the address of the first.
+fn read_around(user: &dyn UserMemory, code: &Range<usize>, call: usize, distance: usize) -> (usize, Vec<u8>) {
+    let from = call.saturating_sub(distance).max(code.start);
+    let to = call.saturating_add(distance).min(code.end);
+    let mut bytes = vec![0; to - from];
+    let got = user.copy_in_partial(&mut bytes, from);
+    bytes.truncate(got);
+    (from, bytes)
+}
+
+fn judge(bytes: &[u8], call: usize) -> core::result::Result<Site, Refusal> {
+    if bytes.get(call..call + SYSCALL.len()) != Some(&SYSCALL) {
+        return Err(Refusal::Memory);
+    }
+    sites::find_at(bytes, call)
+}
+
+/// Changes bytes of code: by the space where that keeps other threads away; otherwise, with nobody to be kept away, by
+/// taking the right to execute for as long as it takes. EBUSY when there is somebody.
+fn replace(
+    space: &dyn Space,
+    user: &dyn UserMemory,
+    at: usize,
+    old: &[u8],
+    new: &[u8],
+    prot: Prot,
+    alone: bool,
+) -> Result<()> {
+    match space.patch(at, old, new) {
+        Err(Errno::EOPNOTSUPP) if !alone => return Err(Errno::EBUSY),
+        Err(Errno::EOPNOTSUPP) => {}
+        result => return result,
+    }
+    let first = at & !(PAGE_SIZE - 1);
+    let len = (at + new.len()).next_multiple_of(PAGE_SIZE) - first;
+    space.protect(first, len, Prot { read: true, write: true, exec: false })?;
+    let mut now = vec![0; old.len()];
+    let same = user.copy_in(&mut now, at).is_ok() && now == old;
+    let written = same && user.copy_out(at, new).is_ok();
+    space.protect(first, len, prot)?;
+    if written { Ok(()) } else { Err(Errno::EAGAIN) }
+}
