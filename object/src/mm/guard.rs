@@ -17,6 +17,8 @@
 //! known for certain ([`janua_text::defuse`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
 //! overwritten with `ud2`, in this mapping alone, and [`Space::defused`] tells what stood there.
 //!
+//! The kernel's own changes of code, [`Space::patch`], keep the same rules: closed, written, scanned with what is around them, opened.
+//!
 //! Everything goes from not executable to executable in [`CodeGuard::open`] and nowhere else. Executable pages are always
 //! readable. Lock order: the list of mappings, the guard. The guard's lock is not held across stores to user memory that may
 //! fault, because a fault takes it.
