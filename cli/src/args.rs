@@ -253,6 +253,9 @@ impl Boot {
         if leon3 && self.ramfs.is_some() {
             return refuse("--ramfs: the LEON3 has no files", "leave --ramfs out, and give the application after --");
         }
+        if leon3 && self.disk.is_some() {
+            return refuse("--disk: the LEON3 has no files", "leave --disk out");
+        }
         if !leon3 && (self.icount.is_some() || self.library != "sys-lib-yes" || self.answers != "on") {
             return refuse("--icount, --library and --answers are for the LEON3", "add --platform leon3, or leave them out");
         }
@@ -522,6 +525,7 @@ mod tests {
         assert!(boot(&["--kpti", "on", "x"]).unwrap_err().contains("not built yet"));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
         assert!(boot(&["--library", "vanilla", "x"]).unwrap_err().contains("for the LEON3"));
+        assert!(boot(&["--platform", "leon3", "--disk", "d.img", "x"]).unwrap_err().contains("has no files"));
         let options = boot(&["--platform", "leon3", "--library", "vanilla", "x"]).unwrap();
         assert_eq!((options.platform, options.library), (BootPlatform::Leon3, 2));
         assert!(boot(&["--ramfs", "/nonexistent/dir", "x"]).unwrap_err().contains("--ramfs /nonexistent/dir"));
