@@ -44,6 +44,12 @@ impl Device {
 
 impl Cache {
     fn keep(&mut self, number: u64, bytes: &[u8]) {
+        self.turn += 1;
+        if let Some((used, kept)) = self.blocks.get_mut(&number) {
+            *used = self.turn;
+            kept.copy_from_slice(bytes);
+            return;
+        }
         if self.blocks.len() >= KEPT {
             // The older half goes: seldom, and cheaper than an order kept at every use.
             let middle = self.turn.saturating_sub(KEPT as u64 / 2);
@@ -52,7 +58,6 @@ impl Cache {
                 self.blocks.clear();
             }
         }
-        self.turn += 1;
         self.blocks.insert(number, (self.turn, bytes.into()));
     }
 }
