@@ -178,13 +178,13 @@ fn corrupt(bench: &Bench<'_>) -> Result<(), String> {
     refused("no magic number", "there is no ext4 file system on it")?;
     fs::write(&bench.disk, &whole).map_err(|error| error.to_string())?;
     bench.spoil(1024 + 0x18, &[77])?;
-    refused("an impossible block size", "")?;
+    refused("an impossible block size", "its superblock describes no possible file system")?;
     fs::write(&bench.disk, &whole[..1 << 20]).map_err(|error| error.to_string())?;
-    refused("cut off", "")?;
+    refused("cut off", "the image is cut off")?;
     fs::write(&bench.disk, &whole).map_err(|error| error.to_string())?;
     // The table of groups: its checksums tell.
     bench.spoil(4096, &[0x5a; 64])?;
-    refused("no table of groups", "")
+    refused("no table of groups", "its file system is damaged")
 }
 
 /// A file system of the host's own making.

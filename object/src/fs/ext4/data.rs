@@ -143,9 +143,27 @@ impl Data {
         }
         if filled {
             self.recount(shared);
-            shared.shrink();
+            self.spare(shared, wanted);
         }
         Ok(())
+    }
+
+    /// When files take too much of the memory, lets pages go: other files', then this one's, without those in `keep`.
+    fn spare(&mut self, shared: &Shared, keep: Range<u64>) {
+        shared.shrink();
+        if !shared.is_tight() {
+            return;
+        }
+        // What cannot be written stays dirty, and whoever asks for it is told.
+        let _ = self.flush(shared, false);
+        if self.mappings == 0
+            && !self.is_dirty()
+            && let Some(fd) = self.pages.clone()
+        {
+            self.forget(&fd, 0..keep.start);
+            self.forget(&fd, keep.end..pages(self.size));
+            self.recount(shared);
+        }
     }
 
     /// Reads what the disk has of some pages. Its holes, and what lies behind its end of the file, stay holes.
@@ -223,12 +241,13 @@ impl Data {
         self.valid.insert(written.clone());
         self.soil(shared, written.clone());
         if through && let Err(errno) = self.flush(shared, false) {
-            moved = self.give_up(shared, &fd, offset, written, old_size)?;
+            moved = self.give_up(shared, &fd, offset, written.clone(), old_size)?;
             if moved == 0 {
                 return Err(errno);
             }
         }
         self.recount(shared);
+        self.spare(shared, written);
         Ok(moved)
     }
 
@@ -250,6 +269,9 @@ impl Data {
     /// Pages are not valid any more.
     fn forget(&mut self, fd: &OwnedFd, range: Range<u64>) {
         const PUNCH: u32 = allocate::PUNCH_HOLE | allocate::KEEP_SIZE;
+        if range.is_empty() {
+            return;
+        }
         self.valid.remove(range.clone());
         let _ = fd.host().fallocate(fd.fd(), PUNCH, range.start * PAGE, (range.end - range.start) * PAGE);
     }

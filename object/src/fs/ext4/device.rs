@@ -249,6 +249,6 @@ impl Table {
 }
 
 /// A number of `len` bytes, little-endian.
-fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
+pub fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
     Some(bytes.get(at..at + len)?.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }

@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
-use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -10,7 +9,7 @@ use janua_kernel::wait::PollTable;
 use janua_port::Backing;
 
 use super::node::Node;
-use super::{BLOCK, DIRTY_MOST};
+use super::BLOCK;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::vfs::MountFlags;
@@ -61,7 +60,7 @@ impl File for DiskFile {
             let mut data = self.node.data()?.lock();
             let at = if offset == offset::END { data.size() } else { offset };
             let n = data.write(shared, buf, at, !later)?;
-            if shared.dirty_pages.load(Ordering::Relaxed) > DIRTY_MOST {
+            if shared.is_soiled() {
                 // What does not succeed now stays dirty, and whoever asks for it is told.
                 let _ = data.flush(shared, false);
             }

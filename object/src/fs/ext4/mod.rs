@@ -20,12 +20,14 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
+use janua_port::block::SECTOR;
 use janua_port::{BlockDevice, Machine, Nanos};
 use janua_rt::Mutex;
 use rsext4::{Ext4, Ext4Error, Ext4ErrorKind, Ext4Result, InodeInfo, InodeNumber, MountOptions, MountServices, MountedServices};
@@ -143,11 +145,36 @@ fn errno(error: Ext4Error) -> Errno {
 /// Why a disk cannot be mounted, for a person.
 fn reason(error: Ext4Error) -> String {
     match error.kind() {
+        Ext4ErrorKind::Corrupted | Ext4ErrorKind::ChecksumMismatch => {
+            "its file system is damaged (e2fsck can repair an image)".into()
+        }
+        Ext4ErrorKind::Io => "it cannot be read where the file system wants to be read".into(),
         Ext4ErrorKind::InvalidMagic => "there is no ext4 file system on it".into(),
         Ext4ErrorKind::BadSuperblock => "its superblock describes no possible file system".into(),
         Ext4ErrorKind::UnsupportedFeature => format!("its file system has features this kernel does not know ({error})"),
-        _ => format!("{error}"),
+        kind => format!("{kind}"),
     }
+}
+
+/// What is wrong with a superblock before anything else is looked at.
+fn first_look(disk: &dyn BlockDevice) -> core::result::Result<(), String> {
+    let told = || String::from("it is too small, or cannot be read");
+    let mut bytes = vec![0; rsext4::SUPERBLOCK_SIZE];
+    disk.read(rsext4::SUPERBLOCK_OFFSET / SECTOR as u64, &mut bytes).map_err(|_| told())?;
+    let number = |at, len| device::number(&bytes, at, len).ok_or_else(told);
+    if number(0x38, 2)? != u64::from(rsext4::EXT4_SUPER_MAGIC) {
+        return Err(reason(Ext4Error::invalid_magic()));
+    }
+    let scale = number(0x18, 4)?;
+    // Blocks of 1, 2 or 4 KiB.
+    if scale > 2 {
+        return Err(reason(Ext4Error::bad_superblock()));
+    }
+    let blocks = number(0x4, 4)?;
+    if blocks.saturating_mul(1024 << scale) > disk.sectors().saturating_mul(SECTOR as u64) {
+        return Err("it is smaller than its file system: the image is cut off".into());
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -255,18 +282,33 @@ impl Shared {
         }
     }
 
-    /// Lets pages go that the disk has, when files take more than a quarter of the memory.
-    fn shrink(&self) {
-        let most = match self.machine.memory().total {
+    /// Most pages of files in memory: a quarter of it.
+    fn cache_most(&self) -> u64 {
+        match self.machine.memory().total {
             0 => 1 << 16,
             total => total / BLOCK as u64 / 4,
-        };
-        if self.cached.load(Ordering::Relaxed) <= most {
+        }
+    }
+
+    /// Whether files take more of the memory than they should.
+    fn is_tight(&self) -> bool {
+        self.cached.load(Ordering::Relaxed) > self.cache_most()
+    }
+
+    /// Whether so much is dirty that a writer has to write his file back himself.
+    fn is_soiled(&self) -> bool {
+        self.dirty_pages.load(Ordering::Relaxed) > DIRTY_MOST.min(self.cache_most() / 4)
+    }
+
+    /// Lets pages go that the disk has, when files take too much of the memory.
+    fn shrink(&self) {
+        if !self.is_tight() {
             return;
         }
+        let enough = self.cache_most() / 4 * 3;
         let nodes: Vec<_> = self.nodes.lock().values().filter_map(Weak::upgrade).collect();
         for node in nodes {
-            if self.cached.load(Ordering::Relaxed) <= most / 4 * 3 {
+            if self.cached.load(Ordering::Relaxed) <= enough {
                 break;
             }
             node.let_go();
@@ -371,6 +413,7 @@ pub fn mount(
     disk: &'static dyn BlockDevice,
     dev: u64,
 ) -> core::result::Result<Arc<dyn FileSystem>, String> {
+    first_look(disk)?;
     let read_only = disk.read_only();
     let options = if read_only { MountOptions::read_only_no_journal_replay() } else { MountOptions::read_write() };
     let stamp = Stamp::default();
