@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -20,21 +22,81 @@ use janua_port::block::SECTOR;
 
 const MIB: usize = 1 << 20;
 
+/// Bytes of the pieces a disk's contents are kept in.
+const PIECE: usize = 4096;
+
+/// What is on a disk: pieces that are not zero. Copies share them.
+#[derive(Clone)]
+struct Contents {
+    size: usize,
+    pieces: BTreeMap<usize, Arc<[u8]>>,
+}
+
+impl Contents {
+    fn empty(size: usize) -> Contents {
+        Contents { size, pieces: BTreeMap::new() }
+    }
+
+    fn of(bytes: &[u8]) -> Contents {
+        let mut contents = Contents::empty(bytes.len());
+        contents.write(0, bytes);
+        contents
+    }
+
+    fn read(&self, at: usize, out: &mut [u8]) {
+        for (turn, out) in out.chunks_mut(SECTOR).enumerate() {
+            let at = at + turn * SECTOR;
+            match self.pieces.get(&(at / PIECE)) {
+                Some(piece) => out.copy_from_slice(&piece[at % PIECE..][..out.len()]),
+                None => out.fill(0),
+            }
+        }
+    }
+
+    /// Writes anywhere, in any length.
+    fn write(&mut self, at: usize, data: &[u8]) {
+        let mut done = 0;
+        while done < data.len() {
+            let (number, inside) = ((at + done) / PIECE, (at + done) % PIECE);
+            let len = (PIECE - inside).min(data.len() - done);
+            let part = &data[done..done + len];
+            if self.pieces.contains_key(&number) || part.iter().any(|byte| *byte != 0) {
+                let piece = self.pieces.entry(number).or_insert_with(|| Arc::from([0; PIECE]));
+                Arc::make_mut(piece)[inside..inside + len].copy_from_slice(part);
+            }
+            done += len;
+        }
+    }
+
+    /// Flips bits of a byte.
+    fn spoil(&mut self, at: usize, bits: u8) {
+        let mut sector = [0; SECTOR];
+        self.read(at / SECTOR * SECTOR, &mut sector);
+        sector[at % SECTOR] ^= bits;
+        self.write(at / SECTOR * SECTOR, &sector);
+    }
+
+    fn cut_off(mut self, size: usize) -> Contents {
+        self.size = size;
+        self
+    }
+}
+
 /// A disk in memory. What is written is on stable storage after a flush.
 struct Disk {
-    bytes: Mutex<Vec<u8>>,
+    now: Mutex<Contents>,
     /// What a power cut leaves for sure, and the writes since.
-    stable: Mutex<Vec<u8>>,
+    stable: Mutex<Contents>,
     log: Mutex<Vec<(usize, Vec<u8>)>>,
     broken: AtomicBool,
     flushes: AtomicUsize,
 }
 
 impl Disk {
-    fn of(bytes: Vec<u8>) -> &'static Disk {
+    fn of(contents: Contents) -> &'static Disk {
         Box::leak(Box::new(Disk {
-            stable: Mutex::new(bytes.clone()),
-            bytes: Mutex::new(bytes),
+            stable: Mutex::new(contents.clone()),
+            now: Mutex::new(contents),
             log: Mutex::default(),
             broken: AtomicBool::new(false),
             flushes: AtomicUsize::new(0),
@@ -49,20 +111,18 @@ impl Disk {
                 Ok(rsext4::Ext4Timestamp::new(1_700_000_000, 0))
             }
         }
-        struct Raw(Vec<u8>);
+        struct Raw(Contents);
         impl rsext4::BlockIo for Raw {
             fn write(&mut self, buffer: &[u8], sector: rsext4::SectorId, count: u32) -> rsext4::Ext4Result<()> {
-                let (at, len) = (sector.raw() as usize * SECTOR, count as usize * SECTOR);
-                self.0[at..at + len].copy_from_slice(&buffer[..len]);
+                self.0.write(sector.raw() as usize * SECTOR, &buffer[..count as usize * SECTOR]);
                 Ok(())
             }
             fn read(&mut self, buffer: &mut [u8], sector: rsext4::SectorId, count: u32) -> rsext4::Ext4Result<()> {
-                let (at, len) = (sector.raw() as usize * SECTOR, count as usize * SECTOR);
-                buffer[..len].copy_from_slice(&self.0[at..at + len]);
+                self.0.read(sector.raw() as usize * SECTOR, &mut buffer[..count as usize * SECTOR]);
                 Ok(())
             }
             fn geometry(&self) -> rsext4::DeviceGeometry {
-                rsext4::DeviceGeometry::new(SECTOR as u32, (self.0.len() / SECTOR) as u64)
+                rsext4::DeviceGeometry::new(SECTOR as u32, (self.0.size / SECTOR) as u64)
             }
             fn capabilities(&self) -> rsext4::DeviceCapabilities {
                 rsext4::DeviceCapabilities { flush: true, ..Default::default() }
@@ -71,23 +131,32 @@ impl Disk {
                 Ok(())
             }
         }
-        let raw = ext4::format(Raw(vec![0; size]), Fixed).expect("a new file system");
+        let raw = ext4::format(Raw(Contents::empty(size)), Fixed).expect("a new file system");
         Disk::of(raw.0)
     }
 
-    fn image(&self) -> Vec<u8> {
-        self.bytes.lock().unwrap().clone()
+    fn image(&self) -> Contents {
+        self.now.lock().unwrap().clone()
     }
 
     /// What a power cut may leave: of the writes since the last flush those that `keep` says.
-    fn cut(&self, keep: impl Fn(usize) -> bool) -> Vec<u8> {
-        let mut bytes = self.stable.lock().unwrap().clone();
+    fn cut(&self, keep: impl Fn(usize) -> bool) -> Contents {
+        let mut contents = self.stable.lock().unwrap().clone();
         for (turn, (at, data)) in self.log.lock().unwrap().iter().enumerate() {
             if keep(turn) {
-                bytes[*at..at + data.len()].copy_from_slice(data);
+                contents.write(*at, data);
             }
         }
-        bytes
+        contents
+    }
+
+    /// Where a range begins. EIO when the device is broken, EINVAL beyond its end.
+    fn check(&self, sector: u64, len: usize) -> Result<usize> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(Errno::EIO);
+        }
+        let at = sector as usize * SECTOR;
+        if at + len > self.now.lock().unwrap().size { Err(Errno::EINVAL) } else { Ok(at) }
     }
 }
 
@@ -96,35 +165,27 @@ impl BlockDevice for Disk {
         "test"
     }
     fn sectors(&self) -> u64 {
-        (self.bytes.lock().unwrap().len() / SECTOR) as u64
+        (self.now.lock().unwrap().size / SECTOR) as u64
     }
     fn read_only(&self) -> bool {
         false
     }
     fn read(&self, sector: u64, out: &mut [u8]) -> Result<()> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(Errno::EIO);
-        }
-        let at = sector as usize * SECTOR;
-        out.copy_from_slice(self.bytes.lock().unwrap().get(at..at + out.len()).ok_or(Errno::EINVAL)?);
+        let at = self.check(sector, out.len())?;
+        self.now.lock().unwrap().read(at, out);
         Ok(())
     }
     fn write(&self, sector: u64, data: &[u8]) -> Result<()> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(Errno::EIO);
-        }
-        let at = sector as usize * SECTOR;
-        self.bytes.lock().unwrap().get_mut(at..at + data.len()).ok_or(Errno::EINVAL)?.copy_from_slice(data);
+        let at = self.check(sector, data.len())?;
+        self.now.lock().unwrap().write(at, data);
         self.log.lock().unwrap().push((at, data.to_vec()));
         Ok(())
     }
     fn flush(&self) -> Result<()> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(Errno::EIO);
-        }
+        self.check(0, 0)?;
         let mut stable = self.stable.lock().unwrap();
         for (at, data) in self.log.lock().unwrap().drain(..) {
-            stable[at..at + data.len()].copy_from_slice(&data);
+            stable.write(at, &data);
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -132,18 +193,22 @@ impl BlockDevice for Disk {
 }
 
 /// What the host's own checker says of an image: its exit code (0: clean, 1 or 2: it would repair), and its words.
-fn check(image: &[u8], options: &str) -> (i32, String) {
+fn check(image: &Contents, options: &str) -> (i32, String) {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let name = format!("janua-ext4-{}-{}", std::process::id(), TURN.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
-    fs::write(&path, image).unwrap();
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(image.size as u64).unwrap();
+    for (number, piece) in &image.pieces {
+        file.write_all_at(piece, (number * PIECE) as u64).unwrap();
+    }
     let said = ["/sbin/e2fsck", "/usr/sbin/e2fsck"].iter().find_map(|tool| Command::new(tool).args([options, "-f"]).arg(&path).output().ok());
     let _ = fs::remove_file(&path);
     let said = said.expect("e2fsck is installed (e2fsprogs)");
     (said.status.code().unwrap_or(-1), String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
-fn assert_clean(image: &[u8]) {
+fn assert_clean(image: &Contents) {
     let (code, words) = check(image, "-n");
     assert_eq!(code, 0, "{words}");
 }
@@ -162,11 +227,15 @@ impl World {
     }
 
     fn mount(disk: &'static Disk) -> World {
+        World::try_mount(disk).unwrap()
+    }
+
+    fn try_mount(disk: &'static Disk) -> std::result::Result<World, String> {
         let machine = hosted();
-        let fs = ext4::mount(machine, disk, 77).unwrap();
+        let fs = ext4::mount(machine, disk, 77)?;
         let shown = fs.clone();
         let (vfs, at) = space(machine, |_| shown);
-        World { vfs, root: at, who: root(machine), fs, disk }
+        Ok(World { vfs, root: at, who: root(machine), fs, disk })
     }
 
     /// The same disk after a proper end.
@@ -553,20 +622,22 @@ fn a_broken_device_is_an_io_error() {
 
 #[test]
 fn what_is_no_file_system_is_refused_with_words() {
-    let refused = |bytes: Vec<u8>| ext4::mount(hosted(), Disk::of(bytes), 1).err().expect("refused");
-    assert_eq!(refused(vec![0; MIB]), "there is no ext4 file system on it");
+    let refused = |contents: Contents| ext4::mount(hosted(), Disk::of(contents), 1).err().expect("refused");
+    assert_eq!(refused(Contents::empty(MIB)), "there is no ext4 file system on it");
+    assert_eq!(refused(Contents::of(&pattern(MIB, 9))), "there is no ext4 file system on it");
+    assert_eq!(refused(Contents::empty(SECTOR)), "it is too small, or cannot be read");
     let image = Disk::new(32 * MIB).image();
+    assert_eq!(refused(image.clone().cut_off(20 * MIB)), "it is smaller than its file system: the image is cut off");
     // Anything may be wrong with it: words, never a panic.
-    for at in 0..256 {
+    for word in 0..256 {
         let mut broken = image.clone();
-        for byte in &mut broken[1024 + at * 4..1028 + at * 4] {
-            *byte ^= 0xff;
+        for byte in 0..4 {
+            broken.spoil(1024 + word * 4 + byte, 0xff);
         }
         if let Err(why) = ext4::mount(hosted(), Disk::of(broken), 1) {
             assert!(!why.is_empty());
         }
     }
-    assert!(!refused(image[..20 * MIB].to_vec()).is_empty());
 }
 
 #[test]
@@ -579,7 +650,7 @@ fn damaged_structures_are_errors_at_most() {
     w.fs.finish().unwrap();
     let image = w.disk.image();
     // Where something was ever written, short of the journal and the files' bytes, lie the structures.
-    let used: Vec<usize> = (0..image.len() / 4096).filter(|block| image[block * 4096..][..4096].iter().any(|byte| *byte != 0)).collect();
+    let used: Vec<usize> = image.pieces.keys().copied().collect();
     let mut seed = 99u64;
     let mut next = move |below: usize| {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -589,14 +660,10 @@ fn damaged_structures_are_errors_at_most() {
     for _ in 0..60 {
         let mut broken = image.clone();
         for _ in 0..20 {
-            broken[used[next(used.len())] * 4096 + next(4096)] ^= 1 << next(8);
+            broken.spoil(used[next(used.len())] * PIECE + next(PIECE), 1 << next(8));
         }
-        let disk = Disk::of(broken);
-        if ext4::mount(hosted(), disk, 1).is_err() {
-            continue;
-        }
+        let Ok(w) = World::try_mount(Disk::of(broken)) else { continue };
         mounted += 1;
-        let w = World::mount(Disk::of(disk.image()));
         for number in 0..20 {
             let _ = w.get(&format!("/dir/{number}"));
             let _ = w.remove(&format!("/dir/{number}"), false);
