@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use common::{TestCaller, find, hosted, root, space};
+use common::{TestCaller, TestMachine, find, hosted, root, small, space};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
@@ -227,11 +227,10 @@ impl World {
     }
 
     fn mount(disk: &'static Disk) -> World {
-        World::try_mount(disk).unwrap()
+        World::try_mount(hosted(), disk).unwrap()
     }
 
-    fn try_mount(disk: &'static Disk) -> std::result::Result<World, String> {
-        let machine = hosted();
+    fn try_mount(machine: &'static TestMachine, disk: &'static Disk) -> std::result::Result<World, String> {
         let fs = ext4::mount(machine, disk, 77)?;
         let shown = fs.clone();
         let (vfs, at) = space(machine, |_| shown);
@@ -527,6 +526,28 @@ fn a_full_disk_refuses_and_keeps_what_it_took() {
 }
 
 #[test]
+fn files_larger_than_memory_are_whole() {
+    // A quarter of it is for files: 64 pages.
+    let w = World::try_mount(small(MIB as u64), Disk::new(64 * MIB)).unwrap();
+    let (one, two) = (w.create("/one"), w.create("/two"));
+    let bytes = pattern(3 * MIB, 7);
+    // Two files in turn, in pieces that begin and end inside pages.
+    for (turn, part) in bytes.chunks(70_001).enumerate() {
+        for file in [&one, &two] {
+            assert_eq!(write(file, part, (turn * 70_001) as u64), Ok(part.len()));
+        }
+    }
+    // Again in the middle, over the border of two pages.
+    for at in (5000..2 * MIB).step_by(333_333) {
+        assert_eq!(write(&one, &bytes[at..at + 6000], at as u64), Ok(6000));
+    }
+    assert!(read(&one, 3 * MIB, 0) == bytes && read(&two, 3 * MIB, 0) == bytes);
+    drop((one, two));
+    let w = w.again();
+    assert!(w.get("/one").unwrap() == bytes && w.get("/two").unwrap() == bytes);
+}
+
+#[test]
 fn what_was_synced_survives_any_power_cut() {
     let w = World::new(64 * MIB);
     w.mkdir("/d").unwrap();
@@ -662,7 +683,7 @@ fn damaged_structures_are_errors_at_most() {
         for _ in 0..20 {
             broken.spoil(used[next(used.len())] * PIECE + next(PIECE), 1 << next(8));
         }
-        let Ok(w) = World::try_mount(Disk::of(broken)) else { continue };
+        let Ok(w) = World::try_mount(hosted(), Disk::of(broken)) else { continue };
         mounted += 1;
         for number in 0..20 {
             let _ = w.get(&format!("/dir/{number}"));

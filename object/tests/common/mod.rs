@@ -16,16 +16,23 @@ use janua_port::{Clock, Console, Fault, Host, HostFd, Machine, Nanos, Park, Spac
 
 pub struct TestMachine {
     host: Option<TestHost>,
+    /// Bytes.
+    memory: u64,
 }
 
 /// A machine without a host.
 pub fn bare() -> &'static TestMachine {
-    Box::leak(Box::new(TestMachine { host: None }))
+    Box::leak(Box::new(TestMachine { host: None, memory: 0 }))
 }
 
 /// A machine on this host.
 pub fn hosted() -> &'static TestMachine {
-    Box::leak(Box::new(TestMachine { host: Some(TestHost) }))
+    Box::leak(Box::new(TestMachine { host: Some(TestHost), memory: 0 }))
+}
+
+/// A machine on this host that believes to have so many bytes of memory.
+pub fn small(memory: u64) -> &'static TestMachine {
+    Box::leak(Box::new(TestMachine { host: Some(TestHost), memory }))
 }
 
 /// A caller with the given credentials.
@@ -241,7 +248,7 @@ impl Machine for TestMachine {
         0
     }
     fn memory(&self) -> Memory {
-        Memory::default()
+        Memory { total: self.memory, ..Memory::default() }
     }
     fn random(&self, out: &mut [u8]) {
         out.fill(4);

@@ -132,16 +132,20 @@ impl Data {
     }
 
     /// Makes pages valid, as far as the file reaches. ENOMEM, EIO.
-    fn load(&mut self, shared: &Shared, wanted: Range<u64>) -> Result<()> {
+    fn bring(&mut self, shared: &Shared, wanted: Range<u64>) -> Result<()> {
         let end = wanted.end.min(pages(self.size));
-        let mut filled = false;
         while let Some(gap) = self.valid.first_gap(wanted.start..end) {
             let gap = gap.start..gap.end.min(gap.start + RUN);
             self.fill(shared, gap.clone())?;
             self.valid.insert(gap);
-            filled = true;
         }
-        if filled {
+        Ok(())
+    }
+
+    /// Makes pages valid; others may have to go for them.
+    fn load(&mut self, shared: &Shared, wanted: Range<u64>) -> Result<()> {
+        if self.valid.first_gap(wanted.start..wanted.end.min(pages(self.size))).is_some() {
+            self.bring(shared, wanted.clone())?;
             self.recount(shared);
             self.spare(shared, wanted);
         }
@@ -216,10 +220,10 @@ impl Data {
         }
         // Pages written in part need what was there.
         if !offset.is_multiple_of(PAGE) {
-            self.load(shared, offset / PAGE..offset / PAGE + 1)?;
+            self.bring(shared, offset / PAGE..offset / PAGE + 1)?;
         }
         if !end.is_multiple_of(PAGE) {
-            self.load(shared, end / PAGE..end / PAGE + 1)?;
+            self.bring(shared, end / PAGE..end / PAGE + 1)?;
         }
         let fd = self.pages(shared)?;
         let want = buf.left();
@@ -290,7 +294,7 @@ impl Data {
     fn keep_tail(&mut self, shared: &Shared) -> Result<()> {
         if !self.size.is_multiple_of(PAGE) {
             let tail = self.size / PAGE..self.size / PAGE + 1;
-            self.load(shared, tail.clone())?;
+            self.bring(shared, tail.clone())?;
             let fd = self.pages(shared)?;
             // A hole is zero anyway.
             if fd.host().lseek(fd.fd(), (tail.start * PAGE) as i64, SEEK_DATA).is_ok_and(|data| data < tail.end * PAGE) {
