@@ -10,12 +10,14 @@ use std::process::Command;
 use crate::machine;
 use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowResult, SCHEMA, Tool, Unit};
 use crate::stats::Summary;
-use crate::{Failure, Plan};
+use crate::{Failure, Plan, Platform};
 
 /// More rounds than this take minutes and tell nothing new.
 const ROUNDS_MOST: usize = 3;
 /// The program (`user/programs/calls.c`) and how often it makes each call.
 const PROGRAM: &[&str] = &["calls", "100000"];
+/// What is kept with the rows of a run on the LEON3: windows spilled and filled.
+const WINDOWS: &str = "windows";
 /// The row the others are freed of.
 const STOPWATCH: &str = "stopwatch";
 
@@ -26,6 +28,16 @@ struct Way {
     jail: &'static str,
     options: &'static [&'static str],
 }
+
+/// Those on the LEON3.
+const WAYS_LEON3: &[Way] = &[
+    Way { name: "sys-lib-yes ta", gate: Some("ta"), jail: "mmu", options: &[] },
+    Way { name: "sys-lib-no", gate: None, jail: "none", options: &["--library", "sys-lib-no"] },
+    Way { name: "vanilla", gate: None, jail: "none", options: &["--library", "vanilla"] },
+];
+
+/// On the LEON3 an instruction takes two to this power of nanoseconds, so that the stopwatch's tick of 25 tells single ones.
+const ICOUNT: u32 = 5;
 
 const WAYS: &[Way] = &[
     Way { name: "sys-lib-yes signal/pkey", gate: Some("signal"), jail: "pkey", options: &["--gate", "signal", "--jail", "pkey"] },
@@ -71,12 +83,19 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     let mut machine = machine::describe();
     machine.tsc_hz = janua_probe::ticks_per_second();
     machine.load[0] = machine::load();
-    let rounds = plan.runs.min(ROUNDS_MOST);
-    let mut collected: Vec<Result<Figures, String>> = (0..=WAYS.len()).map(|_| Ok(Figures::new())).collect();
+    // Instructions are the same every time.
+    let (ways, unit, rounds) = match plan.platform {
+        Platform::Linux => (WAYS, Unit::Nanoseconds, plan.runs.min(ROUNDS_MOST)),
+        Platform::Leon3 => (WAYS_LEON3, Unit::Instructions, 1),
+    };
+    let mut collected: Vec<Result<Figures, String>> = (0..=ways.len()).map(|_| Ok(Figures::new())).collect();
     for round in 1..=rounds {
         eprintln!("janua: round {round} of {rounds}");
-        let native = native(plan, machine.tsc_hz);
-        let own = WAYS.iter().map(|way| run(plan, way));
+        let native = match plan.platform {
+            Platform::Linux => native(plan, machine.tsc_hz),
+            Platform::Leon3 => Err("there is no host on this machine".to_owned()),
+        };
+        let own = ways.iter().map(|way| run(plan, way));
         for (all, figures) in collected.iter_mut().zip(std::iter::once(native).chain(own)) {
             match (all.as_mut(), figures) {
                 (Ok(all), Ok(figures)) => {
@@ -91,7 +110,7 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     }
     machine.load[1] = machine::load();
     let configurations: Vec<Configuration> = std::iter::once(Configuration::native())
-        .chain(WAYS.iter().map(|way| Configuration {
+        .chain(ways.iter().map(|way| Configuration {
             name: way.name.into(),
             gate: way.gate.map(Into::into),
             jail: Some(way.jail.into()),
@@ -102,7 +121,7 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         name: (*name).into(),
         title: (*title).into(),
         group: (*group).into(),
-        unit: Unit::Nanoseconds,
+        unit,
         cells: configurations.iter().zip(&collected).map(|(configuration, figures)| cell(configuration, figures, name)).collect(),
     };
     let rows: Vec<RowResult> = ROWS.iter().filter(|(name, ..)| chosen(name)).map(row).collect();
@@ -122,7 +141,10 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         method: Method { runs: rounds, samples: 1000, pinned: None },
         configurations,
         refused: Vec::new(),
-        notes: notes(&rows),
+        notes: match plan.platform {
+            Platform::Linux => notes(&rows),
+            Platform::Leon3 => notes_leon3(&rows, &collected),
+        },
         rows,
     })
 }
@@ -161,9 +183,26 @@ fn notes(rows: &[RowResult]) -> Vec<String> {
     notes
 }
 
+/// The same for the LEON3.
+fn notes_leon3(rows: &[RowResult], collected: &[Result<Figures, String>]) -> Vec<String> {
+    let mut notes = vec!["figures of the LEON3 are instructions, counted by QEMU; the thesis' are ticks of a processor at 50 MHz".to_owned()];
+    let median = |row: &RowResult, name: &str| row.under(name).map(|summary| summary.median);
+    for row in rows.iter().filter(|row| row.group == "empty call") {
+        if let (Some(gate), Some(vanilla)) = (median(row, WAYS_LEON3[0].name), median(row, "vanilla")) {
+            notes.push(format!("{}: the gate adds {:.0} instructions to vanilla", row.title, gate - vanilla));
+        }
+    }
+    for (way, figures) in WAYS_LEON3.iter().zip(collected.iter().skip(1)) {
+        if let Some([spilled, filled, ..]) = figures.as_ref().ok().and_then(|figures| figures.get(WINDOWS)).map(Vec::as_slice) {
+            notes.push(format!("{}: register windows spilled {spilled:.0}, filled {filled:.0} in the whole run", way.name));
+        }
+    }
+    notes
+}
+
 /// The thesis' method, for the rows of empty calls: its cost does not depend on the number of words, which are in a record.
 fn native(plan: &Plan, tsc_hz: f64) -> Result<Figures, String> {
-    let output = output(Command::new(&plan.command).args(["probe", "--samples", "1000", "queued-3"]))?;
+    let (output, _) = output(Command::new(&plan.command).args(["probe", "--samples", "1000", "queued-3"]))?;
     let line = output.lines().find_map(|line| line.strip_prefix("row queued-3 ")).ok_or("the probe has no such row")?;
     let samples: Vec<f64> = line.split(' ').filter_map(|word| word.parse::<f64>().ok()).map(|ticks| ticks * 1e9 / tsc_hz).collect();
     Ok((0..=6).map(|words| (format!("empty-{words}"), samples.clone())).collect())
@@ -172,8 +211,18 @@ fn native(plan: &Plan, tsc_hz: f64) -> Result<Figures, String> {
 /// One run of the program in a configuration.
 fn run(plan: &Plan, way: &Way) -> Result<Figures, String> {
     let mut command = Command::new(&plan.command);
-    command.args(["run", "--personality", "invasive", "--answers", "off"]).args(way.options).arg("--").args(PROGRAM);
-    parse(&output(&mut command)?).ok_or_else(|| "the program's output is not what it should be".into())
+    match plan.platform {
+        Platform::Linux => command.args(["run", "--personality", "invasive"]),
+        Platform::Leon3 => command.args(["boot", "--platform", "leon3", "--stats", "--icount", &ICOUNT.to_string()]),
+    };
+    command.args(["--answers", "off"]).args(way.options).arg("--").args(PROGRAM);
+    let (text, said) = output(&mut command)?;
+    let mut figures = parse(&text).ok_or("the program's output is not what it should be")?;
+    if plan.platform == Platform::Leon3 {
+        figures.values_mut().flatten().for_each(|nanoseconds| *nanoseconds /= f64::from(1 << ICOUNT));
+        figures.insert(WINDOWS.into(), windows(&said));
+    }
+    Ok(figures)
 }
 
 /// The program's lines as nanoseconds, free of the stopwatch's cost.
@@ -191,10 +240,18 @@ fn parse(text: &str) -> Option<Figures> {
     Some(figures)
 }
 
-fn output(command: &mut Command) -> Result<String, String> {
+/// The numbers of the line that `janua boot --stats` ends with.
+fn windows(said: &str) -> Vec<f64> {
+    let line = said.lines().find(|line| line.contains("windows spilled")).unwrap_or_default();
+    line.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
+/// What a program that succeeds writes: its output, and the rest.
+fn output(command: &mut Command) -> Result<(String, String), String> {
     let output = command.output().map_err(|error| error.to_string())?;
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        return Ok((text(&output.stdout), text(&output.stderr)));
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(said.lines().next().map_or_else(|| output.status.to_string(), str::to_owned))
@@ -208,6 +265,13 @@ pub fn rows() -> Vec<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_are_counted() {
+        let said = "x\njanua: windows spilled: 385, filled: 339; switches between cores: 1\n";
+        assert_eq!(windows(said), [385.0, 339.0, 1.0]);
+        assert!(windows("").is_empty());
+    }
 
     #[test]
     fn lines_become_nanoseconds() {

@@ -29,6 +29,8 @@ use model::{Kind, Measurement};
 /// What `janua bench` was asked to do.
 pub struct Plan {
     pub kind: Kind,
+    /// What carries the kernel, for [`Kind::Invasive`].
+    pub platform: Platform,
     /// Gates to try, by name; those this machine or this build lacks are skipped with the reason.
     pub gates: Vec<String>,
     /// Jails to try, by name.
@@ -47,6 +49,14 @@ pub struct Plan {
     pub command: PathBuf,
     /// The profile its kernel image was built with.
     pub image: &'static str,
+}
+
+/// What carries the measured kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Platform {
+    Linux,
+    /// Under QEMU, where instructions are counted.
+    Leon3,
 }
 
 /// Why nothing was measured, for people.

@@ -127,6 +127,9 @@ pub struct Refused {
 pub enum Unit {
     #[serde(rename = "ns")]
     Nanoseconds,
+    /// Counted, where a machine is emulated: the same in every run.
+    #[serde(rename = "instructions")]
+    Instructions,
     #[serde(rename = "KiB")]
     Kibibytes,
     /// More is better.
@@ -169,7 +172,7 @@ impl RowResult {
         let (native, other) = (self.under(NATIVE)?, self.under(configuration)?);
         let ratio = match self.unit {
             Unit::PerSecond => native.max / other.max,
-            Unit::Nanoseconds | Unit::Kibibytes => other.min / native.min,
+            Unit::Nanoseconds | Unit::Instructions | Unit::Kibibytes => other.min / native.min,
         };
         ratio.is_finite().then_some(ratio)
     }

@@ -12,6 +12,7 @@ pub fn amount(value: f64, unit: Unit) -> String {
         Unit::Nanoseconds if value >= 1e6 => (value / 1e6, "ms"),
         Unit::Nanoseconds if value >= 1e4 => (value / 1e3, "µs"),
         Unit::Nanoseconds => (value, "ns"),
+        Unit::Instructions => (value, "insns"),
         Unit::Kibibytes if value >= 10240.0 => (value / 1024.0, "MiB"),
         Unit::Kibibytes => (value, "KiB"),
         Unit::PerSecond if value >= 1e4 => (value / 1e3, "k/s"),
@@ -43,7 +44,7 @@ pub fn times(ratio: f64) -> String {
 pub fn best(summary: &Summary, unit: Unit) -> f64 {
     match unit {
         Unit::PerSecond => summary.max,
-        Unit::Nanoseconds | Unit::Kibibytes => summary.min,
+        Unit::Nanoseconds | Unit::Instructions | Unit::Kibibytes => summary.min,
     }
 }
 

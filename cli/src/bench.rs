@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Subcommand, ValueHint};
 use janua_bench::model::Kind;
-use janua_bench::{Failure, Plan};
+use janua_bench::{Failure, Plan, Platform};
 
 use crate::{args, exit};
 
@@ -47,8 +47,8 @@ enum What {
 
 #[derive(clap::Args)]
 struct Options {
-    /// The platform that carries Janua: only linux as yet
-    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux"], hide_possible_values = true)]
+    /// The platform that carries Janua: linux, or leon3 (with `calls --personality invasive`)
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "leon3"], hide_possible_values = true)]
     platform: String,
 
     /// Measure the calls of this personality: linux or invasive (with `calls`)
@@ -134,6 +134,9 @@ pub fn run(bench: Bench) -> ExitCode {
         }
         _ => kind,
     };
+    if options.platform == "leon3" && kind != Kind::Invasive {
+        return exit::fail(&"on the LEON3 only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive --platform leon3");
+    }
     if options.list {
         janua_bench::list(kind);
         return ExitCode::SUCCESS;
@@ -147,6 +150,7 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
         std::env::current_exe().map_err(|error| Failure(format!("cannot find the janua command: {error}")))?;
     Ok(Plan {
         kind,
+        platform: if options.platform == "leon3" { Platform::Leon3 } else { Platform::Linux },
         named: !(options.gate.is_empty() && options.jail.is_empty()),
         gates: choose("gate", options.gate)?,
         jails: choose("jail", options.jail)?,

@@ -204,24 +204,34 @@ fn gates(html: &mut String, measurement: &Measurement) {
 /// The thesis' tables: empty calls beside its Table 5.2, and the rest of its chapter 5.2, which it has as plots only.
 fn invasive(html: &mut String, measurement: &Measurement) {
     let mut series = names(measurement);
-    let kept: Vec<_> = published::EMPTY_CALLS.iter().filter(|(name, ..)| name.starts_with("x86guest")).collect();
+    // Instructions stand beside ticks of the same kind of processor; times beside times.
+    let unit = measurement.rows.first().map_or(Unit::Nanoseconds, |row| row.unit);
+    let counted = unit == Unit::Instructions;
+    let (machine, axis, per_tick) = if counted {
+        ("leon", "instructions, theirs ticks of 20 ns, logarithmic", Some(1.0))
+    } else {
+        ("x86guest", "nanoseconds per call, logarithmic", None)
+    };
+    let kept: Vec<_> = published::EMPTY_CALLS.iter().filter(|(name, ..)| name.starts_with(machine)).collect();
     series.extend(kept.iter().map(|(name, ..)| format!("OctoPOS {name} (theirs)")));
     let own = measurement.configurations.len();
     let mut groups = bars(measurement, of_group(measurement, "empty call"));
     for (count, group) in groups.iter_mut().enumerate() {
         for (index, (_, ticks, nanoseconds)) in kept.iter().enumerate() {
-            let Some(value) = ticks.get(count).map(|ticks| ticks * nanoseconds).filter(|value| *value > 0.0) else { continue };
-            group.marks.push((own + index, Mark::Bar(value, amount(value, Unit::Nanoseconds))));
+            let Some(value) = ticks.get(count).map(|ticks| ticks * per_tick.unwrap_or(*nanoseconds)).filter(|value| *value > 0.0) else { continue };
+            let text = if counted { format!("{value:.0} ticks") } else { amount(value, unit) };
+            group.marks.push((own + index, Mark::Bar(value, text)));
         }
     }
     let title = "Empty calls with 0 to 6 parameters, beside OctoPOS’ Table 5.2";
-    let figure = plot(title, "nanoseconds per call, logarithmic", &series, &groups, None);
+    let figure = plot(title, axis, &series, &groups, None);
     theirs(html, &figure, published::EMPTY_CALLS_SOURCE);
     for (group, title) in [("selected functions", "Selected functions"), ("Listing 5.1", "Invade, infect, wait, retreat")] {
         let groups = bars(measurement, of_group(measurement, group));
-        html.push_str(&plot(title, "nanoseconds per call, logarithmic", &names(measurement), &groups, None));
+        html.push_str(&plot(title, axis, &names(measurement), &groups, None));
     }
-    html.push_str("<table>\n<tr><th>mean ± deviation, ns</th>");
+    let name = if counted { "instructions" } else { "ns" };
+    let _ = write!(html, "<table>\n<tr><th>mean ± deviation, {name}</th>");
     for name in names(measurement) {
         let _ = write!(html, "<th>{}</th>", escape(&name));
     }
