@@ -34,6 +34,9 @@ pub enum Refused {
     NoMemory,
 }
 
+/// Pages let go of at a time: without memory of the heap's, which may be short when a space goes.
+const BATCH: usize = 256;
+
 /// An address space. Ranges are page aligned and non-empty, as [`janua_port::Space`] promises.
 pub struct Space<F: Frames, T: Table> {
     frames: &'static F,
@@ -355,22 +358,24 @@ impl<F: Frames, T: Table> Inner<F, T> {
 
     fn drop_entries(&mut self, frames: &F, start: usize, end: usize) {
         let mut at = start;
-        let mut first = None;
-        let mut gone = Vec::new();
-        while let Some((page, _)) = self.table.next(at, end) {
-            if let Some(entry) = self.table.clear(page) {
-                self.resident -= 1;
-                gone.push(entry.frame);
+        let mut gone = [PageFrame(0); BATCH];
+        while let Some((first, _)) = self.table.next(at, end) {
+            let mut count = 0;
+            while count < BATCH
+                && let Some((page, _)) = self.table.next(at, end)
+            {
+                if let Some(entry) = self.table.clear(page) {
+                    self.resident -= 1;
+                    gone[count] = entry.frame;
+                    count += 1;
+                }
+                at = page + PAGE;
             }
-            at = page + PAGE;
-            first = first.or(Some(page));
-        }
-        // No processor may still write a frame that somebody else gets.
-        if let Some(first) = first {
+            // No processor may still write a frame that somebody else gets.
             self.table.flush(first, at);
-        }
-        for frame in gone {
-            frames.release(frame);
+            for frame in &gone[..count] {
+                frames.release(*frame);
+            }
         }
     }
 

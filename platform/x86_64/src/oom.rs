@@ -28,8 +28,9 @@ static GROWER: AtomicU64 = AtomicU64::new(0);
 
 /// How long whoever waits for memory sleeps before another look.
 const LOOK: Nanos = 20_000_000;
-/// How long one that was killed may take to let go of its memory before another is chosen.
-const PATIENCE: Nanos = 2_000_000_000;
+/// How long one that was killed may give no memory back before another is chosen. It may hang on what a thread holds that waits for
+/// memory itself; otherwise it ends as soon as it runs.
+const PATIENCE: Nanos = 10_000_000_000;
 
 /// The heap has grown into its reserve. Takes no lock: the heap's is held.
 pub fn ask() {
@@ -72,14 +73,24 @@ pub fn serve() {
         if FRAMES.is_low() {
             EXPECTED.store(1, Ordering::SeqCst);
             if choose() {
-                let end = clock::now() + PATIENCE;
-                while EXPECTED.load(Ordering::SeqCst) != 0 && clock::now() < end {
-                    sched::park(&EXPECTED, 1, Some(end));
-                }
+                expect();
             }
         }
         ANSWERED.fetch_add(1, Ordering::SeqCst);
         sched::unpark(&ANSWERED, u32::MAX);
+    }
+}
+
+/// Waits for the memory of the one who was killed, as long as some comes.
+fn expect() {
+    let (mut free, mut end) = (FRAMES.pages().1, clock::now() + PATIENCE);
+    while EXPECTED.load(Ordering::SeqCst) != 0 && clock::now() < end {
+        sched::park(&EXPECTED, 1, Some(clock::now() + LOOK));
+        let now_free = FRAMES.pages().1;
+        if now_free > free {
+            end = clock::now() + PATIENCE;
+        }
+        free = now_free;
     }
 }
 

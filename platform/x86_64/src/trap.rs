@@ -40,7 +40,7 @@ const FPE_FLTINV: i32 = 7;
 const TRAP_FLAG: u64 = 1 << 8;
 
 /// How often a user copy waits for memory before it fails.
-const MEMORY_LOOKS: u32 = 50;
+const MEMORY_LOOKS: u32 = 250;
 
 /// Bits of a page fault's error code.
 const ERROR_WRITE: u64 = 1 << 1;
