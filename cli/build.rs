@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 fn main() {
     bare("x86_64");
     bare("leon3");
-    programs();
+    programs("x86_64");
+    programs("leon3");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
     let image = match std::env::var_os("JANUA_IMAGE_LINUX") {
@@ -32,10 +33,11 @@ fn main() {
     println!("cargo::rustc-env=JANUA_IMAGE_LINUX={}", image.display());
 }
 
-/// The invasive applications, as built by `cargo xtask user`: a list of names and bytes. Without them there are none.
-fn programs() {
+/// The invasive applications for a machine, as built by `cargo xtask user` and `cargo xtask image leon3`: a list of names and bytes.
+/// Without them there are none.
+fn programs(machine: &str) {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("user/x86_64/bin");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("user").join(machine).join("bin");
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(&dir).map(|dir| dir.flatten().map(|entry| entry.path()).collect()).unwrap_or_default();
     files.sort();
@@ -44,7 +46,7 @@ fn programs() {
         .filter_map(|file| file.canonicalize().ok())
         .map(|file| format!("    ({:?}, include_bytes!({file:?})),\n", file.file_name().unwrap_or_default()))
         .collect();
-    let list = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("programs.rs");
+    let list = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join(format!("programs-{machine}.rs"));
     if let Err(error) = std::fs::write(&list, format!("&[\n{rows}]\n")) {
         println!("cargo::error=cannot write {}: {error}", list.display());
     }

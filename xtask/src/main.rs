@@ -24,7 +24,8 @@ Build, check and test Janua.
 
 usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua test)
 
-  build [--boot]          build the kernel image (with --boot also that for bare machines) and the `janua` command (target/release/janua)
+  build [--boot|--leon3]  build the kernel image (with --boot also that for bare x86_64 machines, with --leon3 that for the LEON3 too)
+                          and the `janua` command (target/release/janua)
   image [PLATFORM]        build the kernel image of a platform only (linux, x86_64, leon3) and print its path
   user                    build the system-call library and the applications on it (target/user)
   layers                  check the rules of the source tree (docs/rules.md)
@@ -49,7 +50,10 @@ fn main() -> ExitCode {
             None => build::all(),
             // The command embeds the images that are there when it is built.
             Some("--boot") => build::image_x86_64().and_then(|_| build::all()),
-            Some(other) => Err(format!("no such option: {other} (there is --boot: with the image for bare machines)")),
+            Some("--leon3") => {
+                build::image_leon3().and_then(|_| leon3::programs()).and_then(|_| build::image_x86_64()).and_then(|_| build::all())
+            }
+            Some(other) => Err(format!("no such option: {other} (there are --boot and --leon3: with the images for bare machines)")),
         }
         .map(|_| ExitCode::SUCCESS),
         Some("image") => match rest.first().map(String::as_str) {

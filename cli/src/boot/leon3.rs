@@ -7,7 +7,6 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use janua_personality_invasive::config::Config;
@@ -15,9 +14,13 @@ use janua_personality_invasive::config::Config;
 use super::qemu::memory_file;
 use crate::exit;
 use crate::options::BootOptions;
+use crate::run::invasive::{Programs, find_among};
 
 /// The kernel image, as built by `cargo xtask image leon3`; empty when the command was built without one.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LEON3"));
+
+/// The applications that come with Janua, built for the machine.
+const PROGRAMS: Programs = include!(concat!(env!("OUT_DIR"), "/programs-leon3.rs"));
 
 const QEMU: &str = "qemu-system-sparc";
 /// Begins a line of the kernel's own (`platform/leon3/src/report.rs`).
@@ -44,20 +47,16 @@ pub fn boot(options: &BootOptions) -> ExitCode {
         },
         None if IMAGE.is_empty() => {
             return exit::fail(
-                &"this janua was built without the kernel for the LEON3\n       build it anew: cargo xtask image leon3 && ./janua build",
+                &"this janua was built without the kernel for the LEON3\n       build it anew: cargo xtask build --leon3",
             );
         }
         None => IMAGE.to_vec(),
     };
-    let Some(program) = find(Path::new(&options.program)) else {
-        eprintln!("janua: {}: no such program for the LEON3", options.program.to_string_lossy());
-        return ExitCode::from(exit::NOT_FOUND);
-    };
-    let program = match fs::read(&program) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            eprintln!("janua: {}: {error}", program.display());
-            return ExitCode::from(exit::NOT_EXECUTABLE);
+    let program = match find_among(PROGRAMS, &options.program) {
+        Ok(program) => program,
+        Err((code, why)) => {
+            eprintln!("janua: {why}");
+            return ExitCode::from(code);
         }
     };
     let args = std::iter::once(&options.program).chain(&options.args).map(|arg| arg.as_bytes().to_vec());
@@ -74,15 +73,6 @@ pub fn boot(options: &BootOptions) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(why) => exit::fail(&why),
     }
-}
-
-/// A path as it is; a name alone is a program that was built with this command.
-fn find(program: &Path) -> Option<PathBuf> {
-    if program.components().count() > 1 || program.is_file() {
-        return program.is_file().then(|| program.into());
-    }
-    let built = std::env::current_exe().ok()?.parent()?.parent()?.join("user/leon3/bin").join(program);
-    built.is_file().then_some(built)
 }
 
 fn run(image: &[u8], config: &[u8], options: &BootOptions) -> Result<u8, String> {

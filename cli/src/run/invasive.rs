@@ -10,21 +10,29 @@ use janua_personality_invasive::config::Config as Encoded;
 use super::config::{self, Config};
 use crate::options::{Library, Machine, RunOptions};
 
+/// Applications by name.
+pub type Programs = &'static [(&'static str, &'static [u8])];
+
 /// The applications that come with Janua (`user/programs`, `user/nas`), by name.
-const PROGRAMS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+const PROGRAMS: Programs = include!(concat!(env!("OUT_DIR"), "/programs-x86_64.rs"));
 
 /// A program's bytes: a file when the name has a slash, otherwise one that comes with Janua. An error has the exit code.
 pub fn find(name: &OsStr) -> Result<Vec<u8>, (u8, String)> {
+    find_among(PROGRAMS, name)
+}
+
+/// The same among the applications for another machine.
+pub fn find_among(programs: Programs, name: &OsStr) -> Result<Vec<u8>, (u8, String)> {
     let shown = name.to_string_lossy();
     if !name.as_bytes().contains(&b'/') {
         // For work on the applications, as JANUA_IMAGE is for work on the kernel.
         if let Some(bytes) = std::env::var_os("JANUA_USER").and_then(|dir| std::fs::read(Path::new(&dir).join(name)).ok()) {
             return Ok(bytes);
         }
-        if let Some((_, bytes)) = PROGRAMS.iter().find(|(known, _)| OsStr::new(known) == name) {
+        if let Some((_, bytes)) = programs.iter().find(|(known, _)| OsStr::new(known) == name) {
             return Ok(bytes.to_vec());
         }
-        let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return Err((
             127,

@@ -1,7 +1,7 @@
 //! `janua run`: starts the program on the embedded kernel and supervises the sandbox.
 
 mod config;
-mod invasive;
+pub mod invasive;
 mod terminal;
 
 use std::process::ExitCode;
