@@ -48,6 +48,46 @@ impl Segments {
     }
 }
 
+/// The base of FS.
+///
+/// # Safety
+/// The operating system lets user code have the instruction (bit 1 of AT_HWCAP2).
+pub unsafe fn fs_base() -> usize {
+    let base;
+    // SAFETY: the caller's word that it is there; it reads a register.
+    unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
+    base
+}
+
+/// Sets the base of FS, which the kernel does not use.
+///
+/// # Safety
+/// As [`fs_base`].
+pub unsafe fn set_fs_base(base: usize) {
+    // SAFETY: the caller's word that it is there; the base may be any that user code can have.
+    unsafe { asm!("wrfsbase {}", in(reg) base, options(nomem, nostack, preserves_flags)) };
+}
+
+/// The base of GS.
+///
+/// # Safety
+/// As [`fs_base`].
+pub unsafe fn gs_base() -> usize {
+    let base;
+    // SAFETY: as in `fs_base`.
+    unsafe { asm!("rdgsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
+    base
+}
+
+/// Sets the base of GS, which the kernel does not use.
+///
+/// # Safety
+/// As [`fs_base`].
+pub unsafe fn set_gs_base(base: usize) {
+    // SAFETY: as in `set_fs_base`.
+    unsafe { asm!("wrgsbase {}", in(reg) base, options(nomem, nostack, preserves_flags)) };
+}
+
 /// The selector with user privilege if a data segment register may be loaded with it, otherwise 0.
 fn loadable(selector: u16) -> u16 {
     const PRESENT: u32 = 1 << 15;

@@ -52,6 +52,21 @@ pub struct Sandbox {
     init: i32,
     old_mask: libc::sigset_t,
     signals: libc::sigset_t,
+    /// The same without SIGCHLD.
+    urgent: libc::sigset_t,
+    /// Processes have ended just now: more are expected, and looked for at intervals.
+    settling: bool,
+}
+
+/// How long the ended processes of a busy sandbox may wait to be reaped. Each one reaped at once would cost its siblings two
+/// context switches.
+static SETTLE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+
+/// What a look for ended processes found.
+enum Reaped {
+    Event(Event),
+    /// So many ended as they should.
+    Ended(usize),
 }
 
 /// Host signals the supervisor takes itself: news of the sandbox, and what is to be passed on.
@@ -219,6 +234,8 @@ fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
         host_writes: setup.needs.writes().into(),
         // SAFETY: a plain query.
         supervisor: unsafe { libc::getpid() } as u32,
+        // SAFETY: plain queries.
+        hwcap: unsafe { [libc::getauxval(libc::AT_HWCAP), libc::getauxval(libc::AT_HWCAP2)] },
         vdso_start: vdso.start as u64,
         vdso_end: vdso.end as u64,
         vdso: vdso.functions,
@@ -311,7 +328,11 @@ impl Sandbox {
             match libc::fork() {
                 0 => become_first(entry, &setup.needs),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
-                init => Ok(Sandbox { init, old_mask, signals }),
+                init => {
+                    let mut urgent = signals;
+                    libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
+                    Ok(Sandbox { init, old_mask, signals, urgent, settling: false })
+                }
             }
         }
     }
@@ -338,14 +359,18 @@ impl Sandbox {
             if let Some(event) = self.news() {
                 return event;
             }
-            // SAFETY: the set is ours, and blocked.
-            let signal = unsafe { libc::sigwaitinfo(&raw const self.signals, ptr::null_mut()) };
+            let (set, limit) = match self.settling {
+                true => (&raw const self.urgent, &raw const SETTLE),
+                false => (&raw const self.signals, ptr::null()),
+            };
+            // SAFETY: the sets are ours, and blocked.
+            let signal = unsafe { libc::sigtimedwait(set, ptr::null_mut(), limit) };
+            let timeout = signal < 0 && crate::errno() == libc::EAGAIN;
             match signal {
-                libc::SIGCHLD => {
-                    if let Some(event) = self.reap() {
-                        return event;
-                    }
-                }
+                _ if timeout || signal == libc::SIGCHLD => match self.reap() {
+                    Reaped::Event(event) => return event,
+                    Reaped::Ended(count) => self.settling = count > 0,
+                },
                 libc::SIGUSR1 if self.news_pending() => {}
                 signal if signal > 0 => return Event::Signal(signal),
                 _ => {}
@@ -358,22 +383,24 @@ impl Sandbox {
         control.ended.load(Ordering::SeqCst) != 0 || control.stopped.load(Ordering::SeqCst) != 0
     }
 
-    fn reap(&self) -> Option<Event> {
+    fn reap(&self) -> Reaped {
+        let mut count = 0;
         loop {
             let mut status = 0;
             // SAFETY: the status is ours.
             let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
             if pid <= 0 {
-                return None;
+                return Reaped::Ended(count);
             }
+            count += 1;
             if let Some(event) = self.news() {
-                return Some(event);
+                return Reaped::Event(event);
             }
             if libc::WIFSIGNALED(status) {
-                return Some(Event::Lost { pid, signal: libc::WTERMSIG(status) });
+                return Reaped::Event(Event::Lost { pid, signal: libc::WTERMSIG(status) });
             }
             if pid == self.init {
-                return Some(Event::Lost { pid, signal: 0 });
+                return Reaped::Event(Event::Lost { pid, signal: 0 });
             }
         }
     }

@@ -31,6 +31,9 @@ pub struct BootInfo {
     pub host_writes: u32,
     /// The supervisor's host process.
     pub supervisor: u32,
+    /// The host's AT_HWCAP and AT_HWCAP2. From the host, not from `cpuid`, which is an exit under a hypervisor and does not know
+    /// what the host has switched on.
+    pub hwcap: [u64; 2],
     /// The host's vDSO with its data pages, kept mapped in every guest: start and end; 0 when there is none.
     pub vdso_start: u64,
     pub vdso_end: u64,

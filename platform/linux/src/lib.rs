@@ -19,6 +19,7 @@ pub mod identity;
 pub mod idle;
 pub mod lock;
 pub mod machine;
+mod random;
 pub mod reactor;
 pub mod signal;
 pub mod space;

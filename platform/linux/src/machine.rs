@@ -5,6 +5,8 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::hosted::USER_END;
+use janua_arch::x86_64::segments::{self, Segments};
 use janua_arch::x86_64::{cpu, entry, hosted};
 use janua_text::scan;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
@@ -19,7 +21,7 @@ use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
 use crate::user::HostedUser;
-use crate::{boot, signal, spawn, usage, vdso, wall};
+use crate::{boot, random, signal, spawn, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -29,8 +31,6 @@ pub struct LinuxMachine {
     fpu_mask: u64,
     fpu_size: usize,
     cpus: usize,
-    /// AT_HWCAP and AT_HWCAP2. Read once: under a hypervisor each `cpuid` is an exit.
-    hwcap: [u64; 2],
 }
 
 static MACHINE: AtomicPtr<LinuxMachine> = AtomicPtr::new(core::ptr::null_mut());
@@ -95,7 +95,7 @@ impl LinuxMachine {
         // SAFETY: the array is ours.
         let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
         let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
-        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus, hwcap: cpu::hwcap() }));
+        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus }));
         MACHINE.store(machine, Ordering::Release);
         entry::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;
@@ -175,6 +175,14 @@ fn get_base(what: usize) -> usize {
     base
 }
 
+impl LinuxMachine {
+    /// Whether user code may read and set the bases of FS and GS without the host.
+    fn has_base_instructions(&self) -> bool {
+        const HWCAP2_FSGSBASE: u64 = 1 << 1;
+        boot::info().hwcap[1] & HWCAP2_FSGSBASE != 0
+    }
+}
+
 impl Machine for LinuxMachine {
     fn clock(&self) -> &dyn Clock {
         &HostClock
@@ -227,15 +235,25 @@ impl Machine for LinuxMachine {
     }
 
     fn tls(&self) -> usize {
-        get_base(ARCH_GET_FS)
+        // SAFETY: the host has said that the instruction is there.
+        if self.has_base_instructions() { unsafe { segments::fs_base() } } else { get_base(ARCH_GET_FS) }
     }
     fn set_tls(&self, value: usize) {
+        if self.has_base_instructions() && Segments::current().fs == 0 && value < USER_END {
+            // SAFETY: the host has said that the instruction is there; the base is canonical.
+            return unsafe { segments::set_fs_base(value) };
+        }
         let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_FS, value, 0, 0, 0, 0]);
     }
     fn gs(&self) -> usize {
-        get_base(ARCH_GET_GS)
+        // SAFETY: the host has said that the instruction is there.
+        if self.has_base_instructions() { unsafe { segments::gs_base() } } else { get_base(ARCH_GET_GS) }
     }
     fn set_gs(&self, value: usize) {
+        if self.has_base_instructions() && Segments::current().gs == 0 && value < USER_END {
+            // SAFETY: the host has said that the instruction is there; the base is canonical.
+            return unsafe { segments::set_gs_base(value) };
+        }
         let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_GS, value, 0, 0, 0, 0]);
     }
 
@@ -319,7 +337,7 @@ impl Machine for LinuxMachine {
         self.cpus
     }
     fn hwcap(&self) -> [u64; 2] {
-        self.hwcap
+        boot::info().hwcap
     }
     fn cpu(&self) -> usize {
         let mut processor = 0u32;
@@ -377,15 +395,7 @@ impl Machine for LinuxMachine {
         Memory { total: info[4].saturating_mul(unit), free, available }
     }
     fn random(&self, out: &mut [u8]) {
-        let mut done = 0;
-        while done < out.len() {
-            let rest = &mut out[done..];
-            // SAFETY: the slice is ours.
-            match unsafe { sys::raw_retry(nr::GETRANDOM, [rest.as_mut_ptr() as usize, rest.len(), 0, 0, 0, 0]) } {
-                Ok(n) => done += n,
-                Err(_) => return,
-            }
-        }
+        random::fill(out);
     }
     fn call_entry(&self) -> Option<usize> {
         self.gate.call_entry(boot::jail() == boot::Jail::Pkey)
