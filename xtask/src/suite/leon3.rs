@@ -30,6 +30,11 @@ const RIGHT: &[(&str, &str)] = &[
     ("invade", "invaded, infected, signalled, retreated\n"),
     ("turns", "turns 12000000 12000000, sums 100000 100000\neach saw the other at work\n"),
     ("float", "500000 1000000\n"),
+    ("signals", "in order\n"),
+    ("forkjoin", "sum 1279999200000\n"),
+    ("dma", "bytes to tile 0 and back\n"),
+    ("remote", "tile 0 answered 42\n"),
+    ("is S", "verification successful\n"),
 ];
 
 const MEMORY: &str = "which it may not: the application is ended\n";
@@ -59,6 +64,7 @@ const WRONG: &[(&str, &str, &str, i32)] = &[
     ("wrong", "call-kernel-stack", "the address 0x4002005c, which it may not", 139),
     ("wrong", "call-odd-stack", MEMORY, 139),
     ("wrong", "call-no-stack", MEMORY, 139),
+    ("wrong", "call-code-stack", MEMORY, 139),
     ("wrong", "exit-kernel-stack", MEMORY, 139),
     ("wrong", "flush-kernel-stack", MEMORY, 139),
     ("bad", "range", "system call 0x186a0 is out of range", 159),
@@ -74,8 +80,8 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for way in WAYS {
         for (program, says) in RIGHT {
-            let name = format!("leon3/{program}{}{}", if way.is_empty() { "" } else { "/" }, way.join(" "));
-            cases.push(Case { name, options: way, command: vec![*program], says, code: 0 });
+            let name = format!("leon3/{}{}{}", program.replace(' ', "-"), if way.is_empty() { "" } else { "/" }, way.join(" "));
+            cases.push(Case { name, options: way, command: program.split(' ').collect(), says, code: 0 });
         }
     }
     for (program, what, says, code) in WRONG {
