@@ -6,7 +6,6 @@
 
 mod build;
 mod guard;
-mod leon3;
 mod packages;
 mod process;
 mod rules;
@@ -51,7 +50,7 @@ fn main() -> ExitCode {
             // The command embeds the images that are there when it is built.
             Some("--boot") => build::image_x86_64().and_then(|_| build::all()),
             Some("--leon3") => {
-                build::image_leon3().and_then(|_| leon3::programs()).and_then(|_| build::image_x86_64()).and_then(|_| build::all())
+                build::image_leon3().and_then(|_| user::build(&user::LEON3)).and_then(|_| build::image_x86_64()).and_then(|_| build::all())
             }
             Some(other) => Err(format!("no such option: {other} (there are --boot and --leon3: with the images for bare machines)")),
         }
@@ -60,7 +59,7 @@ fn main() -> ExitCode {
             None | Some("linux") => build::image(),
             Some("x86_64") => build::image_x86_64(),
             // The machine has no programs but these.
-            Some("leon3") => build::image_leon3().and_then(|image| leon3::programs().map(|_| image)),
+            Some("leon3") => build::image_leon3().and_then(|image| user::build(&user::LEON3).map(|_| image)),
             Some(other) => Err(format!("no such platform: {other} (there are linux, x86_64 and leon3)")),
         }
         .map(|image| {

@@ -4,30 +4,70 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-use crate::{process, workspace};
+use crate::toolchain::{SPARC_LINKER, SPARC_LINKER_PACKAGE};
+use crate::{packages, process, workspace};
 
 /// A machine applications are built for.
 pub struct Machine {
-    /// As the directories are called: `user/libsyscall/src/NAME`, `target/user/NAME`.
+    /// As its directory below `target/user` is called.
     pub name: &'static str,
+    /// As the library's own sources for it are: `user/libsyscall/src/PROCESSOR`.
+    pub processor: &'static str,
     pub compiler: &'static str,
     pub archiver: &'static str,
     /// Besides [`FLAGS`].
     pub flags: &'static [&'static str],
-    /// Besides [`LINK`].
+    /// What links; the compiler does with [`LINK`] when it is `None`.
+    pub linker: Option<&'static str>,
     pub link: &'static [&'static str],
-    /// Whether the NAS kernels are built, which need floating point.
-    pub nas: bool,
+    /// Directories of applications besides `user/programs`.
+    pub more: &'static [&'static str],
+    /// The NAS kernels that are built; each is linked with [`NAS_COMMON`].
+    pub nas: &'static [&'static str],
+    /// Packages by the tool they bring.
+    pub tools: &'static [(&'static str, &'static str)],
 }
 
 /// The Linux guest layer and the bare x86_64 machine: one form of executable for both.
 pub const X86_64: Machine = Machine {
     name: "x86_64",
+    processor: "x86_64",
     compiler: "cc",
     archiver: "ar",
-    flags: &["-fcf-protection=none"],
+    // The library's own memcpy must not become a call of itself.
+    flags: &["-fcf-protection=none", "-fno-tree-loop-distribute-patterns"],
+    linker: None,
     link: &["-no-pie"],
-    nas: true,
+    more: &[],
+    nas: &["ep", "is", "cg", "mg", "ft"],
+    tools: &[],
+};
+
+/// The LEON3: by LLVM's compiler, which knows the processor, and GNU's linker for SPARC. The compiler of Debian's cross toolchain
+/// would displace that for i386.
+pub const LEON3: Machine = Machine {
+    name: "leon3",
+    processor: "sparc",
+    compiler: "clang",
+    archiver: "sparc64-linux-gnu-ar",
+    // As above.
+    flags: &["--target=sparc-none-elf", "-mcpu=leon3", "-fintegrated-as", "-fno-builtin"],
+    linker: Some(SPARC_LINKER),
+    link: &[
+        "-melf32_sparc",
+        "-static",
+        "-T",
+        "user/libsyscall/sparc.ld",
+        "-z",
+        "noexecstack",
+        "-z",
+        "max-page-size=4096",
+        "-u",
+        "octo_start",
+    ],
+    more: &["test/leon3"],
+    nas: &["ep", "is"],
+    tools: &[("clang", "clang"), (SPARC_LINKER, SPARC_LINKER_PACKAGE)],
 };
 
 /// What every source is compiled with: no C library and nothing of the host's.
@@ -42,8 +82,6 @@ const FLAGS: &[&str] = &[
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-fno-math-errno",
-    // The library's own memcpy must not become a call of itself.
-    "-fno-tree-loop-distribute-patterns",
     "-Iuser/libsyscall/include",
 ];
 
@@ -51,8 +89,7 @@ const FLAGS: &[&str] = &[
 const LINK: &[&str] =
     &["-static", "-nostdlib", "-Wl,-e,octo_start", "-Wl,-z,noexecstack", "-Wl,-z,separate-code", "-Wl,--build-id=none"];
 
-/// The NAS kernels; each is linked with [`NAS_COMMON`].
-const NAS: &[&str] = &["ep", "is", "cg", "mg", "ft"];
+/// What the NAS kernels share.
 const NAS_COMMON: &[&str] = &["nas", "numbers"];
 
 /// What was built.
@@ -82,6 +119,11 @@ fn stem(file: &Path) -> String {
 
 /// Builds library and applications for a machine.
 pub fn build(machine: &Machine) -> Result<Built, String> {
+    for (tool, package) in machine.tools {
+        if !process::on_path(tool) {
+            packages::install(&[package])?;
+        }
+    }
     let dir = workspace::target().join("user").join(machine.name);
     let (objects, programs) = (dir.join("obj"), dir.join("bin"));
     for made in [&objects, &programs] {
@@ -104,27 +146,36 @@ pub fn build(machine: &Machine) -> Result<Built, String> {
     for file in sources("user/libsyscall/src", "c")? {
         library.push(compile(&file, &[])?);
     }
-    for file in sources(&format!("user/libsyscall/src/{}", machine.name), "S")? {
-        library.push(compile(&file, &[])?);
+    for ending in ["c", "S"] {
+        for file in sources(&format!("user/libsyscall/src/{}", machine.processor), ending)? {
+            library.push(compile(&file, &[])?);
+        }
     }
     let archive = dir.join("libsyscall.a");
     let _ = fs::remove_file(&archive);
     run("the library", Command::new(machine.archiver).arg("rcs").arg(&archive).args(&library))?;
 
     let link = |name: &str, objects: &[PathBuf]| {
-        let mut command = compiler();
-        command.args(LINK).args(machine.link).args(objects).arg(&archive).arg("-lgcc").arg("-o").arg(programs.join(name));
+        let mut command = match machine.linker {
+            Some(linker) => Command::new(linker),
+            None => compiler(),
+        };
+        command.args(if machine.linker.is_some() { &[] } else { LINK }).args(machine.link).args(objects).arg(&archive);
+        // What the compiler calls for lack of an instruction; where it does not link, the library has it.
+        command.args(machine.linker.is_none().then_some("-lgcc")).arg("-o").arg(programs.join(name));
         run(name, &mut command)
     };
-    for file in sources("user/programs", "c")? {
-        link(&stem(&file), &[compile(&file, &[])?])?;
+    for dir in ["user/programs"].iter().chain(machine.more) {
+        for file in sources(dir, "c")? {
+            link(&stem(&file), &[compile(&file, &[])?])?;
+        }
     }
-    if machine.nas {
+    if !machine.nas.is_empty() {
         let nas = workspace::root().join("user/nas");
         let common: Result<Vec<_>, _> =
             NAS_COMMON.iter().map(|name| compile(&nas.join(format!("{name}.c")), &["-O3"])).collect();
         let common = common?;
-        for name in NAS.iter().filter(|name| nas.join(format!("{name}.c")).is_file()) {
+        for name in machine.nas {
             let mut objects = vec![compile(&nas.join(format!("{name}.c")), &["-O3"])?];
             objects.extend(common.iter().cloned());
             link(name, &objects)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::compare;
 use crate::guard::Run;
 use crate::tally::Tally;
-use crate::{build, leon3};
+use crate::{build, user};
 
 /// Seconds one run may take; the longest takes a few.
 const LIMIT: u64 = 60;
@@ -104,7 +104,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         return Ok(());
     }
     let image = build::image_leon3()?.embedded;
-    let programs = leon3::programs()?;
+    let programs = user::build(&user::LEON3)?.programs;
     let dir = compare::place().join("leon3");
     compare::fresh(&dir)?;
     for case in &chosen {
