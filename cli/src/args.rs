@@ -42,7 +42,8 @@ pub enum Command {
     ///
     /// The machine is QEMU's, emulated in software. The program sees a file tree in memory, made of a directory (--ramfs) or of
     /// this host's busybox, and no network but its own loopback; what it writes is gone at the end, unless the files are on a
-    /// disk (--disk). Its standard input, output and error are the machine's serial line, which is yours; the kernel's own messages go to standard error.
+    /// disk (--disk). Its standard input, output and error are the machine's serial line; the kernel's own messages go to standard error.
+    /// On a terminal the line is a terminal inside too, and every key goes there: Ctrl-] q ends the machine (exit code 130).
     Boot(Box<Boot>),
     /// Tell what this machine offers, what is chosen by default, and why
     Doctor,

@@ -218,6 +218,9 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     if super::wanted(filter, "boot/refusals") {
         tally.check("boot/refusals", refusals(&image, &dir));
     }
+    if super::wanted(filter, "boot/stream") {
+        tally.check("boot/stream", stream(&image, &dir));
+    }
     boot_terminal::run(filter, &image, &dir, tally)?;
     boot_conformance::run(filter, &image, &dir, tally)?;
     let _ = compare::clear(&dir);
@@ -262,6 +265,23 @@ fn sorted_out(output: &str) -> String {
         }
     }
     text
+}
+
+/// Standard input that is a file arrives whole, whatever bytes it holds, and ends; so does standard output.
+fn stream(image: &Path, dir: &Path) -> Result<(), String> {
+    let input = dir.join("input");
+    // More than the kernel holds for readers, with runs of the bytes that mean something on the line.
+    let bytes: Vec<u8> = (0..200_000u32).map(|n| if n % 1000 < 10 { 255 } else { (n.wrapping_mul(n) >> 8) as u8 }).collect();
+    fs::write(&input, &bytes).map_err(|e| format!("{}: {e}", input.display()))?;
+    let line = format!("exec {} boot -- /bin/busybox cat <{}", build::janua().display(), input.display());
+    let command = ["/bin/sh", "-c", &line].map(String::from).to_vec();
+    let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];
+    let outcome = Run { command, dir, env, limit: LIMIT, terminal: None }.outcome(&dir.join("report"))?;
+    if outcome.code != 0 || outcome.output != bytes {
+        let same = outcome.output.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
+        return Err(format!("exit code {}, {} bytes, {same} of them right", outcome.code, outcome.output.len()));
+    }
+    Ok(())
 }
 
 /// What `janua boot` says to file trees that cannot be, and to a machine that is not installed: the reason and the remedy.
