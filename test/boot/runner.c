@@ -1,5 +1,6 @@
 /* Runs the programs named by its arguments one after the other, each in an empty directory and a session of its own, and tells
- * what they wrote and how they ended. An argument is SECONDS:PATH. For each program it writes
+ * what they wrote and how they ended. The first argument is the nice value they run with, every other SECONDS:PATH. For each
+ * program it writes
  *
  *   @begin PATH
  *   @end STATUS LEFT BYTES      STATUS: as a shell says it, or "timeout"; LEFT: processes that outlived the program
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -159,7 +161,9 @@ int main(int argc, char **argv)
 	umask(022);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return 2;
-	for (int i = 1; i < argc; i++) {
+	if (argc < 2 || setpriority(PRIO_PROCESS, 0, atoi(argv[1])))
+		return 2;
+	for (int i = 2; i < argc; i++) {
 		char *path = strchr(argv[i], ':');
 		if (!path)
 			return 2;

@@ -185,6 +185,8 @@ fn boot(batch: &[&Ready], image: &Path, tree: &Path, dir: &Path) -> Result<Told,
     let _ = fs::create_dir_all(dir);
     let mut command = vec![build::janua().display().to_string(), "boot".into(), "--ramfs".into()];
     command.extend([tree.display().to_string(), "--".into(), "/bin/runner".into()]);
+    // Inherited by the native runs, which tell it.
+    command.push(rustix::process::nice(0).unwrap_or(0).to_string());
     command.extend(batch.iter().map(|ready| format!("{}:{}", ready.test.limit, inside(ready.test))));
     let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];
     let limit = LIMIT + batch.iter().map(|ready| ready.test.limit).sum::<u64>();
