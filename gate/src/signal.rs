@@ -1,4 +1,4 @@
-//! Gate `signal`: user code queues a real-time signal to itself (rt_tgsigqueueinfo(2)), as OctoPOS' guest layer on Linux has it.
+//! Gate `signal`: user code queues a signal to itself (rt_tgsigqueueinfo(2)), as OctoPOS' guest layer on Linux has it.
 //!
 //! The signal's value points at a record of seven words, the number and six arguments. The thread's host ids wait in its core's
 //! record, so a call costs one host call; the way back is the kernel's own, without rt_sigreturn.

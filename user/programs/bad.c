@@ -48,6 +48,12 @@ void main_ilet(claim_t claim)
 #endif
     if (same(what, "null"))
         *nowhere = 1;
+    if (same(what, "wait")) {
+        /* For ever: nobody signals. Ended from outside. */
+        simple_signal never;
+        simple_signal_init(&never, 1);
+        simple_signal_wait(&never);
+    }
     if (same(what, "stack")) {
         int depth = 0;
         recurse(&depth);

@@ -76,12 +76,15 @@ extern "C" fn _start() -> ! {
     })
 }
 
-/// Goes on with the invasive personality. Its kernel has nothing to do at a time: the first process only waits.
+/// Goes on with the invasive personality. Its kernel has nothing to do at a time: the first process only waits for the outside.
 fn invasive(machine: &'static LinuxMachine) -> ! {
     use janua_personality_invasive::{system, table};
     let direct = machine.allow_direct_calls().is_ok();
     match system::start(machine, boot::config(), TILE, direct.then(table::functions)) {
-        Ok(_) => machine.serve(|| None),
+        Ok(kernel) => machine.serve(move || {
+            system::outside(&kernel, boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst));
+            None
+        }),
         Err(errno) => refuse_with("the kernel cannot start", errno),
     }
 }

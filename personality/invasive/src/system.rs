@@ -79,6 +79,16 @@ pub fn end(kernel: &Kernel, code: u8) -> ! {
     kernel.machine.power_off(code)
 }
 
+/// The outside asks for something by signals (bit n-1 is signal n). What would end a program ends the application: there are no
+/// signals inside.
+pub fn outside(kernel: &Kernel, signals: u64) {
+    /// SIGHUP, SIGINT, SIGQUIT, SIGTERM.
+    const ENDING: [u8; 4] = [1, 2, 3, 15];
+    if let Some(signal) = ENDING.into_iter().find(|signal| signals & 1 << (signal - 1) != 0) {
+        end(kernel, 128 + signal);
+    }
+}
+
 struct HostSink {
     host: &'static dyn Host,
     fd: HostFd,
