@@ -6,7 +6,9 @@
 //! cache; one that was dropped is opened again by its place.
 //!
 //! Two modes: a *bind* asks the host every time (names and attributes are those of the moment, one inode per host file); the
-//! *snapshot* below an overlay remembers attributes from the first look.
+//! *snapshot* below an overlay remembers attributes from the first look. A walk through known directories of a bind asks once,
+//! for all names together ([`HostInode::check_names`]): a link that somebody outside has put into the middle is then followed by the
+//! host, and what is found counts only if it is the known file.
 //!
 //! Lock order: `place` of a file, then upwards; `fds`; the cache's queue.
 
@@ -19,6 +21,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
@@ -29,7 +32,7 @@ use janua_rt::Mutex;
 use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File, flags};
 use crate::fs::hostio::OwnedFd;
-use crate::vfs::access::inherit;
+use crate::vfs::access::{S_ISGID, S_ISUID, inherit};
 use crate::vfs::directory::Snapshot;
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
 use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
@@ -43,6 +46,7 @@ const BENEATH: u64 = Resolve::BENEATH.bits() | Resolve::NO_SYMLINKS.bits() | Res
 /// What the inodes of one host directory share.
 struct Shared {
     host: &'static dyn Host,
+    machine: &'static dyn Machine,
     dev: u64,
     writable: bool,
     /// The root is the host's.
@@ -90,6 +94,7 @@ impl Shared {
                 // Users in the middle of a call have their own handle.
                 fds.path = None;
                 fds.read = None;
+                fds.made = None;
             }
         }
     }
@@ -101,6 +106,8 @@ struct Fds {
     path: Option<Arc<OwnedFd>>,
     /// Opened for reading.
     read: Option<Arc<OwnedFd>>,
+    /// What making the file left open, for reading and writing: for who opens it next.
+    made: Option<Arc<OwnedFd>>,
     /// Used by an open file: as good as `read` for asking after the file.
     lent: Weak<OwnedFd>,
     /// `read` has not been listed from since it was opened, so its position is the start.
@@ -127,6 +134,8 @@ pub struct HostInode {
     this: Weak<HostInode>,
     kind: FileKind,
     stat: Mutex<HostStat>,
+    /// When `stat` was asked for, monotonic nanoseconds; 0 when it is known to be out of date.
+    looked: AtomicU64,
     place: Mutex<Place>,
     fds: Mutex<Fds>,
     /// The host's own /proc: shown empty, since it tells of the processes that carry the sandbox and reaches into them.
@@ -162,6 +171,7 @@ impl HostFs {
         }
         let shared = Arc::new(Shared {
             host,
+            machine,
             dev,
             writable,
             top: frozen::is_top(host, fd),
@@ -216,6 +226,8 @@ impl FileSystem for HostFs {
 
 /// Bytes of entries the host is asked for at once.
 const LISTING: usize = 32 * 1024;
+/// How old the mode and owner of a file of a bind may be when permissions are checked, nanoseconds.
+const PERM_AGE: u64 = 1_000_000_000;
 /// Longest chain of names given to the host at once.
 const CHAIN_MOST: usize = 4000;
 
@@ -233,6 +245,7 @@ impl HostInode {
             this: this.clone(),
             kind,
             stat: Mutex::new(stat),
+            looked: AtomicU64::new(shared.machine.clock().monotonic()),
             place: Mutex::new(Place { dir, name }),
             fds: Mutex::default(),
             hidden,
@@ -244,6 +257,18 @@ impl HostInode {
 
     fn host(&self) -> &'static dyn Host {
         self.shared.host
+    }
+
+    /// Takes over the host's answer about the file.
+    fn saw(&self, stat: HostStat) {
+        *self.stat.lock() = stat;
+        self.looked.store(self.shared.machine.clock().monotonic(), Ordering::Relaxed);
+    }
+
+    /// Whether the host's answer is about this file. Numbers are given again to new files; times of birth are not.
+    fn is(&self, stat: &HostStat) -> bool {
+        let own = self.stat.lock();
+        (own.dev, own.ino, own.btime) == (stat.dev, stat.ino, stat.btime) && Some(self.kind) == FileKind::of_mode(stat.mode)
     }
 
     /// The host's name for the file: device and inode number.
@@ -377,10 +402,10 @@ impl HostInode {
         }
         let mut known = self.shared.known.lock();
         if let Some(inode) = known.get(&(stat.dev, stat.ino)).and_then(Weak::upgrade)
-            && Some(inode.kind) == FileKind::of_mode(stat.mode)
+            && inode.is(&stat)
         {
-            *inode.stat.lock() = stat;
             drop(known);
+            inode.saw(stat);
             let mut place = inode.place.lock();
             let same = place.name[..] == *name
                 && place.dir.as_ref().zip(dir.as_ref()).is_some_and(|(old, new)| Arc::ptr_eq(old, new));
@@ -409,7 +434,7 @@ impl HostInode {
         let dev = self.id().0;
         // A position of its own: listings of one directory may run side by side.
         let cached = self.reader()?;
-        let fd = if Arc::strong_count(&cached) > 2 || self.shared.fresh {
+        let fd = if Arc::strong_count(&cached) > 2 {
             OwnedFd::new(self.host(), self.host().open(cached.fd(), b"", flags::O_RDONLY | flags::O_DIRECTORY, 0, 0)?)
         } else {
             // Taken out of the cache while its position is in use.
@@ -529,24 +554,24 @@ impl HostInode {
                 stat
             }
         };
-        *self.stat.lock() = stat;
+        self.saw(stat);
         Ok(stat)
     }
 
-    /// After a name has been made on the host: its inode, with the owner and mode the guest's rules give it.
-    fn made(&self, name: &[u8], mode: u32, gid: u32, cred: &Cred) -> Result<Arc<HostInode>> {
-        let dir = self.any_fd()?;
-        let mut stat = self.host().stat(dir.fd(), name)?;
+    /// After a name has been made on the host: its inode, with the owner and mode the guest's rules give it. `at` and `path` lead to
+    /// it: the directory and the name, or a descriptor of the file and nothing.
+    fn made(&self, at: &OwnedFd, path: &[u8], name: &[u8], mode: u32, gid: u32, cred: &Cred) -> Result<Arc<HostInode>> {
+        let mut stat = self.host().stat(at.fd(), path)?;
         let mut changed = false;
         if stat.uid != cred.fsuid || stat.gid != gid {
             // The host gives files to its own user; where it does not let them go, they stay that user's.
-            changed |= self.host().chown(dir.fd(), name, cred.fsuid, gid).is_ok();
+            changed |= self.host().chown(at.fd(), path, cred.fsuid, gid).is_ok();
         }
         if FileKind::of_mode(mode) != Some(FileKind::Symlink) && stat.mode & 0o7777 != mode & 0o7777 {
-            changed |= self.host().chmod(dir.fd(), name, mode & 0o7777).is_ok();
+            changed |= self.host().chmod(at.fd(), path, mode & 0o7777).is_ok();
         }
         if changed {
-            stat = self.host().stat(dir.fd(), name)?;
+            stat = self.host().stat(at.fd(), path)?;
         }
         self.adopt(stat, name)
     }
@@ -577,8 +602,19 @@ impl Inode for HostInode {
         Ok(self.convert(&stat))
     }
 
+    fn last_attr(&self) -> Result<Attr> {
+        let stat = *self.stat.lock();
+        Ok(self.convert(&stat))
+    }
+
     fn perm(&self) -> Result<Perm> {
-        // As old as the last look-up, which for a bind is part of every walk; the host checks for itself besides.
+        // As old as the last walk that ended here, or a second; the host checks for itself besides.
+        if self.shared.fresh {
+            let looked = self.looked.load(Ordering::Relaxed);
+            if looked == 0 || self.shared.machine.clock().monotonic().saturating_sub(looked) > PERM_AGE {
+                self.fetch()?;
+            }
+        }
         let stat = self.stat.lock();
         Ok(Perm { mode: stat.mode, uid: stat.uid, gid: stat.gid })
     }
@@ -600,7 +636,16 @@ impl Inode for HostInode {
         if (change.atime.is_some() || change.mtime.is_some()) && change.size.is_none() {
             self.host().utimens(dir.fd(), &name, change.atime, change.mtime)?;
         }
-        self.fetch()?;
+        let mut stat = self.stat.lock();
+        stat.uid = change.uid.unwrap_or(stat.uid);
+        stat.gid = change.gid.unwrap_or(stat.gid);
+        if let Some(mode) = change.mode {
+            stat.mode = stat.mode & !0o7777 | mode & 0o7777;
+        }
+        if stat.mode & (S_ISUID | S_ISGID) != 0 {
+            // The host may have taken these bits.
+            self.looked.store(0, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -612,6 +657,37 @@ impl Inode for HostInode {
         !self.shared.fresh
     }
 
+    fn checks_names(&self) -> bool {
+        self.shared.fresh
+    }
+
+    fn check_names(&self, names: &[u8], file: &Arc<dyn Inode>) -> bool {
+        let Ok(file) = host_inode(file) else { return false };
+        let Ok(dir) = self.any_fd() else { return false };
+        match self.host().stat(dir.fd(), names) {
+            Ok(stat) if file.is(&stat) => {
+                file.saw(stat);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn glance(&self, name: &[u8]) -> Result<Option<Attr>> {
+        if self.shared.fresh || self.hidden {
+            return Ok(None);
+        }
+        let stat = self.host().stat(self.any_fd()?.fd(), name)?;
+        let kind = FileKind::of_mode(stat.mode);
+        // A file with several names may have changed under another one, and what lies on another device may be hidden.
+        let plain = stat.dev == self.id().0 && (stat.nlink == 1 || kind == Some(FileKind::Directory));
+        Ok(plain.then(|| self.convert(&stat)))
+    }
+
+    fn outlives_name(&self) -> Result<()> {
+        self.pin()
+    }
+
     fn create(&self, name: &[u8], mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<dyn Inode>> {
         self.check_writable()?;
         let dir = self.any_fd()?;
@@ -619,14 +695,17 @@ impl Inode for HostInode {
         match FileKind::of_mode(mode) {
             Some(FileKind::Directory) => self.host().mkdir(dir.fd(), name, mode & 0o7777)?,
             Some(FileKind::Regular) => {
-                let open = flags::O_CREAT | flags::O_EXCL | flags::O_WRONLY | flags::O_NOFOLLOW;
-                let fd = self.host().open(dir.fd(), name, open, mode & 0o7777, BENEATH)?;
-                self.host().close(fd);
+                let open = flags::O_CREAT | flags::O_EXCL | flags::O_RDWR | flags::O_NOFOLLOW;
+                let fd = OwnedFd::new(self.host(), self.host().open(dir.fd(), name, open, mode & 0o7777, BENEATH)?);
+                let inode = self.made(&fd, b"", name, mode, gid, cred)?;
+                inode.fds.lock().made = Some(fd);
+                self.shared.opened(&inode.this);
+                return Ok(inode);
             }
             Some(_) => self.host().mknod(dir.fd(), name, mode, rdev)?,
             None => return Err(Errno::EINVAL),
         }
-        Ok(self.made(name, mode, gid, cred)?)
+        Ok(self.made(&dir, name, name, mode, gid, cred)?)
     }
 
     fn symlink(&self, name: &[u8], target: &[u8], cred: &Cred) -> Result<Arc<dyn Inode>> {
@@ -635,7 +714,7 @@ impl Inode for HostInode {
         self.host().symlink(target, dir.fd(), name)?;
         let mode = FileKind::Symlink as u32 | 0o777;
         let (_, gid) = inherit(&self.perm()?, mode, cred);
-        Ok(self.made(name, mode, gid, cred)?)
+        Ok(self.made(&dir, name, name, mode, gid, cred)?)
     }
 
     fn link(&self, name: &[u8], target: &Arc<dyn Inode>) -> Result<()> {
@@ -654,11 +733,7 @@ impl Inode for HostInode {
 
     fn unlink(&self, name: &[u8], dir: bool) -> Result<()> {
         self.check_writable()?;
-        let fd = self.any_fd()?;
-        if let Ok(victim) = self.child(name) {
-            victim.pin()?;
-        }
-        self.host().unlink(fd.fd(), name, dir)
+        self.host().unlink(self.any_fd()?.fd(), name, dir)
     }
 
     fn rename(&self, old: &[u8], new_dir: &Arc<dyn Inode>, new: &[u8], change: u32) -> Result<()> {
@@ -669,11 +744,6 @@ impl Inode for HostInode {
         }
         let source = self.child(old)?;
         let target = to.child(new).ok();
-        if let Some(target) = &target
-            && change & crate::vfs::rename::EXCHANGE == 0
-        {
-            target.pin()?;
-        }
         self.host().rename(self.any_fd()?.fd(), old, to.any_fd()?.fd(), new, change)?;
         let mut moves = vec![(source, to.this.upgrade(), new)];
         if let Some(target) = target

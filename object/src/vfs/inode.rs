@@ -108,6 +108,10 @@ pub struct SetAttr {
 pub trait Inode: Send + Sync + Any {
     fn kind(&self) -> FileKind;
     fn attr(&self) -> Result<Attr>;
+    /// The attributes as they were when [`Inode::lookup`] found the file or [`Inode::check_names`] checked it.
+    fn last_attr(&self) -> Result<Attr> {
+        self.attr()
+    }
     /// Mode and owners; may be a little older than [`Inode::attr`]'s where those have to be fetched.
     fn perm(&self) -> Result<Perm> {
         Ok(Perm::from(&self.attr()?))
@@ -128,6 +132,23 @@ pub trait Inode: Send + Sync + Any {
     /// Whether a name found (or not found) here may be remembered by the name cache.
     fn cache_names(&self) -> bool {
         false
+    }
+    /// Whether [`Inode::check_names`] can tell: for a directory whose names others change too, so that they may not be cached.
+    fn checks_names(&self) -> bool {
+        false
+    }
+    /// Whether `names`, joined by slashes and beginning in this directory, lead to `file` now, and then its attributes become those
+    /// of now ([`Inode::last_attr`]).
+    fn check_names(&self, _names: &[u8], _file: &Arc<dyn Inode>) -> bool {
+        false
+    }
+    /// The attributes of the file of that name, where they can be had without making an inode; `None` where not. ENOENT.
+    fn glance(&self, _name: &[u8]) -> Result<Option<Attr>> {
+        Ok(None)
+    }
+    /// Somebody goes on using the file after the name by which it was found is gone.
+    fn outlives_name(&self) -> Result<()> {
+        Ok(())
     }
     /// A new file, directory, device, fifo or socket; `mode` has the type bits. EEXIST.
     fn create(&self, _name: &[u8], _mode: u32, _rdev: u64, _cred: &Cred) -> Result<Arc<dyn Inode>> {

@@ -17,9 +17,11 @@ pub mod slot;
 pub mod walk;
 pub mod watch;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::hash::Hasher;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
@@ -34,7 +36,7 @@ pub use names::{Make, may_link, rename};
 pub use open::{OpenHow, may_execute};
 pub use path::{Path, Written};
 pub use slot::Slot;
-pub use walk::{Last, NAME_MAX, Next, Parent, Resolve, Start, Walk};
+pub use walk::{Last, NAME_MAX, Next, Parent, Resolve, Start, Stat, Walk};
 pub use watch::Watches;
 
 /// Dentries kept by the cache alone.
@@ -54,7 +56,12 @@ pub struct Vfs {
     /// Who wants to know of changes (inotify).
     pub watches: Arc<Watches>,
     next_dev: AtomicU64,
+    /// Hashes of names that were glanced at lately.
+    glanced: Box<[AtomicU32]>,
 }
+
+/// Names remembered as glanced at. A tree that is walked has more of them, so that it leaves nothing behind.
+const GLANCED: usize = 4096;
 
 impl Vfs {
     /// A name space without a root: [`Vfs::set_root`] comes next.
@@ -68,6 +75,7 @@ impl Vfs {
             types: RwLock::new(BTreeMap::new()),
             watches: Arc::default(),
             next_dev: AtomicU64::new(20),
+            glanced: (0..GLANCED).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
@@ -111,6 +119,24 @@ impl Vfs {
             self.cache.add(&fresh);
         }
         found
+    }
+
+    /// The attributes of a file that is not in the cache, if it is the first time lately that somebody asks: for those who look
+    /// at each file of a tree once. The second time it is worth a dentry.
+    pub(crate) fn glance(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Attr>> {
+        let mut hasher = NameHasher::default();
+        hasher.write_usize(Arc::as_ptr(dir).addr());
+        hasher.write(name);
+        let hash = hasher.finish();
+        let (place, mark) = (&self.glanced[hash as usize % GLANCED], (hash >> 32) as u32);
+        if place.load(Ordering::Relaxed) == mark || dir.is_deleted() {
+            return Ok(None);
+        }
+        let attr = dir.inode.glance(name)?;
+        if attr.is_some() {
+            place.store(mark, Ordering::Relaxed);
+        }
+        Ok(attr)
     }
 
     /// [`Vfs::lookup`] with the directory locked. A dentry made on the way is left in `fresh`, to be entered in the cache once

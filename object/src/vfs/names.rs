@@ -75,14 +75,16 @@ impl Vfs {
         let inode = dir.inode();
         let perm = inode.perm()?;
         access::check(&perm, cred, EXEC)?;
-        if self.lookup_locked(&dir.dentry, children, name, fresh)?.is_some() {
+        let writable = || dir.mount.check_write().and_then(|()| access::check(&perm, cred, WRITE | EXEC));
+        // Where the file system is asked for every name it is asked to make this one at once: it says if there is one.
+        let at_once = inode.checks_names() && !children.map.contains_key(name) && writable().is_ok();
+        if !at_once && self.lookup_locked(&dir.dentry, children, name, fresh)?.is_some() {
             return Err(Errno::EEXIST);
         }
         if dir.dentry.is_deleted() {
             return Err(Errno::ENOENT);
         }
-        dir.mount.check_write()?;
-        access::check(&perm, cred, WRITE | EXEC)?;
+        writable()?;
         let made = match make {
             Make::Node { mode, rdev } => inode.create(name, *mode, *rdev, cred)?,
             Make::Symlink(target) => inode.symlink(name, target, cred)?,
@@ -166,6 +168,7 @@ impl Vfs {
         }
         // A directory being removed is locked, so that nothing is made in it meanwhile.
         let inside = want_dir.then(|| victim.children.write());
+        outlive(&victim, fresh.is_some())?;
         dir.inode().unlink(name, want_dir)?;
         victim.set_deleted();
         drop(inside);
@@ -298,6 +301,9 @@ impl Vfs {
             return Err(Errno::EBUSY);
         }
         let inside = target.as_ref().filter(|target| target.is_dir() && !exchange).map(|target| target.children.write());
+        if let Some(target) = target.as_ref().filter(|_| !exchange) {
+            outlive(target, fresh[1].is_some())?;
+        }
         old_dir.inode().rename(old, new_dir.inode(), new, flags)?;
         if let Some(target) = &target
             && !exchange
@@ -386,6 +392,12 @@ fn may_delete(dir: &Perm, victim: &Arc<Dentry>, cred: &Cred) -> Result<()> {
         access::check_sticky(dir, &victim.inode.perm()?, cred)?;
     }
     Ok(())
+}
+
+/// Tells a file that is about to lose a name if somebody besides the caller and the directory, which is locked, uses it. The caller
+/// has the dentry twice when it is `fresh`.
+fn outlive(victim: &Arc<Dentry>, fresh: bool) -> Result<()> {
+    if Arc::strong_count(victim) > 2 + usize::from(fresh) || Arc::strong_count(&victim.inode) > 1 { victim.inode.outlives_name() } else { Ok(()) }
 }
 
 fn forget(dir: &Path, children: &mut Children, name: &[u8]) {

@@ -46,13 +46,17 @@ impl Vfs {
             return self.open_found(caller, &cred, found, how);
         }
         let mut parent = walk.parent(path)?;
+        let mut made_at_once = false;
         loop {
             let name = match &parent.last {
                 Last::Name(name) if !parent.slash => name,
                 // A directory cannot be made by open, and what ends in a slash is one.
                 _ => return Err(Errno::EISDIR),
             };
-            match walk.last(&parent) {
+            // A name that only the file system can tell of is probably new: made first, found if that fails.
+            let at_once = !made_at_once && parent.dir.inode().checks_names() && parent.dir.dentry.cached(name).is_none();
+            made_at_once |= at_once;
+            match if at_once { Err(Errno::ENOENT) } else { walk.last(&parent) } {
                 Ok(found) if open & flags::O_EXCL != 0 => {
                     drop(found);
                     return Err(Errno::EEXIST);

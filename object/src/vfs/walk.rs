@@ -1,4 +1,8 @@
 //! Walking a path: from a name to a place (path_resolution(7), openat2(2)).
+//!
+//! Names in directories that others change too, and that the name cache therefore cannot vouch for, are taken for true on the
+//! way and checked together, by one question ([`Inode::check_names`]): at the end, before a link is followed, before "..", before
+//! a mount is crossed, before a name that is not known is asked for. If the answer is no the walk begins anew and asks for each.
 
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
@@ -11,7 +15,7 @@ use crate::caller::{Caller, Cred};
 use crate::vfs::Vfs;
 use crate::vfs::access;
 use crate::vfs::dentry::Dentry;
-use crate::vfs::inode::FileKind;
+use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::mount::MountFlags;
 use crate::vfs::path::Path;
 
@@ -81,6 +85,27 @@ pub struct Walk<'a> {
     root: &'a Path,
     base: &'a Path,
     links: u32,
+    /// Known names of directories that others change are taken for true, to be checked later.
+    trusting: bool,
+    /// What has been taken for true and not yet checked: the directory it began in, and the names from there on.
+    unchecked: Option<(Arc<dyn Inode>, Vec<u8>)>,
+    /// The inode whose attributes are those of a moment within this walk.
+    seen: Option<Arc<dyn Inode>>,
+}
+
+/// What [`Walk::stat`] answers.
+pub struct Stat {
+    pub attr: Attr,
+    /// The mount's number, and whether the file is where the mount begins.
+    pub mount: u64,
+    pub is_mount_root: bool,
+}
+
+/// Where a walk ended.
+enum End {
+    At(Path),
+    /// A file that was looked at without a dentry, in this mount.
+    Glanced(Attr, u64),
 }
 
 impl<'a> Walk<'a> {
@@ -96,11 +121,36 @@ impl<'a> Walk<'a> {
             root: if scoped { &start.base } else { &start.root },
             base: &start.base,
             links: 0,
+            trusting: true,
+            unchecked: None,
+            seen: None,
+        }
+    }
+
+    /// Does a part of the walk; again, without trust, if what was taken for true is not.
+    fn again<T>(&mut self, part: impl Fn(&mut Self) -> Result<T>) -> Result<T> {
+        let links = self.links;
+        match part(self) {
+            Err(Errno::ESTALE) if self.trusting => {
+                self.trusting = false;
+                self.unchecked = None;
+                self.links = links;
+                part(self)
+            }
+            other => other,
         }
     }
 
     /// Walks all but the last component of `path`. ENOENT for an empty path.
     pub fn parent<'p>(&mut self, path: &'p [u8]) -> Result<Parent<'p>> {
+        self.again(|walk| {
+            let parent = walk.begin(path)?;
+            walk.settle(&parent.dir.dentry)?;
+            Ok(parent)
+        })
+    }
+
+    fn begin<'p>(&mut self, path: &'p [u8]) -> Result<Parent<'p>> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
@@ -110,37 +160,75 @@ impl<'a> Walk<'a> {
 
     /// Walks a whole path; a link at its end is followed when `follow` or when slashes come after it.
     pub fn whole(&mut self, path: &[u8], follow: bool) -> Result<Path> {
-        let mut parent = self.parent(path)?;
+        match self.again(|walk| walk.to_end(path, follow, false))? {
+            End::At(path) => Ok(path),
+            End::Glanced(..) => Err(Errno::EIO),
+        }
+    }
+
+    /// The attributes of what a whole path names. A file that nobody has asked for lately is only looked at: nothing is kept
+    /// of it in memory.
+    pub fn stat(&mut self, path: &[u8], follow: bool) -> Result<Stat> {
+        match self.again(|walk| walk.to_end(path, follow, true))? {
+            End::At(path) => {
+                let inode = path.inode();
+                let seen = self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, inode));
+                let attr = if seen { inode.last_attr() } else { inode.attr() }?;
+                Ok(Stat { attr, mount: path.mount.id, is_mount_root: path.is_mount_root() })
+            }
+            End::Glanced(attr, mount) => Ok(Stat { attr, mount, is_mount_root: false }),
+        }
+    }
+
+    fn to_end(&mut self, path: &[u8], follow: bool, glance: bool) -> Result<End> {
+        let mut parent = self.begin(path)?;
         loop {
-            let mut found = match &parent.last {
-                Last::Name(name) => {
-                    self.may_search(&parent.dir.dentry)?;
-                    let found = self.lookup(&parent.dir.dentry, name)?.ok_or(Errno::ENOENT)?;
-                    if found.kind() == FileKind::Symlink && (follow || parent.slash) {
-                        let link = Path { mount: parent.dir.mount.clone(), dentry: found };
-                        match self.follow(&parent, &link)? {
-                            Next::At(path) => return Ok(path),
-                            Next::More(next) => parent = next,
-                        }
-                        continue;
+            let Last::Name(name) = &parent.last else { return self.last_known(&parent).map(End::At) };
+            let dir = &parent.dir.dentry;
+            self.may_search(dir)?;
+            let found = match self.known(dir, name)? {
+                Some(found) => found,
+                None => {
+                    if glance
+                        && !parent.slash
+                        && let Some(attr) = self.vfs.glance(dir, name)?
+                        && !(follow && attr.kind() == Some(FileKind::Symlink))
+                    {
+                        return Ok(End::Glanced(attr, parent.dir.mount.id));
                     }
-                    let slash = parent.slash;
-                    if slash && !found.is_dir() {
-                        return Err(Errno::ENOTDIR);
-                    }
-                    Path { mount: parent.dir.mount, dentry: found }
+                    self.ask(dir, name)?
                 }
-                _ => return self.last(&parent),
             };
+            let found = found.ok_or(Errno::ENOENT)?;
+            if found.kind() == FileKind::Symlink && (follow || parent.slash) {
+                let link = Path { mount: parent.dir.mount.clone(), dentry: found };
+                match self.follow_link(&parent, &link)? {
+                    Next::At(path) => return Ok(End::At(path)),
+                    Next::More(next) => parent = next,
+                }
+                continue;
+            }
+            if parent.slash && !found.is_dir() {
+                return Err(Errno::ENOTDIR);
+            }
+            let mut found = Path { mount: parent.dir.mount, dentry: found };
+            self.settle(&found.dentry)?;
             self.cross(&mut found)?;
-            return Ok(found);
+            return Ok(End::At(found));
         }
     }
 
     /// The place of the last component. ENOENT.
     pub fn last(&mut self, parent: &Parent<'_>) -> Result<Path> {
+        self.again(|walk| walk.last_known(parent))
+    }
+
+    fn last_known(&mut self, parent: &Parent<'_>) -> Result<Path> {
         match &parent.last {
-            Last::Root | Last::Dot => Ok(parent.dir.clone()),
+            Last::Root | Last::Dot => {
+                self.settle(&parent.dir.dentry)?;
+                Ok(parent.dir.clone())
+            }
             Last::DotDot => {
                 self.may_search(&parent.dir.dentry)?;
                 let mut at = parent.dir.clone();
@@ -151,6 +239,7 @@ impl<'a> Walk<'a> {
                 self.may_search(&parent.dir.dentry)?;
                 let dentry = self.lookup(&parent.dir.dentry, name)?.ok_or(Errno::ENOENT)?;
                 let mut found = Path { mount: parent.dir.mount.clone(), dentry };
+                self.settle(&found.dentry)?;
                 self.cross(&mut found)?;
                 Ok(found)
             }
@@ -159,6 +248,16 @@ impl<'a> Walk<'a> {
 
     /// Goes on from a symbolic link that was the last component of `parent`.
     pub fn follow(&mut self, parent: &Parent<'_>, link: &Path) -> Result<Next<'static>> {
+        self.again(|walk| {
+            let next = walk.follow_link(parent, link)?;
+            if let Next::More(next) = &next {
+                walk.settle(&next.dir.dentry)?;
+            }
+            Ok(next)
+        })
+    }
+
+    fn follow_link(&mut self, parent: &Parent<'_>, link: &Path) -> Result<Next<'static>> {
         let mut at = parent.dir.clone();
         match self.enter_link(&mut at, link)? {
             Followed::At(path) if parent.slash && !path.dentry.is_dir() => Err(Errno::ENOTDIR),
@@ -253,6 +352,7 @@ impl<'a> Walk<'a> {
         if self.links > MOST_LINKS {
             return Err(Errno::ELOOP);
         }
+        self.settle(&link.dentry)?;
         let inode = link.inode();
         if let Some(jump) = inode.jump(self.caller) {
             if self.resolve.contains(Resolve::NO_MAGICLINKS) {
@@ -287,25 +387,86 @@ impl<'a> Walk<'a> {
         if self.all || dir.inode.searchable_by_all() { Ok(()) } else { access::check(&dir.inode.perm()?, &self.cred, access::EXEC) }
     }
 
-    fn lookup(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
+    /// The file of that name in a directory, as far as it is known or can be taken for true. Outer `None`: [`Walk::ask`].
+    #[inline]
+    fn known(&mut self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Option<Arc<Dentry>>>> {
+        if dir.inode.cache_names() {
+            return Ok(dir.cached(name));
+        }
+        if self.trusting && dir.inode.checks_names() {
+            if let Some(Some(found)) = dir.cached(name) {
+                let (_, names) = self.unchecked.get_or_insert_with(|| (dir.inode.clone(), Vec::with_capacity(64)));
+                if !names.is_empty() {
+                    names.push(b'/');
+                }
+                names.extend_from_slice(name);
+                return Ok(Some(Some(found)));
+            }
+            self.settle(dir)?;
+        }
+        Ok(None)
+    }
+
+    /// What the file system knows of a name.
+    #[cold]
+    fn ask(&mut self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
         if self.resolve.contains(Resolve::CACHED) {
-            return dir.cached(name).filter(|_| dir.inode.cache_names()).ok_or(Errno::EAGAIN);
+            return Err(Errno::EAGAIN);
         }
         if name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        self.vfs.lookup(dir, name)
+        let found = self.vfs.lookup(dir, name)?;
+        self.seen = found.as_ref().map(|found| found.inode.clone());
+        Ok(found)
     }
 
-    fn cross(&self, path: &mut Path) -> Result<()> {
-        if path.dentry.is_mounted_on() && self.vfs.cross(path) && self.resolve.contains(Resolve::NO_XDEV) {
+    #[inline]
+    fn lookup(&mut self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
+        match self.known(dir, name)? {
+            Some(found) => Ok(found),
+            None => self.ask(dir, name),
+        }
+    }
+
+    /// Checks what was taken for true on the way to `at`. ESTALE if it is not: the walk must begin anew.
+    #[inline]
+    fn settle(&mut self, at: &Arc<Dentry>) -> Result<()> {
+        match self.unchecked.take() {
+            None => Ok(()),
+            Some((base, names)) => self.settle_names(&base, &names, at),
+        }
+    }
+
+    #[cold]
+    fn settle_names(&mut self, base: &Arc<dyn Inode>, names: &[u8], at: &Arc<Dentry>) -> Result<()> {
+        if self.resolve.contains(Resolve::CACHED) {
+            return Err(Errno::EAGAIN);
+        }
+        if !base.check_names(names, &at.inode) {
+            return Err(Errno::ESTALE);
+        }
+        self.seen = Some(at.inode.clone());
+        Ok(())
+    }
+
+    #[inline]
+    fn cross(&mut self, path: &mut Path) -> Result<()> {
+        if path.dentry.is_mounted_on() { self.cross_mount(path) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn cross_mount(&mut self, path: &mut Path) -> Result<()> {
+        self.settle(&path.dentry)?;
+        if self.vfs.cross(path) && self.resolve.contains(Resolve::NO_XDEV) {
             return Err(Errno::EXDEV);
         }
         Ok(())
     }
 
     /// "..": stays at the root; above the start of a scoped walk it is an error (BENEATH).
-    fn up(&self, at: &mut Path) -> Result<()> {
+    fn up(&mut self, at: &mut Path) -> Result<()> {
+        self.settle(&at.dentry)?;
         if *at == *self.root {
             return if self.resolve.contains(Resolve::BENEATH) { Err(Errno::EXDEV) } else { Ok(()) };
         }

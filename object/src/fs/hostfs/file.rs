@@ -25,14 +25,20 @@ impl HostRegular {
     /// Opens the file on the host with the same access mode.
     pub fn open(inode: Arc<HostInode>, open: u32) -> Result<HostRegular> {
         let fd = match open & flags::O_ACCMODE {
-            flags::O_RDONLY => inode.reader()?,
+            flags::O_RDONLY => {
+                let made = inode.fds.lock().made.take();
+                drop(made);
+                inode.reader()?
+            }
             access => {
+                let made = inode.fds.lock().made.take();
                 let access = access | open & (flags::O_SYNC | flags::O_DSYNC) | flags::O_NONBLOCK;
                 let kept = {
                     let fds = inode.fds.lock();
                     fds.any().filter(|_| fds.pinned)
                 };
                 match kept {
+                    _ if made.is_some() && access & (flags::O_SYNC | flags::O_DSYNC) == 0 => made.ok_or(Errno::EIO)?,
                     // The root, or a file that no name leads to any more.
                     Some(kept) => {
                         let fd = inode.host().open(kept.fd(), b"", access, 0, 0)?;

@@ -121,6 +121,16 @@ impl Shared {
     fn now(&self) -> i64 {
         now(self.space.machine)
     }
+
+    /// The attributes here of an unchanged file below.
+    fn attr_of(&self, below: &Attr) -> Attr {
+        let (size, blocks) = match below.kind() {
+            Some(FileKind::Regular | FileKind::Directory) => (below.size, below.blocks),
+            Some(FileKind::Symlink) => (below.size, 0),
+            _ => (0, 0),
+        };
+        Attr { dev: self.dev, size, blocks, blksize: PAGE as u32, ..*below }
+    }
 }
 
 /// What changes about a file besides its bytes and names.
@@ -494,6 +504,15 @@ impl Inode for Node {
 
     fn cache_names(&self) -> bool {
         true
+    }
+
+    fn glance(&self, name: &[u8]) -> Result<Option<Attr>> {
+        let Some(lower) = self.lower_dir() else { return Ok(None) };
+        if self.table()?.get(name).is_some() {
+            return Ok(None);
+        }
+        let Some(attr) = lower.glance(name)? else { return Ok(None) };
+        Ok(Some(self.shared.attr_of(&attr)))
     }
 
     fn create(&self, name: &[u8], mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<dyn Inode>> {

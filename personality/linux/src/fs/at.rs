@@ -8,7 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserStr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_object::OpenFile;
-use janua_object::vfs::{Path, Resolve, Start, Vfs, Walk};
+use janua_object::vfs::{Path, Resolve, Start, Stat, Vfs, Walk};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -91,6 +91,13 @@ pub fn find(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Pa
     let start = start(thread, dir, path)?;
     let caller = thread.caller();
     Walk::new(vfs(thread), &caller, &start, Resolve::empty()).whole(path, follow)
+}
+
+/// The attributes of what a path names.
+pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Stat> {
+    let start = start(thread, dir, path)?;
+    let caller = thread.caller();
+    Walk::new(vfs(thread), &caller, &start, Resolve::empty()).stat(path, follow)
 }
 
 /// The place an *at call with AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH means: with an empty path (or none) the descriptor itself.

@@ -5,7 +5,7 @@ use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, sta
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
-use janua_object::vfs::{Attr, FileKind, Path, access};
+use janua_object::vfs::{Attr, FileKind, Path, Stat as Stated, access};
 
 use super::at::{self, AtFlags, CWD, DirFd};
 use crate::Thread;
@@ -37,36 +37,38 @@ fn write_stat(thread: &Thread, out: UserPtr<impl Layout<Stat>>, attr: &Attr) -> 
 
 pub fn stat(thread: &Thread, path: UserStr, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
     let path = path.path(thread.user())?;
-    write_stat(thread, out, &at::find(thread, CWD, &path, true)?.inode().attr()?)
+    write_stat(thread, out, &at::stat(thread, CWD, &path, true)?.attr)
 }
 
 pub fn lstat(thread: &Thread, path: UserStr, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
     let path = path.path(thread.user())?;
-    write_stat(thread, out, &at::find(thread, CWD, &path, false)?.inode().attr()?)
+    write_stat(thread, out, &at::stat(thread, CWD, &path, false)?.attr)
 }
 
 pub fn fstat(thread: &Thread, fd: Fd, out: UserPtr<impl Layout<Stat>>) -> Result<()> {
     write_stat(thread, out, &at::file(thread, fd)?.attr()?)
 }
 
-/// Attributes of what an *at call names.
-fn attr_at(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result<(Attr, Option<Path>)> {
+/// What an *at call names; for a file without a name, attributes alone.
+fn stat_at(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Result<Stated> {
     let text = at::read_path(thread, path, flags.has(at_flags::EMPTY_PATH))?;
-    if text.is_empty() && flags.has(at_flags::EMPTY_PATH) && dir != CWD {
-        let file = at::file(thread, Fd(dir.0))?;
-        return Ok((file.attr()?, file.path.clone()));
+    if !(text.is_empty() && flags.has(at_flags::EMPTY_PATH)) {
+        return at::stat(thread, dir, &text, !flags.has(at_flags::SYMLINK_NOFOLLOW));
     }
-    let found = if text.is_empty() && flags.has(at_flags::EMPTY_PATH) {
-        at::itself(thread, dir)?
+    let (attr, path) = if dir == CWD {
+        let here = at::itself(thread, dir)?;
+        (here.inode().attr()?, Some(here))
     } else {
-        at::find(thread, dir, &text, !flags.has(at_flags::SYMLINK_NOFOLLOW))?
+        let file = at::file(thread, Fd(dir.0))?;
+        (file.attr()?, file.path.clone())
     };
-    Ok((found.inode().attr()?, Some(found)))
+    let is_mount_root = path.as_ref().is_some_and(Path::is_mount_root);
+    Ok(Stated { attr, mount: path.map_or(0, |path| path.mount.id), is_mount_root })
 }
 
 pub fn newfstatat(thread: &Thread, dir: DirFd, path: UserStr, out: UserPtr<impl Layout<Stat>>, flags: AtFlags) -> Result<()> {
     let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::NO_AUTOMOUNT | at_flags::EMPTY_PATH)?;
-    write_stat(thread, out, &attr_at(thread, dir, path, flags)?.0)
+    write_stat(thread, out, &stat_at(thread, dir, path, flags)?.attr)
 }
 
 fn statx_time(nanos: i64) -> StatxTime {
@@ -103,14 +105,13 @@ pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask
     if flags.0 & sync == sync {
         return Err(Errno::EINVAL);
     }
-    let (attr, found) = attr_at(thread, dir, path, flags)?;
+    let Stated { attr, mount, is_mount_root } = stat_at(thread, dir, path, flags)?;
     let (dev_major, dev_minor) = split(attr.dev);
     let (rdev_major, rdev_minor) = split(attr.rdev);
-    let root = found.as_ref().is_some_and(|path| is_mount_root(path));
     Ok(Statx {
         mask: bits::BASIC_STATS | bits::MNT_ID | if attr.btime != 0 { bits::BTIME } else { 0 },
         blksize: attr.blksize,
-        attributes: if root { bits::ATTR_MOUNT_ROOT } else { 0 },
+        attributes: if is_mount_root { bits::ATTR_MOUNT_ROOT } else { 0 },
         nlink: attr.nlink,
         uid: attr.uid,
         gid: attr.gid,
@@ -127,14 +128,9 @@ pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask
         rdev_minor,
         dev_major,
         dev_minor,
-        mnt_id: found.map_or(0, |path| path.mount.id),
+        mnt_id: mount,
         ..Statx::default()
     })
-}
-
-/// Whether a place is where its mount begins.
-fn is_mount_root(path: &Path) -> bool {
-    alloc::sync::Arc::ptr_eq(&path.dentry, &path.mount.root)
 }
 
 fn write_statfs(thread: &Thread, path: &Path, out: UserPtr<impl Layout<Statfs>>) -> Result<()> {
