@@ -22,7 +22,8 @@ const AT_REMOVEDIR: usize = 0x200;
 const AT_EMPTY_PATH: usize = 0x1000;
 const UTIME_OMIT: i64 = (1 << 30) - 2;
 
-/// A path with its NUL, on the stack; what follows the NUL was never written.
+/// Room for a path with its NUL, on the stack; what follows the NUL was never written. Filled where it lies: moving it would copy
+/// all of it.
 struct CPath {
     bytes: [MaybeUninit<u8>; PATH_MAX],
 }
@@ -30,16 +31,19 @@ struct CPath {
 const PATH_MAX: usize = 4096;
 
 impl CPath {
-    fn new(path: &[u8]) -> Result<CPath> {
+    fn room() -> CPath {
+        CPath { bytes: [const { MaybeUninit::uninit() }; PATH_MAX] }
+    }
+
+    fn set(&mut self, path: &[u8]) -> Result<()> {
         if path.len() >= PATH_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
         if path.contains(&0) {
             return Err(Errno::EINVAL);
         }
-        let mut own = CPath { bytes: [const { MaybeUninit::uninit() }; PATH_MAX] };
-        own.put(0, path);
-        Ok(own)
+        self.put(0, path);
+        Ok(())
     }
 
     /// Writes text and a NUL after the first `at` bytes. Panics when they do not fit.
@@ -56,7 +60,7 @@ impl CPath {
 }
 
 /// "/proc/self/fd/N", by which a descriptor opened with O_PATH is opened, changed or named again.
-fn proc_path(fd: HostFd) -> CPath {
+fn proc_path(room: &mut CPath, fd: HostFd) {
     const DIRECTORY: &[u8] = b"/proc/self/fd/";
     let mut digits = [0; 10];
     let (mut rest, mut at) = (fd.0.unsigned_abs(), digits.len());
@@ -68,10 +72,8 @@ fn proc_path(fd: HostFd) -> CPath {
             break;
         }
     }
-    let mut path = CPath { bytes: [const { MaybeUninit::uninit() }; PATH_MAX] };
-    path.put(0, DIRECTORY);
-    path.put(DIRECTORY.len(), &digits[at..]);
-    path
+    room.put(0, DIRECTORY);
+    room.put(DIRECTORY.len(), &digits[at..]);
 }
 
 const AT_FDCWD: usize = -100isize as usize;
@@ -80,9 +82,14 @@ fn fd_word(fd: HostFd) -> usize {
     fd.0 as isize as usize
 }
 
-/// Directory word and path of an *at call; an empty path means the descriptor, by its name under /proc.
-fn place(dir: HostFd, path: &[u8]) -> Result<(usize, CPath)> {
-    if path.is_empty() { Ok((AT_FDCWD, proc_path(dir))) } else { Ok((fd_word(dir), CPath::new(path)?)) }
+/// Directory word of an *at call, with its path in `room`; an empty path means the descriptor, by its name under /proc.
+fn place(room: &mut CPath, dir: HostFd, path: &[u8]) -> Result<usize> {
+    if path.is_empty() {
+        proc_path(room, dir);
+        return Ok(AT_FDCWD);
+    }
+    room.set(path)?;
+    Ok(fd_word(dir))
 }
 
 #[repr(C)]
@@ -182,7 +189,8 @@ impl Host for LinuxHost {
     fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
         const O_CREAT: u32 = 0o100;
         const O_TMPFILE: u32 = 0o20000000;
-        let (dir, path) = place(dir, path)?;
+        let mut path_text = CPath::room();
+        let dir = place(&mut path_text, dir, path)?;
         let how = OpenHow {
             flags: u64::from(flags) | O_CLOEXEC | if flags & 0o10000000 == 0 { O_NOCTTY } else { 0 },
             // openat2 refuses a mode where none is used.
@@ -192,7 +200,7 @@ impl Host for LinuxHost {
         };
         let how = &raw const how as usize;
         // SAFETY: path and structure are ours.
-        let fd = unsafe { raw_retry(nr::OPENAT2, [dir, path.addr(), how, size_of::<OpenHow>(), 0, 0]) }?;
+        let fd = unsafe { raw_retry(nr::OPENAT2, [dir, path_text.addr(), how, size_of::<OpenHow>(), 0, 0]) }?;
         Ok(HostFd(fd as i32))
     }
 
@@ -208,12 +216,13 @@ impl Host for LinuxHost {
 
     fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
         const BASIC_AND_BIRTH: usize = 0xfff;
-        let name = CPath::new(path)?;
+        let mut name_text = CPath::room();
+        name_text.set(path)?;
         let mut stat = Statx::default();
         let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
         let out = &raw mut stat as usize;
         // SAFETY: path and structure are ours.
-        unsafe { raw(nr::STATX, [fd_word(dir), name.addr(), flags, BASIC_AND_BIRTH, out, 0]) }?;
+        unsafe { raw(nr::STATX, [fd_word(dir), name_text.addr(), flags, BASIC_AND_BIRTH, out, 0]) }?;
         Ok(HostStat {
             dev: device(stat.dev_major, stat.dev_minor),
             ino: stat.ino,
@@ -240,9 +249,10 @@ impl Host for LinuxHost {
     }
 
     fn readlink(&self, dir: HostFd, path: &[u8], out: &mut [u8]) -> Result<usize> {
-        let name = CPath::new(path)?;
+        let mut name_text = CPath::room();
+        name_text.set(path)?;
         // SAFETY: both buffers are ours.
-        unsafe { raw(nr::READLINKAT, [fd_word(dir), name.addr(), out.as_mut_ptr() as usize, out.len(), 0, 0]) }
+        unsafe { raw(nr::READLINKAT, [fd_word(dir), name_text.addr(), out.as_mut_ptr() as usize, out.len(), 0, 0]) }
     }
 
     fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
@@ -305,77 +315,91 @@ impl Host for LinuxHost {
     }
 
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
-        let name = CPath::new(path)?;
+        let mut name_text = CPath::room();
+        name_text.set(path)?;
         // SAFETY: the path is ours.
-        unsafe { raw(nr::MKDIRAT, [fd_word(dir), name.addr(), mode as usize, 0, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::MKDIRAT, [fd_word(dir), name_text.addr(), mode as usize, 0, 0, 0]) }.map(|_| ())
     }
 
     fn mknod(&self, dir: HostFd, path: &[u8], mode: u32, dev: u64) -> Result<()> {
-        let name = CPath::new(path)?;
+        let mut name_text = CPath::room();
+        name_text.set(path)?;
         // SAFETY: the path is ours.
-        unsafe { raw(nr::MKNODAT, [fd_word(dir), name.addr(), mode as usize, dev as usize, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::MKNODAT, [fd_word(dir), name_text.addr(), mode as usize, dev as usize, 0, 0]) }.map(|_| ())
     }
 
     fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()> {
-        let name = CPath::new(path)?;
+        let mut name_text = CPath::room();
+        name_text.set(path)?;
         let flags = if is_dir { AT_REMOVEDIR } else { 0 };
         // SAFETY: the path is ours.
-        unsafe { raw(nr::UNLINKAT, [fd_word(dir), name.addr(), flags, 0, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::UNLINKAT, [fd_word(dir), name_text.addr(), flags, 0, 0, 0]) }.map(|_| ())
     }
 
     fn symlink(&self, target: &[u8], dir: HostFd, path: &[u8]) -> Result<()> {
-        let (target, name) = (CPath::new(target)?, CPath::new(path)?);
+        let (mut target_text, mut name_text) = (CPath::room(), CPath::room());
+        target_text.set(target)?;
+        name_text.set(path)?;
         // SAFETY: the paths are ours.
-        unsafe { raw(nr::SYMLINKAT, [target.addr(), fd_word(dir), name.addr(), 0, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::SYMLINKAT, [target_text.addr(), fd_word(dir), name_text.addr(), 0, 0, 0]) }.map(|_| ())
     }
 
     fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()> {
         const AT_SYMLINK_FOLLOW: usize = 0x400;
-        let (from, path) = place(old_dir, old)?;
+        let mut path_text = CPath::room();
+        let from = place(&mut path_text, old_dir, old)?;
         let flags = if old.is_empty() { AT_SYMLINK_FOLLOW } else { 0 };
-        let name = CPath::new(new)?;
+        let mut name_text = CPath::room();
+        name_text.set(new)?;
         // SAFETY: the paths are ours.
-        unsafe { raw(nr::LINKAT, [from, path.addr(), fd_word(new_dir), name.addr(), flags, 0]) }.map(|_| ())
+        unsafe { raw(nr::LINKAT, [from, path_text.addr(), fd_word(new_dir), name_text.addr(), flags, 0]) }.map(|_| ())
     }
 
     fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()> {
-        let (from, to) = (CPath::new(old)?, CPath::new(new)?);
-        let args = [fd_word(old_dir), from.addr(), fd_word(new_dir), to.addr(), flags as usize, 0];
+        let (mut from_text, mut to_text) = (CPath::room(), CPath::room());
+        from_text.set(old)?;
+        to_text.set(new)?;
+        let args = [fd_word(old_dir), from_text.addr(), fd_word(new_dir), to_text.addr(), flags as usize, 0];
         // SAFETY: the paths are ours.
         unsafe { raw(nr::RENAMEAT2, args) }.map(|_| ())
     }
 
     fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
-        let (dir, path) = place(dir, path)?;
+        let mut path_text = CPath::room();
+        let dir = place(&mut path_text, dir, path)?;
         // SAFETY: the path is ours.
-        unsafe { raw(nr::FCHMODAT, [dir, path.addr(), mode as usize, 0, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::FCHMODAT, [dir, path_text.addr(), mode as usize, 0, 0, 0]) }.map(|_| ())
     }
 
     fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()> {
-        let name = CPath::new(path)?;
+        let mut name_text = CPath::room();
+        name_text.set(path)?;
         let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
-        let args = [fd_word(dir), name.addr(), uid as usize, gid as usize, flags, 0];
+        let args = [fd_word(dir), name_text.addr(), uid as usize, gid as usize, flags, 0];
         // SAFETY: the path is ours.
         unsafe { raw(nr::FCHOWNAT, args) }.map(|_| ())
     }
 
     fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()> {
-        let (dir, name) = place(dir, path)?;
+        let mut name_text = CPath::room();
+        let dir = place(&mut name_text, dir, path)?;
         let flags = if path.is_empty() { 0 } else { AT_SYMLINK_NOFOLLOW };
         let times = [timespec(atime), timespec(mtime)];
         // SAFETY: path and times are ours.
-        unsafe { raw(nr::UTIMENSAT, [dir, name.addr(), times.as_ptr() as usize, flags, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::UTIMENSAT, [dir, name_text.addr(), times.as_ptr() as usize, flags, 0, 0]) }.map(|_| ())
     }
 
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize> {
-        let name = CPath::new(name)?;
+        let mut name_text = CPath::room();
+        name_text.set(name)?;
         // SAFETY: name and buffer are ours.
-        unsafe { raw(nr::FGETXATTR, [fd_word(fd), name.addr(), out.as_mut_ptr() as usize, out.len(), 0, 0]) }
+        unsafe { raw(nr::FGETXATTR, [fd_word(fd), name_text.addr(), out.as_mut_ptr() as usize, out.len(), 0, 0]) }
     }
 
     fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
-        let name = CPath::new(name)?;
-        let args = [fd_word(fd), name.addr(), value.as_ptr() as usize, value.len(), flags as usize, 0];
+        let mut name_text = CPath::room();
+        name_text.set(name)?;
+        let args = [fd_word(fd), name_text.addr(), value.as_ptr() as usize, value.len(), flags as usize, 0];
         // SAFETY: name and value are ours.
         unsafe { raw(nr::FSETXATTR, args) }.map(|_| ())
     }
@@ -386,20 +410,22 @@ impl Host for LinuxHost {
     }
 
     fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()> {
-        let name = CPath::new(name)?;
+        let mut name_text = CPath::room();
+        name_text.set(name)?;
         // SAFETY: the name is ours.
-        unsafe { raw(nr::FREMOVEXATTR, [fd_word(fd), name.addr(), 0, 0, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::FREMOVEXATTR, [fd_word(fd), name_text.addr(), 0, 0, 0, 0]) }.map(|_| ())
     }
 
     fn memfd(&self, name: &[u8]) -> Result<HostFd> {
         const MFD_CLOEXEC: usize = 1;
         const MFD_EXEC: usize = 0x10;
-        let name = CPath::new(&name[..name.len().min(240)])?;
+        let mut name_text = CPath::room();
+        name_text.set(&name[..name.len().min(240)])?;
         // SAFETY: the name is ours.
-        let fd = match unsafe { raw(nr::MEMFD_CREATE, [name.addr(), MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0]) } {
+        let fd = match unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0]) } {
             // MFD_EXEC came with Linux 6.3; before it every memfd was executable.
             // SAFETY: as above.
-            Err(Errno::EINVAL) => unsafe { raw(nr::MEMFD_CREATE, [name.addr(), MFD_CLOEXEC, 0, 0, 0, 0]) }?,
+            Err(Errno::EINVAL) => unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC, 0, 0, 0, 0]) }?,
             other => other?,
         };
         Ok(HostFd(fd as i32))
