@@ -15,7 +15,7 @@ mod wide;
 
 pub use slot::Slot;
 #[cfg(not(loom))]
-pub use sync::RwLock;
+pub use sync::{RwLock, RwLockReadGuard};
 pub use sync::{Mutex, MutexGuard, Sleep};
 pub use waitq::{Notify, Registration, Target, WaitQueue};
 #[cfg(not(loom))]

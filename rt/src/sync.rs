@@ -242,3 +242,6 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 /// A reader-writer lock; readers must be short, a writer spins until they are gone.
 #[cfg(not(loom))]
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
+/// Its shared guard.
+#[cfg(not(loom))]
+pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;

@@ -124,7 +124,7 @@ pub struct Dentry {
     /// The name has been removed; the dentry lives on as long as somebody uses it.
     deleted: AtomicBool,
     /// Used since the cache's hand last passed.
-    used: AtomicBool,
+    pub(super) used: AtomicBool,
     /// How many mounts sit on this dentry.
     mounted: AtomicU32,
     /// A name that is only a label ("pipe:[7]"), outside every tree.

@@ -112,6 +112,14 @@ pub trait Inode: Send + Sync + Any {
     fn last_attr(&self) -> Result<Attr> {
         self.attr()
     }
+    /// The attributes, if they can be told from memory without waiting for anybody: it is asked with directories locked.
+    fn known_attr(&self) -> Option<Attr> {
+        None
+    }
+    /// Where the link leads, on the same terms.
+    fn known_target(&self) -> Option<Arc<[u8]>> {
+        None
+    }
     /// Mode and owners; may be a little older than [`Inode::attr`]'s where those have to be fetched.
     fn perm(&self) -> Result<Perm> {
         Ok(Perm::from(&self.attr()?))

@@ -5,6 +5,7 @@
 
 pub mod access;
 mod busy;
+mod cached;
 mod dentry;
 pub mod device;
 pub mod directory;
@@ -28,6 +29,7 @@ use janua_port::Machine;
 use janua_rt::{Mutex, RwLock};
 
 pub use busy::Busy;
+pub use cached::Cached;
 pub use dentry::{Dentry, NameHasher, NameMap};
 pub use device::{Device, DeviceTable};
 pub use inode::{Attr, FileKind, Inode, Perm, SetAttr};

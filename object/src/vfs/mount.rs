@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bitflags::bitflags;
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
-use janua_rt::RwLock;
+use janua_rt::{RwLock, RwLockReadGuard};
 
 use crate::caller::Caller;
 use crate::vfs::Vfs;
@@ -187,7 +187,17 @@ pub(super) struct Mounts {
 }
 
 fn point(path: &Path) -> Point {
-    (path.mount.id, Arc::as_ptr(&path.dentry) as usize)
+    (path.mount.id, Arc::as_ptr(&path.dentry).addr())
+}
+
+/// The mounts, held still.
+pub(super) struct Known<'a>(RwLockReadGuard<'a, Table>);
+
+impl Known<'_> {
+    /// What is mounted right on a dentry of a mount.
+    pub fn on(&self, mount: &Arc<Mount>, dentry: &Arc<Dentry>) -> Option<&Arc<Mount>> {
+        self.0.by_point.get(&(mount.id, Arc::as_ptr(dentry).addr()))
+    }
 }
 
 impl Mounts {
@@ -197,6 +207,11 @@ impl Mounts {
 
     fn id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The table, if nobody changes it just now.
+    pub fn known(&self) -> Option<Known<'_>> {
+        self.table.try_read().map(Known)
     }
 
     /// What is mounted right on a place.

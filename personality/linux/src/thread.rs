@@ -7,6 +7,7 @@ use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::signal::StackT;
 use janua_kernel::signal::SigSet;
 use janua_object::Cred;
+use janua_object::vfs::access::searches_all;
 use janua_rt::{Mutex, RwLock};
 
 use crate::caller::ThisThread;
@@ -154,6 +155,11 @@ impl ThreadState {
 
     pub fn cred(&self) -> Arc<Cred> {
         self.cred.read().clone()
+    }
+
+    /// Whether the thread may search every directory.
+    pub fn searches_all(&self) -> bool {
+        searches_all(&self.cred.read())
     }
 
     /// Sets the name, cut to 15 bytes.

@@ -85,6 +85,11 @@ impl Data {
         }
     }
 
+    /// [`Data::blocks`] if the host need not be asked.
+    pub fn known_blocks(&self, lower: u64) -> Option<u64> {
+        (!matches!(self.place, Place::Host(_))).then(|| self.blocks(lower))
+    }
+
     /// Reads at `offset`. Heap pages are copied at once; for the host's files the descriptor comes back, to be read from
     /// after the lock is gone, with the buffer cut to the size.
     pub fn read(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Source> {

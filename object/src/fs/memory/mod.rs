@@ -411,6 +411,26 @@ impl Node {
         Ok(())
     }
 
+    #[inline]
+    fn attr_with(&self, meta: &Meta, size: u64, blocks: u64) -> Attr {
+        Attr {
+            dev: self.shared.dev,
+            ino: self.ino,
+            mode: meta.mode,
+            nlink: meta.nlink,
+            uid: meta.uid,
+            gid: meta.gid,
+            rdev: self.rdev,
+            size,
+            blksize: PAGE as u32,
+            blocks,
+            atime: meta.atime,
+            mtime: meta.mtime,
+            ctime: meta.ctime,
+            btime: meta.btime,
+        }
+    }
+
     fn perm_of(meta: &Meta) -> Perm {
         Perm { mode: meta.mode, uid: meta.uid, gid: meta.gid }
     }
@@ -436,6 +456,28 @@ impl Inode for Node {
         self.kind
     }
 
+    fn known_attr(&self) -> Option<Attr> {
+        let (size, blocks) = match &self.body {
+            Body::Regular(data) => {
+                let data = data.try_lock()?;
+                (data.size(), data.known_blocks(self.lower.as_ref().map_or(0, |lower| lower.blocks))?)
+            }
+            Body::Directory(_) => match &self.lower {
+                Some(lower) => (lower.size, lower.blocks),
+                None => return None,
+            },
+            Body::Symlink(_) | Body::Special { .. } => return None,
+        };
+        Some(self.attr_with(&*self.meta.try_lock()?, size, blocks))
+    }
+
+    fn known_target(&self) -> Option<Arc<[u8]>> {
+        match &self.body {
+            Body::Symlink(target) => target.try_lock()?.clone(),
+            _ => None,
+        }
+    }
+
     fn attr(&self) -> Result<Attr> {
         let (size, blocks) = match &self.body {
             Body::Regular(data) => {
@@ -452,23 +494,7 @@ impl Inode for Node {
             },
             Body::Special { .. } => (0, 0),
         };
-        let meta = self.meta.lock();
-        Ok(Attr {
-            dev: self.shared.dev,
-            ino: self.ino,
-            mode: meta.mode,
-            nlink: meta.nlink,
-            uid: meta.uid,
-            gid: meta.gid,
-            rdev: self.rdev,
-            size,
-            blksize: PAGE as u32,
-            blocks,
-            atime: meta.atime,
-            mtime: meta.mtime,
-            ctime: meta.ctime,
-            btime: meta.btime,
-        })
+        Ok(self.attr_with(&self.meta.lock(), size, blocks))
     }
 
     fn perm(&self) -> Result<Perm> {

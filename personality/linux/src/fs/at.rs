@@ -8,7 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserStr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_object::OpenFile;
-use janua_object::vfs::{Path, Resolve, Start, Stat, Vfs, Walk};
+use janua_object::vfs::{Cached, Dentry, Mount, Path, Resolve, Start, Stat, Vfs, Walk};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -86,8 +86,38 @@ pub fn start(thread: &Thread, dir: DirFd, path: &[u8]) -> Result<Start> {
     Ok(Start { root, base })
 }
 
+/// Walks a path through the cache, as far as that goes, and does `then` where it ends.
+#[inline]
+fn cached<R>(
+    thread: &Thread,
+    dir: DirFd,
+    path: &[u8],
+    follow: bool,
+    then: impl Fn(&Arc<Mount>, &Arc<Dentry>) -> Option<R>,
+) -> Option<Result<R>> {
+    let context = thread.process().fs.read();
+    let walk = Cached {
+        root: &|| Some(context.root.try_read()?.clone()),
+        all: &|| thread.ext.searches_all(),
+        follow,
+        then: &then,
+    };
+    if path.first()? == &b'/' {
+        return walk.walk(vfs(thread), &context.root.read(), path);
+    }
+    if dir == CWD {
+        return walk.walk(vfs(thread), &context.cwd.read(), path);
+    }
+    let file = file(thread, Fd(dir.0)).ok()?;
+    walk.walk(vfs(thread), file.path.as_ref()?, path)
+}
+
 /// Walks a path to what it names.
 pub fn find(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Path> {
+    let known = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
+    if let Some(found) = cached(thread, dir, path, follow, known) {
+        return found;
+    }
     let start = start(thread, dir, path)?;
     let caller = thread.caller();
     Walk::new(vfs(thread), &caller, &start, Resolve::empty()).whole(path, follow)
@@ -95,6 +125,13 @@ pub fn find(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Pa
 
 /// The attributes of what a path names.
 pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Stat> {
+    let known = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| {
+        let attr = dentry.inode.known_attr()?;
+        Some(Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) })
+    };
+    if let Some(found) = cached(thread, dir, path, follow, known) {
+        return found;
+    }
     let start = start(thread, dir, path)?;
     let caller = thread.caller();
     Walk::new(vfs(thread), &caller, &start, Resolve::empty()).stat(path, follow)
