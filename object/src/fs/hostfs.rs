@@ -431,7 +431,8 @@ impl HostInode {
         if self.hidden {
             return Ok(());
         }
-        let dev = self.id().0;
+        // What distinguishes this device's inode numbers, asked for once.
+        let device = self.shared.ino(self.id().0, 0);
         // A position of its own: listings of one directory may run side by side.
         let cached = self.reader()?;
         let fd = if Arc::strong_count(&cached) > 2 {
@@ -472,7 +473,7 @@ impl HostInode {
                 if name == b"." || name == b".." {
                     continue;
                 }
-                if !emit(self.shared.ino(dev, u64::from_le_bytes(ino)), entry[18], name) {
+                if !emit(u64::from_le_bytes(ino) ^ device, entry[18], name) {
                     break 'all Ok(());
                 }
             }

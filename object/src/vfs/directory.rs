@@ -143,7 +143,7 @@ impl File for Snapshot {
         let mut pos = file.pos.lock();
         let mut list = self.list.lock();
         if *pos == 0 || list.is_none() {
-            let mut fresh = Listing::default();
+            let mut fresh = Listing { entries: Vec::with_capacity(32), names: Vec::with_capacity(1024) };
             self.inode.readdir(0, &mut |entry| {
                 // No file system here has longer names than a byte counts.
                 if let Ok(len) = u8::try_from(entry.name.len()) {

@@ -21,6 +21,7 @@ pub mod watch;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::hash::Hasher;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -58,6 +59,8 @@ pub struct Vfs {
     /// Who wants to know of changes (inotify).
     pub watches: Arc<Watches>,
     next_dev: AtomicU64,
+    /// The buffer of the last listing, for the next.
+    listing: Mutex<Vec<u8>>,
     /// Hashes of names that were glanced at lately.
     glanced: Box<[AtomicU32]>,
 }
@@ -77,6 +80,7 @@ impl Vfs {
             types: RwLock::new(BTreeMap::new()),
             watches: Arc::default(),
             next_dev: AtomicU64::new(20),
+            listing: Mutex::default(),
             glanced: (0..GLANCED).map(|_| AtomicU32::new(0)).collect(),
         }
     }
@@ -102,7 +106,7 @@ impl Vfs {
     }
 
     /// The registered kinds, for /proc/filesystems.
-    pub fn type_names(&self) -> alloc::vec::Vec<&'static str> {
+    pub fn type_names(&self) -> Vec<&'static str> {
         self.types.read().keys().copied().collect()
     }
 
@@ -121,6 +125,19 @@ impl Vfs {
             self.cache.add(&fresh);
         }
         found
+    }
+
+    /// An empty buffer with room for so many bytes, for a moment's use ([`Vfs::give_back`]).
+    pub fn buffer(&self, bytes: usize) -> Vec<u8> {
+        let mut buffer = core::mem::take(&mut *self.listing.lock());
+        buffer.clear();
+        buffer.reserve(bytes);
+        buffer
+    }
+
+    /// Keeps a buffer for the next who needs one.
+    pub fn give_back(&self, buffer: Vec<u8>) {
+        *self.listing.lock() = buffer;
     }
 
     /// The attributes of a file that is not in the cache, if it is the first time lately that somebody asks: for those who look

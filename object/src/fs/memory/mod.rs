@@ -720,8 +720,9 @@ impl Inode for Node {
             more
         };
         let Body::Directory(table) = &self.body else { return Err(Errno::ENOTDIR) };
+        let transparent = table.lock().is_transparent();
         lower.list(&mut |ino, kind, name| {
-            let ours = matches!(table.lock().get(name), Some(Entry::Held { .. } | Entry::Whiteout));
+            let ours = !transparent && matches!(table.lock().get(name), Some(Entry::Held { .. } | Entry::Whiteout));
             ours || put(ino, kind, name)
         })?;
         let mut next = 0;

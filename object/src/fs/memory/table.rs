@@ -29,6 +29,8 @@ pub struct Table {
     entries: NameMap<Entry>,
     order: BTreeMap<u64, Arc<[u8]>>,
     next: u64,
+    /// Names below that have been removed.
+    whiteouts: usize,
     /// When this many entries are there, those of files nobody uses are dropped.
     purge_at: usize,
 }
@@ -41,6 +43,18 @@ impl Table {
         self.entries.get(name)
     }
 
+    /// Whether the directory below is shown as it is, without additions and removals.
+    pub fn is_transparent(&self) -> bool {
+        self.order.is_empty() && self.whiteouts == 0
+    }
+
+    fn set(&mut self, name: Arc<[u8]>, entry: Entry) {
+        self.whiteouts += usize::from(matches!(entry, Entry::Whiteout));
+        if let Some(Entry::Whiteout) = self.entries.insert(name, entry) {
+            self.whiteouts -= 1;
+        }
+    }
+
     /// Names that are held.
     pub fn held(&self) -> usize {
         self.order.len()
@@ -51,7 +65,7 @@ impl Table {
         let cookie = self.next;
         self.next += 1;
         self.order.insert(cookie, name.clone());
-        self.entries.insert(name, Entry::Held { node, cookie, covers });
+        self.set(name, Entry::Held { node, cookie, covers });
     }
 
     /// Puts another node under a name, which keeps its place in the listing; a name not held becomes so.
@@ -69,7 +83,7 @@ impl Table {
             self.entries.retain(|_, entry| !matches!(entry, Entry::Below(weak) if weak.strong_count() == 0));
             self.purge_at = self.entries.len() * 2;
         }
-        self.entries.insert(Arc::from(name), Entry::Below(Arc::downgrade(node)));
+        self.set(Arc::from(name), Entry::Below(Arc::downgrade(node)));
     }
 
     /// Makes a name below lead to its node for good.
@@ -82,16 +96,18 @@ impl Table {
 
     /// Takes a name out: what it led to, if it was held. A name below is covered by a whiteout.
     pub fn remove(&mut self, name: &[u8]) -> Option<Arc<Node>> {
-        match self.entries.remove(name)? {
+        let old = self.entries.remove(name)?;
+        self.whiteouts -= usize::from(matches!(old, Entry::Whiteout));
+        match old {
             Entry::Held { node, cookie, covers } => {
                 let name = self.order.remove(&cookie);
                 if let Some(name) = name.filter(|_| covers) {
-                    self.entries.insert(name, Entry::Whiteout);
+                    self.set(name, Entry::Whiteout);
                 }
                 Some(node)
             }
             Entry::Below(_) | Entry::Whiteout => {
-                self.entries.insert(Arc::from(name), Entry::Whiteout);
+                self.set(Arc::from(name), Entry::Whiteout);
                 None
             }
         }
@@ -111,6 +127,7 @@ impl Table {
     /// Empties the table: the nodes that were held.
     pub fn take_nodes(&mut self) -> Vec<Arc<Node>> {
         self.order.clear();
+        self.whiteouts = 0;
         let entries = core::mem::take(&mut self.entries);
         entries
             .into_values()

@@ -32,7 +32,7 @@ fn list(
         return Err(Errno::ENOENT);
     }
     let most = (size as usize).min(GATHERED_MOST);
-    let mut records = Vec::with_capacity(most);
+    let mut records = at::vfs(thread).buffer(most);
     let mut too_small = false;
     let before = *file.pos.lock();
     let result = file.ops.readdir(&file, &mut |entry| {
@@ -45,22 +45,27 @@ fn list(
         }
         fits
     });
-    if !records.is_empty() {
-        if thread.user().copy_out(out.addr(), &records).is_err() {
+    let len = records.len();
+    let copied = thread.user().copy_out(out.addr(), &records);
+    at::vfs(thread).give_back(records);
+    if len > 0 {
+        if copied.is_err() {
             *file.pos.lock() = before;
             return Err(Errno::EFAULT);
         }
-        return Ok(records.len());
+        return Ok(len);
     }
     result?;
     if too_small { Err(Errno::EINVAL) } else { Ok(0) }
 }
 
-/// Appends what both forms of a record begin with: inode number, next position, length.
-fn encode_head(entry: &DirEntry<'_>, len: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(&entry.ino.to_le_bytes());
-    out.extend_from_slice(&entry.next.to_le_bytes());
-    out.extend_from_slice(&(len as u16).to_le_bytes());
+/// What both forms of a record begin with: inode number, next position, length.
+fn head(entry: &DirEntry<'_>, len: usize) -> [u8; 18] {
+    let mut head = [0; 18];
+    head[..8].copy_from_slice(&entry.ino.to_le_bytes());
+    head[8..16].copy_from_slice(&entry.next.to_le_bytes());
+    head[16..].copy_from_slice(&(len as u16).to_le_bytes());
+    head
 }
 
 /// A name as a record can hold it.
@@ -75,11 +80,10 @@ pub fn getdents64(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Resul
 fn encode_wide(entry: &DirEntry<'_>, out: &mut Vec<u8>) {
     let name = name_of(entry);
     let len = (19 + name.len() + 1).next_multiple_of(8);
-    let end = out.len() + len;
-    encode_head(entry, len, out);
+    out.extend_from_slice(&head(entry, len));
     out.push(entry.kind);
     out.extend_from_slice(name);
-    out.resize(end, 0);
+    out.extend_from_slice(&[0; 8][..len - 19 - name.len()]);
 }
 
 /// The same with inode numbers as stat(2) tells them to 32-bit programs.
@@ -93,7 +97,7 @@ pub fn getdents(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<
         let name = name_of(entry);
         let len = (18 + name.len() + 2).next_multiple_of(8);
         let end = out.len() + len;
-        encode_head(entry, len, out);
+        out.extend_from_slice(&head(entry, len));
         out.extend_from_slice(name);
         out.resize(end - 1, 0);
         out.push(entry.kind);
