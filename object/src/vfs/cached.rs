@@ -34,9 +34,18 @@ pub struct Cached<'a, R> {
     pub then: &'a dyn Fn(&Arc<Mount>, &Arc<Dentry>) -> Option<R>,
 }
 
+/// What a walk came to.
+pub enum Walked<R> {
+    Done(Result<R>),
+    /// All names but the last one are known, and lead to this directory.
+    All(Path),
+}
+
 /// What a part of the walk came to.
 enum Step<R> {
     Done(Result<R>),
+    /// The last name is not known in this directory.
+    Unknown(Path),
     /// A link in this directory that leads there; the rest of the text begins at so many bytes before its end.
     Link(Path, Arc<[u8]>, usize),
     Leave,
@@ -59,13 +68,14 @@ impl Text {
 
 impl<R> Cached<'_, R> {
     /// Walks `path`, which is not absolute or begins at `base`, its root. `None`: not this way.
-    pub fn walk(&self, vfs: &Vfs, base: &Path, path: &[u8]) -> Option<Result<R>> {
+    pub fn walk(&self, vfs: &Vfs, base: &Path, path: &[u8]) -> Option<Walked<R>> {
         let mut step = self.step(vfs, &base.mount, &base.dentry, path, MOST_NAMES);
         let mut text: Option<Text> = None;
         for _ in 0..MOST_LINKS {
             let (dir, target, rest) = match step {
-                Step::Done(result) => return Some(result),
-                Step::Leave => return None,
+                Step::Done(result) => return Some(Walked::Done(result)),
+                Step::Unknown(dir) if text.is_none() => return Some(Walked::All(dir)),
+                Step::Unknown(_) | Step::Leave => return None,
                 Step::Link(dir, target, rest) => (dir, target, rest),
             };
             let from = match target.first()? {
@@ -99,6 +109,7 @@ impl<R> Cached<'_, R> {
         let found = match children.map.get(name) {
             Some(Some(found)) => found,
             Some(None) => return Step::Done(Err(Errno::ENOENT)),
+            None if rest.is_empty() => return Step::Unknown(Path { mount: mount.clone(), dentry: dir.clone() }),
             None => return Step::Leave,
         };
         if !found.used.load(Ordering::Relaxed) {

@@ -30,7 +30,7 @@ use janua_port::Machine;
 use janua_rt::{Mutex, RwLock};
 
 pub use busy::Busy;
-pub use cached::Cached;
+pub use cached::{Cached, Walked};
 pub use dentry::{Dentry, NameHasher, NameMap};
 pub use device::{Device, DeviceTable};
 pub use inode::{Attr, FileKind, Inode, Perm, SetAttr};
@@ -142,7 +142,7 @@ impl Vfs {
 
     /// The attributes of a file that is not in the cache, if it is the first time lately that somebody asks: for those who look
     /// at each file of a tree once. The second time it is worth a dentry.
-    pub(crate) fn glance(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Attr>> {
+    pub fn glance(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Attr>> {
         let mut hasher = NameHasher::default();
         hasher.write_usize(Arc::as_ptr(dir).addr());
         hasher.write(name);
@@ -151,11 +151,11 @@ impl Vfs {
         if place.load(Ordering::Relaxed) == mark || dir.is_deleted() {
             return Ok(None);
         }
-        let attr = dir.inode.glance(name)?;
-        if attr.is_some() {
+        let attr = dir.inode.glance(name);
+        if !matches!(attr, Ok(None)) {
             place.store(mark, Ordering::Relaxed);
         }
-        Ok(attr)
+        attr
     }
 
     /// [`Vfs::lookup`] with the directory locked. A dentry made on the way is left in `fresh`, to be entered in the cache once

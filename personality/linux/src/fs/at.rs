@@ -8,7 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserStr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_object::OpenFile;
-use janua_object::vfs::{Cached, Dentry, Mount, Path, Resolve, Start, Stat, Vfs, Walk};
+use janua_object::vfs::{Cached, Dentry, FileKind, Mount, Path, Resolve, Start, Stat, Vfs, Walk, Walked};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -94,7 +94,7 @@ fn cached<R>(
     path: &[u8],
     follow: bool,
     then: impl Fn(&Arc<Mount>, &Arc<Dentry>) -> Option<R>,
-) -> Option<Result<R>> {
+) -> Option<Walked<R>> {
     let context = thread.process().fs.read();
     let walk = Cached {
         root: &|| Some(context.root.try_read()?.clone()),
@@ -112,10 +112,18 @@ fn cached<R>(
     walk.walk(vfs(thread), file.path.as_ref()?, path)
 }
 
+/// What a path names, if the cache can tell.
+pub fn known(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Option<Result<Path>> {
+    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
+    match cached(thread, dir, path, follow, place)? {
+        Walked::Done(found) => Some(found),
+        Walked::All(_) => None,
+    }
+}
+
 /// Walks a path to what it names.
 pub fn find(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Path> {
-    let known = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
-    if let Some(found) = cached(thread, dir, path, follow, known) {
+    if let Some(found) = known(thread, dir, path, follow) {
         return found;
     }
     let start = start(thread, dir, path)?;
@@ -129,8 +137,17 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
         let attr = dentry.inode.known_attr()?;
         Some(Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) })
     };
-    if let Some(found) = cached(thread, dir, path, follow, known) {
-        return found;
+    match cached(thread, dir, path, follow, known) {
+        Some(Walked::Done(found)) => return found,
+        Some(Walked::All(parent)) => {
+            let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+            if let Some(attr) = vfs(thread).glance(&parent.dentry, name)?
+                && !(follow && attr.kind() == Some(FileKind::Symlink))
+            {
+                return Ok(Stat { attr, mount: parent.mount.id, is_mount_root: false });
+            }
+        }
+        None => {}
     }
     let start = start(thread, dir, path)?;
     let caller = thread.caller();

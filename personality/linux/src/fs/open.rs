@@ -115,10 +115,16 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
         let path = path.path(thread.user())?;
         // In a scoped walk an absolute name starts at the directory too.
         let scoped = resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
-        let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
-        let umask = thread.process().fs.read().umask.load(Ordering::Relaxed);
-        let how = OpenHow { flags: flags & !O_CLOEXEC, mode: mode & !umask, resolve };
-        at::vfs(thread).open(&thread.caller(), &start, &path, &how)?
+        let mut how = OpenHow { flags: flags & !O_CLOEXEC, mode, resolve };
+        let plain = flags & (O_CREAT | TMPFILE_BIT) == 0 && resolve.is_empty();
+        let known = plain.then(|| at::known(thread, dir, &path, flags & flags::O_NOFOLLOW == 0)).flatten();
+        if let Some(found) = known {
+            at::vfs(thread).open_found(&thread.caller(), &thread.ext.cred(), found?, &how)?
+        } else {
+            let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
+            how.mode &= !thread.process().fs.read().umask.load(Ordering::Relaxed);
+            at::vfs(thread).open(&thread.caller(), &start, &path, &how)?
+        }
     };
     pipe::opened(thread, &file).await?;
     let limit = thread.limit(NOFILE);

@@ -1,5 +1,7 @@
 //! stat(2) and its kin, statfs(2), access(2).
 
+use alloc::sync::Arc;
+
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, statx as bits};
 use janua_abi::linux::{Errno, Result};
@@ -180,12 +182,13 @@ pub fn faccessat2(thread: &Thread, dir: DirFd, path: UserStr, mode: u32, flags: 
     if mode == 0 {
         return Ok(());
     }
-    let mut cred = (*thread.ext.cred()).clone();
-    if !flags.has(at_flags::EACCESS) {
-        // The real user asks, with the capabilities that user would have.
-        cred.fsuid = cred.uid;
-        cred.fsgid = cred.gid;
-        cred.cap_effective = if cred.uid == 0 { cred.cap_permitted } else { 0 };
+    let mut cred = thread.ext.cred();
+    // The real user asks, with the capabilities that user would have.
+    let capabilities = if cred.uid == 0 { cred.cap_permitted } else { 0 };
+    let real = (cred.uid, cred.gid, capabilities);
+    if !flags.has(at_flags::EACCESS) && (cred.fsuid, cred.fsgid, cred.cap_effective) != real {
+        let cred = Arc::make_mut(&mut cred);
+        (cred.fsuid, cred.fsgid, cred.cap_effective) = real;
     }
     if mode & access::WRITE != 0 && !matches!(found.dentry.kind(), FileKind::CharDevice | FileKind::BlockDevice | FileKind::Fifo | FileKind::Socket) {
         found.mount.check_write()?;
