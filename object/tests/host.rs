@@ -15,7 +15,7 @@ use janua_object::OpenFile;
 use janua_object::file::flags::{self, O_CREAT, O_RDWR};
 use janua_object::fs::hostfs::HostFs;
 use janua_object::fs::overlay::Overlay;
-use janua_object::vfs::{FileKind, FileSystem, Make, OpenHow, Path, Resolve, SetAttr, Start, Vfs, Walk, rename};
+use janua_object::vfs::{Cached, FileKind, FileSystem, Make, OpenHow, Path, Resolve, SetAttr, Start, Vfs, Walk, Walked, rename};
 use janua_port::HostFd;
 
 /// A directory of the host that goes with the test.
@@ -322,4 +322,108 @@ fn a_read_only_bind_refuses_changes() {
     assert_eq!(error(w.remove("/file", false)), Errno::EROFS);
     assert_eq!(error(w.rename("/file", "/x", 0)), Errno::EROFS);
     assert_eq!(w.read("/file").unwrap(), "below");
+}
+
+#[test]
+fn a_bind_follows_what_others_do_to_directories_on_the_way() {
+    let world = World::bind("others", true);
+    assert_eq!(world.read("dir/sub/leaf").unwrap(), "leaf");
+    // The directory in the middle is another one.
+    fs::rename(world.host.0.join("dir"), world.host.0.join("old")).unwrap();
+    fs::create_dir_all(world.host.0.join("dir/sub")).unwrap();
+    fs::write(world.host.0.join("dir/sub/leaf"), "new leaf").unwrap();
+    assert_eq!(world.read("dir/sub/leaf").unwrap(), "new leaf");
+    assert_eq!(world.read("old/sub/leaf").unwrap(), "leaf");
+    // It is gone, and what is made does not go to where it was.
+    fs::rename(world.host.0.join("dir"), world.host.0.join("older")).unwrap();
+    assert_eq!(error(world.find("dir/sub/leaf")), Errno::ENOENT);
+    assert_eq!(error(world.open("dir/sub/more", O_CREAT | O_RDWR)), Errno::ENOENT);
+    assert_eq!(error(world.remove("dir/sub/leaf", false)), Errno::ENOENT);
+    // A link has taken its place: to the same file, to another one, out of the bind.
+    symlink("older", world.host.0.join("dir")).unwrap();
+    assert_eq!(world.read("dir/sub/leaf").unwrap(), "new leaf");
+    fs::remove_file(world.host.0.join("dir")).unwrap();
+    symlink("old", world.host.0.join("dir")).unwrap();
+    assert_eq!(world.read("dir/sub/leaf").unwrap(), "leaf");
+    fs::remove_file(world.host.0.join("dir")).unwrap();
+    symlink("/etc", world.host.0.join("dir")).unwrap();
+    assert_eq!(error(world.find("dir/passwd")), Errno::ENOENT);
+}
+
+#[test]
+fn a_new_file_in_a_bind_is_the_one_that_was_made() {
+    let world = World::bind("made", true);
+    let exclusive = O_CREAT | flags::O_EXCL | O_RDWR;
+    let file = world.open("dir/fresh", exclusive).unwrap();
+    file.ops.write(&file, &mut WriteBuf::kernel(b"text"), 0).unwrap();
+    assert_eq!(fs::read(world.host.0.join("dir/fresh")).unwrap(), b"text");
+    assert_eq!(world.read_open(&file), "text");
+    assert_eq!(error(world.open("dir/fresh", exclusive)), Errno::EEXIST);
+    assert_eq!(error(world.open("dir/inner", exclusive)), Errno::EEXIST);
+    // Without O_EXCL what is there is opened, whoever made it.
+    fs::write(world.host.0.join("dir/theirs"), "theirs").unwrap();
+    assert_eq!(world.read_open(&*world.open("dir/theirs", O_CREAT | O_RDWR).unwrap()), "theirs");
+    // An open file outlives its name, and a new one with that name is another.
+    world.remove("dir/fresh", false).unwrap();
+    world.write("dir/fresh", "second");
+    assert_eq!(world.read_open(&file), "text");
+    assert_eq!(file.attr().unwrap().nlink, 0);
+    assert_eq!(world.read("dir/fresh").unwrap(), "second");
+}
+
+#[test]
+fn a_glance_tells_what_a_dentry_would() {
+    let world = World::overlay("glance");
+    let start = Start { root: world.root.clone(), base: world.root.clone() };
+    let stat = |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false);
+    for path in ["dir/inner", "dir/sub", "file", "twin", "link"] {
+        let first = stat(path).unwrap();
+        assert_eq!(format!("{:?}", stat(path).unwrap().attr), format!("{:?}", first.attr), "{path}");
+        assert_eq!(first.mount, world.root.mount.id);
+    }
+    let whole = world.find("dir/inner").unwrap().inode().attr().unwrap();
+    assert_eq!(format!("{whole:?}"), format!("{:?}", stat("dir/inner").unwrap().attr));
+    assert_eq!(stat("dir/none").map(|_| ()), Err(Errno::ENOENT));
+    // What was changed or removed here is not looked for below.
+    world.write("dir/sub/leaf", "ours");
+    assert_eq!(stat("dir/sub/leaf").unwrap().attr.size, 4);
+    world.remove("dir/inner", false).unwrap();
+    assert_eq!(stat("dir/inner").map(|_| ()), Err(Errno::ENOENT));
+}
+
+#[test]
+fn known_names_are_walked_as_others_are() {
+    let world = World::overlay("known");
+    let known = |path: &str, follow: bool| {
+        let walk = Cached {
+            root: &|| Some(world.root.clone()),
+            all: &|| true,
+            follow,
+            then: &|_, dentry| Some(dentry.inode.clone()),
+        };
+        match walk.walk(&world.vfs, &world.root, path.as_bytes())? {
+            Walked::Done(found) => Some(found),
+            Walked::All(_) => None,
+        }
+    };
+    let same = |path: &str| {
+        let found = world.find(path).map(|path| path.inode().clone());
+        let known = known(path, true).expect("the names are known by now");
+        match (found, known) {
+            (Ok(found), Ok(known)) => assert!(Arc::ptr_eq(&found, &known), "{path}"),
+            (found, known) => assert_eq!(found.err(), known.err(), "{path}"),
+        }
+    };
+    assert!(known("dir/inner", true).is_none());
+    world.find("dir/sub/leaf").unwrap();
+    for path in ["dir/inner", "/dir//sub/leaf", "link", "dir/none"] {
+        same(path);
+    }
+    assert_eq!(known("link", false).unwrap().unwrap().kind(), FileKind::Symlink);
+    // What is not plain is left to the other walk.
+    for path in ["", "/", "dir/", "dir/../link", "./link", "file/none"] {
+        assert!(known(path, true).is_none(), "{path}");
+    }
+    world.remove("dir/inner", false).unwrap();
+    same("dir/inner");
 }
