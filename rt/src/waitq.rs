@@ -6,8 +6,9 @@
 //! nobody waits on costs its waker one load.
 //!
 //! A registration is persistent: a wake-up leaves it in place, dropping it takes it out. A future that is dropped half-way
-//! therefore leaves nothing behind. Targets are told while the queue is locked; a target locks nothing but its own state
-//! (lock order: queue, then target).
+//! therefore leaves nothing behind. A [`Notify`] is told while the queue is locked, and locks nothing but its own state (lock order:
+//! queue, then target). Tasks are woken after: one that runs at once, on the waker's core, would find the queue locked. So a task may
+//! be woken that has just left; wakers allow for that.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -45,6 +46,38 @@ struct Inner {
 struct List {
     next_id: u64,
     entries: VecDeque<Entry>,
+}
+
+/// Tasks woken without the queue's lock; any more are woken with it.
+const LATER: usize = 4;
+
+/// Tasks to be woken, when this is dropped.
+#[derive(Default)]
+struct Later {
+    tasks: [Option<Waker>; LATER],
+    count: usize,
+}
+
+impl Later {
+    fn wake(&mut self, waker: &Waker) {
+        match self.tasks.get_mut(self.count) {
+            Some(place) => {
+                *place = Some(waker.clone());
+                self.count += 1;
+            }
+            None => waker.wake_by_ref(),
+        }
+    }
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        for task in &mut self.tasks[..self.count] {
+            if let Some(waker) = task.take() {
+                waker.wake();
+            }
+        }
+    }
 }
 
 /// A queue of waiters. Clones are handles to the same queue.
@@ -95,11 +128,13 @@ impl WaitQueue {
         if self.0.waiting.load(Ordering::Relaxed) == 0 {
             return;
         }
+        // Dropped after the lock, since it was made before.
+        let mut later = Later::default();
         let list = self.0.list.lock();
         for entry in &list.entries {
             if events == 0 || entry.mask & events != 0 {
                 match &entry.target {
-                    Target::Task(waker) => waker.wake_by_ref(),
+                    Target::Task(waker) => later.wake(waker),
                     Target::Notify(target) => target.notify(events),
                 }
             }
@@ -114,6 +149,7 @@ impl WaitQueue {
         if self.0.waiting.load(Ordering::Relaxed) == 0 {
             return;
         }
+        let mut later = Later::default();
         let mut list = self.0.list.lock();
         let mut told = None;
         for (at, entry) in list.entries.iter().enumerate() {
@@ -121,7 +157,7 @@ impl WaitQueue {
                 match &entry.target {
                     Target::Task(waker) if told.is_none() => {
                         told = Some(at);
-                        waker.wake_by_ref();
+                        later.wake(waker);
                     }
                     Target::Task(_) => {}
                     Target::Notify(target) => target.notify(events),
