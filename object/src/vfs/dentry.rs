@@ -81,37 +81,63 @@ pub(super) struct Children {
 
 /// Names known not to exist that one directory may remember.
 const MOST_NEGATIVES: usize = 2048;
+/// The same for all directories together.
+const ALL_NEGATIVES: usize = 65536;
+/// Names remembered as not existing.
+static NEGATIVES: AtomicUsize = AtomicUsize::new(0);
 
 impl Children {
     pub fn insert(&mut self, name: Arc<[u8]>, dentry: Arc<Dentry>) {
         if let Some(None) = self.map.insert(name, Some(dentry)) {
-            self.negatives -= 1;
+            self.fewer(1);
         }
     }
 
     pub fn insert_negative(&mut self, name: &[u8]) {
-        if self.negatives >= MOST_NEGATIVES {
+        let full = || NEGATIVES.load(Ordering::Relaxed) >= ALL_NEGATIVES;
+        if self.negatives >= MOST_NEGATIVES || full() {
             self.forget_negatives();
         }
-        if let Some(slot) = self.map.get_mut(name) {
-            if slot.take().is_some() {
-                self.negatives += 1;
-            }
-        } else {
-            self.map.insert(Arc::from(name), None);
-            self.negatives += 1;
+        if full() {
+            self.remove(name);
+            return;
         }
+        match self.map.get_mut(name) {
+            Some(slot) => {
+                if slot.take().is_none() {
+                    return;
+                }
+            }
+            None => {
+                self.map.insert(Arc::from(name), None);
+            }
+        }
+        self.negatives += 1;
+        NEGATIVES.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn remove(&mut self, name: &[u8]) {
         if let Some(None) = self.map.remove(name) {
-            self.negatives -= 1;
+            self.fewer(1);
         }
     }
 
     fn forget_negatives(&mut self) {
-        self.map.retain(|_, child| child.is_some());
-        self.negatives = 0;
+        if self.negatives > 0 {
+            self.map.retain(|_, child| child.is_some());
+            self.fewer(self.negatives);
+        }
+    }
+
+    fn fewer(&mut self, negatives: usize) {
+        self.negatives -= negatives;
+        NEGATIVES.fetch_sub(negatives, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        self.fewer(self.negatives);
     }
 }
 
@@ -295,10 +321,10 @@ fn evict(dentry: &Arc<Dentry>) -> bool {
     }
     if dentry.is_dir() {
         let Some(mut children) = dentry.children.try_write() else { return false };
-        children.forget_negatives();
-        if !children.map.is_empty() {
+        if children.map.len() > children.negatives {
             return false;
         }
+        children.forget_negatives();
     }
     let (Some(parent), name) = ({
         let place = dentry.place.read();
@@ -326,7 +352,7 @@ fn evict(dentry: &Arc<Dentry>) -> bool {
 pub(super) fn take_apart(root: &Arc<Dentry>) {
     let mut pending = alloc::vec![root.clone()];
     while let Some(dentry) = pending.pop() {
-        let children = core::mem::take(&mut *dentry.children.write());
-        pending.extend(children.map.into_values().flatten());
+        let mut children = core::mem::take(&mut *dentry.children.write());
+        pending.extend(core::mem::take(&mut children.map).into_values().flatten());
     }
 }
