@@ -411,6 +411,11 @@ impl Node {
         Ok(())
     }
 
+    /// The size of a directory that is all in memory.
+    fn size_of(table: &Table) -> u64 {
+        table.held() as u64 * 20 + 40
+    }
+
     #[inline]
     fn attr_with(&self, meta: &Meta, size: u64, blocks: u64) -> Attr {
         Attr {
@@ -462,11 +467,15 @@ impl Inode for Node {
                 let data = data.try_lock()?;
                 (data.size(), data.known_blocks(self.lower.as_ref().map_or(0, |lower| lower.blocks))?)
             }
-            Body::Directory(_) => match &self.lower {
+            Body::Symlink(target) => {
+                let below = self.lower.as_ref().map_or(0, |lower| lower.size);
+                (target.try_lock()?.as_ref().map_or(below, |target| target.len() as u64), 0)
+            }
+            Body::Directory(table) => match &self.lower {
                 Some(lower) => (lower.size, lower.blocks),
-                None => return None,
+                None => (Node::size_of(&*table.try_lock()?), 0),
             },
-            Body::Symlink(_) | Body::Special { .. } => return None,
+            Body::Special { .. } => (0, 0),
         };
         Some(self.attr_with(&*self.meta.try_lock()?, size, blocks))
     }
@@ -490,7 +499,7 @@ impl Inode for Node {
             }
             Body::Directory(table) => match &self.lower {
                 Some(lower) => (lower.size, lower.blocks),
-                None => (table.lock().held() as u64 * 20 + 40, 0),
+                None => (Node::size_of(&table.lock()), 0),
             },
             Body::Special { .. } => (0, 0),
         };
