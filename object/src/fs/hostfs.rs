@@ -14,13 +14,13 @@
 
 mod file;
 pub mod frozen;
+mod inode;
 mod xattr;
 
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
@@ -29,12 +29,10 @@ use janua_port::host::HostStat;
 use janua_port::{Host, HostFd, Machine};
 use janua_rt::Mutex;
 
-use crate::caller::{Caller, Cred};
-use crate::file::{DirEntry, File, flags};
+use crate::caller::Cred;
+use crate::file::flags;
 use crate::fs::hostio::OwnedFd;
-use crate::vfs::access::{S_ISGID, S_ISUID, inherit};
-use crate::vfs::directory::Snapshot;
-use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
 
 /// Inodes whose descriptors are kept open.
@@ -591,244 +589,6 @@ impl HostInode {
 
 fn host_inode(inode: &Arc<dyn Inode>) -> Result<&HostInode> {
     inode.as_any().downcast_ref::<HostInode>().ok_or(Errno::EXDEV)
-}
-
-impl Inode for HostInode {
-    fn kind(&self) -> FileKind {
-        self.kind
-    }
-
-    fn attr(&self) -> Result<Attr> {
-        let stat = if self.shared.fresh { self.fetch()? } else { *self.stat.lock() };
-        Ok(self.convert(&stat))
-    }
-
-    fn last_attr(&self) -> Result<Attr> {
-        let stat = *self.stat.lock();
-        Ok(self.convert(&stat))
-    }
-
-    fn perm(&self) -> Result<Perm> {
-        // As old as the last walk that ended here, or a second; the host checks for itself besides.
-        if self.shared.fresh {
-            let looked = self.looked.load(Ordering::Relaxed);
-            if looked == 0 || self.shared.machine.clock().monotonic().saturating_sub(looked) > PERM_AGE {
-                self.fetch()?;
-            }
-        }
-        let stat = self.stat.lock();
-        Ok(Perm { mode: stat.mode, uid: stat.uid, gid: stat.gid })
-    }
-
-    fn set_attr(&self, change: &SetAttr) -> Result<()> {
-        self.check_writable()?;
-        if let Some(size) = change.size {
-            let fd = self.open_place(flags::O_WRONLY | flags::O_NONBLOCK)?;
-            self.host().truncate(fd.fd(), size)?;
-        }
-        let (dir, name) = self.meant()?;
-        if change.uid.is_some() || change.gid.is_some() {
-            self.host().chown(dir.fd(), &name, change.uid.unwrap_or(u32::MAX), change.gid.unwrap_or(u32::MAX))?;
-        }
-        if let Some(mode) = change.mode {
-            self.host().chmod(dir.fd(), &name, mode & 0o7777)?;
-        }
-        // A change of size sets the times on the host itself.
-        if (change.atime.is_some() || change.mtime.is_some()) && change.size.is_none() {
-            self.host().utimens(dir.fd(), &name, change.atime, change.mtime)?;
-        }
-        let mut stat = self.stat.lock();
-        stat.uid = change.uid.unwrap_or(stat.uid);
-        stat.gid = change.gid.unwrap_or(stat.gid);
-        if let Some(mode) = change.mode {
-            stat.mode = stat.mode & !0o7777 | mode & 0o7777;
-        }
-        if stat.mode & (S_ISUID | S_ISGID) != 0 {
-            // The host may have taken these bits.
-            self.looked.store(0, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
-        Ok(self.child(name)?)
-    }
-
-    fn cache_names(&self) -> bool {
-        !self.shared.fresh
-    }
-
-    fn checks_names(&self) -> bool {
-        self.shared.fresh
-    }
-
-    fn check_names(&self, names: &[u8], file: &Arc<dyn Inode>) -> bool {
-        let Ok(file) = host_inode(file) else { return false };
-        let Ok(dir) = self.any_fd() else { return false };
-        match self.host().stat(dir.fd(), names) {
-            Ok(stat) if file.is(&stat) => {
-                file.saw(stat);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn glance(&self, name: &[u8]) -> Result<Option<Attr>> {
-        if self.shared.fresh || self.hidden {
-            return Ok(None);
-        }
-        let stat = self.host().stat(self.any_fd()?.fd(), name)?;
-        let kind = FileKind::of_mode(stat.mode);
-        // A file with several names may have changed under another one, and what lies on another device may be hidden.
-        let plain = stat.dev == self.id().0 && (stat.nlink == 1 || kind == Some(FileKind::Directory));
-        Ok(plain.then(|| self.convert(&stat)))
-    }
-
-    fn outlives_name(&self) -> Result<()> {
-        self.pin()
-    }
-
-    fn create(&self, name: &[u8], mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<dyn Inode>> {
-        self.check_writable()?;
-        let dir = self.any_fd()?;
-        let (mode, gid) = inherit(&self.perm()?, mode, cred);
-        match FileKind::of_mode(mode) {
-            Some(FileKind::Directory) => self.host().mkdir(dir.fd(), name, mode & 0o7777)?,
-            Some(FileKind::Regular) => {
-                let open = flags::O_CREAT | flags::O_EXCL | flags::O_RDWR | flags::O_NOFOLLOW;
-                let fd = OwnedFd::new(self.host(), self.host().open(dir.fd(), name, open, mode & 0o7777, BENEATH)?);
-                let inode = self.made(&fd, b"", name, mode, gid, cred)?;
-                inode.fds.lock().made = Some(fd);
-                self.shared.opened(&inode.this);
-                return Ok(inode);
-            }
-            Some(_) => self.host().mknod(dir.fd(), name, mode, rdev)?,
-            None => return Err(Errno::EINVAL),
-        }
-        Ok(self.made(&dir, name, name, mode, gid, cred)?)
-    }
-
-    fn symlink(&self, name: &[u8], target: &[u8], cred: &Cred) -> Result<Arc<dyn Inode>> {
-        self.check_writable()?;
-        let dir = self.any_fd()?;
-        self.host().symlink(target, dir.fd(), name)?;
-        let mode = FileKind::Symlink as u32 | 0o777;
-        let (_, gid) = inherit(&self.perm()?, mode, cred);
-        Ok(self.made(&dir, name, name, mode, gid, cred)?)
-    }
-
-    fn link(&self, name: &[u8], target: &Arc<dyn Inode>) -> Result<()> {
-        self.check_writable()?;
-        let target = host_inode(target)?;
-        if !Arc::ptr_eq(&target.shared, &self.shared) {
-            return Err(Errno::EXDEV);
-        }
-        let (old_dir, old) = target.dir_and_name()?;
-        let stat = self.host().stat(old_dir.fd(), &old)?;
-        if (stat.dev, stat.ino) != target.id() {
-            return Err(Errno::ENOENT);
-        }
-        self.host().link(old_dir.fd(), &old, self.any_fd()?.fd(), name)
-    }
-
-    fn unlink(&self, name: &[u8], dir: bool) -> Result<()> {
-        self.check_writable()?;
-        self.host().unlink(self.any_fd()?.fd(), name, dir)
-    }
-
-    fn rename(&self, old: &[u8], new_dir: &Arc<dyn Inode>, new: &[u8], change: u32) -> Result<()> {
-        self.check_writable()?;
-        let to = host_inode(new_dir)?;
-        if !Arc::ptr_eq(&to.shared, &self.shared) {
-            return Err(Errno::EXDEV);
-        }
-        let source = self.child(old)?;
-        let target = to.child(new).ok();
-        self.host().rename(self.any_fd()?.fd(), old, to.any_fd()?.fd(), new, change)?;
-        let mut moves = vec![(source, to.this.upgrade(), new)];
-        if let Some(target) = target
-            && change & crate::vfs::rename::EXCHANGE != 0
-        {
-            moves.push((target, self.this.upgrade(), old));
-        }
-        for (inode, dir, name) in moves {
-            let old = core::mem::replace(&mut *inode.place.lock(), Place { dir, name: Arc::from(name) });
-            drop(old);
-        }
-        Ok(())
-    }
-
-    fn tmpfile(&self, mode: u32, cred: &Cred, linkable: bool) -> Result<Arc<dyn Inode>> {
-        self.check_writable()?;
-        // The host links by name, and this file has none; the program then makes a named one.
-        if linkable {
-            return Err(Errno::EOPNOTSUPP);
-        }
-        let dir = self.any_fd()?;
-        let (mode, _) = inherit(&self.perm()?, mode, cred);
-        let open = flags::O_TMPFILE | flags::O_EXCL | flags::O_RDWR;
-        let fd = self.host().open(dir.fd(), b".", open, mode & 0o7777, BENEATH)?;
-        let fd = OwnedFd::new(self.host(), fd);
-        let stat = self.host().stat(fd.fd(), b"")?;
-        let inode = self.adopt(stat, b"")?;
-        {
-            let mut fds = inode.fds.lock();
-            fds.read = Some(fd);
-            fds.pinned = true;
-        }
-        Ok(inode)
-    }
-
-    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
-        let mut at = 0;
-        self.list(&mut |ino, kind, name| {
-            at += 1;
-            at <= from || emit(&DirEntry { ino, next: at, kind, name })
-        })
-    }
-
-    fn readlink(&self, _caller: &dyn Caller) -> Result<Vec<u8>> {
-        if self.kind == FileKind::Symlink { self.target() } else { Err(Errno::EINVAL) }
-    }
-
-    fn open(self: Arc<Self>, _caller: &dyn Caller, open: u32) -> Result<Arc<dyn File>> {
-        match self.kind {
-            FileKind::Directory => {
-                self.reader()?;
-                Ok(Arc::new(Snapshot::new(self)))
-            }
-            FileKind::Regular => Ok(Arc::new(file::HostRegular::open(self, open)?)),
-            _ => Err(Errno::ENXIO),
-        }
-    }
-
-    fn busy(&self) -> Option<&Busy> {
-        Some(&self.busy)
-    }
-    fn fifo_slot(&self) -> Option<&Slot> {
-        Some(&self.fifo)
-    }
-    fn socket_slot(&self) -> Option<&Slot> {
-        Some(&self.socket)
-    }
-
-    fn get_xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
-        self.xattr(name)
-    }
-    fn set_xattr(&self, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
-        self.change_xattr(name, value, flags)
-    }
-    fn list_xattr(&self) -> Result<Vec<Vec<u8>>> {
-        self.xattr_names()
-    }
-    fn remove_xattr(&self, name: &[u8]) -> Result<()> {
-        self.drop_xattr(name)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 /// A chain of directories held by its deepest alone is let go link by link.

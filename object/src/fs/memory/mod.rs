@@ -13,6 +13,7 @@
 
 mod data;
 mod file;
+mod rename;
 mod table;
 mod xattr;
 
@@ -33,7 +34,7 @@ use crate::fs::hostfs::HostInode;
 use crate::vfs::access::inherit;
 use crate::vfs::directory::{Directory, Snapshot};
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
-use crate::vfs::{Busy, NameHasher, Slot, now, rename};
+use crate::vfs::{Busy, NameHasher, Slot, now};
 
 use data::Data;
 use table::{Entry, Table};
@@ -607,94 +608,7 @@ impl Inode for Node {
     }
 
     fn rename(&self, old: &[u8], new_dir: &Arc<dyn Inode>, new: &[u8], flags: u32) -> Result<()> {
-        let to = node_of(new_dir)?;
-        if !Arc::ptr_eq(&to.shared, &self.shared) {
-            return Err(Errno::EXDEV);
-        }
-        let source = {
-            let mut table = self.table()?;
-            self.find(&mut table, old)?
-        };
-        let target = {
-            let mut table = to.table()?;
-            match to.find(&mut table, new) {
-                Ok(node) => Some(node),
-                Err(Errno::ENOENT) => None,
-                Err(errno) => return Err(errno),
-            }
-        };
-        let exchange = flags & rename::EXCHANGE != 0;
-        if let Some(target) = &target {
-            if flags & rename::NOREPLACE != 0 {
-                return Err(Errno::EEXIST);
-            }
-            if !exchange && target.kind == FileKind::Directory && !target.is_empty()? {
-                return Err(Errno::ENOTEMPTY);
-            }
-            target.keep();
-        } else if exchange {
-            return Err(Errno::ENOENT);
-        }
-        source.keep();
-        self.keep();
-        to.keep();
-        let whiteout = (flags & rename::WHITEOUT != 0).then(|| {
-            let body = Body::Special { fifo: Slot::new(), socket: Slot::new() };
-            Node::make(&self.shared, FileKind::CharDevice as u32, 0, 0, 0, body)
-        });
-        let now = self.shared.now();
-        let is_dir = |node: &Arc<Node>| i32::from(node.kind == FileKind::Directory);
-        {
-            let same = core::ptr::eq(self, to);
-            let (mut first, mut second);
-            let (from_table, to_table) = if same {
-                first = self.table()?;
-                (&mut *first, None)
-            } else if core::ptr::from_ref(self) < core::ptr::from_ref(to) {
-                first = self.table()?;
-                second = to.table()?;
-                (&mut *first, Some(&mut *second))
-            } else {
-                second = to.table()?;
-                first = self.table()?;
-                (&mut *first, Some(&mut *second))
-            };
-            if exchange {
-                if let Some(target) = &target {
-                    from_table.replace(old, target.clone());
-                    to_table.unwrap_or(from_table).replace(new, source.clone());
-                }
-            } else {
-                let gone = from_table.remove(old);
-                if let Some(node) = &whiteout {
-                    from_table.replace(old, node.clone());
-                }
-                let table = to_table.unwrap_or(from_table);
-                let replaced = table.remove(new);
-                let covers = matches!(table.get(new), Some(Entry::Whiteout));
-                table.put(Arc::from(new), source.clone(), covers);
-                drop(gone);
-                // `target` still holds what was replaced, so nothing is freed under the locks.
-                drop(replaced);
-            }
-        }
-        let arrives = is_dir(&source) - target.as_ref().map_or(0, is_dir);
-        if exchange {
-            self.touched(-arrives, now);
-            to.touched(arrives, now);
-        } else {
-            self.touched(-is_dir(&source), now);
-            to.touched(arrives, now);
-        }
-        source.meta.lock().ctime = now;
-        if let Some(target) = target {
-            if exchange {
-                target.meta.lock().ctime = now;
-            } else {
-                target.linked(-1, now);
-            }
-        }
-        Ok(())
+        self.rename_to(old, node_of(new_dir)?, new, flags)
     }
 
     fn tmpfile(&self, mode: u32, cred: &Cred, linkable: bool) -> Result<Arc<dyn Inode>> {
