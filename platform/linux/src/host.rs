@@ -365,6 +365,13 @@ impl Host for LinuxHost {
     }
 
     fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
+        if path.is_empty() {
+            // A descriptor opened with O_PATH goes by its name.
+            match words(nr::FCHMOD, [fd_word(dir), mode as usize, 0, 0, 0, 0]) {
+                Err(Errno::EBADF) => {}
+                other => return other.map(|_| ()),
+            }
+        }
         let mut path_text = CPath::room();
         let dir = place(&mut path_text, dir, path)?;
         // SAFETY: the path is ours.
@@ -382,11 +389,11 @@ impl Host for LinuxHost {
 
     fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()> {
         let mut name_text = CPath::room();
-        let dir = place(&mut name_text, dir, path)?;
-        let flags = if path.is_empty() { 0 } else { AT_SYMLINK_NOFOLLOW };
+        name_text.set(path)?;
+        let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
         let times = [timespec(atime), timespec(mtime)];
         // SAFETY: path and times are ours.
-        unsafe { raw(nr::UTIMENSAT, [dir, name_text.addr(), times.as_ptr() as usize, flags, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::UTIMENSAT, [fd_word(dir), name_text.addr(), times.as_ptr() as usize, flags, 0, 0]) }.map(|_| ())
     }
 
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize> {
