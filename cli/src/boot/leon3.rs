@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use janua_personality_invasive::config::Config;
 
+use super::keeper::Keeper;
 use super::qemu::memory_file;
 use crate::exit;
 use crate::options::BootOptions;
@@ -100,8 +101,12 @@ fn run(image: &[u8], config: &[u8], options: &BootOptions) -> Result<u8, String>
         ),
         _ => format!("cannot start {QEMU}: {error}"),
     })?;
+    let keeper = Keeper::start(&child, false).inspect_err(|_| drop(child.kill()));
+    let keeper = keeper.map_err(|error| format!("cannot start a process beside {QEMU}: {error}"))?;
     let code = listen(&mut child, options.stats);
-    let status = child.wait().map_err(|error| format!("cannot wait for {QEMU}: {error}"))?;
+    let status = child.wait();
+    keeper.dismiss();
+    let status = status.map_err(|error| format!("cannot wait for {QEMU}: {error}"))?;
     match code {
         Some(code) if status.success() => Ok(code),
         _ => Err(format!("the machine ended without an exit code (QEMU: {status})")),

@@ -10,7 +10,7 @@ use janua_port::Frame;
 use crate::{sched, uart};
 
 /// Begins a line that is the kernel's own, wherever the output before it ended: a record separator, which text does not have.
-const OWN: &str = "\x1e";
+pub const OWN: &str = "\x1e";
 /// The last such line; the exit code follows. QEMU's own says nothing.
 const EXIT_MARK: &str = "janua-exit ";
 
