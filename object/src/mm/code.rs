@@ -47,6 +47,9 @@ const MOST_CODE: u64 = 8 << 20;
 const MOST_FILES: usize = 512;
 /// Traps in one process' mapping of a file after which the file is worth an image.
 const WORTH: u32 = 4;
+/// Code of a file that guests may write to, from this many bytes on, is worth an image at once: it would be copied in any case
+/// ([`super::guard`]), and an image is one copy for all processes.
+const WORTH_COPYING: u64 = 64 << 10;
 /// Room kept below a file for trampolines that it may get: this part of its code, and at most so many bytes.
 const ROOM_PART: u64 = 16;
 const ROOM_MOST: u64 = 64 << 10;
@@ -75,10 +78,15 @@ impl Code {
         match &self.image {
             Some(image) => image.room,
             None => {
-                let code: u64 = self.layout.code.iter().map(|segment| segment.len).sum();
-                (code / ROOM_PART).next_multiple_of(PAGE_SIZE as u64).clamp(PAGE_SIZE as u64, ROOM_MOST) as usize
+                let part = (self.bytes() / ROOM_PART).next_multiple_of(PAGE_SIZE as u64);
+                part.clamp(PAGE_SIZE as u64, ROOM_MOST) as usize
             }
         }
+    }
+
+    /// Bytes of code.
+    fn bytes(&self) -> u64 {
+        self.layout.code.iter().map(|segment| segment.len).sum()
     }
 }
 
@@ -190,6 +198,16 @@ impl Rewriter {
         };
         files.insert(key, known);
         layout.map(|layout| Code { layout, image: None })
+    }
+
+    /// The same, with an image of a file whose code would be copied otherwise.
+    fn code_to_map(&self, file: &Arc<OpenFile>, span: Option<u64>) -> Option<Code> {
+        let mut code = self.code(file, span)?;
+        let changes = || matches!(file.ops.backing(file, 0, PAGE_SIZE, false), Ok(Backing::Host { frozen: false, .. }));
+        if code.image.is_none() && code.bytes() >= WORTH_COPYING && changes() {
+            code.image = self.image(file);
+        }
+        Some(code)
     }
 
     /// The image of a file that is worth one; `None` when it has no sites to rewrite, or somebody else is making it.
@@ -441,12 +459,12 @@ impl Mm {
     /// What is known of the code of a program file about to be loaded; it wants [`Code::room`] free bytes below its lowest
     /// page.
     pub fn code_of(&self, file: &Arc<OpenFile>) -> Option<Code> {
-        self.rewriter.read().clone()?.code(file, None)
+        self.rewriter.read().clone()?.code_to_map(file, None)
     }
 
     /// The same for a mapping by which a loader reserves the room for all of a file.
     pub(super) fn code_of_span(&self, file: &Arc<OpenFile>, len: usize) -> Option<Code> {
-        self.rewriter.read().clone()?.code(file, Some(len as u64))
+        self.rewriter.read().clone()?.code_to_map(file, Some(len as u64))
     }
 
     /// Maps the trampolines of a file whose lowest page comes to lie at `low`, or keeps their room: code mapped at its place
