@@ -37,6 +37,8 @@ const _: () = {
     assert!(offset_of!(Core, overflows) == 16);
     assert!(offset_of!(Core, underflows) == 20);
     assert!(offset_of!(Core, calls) == 24);
+    // The handler of calls tests the number's upper bits.
+    assert!(DIRECT == 512);
     assert!(size_of::<Core>() == 4096);
 };
 
