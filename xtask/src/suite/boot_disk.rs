@@ -34,6 +34,12 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) {
     }
 }
 
+/// A program of e2fsprogs, which not everybody's PATH leads to.
+fn tool(name: &str) -> Command {
+    let place = ["/usr/sbin", "/sbin"].iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file());
+    place.map_or_else(|| Command::new(name), Command::new)
+}
+
 /// A kernel and a place for a disk.
 struct Bench<'a> {
     image: &'a Path,
@@ -76,7 +82,7 @@ impl Bench<'_> {
 
     /// The host's checker finds nothing to complain of.
     fn check(&self) -> Result<(), String> {
-        let mut command = Command::new("e2fsck");
+        let mut command = tool("e2fsck");
         let said = command.args(["-f", "-n", &self.disk]).output().map_err(|error| format!("e2fsck (e2fsprogs): {error}"))?;
         match said.status.code() {
             Some(0) => Ok(()),
@@ -197,7 +203,7 @@ fn foreign(bench: &Bench<'_>) -> Result<(), String> {
     }
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().find(|path| Path::new(path).is_file());
     fs::copy(busybox.ok_or("busybox is not installed")?, dir.join("bin/sh")).map_err(told)?;
-    let mut command = Command::new("mkfs.ext4");
+    let mut command = tool("mkfs.ext4");
     command.args(["-q", "-F", "-d"]).arg(&dir).args([&bench.disk, "64M"]);
     process::step("mkfs", "mkfs.ext4", &mut command)?;
     bench.expect("echo written > /f; /bin/sh -c 'echo a shell'", "a shell\n")?;
