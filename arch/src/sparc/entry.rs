@@ -54,14 +54,7 @@ pub fn fixup(pc: usize) -> Option<usize> {
     (pc == &raw const janua_seventh as usize).then_some(&raw const janua_bad_seventh as usize)
 }
 
-// A table entry that goes to `handler` with the trap type in %l4.
-macro_rules! entry {
-    ($kind:literal) => {
-        concat!("rd %psr, %l0\n ba janua_trap\n mov ", $kind, ", %l4\n nop\n")
-    };
-}
-
-// `count` entries that tell only that they are none of the others: the type is read from TBR.
+// `count` entries of the table that lead the long way, with the trap type, read from TBR, in %l4.
 macro_rules! entries {
     ($count:literal) => {
         concat!(".rept ", $count, "\n rd %psr, %l0\n rd %tbr, %l4\n ba janua_trap\n srl %l4, 4, %l4\n .endr\n")
