@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod apps;
+pub mod bare;
 mod choice;
 mod invasive;
 mod machine;

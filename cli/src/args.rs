@@ -190,15 +190,19 @@ pub struct Boot {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     smp: Option<u32>,
 
-    /// Separate page tables for user code: only off as yet
-    #[arg(long, value_name = "on|off", default_value = "off", value_parser = ["on", "off"], hide_possible_values = true)]
-    kpti: String,
+    /// Separate page tables for user code; by default on processors that would let it read the kernel's memory
+    #[arg(long, value_name = "on|off", value_parser = ["on", "off"], hide_possible_values = true)]
+    kpti: Option<String>,
+
+    /// The vsyscall page: emulated (each call a fault), or native (code at fixed addresses)
+    #[arg(long, value_name = "HOW", default_value = "emulated", value_parser = ["emulated", "native"], hide_possible_values = true)]
+    vsyscall: String,
 
     /// The machine's memory, MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..=262_144))]
     memory: u32,
 
-    /// Count time by instructions, each of 2^SHIFT nanoseconds: every run is like the other (leon3 only)
+    /// Count time by instructions, each of 2^SHIFT nanoseconds: every run is like the other
     #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(0..=10))]
     icount: Option<u8>,
 
@@ -257,14 +261,11 @@ impl Boot {
         if leon3 && self.disk.is_some() {
             return refuse("--disk: the LEON3 has no files", "leave --disk out");
         }
-        if !leon3 && (self.icount.is_some() || self.library != "sys-lib-yes" || self.answers != "on") {
-            return refuse("--icount, --library and --answers are for the LEON3", "add --platform leon3, or leave them out");
+        if !leon3 && (self.library != "sys-lib-yes" || self.answers != "on") {
+            return refuse("--library and --answers are for the LEON3", "add --platform leon3, or leave them out");
         }
         if leon3 && self.smp.is_some_and(|smp| smp > 1) {
             return refuse("--smp: the LEON3 has one processor", "leave --smp out");
-        }
-        if self.kpti != "off" {
-            return refuse("page-table isolation is not built yet", "leave --kpti out, or say --kpti off");
         }
         let mut command = self.command.into_iter();
         let Some(program) = command.next().filter(|p| !p.is_empty()) else {
@@ -297,6 +298,8 @@ impl Boot {
             ramfs,
             disk: self.disk,
             disk_size: self.disk_size,
+            kpti: self.kpti.map(|kpti| kpti == "on"),
+            native_vsyscall: self.vsyscall == "native",
             memory: self.memory,
             smp: self.smp.unwrap_or(if leon3 { 1 } else { 2 }),
             environment: environment(own.into_iter(), &self.env)?,
@@ -523,7 +526,7 @@ mod tests {
         assert!(boot(&["--disk-size", "2G", "x"]).is_err());
         assert_eq!((boot(&["x"]).unwrap().smp, boot(&["--smp", "4", "x"]).unwrap().smp), (2, 4));
         assert!(Args::try_parse_from(["janua", "boot", "--smp", "0", "x"]).is_err());
-        assert!(boot(&["--kpti", "on", "x"]).unwrap_err().contains("not built yet"));
+        assert_eq!((boot(&["--kpti", "on", "x"]).unwrap().kpti, boot(&["x"]).unwrap().kpti), (Some(true), None));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
         assert!(boot(&["--library", "vanilla", "x"]).unwrap_err().contains("for the LEON3"));
         assert!(boot(&["--platform", "leon3", "--disk", "d.img", "x"]).unwrap_err().contains("has no files"));

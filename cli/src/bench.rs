@@ -25,6 +25,7 @@ Examples:
   janua bench calls --only pipe,futex-thr,stat   some rows
   janua bench calls --personality invasive       claims, i-lets and empty calls, beside OctoPOS' figures
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
+  janua bench gates --platform x86_64 --kpti on  every gate of the bare machine, in instructions and time
   janua report gates.json calls.json apps.json   a page with plots
 
 Every round measures native and each gate with its jail in turn. A figure is the best of all
@@ -47,13 +48,17 @@ enum What {
 
 #[derive(clap::Args)]
 struct Options {
-    /// The platform that carries Janua: linux, or leon3 (with `calls --personality invasive`)
-    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "leon3"], hide_possible_values = true)]
+    /// The platform that carries Janua: linux; x86_64, QEMU's bare machine (with `gates`); leon3 (with `calls --personality invasive`)
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
 
     /// Measure the calls of this personality: linux or invasive (with `calls`)
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "invasive"], hide_possible_values = true)]
     personality: String,
+
+    /// On x86_64: with page-table isolation or without; left out, both
+    #[arg(long, value_name = "on|off", value_parser = ["on", "off"], hide_possible_values = true)]
+    kpti: Option<String>,
 
     /// Measure these gates only; without it all that work here
     #[arg(long, value_name = "GATE,...", value_delimiter = ',')]
@@ -137,6 +142,10 @@ pub fn run(bench: Bench) -> ExitCode {
     if options.platform == "leon3" && kind != Kind::Invasive {
         return exit::fail(&"on the LEON3 only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive --platform leon3");
     }
+    if options.platform == "x86_64" {
+        let measured = bare_plan(kind, options).and_then(|plan| plan.map_or(Ok(()), |plan| janua_bench::bare::run(&plan)));
+        return measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS);
+    }
     if options.list {
         janua_bench::list(kind);
         return ExitCode::SUCCESS;
@@ -145,9 +154,41 @@ pub fn run(bench: Bench) -> ExitCode {
     measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS)
 }
 
+fn own_command() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure(format!("cannot find the janua command: {error}")))
+}
+
+/// What to measure on the bare machine; `None` after the rows were listed.
+fn bare_plan(kind: Kind, options: Options) -> Result<Option<janua_bench::bare::Plan>, Failure> {
+    if kind != Kind::Gates {
+        return Err(Failure(format!("`bench {}` is for the platform linux\n       x86_64 has `bench gates`", kind.name())));
+    }
+    if !(options.gate.is_empty() && options.jail.is_empty()) {
+        return Err(Failure("x86_64 has all its gates at once, and no jail\n       choose rows by --only (--list names them)".into()));
+    }
+    if options.list {
+        print!("{}", janua_bench::bare::list());
+        return Ok(None);
+    }
+    Ok(Some(janua_bench::bare::Plan {
+        isolation: match options.kpti.as_deref() {
+            Some("on") => vec!["on"],
+            Some(_) => vec!["off"],
+            None => vec!["off", "on"],
+        },
+        only: options.only,
+        runs: options.runs.into(),
+        json: options.json,
+        command: own_command()?,
+        image: IMAGE,
+    }))
+}
+
 fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
-    let command =
-        std::env::current_exe().map_err(|error| Failure(format!("cannot find the janua command: {error}")))?;
+    if options.kpti.is_some() {
+        return Err(Failure("--kpti is of the platform x86_64\n       add --platform x86_64, or leave --kpti out".into()));
+    }
+    let command = own_command()?;
     Ok(Plan {
         kind,
         platform: if options.platform == "leon3" { Platform::Leon3 } else { Platform::Linux },

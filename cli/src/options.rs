@@ -183,7 +183,7 @@ pub enum BootPlatform {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootOptions {
     pub platform: BootPlatform,
-    /// Time is counted by instructions, each of two to this power of nanoseconds; only for the LEON3.
+    /// Time is counted by instructions, each of two to this power of nanoseconds.
     pub icount: Option<u8>,
     /// `janua_abi::invasive::record::library`; only for the LEON3.
     pub library: u8,
@@ -199,6 +199,10 @@ pub struct BootOptions {
     pub disk: Option<PathBuf>,
     /// Bytes of a disk that has to be made.
     pub disk_size: Option<u64>,
+    /// Separate page tables for user code; `None`: as the processor needs it.
+    pub kpti: Option<bool>,
+    /// The vsyscall page holds code, rather than to be emulated.
+    pub native_vsyscall: bool,
     /// MiB.
     pub memory: u32,
     /// Processors.

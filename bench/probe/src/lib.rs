@@ -7,6 +7,7 @@
 //! Printed, one line each: `begin ROW` before a row is measured; `row ROW TICKS...` with one number a sample; `skip ROW REASON`.
 
 mod apart;
+pub mod bare;
 mod calls;
 mod compat;
 mod files;

@@ -38,13 +38,17 @@ unsafe extern "C" {
 
 /// The program as an executable file: an ELF header, one program header, the code.
 pub fn elf() -> Vec<u8> {
-    const BASE: u64 = 0x40_0000;
-    const HEADERS: u64 = 64 + 56;
     // SAFETY: both symbols bound one piece of code.
-    let code = unsafe {
+    executable(unsafe {
         let begin = &raw const tiny_begin;
         std::slice::from_raw_parts(begin, (&raw const tiny_end).offset_from(begin) as usize)
-    };
+    })
+}
+
+/// Position-independent code that begins with its entry, as an executable file.
+pub fn executable(code: &[u8]) -> Vec<u8> {
+    const BASE: u64 = 0x40_0000;
+    const HEADERS: u64 = 64 + 56;
     let length = HEADERS + code.len() as u64;
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     for half in [libc::ET_EXEC, libc::EM_X86_64] {

@@ -1,7 +1,7 @@
 //! `janua report`: one self-contained page of any number of measurements.
 
 mod goals;
-mod published;
+pub(crate) mod published;
 mod svg;
 
 use std::fmt::Write;

@@ -19,6 +19,7 @@ pub const GETTIMEOFDAY: &[(&str, f64, f64)] = &[
     ("tod-sysenter", 338.0, 150.0),
     ("tod-syscall", 278.0, 103.0),
     ("tod-vsyscall", 692.0, 496.0),
+    ("tod-vsyscall-native", 278.0, 103.0),
     ("tod-vdso", 37.0, 37.0),
     ("tod-vdso32", 51.0, 51.0),
 ];

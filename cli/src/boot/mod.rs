@@ -66,7 +66,7 @@ fn run(options: &BootOptions, image: &[u8]) -> Result<u8, String> {
         Some(disk) => (module, Some(disk::prepare(disk, options.disk_size, || pack(Vec::new()))?)),
         None => (pack(module)?, None),
     };
-    qemu::run(image, &module, disk.as_deref(), options.memory, options.smp)
+    qemu::run(image, &module, disk.as_deref(), options)
 }
 
 /// The configuration that runs the program of [`kvm::test`].

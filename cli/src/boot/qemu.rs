@@ -14,6 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::console::{Keyboard, Terminal};
 use super::keeper::Keeper;
 use super::kvm;
+use crate::options::BootOptions;
 
 const QEMU: &str = "qemu-system-x86_64";
 /// QEMU's exit code after the kernel has powered off: what it writes to the exit device, twice and one.
@@ -82,13 +83,21 @@ pub fn machine(shape: Shape, image: &[u8], module: &[u8], disk: Option<&Path>) -
     Ok(Machine { command, _files: files })
 }
 
+/// What the platform reads; everything else is in the configuration.
+fn command_line(options: &BootOptions) -> String {
+    let isolation = options.kpti.map(|on| if on { "kpti=on" } else { "kpti=off" });
+    let vsyscall = options.native_vsyscall.then_some("vsyscall=native");
+    isolation.into_iter().chain(vsyscall).collect::<Vec<_>>().join(" ")
+}
+
 /// The exit code in a line of the kernel's.
 pub fn exit_code(line: &str) -> Option<u8> {
     line.trim_end().strip_prefix(EXIT_MARK)?.parse().ok()
 }
 
 /// Runs the machine to its end: the program's exit code.
-pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32, smp: u32) -> Result<u8, String> {
+pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, options: &BootOptions) -> Result<u8, String> {
+    let BootOptions { memory, smp, .. } = *options;
     let needed = mebibytes(image.len() + 2 * module.len()) + SPARE;
     if needed > memory {
         return Err(format!(
@@ -96,8 +105,13 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, memory: u32, smp: u
             mebibytes(module.len())
         ));
     }
-    let accelerator = if kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
+    // Only the emulation counts instructions.
+    let accelerator = if options.icount.is_none() && kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
     let mut machine = machine(Shape { accelerator, memory, processors: smp }, image, module, disk)?;
+    machine.command.args(["-append", &command_line(options)]);
+    if let Some(shift) = options.icount {
+        machine.command.arg("-icount").arg(format!("shift={shift}"));
+    }
     let interactive = Terminal::is_there();
     let mut child = machine.command.stdin(Stdio::piped()).spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(

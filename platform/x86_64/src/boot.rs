@@ -302,6 +302,20 @@ impl Loaded {
         self.info.rsdp as usize
     }
 
+    /// The command line; empty when there is none.
+    pub fn command_line(&self) -> &'static [u8] {
+        const MOST: usize = 4096;
+        if self.info.command_line == 0 {
+            return &[];
+        }
+        let start = (DIRECT + self.info.command_line as usize) as *const u8;
+        // SAFETY: the loader's string, as it says, below 4 GiB, with a zero at its end; read no further than that.
+        unsafe {
+            let len = (0..MOST).find(|at| *start.add(*at) == 0).unwrap_or(0);
+            core::slice::from_raw_parts(start, len)
+        }
+    }
+
     /// The initial file tree: its physical range, when the loader was given one.
     pub fn initrd(&self) -> Option<(usize, usize)> {
         if self.info.modules == 0 {

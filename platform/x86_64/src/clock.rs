@@ -26,6 +26,11 @@ pub fn init() {
     START.store(rdtsc(), Ordering::Relaxed);
 }
 
+/// The counter's value at start, nanoseconds per count times 2^32, and nanoseconds since 1970 at start.
+pub fn numbers() -> [u64; 3] {
+    [&START, &SCALE, &DATE].map(|number| number.load(Ordering::Relaxed))
+}
+
 /// Nanoseconds since start.
 pub fn now() -> Nanos {
     let counts = rdtsc().wrapping_sub(START.load(Ordering::Relaxed));

@@ -6,11 +6,14 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use janua_port::Way;
 
+use crate::compat;
 use crate::cpu;
 use crate::entry;
+use crate::isolation::{self, Before};
 use crate::machine;
+use crate::vdso;
 use crate::sched::Turn;
-use crate::tables::InUse;
+use crate::tables::{self, InUse};
 
 pub const KERNEL_CS: u16 = 0x10;
 pub const KERNEL_SS: u16 = 0x18;
@@ -57,13 +60,30 @@ struct Words {
     itself: u64,
     /// gs:[24]. The place of r11 in the frame ([`entry::BASE_TO_END`]).
     frame_base: u64,
+    /// gs:[32] and gs:[40]. The physical roots of the tables in use: the kernel's, and those for user code, which are others
+    /// with page-table isolation ([`crate::isolation`]).
+    kernel_root: u64,
+    user_root: u64,
+    /// gs:[48]. With isolation, where what interrupts user code starts to push: the end of `entry_stack`.
+    entry_top: u64,
+    /// gs:[56]. Another register.
+    scratch2: u64,
     task: TaskState,
-    gdt: [u64; 12],
+    gdt: [u64; GDT_ENTRIES],
     stacks: [ExceptionStack; 4],
+    entry_stack: EntryStack,
 }
 
+/// Entries of a core's descriptor table: as Linux has them, and the call gate's two where Linux has none.
+const GDT_ENTRIES: usize = 16;
+
+#[repr(C, align(16))]
+struct EntryStack([u8; 1024]);
+
 /// One core, which finds itself by GS while it is in the kernel.
-#[repr(C, align(64))]
+///
+/// Whole pages, which the tables of user code map too with page-table isolation.
+#[repr(C, align(4096))]
 pub struct Core {
     words: UnsafeCell<Words>,
     /// Its number, from 0 on in the order they came.
@@ -125,6 +145,7 @@ struct TablePointer {
 }
 
 /// The interrupt descriptor table, the same for all cores.
+#[repr(C, align(4096))]
 struct Idt(UnsafeCell<[[u64; 2]; 256]>);
 
 // SAFETY: written once, before the first use.
@@ -189,9 +210,26 @@ impl Core {
             0,
             0,
             0,
+            0,
+            0,
+            0,
+            0,
         ];
         let stacks = [const { ExceptionStack([0; EXCEPTION_STACK]) }; 4];
-        let words = Words { frame_top: 0, scratch: 0, itself: 0, frame_base: 0, task, gdt, stacks };
+        let words = Words {
+            frame_top: 0,
+            scratch: 0,
+            itself: 0,
+            frame_base: 0,
+            kernel_root: 0,
+            user_root: 0,
+            entry_top: 0,
+            scratch2: 0,
+            task,
+            gdt,
+            stacks,
+            entry_stack: EntryStack([0; 1024]),
+        };
         Core { words: UnsafeCell::new(words), number, apic, turn: Turn::new(), in_use: InUse::new() }
     }
 
@@ -209,15 +247,25 @@ impl Core {
         unsafe {
             let words = &mut *self.words.get();
             words.itself = core::ptr::from_ref(self) as u64;
-            for (slot, stack) in words.stacks.iter().enumerate() {
-                words.task.ist[slot] = core::ptr::from_ref(stack) as u64 + EXCEPTION_STACK as u64;
+            let root = tables::kernel_root() as u64;
+            (words.kernel_root, words.user_root) = (root, root);
+            words.entry_top = &raw const words.entry_stack as u64 + size_of::<EntryStack>() as u64;
+            words.task.rsp0 = words.entry_top;
+            for (slot, stack) in words.stacks.iter_mut().enumerate() {
+                // Above the stack: the tables of the kernel, for those that may come with any others in use.
+                const TOP: usize = EXCEPTION_STACK - 16;
+                stack.0[TOP..TOP + 8].copy_from_slice(&root.to_le_bytes());
+                words.task.ist[slot] = core::ptr::from_ref(stack) as u64 + TOP as u64;
             }
+            tables::share(words.itself as usize, size_of::<Core>());
             let task = &raw const words.task as u64;
             words.gdt[8] = 103 | (task & 0xff_ffff) << 16 | 0x89 << 40 | (task >> 24 & 0xff) << 56;
             words.gdt[9] = task >> 32;
+            // Read-only data of ring 3, as large as the core's number.
+            words.gdt[vdso::CORE_ENTRY] = self.number as u64 | 0xf1 << 40 | 4 << 52;
             // A 64-bit call gate (type 0xc) that ring 3 may use.
             if is_open(Way::CallGate) {
-                let handler = entry::call_gate_address();
+                let handler = isolation::before(Before::CallGate, entry::call_gate_address());
                 words.gdt[CALL_GATE] =
                     handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
                 words.gdt[CALL_GATE + 1] = handler >> 32;
@@ -266,7 +314,30 @@ impl Core {
             let words = self.words.get();
             (&raw mut (*words).frame_top).write(end as u64 - 8);
             (&raw mut (*words).frame_base).write((end - entry::BASE_TO_END) as u64);
-            (&raw mut (*words).task.rsp0).write_unaligned(end as u64);
+            if !isolation::is_on() {
+                (&raw mut (*words).task.rsp0).write_unaligned(end as u64);
+            }
+        }
+    }
+
+    /// Sets the segments that 32-bit user code has for its threads.
+    pub fn set_areas(&self, areas: [u64; compat::COUNT]) {
+        // SAFETY: the calling core's own words; interrupts are off in the kernel.
+        unsafe {
+            let gdt = &raw mut (*self.words.get()).gdt;
+            for (index, area) in areas.into_iter().enumerate() {
+                (*gdt)[compat::FIRST as usize + index] = area;
+            }
+        }
+    }
+
+    /// Sets the tables in use, for entries and ways back: the kernel's and user code's.
+    pub fn set_roots(&self, kernel: usize, user: usize) {
+        // SAFETY: the calling core's own words; interrupts are off in the kernel.
+        unsafe {
+            let words = self.words.get();
+            (&raw mut (*words).kernel_root).write(kernel as u64);
+            (&raw mut (*words).user_root).write(user as u64);
         }
     }
 }
@@ -278,6 +349,11 @@ fn is_open(way: Way) -> bool {
 
 /// Exceptions that user code may raise by `int`: breakpoint and overflow.
 const FOR_USER: [u8; 2] = [3, 4];
+
+/// Where the interrupt descriptors are, and their size.
+pub fn interrupt_table() -> (usize, usize) {
+    (IDT.0.get() as usize, size_of::<Idt>())
+}
 
 /// Sets the calling core up as the first: tables, task state, control registers, call registers. The ways that no gate takes
 /// calls by are shut. Why it cannot, when it cannot.
@@ -297,7 +373,8 @@ pub fn init() -> Result<Features, &'static str> {
             let vector = vector as u8;
             let by_int = is_open(Way::Interrupt(vector));
             let is_gate = by_int || is_open(Way::Exception(vector));
-            *slot = gate(entry::stub(vector, is_gate, guarded), stack, by_int || FOR_USER.contains(&vector));
+            let handler = isolation::before_vector(vector, entry::stub(vector, is_gate, guarded));
+            *slot = gate(handler, stack, by_int || FOR_USER.contains(&vector));
         }
         FIRST.load();
     }
@@ -345,7 +422,9 @@ fn control() -> Result<Features, &'static str> {
     }
     let has = |bit: u32| extended[1] & 1 << bit != 0;
     let smap = has_smap();
-    let mut cr4 = cpu::cr4() & !CR4_TSD | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE;
+    // With isolation no translation may outlive a change of tables.
+    let global = if isolation::is_on() { 0 } else { CR4_PGE };
+    let mut cr4 = cpu::cr4() & !CR4_TSD | global | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE;
     for (there, bit) in [(has(0), CR4_FSGSBASE), (has(7), CR4_SMEP), (smap, CR4_SMAP), (extended[2] & 1 << 2 != 0, CR4_UMIP)] {
         if there {
             cr4 |= bit;
@@ -361,15 +440,17 @@ fn control() -> Result<Features, &'static str> {
         cpu::set_xcr0((u64::from(known[3]) << 32 | u64::from(known[0])) & USED);
         cpu::wrmsr(cpu::MSR_STAR, u64::from(KERNEL_CS) << 32 | 0x23 << 48);
         // Without the gate it is an invalid instruction.
-        let syscall = if is_open(Way::Syscall) { entry::syscall_address() } else { entry::refused_address() };
+        let refused = isolation::before(Before::Refused, entry::refused_address());
+        let syscall = isolation::before(Before::Syscall, entry::syscall_address());
+        let syscall = if is_open(Way::Syscall) { syscall } else { refused };
         cpu::wrmsr(cpu::MSR_LSTAR, syscall);
-        cpu::wrmsr(cpu::MSR_CSTAR, entry::refused_address());
+        cpu::wrmsr(cpu::MSR_CSTAR, refused);
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
         // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
         let sysenter = is_open(Way::Sysenter) && known_vendor() == *b"GenuineIntel";
         cpu::wrmsr(cpu::MSR_SYSENTER_CS, if sysenter { u64::from(KERNEL_CS) } else { 0 });
-        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, entry::sysenter_address());
+        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, isolation::before(Before::Sysenter, entry::sysenter_address()));
         // Never pushed to: the entry loads another, and what may come before that has a stack of its own.
         cpu::wrmsr(cpu::MSR_SYSENTER_ESP, 0);
     }

@@ -198,19 +198,34 @@ macro_rules! make_call {
     };
 }
 
+/// The last two instructions of every way to user code: with page-table isolation a jump takes their place.
+macro_rules! to_user {
+    ($back:literal, $isolated:literal) => {
+        concat!(
+            "771:\nswapgs\n", $back, "\n.pushsection .exit_sites, \"a\", @progbits\n.quad 771b, ", $isolated, "\n.popsection"
+        )
+    };
+}
+
 /// rsp: base; rax: result. The way back of entries that leave rcx and r11 to the processor.
 macro_rules! leave_by_sysret {
     () => {
-        "mov r10, [rsp + 8]\nmov r9, [rsp + 16]\nmov r8, [rsp + 24]\nmov rdx, [rsp + 48]\nmov rsi, [rsp + 56]\n\
-         mov rdi, [rsp + 64]\nmov rcx, [rsp + 80]\nmov r11, [rsp + 96]\nmov rsp, [rsp + 104]\nswapgs\nsysretq"
+        concat!(
+            "mov r10, [rsp + 8]\nmov r9, [rsp + 16]\nmov r8, [rsp + 24]\nmov rdx, [rsp + 48]\nmov rsi, [rsp + 56]\n\
+             mov rdi, [rsp + 64]\nmov rcx, [rsp + 80]\nmov r11, [rsp + 96]\nmov rsp, [rsp + 104]\n",
+            to_user!("sysretq", "isolated_sysret")
+        )
     };
 }
 
 /// rsp: base; rax: result. The way back of all others.
 macro_rules! leave_by_iret {
     () => {
-        "mov r11, [rsp]\nmov r10, [rsp + 8]\nmov r9, [rsp + 16]\nmov r8, [rsp + 24]\nmov rcx, [rsp + 40]\n\
-         mov rdx, [rsp + 48]\nmov rsi, [rsp + 56]\nmov rdi, [rsp + 64]\nadd rsp, 80\nswapgs\niretq"
+        concat!(
+            "mov r11, [rsp]\nmov r10, [rsp + 8]\nmov r9, [rsp + 16]\nmov r8, [rsp + 24]\nmov rcx, [rsp + 40]\n\
+             mov rdx, [rsp + 48]\nmov rsi, [rsp + 56]\nmov rdi, [rsp + 64]\nadd rsp, 80\n",
+            to_user!("iretq", "isolated_iret")
+        )
     };
 }
 
@@ -272,9 +287,9 @@ global_asm!(
 
     // 256 stubs of 16 bytes. Those exceptions that come without an error code get a 0 in its place.
     ".balign 16",
-    "entry_text:",
     // Known to other parts of the crate, which may be compiled apart from this.
-    ".globl entry_text, entry_text_end, vector_stubs, nmi_entry, debug_entry, syscall32_refused",
+    ".globl vector_stubs, nmi_entry, debug_entry, syscall32_refused",
+    ".globl syscall_inside, syscall32_inside, sysenter_inside, call_gate_swapped",
     ".globl syscall_entry, sysenter_entry, call_gate_entry, int_entry, int80_entry",
     ".globl ud_plain, ud_plain_fetch, ud_guarded, ud_guarded_fetch, ud_long",
     ".globl vsyscall_plain, vsyscall_plain_fetch, vsyscall_guarded, vsyscall_guarded_fetch, vsyscall_unreadable",
@@ -333,14 +348,23 @@ global_asm!(
     "mov rbx, rsp",
     // Between the far call and the call gate's `cli` the stack is the frame, and GS the user's.
     "mov rax, [rsp + 16*8]",
+    "mov rcx, rax",
     "sub rax, offset call_gate_entry",
     "cmp rax, 2",
+    "jb 5f",
+    "sub rcx, offset isolated_call_gate",
+    "cmp rcx, 2",
     "jae 3f",
+    "5:",
     "swapgs",
-    "mov rcx, [rsp + 19*8]",
-    "mov rsp, [rcx + rax*8 + 32 - {end_to_kernel_rsp}]",
+    "mov rbp, cr3",
+    "mov rax, gs:[32]",
+    "mov cr3, rax",
+    "mov rsp, gs:[24]",
+    "mov rsp, [rsp + {kernel_rsp}]",
     "and rsp, -16",
     "call {kernel_trap}",
+    "mov cr3, rbp",
     "swapgs",
     "jmp 4f",
     "3:",
@@ -359,7 +383,8 @@ global_asm!(
     pop_kept!(),
     "ret",
 
-    // On a stack of its own: a step may end at the first instruction of an entry. One of user code is moved to the frame.
+    // On a stack of its own: a step may end at the first instruction of an entry, and goes no further. One of user code is moved to
+    // the frame.
     ".balign 16",
     "debug_entry:",
     "test byte ptr [rsp + 8], 3",
@@ -381,10 +406,17 @@ global_asm!(
     "mov eax, {debug}",
     to_loop!(),
     "3:",
+    "cmp qword ptr [rsp], offset kernel_text_start",
+    "jb 4f",
+    "cmp qword ptr [rsp], offset kernel_entry_end",
+    "jae 4f",
+    "and qword ptr [rsp + 16], ~0x100",
+    "iretq",
+    "4:",
     "push 0",
     "push rdi",
     "mov edi, {debug}",
-    "jmp vector_common",
+    "jmp vector_fatal",
 
     // ---- Gates, the short way.
 
@@ -393,6 +425,7 @@ global_asm!(
     "syscall_entry:",
     "swapgs",
     "mov gs:[8], rsp",
+    "syscall_inside:",
     "mov rsp, gs:[0]",
     "push gs:[8]",
     "push r11",
@@ -432,6 +465,7 @@ global_asm!(
     ".balign 64",
     "sysenter_entry:",
     "swapgs",
+    "sysenter_inside:",
     "mov rsp, gs:[0]",
     "push r11",
     "pushfq",
@@ -471,6 +505,7 @@ global_asm!(
     "pushfq",
     "cli",
     "swapgs",
+    "call_gate_swapped:",
     // rax where orig_rax is; then flags, cs and rip each one place up from where they are.
     "push rax",
     "mov rax, [rsp + 8]",
@@ -584,6 +619,7 @@ global_asm!(
     "syscall32_refused:",
     "swapgs",
     "mov gs:[8], rsp",
+    "syscall32_inside:",
     "mov rsp, gs:[0]",
     "add rsp, 8",
     "push 0x2b",
@@ -625,13 +661,11 @@ global_asm!(
     "jne 3f",
     pop_all!(),
     "mov rsp, [rsp + 4*8]",
-    "swapgs",
-    "sysretq",
+    to_user!("sysretq", "isolated_sysret"),
     "3:",
     pop_all!(),
     "add rsp, 8",
-    "swapgs",
-    "iretq",
+    to_user!("iretq", "isolated_iret"),
 
     // rdi: where to store the stack pointer of the thread that stops; rsi: that of the thread that goes on.
     ".balign 16",
@@ -642,7 +676,6 @@ global_asm!(
     "mov rsp, rsi",
     pop_kept!(),
     "ret",
-    "entry_text_end:",
     ".popsection",
     kernel_trap = sym kernel_trap,
     stopping = sym STOPPING,
@@ -657,7 +690,6 @@ global_asm!(
     int_native = const INT_NATIVE,
     int_compat = const INT_COMPAT,
     save_kernel_rsp = const offset_of!(Save, kernel_rsp),
-    end_to_kernel_rsp = const size_of::<Frame>() + 8,
     kernel_rsp = const from_base(offset_of!(Save, kernel_rsp)),
     thread = const from_base(offset_of!(Save, thread)),
     work = const from_base(offset_of!(Save, work)),
@@ -669,8 +701,6 @@ global_asm!(
 
 unsafe extern "C" {
     static vector_stubs: u8;
-    static entry_text: u8;
-    static entry_text_end: u8;
     fn nmi_entry();
     fn debug_entry();
     fn syscall_entry();
@@ -727,12 +757,6 @@ pub fn call_gate_address() -> u64 {
 
 pub fn refused_address() -> u64 {
     address(syscall32_refused)
-}
-
-/// Whether an address is in the code of this file: user code that single-steps into the kernel stops there, since neither
-/// `sysenter` nor a call gate clears TF.
-pub fn is_entry(rip: usize) -> bool {
-    (&raw const entry_text as usize..&raw const entry_text_end as usize).contains(&rip)
 }
 
 /// Where a fault of an entry that looks at user memory goes on, if `rip` is such a look.

@@ -8,18 +8,22 @@ use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    BlockDevice, Clock, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
+    BlockDevice, Clock, Compat, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
 };
 
 use crate::acpi::Cores;
 use crate::boot::{DIRECT, Loaded};
 use crate::clock::BareClock;
+use crate::compat::BareCompat;
 use crate::frames::FRAMES;
 use crate::memory::{self, BareHost};
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
-use crate::{apic, clock, core as cores, cpu, disk, fpu, oom, random, report, sched, serial, shoot, smp, tables, trap};
+use crate::{
+    apic, clock, core as cores, cpu, disk, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
+    vdso,
+};
 
 /// The bare machine; there is one.
 pub struct BareMachine {
@@ -80,6 +84,7 @@ impl BareMachine {
         let others = Cores::find(loaded.rsdp());
         FRAMES.init(&loaded);
         let initrd = loaded.initrd();
+        isolation::init(loaded.command_line());
         tables::init();
         let initrd = initrd.map_or(&[][..], |(start, end)| {
             // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
@@ -95,6 +100,8 @@ impl BareMachine {
         fpu::init();
         apic::init();
         clock::init();
+        let [start, scale, date] = clock::numbers();
+        vdso::init(loaded.command_line(), start, scale, date);
         random::init();
         disk::init();
         match thread::make(Frame::start(0, 0), None, None, None, None) {
@@ -225,6 +232,10 @@ impl Machine for BareMachine {
         disk::disk().map(|disk| disk as &dyn BlockDevice)
     }
 
+    fn compat(&self) -> Option<&dyn Compat> {
+        Some(&BareCompat)
+    }
+
     fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
         let creator = sched::current();
         let space = spawn.space.or_else(|| creator.space.lock().clone());
@@ -235,6 +246,8 @@ impl Machine for BareMachine {
             (*own).fpu.store();
             (*own).fs = spawn.tls.map_or_else(|| cpu::rdmsr(cpu::MSR_FS_BASE), |tls| tls as u64);
             (*own).gs = cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE);
+            (*own).compat = (*creator.own.get()).compat;
+            (*own).compat.store();
         }
         let id = thread.id;
         sched::start(thread);
@@ -387,7 +400,7 @@ impl Machine for BareMachine {
         random::fill(out);
     }
     fn vdso(&self) -> Option<usize> {
-        None
+        Some(vdso::ADDRESS)
     }
     fn power_off(&self, code: u8) -> ! {
         power_off(code)

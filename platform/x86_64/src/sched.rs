@@ -366,9 +366,11 @@ fn switch_to(new: Arc<Thread>, again: bool) {
             (*old_own).fpu.store();
             (*old_own).fs = cpu::rdmsr(cpu::MSR_FS_BASE);
             (*old_own).gs = cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE);
+            (*old_own).compat.store();
         }
         if new.guest.is_some() {
             (*new_own).fpu.load();
+            (*new_own).compat.load();
             cpu::wrmsr(cpu::MSR_FS_BASE, (*new_own).fs);
             cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, (*new_own).gs);
             core.set_frame_end((*new_own).save.end());

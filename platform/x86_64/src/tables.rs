@@ -10,7 +10,7 @@ use janua_port::Prot;
 
 use crate::boot::{DIRECT, KERNEL_OFFSET};
 use crate::frames::{self, FRAMES};
-use crate::{core as cores, cpu, shoot};
+use crate::{core as cores, cpu, isolation, shoot};
 
 const PRESENT: u64 = 1;
 const WRITE: u64 = 1 << 1;
@@ -38,11 +38,15 @@ const FLUSH_SINGLY: usize = 64;
 
 type Node = [u64; ENTRIES];
 
+/// The physical address of a root whose upper half is what user code's tables map of the kernel, with page-table isolation; 0
+/// without.
+static SHARED_ROOT: AtomicUsize = AtomicUsize::new(0);
 /// The physical address of the kernel's own root.
 pub static KERNEL_ROOT: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" {
     static kernel_text_start: u8;
+    static kernel_entry_end: u8;
     static kernel_text_end: u8;
     static kernel_rodata_end: u8;
     static kernel_end: u8;
@@ -111,10 +115,75 @@ pub fn init() {
             *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT | GLOBAL | rights;
         }
         KERNEL_ROOT.store(root as usize, Ordering::Release);
+        if isolation::is_on() {
+            let shared = frames::address_of(fresh()) as u64;
+            for addr in [DIRECT, text.start] {
+                node(shared)[index(addr, 3)] = frames::address_of(fresh()) as u64 | PRESENT | WRITE;
+            }
+            SHARED_ROOT.store(shared as usize, Ordering::Release);
+            for addr in (text.start..&raw const kernel_entry_end as usize).step_by(PAGE) {
+                let entry = reach(shared, addr, 0, 1).expect("no memory for user code's tables");
+                *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT;
+            }
+            let (start, len) = cores::interrupt_table();
+            share(start, len);
+        }
         // The boot stack, which we are on, is in the image's data.
         cpu::set_root(root as usize);
     }
     FRAMES.open_all();
+}
+
+/// Makes the tables of user code map whole pages of kernel data, for the kernel only; nothing without page-table isolation. They
+/// are mapped by the kernel's own tables.
+pub fn share(start: usize, len: usize) {
+    let root = SHARED_ROOT.load(Ordering::Acquire);
+    if root == 0 {
+        return;
+    }
+    debug_assert!(start % PAGE == 0 && len % PAGE == 0);
+    for addr in (start..start + len).step_by(PAGE) {
+        // SAFETY: called by one core after the other at their start; all of this part of user code's tables is made here. The
+        // kernel's own are only read.
+        unsafe {
+            let entry = reach(root as u64, addr, 0, 1).expect("no memory for user code's tables");
+            *entry = physical(addr) | PRESENT | WRITE | NO_EXECUTE;
+        }
+    }
+}
+
+/// Maps a page in the kernel's half of all spaces for user code, which may read it, or read and execute it. Before there are spaces.
+pub fn map_for_user(addr: usize, physical: usize, exec: bool) {
+    let rights = if exec { 0 } else { NO_EXECUTE };
+    for root in [kernel_root(), SHARED_ROOT.load(Ordering::Acquire)] {
+        if root == 0 {
+            continue;
+        }
+        // SAFETY: at start, on the one core; each root and the tables below it are the kernel's own.
+        unsafe {
+            node(root as u64)[index(addr, 3)] |= USER;
+            let entry = reach(root as u64, addr, USER, 1).expect("no memory for user code's pages");
+            *entry = physical as u64 | PRESENT | USER | rights;
+        }
+    }
+}
+
+/// Where a page that the kernel's own tables map lies.
+///
+/// # Safety
+/// They do.
+unsafe fn physical(addr: usize) -> u64 {
+    let mut at = kernel_root() as u64;
+    for level in (1..4).rev() {
+        // SAFETY: the caller's word.
+        at = unsafe { node(at)[index(addr, level)] };
+        if at & LARGE != 0 {
+            let inside = addr & ((1 << (12 + 9 * level)) - 1);
+            return (at & ADDRESS & !((1 << (12 + 9 * level)) - 1)) + inside as u64;
+        }
+    }
+    // SAFETY: as above.
+    unsafe { node(at)[index(addr, 0)] & ADDRESS }
 }
 
 /// The kernel's own root: no user half.
@@ -152,6 +221,8 @@ fn map_kernel_page(addr: usize, frame: Option<PageFrame>) -> bool {
 pub struct Root {
     /// Physical.
     address: usize,
+    /// User code's; the same without page-table isolation. It has the same tables below its user half.
+    user: usize,
     active: AtomicU64,
 }
 
@@ -190,6 +261,7 @@ pub fn enter(root: Option<&Arc<Root>>) {
     if let Some(root) = root {
         root.active.fetch_or(core.bit(), Ordering::SeqCst);
     }
+    core.set_roots(address, root.map_or(address, |root| root.user));
     // SAFETY: every space maps the kernel alike.
     unsafe { cpu::set_root(address) };
     // SAFETY: the calling core's own, with interrupts off.
@@ -225,7 +297,22 @@ impl Hardware {
         unsafe {
             node(address as u64)[KERNEL_HALF..].copy_from_slice(&node(kernel_root() as u64)[KERNEL_HALF..]);
         }
-        Some(Hardware { root: Arc::new(Root { address, active: AtomicU64::new(0) }) })
+        let shared = SHARED_ROOT.load(Ordering::Acquire);
+        let user = if shared == 0 {
+            address
+        } else {
+            let Some(frame) = FRAMES.take() else {
+                FRAMES.release(PageFrame(address / PAGE));
+                return None;
+            };
+            let user = frames::address_of(frame);
+            // SAFETY: as above.
+            unsafe {
+                node(user as u64)[KERNEL_HALF..].copy_from_slice(&node(shared as u64)[KERNEL_HALF..]);
+            }
+            user
+        };
+        Some(Hardware { root: Arc::new(Root { address, user, active: AtomicU64::new(0) }) })
     }
 
     /// The root, for [`enter`].
@@ -281,6 +368,11 @@ impl Table for Hardware {
         // SAFETY: this space's own tree, and `&mut self`.
         let place = unsafe { reach(self.root.address as u64, addr, USER, 1) }.ok_or(NoMemory)?;
         *place = encode(entry);
+        let Root { address, user, .. } = *self.root;
+        if user != address {
+            // SAFETY: as above, for both roots.
+            unsafe { node(user as u64)[index(addr, 3)] = node(address as u64)[index(addr, 3)] };
+        }
         Ok(())
     }
 
@@ -355,5 +447,8 @@ impl Drop for Hardware {
         let table = unsafe { node(self.root.address as u64) };
         table[..KERNEL_HALF].iter().for_each(|entry| release(*entry, 3));
         FRAMES.release(PageFrame(self.root.address / PAGE));
+        if self.root.user != self.root.address {
+            FRAMES.release(PageFrame(self.root.user / PAGE));
+        }
     }
 }

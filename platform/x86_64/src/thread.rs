@@ -13,7 +13,7 @@ use janua_port::{Frame, Guest, Nanos, Space};
 
 use crate::entry::Save;
 use crate::lock::Mutex;
-use crate::{clock, core as cores, fpu, tables};
+use crate::{clock, compat, core as cores, fpu, tables};
 
 /// Address room for a kernel stack, bytes. Its lowest page stays unmapped: an overflow is a double fault, not a riddle.
 const STACK_ROOM: usize = 64 * 1024;
@@ -34,6 +34,8 @@ pub struct Own {
     /// FS and GS bases of user code while it does not run.
     pub fs: u64,
     pub gs: u64,
+    /// What 32-bit code has besides.
+    pub compat: compat::State,
 }
 
 /// A thread of the machine.
@@ -121,7 +123,7 @@ pub fn make(
             ((top - 16) as *mut usize).write(entry as *const () as usize);
         }
     }
-    let own = Own { sp, save: Save::new(frame), fpu: fpu::Area::initial(), fs: 0, gs: 0 };
+    let own = Own { sp, save: Save::new(frame), fpu: fpu::Area::initial(), fs: 0, gs: 0, compat: compat::State::default() };
     let thread = Arc::new(Thread {
         id: ThreadId(index as u64 + 1),
         own: UnsafeCell::new(own),

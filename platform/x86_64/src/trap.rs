@@ -8,12 +8,12 @@ use janua_port::guest::Abi;
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
 
 use crate::entry::{
-    self, ANSWERED, ANSWERED_COMPAT, CALL_GATE, DEBUG, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSENTER,
+    self, ANSWERED, ANSWERED_COMPAT, CALL_GATE, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSENTER,
 };
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot};
+use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, vdso};
 
 const SIGILL: u32 = 4;
 const SIGTRAP: u32 = 5;
@@ -36,9 +36,6 @@ const FPE_FLTUND: i32 = 5;
 const FPE_FLTRES: i32 = 6;
 const FPE_FLTINV: i32 = 7;
 
-/// Bit of the flags: single step.
-const TRAP_FLAG: u64 = 1 << 8;
-
 /// How often a user copy waits for memory before it fails.
 const MEMORY_LOOKS: u32 = 250;
 
@@ -51,7 +48,7 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
     let own = thread.own.get();
     // SAFETY: the running thread's own part; nothing else touches it while it runs.
     let save = unsafe { &mut (*own).save };
-    if save.frame.rip as usize >= user::END + 4096 {
+    if save.frame.rip as usize >= user::END + 4096 && !vdso::contains(save.frame.rip as usize) {
         // Ring 3 could not be reached with it: `iretq` would fault in ring 0. The address is canonical or not; user code
         // jumping there would have got the same.
         let canonical = save.frame.rip as i64 >> 47 == -1;
@@ -222,8 +219,6 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
             apic::end();
         }
         apic::SPURIOUS => {}
-        // User code stepped into an entry: no further.
-        DEBUG if entry::is_entry(frame.program_counter()) => frame.rflags &= !TRAP_FLAG,
         PAGE_FAULT if user_copy(frame) => {}
         vector if vector < FIRST_INTERRUPT => report::kernel_fault(frame, vector),
         vector => report::stop(format_args!("kernel fault: unexpected interrupt {vector:#x}")),

@@ -44,6 +44,9 @@ const fn with(
     Case { name, own_tree: false, options, command, output, code }
 }
 
+/// With page-table isolation.
+const ISOLATED: &[&str] = &["--kpti", "on"];
+
 const GATES: &str = "\
 syscall ok
 int 0x30 ok
@@ -87,6 +90,54 @@ text_is_read_only 11
 returns_from_no_signal 11
 all_memory 9
 janua: out of memory: process N (faults) is killed, which has N MiB
+";
+
+const HARDENING: &str = "\
+returns_to_kernel 11
+returns_to_non_canonical 11
+returns_to_hole 11
+returns_to_null 11
+vsyscall_on_kernel_stack 11
+vsyscall_at_the_end 11
+vsyscall_on_null 11
+vsyscall_on_non_canonical 11
+vsyscall_middle 11
+vsyscall_read 11
+loads_gdt 11
+stores_gdt 11
+stores_machine_word 11
+swaps_gs 11
+opens_user_memory 4
+cr0 11
+cr4 11
+returns_by_sysret 11
+leaves_by_sysexit 11
+far_to_kernel_code 11
+far_to_task 11
+kernel_stack_segment 11
+raises_nmi 11
+raises_double_fault 11
+raises_page_fault 11
+raises_interrupt 11
+raises_spurious 11
+syscall keeps: yes yes yes
+sysenter keeps: yes yes yes
+int 0x30 keeps: yes yes yes
+lock nop keeps: yes yes yes
+call gate keeps: yes yes yes
+GS base is kept: yes
+stack in the kernel: harmless
+single step into the call gate: harmless
+";
+
+const I386: &str = "\
+pointers of 4 bytes
+int 0x80: ok
+signal: ok
+threads: 4000, their own: ok, mine: 7
+child: 8
+32-bit syscall: 4
+clock: ok
 ";
 
 const MEMORY: &str = "\
@@ -183,7 +234,18 @@ const CASES: &[Case] = &[
     with("boot/large", &["--memory", "5120"], &["/bin/large"], "more than 4 GiB: yes\nkept: yes\n", 0),
     case("boot/gates", &["/bin/gates"], GATES, 0),
     case("boot/faults", &["/bin/faults"], FAULTS, 0),
+    case("boot/hardening", &["/bin/hardening"], HARDENING, 0),
+    case("boot/i386/static", &["/bin/program32-static"], I386, 3),
+    case("boot/i386/dynamic", &["/bin/program32"], I386, 3),
     case("boot/memory", &["/bin/memory"], MEMORY, 0),
+    with("boot/isolated/gates", ISOLATED, &["/bin/gates"], GATES, 0),
+    with("boot/isolated/faults", ISOLATED, &["/bin/faults"], FAULTS, 0),
+    with("boot/isolated/hardening", ISOLATED, &["/bin/hardening"], HARDENING, 0),
+    with("boot/isolated/memory", ISOLATED, &["/bin/memory"], MEMORY, 0),
+    with("boot/isolated/preempt", ISOLATED, &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
+    with("boot/isolated/threads", ISOLATED, &["/bin/threads-glibc"], THREADS, 42),
+    with("boot/isolated/smp", &["--kpti", "on", "--smp", "2", "--env", "CORES=2"], &["/bin/smp"], SMP, 0),
+    with("boot/isolated/i386", ISOLATED, &["/bin/program32"], I386, 3),
     case("boot/preempt", &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
     case("boot/threads/musl", &["/bin/threads"], THREADS, 42),
     with("boot/threads/one-core", &["--smp", "1"], &["/bin/threads"], THREADS, 42),
@@ -343,6 +405,9 @@ fn make_tree(tree: &Path) -> Result<(), String> {
     for (compiler, source, name) in [
         (&["musl-gcc", "-static"][..], "gates", "gates"),
         (&["musl-gcc", "-static"], "faults", "faults"),
+        (&["musl-gcc", "-static"], "hardening", "hardening"),
+        (&["gcc", "-m32", "-static"], "program32", "program32-static"),
+        (&["gcc", "-m32"], "program32", "program32"),
         (&["musl-gcc", "-static"], "memory", "memory"),
         (&["musl-gcc", "-static"], "preempt", "preempt"),
         (&["musl-gcc", "-static"], "smp", "smp"),
@@ -357,6 +422,7 @@ fn make_tree(tree: &Path) -> Result<(), String> {
         command.arg(sources.join(source).with_extension("c"));
         process::step(&format!("boot-{name}"), &format!("compiling test/boot/{source}.c"), &mut command)?;
     }
+    add_libraries(&bin.join("program32"), tree)?;
     add_libraries(&bin.join("threads-glibc"), tree)
 }
 

@@ -1,0 +1,360 @@
+//! The gates of the bare x86_64 machine: one small program in ring 3 ([`janua_probe::bare`]), booted by `janua boot`.
+//!
+//! Twice for each setting of page-table isolation: counting instructions, and by the clock.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use janua_probe::bare;
+
+use crate::model::{Cell, Configuration, Kind, Measurement, Method, RowResult, SCHEMA, Tool, Unit};
+use crate::report::published;
+use crate::stats::Summary;
+use crate::{Failure, create, machine, print};
+
+/// What `janua bench gates --platform x86_64` was asked to do.
+pub struct Plan {
+    /// Settings of page-table isolation to measure: `off`, `on`.
+    pub isolation: Vec<&'static str>,
+    /// Rows to measure, by the probe's names; empty: all.
+    pub only: Vec<String>,
+    /// Boots for each setting by the clock.
+    pub runs: usize,
+    pub json: Option<PathBuf>,
+    /// The janua command.
+    pub command: PathBuf,
+    /// The profile of the kernel image.
+    pub image: &'static str,
+}
+
+/// Seconds one boot may take.
+const PATIENCE: &str = "120";
+
+/// The row that wants the vsyscall page to be code: it has a boot of its own.
+const NATIVE_PAGE: &str = "tod-vsyscall-native";
+
+/// What a row's count is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Instructions,
+    Time,
+}
+
+/// The gates in the order of the tables: the probe's name, and what it is.
+const GATES: &[(&str, &str)] = &[
+    ("syscall", "syscall"),
+    ("sysenter", "sysenter"),
+    ("callgate", "call gate"),
+    ("int30", "int 0x30"),
+    ("int80", "int 0x80"),
+    ("ud", "LOCK NOP (#UD)"),
+    ("vsyscall", "vsyscall, emulated"),
+    ("int80-32", "int 0x80 from 32-bit code"),
+    ("sysenter-32", "sysenter from 32-bit code"),
+];
+
+/// The gettimeofday rows in the article's order: the probe's name, and the article's.
+const ARTICLE: &[(&str, &str)] = &[
+    ("tod-int80", "int 80h"),
+    ("tod-sysenter", "sysenter"),
+    ("tod-syscall", "syscall"),
+    ("tod-vsyscall", "vsyscall emulate"),
+    ("tod-vsyscall-native", "vsyscall native"),
+    ("tod-vdso", "vDSO"),
+    ("tod-vdso32", "vDSO-32"),
+];
+
+/// What instruction counts are and what they are not: printed below the tables.
+const WHAT_INSTRUCTIONS_ARE: &str = "\
+Instructions are not time. The counts are of QEMU's -icount: exact, the same on every machine, and blind to what an instruction
+costs. On a processor most instructions of these paths take a cycle or less, and two or three take nearly all the time. `int` and
+faults go through microcode: they read the descriptor table, check rights, change stacks and push five words, and `iretq` undoes it with
+as many checks; both drain the pipeline, some hundred cycles together. `syscall` and `sysret` do none of it: they move two registers and
+load fixed selectors, some tens of cycles, and leave to software what the others do in hardware (find a stack, save the way back). So `int`
+executes fewer instructions than `syscall` and costs several times more; the article measured 317 against 103 ns. With page-table isolation
+each way adds a write of CR3: a few instructions here, and on a processor 175 to 196 ns, most of it for translations to be found again.
+Emulated time is QEMU's cost to pretend, on this host: exceptions leave its translated code, a write of CR3 empties its whole software
+cache of translations. It says nothing about a processor, and is given so that nobody takes instructions for time.";
+
+/// One boot: the probe's samples by name, and why the rest is missing.
+struct Boot {
+    rows: Vec<(String, Vec<f64>)>,
+    ended: Option<String>,
+}
+
+/// Measures, prints, and writes the file.
+pub fn run(plan: &Plan) -> Result<(), Failure> {
+    let known = bare::names();
+    if let Some(unknown) = plan.only.iter().find(|name| !known.contains(&name.as_str())) {
+        return Failure::new(format!("there is no row called `{unknown}` on x86_64\n       its rows: {}", known.join(", ")));
+    }
+    let file = plan.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
+    let measurement = measure(plan)?;
+    let text = text(&measurement);
+    // A reader that closes early has seen what it wanted.
+    let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes());
+    if let Some((path, mut file)) = file {
+        std::io::Write::write_all(&mut file, measurement.to_json().as_bytes())
+            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+        eprintln!("written: {0} (janua report {0} makes a page of it)", path.display());
+    }
+    Ok(())
+}
+
+/// The names of the rows.
+pub fn list() -> String {
+    bare::names().iter().fold(String::new(), |mut text, name| {
+        let _ = writeln!(text, "{name}");
+        text
+    })
+}
+
+fn configuration(isolation: &str) -> Configuration {
+    Configuration { name: format!("x86_64 kpti {isolation}"), gate: None, jail: None }
+}
+
+fn measure(plan: &Plan) -> Result<Measurement, Failure> {
+    let mut machine = machine::describe();
+    let tree = Tree::new(&plan.only)?;
+    let names: Vec<&'static str> = bare::names();
+    let wanted: Vec<&'static str> = names
+        .into_iter()
+        .filter(|name| *name != "loop" && (plan.only.is_empty() || plan.only.iter().any(|only| only == name)))
+        .collect();
+    let mut rows = Vec::new();
+    let mut boots = Vec::new();
+    for isolation in &plan.isolation {
+        let counted = boot(plan, &tree, isolation, true)?;
+        let mut timed = boot(plan, &tree, isolation, false)?;
+        for _ in 1..plan.runs {
+            for (name, samples) in boot(plan, &tree, isolation, false)?.rows {
+                if let Some((_, all)) = timed.rows.iter_mut().find(|(known, _)| *known == name) {
+                    all.extend(samples);
+                }
+            }
+        }
+        boots.push((counted, timed));
+    }
+    for of in [Of::Instructions, Of::Time] {
+        for name in &wanted {
+            let cells = plan.isolation.iter().zip(&boots).map(|(isolation, (counted, timed))| {
+                let boot = if of == Of::Instructions { counted } else { timed };
+                let result = per_call(boot, name, of, machine.tsc_hz);
+                let skipped = result.is_none().then(|| boot.ended.clone().unwrap_or_else(|| "not measured".into()));
+                Cell { configuration: configuration(isolation).name, result, skipped, fast_share: None }
+            });
+            let (group, unit, prefix) = match of {
+                Of::Instructions => ("instructions", Unit::Instructions, "count"),
+                Of::Time => ("emulated time", Unit::Nanoseconds, "emulated"),
+            };
+            let kind = if name.starts_with("tod-") { "gettimeofday" } else { "null call" };
+            rows.push(RowResult {
+                name: format!("{prefix}-{name}"),
+                title: title(name),
+                group: format!("{kind} on the bare machine, {group}"),
+                unit,
+                cells: cells.collect(),
+            });
+        }
+    }
+    machine.load[1] = machine::load();
+    Ok(Measurement {
+        schema: SCHEMA,
+        kind: Kind::Gates,
+        date: machine::now(),
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: env!("JANUA_COMMIT").into(),
+            image: std::env::var("JANUA_IMAGE_X86_64").unwrap_or_else(|_| plan.image.into()),
+        },
+        machine,
+        method: Method { runs: plan.runs, samples: bare::SAMPLES as usize, pinned: None },
+        configurations: plan.isolation.iter().map(|isolation| configuration(isolation)).collect(),
+        refused: Vec::new(),
+        rows,
+        notes: vec![
+            "the machine is QEMU's, emulated in software, with an Intel processor's instructions".into(),
+            "instructions are exact counts by -icount shift=0, not time; emulated time is QEMU's on this host, not a processor's".into(),
+        ],
+    })
+}
+
+fn title(name: &str) -> String {
+    if let Some((_, theirs)) = ARTICLE.iter().find(|(known, _)| *known == name) {
+        return format!("gettimeofday by {theirs}");
+    }
+    let (gate, count) = name.trim_start_matches("null-").rsplit_once('-').unwrap_or((name, ""));
+    let gate = GATES.iter().find(|(known, _)| *known == gate).map_or(gate, |(_, title)| title);
+    format!("{gate}, {count} argument{}", if count == "1" { "" } else { "s" })
+}
+
+/// A row's figure for one call, the loop round it taken off: the least count, or all times.
+fn per_call(boot: &Boot, name: &str, of: Of, tsc_hz: f64) -> Option<Summary> {
+    let samples = |name: &str| boot.rows.iter().find(|(known, _)| known == name).map(|(_, samples)| samples.as_slice());
+    let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
+    let around = least(samples("loop")?);
+    let each = |ticks: f64| (ticks - around).max(0.0) / bare::TURNS as f64;
+    match of {
+        // What is more than the least was interrupted.
+        Of::Instructions => Summary::of(&[each(least(samples(name)?))]),
+        Of::Time => {
+            Summary::of(&samples(name)?.iter().map(|ticks| each(*ticks) * 1e9 / tsc_hz).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// The file tree of the machine: the probe alone. Removed in the end.
+struct Tree(PathBuf);
+
+impl Tree {
+    fn new(only: &[String]) -> Result<Tree, Failure> {
+        let dir = std::env::temp_dir().join(format!("janua-bench-{}", std::process::id()));
+        let tree = Tree(dir.clone());
+        let wanted = |name: &str| only.is_empty() || only.iter().any(|known| known == name);
+        let emulated = bare::elf(|name| name == "loop" || wanted(name) && name != NATIVE_PAGE);
+        let native = bare::elf(|name| name == "loop" || wanted(name) && name == NATIVE_PAGE);
+        let made = fs::create_dir_all(&dir).and_then(|()| tree.add("gates", &emulated));
+        let made = made.and_then(|()| tree.add("native", &native));
+        made.map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
+        Ok(tree)
+    }
+
+    fn add(&self, name: &str, file: &[u8]) -> std::io::Result<()> {
+        let path = self.0.join(name);
+        fs::write(&path, file)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // It is small, and in a directory for such things.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Both boots of a setting as one.
+fn boot(plan: &Plan, tree: &Tree, isolation: &str, count: bool) -> Result<Boot, Failure> {
+    let mut boot = boot_once(plan, tree, isolation, count, false)?;
+    if plan.only.is_empty() || plan.only.iter().any(|only| only == NATIVE_PAGE) {
+        let native = boot_once(plan, tree, isolation, count, true)?;
+        boot.rows.extend(native.rows.into_iter().filter(|(name, _)| name == NATIVE_PAGE));
+    }
+    Ok(boot)
+}
+
+fn boot_once(plan: &Plan, tree: &Tree, isolation: &str, count: bool, native: bool) -> Result<Boot, Failure> {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", PATIENCE]).arg(&plan.command).args(["boot", "--smp", "1", "--kpti", isolation]);
+    if count {
+        command.args(["--icount", "0"]);
+    }
+    if native {
+        command.args(["--vsyscall", "native"]);
+    }
+    let program = if native { "/native" } else { "/gates" };
+    command.arg("--ramfs").arg(tree.path()).args(["--", program]).stdin(Stdio::null());
+    let output = command.output().map_err(|error| Failure(format!("timeout: {error}")))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows: Vec<_> = text.lines().filter_map(row).collect();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim_start_matches("janua: ");
+    let ended = (!output.status.success()).then(|| format!("the machine ended early ({}) {said}", output.status));
+    if rows.is_empty() {
+        return Failure::new(ended.unwrap_or_else(|| "the measuring program wrote nothing".into()));
+    }
+    Ok(Boot { rows, ended })
+}
+
+/// `row NAME TICKS...`
+fn row(line: &str) -> Option<(String, Vec<f64>)> {
+    let mut words = line.split_ascii_whitespace();
+    (words.next() == Some("row")).then_some(())?;
+    let name = words.next()?.to_owned();
+    let samples: Vec<f64> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
+    samples.iter().all(|sample| *sample > 0.0).then_some((name, samples))
+}
+
+/// The tables for a terminal.
+fn text(measurement: &Measurement) -> String {
+    let mut text = String::new();
+    let tool = &measurement.tool;
+    let _ = writeln!(text, "janua {} {}, x86_64 emulated by QEMU, {}", tool.version, tool.commit, measurement.date);
+    let figure = |name: &str, configuration: &Configuration| {
+        let row = measurement.rows.iter().find(|row| row.name == name)?;
+        row.under(&configuration.name).map(|summary| summary.min)
+    };
+    let cell = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.0}"));
+    for configuration in &measurement.configurations {
+        for (prefix, what) in [("count", "INSTRUCTIONS A CALL (not time)"), ("emulated", "EMULATED TIME A CALL, ns (not a processor's)")] {
+            let _ = writeln!(text, "\n{what}, {}, by arguments", configuration.name);
+            let _ = writeln!(text, "{:28}{}", "getppid by", (0..7).fold(String::new(), |line, n| line + &format!("{n:>8}")));
+            for (gate, title) in GATES {
+                let figures: Vec<_> = (0..7).map(|n| figure(&format!("{prefix}-null-{gate}-{n}"), configuration)).collect();
+                if figures.iter().any(Option::is_some) {
+                    let cells = figures.into_iter().fold(String::new(), |line, value| line + &format!("{:>8}", cell(value)));
+                    let _ = writeln!(text, "{title:28}{cells}");
+                }
+            }
+        }
+    }
+    let _ = writeln!(text, "\nvsyscall calls getcpu, whose three arguments are null: there is no null call among its three.");
+    let _ = writeln!(text, "\nGETTIMEOFDAY, the article's tables beside ours");
+    let mut head = format!("{:28}{:>14}{:>14}", "", "theirs, on", "theirs, off");
+    for configuration in &measurement.configurations {
+        let short = configuration.name.trim_start_matches("x86_64 ");
+        let _ = write!(head, "{:>16}{:>16}", format!("{short}, insns"), format!("{short}, ns"));
+    }
+    let _ = writeln!(text, "{head}");
+    for (name, theirs) in ARTICLE {
+        let published = published::GETTIMEOFDAY.iter().find(|(known, ..)| known == name);
+        let (on, off) = (published.map(|(_, on, _)| *on), published.map(|(.., off)| *off));
+        let mut line = format!("{theirs:28}{:>14}{:>14}", cell(on), cell(off));
+        for configuration in &measurement.configurations {
+            for prefix in ["count", "emulated"] {
+                let _ = write!(line, "{:>16}", cell(figure(&format!("{prefix}-{name}"), configuration)));
+            }
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = writeln!(text, "theirs: ns, with page-table isolation on and off. {}", published::GETTIMEOFDAY_SOURCE);
+    let _ = writeln!(text, "\n{WHAT_INSTRUCTIONS_ARE}");
+    for reason in print::reasons(measurement) {
+        let _ = writeln!(text, "not measured: {reason}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_probe() {
+        assert_eq!(row("row null-ud-3 12 13"), Some(("null-ud-3".into(), vec![12.0, 13.0])));
+        assert_eq!((row("roe null 1"), row("row"), row("row x y")), (None, None, None));
+    }
+
+    #[test]
+    fn the_loop_is_taken_off() {
+        let rows = vec![("loop".into(), vec![2009.0, 2008.0]), ("null-ud-0".into(), vec![54_008.0, 52_008.0])];
+        let boot = Boot { rows, ended: None };
+        assert_eq!(per_call(&boot, "null-ud-0", Of::Instructions, 1e9).unwrap().min, 50.0);
+        assert_eq!(per_call(&boot, "null-ud-0", Of::Time, 2e9).unwrap().max, 26.0);
+        assert!(per_call(&boot, "nothing", Of::Time, 1e9).is_none());
+    }
+
+    #[test]
+    fn titles() {
+        assert_eq!(title("null-ud-1"), "LOCK NOP (#UD), 1 argument");
+        assert_eq!(title("null-sysenter-32-0"), "sysenter from 32-bit code, 0 arguments");
+        assert_eq!(title("tod-vdso"), "gettimeofday by vDSO");
+    }
+}
