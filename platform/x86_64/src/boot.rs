@@ -17,7 +17,7 @@ pub const KERNEL_OFFSET: usize = 0xffff_ffff_8000_0000;
 const START_INFO_MAGIC: u32 = 0x336e_c578;
 
 /// Bytes of the stack the first core starts on; it becomes the stack of its first thread.
-const FIRST_STACK: usize = 64 * 1024;
+const FIRST_STACK: usize = 128 * 1024;
 
 #[repr(C, align(4096))]
 struct Stack([u8; FIRST_STACK]);
