@@ -62,6 +62,13 @@ fn cases() -> Vec<Case> {
             }
         }
         cases.push(Case {
+            name: format!("invasive/kicks/{label}"),
+            options: [words(way), words(&["--tiles", "2", "--cores", "1"])].concat(),
+            command: words(&["kicks"]),
+            says: "3000 messages interrupted".into(),
+            code: 0,
+        });
+        cases.push(Case {
             name: format!("invasive/invade/{label}"),
             options: words(way),
             command: words(&["invade"]),
@@ -127,6 +134,9 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     if super::wanted(filter, "invasive/numbers") {
         tally.check("invasive/numbers", numbers());
     }
+    if super::wanted(filter, "invasive/ended from outside") {
+        tally.check("invasive/ended from outside", ended_from_outside(&built));
+    }
     let lacking = lacking();
     let quick = |case: &Case| !super::quick() || case.name.ends_with("signal") || case.name.contains("/bad/");
     let chosen: Vec<Case> =
@@ -146,6 +156,31 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         |verdict| verdict.count(tally),
     );
     Ok(())
+}
+
+/// An application that waits for ever is ended by a signal to the command, with the exit code a shell gives for it.
+fn ended_from_outside(built: &user::Built) -> Result<(), String> {
+    use std::os::unix::process::ExitStatusExt;
+    let mut child = Command::new(build::janua())
+        .args(["run", "--personality", "invasive", "--", "bad", "wait"])
+        .env("JANUA_USER", &built.programs)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
+    for _ in 0..100 {
+        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+            return match (status.code(), status.signal()) {
+                (Some(143), _) => Ok(()),
+                other => Err(format!("it ended with {other:?}, not with exit code 143")),
+            };
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let _ = child.kill();
+    Err("it did not end within 10 s".into())
 }
 
 fn judge(case: &Case, programs: &str) -> Result<(), String> {
