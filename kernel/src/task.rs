@@ -33,6 +33,8 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn out_of_memory(_thread: &Thread<Self>, _resident: u64) {}
     /// [`janua_port::Guest::call_trapped`].
     fn call_trapped(_thread: &Thread<Self>, _frame: &mut Frame) {}
+    /// What the trace says of a call with a special result.
+    const SPECIAL: &'static str = "a signal came first";
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
     /// The way back to user code when work is flagged or the result is special: delivers signals, stops, kills. The row is

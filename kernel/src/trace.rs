@@ -94,7 +94,9 @@ impl<P: Personality> Thread<P> {
         }
         line.push_str(") = ");
         match janua_abi::linux::Errno::from_raw(result) {
-            _ if P::is_special(result) => line.push_str("? (a signal came first)"),
+            _ if P::is_special(result) => {
+                let _ = write!(line, "? ({})", P::SPECIAL);
+            }
             Ok(value) if value > if self.kernel.compat.holds(row) { LOWEST_CODE_32 } else { u32::MAX as usize } => {
                 let _ = write!(line, "{value:#x}");
             }

@@ -17,6 +17,8 @@ impl Personality for Invasive {
     type Task = TileTask;
     type Thread = Core;
 
+    const SPECIAL: &'static str = "the core is given up";
+
     fn start(thread: &Thread, _frame: &mut Frame) -> Leave {
         // The creator does this too, but perhaps only after the thread has run for a while.
         thread.set_machine_id(thread.machine().current());
