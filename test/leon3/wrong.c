@@ -33,8 +33,8 @@ static void __attribute__((noinline)) on_stack(uint32_t stack, int how)
     case 2: /* A call by the long way, which gives the processor away. */
         __asm__ volatile("mov %0, %%sp\n mov 10, %%o0\n ta 0x10\n" : : "r"(stack) : "o0");
         break;
-    case 3: /* A call that takes the kernel deep enough to push this window out; its seventh word can be read. */
-        __asm__ volatile("mov %0, %%sp\n mov 75, %%o0\n mov 0, %%o1\n mov 4, %%o2\n ta 0x10\n" : : "r"(stack) : "o0", "o1", "o2");
+    case 3: /* This window is asked to go to its stack, which can be read but not written. */
+        __asm__ volatile("mov %0, %%sp\n ta 3\n" : : "r"(stack));
         break;
     default: /* The windows are asked to go to their stacks. */
         __asm__ volatile("mov %0, %%g1\n save %%g0, %%g0, %%g0\n mov %%g1, %%sp\n save %%sp, -96, %%sp\n ta 3\n restore\n restore\n"
@@ -98,7 +98,7 @@ void main_ilet(claim_t claim)
         on_stack(KERNEL, 2);
     if (same(what, "flush-kernel-stack"))
         on_stack(KERNEL, 4);
-    if (same(what, "call-code-stack"))
+    if (same(what, "flush-code-stack"))
         on_stack((uint32_t)main_ilet & ~7u, 3);
     octo_printf("it went on\n");
     shutdown(1);

@@ -64,7 +64,7 @@ const WRONG: &[(&str, &str, &str, i32)] = &[
     ("wrong", "call-kernel-stack", "the address 0x4002005c, which it may not", 139),
     ("wrong", "call-odd-stack", MEMORY, 139),
     ("wrong", "call-no-stack", MEMORY, 139),
-    ("wrong", "call-code-stack", MEMORY, 139),
+    ("wrong", "flush-code-stack", MEMORY, 139),
     ("wrong", "exit-kernel-stack", MEMORY, 139),
     ("wrong", "flush-kernel-stack", MEMORY, 139),
     ("bad", "range", "system call 0x186a0 is out of range", 159),
