@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::model::{Configuration, Refused};
-use crate::{Failure, Plan};
+use crate::model::{Configuration, NATIVE, Refused};
+use crate::{Failure, Plan, emulated};
 
 /// What works and what does not.
 pub struct Choice {
@@ -21,6 +21,19 @@ pub fn run_arguments(configuration: &Configuration) -> Vec<&str> {
     arguments
 }
 
+/// The arguments that make janua start itself again under a configuration, on so many processors where they are emulated: what
+/// follows is for the program inside.
+pub fn start_arguments(plan: &Plan, configuration: &Configuration, processors: u8) -> Vec<String> {
+    match &plan.emulated {
+        Some(tree) if configuration.name == emulated::NAME => tree.boot_arguments(processors),
+        _ if configuration.name == NATIVE => Vec::new(),
+        _ => {
+            let command = plan.command.to_string_lossy().into_owned();
+            run_arguments(configuration).into_iter().map(String::from).chain(["--".into(), command]).collect()
+        }
+    }
+}
+
 /// Tries every gate with every jail on a program that does nothing.
 pub fn discover(plan: &Plan) -> Result<Choice, Failure> {
     let mut choice = Choice { configurations: vec![Configuration::native()], refused: Vec::new() };
@@ -31,6 +44,13 @@ pub fn discover(plan: &Plan) -> Result<Choice, Failure> {
                 None => choice.configurations.push(configuration),
                 Some(reason) => choice.refused.push(Refused { name: configuration.name, reason }),
             }
+        }
+    }
+    if plan.emulated.is_some() {
+        let configuration = Configuration::emulated();
+        match refusal(plan, &configuration) {
+            None => choice.configurations.push(configuration),
+            Some(reason) => return Failure::new(format!("the bare machine cannot be measured: {reason}")),
         }
     }
     if plan.named && choice.configurations.len() == 1 {
@@ -46,7 +66,7 @@ pub fn discover(plan: &Plan) -> Result<Choice, Failure> {
 /// Why a configuration cannot be measured.
 fn refusal(plan: &Plan, configuration: &Configuration) -> Option<String> {
     let mut command = Command::new(&plan.command);
-    command.args(run_arguments(configuration)).arg("--").arg(&plan.command).args(["probe", "--list"]);
+    command.args(start_arguments(plan, configuration, 1)).args(["probe", "--list"]);
     let output = match command.stdin(Stdio::null()).output() {
         Ok(output) => output,
         Err(error) => return Some(format!("{}: {error}", plan.command.display())),

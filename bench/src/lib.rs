@@ -9,6 +9,7 @@
 mod apps;
 pub mod bare;
 mod choice;
+pub mod emulated;
 mod invasive;
 mod machine;
 pub mod model;
@@ -48,6 +49,8 @@ pub struct Plan {
     pub json: Option<PathBuf>,
     /// The janua command, which is measured.
     pub command: PathBuf,
+    /// The bare machine is measured too.
+    pub emulated: Option<emulated::Tree>,
     /// The profile its kernel image was built with.
     pub image: &'static str,
 }

@@ -99,7 +99,7 @@ pub struct Method {
 /// A way to run programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// `native`, or gate/jail.
+    /// `native`, gate/jail, or the bare machine's ([`crate::emulated::NAME`]).
     pub name: String,
     pub gate: Option<String>,
     pub jail: Option<String>,
@@ -108,6 +108,15 @@ pub struct Configuration {
 impl Configuration {
     pub fn native() -> Configuration {
         Configuration { name: NATIVE.into(), gate: None, jail: None }
+    }
+
+    pub fn emulated() -> Configuration {
+        Configuration { name: crate::emulated::NAME.into(), gate: None, jail: None }
+    }
+
+    /// Whether it is `janua run`.
+    pub fn is_hosted(&self) -> bool {
+        self.gate.is_some()
     }
 
     pub fn janua(gate: &str, jail: &str) -> Configuration {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use janua_probe::Row;
 
-use crate::Plan;
-use crate::choice::run_arguments;
+use crate::{Plan, emulated};
+use crate::choice::start_arguments;
 use crate::machine::Pinned;
-use crate::model::{Configuration, NATIVE};
+use crate::model::Configuration;
 
 /// How long one row may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,13 +48,13 @@ fn once(
     into: &mut Collected,
 ) -> usize {
     let mut command = Command::new(&plan.command);
-    if configuration.name != NATIVE {
-        command.args(run_arguments(configuration)).arg("--").arg(&plan.command);
-    }
+    let emulated = configuration.name == emulated::NAME;
+    command.args(start_arguments(plan, configuration, rows[0].cores));
     command.arg("probe").args(["--samples", &plan.samples.to_string()]).args(rows.iter().map(|row| row.name));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let spawned = {
-        let _pinned = pin.map(|processor| Pinned::to(Some(processor)));
+        // An emulator has threads besides its processors'.
+        let _pinned = pin.filter(|_| !emulated).map(|processor| Pinned::to(Some(processor)));
         command.spawn()
     };
     let mut child = match spawned {

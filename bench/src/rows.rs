@@ -12,7 +12,7 @@ use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, NOISY
 use crate::probe::{self, Collected};
 use crate::stats::Summary;
 use crate::whole::{self, WholeRow};
-use crate::{Failure, Plan, programs};
+use crate::{Failure, Plan, emulated, programs};
 
 /// What is to be measured.
 pub struct Chosen {
@@ -131,7 +131,9 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
                 probe::round(plan, configuration, &of(2), None, &mut collected[index]);
             }
             for row in chosen.whole.iter().filter(|row| run == 0 || !row.once) {
-                let result = (row.measure)(plan, configuration);
+                let measured = configuration.name == NATIVE || configuration.is_hosted();
+                let result =
+                    if measured { (row.measure)(plan, configuration) } else { Err("of the host and the platform linux".into()) };
                 figures.take(&[row.name], index, result.map(|samples| vec![samples]));
             }
             for app in work.iter().flat_map(|_| &chosen.apps) {
@@ -152,7 +154,7 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
         }
     }
     let null_call = chosen.probe.iter().find(|row| row.name == "syscall");
-    for (index, configuration) in configurations.iter().enumerate().filter(|(_, c)| c.name != NATIVE) {
+    for (index, configuration) in configurations.iter().enumerate().filter(|(_, c)| c.is_hosted()) {
         if let Some(share) = null_call.and_then(|row| probe_share(plan, configuration, row)) {
             figures.fast.insert(("syscall", index), share);
         }
@@ -161,6 +163,7 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
     machine.load[1] = machine::load();
     let rows = results(chosen, &configurations, &collected, &figures, machine.tsc_hz);
     notes.extend(warnings(plan, &rows, &machine));
+    notes.extend(plan.emulated.as_ref().map(|_| emulated::NOTE.to_owned()));
     Measurement {
         schema: SCHEMA,
         kind: plan.kind,

@@ -24,6 +24,7 @@ Examples:
   janua bench calls --gate sud --runs 3          quicker
   janua bench calls --only pipe,futex-thr,stat   some rows
   janua bench calls --personality invasive       claims, i-lets and empty calls, beside OctoPOS' figures
+  janua bench calls --platform x86_64 --gate call the bare machine beside the platform linux, in emulated time
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
   janua bench gates --platform x86_64 --kpti on  every gate of the bare machine, in instructions and time
   janua report gates.json calls.json apps.json   a page with plots
@@ -48,7 +49,8 @@ enum What {
 
 #[derive(clap::Args)]
 struct Options {
-    /// The platform that carries Janua: linux; x86_64, QEMU's bare machine (with `gates`); leon3 (with `calls --personality invasive`)
+    /// The platform that carries Janua: linux; x86_64, QEMU's bare machine (with `gates`; with `calls` it is measured beside linux);
+    /// leon3 (with `calls --personality invasive`)
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
 
@@ -142,7 +144,7 @@ pub fn run(bench: Bench) -> ExitCode {
     if options.platform == "leon3" && kind != Kind::Invasive {
         return exit::fail(&"on the LEON3 only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive --platform leon3");
     }
-    if options.platform == "x86_64" {
+    if options.platform == "x86_64" && kind != Kind::Calls {
         let measured = bare_plan(kind, options).and_then(|plan| plan.map_or(Ok(()), |plan| janua_bench::bare::run(&plan)));
         return measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS);
     }
@@ -161,7 +163,7 @@ fn own_command() -> Result<PathBuf, Failure> {
 /// What to measure on the bare machine; `None` after the rows were listed.
 fn bare_plan(kind: Kind, options: Options) -> Result<Option<janua_bench::bare::Plan>, Failure> {
     if kind != Kind::Gates {
-        return Err(Failure(format!("`bench {}` is for the platform linux\n       x86_64 has `bench gates`", kind.name())));
+        return Err(Failure(format!("`bench {}` is for the platform linux\n       x86_64 has `bench gates` and `bench calls`", kind.name())));
     }
     if !(options.gate.is_empty() && options.jail.is_empty()) {
         return Err(Failure("x86_64 has all its gates at once, and no jail\n       choose rows by --only (--list names them)".into()));
@@ -189,7 +191,9 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
         return Err(Failure("--kpti is of the platform x86_64\n       add --platform x86_64, or leave --kpti out".into()));
     }
     let command = own_command()?;
+    let emulated = options.platform == "x86_64";
     Ok(Plan {
+        emulated: emulated.then(|| janua_bench::emulated::Tree::new(&command)).transpose()?,
         kind,
         platform: if options.platform == "leon3" { Platform::Leon3 } else { Platform::Linux },
         named: !(options.gate.is_empty() && options.jail.is_empty()),
