@@ -311,6 +311,44 @@ static int ping_pong(void)
 	return ball == 0;
 }
 
+static atomic_int seen_on, mover;
+
+static void *tells_where(void *arg)
+{
+	(void)arg;
+	mover = syscall(SYS_gettid);
+	while (!stop)
+		seen_on = sched_getcpu();
+	return NULL;
+}
+
+// A thread is moved by another one, while it runs and while all cores are busy.
+static int moved_by_others(void)
+{
+	pthread_t thread, busy[16];
+	long counters[16] = {0};
+	stop = 0;
+	for (int i = 0; i < cores; i++)
+		pthread_create(&busy[i], NULL, counts, &counters[i]);
+	pthread_create(&thread, NULL, tells_where, NULL);
+	while (mover == 0)
+		sched_yield();
+	for (int round = 0; round < 2 * cores; round++) {
+		cpu_set_t set;
+		CPU_ZERO(&set);
+		CPU_SET(round % cores, &set);
+		if (sched_setaffinity(mover, sizeof set, &set) != 0)
+			return 0;
+		while (seen_on != round % cores)
+			nap(1);
+	}
+	stop = 1;
+	pthread_join(thread, NULL);
+	for (int i = 0; i < cores; i++)
+		pthread_join(busy[i], NULL);
+	return 1;
+}
+
 static atomic_long turns[16];
 
 static void *loops(void *arg)
@@ -368,6 +406,7 @@ int main(void)
 	say("protected under use", taken_under_use(make_read_only));
 	say("copies stand still", copies_stand_still());
 	say("ping-pong", ping_pong());
+	say("moved by others", moved_by_others());
 	say("loops share", loops_share());
 	say("a loop is killed", loop_is_killed());
 	return 0;

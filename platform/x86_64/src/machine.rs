@@ -65,6 +65,7 @@ pub fn power_off(code: u8) -> ! {
     const MEANT: u8 = 0x10;
     // SAFETY: QEMU's isa-debug-exit, or a port that does not exist.
     unsafe { cpu::outb(EXIT_DEVICE, MEANT) };
+    report::stop_others();
     cpu::halt()
 }
 

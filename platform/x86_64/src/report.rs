@@ -62,6 +62,14 @@ pub fn kernel_fault(frame: &Frame, vector: u8) -> ! {
     ))
 }
 
+/// Stops the other cores, whatever they do.
+pub fn stop_others() {
+    STOPPING.store(true, Ordering::SeqCst);
+    if cores::count() > 1 {
+        apic::send_nmi_to_others();
+    }
+}
+
 /// Stops the other cores, says why and powers off with exit code 125. A failure while it does so powers off at once; another core
 /// that fails meanwhile just stops.
 #[cold]
@@ -70,10 +78,7 @@ pub fn stop(why: fmt::Arguments<'_>) -> ! {
     let number = number();
     match BY.compare_exchange(usize::MAX, number, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {
-            STOPPING.store(true, Ordering::SeqCst);
-            if cores::count() > 1 {
-                apic::send_nmi_to_others();
-            }
+            stop_others();
             let _ = writeln!(Voice, "janua: {why}");
         }
         Err(by) if by != number => cpu::halt(),

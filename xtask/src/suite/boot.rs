@@ -171,6 +171,7 @@ unmapped under use: yes
 protected under use: yes
 copies stand still: yes
 ping-pong: yes
+moved by others: yes
 loops share: yes
 a loop is killed: yes
 ";
