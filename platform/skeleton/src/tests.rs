@@ -19,6 +19,7 @@ use janua_port::{
 
 use crate::SkeletonMachine;
 use crate::gate::SkeletonGate;
+use crate::user::SkeletonUser;
 use crate::space::SkeletonSpace;
 
 static MACHINE: &dyn Machine = &SkeletonMachine;
