@@ -34,7 +34,7 @@ pub struct Plan {
 const PATIENCE: &str = "120";
 
 /// The row that wants the vsyscall page to be code: it has a boot of its own.
-const NATIVE_PAGE: &str = "tod-vsyscall-native";
+pub(crate) const NATIVE_PAGE: &str = "tod-vsyscall-native";
 
 /// What a row's count is of.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_runners_words_come_apart() {
-        let text = b"@begin /a\n@end 3 0 6\n@end\nx\n\n@begin /b\n@end timeout 1 0\n\njanua: kernel fault\n@begin /c\n";
+        let text = b"@begin /a\n@end 3 0 6\n@end\nx\n@begin /b\n@end timeout 1 0\n\njanua: kernel fault\n@begin /c\n";
         let (told, other) = parse(text);
         let outcome = |code, timeout, output: &[u8]| Outcome { output: output.into(), code, timeout, left: Vec::new() };
         assert_eq!(told["/a"], Some(outcome(3, false, b"@end\nx")));
