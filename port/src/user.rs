@@ -11,6 +11,11 @@ pub struct Fault;
 pub trait UserMemory: Send + Sync {
     /// Whether `addr..addr+len` lies in the part of the address space that belongs to guests. Says nothing about mappings.
     fn is_user(&self, addr: usize, len: usize) -> bool;
+    /// Whether user code can run at an address, where something is mapped: in user memory, or in pages the machine shows to
+    /// all programs beside it (a vDSO).
+    fn is_code(&self, addr: usize) -> bool {
+        self.is_user(addr, 1)
+    }
     /// Whether the range lies where user memory could be as far as programs know: what a call refuses with EFAULT before it
     /// knows whether it will touch the memory. A machine that keeps a part for itself answers true for it as well, like for any
     /// range without a mapping; every access asks [`UserMemory::is_user`].

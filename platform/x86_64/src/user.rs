@@ -6,6 +6,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use janua_arch::x86_64::usercopy;
 use janua_port::{Fault, UserMemory};
 
+use crate::vdso;
+
 /// End of what guests may map: the last page below the hole is left out, as on Linux (a `syscall` at its very end would return
 /// to an address that is not canonical).
 pub const END: usize = 0x7fff_ffff_f000;
@@ -44,6 +46,10 @@ pub struct BareUser;
 impl UserMemory for BareUser {
     fn is_user(&self, addr: usize, len: usize) -> bool {
         is_user(addr, len)
+    }
+
+    fn is_code(&self, addr: usize) -> bool {
+        is_user(addr, 1) || vdso::contains(addr)
     }
 
     fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {

@@ -208,7 +208,7 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
     let saved = UserPtr::<RtSigFrame>::new(at).read(thread.user())?;
     let context = &saved.uc.mcontext;
     // Where user code cannot run the way back must not go.
-    if !thread.user().is_user(context.rip as usize, 1) {
+    if !thread.user().is_code(context.rip as usize) {
         return Err(Errno::EFAULT);
     }
     if !frame.set_code_segment(u64::from(context.cs | 3)) {
