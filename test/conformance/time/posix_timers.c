@@ -54,8 +54,7 @@ int main(void)
 	struct timespec z = {0, 0};
 	sigtimedwait(&m, &i, &z);
 	/* Absolute, and long past. */
-	clock_gettime(CLOCK_MONOTONIC, &v.it_value);
-	v.it_value.tv_sec -= 5;
+	v.it_value = (struct timespec){0, 1};
 	R(timer_settime(t, TIMER_ABSTIME, &v, 0));
 	T(sigwaitinfo(&m, &i) == sig);
 	v.it_value.tv_nsec = 1000000000;
