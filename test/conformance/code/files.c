@@ -44,8 +44,10 @@ int main(void)
 {
 	try("file", must(open("code", O_RDWR | O_CREAT | O_TRUNC, 0700)));
 	unlink("code");
-	try("/dev/shm", must(open("/dev/shm/code", O_RDWR | O_CREAT | O_TRUNC, 0700)));
-	unlink("/dev/shm/code");
+	char shared[64];
+	sprintf(shared, "/dev/shm/code-%d", getpid());
+	try("/dev/shm", must(open(shared, O_RDWR | O_CREAT | O_TRUNC, 0700)));
+	unlink(shared);
 	try("memfd", must(memfd_create("code", 0)));
 	/* Shared, and nobody can change it any more. */
 	int f = must(memfd_create("sealed", MFD_ALLOW_SEALING));
