@@ -95,6 +95,8 @@ mod tests {
         // lea 0x2bae0f(%rip), %rdi (gdb); movsd 0x128ae0f(%rip), %xmm1 (node).
         assert_eq!(found(&in_code(&[0x48, 0x8d, 0x3d, 0x0f, 0xae, 0x2b, 0x00])), Some(120..127));
         assert_eq!(found(&in_code(&[0xf2, 0x0f, 0x10, 0x0d, 0x0f, 0xae, 0x28, 0x01])), Some(120..128));
+        // call *0x6dae0f(%rip) (a Rust program's, by its table of addresses).
+        assert_eq!(found(&in_code(&[0xff, 0x15, 0x0f, 0xae, 0x6d, 0x00])), Some(120..126));
         // One whose work nobody does: vpaddd 0x28ae0f(%rip), %ymm0, %ymm0.
         assert_eq!(found(&in_code(&[0xc5, 0xfd, 0xfe, 0x05, 0x0f, 0xae, 0x28, 0x00])), None);
     }

@@ -5,7 +5,7 @@
 //! and just-in-time compilers make there: moves, integer arithmetic, pushes, near jumps and calls, loads of a vector register.
 //! Everything else, everything with a segment, lock or repeat prefix, is not done. (Intel SDM volume 2 for each.)
 
-use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register};
 
 use crate::decode::LONGEST;
 
@@ -56,9 +56,23 @@ pub fn knows(found: &Instruction) -> bool {
             (FlowControl::ConditionalBranch, OpKind::NearBranch64)
                 | (FlowControl::UnconditionalBranch | FlowControl::Call, OpKind::NearBranch64)
         ) && found.condition_code() != ConditionCode::None
-            || matches!(found.mnemonic(), Jmp | Call) && found.op0_kind() == OpKind::NearBranch64,
+            || matches!(found.mnemonic(), Jmp | Call) && (found.op0_kind() == OpKind::NearBranch64 || is_indirect(found)),
     };
     plain && operands
+}
+
+/// Whether it is a near call or jump to an address in a register or in memory.
+fn is_indirect(found: &Instruction) -> bool {
+    match found.op0_kind() {
+        OpKind::Register => found.op0_register().is_gpr64(),
+        OpKind::Memory => found.memory_size() == MemorySize::QwordOffset,
+        _ => false,
+    }
+}
+
+/// Where a near call or jump goes.
+fn target(core: &mut dyn Core, found: &Instruction) -> Option<u64> {
+    if is_indirect(found) { read(core, found, 0, 8) } else { Some(found.near_branch_target()) }
 }
 
 trait Legacy {
@@ -159,10 +173,11 @@ pub fn step(core: &mut dyn Core, bytes: &[u8], rip: u64) -> Option<u64> {
             core.restore(addr, mask).then_some(())?;
         }
         Call => {
+            let to = target(core, &found)?;
             push(core, next)?;
-            return Some(found.near_branch_target());
+            return Some(to);
         }
-        Jmp => return Some(found.near_branch_target()),
+        Jmp => return target(core, &found),
         _ => {
             let taken = holds(found.condition_code(), core.flags())?;
             return Some(if taken { found.near_branch_target() } else { next });
@@ -443,6 +458,15 @@ mod tests {
         assert_eq!(run(&mut toy, &[0xe8, 0x10, 0, 0, 0]), Some(AT + 21));
         assert_eq!((toy.registers[RSP], toy.word(top as usize - 8)), (top - 8, AT + 5));
         assert_eq!(run(&mut toy, &[0xe9, 0xf0, 0xff, 0xff, 0xff]), Some(AT + 5 - 16));
+        // jmp *%rdi; call *(%rcx), jmp *(%rcx).
+        let to = toy.registers[7];
+        assert_eq!(run(&mut toy, &[0xff, 0xe7]), Some(to));
+        toy.registers[RSP] = top;
+        toy.registers[1] = 0x1100;
+        toy.memory[0x100..0x108].copy_from_slice(&0x5_0000u64.to_le_bytes());
+        assert_eq!(run(&mut toy, &[0xff, 0x11]), Some(0x5_0000));
+        assert_eq!((toy.registers[RSP], toy.word(top as usize - 8)), (top - 8, AT + 2));
+        assert_eq!(run(&mut toy, &[0xff, 0x21]), Some(0x5_0000));
         toy.flags = 0x202 | ZF;
         assert_eq!(run(&mut toy, &[0x74, 0x10]), Some(AT + 18));
         assert_eq!(run(&mut toy, &[0x0f, 0x85, 0x10, 0, 0, 0]), Some(AT + 6));
@@ -473,6 +497,8 @@ mod tests {
             &[0xf3, 0xa4],
             &[0x0f, 0x01, 0xef],
             &[0x48, 0x87, 0x01],
+            &[0xff, 0x19],
+            &[0x48, 0xff, 0x29],
             &[0x0f, 0x05],
             &[0xc5, 0xf8, 0x10, 0x01],
             &[0x67, 0x48, 0x89, 0x01],
