@@ -1,6 +1,7 @@
 //! Running other programs: quietly when they succeed, with all they said when they fail.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -29,6 +30,23 @@ pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String>
         }
         Err(e) => Err(format!("{what}: {}: {e}", command.get_program().to_string_lossy())),
     }
+}
+
+/// Begins anew with all signals at their default when some are ignored, as under nohup(1), because tests would inherit that.
+pub fn take_signals_back() -> Result<(), String> {
+    /// Signals that a runtime takes for itself and gives back in its children: SIGPIPE, and the C library's two.
+    const OURS: u64 = 1 << 12 | 1 << 31 | 1 << 32;
+    const TRIED: &str = "JANUA_SIGNALS_TAKEN_BACK";
+    let status = fs::read_to_string("/proc/self/status").map_err(|e| format!("/proc/self/status: {e}"))?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|word| u64::from_str_radix(word.trim(), 16).ok()).unwrap_or(0);
+    if ignored & !OURS == 0 || std::env::var_os(TRIED).is_some() {
+        return Ok(());
+    }
+    let own = std::env::current_exe().map_err(|e| format!("/proc/self/exe: {e}"))?;
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(own).args(std::env::args_os().skip(1)).env(TRIED, "1");
+    Err(format!("env: {}", command.exec()))
 }
 
 /// Standard output of `command` if it runs and succeeds.

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::packages::{self, Need};
 use crate::tally::Tally;
-use crate::{build, rules, scan};
+use crate::{build, process, rules, scan};
 
 /// One suite of tests.
 struct Suite {
@@ -83,6 +83,7 @@ fn quick() -> bool {
 
 /// `cargo xtask test [--quick | --native] [--built] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
+    process::take_signals_back()?;
     let (flags, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|a| a.starts_with('-'));
     let mut built = false;
     for flag in flags {
