@@ -14,7 +14,7 @@ case abc in a*) echo glob;; *) echo none;; esac
 trap 'echo "exit trap $?"' EXIT; trap 'echo usr1' USR1; kill -USR1 $$; trap '' USR2; kill -USR2 $$; trap - USR1
 sleep 0.2 & p=$!; wait $p; echo "waited $?"
 sh -c 'exit 9' & wait $!; echo "background $?"
-sleep 100 & p=$!; kill $p; wait $p; echo "killed $?"
+sleep 100 & p=$!; kill $p; wait $p 2>/dev/null; echo "killed $?"
 yes | head -n 100000 | wc -l
 { echo out; echo err >&2; } 2>&1 | sort
 exec 3>file; echo to three >&3; exec 3>&-; cat file; exec 4<file; read line <&4; echo "$line"; exec 4<&-

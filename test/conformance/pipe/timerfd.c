@@ -14,16 +14,16 @@ int main(void)
 	R(timerfd_create(CLOCK_PROCESS_CPUTIME_ID, 0));
 	R(timerfd_create(CLOCK_MONOTONIC, 0x7777));
 	int f = must(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-	struct itimerspec v = its(30, 0), o;
+	struct itimerspec v = its(300, 0), o;
 	R(get(f));
+	long t = t_now();
 	R(timerfd_settime(f, 0, &v, &o));
 	T(o.it_value.tv_sec == 0 && o.it_value.tv_nsec == 0);
 	R(timerfd_gettime(f, &o));
-	T(o.it_value.tv_nsec > 0 && o.it_value.tv_nsec <= 30000000);
+	T(o.it_value.tv_nsec > 0 && o.it_value.tv_nsec <= 300000000);
 	struct pollfd p = {f, POLLIN, 0};
-	long t = t_now();
-	R(poll(&p, 1, 3000));
-	T(t_now() - t >= 25 && t_now() - t < 1500);
+	R(poll(&p, 1, 30000));
+	T(t_now() - t >= 295);
 	R(get(f));
 	R(get(f));
 	R(timerfd_gettime(f, &o));
@@ -32,7 +32,7 @@ int main(void)
 	R(timerfd_settime(f, 0, &v, 0));
 	t_ms(105);
 	long n = get(f);
-	T(n >= 9 && n < 100);
+	T(n >= 9);
 	T(timerfd_gettime(f, &o) == 0 && o.it_interval.tv_nsec == 10000000);
 	v = its(0, 10);
 	R(timerfd_settime(f, 0, &v, &o)); /* a zero value stops it */
@@ -47,7 +47,7 @@ int main(void)
 	if (v.it_value.tv_nsec >= 1000000000)
 		v.it_value.tv_sec++, v.it_value.tv_nsec -= 1000000000;
 	R(timerfd_settime(f, TFD_TIMER_ABSTIME, &v, 0));
-	t = t_now();
+	t = now.tv_sec * 1000 + now.tv_nsec / 1000000;
 	R(get(f));
 	T(t_now() - t >= 35);
 	v.it_value.tv_sec = 0; /* long ago; not zero, which disarms */

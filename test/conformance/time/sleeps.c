@@ -29,11 +29,11 @@ int main(void)
 	R(nanosleep(&t, 0));
 	t_handle(SIGUSR1, h, SA_RESTART);
 	later(60);
-	t.tv_sec = 5;
+	t.tv_sec = 50;
 	n = t_now();
 	R(nanosleep(&t, &r));
-	T(t_now() - n < 4000);
-	T(r.tv_sec == 4 || r.tv_sec == 3);
+	T(t_now() - n < 50000);
+	T(r.tv_sec > 0 && r.tv_sec < 50);
 	wait(0);
 	later(60);
 	R(nanosleep(&t, (void *)8));

@@ -18,7 +18,7 @@ use crate::tally::Tally;
 use crate::{build, workspace};
 
 /// Seconds one attack may take.
-const LIMIT: u64 = 60;
+const LIMIT: u64 = 120;
 
 /// Jail and gate of each run.
 const COMBINATIONS: &[(&str, &str)] = &[("none", "sud"), ("pkey", "sud"), ("pkey", "call")];

@@ -11,7 +11,7 @@ use crate::tally::Tally;
 use crate::{build, process, workspace};
 
 /// Seconds one run may take; the longest takes a few.
-pub(super) const LIMIT: u64 = 90;
+pub(super) const LIMIT: u64 = 180;
 
 /// A run: the program and its arguments, what it writes, its exit code.
 struct Case {

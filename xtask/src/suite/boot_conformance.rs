@@ -22,7 +22,7 @@ const BATCH: usize = 24;
 /// Boots at a time: each wants a processor for itself.
 const BOOTS: usize = 2;
 /// Seconds one boot may take besides what its programs may.
-const LIMIT: u64 = 60;
+const LIMIT: u64 = 120;
 /// Where the programs are inside.
 const PLACE: &str = "test";
 

@@ -11,7 +11,7 @@ use crate::tally::Tally;
 use crate::workspace;
 
 /// Seconds a test may take, unless it says otherwise.
-const LIMIT: u64 = 20;
+const LIMIT: u64 = 60;
 
 const FLAGS: &[&str] = &["-O1", "-g", "-std=gnu11", "-w", "-pthread", "-mno-red-zone"];
 

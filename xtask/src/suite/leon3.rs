@@ -8,7 +8,7 @@ use crate::tally::Tally;
 use crate::{build, user};
 
 /// Seconds one run may take; the longest takes a few.
-const LIMIT: u64 = 60;
+const LIMIT: u64 = 120;
 
 /// A run: options of `janua boot`, the application and its arguments, what its output must hold, its exit code.
 struct Case {

@@ -20,6 +20,8 @@ mod terminal;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::Mode;
+
 use crate::packages::{self, Need};
 use crate::tally::Tally;
 use crate::{build, process, rules, scan};
@@ -84,6 +86,8 @@ fn quick() -> bool {
 /// `cargo xtask test [--quick | --native] [--built] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
     process::take_signals_back()?;
+    // Files that tests make have the rights the tests say, whoever runs them.
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
     let (flags, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|a| a.starts_with('-'));
     let mut built = false;
     for flag in flags {

@@ -12,7 +12,7 @@ use crate::tally::Tally;
 use crate::{process, workspace};
 
 /// Seconds a script may take, unless it says otherwise.
-const LIMIT: u64 = 60;
+const LIMIT: u64 = 180;
 
 /// A script and what its head says.
 struct Script {

@@ -16,7 +16,7 @@ use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
 
 /// Seconds one run may take.
-const LIMIT: u64 = 30;
+const LIMIT: u64 = 90;
 
 /// A test: its name and what it does under the gate it is given, in the empty directory it is given.
 type Test = (&'static str, fn(&Sandbox) -> Result<(), String>);

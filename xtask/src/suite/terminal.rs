@@ -19,7 +19,7 @@ use crate::guard::{Outcome, Run, Running};
 use crate::tally::Tally;
 
 /// Seconds one of these may take.
-const LIMIT: u64 = 60;
+const LIMIT: u64 = 120;
 
 /// How long a program must be silent to be taken to wait for input.
 const QUIET: Duration = Duration::from_millis(250);
