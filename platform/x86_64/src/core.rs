@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 use core::cell::UnsafeCell;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use janua_port::Way;
@@ -9,10 +10,11 @@ use janua_port::Way;
 use crate::compat;
 use crate::cpu;
 use crate::entry;
-use crate::isolation::{self, Before};
+use crate::isolation;
 use crate::machine;
 use crate::vdso;
 use crate::sched::Turn;
+use crate::short;
 use crate::tables::{self, InUse};
 
 pub const KERNEL_CS: u16 = 0x10;
@@ -58,7 +60,7 @@ struct Words {
     scratch: u64,
     /// gs:[16]. The address of the core itself.
     itself: u64,
-    /// gs:[24]. The place of r11 in the frame ([`entry::BASE_TO_END`]).
+    /// gs:[24]. The place of rip in the frame ([`entry::BASE_TO_END`]).
     frame_base: u64,
     /// gs:[32] and gs:[40]. The physical roots of the tables in use: the kernel's, and those for user code, which are others
     /// with page-table isolation ([`crate::isolation`]).
@@ -68,6 +70,8 @@ struct Words {
     entry_top: u64,
     /// gs:[56]. Another register.
     scratch2: u64,
+    /// gs:[64]. Where the five words of an interrupt lie on the entry stack ([`PUSHED`]).
+    entry_pushed: u64,
     task: TaskState,
     gdt: [u64; GDT_ENTRIES],
     stacks: [ExceptionStack; 4],
@@ -78,7 +82,10 @@ struct Words {
 const GDT_ENTRIES: usize = 16;
 
 #[repr(C, align(16))]
-struct EntryStack([u8; 1024]);
+struct EntryStack([u64; 128]);
+
+/// GS' offset of what an interrupt pushes on the entry stack: rip, cs, rflags, rsp, ss.
+pub const PUSHED: usize = offset_of!(Words, entry_stack) + size_of::<EntryStack>() - 5 * 8;
 
 /// One core, which finds itself by GS while it is in the kernel.
 ///
@@ -225,10 +232,11 @@ impl Core {
             user_root: 0,
             entry_top: 0,
             scratch2: 0,
+            entry_pushed: 0,
             task,
             gdt,
             stacks,
-            entry_stack: EntryStack([0; 1024]),
+            entry_stack: EntryStack([0; 128]),
         };
         Core { words: UnsafeCell::new(words), number, apic, turn: Turn::new(), in_use: InUse::new() }
     }
@@ -250,6 +258,7 @@ impl Core {
             let root = tables::kernel_root() as u64;
             (words.kernel_root, words.user_root) = (root, root);
             words.entry_top = &raw const words.entry_stack as u64 + size_of::<EntryStack>() as u64;
+            words.entry_pushed = words.entry_top - 5 * 8;
             words.task.rsp0 = words.entry_top;
             for (slot, stack) in words.stacks.iter_mut().enumerate() {
                 // Above the stack: the tables of the kernel, for those that may come with any others in use.
@@ -265,7 +274,7 @@ impl Core {
             words.gdt[vdso::CORE_ENTRY] = self.number as u64 | 0xf1 << 40 | 4 << 52;
             // A 64-bit call gate (type 0xc) that ring 3 may use.
             if is_open(Way::CallGate) {
-                let handler = isolation::before(Before::CallGate, entry::call_gate_address());
+                let handler = short::call_gate_address(isolation::is_on());
                 words.gdt[CALL_GATE] =
                     handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
                 words.gdt[CALL_GATE + 1] = handler >> 32;
@@ -316,6 +325,20 @@ impl Core {
             (&raw mut (*words).frame_base).write((end - entry::BASE_TO_END) as u64);
             if !isolation::is_on() {
                 (&raw mut (*words).task.rsp0).write_unaligned(end as u64);
+            }
+        }
+    }
+
+    /// With isolation, what a gate's interrupt has pushed stays on the core's entry stack until the way back: the thread that leaves the
+    /// core takes it along, the one that comes brings its own.
+    pub fn exchange_pushed(&self, leaves: &mut [u64; 5], comes: &[u64; 5]) {
+        if isolation::is_on() {
+            // SAFETY: the calling core's own words; interrupts are off in the kernel, and those of its own do not use that stack.
+            unsafe {
+                let stack = &raw mut (*self.words.get()).entry_stack;
+                let pushed = stack.add(1).cast::<[u64; 5]>().sub(1);
+                *leaves = pushed.read();
+                pushed.write(*comes);
             }
         }
     }
@@ -373,7 +396,7 @@ pub fn init() -> Result<Features, &'static str> {
             let vector = vector as u8;
             let by_int = is_open(Way::Interrupt(vector));
             let is_gate = by_int || is_open(Way::Exception(vector));
-            let handler = isolation::before_vector(vector, entry::stub(vector, is_gate, guarded));
+            let handler = isolation::vector_address(vector, is_gate, guarded);
             *slot = gate(handler, stack, by_int || FOR_USER.contains(&vector));
         }
         FIRST.load();
@@ -440,9 +463,8 @@ fn control() -> Result<Features, &'static str> {
         cpu::set_xcr0((u64::from(known[3]) << 32 | u64::from(known[0])) & USED);
         cpu::wrmsr(cpu::MSR_STAR, u64::from(KERNEL_CS) << 32 | 0x23 << 48);
         // Without the gate it is an invalid instruction.
-        let refused = isolation::before(Before::Refused, entry::refused_address());
-        let syscall = isolation::before(Before::Syscall, entry::syscall_address());
-        let syscall = if is_open(Way::Syscall) { syscall } else { refused };
+        let refused = isolation::refused_address();
+        let syscall = if is_open(Way::Syscall) { short::syscall_address(isolation::is_on()) } else { refused };
         cpu::wrmsr(cpu::MSR_LSTAR, syscall);
         cpu::wrmsr(cpu::MSR_CSTAR, refused);
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
@@ -450,7 +472,7 @@ fn control() -> Result<Features, &'static str> {
         // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
         let sysenter = is_open(Way::Sysenter) && known_vendor() == *b"GenuineIntel";
         cpu::wrmsr(cpu::MSR_SYSENTER_CS, if sysenter { u64::from(KERNEL_CS) } else { 0 });
-        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, isolation::before(Before::Sysenter, entry::sysenter_address()));
+        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, short::sysenter_address(isolation::is_on()));
         // Never pushed to: the entry loads another, and what may come before that has a stack of its own.
         cpu::wrmsr(cpu::MSR_SYSENTER_ESP, 0);
     }

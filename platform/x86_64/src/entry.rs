@@ -4,10 +4,7 @@
 //! registers back and makes `enter_user` return the reason. The frame lies in the thread's [`Save`], and its end is both the
 //! task state's rsp0 and what `syscall` finds through GS: the processor's own pushes land in the frame.
 //!
-//! **The short way.** Most calls answer at once and never look at a frame. Entries by the gates save what a C function may change, call
-//! the row's function ([`janua_port::Plain`]) on the thread's kernel stack and go back: the loop never notices. All other
-//! calls, and those that leave work behind, get a whole frame and go through the loop. So the entries here know the gates' conventions
-//! (`gate/src`), which remain the authority for everything that does not take the short way.
+//! Calls that answer at once do not come here: the gates' entries ([`crate::short`]) make them and go back.
 //!
 //! GS: in the kernel the base is the core's, the user's is in KERNEL_GS_BASE. Every way from ring 3 does exactly one `swapgs`
 //! before anything else, every way to ring 3 one as its last but one instruction. Entries from ring 0 do none: the interrupts
@@ -54,14 +51,20 @@ pub struct Save {
     /// An interrupt may come between a far call and the gate's `cli`: what it pushes reaches beyond the frame.
     room: [u64; 8],
     /// Stack pointer of the loop in [`enter_user`].
-    kernel_rsp: u64,
+    pub kernel_rsp: u64,
     pub frame: Frame,
-    thread: *const (),
-    work: *const AtomicU32,
-    native: *const AtomicPtr<()>,
-    native_count: usize,
-    compat: *const AtomicPtr<()>,
-    compat_count: usize,
+    pub thread: *const (),
+    pub work: *const AtomicU32,
+    pub native: *const AtomicPtr<()>,
+    pub native_count: usize,
+    pub compat: *const AtomicPtr<()>,
+    pub compat_count: usize,
+    /// `native` if it has the vsyscall page's numbers.
+    pub fixed: *const AtomicPtr<()>,
+    /// What a number that is too large becomes.
+    pub zero: usize,
+    /// What the processor had pushed on the core's entry stack when the thread left the core ([`crate::core::Core::exchange_pushed`]).
+    pub pushed: [u64; 5],
 }
 
 const _: () = {
@@ -70,10 +73,14 @@ const _: () = {
     assert!(offset_of!(Save, frame) == offset_of!(Save, kernel_rsp) + 8);
     assert!(offset_of!(Frame, rcx) == 11 * 8 && offset_of!(Frame, r11) == 6 * 8);
     assert!(offset_of!(Frame, rax) == 10 * 8 && offset_of!(Frame, rdi) == 14 * 8);
+    assert!(offset_of!(Frame, rip) == 16 * 8 && BASE_TO_END == 5 * 8);
 };
 
-/// The table of a thread without calls: number 0 stands for all, and is none.
-static NO_CALLS: [AtomicPtr<()>; 1] = [AtomicPtr::new(core::ptr::null_mut())];
+/// The largest number of the vsyscall page's calls.
+const LAST_FIXED: usize = 309;
+
+/// The table of a thread without calls: number 0 stands for all but those of the vsyscall page, and none is a call.
+static NO_CALLS: [AtomicPtr<()>; LAST_FIXED + 1] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LAST_FIXED + 1];
 static NO_WORK: AtomicU32 = AtomicU32::new(0);
 
 impl Save {
@@ -88,6 +95,9 @@ impl Save {
             native_count: 0,
             compat: NO_CALLS.as_ptr(),
             compat_count: 0,
+            fixed: NO_CALLS.as_ptr(),
+            zero: 0,
+            pushed: [0; 5],
         }
     }
 
@@ -100,6 +110,7 @@ impl Save {
                 self.work = plain.work;
                 (self.native, self.native_count) = (plain.native.functions, plain.native.count);
                 (self.compat, self.compat_count) = (plain.compat.functions, plain.compat.count);
+                self.fixed = if self.native_count > LAST_FIXED { self.native } else { NO_CALLS.as_ptr() };
             }
             None => *self = Save { kernel_rsp: self.kernel_rsp, ..none },
         }
@@ -111,23 +122,16 @@ impl Save {
     }
 }
 
-/// Bytes from the place of r11 in a frame to its end. r11 is the last register that the short way saves, and what it finds its
-/// words by ("base" below).
-pub const BASE_TO_END: usize = size_of::<Frame>() - offset_of!(Frame, r11);
+/// Bytes from the "base", the place of rip in a frame, to the frame's end. The short way finds its words by the base: in the kernel
+/// it is in GS ([`crate::core`]), in entries in r11.
+pub const BASE_TO_END: usize = size_of::<Frame>() - offset_of!(Frame, rip);
 
 /// Offset from the base to a field of [`Save`].
-const fn from_base(offset: usize) -> isize {
-    offset as isize - (offset_of!(Save, frame) + offset_of!(Frame, r11)) as isize
+pub const fn from_base(offset: usize) -> isize {
+    offset as isize - (offset_of!(Save, frame) + offset_of!(Frame, rip)) as isize
 }
 
 // Pieces of assembly that several entries share.
-
-/// r11: base. Takes the thread's kernel stack.
-macro_rules! take_stack {
-    () => {
-        "mov rsp, [r11 + {kernel_rsp}]"
-    };
-}
 
 /// From the place of rdi down: what a C function may change. rax has its own.
 macro_rules! push_scratch {
@@ -168,36 +172,6 @@ macro_rules! pop_all {
     };
 }
 
-/// Entries by `syscall` and `sysenter` from the number's place on: rcx and r11 are not saved, their slots stay free.
-/// Then r11 is the base.
-macro_rules! push_arguments {
-    () => {
-        "push rax\npush rdi\npush rsi\npush rdx\nsub rsp, 16\npush r8\npush r9\npush r10"
-    };
-}
-
-/// rax: number, r11: base, rsp: kernel stack, which gets the function's last argument. Finds the function; jumps to the label
-/// when there is none. A number beyond the end becomes 0 without a branch that could be foreseen wrongly.
-macro_rules! find_function {
-    ($count:literal, $functions:literal, $none:literal) => {
-        concat!(
-            "push [r11 + {thread}]\n",
-            "cmp rax, [r11 + {", $count, "}]\nsbb rcx, rcx\nand rax, rcx\n",
-            "mov rcx, [r11 + {", $functions, "}]\nmov rax, [rcx + rax*8]\ntest rax, rax\njz ", $none
-        )
-    };
-}
-
-/// Makes the call, with its fourth word where C functions have it; goes to the label when it left work. rsp is the base then.
-macro_rules! make_call {
-    ($work:literal) => {
-        concat!(
-            "mov rcx, r10\ncall rax\nmov rsp, gs:[24]\n",
-            "mov rcx, [rsp + {work}]\ncmp dword ptr [rcx], 0\njne ", $work
-        )
-    };
-}
-
 /// The last two instructions of every way to user code: with page-table isolation a jump takes their place.
 macro_rules! to_user {
     ($back:literal, $isolated:literal) => {
@@ -207,80 +181,14 @@ macro_rules! to_user {
     };
 }
 
-/// rsp: base; rax: result. The way back of entries that leave rcx and r11 to the processor.
-macro_rules! leave_by_sysret {
-    () => {
-        concat!(
-            "mov r10, [rsp + 8]\nmov r9, [rsp + 16]\nmov r8, [rsp + 24]\nmov rdx, [rsp + 48]\nmov rsi, [rsp + 56]\n\
-             mov rdi, [rsp + 64]\nmov rcx, [rsp + 80]\nmov r11, [rsp + 96]\nmov rsp, [rsp + 104]\n",
-            to_user!("sysretq", "isolated_sysret")
-        )
-    };
-}
-
-/// rsp: base; rax: result. The way back of all others.
-macro_rules! leave_by_iret {
-    () => {
-        concat!(
-            "mov r11, [rsp]\nmov r10, [rsp + 8]\nmov r9, [rsp + 16]\nmov r8, [rsp + 24]\nmov rcx, [rsp + 40]\n\
-             mov rdx, [rsp + 48]\nmov rsi, [rsp + 56]\nmov rdi, [rsp + 64]\nadd rsp, 80\n",
-            to_user!("iretq", "isolated_iret")
-        )
-    };
-}
-
-/// rsp: base, and all above it saved; eax: the reason. Ends the frame and goes to the loop.
+/// rsp: the place of r11, and all above it saved; eax: the reason. Ends the frame and goes to the loop.
 macro_rules! to_loop {
     () => {
-        concat!(push_kept!(), "\nmov rsp, [rsp - 8]\njmp entry_return")
+        concat!(push_kept!(), "\nmov rsp, [rsp - 8]\njmp entry_return\n")
     };
 }
 
-/// Exception 6 and its guest's instruction: a call if that is LOCK NOP. Twice, since a processor with SMAP must open user memory
-/// to look.
-macro_rules! ud_entry {
-    ($name:literal, $open:literal) => {
-        concat!(
-            ".balign 64\n", $name, ":\npush rax\ntest byte ptr [rsp + 16], 3\njz ud_kernel\n",
-            push_scratch!("-38"),
-            "\nswapgs\nlfence\nmov r11, rsp\n",
-            take_stack!(),
-            "\nmov rcx, [r11 + 80]\n", $open, "\n",
-            $name, "_fetch:\ncmp word ptr [rcx], 0x90f0\njne ud_long\npush 2\npopfq\n",
-            find_function!("native_count", "native", "ud_long"),
-            "\nadd qword ptr [r11 + 80], 2\n",
-            make_call!("answered"),
-            "\n",
-            leave_by_iret!()
-        )
-    };
-}
-
-/// Page faults: a call if it is the fetch of an instruction at the start of a function of the vsyscall page. Such a call has three
-/// words at most. The frame is changed only when nothing can fail any more.
-macro_rules! vsyscall_entry {
-    ($name:literal, $open:literal) => {
-        concat!(
-            ".balign 64\n", $name, ":\ncmp dword ptr [rsp + 12], -1\njne page_fault_other\n",
-            "test byte ptr [rsp + 16], 3\njz page_fault_other\n",
-            push_scratch!("rax"),
-            "\nswapgs\nlfence\nmov r11, rsp\n",
-            take_stack!(),
-            // The offset in the page, over 1024, is the function; other offsets become large by the rotation.
-            "\nmov rax, cr2\ncmp rax, [r11 + 80]\njne vsyscall_long\n",
-            "add rax, 0xa00000\nror rax, 10\ncmp rax, 3\njae vsyscall_long\n",
-            "movzx eax, word ptr [rax*2 + vsyscall_numbers]\nmov r10d, eax\n",
-            find_function!("native_count", "native", "vsyscall_long"),
-            // The return address, from the user's stack.
-            "\nmov rcx, [r11 + 104]\nmov r9, rcx\nshr r9, 47\njnz vsyscall_long\n", $open, "\n",
-            $name, "_fetch:\nmov rcx, [rcx]\npush 2\npopfq\nmov r9, rcx\nshr r9, 47\njnz vsyscall_unreadable\n",
-            "mov [r11 + 80], rcx\nadd qword ptr [r11 + 104], 8\nmov [r11 + 72], r10\n",
-            make_call!("answered"),
-            "\n",
-            leave_by_iret!()
-        )
-    };
-}
+pub(crate) use {push_kept, to_loop};
 
 global_asm!(
     ".pushsection .text.entry, \"ax\", @progbits",
@@ -288,11 +196,7 @@ global_asm!(
     // 256 stubs of 16 bytes. Those exceptions that come without an error code get a 0 in its place.
     ".balign 16",
     // Known to other parts of the crate, which may be compiled apart from this.
-    ".globl vector_stubs, nmi_entry, debug_entry, syscall32_refused",
-    ".globl syscall_inside, syscall32_inside, sysenter_inside, call_gate_swapped",
-    ".globl syscall_entry, sysenter_entry, call_gate_entry, int_entry, int80_entry",
-    ".globl ud_plain, ud_plain_fetch, ud_guarded, ud_guarded_fetch, ud_long",
-    ".globl vsyscall_plain, vsyscall_plain_fetch, vsyscall_guarded, vsyscall_guarded_fetch, vsyscall_unreadable",
+    ".globl vector_stubs, entry_return, nmi_entry, debug_entry, syscall32_refused, syscall32_inside",
     "vector_stubs:",
     ".set vector, 0",
     ".rept 256",
@@ -418,201 +322,6 @@ global_asm!(
     "mov edi, {debug}",
     "jmp vector_fatal",
 
-    // ---- Gates, the short way.
-
-    // rcx: return address, r11: flags. TF, IF, DF, AC and NT are clear by SFMASK.
-    ".balign 64",
-    "syscall_entry:",
-    "swapgs",
-    "mov gs:[8], rsp",
-    "syscall_inside:",
-    "mov rsp, gs:[0]",
-    "push gs:[8]",
-    "push r11",
-    "push 0x33",
-    "push rcx",
-    push_arguments!(),
-    "lea r11, [rsp - 8]",
-    take_stack!(),
-    find_function!("native_count", "native", "syscall_long"),
-    make_call!("syscall_answered"),
-    // Neither TF nor RF can be set by `sysretq` as `iretq` would. The return address is canonical: it follows an instruction
-    // of user code, which never lies at the end of the lower half.
-    "test dword ptr [rsp + 96], 0x10100",
-    "jnz syscall_answered",
-    leave_by_sysret!(),
-    "syscall_long:",
-    "mov eax, {syscall}",
-    "mov rcx, [r11 + 96]",
-    "mov [r11], rcx",
-    "mov qword ptr [r11 + 32], -38",
-    "4:",
-    "mov rcx, [r11 + 80]",
-    "mov [r11 + 40], rcx",
-    "mov qword ptr [r11 + 112], 0x2b",
-    "mov rsp, r11",
-    to_loop!(),
-    "syscall_answered:",
-    "mov r11, rsp",
-    "mov [r11 + 32], rax",
-    "mov rcx, [r11 + 96]",
-    "mov [r11], rcx",
-    "mov eax, {answered}",
-    "jmp 4b",
-
-    // Nothing is saved by the processor: the return address is in rcx, the stack pointer in r11. Interrupts are off, the other
-    // flags are user code's, but for TF, which the trap it brought has cleared.
-    ".balign 64",
-    "sysenter_entry:",
-    "swapgs",
-    "sysenter_inside:",
-    "mov rsp, gs:[0]",
-    "push r11",
-    "pushfq",
-    // The way in cleared IF; user code had it set.
-    "or qword ptr [rsp], 0x200",
-    "push 0x33",
-    "push rcx",
-    push_arguments!(),
-    "push 2",
-    "popfq",
-    "lea r11, [rsp - 8]",
-    // Not canonical, or not of the lower half: for the loop to refuse.
-    "shr rcx, 47",
-    "jnz sysenter_long",
-    take_stack!(),
-    find_function!("native_count", "native", "sysenter_long"),
-    make_call!("sysenter_answered"),
-    leave_by_sysret!(),
-    "sysenter_long:",
-    "mov qword ptr [r11 + 32], -38",
-    "mov eax, {sysenter}",
-    "5:",
-    // The two registers as they were: a call that is made again needs them.
-    "mov rcx, [r11 + 104]",
-    "mov [r11], rcx",
-    "jmp 4b",
-    "sysenter_answered:",
-    "mov r11, rsp",
-    "mov [r11 + 32], rax",
-    "mov eax, {answered}",
-    "jmp 5b",
-
-    // The processor has pushed ss, rsp, cs, rip, without flags, and left interrupts on: until `cli` is through, one may come,
-    // from ring 0 with the user's GS, which is why `kernel_trap` uses none.
-    ".balign 64",
-    "call_gate_entry:",
-    "pushfq",
-    "cli",
-    "swapgs",
-    "call_gate_swapped:",
-    // rax where orig_rax is; then flags, cs and rip each one place up from where they are.
-    "push rax",
-    "mov rax, [rsp + 8]",
-    "xchg rax, [rsp + 24]",
-    "xchg rax, [rsp + 16]",
-    "mov [rsp + 8], rax",
-    push_scratch!("-38"),
-    "push 2",
-    "popfq",
-    "mov rax, [rsp + 72]",
-    "mov r11, rsp",
-    take_stack!(),
-    find_function!("native_count", "native", "call_gate_long"),
-    // Over the instruction that makes the call again.
-    "add qword ptr [r11 + 80], 2",
-    make_call!("answered"),
-    leave_by_iret!(),
-    "call_gate_long:",
-    "mov eax, {call_gate}",
-    "mov rsp, r11",
-    to_loop!(),
-
-    // `int 0x30`. Only user code raises it.
-    ".balign 64",
-    "int_entry:",
-    "push rax",
-    push_scratch!("-38"),
-    "swapgs",
-    "push 2",
-    "popfq",
-    "mov r11, rsp",
-    take_stack!(),
-    find_function!("native_count", "native", "6f"),
-    make_call!("answered"),
-    leave_by_iret!(),
-    "6:",
-    "mov eax, {int_native}",
-    "7:",
-    // As the vector's own stub has it: an error code in the number's place.
-    "mov rcx, [r11 + 72]",
-    "mov [r11 + 32], rcx",
-    "mov qword ptr [r11 + 72], 0",
-    "mov rsp, r11",
-    to_loop!(),
-    // rsp: base, rax: result.
-    "answered:",
-    "mov [rsp + 32], rax",
-    "mov eax, {answered}",
-    to_loop!(),
-
-    // `int 0x80`: the i386 numbering, whose words are the lower halves of ebx, ecx, edx, esi, edi, ebp.
-    ".balign 64",
-    "int80_entry:",
-    "mov eax, eax",
-    "push rax",
-    push_scratch!("-38"),
-    "swapgs",
-    "push 2",
-    "popfq",
-    "mov r11, rsp",
-    "mov r8d, edi",
-    "mov r9d, ebp",
-    "mov r10d, esi",
-    "mov edi, ebx",
-    "mov esi, ecx",
-    "mov edx, edx",
-    take_stack!(),
-    find_function!("compat_count", "compat", "int80_long"),
-    make_call!("answered_compat"),
-    leave_by_iret!(),
-    "int80_long:",
-    "mov eax, {int_compat}",
-    "jmp 7b",
-    "answered_compat:",
-    "mov [rsp + 32], rax",
-    "mov eax, {answered_compat}",
-    to_loop!(),
-
-    ud_entry!("ud_plain", ""),
-    ud_entry!("ud_guarded", "stac"),
-    "ud_long:",
-    "mov eax, {invalid_opcode}",
-    "jmp 7b",
-    "ud_kernel:",
-    "pop rax",
-    "push 0",
-    "push rdi",
-    "mov edi, {invalid_opcode}",
-    "jmp vector_common",
-
-    vsyscall_entry!("vsyscall_plain", ""),
-    vsyscall_entry!("vsyscall_guarded", "stac"),
-    // A fault of the look at the stack has taken the address's place.
-    "vsyscall_unreadable:",
-    "mov rax, [r11 + 80]",
-    "mov cr2, rax",
-    "vsyscall_long:",
-    "mov eax, {page_fault}",
-    "mov rsp, r11",
-    to_loop!(),
-    "page_fault_other:",
-    "push rdi",
-    "mov edi, {page_fault}",
-    "jmp vector_common",
-    // gettimeofday, time, getcpu.
-    "vsyscall_numbers: .short 96, 201, 309",
-
     // 32-bit `syscall`, which AMD's processors know and Intel's refuse: refused here on all, as an invalid instruction. Interrupts
     // are off and the stack is the user's, so the frame is built on the thread's own.
     ".balign 16",
@@ -679,46 +388,16 @@ global_asm!(
     ".popsection",
     kernel_trap = sym kernel_trap,
     stopping = sym STOPPING,
-    syscall = const SYSCALL,
-    sysenter = const SYSENTER,
-    call_gate = const CALL_GATE,
-    answered = const ANSWERED,
-    answered_compat = const ANSWERED_COMPAT,
     debug = const DEBUG,
-    invalid_opcode = const INVALID_OPCODE,
-    page_fault = const PAGE_FAULT,
-    int_native = const INT_NATIVE,
-    int_compat = const INT_COMPAT,
     save_kernel_rsp = const offset_of!(Save, kernel_rsp),
     kernel_rsp = const from_base(offset_of!(Save, kernel_rsp)),
-    thread = const from_base(offset_of!(Save, thread)),
-    work = const from_base(offset_of!(Save, work)),
-    native = const from_base(offset_of!(Save, native)),
-    native_count = const from_base(offset_of!(Save, native_count)),
-    compat = const from_base(offset_of!(Save, compat)),
-    compat_count = const from_base(offset_of!(Save, compat_count)),
 );
 
 unsafe extern "C" {
     static vector_stubs: u8;
     fn nmi_entry();
     fn debug_entry();
-    fn syscall_entry();
     fn syscall32_refused();
-    fn sysenter_entry();
-    fn call_gate_entry();
-    fn int_entry();
-    fn int80_entry();
-    fn ud_plain();
-    fn ud_plain_fetch();
-    fn ud_guarded();
-    fn ud_guarded_fetch();
-    fn ud_long();
-    fn vsyscall_plain();
-    fn vsyscall_plain_fetch();
-    fn vsyscall_guarded();
-    fn vsyscall_guarded_fetch();
-    fn vsyscall_unreadable();
     /// Goes to user code; answers why it came back: a vector, or one of the numbers above. The frame's address is canonical, its
     /// selectors are user selectors and its flags those user code may have: `iretq` must not fault here.
     pub fn enter_user(save: *mut Save) -> usize;
@@ -730,43 +409,15 @@ fn address(entry: unsafe extern "C" fn()) -> u64 {
     entry as *const () as u64
 }
 
-/// The address of a vector's stub; of the short way if a gate takes calls by the vector. `guarded`: the processor has SMAP.
-pub fn stub(vector: u8, is_gate: bool, guarded: bool) -> u64 {
+/// The address of a vector's stub.
+pub fn stub(vector: u8) -> u64 {
     match vector {
         NMI => address(nmi_entry),
         DEBUG => address(debug_entry),
-        INVALID_OPCODE if is_gate => address(if guarded { ud_guarded } else { ud_plain }),
-        PAGE_FAULT if is_gate => address(if guarded { vsyscall_guarded } else { vsyscall_plain }),
-        INT_NATIVE if is_gate => address(int_entry),
-        INT_COMPAT if is_gate => address(int80_entry),
         _ => &raw const vector_stubs as u64 + u64::from(vector) * 16,
     }
 }
 
-pub fn syscall_address() -> u64 {
-    address(syscall_entry)
-}
-
-pub fn sysenter_address() -> u64 {
-    address(sysenter_entry)
-}
-
-pub fn call_gate_address() -> u64 {
-    address(call_gate_entry)
-}
-
 pub fn refused_address() -> u64 {
     address(syscall32_refused)
-}
-
-/// Where a fault of an entry that looks at user memory goes on, if `rip` is such a look.
-pub fn fixup(rip: usize) -> Option<usize> {
-    let looks: [(unsafe extern "C" fn(), unsafe extern "C" fn()); 4] = [
-        (ud_plain_fetch, ud_long),
-        (ud_guarded_fetch, ud_long),
-        (vsyscall_plain_fetch, vsyscall_unreadable),
-        (vsyscall_guarded_fetch, vsyscall_unreadable),
-    ];
-    let (_, long) = looks.into_iter().find(|(look, _)| address(*look) == rip as u64)?;
-    Some(address(long) as usize)
 }

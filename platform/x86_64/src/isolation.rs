@@ -4,10 +4,11 @@
 //! On a processor that lets user code guess at what its tables map but its rights forbid (Meltdown), there is nothing left to guess.
 //! It is decided once, at start: by `kpti=on` or `kpti=off` on the kernel's command line, or by the processor.
 //!
-//! Every space has two roots then, which share the tables of the user half. The entries of this file change to the kernel's root, move
-//! what the processor has pushed from the core's entry stack to the thread's frame, and go on at the entries of [`crate::entry`],
-//! which never know. The ways back there end in `swapgs` and `iretq` or `sysretq`: these instructions are replaced by a jump to
-//! this file, at start, so that without isolation they cost nothing more than they did.
+//! Every space has two roots then, which share the tables of the user half. Gates have entries of their own for it in
+//! [`crate::short`]. All other vectors come by this file, whose entries change to the kernel's root, move what the processor has pushed
+//! from the core's entry stack to the thread's frame, and go on at the entries of [`crate::entry`], which never know. The loop's way back ends in
+//! `swapgs` and `iretq` or `sysretq`: these instructions are replaced by a jump to this file, at start, so that without
+//! isolation they cost nothing more than they did.
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,9 @@ use janua_arch::x86_64::cpu::cpuid;
 
 use crate::boot::{DIRECT, KERNEL_OFFSET};
 use crate::cpu;
+use crate::entry;
 use crate::report::STOPPING;
+use crate::short;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -34,10 +37,10 @@ static TARGETS: Targets = Targets([const { AtomicU64::new(0) }; 256]);
 global_asm!(
     ".pushsection .text.entry, \"ax\", @progbits",
     ".globl isolated_stubs, isolated_debug, isolated_nmi, isolated_double_fault, isolated_machine_check",
-    ".globl isolated_syscall, isolated_refused, isolated_sysenter, isolated_call_gate, isolated_iret, isolated_sysret",
+    ".globl isolated_refused, isolated_iret, isolated_sysret",
 
     // What the tables of user code map of a core: gs:[0] the frame's end without ss, gs:[8] and gs:[56] for a register each, gs:[32]
-    // the kernel's root, gs:[40] user code's, gs:[48] the end of the entry stack.
+    // the kernel's root, gs:[40] user code's, gs:[48] the end of the entry stack, gs:[64] where what an exception pushes there begins.
     ".balign 64",
     "isolated_stubs:",
     ".set isolated_vector, 0",
@@ -140,43 +143,12 @@ global_asm!(
     "jmp vector_stubs + 18*16",
 
     ".balign 64",
-    "isolated_syscall:",
-    "swapgs",
-    "mov gs:[8], rsp",
-    "mov rsp, gs:[32]",
-    "mov cr3, rsp",
-    "jmp syscall_inside",
     "isolated_refused:",
     "swapgs",
     "mov gs:[8], rsp",
     "mov rsp, gs:[32]",
     "mov cr3, rsp",
     "jmp syscall32_inside",
-    "isolated_sysenter:",
-    "swapgs",
-    "mov rsp, gs:[32]",
-    "mov cr3, rsp",
-    "jmp sysenter_inside",
-
-    // As `call_gate_entry`, from the entry stack.
-    ".balign 64",
-    "isolated_call_gate:",
-    "pushfq",
-    "cli",
-    "swapgs",
-    "mov gs:[8], rax",
-    "mov rax, gs:[32]",
-    "mov cr3, rax",
-    "mov rax, rsp",
-    "mov rsp, gs:[0]",
-    "add rsp, 8",
-    "push [rax + 32]",
-    "push [rax + 24]",
-    "push [rax + 16]",
-    "push [rax + 8]",
-    "push [rax]",
-    "mov rax, gs:[8]",
-    "jmp call_gate_swapped",
 
     // In place of `swapgs` and `iretq`: what that takes is moved to the entry stack.
     ".balign 64",
@@ -214,45 +186,28 @@ unsafe extern "C" {
     fn isolated_nmi();
     fn isolated_double_fault();
     fn isolated_machine_check();
-    fn isolated_syscall();
     fn isolated_refused();
-    fn isolated_sysenter();
-    fn isolated_call_gate();
     /// Pairs of an instruction's address and where to jump instead; from the linker script.
     static exit_sites_start: [u64; 2];
     static exit_sites_end: [u64; 2];
 }
 
-/// The entries that stand before those of [`crate::entry`].
-#[derive(Clone, Copy)]
-pub enum Before {
-    Syscall,
-    Refused,
-    Sysenter,
-    CallGate,
+/// The address of the entry that refuses `syscall` in 32-bit code.
+pub fn refused_address() -> u64 {
+    if is_on() { isolated_refused as *const () as u64 } else { entry::refused_address() }
 }
 
-/// The address of an entry when isolation is on, otherwise `without`.
-pub fn before(entry: Before, without: u64) -> u64 {
-    if !is_on() {
-        return without;
+/// The address of a vector's entry; of the short way if a gate takes calls by the vector. `guarded`: the processor has SMAP.
+pub fn vector_address(vector: u8, is_gate: bool, guarded: bool) -> u64 {
+    use entry::{DEBUG, DOUBLE_FAULT, MACHINE_CHECK, NMI};
+    if is_gate && let Some(gate) = short::gate(vector, is_on(), guarded) {
+        return gate;
     }
-    let entry: unsafe extern "C" fn() = match entry {
-        Before::Syscall => isolated_syscall,
-        Before::Refused => isolated_refused,
-        Before::Sysenter => isolated_sysenter,
-        Before::CallGate => isolated_call_gate,
-    };
-    entry as *const () as u64
-}
-
-/// The same for a vector.
-pub fn before_vector(vector: u8, without: u64) -> u64 {
-    use crate::entry::{DEBUG, DOUBLE_FAULT, MACHINE_CHECK, NMI};
+    let plain = entry::stub(vector);
     if !is_on() {
-        return without;
+        return plain;
     }
-    TARGETS.0[usize::from(vector)].store(without, Ordering::Relaxed);
+    TARGETS.0[usize::from(vector)].store(plain, Ordering::Relaxed);
     let own: unsafe extern "C" fn() = match vector {
         DEBUG => isolated_debug,
         NMI => isolated_nmi,

@@ -29,6 +29,7 @@ pub mod report;
 pub mod sched;
 pub mod serial;
 pub mod shoot;
+pub mod short;
 pub mod smp;
 pub mod space;
 pub mod tables;

@@ -375,6 +375,7 @@ fn switch_to(new: Arc<Thread>, again: bool) {
             cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, (*new_own).gs);
             core.set_frame_end((*new_own).save.end());
         }
+        core.exchange_pushed(&mut (*old_own).save.pushed, &(*new_own).save.pushed);
         match &*new.space.lock() {
             Some(space) => BareSpace::of(space).enter(),
             None => tables::enter(None),

@@ -13,7 +13,7 @@ use crate::entry::{
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, vdso};
+use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, short, vdso};
 
 const SIGILL: u32 = 4;
 const SIGTRAP: u32 = 5;
@@ -230,7 +230,7 @@ fn user_copy(frame: &mut Frame) -> bool {
     let addr = cpu::fault_address();
     let place = frame.program_counter();
     // Copies have checked their range; an entry that looks at user memory only that it is in the lower half.
-    let (fixup, checked) = match (usercopy::fixup(place), entry::fixup(place)) {
+    let (fixup, checked) = match (usercopy::fixup(place), short::fixup(place)) {
         (Some(fixup), _) => (fixup, true),
         (None, Some(fixup)) => (fixup, false),
         (None, None) => return false,

@@ -1,0 +1,10 @@
+//! A plugin for QEMU's emulation (`-plugin`): what a processor's TLB would miss while `janua bench gates --platform x86_64` counts.
+//!
+//! QEMU tells of every instruction and every access to memory; [`model`] is the TLB, [`machine`] decides what of the processor's own
+//! doings belongs to it, and `plugin` is QEMU's interface. The result is a file with one line a sample.
+
+mod machine;
+mod model;
+// QEMU has the functions it calls: the tests are linked without them.
+#[cfg(not(test))]
+mod plugin;
