@@ -7,6 +7,7 @@ fn main() {
     bare("leon3");
     programs("x86_64");
     programs("leon3");
+    plugin();
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
     let image = match std::env::var_os("JANUA_IMAGE_LINUX") {
@@ -56,6 +57,15 @@ fn programs(machine: &str) {
     println!("cargo::rerun-if-changed={}", dir.parent().unwrap_or(&dir).display());
 }
 
+/// QEMU's plugin that models a TLB, as built by `cargo xtask build`. Without it `janua bench` says so.
+fn plugin() {
+    println!("cargo::rerun-if-env-changed=JANUA_TLB_PLUGIN");
+    let named = std::env::var_os("JANUA_TLB_PLUGIN").map(PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
+    let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("release/libjanua_tlb.so");
+    embed("JANUA_TLB_PLUGIN", named.unwrap_or(last));
+}
+
 /// The image for a bare machine. A command without it says so when it is asked to boot.
 fn bare(platform: &str) {
     let name = format!("JANUA_IMAGE_{}", platform.to_uppercase());
@@ -63,14 +73,19 @@ fn bare(platform: &str) {
     let named = std::env::var_os(&name).map(PathBuf::from);
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
     let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join(format!("image/janua-{platform}"));
-    let image = named.unwrap_or(last).canonicalize().or_else(|_| {
-        let none = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("no-image");
+    embed(&name, named.unwrap_or(last));
+}
+
+/// Names a file for the command to embed; an empty one when it does not exist.
+fn embed(name: &str, file: PathBuf) {
+    let file = file.canonicalize().or_else(|_| {
+        let none = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("none");
         std::fs::write(&none, b"").map(|()| none)
     });
-    match image {
-        Ok(image) => {
-            println!("cargo::rerun-if-changed={}", image.display());
-            println!("cargo::rustc-env={name}={}", image.display());
+    match file {
+        Ok(file) => {
+            println!("cargo::rerun-if-changed={}", file.display());
+            println!("cargo::rustc-env={name}={}", file.display());
         }
         Err(error) => println!("cargo::error=cannot write to the build directory: {error}"),
     }

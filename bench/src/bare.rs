@@ -1,11 +1,11 @@
 //! The gates of the bare x86_64 machine: one small program in ring 3 ([`janua_probe::bare`]), booted by `janua boot`.
 //!
-//! Twice for each setting of page-table isolation: counting instructions, and by the clock.
+//! Twice for each setting of page-table isolation: counting instructions and what a TLB would miss, and by the clock.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use janua_probe::bare;
@@ -28,6 +28,8 @@ pub struct Plan {
     pub command: PathBuf,
     /// The profile of the kernel image.
     pub image: &'static str,
+    /// QEMU's plugin that models a TLB, a file's content; empty when there is none.
+    pub plugin: &'static [u8],
 }
 
 /// Seconds one boot may take.
@@ -40,11 +42,23 @@ pub(crate) const NATIVE_PAGE: &str = "tod-vsyscall-native";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
     Instructions,
+    Walks,
     Time,
 }
 
+impl Of {
+    /// What its rows' names begin with.
+    fn prefix(self) -> &'static str {
+        match self {
+            Of::Instructions => "count",
+            Of::Walks => "walks",
+            Of::Time => "emulated",
+        }
+    }
+}
+
 /// The gates in the order of the tables: the probe's name, and what it is.
-const GATES: &[(&str, &str)] = &[
+pub(crate) const GATES: &[(&str, &str)] = &[
     ("syscall", "syscall"),
     ("sysenter", "sysenter"),
     ("callgate", "call gate"),
@@ -57,7 +71,7 @@ const GATES: &[(&str, &str)] = &[
 ];
 
 /// The gettimeofday rows in the article's order: the probe's name, and the article's.
-const ARTICLE: &[(&str, &str)] = &[
+pub(crate) const ARTICLE: &[(&str, &str)] = &[
     ("tod-int80", "int 80h"),
     ("tod-sysenter", "sysenter"),
     ("tod-syscall", "syscall"),
@@ -68,14 +82,16 @@ const ARTICLE: &[(&str, &str)] = &[
 ];
 
 /// What instruction counts are and what they are not: printed below the tables.
-const WHAT_INSTRUCTIONS_ARE: &str = "\
+pub(crate) const WHAT_INSTRUCTIONS_ARE: &str = "\
 Instructions are not time. The counts are of QEMU's -icount: exact, the same on every machine, and blind to what an instruction
 costs. On a processor most instructions of these paths take a cycle or less, and two or three take nearly all the time. `int` and
 faults go through microcode: they read the descriptor table, check rights, change stacks and push five words, and `iretq` undoes it with
 as many checks; both drain the pipeline, some hundred cycles together. `syscall` and `sysret` do none of it: they move two registers and
 load fixed selectors, some tens of cycles, and leave to software what the others do in hardware (find a stack, save the way back). So `int`
 executes fewer instructions than `syscall` and costs several times more; the article measured 317 against 103 ns. With page-table isolation
-each way adds a write of CR3: a few instructions here, and on a processor 175 to 196 ns, most of it for translations to be found again.
+each way adds a write of CR3: a few instructions here, and on a processor 175 to 196 ns, most of it for translations to be found again:
+the walks are how often a processor with the TLB of the article's (Broadwell: 64 entries for data, 128 for instructions, 1536 behind them)
+has to read the page tables for one call, in a model that sees every instruction and access.
 Emulated time is QEMU's cost to pretend, on this host: exceptions leave its translated code, a write of CR3 empties its whole software
 cache of translations. It says nothing about a processor, and is given so that nobody takes instructions for time.";
 
@@ -83,6 +99,8 @@ cache of translations. It says nothing about a processor, and is given so that n
 struct Boot {
     rows: Vec<(String, Vec<f64>)>,
     ended: Option<String>,
+    /// Page-table walks of instructions and data together, by the rows' names; or why there are none.
+    walks: Result<Vec<(String, Vec<f64>)>, String>,
 }
 
 /// Measures, prints, and writes the file.
@@ -118,7 +136,7 @@ fn configuration(isolation: &str) -> Configuration {
 
 fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     let mut machine = machine::describe();
-    let tree = Tree::new(&plan.only)?;
+    let tree = Tree::new(plan)?;
     let names: Vec<&'static str> = bare::names();
     let wanted: Vec<&'static str> = names
         .into_iter()
@@ -138,21 +156,23 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         }
         boots.push((counted, timed));
     }
-    for of in [Of::Instructions, Of::Time] {
+    for of in [Of::Instructions, Of::Walks, Of::Time] {
         for name in &wanted {
             let cells = plan.isolation.iter().zip(&boots).map(|(isolation, (counted, timed))| {
-                let boot = if of == Of::Instructions { counted } else { timed };
+                let boot = if of == Of::Time { timed } else { counted };
                 let result = per_call(boot, name, of, machine.tsc_hz);
-                let skipped = result.is_none().then(|| boot.ended.clone().unwrap_or_else(|| "not measured".into()));
+                let none = || if of == Of::Walks { boot.walks.as_ref().err() } else { None }.or(boot.ended.as_ref()).cloned();
+                let skipped = result.is_none().then(|| none().unwrap_or_else(|| "not measured".into()));
                 Cell { configuration: configuration(isolation).name, result, skipped, fast_share: None }
             });
-            let (group, unit, prefix) = match of {
-                Of::Instructions => ("instructions", Unit::Instructions, "count"),
-                Of::Time => ("emulated time", Unit::Nanoseconds, "emulated"),
+            let (group, unit) = match of {
+                Of::Instructions => ("instructions", Unit::Instructions),
+                Of::Walks => ("page-table walks of a modelled TLB", Unit::Misses),
+                Of::Time => ("emulated time", Unit::Nanoseconds),
             };
             let kind = if name.starts_with("tod-") { "gettimeofday" } else { "null call" };
             rows.push(RowResult {
-                name: format!("{prefix}-{name}"),
+                name: format!("{}-{name}", of.prefix()),
                 title: title(name),
                 group: format!("{kind} on the bare machine, {group}"),
                 unit,
@@ -178,6 +198,9 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         notes: vec![
             "the machine is QEMU's, emulated in software, with an Intel processor's instructions".into(),
             "instructions are exact counts by -icount shift=0, not time; emulated time is QEMU's on this host, not a processor's".into(),
+            "page-table walks are those of a model of the TLB of the article's processor (Broadwell), which sees every instruction and access; \
+             each write of CR3 empties it"
+                .into(),
         ],
     })
 }
@@ -193,43 +216,53 @@ fn title(name: &str) -> String {
 
 /// A row's figure for one call, the loop round it taken off: the least count, or all times.
 fn per_call(boot: &Boot, name: &str, of: Of, tsc_hz: f64) -> Option<Summary> {
-    let samples = |name: &str| boot.rows.iter().find(|(known, _)| known == name).map(|(_, samples)| samples.as_slice());
+    let rows = if of == Of::Walks { boot.walks.as_ref().ok()? } else { &boot.rows };
+    let samples = |name: &str| rows.iter().find(|(known, _)| known == name).map(|(_, samples)| samples.as_slice());
     let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
     let around = least(samples("loop")?);
     let each = |ticks: f64| (ticks - around).max(0.0) / bare::TURNS as f64;
     match of {
         // What is more than the least was interrupted.
-        Of::Instructions => Summary::of(&[each(least(samples(name)?))]),
+        Of::Instructions | Of::Walks => Summary::of(&[each(least(samples(name)?))]),
         Of::Time => {
             Summary::of(&samples(name)?.iter().map(|ticks| each(*ticks) * 1e9 / tsc_hz).collect::<Vec<_>>())
         }
     }
 }
 
-/// The file tree of the machine: the probe alone. Removed in the end.
+/// The file tree of the machine, the probe alone; beside it the plugin and what it writes. Removed in the end.
 struct Tree(PathBuf);
 
 impl Tree {
-    fn new(only: &[String]) -> Result<Tree, Failure> {
+    fn new(plan: &Plan) -> Result<Tree, Failure> {
         let dir = std::env::temp_dir().join(format!("janua-bench-{}", std::process::id()));
         let tree = Tree(dir.clone());
-        let wanted = |name: &str| only.is_empty() || only.iter().any(|known| known == name);
+        let wanted = |name: &str| plan.only.is_empty() || plan.only.iter().any(|known| known == name);
         let emulated = bare::elf(|name| name == "loop" || wanted(name) && name != NATIVE_PAGE);
         let native = bare::elf(|name| name == "loop" || wanted(name) && name == NATIVE_PAGE);
-        let made = fs::create_dir_all(&dir).and_then(|()| tree.add("gates", &emulated));
-        let made = made.and_then(|()| tree.add("native", &native));
+        let made = fs::create_dir_all(tree.root()).and_then(|()| tree.add("gates", &emulated));
+        let made = made.and_then(|()| tree.add("native", &native)).and_then(|()| fs::write(tree.plugin(), plan.plugin));
         made.map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
         Ok(tree)
     }
 
     fn add(&self, name: &str, file: &[u8]) -> std::io::Result<()> {
-        let path = self.0.join(name);
+        let path = self.root().join(name);
         fs::write(&path, file)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
     }
 
-    fn path(&self) -> &Path {
-        &self.0
+    fn root(&self) -> PathBuf {
+        self.0.join("root")
+    }
+
+    fn plugin(&self) -> PathBuf {
+        self.0.join("tlb.so")
+    }
+
+    /// What the plugin writes.
+    fn misses(&self) -> PathBuf {
+        self.0.join("misses")
     }
 }
 
@@ -246,21 +279,56 @@ fn boot(plan: &Plan, tree: &Tree, isolation: &str, count: bool) -> Result<Boot, 
     if plan.only.is_empty() || plan.only.iter().any(|only| only == NATIVE_PAGE) {
         let native = boot_once(plan, tree, isolation, count, true)?;
         boot.rows.extend(native.rows.into_iter().filter(|(name, _)| name == NATIVE_PAGE));
+        if let (Ok(walks), Ok(native)) = (&mut boot.walks, native.walks) {
+            walks.extend(native.into_iter().filter(|(name, _)| name == NATIVE_PAGE));
+        }
     }
     Ok(boot)
 }
 
 fn boot_once(plan: &Plan, tree: &Tree, isolation: &str, count: bool, native: bool) -> Result<Boot, Failure> {
+    if !count {
+        return start(plan, tree, isolation, native, Meter::Clock);
+    }
+    let why = if plan.plugin.is_empty() {
+        "this janua was built without its plugin for QEMU: build it by ./janua build".to_owned()
+    } else {
+        match start(plan, tree, isolation, native, Meter::CountAndModel) {
+            Ok(boot) => return Ok(boot),
+            // The machine itself works without, or the next start tells why not.
+            Err(why) => format!("QEMU did not run with a plugin, which it can when built with --enable-plugins, as Debian's qemu-system-x86 is: {why}"),
+        }
+    };
+    start(plan, tree, isolation, native, Meter::Count).map(|boot| Boot { walks: Err(why), ..boot })
+}
+
+/// What a boot measures by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meter {
+    Clock,
+    /// Instructions.
+    Count,
+    /// The same, with the plugin.
+    CountAndModel,
+}
+
+fn start(plan: &Plan, tree: &Tree, isolation: &str, native: bool, meter: Meter) -> Result<Boot, Failure> {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", PATIENCE]).arg(&plan.command).args(["boot", "--smp", "1", "--kpti", isolation]);
-    if count {
+    if meter != Meter::Clock {
         command.args(["--icount", "0"]);
+    }
+    if meter == Meter::CountAndModel {
+        // Without isolation the kernel's pages are global.
+        let global = if isolation == "off" { "on" } else { "off" };
+        let plugin = format!("{},out={},global={global}", tree.plugin().display(), tree.misses().display());
+        command.args(["--plugin", &plugin]);
     }
     if native {
         command.args(["--vsyscall", "native"]);
     }
     let program = if native { "/native" } else { "/gates" };
-    command.arg("--ramfs").arg(tree.path()).args(["--", program]).stdin(Stdio::null());
+    command.arg("--ramfs").arg(tree.root()).args(["--", program]).stdin(Stdio::null());
     let output = command.output().map_err(|error| Failure(format!("timeout: {error}")))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let rows: Vec<_> = text.lines().filter_map(row).collect();
@@ -270,7 +338,26 @@ fn boot_once(plan: &Plan, tree: &Tree, isolation: &str, count: bool, native: boo
     if rows.is_empty() {
         return Failure::new(ended.unwrap_or_else(|| "the measuring program wrote nothing".into()));
     }
-    Ok(Boot { rows, ended })
+    let walks = match meter {
+        Meter::CountAndModel => {
+            let misses = fs::read_to_string(tree.misses()).map_err(|error| Failure(format!("the plugin's counts: {error}")))?;
+            Ok(walks(&rows, &misses))
+        }
+        _ => Err("not counted".into()),
+    };
+    Ok(Boot { rows, ended, walks })
+}
+
+/// The plugin's lines by the rows they are of: it writes one for each time the probe ran a record, which is once before the samples.
+/// A line has misses of the first level, instructions and data; walks, instructions and data; writes of CR3.
+fn walks(rows: &[(String, Vec<f64>)], misses: &str) -> Vec<(String, Vec<f64>)> {
+    let walks = misses.lines().map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(2).map_while(|word| word.parse::<f64>().ok());
+        words.next().unwrap_or_default() + words.next().unwrap_or_default()
+    });
+    let walks: Vec<f64> = walks.collect();
+    let records = walks.chunks_exact(1 + bare::SAMPLES as usize).map(|record| record[1..].to_vec());
+    rows.iter().map(|(name, _)| name.clone()).zip(records).collect()
 }
 
 /// `row NAME TICKS...`
@@ -293,11 +380,15 @@ fn text(measurement: &Measurement) -> String {
     };
     let cell = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.0}"));
     for configuration in &measurement.configurations {
-        for (prefix, what) in [("count", "INSTRUCTIONS A CALL (not time)"), ("emulated", "EMULATED TIME A CALL, ns (not a processor's)")] {
+        for (of, what) in [
+            (Of::Instructions, "INSTRUCTIONS A CALL (not time)"),
+            (Of::Walks, "PAGE-TABLE WALKS A CALL (of a modelled TLB)"),
+            (Of::Time, "EMULATED TIME A CALL, ns (not a processor's)"),
+        ] {
             let _ = writeln!(text, "\n{what}, {}, by arguments", configuration.name);
             let _ = writeln!(text, "{:28}{}", "getppid by", (0..7).fold(String::new(), |line, n| line + &format!("{n:>8}")));
             for (gate, title) in GATES {
-                let figures: Vec<_> = (0..7).map(|n| figure(&format!("{prefix}-null-{gate}-{n}"), configuration)).collect();
+                let figures: Vec<_> = (0..7).map(|n| figure(&format!("{}-null-{gate}-{n}", of.prefix()), configuration)).collect();
                 if figures.iter().any(Option::is_some) {
                     let cells = figures.into_iter().fold(String::new(), |line, value| line + &format!("{:>8}", cell(value)));
                     let _ = writeln!(text, "{title:28}{cells}");
@@ -310,7 +401,7 @@ fn text(measurement: &Measurement) -> String {
     let mut head = format!("{:28}{:>14}{:>14}", "", "theirs, on", "theirs, off");
     for configuration in &measurement.configurations {
         let short = configuration.name.trim_start_matches("x86_64 ");
-        let _ = write!(head, "{:>16}{:>16}", format!("{short}, insns"), format!("{short}, ns"));
+        let _ = write!(head, "{:>16}{:>10}{:>16}", format!("{short}, insns"), "walks", format!("{short}, ns"));
     }
     let _ = writeln!(text, "{head}");
     for (name, theirs) in ARTICLE {
@@ -318,8 +409,8 @@ fn text(measurement: &Measurement) -> String {
         let (on, off) = (published.map(|(_, on, _)| *on), published.map(|(.., off)| *off));
         let mut line = format!("{theirs:28}{:>14}{:>14}", cell(on), cell(off));
         for configuration in &measurement.configurations {
-            for prefix in ["count", "emulated"] {
-                let _ = write!(line, "{:>16}", cell(figure(&format!("{prefix}-{name}"), configuration)));
+            for (of, width) in [(Of::Instructions, 16), (Of::Walks, 10), (Of::Time, 16)] {
+                let _ = write!(line, "{:>width$}", cell(figure(&format!("{}-{name}", of.prefix()), configuration)));
             }
         }
         let _ = writeln!(text, "{line}");
@@ -345,10 +436,22 @@ mod tests {
     #[test]
     fn the_loop_is_taken_off() {
         let rows = vec![("loop".into(), vec![2009.0, 2008.0]), ("null-ud-0".into(), vec![54_008.0, 52_008.0])];
-        let boot = Boot { rows, ended: None };
+        let boot = Boot { rows, ended: None, walks: Err("none".into()) };
         assert_eq!(per_call(&boot, "null-ud-0", Of::Instructions, 1e9).unwrap().min, 50.0);
         assert_eq!(per_call(&boot, "null-ud-0", Of::Time, 2e9).unwrap().max, 26.0);
         assert!(per_call(&boot, "nothing", Of::Time, 1e9).is_none());
+        assert!(per_call(&boot, "null-ud-0", Of::Walks, 1e9).is_none());
+    }
+
+    #[test]
+    fn the_plugins_lines_are_the_rows_in_their_order() {
+        let rows = [("loop".to_owned(), vec![1.0]), ("null-int30-0".to_owned(), vec![2.0])];
+        let record = |walks: u64| format!("9 9 {walks} 3 2\n") + &format!("8 8 {walks} 2 2\n").repeat(bare::SAMPLES as usize);
+        let counted = walks(&rows, &(record(0) + &record(7000)));
+        assert_eq!(counted[0].1, [2.0; bare::SAMPLES as usize]);
+        assert_eq!(counted[1], ("null-int30-0".to_owned(), vec![7002.0; bare::SAMPLES as usize]));
+        let boot = Boot { rows: rows.to_vec(), ended: None, walks: Ok(counted) };
+        assert_eq!(per_call(&boot, "null-int30-0", Of::Walks, 1e9).unwrap().min, 7.0);
     }
 
     #[test]

@@ -139,6 +139,9 @@ pub enum Unit {
     /// Counted, where a machine is emulated: the same in every run.
     #[serde(rename = "instructions")]
     Instructions,
+    /// Times a model of the processor's TLB had no answer.
+    #[serde(rename = "misses")]
+    Misses,
     #[serde(rename = "KiB")]
     Kibibytes,
     /// More is better.
@@ -181,7 +184,7 @@ impl RowResult {
         let (native, other) = (self.under(NATIVE)?, self.under(configuration)?);
         let ratio = match self.unit {
             Unit::PerSecond => native.max / other.max,
-            Unit::Nanoseconds | Unit::Instructions | Unit::Kibibytes => other.min / native.min,
+            Unit::Nanoseconds | Unit::Instructions | Unit::Misses | Unit::Kibibytes => other.min / native.min,
         };
         ratio.is_finite().then_some(ratio)
     }

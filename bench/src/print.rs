@@ -13,6 +13,7 @@ pub fn amount(value: f64, unit: Unit) -> String {
         Unit::Nanoseconds if value >= 1e4 => (value / 1e3, "µs"),
         Unit::Nanoseconds => (value, "ns"),
         Unit::Instructions => (value, "insns"),
+        Unit::Misses => (value, "misses"),
         Unit::Kibibytes if value >= 10240.0 => (value / 1024.0, "MiB"),
         Unit::Kibibytes => (value, "KiB"),
         Unit::PerSecond if value >= 1e4 => (value / 1e3, "k/s"),
@@ -44,7 +45,7 @@ pub fn times(ratio: f64) -> String {
 pub fn best(summary: &Summary, unit: Unit) -> f64 {
     match unit {
         Unit::PerSecond => summary.max,
-        Unit::Nanoseconds | Unit::Instructions | Unit::Kibibytes => summary.min,
+        Unit::Nanoseconds | Unit::Instructions | Unit::Misses | Unit::Kibibytes => summary.min,
     }
 }
 

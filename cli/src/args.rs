@@ -206,6 +206,10 @@ pub struct Boot {
     #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(0..=10))]
     icount: Option<u8>,
 
+    /// Load a plugin into QEMU's emulation, as its option -plugin has it (x86_64 only)
+    #[arg(long, value_name = "FILE[,ARGUMENT=VALUE...]")]
+    plugin: Option<OsString>,
+
     /// At the end, say how many register windows were spilled and filled (leon3 only)
     #[arg(long)]
     stats: bool,
@@ -264,6 +268,9 @@ impl Boot {
         if !leon3 && (self.library != "sys-lib-yes" || self.answers != "on") {
             return refuse("--library and --answers are for the LEON3", "add --platform leon3, or leave them out");
         }
+        if leon3 && self.plugin.is_some() {
+            return refuse("--plugin: there is none for the LEON3", "leave --plugin out");
+        }
         if leon3 && self.smp.is_some_and(|smp| smp > 1) {
             return refuse("--smp: the LEON3 has one processor", "leave --smp out");
         }
@@ -287,6 +294,7 @@ impl Boot {
         Ok(BootOptions {
             platform,
             icount: self.icount,
+            plugin: self.plugin,
             stats: self.stats,
             cores: self.cores,
             library: match self.library.as_str() {

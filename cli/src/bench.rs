@@ -16,6 +16,9 @@ const IMAGE: &str = match option_env!("JANUA_IMAGE_PROFILE") {
     None => "of unknown profile",
 };
 
+/// QEMU's plugin that models a TLB (`bench/tlb`); empty when the command was built without it.
+static TLB_PLUGIN: &[u8] = include_bytes!(env!("JANUA_TLB_PLUGIN"));
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -183,6 +186,7 @@ fn bare_plan(kind: Kind, options: Options) -> Result<Option<janua_bench::bare::P
         json: options.json,
         command: own_command()?,
         image: IMAGE,
+        plugin: TLB_PLUGIN,
     }))
 }
 

@@ -185,6 +185,8 @@ pub struct BootOptions {
     pub platform: BootPlatform,
     /// Time is counted by instructions, each of two to this power of nanoseconds.
     pub icount: Option<u8>,
+    /// A plugin of QEMU's emulation, with its arguments.
+    pub plugin: Option<OsString>,
     /// `janua_abi::invasive::record::library`; only for the LEON3.
     pub library: u8,
     /// At the end, say how many register windows were spilled and filled; only for the LEON3.

@@ -102,7 +102,11 @@ pub fn all() -> Result<Image, String> {
     let image = image()?;
     // The command embeds them.
     user::build(&user::X86_64)?;
+    let mut plugin = workspace::cargo();
+    plugin.args(["build", "--release", "--package", "janua-tlb"]);
+    process::step("janua-tlb", "building the plugin that models a TLB", &mut plugin)?;
     let mut cargo = workspace::cargo();
+    cargo.env("JANUA_TLB_PLUGIN", workspace::target().join("release/libjanua_tlb.so"));
     cargo.args(["build", "--release", "--package", "janua"]).env("JANUA_IMAGE_LINUX", &image.embedded);
     // `janua bench` says so when the image is not the one to measure.
     cargo.env("JANUA_IMAGE_PROFILE", profile());

@@ -1,5 +1,6 @@
 //! `janua report`: one self-contained page of any number of measurements.
 
+mod bare;
 mod goals;
 pub(crate) mod published;
 mod svg;
@@ -63,6 +64,7 @@ pub fn page(measurements: &[Measurement]) -> String {
 
 fn section(html: &mut String, measurement: &Measurement) {
     let title = match measurement.kind {
+        Kind::Gates if bare::is_bare(measurement) => "Gates of the bare x86_64 machine",
         Kind::Gates => "Gates: ways into a kernel",
         Kind::Calls => "Calls",
         Kind::Apps => "Programs",
@@ -74,6 +76,7 @@ fn section(html: &mut String, measurement: &Measurement) {
     }
     machine(html, measurement);
     match measurement.kind {
+        Kind::Gates if bare::is_bare(measurement) => bare::gates(html, measurement),
         Kind::Gates => gates(html, measurement),
         Kind::Calls => ratios(html, measurement, "Calls: multiples of native"),
         Kind::Invasive => invasive(html, measurement),

@@ -105,12 +105,15 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, options: &BootOptio
             mebibytes(module.len())
         ));
     }
-    // Only the emulation counts instructions.
-    let accelerator = if options.icount.is_none() && kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
+    // Only the emulation counts instructions, and has plugins.
+    let accelerator = if options.icount.is_none() && options.plugin.is_none() && kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
     let mut machine = machine(Shape { accelerator, memory, processors: smp }, image, module, disk)?;
     machine.command.args(["-append", &command_line(options)]);
     if let Some(shift) = options.icount {
         machine.command.arg("-icount").arg(format!("shift={shift}"));
+    }
+    if let Some(plugin) = &options.plugin {
+        machine.command.arg("-plugin").arg(plugin);
     }
     let interactive = Terminal::is_there();
     let mut child = machine.command.stdin(Stdio::piped()).spawn().map_err(|error| match error.kind() {
