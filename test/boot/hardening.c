@@ -1,13 +1,17 @@
 // What the gates must not do, whatever a program has in its registers: each line is one attempt, in a process of its own where it
 // is to end it.
+#define _GNU_SOURCE
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KERNEL 0xffff800000200000
@@ -191,6 +195,29 @@ static void single_steps(void)
 	printf("single step into the call gate: %s\n", result == pid ? "harmless" : "wrong");
 }
 
+// The vDSO is one for all programs: nobody takes it from the others.
+static void shared_code(void)
+{
+	char *vdso = (char *)getauxval(AT_SYSINFO_EHDR);
+	pid_t child = fork();
+	int status;
+	if (child == 0) {
+		int refused = 0;
+		for (int prot = 0; prot < 8; prot++)
+			refused += prot != (PROT_READ | PROT_EXEC) && mprotect(vdso, 4096, prot) != 0;
+		refused += munmap(vdso, 4096) != 0;
+		refused += mmap(vdso, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED;
+		refused += mremap(vdso, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)0x10000000) == MAP_FAILED;
+		refused += madvise(vdso, 4096, MADV_DONTNEED) != 0;
+		refused += madvise(vdso, 4096, MADV_REMOVE) != 0;
+		refused += syscall(SYS_read, 0, vdso, 1) < 0;
+		_exit(refused);
+	}
+	waitpid(child, &status, 0);
+	struct timespec now;
+	printf("the vDSO stays: %d refused, %s\n", WEXITSTATUS(status), clock_gettime(CLOCK_MONOTONIC, &now) == 0 ? "there" : "gone");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IONBF, 0);
@@ -208,5 +235,6 @@ int main(void)
 	gs_base();
 	stack_in_kernel();
 	single_steps();
+	shared_code();
 	return 0;
 }

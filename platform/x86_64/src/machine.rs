@@ -403,6 +403,9 @@ impl Machine for BareMachine {
     fn vdso(&self) -> Option<usize> {
         Some(vdso::ADDRESS)
     }
+    fn vdso_ranges(&self) -> Option<[(usize, usize); 2]> {
+        Some(vdso::RANGES)
+    }
     fn power_off(&self, code: u8) -> ! {
         power_off(code)
     }

@@ -14,11 +14,11 @@ use crate::boot::DIRECT;
 use crate::frames::{self, FRAMES};
 use crate::tables;
 
-/// The numbers, this file's functions, the vDSO's data and its code, one page each.
+/// The numbers, the vDSO's data and its code, and this file's functions, one page each.
 const TIME: usize = 0xffff_ffff_ff5f_b000;
-const SOURCE: usize = TIME + PAGE;
-const DATA: usize = SOURCE + PAGE;
+const DATA: usize = TIME + PAGE;
 const CODE: usize = DATA + PAGE;
+const SOURCE: usize = CODE + PAGE;
 /// Part of Linux' system-call interface.
 const VSYSCALL: usize = 0xffff_ffff_ff60_0000;
 
@@ -217,8 +217,11 @@ pub fn init(command_line: &[u8], start: u64, scale: u64, date: u64) {
 /// AT_SYSINFO_EHDR.
 pub const ADDRESS: usize = CODE;
 
+/// The pages that programs read and those they execute, from start to end.
+pub const RANGES: [(usize, usize); 2] = [(TIME, CODE), (CODE, SOURCE + PAGE)];
+
 /// Whether user code may be at this address of the kernel's half.
 pub fn contains(addr: usize) -> bool {
-    let functions = (SOURCE..DATA).contains(&addr) || (CODE..CODE + PAGE).contains(&addr);
+    let functions = (CODE..SOURCE + PAGE).contains(&addr);
     functions || NATIVE.load(Ordering::Relaxed) && (VSYSCALL..VSYSCALL + PAGE).contains(&addr)
 }

@@ -128,6 +128,7 @@ call gate keeps: yes yes yes
 GS base is kept: yes
 stack in the kernel: harmless
 single step into the call gate: harmless
+the vDSO stays: 13 refused, there
 ";
 
 const I386: &str = "\
