@@ -33,6 +33,9 @@ pub const STACKS: usize = 0xffff_0000_0000_0000 | STACKS_ENTRY << 39;
 /// Where the heap has pages that lie anywhere in memory: another entry of the root.
 pub const HEAP: usize = 0xffff_0000_0000_0000 | (STACKS_ENTRY + 1) << 39;
 
+/// Bytes of a page that a table of the level above the last maps.
+const LARGE_PAGE: usize = 2 << 20;
+
 /// Longer ranges are forgotten by forgetting everything.
 const FLUSH_SINGLY: usize = 64;
 
@@ -97,7 +100,7 @@ pub fn init() {
             // Made now, so that every space can copy the upper half once and for all.
             *entry = frames::address_of(fresh()) as u64 | PRESENT | WRITE;
         }
-        for address in (0..FRAMES.end().max(4 << 30)).step_by(2 << 20) {
+        for address in (0..FRAMES.end().max(4 << 30)).step_by(LARGE_PAGE) {
             // Between 3 and 4 GiB no PC has memory.
             let device = if (3 << 30..4 << 30).contains(&address) { UNCACHED } else { 0 };
             let entry = reach(root, DIRECT + address, 0, 2).expect("no memory for the direct map");
@@ -105,12 +108,13 @@ pub fn init() {
         }
         let text = &raw const kernel_text_start as usize..&raw const kernel_text_end as usize;
         let rodata = text.end..&raw const kernel_rodata_end as usize;
-        for addr in (text.start..&raw const kernel_end as usize).step_by(PAGE) {
-            let rights = match addr {
-                addr if text.contains(&addr) => 0,
-                addr if rodata.contains(&addr) => NO_EXECUTE,
-                _ => WRITE | NO_EXECUTE,
-            };
+        // The linker script makes large pages of it.
+        for addr in text.clone().step_by(LARGE_PAGE) {
+            let entry = reach(root, addr, 0, 2).expect("no memory for the kernel's map");
+            *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT | LARGE | GLOBAL;
+        }
+        for addr in (text.end..&raw const kernel_end as usize).step_by(PAGE) {
+            let rights = if rodata.contains(&addr) { NO_EXECUTE } else { WRITE | NO_EXECUTE };
             let entry = reach(root, addr, 0, 1).expect("no memory for the kernel's map");
             *entry = (addr - KERNEL_OFFSET) as u64 | PRESENT | GLOBAL | rights;
         }
