@@ -72,11 +72,21 @@ struct Words {
     scratch2: u64,
     /// gs:[64]. Where the five words of an interrupt lie on the entry stack ([`PUSHED`]).
     entry_pushed: u64,
+    /// gs:[72]. The first address that is not user code's.
+    user_end: u64,
+    /// gs:[80]. The numbers of the vsyscall page's calls: gettimeofday, time, getcpu.
+    vsyscalls: [u16; 4],
     task: TaskState,
     gdt: [u64; GDT_ENTRIES],
-    stacks: [ExceptionStack; 4],
+    /// Beside the words, so that both are one page for the processor to look up.
     entry_stack: EntryStack,
+    stacks: [ExceptionStack; 4],
 }
+
+const _: () = {
+    assert!(offset_of!(Words, entry_pushed) == 64 && offset_of!(Words, user_end) == 72 && offset_of!(Words, vsyscalls) == 80);
+    assert!(offset_of!(Words, stacks) <= 4096);
+};
 
 /// Entries of a core's descriptor table: as Linux has them, and the call gate's two where Linux has none.
 const GDT_ENTRIES: usize = 16;
@@ -233,10 +243,12 @@ impl Core {
             entry_top: 0,
             scratch2: 0,
             entry_pushed: 0,
+            user_end: 1 << 47,
+            vsyscalls: [96, 201, 309, 0],
             task,
             gdt,
-            stacks,
             entry_stack: EntryStack([0; 128]),
+            stacks,
         };
         Core { words: UnsafeCell::new(words), number, apic, turn: Turn::new(), in_use: InUse::new() }
     }

@@ -193,7 +193,7 @@ macro_rules! sysenter_entry {
             "or qword ptr [rsp], 0x200\n",
             "mov [r11], rcx\nmov [r11 - 8], rax\n", save_arguments!(), take_stack!(), clean_flags!(),
             // Not canonical, or not of the lower half: for the loop to refuse.
-            "cmp rcx, [rip + lower_half_end]\njae sysenter_long\n",
+            "cmp rcx, gs:[72]\njae sysenter_long\n",
             find_function!("native_count", "native", "sysenter_long"), make_call!("sysenter_answered"),
             leave_by_sysret!($mode, "sysenter_answered")
         )
@@ -283,11 +283,11 @@ macro_rules! vsyscall_entry {
             enter!($mode, guessed), save_scratch!($above), "mov [r11 - 48], rax\n",
             // The offset in the page, over 1024, is the function; other offsets become large by the rotation.
             "mov rax, ", pushed!($mode, 0), "\nadd rax, 0xa00000\nror rax, 10\ncmp rax, 3\njae ", $name, "_long\n",
-            "movzx r10d, word ptr [rax*2 + vsyscall_numbers]\n",
+            "movzx r10d, word ptr gs:[rax*2 + 80]\n",
             "mov rcx, [r11 + {fixed}]\nmov rax, [rcx + r10*8]\ntest rax, rax\njz ", $name, "_long\n",
             // The return address, from the user's stack.
-            "mov rcx, ", pushed!($mode, 24), "\ncmp rcx, [rip + lower_half_end]\njae ", $name, "_long\n", take_stack!(), $open, "\n",
-            $name, "_fetch:\nmov rcx, [rcx]\n", clean_flags!(), "cmp rcx, [rip + lower_half_end]\njae ", $name, "_unreadable\n",
+            "mov rcx, ", pushed!($mode, 24), "\ncmp rcx, gs:[72]\njae ", $name, "_long\n", take_stack!(), $open, "\n",
+            $name, "_fetch:\nmov rcx, [rcx]\n", clean_flags!(), "cmp rcx, gs:[72]\njae ", $name, "_unreadable\n",
             "mov ", pushed!($mode, 0), ", rcx\nadd qword ptr ", pushed!($mode, 24), ", 8\nmov [r11 - 8], r10\n",
             make_short_call!(concat!($name, "_answered")), leave_by_iret!($mode),
             // A fault of the look at the stack has taken the address's place.
@@ -364,10 +364,6 @@ global_asm!(
     vsyscall_entry!(plain, "vsyscall_guarded", 8, "stac"),
     vsyscall_entry!(isolated, "isolated_vsyscall_plain", 0, ""),
     vsyscall_entry!(isolated, "isolated_vsyscall_guarded", 0, "stac"),
-    ".balign 8",
-    "lower_half_end: .quad 1 << 47",
-    // gettimeofday, time, getcpu.
-    "vsyscall_numbers: .short 96, 201, 309",
     ".popsection",
     syscall = const SYSCALL,
     sysenter = const SYSENTER,
