@@ -428,16 +428,6 @@ pub unsafe fn join(core: &'static Core) -> Result<(), &'static str> {
     control().map(|_| ())
 }
 
-/// The processor's maker, as CPUID spells it.
-fn known_vendor() -> [u8; 12] {
-    let [_, b, c, d] = janua_arch::x86_64::cpu::cpuid(0, 0);
-    let mut name = [0; 12];
-    for (bytes, word) in name.chunks_exact_mut(4).zip([b, d, c]) {
-        bytes.copy_from_slice(&word.to_le_bytes());
-    }
-    name
-}
-
 /// CPUID leaf 7.
 fn extended_features() -> [u32; 4] {
     let cpuid = janua_arch::x86_64::cpu::cpuid;
@@ -482,7 +472,7 @@ fn control() -> Result<Features, &'static str> {
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
         // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
-        let sysenter = is_open(Way::Sysenter) && known_vendor() == *b"GenuineIntel";
+        let sysenter = is_open(Way::Sysenter) && cpu::vendor() == *b"GenuineIntel";
         cpu::wrmsr(cpu::MSR_SYSENTER_CS, if sysenter { u64::from(KERNEL_CS) } else { 0 });
         cpu::wrmsr(cpu::MSR_SYSENTER_EIP, short::sysenter_address(isolation::is_on()));
         // Never pushed to: the entry loads another, and what may come before that has a stack of its own.

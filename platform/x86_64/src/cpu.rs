@@ -3,6 +3,8 @@
 
 use core::arch::asm;
 
+use janua_arch::x86_64::cpu::cpuid;
+
 pub const MSR_APIC_BASE: u32 = 0x1b;
 pub const MSR_SYSENTER_CS: u32 = 0x174;
 pub const MSR_SYSENTER_ESP: u32 = 0x175;
@@ -142,4 +144,19 @@ pub fn rdrand() -> Option<u64> {
         unsafe { asm!("rdrand {}", "setc {}", out(reg) value, out(reg_byte) good, options(nomem, nostack)) };
         (good != 0).then_some(value)
     })
+}
+
+/// The processor's maker, as CPUID spells it.
+pub fn vendor() -> [u8; 12] {
+    let [_, b, c, d] = cpuid(0, 0);
+    text([b, d, c])
+}
+
+/// Words of CPUID as the text they are.
+pub fn text(words: [u32; 3]) -> [u8; 12] {
+    let mut text = [0; 12];
+    for (bytes, word) in text.chunks_exact_mut(4).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    text
 }

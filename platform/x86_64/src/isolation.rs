@@ -250,13 +250,12 @@ fn is_needed() -> bool {
     const HAS_CAPABILITIES: u32 = 1 << 29;
     const ARCH_CAPABILITIES: u32 = 0x10a;
     const NO_MELTDOWN: u64 = 1;
-    let name = |[_, b, c, d]: [u32; 4]| [b, c, d];
-    // "GenuineIntel", as CPUID orders it.
-    if name(cpuid(0, 0)) != [0x756e_6547, 0x6c65_746e, 0x4965_6e69] {
+    if cpu::vendor() != *b"GenuineIntel" {
         return false;
     }
-    // "TCGTCGTCGTCG": QEMU's emulation executes nothing ahead.
-    if cpuid(1, 0)[2] & HYPERVISOR != 0 && name(cpuid(0x4000_0000, 0)) == [0x5447_4354, 0x4743_5447, 0x4354_4743] {
+    // QEMU's emulation executes nothing ahead.
+    let [_, b, c, d] = cpuid(0x4000_0000, 0);
+    if cpuid(1, 0)[2] & HYPERVISOR != 0 && cpu::text([b, c, d]) == *b"TCGTCGTCGTCG" {
         return false;
     }
     let tells = cpuid(0, 0)[0] >= 7 && cpuid(7, 0)[3] & HAS_CAPABILITIES != 0;
