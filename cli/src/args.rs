@@ -9,9 +9,10 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::bench::{Bench, Report};
-use janua_abi::invasive::record::library;
 
-use crate::options::{Bind, BootOptions, BootPlatform, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace};
+use crate::options::{
+    Bind, BootMachine, BootOptions, BootPlatform, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace,
+};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
 #[derive(Parser)]
@@ -164,14 +165,20 @@ pub struct Run {
 Examples:
   janua boot -- /bin/sh -c 'uname -a; ls /'
   janua boot --ramfs ./alpine --memory 1024 -- /bin/busybox sh
+  janua boot --personality invasive --smp 4 --tiles 2 -- cg S
   janua boot --platform leon3 -- hello
 
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
 125: janua failed or its kernel faulted, and standard error says why.")]
 pub struct Boot {
-    /// The machine: x86_64, or leon3 for one application of the invasive personality
+    /// The machine: x86_64 or leon3
     #[arg(long, value_name = "PLATFORM", default_value = "x86_64", value_parser = ["x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
+
+    /// Which system calls exist: linux, or invasive for one application on Janua's system-call library (OctoPOS), the only one of a
+    /// LEON3
+    #[arg(long, value_name = "NAME", value_parser = ["linux", "invasive"], hide_possible_values = true)]
+    personality: Option<String>,
 
     /// The directory, or cpio archive, that becomes the machine's files; without it, this host's busybox and nothing else
     #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
@@ -210,21 +217,31 @@ pub struct Boot {
     #[arg(long, value_name = "FILE[,ARGUMENT=VALUE...]")]
     plugin: Option<OsString>,
 
-    /// At the end, say how many register windows were spilled and filled (leon3 only)
-    #[arg(long)]
-    stats: bool,
+    /// invasive: tiles, which share out the processors among them; always 1 on a LEON3
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    tiles: u8,
 
-    /// Cores of the tile, which take turns on the one processor (leon3 only)
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
-    cores: u32,
+    /// invasive, on a LEON3: cores of the tile, which take turns on the one processor; 2 without it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    cores: Option<u32>,
 
-    /// Which of the three configurations: sys-lib-yes, sys-lib-no or vanilla; the last two without protection (leon3 only)
+    /// invasive, on x86_64: the instruction that calls the kernel: syscall or int (int 0x30)
+    #[arg(long, value_name = "GATE", value_parser = ["syscall", "int"], hide_possible_values = true)]
+    gate: Option<String>,
+
+    /// invasive: how the library calls: sys-lib-yes (through the gate), sys-lib-no (the dispatcher, without a gate) or vanilla
+    /// (the kernel's functions); with the latter two the application runs in the processor's privileged mode
     #[arg(long, value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
     library: String,
 
-    /// Let the library answer calls itself that need no privilege: on or off (leon3 only)
+    /// invasive: whether the library answers calls itself that need no privilege: on or off
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
     answers: String,
+
+    /// invasive: at the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
+    /// spilled and filled
+    #[arg(long)]
+    stats: bool,
 
     /// Set K to V in the program's environment, which otherwise has PATH, HOME and TERM; can be repeated
     #[arg(long, value_name = "K=V")]
@@ -234,7 +251,8 @@ pub struct Boot {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// The program and its arguments; a name without a slash is looked up in PATH
+    /// The program and its arguments; a name without a slash is looked up in PATH (invasive: among the applications that come with
+    /// janua)
     #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true)]
     command: Vec<OsString>,
 }
@@ -259,20 +277,19 @@ impl Boot {
     pub fn options(self) -> Result<BootOptions, Refusal> {
         let platform = if self.platform == "leon3" { BootPlatform::Leon3 } else { BootPlatform::X86_64 };
         let leon3 = platform == BootPlatform::Leon3;
-        if leon3 && self.ramfs.is_some() {
-            return refuse("--ramfs: the LEON3 has no files", "leave --ramfs out, and give the application after --");
-        }
-        if leon3 && self.disk.is_some() {
-            return refuse("--disk: the LEON3 has no files", "leave --disk out");
-        }
-        if !leon3 && (self.library != "sys-lib-yes" || self.answers != "on") {
-            return refuse("--library and --answers are for the LEON3", "add --platform leon3, or leave them out");
-        }
         if leon3 && self.plugin.is_some() {
             return refuse("--plugin: there is none for the LEON3", "leave --plugin out");
         }
-        if leon3 && self.smp.is_some_and(|smp| smp > 1) {
+        let smp = self.smp.unwrap_or(if leon3 { 1 } else { 2 });
+        if leon3 && smp > 1 {
             return refuse("--smp: the LEON3 has one processor", "leave --smp out");
+        }
+        let invasive = self.machine(leon3, smp)?;
+        if invasive.is_some() && self.ramfs.is_some() {
+            return refuse("--ramfs: the personality `invasive` has no files", "leave --ramfs out, and give the application after --");
+        }
+        if invasive.is_some() && self.disk.is_some() {
+            return refuse("--disk: the personality `invasive` has no files", "leave --disk out");
         }
         let mut command = self.command.into_iter();
         let Some(program) = command.next().filter(|p| !p.is_empty()) else {
@@ -295,26 +312,64 @@ impl Boot {
             platform,
             icount: self.icount,
             plugin: self.plugin,
-            stats: self.stats,
-            cores: self.cores,
-            library: match self.library.as_str() {
-                "vanilla" => library::VANILLA,
-                "sys-lib-no" => library::DISPATCHER,
-                _ => library::GATE,
-            } as u8,
-            answers: self.answers == "on",
+            invasive,
             ramfs,
             disk: self.disk,
             disk_size: self.disk_size,
             kpti: self.kpti.map(|kpti| kpti == "on"),
             native_vsyscall: self.vsyscall == "native",
             memory: self.memory,
-            smp: self.smp.unwrap_or(if leon3 { 1 } else { 2 }),
+            smp,
             environment: environment(own.into_iter(), &self.env)?,
             cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),
             program,
             args: command.collect(),
         })
+    }
+
+    /// The machine of an invasive application, if it is to run one.
+    fn machine(&self, leon3: bool, smp: u32) -> Result<Option<BootMachine>, Refusal> {
+        match self.personality.as_deref() {
+            Some("linux") if leon3 => {
+                return refuse("the personality `linux` is not there on a LEON3", "leave --personality out, or boot x86_64");
+            }
+            Some("linux") | None if !leon3 => {
+                let plain = self.tiles == 1 && self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on";
+                if plain && !self.stats && self.cores.is_none() {
+                    return Ok(None);
+                }
+                return refuse(
+                    "--tiles, --cores, --gate, --library, --answers and --stats are for the personality `invasive`",
+                    "add --personality invasive, or leave them out",
+                );
+            }
+            _ => {}
+        }
+        if leon3 && (self.tiles > 1 || self.gate.is_some()) {
+            return refuse("--tiles, --gate: the LEON3 has one tile and one gate", "leave --tiles and --gate out");
+        }
+        if !leon3 && self.cores.is_some() {
+            return refuse("--cores: cores are the machine's processors", "give --smp N, which the tiles share out among them");
+        }
+        let tiles = u32::from(self.tiles);
+        if smp % tiles != 0 {
+            return refuse(
+                format!("{smp} processors cannot be shared out among {tiles} tiles"),
+                format!("give a multiple of {tiles} (--smp {}), or other tiles", smp.next_multiple_of(tiles)),
+            );
+        }
+        let library = library(&self.library);
+        if library != Library::Gate && self.gate.is_some() {
+            return refuse("--gate: without a gate (--library) there is none to choose", "leave --gate or --library out");
+        }
+        Ok(Some(BootMachine {
+            tiles: self.tiles,
+            cores: if leon3 { self.cores.unwrap_or(2) } else { smp / tiles },
+            library,
+            answers: self.answers == "on",
+            interrupts: self.gate.as_deref() == Some("int"),
+            stats: self.stats,
+        }))
     }
 }
 
@@ -347,11 +402,7 @@ impl Run {
             "invasive" => Personality::Invasive(Machine {
                 tiles: self.tiles,
                 cores: self.cores,
-                library: match self.library.as_str() {
-                    "vanilla" => Library::Vanilla,
-                    "sys-lib-no" => Library::Dispatcher,
-                    _ => Library::Gate,
-                },
+                library: library(&self.library),
                 answers: self.answers == "on",
                 asks_ids: self.ask_ids,
             }),
@@ -380,6 +431,15 @@ impl Run {
             program,
             args: command.collect(),
         })
+    }
+}
+
+/// A configuration by the thesis' name for it; clap knows no other names.
+fn library(name: &str) -> Library {
+    match name {
+        "vanilla" => Library::Vanilla,
+        "sys-lib-no" => Library::Dispatcher,
+        _ => Library::Gate,
     }
 }
 
@@ -536,10 +596,22 @@ mod tests {
         assert!(Args::try_parse_from(["janua", "boot", "--smp", "0", "x"]).is_err());
         assert_eq!((boot(&["--kpti", "on", "x"]).unwrap().kpti, boot(&["x"]).unwrap().kpti), (Some(true), None));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
-        assert!(boot(&["--library", "vanilla", "x"]).unwrap_err().contains("for the LEON3"));
+        for invasive in [["--library", "vanilla"], ["--tiles", "2"], ["--gate", "int"], ["--answers", "off"], ["--cores", "2"]] {
+            assert!(boot(&[&invasive[..], &["x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
+        }
+        let invasive = |args: &[&str]| boot(&[&["--personality", "invasive"], args, &["x"]].concat());
+        let machine = invasive(&["--smp", "4", "--tiles", "2", "--gate", "int"]).unwrap().invasive.unwrap();
+        assert_eq!((machine.tiles, machine.cores, machine.interrupts), (2, 2, true));
+        assert!(invasive(&["--smp", "4", "--tiles", "3"]).unwrap_err().contains("--smp 6"));
+        assert!(invasive(&["--cores", "2"]).unwrap_err().contains("--smp N"));
+        assert!(invasive(&["--ramfs", "/"]).unwrap_err().contains("has no files"));
+        assert!(invasive(&["--library", "vanilla", "--gate", "int"]).unwrap_err().contains("--gate"));
+        assert!(boot(&["--platform", "leon3", "--personality", "linux", "x"]).unwrap_err().contains("not there on a LEON3"));
+        assert!(boot(&["--platform", "leon3", "--tiles", "2", "x"]).unwrap_err().contains("one tile"));
         assert!(boot(&["--platform", "leon3", "--disk", "d.img", "x"]).unwrap_err().contains("has no files"));
         let options = boot(&["--platform", "leon3", "--library", "vanilla", "x"]).unwrap();
-        assert_eq!((options.platform, options.library), (BootPlatform::Leon3, 2));
+        let machine = options.invasive.unwrap();
+        assert_eq!((options.platform, machine.library, machine.cores), (BootPlatform::Leon3, Library::Vanilla, 2));
         assert!(boot(&["--ramfs", "/nonexistent/dir", "x"]).unwrap_err().contains("--ramfs /nonexistent/dir"));
     }
 

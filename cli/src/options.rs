@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use janua_abi::invasive::record::library;
 use janua_platform_host::boot;
 
 /// How the program enters the kernel.
@@ -135,6 +136,17 @@ pub enum Library {
     Vanilla,
 }
 
+impl Library {
+    /// What the kernel is told: [`library`].
+    pub fn number(self) -> u8 {
+        (match self {
+            Library::Gate => library::GATE,
+            Library::Dispatcher => library::DISPATCHER,
+            Library::Vanilla => library::VANILLA,
+        }) as u8
+    }
+}
+
 /// Where the trace of calls goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
@@ -172,11 +184,26 @@ pub struct RunOptions {
 /// A bare machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BootPlatform {
-    /// A PC, with the Linux personality.
+    /// A PC, with either personality.
     #[default]
     X86_64,
     /// A LEON3, with the invasive personality.
     Leon3,
+}
+
+/// What an invasive application finds on a bare machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootMachine {
+    pub tiles: u8,
+    /// Of each tile.
+    pub cores: u32,
+    pub library: Library,
+    /// The library answers calls itself that need no privilege.
+    pub answers: bool,
+    /// The library calls by `int 0x30` rather than by `syscall`.
+    pub interrupts: bool,
+    /// At the end, say what was called; on a LEON3, how many register windows were spilled and filled.
+    pub stats: bool,
 }
 
 /// What `janua boot` does.
@@ -187,14 +214,8 @@ pub struct BootOptions {
     pub icount: Option<u8>,
     /// A plugin of QEMU's emulation, with its arguments.
     pub plugin: Option<OsString>,
-    /// `janua_abi::invasive::record::library`; only for the LEON3.
-    pub library: u8,
-    /// At the end, say how many register windows were spilled and filled; only for the LEON3.
-    pub stats: bool,
-    /// Cores of the LEON3's tile: threads of its one processor.
-    pub cores: u32,
-    /// Whether the library answers calls that need no privilege; only for the LEON3.
-    pub answers: bool,
+    /// An application of the personality `invasive`; `None`: a program of the personality `linux`.
+    pub invasive: Option<BootMachine>,
     /// The directory that becomes the machine's files; `None`: the host's busybox alone.
     pub ramfs: Option<PathBuf>,
     /// The image of the machine's disk, which holds its files.

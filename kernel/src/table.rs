@@ -320,22 +320,7 @@ macro_rules! call_run {
             run
         })
     };
-    (direct $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
-        $crate::table::Run::Direct({
-            #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-            extern "C" fn run(thread: &$crate::Thread<$p>, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
-                let words: $crate::table::Words = [a, b, c, d, e, f];
-                let mut at = 0usize..;
-                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
-                    Ok(value) => value,
-                    Err(errno) => return errno.as_result(),
-                };)*
-                let _ = (&mut at, words);
-                $crate::table::Answer::word($($path)::+(thread, $($arg),*))
-            }
-            run
-        })
-    };
+    (direct $($row:tt)*) => { $crate::call_run_direct!($($row)*) };
     (frame $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::table::Run::Frame({
             fn run(thread: &$crate::Thread<$p>, frame: &mut $crate::table::FrameOf, words: $crate::table::Words) -> isize {
@@ -362,6 +347,35 @@ macro_rules! call_run {
                 $crate::table::Answer::word($($path)::+(thread, $($arg),*).await)
             }
             |seat, words, cx| seat.start(call, words, cx)
+        })
+    };
+}
+
+/// A row that answers at once, as the machine's entries call it: where it has the thread as the first argument or the last.
+#[cfg(not(target_arch = "sparc"))]
+#[macro_export]
+macro_rules! call_run_direct {
+    ($($row:tt)*) => { $crate::call_run!(plain $($row)*) };
+}
+
+/// A row that answers at once, as the machine's entries call it: where it has the thread as the first argument or the last.
+#[cfg(target_arch = "sparc")]
+#[macro_export]
+macro_rules! call_run_direct {
+    ($p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
+        $crate::table::Run::Direct({
+            #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
+            extern "C" fn run(thread: &$crate::Thread<$p>, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
+                let words: $crate::table::Words = [a, b, c, d, e, f];
+                let mut at = 0usize..;
+                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
+                    Ok(value) => value,
+                    Err(errno) => return errno.as_result(),
+                };)*
+                let _ = (&mut at, words);
+                $crate::table::Answer::word($($path)::+(thread, $($arg),*))
+            }
+            run
         })
     };
 }

@@ -34,8 +34,9 @@ pub const X86_64: Machine = Machine {
     processor: "x86_64",
     compiler: "cc",
     archiver: "ar",
-    // The library's own memcpy must not become a call of itself.
-    flags: &["-fcf-protection=none", "-fno-tree-loop-distribute-patterns"],
+    // The library's own memcpy must not become a call of itself. In the configurations without a gate interrupts of the bare machine
+    // overwrite what lies below the stack pointer.
+    flags: &["-fcf-protection=none", "-fno-tree-loop-distribute-patterns", "-mno-red-zone"],
     linker: None,
     link: &["-no-pie"],
     more: &[],

@@ -1,4 +1,7 @@
 //! The numbers of the calls: one for each function of the interface, ascending, never given twice.
+//!
+//! Number 0 gives up the core: kernels take 0 for every number beyond the end where they call a function without looking further
+//! (`janua_port::PlainTable`), so it must not be one of those calls.
 
 macro_rules! numbers {
     ($($number:literal $constant:ident $name:literal $words:literal;)*) => {
@@ -9,7 +12,7 @@ macro_rules! numbers {
 }
 
 numbers! {
-    0 EMPTY_0 "empty_0" 0;
+    0 ILET_EXIT "ilet_exit" 0;
     1 EMPTY_1 "empty_1" 1;
     2 EMPTY_2 "empty_2" 2;
     3 EMPTY_3 "empty_3" 3;
@@ -19,7 +22,7 @@ numbers! {
     7 SHUTDOWN "shutdown" 1;
     8 PRINT "print" 2;
     9 CLOCK_READ "clock_read" 1;
-    10 ILET_EXIT "ilet_exit" 0;
+    10 EMPTY_0 "empty_0" 0;
     11 CLAIM_CONSTRUCT "claim_construct" 0;
     12 INVADE_SIMPLE "invade_simple" 2;
     13 RETREAT "retreat" 2;

@@ -6,7 +6,6 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use janua_personality_invasive::config::Config;
@@ -16,6 +15,7 @@ use super::qemu::memory_file;
 use crate::exit;
 use crate::options::BootOptions;
 use crate::run::invasive::{Programs, find_among};
+use super::application;
 
 /// The kernel image, as built by `cargo xtask image leon3`; empty when the command was built without one.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LEON3"));
@@ -60,23 +60,15 @@ pub fn boot(options: &BootOptions) -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let args = std::iter::once(&options.program).chain(&options.args).map(|arg| arg.as_bytes().to_vec());
-    let config = Config {
-        program,
-        args: args.collect(),
-        tiles: 1,
-        cores: options.cores,
-        library: options.library,
-        answers: options.answers,
-        ..Config::default()
-    };
-    match run(&image, &config.encode(), options) {
+    let Some(machine) = options.invasive else { return exit::fail(&"the LEON3 runs applications of the personality `invasive`") };
+    let config = Config { tiles: 1, ..application(options, machine, program) };
+    match run(&image, &config.encode(), options, machine.stats) {
         Ok(code) => ExitCode::from(code),
         Err(why) => exit::fail(&why),
     }
 }
 
-fn run(image: &[u8], config: &[u8], options: &BootOptions) -> Result<u8, String> {
+fn run(image: &[u8], config: &[u8], options: &BootOptions, stats: bool) -> Result<u8, String> {
     let memory = options.memory.min(MEMORY_MOST);
     let size = u32::try_from(config.len()).map_err(|_| "the program is too large for the machine")?;
     let header = [MODULE_MARK, memory << 20, size, 0].map(u32::to_be_bytes).concat();
@@ -103,7 +95,7 @@ fn run(image: &[u8], config: &[u8], options: &BootOptions) -> Result<u8, String>
     })?;
     let keeper = Keeper::start(&child, false).inspect_err(|_| drop(child.kill()));
     let keeper = keeper.map_err(|error| format!("cannot start a process beside {QEMU}: {error}"))?;
-    let code = listen(&mut child, options.stats);
+    let code = listen(&mut child, stats);
     let status = child.wait();
     keeper.dismiss();
     let status = status.map_err(|error| format!("cannot wait for {QEMU}: {error}"))?;

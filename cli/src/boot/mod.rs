@@ -11,11 +11,13 @@ mod tree;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
+use janua_personality_invasive::config::Config;
 use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, archive};
 use janua_port::HostFd;
 
 use crate::exit;
-use crate::options::{BootOptions, BootPlatform};
+use crate::options::{BootMachine, BootOptions, BootPlatform};
+use crate::run::invasive;
 
 /// The kernel image, as built by `cargo xtask image x86_64`; empty when the command was built without one.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_X86_64"));
@@ -46,9 +48,49 @@ pub fn boot(options: &BootOptions) -> ExitCode {
     if options.platform == BootPlatform::Leon3 {
         return leon3::boot(options);
     }
+    if let Some(machine) = options.invasive {
+        return boot_invasive(options, machine);
+    }
     match image().and_then(|image| run(options, &image)) {
         Ok(code) => ExitCode::from(code),
         Err(why) => exit::fail(&why),
+    }
+}
+
+/// Boots an invasive application.
+fn boot_invasive(options: &BootOptions, machine: BootMachine) -> ExitCode {
+    let program = match invasive::find(&options.program) {
+        Ok(program) => program,
+        Err((code, why)) => {
+            eprintln!("janua: {why}");
+            return ExitCode::from(code);
+        }
+    };
+    let config = Config {
+        output: Some(SERIAL[1]),
+        stats: machine.stats,
+        // There are as many processors as cores.
+        pinned: true,
+        ..application(options, machine, program)
+    };
+    match image().and_then(|image| qemu::run(&image, &config.encode(), None, options)) {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => exit::fail(&why),
+    }
+}
+
+/// What every bare machine is told of an invasive application.
+fn application(options: &BootOptions, machine: BootMachine, program: Vec<u8>) -> Config {
+    let args = std::iter::once(&options.program).chain(&options.args);
+    Config {
+        program,
+        args: args.map(|arg| arg.as_bytes().to_vec()).collect(),
+        tiles: machine.tiles,
+        cores: machine.cores,
+        library: machine.library.number(),
+        answers: machine.answers,
+        interrupts: machine.interrupts,
+        ..Config::default()
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::console::{Keyboard, Terminal};
 use super::keeper::Keeper;
 use super::kvm;
-use crate::options::BootOptions;
+use crate::options::{BootOptions, Library};
 
 const QEMU: &str = "qemu-system-x86_64";
 /// QEMU's exit code after the kernel has powered off: what it writes to the exit device, twice and one.
@@ -87,7 +87,9 @@ pub fn machine(shape: Shape, image: &[u8], module: &[u8], disk: Option<&Path>) -
 fn command_line(options: &BootOptions) -> String {
     let isolation = options.kpti.map(|on| if on { "kpti=on" } else { "kpti=off" });
     let vsyscall = options.native_vsyscall.then_some("vsyscall=native");
-    isolation.into_iter().chain(vsyscall).collect::<Vec<_>>().join(" ")
+    // Calls without a gate are calls of the kernel's functions.
+    let protection = options.invasive.filter(|machine| machine.library != Library::Gate).map(|_| "protection=off");
+    isolation.into_iter().chain(vsyscall).chain(protection).collect::<Vec<_>>().join(" ")
 }
 
 /// The exit code in a line of the kernel's.
@@ -115,8 +117,10 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, options: &BootOptio
     if let Some(plugin) = &options.plugin {
         machine.command.arg("-plugin").arg(plugin);
     }
-    let interactive = Terminal::is_there();
-    let mut child = machine.command.stdin(Stdio::piped()).spawn().map_err(|error| match error.kind() {
+    // Invasive applications read nothing, and what they write is not for a terminal in raw mode.
+    let reads = options.invasive.is_none();
+    let interactive = reads && Terminal::is_there();
+    let mut child = machine.command.stdin(if reads { Stdio::piped() } else { Stdio::null() }).spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
             "{QEMU} is not installed, and `janua boot` needs it as the machine\n       on Debian and Ubuntu: apt-get install qemu-system-x86"
         ),

@@ -4,11 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use janua_abi::invasive::record::library;
 use janua_personality_invasive::config::Config as Encoded;
 
 use super::config::{self, Config};
-use crate::options::{Library, Machine, RunOptions};
+use crate::options::{Machine, RunOptions};
 
 /// Applications by name.
 pub type Programs = &'static [(&'static str, &'static [u8])];
@@ -54,17 +53,13 @@ pub fn make(options: &RunOptions, machine: Machine, program: Vec<u8>) -> Result<
         args: args.map(|arg| arg.as_bytes().to_vec()).collect(),
         tiles: machine.tiles,
         cores: machine.cores,
-        library: match machine.library {
-            Library::Gate => library::GATE,
-            Library::Dispatcher => library::DISPATCHER,
-            Library::Vanilla => library::VANILLA,
-        } as u8,
+        library: machine.library.number(),
         answers: machine.answers,
         asks_ids: machine.asks_ids,
         output: files.iter().find(|file| file.fd == 1).map(|file| file.host),
         trace: config::trace(options)?,
         stats: options.stats,
-        without: Vec::new(),
+        ..Encoded::default()
     };
     Ok(Config { encoded: encoded.encode(), shown: Vec::new(), inherited: files.iter().map(|file| file.host.0).collect() })
 }

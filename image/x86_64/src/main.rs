@@ -1,23 +1,29 @@
-//! The x86_64 kernel image: joins the bare machine, its gates and the Linux personality.
+//! The x86_64 kernel image: joins the bare machine, its gates and the personalities.
 //!
-//! The loader brings one module besides the kernel: the configuration and the file tree, as [`archive`] has them.
+//! The loader brings one module besides the kernel, which says by how it begins whose it is: the configuration of the personality
+//! `invasive`, with the application; or that of `linux` and the file tree, as [`archive`] has them.
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
 
 extern crate alloc;
 
+use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
 
 use janua_gate::{
     callgate::CallGate, int::Int, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall,
 };
+use janua_kernel::{Row, Run};
 use janua_object::fs::ext4;
+use janua_personality_invasive::config::Config;
+use janua_personality_invasive::memory::Layout;
+use janua_personality_invasive::{Invasive, system, table};
 use janua_personality_linux::boot::archive;
 use janua_platform_x86_64::heap::Heap;
 use janua_platform_x86_64::machine::{BareMachine, LockSleep};
 use janua_platform_x86_64::report;
-use janua_port::TrapGate;
+use janua_port::{Machine, TrapGate};
 use janua_rt::Sleep;
 
 #[global_allocator]
@@ -25,6 +31,11 @@ static HEAP: Heap = Heap::new();
 
 /// The gates of this image; the one that is used most comes first.
 static GATES: [&dyn TrapGate; 6] = [&Syscall, &Sysenter, &CallGate, &Int, &Vsyscall, &Ud];
+
+/// Where a tile has the records of its cores, its stacks and its pages; programs lie below.
+const RECORDS: usize = 0x1000_0000_0000;
+const STACKS: usize = 0x1100_0000_0000;
+const HEAP_START: usize = 0x1200_0000_0000;
 
 struct Locks;
 
@@ -48,6 +59,9 @@ static LOCKS: &dyn Sleep = &Locks;
 extern "C" fn janua_start() -> ! {
     let machine = BareMachine::start(&GATES);
     janua_rt::sync::set_sleep(&LOCKS);
+    if Config::is_one(machine.initrd()) {
+        invasive(machine);
+    }
     let (config, root) = match archive::split(machine.initrd()) {
         Some(parts) => parts,
         None => report::stop(format_args!(
@@ -60,6 +74,39 @@ extern "C" fn janua_start() -> ! {
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };
     machine.serve(move || janua_personality_linux::start::serve(&kernel, 0))
+}
+
+/// What programs call by address, by number: functions of calls that answer at once; for others, and where all are to be counted,
+/// the number.
+fn functions(counted: bool) -> Vec<usize> {
+    let word = |row: &Row<Invasive>| match row.run {
+        Run::Plain(function) if !counted => function as usize,
+        _ => row.number,
+    };
+    table::ROWS.iter().map(word).collect()
+}
+
+/// Goes on with the invasive personality, whose kernel has nothing to do at a time.
+fn invasive(machine: &'static BareMachine) -> ! {
+    let layout = Layout {
+        records: RECORDS,
+        stacks: STACKS,
+        stack_size: 256 << 10,
+        stack_count: 16384,
+        heap: HEAP_START,
+        // A tile may ask for all the memory there is.
+        heap_end: HEAP_START + machine.memory().total as usize,
+    };
+    // Programs may call the kernel by address only where nothing keeps them from it.
+    let functions = machine.call_entry().map(|_| functions(Config::decode(machine.initrd()).is_ok_and(|config| config.stats)));
+    let kernel = match system::start(machine, machine.initrd(), layout, functions) {
+        Ok(kernel) => kernel,
+        Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
+    };
+    machine.serve(move || {
+        let _ = &kernel;
+        None
+    })
 }
 
 // A check of the whole workspace, for the host, finds the standard library's own.

@@ -29,6 +29,10 @@ pub struct Config {
     pub answers: bool,
     /// The library asks the host for its ids at each call, where the gate needs them.
     pub asks_ids: bool,
+    /// The library calls by a software interrupt where it would by the processor's instruction for calls.
+    pub interrupts: bool,
+    /// Core c of tile t is the machine's processor t * cores + c, and no other.
+    pub pinned: bool,
     /// Where `print` writes; `None`: the machine's console.
     pub output: Option<HostFd>,
     pub trace: Option<HostFd>,

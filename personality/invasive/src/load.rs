@@ -24,6 +24,7 @@ fn record_of(layout: &Layout, core: usize) -> usize {
 
 /// What [`crate::Invasive`] does in each new thread.
 pub fn start_core(thread: &Thread) {
+    pin(thread);
     if thread.index == 0 {
         let arguments = start_tile(thread).unwrap_or_else(|errno| match errno {
             Errno::ENOEXEC => thread.fatal(
@@ -47,6 +48,22 @@ pub fn start_core(thread: &Thread) {
         }
     } else {
         write_record(thread, arguments_at(&thread.kernel.layout));
+    }
+}
+
+/// Puts the core where it stays.
+fn pin(thread: &Thread) {
+    let config = &thread.kernel.config;
+    if !config.pinned {
+        return;
+    }
+    let processor = usize::from(thread.ext.tile) * config.cores as usize + thread.index;
+    let mut mask = [0; 4];
+    if let Some(word) = mask.get_mut(processor / 64) {
+        *word = 1u64 << (processor % 64);
+    }
+    if processor >= thread.machine().cpus() || thread.machine().set_affinity(None, &mask).is_err() {
+        thread.fatal(NO_ROOM, format_args!("the machine has {} processors, too few for its tiles", thread.machine().cpus()));
     }
 }
 
@@ -97,8 +114,10 @@ fn write_record(thread: &Thread, argv: usize) {
     let config = &kernel.config;
     let this = record_of(layout, thread.index);
     let (mut way, mut words) = machine.door();
-    if way == door::SIGNAL && config.asks_ids {
-        way = door::SIGNAL_ASKING;
+    match way {
+        door::SIGNAL if config.asks_ids => way = door::SIGNAL_ASKING,
+        door::INSTRUCTION if config.interrupts => way = door::INTERRUPT,
+        _ => {}
     }
     let library = usize::from(config.library);
     if library != library::GATE {

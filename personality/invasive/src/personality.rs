@@ -6,7 +6,7 @@ use janua_kernel::task::Leave;
 use janua_kernel::{Personality, Row};
 use janua_port::{Frame, Trap};
 
-use crate::system::{BAD_ACCESS, BAD_CALL, Core, System, ThreadExt, TileTask};
+use crate::system::{BAD_ACCESS, BAD_CALL, Core, NO_ROOM, System, ThreadExt, TileTask};
 use crate::{Thread, load, switch, table};
 
 /// OctoPOS' application interface.
@@ -62,6 +62,10 @@ impl Personality for Invasive {
             SIGFPE => thread.fatal(code, format_args!("user code at {pc:#x} divided by zero or overflowed")),
             _ => thread.fatal(code, format_args!("user code at {pc:#x} trapped (signal {signal})")),
         }
+    }
+
+    fn out_of_memory(thread: &Thread, _resident: u64) {
+        thread.fatal(NO_ROOM, format_args!("no memory is left"))
     }
 
     fn is_special(result: isize) -> bool {

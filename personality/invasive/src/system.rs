@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::stats::Stats;
@@ -35,6 +36,8 @@ pub struct System {
     pub entry: usize,
     /// Addresses of the kernel's functions by number, where programs may call them.
     pub functions: Option<Vec<usize>>,
+    /// Somebody ends the application. Who comes second has nothing to say any more.
+    over: AtomicBool,
 }
 
 /// What a task has of its own: its tile.
@@ -63,15 +66,31 @@ impl ThreadExt for Thread {
     }
 
     fn fatal(&self, code: u8, what: fmt::Arguments<'_>) -> ! {
+        first_to_end(&self.kernel);
         let mut line = String::new();
         let _ = writeln!(line, "janua: tile {} core {}: {what}: the application is ended", self.ext.tile, self.ext.index);
         self.machine().console().write(line.as_bytes());
-        end(&self.kernel, code)
+        power_off(&self.kernel, code)
+    }
+}
+
+/// Returns to who comes first, so that there is one message and one exit code.
+fn first_to_end(kernel: &Kernel) {
+    static NEVER: AtomicU32 = AtomicU32::new(0);
+    if kernel.over.swap(true, Ordering::AcqRel) {
+        loop {
+            kernel.machine.park().park(&NEVER, 0, None);
+        }
     }
 }
 
 /// Ends the application and the machine.
 pub fn end(kernel: &Kernel, code: u8) -> ! {
+    first_to_end(kernel);
+    power_off(kernel, code)
+}
+
+fn power_off(kernel: &Kernel, code: u8) -> ! {
     if kernel.stats.is_on() {
         let report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows(), |gate| kernel.machine.gate_name(gate));
         kernel.machine.console().write(report.as_bytes());
@@ -127,7 +146,7 @@ pub fn start(
     }
     let tiles = (0..config.tiles).map(|id| Tile::new(id, &layout)).collect();
     let started = machine.clock().monotonic();
-    let system = System { entry: load::entry(&config.program), config, layout, tiles, started, functions };
+    let system = System { entry: load::entry(&config.program), config, layout, tiles, started, functions, over: AtomicBool::new(false) };
     let kernel = Arc::new(Kernel { machine, table, compat, tracer, stats, system });
     for tile in kernel.tiles.iter() {
         spawn_tile(&kernel, tile)?;

@@ -9,7 +9,8 @@ use janua_port::{Flow, Frame};
 use crate::handler::{claim, dma, ilet, memory, misc, remote, signal, tile};
 use crate::{Invasive, Seat};
 
-/// The rows, and beside each the kernel's function for it as programs may call it by address.
+/// The rows, and beside each the kernel's function for it as programs may call it by address. What may give up the core is `frame`,
+/// though it leaves the registers to [`crate::switch`].
 macro_rules! rows {
     ($($number:literal $name:ident ( $($arg:ident : $t:ty),* ) => $how:ident $($path:ident)::* , $support:ident $(($note:literal))?;)*) => {
         janua_kernel::calls! {
@@ -22,7 +23,7 @@ macro_rules! rows {
 }
 
 rows! {
-    0 empty_0() => direct misc::empty_0, Full;
+    0 ilet_exit() => frame ilet::exit, Full;
     1 empty_1(a: usize) => direct misc::empty_1, Full;
     2 empty_2(a: usize, b: usize) => direct misc::empty_2, Full;
     3 empty_3(a: usize, b: usize, c: usize) => direct misc::empty_3, Full;
@@ -32,7 +33,7 @@ rows! {
     7 shutdown(code: i32) => direct misc::shutdown, Full;
     8 print(text: UserPtr<u8>, len: usize) => direct misc::print, Full;
     9 clock_read(to: UserPtr<u64>) => direct misc::clock, Full;
-    10 ilet_exit() => plain ilet::exit, Full;
+    10 empty_0() => direct misc::empty_0, Full;
     11 claim_construct() => direct claim::construct, Full;
     12 invade_simple(claim: usize, quantity: u32) => direct claim::invade_simple, Full;
     13 retreat(claim: usize, quantity: u32) => direct claim::retreat, Full;
@@ -48,17 +49,17 @@ rows! {
     23 simple_signal_get_max_proc_count() => direct signal::max_count, Full;
     24 simple_signal_add_signalers(signal: UserPtr<Signal>, more: u32) => direct signal::add_signalers, Full;
     25 simple_signal_get_counter(signal: UserPtr<Signal>) => direct signal::get_counter, Full;
-    26 simple_signal_wait(signal: UserPtr<Signal>) => plain signal::wait, Full;
+    26 simple_signal_wait(signal: UserPtr<Signal>) => frame signal::wait, Full;
     27 simple_signal_signal(signal: UserPtr<Signal>) => direct signal::signal, Full;
-    28 simple_signal_signal_and_exit(signal: UserPtr<Signal>) => plain signal::signal_and_exit, Full;
+    28 simple_signal_signal_and_exit(signal: UserPtr<Signal>) => frame signal::signal_and_exit, Full;
     29 infect_signal_init(signal: UserPtr<InfectSignal>, count: u32, ilet: UserPtr<Ilet>) => direct signal::infect_init, Full;
     30 infect_signal_signal(signal: UserPtr<InfectSignal>) => direct signal::infect_signal, Full;
-    31 infect_signal_signal_and_exit(signal: UserPtr<InfectSignal>) => plain signal::infect_signal_and_exit, Full;
+    31 infect_signal_signal_and_exit(signal: UserPtr<InfectSignal>) => frame signal::infect_signal_and_exit, Full;
     32 binary_signal_init(signal: UserPtr<Signal>) => direct signal::binary_init, Full;
     33 binary_signal_get_counter(signal: UserPtr<Signal>) => direct signal::get_counter, Full;
-    34 binary_signal_wait(signal: UserPtr<Signal>) => plain signal::wait, Full;
+    34 binary_signal_wait(signal: UserPtr<Signal>) => frame signal::wait, Full;
     35 binary_signal_signal(signal: UserPtr<Signal>) => direct signal::signal, Full;
-    36 binary_signal_signal_and_exit(signal: UserPtr<Signal>) => plain signal::signal_and_exit, Full;
+    36 binary_signal_signal_and_exit(signal: UserPtr<Signal>) => frame signal::signal_and_exit, Full;
     37 get_cpu_id() => direct tile::cpu_id, Full;
     38 get_tile_id() => direct tile::tile_id, Full;
     39 get_tile_core_count() => direct tile::core_count, Full;
@@ -71,11 +72,11 @@ rows! {
     46 get_global_address_for_tile(address: usize, tile: usize) => direct tile::to_global_for, Full;
     47 get_local_address(address: usize) => direct tile::to_local, Full;
     48 proxy_invade(tile: usize, future: UserPtr<Future>, quantity: u32) => direct remote::invade, Full;
-    49 invade_future_force(future: UserPtr<Future>) => plain remote::force, Full;
+    49 invade_future_force(future: UserPtr<Future>) => frame remote::force, Full;
     50 proxy_reinvade(proxy: usize, future: UserPtr<Future>, delta: i32) => direct remote::reinvade, Full;
-    51 reinvade_future_force(future: UserPtr<Future>) => plain remote::force, Full;
+    51 reinvade_future_force(future: UserPtr<Future>) => frame remote::force, Full;
     52 proxy_retreat(proxy: usize, future: UserPtr<Future>) => direct remote::retreat, Full;
-    53 retreat_future_force(future: UserPtr<Future>) => plain remote::force, Full;
+    53 retreat_future_force(future: UserPtr<Future>) => frame remote::force, Full;
     54 proxy_infect(proxy: usize, team: UserPtr<Ilet>, size: usize) => direct remote::infect, Full;
     55 proxy_push_dma(proxy: usize, from: usize, to: usize, len: usize, here: UserPtr<Ilet>, there: UserPtr<Ilet>) => direct remote::push_dma, Full;
     56 proxy_claim_pull_dma(proxy: usize, to: usize, from: usize, len: usize, here: UserPtr<Ilet>, there: UserPtr<Ilet>) => direct remote::pull_dma, Full;
@@ -96,7 +97,7 @@ rows! {
     71 syscall_future_init(future: UserPtr<Future>) => direct dma::future_init, Full;
     72 syscall_future_ret_val(future: UserPtr<Future>) => direct dma::future_value, Full;
     73 syscall_future_on_completion(future: UserPtr<Future>, then: UserPtr<Ilet>) => direct dma::on_completion, Partial("the future must be complete");
-    74 syscall_future_wait(future: UserPtr<Future>) => plain dma::future_wait, Full;
+    74 syscall_future_wait(future: UserPtr<Future>) => frame dma::future_wait, Full;
     75 mem_map(kind: usize, pages: usize) => direct memory::map, Full;
     76 mem_unmap(addr: usize, pages: usize) => direct memory::unmap, Full;
     77 mem_get_page_size() => direct memory::page_size, Full;

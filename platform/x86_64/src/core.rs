@@ -12,6 +12,7 @@ use crate::cpu;
 use crate::entry;
 use crate::isolation;
 use crate::machine;
+use crate::unprotected;
 use crate::vdso;
 use crate::sched::Turn;
 use crate::short;
@@ -446,11 +447,13 @@ fn control() -> Result<Features, &'static str> {
         return Err("this processor has no XSAVE (with QEMU: -cpu max)");
     }
     let has = |bit: u32| extended[1] & 1 << bit != 0;
-    let smap = has_smap();
+    // Programs without protection are executed, and reached, as the kernel is.
+    let protects = !unprotected::is_on();
+    let smap = protects && has_smap();
     // With isolation no translation may outlive a change of tables.
     let global = if isolation::is_on() { 0 } else { CR4_PGE };
     let mut cr4 = cpu::cr4() & !CR4_TSD | global | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE;
-    for (there, bit) in [(has(0), CR4_FSGSBASE), (has(7), CR4_SMEP), (smap, CR4_SMAP), (extended[2] & 1 << 2 != 0, CR4_UMIP)] {
+    for (there, bit) in [(has(0), CR4_FSGSBASE), (protects && has(7), CR4_SMEP), (smap, CR4_SMAP), (extended[2] & 1 << 2 != 0, CR4_UMIP)] {
         if there {
             cr4 |= bit;
         }

@@ -196,7 +196,7 @@ global_asm!(
     // 256 stubs of 16 bytes. Those exceptions that come without an error code get a 0 in its place.
     ".balign 16",
     // Known to other parts of the crate, which may be compiled apart from this.
-    ".globl vector_stubs, entry_return, nmi_entry, debug_entry, syscall32_refused, syscall32_inside",
+    ".globl vector_stubs, entry_return, from_kernel_itself, nmi_entry, debug_entry, syscall32_refused, syscall32_inside",
     "vector_stubs:",
     ".set vector, 0",
     ".rept 256",
@@ -245,6 +245,10 @@ global_asm!(
     // From ring 0: handled here, and back.
     // A user copy that faulted had user memory open (AC): not for us.
     "from_kernel:",
+    // A program without protection: its addresses are in the lower half.
+    "cmp qword ptr [rsp + 16*8], 0",
+    "jge unprotected_trap",
+    "from_kernel_itself:",
     "push 2",
     "popfq",
     "mov esi, edi",

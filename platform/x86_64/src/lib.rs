@@ -35,6 +35,7 @@ pub mod space;
 pub mod tables;
 pub mod thread;
 pub mod trap;
+pub mod unprotected;
 pub mod user;
 pub mod vdso;
 

@@ -22,7 +22,7 @@ use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
 use crate::{
     apic, clock, core as cores, cpu, disk, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
-    vdso,
+    unprotected, vdso,
 };
 
 /// The bare machine; there is one.
@@ -86,6 +86,7 @@ impl BareMachine {
         FRAMES.init(&loaded);
         let initrd = loaded.initrd();
         isolation::init(loaded.command_line());
+        unprotected::init(loaded.command_line());
         tables::init();
         let initrd = initrd.map_or(&[][..], |(start, end)| {
             // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
@@ -399,6 +400,9 @@ impl Machine for BareMachine {
     }
     fn random(&self, out: &mut [u8]) {
         random::fill(out);
+    }
+    fn call_entry(&self) -> Option<usize> {
+        unprotected::is_on().then(unprotected::call_address)
     }
     fn vdso(&self) -> Option<usize> {
         Some(vdso::ADDRESS)

@@ -14,7 +14,7 @@ use crate::frames::{FRAMES, Physical};
 use crate::memory;
 use crate::lock::Mutex;
 use crate::tables::{self, Hardware, Root};
-use crate::{oom, sched, thread, user};
+use crate::{oom, sched, thread, unprotected, user};
 
 /// A guest's address space.
 pub struct BareSpace {
@@ -165,7 +165,12 @@ impl Space for BareSpace {
                 Behind::Object { object: memory::object(*fd)?, page: offset / PAGE as u64, shared: *shared }
             }
         };
-        self.paged.map(addr, addr + len, prot, behind)
+        self.paged.map(addr, addr + len, prot, behind)?;
+        if unprotected::is_on() && prot.write {
+            // A page that is missing below its stack pointer would be the end of a program in ring 0.
+            self.advise(addr, len, MADV_POPULATE_WRITE)?;
+        }
+        Ok(())
     }
 
     fn unmap(&self, addr: usize, len: usize) -> Result<()> {

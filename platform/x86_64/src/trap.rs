@@ -13,7 +13,7 @@ use crate::entry::{
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, short, vdso};
+use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, short, unprotected, vdso};
 
 const SIGILL: u32 = 4;
 const SIGTRAP: u32 = 5;
@@ -59,7 +59,7 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
     }
     // SAFETY: the frame end of this thread is set, interrupts are off, and the frame holds user selectors and flags: entries
     // store them so, and the kernel changes flags by `Frame`'s methods only.
-    let reason = unsafe { entry::enter_user(&raw mut *save) };
+    let reason = unsafe { if unprotected::is_on() { unprotected::enter(save) } else { entry::enter_user(&raw mut *save) } };
     let frame = &mut save.frame;
     let entry = match reason {
         ANSWERED => return guest.answered(frame, Abi::Native),

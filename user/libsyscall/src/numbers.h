@@ -3,7 +3,7 @@
 #define OCTO_NUMBERS_H
 
 enum {
-    CALL_EMPTY_0 = 0,
+    CALL_ILET_EXIT = 0,
     CALL_EMPTY_1 = 1,
     CALL_EMPTY_2 = 2,
     CALL_EMPTY_3 = 3,
@@ -13,7 +13,7 @@ enum {
     CALL_SHUTDOWN = 7,
     CALL_PRINT = 8,
     CALL_CLOCK_READ = 9,
-    CALL_ILET_EXIT = 10,
+    CALL_EMPTY_0 = 10,
     CALL_CLAIM_CONSTRUCT = 11,
     CALL_INVADE_SIMPLE = 12,
     CALL_RETREAT = 13,

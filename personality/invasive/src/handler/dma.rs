@@ -5,6 +5,7 @@ use alloc::vec;
 
 use janua_abi::invasive::{Future, Ilet};
 use janua_kernel::UserPtr;
+use janua_port::Frame;
 
 use super::{FAILED, claim, ilet, write};
 use crate::Thread;
@@ -84,9 +85,9 @@ pub fn on_completion(thread: &Thread, future: UserPtr<Future>, then: UserPtr<Ile
 }
 
 /// Waits for a future and answers 0.
-pub fn future_wait(thread: &Thread, future: UserPtr<Future>) -> isize {
+pub fn future_wait(thread: &Thread, frame: &mut Frame, future: UserPtr<Future>) -> isize {
     if future.is_null() {
         bad_address(thread, 0);
     }
-    super::remote::force(thread, future)
+    super::remote::force(thread, frame, future)
 }

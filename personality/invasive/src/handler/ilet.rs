@@ -2,6 +2,7 @@
 
 use janua_abi::invasive::Ilet;
 use janua_kernel::UserPtr;
+use janua_port::Frame;
 
 use super::write;
 use crate::Thread;
@@ -19,7 +20,7 @@ pub fn dual_init(thread: &Thread, to: UserPtr<Ilet>, code: usize, first: usize, 
 }
 
 /// The end of the calling i-let: its function has returned.
-pub fn exit(thread: &Thread) -> isize {
+pub fn exit(thread: &Thread, _: &mut Frame) -> isize {
     switch::end(thread)
 }
 

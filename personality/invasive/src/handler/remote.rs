@@ -3,6 +3,7 @@
 use janua_abi::invasive::types::{local_address, tile_of_address};
 use janua_abi::invasive::{DispatchClaim, Future, Ilet};
 use janua_kernel::UserPtr;
+use janua_port::Frame;
 
 use super::claim::own_dispatch;
 use super::{FAILED, ilet, maybe_ilet, team, write};
@@ -43,7 +44,7 @@ pub fn retreat(thread: &Thread, proxy: usize, future: UserPtr<Future>) -> isize 
 }
 
 /// Waits for a future's answer.
-pub fn force(thread: &Thread, future: UserPtr<Future>) -> isize {
+pub fn force(thread: &Thread, _: &mut Frame, future: UserPtr<Future>) -> isize {
     let answer = future.addr().wrapping_add(core::mem::offset_of!(Future, value));
     if user_u32(thread, future.addr()) == 0 {
         return user_word(thread, answer) as isize;

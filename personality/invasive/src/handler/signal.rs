@@ -4,6 +4,7 @@
 use janua_abi::invasive::types::SIGNAL_MOST;
 use janua_abi::invasive::{Ilet, InfectSignal, Signal};
 use janua_kernel::UserPtr;
+use janua_port::Frame;
 
 use super::{FAILED, ilet, write};
 use crate::switch::{self, set_user_u32, user_u32};
@@ -44,7 +45,7 @@ pub fn get_counter(thread: &Thread, signal: UserPtr<Signal>) -> u32 {
 }
 
 /// Waits until all have signalled; -1 when another i-let waits already.
-pub fn wait(thread: &Thread, signal: UserPtr<Signal>) -> isize {
+pub fn wait(thread: &Thread, _: &mut Frame, signal: UserPtr<Signal>) -> isize {
     if user_u32(thread, signal.addr()) == 0 { 0 } else { switch::wait(thread, signal.addr(), None) }
 }
 
@@ -68,7 +69,7 @@ pub fn signal(thread: &Thread, signal: UserPtr<Signal>) -> isize {
 }
 
 /// The i-let is over before the signal is seen, so that who waited for it finds the core free.
-pub fn signal_and_exit(thread: &Thread, signal: UserPtr<Signal>) -> isize {
+pub fn signal_and_exit(thread: &Thread, _: &mut Frame, signal: UserPtr<Signal>) -> isize {
     let ended = switch::end(thread);
     count_down(thread, signal.addr());
     ended
@@ -93,7 +94,7 @@ pub fn infect_signal(thread: &Thread, signal: UserPtr<InfectSignal>) -> isize {
     0
 }
 
-pub fn infect_signal_and_exit(thread: &Thread, signal: UserPtr<InfectSignal>) -> isize {
+pub fn infect_signal_and_exit(thread: &Thread, _: &mut Frame, signal: UserPtr<InfectSignal>) -> isize {
     let ended = switch::end(thread);
     infect_signal(thread, signal);
     ended
