@@ -21,7 +21,7 @@ const WINDOWS: &str = "windows";
 /// The row the others are freed of.
 const STOPWATCH: &str = "stopwatch";
 
-/// A configuration: its name, gate and jail, options of `janua run`.
+/// A configuration: its name, gate and jail, options of `janua run` or `janua boot`.
 struct Way {
     name: &'static str,
     gate: Option<&'static str>,
@@ -36,8 +36,48 @@ const WAYS_LEON3: &[Way] = &[
     Way { name: "vanilla", gate: None, jail: "none", options: &["--library", "vanilla"] },
 ];
 
+/// Those on bare x86_64.
+const WAYS_X86_64: &[Way] = &[
+    Way { name: "sys-lib-yes syscall", gate: Some("syscall"), jail: "ring 3", options: &["--gate", "syscall"] },
+    Way { name: "sys-lib-yes int 0x30", gate: Some("int"), jail: "ring 3", options: &["--gate", "int"] },
+    Way { name: "sys-lib-no", gate: None, jail: "none", options: &["--library", "sys-lib-no"] },
+    Way { name: "vanilla", gate: None, jail: "none", options: &["--library", "vanilla"] },
+];
+
 /// On the LEON3 an instruction takes two to this power of nanoseconds, so that the stopwatch's tick of 25 tells single ones.
-const ICOUNT: u32 = 5;
+const ICOUNT_LEON3: u32 = 5;
+/// On x86_64 its tick is a nanosecond.
+const ICOUNT_X86_64: u32 = 0;
+
+/// The whole table, measured in one unit.
+struct Pass {
+    unit: Unit,
+    /// Under QEMU, when instructions are counted: what one takes, as above.
+    icount: Option<u32>,
+    /// What rows' names begin with, and what is said behind the titles of groups.
+    prefix: &'static str,
+    behind: &'static str,
+    rounds: usize,
+}
+
+/// What is measured on a platform, and how.
+fn passes(plan: &Plan) -> (&'static [Way], Vec<Pass>) {
+    let rounds = plan.runs.min(ROUNDS_MOST);
+    let time = Pass { unit: Unit::Nanoseconds, icount: None, prefix: "", behind: "", rounds };
+    // Instructions are the same every time.
+    let count = |shift| Pass { unit: Unit::Instructions, icount: Some(shift), prefix: "", behind: "", rounds: 1 };
+    match plan.platform {
+        Platform::Linux => (WAYS, vec![time]),
+        Platform::X86_64 => (
+            WAYS_X86_64,
+            vec![
+                Pass { behind: ", emulated time", ..time },
+                Pass { prefix: "count-", behind: ", instructions", ..count(ICOUNT_X86_64) },
+            ],
+        ),
+        Platform::Leon3 => (WAYS_LEON3, vec![count(ICOUNT_LEON3)]),
+    }
+}
 
 const WAYS: &[Way] = &[
     Way { name: "sys-lib-yes signal/pkey", gate: Some("signal"), jail: "pkey", options: &["--gate", "signal", "--jail", "pkey"] },
@@ -83,31 +123,9 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     let mut machine = machine::describe();
     machine.tsc_hz = janua_probe::ticks_per_second();
     machine.load[0] = machine::load();
-    // Instructions are the same every time.
-    let (ways, unit, rounds) = match plan.platform {
-        Platform::Linux => (WAYS, Unit::Nanoseconds, plan.runs.min(ROUNDS_MOST)),
-        Platform::Leon3 => (WAYS_LEON3, Unit::Instructions, 1),
-    };
-    let mut collected: Vec<Result<Figures, String>> = (0..=ways.len()).map(|_| Ok(Figures::new())).collect();
-    for round in 1..=rounds {
-        eprintln!("janua: round {round} of {rounds}");
-        let native = match plan.platform {
-            Platform::Linux => native(plan, machine.tsc_hz),
-            Platform::Leon3 => Err("there is no host on this machine".to_owned()),
-        };
-        let own = ways.iter().map(|way| run(plan, way));
-        for (all, figures) in collected.iter_mut().zip(std::iter::once(native).chain(own)) {
-            match (all.as_mut(), figures) {
-                (Ok(all), Ok(figures)) => {
-                    for (name, samples) in figures {
-                        all.entry(name).or_default().extend(samples);
-                    }
-                }
-                (Ok(_), Err(why)) => *all = Err(why),
-                (Err(_), _) => {}
-            }
-        }
-    }
+    let (ways, passes) = passes(plan);
+    let measured: Vec<(Pass, Vec<Result<Figures, String>>)> =
+        passes.into_iter().map(|pass| (collect(plan, ways, &pass, machine.tsc_hz), pass)).map(|(all, pass)| (pass, all)).collect();
     machine.load[1] = machine::load();
     let configurations: Vec<Configuration> = std::iter::once(Configuration::native())
         .chain(ways.iter().map(|way| Configuration {
@@ -117,14 +135,17 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         }))
         .collect();
     let chosen = |name: &str| plan.only.is_empty() || plan.only.iter().any(|only| only == name);
-    let row = |(name, title, group): &(&str, &str, &str)| RowResult {
-        name: (*name).into(),
+    let row = |pass: &Pass, collected: &[Result<Figures, String>], (name, title, group): &(&str, &str, &str)| RowResult {
+        name: format!("{}{name}", pass.prefix),
         title: (*title).into(),
-        group: (*group).into(),
-        unit,
-        cells: configurations.iter().zip(&collected).map(|(configuration, figures)| cell(configuration, figures, name)).collect(),
+        group: format!("{group}{}", pass.behind),
+        unit: pass.unit,
+        cells: configurations.iter().zip(collected).map(|(configuration, figures)| cell(configuration, figures, name)).collect(),
     };
-    let rows: Vec<RowResult> = ROWS.iter().filter(|(name, ..)| chosen(name)).map(row).collect();
+    let rows: Vec<RowResult> = measured
+        .iter()
+        .flat_map(|(pass, collected)| ROWS.iter().filter(|(name, ..)| chosen(name)).map(move |named| row(pass, collected, named)))
+        .collect();
     if rows.is_empty() {
         return Failure::new("--only names no row of this table\n       `janua bench calls --personality invasive --list` names them");
     }
@@ -138,15 +159,41 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
             image: std::env::var("JANUA_IMAGE").unwrap_or_else(|_| plan.image.into()),
         },
         machine,
-        method: Method { runs: rounds, samples: 1000, pinned: None },
+        method: Method { runs: measured.iter().map(|(pass, _)| pass.rounds).max().unwrap_or(0), samples: 1000, pinned: None },
         configurations,
         refused: Vec::new(),
         notes: match plan.platform {
             Platform::Linux => notes(&rows),
-            Platform::Leon3 => notes_leon3(&rows, &collected),
+            Platform::X86_64 => notes_x86_64(&rows),
+            Platform::Leon3 => notes_leon3(&rows, measured.first().map_or(&[], |(_, collected)| collected)),
         },
         rows,
     })
+}
+
+/// The figures of the thesis' method and of each way, in this order, of all rounds.
+fn collect(plan: &Plan, ways: &[Way], pass: &Pass, tsc_hz: f64) -> Vec<Result<Figures, String>> {
+    let mut collected: Vec<Result<Figures, String>> = (0..=ways.len()).map(|_| Ok(Figures::new())).collect();
+    for round in 1..=pass.rounds {
+        eprintln!("janua: round {round} of {}{}", pass.rounds, pass.behind);
+        let native = match plan.platform {
+            Platform::Linux => native(plan, tsc_hz),
+            Platform::X86_64 | Platform::Leon3 => Err("there is no host on this machine".to_owned()),
+        };
+        let own = ways.iter().map(|way| run(plan, way, pass));
+        for (all, figures) in collected.iter_mut().zip(std::iter::once(native).chain(own)) {
+            match (all.as_mut(), figures) {
+                (Ok(all), Ok(figures)) => {
+                    for (name, samples) in figures {
+                        all.entry(name).or_default().extend(samples);
+                    }
+                }
+                (Ok(_), Err(why)) => *all = Err(why),
+                (Err(_), _) => {}
+            }
+        }
+    }
+    collected
 }
 
 fn cell(configuration: &Configuration, figures: &Result<Figures, String>, name: &str) -> Cell {
@@ -183,6 +230,30 @@ fn notes(rows: &[RowResult]) -> Vec<String> {
     notes
 }
 
+/// The same for bare x86_64, where the goal is that `syscall` adds half of what `int 0x30` does.
+fn notes_x86_64(rows: &[RowResult]) -> Vec<String> {
+    let mut notes = vec![
+        "bare x86_64 in QEMU: instructions are exact and not time; emulated time is what QEMU takes on this host, and compares only \
+         with itself; the thesis' figures are of a processor"
+            .to_owned(),
+    ];
+    let median = |row: &RowResult, name: &str| row.under(name).map(|summary| summary.median);
+    for row in rows.iter().filter(|row| row.group.starts_with("empty call")) {
+        if let (Some(syscall), Some(int), Some(vanilla)) =
+            (median(row, WAYS_X86_64[0].name), median(row, WAYS_X86_64[1].name), median(row, "vanilla"))
+        {
+            let (by_syscall, by_int) = (syscall - vanilla, int - vanilla);
+            let unit = if row.unit == Unit::Instructions { "instructions" } else { "ns of emulated time" };
+            notes.push(format!(
+                "{}: syscall adds {by_syscall:.0} {unit} to vanilla, int 0x30 {by_int:.0}: {:.0} % (medians)",
+                row.title,
+                by_syscall / by_int * 100.0
+            ));
+        }
+    }
+    notes
+}
+
 /// The same for the LEON3.
 fn notes_leon3(rows: &[RowResult], collected: &[Result<Figures, String>]) -> Vec<String> {
     let mut notes = vec!["figures of the LEON3 are instructions, counted by QEMU; the thesis' are ticks of a processor at 50 MHz".to_owned()];
@@ -209,17 +280,23 @@ fn native(plan: &Plan, tsc_hz: f64) -> Result<Figures, String> {
 }
 
 /// One run of the program in a configuration.
-fn run(plan: &Plan, way: &Way) -> Result<Figures, String> {
+fn run(plan: &Plan, way: &Way, pass: &Pass) -> Result<Figures, String> {
     let mut command = Command::new(&plan.command);
     match plan.platform {
         Platform::Linux => command.args(["run", "--personality", "invasive"]),
-        Platform::Leon3 => command.args(["boot", "--platform", "leon3", "--stats", "--icount", &ICOUNT.to_string()]),
+        Platform::X86_64 => command.args(["boot", "--platform", "x86_64", "--personality", "invasive"]),
+        Platform::Leon3 => command.args(["boot", "--platform", "leon3", "--stats"]),
     };
+    if let Some(shift) = pass.icount {
+        command.args(["--icount", &shift.to_string()]);
+    }
     command.args(["--answers", "off"]).args(way.options).arg("--").args(PROGRAM);
     let (text, said) = output(&mut command)?;
     let mut figures = parse(&text).ok_or("the program's output is not what it should be")?;
+    if let Some(shift) = pass.icount {
+        figures.values_mut().flatten().for_each(|nanoseconds| *nanoseconds /= f64::from(1 << shift));
+    }
     if plan.platform == Platform::Leon3 {
-        figures.values_mut().flatten().for_each(|nanoseconds| *nanoseconds /= f64::from(1 << ICOUNT));
         figures.insert(WINDOWS.into(), windows(&said));
     }
     Ok(figures)

@@ -59,6 +59,8 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Platform {
     Linux,
+    /// Under QEMU: instructions are counted, and time is emulated.
+    X86_64,
     /// Under QEMU, where instructions are counted.
     Leon3,
 }

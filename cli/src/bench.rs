@@ -27,6 +27,7 @@ Examples:
   janua bench calls --gate sud --runs 3          quicker
   janua bench calls --only pipe,futex-thr,stat   some rows
   janua bench calls --personality invasive       claims, i-lets and empty calls, beside OctoPOS' figures
+  janua bench calls --personality invasive --platform x86_64   the same on the bare machine, by syscall and int 0x30
   janua bench calls --platform x86_64 --gate call the bare machine beside the platform linux, in emulated time
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
   janua bench gates --platform x86_64 --kpti on  every gate of the bare machine, in instructions and time
@@ -52,8 +53,8 @@ enum What {
 
 #[derive(clap::Args)]
 struct Options {
-    /// The platform that carries Janua: linux; x86_64, QEMU's bare machine (with `gates`; with `calls` it is measured beside linux);
-    /// leon3 (with `calls --personality invasive`)
+    /// The platform that carries Janua: linux; x86_64, QEMU's bare machine (with `gates` and `calls --personality invasive`; with
+    /// other `calls` it is measured beside linux); leon3 (with `calls --personality invasive`)
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
 
@@ -147,7 +148,7 @@ pub fn run(bench: Bench) -> ExitCode {
     if options.platform == "leon3" && kind != Kind::Invasive {
         return exit::fail(&"on the LEON3 only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive --platform leon3");
     }
-    if options.platform == "x86_64" && kind != Kind::Calls {
+    if options.platform == "x86_64" && !matches!(kind, Kind::Calls | Kind::Invasive) {
         let measured = bare_plan(kind, options).and_then(|plan| plan.map_or(Ok(()), |plan| janua_bench::bare::run(&plan)));
         return measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS);
     }
@@ -195,11 +196,15 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
         return Err(Failure("--kpti is of the platform x86_64\n       add --platform x86_64, or leave --kpti out".into()));
     }
     let command = own_command()?;
-    let emulated = options.platform == "x86_64";
+    let emulated = options.platform == "x86_64" && kind == Kind::Calls;
     Ok(Plan {
         emulated: emulated.then(|| janua_bench::emulated::Tree::new(&command)).transpose()?,
         kind,
-        platform: if options.platform == "leon3" { Platform::Leon3 } else { Platform::Linux },
+        platform: match options.platform.as_str() {
+            "leon3" => Platform::Leon3,
+            "x86_64" => Platform::X86_64,
+            _ => Platform::Linux,
+        },
         named: !(options.gate.is_empty() && options.jail.is_empty()),
         gates: choose("gate", options.gate)?,
         jails: choose("jail", options.jail)?,

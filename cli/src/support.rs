@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use janua_kernel::table::Row;
-use janua_personality_linux::Linux;
+use janua_kernel::Personality;
+use janua_kernel::table::{Row, Support as State};
 use janua_personality_linux::i386::table::ROWS as I386_ROWS;
 use janua_personality_linux::table::ROWS;
 
@@ -14,24 +14,51 @@ use crate::exit;
 
 /// How the page docs/support.md begins.
 const HEAD: &str = "\
-# System calls of the linux personality
+# System calls
 
-Generated from the tables of calls in `personality/linux/src/table.rs` and `personality/linux/src/i386/table.rs` by `cargo
-xtask support`; `janua support` prints the same. A missing call answers -ENOSYS, as does a number that is not listed.
+Generated from the tables of calls of the personalities `linux` and `invasive` (`personality/linux/src/table.rs`,
+`personality/linux/src/i386/table.rs`, `personality/invasive/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
+missing call of Linux' answers -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
+number that is not listed does.
 ";
 
+/// One call.
+struct Line {
+    number: usize,
+    name: &'static str,
+    /// With its arguments.
+    call: String,
+    state: &'static str,
+    remark: &'static str,
+}
+
+fn lines<P: Personality>(rows: &[Row<P>]) -> Vec<Line> {
+    let line = |row: &Row<P>| {
+        let names: Vec<&str> = row.params.iter().map(|p| p.name).collect();
+        let (state, remark) = match row.support {
+            State::Full => ("full", ""),
+            State::Partial(note) => ("partial", note),
+            State::Missing(note) => ("missing", note),
+        };
+        Line { number: row.number, name: row.name, call: format!("{}({})", row.name, names.join(", ")), state, remark }
+    };
+    rows.iter().map(line).collect()
+}
+
 /// The tables, each with its heading.
-const TABLES: [(&str, &[Row<Linux>]); 2] = [("x86-64", ROWS), ("i386", I386_ROWS)];
+fn tables() -> [(&'static str, Vec<Line>); 3] {
+    [("x86-64", lines(ROWS)), ("i386", lines(I386_ROWS)), ("invasive", lines(janua_personality_invasive::table::ROWS))]
+}
 
 /// The name of rows that only fill a gap in the numbers.
 const UNASSIGNED: &str = "unassigned";
 
 /// Prints the table.
 pub fn print(which: &Support) -> ExitCode {
-    let wanted = |row: &&Row<Linux>| {
+    let wanted = |row: &Line| {
         row.name != UNASSIGNED && which.filter.as_ref().is_none_or(|filter| row.name.contains(filter.as_str()))
     };
-    let tables = TABLES.map(|(heading, rows)| (heading, rows.iter().filter(wanted).collect::<Vec<_>>()));
+    let tables = tables().map(|(heading, rows)| (heading, rows.into_iter().filter(wanted).collect::<Vec<_>>()));
     if tables.iter().all(|(_, rows)| rows.is_empty()) {
         let filter = which.filter.as_deref().unwrap_or_default();
         return exit::fail(&format!("no system call has `{filter}` in its name\n       janua support lists them all"));
@@ -45,31 +72,16 @@ pub fn print(which: &Support) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The word for how much of a call there is, and the note.
-fn state(row: &Row<Linux>) -> (&'static str, &'static str) {
-    match row.support {
-        janua_kernel::table::Support::Full => ("full", ""),
-        janua_kernel::table::Support::Partial(note) => ("partial", note),
-        janua_kernel::table::Support::Missing(note) => ("missing", note),
-    }
-}
-
-fn call(row: &Row<Linux>) -> String {
-    let names: Vec<&str> = row.params.iter().map(|p| p.name).collect();
-    format!("{}({})", row.name, names.join(", "))
-}
-
 /// `182 full, 60 partial, 115 missing`.
-fn summary(rows: &[&Row<Linux>]) -> String {
-    let count = |word: &str| rows.iter().filter(|r| state(r).0 == word).count();
+fn summary(rows: &[Line]) -> String {
+    let count = |word: &str| rows.iter().filter(|row| row.state == word).count();
     format!("{} full, {} partial, {} missing", count("full"), count("partial"), count("missing"))
 }
 
-fn plain(heading: &str, rows: &[&Row<Linux>]) -> String {
+fn plain(heading: &str, rows: &[Line]) -> String {
     let mut text = format!("{heading}\n");
     for row in rows {
-        let (word, note) = state(row);
-        let line = format!("{:>4}  {:<8} {:<52} {note}", row.number, word, call(row));
+        let line = format!("{:>4}  {:<8} {:<52} {}", row.number, row.state, row.call, row.remark);
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -78,13 +90,12 @@ fn plain(heading: &str, rows: &[&Row<Linux>]) -> String {
     text
 }
 
-fn markdown(heading: &str, rows: &[&Row<Linux>]) -> String {
+fn markdown(heading: &str, rows: &[Line]) -> String {
     let mut text =
         format!("\n## {heading}\n\n{}.\n\n| number | call | state | remark |\n| ---: | --- | --- | --- |\n", summary(rows));
     for row in rows {
-        let (word, note) = state(row);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "| {} | `{}` | {word} | {note} |", row.number, call(row));
+        let _ = writeln!(text, "| {} | `{}` | {} | {} |", row.number, row.call, row.state, row.remark);
     }
     text
 }
@@ -95,9 +106,8 @@ mod tests {
 
     #[test]
     fn every_row_says_where_it_stands() {
-        for row in TABLES.iter().flat_map(|(_, rows)| *rows) {
-            let (word, note) = state(row);
-            assert!(word == "full" || !note.is_empty(), "{} says {word} and not why", row.name);
+        for row in tables().iter().flat_map(|(_, rows)| rows) {
+            assert!(row.state == "full" || !row.remark.is_empty(), "{} says {} and not why", row.name, row.state);
         }
     }
 }

@@ -38,6 +38,35 @@ void main_ilet(claim_t claim)
         octo_call(9, 0x600000001000, 0, 0, 0, 0, 0);
     if (same(what, "privileged"))
         __asm__ volatile("hlt");
+    /* Of the bare machine. */
+    if (same(what, "kernel-half"))
+        *(volatile long *)0xffffffff80200000 = 1;
+    if (same(what, "kernel-half-read"))
+        (void)*(volatile long *)0xffff800000000000;
+    if (same(what, "kernel-half-by-call"))
+        octo_call(9, 0xffffffff80200000, 0, 0, 0, 0, 0);
+    if (same(what, "kernel-half-jump"))
+        ((void (*)(void))0xffffffff80200000)();
+    if (same(what, "not-canonical"))
+        *(volatile long *)0x8000000000000000 = 1;
+    if (same(what, "code"))
+        *(volatile char *)main_ilet = 0;
+    if (same(what, "data-as-code"))
+        ((void (*)(void))&nowhere)();
+    if (same(what, "control-register"))
+        __asm__ volatile("mov %%cr3, %%rax" : : : "rax");
+    if (same(what, "interrupts"))
+        __asm__ volatile("cli");
+    if (same(what, "port"))
+        __asm__ volatile("outb %%al, $0xf4" : : "a"(0x10));
+    if (same(what, "undefined"))
+        __asm__ volatile("ud2");
+    if (same(what, "divide"))
+        __asm__ volatile("xor %%ecx, %%ecx\n div %%ecx" : : : "eax", "ecx", "edx");
+    if (same(what, "i386"))
+        __asm__ volatile("int $0x80" : : "a"(1), "b"(7) : "memory");
+    if (same(what, "stack-pointer"))
+        __asm__ volatile("mov $0xffffffff80200000, %%rsp\n push %%rax" : : : "memory");
     if (same(what, "host"))
         __asm__ volatile("syscall" : : "a"(1), "D"(1), "S"("escaped\n"), "d"(8) : "rcx", "r11", "memory");
     if (same(what, "signal-others"))

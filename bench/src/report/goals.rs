@@ -46,7 +46,7 @@ fn latest<'a>(measurements: &'a [Measurement], name: &str) -> Option<(&'a RowRes
     measurements.iter().rev().find_map(|measurement| {
         let configuration = measurement.configurations.iter().find(|c| c.name != NATIVE)?;
         let row = measurement.rows.iter().find(|row| row.name == name)?;
-        row.under(&configuration.name).is_some().then_some((row, configuration.name.as_str()))
+        (row.under(&configuration.name).is_some() && row.under(NATIVE).is_some()).then_some((row, configuration.name.as_str()))
     })
 }
 

@@ -206,22 +206,35 @@ fn gates(html: &mut String, measurement: &Measurement) {
 
 /// The thesis' tables: empty calls beside its Table 5.2, and the rest of its chapter 5.2, which it has as plots only.
 fn invasive(html: &mut String, measurement: &Measurement) {
+    for unit in [Unit::Nanoseconds, Unit::Instructions] {
+        let rows: Vec<RowResult> = measurement.rows.iter().filter(|row| row.unit == unit).cloned().collect();
+        if !rows.is_empty() {
+            invasive_in(html, &Measurement { rows, ..measurement.clone() }, unit);
+        }
+    }
+}
+
+/// The same for the rows of one unit.
+fn invasive_in(html: &mut String, measurement: &Measurement, unit: Unit) {
     let mut series = names(measurement);
-    // Instructions stand beside ticks of the same kind of processor; times beside times.
-    let unit = measurement.rows.first().map_or(Unit::Nanoseconds, |row| row.unit);
     let counted = unit == Unit::Instructions;
-    let (machine, axis, per_tick) = if counted {
-        ("leon", "instructions, theirs ticks of 20 ns, logarithmic", Some(1.0))
-    } else {
-        ("x86guest", "nanoseconds per call, logarithmic", None)
+    let bare = measurement.configurations.iter().any(|c| c.gate.as_deref() == Some("int"));
+    // Theirs of the same kind of machine: where instructions are counted ticks, otherwise nanoseconds.
+    let (machine, axis) = match (bare, counted) {
+        (true, true) => ("x64native", "instructions, theirs ticks of 0.48 ns, logarithmic"),
+        (true, false) => ("x64native", "nanoseconds per call, emulated (theirs: of a processor), logarithmic"),
+        (false, true) => ("leon", "instructions, theirs ticks of 20 ns, logarithmic"),
+        (false, false) => ("x86guest", "nanoseconds per call, logarithmic"),
     };
     let kept: Vec<_> = published::EMPTY_CALLS.iter().filter(|(name, ..)| name.starts_with(machine)).collect();
     series.extend(kept.iter().map(|(name, ..)| format!("OctoPOS {name} (theirs)")));
     let own = measurement.configurations.len();
-    let mut groups = bars(measurement, of_group(measurement, "empty call"));
+    let in_group = |group: &'static str| measurement.rows.iter().filter(move |row| row.group.split(", ").next() == Some(group));
+    let mut groups = bars(measurement, in_group("empty call"));
     for (count, group) in groups.iter_mut().enumerate() {
         for (index, (_, ticks, nanoseconds)) in kept.iter().enumerate() {
-            let Some(value) = ticks.get(count).map(|ticks| ticks * per_tick.unwrap_or(*nanoseconds)).filter(|value| *value > 0.0) else { continue };
+            let per_tick = if counted { 1.0 } else { *nanoseconds };
+            let Some(value) = ticks.get(count).map(|ticks| ticks * per_tick).filter(|value| *value > 0.0) else { continue };
             let text = if counted { format!("{value:.0} ticks") } else { amount(value, unit) };
             group.marks.push((own + index, Mark::Bar(value, text)));
         }
@@ -230,7 +243,7 @@ fn invasive(html: &mut String, measurement: &Measurement) {
     let figure = plot(title, axis, &series, &groups, None);
     theirs(html, &figure, published::EMPTY_CALLS_SOURCE);
     for (group, title) in [("selected functions", "Selected functions"), ("Listing 5.1", "Invade, infect, wait, retreat")] {
-        let groups = bars(measurement, of_group(measurement, group));
+        let groups = bars(measurement, in_group(group));
         html.push_str(&plot(title, axis, &names(measurement), &groups, None));
     }
     let name = if counted { "instructions" } else { "ns" };

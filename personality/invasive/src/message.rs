@@ -1,7 +1,9 @@
 //! What tiles tell each other, and what a tile does with its mail.
 
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::invasive::{DispatchClaim, Future, Ilet};
 use janua_kernel::UserPtr;
@@ -34,8 +36,8 @@ pub enum Message {
     /// The answer to one of these.
     Answer { future: usize, value: usize },
     Infect { claim: ClaimId, team: Vec<Ilet>, parent: Option<DispatchClaim> },
-    /// Memory for `to`; then an i-let, with the last of it.
-    Data { to: usize, bytes: Vec<u8>, then: Option<Start> },
+    /// Memory for `to`. Several cores of a tile may deal with the parts of one transfer: the i-let starts when none is left.
+    Data { to: usize, bytes: Vec<u8>, left: Arc<AtomicUsize>, then: Option<Start> },
     /// Send `len` bytes from `source` to `to` on the tile `from` and start `there` with the last of it; start `here` at the end.
     Pull { from: u8, source: usize, to: usize, len: usize, there: Option<Start>, here: Option<Start> },
 }
@@ -75,11 +77,13 @@ fn deal_with(thread: &Thread, message: Message) {
         }
         Message::Answer { future, value } => complete(thread, future, value),
         Message::Infect { claim, team, parent } => infect(thread, claim, &team, parent),
-        Message::Data { to, bytes, then } => {
+        Message::Data { to, bytes, left, then } => {
             if thread.user().copy_out(to, &bytes).is_err() {
                 bad_address(thread, to);
             }
-            start(thread, then);
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                start(thread, then);
+            }
         }
         Message::Pull { from, source, to, len, there, here } => {
             if !push(thread, source, from, to, len, there) {
@@ -100,6 +104,7 @@ pub fn send(thread: &Thread, to: u8, message: Message) {
 
 /// Copies memory of the calling tile to another and starts an i-let there behind it. False when the memory is not there.
 pub fn push(thread: &Thread, source: usize, to_tile: u8, to: usize, len: usize, then: Option<Start>) -> bool {
+    let left = Arc::new(AtomicUsize::new(len.div_ceil(CHUNK).max(1)));
     let mut done = 0;
     loop {
         let part = (len - done).min(CHUNK);
@@ -107,10 +112,9 @@ pub fn push(thread: &Thread, source: usize, to_tile: u8, to: usize, len: usize, 
         if thread.user().copy_in(&mut bytes, source.wrapping_add(done)).is_err() {
             return false;
         }
-        let last = done + part == len;
-        send(thread, to_tile, Message::Data { to: to.wrapping_add(done), bytes, then: then.filter(|_| last) });
+        send(thread, to_tile, Message::Data { to: to.wrapping_add(done), bytes, left: left.clone(), then });
         done += part;
-        if last {
+        if done == len {
             return true;
         }
     }

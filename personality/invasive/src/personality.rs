@@ -27,6 +27,10 @@ impl Personality for Invasive {
     }
 
     fn unknown(thread: &Thread, _frame: &mut Frame, number: usize) -> isize {
+        if thread.kernel.table.get(number).is_some() {
+            // There are no others.
+            thread.fatal(BAD_CALL, format_args!("a system call of another numbering ({number:#x})"));
+        }
         match table::ROWS.get(number) {
             None => thread.fatal(
                 BAD_CALL,

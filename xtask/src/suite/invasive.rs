@@ -1,9 +1,10 @@
 //! The invasive personality: the applications of `user/` on machines of several shapes, in each configuration and by each gate, and
-//! the library by itself.
+//! the library by itself; then the same applications on bare x86_64 ([`invasive_boot`]).
 
 use std::process::Command;
 
 use super::compare::{self, Verdict};
+use super::invasive_boot;
 use crate::guard::Run;
 use crate::tally::Tally;
 use crate::{build, process, user, workspace};
@@ -65,7 +66,14 @@ fn cases() -> Vec<Case> {
             name: format!("invasive/kicks/{label}"),
             options: [words(way), words(&["--tiles", "2", "--cores", "1"])].concat(),
             command: words(&["kicks"]),
-            says: "3000 messages interrupted".into(),
+            says: "3000 messages interrupted some calls".into(),
+            code: 0,
+        });
+        cases.push(Case {
+            name: format!("invasive/spin/{label}"),
+            options: [words(way), words(&["--tiles", "2", "--cores", "2"])].concat(),
+            command: words(&["spin"]),
+            says: "4 cores of 2 tiles spun at once\n".into(),
             code: 0,
         });
         cases.push(Case {
@@ -155,7 +163,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         },
         |verdict| verdict.count(tally),
     );
-    Ok(())
+    invasive_boot::run(filter, &built, tally)
 }
 
 /// An application that waits for ever is ended by a signal to the command, with the exit code a shell gives for it.

@@ -10,6 +10,7 @@ mod compare;
 mod conformance;
 mod crates;
 mod invasive;
+mod invasive_boot;
 mod leon3;
 mod programs;
 mod sandbox;
