@@ -14,8 +14,12 @@ use crate::{Failure, Plan, Platform};
 
 /// More rounds than this take minutes and tell nothing new.
 const ROUNDS_MOST: usize = 3;
-/// The program (`user/programs/calls.c`) and how often it makes each call.
-const PROGRAM: &[&str] = &["calls", "100000"];
+/// The program (`user/programs/calls.c`).
+const PROGRAM: &str = "calls";
+/// How often it makes each call.
+const CALLS: u32 = 100_000;
+/// The same where instructions are counted on a machine that makes no difference between the first calls and the last.
+const CALLS_COUNTED: u32 = 3_000;
 /// What is kept with the rows of a run on the LEON3: windows spilled and filled.
 const WINDOWS: &str = "windows";
 /// The row the others are freed of.
@@ -58,21 +62,22 @@ struct Pass {
     prefix: &'static str,
     behind: &'static str,
     rounds: usize,
+    calls: u32,
 }
 
 /// What is measured on a platform, and how.
 fn passes(plan: &Plan) -> (&'static [Way], Vec<Pass>) {
     let rounds = plan.runs.min(ROUNDS_MOST);
-    let time = Pass { unit: Unit::Nanoseconds, icount: None, prefix: "", behind: "", rounds };
+    let time = Pass { unit: Unit::Nanoseconds, icount: None, prefix: "", behind: "", rounds, calls: CALLS };
     // Instructions are the same every time.
-    let count = |shift| Pass { unit: Unit::Instructions, icount: Some(shift), prefix: "", behind: "", rounds: 1 };
+    let count = |shift| Pass { unit: Unit::Instructions, icount: Some(shift), prefix: "", behind: "", rounds: 1, calls: CALLS };
     match plan.platform {
         Platform::Linux => (WAYS, vec![time]),
         Platform::X86_64 => (
             WAYS_X86_64,
             vec![
                 Pass { behind: ", emulated time", ..time },
-                Pass { prefix: "count-", behind: ", instructions", ..count(ICOUNT_X86_64) },
+                Pass { prefix: "count-", behind: ", instructions", calls: CALLS_COUNTED, ..count(ICOUNT_X86_64) },
             ],
         ),
         Platform::Leon3 => (WAYS_LEON3, vec![count(ICOUNT_LEON3)]),
@@ -290,7 +295,7 @@ fn run(plan: &Plan, way: &Way, pass: &Pass) -> Result<Figures, String> {
     if let Some(shift) = pass.icount {
         command.args(["--icount", &shift.to_string()]);
     }
-    command.args(["--answers", "off"]).args(way.options).arg("--").args(PROGRAM);
+    command.args(["--answers", "off"]).args(way.options).args(["--", PROGRAM, &pass.calls.to_string()]);
     let (text, said) = output(&mut command)?;
     let mut figures = parse(&text).ok_or("the program's output is not what it should be")?;
     if let Some(shift) = pass.icount {
