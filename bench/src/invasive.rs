@@ -239,7 +239,7 @@ fn notes(rows: &[RowResult]) -> Vec<String> {
 fn notes_x86_64(rows: &[RowResult]) -> Vec<String> {
     let mut notes = vec![
         "bare x86_64 in QEMU: instructions are exact and not time; emulated time is what QEMU takes on this host, and compares only \
-         with itself; the thesis' figures are of a processor"
+         with itself; without page-table isolation; the thesis' figures are of a processor"
             .to_owned(),
     ];
     let median = |row: &RowResult, name: &str| row.under(name).map(|summary| summary.median);
@@ -289,7 +289,7 @@ fn run(plan: &Plan, way: &Way, pass: &Pass) -> Result<Figures, String> {
     let mut command = Command::new(&plan.command);
     match plan.platform {
         Platform::Linux => command.args(["run", "--personality", "invasive"]),
-        Platform::X86_64 => command.args(["boot", "--platform", "x86_64", "--personality", "invasive"]),
+        Platform::X86_64 => command.args(["boot", "--platform", "x86_64", "--personality", "invasive", "--kpti", "off"]),
         Platform::Leon3 => command.args(["boot", "--platform", "leon3", "--stats"]),
     };
     if let Some(shift) = pass.icount {
