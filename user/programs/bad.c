@@ -63,6 +63,11 @@ void main_ilet(claim_t claim)
         __asm__ volatile("ud2");
     if (same(what, "divide"))
         __asm__ volatile("xor %%ecx, %%ecx\n div %%ecx" : : : "eax", "ecx", "edx");
+    if (same(what, "memory"))
+        for (volatile char *at;; *at = 1) {
+            if (!(at = mem_map(MEM_TLM_LOCAL, 1)))
+                shutdown(2);
+        }
     if (same(what, "i386"))
         __asm__ volatile("int $0x80" : : "a"(1), "b"(7) : "memory");
     if (same(what, "stack-pointer"))

@@ -139,6 +139,9 @@ pub fn run(filter: Option<&str>, built: &Built, tally: &mut Tally) -> Result<(),
             expect(boot(image, (1, 2), &[], &programs("bad"), &[what])?, says, *code)
         })?;
     }
+    test("invasive/x86_64/bad/memory", &|image| {
+        expect(boot(image, (1, 1), &["--memory", "64"], &programs("bad"), &["memory"])?, "no memory is left", 125)
+    })?;
     test("invasive/x86_64/system's compiler", &|image| foreign(image, built))
 }
 
