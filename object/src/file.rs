@@ -14,7 +14,7 @@ use janua_rt::Mutex;
 use crate::caller::Caller;
 use crate::lock::{FileLocks, Owner};
 use crate::vfs::watch::event;
-use crate::vfs::{Attr, Inode, Path};
+use crate::vfs::{Attr, Contents, Inode, Path};
 
 bitflags! {
     /// Readiness, as in poll(2) and epoll(7).
@@ -361,6 +361,23 @@ impl OpenFile {
         match self.inode() {
             Some(inode) => inode.attr(),
             None => self.ops.attr(),
+        }
+    }
+
+    /// Device and inode number; zeroes for what has none.
+    pub fn id(&self) -> (u64, u64) {
+        let id = match self.inode() {
+            Some(inode) => inode.id(),
+            None => self.ops.attr().ok().map(|attr| (attr.dev, attr.ino)),
+        };
+        id.unwrap_or_default()
+    }
+
+    /// What it holds ([`Inode::contents`](crate::vfs::Inode::contents)).
+    pub fn contents(&self) -> Option<Contents> {
+        match self.inode() {
+            Some(inode) => inode.contents(),
+            None => Some(Contents::from(&self.ops.attr().ok()?)),
         }
     }
 

@@ -17,7 +17,7 @@ use janua_rt::Mutex;
 use crate::caller::{Caller, Cred};
 use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::fs::hostio::{self, OwnedFd};
-use crate::vfs::{Attr, Dentry, FileKind, FileSystem, FsStat, Inode, Mount, MountFlags, Path, SetAttr, Vfs};
+use crate::vfs::{Attr, Contents, Dentry, FileKind, FileSystem, FsStat, Inode, Mount, MountFlags, Path, SetAttr, Vfs};
 
 /// Seals (F_ADD_SEALS).
 pub mod seal {
@@ -188,6 +188,18 @@ impl Inode for MemInode {
             ctime: host.ctime.max(state.ctime),
             btime: host.btime,
         })
+    }
+
+    fn id(&self) -> Option<(u64, u64)> {
+        Some((self.dev, self.ino))
+    }
+
+    fn contents(&self) -> Option<Contents> {
+        // Mappings may change it, unless it is sealed.
+        match self.backing(0, false) {
+            Backing::Host { frozen: true, .. } => Some(Contents::from(&self.attr().ok()?)),
+            _ => None,
+        }
     }
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {

@@ -30,12 +30,14 @@ use janua_text::rewrite::{self, Count};
 use janua_text::sites::{Form, Refusal};
 use janua_text::trampoline::Patch;
 
+use super::found::Made;
 use super::list::VmaList;
 use super::site::Singles;
 use super::vma::{Source, VmFlags, Vma};
 use super::{Mm, State};
 use crate::file::OpenFile;
 use crate::fs::hostio::OwnedFd;
+use crate::vfs::Contents;
 
 /// What /proc/self/maps calls trampolines.
 pub const TRAMPOLINES: &str = "[janua]";
@@ -47,8 +49,8 @@ const MOST_CODE: u64 = 8 << 20;
 const MOST_FILES: usize = 512;
 /// Traps in one process' mapping of a file after which the file is worth an image.
 const WORTH: u32 = 4;
-/// Code of a file that guests may write to, from this many bytes on, is worth an image at once: it would be copied in any case
-/// ([`super::guard`]), and an image is one copy for all processes.
+/// Code of a file that guests may write to would be copied by every process that runs it ([`super::guard`]); an image is one copy for
+/// all. From this many bytes on it is worth one at once, less of it when it is mapped the second time.
 const WORTH_COPYING: u64 = 64 << 10;
 /// Room kept below a file for trampolines that it may get: this part of its code, and at most so many bytes.
 const ROOM_PART: u64 = 16;
@@ -57,7 +59,7 @@ const ROOM_MOST: u64 = 64 << 10;
 /// Code of a file, rewritten.
 struct Image {
     fd: Arc<OwnedFd>,
-    /// Bytes of trampolines, whole pages, at the start of the host's file.
+    /// Bytes of trampolines, whole pages, at the start of the host's file. 0 for a mere copy, in which no site was rewritten.
     room: usize,
     /// The pages of each executable segment: offset in the program's file, offset in the host's file.
     parts: Vec<(u64, u64)>,
@@ -65,11 +67,21 @@ struct Image {
     patches: Vec<Patch>,
 }
 
+impl Drop for Image {
+    fn drop(&mut self) {
+        Made::withdraw(self.fd.fd());
+    }
+}
+
 /// What is known of a program file: where its code goes, and the image of it once there is one.
 #[derive(Clone)]
 pub struct Code {
     layout: Arc<Layout>,
     image: Option<Arc<Image>>,
+    /// How often the file was about to be mapped, this time included.
+    maps: u32,
+    /// Device and inode number.
+    id: (u64, u64),
 }
 
 impl Code {
@@ -100,9 +112,9 @@ struct Met {
 
 /// What is remembered of a file.
 struct Known {
-    size: u64,
-    mtime: i64,
-    ctime: i64,
+    contents: Contents,
+    /// How often it was about to be mapped.
+    maps: u32,
     /// `None` when it is no program, or one with nothing to rewrite.
     layout: Option<Arc<Layout>>,
     image: Option<Arc<Image>>,
@@ -115,15 +127,17 @@ pub struct Rewriter {
     host: &'static dyn Host,
     /// Where trampolines enter the kernel.
     entry: usize,
+    /// The kernel's memory is locked by a key, which no code may load.
+    keyed: bool,
     files: Mutex<BTreeMap<(u64, u64), Known>>,
     met: Met,
     singles: Singles,
 }
 
 impl Rewriter {
-    /// `entry` is where trampolines jump.
-    pub fn new(host: &'static dyn Host, entry: usize) -> Rewriter {
-        Rewriter { host, entry, files: Mutex::new(BTreeMap::new()), met: Met::default(), singles: Singles::default() }
+    /// `entry` is where trampolines jump; `keyed`: what loads the key register must not run.
+    pub fn new(host: &'static dyn Host, entry: usize, keyed: bool) -> Rewriter {
+        Rewriter { host, entry, keyed, files: Mutex::new(BTreeMap::new()), met: Met::default(), singles: Singles::default() }
     }
 
     pub(super) fn entry(&self) -> usize {
@@ -165,16 +179,17 @@ impl Rewriter {
     /// What is known of a file's code, if it is worth rewriting. With `span`, only of a file that takes that many bytes in
     /// memory: what a loader maps, and what others who map a file seldom do.
     fn code(&self, file: &Arc<OpenFile>, span: Option<u64>) -> Option<Code> {
-        let attr = file.attr().ok()?;
-        let key = (attr.dev, attr.ino);
+        let contents = file.contents()?;
+        let key = (contents.dev, contents.ino);
         let is_span = |layout: &Layout| span.is_none_or(|span| span == layout.high - layout.low);
-        if let Some(known) = self.files.lock().get(&key)
-            && (known.size, known.mtime, known.ctime) == (attr.size, attr.mtime, attr.ctime)
+        if let Some(known) = self.files.lock().get_mut(&key)
+            && known.contents == contents
         {
             let layout = known.layout.clone().filter(|layout| is_span(layout))?;
-            return Some(Code { layout, image: known.image.clone() });
+            known.maps = known.maps.saturating_add(1);
+            return Some(Code { layout, image: known.image.clone(), maps: known.maps, id: key });
         }
-        let mut start = vec![0; HEADERS.min(attr.size as usize)];
+        let mut start = vec![0; HEADERS.min(contents.size as usize)];
         read_all(file, &mut start, 0).ok()?;
         let layout = elf::layout(&start);
         if span.is_some() && layout.as_ref().is_none_or(|layout| !is_span(layout)) {
@@ -188,36 +203,30 @@ impl Rewriter {
             // Rather any of them than none: what is in use is kept alive by those who use it.
             let _ = files.pop_first();
         }
-        let known = Known {
-            size: attr.size,
-            mtime: attr.mtime,
-            ctime: attr.ctime,
-            layout: layout.clone(),
-            image: None,
-            making: false,
-        };
+        let known = Known { contents, maps: 1, layout: layout.clone(), image: None, making: false };
         files.insert(key, known);
-        layout.map(|layout| Code { layout, image: None })
+        layout.map(|layout| Code { layout, image: None, maps: 1, id: key })
     }
 
     /// The same, with an image of a file whose code would be copied otherwise.
     fn code_to_map(&self, file: &Arc<OpenFile>, span: Option<u64>) -> Option<Code> {
         let mut code = self.code(file, span)?;
         let changes = || matches!(file.ops.backing(file, 0, PAGE_SIZE, false), Ok(Backing::Host { frozen: false, .. }));
-        if code.image.is_none() && code.bytes() >= WORTH_COPYING && changes() {
-            code.image = self.image(file);
+        if code.image.is_none() && (code.bytes() >= WORTH_COPYING || code.maps > 1) && changes() {
+            code.image = self.image(file, true);
         }
         Some(code)
     }
 
-    /// The image of a file that is worth one; `None` when it has no sites to rewrite, or somebody else is making it.
-    fn image(&self, file: &Arc<OpenFile>) -> Option<Arc<Image>> {
-        let attr = file.attr().ok()?;
-        let key = (attr.dev, attr.ino);
+    /// The image of a file that is worth one; `None` when somebody else is making it, or it has no sites to rewrite. With `copy`
+    /// there is one in that case too.
+    fn image(&self, file: &Arc<OpenFile>, copy: bool) -> Option<Arc<Image>> {
+        let contents = file.contents()?;
+        let key = (contents.dev, contents.ino);
         let layout = {
             let mut files = self.files.lock();
             let known = files.get_mut(&key)?;
-            if (known.size, known.mtime, known.ctime) != (attr.size, attr.mtime, attr.ctime) || known.making {
+            if known.contents != contents || known.making {
                 return None;
             }
             if known.image.is_some() {
@@ -226,7 +235,9 @@ impl Rewriter {
             known.making = true;
             known.layout.clone()
         };
-        let image = layout.and_then(|layout| self.rewrite(file, &layout).ok().flatten()).map(Arc::new);
+        let image = layout.and_then(|layout| self.rewrite(file, &layout, copy).ok().flatten()).map(Arc::new);
+        // Somebody may have written to it meanwhile.
+        let image = image.filter(|_| file.contents() == Some(contents));
         if let Some(known) = self.files.lock().get_mut(&key) {
             known.making = false;
             known.image = image.clone();
@@ -237,7 +248,7 @@ impl Rewriter {
         image
     }
 
-    fn rewrite(&self, file: &Arc<OpenFile>, layout: &Layout) -> Result<Option<Image>> {
+    fn rewrite(&self, file: &Arc<OpenFile>, layout: &Layout, copy: bool) -> Result<Option<Image>> {
         // Whole pages, as they will be mapped; what the file has around a segment is mapped with it.
         let mut pages: Vec<(Segment, usize, Vec<u8>)> = Vec::new();
         for segment in &layout.code {
@@ -256,18 +267,33 @@ impl Rewriter {
             .collect();
         let (count, rewritten) = rewrite::rewrite(layout, &mut code, self.entry as u64);
         self.count(&count);
-        let Some(mut rewritten) = rewritten else { return Ok(None) };
-        let fd = OwnedFd::new(self.host, self.host.memfd(b"janua-code")?);
-        let room = rewritten.trampolines.len();
-        let mut inside = 0;
-        write_all(&fd, &rewritten.trampolines, &mut inside)?;
-        let mut parts = Vec::new();
-        for (segment, lead, bytes) in &pages {
-            parts.push((segment.offset - *lead as u64, inside));
-            write_all(&fd, bytes, &mut inside)?;
+        if rewritten.is_none() && !copy {
+            return Ok(None);
         }
-        rewritten.patches.sort_unstable_by_key(|patch| patch.start);
-        Ok(Some(Image { fd, room, parts, patches: rewritten.patches }))
+        let (mut trampolines, mut patches) = rewritten.map_or_else(Default::default, |made| (made.trampolines, made.patches));
+        let fd = OwnedFd::new(self.host, self.host.memfd(b"janua-code")?);
+        let room = trampolines.len();
+        let mut made = Made::default();
+        let mut inside = 0;
+        let mut put = |bytes: &mut [u8]| {
+            if self.keyed {
+                made.add(bytes, inside);
+            }
+            write_all(&fd, bytes, &mut inside)
+        };
+        put(&mut trampolines)?;
+        let mut parts = Vec::new();
+        let mut at = room as u64;
+        for (segment, lead, bytes) in &mut pages {
+            parts.push((segment.offset - *lead as u64, at));
+            put(bytes)?;
+            at += bytes.len() as u64;
+        }
+        if self.keyed {
+            made.publish(fd.fd());
+        }
+        patches.sort_unstable_by_key(|patch| patch.start);
+        Ok(Some(Image { fd, room, parts, patches }))
     }
 
     fn count(&self, count: &Count) {
@@ -469,15 +495,19 @@ impl Mm {
 
     /// Maps the trampolines of a file whose lowest page comes to lie at `low`, or keeps their room: code mapped at its place
     /// afterwards is the rewritten code, or may become it. ENOMEM when the room is not free.
-    pub fn place_code(&self, file: &Arc<OpenFile>, code: &Code, low: usize) -> Result<()> {
-        let attr = file.attr()?;
-        let mut state = self.state.lock();
-        self.place_locked(&mut state, code, low, (attr.dev, attr.ino))
+    pub fn place_code(&self, code: &Code, low: usize) -> Result<()> {
+        self.place_locked(&mut self.state.lock(), code, low)
     }
 
-    pub(super) fn place_locked(&self, state: &mut State, code: &Code, low: usize, id: (u64, u64)) -> Result<()> {
+    pub(super) fn place_locked(&self, state: &mut State, code: &Code, low: usize) -> Result<()> {
         let room = code.room();
         let start = low.checked_sub(room).ok_or(Errno::ENOMEM)?;
+        let bias = low.wrapping_sub(code.layout.low as usize);
+        let placed = Placed { code: code.clone(), bias, room, dev: code.id.0, ino: code.id.1, traps: 0 };
+        if room == 0 {
+            state.placed.push(placed);
+            return Ok(());
+        }
         if !self.is_user(start, room) || !state.list.is_free(start, low) {
             return Err(Errno::ENOMEM);
         }
@@ -489,13 +519,15 @@ impl Mm {
             None => VmFlags::empty(),
         };
         state.list.insert(start, trampolines(low, flags));
-        let bias = low.wrapping_sub(code.layout.low as usize);
-        state.placed.push(Placed { code: code.clone(), bias, room, dev: id.0, ino: id.1, traps: 0 });
+        state.placed.push(placed);
         Ok(())
     }
 
     /// Maps an image's trampolines right below `low`.
     fn map_trampolines(&self, image: &Image, low: usize) -> Result<()> {
+        if image.room == 0 {
+            return Ok(());
+        }
         let prot = Prot { read: true, write: false, exec: true };
         let backing = Backing::Host { fd: image.fd.fd(), offset: 0, shared: false, frozen: true };
         self.space().map(low - image.room, image.room, prot, &backing)
@@ -524,7 +556,7 @@ impl Mm {
             }
             if alone {
                 drop(state);
-                let image = self.rewriter.read().clone().and_then(|rewriter| rewriter.image(&file));
+                let image = self.rewriter.read().clone().and_then(|rewriter| rewriter.image(&file, false));
                 state = self.state.lock();
                 // The caller is alone, but who reads or changes its mappings from outside is not held by that: looked at again.
                 if let (Some(image), Some(index)) = (image, state.placed.iter().position(is_here)) {
@@ -554,7 +586,9 @@ impl Mm {
         placed.room = image.room;
         let placed = placed.clone();
         state.list.remove(from, low);
-        state.list.insert(low - image.room, trampolines(low, VmFlags::READ | VmFlags::EXEC));
+        if image.room > 0 {
+            state.list.insert(low - image.room, trampolines(low, VmFlags::READ | VmFlags::EXEC));
+        }
         let (start, end) = placed.span();
         state.sites.forget(start, end);
         let own: Vec<(usize, Vma)> = state

@@ -34,10 +34,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::space::{Access, Bounds};
-use janua_port::{Backing, Host, HostFd, Prot, Space, UserMemory};
+use janua_port::{Backing, Host, Prot, Space, UserMemory};
 use janua_rt::Mutex;
 use janua_text::scan::{self, CONTEXT, Hit};
 use janua_text::defuse;
+
+use super::found::{self, Made};
 
 /// What lies under a span, as far as its contents can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,23 +128,6 @@ fn count(counter: &AtomicU64, by: usize) {
     counter.fetch_add(by as u64, Ordering::Relaxed);
 }
 
-/// Scan results of files that do not change: hits by offset in the file.
-static SCANNED: Mutex<BTreeMap<FileRange, Arc<[Hit]>>> = Mutex::new(BTreeMap::new());
-/// Most results kept; they are small, and a sandbox uses few files as programs.
-const SCANNED_MOST: usize = 4096;
-
-/// A range of a file at a point of its history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileRange {
-    dev: u64,
-    ino: u64,
-    mtime: i64,
-    ctime: i64,
-    size: u64,
-    offset: u64,
-    len: usize,
-}
-
 /// File mappings up to this are scanned as a whole when they are made, larger ones in pieces when they are run.
 const EAGER: usize = 8 << 20;
 /// A fetch opens the block it is in: of a file, of anonymous memory.
@@ -188,7 +173,7 @@ impl CodeGuard {
     fn open(&self, state: &mut State, start: usize, end: usize, span: Span, wanted: usize) -> Result<bool> {
         // Also where nobody asked for the right to write: a fork may have copied a page in the middle of a change.
         self.inner.protect(start, end - start, CLOSED)?;
-        let hits = self.scan(start, end);
+        let hits = self.scan(state, start, end);
         self.open_without(state, start, end, span, wanted, hits)
     }
 
@@ -209,7 +194,7 @@ impl CodeGuard {
             }
             for (from, to) in changed {
                 hits.retain(|hit| hit.at >= to || hit.at + hit.len <= from);
-                hits.extend(self.scan(from, to));
+                hits.extend(self.scan(state, from, to));
             }
             hits.sort_unstable_by_key(|hit| hit.at);
         }
@@ -233,16 +218,19 @@ impl CodeGuard {
     }
 
     /// Finds in pages nobody can write now, in order; `at` is an address. Bytes that cannot be read (a file's end) cannot be
-    /// executed either. What lies next to the range counts whether or not it can run at this moment.
-    fn scan(&self, start: usize, end: usize) -> Vec<Hit> {
+    /// executed either. What lies next to the range counts if it may run, now or after a fetch; otherwise whoever asks for that
+    /// right later has it scanned, with this range beside it.
+    fn scan(&self, state: &State, start: usize, end: usize) -> Vec<Hit> {
         const PIECE: usize = 4 * PAGE_SIZE;
         let mut found = Vec::new();
         let mut buffer = vec![0; CONTEXT + PIECE + CONTEXT];
         let user = self.user;
+        let (before, behind) = (state.may_run(start - 1), state.may_run(end));
         let mut at = start;
         while at < end {
             let len = PIECE.min(end - at);
-            let body = user.copy_in_partial(&mut buffer[CONTEXT..CONTEXT + len + CONTEXT], at);
+            let context = if at + len < end || behind { CONTEXT } else { 0 };
+            let body = user.copy_in_partial(&mut buffer[CONTEXT..CONTEXT + len + context], at);
             // A range that ends early for want of a neighbour, or of a file: the rest reads as zeroes.
             buffer[CONTEXT + body..CONTEXT + len + CONTEXT].fill(0);
             if body < len {
@@ -252,10 +240,12 @@ impl CodeGuard {
                     user.copy_in_partial(&mut buffer[place..place + PAGE_SIZE], page);
                 }
                 let place = CONTEXT + len;
-                user.copy_in_partial(&mut buffer[place..place + CONTEXT], at + len);
+                user.copy_in_partial(&mut buffer[place..place + context], at + len);
             }
             buffer[..CONTEXT].fill(0);
-            user.copy_in_partial(&mut buffer[..CONTEXT], at - CONTEXT);
+            if at > start || before {
+                user.copy_in_partial(&mut buffer[..CONTEXT], at - CONTEXT);
+            }
             let hits = scan::hits_touching(&buffer[..CONTEXT + len + CONTEXT], CONTEXT..CONTEXT + len);
             for hit in hits.filter(|hit| hit.kind.loads_keys()) {
                 let hit = Hit { at: at + hit.at - CONTEXT, ..hit };
@@ -296,43 +286,55 @@ impl CodeGuard {
         Ok(Some((page, page + len)))
     }
 
-    /// Opens a file mapping just made of a file that does not change, from the results of an earlier scan if there was one.
-    fn open_file(&self, state: &mut State, start: usize, span: Span, fd: HostFd, offset: u64) -> Result<()> {
+    /// Maps a file that does not change, and lets it run: by what is known of it, or after a scan.
+    fn map_file(&self, state: &mut State, start: usize, span: Span, backing: &Backing) -> Result<()> {
         let len = span.end - start;
-        let key = self.host.and_then(|host| host.stat(fd, b"").ok()).map(|stat| FileRange {
-            dev: stat.dev,
-            ino: stat.ino,
-            mtime: stat.mtime,
-            ctime: stat.ctime,
-            size: stat.size,
-            offset,
-            len,
-        });
-        let known = key.and_then(|key| SCANNED.lock().get(&key).cloned());
-        let hits = match (known, key) {
-            (Some(known), _) => {
-                let mut hits = self.across(start);
+        let Backing::Host { fd, offset, .. } = *backing else { return Err(Errno::EINVAL) };
+        let made = Made::of(fd);
+        let key = if made.is_none() && len <= EAGER { found::Range::new(self.host, fd, offset, len) } else { None };
+        let known = match &made {
+            Some(made) => Some(made.hits(offset, len)),
+            None => key.and_then(|key| key.hits()),
+        };
+        let clean = known.as_ref().is_some_and(|known| known.is_empty());
+        let at_once = clean && !span.want.write && !state.may_run(start - 1) && !state.may_run(span.end);
+        self.inner.map(start, len, if at_once { OPEN } else { closed(span.want) }, backing)?;
+        state.forget(start, span.end);
+        state.add(start, span);
+        if let Some(made) = &made {
+            state.defused.extend(made.defused(offset, len).map(|(at, found)| (start + at, found)));
+        }
+        if at_once {
+            count(&COUNTERS.opened, 1);
+            return Ok(());
+        }
+        if span.want.write || known.is_none() && len > EAGER {
+            return Ok(());
+        }
+        let hits = match known {
+            Some(known) => {
+                let mut hits = self.across(state, start);
                 hits.extend(known.iter().map(|hit| Hit { at: hit.at.wrapping_add(start), ..*hit }));
-                hits.extend(self.across(span.end));
+                hits.extend(self.across(state, span.end));
                 hits
             }
-            (None, Some(key)) => {
-                let hits = self.scan(start, span.end);
-                let inside = hits.iter().filter(|hit| hit.at >= start && hit.at + hit.len <= span.end);
-                let relative = inside.map(|hit| Hit { at: hit.at - start, ..*hit }).collect();
-                let mut kept = SCANNED.lock();
-                if kept.len() < SCANNED_MOST {
-                    kept.insert(key, relative);
+            None => {
+                let hits = self.scan(state, start, span.end);
+                if let Some(key) = key {
+                    let inside = hits.iter().filter(|hit| hit.at >= start && hit.at + hit.len <= span.end);
+                    key.keep(inside.map(|hit| Hit { at: hit.at - start, ..*hit }).collect());
                 }
                 hits
             }
-            (None, None) => self.scan(start, span.end),
         };
         self.open_without(state, start, span.end, span, 0, hits).map(|_| ())
     }
 
     /// Finds that lie across a border between pages.
-    fn across(&self, border: usize) -> Vec<Hit> {
+    fn across(&self, state: &State, border: usize) -> Vec<Hit> {
+        if !state.may_run(border - 1) || !state.may_run(border) {
+            return Vec::new();
+        }
         let mut around = [0; 2 * CONTEXT];
         let user = self.user;
         user.copy_in_partial(&mut around[..CONTEXT], border - CONTEXT);
@@ -383,6 +385,11 @@ impl State {
     fn find(&self, addr: usize) -> Option<(usize, Span)> {
         let (&start, &span) = self.spans.range(..=addr).next_back()?;
         (addr < span.end).then_some((start, span))
+    }
+
+    /// Whether what lies at `addr` may be executed, now or once it has been scanned.
+    fn may_run(&self, addr: usize) -> bool {
+        self.find(addr).is_some_and(|(_, span)| span.want.exec)
     }
 
     fn is_untouched(&self, start: usize, end: usize) -> bool {
@@ -463,6 +470,9 @@ impl Space for CodeGuard {
             count(&COUNTERS.refused, len / PAGE_SIZE);
             return Err(Errno::EACCES);
         }
+        if span.under == Under::Frozen {
+            return self.map_file(&mut state, addr, span, backing);
+        }
         self.inner.map(addr, len, closed(prot), backing)?;
         state.forget(addr, end);
         if span.under == Under::Changing {
@@ -473,12 +483,12 @@ impl Space for CodeGuard {
             span.under = Under::Copied;
         }
         state.add(addr, span);
-        match *backing {
-            _ if prot.write || len > EAGER => Ok(()),
-            Backing::Host { fd, offset, frozen: true, .. } => self.open_file(&mut state, addr, span, fd, offset),
-            Backing::Host { .. } => self.open(&mut state, addr, end, span, 0).map(|_| ()),
-            _ => Ok(()),
+        if span.under != Under::Copied || prot.write || len > EAGER {
+            return Ok(());
         }
+        // Nobody can write to it: that is how it was mapped.
+        let hits = self.scan(&state, addr, end);
+        self.open_without(&mut state, addr, end, span, 0, hits).map(|_| ())
     }
 
     fn unmap(&self, addr: usize, len: usize) -> Result<()> {
@@ -668,10 +678,10 @@ impl Space for CodeGuard {
             if written { Ok(()) } else { Err(Errno::EAGAIN) }
         };
         let mut result = swap(old, new);
-        let mut hits = self.scan(page, last);
+        let mut hits = self.scan(&state, page, last);
         if result.is_ok() && hits.iter().any(|hit| hit.at < end && hit.at + hit.len > addr) {
             swap(new, old)?;
-            hits = self.scan(page, last);
+            hits = self.scan(&state, page, last);
             result = Err(Errno::EACCES);
         }
         self.open_without(&mut state, page, last, span, addr, hits)?;

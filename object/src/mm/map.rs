@@ -77,7 +77,7 @@ impl Mm {
         }
         if let Some(code) = &code {
             // Without them the code runs as it is.
-            let _ = self.place_locked(&mut state, code, addr, (vma.dev, vma.ino));
+            let _ = self.place_locked(&mut state, code, addr);
         }
         let backing = match state.code_part(&vma, request.offset, addr, len) {
             Some(Part::Rewritten(rewritten)) => {
@@ -186,9 +186,9 @@ impl Mm {
             }
             result => result?,
         };
-        let attr = file.attr().unwrap_or_default();
+        let (dev, ino) = file.id();
         let source = Source::File(Arc::new(mapped));
-        Ok(Vma { end: 0, flags, source, offset, dev: attr.dev, ino: attr.ino })
+        Ok(Vma { end: 0, flags, source, offset, dev, ino })
     }
 
     /// Where the mapping goes.

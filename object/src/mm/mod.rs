@@ -7,6 +7,7 @@
 mod advise;
 mod change;
 mod code;
+mod found;
 mod gap;
 pub mod guard;
 mod key;

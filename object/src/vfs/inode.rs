@@ -90,6 +90,24 @@ impl From<&Attr> for Perm {
     }
 }
 
+/// What tells one state of a file's contents from another, and from other files'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    pub dev: u64,
+    pub ino: u64,
+    pub size: u64,
+    pub mtime: i64,
+    pub ctime: i64,
+    /// Changes counted, where the file system sees all of them.
+    pub changes: u64,
+}
+
+impl From<&Attr> for Contents {
+    fn from(attr: &Attr) -> Contents {
+        Contents { dev: attr.dev, ino: attr.ino, size: attr.size, mtime: attr.mtime, ctime: attr.ctime, changes: 0 }
+    }
+}
+
 /// Attributes to change; `None` stays.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SetAttr {
@@ -115,6 +133,15 @@ pub trait Inode: Send + Sync + Any {
     /// The attributes, if they can be told from memory without waiting for anybody: it is asked with directories locked.
     fn known_attr(&self) -> Option<Attr> {
         None
+    }
+    /// Device and inode number. They stay as they are, so that nobody is asked who need not be.
+    fn id(&self) -> Option<(u64, u64)> {
+        let attr = self.attr().ok()?;
+        Some((attr.dev, attr.ino))
+    }
+    /// What the file holds, for those who remember something about it; `None` while it may be changed without being noticed.
+    fn contents(&self) -> Option<Contents> {
+        Some(Contents::from(&self.attr().ok()?))
     }
     /// Where the link leads, on the same terms.
     fn known_target(&self) -> Option<Arc<[u8]>> {

@@ -33,6 +33,11 @@ impl Inode for HostInode {
         Ok(self.convert(&stat))
     }
 
+    fn id(&self) -> Option<(u64, u64)> {
+        let attr = self.last_attr().ok()?;
+        Some((attr.dev, attr.ino))
+    }
+
     fn perm(&self) -> Result<Perm> {
         // As old as the last walk that ended here, or a second; the host checks for itself besides.
         if self.shared.fresh {

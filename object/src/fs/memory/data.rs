@@ -46,6 +46,9 @@ pub struct Data {
     place: Place,
     /// Pages counted against the file system's limit.
     charged: u64,
+    /// Changes so far, and mappings that may make more.
+    changes: u64,
+    mappings: u32,
 }
 
 /// A source of bytes that may be read without holding the file's lock.
@@ -56,15 +59,31 @@ pub enum Source {
 
 impl Data {
     pub fn new() -> Data {
-        Data { size: 0, place: Place::Heap(BTreeMap::new()), charged: 0 }
+        Data { size: 0, place: Place::Heap(BTreeMap::new()), charged: 0, changes: 0, mappings: 0 }
     }
 
     pub fn of_lower(lower: Arc<HostInode>, size: u64) -> Data {
-        Data { size, place: Place::Lower(lower), charged: 0 }
+        Data { size, place: Place::Lower(lower), charged: 0, changes: 0, mappings: 0 }
     }
 
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// How often the bytes were changed; `None` while a mapping may change them unseen.
+    pub fn changes(&self) -> Option<u64> {
+        (self.mappings == 0).then_some(self.changes)
+    }
+
+    /// A shared mapping that may be written has been made (or is about to be).
+    pub fn mapping_made(&mut self) {
+        self.mappings += 1;
+    }
+
+    /// It is gone.
+    pub fn mapping_gone(&mut self) {
+        self.mappings = self.mappings.saturating_sub(1);
+        self.changes += 1;
     }
 
     pub fn is_lower(&self) -> bool {
@@ -127,6 +146,7 @@ impl Data {
     /// Writes at `offset`, growing the file: bytes written. ENOSPC at the limit of the file system, EFBIG.
     pub fn write(&mut self, space: &Space, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         self.own(space, self.size)?;
+        self.changes += 1;
         let room = SIZE_MOST.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EFBIG)?;
         buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
         let end = offset + buf.left() as u64;
@@ -194,6 +214,7 @@ impl Data {
             return Err(Errno::EFBIG);
         }
         self.own(space, size)?;
+        self.changes += 1;
         match &mut self.place {
             Place::Heap(pages) => {
                 if size < self.size {
@@ -228,6 +249,7 @@ impl Data {
             return Err(Errno::EOPNOTSUPP);
         }
         self.own(space, self.size)?;
+        self.changes += 1;
         if kind == 0 && matches!(self.place, Place::Heap(_)) && end > HEAP_MOST {
             self.to_host(space)?;
         }

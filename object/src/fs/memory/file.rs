@@ -133,6 +133,17 @@ impl File for MemoryFile {
         Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen })
     }
 
+    fn mapping_made(&self, _writable: bool) -> Result<()> {
+        self.node.data()?.lock().mapping_made();
+        Ok(())
+    }
+
+    fn mapping_gone(&self, _writable: bool) {
+        if let Ok(data) = self.node.data() {
+            data.lock().mapping_gone();
+        }
+    }
+
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
         self.node.keep();
         self.node.data()?.lock().truncate(&self.node.shared.space, len)?;

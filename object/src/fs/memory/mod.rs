@@ -33,7 +33,7 @@ use crate::file::{DirEntry, File};
 use crate::fs::hostfs::HostInode;
 use crate::vfs::access::inherit;
 use crate::vfs::directory::{Directory, Snapshot};
-use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::inode::{Attr, Contents, FileKind, Inode, Perm, SetAttr};
 use crate::vfs::{Busy, NameHasher, Slot, now};
 
 use data::Data;
@@ -479,6 +479,19 @@ impl Inode for Node {
             Body::Special { .. } => (0, 0),
         };
         Some(self.attr_with(&*self.meta.try_lock()?, size, blocks))
+    }
+
+    fn id(&self) -> Option<(u64, u64)> {
+        Some((self.shared.dev, self.ino))
+    }
+
+    fn contents(&self) -> Option<Contents> {
+        let Body::Regular(data) = &self.body else { return None };
+        let (size, changes) = {
+            let data = data.lock();
+            (data.size(), data.changes()?)
+        };
+        Some(Contents { changes, ..Contents::from(&self.attr_with(&self.meta.lock(), size, 0)) })
     }
 
     fn known_target(&self) -> Option<Arc<[u8]>> {

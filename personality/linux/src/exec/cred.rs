@@ -4,7 +4,7 @@
 //! files and processes, never any of the host's. There are no file capabilities.
 
 use janua_object::Cred;
-use janua_object::vfs::Attr;
+use janua_object::vfs::Perm;
 use janua_object::vfs::access::{S_ISGID, S_ISUID, S_IXGRP};
 
 const SECBIT_NOROOT: u32 = 1;
@@ -12,7 +12,7 @@ const SECBIT_KEEP_CAPS: u32 = 1 << 4;
 
 /// The credentials a program runs with, and whether it gained by them (AT_SECURE). `set_id` says whether the file's mount and
 /// the caller allow its set-ID bits to count.
-pub fn for_program(old: &Cred, file: &Attr, set_id: bool) -> (Cred, bool) {
+pub fn for_program(old: &Cred, file: &Perm, set_id: bool) -> (Cred, bool) {
     let mut new = old.clone();
     if set_id && !old.no_new_privs {
         if file.mode & S_ISUID != 0 {
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn set_user_id() {
         let user = Cred::of_user(1000, 1000, Vec::new());
-        let file = Attr { mode: 0o104755, ..Attr::default() };
+        let file = Perm { mode: 0o104755, uid: 0, gid: 0 };
         let (cred, secure) = for_program(&user, &file, true);
         assert!((cred.uid, cred.euid, cred.suid, secure) == (1000, 0, 0, true) && cred.capable(0));
         let (cred, secure) = for_program(&user, &file, false);
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn root_stays_root() {
         let root = Cred::of_user(0, 0, Vec::new());
-        let (cred, secure) = for_program(&root, &Attr { mode: 0o100755, ..Attr::default() }, true);
+        let (cred, secure) = for_program(&root, &Perm { mode: 0o100755, uid: 0, gid: 0 }, true);
         assert!(!secure && cred == root);
         let dropped = Cred { euid: 5, ..root };
-        let (cred, _) = for_program(&dropped, &Attr { mode: 0o100755, ..Attr::default() }, true);
+        let (cred, _) = for_program(&dropped, &Perm { mode: 0o100755, uid: 0, gid: 0 }, true);
         assert!((cred.suid, cred.cap_effective) == (5, 0) && cred.cap_permitted != 0);
     }
 }

@@ -43,7 +43,7 @@ pub fn load(mm: &Mm, mem: &dyn UserMemory, elf: &Elf, file: &Arc<OpenFile>, wish
     };
     if let Some(code) = &code {
         // Where there is no room for them the code runs as it is.
-        let _ = mm.place_code(file, code, low.wrapping_add(bias));
+        let _ = mm.place_code(code, low.wrapping_add(bias));
     }
     let mut loaded = Loaded { bias, code: (usize::MAX, 0), ..Loaded::default() };
     for segment in elf.loads() {

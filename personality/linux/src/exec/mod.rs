@@ -28,7 +28,7 @@ use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
 use janua_object::file::flags;
 use janua_object::mm::{CodeGuard, Image, Limits, MapRequest, Mm, Running};
-use janua_object::vfs::{MountFlags, Path, Resolve, Start, Walk, may_execute};
+use janua_object::vfs::{MountFlags, Path, Perm, Resolve, Start, Walk, may_execute};
 use janua_object::{Caller, Cred, OpenFile};
 use janua_port::{Frame, Prot, Space};
 
@@ -226,6 +226,18 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
             }
         }
         let Some(script) = script::parse(&start[..known])? else {
+            // The headers mostly lie in what has been read.
+            let place = |offset: u64, len: usize| {
+                let from = usize::try_from(offset).ok()?;
+                start[..known].get(from..from.checked_add(len)?)
+            };
+            let read = |offset: u64, out: &mut [u8]| match place(offset, out.len()) {
+                Some(bytes) => {
+                    out.copy_from_slice(bytes);
+                    Ok(bytes.len())
+                }
+                None => read(offset, out),
+            };
             break Elf::program(&start[..known], &read)?;
         };
         if target.unreachable && scripts == 0 {
@@ -267,9 +279,12 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     file.ops.backing(&file, 0, 4096, false).map_err(|_| Errno::ENOEXEC)?;
 
     let file = Arc::new(Running::new(file)?);
-    let attr = file.file.attr()?;
+    let perm = match file.file.inode() {
+        Some(inode) => inode.perm()?,
+        None => Perm::from(&file.file.attr()?),
+    };
     let set_id = file.file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
-    let (cred, secure) = cred::for_program(&thread.caller().cred(), &attr, set_id);
+    let (cred, secure) = cred::for_program(&thread.caller().cred(), &perm, set_id);
     Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, cred, secure }))
 }
 

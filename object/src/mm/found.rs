@@ -1,0 +1,144 @@
+//! What has been found in files' code, so that nothing is looked at twice. [`super::guard::CodeGuard`] asks here before it scans.
+//!
+//! Files of the host's are known by their identity and the range that was mapped. Files the kernel has made itself
+//! ([`super::code`]) are scanned before they are written, and what would have to be overwritten in every process' mapping
+//! is overwritten in the file: their pages are then the same for all, no process has copies of its own, and a fork has no page tables
+//! of theirs to copy.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_port::{Host, HostFd};
+use janua_rt::Mutex;
+use janua_text::defuse;
+use janua_text::scan::{self, Hit};
+
+use super::guard::Defused;
+
+/// Scan results of files that do not change: hits by offset in the range.
+static SCANNED: Mutex<BTreeMap<Range, Arc<[Hit]>>> = Mutex::new(BTreeMap::new());
+/// Most results kept; they are small, and a sandbox uses few files as programs.
+const SCANNED_MOST: usize = 4096;
+
+/// The kernel's own files, by descriptor, for as long as they are open.
+static MADE: Mutex<BTreeMap<i32, Arc<Made>>> = Mutex::new(BTreeMap::new());
+
+/// A range of a file at a point of its history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Range {
+    dev: u64,
+    ino: u64,
+    mtime: i64,
+    ctime: i64,
+    size: u64,
+    offset: u64,
+    len: usize,
+}
+
+impl Range {
+    /// `None` when the host does not tell.
+    pub(super) fn new(host: Option<&'static dyn Host>, fd: HostFd, offset: u64, len: usize) -> Option<Range> {
+        let stat = host?.stat(fd, b"").ok()?;
+        Some(Range { dev: stat.dev, ino: stat.ino, mtime: stat.mtime, ctime: stat.ctime, size: stat.size, offset, len })
+    }
+
+    /// What an earlier scan has found.
+    pub(super) fn hits(&self) -> Option<Arc<[Hit]>> {
+        SCANNED.lock().get(self).cloned()
+    }
+
+    /// Keeps what a scan has found.
+    pub(super) fn keep(self, hits: Arc<[Hit]>) {
+        let mut kept = SCANNED.lock();
+        if kept.len() < SCANNED_MOST {
+            kept.insert(self, hits);
+        }
+    }
+}
+
+/// What is in a file of the kernel's own; places are offsets in it.
+#[derive(Default)]
+pub(super) struct Made {
+    /// What could not be overwritten, in order.
+    hits: Vec<Hit>,
+    /// What was.
+    defused: Vec<(usize, Defused)>,
+}
+
+impl Made {
+    /// Scans a piece of code that will lie at `offset`, whole pages, and overwrites what can be.
+    pub(super) fn add(&mut self, code: &mut [u8], offset: u64) {
+        let offset = offset as usize;
+        let dangerous = |code: &[u8]| scan::hits(code).filter(|hit| hit.kind.loads_keys()).collect::<Vec<Hit>>();
+        let first = self.defused.len();
+        for hit in dangerous(code) {
+            let is_there = |(at, found): &(usize, Defused)| (*at..at + found.len).contains(&(offset + hit.at));
+            if self.defused[first..].iter().any(is_there) {
+                continue;
+            }
+            let from = hit.at.saturating_sub(defuse::BEFORE);
+            let to = (hit.at + defuse::LONGEST).min(code.len());
+            let Some(found) = defuse::instruction(&code[from..to], hit.at - from) else { continue };
+            let place = from + found.start..from + found.end;
+            let mut bytes = [0; defuse::LONGEST];
+            bytes[..place.len()].copy_from_slice(&code[place.clone()]);
+            code[place.clone()].copy_from_slice(&defuse::filler(place.len())[..place.len()]);
+            self.defused.push((offset + place.start, Defused { bytes, len: place.len() }));
+        }
+        self.hits.extend(dangerous(code).into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
+    }
+
+    /// Tells the guard of all spaces what the file holds, now that it is written and nobody will change it.
+    pub(super) fn publish(self, fd: HostFd) {
+        MADE.lock().insert(fd.0, Arc::new(self));
+    }
+
+    /// Forgets the file; before its descriptor is closed.
+    pub(super) fn withdraw(fd: HostFd) {
+        MADE.lock().remove(&fd.0);
+    }
+
+    /// What is known of a file, if it is one of the kernel's own.
+    pub(super) fn of(fd: HostFd) -> Option<Arc<Made>> {
+        MADE.lock().get(&fd.0).cloned()
+    }
+
+    /// What is left in `offset..offset+len`, relative to its start. One that lies across a border belongs to both sides.
+    pub(super) fn hits(&self, offset: u64, len: usize) -> Arc<[Hit]> {
+        let (start, end) = (offset as usize, offset as usize + len);
+        let inside = self.hits.iter().filter(|hit| hit.at >= start && hit.at + hit.len <= end);
+        inside.map(|hit| Hit { at: hit.at - start, ..*hit }).collect()
+    }
+
+    /// What was overwritten there, likewise.
+    pub(super) fn defused(&self, offset: u64, len: usize) -> impl Iterator<Item = (usize, Defused)> {
+        let (start, end) = (offset as usize, offset as usize + len);
+        self.defused.iter().filter(move |(at, _)| (start..end).contains(at)).map(move |&(at, found)| (at - start, found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn what_can_be_overwritten_is() {
+        // mov $0xef010f, %edi among instructions of one byte, and the same bytes where they may be anything.
+        let mov = [0xbf, 0x0f, 0x01, 0xef, 0x00];
+        let mut code = vec![0x90; 4096];
+        code[1000..1005].copy_from_slice(&mov);
+        code[1..4].copy_from_slice(&mov[1..4]);
+        let mut made = Made::default();
+        made.add(&mut code, 8192);
+        assert_eq!(code[1000..1002], [0x0f, 0x0b]);
+        assert_eq!(code[1..4], mov[1..4]);
+        assert_eq!(made.hits.iter().map(|hit| hit.at).collect::<Vec<_>>(), [8193]);
+        let defused: Vec<_> = made.defused(4096, 8192).map(|(at, found)| (at, found.bytes[..found.len].to_vec())).collect();
+        assert_eq!(defused, [(4096 + 1000, mov.to_vec())]);
+        assert_eq!(made.defused(0, 8192).count() + made.hits(0, 8192).len(), 0);
+        assert_eq!(made.hits(8192, 4096)[0].at, 1);
+    }
+}
