@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod acpi;
 pub mod apic;
+pub mod barrier;
 pub mod boot;
 pub mod clock;
 pub mod compat;

@@ -112,8 +112,11 @@ impl BareMachine {
         }
         serial::listen();
         smp::start(&others);
-        if machine.spawn_kernel("memory", Box::new(oom::serve)).is_err() {
-            report::stop(format_args!("no memory for the kernel's threads"));
+        let threads: [(_, fn()); 2] = [("memory", oom::serve), ("console", serial::serve)];
+        for (name, body) in threads {
+            if machine.spawn_kernel(name, Box::new(body)).is_err() {
+                report::stop(format_args!("no memory for the kernel's threads"));
+            }
         }
         machine
     }
@@ -388,6 +391,10 @@ impl Machine for BareMachine {
             Some(space) => thread::add(thread::usage_in(&space), BareSpace::of(&space).ended()),
             None => thread.usage(),
         })
+    }
+    fn membarrier(&self, command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
+        let space = sched::current().space.lock().clone().ok_or(Errno::ENOSYS)?;
+        BareSpace::of(&space).membarrier(command)
     }
     fn peak_resident(&self) -> u64 {
         let space = sched::current().space.lock().clone();

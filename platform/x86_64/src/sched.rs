@@ -9,6 +9,9 @@
 //! all queues after that; who makes a thread ready puts it into a queue first and looks at [`IDLE`] after. Who puts a thread
 //! into an empty queue of another core always sends it an interrupt.
 //!
+//! An interrupt may come in the idle loop, on the stack of a thread that sleeps: its handler wakes threads, and never waits
+//! itself ([`park`] would put the sleeping thread to sleep a second time, with the interrupt unanswered).
+//!
 //! Lock order: none of these locks is held while another is taken, but for the heap's.
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -23,7 +26,7 @@ use crate::core::{self as cores, Core};
 use crate::lock::Mutex;
 use crate::space::BareSpace;
 use crate::thread::{self, NOWHERE, Thread};
-use crate::{apic, clock, cpu, entry, oom, tables};
+use crate::{apic, clock, cpu, entry, oom, report, tables};
 
 /// How long a thread runs while others are ready.
 pub const SLICE: Nanos = 10_000_000;
@@ -246,6 +249,9 @@ fn steal(core: &Core) -> Option<Arc<Thread>> {
 /// [`janua_port::Park::park`].
 pub fn park(word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
     let thread = current();
+    if !thread.runs() {
+        report::stop(format_args!("kernel fault: an interrupt handler waits"));
+    }
     let place = (word.as_ptr() as usize, SLEEPS.fetch_add(1, Ordering::Relaxed));
     {
         let mut bed = bed(place.0).lock();

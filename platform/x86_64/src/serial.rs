@@ -3,13 +3,20 @@
 //! What comes in is in the language of telnet (RFC 854), so that the other side can say more than bytes: the end of its input
 //! (RFC 1184, EOF) and the size of its window (RFC 1073, NAWS). A byte 255 comes twice.
 
+//!
+//! The interrupt takes bytes off the port and wakes a thread ([`serve`]), which tells who waits for them: to tell may mean to wait for a
+//! lock of the kernel's, and an interrupt handler cannot wait.
+
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_port::host::HostReady;
 
 use crate::cpu::{inb, outb};
 use crate::lock::Mutex;
+use crate::sched;
 
 const PORT: u16 = 0x3f8;
 const INTERRUPTS: u16 = PORT + 1;
@@ -19,7 +26,11 @@ const MODEM: u16 = PORT + 4;
 const STATUS: u16 = PORT + 5;
 
 const RECEIVED: u8 = 1;
+/// The sender's queue is empty: it has room for [`QUEUE`] bytes.
 const CAN_SEND: u8 = 1 << 5;
+const QUEUE: usize = 16;
+/// Both queues on and empty; an interrupt when 14 bytes have come, or when some have come and no more for the time of four.
+const QUEUES_ON: u8 = 0xc7;
 
 /// QEMU's isa-debugcon: reads as its own number where it exists.
 const DEBUG_PORT: u16 = 0xe9;
@@ -37,7 +48,7 @@ struct Input {
     window: (u16, u16),
     /// The port is left alone until somebody reads.
     held: bool,
-    watchers: alloc::vec::Vec<(i32, Arc<dyn HostReady>)>,
+    watchers: Vec<(i32, Arc<dyn HostReady>)>,
 }
 
 static INPUT: Mutex<Input> = Mutex::new(Input {
@@ -46,8 +57,13 @@ static INPUT: Mutex<Input> = Mutex::new(Input {
     ended: false,
     window: (0, 0),
     held: false,
-    watchers: alloc::vec::Vec::new(),
+    watchers: Vec::new(),
 });
+
+/// Held while bytes are written, so that what two cores write is not mixed byte by byte.
+static OUTPUT: Mutex<()> = Mutex::new(());
+/// Changes when bytes have come that nobody has been told of.
+static CAME: AtomicU32 = AtomicU32::new(0);
 
 /// Where in the other side's words the line is.
 enum Decoder {
@@ -137,7 +153,7 @@ pub fn init() {
         outb(PORT, 1);
         outb(INTERRUPTS, 0);
         outb(LINE, 0x03);
-        outb(FIFO, 0x07);
+        outb(FIFO, QUEUES_ON);
         outb(MODEM, 0x0b);
     }
 }
@@ -161,9 +177,15 @@ fn has_debug_port() -> bool {
     unsafe { inb(DEBUG_PORT) as u16 == DEBUG_PORT }
 }
 
-/// Writes bytes to the line.
+/// Writes bytes to the line, in one piece.
 pub fn write(bytes: &[u8]) {
-    for byte in bytes {
+    let _output = OUTPUT.lock();
+    send(bytes);
+}
+
+/// Writes bytes to the line as they are.
+fn send(bytes: &[u8]) {
+    for queue in bytes.chunks(QUEUE) {
         // SAFETY: the standard port's registers; a port that never gets ready is given up after a while.
         unsafe {
             for _ in 0..100_000 {
@@ -171,12 +193,15 @@ pub fn write(bytes: &[u8]) {
                     break;
                 }
             }
-            outb(PORT, *byte);
+            for byte in queue {
+                outb(PORT, *byte);
+            }
         }
     }
 }
 
-/// Writes the kernel's own messages: to the debug port where there is one, otherwise to the line.
+/// Writes the kernel's own messages: to the debug port where there is one, otherwise to the line. Takes no lock: a core that was
+/// stopped may hold it.
 pub fn say(bytes: &[u8]) {
     if has_debug_port() {
         for byte in bytes {
@@ -184,21 +209,27 @@ pub fn say(bytes: &[u8]) {
             unsafe { outb(DEBUG_PORT, *byte) };
         }
     } else {
-        write(bytes);
+        send(bytes);
     }
 }
 
 /// Takes what the port has received. Called at its interrupt.
 pub fn on_interrupt() {
-    let mut woken = alloc::vec::Vec::new();
-    {
-        let mut input = INPUT.lock();
-        input.drain();
-        woken.extend(input.watchers.iter().map(|(_, watcher)| watcher.clone()));
-    }
+    INPUT.lock().drain();
+    CAME.fetch_add(1, Ordering::SeqCst);
+    sched::unpark(&CAME, 1);
+}
+
+/// The kernel thread that tells who waits for input.
+pub fn serve() {
     const POLLIN: u32 = 1;
-    for watcher in woken {
-        watcher.ready(POLLIN);
+    loop {
+        let seen = CAME.load(Ordering::SeqCst);
+        let told: Vec<Arc<dyn HostReady>> = INPUT.lock().watchers.iter().map(|(_, watcher)| watcher.clone()).collect();
+        for watcher in told {
+            watcher.ready(POLLIN);
+        }
+        sched::park(&CAME, seen, None);
     }
 }
 
@@ -241,11 +272,11 @@ pub fn watch(fd: i32, target: Arc<dyn HostReady>) -> bool {
 }
 
 pub fn unwatch(fd: i32) {
-    let mut gone = alloc::vec::Vec::new();
+    let mut gone = Vec::new();
     {
         let mut input = INPUT.lock();
         let (out, kept) = core::mem::take(&mut input.watchers).into_iter().partition(|(known, _)| *known == fd);
-        gone.extend::<alloc::vec::Vec<_>>(out);
+        gone.extend::<Vec<_>>(out);
         input.watchers = kept;
     }
     // Dropped with the lock free: it may be the last reference.

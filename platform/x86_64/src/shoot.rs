@@ -1,4 +1,5 @@
-//! Translations that must be forgotten on every core that may remember them.
+//! What other cores must have done before one goes on: forget translations that they may remember, or be seen at a point where all
+//! their stores are visible (membarrier(2)).
 //!
 //! One request at a time. Who makes it has changed the tables before, and reads which cores use them after; a core that begins to
 //! use a root says so ([`Root::active`]) before it loads it. So a core either is asked, or reads the tables as they are now.
@@ -6,7 +7,7 @@
 //! A core in the kernel has interrupts off, and answers where it spins ([`relax`]) or when it leaves: it may be spinning for a
 //! lock that the asking core holds. Nothing else in the kernel waits for another core.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::core as cores;
 use crate::lock::Mutex;
@@ -15,7 +16,7 @@ use crate::apic;
 
 /// Who asks, one at a time.
 static ASKING: Mutex<()> = Mutex::new(());
-/// The request: root, first address, end.
+/// The request: root, first address, end. Without a root it is a barrier.
 static REQUEST: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 /// The cores that have not answered.
 static WAITED_FOR: AtomicU64 = AtomicU64::new(0);
@@ -29,9 +30,23 @@ pub fn forget_elsewhere(root: &Root, start: usize, end: usize) {
     if root.active() & !here == 0 {
         return;
     }
-    let asking = ASKING.lock();
-    let asked = root.active() & !here;
-    for (slot, value) in REQUEST.iter().zip([root.address(), start, end]) {
+    let _asking = ASKING.lock();
+    ask(root.active() & !here, [root.address(), start, end]);
+}
+
+/// Makes the other cores that run user code with this root, or all of them without one, pass a barrier: what they stored before is
+/// visible, nothing they read after was read before, and no instruction was fetched before. Returns when they have.
+pub fn barrier_elsewhere(root: Option<&Root>) {
+    fence(Ordering::SeqCst);
+    let _asking = ASKING.lock();
+    let all = cores::all().fold(0, |set, core| set | core.bit());
+    // A core that begins to use the root from now on passes a barrier by that ([`tables::enter`]).
+    ask(root.map_or(all, Root::active) & !cores::here().bit(), [0; 3]);
+}
+
+/// Sends a request, with [`ASKING`] held, and waits for all answers.
+fn ask(asked: u64, request: [usize; 3]) {
+    for (slot, value) in REQUEST.iter().zip(request) {
         slot.store(value, Ordering::Relaxed);
     }
     WAITED_FOR.store(asked, Ordering::SeqCst);
@@ -41,7 +56,6 @@ pub fn forget_elsewhere(root: &Root, start: usize, end: usize) {
     while WAITED_FOR.load(Ordering::Acquire) != 0 {
         core::hint::spin_loop();
     }
-    drop(asking);
 }
 
 /// Answers the request there may be.
@@ -54,7 +68,12 @@ pub fn answer() {
         return;
     }
     let [root, start, end] = REQUEST.each_ref().map(|slot| slot.load(Ordering::Relaxed));
-    tables::forget(root, start, end);
+    if root == 0 {
+        // Leaf 0, which every processor has: to ask serialises (Intel SDM 3A, 9.3).
+        let _ = janua_arch::x86_64::cpu::cpuid(0, 0);
+    } else {
+        tables::forget(root, start, end);
+    }
     WAITED_FOR.fetch_and(!here, Ordering::AcqRel);
 }
 

@@ -10,6 +10,7 @@ use janua_port::machine::{Residency, Usage};
 use janua_port::space::Bounds;
 use janua_port::{Backing, Prot, Space};
 
+use crate::barrier::{self, Registered};
 use crate::frames::{FRAMES, Physical};
 use crate::memory;
 use crate::lock::Mutex;
@@ -26,6 +27,7 @@ pub struct BareSpace {
     first: AtomicBool,
     /// Whether somebody waits for its memory.
     condemned: AtomicBool,
+    registered: Registered,
 }
 
 /// Lowest address a guest may map: the first pages stay free, so that null pointers fault.
@@ -49,9 +51,20 @@ fn check(addr: usize, len: usize) -> Result<()> {
 impl BareSpace {
     /// An empty one. ENOMEM.
     pub fn new() -> Result<Arc<BareSpace>> {
+        BareSpace::registered(Registered::default())
+    }
+
+    fn registered(registered: Registered) -> Result<Arc<BareSpace>> {
         let table = Hardware::new().ok_or(Errno::ENOMEM)?;
         let root = table.root().clone();
-        Ok(Arc::new(BareSpace { paged: janua_paging::Space::new(&FRAMES, table), root, ended: Mutex::default(), first: AtomicBool::new(false), condemned: AtomicBool::new(false) }))
+        Ok(Arc::new(BareSpace {
+            paged: janua_paging::Space::new(&FRAMES, table),
+            root,
+            ended: Mutex::default(),
+            first: AtomicBool::new(false),
+            condemned: AtomicBool::new(false),
+            registered,
+        }))
     }
 
     /// The space behind a kernel's handle. Every space of this machine is one.
@@ -62,7 +75,7 @@ impl BareSpace {
 
     /// A copy for a fork: pages are shared until written.
     pub fn copy(&self) -> Result<Arc<BareSpace>> {
-        let child = BareSpace::new()?;
+        let child = BareSpace::registered(self.registered.copy())?;
         self.paged.fork_into(&child.paged)?;
         Ok(child)
     }
@@ -102,6 +115,11 @@ impl BareSpace {
     /// Somebody waits for its memory: [`oom::came_back`] is called when it is all free.
     pub fn condemn(&self) {
         self.condemned.store(true, Ordering::Release);
+    }
+
+    /// [`barrier::membarrier`] for its threads.
+    pub fn membarrier(&self, command: u32) -> Result<usize> {
+        barrier::membarrier(&self.root, &self.registered, command)
     }
 
     /// A thread of it has ended.
@@ -237,6 +255,7 @@ impl Space for BareSpace {
     fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>> {
         if !shared {
             self.paged.clear();
+            self.registered.clear();
             return Ok(self);
         }
         let new = BareSpace::new()?;

@@ -209,6 +209,11 @@ impl Thread {
         }
     }
 
+    /// Whether it runs: not one on whose stack a core waits for work.
+    pub fn runs(&self) -> bool {
+        self.since.load(Ordering::Relaxed) != STOPPED
+    }
+
     /// Processor time used. While it runs elsewhere, this may be short of what it used since it last began.
     pub fn used(&self) -> Nanos {
         let used = self.used.load(Ordering::Relaxed);
