@@ -29,6 +29,7 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod serial;
+pub mod share;
 pub mod shoot;
 pub mod short;
 pub mod smp;

@@ -254,6 +254,8 @@ impl Machine for BareMachine {
             (*own).compat = (*creator.own.get()).compat;
             (*own).compat.store();
         }
+        thread.share.inherit(&creator.share);
+        thread.last.store(cores::here().number, Ordering::Relaxed);
         let id = thread.id;
         sched::start(thread);
         Ok(id)
@@ -391,6 +393,10 @@ impl Machine for BareMachine {
             Some(space) => thread::add(thread::usage_in(&space), BareSpace::of(&space).ended()),
             None => thread.usage(),
         })
+    }
+    fn set_nice(&self, thread: ThreadId, nice: i32) -> Result<()> {
+        thread::find(thread).ok_or(Errno::ESRCH)?.share.set_nice(nice);
+        Ok(())
     }
     fn membarrier(&self, command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
         let space = sched::current().space.lock().clone().ok_or(Errno::ENOSYS)?;

@@ -1,4 +1,5 @@
-//! Who runs where: ready threads in turn on each core, sleepers by the word they sleep on, deadlines.
+//! Who runs where: ready threads on each core, the one that has had least first ([`crate::share`]); sleepers by the word they sleep on;
+//! deadlines.
 //!
 //! Each core has a queue of ready threads and a list of deadlines; a core without work takes from the queues of the others. A core
 //! goes idle, by halting, on the stack of the thread that stopped last; until it has left that stack, only it can run that
@@ -36,9 +37,27 @@ const LOOK: Nanos = 4 * SLICE;
 /// What a core runs, and what it will.
 pub struct Turn {
     own: UnsafeCell<Own>,
-    ready: Mutex<VecDeque<Arc<Thread>>>,
+    ready: Mutex<VecDeque<Ready>>,
+    /// The run time of the thread chosen last, as this core counts it; never goes back.
+    floor: AtomicU64,
     /// Deadlines of sleepers that went to sleep here, in order, with the number of the sleep, and the word slept on.
     timers: Mutex<BTreeMap<(Nanos, u64), usize>>,
+}
+
+/// A thread in a queue, and its run time.
+struct Ready {
+    time: u64,
+    thread: Arc<Thread>,
+}
+
+impl Ready {
+    /// Whether a core may run it now.
+    fn fits(&self, core: &Core) -> bool {
+        match self.thread.on.load(Ordering::Acquire) {
+            NOWHERE => self.thread.allowed() & core.bit() != 0,
+            on => on == core.number,
+        }
+    }
 }
 
 /// What only the core itself touches, with interrupts off.
@@ -58,6 +77,7 @@ impl Turn {
         Turn {
             own: UnsafeCell::new(Own { current: None, previous: None, idle: None }),
             ready: Mutex::new(VecDeque::new()),
+            floor: AtomicU64::new(0),
             timers: Mutex::new(BTreeMap::new()),
         }
     }
@@ -83,6 +103,15 @@ impl Turn {
     fn next_deadline(&self) -> Option<Nanos> {
         let first = self.timers.lock().first_key_value().map(|((deadline, _), _)| *deadline);
         first.map(|deadline| deadline.saturating_sub(clock::now()).max(1))
+    }
+
+    fn floor(&self) -> u64 {
+        self.floor.load(Ordering::Relaxed)
+    }
+
+    /// The least run time of a thread in its queue that a core may run.
+    fn least(&self, core: &Core) -> Option<u64> {
+        self.ready.lock().iter().filter(|ready| ready.fits(core)).map(|ready| ready.time).min()
     }
 
     /// Wakes those of its sleepers whose time has come.
@@ -170,9 +199,11 @@ fn make_ready(thread: Arc<Thread>) {
     let stands = thread.on.load(Ordering::SeqCst);
     let home = if stands == NOWHERE { choose(&thread, allowed, here) } else { stands };
     let Some(core) = cores::get(home) else { return };
+    let last = cores::get(thread.last.swap(home, Ordering::Relaxed)).unwrap_or(core);
+    let time = thread.share.move_to(last.turn.floor(), core.turn.floor());
     let was_empty = {
         let mut ready = core.turn.ready.lock();
-        ready.push_back(thread);
+        ready.push_back(Ready { time, thread });
         ready.len() == 1
     };
     // The thread must be seen in the queue by a core that is not seen idle here.
@@ -222,17 +253,24 @@ fn call_idle(set: u64) {
     }
 }
 
-/// Takes the first thread from a queue that the core may run now.
+/// Takes the thread with the least run time from a queue, of those that the core may run now.
 fn take_from(queue: &Turn, core: &Core) -> Option<Arc<Thread>> {
-    let mut ready = queue.ready.lock();
-    let fits = |thread: &Arc<Thread>| match thread.on.load(Ordering::Acquire) {
-        NOWHERE => thread.allowed() & core.bit() != 0,
-        on => on == core.number,
+    let Ready { time, thread } = {
+        let mut ready = queue.ready.lock();
+        let fitting = ready.iter().enumerate().filter(|(_, ready)| ready.fits(core));
+        let (index, _) = fitting.min_by_key(|(_, ready)| ready.time)?;
+        let chosen = ready.remove(index)?;
+        // From now on it is this core's.
+        chosen.thread.on.store(core.number, Ordering::SeqCst);
+        chosen
     };
-    let index = ready.iter().position(fits)?;
-    let thread = ready.remove(index)?;
-    // From now on it is this core's.
-    thread.on.store(core.number, Ordering::SeqCst);
+    let time = if core::ptr::eq(queue, &core.turn) {
+        time
+    } else {
+        thread.last.store(core.number, Ordering::Relaxed);
+        thread.share.move_to(queue.floor(), core.turn.floor())
+    };
+    core.turn.floor.fetch_max(time, Ordering::Relaxed);
     Some(thread)
 }
 
@@ -465,13 +503,18 @@ pub fn attend() {
     leave_if_unwelcome();
 }
 
-/// The timer has fired in user code: others that are ready have their turn.
+/// The timer has fired in user code, or a device has: others that are ready and have run less have their turn.
 pub fn preempt() {
     oom::look();
     let core = cores::here();
     core.turn.expire();
-    // With nobody waiting here, one who waits elsewhere has waited for a whole turn.
-    match take(core) {
+    let next = match core.turn.least(core) {
+        Some(least) if least >= current().run_time() => None,
+        Some(_) => take_from(&core.turn, core),
+        // With nobody waiting here, one who waits elsewhere has waited for a whole turn.
+        None => steal(core),
+    };
+    match next {
         Some(next) => {
             current().preemptions.fetch_add(1, Ordering::Relaxed);
             switch_to(next, true);

@@ -13,6 +13,7 @@ use janua_port::{Frame, Guest, Nanos, Space};
 
 use crate::entry::Save;
 use crate::lock::Mutex;
+use crate::share::Share;
 use crate::{clock, compat, core as cores, fpu, tables};
 
 /// Address room for a kernel stack, bytes. Its lowest page stays unmapped: an overflow is a double fault, not a riddle.
@@ -51,10 +52,11 @@ pub struct Thread {
     stack: Option<usize>,
     /// The core that runs it or still stands on its stack, which alone may run it; or [`NOWHERE`].
     pub on: AtomicUsize,
-    /// The core it ran on last.
+    /// The core it ran on last, or in whose queue it is.
     pub last: AtomicUsize,
     /// The cores it may run on; those that exist count.
     pub affinity: AtomicU64,
+    pub share: Share,
     /// Processor time used up to when it last began to run, and when that was.
     used: AtomicU64,
     since: AtomicU64,
@@ -134,6 +136,7 @@ pub fn make(
         on: AtomicUsize::new(NOWHERE),
         last: AtomicUsize::new(0),
         affinity: AtomicU64::new(u64::MAX),
+        share: Share::new(),
         used: AtomicU64::new(0),
         since: AtomicU64::new(STOPPED),
         faults: AtomicU64::new(0),
@@ -205,7 +208,9 @@ impl Thread {
     pub fn stop_clock(&self) {
         let since = self.since.swap(STOPPED, Ordering::Relaxed);
         if since != STOPPED {
-            self.used.fetch_add(clock::now().saturating_sub(since), Ordering::Relaxed);
+            let ran = clock::now().saturating_sub(since);
+            self.used.fetch_add(ran, Ordering::Relaxed);
+            self.share.add(ran);
         }
     }
 
@@ -220,6 +225,14 @@ impl Thread {
         match self.since.load(Ordering::Relaxed) {
             STOPPED => used,
             since => used + clock::now().saturating_sub(since),
+        }
+    }
+
+    /// Its run time, as the queues count it.
+    pub fn run_time(&self) -> u64 {
+        match self.since.load(Ordering::Relaxed) {
+            STOPPED => self.share.with(0),
+            since => self.share.with(clock::now().saturating_sub(since)),
         }
     }
 
