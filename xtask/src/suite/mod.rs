@@ -4,6 +4,7 @@ mod attacks;
 mod boot;
 mod boot_conformance;
 mod boot_disk;
+mod boot_fault;
 mod boot_terminal;
 mod command;
 mod compare;
