@@ -101,6 +101,10 @@ impl Node {
     /// The inode in memory. `Corrupted` for a type no file has.
     pub fn new(shared: &Arc<Shared>, info: &InodeInfo, times: Times) -> Ext4Result<Arc<Node>> {
         let kind = kind_of(info).ok_or_else(Ext4Error::corrupted)?;
+        // The crate would make room for a target of any size.
+        if kind == FileKind::Symlink && info.size >= BLOCK as u64 {
+            return Err(Ext4Error::corrupted());
+        }
         let body = match kind {
             FileKind::Regular => Body::Regular(Mutex::new(Data::new(info.number, info.size))),
             FileKind::Directory => Body::Directory,
