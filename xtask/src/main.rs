@@ -28,7 +28,7 @@ usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua t
   image [PLATFORM]        build the kernel image of a platform only (linux, x86_64, leon3) and print its path
   user                    build the system-call library and the applications on it (target/user)
   layers                  check the rules of the source tree (docs/rules.md)
-  scan                    disassemble the kernel image; fail on instructions it must not hold
+  scan [FILE]             disassemble the kernel images, or FILE; fail on instructions they must not hold
   support                 write docs/support.md from the system-call tables
   test [SUITE] [FILTER]   run every suite, or one of them, or the tests in it whose name holds FILTER;
                           --quick: the first gate and C library only;
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Some("layers") => rules::command(),
-        Some("scan") => scan::command(),
+        Some("scan") => scan::command(rest.first().map(String::as_str)),
         Some("support") => suite::support::write().map(|()| ExitCode::SUCCESS),
         Some("test") => suite::command(rest),
         Some("guard") => guard::command(rest),

@@ -1,22 +1,24 @@
-//! Disassembles the kernel image and refuses instructions it must not hold.
+//! Disassembles the kernel images for x86-64 and refuses instructions they must not hold.
 //!
 //! The guest's vector state is not saved on the way into the kernel, so the kernel may not touch it; host calls and
-//! changes of the protection key are made in a few audited functions and nowhere else.
+//! changes of the protection key are made in a few audited functions and nowhere else. On the bare machine the ways to user code lie
+//! in the pages that its tables map with page-table isolation, and nothing is both written and executed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use iced_x86::{
     CpuidFeature, Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory, IntelFormatter, Mnemonic,
     Register,
 };
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SegmentFlags, SymbolKind, elf};
 
 use crate::build;
 
 /// The names of the checks, as in `docs/rules.md`.
-pub const RULES: &[&str] = &["no-vector-registers", "audited-host-calls", "audited-key-switch"];
+pub const RULES: &[&str] =
+    &["no-vector-registers", "audited-host-calls", "audited-key-switch", "entries-only", "write-or-execute"];
 
 /// A function that may hold an instruction which is refused elsewhere.
 struct Audited {
@@ -54,6 +56,18 @@ const AUDITED: &[Audited] = &[
     audited("audited-key-switch", "hosted_fpu_store", "stores the guest's vector state"),
 ];
 
+/// The exceptions of the image for the bare machine, which makes no host calls and has no key.
+const AUDITED_BARE: &[Audited] = &[
+    audited("audited-key-switch", "fpu::Area>::store", "stores the vector state of the thread that leaves the core"),
+    audited("audited-key-switch", "fpu::Area>::load", "loads that of the thread that comes"),
+    audited("no-vector-registers", "fpu::x87", "tells which exception the guest's x87 unit raised; changes nothing"),
+];
+
+/// Symbols round the bare image's entries (`image/x86_64/link.ld`).
+const ENTRIES: [&str; 2] = ["kernel_text_start", "kernel_entry_end"];
+/// The bare image is linked from here on; what lies below runs before there are page tables.
+const KERNEL: u64 = 0xffff_ffff_8000_0000;
+
 /// What the scan of one image found.
 pub struct Findings {
     pub instructions: usize,
@@ -68,19 +82,26 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
     let functions = Functions::of(&file);
     let mut findings = Findings { instructions: 0, breaches: Vec::new() };
     let mut factory = InstructionInfoFactory::new();
-    let mut needed = vec![false; AUDITED.len()];
-    for section in file.sections().filter(|s| s.kind() == SectionKind::Text) {
+    let [first, last] = ENTRIES.map(|name| file.symbols().find(|s| s.name() == Ok(name)).map(|s| s.address()));
+    let entries = first.zip(last).map(|(first, last)| first..last);
+    let (audited, start) = if entries.is_some() { (AUDITED_BARE, KERNEL) } else { (AUDITED, 0) };
+    let mut needed = vec![false; audited.len()];
+    if entries.is_some() {
+        findings.breaches.extend(written_and_executed(&file));
+    }
+    for section in file.sections().filter(|s| s.kind() == SectionKind::Text && s.address() >= start) {
         let data = section.data().map_err(|e| format!("{}: {e}", path.display()))?;
         let mut decoder = Decoder::with_ip(64, data, section.address(), DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             findings.instructions += 1;
-            let Some(rule) = refused(&instruction, &mut factory) else {
+            let strays = entries.as_ref().is_some_and(|entries| is_way_out(&instruction) && !entries.contains(&instruction.ip()));
+            let Some(rule) = strays.then_some("entries-only").or_else(|| refused(&instruction, &mut factory)) else {
                 continue;
             };
             let function = functions.at(instruction.ip());
-            match AUDITED.iter().position(|a| a.rule == rule && matches(function, a.symbol)) {
+            match audited.iter().position(|a| a.rule == rule && matches(function, a.symbol)) {
                 Some(exception) => needed[exception] = true,
                 None => {
                     let line = format!("{:#x} in {function}: {}", instruction.ip(), text(&instruction));
@@ -89,11 +110,27 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
             }
         }
     }
-    for exception in AUDITED.iter().zip(needed).filter(|(_, needed)| !needed).map(|(a, _)| a) {
+    for exception in audited.iter().zip(needed).filter(|(_, needed)| !needed).map(|(a, _)| a) {
         let line = format!("{} needs no exception any more ({})", exception.symbol, exception.reason);
         findings.breaches.push((exception.rule, line));
     }
     Ok(findings)
+}
+
+/// Whether an instruction is part of a way to user code.
+fn is_way_out(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.mnemonic(),
+        Mnemonic::Iretq | Mnemonic::Iretd | Mnemonic::Sysretq | Mnemonic::Sysret | Mnemonic::Sysexit | Mnemonic::Sysexitq
+    )
+}
+
+/// Segments of the kernel that can be written and executed.
+fn written_and_executed(file: &object::File) -> Vec<(&'static str, String)> {
+    let wx = elf::PF_W | elf::PF_X;
+    let both = |flags: SegmentFlags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags & wx == wx);
+    let segments = file.segments().filter(|segment| segment.address() >= KERNEL && both(segment.flags()));
+    segments.map(|segment| ("write-or-execute", format!("the segment at {:#x}", segment.address()))).collect()
 }
 
 /// The rule an instruction breaks outside audited functions.
@@ -163,15 +200,22 @@ impl Functions {
     }
 }
 
-/// `cargo xtask scan`.
-pub fn command() -> Result<ExitCode, String> {
-    let image = build::image()?;
-    let findings = scan(&image.full)?;
-    for (rule, line) in &findings.breaches {
-        println!("{rule}: {line}");
+/// `cargo xtask scan [FILE]`.
+pub fn command(file: Option<&str>) -> Result<ExitCode, String> {
+    let images = match file {
+        Some(file) => vec![PathBuf::from(file)],
+        None => vec![build::image()?.full, build::image_x86_64()?.full],
+    };
+    let mut clean = true;
+    for image in images {
+        let findings = scan(&image)?;
+        for (rule, line) in &findings.breaches {
+            println!("{rule}: {line}");
+        }
+        println!("{}: {} instructions, {} refused", image.display(), findings.instructions, findings.breaches.len());
+        clean &= findings.breaches.is_empty();
     }
-    println!("{} instructions, {} refused", findings.instructions, findings.breaches.len());
-    Ok(if findings.breaches.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[cfg(test)]
@@ -192,6 +236,15 @@ mod tests {
         assert_eq!(rule(&[0x66, 0x0f, 0xef, 0xc0]), Some("no-vector-registers"));
         assert_eq!(rule(&[0xd9, 0xe8]), Some("no-vector-registers"));
         assert_eq!(rule(&[0x48, 0x89, 0xc3]), None);
+    }
+
+    #[test]
+    fn ways_to_user_code_are_known() {
+        let is_way_out = |bytes: &[u8]| is_way_out(&Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode());
+        for bytes in [&[0x48, 0xcf][..], &[0x48, 0x0f, 0x07], &[0x0f, 0x35]] {
+            assert!(is_way_out(bytes), "{bytes:x?}");
+        }
+        assert!(!is_way_out(&[0xc3]));
     }
 
     #[test]

@@ -39,7 +39,7 @@ struct Suite {
 /// Every suite, in the order they run: cheap ones first.
 const SUITES: &[Suite] = &[
     Suite { name: "layers", about: "the rules of the source tree (docs/rules.md)", run: layers },
-    Suite { name: "scan", about: "the instructions of the kernel image", run: image },
+    Suite { name: "scan", about: "the instructions of the kernel images for x86-64", run: image },
     Suite { name: "unit", about: "unit tests of every crate, on the host", run: crates::unit },
     Suite { name: "models", about: "loom models of the wait queue and the lock word", run: crates::models },
     Suite { name: "command", about: "the janua command: answers, refusals, exit codes, streams", run: command::suite },
@@ -148,13 +148,15 @@ fn layers(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 }
 
 fn image(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
-    let findings = scan::scan(&build::image()?.full)?;
-    for rule in scan::RULES.iter().filter(|r| wanted(filter, r)) {
-        let lines: Vec<&str> = findings.breaches.iter().filter(|(r, _)| r == rule).map(|(_, l)| l.as_str()).collect();
-        tally.check(rule, if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) });
-    }
-    if findings.instructions == 0 {
-        tally.fail("scan", "the image holds no instruction at all");
+    for (name, image) in [("linux", build::image()?), ("x86_64", build::image_x86_64()?)] {
+        let findings = scan::scan(&image.full)?;
+        for rule in scan::RULES.iter().filter(|r| wanted(filter, r)) {
+            let lines: Vec<&str> = findings.breaches.iter().filter(|(r, _)| r == rule).map(|(_, l)| l.as_str()).collect();
+            tally.check(&format!("{name}/{rule}"), if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) });
+        }
+        if findings.instructions == 0 {
+            tally.fail(&format!("{name}/scan"), "the image holds no instruction at all");
+        }
     }
     Ok(())
 }
