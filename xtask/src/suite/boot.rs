@@ -131,6 +131,8 @@ single step into the call gate: harmless
 the vDSO stays: 13 refused, there
 ";
 
+const CONTENDED: &str = "syscall: kept\nint 0x30: kept\nlock nop: kept\ncall gate: kept\n";
+
 const I386: &str = "\
 pointers of 4 bytes
 int 0x80: ok
@@ -237,6 +239,9 @@ const CASES: &[Case] = &[
     case("boot/gates", &["/bin/gates"], GATES, 0),
     case("boot/faults", &["/bin/faults"], FAULTS, 0),
     case("boot/hardening", &["/bin/hardening"], HARDENING, 0),
+    with("boot/contended", &["--smp", "2"], &["/bin/contended"], CONTENDED, 0),
+    with("boot/isolated/contended", &["--kpti", "on", "--smp", "2"], &["/bin/contended"], CONTENDED, 0),
+    with("boot/isolated/contended/one-core", &["--kpti", "on", "--smp", "1"], &["/bin/contended"], CONTENDED, 0),
     case("boot/i386/static", &["/bin/program32-static"], I386, 3),
     case("boot/i386/dynamic", &["/bin/program32"], I386, 3),
     case("boot/memory", &["/bin/memory"], MEMORY, 0),
@@ -436,6 +441,7 @@ fn make_tree(tree: &Path) -> Result<(), String> {
         (&["musl-gcc", "-static"][..], "gates", "gates"),
         (&["musl-gcc", "-static"], "faults", "faults"),
         (&["musl-gcc", "-static"], "hardening", "hardening"),
+        (&["musl-gcc", "-static"], "contended", "contended"),
         (&["gcc", "-m32", "-static"], "program32", "program32-static"),
         (&["gcc", "-m32"], "program32", "program32"),
         (&["musl-gcc", "-static"], "memory", "memory"),
