@@ -5,7 +5,7 @@ enum { MESSAGES = 3000 };
 
 /* On tile 1. */
 static volatile octo_word last_message;
-static simple_signal answered;
+static simple_signal begun, answered;
 static octo_word calls;
 
 static void answer(void *count, void *place)
@@ -14,9 +14,16 @@ static void answer(void *count, void *place)
     simple_signal_signal(&answered);
 }
 
-static void busy(void *place, void *unused)
+static void notice(void *signal)
 {
-    (void)unused;
+    simple_signal_signal(signal);
+}
+
+static void busy(void *place, void *begins)
+{
+    simple_ilet hello;
+    simple_ilet_init(&hello, notice, begins);
+    dispatch_claim_send_reply(&hello);
     octo_word count = 0;
     for (; last_message < MESSAGES; count++) {
         octo_word result = empty_6(count, 1, 2, 3, 4, 5);
@@ -42,13 +49,15 @@ void main_ilet(claim_t claim)
     proxy_claim_t proxy = invade_future_force(&future);
     simple_ilet ilet;
     simple_signal_init(&answered, 1);
-    dual_ilet_init(&ilet, busy, &calls, NULL);
+    simple_signal_init(&begun, 1);
+    dual_ilet_init(&ilet, busy, &calls, &begun);
     proxy_infect(proxy, &ilet, 1);
+    simple_signal_wait(&begun);
     for (octo_word message = 1; message <= MESSAGES; message++) {
         octo_word value = message;
         proxy_push_dma(proxy, &value, (void *)&last_message, sizeof value, NULL, NULL);
-        /* Time for the other to be in the midst of something. */
-        for (volatile int i = 0; i < (int)(message % 1000); i++)
+        /* Time for the other to be in the midst of something; first more, so that it is when it has only begun. */
+        for (volatile int i = 0; i < (int)(message < 5 ? 1000000 : message % 1000); i++)
             ;
     }
     simple_signal_wait(&answered);
