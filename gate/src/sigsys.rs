@@ -24,7 +24,7 @@ pub fn take_call(signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {
 
 /// prctl(2) or another host call of words.
 pub fn host(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize) -> Result<usize> {
-    // SAFETY: used in this crate for prctl and seccomp only; pointers among the words are to memory that outlives the call
-    // (a filter on the caller's stack) or is never unmapped (a selector).
+    // SAFETY: used in this crate for prctl, seccomp and setrlimit only; pointers among the words are to memory that outlives the call
+    // (a filter or a limit on the caller's stack) or is never unmapped (a selector).
     Errno::from_raw(unsafe { hostcall(number, a, b, c, d, e, 0) })
 }

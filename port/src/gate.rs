@@ -17,13 +17,6 @@ pub struct HostSignal {
     pub arch: u32,
 }
 
-impl HostSignal {
-    /// The value that came with a queued signal: it lies where SIGSYS has number and architecture (sigaction(2), `si_value`).
-    pub fn value(&self) -> usize {
-        (u64::from(self.number as u32) | u64::from(self.arch) << 32) as usize
-    }
-}
-
 /// What becomes of a call that user code makes and the gate did not catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
@@ -63,8 +56,8 @@ pub trait HostedGate: Sync {
     }
     /// What the way out writes into the selector.
     fn selector_value(&self) -> u8;
-    /// The host signal by which user code calls, when it is not SIGSYS: user code queues it to its own process, and may make the
-    /// host calls for that.
+    /// The host signal by which user code calls, when it is not SIGSYS: user code sends it to its own process, and may make the
+    /// host calls for that. The platform's entry knows it, not [`HostedGate::accept`].
     fn queued(&self) -> Option<u32> {
         None
     }

@@ -18,6 +18,23 @@ static int __attribute__((noinline)) recurse(volatile int *depth)
     return *depth ? recurse(depth) + room[0] : 0;
 }
 
+#if defined(__x86_64__)
+/* A call by the gate `signal` as the library makes it, with another stack pointer if it is not 0. */
+static octo_word signal_from(octo_word stack, octo_word number)
+{
+    register octo_word call __asm__("r12") = number, sp __asm__("r14") = stack;
+    octo_word answer = 234;
+    __asm__ volatile("push %%rbx\n push %%rbp\n mov %%rsp, %%r15\n mov %%r12, %%rbx\n"
+                     "test %%r14, %%r14\n cmovnz %%r14, %%rsp\n"
+                     "mov %%fs:48, %%rdi\n mov %%fs:56, %%rsi\n mov %%fs:64, %%rdx\n syscall\n"
+                     "mov %%r15, %%rsp\n pop %%rbp\n pop %%rbx"
+                     : "+a"(answer), "+r"(call), "+r"(sp)
+                     :
+                     : "rcx", "r11", "rdi", "rsi", "rdx", "r8", "r9", "r10", "r13", "r15", "memory");
+    return answer;
+}
+#endif
+
 void main_ilet(claim_t claim)
 {
     (void)claim;
@@ -75,7 +92,23 @@ void main_ilet(claim_t claim)
     if (same(what, "host"))
         __asm__ volatile("syscall" : : "a"(1), "D"(1), "S"("escaped\n"), "d"(8) : "rcx", "r11", "memory");
     if (same(what, "signal-others"))
-        __asm__ volatile("syscall" : : "a"(297), "D"(1), "S"(1), "d"(40) : "rcx", "r11", "memory");
+        __asm__ volatile("syscall" : : "a"(234), "D"(1), "S"(1), "d"(16) : "rcx", "r11", "memory");
+    if (same(what, "stray-signal"))
+        signal_from(0, 100001);
+    /* Wherever on a kernel stack the signal's frame is asked for, it overwrites nothing, and the call is a call. */
+    if (same(what, "kernel-stack")) {
+        for (octo_word stack = 0; stack < 16; stack++)
+            for (octo_word below = 0; below <= 0x8000; below += 0x1000)
+                if (below < 0x3000 || below > 0x5000)
+                    if (signal_from(0x600004010000 + stack * 0x10000 - below, 39) != get_tile_core_count())
+                        shutdown(2);
+        octo_printf("every call was answered\n");
+        shutdown(0);
+    }
+    /* There is no room for a frame. */
+    if (same(what, "kernel-stack-full"))
+        for (octo_word stack = 0; stack < 16; stack++)
+            signal_from(0x600004010000 + stack * 0x10000 - 0x4000, 39);
 #elif defined(__sparc__)
     if (same(what, "privileged"))
         __asm__ volatile("wr %g0, 0, %psr");

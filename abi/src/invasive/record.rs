@@ -38,7 +38,7 @@ const _: () = assert!(size_of::<CoreRecord>() == 16 * size_of::<usize>());
 pub mod door {
     /// The machine's own instruction: `syscall` on x86-64, `ta 0x10` on SPARC.
     pub const INSTRUCTION: usize = 0;
-    /// A signal queued to oneself. Words: the host's process, the host's thread, the signal.
+    /// A signal sent to oneself. Words: the host's process, the host's thread, the signal.
     pub const SIGNAL: usize = 1;
     /// A jump into the kernel. Words: the address.
     pub const JUMP: usize = 2;

@@ -1,7 +1,7 @@
 //! The one way into the kernel and the one way out, for a kernel in the address space of its guests.
 //!
-//! Two ways in: a host signal (a trapped call, a fault, a kick) to `hosted_signal_entry`, and a jump from a rewritten call site
-//! to `hosted_call_entry`. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the kernel's memory closed
+//! Three ways in: a host signal (a trapped call, a fault, a kick) to `hosted_signal_entry`, a jump from a rewritten call site
+//! to `hosted_call_entry`, and the signal user code calls by to `hosted_queued_entry`. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the kernel's memory closed
 //! by its key, so the entry first opens it; without a jail there is nothing to open. One way out, `hosted_exit`, closes it again.
 //!
 //! **Nothing is trusted.** User code may jump to any instruction of this file with registers of its choice. After each `wrpkru`
@@ -19,6 +19,9 @@
 //! that are taken away as they are entered (SS_AUTODISARM), which the host uses from the top whatever the stack pointer was.
 //! It is set again before user code goes on; until then a nested frame lies below the kernel's stack pointer, as it does
 //! where there is no signal stack. A kernel that came by a call has its signal stack still: a nested frame lies in the room above.
+//! Where user code calls by signals, setting it again would be a second host call each time: there the signal stack is the
+//! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then says where a frame lies, but nothing else lies in the room;
+//! where there is no room left the host ends the process.
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
 //! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
@@ -168,6 +171,107 @@ global_asm!(
     "IDENTIFY_AMONG_MANY",
     ".size hosted_call_entry, . - hosted_call_entry",
 
+    // ---- The signal by which user code calls, where the gate is one (gate/src/signal.rs): rsp at the host's frame, rbx number,
+    // rbp r12 r13 r10 r8 r9 arguments. The host passes three registers to a handler and leaves the others as they were. A call is
+    // where user code has just come back from a host call, which leaves the address in rcx; any other is a stray signal.
+
+    ".macro SAVE_QUEUED",
+    // rax: offset from the first stack, r11: thread, rdx: the first stack; all checked but what lies at rsp.
+    "mov ecx, eax",
+    "and ecx, {stack_mask}",
+    "cmp ecx, {frame_limit}",
+    "ja hosted_refuse",
+    "mov rcx, [rip + {secret}]",
+    "cmp [rsp], rcx",
+    "jne hosted_refuse",
+    "mov rdi, r11",
+    "shl rdi, {stack_shift}",
+    "lea rdi, [rdx + rdi + {area_offset}]",
+    "cmp byte ptr [rdi + 168], 0",
+    "je 2f",
+    "mov rcx, [rsp + 8 + 168]",
+    "cmp rcx, [rsp + 8 + 152]",
+    "jne 2f",
+    "cmp word ptr [rsp + 8 + 184], 0x33",
+    "jne 2f",
+    "mov rsi, rcx",
+    "shr rsi, 40",
+    "cmp esi, {kernel_high}",
+    "je 2f",
+    "mov qword ptr [rsp], 0",
+    "shl r11, {selector_shift}",
+    "mov rsi, {selectors}",
+    "mov byte ptr [r11 + rsi], 0",
+    "mov [rdi + 8*0], r15",
+    "mov [rdi + 8*1], r14",
+    "mov [rdi + 8*2], r13",
+    "mov [rdi + 8*3], r12",
+    "mov [rdi + 8*4], rbp",
+    "mov [rdi + 8*5], rbx",
+    // Of the flags only the single step is taken up again.
+    "mov eax, [rsp + 8 + 176]",
+    "and eax, 0x100",
+    "or eax, {call_flags}",
+    "mov [rdi + 8*6], rax",
+    "mov [rdi + 8*18], rax",
+    "mov [rdi + 8*7], r10",
+    "mov [rdi + 8*8], r9",
+    "mov [rdi + 8*9], r8",
+    "mov qword ptr [rdi + 8*10], -38",
+    "mov [rdi + 8*11], rcx",
+    "mov [rdi + 8*12], r13",
+    "mov [rdi + 8*13], r12",
+    "mov [rdi + 8*14], rbp",
+    "mov [rdi + 8*15], rbx",
+    "mov [rdi + 8*16], rcx",
+    "mov qword ptr [rdi + 8*17], 0x33",
+    "mov rax, [rsp + 8 + 160]",
+    "mov [rdi + 8*19], rax",
+    "mov qword ptr [rdi + 8*20], 0x2b",
+    "mov byte ptr [rdi + 168], 0",
+    "lea rsp, [rdi - {signal_room}]",
+    "jmp hosted_call_entered",
+    // Not a call: like every other signal.
+    "2:",
+    "mov r9, r11",
+    "jmp hosted_signal_common",
+    ".endm",
+
+    ".globl hosted_queued_entry_pkey",
+    ".type hosted_queued_entry_pkey, @function",
+    ".balign 64",
+    "hosted_queued_entry_pkey:",
+    "xor eax, eax",
+    "xor ecx, ecx",
+    "xor edx, edx",
+    "wrpkru",
+    "test eax, eax",
+    "jnz hosted_refuse",
+    "mov ecx, {thread_selector}",
+    "lsl ecx, ecx",
+    "jnz hosted_refuse",
+    "mov rdx, {stacks}",
+    "mov rax, rsp",
+    "sub rax, rdx",
+    "mov r11, rax",
+    "shr r11, {stack_shift}",
+    "cmp r11, rcx",
+    "jne hosted_refuse",
+    "SAVE_QUEUED",
+    ".size hosted_queued_entry_pkey, . - hosted_queued_entry_pkey",
+
+    ".globl hosted_queued_entry",
+    ".type hosted_queued_entry, @function",
+    ".balign 64",
+    "hosted_queued_entry:",
+    "mov rdx, {stacks}",
+    "mov rax, rsp",
+    "sub rax, rdx",
+    "mov r11, rax",
+    "shr r11, {stack_shift}",
+    "SAVE_QUEUED",
+    ".size hosted_queued_entry, . - hosted_queued_entry",
+
     // ---- A host signal: rsp at the host's frame. The registers the host passes are not looked at.
 
     ".globl hosted_signal_entry_pkey",
@@ -313,10 +417,7 @@ global_asm!(
     "mov [r8 + {arrival} + 24], rax",
     "mov rax, [rsp + 8 + 200]",
     "mov [r8 + {arrival} + 32], rax",
-    // The vector registers, which the host saved and reset; the kernel uses none, so from here on they stay the user's. A call
-    // by a queued signal is one of a function, which leaves them undefined: they stay reset.
-    "cmp dword ptr [rsi], {queued}",
-    "je 6f",
+    // The vector registers, which the host saved and reset; the kernel uses none, so from here on they stay the user's.
     "mov rdi, [rsp + 8 + 224]",
     "test rdi, rdi",
     "jz 6f",
@@ -487,6 +588,7 @@ global_asm!(
     ".purgem IDENTIFY_AMONG_MANY",
     ".purgem SAVE_CALL",
     ".purgem FINISH_CALL",
+    ".purgem SAVE_QUEUED",
     ".popsection",
     stacks = const STACK_BASE,
     stack_shift = const STACK_SHIFT,
@@ -506,7 +608,6 @@ global_asm!(
     call_flags = const CALL_FLAGS,
     pkru_guest = const PKRU_GUEST,
     kick = const super::hosted::KICK,
-    queued = const super::hosted::QUEUED,
     sigtrap = const 5,
     secret = sym SECRET,
     hooks = sym HOOKS,
@@ -576,6 +677,9 @@ unsafe extern "C" {
     pub fn hosted_signal_entry();
     /// The host's signal handler under the jail `pkey`.
     pub fn hosted_signal_entry_pkey();
+    /// The host's handler of the signal by which user code calls, without a jail and under the jail `pkey`.
+    pub fn hosted_queued_entry();
+    pub fn hosted_queued_entry_pkey();
     /// The way out.
     ///
     /// # Safety

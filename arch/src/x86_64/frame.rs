@@ -139,12 +139,6 @@ impl Frame {
         [self.rbx, self.rcx, self.rdx, self.rsi, self.rdi, self.rbp].map(|word| word as u32 as usize)
     }
 
-    /// A call may leave the arithmetic flags as it likes: clear, the way back is short. Other flags stay.
-    pub fn call_leaves_flags(&mut self) {
-        const ARITHMETIC: u64 = 0x8d5;
-        self.rflags &= !ARITHMETIC;
-    }
-
     pub fn set_result(&mut self, value: isize) {
         self.rax = value as u64;
     }

@@ -56,7 +56,7 @@ pub const SELECTOR_BLOCK: u8 = 1;
 /// lays a frame on the stack for each that is pending before the first handler runs, and enough of them overflow it.
 pub const KICK: u32 = 23;
 
-/// The host signal that user code queues to itself to make a call, where that is the gate: SIGSTKFLT, which nothing uses. Of two
+/// The host signal that user code sends to itself to make a call, where that is the gate: SIGSTKFLT, which nothing uses. Of two
 /// pending signals the host lays out the frame of the lower number first, and the other's on top: this one must be below
 /// [`KICK`], so that the frame of a call is the user's and a kick interrupts the entry, as with SIGSYS.
 pub const QUEUED: u32 = 16;

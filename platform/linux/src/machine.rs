@@ -31,6 +31,8 @@ pub struct LinuxMachine {
     fpu_mask: u64,
     fpu_size: usize,
     cpus: usize,
+    /// Whether the signal stack outlasts the signals put on it: where user code calls by signals.
+    pub stack_stays: bool,
 }
 
 static MACHINE: AtomicPtr<LinuxMachine> = AtomicPtr::new(core::ptr::null_mut());
@@ -95,7 +97,8 @@ impl LinuxMachine {
         // SAFETY: the array is ours.
         let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
         let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
-        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus }));
+        let stack_stays = gate.queued().is_some();
+        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus, stack_stays }));
         MACHINE.store(machine, Ordering::Release);
         entry::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;

@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK};
+use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, SIGNAL_ROOM};
 use janua_arch::x86_64::{entry, usercopy};
 use janua_port::guest::Abi;
 use janua_port::{HostSignal, Trap};
@@ -98,22 +98,24 @@ struct Context {
 
 const _: () = assert!(core::mem::offset_of!(Context, r8) == 40 && core::mem::offset_of!(Context, fpstate) == 224);
 
-/// Sets this process' dispositions; children inherit them. `queued` is the gate's own signal, if it has one. Everything the kernel does not use is ignored, so that a signal
-/// meant for the program (a Ctrl-C that reaches the whole group) is the supervisor's to pass on.
+/// Sets this process' dispositions; children inherit them. `queued` is the gate's own signal, if it has one. Everything the kernel
+/// does not use is ignored, so that a signal meant for the program (a Ctrl-C that reaches the whole group) is the supervisor's to
+/// pass on.
 pub fn set_handlers(jail: Jail, secret: u64, queued: Option<u32>) -> Result<()> {
     entry::set_secret(secret);
-    let handler = match jail {
-        Jail::None => entry::hosted_signal_entry as *const () as u64,
-        Jail::Pkey => entry::hosted_signal_entry_pkey as *const () as u64,
+    let (handler, queued_handler) = match jail {
+        Jail::None => (entry::hosted_signal_entry as *const (), entry::hosted_queued_entry as *const ()),
+        Jail::Pkey => (entry::hosted_signal_entry_pkey as *const (), entry::hosted_queued_entry_pkey as *const ()),
     };
     for signal in 1..=64u32 {
-        let handled = matches!(signal, SIGILL | SIGTRAP | SIGBUS | SIGFPE | SIGSEGV | SIGSYS | KICK) || queued == Some(signal);
+        let calls = queued == Some(signal);
+        let handled = calls || matches!(signal, SIGILL | SIGTRAP | SIGBUS | SIGFPE | SIGSEGV | SIGSYS | KICK);
         if matches!(signal, SIGKILL | SIGSTOP | SIGCONT | SIGCHLD) {
             continue;
         }
         let action = if handled {
             Action {
-                handler,
+                handler: if calls { queued_handler } else { handler } as u64,
                 flags: SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTORER,
                 // Never used as an address: the entry makes its own rt_sigreturn. It is how the entry knows a frame of the host's.
                 restorer: secret,
@@ -134,10 +136,15 @@ pub fn set_mask(mask: u64) -> Result<()> {
     unsafe { sys::raw(nr::RT_SIGPROCMASK, [2, &raw const mask as usize, 0, 8, 0, 0]) }.map(|_| ())
 }
 
-/// Makes the thread's kernel stack its alternate signal stack, until a host signal uses it.
+/// Makes the thread's kernel stack its alternate signal stack, until a host signal uses it; where the stack stays, the room for
+/// host signals alone (see [`entry`]).
 pub fn set_stack(index: usize) -> Result<()> {
-    let (sp, size) = hosted::stack(index);
-    let stack = AltStack { sp, flags: SS_AUTODISARM, size };
+    let stack = if machine::get().stack_stays {
+        AltStack { sp: hosted::stack_start(index), flags: 0, size: SIGNAL_ROOM }
+    } else {
+        let (sp, size) = hosted::stack(index);
+        AltStack { sp, flags: SS_AUTODISARM, size }
+    };
     // SAFETY: the structure is ours, the stack belongs to the thread.
     unsafe { sys::raw(nr::SIGALTSTACK, [&raw const stack as usize, 0, 0, 0, 0, 0]) }.map(|_| ())
 }
@@ -149,9 +156,9 @@ pub fn set_stack(index: usize) -> Result<()> {
 pub unsafe extern "C" fn on_signal(area: *mut Area) -> *mut Area {
     let index = hosted::index_of(area as usize);
     let left = interrupted(area);
-    // The signal was put on the thread's signal stack, which it had to give up for that. A kick from here on is fine: it finds
+    // The signal was put on the thread's signal stack, which it may have had to give up for that. A kick from here on is fine: it finds
     // the frame whole, and this is done again.
-    if set_stack(index).is_err() {
+    if !machine::get().stack_stays && set_stack(index).is_err() {
         sys::write_all(2, b"janua: the host takes no signal stack any more\n");
         machine::stop_sandbox(125);
     }
@@ -169,7 +176,8 @@ fn interrupted(area: *mut Area) -> *mut Area {
     let gate = machine::get().gate;
     let guest = spawn::guest(this);
     let frame = &mut this.frame;
-    if (signal == SIGSYS || gate.queued() == Some(signal)) && !in_kernel
+    if signal == SIGSYS
+        && !in_kernel
         && let Some(abi) = gate.accept(&host, frame, &HostedUser)
     {
         if abi == Abi::Native && gate.trap_id() != gate.id() {

@@ -226,8 +226,7 @@ const ARGS: u32 = 16;
 const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
 const VSYSCALLS: [u32; 3] = [96, 201, 309];
 
-/// What user code may call when the gate is a queued signal.
-const RT_TGSIGQUEUEINFO: u32 = 297;
+/// What user code may call besides tgkill(2) when the gate is a signal.
 const GETPID: u32 = 39;
 
 const ARCH_X86_64: u32 = 0xc000_003e;
@@ -388,7 +387,7 @@ fn filter(settings: &Settings) -> Vec<Filter> {
         when(JUMP_EQUAL, signal, &[op(RETURN, ALLOW)], &mut sends);
         sends.push(stray);
         let mut own = Vec::from([op(LOAD_WORD, NUMBER)]);
-        when(JUMP_EQUAL, RT_TGSIGQUEUEINFO, &sends, &mut own);
+        when(JUMP_EQUAL, u32::from(nr::TGKILL.0), &sends, &mut own);
         when(JUMP_EQUAL, GETPID, &[op(RETURN, ALLOW)], &mut own);
         when(JUMP_EQUAL, u32::from(nr::GETTID.0), &[op(RETURN, ALLOW)], &mut own);
         own.push(stray);
@@ -571,12 +570,12 @@ mod tests {
         let call = |number, signal, arch| {
             judge(&filter, &Data { ip: 0x40_0000, arch, number, args: [1, 1, signal, 0, 0, 0] })
         };
-        assert_eq!(call(RT_TGSIGQUEUEINFO, 40, ARCH_X86_64), ALLOW);
-        assert_eq!(call(RT_TGSIGQUEUEINFO, 9, ARCH_X86_64), KILL_PROCESS);
-        assert_eq!(call(RT_TGSIGQUEUEINFO, 40, ARCH_I386), KILL_PROCESS);
+        assert_eq!(call(u32::from(nr::TGKILL.0), 40, ARCH_X86_64), ALLOW);
+        assert_eq!(call(u32::from(nr::TGKILL.0), 9, ARCH_X86_64), KILL_PROCESS);
+        assert_eq!(call(u32::from(nr::TGKILL.0), 40, ARCH_I386), KILL_PROCESS);
         assert_eq!(call(GETPID, 0, ARCH_X86_64), ALLOW);
         assert_eq!(call(186, 0, ARCH_X86_64), ALLOW);
-        assert_eq!(call(234, 40, ARCH_X86_64), KILL_PROCESS);
+        assert_eq!(call(297, 40, ARCH_X86_64), KILL_PROCESS);
         assert_eq!(call(0, 0, ARCH_X86_64), KILL_PROCESS);
     }
 

@@ -113,6 +113,9 @@ fn bad() -> Vec<Case> {
         ("privileged", "signal", "what only the kernel may use", 139),
         ("host", "signal", "made a system call of the host's", 159),
         ("signal-others", "signal", "made a system call of the host's", 159),
+        ("stray-signal", "signal", "system call 0x186a1 is out of range", 159),
+        ("kernel-stack", "signal", "every call was answered", 0),
+        ("kernel-stack-full", "signal", "was killed by signal 11", 125),
         ("null", "signal", "the address 0x8, which it may not", 139),
         ("stack", "signal", "which it may not", 139),
     ];

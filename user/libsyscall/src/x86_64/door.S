@@ -10,8 +10,7 @@
 
         .set GETPID, 39
         .set GETTID, 186
-        .set RT_TGSIGQUEUEINFO, 297
-        .set SI_QUEUE, -1
+        .set TGKILL, 234
 
         /* The registers of `syscall`: rax number, rdi rsi rdx r10 r8 r9 arguments. */
         .macro  ARRANGE
@@ -59,47 +58,46 @@ octo_call:
         jmp     fs:[WORDS]
 2:      ret
 
-        /* A signal to oneself whose value points at a record {number, a..f}. Answered by the time the host call returns. */
+        /* A signal to oneself, with number, a, b, c in rbx, rbp, r12, r13 and d, e, f where `syscall` has them: the host leaves those
+         * alone. Answered by the time the host call returns. */
+        .macro  SIGNAL_WORDS
+        push    rbx
+        push    rbp
+        push    r12
+        push    r13
+        mov     rbx, rdi
+        mov     rbp, rsi
+        mov     r12, rdx
+        mov     r13, rcx
+        mov     r10, r8
+        mov     r8, r9
+        mov     r9, [rsp + 40]
+        .endm
+
 .Lsignal:
-        mov     rax, [rsp + 8]
-        sub     rsp, 56 + 128
-        mov     [rsp], rdi
-        mov     [rsp + 8], rsi
-        mov     [rsp + 16], rdx
-        mov     [rsp + 24], rcx
-        mov     [rsp + 32], r8
-        mov     [rsp + 40], r9
-        mov     [rsp + 48], rax
+        SIGNAL_WORDS
         mov     rdi, fs:[WORDS]
         mov     rsi, fs:[WORDS + 8]
-.Lqueue:
+.Lsend:
         mov     rdx, fs:[WORDS + 16]
-        lea     r10, [rsp + 56]
-        mov     dword ptr [r10 + 8], SI_QUEUE
-        mov     [r10 + 24], rsp
-        mov     eax, RT_TGSIGQUEUEINFO
+        mov     eax, TGKILL
         syscall
-        add     rsp, 56 + 128
+        pop     r13
+        pop     r12
+        pop     rbp
+        pop     rbx
         ret
 
         /* The same, with the host asked for thread and process each time. */
 .Lsignal_asking:
-        mov     rax, [rsp + 8]
-        sub     rsp, 56 + 128
-        mov     [rsp], rdi
-        mov     [rsp + 8], rsi
-        mov     [rsp + 16], rdx
-        mov     [rsp + 24], rcx
-        mov     [rsp + 32], r8
-        mov     [rsp + 40], r9
-        mov     [rsp + 48], rax
+        SIGNAL_WORDS
         mov     eax, GETTID
         syscall
         mov     rsi, rax
         mov     eax, GETPID
         syscall
         mov     rdi, rax
-        jmp     .Lqueue
+        jmp     .Lsend
         .size   octo_call, . - octo_call
 
         .section .note.GNU-stack, "", @progbits
