@@ -97,7 +97,8 @@ struct Program {
     filter: *const Filter,
 }
 
-/// Lets tgkill(2) aim at the process `pid` only, for the calling process and threads it will start.
+/// Lets tgkill(2) aim the gate's signal at the process `pid` only, for the calling process and threads it will start. The kernel
+/// sends other processes another one, and the platform's filter sees to it that user code does not.
 fn own_signals_only(pid: u32) -> Result<()> {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_EQUAL: u16 = 0x15;
@@ -107,14 +108,17 @@ fn own_signals_only(pid: u32) -> Result<()> {
     const TGKILL: u32 = 234;
     const SECCOMP: usize = 317;
     const SET_MODE_FILTER: usize = 1;
-    /// Offsets in `struct seccomp_data`: the number, the lower half of the first argument.
+    /// Offsets in `struct seccomp_data`: the number, the lower halves of process and signal.
     const NUMBER: u32 = 0;
-    const FIRST: u32 = 16;
+    const PROCESS: u32 = 16;
+    const SIGNAL: u32 = 32;
     let op = |code, jt, jf, k| Filter { code, jt, jf, k };
     let filter = [
         op(LOAD_WORD, 0, 0, NUMBER),
-        op(JUMP_EQUAL, 0, 2, TGKILL),
-        op(LOAD_WORD, 0, 0, FIRST),
+        op(JUMP_EQUAL, 0, 4, TGKILL),
+        op(LOAD_WORD, 0, 0, SIGNAL),
+        op(JUMP_EQUAL, 0, 2, QUEUED),
+        op(LOAD_WORD, 0, 0, PROCESS),
         op(JUMP_EQUAL, 0, 1, pid),
         op(RETURN, 0, 0, ALLOW),
         op(RETURN, 0, 0, TRAP),

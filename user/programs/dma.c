@@ -46,6 +46,18 @@ static void local(void)
     simple_signal_wait(&sent);
     if (result[5] != buffer[6])
         shutdown(26);
+    /* An i-let behind a future that is complete, and two behind one that will be. */
+    simple_signal_init(&sent, 3);
+    if (syscall_future_on_completion(&future, &then) != 0)
+        shutdown(27);
+    syscall_future_init(&future);
+    if (syscall_future_on_completion(&future, &then) != 0 || syscall_future_on_completion(&future, &then) != 0)
+        shutdown(28);
+    if (simple_signal_get_counter(&sent) < 2)
+        shutdown(29);
+    if (async_ldma_copy(result, buffer, BYTES, &future) != 0)
+        shutdown(30);
+    simple_signal_wait(&sent);
 }
 
 void main_ilet(claim_t claim)

@@ -44,8 +44,8 @@ pub struct Future {
     pub spare_word: usize,
 }
 
-/// Bytes at the end of each stack that are the running i-let's own (`get_ilocal_data`).
-pub const ILOCAL_SIZE: usize = 256;
+/// Bytes at the end of each stack that are the running i-let's own: half for `get_ilocal_data`, half for what the library keeps.
+pub const ILOCAL_SIZE: usize = 512;
 
 /// Largest count of a signal (`simple_signal_get_max_proc_count`).
 pub const SIGNAL_MOST: u32 = 0x7fff_ffff;

@@ -128,6 +128,9 @@ pub fn complete(thread: &Thread, future: usize, value: usize) {
         bad_address(thread, future);
     }
     state.finished(future, |_| value);
+    let due = state.completed(future);
+    drop(state);
+    due.into_iter().for_each(|then| start(thread, Some(then)));
 }
 
 fn start(thread: &Thread, start: Option<Start>) {

@@ -96,7 +96,7 @@ rows! {
     70 async_ldma_copy_ilet(to: usize, from: usize, len: usize, then: UserPtr<Ilet>) => direct dma::copy_ilet, Full;
     71 syscall_future_init(future: UserPtr<Future>) => direct dma::future_init, Full;
     72 syscall_future_ret_val(future: UserPtr<Future>) => direct dma::future_value, Full;
-    73 syscall_future_on_completion(future: UserPtr<Future>, then: UserPtr<Ilet>) => direct dma::on_completion, Partial("the future must be complete");
+    73 syscall_future_on_completion(future: UserPtr<Future>, then: UserPtr<Ilet>) => direct dma::on_completion, Full;
     74 syscall_future_wait(future: UserPtr<Future>) => frame dma::future_wait, Full;
     75 mem_map(kind: usize, pages: usize) => direct memory::map, Full;
     76 mem_unmap(addr: usize, pages: usize) => direct memory::unmap, Full;

@@ -12,7 +12,7 @@ use janua_rt::{Mutex, MutexGuard};
 
 use crate::Seat;
 use crate::memory::{Heap, Layout, Stacks};
-use crate::message::Message;
+use crate::message::{Message, Start};
 
 pub use janua_abi::invasive::types::ClaimId;
 
@@ -20,6 +20,8 @@ pub use janua_abi::invasive::types::ClaimId;
 pub const FIRST_CLAIM: ClaimId = 1;
 /// Messages a mailbox holds at most: who sends more is refused.
 const MAILBOX_MOST: usize = 1 << 16;
+/// I-lets that wait for futures of a tile at most.
+const COMPLETIONS_MOST: usize = 1 << 12;
 
 /// An i-let on its way, with the claim to which its replies go.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +117,8 @@ pub struct TileState {
     /// The next claim number to be given.
     next_claim: ClaimId,
     pub waiters: Vec<Waiter>,
+    /// I-lets to be started when a future is complete, by its address.
+    completions: Vec<(usize, Start)>,
     pub stacks: Stacks,
     pub heap: Heap,
 }
@@ -211,6 +215,22 @@ impl TileState {
         }
     }
 
+    /// The i-let is to be started when the future at `addr` is complete. False when too many wait so.
+    pub fn on_completion(&mut self, addr: usize, start: Start) -> bool {
+        let room = self.completions.len() < COMPLETIONS_MOST;
+        if room {
+            self.completions.push((addr, start));
+        }
+        room
+    }
+
+    /// The future at `addr` is complete: what is to be started, in the order it was asked for.
+    pub fn completed(&mut self, addr: usize) -> Vec<Start> {
+        let due = self.completions.iter().filter(|(future, _)| *future == addr).map(|(_, start)| *start).collect();
+        self.completions.retain(|(future, _)| *future != addr);
+        due
+    }
+
     /// Whether a core without an i-let has one to run.
     pub fn has_work(&self, core: usize) -> bool {
         let slot = &self.cores[core];
@@ -232,6 +252,7 @@ impl Tile {
             claims: Vec::new(),
             next_claim: FIRST_CLAIM + 1,
             waiters: Vec::new(),
+            completions: Vec::new(),
             stacks: Stacks::new(layout),
             heap: Heap::new(layout),
         };

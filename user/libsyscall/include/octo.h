@@ -3,9 +3,11 @@
 #ifndef OCTO_H
 #define OCTO_H
 
+#include "octo_agent3.h"
 #include "octo_claim.h"
 #include "octo_dispatch_claim.h"
 #include "octo_dma.h"
+#include "octo_fls.h"
 #include "octo_ilet.h"
 #include "octo_memory.h"
 #include "octo_misc.h"

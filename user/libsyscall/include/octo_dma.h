@@ -15,7 +15,8 @@ int async_ldma_copy_ilet(void *destination, const void *source, buf_size_t size,
 
 void syscall_future_init(syscall_future *future);
 octo_word syscall_future_ret_val(syscall_future *future);
-/* Starts the i-let; -1 for a future that is not complete. */
+/* Starts the i-let on the caller's claim when the future is complete, at once if it is; any future may be given.
+ * -1 when too many wait so. */
 int syscall_future_on_completion(syscall_future *future, simple_ilet *then);
 octo_word syscall_future_wait(syscall_future *future);
 

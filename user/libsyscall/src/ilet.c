@@ -1,17 +1,18 @@
 #include "call.h"
+#include "stack.h"
 
 #define DOMAIN_MASK 0xffffu
 #define CLASS_SHIFT 16
-/* Bytes at the end of each stack that are the running i-let's: abi/src/invasive/types.rs. */
-#define ILOCAL_SIZE 256
 
 /* Where the kernel starts each i-let, the application's main one (without a function) among them. */
 void octo_start(octo_word code, octo_word first, octo_word second)
 {
+    octo_fls_begin();
     if (code == 0)
         main_ilet((claim_t)first);
     else
         ((dual_ilet_func)code)((void *)first, (void *)second);
+    octo_fls_end();
     CALL0(ILET_EXIT);
     __builtin_trap();
 }
@@ -49,9 +50,7 @@ void dual_ilet_init_appclass(simple_ilet *ilet, dual_ilet_func code, void *first
 
 void *get_ilocal_data(void)
 {
-    octo_word size = octo_record()->stack_size;
-    octo_word end = (WORD(__builtin_frame_address(0)) | (size - 1)) + 1;
-    return (void *)(end - ILOCAL_SIZE);
+    return (void *)(octo_stack_end() - ILOCAL_SIZE);
 }
 
 size_t get_ilocal_data_size(void)

@@ -1,4 +1,5 @@
 #include "call.h"
+#include "stack.h"
 
 /* A count above this is refused: simple_signal_get_max_proc_count() in abi/src/invasive/types.rs. */
 #define COUNT_MOST 0x7fffffffu
@@ -49,6 +50,7 @@ void simple_signal_signal(simple_signal *signal)
 
 void simple_signal_signal_and_exit(simple_signal *signal)
 {
+    octo_fls_end();
     CALL1(SIMPLE_SIGNAL_SIGNAL_AND_EXIT, signal);
     __builtin_trap();
 }
@@ -68,6 +70,7 @@ void infect_signal_signal(infect_signal *signal)
 
 void infect_signal_signal_and_exit(infect_signal *signal)
 {
+    octo_fls_end();
     CALL1(INFECT_SIGNAL_SIGNAL_AND_EXIT, signal);
     __builtin_trap();
 }
@@ -97,6 +100,7 @@ void binary_signal_signal(binary_signal *signal)
 
 void binary_signal_signal_and_exit(binary_signal *signal)
 {
+    octo_fls_end();
     CALL1(BINARY_SIGNAL_SIGNAL_AND_EXIT, signal);
     __builtin_trap();
 }

@@ -50,6 +50,8 @@ fn cases() -> Vec<Case> {
                 ("signals", "in order".to_owned()),
                 ("forkjoin", "sum 1279999200000\n".to_owned()),
                 ("remote", String::new()),
+                ("agents", "agents invaded, reinvaded, retreated\n".to_owned()),
+                ("locals", "6 i-lets had their own, 13 keys were left\n".to_owned()),
                 ("dma", if (*tiles, *cores) == ("1", "1") { "within the tile" } else { "and back" }.to_owned()),
             ];
             for (program, says) in programs {

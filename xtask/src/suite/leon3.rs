@@ -36,6 +36,8 @@ const RIGHT: &[(&str, &str)] = &[
     ("forkjoin", "sum 1279999200000\n"),
     ("dma", "bytes to tile 0 and back\n"),
     ("remote", "tile 0 answered 42\n"),
+    ("agents", "agents invaded, reinvaded, retreated\n"),
+    ("locals", "6 i-lets had their own, 13 keys were left\n"),
     ("is S", "verification successful\n"),
 ];
 

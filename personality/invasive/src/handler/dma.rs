@@ -7,9 +7,9 @@ use janua_abi::invasive::{Future, Ilet};
 use janua_kernel::UserPtr;
 use janua_port::Frame;
 
-use super::{FAILED, claim, ilet, write};
+use super::{FAILED, answer, claim, ilet, write};
 use crate::Thread;
-use crate::message::{CHUNK, complete};
+use crate::message::{CHUNK, Start, complete};
 use crate::switch::{bad_address, user_u32, user_word};
 use crate::system::ThreadExt;
 
@@ -74,14 +74,16 @@ pub fn future_value(thread: &Thread, future: UserPtr<Future>) -> usize {
     user_word(thread, future.addr().wrapping_add(core::mem::offset_of!(Future, value)))
 }
 
-/// Starts the i-let when the future is complete. -1 when it is not: nothing of this kernel's completes one later.
+/// Starts the i-let on the caller's claim when the future is complete, at once if it is. -1 when too many wait so.
 pub fn on_completion(thread: &Thread, future: UserPtr<Future>, then: UserPtr<Ilet>) -> isize {
-    let then = ilet(thread, then);
-    if user_u32(thread, future.addr()) != 0 {
-        return FAILED;
-    }
+    let ilet = ilet(thread, then);
     let own = claim::own_dispatch(thread);
-    if thread.tile().lock().infect(own.claim, &[then], Some(own)) { 0 } else { FAILED }
+    // Who completes it writes the word and looks for i-lets under the same lock.
+    let mut state = thread.tile().lock();
+    if user_u32(thread, future.addr()) != 0 {
+        return answer(state.on_completion(future.addr(), Start { claim: own.claim, ilet, parent: Some(own) }));
+    }
+    answer(state.infect(own.claim, &[ilet], Some(own)))
 }
 
 /// Waits for a future and answers 0.
