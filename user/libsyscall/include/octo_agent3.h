@@ -4,6 +4,8 @@
 #ifndef OCTO_AGENT3_H
 #define OCTO_AGENT3_H
 
+#include <stdbool.h>
+
 #include "octo_types.h"
 
 #ifdef __cplusplus
@@ -57,7 +59,7 @@ int agent_claim_get_tilecount(agentclaim_t claim);
 int agent_claim_get_tileid_iterative(agentclaim_t claim, int place);
 /* A number that no other agent claim of the tile has. */
 uint32_t agent_claim_get_ucid(agentclaim_t claim);
-_Bool agent_claim_isempty(agentclaim_t claim);
+bool agent_claim_isempty(agentclaim_t claim);
 agent_t agent_claim_get_agent(agentclaim_t claim);
 constraints_t agent_claim_get_constr(agentclaim_t claim);
 void agent_claim_print(agentclaim_t claim);

@@ -438,7 +438,7 @@ uint32_t agent_claim_get_ucid(agentclaim_t claim)
     return claim->ucid;
 }
 
-_Bool agent_claim_isempty(agentclaim_t claim)
+bool agent_claim_isempty(agentclaim_t claim)
 {
     return total(claim) == 0;
 }
