@@ -46,6 +46,20 @@ static void use(agentclaim_t claim)
     simple_signal_wait(&done);
 }
 
+/* An i-let answers before it ends, and a core that was given back is free when what had begun on it has ended: until so many are. */
+static void settle(int cores)
+{
+    if (cores == 0)
+        return;
+    constraints_t exactly = agent_constr_create();
+    agent_constr_set_quantity(exactly, cores, cores, RISC);
+    agentclaim_t claim;
+    while (!(claim = agent_claim_invade(NULL, exactly)))
+        ;
+    agent_claim_retreat(claim);
+    agent_constr_delete(exactly);
+}
+
 static void on_resize(agentclaim_t claim, size_t tile_count, size_t res_per_tile, gain_t gain, loss_t loss, resize_env_t env)
 {
     CHECK(env == &resized && claim && tile_count == get_compute_tile_count());
@@ -97,6 +111,7 @@ void main_ilet(claim_t claim)
         agent_constr_set_quantity(wants, free + 1, 1000, RISC);
         CHECK(agent_claim_reinvade(all) == -1 && agent_claim_get_pecount(all) == 1);
         agent_constr_set_quantity(wants, 1, 1000, RISC);
+        settle(free - 1);
         CHECK(agent_claim_reinvade(all) == free - 1);
         use(all);
         /* Its own agent's second claim finds nothing, until the first is malleable. */
@@ -112,6 +127,7 @@ void main_ilet(claim_t claim)
             agent_constr_set_malleable(wants, 0, NULL, NULL);
         }
         agent_claim_retreat(all);
+        settle(free);
         /* The better of two. */
         constraints_t most = agent_constr_create();
         agent_constr_set_quantity(most, 1, free, RISC);
@@ -137,11 +153,13 @@ void main_ilet(claim_t claim)
         agentclaim_t there = agent_claim_invade(NULL, other);
         CHECK(there && agent_claim_get_pecount(there) == cores && agent_claim_get_pecount_tile(there, 1) == cores);
         use(there);
+        settle(free - cores);
         agent_constr_set_notontile(other, 1);
         int moved = agent_claim_reinvade(there);
         CHECK(moved == (free - cores > 0 ? cores + free - cores : -1));
         CHECK(agent_claim_get_pecount_tile(there, 1) == (moved < 0 ? cores : 0));
         agent_claim_retreat(there);
+        settle(free);
         /* Whole tiles: never the one this i-let has a core of. */
         agent_constr_set_tile_bitmap(other, 0xffff);
         agent_constr_set_tile_shareable(other, 0);
@@ -149,6 +167,7 @@ void main_ilet(claim_t claim)
         CHECK(there && agent_claim_get_pecount(there) == cores * (tiles - 1) && agent_claim_get_pecount_tile(there, 0) == 0);
         use(there);
         agent_claim_retreat(there);
+        settle(free);
     }
     if (cores > 1) {
         /* The initial claim takes cores of its own tile too. */
