@@ -255,6 +255,7 @@ impl Machine for BareMachine {
             (*own).compat.store();
         }
         thread.share.inherit(&creator.share);
+        thread.affinity.store(creator.affinity.load(Ordering::SeqCst), Ordering::SeqCst);
         thread.last.store(cores::here().number, Ordering::Relaxed);
         let id = thread.id;
         sched::start(thread);

@@ -18,8 +18,10 @@ const TESTS: &[(&str, Test)] = &[
     ("boot/disk/work", work),
     ("boot/disk/large", large),
     ("boot/disk/full", full),
+    ("boot/disk/cores", cores),
     ("boot/disk/power-cut", power_cut),
     ("boot/disk/corrupt", corrupt),
+    ("boot/disk/damage", damage),
     ("boot/disk/foreign", foreign),
 ];
 
@@ -148,6 +150,21 @@ fn full(bench: &Bench<'_>) -> Result<(), String> {
     bench.expect("cat /kept; stat -c %s /again", "kept\n8388608\n")
 }
 
+/// Four cores work on the disk at once.
+fn cores(bench: &Bench<'_>) -> Result<(), String> {
+    const SCRIPT: &str = "for j in 1 2 3 4; do (mkdir /d$j; cd /d$j; for n in 1 2 3 4; do \
+         dd if=/dev/urandom of=a$n bs=64k count=8 2>/dev/null; cp a$n b$n; mkdir -p t$n/u; for k in 1 2 3 4; do echo $k > t$n/u/$k; done; \
+         tar cf x$n.tar t$n; rm -r t$n; tar xf x$n.tar; cmp a$n b$n; [ $n = 2 ] && sync; mv b$n c$n; ln c$n l$n; rm a$n; cat t$n/u/* | tail -1; \
+         md5sum c$n >> sums; done) & done; wait";
+    let (said, code) = bench.boot(&["--disk-size", "128M", "--smp", "4"], SCRIPT)?;
+    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("janua: made ")).collect();
+    if code != 0 || lines != ["4"; 16] {
+        return Err(format!("exit code {code}; it wrote:\n{said}"));
+    }
+    bench.check()?;
+    bench.expect("for j in 1 2 3 4; do cd /d$j; md5sum -c sums | grep -c OK; ls | wc -l; done", "4\n17\n4\n17\n4\n17\n4\n17\n")
+}
+
 /// QEMU is killed while the machine writes.
 fn power_cut(bench: &Bench<'_>) -> Result<(), String> {
     bench.expect("echo ready", "ready\n")?;
@@ -193,6 +210,29 @@ fn corrupt(bench: &Bench<'_>) -> Result<(), String> {
     bench.spoil(4096, &[0x5a; 64])?;
     refused("no table of groups", "its file system is damaged")
 }
+
+/// A damaged inode is refused, and the rest of the disk goes on.
+fn damage(bench: &Bench<'_>) -> Result<(), String> {
+    bench.expect("echo well > /well; ln -s well /link; echo long > /file", "")?;
+    for name in ["link", "file"] {
+        let mut command = tool("debugfs");
+        let said = command.args(["-R", &format!("imap /{name}"), &bench.disk]).output();
+        let said = said.map_err(|error| format!("debugfs (e2fsprogs): {error}"))?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        // "located at block 4, offset 0x0b00"
+        let place = said.split_once("located at block ").and_then(|(_, place)| place.trim().split_once(", offset 0x"));
+        let place = place.and_then(|(block, offset)| Some((block.parse::<u64>().ok()?, u64::from_str_radix(offset, 16).ok()?)));
+        let (block, offset) = place.ok_or_else(|| format!("debugfs said:\n{said}"))?;
+        bench.spoil(block * 4096 + offset + SIZE_HIGH, &[0x5a])?;
+    }
+    bench.expect(
+        "cat /link 2>&1; cat /file 2>&1; cat /well; echo more >> /well; sync; cat /well",
+        "cat: can't open '/link': Structure needs cleaning\ncat: can't open '/file': Structure needs cleaning\nwell\nwell\nmore\n",
+    )
+}
+
+/// Where in an inode the upper half of its size is.
+const SIZE_HIGH: u64 = 0x6c;
 
 /// A file system of the host's own making.
 fn foreign(bench: &Bench<'_>) -> Result<(), String> {

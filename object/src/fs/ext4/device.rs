@@ -9,8 +9,9 @@ use core::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use janua_port::block::SECTOR;
 use janua_port::{BlockDevice, Machine};
 use janua_rt::Mutex;
+use rsext4::crc32c::{crc32c_append, crc32c_init};
 use rsext4::{
-    Clock, DeviceCapabilities, DeviceGeometry, EntropySource, Event, Ext4Error, Ext4Result, Ext4Timestamp, Observer, SectorId,
+    Clock, DeviceCapabilities, DeviceGeometry, EntropySource, Event, Ext4Error, Ext4Result, Ext4Timestamp, InodeInfo, Observer, SectorId,
 };
 
 use super::BLOCK;
@@ -189,6 +190,8 @@ pub struct Table {
     descriptor_size: u64,
     descriptors: u64,
     wide: bool,
+    /// What checksums of inodes begin with, where they have some.
+    seed: Option<u32>,
 }
 
 /// Four times in nanoseconds since 1970: of the last access, change of data, change of the inode, and of its birth.
@@ -200,11 +203,18 @@ impl Table {
         const SUPERBLOCK: u64 = 1024;
         const META_GROUPS: u64 = 0x10;
         const WIDE: u64 = 0x80;
+        const OWN_SEED: u64 = 0x2000;
+        /// Of the features that do not hinder reading.
+        const CHECKSUMS: u64 = 0x400;
         let mut bytes = vec![0; 1024];
         device.disk.read(SUPERBLOCK / SECTOR as u64, &mut bytes).ok()?;
         let block_size = 1024u64.checked_shl(number(&bytes, 0x18, 4)? as u32)?;
         let features = number(&bytes, 0x60, 4)?;
         let wide = features & WIDE != 0;
+        let seed = match features & OWN_SEED {
+            0 => crc32c_append(crc32c_init(), bytes.get(0x68..0x78)?),
+            _ => number(&bytes, 0x270, 4)? as u32,
+        };
         let table = Table {
             block_size,
             inode_size: number(&bytes, 0x58, 2)?,
@@ -212,13 +222,14 @@ impl Table {
             descriptor_size: if wide { number(&bytes, 0xfe, 2)?.max(32) } else { 32 },
             descriptors: (number(&bytes, 0x14, 4)? + 1) * block_size,
             wide,
+            seed: (number(&bytes, 0x64, 4)? & CHECKSUMS != 0).then_some(seed),
         };
         let usable = features & META_GROUPS == 0 && table.inode_size >= 160 && table.inodes_per_group > 0;
         usable.then_some(table)
     }
 
-    /// The times of an inode as they lie on the disk, perhaps older than what the journal knows. `None` where they cannot be told.
-    pub fn times(&self, device: &Device, inode: u32) -> Option<Times> {
+    /// An inode as it lies on the disk, perhaps older than what the journal knows.
+    fn inode(&self, device: &Device, inode: u32) -> Option<Box<[u8]>> {
         let index = u64::from(inode.checked_sub(1)?);
         let (group, index) = (index / self.inodes_per_group, index % self.inodes_per_group);
         let descriptor = self.bytes(device, self.descriptors + group * self.descriptor_size, self.descriptor_size)?;
@@ -226,7 +237,12 @@ impl Table {
         if self.wide && self.descriptor_size >= 64 {
             table |= number(&descriptor, 0x28, 4)? << 32;
         }
-        let inode = self.bytes(device, table.checked_mul(self.block_size)? + index * self.inode_size, self.inode_size)?;
+        self.bytes(device, table.checked_mul(self.block_size)? + index * self.inode_size, self.inode_size)
+    }
+
+    /// The times of an inode as they lie on the disk, perhaps older than what the journal knows. `None` where they cannot be told.
+    pub fn times(&self, device: &Device, inode: u32) -> Option<Times> {
+        let inode = self.inode(device, inode)?;
         let extra = number(&inode, 0x80, 2)?;
         let time = |seconds: usize, more: usize| {
             let low = i64::from(number(&inode, seconds, 4)? as u32 as i32);
@@ -236,6 +252,32 @@ impl Table {
             Some(seconds * SECOND + (more >> 2) as i64)
         };
         Some([time(0x8, 0x8c)?, time(0x10, 0x88)?, time(0xc, 0x84)?, time(0x90, 0x94)?])
+    }
+
+    /// Whether an inode was read from the disk although its checksum is wrong: the crate does not look at it. One that the journal knows
+    /// better may lie there as anything.
+    pub fn is_damaged(&self, device: &Device, info: &InodeInfo) -> bool {
+        let Some(seed) = self.seed else { return false };
+        let Some(mut inode) = self.inode(device, info.number.raw()) else { return false };
+        let fields = [(0x0, 2), (0x4, 4), (0x10, 4), (0x1a, 2)].map(|(at, len)| number(&inode, at, len));
+        let known = [u64::from(info.mode), info.size & 0xffff_ffff, info.mtime.into(), info.links.into()];
+        if fields != known.map(Some) {
+            return false;
+        }
+        // Two halves, of which older inodes have the first only (linux/fs/ext4/ext4.h).
+        const LOW: usize = 0x7c;
+        const HIGH: usize = 0x82;
+        let both = number(&inode, 0x80, 2).is_some_and(|extra| extra >= 4);
+        let half = |at| number(&inode, at, 2).unwrap_or_default() as u32;
+        let told = half(LOW) | if both { half(HIGH) << 16 } else { 0 };
+        let generation = number(&inode, 0x64, 4).unwrap_or_default() as u32;
+        inode[LOW..LOW + 2].fill(0);
+        if both {
+            inode[HIGH..HIGH + 2].fill(0);
+        }
+        let begins = crc32c_append(crc32c_append(seed, &info.number.raw().to_le_bytes()), &generation.to_le_bytes());
+        let sum = crc32c_append(begins, &inode);
+        told != if both { sum } else { sum & 0xffff }
     }
 
     /// Bytes of the disk, through the cache.

@@ -215,6 +215,9 @@ impl Shared {
         if let Some(node) = self.nodes.lock().get(&number).and_then(Weak::upgrade) {
             return Ok(node);
         }
+        if core.table.as_ref().is_some_and(|table| table.is_damaged(&core.device, info)) {
+            return Err(Ext4Error::corrupted());
+        }
         let node = Node::new(self, info, core.times_of(info))?;
         let mut nodes = self.nodes.lock();
         if nodes.len() >= 1024 && nodes.len().is_power_of_two() {
