@@ -132,7 +132,11 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     let measured: Vec<(Pass, Vec<Result<Figures, String>>)> =
         passes.into_iter().map(|pass| (collect(plan, ways, &pass, machine.tsc_hz), pass)).map(|(all, pass)| (pass, all)).collect();
     machine.load[1] = machine::load();
-    let configurations: Vec<Configuration> = std::iter::once(Configuration::native())
+    // The thesis' method is the host's.
+    let hosted = plan.platform == Platform::Linux;
+    let configurations: Vec<Configuration> = hosted
+        .then(Configuration::native)
+        .into_iter()
         .chain(ways.iter().map(|way| Configuration {
             name: way.name.into(),
             gate: way.gate.map(Into::into),
@@ -145,7 +149,7 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         title: (*title).into(),
         group: format!("{group}{}", pass.behind),
         unit: pass.unit,
-        cells: configurations.iter().zip(collected).map(|(configuration, figures)| cell(configuration, figures, name)).collect(),
+        cells: configurations.iter().zip(collected.iter().skip(usize::from(!hosted))).map(|(configuration, figures)| cell(configuration, figures, name)).collect(),
     };
     let rows: Vec<RowResult> = measured
         .iter()
