@@ -25,7 +25,7 @@ const WAYS: &[&[&str]] = &[
 const MACHINES: &[(u32, u32)] = &[(1, 1), (1, 4), (2, 2)];
 
 /// Applications whose every line is the same on every machine of a shape.
-const RIGHT: &[&str] = &["hello", "words", "signals", "forkjoin", "remote", "dma", "spin"];
+const RIGHT: &[&str] = &["hello", "words", "signals", "forkjoin", "remote", "dma", "spin", "agents", "locals"];
 
 /// The NAS kernels, whose lines have times in them.
 const NAS: &[&str] = &["ep", "is", "cg", "mg", "ft"];
