@@ -185,6 +185,12 @@ impl Toolchain {
         command
     }
 
+    /// Whether the compiler knows a flag.
+    pub fn takes(&self, flag: &str) -> bool {
+        let rustc = self.rustc.as_deref().unwrap_or(Path::new("rustc"));
+        process::output(plain(&mut Command::new(rustc)).args(["--print", "cfg", flag])).is_some()
+    }
+
     /// One line for the person who waits.
     pub fn describe(&self) -> String {
         let rustc = self.rustc.as_deref().unwrap_or(Path::new("rustc"));
