@@ -7,7 +7,8 @@
 //! No wake-up is lost: `rearm` and `raise` are both read-modify-writes, so one of them is first. Either `rearm` reads the wake-up
 //! and with it sees the state behind it, which the poll then finds; or the wake-up comes after, and the word is not quiet when
 //! the thread wants to park. A plain store in `rearm` would not do: it may wait in the processor until the poll has read the old
-//! state, and then wipe out the wake-up that came between.
+//! state, and then wipe out the wake-up that came between. Where `rearm` reads that the word is quiet it writes nothing: every
+//! wake-up it has not seen is still to come.
 
 use core::sync::atomic::Ordering;
 
@@ -23,7 +24,9 @@ pub const PARKED: u32 = 2;
 /// Before a poll: what woke the thread so far is seen by this poll.
 #[inline]
 pub fn rearm(word: &AtomicU32) {
-    word.swap(QUIET, Ordering::AcqRel);
+    if word.load(Ordering::Relaxed) != QUIET {
+        word.swap(QUIET, Ordering::AcqRel);
+    }
 }
 
 /// Wakes the thread, or keeps it from parking; `unpark` is called when it is parked.
