@@ -403,7 +403,7 @@ fn known_names_are_walked_as_others_are() {
         };
         match walk.walk(&world.vfs, &world.root, path.as_bytes())? {
             Walked::Done(found) => Some(found),
-            Walked::All(_) => None,
+            Walked::All(_) | Walked::Trusted(_) => None,
         }
     };
     let same = |path: &str| {
@@ -426,4 +426,89 @@ fn known_names_are_walked_as_others_are() {
     }
     world.remove("dir/inner", false).unwrap();
     same("dir/inner");
+}
+
+#[test]
+fn names_of_a_bind_are_checked_where_a_walk_through_the_cache_ends() {
+    let world = World::bind("trusted", true);
+    let trusted = |path: &str| {
+        let walk = Cached {
+            root: &|| Some(world.root.clone()),
+            all: &|| true,
+            follow: true,
+            then: &|_, _| -> Option<()> { panic!("nothing here is known for certain") },
+        };
+        match walk.walk(&world.vfs, &world.root, path.as_bytes())? {
+            Walked::Trusted(trusted) => Some(trusted),
+            _ => None,
+        }
+    };
+    let open = |path: &str, flags: u32| {
+        let trusted = trusted(path).expect("the names are known by now");
+        let how = OpenHow { flags, mode: 0, resolve: Resolve::empty() };
+        world.vfs.open_trusted(&world.who, &world.who.cred, &trusted, path.as_bytes(), &how)
+    };
+    let read = |path: &str| Ok::<_, Errno>(world.read_open(&*open(path, flags::O_RDONLY)?));
+    assert!(trusted("dir/sub/leaf").is_none());
+    for path in ["dir/sub/leaf", "dir/inner", "link", "file"] {
+        world.find(path).unwrap();
+    }
+    // Links and what is not plain are left to the other walk, and so are names that are not known.
+    for path in ["link", "dir/", "dir/../file", "dir/none", "none"] {
+        assert!(trusted(path).is_none(), "{path}");
+    }
+    let leaf = trusted("//dir//sub/leaf").unwrap();
+    assert!(Arc::ptr_eq(leaf.place.inode(), world.find("dir/sub/leaf").unwrap().inode()));
+    assert!(leaf.check(b"//dir//sub/leaf"));
+    assert_eq!(read("dir/sub/leaf").unwrap(), "leaf");
+    // Opened a second time, and for writing; seen at once outside.
+    assert_eq!(read("dir/sub/leaf").unwrap(), "leaf");
+    let writer = open("dir/sub/leaf", O_RDWR).unwrap();
+    writer.ops.write(&writer, &mut WriteBuf::kernel(b"LEAF"), 0).unwrap();
+    assert_eq!(fs::read_to_string(world.host.0.join("dir/sub/leaf")).unwrap(), "LEAF");
+    assert_eq!(open("dir/sub", flags::O_DIRECTORY).unwrap().attr().unwrap().kind(), Some(FileKind::Directory));
+    assert_eq!(error(open("file", flags::O_DIRECTORY)), Errno::ENOTDIR);
+    // The directory on the way is another one, whose file has the same name; whether it was open already or not.
+    world.find("dir/inner").unwrap();
+    fs::rename(world.host.0.join("dir"), world.host.0.join("old")).unwrap();
+    fs::create_dir_all(world.host.0.join("dir/sub")).unwrap();
+    fs::write(world.host.0.join("dir/sub/leaf"), "new").unwrap();
+    fs::write(world.host.0.join("dir/inner"), "new").unwrap();
+    assert!(!leaf.check(b"//dir//sub/leaf"));
+    for path in ["dir/sub/leaf", "dir/inner"] {
+        for flags in [flags::O_RDONLY, O_RDWR] {
+            assert_eq!(error(open(path, flags)), Errno::ESTALE, "{path}");
+        }
+    }
+    // A link in the middle leads to the very file, and is not followed for all that.
+    fs::remove_dir_all(world.host.0.join("dir")).unwrap();
+    symlink("old", world.host.0.join("dir")).unwrap();
+    assert!(open("dir/inner", O_RDWR).is_err());
+    assert_eq!(world.read("dir/inner").unwrap(), "inner");
+}
+
+#[test]
+fn names_nobody_has_looked_at_are_removed_as_others_are() {
+    let world = World::bind("unseen", true);
+    world.remove("dir/inner", false).unwrap();
+    assert_eq!(world.host.names("dir"), ["sub"]);
+    assert_eq!(error(world.remove("dir/inner", false)), Errno::ENOENT);
+    assert_eq!(error(world.remove("dir/sub", false)), Errno::EISDIR);
+    // One of two names of an open file: the other still leads to it.
+    let open = world.open("file", O_RDWR).unwrap();
+    world.remove("twin", false).unwrap();
+    assert_eq!((world.read_open(&open), open.attr().unwrap().nlink), ("below".into(), 1));
+    assert_eq!(world.read("file").unwrap(), "below");
+    // Nobody but the owner may in a sticky directory, and nobody in one that is not his.
+    for (mode, errno) in [(0o1777, Errno::EPERM), (0o755, Errno::EACCES)] {
+        fs::write(world.host.0.join("dir/sub/theirs"), "").unwrap();
+        fs::set_permissions(world.host.0.join("dir/sub"), fs::Permissions::from_mode(mode)).unwrap();
+        world.find("dir/sub").unwrap().inode().attr().unwrap();
+        let stranger = common::user(hosted(), 12345);
+        let removed = world.at("dir/sub/theirs", |dir, name| world.vfs.remove(&stranger.cred, dir, name, false, false));
+        assert_eq!(error(removed), errno, "{mode:o}");
+        assert_eq!(world.host.names("dir/sub"), ["leaf", "theirs"]);
+    }
+    let readonly = World::bind("unseen-readonly", false);
+    assert_eq!(error(readonly.remove("dir/inner", false)), Errno::EROFS);
 }

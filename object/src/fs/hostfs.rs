@@ -21,7 +21,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
@@ -51,11 +51,15 @@ struct Shared {
     top: bool,
     /// Ask the host every time.
     fresh: bool,
+    /// A file has been found under another name than before (binds only).
+    several_names: AtomicBool,
     /// One inode per host file (binds only).
     known: Mutex<Known>,
     /// Inodes with open descriptors, oldest first.
     open: Mutex<VecDeque<Weak<HostInode>>>,
-    /// Host devices met so far; the first is the root's.
+    /// The host device of the root.
+    root_dev: u64,
+    /// Other host devices met so far.
     devs: Mutex<Vec<u64>>,
     /// The buffer of the last listing, for the next.
     listing: Mutex<Vec<u8>>,
@@ -66,12 +70,15 @@ type Known = HashMap<(u64, u64), Weak<HostInode>, core::hash::BuildHasherDefault
 impl Shared {
     /// An inode number unique in this file system: files of further host devices are told apart by the upper bits.
     fn ino(&self, dev: u64, ino: u64) -> u64 {
+        if dev == self.root_dev {
+            return ino;
+        }
         let mut devs = self.devs.lock();
         let index = devs.iter().position(|known| *known == dev).unwrap_or_else(|| {
             devs.push(dev);
             devs.len() - 1
         });
-        ino ^ (index as u64) << 48
+        ino ^ (index as u64 + 1) << 48
     }
 
     /// Notes that an inode has opened descriptors, and closes the oldest others when there are too many.
@@ -131,6 +138,9 @@ pub struct HostInode {
     shared: Arc<Shared>,
     this: Weak<HostInode>,
     kind: FileKind,
+    /// The host's names for the file: device and inode number, and when it was made, since numbers are given again.
+    id: (u64, u64),
+    born: i64,
     stat: Mutex<HostStat>,
     /// When `stat` was asked for, monotonic nanoseconds; 0 when it is known to be out of date.
     looked: AtomicU64,
@@ -174,9 +184,11 @@ impl HostFs {
             writable,
             top: frozen::is_top(host, fd),
             fresh,
+            several_names: AtomicBool::new(false),
             known: Mutex::default(),
             open: Mutex::default(),
-            devs: Mutex::new(vec![stat.dev]),
+            root_dev: stat.dev,
+            devs: Mutex::default(),
             listing: Mutex::default(),
         });
         let root = HostInode::make(&shared, stat, None, Arc::from(&b""[..]), false)?;
@@ -242,6 +254,8 @@ impl HostInode {
             shared: shared.clone(),
             this: this.clone(),
             kind,
+            id: (stat.dev, stat.ino),
+            born: stat.btime,
             stat: Mutex::new(stat),
             looked: AtomicU64::new(shared.machine.clock().monotonic()),
             place: Mutex::new(Place { dir, name }),
@@ -263,16 +277,14 @@ impl HostInode {
         self.looked.store(self.shared.machine.clock().monotonic(), Ordering::Relaxed);
     }
 
-    /// Whether the host's answer is about this file. Numbers are given again to new files; times of birth are not.
+    /// Whether the host's answer is about this file.
     fn is(&self, stat: &HostStat) -> bool {
-        let own = self.stat.lock();
-        (own.dev, own.ino, own.btime) == (stat.dev, stat.ino, stat.btime) && Some(self.kind) == FileKind::of_mode(stat.mode)
+        (self.id, self.born) == ((stat.dev, stat.ino), stat.btime) && Some(self.kind) == FileKind::of_mode(stat.mode)
     }
 
     /// The host's name for the file: device and inode number.
     pub fn id(&self) -> (u64, u64) {
-        let stat = self.stat.lock();
-        (stat.dev, stat.ino)
+        self.id
     }
 
     /// Opens the file by its place, with these flags. ESTALE when another file is there by now.
@@ -338,9 +350,29 @@ impl HostInode {
         }
         let kept = self.fds.lock().path.clone().filter(|_| self.shared.fresh);
         let fd = match kept {
-            Some(path) => OwnedFd::new(self.host(), self.host().open(path.fd(), b"", open, 0, 0)?),
+            Some(path) => self.open_again(&path, open)?,
             None => self.open_place(open)?,
         };
+        self.keep_reader(&fd);
+        Ok(fd)
+    }
+
+    /// Opens once more what a descriptor refers to. A directory's "." is found faster than the descriptor's name.
+    fn open_again(&self, fd: &OwnedFd, open: u32) -> Result<Arc<OwnedFd>> {
+        let again = match self.kind {
+            FileKind::Directory => self.host().open(fd.fd(), b".", open, 0, BENEATH),
+            _ => Err(Errno::EACCES),
+        };
+        let again = match again {
+            // A directory that may be read and not searched.
+            Err(Errno::EACCES) => self.host().open(fd.fd(), b"", open, 0, 0),
+            other => other,
+        };
+        Ok(OwnedFd::new(self.host(), again?))
+    }
+
+    /// Keeps a descriptor just opened for reading.
+    fn keep_reader(&self, fd: &Arc<OwnedFd>) {
         let mut fds = self.fds.lock();
         let first = fds.path.is_none() && fds.read.is_none();
         fds.read = Some(fd.clone());
@@ -349,6 +381,17 @@ impl HostInode {
         if first {
             self.shared.opened(&self.this);
         }
+    }
+
+    /// Opens the file by names that begin in `base` and may lead elsewhere by now: ESTALE, or what the host says to them.
+    fn open_names(&self, base: &HostInode, names: &[u8], open: u32) -> Result<Arc<OwnedFd>> {
+        let fd = self.host().open(base.any_fd()?.fd(), names, open | flags::O_NOFOLLOW, 0, BENEATH)?;
+        let fd = OwnedFd::new(self.host(), fd);
+        let stat = self.host().stat(fd.fd(), b"")?;
+        if !self.is(&stat) {
+            return Err(Errno::ESTALE);
+        }
+        self.saw(stat);
         Ok(fd)
     }
 
@@ -408,6 +451,7 @@ impl HostInode {
             let same = place.name[..] == *name
                 && place.dir.as_ref().zip(dir.as_ref()).is_some_and(|(old, new)| Arc::ptr_eq(old, new));
             if !same && place.dir.is_some() {
+                self.shared.several_names.store(true, Ordering::Relaxed);
                 let old = core::mem::replace(&mut *place, Place { dir, name: Arc::from(name) });
                 drop(place);
                 drop(old);
@@ -434,7 +478,7 @@ impl HostInode {
         // A position of its own: listings of one directory may run side by side.
         let cached = self.reader()?;
         let fd = if Arc::strong_count(&cached) > 2 {
-            OwnedFd::new(self.host(), self.host().open(cached.fd(), b"", flags::O_RDONLY | flags::O_DIRECTORY, 0, 0)?)
+            self.open_again(&cached, flags::O_RDONLY | flags::O_DIRECTORY)?
         } else {
             // Taken out of the cache while its position is in use.
             let at_start = {

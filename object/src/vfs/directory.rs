@@ -37,19 +37,16 @@ fn dots(
     if *pos >= FIRST {
         return Ok(true);
     }
-    let inode = inode.attr()?.ino;
+    let own = inode.ino()?;
     if *pos == 0 {
-        if !emit(&DirEntry { ino: inode, next: 1, kind: FileKind::Directory.dirent(), name: b"." }) {
+        if !emit(&DirEntry { ino: own, next: 1, kind: FileKind::Directory.dirent(), name: b"." }) {
             return Ok(false);
         }
         *pos = 1;
     }
     if *pos == 1 {
-        let up = file.path.as_ref().and_then(|path| path.up().map(|up| up.inode().attr()));
-        let ino = match up {
-            Some(Ok(attr)) => attr.ino,
-            _ => inode,
-        };
+        let up = file.path.as_ref().and_then(|path| path.up()?.inode().ino().ok());
+        let ino = up.unwrap_or(own);
         if !emit(&DirEntry { ino, next: FIRST, kind: FileKind::Directory.dirent(), name: b".." }) {
             return Ok(false);
         }

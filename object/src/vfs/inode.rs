@@ -126,6 +126,10 @@ pub struct SetAttr {
 pub trait Inode: Send + Sync + Any {
     fn kind(&self) -> FileKind;
     fn attr(&self) -> Result<Attr>;
+    /// The number alone.
+    fn ino(&self) -> Result<u64> {
+        Ok(self.attr()?.ino)
+    }
     /// The attributes as they were when [`Inode::lookup`] found the file or [`Inode::check_names`] checked it.
     fn last_attr(&self) -> Result<Attr> {
         self.attr()
@@ -199,6 +203,11 @@ pub trait Inode: Send + Sync + Any {
     fn unlink(&self, _name: &[u8], _dir: bool) -> Result<()> {
         Err(Errno::EPERM)
     }
+    /// Removes a name that is not in the name cache, of anything but a directory, without a look at what it leads to. `None` where
+    /// that has to be looked at.
+    fn unlink_unseen(&self, _name: &[u8]) -> Option<Result<()>> {
+        None
+    }
     /// rename(2) within one file system; `flags` as renameat2(2).
     fn rename(&self, _old: &[u8], _new_dir: &Arc<dyn Inode>, _new: &[u8], _flags: u32) -> Result<()> {
         Err(Errno::EPERM)
@@ -225,6 +234,18 @@ pub trait Inode: Send + Sync + Any {
     /// Opens a regular file or a directory; `flags` as open(2), creation and truncation already done. Devices, fifos and
     /// sockets never get here: what they open is found in [`crate::vfs::Vfs::open_inode`].
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>>;
+
+    /// Opens a file of a directory for which [`Inode::checks_names`] holds, reached by `names`, which begin in `base` and have not been
+    /// checked: the same question answers whether they lead here. ESTALE if not.
+    fn open_by_names(
+        self: Arc<Self>,
+        _caller: &dyn Caller,
+        _flags: u32,
+        _base: &Arc<dyn Inode>,
+        _names: &[u8],
+    ) -> Result<Arc<dyn File>> {
+        Err(Errno::ESTALE)
+    }
 
     /// fsync(2) of a directory: its names, and what else has changed, are on stable storage.
     fn sync(&self) -> Result<()> {

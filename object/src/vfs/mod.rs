@@ -30,7 +30,7 @@ use janua_port::Machine;
 use janua_rt::{Mutex, RwLock};
 
 pub use busy::Busy;
-pub use cached::{Cached, Walked};
+pub use cached::{Cached, Trusted, Walked};
 pub use dentry::{Dentry, NameHasher, NameMap};
 pub use device::{Device, DeviceTable};
 pub use inode::{Attr, Contents, FileKind, Inode, Perm, SetAttr};

@@ -10,6 +10,7 @@ use crate::caller::{Caller, Cred};
 use crate::file::{Events, File, OpenFile, flags};
 use crate::pipe::Pipe;
 use crate::vfs::access::{self, EXEC, READ, S_ISVTX, WRITE};
+use crate::vfs::cached::Trusted;
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::{Attr, FileKind, Inode, SetAttr};
 use crate::vfs::mount::{Mount, MountFlags};
@@ -28,6 +29,9 @@ pub struct OpenHow {
     pub mode: u32,
     pub resolve: Resolve,
 }
+
+/// A directory and the names that lead from there to a file.
+type Way<'a> = (&'a Arc<dyn Inode>, &'a [u8]);
 
 impl Vfs {
     /// Opens a path. A fifo may still wait for its other side: the call's to do.
@@ -65,7 +69,7 @@ impl Vfs {
                     Next::At(found) => return self.open_found(caller, &cred, found, how),
                     Next::More(next) => parent = next,
                 },
-                Ok(found) => return self.open_found_in(caller, &cred, Some(&parent.dir), found, how),
+                Ok(found) => return self.open_found_in(caller, &cred, Some(&parent.dir), found, how, None),
                 Err(Errno::ENOENT) => {
                     let make = Make::Node { mode: FileKind::Regular as u32 | how.mode, rdev: 0 };
                     match self.make(&cred, &parent.dir, name, &make) {
@@ -82,7 +86,25 @@ impl Vfs {
 
     /// Opens a place found by a walk, after the checks open(2) makes.
     pub fn open_found(&self, caller: &dyn Caller, cred: &Cred, found: Path, how: &OpenHow) -> Result<Arc<OpenFile>> {
-        self.open_found_in(caller, cred, None, found, how)
+        self.open_found_in(caller, cred, None, found, how, None)
+    }
+
+    /// Opens a place that was reached by unchecked names of `path`, which are checked with it. On any error, ESTALE among them, the
+    /// path is to be walked by [`Vfs::open`], which says what is wrong.
+    pub fn open_trusted(
+        &self,
+        caller: &dyn Caller,
+        cred: &Cred,
+        trusted: &Trusted,
+        path: &[u8],
+        how: &OpenHow,
+    ) -> Result<Arc<OpenFile>> {
+        let place = trusted.place.clone();
+        let opened = matches!(place.dentry.kind(), FileKind::Regular | FileKind::Directory);
+        if !opened || how.flags & (flags::O_PATH | flags::O_TRUNC) != 0 {
+            return if trusted.check(path) { self.open_found(caller, cred, place, how) } else { Err(Errno::ESTALE) };
+        }
+        self.open_found_in(caller, cred, None, place, how, Some(trusted.way(path)))
     }
 
     fn open_found_in(
@@ -92,6 +114,7 @@ impl Vfs {
         created_in: Option<&Path>,
         found: Path,
         how: &OpenHow,
+        way: Option<Way<'_>>,
     ) -> Result<Arc<OpenFile>> {
         let open = how.flags;
         let kind = found.dentry.kind();
@@ -146,7 +169,7 @@ impl Vfs {
         if truncates && kind == FileKind::Regular {
             self.truncate_at_open(&found, cred)?;
         }
-        self.open_inode(caller, found, open)
+        self.open_by(caller, found, open, way)
     }
 
     fn truncate_at_open(&self, found: &Path, cred: &Cred) -> Result<()> {
@@ -167,9 +190,16 @@ impl Vfs {
     /// Opens what is at a place, without any check of permissions: regular files and directories by their file system,
     /// devices by their driver, fifos by their buffer. ENXIO for a socket or a device without a driver.
     pub fn open_inode(&self, caller: &dyn Caller, path: Path, open: u32) -> Result<Arc<OpenFile>> {
+        self.open_by(caller, path, open, None)
+    }
+
+    fn open_by(&self, caller: &dyn Caller, path: Path, open: u32, way: Option<Way<'_>>) -> Result<Arc<OpenFile>> {
         let inode = path.inode();
         let ops: Arc<dyn File> = match path.dentry.kind() {
-            FileKind::Regular | FileKind::Directory => inode.clone().open(caller, open)?,
+            FileKind::Regular | FileKind::Directory => match way {
+                Some((base, names)) => inode.clone().open_by_names(caller, open, base, names)?,
+                None => inode.clone().open(caller, open)?,
+            },
             FileKind::CharDevice | FileKind::BlockDevice => {
                 self.devices.open(caller, &path, inode.attr()?.rdev, open)?
             }

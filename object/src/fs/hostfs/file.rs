@@ -48,8 +48,13 @@ impl HostRegular {
                 }
             }
         };
+        Ok(HostRegular::over(inode, fd))
+    }
+
+    /// An open file over a descriptor with the access mode it was opened with.
+    pub fn over(inode: Arc<HostInode>, fd: Arc<OwnedFd>) -> HostRegular {
         inode.fds.lock().lent = Arc::downgrade(&fd);
-        Ok(HostRegular { inode, fd, append: Mutex::new(()) })
+        HostRegular { inode, fd, append: Mutex::new(()) }
     }
 }
 

@@ -28,6 +28,10 @@ impl Inode for HostInode {
         Ok(self.convert(&stat))
     }
 
+    fn ino(&self) -> Result<u64> {
+        Ok(self.shared.ino(self.id.0, self.id.1))
+    }
+
     fn last_attr(&self) -> Result<Attr> {
         let stat = *self.stat.lock();
         Ok(self.convert(&stat))
@@ -167,6 +171,14 @@ impl Inode for HostInode {
         self.host().unlink(self.any_fd()?.fd(), name, dir)
     }
 
+    fn unlink_unseen(&self, name: &[u8]) -> Option<Result<()>> {
+        // A file that has been met under several names may believe this one to be its own.
+        if !self.shared.fresh || !self.shared.writable || self.shared.several_names.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.any_fd().and_then(|dir| self.host().unlink(dir.fd(), name, false)))
+    }
+
     fn rename(&self, old: &[u8], new_dir: &Arc<dyn Inode>, new: &[u8], change: u32) -> Result<()> {
         self.check_writable()?;
         let to = host_inode(new_dir)?;
@@ -231,6 +243,34 @@ impl Inode for HostInode {
             FileKind::Regular => Ok(Arc::new(file::HostRegular::open(self, open)?)),
             _ => Err(Errno::ENXIO),
         }
+    }
+
+    fn open_by_names(
+        self: Arc<Self>,
+        caller: &dyn Caller,
+        open: u32,
+        base: &Arc<dyn Inode>,
+        names: &[u8],
+    ) -> Result<Arc<dyn File>> {
+        let base = host_inode(base)?;
+        let reads = open & flags::O_ACCMODE == flags::O_RDONLY;
+        let at_hand = {
+            let fds = self.fds.lock();
+            fds.pinned || fds.made.is_some() || reads && fds.read.is_some()
+        };
+        if at_hand {
+            let this: Arc<dyn Inode> = self.clone();
+            return if base.check_names(names, &this) { self.open(caller, open) } else { Err(Errno::ESTALE) };
+        }
+        if reads {
+            let directory = if self.kind == FileKind::Directory { flags::O_DIRECTORY } else { 0 };
+            let fd = self.open_names(base, names, flags::O_RDONLY | flags::O_NONBLOCK | directory)?;
+            self.keep_reader(&fd);
+            return self.open(caller, open);
+        }
+        let access = open & (flags::O_ACCMODE | flags::O_SYNC | flags::O_DSYNC) | flags::O_NONBLOCK;
+        let fd = self.open_names(base, names, access)?;
+        Ok(Arc::new(file::HostRegular::over(self, fd)))
     }
 
     fn busy(&self) -> Option<&Busy> {

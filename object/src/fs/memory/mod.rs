@@ -501,6 +501,10 @@ impl Inode for Node {
         }
     }
 
+    fn ino(&self) -> Result<u64> {
+        Ok(self.ino)
+    }
+
     fn attr(&self) -> Result<Attr> {
         let (size, blocks) = match &self.body {
             Body::Regular(data) => {

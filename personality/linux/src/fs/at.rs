@@ -8,7 +8,8 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserStr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_object::OpenFile;
-use janua_object::vfs::{Cached, Dentry, FileKind, Mount, Path, Resolve, Start, Stat, Vfs, Walk, Walked};
+use janua_object::file::flags;
+use janua_object::vfs::{Cached, Dentry, FileKind, Mount, OpenHow, Path, Resolve, Start, Stat, Vfs, Walk, Walked};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -112,11 +113,28 @@ fn cached<R>(
     walk.walk(vfs(thread), file.path.as_ref()?, path)
 }
 
+/// Opens a path that exists, if the cache can tell what it names.
+pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Option<Result<Arc<OpenFile>>> {
+    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
+    let (vfs, caller) = (vfs(thread), thread.caller());
+    let open = |found| vfs.open_found(&caller, &thread.ext.cred(), found, how);
+    match cached(thread, dir, path, how.flags & flags::O_NOFOLLOW == 0, place)? {
+        Walked::Done(found) => Some(found.and_then(open)),
+        Walked::Trusted(trusted) => {
+            let opened = vfs.open_trusted(&caller, &thread.ext.cred(), &trusted, path, how);
+            // What went wrong is said by a walk that asks for each name.
+            opened.ok().map(Ok)
+        }
+        Walked::All(_) => None,
+    }
+}
+
 /// What a path names, if the cache can tell.
 pub fn known(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Option<Result<Path>> {
     let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
     match cached(thread, dir, path, follow, place)? {
         Walked::Done(found) => Some(found),
+        Walked::Trusted(trusted) => trusted.check(path).then_some(Ok(trusted.place)),
         Walked::All(_) => None,
     }
 }
@@ -145,6 +163,13 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
                 && !(follow && attr.kind() == Some(FileKind::Symlink))
             {
                 return Ok(Stat { attr, mount: parent.mount.id, is_mount_root: false });
+            }
+        }
+        Some(Walked::Trusted(trusted)) => {
+            if trusted.check(path) {
+                let Path { mount, dentry } = &trusted.place;
+                let attr = dentry.inode.last_attr()?;
+                return Ok(Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) });
             }
         }
         None => {}

@@ -117,9 +117,9 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
         let scoped = resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
         let mut how = OpenHow { flags: flags & !O_CLOEXEC, mode, resolve };
         let plain = flags & (O_CREAT | TMPFILE_BIT) == 0 && resolve.is_empty();
-        let known = plain.then(|| at::known(thread, dir, &path, flags & flags::O_NOFOLLOW == 0)).flatten();
-        if let Some(found) = known {
-            at::vfs(thread).open_found(&thread.caller(), &thread.ext.cred(), found?, &how)?
+        let known = plain.then(|| at::open_known(thread, dir, &path, &how)).flatten();
+        if let Some(opened) = known {
+            opened?
         } else {
             let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
             how.mode &= !thread.process().fs.read().umask.load(Ordering::Relaxed);
