@@ -512,3 +512,27 @@ fn names_nobody_has_looked_at_are_removed_as_others_are() {
     let readonly = World::bind("unseen-readonly", false);
     assert_eq!(error(readonly.remove("dir/inner", false)), Errno::EROFS);
 }
+
+#[test]
+fn renamed_files_of_a_bind_are_found_at_their_new_places() {
+    let world = World::bind("places", true);
+    for path in ["file", "dir/inner", "dir/sub/leaf"] {
+        world.find(path).unwrap();
+    }
+    world.rename("file", "dir/inner", rename::EXCHANGE).unwrap();
+    assert_eq!((world.read("file").unwrap(), world.read("dir/inner").unwrap()), ("inner".into(), "below".into()));
+    world.rename("dir/sub/leaf", "file", 0).unwrap();
+    assert_eq!(world.read("file").unwrap(), "leaf");
+    // Opened by their places, for writing and for changes.
+    for path in ["file", "dir/inner"] {
+        let found = world.find(path).unwrap();
+        found.inode().set_attr(&SetAttr { size: Some(1), ..SetAttr::default() }).unwrap();
+        assert_eq!(fs::metadata(world.host.0.join(path)).unwrap().len(), 1, "{path}");
+    }
+    // The one whose name was taken is gone, but for who had it open.
+    let open = world.open("file", O_RDWR).unwrap();
+    world.rename("dir/inner", "file", 0).unwrap();
+    assert_eq!((world.read_open(&open), open.attr().unwrap().nlink), ("l".into(), 0));
+    assert_eq!(world.read("file").unwrap(), "b");
+    assert_eq!(error(world.rename("dir/inner", "x", 0)), Errno::ENOENT);
+}

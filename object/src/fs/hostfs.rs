@@ -422,6 +422,18 @@ impl HostInode {
         self.adopt(stat, name)
     }
 
+    /// After a rename: whatever file is `name` here by now, if it is known at all, has its place here.
+    fn settle_in(&self, name: &[u8]) {
+        let Ok(stat) = self.any_fd().and_then(|dir| self.host().stat(dir.fd(), name)) else { return };
+        let known = self.shared.known.lock().get(&(stat.dev, stat.ino)).and_then(Weak::upgrade);
+        if let Some(inode) = known.filter(|inode| inode.is(&stat)) {
+            inode.saw(stat);
+            let place = Place { dir: self.this.upgrade(), name: Arc::from(name) };
+            let old = core::mem::replace(&mut *inode.place.lock(), place);
+            drop(old);
+        }
+    }
+
     /// Whether the file `name` here is the root of a proc file system.
     fn is_proc(&self, stat: &HostStat, name: &[u8]) -> Result<bool> {
         const PROC_SUPER_MAGIC: u64 = 0x9fa0;

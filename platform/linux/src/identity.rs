@@ -7,12 +7,12 @@
 //! The call exists in the host's 32-bit interface alone, whose pointers have 32 bits, so its argument lies in a page below 4 GiB
 //! that shows a page of kernel memory, with the kernel's key.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::entry::THREAD_ENTRY;
-use janua_arch::x86_64::hosted::{LOW_PAGE, LOW_SHOWS};
+use janua_arch::x86_64::hosted::{LOW_PAGE, LOW_SHOWS, LOW_SIZE};
 use janua_arch::x86_64::hostcall::hostcall32;
 
 /// set_thread_area(2) in the host's 32-bit table.
@@ -21,7 +21,7 @@ pub const SET_THREAD_AREA: u32 = 243;
 const FLAGS: u32 = 1 | 1 << 3;
 
 /// `struct user_desc`, and a word to take turns by.
-#[repr(C)]
+#[repr(C, align(32))]
 struct Slot {
     entry: AtomicU32,
     base: AtomicU32,
@@ -30,6 +30,11 @@ struct Slot {
     taken: AtomicU32,
 }
 
+/// The page is full of slots: threads that start at once do not wait for each other, nor for one that has been put aside.
+const SLOTS: usize = LOW_SIZE / size_of::<Slot>();
+/// Turns taken so far.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
 /// Gives the calling thread its identity. An error means that the host has no 32-bit calls.
 pub fn set(index: usize) -> Result<()> {
     set_entry(&UserDesc { entry: THREAD_ENTRY, base: 0, limit: index as u32, flags: FLAGS })
@@ -37,8 +42,9 @@ pub fn set(index: usize) -> Result<()> {
 
 /// Sets an entry of the calling thread in the host's descriptor table.
 pub fn set_entry(descriptor: &UserDesc) -> Result<()> {
-    // SAFETY: a page of the control region that nothing else uses; zeroes are a valid slot, and all of it is atomic.
-    let slot = unsafe { &*(LOW_SHOWS as *const Slot) };
+    let at = NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS * size_of::<Slot>();
+    // SAFETY: in a page of the control region that nothing else uses; zeroes are a valid slot, and all of it is atomic.
+    let slot = unsafe { &*((LOW_SHOWS + at) as *const Slot) };
     // Held for one host call; the processes of a sandbox are not stopped in the kernel.
     while slot.taken.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         core::hint::spin_loop();
@@ -48,7 +54,7 @@ pub fn set_entry(descriptor: &UserDesc) -> Result<()> {
     slot.limit.store(descriptor.limit, Ordering::Relaxed);
     slot.flags.store(descriptor.flags, Ordering::Relaxed);
     // SAFETY: the structure is ours, in a page below 4 GiB that shows the slot.
-    let result = unsafe { hostcall32(SET_THREAD_AREA, LOW_PAGE as u32) };
+    let result = unsafe { hostcall32(SET_THREAD_AREA, (LOW_PAGE + at) as u32) };
     slot.taken.store(0, Ordering::Release);
     Errno::from_raw(result as isize).map(|_| ())
 }

@@ -1,7 +1,6 @@
 //! What the virtual file system asks of a file of the host.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::Ordering;
@@ -16,7 +15,7 @@ use crate::vfs::directory::Snapshot;
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
 use crate::vfs::{Busy, Slot};
 
-use super::{BENEATH, HostInode, PERM_AGE, Place, file, host_inode};
+use super::{BENEATH, HostInode, PERM_AGE, file, host_inode};
 
 impl Inode for HostInode {
     fn kind(&self) -> FileKind {
@@ -185,18 +184,10 @@ impl Inode for HostInode {
         if !Arc::ptr_eq(&to.shared, &self.shared) {
             return Err(Errno::EXDEV);
         }
-        let source = self.child(old)?;
-        let target = to.child(new).ok();
         self.host().rename(self.any_fd()?.fd(), old, to.any_fd()?.fd(), new, change)?;
-        let mut moves = vec![(source, to.this.upgrade(), new)];
-        if let Some(target) = target
-            && change & crate::vfs::rename::EXCHANGE != 0
-        {
-            moves.push((target, self.this.upgrade(), old));
-        }
-        for (inode, dir, name) in moves {
-            let old = core::mem::replace(&mut *inode.place.lock(), Place { dir, name: Arc::from(name) });
-            drop(old);
+        to.settle_in(new);
+        if change & crate::vfs::rename::EXCHANGE != 0 {
+            self.settle_in(old);
         }
         Ok(())
     }
