@@ -302,6 +302,12 @@ fn a_bind_is_the_host_as_it_is() {
 #[test]
 fn a_bind_never_leaves_its_root() {
     let w = World::bind("root", true);
+    // Long targets are told whole.
+    let long = "x/".repeat(200);
+    symlink(&long, w.host.0.join("dir/long")).unwrap();
+    let start = Start { root: w.root.clone(), base: w.root.clone() };
+    let found = Walk::new(&w.vfs, &w.who, &start, Resolve::empty()).whole(b"dir/long", false).unwrap();
+    assert_eq!(found.inode().readlink(&w.who).unwrap(), long.as_bytes());
     // The link is ours to follow: "/etc" is looked for inside.
     assert_eq!(error(w.find("/outside/passwd")), Errno::ENOENT);
     assert_eq!(w.find("/../..").unwrap().write(&w.root).display(), b"/");
@@ -494,6 +500,12 @@ fn names_nobody_has_looked_at_are_removed_as_others_are() {
     assert_eq!(world.host.names("dir"), ["sub"]);
     assert_eq!(error(world.remove("dir/inner", false)), Errno::ENOENT);
     assert_eq!(error(world.remove("dir/sub", false)), Errno::EISDIR);
+    // Known, but used by nobody.
+    world.find("dir/sub/leaf").unwrap();
+    world.remove("dir/sub/leaf", false).unwrap();
+    assert_eq!((error(world.find("dir/sub/leaf")), world.host.names("dir/sub").len()), (Errno::ENOENT, 0));
+    fs::write(world.host.0.join("dir/sub/leaf"), "again").unwrap();
+    assert_eq!(world.read("dir/sub/leaf").unwrap(), "again");
     // One of two names of an open file: the other still leads to it.
     let open = world.open("file", O_RDWR).unwrap();
     world.remove("twin", false).unwrap();

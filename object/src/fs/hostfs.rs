@@ -544,11 +544,17 @@ impl HostInode {
 
     /// Where a symbolic link leads.
     pub fn target(&self) -> Result<Vec<u8>> {
-        let mut out = vec![0; 4096];
+        // Most are short, and large buffers come from the slow part of the heap.
+        let mut short = [0; 256];
         let (dir, name) = self.dir_and_name()?;
-        let n = self.host().readlink(dir.fd(), &name, &mut out)?;
-        out.truncate(n);
-        Ok(out)
+        let n = self.host().readlink(dir.fd(), &name, &mut short)?;
+        if n < short.len() {
+            return Ok(short[..n].to_vec());
+        }
+        let mut long = vec![0; 4096];
+        let n = self.host().readlink(dir.fd(), &name, &mut long)?;
+        long.truncate(n);
+        Ok(long)
     }
 
     /// An open directory and the name the file has in it; for the root, itself and nothing.

@@ -119,11 +119,13 @@ impl Vfs {
         let mut fresh = None;
         let removed = {
             let mut children = dir.dentry.children.write();
-            if !want_dir && !slash && !children.map.contains_key(name) && !self.watches.any() {
-                let removed = self.remove_unseen(cred, dir, name)?;
-                if removed {
-                    return Ok(());
+            let plain = !want_dir && !slash && dir.inode().checks_names() && !self.watches.any();
+            if plain && is_idle(children.map.get(name)) && self.remove_unseen(cred, dir, name)? {
+                if let Some(Some(known)) = children.map.get(name) {
+                    known.set_deleted();
                 }
+                children.remove(name);
+                return Ok(());
             }
             self.remove_locked(cred, dir, &mut children, name, want_dir, slash, &mut fresh)
         };
@@ -420,6 +422,20 @@ fn may_delete(dir: &Perm, victim: &Arc<Dentry>, cred: &Cred) -> Result<()> {
 /// has the dentry twice when it is `fresh`.
 fn outlive(victim: &Arc<Dentry>, fresh: bool) -> Result<()> {
     if Arc::strong_count(victim) > 2 + usize::from(fresh) || Arc::strong_count(&victim.inode) > 1 { victim.inode.outlives_name() } else { Ok(()) }
+}
+
+/// Whether nobody but the directory, which is locked, uses what it knows of a name that is no directory's.
+fn is_idle(known: Option<&Option<Arc<Dentry>>>) -> bool {
+    match known {
+        None => true,
+        Some(None) => false,
+        Some(Some(dentry)) => {
+            !dentry.is_dir()
+                && !dentry.is_mounted_on()
+                && Arc::strong_count(dentry) == 1
+                && Arc::strong_count(&dentry.inode) == 1
+        }
+    }
 }
 
 fn forget(dir: &Path, children: &mut Children, name: &[u8]) {
