@@ -48,11 +48,12 @@ pub const ANSWERED_COMPAT: usize = 260;
 /// Where a thread's registers are while it is in the kernel, and what the short way needs.
 #[repr(C, align(16))]
 pub struct Save {
-    /// An interrupt may come between a far call and the gate's `cli`: what it pushes reaches beyond the frame.
-    room: [u64; 8],
+    /// An interrupt may come between a far call and the gate's `cli`: what it pushes reaches beyond the frame, and nothing that is
+    /// needed may lie there.
+    room: [u64; 9],
+    pub frame: Frame,
     /// Stack pointer of the loop in [`enter_user`].
     pub kernel_rsp: u64,
-    pub frame: Frame,
     pub thread: *const (),
     pub work: *const AtomicU32,
     pub native: *const AtomicPtr<()>,
@@ -70,7 +71,10 @@ pub struct Save {
 const _: () = {
     // The processor aligns what it pushes at.
     assert!((offset_of!(Save, frame) + size_of::<Frame>()) % 16 == 0 && align_of::<Save>() == 16);
-    assert!(offset_of!(Save, frame) == offset_of!(Save, kernel_rsp) + 8);
+    assert!(offset_of!(Save, kernel_rsp) == offset_of!(Save, frame) + size_of::<Frame>());
+    // Behind a far call four words are pushed, or with the flags five; then, at a multiple of 16, by the processor five, by the stub
+    // two, and the rest of a frame's registers.
+    assert!(offset_of!(Save, frame) + size_of::<Frame>() >= (5 + 1 + 5 + 2 + 14) * 8);
     assert!(offset_of!(Frame, rcx) == 11 * 8 && offset_of!(Frame, r11) == 6 * 8);
     assert!(offset_of!(Frame, rax) == 10 * 8 && offset_of!(Frame, rdi) == 14 * 8);
     assert!(offset_of!(Frame, rip) == 16 * 8 && BASE_TO_END == 5 * 8);
@@ -86,7 +90,7 @@ static NO_WORK: AtomicU32 = AtomicU32::new(0);
 impl Save {
     pub const fn new(frame: Frame) -> Save {
         Save {
-            room: [0; 8],
+            room: [0; 9],
             kernel_rsp: 0,
             frame,
             thread: core::ptr::null(),
@@ -184,7 +188,7 @@ macro_rules! to_user {
 /// rsp: the place of r11, and all above it saved; eax: the reason. Ends the frame and goes to the loop.
 macro_rules! to_loop {
     () => {
-        concat!(push_kept!(), "\nmov rsp, [rsp - 8]\njmp entry_return\n")
+        concat!(push_kept!(), "\nmov rsp, [rsp + 21*8]\njmp entry_return\n")
     };
 }
 
@@ -240,7 +244,7 @@ global_asm!(
     // Before rsp is the kernel's: a speculative run with the user's GS must not use it.
     "lfence",
     "mov eax, edi",
-    "mov rsp, [rsp - 8]",
+    "mov rsp, [rsp + 21*8]",
     "jmp entry_return",
     // From ring 0: handled here, and back.
     // A user copy that faulted had user memory open (AC): not for us.
@@ -347,14 +351,13 @@ global_asm!(
     "mov eax, 6",
     to_loop!(),
 
-    // rdi: Save's kernel_rsp. Goes to user code with its frame; returns at the next entry with the reason.
+    // rdi: Save. Goes to user code with its frame; returns at the next entry with the reason.
     ".balign 64",
     ".globl enter_user",
     "enter_user:",
     push_kept!(),
-    "add rdi, {save_kernel_rsp}",
-    "mov [rdi], rsp",
-    "lea rsp, [rdi + 8]",
+    "mov [rdi + {save_kernel_rsp}], rsp",
+    "lea rsp, [rdi + {save_frame}]",
     // `sysretq` only where it does what `iretq` would: return address and flags are those in rcx and r11, the selectors are
     // the usual ones, the address is canonical (Intel faults in ring 0 otherwise), and neither TF nor RF is to be set.
     "mov rcx, [rsp + 16*8]",
@@ -394,6 +397,7 @@ global_asm!(
     stopping = sym STOPPING,
     debug = const DEBUG,
     save_kernel_rsp = const offset_of!(Save, kernel_rsp),
+    save_frame = const offset_of!(Save, frame),
     kernel_rsp = const from_base(offset_of!(Save, kernel_rsp)),
 );
 
