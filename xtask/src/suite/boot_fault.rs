@@ -149,7 +149,13 @@ impl Debugger {
         // 17 registers of 8 bytes, and the flags, come before.
         const AT: usize = 2 * (17 * 8 + 4);
         let segment = registers.get(AT..AT + 8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(u32::swap_bytes);
-        let segment = segment.ok_or_else(|| io::Error::other(registers))?;
+        let segment = segment.ok_or_else(|| io::Error::other(registers.as_str()))?;
+        // An entry begins on user code's stack, where a fault of the kernel's is one more fault.
+        let on_own_stack = registers.get(2 * 8 * RSP..).is_some_and(|stack| stack[..16].ends_with("ffff"));
+        if segment == KERNEL_CODE && !on_own_stack {
+            self.expect_ok("D")?;
+            return Ok(0);
+        }
         if segment == wanted && segment == KERNEL_CODE {
             let value: String = NOWHERE.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
             self.expect_ok(&format!("P{register:x}={value}"))?;
