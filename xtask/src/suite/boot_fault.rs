@@ -151,7 +151,8 @@ impl Debugger {
         let segment = registers.get(AT..AT + 8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(u32::swap_bytes);
         let segment = segment.ok_or_else(|| io::Error::other(registers.as_str()))?;
         // An entry begins on user code's stack, where a fault of the kernel's is one more fault.
-        let on_own_stack = registers.get(2 * 8 * RSP..).is_some_and(|stack| stack[..16].ends_with("ffff"));
+        let stack = registers.get(2 * 8 * RSP..2 * 8 * (RSP + 1));
+        let on_own_stack = stack.is_some_and(|digits| digits.ends_with("ffff"));
         if segment == KERNEL_CODE && !on_own_stack {
             self.expect_ok("D")?;
             return Ok(0);
