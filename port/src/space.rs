@@ -5,6 +5,7 @@
 //! checked and non-empty; the range has been cleared of the kernel's own memory by the caller *and* is checked again here.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::any::Any;
 
 use janua_abi::linux::{Errno, Result};
@@ -78,6 +79,11 @@ pub trait Space: Send + Sync + Any {
     /// trapped there: the kernel does its work.
     fn defused(&self, _addr: usize) -> Option<([u8; 15], usize)> {
         None
+    }
+    /// The parts of `start..end` that hold a copy of the contents of the file that was mapped there: to drop their pages is to map
+    /// the file again.
+    fn copies(&self, _start: usize, _end: usize) -> Vec<(usize, usize)> {
+        Vec::new()
     }
     /// Replaces `old` at `addr`, in executable memory that is not writable, by `new` of the same length, so that a thread that
     /// runs there meanwhile is held until it is done. EAGAIN when other bytes stand there, EACCES where the new ones must not run,

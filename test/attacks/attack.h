@@ -38,6 +38,9 @@
 
 static int attack(void);
 
+/* The second guest. */
+static pid_t second;
+
 /* The n-th place of an instruction in the kernel's text, 0 when there are no more. */
 static uintptr_t place(const char *what, int n)
 {
@@ -82,7 +85,7 @@ int main(void)
 	setrlimit(RLIMIT_CORE, &none);
 	if (pipe(ask) || pipe(answer))
 		return 99;
-	pid_t second = fork();
+	second = fork();
 	if (second == 0) {
 		/* A guest of its own, with work of its own. */
 		close(ask[1]);

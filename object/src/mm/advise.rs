@@ -99,7 +99,16 @@ impl Mm {
                         _ => space.advise(from, to - from, advice)?,
                     }
                 }
-                None => space.advise(from, to - from, advice)?,
+                None => {
+                    space.advise(from, to - from, advice)?;
+                    if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED) && vma.file().is_some() {
+                        // What is dropped comes back with the file's contents.
+                        for (at, end) in space.copies(from, to) {
+                            let offset = vma.offset_of(self.start_of(&state, at), at);
+                            space.map(at, end - at, vma.flags.prot(), &vma.backing(offset, end - at)?)?;
+                        }
+                    }
+                }
             }
         }
         drop(state);

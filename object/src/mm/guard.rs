@@ -589,7 +589,7 @@ impl Space for CodeGuard {
     fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
         // Dropped pages come back with the contents of the file, which may not be what was scanned; and a store to a page that is
         // open for execution would fail.
-            let contents_change = matches!(
+        let contents_change = matches!(
             advice,
             MADV_DONTNEED
                 | MADV_FREE
@@ -686,6 +686,12 @@ impl Space for CodeGuard {
         }
         self.open_without(&mut state, page, last, span, addr, hits)?;
         result
+    }
+
+    fn copies(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let state = self.state.lock();
+        let copied = state.touching(start, end).filter(|(_, span)| span.under == Under::Copied);
+        copied.map(|(at, span)| (at.max(start), span.end.min(end))).collect()
     }
 
     fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {

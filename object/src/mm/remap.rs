@@ -49,7 +49,12 @@ impl Mm {
             state.give_up_room(new, new + new_len);
         }
         let mut removed = Removed::new();
-        let result = self.remap_locked(&mut state, &Plan { old, old_len, new_len, flags, new }, limits, &mut removed);
+        let plan = Plan { old, old_len, new_len, flags, new };
+        let result = if flags & MREMAP_FIXED != 0 && old_len == new_len {
+            self.move_each(&mut state, &plan, limits, &mut removed)
+        } else {
+            self.remap_locked(&mut state, &plan, limits, &mut removed)
+        };
         let populate = result.as_ref().ok().and_then(|&at| {
             let (_, vma) = state.list.find(at)?;
             (vma.flags & (VmFlags::LOCKED | VmFlags::LOCKONFAULT) == VmFlags::LOCKED).then_some((at, vma.flags))
@@ -60,6 +65,21 @@ impl Mm {
             self.populate(&*self.space(), at, new_len, flags);
         }
         result
+    }
+
+    /// A move that changes no length may take several mappings, one after the other, with the gaps between them (Linux 6.17). What
+    /// has moved stays moved when a later one cannot.
+    fn move_each(&self, state: &mut State, plan: &Plan, limits: &Limits, removed: &mut Removed) -> Result<usize> {
+        let old_end = plan.old + plan.old_len;
+        let mut old = plan.old;
+        while old < old_end {
+            let found = state.list.touching(old, old_end).next().map(|(start, vma)| (start.max(old), vma.end.min(old_end)));
+            let Some((start, end)) = found.filter(|(start, _)| old > plan.old || *start == old) else { break };
+            let part = Plan { old: start, old_len: end - start, new_len: end - start, new: plan.new + (start - plan.old), ..*plan };
+            self.remap_locked(state, &part, limits, removed)?;
+            old = end;
+        }
+        if old == plan.old { Err(Errno::EFAULT) } else { Ok(plan.new) }
     }
 
     fn remap_locked(&self, state: &mut State, plan: &Plan, limits: &Limits, removed: &mut Removed) -> Result<usize> {

@@ -41,11 +41,13 @@ enum When {
     Supervisor,
     /// The sandbox uses the host's network.
     Network,
+    /// It does, and the lower word of the first argument is one of these.
+    NetworkOf(&'static [u32]),
     /// The sandbox may change files of the host.
     Writing,
 }
 
-use When::{Always, Network, OneOf, Only, Supervisor, Writing};
+use When::{Always, Network, NetworkOf, OneOf, Only, Supervisor, Writing};
 
 /// A row of the list.
 struct Row {
@@ -84,7 +86,7 @@ host_calls! {
     26 MSYNC Always, "guest mappings, after the checks of `space`";
     27 MINCORE Always, "guest mappings, after the checks of `space`";
     28 MADVISE Always, "guest mappings, after the checks of `space`; guards of kernel stacks";
-    41 SOCKET Network, "sockets of the host";
+    41 SOCKET NetworkOf(FAMILIES), "sockets of the host; never one that leads to its other programs by a name of a file";
     42 CONNECT Network, "sockets of the host";
     46 SENDMSG Network, "sockets of the host";
     47 RECVMSG Network, "sockets of the host";
@@ -147,6 +149,9 @@ host_calls! {
     332 STATX Always, "files of the host";
     437 OPENAT2 Always, "files of the host, below a directory the supervisor opened";
 }
+
+/// AF_INET, AF_INET6 and AF_NETLINK: all that `--net host` hands out.
+const FAMILIES: &[u32] = &[2, 10, 16];
 
 const SET_MODE_FILTER: u32 = 1;
 const F_GETFL: u32 = 3;
@@ -264,18 +269,21 @@ fn verdict(row: Option<&Row>, settings: &Settings) -> Vec<Filter> {
     let (allow, kill) = ([op(RETURN, ALLOW)], [op(RETURN, KILL_PROCESS)]);
     let argument = |index: u8| op(LOAD_WORD, ARGS + 8 * u32::from(index));
     let mut code = Vec::new();
+    let one_of = |index, values: &[u32], code: &mut Vec<Filter>| {
+        code.push(argument(index));
+        for value in values {
+            when(JUMP_EQUAL, *value, &allow, code);
+        }
+        code.extend(kill);
+    };
     match row.map(|row| row.when) {
         None => code.extend(kill),
         Some(Always) => code.extend(allow),
         Some(Network) => code.extend(if settings.network { allow } else { kill }),
         Some(Writing) => code.extend(if settings.writes { allow } else { kill }),
-        Some(OneOf(index, values)) => {
-            code.push(argument(index));
-            for value in values {
-                when(JUMP_EQUAL, *value, &allow, &mut code);
-            }
-            code.extend(kill);
-        }
+        Some(NetworkOf(families)) if settings.network => one_of(0, families, &mut code),
+        Some(NetworkOf(_)) => code.extend(kill),
+        Some(OneOf(index, values)) => one_of(index, values, &mut code),
         Some(Only(index, bits)) => {
             code.push(argument(index));
             when(JUMP_ANY_BIT, !bits, &kill, &mut code);
@@ -508,6 +516,10 @@ mod tests {
             assert_eq!(call(nr::IOCTL, [0, u64::from(*request), 0, 0, 0, 0]), ALLOW);
         }
         assert_eq!(call(nr::IOCTL, [0, u64::from(tty::TIOCSTI), 0, 0, 0, 0]), KILL_PROCESS);
+        let network = super::filter(&Settings { network: true, ..SETTINGS });
+        for (family, verdict) in [(1, KILL_PROCESS), (2, ALLOW), (10, ALLOW), (16, ALLOW), (17, KILL_PROCESS), (40, KILL_PROCESS)] {
+            assert_eq!(judge(&network, &from_kernel(nr::SOCKET.0.into(), [family, 1, 0, 0, 0, 0])), verdict);
+        }
         assert_eq!(call(nr::KILL, [77, 10, 0, 0, 0, 0]), ALLOW);
         assert_eq!(call(nr::KILL, [78, 10, 0, 0, 0, 0]), KILL_PROCESS);
         assert_eq!(call(nr::KILL, [77, 9, 0, 0, 0, 0]), KILL_PROCESS);

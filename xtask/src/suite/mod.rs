@@ -18,6 +18,7 @@ mod sandbox;
 mod skips;
 pub mod support;
 mod terminal;
+mod walls;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +60,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "invasive", about: "applications on the system-call library (user/), under each gate", run: invasive::run },
     Suite { name: "leon3", about: "applications on the LEON3, under QEMU (test/leon3)", run: leon3::run },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run },
+    Suite { name: "walls", about: "what a kernel that was taken over can reach (test/walls)", run: walls::run },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run },
 ];
 

@@ -1,0 +1,271 @@
+/* A kernel in a guest's hands, and what is left to reach of the host: the second and third wall without the first.
+ *
+ * Under `--jail none` a guest can do what a kernel that was taken over could: it sets its selector to "allow" and jumps to the kernel's own
+ * `syscall`, so that the host runs any call it likes, made from kernel text. Each row below is one such call and the end it must
+ * have: `stopped` by the second wall, an errno from the third (or `reached`, a control that shows the way to be real).
+ *
+ *   taken_over list             the rows: options of janua run, end, name
+ *   taken_over row NAME         one of them
+ *   taken_over call NUMBER      any call, with arguments of 0
+ *   taken_over status           what the host says of the process
+ *
+ * OUTSIDE names a directory that is not shown for writing, INSIDE one that is, where there is one; VICTIM is a process of the
+ * same user outside; GADGET is the address of `syscall; ret` in the kernel's text.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The selector lines: one for each thread, its first byte is the selector. */
+#define SELECTORS (0x600000000000ul + (32ul << 20))
+#define LINES 128
+#define LINE 64
+enum { ALLOW, BLOCK };
+
+static uintptr_t gadget;
+
+static void selectors(char value)
+{
+	for (int i = 0; i < LINES; i++)
+		((volatile char *)SELECTORS)[LINE * i] = value;
+}
+
+/* A call of the host's from kernel text: its raw answer. */
+static long host(long number, long a, long b, long c, long d, long e, long f)
+{
+	selectors(ALLOW);
+	long got;
+	register long r10 asm("r10") = d, r8 asm("r8") = e, r9 asm("r9") = f;
+	asm volatile("call *%[gadget]"
+		     : "=a"(got)
+		     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9), [gadget] "m"(gadget)
+		     : "rcx", "r11", "memory");
+	selectors(BLOCK);
+	return got;
+}
+
+#define host(number, a, b, c, d, e, f) host(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+static const char *outside, *inside;
+static pid_t victim;
+
+/* Paths in the two directories. */
+static char *in(const char *dir, const char *name)
+{
+	static char text[4][512];
+	static int n;
+	n = (n + 1) % 4;
+	snprintf(text[n], sizeof *text, "%s/%s", dir, name);
+	return text[n];
+}
+
+#define OUT(name) in(outside, name)
+#define IN(name) in(inside, name)
+
+static long host_open(const char *path, int flags)
+{
+	struct open_how how = {.flags = flags, .mode = flags & O_CREAT ? 0600 : 0};
+	return host(SYS_openat2, AT_FDCWD, path, &how, sizeof how, 0, 0);
+}
+
+/* A file of /proc of another process. */
+static long host_open_proc(pid_t pid, const char *name, int flags)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+	return host_open(path, flags);
+}
+
+static long host_parent(void)
+{
+	/* getppid is not in the list: the host says it in /proc/self/stat, after the name and the state. */
+	char text[512] = {0};
+	long fd = host_open("/proc/self/stat", O_RDONLY);
+	if (fd < 0)
+		return fd;
+	host(SYS_read, fd, text, sizeof text - 1, 0, 0, 0);
+	host(SYS_close, fd, 0, 0, 0, 0, 0);
+	char *end = strrchr(text, ')');
+	return end ? atol(end + 4) : -ENODATA;
+}
+
+static char word[64];
+
+static long copy(int call)
+{
+	/* The victim's stack, as the runner found it. */
+	struct iovec own = {word, 8}, other = {(void *)strtoul(getenv("VICTIM_STACK"), 0, 16), 8};
+	return host(call, victim, &own, 1, &other, 1, 0);
+}
+
+static long abstract(int kind)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	long fd = host(SYS_socket, AF_UNIX, kind, 0, 0, 0, 0);
+	return fd < 0 ? fd : host(SYS_connect, fd, &address, sizeof address, 0, 0, 0);
+}
+
+static long touch(const char *path)
+{
+	struct timespec times[2] = {{0}};
+	return host(SYS_utimensat, AT_FDCWD, path, times, 0, 0, 0);
+}
+
+/* name, options of janua run, end, the call */
+#define ROWS(R) \
+	/* Controls: the way is real, and what the sandbox is shown can be had. */ \
+	R("control_gettid", "-", "reached", host(SYS_gettid, 0, 0, 0, 0, 0, 0)) \
+	R("control_read_file", "-", "reached", host_open(OUT("file"), O_RDONLY)) \
+	R("control_read_shown", "root", "reached", host_open(IN("file"), O_RDONLY)) \
+	R("control_write_bind", "bind", "reached", host_open(IN("new"), O_WRONLY | O_CREAT)) \
+	R("control_mkdir_bind", "bind", "reached", host(SYS_mkdirat, AT_FDCWD, IN("dir"), 0700, 0, 0, 0)) \
+	R("control_socket", "net", "reached", host(SYS_socket, AF_INET, SOCK_DGRAM, 0, 0, 0, 0)) \
+	/* Neither wall's: what docs/security.md says is left. */ \
+	R("left_times", "-", "reached", touch(OUT("file"))) \
+	R("left_mode", "bind", "reached", host(SYS_fchmodat, AT_FDCWD, OUT("file"), 0600, 0, 0, 0)) \
+	R("left_owner", "bind", "reached", host(SYS_fchownat, AT_FDCWD, OUT("file"), -1, -1, 0, 0)) \
+	R("left_nice", "-", "reached", host(SYS_setpriority, 0, victim, 19, 0, 0, 0)) \
+	R("left_processors", "-", "reached", host(SYS_sched_setaffinity, victim, 8, &(long){-1}, 0, 0, 0)) \
+	R("left_urgent", "-", "reached", host(SYS_tgkill, victim, victim, SIGURG, 0, 0, 0)) \
+	/* The third wall: files. */ \
+	R("write_file", "-", "EACCES", host_open(OUT("file"), O_WRONLY)) \
+	R("write_file_both", "-", "EACCES", host_open(OUT("file"), O_RDWR)) \
+	R("append_file", "-", "EACCES", host_open(OUT("file"), O_WRONLY | O_APPEND)) \
+	R("truncate_file", "-", "EACCES", host_open(OUT("file"), O_RDONLY | O_TRUNC)) \
+	R("create_file", "-", "EACCES", host_open(OUT("new"), O_WRONLY | O_CREAT)) \
+	R("unnamed_file", "-", "EACCES", host_open(outside, O_WRONLY | O_TMPFILE)) \
+	R("write_device", "-", "EACCES", host_open("/dev/null", O_WRONLY)) \
+	R("write_proc", "-", "EACCES", host_open("/proc/self/oom_score_adj", O_WRONLY)) \
+	R("read_hidden", "root", "EACCES", host_open(OUT("file"), O_RDONLY)) \
+	R("list_hidden", "root", "EACCES", host_open(outside, O_RDONLY | O_DIRECTORY)) \
+	R("write_shown", "root", "EACCES", host_open(IN("file"), O_WRONLY)) \
+	R("create_outside", "bind", "EACCES", host_open(OUT("new"), O_WRONLY | O_CREAT)) \
+	R("write_outside", "bind", "EACCES", host_open(OUT("file"), O_WRONLY)) \
+	R("mkdir_outside", "bind", "EACCES", host(SYS_mkdirat, AT_FDCWD, OUT("dir"), 0700, 0, 0, 0)) \
+	R("unlink_outside", "bind", "EACCES", host(SYS_unlinkat, AT_FDCWD, OUT("file"), 0, 0, 0, 0)) \
+	R("symlink_outside", "bind", "EACCES", host(SYS_symlinkat, "/etc", AT_FDCWD, OUT("link"), 0, 0, 0)) \
+	R("fifo_outside", "bind", "EACCES", host(SYS_mknodat, AT_FDCWD, OUT("fifo"), S_IFIFO | 0600, 0, 0, 0)) \
+	R("rename_outside", "bind", "EACCES", host(SYS_renameat2, AT_FDCWD, OUT("file"), AT_FDCWD, OUT("other"), 0, 0)) \
+	R("move_in", "bind", "EACCES | EXDEV", host(SYS_renameat2, AT_FDCWD, OUT("file"), AT_FDCWD, IN("stolen"), 0, 0)) \
+	R("link_in", "bind", "EACCES | EXDEV", host(SYS_linkat, AT_FDCWD, OUT("file"), AT_FDCWD, IN("stolen"), 0, 0)) \
+	R("device_in_bind", "bind", "EPERM", host(SYS_mknodat, AT_FDCWD, IN("disk"), S_IFBLK | 0600, 0x800, 0, 0)) \
+	/* The third wall: processes. */ \
+	R("memory_of_victim", "-", "EACCES", host_open_proc(victim, "mem", O_RDONLY)) \
+	R("environment_of_victim", "-", "EACCES", host_open_proc(victim, "environ", O_RDONLY)) \
+	R("files_of_victim", "-", "EACCES", host_open_proc(victim, "fd/0", O_RDONLY)) \
+	R("root_of_victim", "-", "EACCES", host_open_proc(victim, "root/etc/passwd", O_RDONLY)) \
+	R("memory_of_supervisor", "-", "EACCES", host_open_proc(host_parent(), "mem", O_RDWR)) \
+	R("read_victim", "-", "EPERM", copy(SYS_process_vm_readv)) \
+	R("write_victim", "-", "EPERM", copy(SYS_process_vm_writev)) \
+	/* The second wall. */ \
+	R("kill_victim", "-", "stopped", host(SYS_kill, victim, SIGKILL, 0, 0, 0, 0)) \
+	R("tgkill_victim", "-", "stopped", host(SYS_tgkill, victim, victim, SIGTERM, 0, 0, 0)) \
+	R("ptrace", "-", "stopped", host(SYS_ptrace, 16, victim, 0, 0, 0, 0)) \
+	R("execve", "-", "stopped", host(SYS_execve, "/bin/true", 0, 0, 0, 0, 0)) \
+	R("execveat", "-", "stopped", host(SYS_execveat, AT_FDCWD, "/bin/true", 0, 0, 0, 0)) \
+	R("unshare", "-", "stopped", host(SYS_unshare, CLONE_NEWUSER, 0, 0, 0, 0, 0)) \
+	R("clone_newuser", "-", "stopped", host(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0, 0)) \
+	R("clone_traced", "-", "stopped", host(SYS_clone, CLONE_PTRACE | SIGCHLD, 0, 0, 0, 0, 0)) \
+	R("clone3", "-", "stopped", host(SYS_clone3, word, 64, 0, 0, 0, 0)) \
+	R("open", "-", "stopped", host(SYS_open, OUT("file"), O_RDONLY, 0, 0, 0, 0)) \
+	R("mount", "-", "stopped", host(SYS_mount, "none", "/mnt", "tmpfs", 0, 0, 0)) \
+	R("chroot", "-", "stopped", host(SYS_chroot, "/", 0, 0, 0, 0, 0)) \
+	R("put_into_terminal", "-", "stopped", host(SYS_ioctl, 0, TIOCSTI, "x", 0, 0, 0)) \
+	R("steal_terminal", "-", "stopped", host(SYS_ioctl, 0, TIOCSCTTY, 1, 0, 0, 0)) \
+	R("console_ioctl", "-", "stopped", host(SYS_ioctl, 0, 0x541c /* TIOCLINUX */, word, 0, 0, 0)) \
+	R("setown", "-", "stopped", host(SYS_fcntl, 0, F_SETOWN, victim, 0, 0, 0)) \
+	R("dumpable", "-", "stopped", host(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0, 0)) \
+	R("keep_capabilities", "-", "stopped", host(SYS_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0, 0)) \
+	R("trap_cpuid", "-", "stopped", host(SYS_arch_prctl, 0x1012, 0, 0, 0, 0, 0)) \
+	R("strict_seccomp", "-", "stopped", host(SYS_seccomp, 0, 0, 0, 0, 0, 0)) \
+	R("socket", "-", "stopped", host(SYS_socket, AF_INET, SOCK_STREAM, 0, 0, 0, 0)) \
+	R("chmod", "-", "stopped", host(SYS_fchmodat, AT_FDCWD, OUT("file"), 0777, 0, 0, 0)) \
+	R("chown", "-", "stopped", host(SYS_fchownat, AT_FDCWD, OUT("file"), 1, 1, 0, 0)) \
+	R("unlink", "-", "stopped", host(SYS_unlinkat, AT_FDCWD, OUT("file"), 0, 0, 0, 0)) \
+	R("rename", "-", "stopped", host(SYS_renameat2, AT_FDCWD, OUT("file"), AT_FDCWD, OUT("other"), 0, 0)) \
+	R("mkdir", "-", "stopped", host(SYS_mkdirat, AT_FDCWD, OUT("dir"), 0700, 0, 0, 0)) \
+	R("group_of_victim", "-", "stopped", host(SYS_setpriority, 1, victim, 19, 0, 0, 0)) \
+	R("unix_socket", "net", "stopped", abstract(SOCK_STREAM)) \
+	R("packet_socket", "net", "stopped", host(SYS_socket, AF_PACKET, SOCK_RAW, 0x300, 0, 0, 0)) \
+	R("vsock_socket", "net", "stopped", host(SYS_socket, AF_VSOCK, SOCK_STREAM, 0, 0, 0, 0)) \
+	R("alg_socket", "net", "stopped", host(SYS_socket, AF_ALG, SOCK_SEQPACKET, 0, 0, 0, 0))
+
+#define NAMED(NAME, OPTIONS, END, CALL) {NAME, OPTIONS, END},
+static const struct {
+	const char *name, *options, *end;
+} rows[] = {ROWS(NAMED)};
+
+static long run(const char *name)
+{
+#define CASE(NAME, OPTIONS, END, CALL) \
+	if (!strcmp(name, NAME)) \
+		return CALL;
+	ROWS(CASE)
+	return -ENODATA;
+}
+
+/* The lines of the host's /proc/self/status and /proc/self/limits that the walls set. */
+static void status(void)
+{
+	static const char *const files[] = {"/proc/self/status", "/proc/self/limits"};
+	static const char *const wanted[] = {"NoNewPrivs", "Seccomp:", "CapInh", "CapPrm", "CapEff", "CapAmb", "Max core file size"};
+	static char text[16384];
+	for (int i = 0; i < 2; i++) {
+		long fd = host_open(files[i], O_RDONLY), n = 0, got;
+		while (fd >= 0 && (got = host(SYS_read, fd, text + n, sizeof text - 1 - n, 0, 0, 0)) > 0)
+			n += got;
+		text[n] = 0;
+		for (char *line = strtok(text, "\n"); line; line = strtok(0, "\n"))
+			for (unsigned k = 0; k < sizeof wanted / sizeof *wanted; k++)
+				if (!strncmp(line, wanted[k], strlen(wanted[k])))
+					puts(line);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "list")) {
+		for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+			printf("%s\t%s\t%s\n", rows[i].options, rows[i].end, rows[i].name);
+		return 0;
+	}
+	gadget = strtoul(getenv("GADGET") ?: "0", 0, 16);
+	outside = getenv("OUTSIDE") ?: "/";
+	inside = getenv("INSIDE") ?: "/";
+	victim = atoi(getenv("VICTIM") ?: "0");
+	if (!gadget || argc < 2)
+		return 99;
+	/* The host's own number of the thread is none the program has been told. */
+	if (host(SYS_gettid, 0, 0, 0, 0, 0, 0) == gettid())
+		return 98;
+	long got = 0;
+	if (!strcmp(argv[1], "status"))
+		status();
+	else if (argc == 3 && !strcmp(argv[1], "row"))
+		got = run(argv[2]);
+	else if (argc == 3 && !strcmp(argv[1], "call"))
+		got = host(atol(argv[2]), 0, 0, 0, 0, 0, 0);
+	else
+		return 97;
+	printf("end: %s\n", got < 0 ? strerrorname_np(-got) ?: "unknown" : "reached");
+	return 0;
+}

@@ -1,0 +1,281 @@
+//! What a kernel that was taken over can still reach of its host: `test/walls/taken_over.c`, which makes host calls from kernel text
+//! as such a kernel would, under `--jail none`. Its rows say which call ends how; besides, every number that the kernel's list of
+//! host calls (`platform/linux/src/wall.rs`) lacks is tried.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use object::{Object, ObjectSection, SectionKind};
+
+use super::compare::{self, Verdict};
+use crate::guard::Run;
+use crate::tally::Tally;
+use crate::{build, workspace};
+
+/// Seconds one run may take.
+const LIMIT: u64 = 20;
+
+/// The highest number tried, above all that Linux has.
+const NUMBERS: u32 = 500;
+
+/// Numbers of the kernel's list that pass only with an option the sweep does not give, or never with arguments of 0.
+const CONDITIONAL: &[&str] = &["Network", "Writing", "Supervisor", "OneOf(1, IOCTLS)", "OneOf(1, &[F_GETFL])", "OneOf(2, &[KICK])"];
+
+/// Runs the tests whose name holds the filter.
+pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let place = Place::new()?;
+    let rows = place.rows()?;
+    let mut chosen: Vec<Test> = Vec::new();
+    for gate in compare::gates() {
+        chosen.extend(rows.iter().map(|row| Test { gate, try_: Try::Row(row) }));
+        chosen.push(Test { gate, try_: Try::Status });
+    }
+    // The same filter whatever the gate.
+    let listed = listed(&workspace::root().join("platform/linux/src/wall.rs"))?;
+    let forbidden = (0..NUMBERS).filter(|n| listed.get(n).is_none_or(|when| CONDITIONAL.iter().any(|c| when.starts_with(c))));
+    if let Some(gate) = compare::gates().first() {
+        chosen.extend(forbidden.map(|number| Test { gate, try_: Try::Number(number) }));
+    }
+    chosen.retain(|test| super::wanted(filter, &test.name()));
+    compare::parallel(
+        &chosen,
+        |test| match place.judge(test) {
+            _ if !place.landlock && test.is_landlocks() => Verdict::Skipped(test.name(), "the host has no Landlock".into()),
+            Ok(()) => Verdict::Passed(test.name()),
+            Err(why) => Verdict::Failed(test.name(), why),
+        },
+        |verdict| verdict.count(tally),
+    );
+    Ok(())
+}
+
+/// A row of the program's: options of `janua run`, the end it must have, its name.
+struct Row {
+    options: String,
+    end: String,
+    name: String,
+}
+
+enum Try<'a> {
+    Row(&'a Row),
+    /// A call that is not in the kernel's list.
+    Number(u32),
+    /// What the host says of the process.
+    Status,
+}
+
+struct Test<'a> {
+    gate: &'static str,
+    try_: Try<'a>,
+}
+
+impl Test<'_> {
+    /// Whether the end is the third wall's doing.
+    fn is_landlocks(&self) -> bool {
+        matches!(&self.try_, Try::Row(row) if row.end.starts_with('E'))
+    }
+
+    fn name(&self) -> String {
+        match &self.try_ {
+            Try::Row(row) => format!("walls/{}/{}", row.name, self.gate),
+            Try::Number(number) => format!("walls/call_{number}/{}", self.gate),
+            Try::Status => format!("walls/status/{}", self.gate),
+        }
+    }
+}
+
+/// What the tests share: the program, a directory that is shown and one that is not, a process outside.
+struct Place {
+    dir: PathBuf,
+    program: PathBuf,
+    gadget: String,
+    victim: Child,
+    stack: String,
+    /// Whether the host has what the third wall needs.
+    landlock: bool,
+}
+
+impl Place {
+    fn new() -> Result<Place, String> {
+        let what = |e: std::io::Error| format!("the place of the tests: {e}");
+        let dir = compare::place().join("run/walls");
+        compare::fresh(&dir)?;
+        let program = dir.join("taken_over");
+        let output = Command::new("gcc")
+            .args(["-O1", "-g", "-std=gnu11", "-w", "-static", "-mno-red-zone", "-o"])
+            .arg(&program)
+            .arg(workspace::root().join("test/walls/taken_over.c"))
+            .output()
+            .map_err(|e| format!("gcc: {e}"))?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let victim = Command::new("sleep").arg("600").stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(what)?;
+        let maps = fs::read_to_string(format!("/proc/{}/maps", victim.id())).map_err(what)?;
+        let stack = maps.lines().find(|line| line.ends_with("[stack]")).and_then(|line| line.split('-').next());
+        let doctor = Command::new(build::janua()).arg("doctor").output().map_err(|e| format!("janua doctor: {e}"))?;
+        let told = String::from_utf8_lossy(&doctor.stdout).to_lowercase();
+        Ok(Place {
+            gadget: gadget(&workspace::target().join("image/janua-linux"))?,
+            stack: stack.ok_or("no stack in /proc/PID/maps")?.to_owned(),
+            landlock: told.lines().any(|line| line.trim_start().starts_with("yes") && line.contains("landlock")),
+            dir,
+            program,
+            victim,
+        })
+    }
+
+    fn rows(&self) -> Result<Vec<Row>, String> {
+        let output = Command::new(&self.program).arg("list").output().map_err(|e| format!("taken_over: {e}"))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let rows = text.lines().map(|line| {
+            let mut parts = line.split('\t').map(str::to_owned);
+            let (Some(options), Some(end), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+                return Err(format!("not a row: {line}"));
+            };
+            Ok(Row { options, end, name })
+        });
+        rows.collect()
+    }
+
+    fn judge(&self, test: &Test<'_>) -> Result<(), String> {
+        let own = self.dir.join(test.name().replace('/', "-"));
+        let (outside, inside) = (own.join("outside"), own.join("inside"));
+        for dir in [&outside, &inside] {
+            fs::create_dir_all(dir).map_err(|e| e.to_string())?;
+            fs::write(dir.join("file"), "kept\n").map_err(|e| e.to_string())?;
+        }
+        let mut options = vec!["run", "--gate", test.gate, "--jail", "none"];
+        let mut program = self.program.clone();
+        let text = |path: &Path| path.display().to_string();
+        let (shown, bind) = (text(&inside), format!("{0}:{0}:rw", text(&inside)));
+        let arguments = match &test.try_ {
+            Try::Row(row) => {
+                match &*row.options {
+                    "-" => {}
+                    "root" => {
+                        // As a kernel sees it: the host's own paths, whatever the program is shown.
+                        fs::copy(&self.program, inside.join("taken_over")).map_err(|e| e.to_string())?;
+                        program = PathBuf::from("/taken_over");
+                        options.extend(["--root", &shown]);
+                    }
+                    "bind" => options.extend(["--bind", &bind]),
+                    "net" => options.extend(["--net", "host"]),
+                    other => return Err(format!("no such options: {other}")),
+                }
+                vec!["row".to_owned(), row.name.clone()]
+            }
+            Try::Number(number) => vec!["call".to_owned(), number.to_string()],
+            Try::Status => vec!["status".to_owned()],
+        };
+        let command = [build::janua().display().to_string()]
+            .into_iter()
+            .chain(options.iter().map(ToString::to_string))
+            .chain(["--".to_owned(), text(&program)])
+            .chain(arguments)
+            .collect();
+        let env = [
+            ("GADGET", self.gadget.clone()),
+            ("OUTSIDE", text(&outside)),
+            ("INSIDE", shown.clone()),
+            ("VICTIM", self.victim.id().to_string()),
+            ("VICTIM_STACK", self.stack.clone()),
+        ];
+        let env = env.map(|(key, value)| (key.to_owned(), value)).to_vec();
+        let run = Run { command, dir: &own, env, limit: LIMIT, terminal: None };
+        let outcome = run.start(&own.with_extension("report"))?.wait()?;
+        let said = String::from_utf8_lossy(&outcome.output).into_owned();
+        let result = self.verdict(test, outcome.code, &said, &outside);
+        if outcome.timeout || !outcome.left.is_empty() {
+            return Err(format!("did not end, or left processes behind\n{said}"));
+        }
+        let _ = compare::clear(&own);
+        result.map_err(|why| format!("{why} (exit {}), and it said:\n{said}", outcome.code))
+    }
+
+    fn verdict(&self, test: &Test<'_>, code: i32, said: &str, outside: &Path) -> Result<(), String> {
+        let stopped = code == 125 && said.contains("second wall");
+        let end = said.lines().find_map(|line| line.strip_prefix("end: "));
+        let wanted = match &test.try_ {
+            Try::Row(row) => &*row.end,
+            Try::Number(_) => "stopped",
+            Try::Status => return status(said),
+        };
+        let as_wanted = match wanted {
+            "stopped" => stopped,
+            ends => code == 0 && ends.split(" | ").any(|one| Some(one) == end),
+        };
+        if !as_wanted {
+            return Err(format!("not `{wanted}`"));
+        }
+        // Whatever was answered: nothing outside has changed.
+        let names = super::conformance::sorted(outside)?.len();
+        let file = outside.join("file");
+        let kept = fs::read(&file).is_ok_and(|text| text == b"kept\n");
+        let mode = fs::metadata(&file).map(|m| m.permissions().mode() & 0o7777).unwrap_or(0);
+        if names == 1 && kept && mode & 0o111 == 0 { Ok(()) } else { Err("the directory outside has changed".into()) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let _ = compare::clear(&self.dir);
+    }
+}
+
+/// What the host must say of a process behind the walls.
+fn status(said: &str) -> Result<(), String> {
+    let field = |name: &str| {
+        let line = said.lines().find(|line| line.starts_with(name));
+        line.map(|line| line[name.len()..].trim()).ok_or_else(|| format!("no {name}"))
+    };
+    let bits = |name: &str| Ok::<_, String>(u64::from_str_radix(field(name)?, 16).map_err(|e| format!("{name} {e}"))?);
+    const CAP_DAC_READ_SEARCH: u64 = 1 << 2;
+    if field("NoNewPrivs:")? != "1" || field("Seccomp:")? != "2" {
+        return Err("no_new_privs and the filter are not both set".into());
+    }
+    if bits("CapInh:")? != 0 || bits("CapAmb:")? != 0 {
+        return Err("capabilities would survive an exec".into());
+    }
+    if (bits("CapPrm:")? | bits("CapEff:")?) & !CAP_DAC_READ_SEARCH != 0 {
+        return Err("capabilities beyond reading are left".into());
+    }
+    if field("Max core file size")?.split_whitespace().take(2).any(|limit| limit != "0") {
+        return Err("core files may be written".into());
+    }
+    Ok(())
+}
+
+/// Where the kernel's text holds `syscall; ret`.
+fn gadget(image: &Path) -> Result<String, String> {
+    /// Where the kernel lies in every process.
+    const KERNEL_BASE: u64 = 0x6000_0000_0000;
+    let failed = |what: &str| format!("{}: {what}", image.display());
+    let bytes = fs::read(image).map_err(|e| failed(&e.to_string()))?;
+    let file = object::File::parse(&*bytes).map_err(|e| failed(&e.to_string()))?;
+    for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
+        let data = section.data().map_err(|e| failed(&e.to_string()))?;
+        if let Some(at) = data.windows(3).position(|bytes| bytes == [0x0f, 0x05, 0xc3]) {
+            return Ok(format!("{:x}", KERNEL_BASE + section.address() + at as u64));
+        }
+    }
+    Err(failed("no `syscall; ret` in its text"))
+}
+
+/// The kernel's list of host calls: number and condition, as its source writes them.
+fn listed(source: &Path) -> Result<BTreeMap<u32, String>, String> {
+    let text = fs::read_to_string(source).map_err(|e| format!("{}: {e}", source.display()))?;
+    let rows = text.lines().skip_while(|line| !line.starts_with("host_calls! {")).skip(1).take_while(|line| *line != "}");
+    let list: BTreeMap<u32, String> = rows
+        .filter_map(|line| {
+            let mut words = line.trim().splitn(3, ' ');
+            Some((words.next()?.parse().ok()?, words.nth(1)?.to_owned()))
+        })
+        .collect();
+    if list.len() < 20 { Err(format!("{}: no list of host calls", source.display())) } else { Ok(list) }
+}
