@@ -311,8 +311,11 @@ global_asm!(
     "and eax, {stack_mask}",
     "cmp eax, {frame_limit}",
     "ja hosted_refuse",
-    "mov r10, [rip + {secret}]",
-    "cmp [rsp], r10",
+    // The secret never enters a register, nor does the word on the stack stay in one: who is refused, here or by an alignment check at
+    // the load, gets the registers as they are.
+    "mov r10, [rsp]",
+    "cmp r10, [rip + {secret}]",
+    "mov r10d, 0",
     "jne hosted_refuse",
     "mov qword ptr [rsp], 0",
     // Calls must pass before the first one is made, the return from a nested signal included.

@@ -113,7 +113,7 @@ pub fn set_handlers(jail: Jail, secret: u64, queued: Option<u32>) -> Result<()> 
         if matches!(signal, SIGKILL | SIGSTOP | SIGCONT | SIGCHLD) {
             continue;
         }
-        let action = if handled {
+        let mut action = if handled {
             Action {
                 handler: if calls { queued_handler } else { handler } as u64,
                 flags: SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTORER,
@@ -126,6 +126,8 @@ pub fn set_handlers(jail: Jail, secret: u64, queued: Option<u32>) -> Result<()> 
         };
         // SAFETY: the structure is ours; the handler is written for this.
         unsafe { sys::raw(nr::RT_SIGACTION, [signal as usize, &raw const action as usize, 0, 8, 0, 0]) }?;
+        // SAFETY: a field of ours. The secret must not stay on the stack, where its place could pass for a frame.
+        unsafe { (&raw mut action.restorer).write_volatile(0) };
     }
     set_mask(0)
 }

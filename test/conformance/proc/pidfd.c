@@ -23,10 +23,29 @@ int main(void)
 	R(syscall(SYS_pidfd_send_signal, f, SIGKILL, 0, 0));
 	R(epoll_wait(e, &ev, 1, 5000));
 	N(ev.events);
-	char c;
+	char c, name[64];
 	R(read(f, &c, 1));
 	t_reap("child", p);
 	R(syscall(SYS_pidfd_send_signal, f, SIGKILL, 0, 0));
 	R(waitid(P_PIDFD, f, 0, WEXITED));
+
+	/* The directory of a process stands for it, another one does not. */
+	p = must(fork());
+	if (!p) {
+		pause();
+		_exit(0);
+	}
+	snprintf(name, sizeof name, "/proc/%d", p);
+	int d = must(open(name, O_RDONLY | O_DIRECTORY));
+	snprintf(name, sizeof name, "/proc/%d/task/%d", p, p);
+	int t = must(open(name, O_RDONLY | O_DIRECTORY));
+	int o = must(open("/proc", O_RDONLY | O_DIRECTORY));
+	R(syscall(SYS_pidfd_send_signal, t, 0, 0, 0));
+	R(syscall(SYS_pidfd_send_signal, o, 0, 0, 0));
+	R(syscall(SYS_pidfd_send_signal, d, 0, 0, 0));
+	R(syscall(SYS_pidfd_send_signal, d, SIGTERM, 0, 0));
+	t_reap("child", p);
+	R(syscall(SYS_pidfd_send_signal, d, SIGTERM, 0, 0));
+	R(syscall(SYS_pidfd_getfd, d, 0, 0));
 	return t_done();
 }

@@ -280,6 +280,18 @@ impl Node {
 
 use What::Root;
 
+/// The process whose directory (/proc/PID) a file is: it can stand for the process where a pidfd does. EBADF for another file,
+/// ESRCH when the process is gone.
+pub fn process_of(file: &OpenFile) -> Result<Arc<Task>> {
+    let inode: &dyn Any = &**file.inode().ok_or(Errno::EBADF)?;
+    match inode.downcast_ref::<Node>() {
+        Some(node @ Node { id: Id::Process(_), what: What::Home, .. }) => {
+            node.subject().and_then(|subject| subject.task().cloned()).map_err(|_| Errno::ESRCH)
+        }
+        _ => Err(Errno::EBADF),
+    }
+}
+
 fn number(name: &[u8]) -> Option<u32> {
     if name.is_empty() || name.len() > 9 || name[0] == b'0' && name.len() > 1 {
         return None;

@@ -12,6 +12,7 @@ use janua_kernel::table::Fd;
 use super::calls::Signal;
 use super::send::{send_task, send_thread};
 use crate::process::Process;
+use crate::procfs;
 use crate::task::pidfd::PidFd;
 use crate::task::tree::INIT;
 use crate::thread::ThreadExt;
@@ -172,7 +173,10 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
         return Err(Errno::EINVAL);
     }
     let file = thread.process().files().get(pidfd)?;
-    let target = file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task();
+    let target = match file.downcast::<PidFd>() {
+        Some(pidfd) => pidfd.task(),
+        None => procfs::process_of(&file)?,
+    };
     let signal = signal.or_none()?;
     let info = match info.non_null() {
         None => by_me(thread, signal, si::USER),
