@@ -14,6 +14,7 @@ use janua_rt::Mutex;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::task::CAP_SYS_NICE;
+use crate::task::tree::INIT;
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
 
@@ -78,6 +79,19 @@ fn target(thread: &Thread, pid: i32) -> Result<Arc<Seat>> {
     }
 }
 
+/// What `pid` names, for a call that only asks: the first process, which has no thread, is scheduled like any other.
+fn with<R>(thread: &Thread, pid: i32, read: impl FnOnce(&Sched) -> R) -> Result<R> {
+    match target(thread, pid) {
+        Err(Errno::ESRCH) if pid.unsigned_abs() == INIT => Ok(read(&Sched::default())),
+        target => Ok(read(&target?.sched)),
+    }
+}
+
+/// `pid` of the calls that know no invalid number.
+fn any(pid: i32) -> Result<i32> {
+    if pid < 0 { Err(Errno::ESRCH) } else { Ok(pid) }
+}
+
 /// Whether the caller may change another thread's scheduling: same user or CAP_SYS_NICE.
 fn may_change(thread: &Thread, target: &Thread) -> bool {
     let (mine, theirs) = (thread.cred(), target.cred());
@@ -91,7 +105,7 @@ pub fn sched_yield(thread: &Thread) {
 
 /// sched_setaffinity(2).
 pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8>) -> Result<()> {
-    let target = target(thread, pid)?;
+    let target = target(thread, any(pid)?)?;
     let cpus = thread.machine().cpus();
     let mut words = vec![0u64; cpus.div_ceil(64)];
     let bytes = words.as_mut_slice().as_mut_bytes();
@@ -118,7 +132,7 @@ pub fn sched_getaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8
     if len.saturating_mul(8) < cpus || len % 8 != 0 {
         return Err(Errno::EINVAL);
     }
-    let words = target(thread, pid)?.sched.processors(cpus);
+    let words = with(thread, any(pid)?, |sched| sched.processors(cpus))?;
     let bytes = words.as_slice().as_bytes();
     let len = len.min(bytes.len());
     thread.user().copy_out(mask.addr(), &bytes[..len]).map_err(|_| Errno::EFAULT)?;
@@ -146,7 +160,7 @@ pub fn sched_get_priority_min(_thread: &Thread, policy: u32) -> Result<u32> {
 
 /// sched_getscheduler(2).
 pub fn sched_getscheduler(thread: &Thread, pid: i32) -> Result<u32> {
-    Ok(target(thread, pid)?.sched.policy.load(Ordering::Relaxed))
+    with(thread, pid, |sched| sched.policy.load(Ordering::Relaxed))
 }
 
 /// sched_getparam(2): `struct sched_param` is one int.
@@ -154,7 +168,7 @@ pub fn sched_getparam(thread: &Thread, pid: i32, param: UserPtr<u32>) -> Result<
     if param.is_null() {
         return Err(Errno::EINVAL);
     }
-    let priority = target(thread, pid)?.sched.priority.load(Ordering::Relaxed);
+    let priority = with(thread, pid, |sched| sched.priority.load(Ordering::Relaxed))?;
     param.write(thread.user(), &priority)
 }
 
@@ -204,7 +218,7 @@ fn set(thread: &Thread, target: &Thread, word: u32, priority: u32) -> Result<()>
 
 /// sched_rr_get_interval(2).
 pub fn sched_rr_get_interval(thread: &Thread, pid: i32, interval: UserPtr<impl Layout<[i64; 2]>>) -> Result<()> {
-    let policy = target(thread, pid)?.sched.policy.load(Ordering::Relaxed) & !policy::RESET_ON_FORK;
+    let policy = with(thread, pid, |sched| sched.policy.load(Ordering::Relaxed))? & !policy::RESET_ON_FORK;
     // Linux's RR slice, and the slice of its fair classes at 250 ticks a second.
     let nanos = match policy {
         policy::RR => 100_000_000,

@@ -10,6 +10,11 @@ int main(void)
 	T(syscall(SYS_sched_getaffinity, 0, sizeof a, &b) >= 8);
 	R(syscall(SYS_sched_getaffinity, 0, 1, &a));
 	R(sched_getaffinity(0x3ffffff, sizeof a, &b));
+	R(sched_getaffinity(-1, sizeof a, &b));
+	R(sched_setaffinity(-1, sizeof a, &a));
+	/* The first process, whoever that is. */
+	T(sched_getaffinity(1, sizeof a, &b) == 0);
+	T(sched_getscheduler(1) >= 0);
 	int c = sched_getcpu();
 	T(c >= 0 && CPU_ISSET(c, &a));
 	CPU_ZERO(&b);
