@@ -17,6 +17,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -340,6 +341,7 @@ pub fn yield_now() {
 pub fn end() -> ! {
     {
         let thread = current();
+        thread.ended.store(true, Ordering::Relaxed);
         thread::forget(&thread);
         let space = thread.space.lock().take();
         if let Some(space) = &space {
@@ -350,6 +352,22 @@ pub fn end() -> ! {
     }
     switch();
     cpu::halt()
+}
+
+/// Ended threads on whose stacks no core stands any more. To let go of what they hold may take any lock of the kernel's, which the thread
+/// that runs next may hold itself: a thread of its own does it ([`bury`]).
+static ENDED: Mutex<Vec<Arc<Thread>>> = Mutex::new(Vec::new());
+/// Changes when there is one more.
+static ENDINGS: AtomicU32 = AtomicU32::new(0);
+
+/// The kernel thread that lets go of ended threads.
+pub fn bury() {
+    loop {
+        let seen = ENDINGS.load(Ordering::SeqCst);
+        let ended = core::mem::take(&mut *ENDED.lock());
+        drop(ended);
+        park(&ENDINGS, seen, None);
+    }
 }
 
 /// First code of a core's idle thread: it runs what becomes ready, and comes back here when a thread had to go.
@@ -440,9 +458,12 @@ pub fn arrived() {
     let core = cores::here();
     if let Some((previous, again)) = core.turn.with(|own| own.previous.take()) {
         previous.on.store(NOWHERE, Ordering::SeqCst);
-        // An ended thread goes with this.
         if again {
             make_ready(previous);
+        } else if previous.ended.load(Ordering::Relaxed) {
+            ENDED.lock().push(previous);
+            ENDINGS.fetch_add(1, Ordering::SeqCst);
+            unpark(&ENDINGS, 1);
         }
     }
     if !core.turn.ready.lock().is_empty() {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
@@ -57,6 +57,8 @@ pub struct Thread {
     /// The cores it may run on; those that exist count.
     pub affinity: AtomicU64,
     pub share: Share,
+    /// It will not run again.
+    pub ended: AtomicBool,
     /// Processor time used up to when it last began to run, and when that was.
     used: AtomicU64,
     since: AtomicU64,
@@ -137,6 +139,7 @@ pub fn make(
         last: AtomicUsize::new(0),
         affinity: AtomicU64::new(u64::MAX),
         share: Share::new(),
+        ended: AtomicBool::new(false),
         used: AtomicU64::new(0),
         since: AtomicU64::new(STOPPED),
         faults: AtomicU64::new(0),
