@@ -1,10 +1,19 @@
-/* A load from the kernel's memory. */
+/* Loads from all of the kernel's memory: text, control words, stacks, heap, its page below 4 GiB. The selectors can be read, and say
+ * nothing. */
 /* none: succeeded */
 /* pkey: SIGSEGV */
 #include "attack.h"
 
+static int load(void *at)
+{
+	return *(volatile uint64_t *)at ? 0 : REFUSED;
+}
+
 static int attack(void)
 {
-	volatile uint64_t *word = (void *)CONTROL;
-	return *word ? 0 : REFUSED;
+	uintptr_t places[] = { place("ATTACK_WRPKRU", 0) & ~7ul, place("ATTACK_SYSCALL", 0) & ~7ul, UNUSED, STACKS + 65536 - 640, HEAP, 0xfffff000 };
+	for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
+		if (try_apart(load, (void *)places[i]) != -SIGSEGV)
+			return 0;
+	return load((void *)CONTROL);
 }
