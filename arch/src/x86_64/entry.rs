@@ -181,8 +181,10 @@ global_asm!(
     "and ecx, {stack_mask}",
     "cmp ecx, {frame_limit}",
     "ja hosted_refuse",
-    "mov rcx, [rip + {secret}]",
-    "cmp [rsp], rcx",
+    // As in hosted_signal_common: neither the secret nor the word on the stack is in a register of who is refused.
+    "mov rcx, [rsp]",
+    "cmp rcx, [rip + {secret}]",
+    "mov ecx, 0",
     "jne hosted_refuse",
     "mov rdi, r11",
     "shl rdi, {stack_shift}",
