@@ -23,6 +23,9 @@
 //! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then says where a frame lies, but nothing else lies in the room;
 //! where there is no room left the host ends the process.
 //!
+//! **The short way.** Most calls answer at once and never look at a frame. The entry calls their functions itself, by the thread's
+//! [`Shortcut`](super::hosted::Shortcut); the frame is saved all the same, since a kick on the way out starts over from it. Everything else goes by [`Hooks`].
+//!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
 //! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
 //! left is found on the way out. A kick after `in_guest` was set on the way out starts over from the area's frame, which is
@@ -476,13 +479,66 @@ global_asm!(
     ".globl hosted_entries_end",
     "hosted_entries_end:",
 
-    // rdi: area; in_guest is 0 and the user's registers are in the frame.
+    // rdi: area, r11: number; rdi and rdx are in the frame only, the user's other arguments still where they came.
+    // A call that answers at once is made from here (`Shortcut`); a number beyond the end becomes 0, which is none, without a
+    // branch that could be foreseen wrongly.
     ".type hosted_call_entered, @function",
     "hosted_call_entered:",
     "cld",
+    "cmp r11, [rdi + {shortcut} + 8]",
+    "sbb rax, rax",
+    "and r11, rax",
+    "mov rcx, [rdi + {shortcut}]",
+    "mov rax, [rcx + r11*8]",
+    "test rax, rax",
+    "jz 2f",
+    "mov rcx, [rdi + {shortcut} + 16]",
+    "sub rsp, 16",
+    "mov [rsp], rcx",
+    "mov rbx, rdi",
+    "mov rcx, r10",
+    "mov rdx, [rdi + 8*12]",
+    "mov rdi, [rdi + 8*14]",
+    "call rax",
+    "mov rdi, rbx",
+    "mov [rdi + 8*10], rax",
+    // The frame is whole: from here on a kick is a host signal, and starts over from it. A kicker's fence stands in for ours.
+    "mov byte ptr [rdi + 168], 1",
+    "mov rcx, [rdi + {shortcut} + 24]",
+    "cmp dword ptr [rcx], 0",
+    "jne 3f",
+    "mov r11, rdi",
+    "mov rcx, {first_area}",
+    "sub r11, rcx",
+    "shr r11, {stack_shift} - {selector_shift}",
+    "mov rcx, {selectors}",
+    "add r11, rcx",
+    // Single steps and alignment checks go the long way.
+    "cmp qword ptr [rdi + 8*18], {call_flags}",
+    "jne hosted_exit",
+    "movzx edx, byte ptr [rdi + 169]",
+    "mov [r11], dl",
+    "mov rcx, [rdi + 8*16]",
+    "mov rdx, [rdi + 8*12]",
+    "mov [r11 + 8], rcx",
+    "mov [r11 + 16], rax",
+    "mov [r11 + 24], rdx",
+    // What a C function keeps is still the user's, but for this.
+    "mov rbx, [rdi + 8*5]",
+    "jmp hosted_exit_short",
+    // Not one of those.
+    "2:",
     "xor ebp, ebp",
     "mov rax, [rip + {hooks}]",
     "call [rax]",
+    "mov rdi, rax",
+    "jmp hosted_exit",
+    // The call left work behind.
+    "3:",
+    "mov byte ptr [rdi + 168], 0",
+    "xor ebp, ebp",
+    "mov rax, [rip + {hooks}]",
+    "call [rax + 32]",
     "mov rdi, rax",
     ".size hosted_call_entered, . - hosted_call_entered",
 
@@ -519,6 +575,7 @@ global_asm!(
     "mov r12, [rdi + 8*3]",
     "mov rbp, [rdi + 8*4]",
     "mov rbx, [rdi + 8*5]",
+    "hosted_exit_short:",
     "mov r10, [rdi + 8*7]",
     "mov r9, [rdi + 8*8]",
     "mov r8, [rdi + 8*9]",
@@ -609,6 +666,7 @@ global_asm!(
     kernel_high = const KERNEL_BASE >> 40,
     image_size = const IMAGE_SIZE,
     arrival = const core::mem::offset_of!(Area, arrival),
+    shortcut = const core::mem::offset_of!(Area, shortcut),
     thread_selector = const THREAD_SELECTOR,
     call_flags = const CALL_FLAGS,
     pkru_guest = const PKRU_GUEST,
@@ -641,7 +699,15 @@ pub struct Hooks {
     /// # Safety
     /// Called by `hosted_clone` only.
     pub child_main: unsafe extern "C" fn(*mut Area) -> !,
+    /// A call that was made by the thread's [`super::hosted::Shortcut`] has left work behind; its result is in the area's frame.
+    /// Answers the area to leave through.
+    ///
+    /// # Safety
+    /// Called by the call entries only.
+    pub on_answered: unsafe extern "C" fn(*mut Area) -> *mut Area,
 }
+
+const _: () = assert!(core::mem::offset_of!(Hooks, on_answered) == 32);
 
 /// Read by the assembly, and by `hosted_clone`'s in `hosted`.
 pub(super) static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());

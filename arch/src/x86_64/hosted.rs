@@ -7,7 +7,7 @@
 //! The ways in and out are in [`super::entry`].
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicU8, AtomicU32};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
 
 use super::entry;
 use super::frame::Frame;
@@ -93,6 +93,8 @@ pub struct Area {
     pub host_tid: AtomicU32,
     /// The guest thread: the two words of a `*const dyn Guest` made by `Arc::into_raw`.
     pub guest: [usize; 2],
+    /// The calls the entry makes itself.
+    pub shortcut: Shortcut,
     /// Address of a boxed body, for threads of the kernel's own.
     pub body: usize,
     /// Where the thread pointer of a new thread is to be; `usize::MAX` keeps it.
@@ -101,6 +103,27 @@ pub struct Area {
     pub arrival: Arrival,
     /// What the thread remembers of its waits, for the platform.
     pub idle: AtomicU32,
+}
+
+/// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Shortcut {
+    /// By number; null where a call is not among them, as always for number 0, which the entry takes for all numbers beyond the end.
+    pub functions: *const AtomicPtr<()>,
+    pub count: usize,
+    pub thread: *const (),
+    /// Not 0 after a call that left work behind.
+    pub work: *const AtomicU32,
+}
+
+impl Shortcut {
+    /// All calls go by the frame.
+    pub const fn none() -> Shortcut {
+        static NO_CALLS: [AtomicPtr<()>; 1] = [AtomicPtr::new(core::ptr::null_mut())];
+        static NO_WORK: AtomicU32 = AtomicU32::new(0);
+        Shortcut { functions: NO_CALLS.as_ptr(), count: 1, thread: core::ptr::null(), work: &raw const NO_WORK }
+    }
 }
 
 /// A host signal, copied from the host's frame by the entry.

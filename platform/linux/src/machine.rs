@@ -42,6 +42,7 @@ static HOOKS: entry::Hooks = entry::Hooks {
     on_signal: signal::on_signal,
     on_nested: signal::on_nested,
     child_main: spawn::child_main,
+    on_answered: signal::on_answered,
 };
 
 /// Those of a kernel that lets programs call its functions by address.

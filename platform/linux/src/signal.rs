@@ -235,6 +235,17 @@ pub unsafe extern "C" fn on_call(area: *mut Area) -> *mut Area {
     spawn::carry_on(this, hosted::index_of(area as usize), flow)
 }
 
+/// A call that the entry made itself has left work behind; its result is in the area's frame.
+///
+/// # Safety
+/// As [`on_call`].
+pub unsafe extern "C" fn on_answered(area: *mut Area) -> *mut Area {
+    // SAFETY: the thread's own area.
+    let this = unsafe { &mut *area };
+    let flow = spawn::guest(this).answered(&mut this.frame, Abi::Native);
+    spawn::carry_on(this, hosted::index_of(area as usize), flow)
+}
+
 /// As [`on_call`], for kernels whose functions programs may call by address: what would be the number is then an address in the
 /// kernel's text, that of a `fn(&G, &mut Frame) -> Flow` with the guest's own type for `G`. There is no gate to pass and nothing is
 /// checked, which is the point of comparing with it; so it is for kernels without a jail, which trust their programs anyway.

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::entry;
-use janua_arch::x86_64::hosted::{self, Area, KICK};
+use janua_arch::x86_64::hosted::{self, Area, KICK, Shortcut};
 use janua_port::machine::ThreadId;
 use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap, UserMemory};
 
@@ -60,6 +60,12 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     area.stepping = 0;
     area.host_pid.store(0, Ordering::Relaxed);
     area.host_tid.store(0, Ordering::Relaxed);
+    area.shortcut = guest.plain().map_or(Shortcut::none(), |plain| Shortcut {
+        functions: plain.native.functions,
+        count: plain.native.count,
+        thread: plain.thread,
+        work: plain.work,
+    });
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
     area.guest = unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) };
     area.body = 0;
