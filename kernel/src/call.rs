@@ -3,12 +3,12 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
-use janua_port::guest::{Abi, Direct};
+use janua_port::guest::Abi;
 use janua_port::{Flow, Frame, Guest, Plain, Trap};
 
-use crate::table::{Row, Run, Words};
+use crate::table::{self, CallFn, Row, Run, Words};
 use crate::task::{Leave, Personality};
-use crate::thread::{Pending, Seat, Thread, work};
+use crate::thread::{Pending, Seat, work};
 
 impl<P: Personality> Seat<P> {
     /// A system call: number and words are in the frame. Scheduling is the answer.
@@ -34,7 +34,7 @@ impl<P: Personality> Seat<P> {
         }
         match self.run(frame, row, words) {
             Poll::Ready(result) => self.finish(frame, Some(row), result),
-            Poll::Pending => self.suspend(row, words, 0),
+            Poll::Pending => self.suspend(Some(row), words, 0),
         }
     }
 
@@ -45,31 +45,27 @@ impl<P: Personality> Seat<P> {
         let words = frame.args();
         match self.run(frame, row, words) {
             Poll::Ready(result) => self.finish(frame, Some(row), result),
-            Poll::Pending => self.suspend(row, words, 0),
+            Poll::Pending => self.suspend(Some(row), words, 0),
         }
     }
 
     #[inline]
     fn run(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Poll<isize> {
         match row.run {
-            Run::Plain(run) => {
-                let [a, b, c, d, e, f] = words;
-                let result = run(a, b, c, d, e, f, self);
-                debug_assert!(!P::is_special(result), "{} is no plain call", row.name);
-                Poll::Ready(result)
-            }
-            Run::Direct(run) => {
-                let [a, b, c, d, e, f] = words;
-                Poll::Ready(run(self, a, b, c, d, e, f))
-            }
+            Run::Plain(run) => Poll::Ready(table::call(run, self.slotted.as_ref(), words)),
+            Run::Wait(run) => self.begin(run, words),
             Run::Frame(run) => Poll::Ready(run(self, frame, words)),
-            Run::Async(run) => {
+            Run::FrameWait(run) => {
                 *self.frame.lock() = Some(*frame);
-                self.prepare_poll();
-                run(self.slotted.as_ref(), words, &mut Context::from_waker(&self.waker))
+                self.begin(run, words)
             }
             Run::Missing => Poll::Ready(P::unknown(self, frame, row.number)),
         }
+    }
+
+    fn begin(&self, run: CallFn<P>, words: Words) -> Poll<isize> {
+        let result = table::call(run, self.slotted.as_ref(), words);
+        if self.take_marks() { Poll::Pending } else { Poll::Ready(result) }
     }
 
     #[cold]
@@ -81,7 +77,7 @@ impl<P: Personality> Seat<P> {
                 self.observe(row, words, result, started);
                 self.finish(frame, Some(row), result)
             }
-            Poll::Pending => self.suspend(row, words, started),
+            Poll::Pending => self.suspend(Some(row), words, started),
         }
     }
 
@@ -93,18 +89,12 @@ impl<P: Personality> Seat<P> {
         self.trace_leave(row, words, result);
     }
 
-    /// Before each poll: forget old wake-ups and deadlines, so that what this poll leaves behind is what counts.
-    fn prepare_poll(&self) {
-        janua_rt::wake::rearm(&self.wake.word);
-        self.deadline.store(u64::MAX, Ordering::Relaxed);
-    }
-
     fn wait(&self) -> Flow {
         let deadline = self.deadline.load(Ordering::Relaxed);
         Flow::Wait((deadline != u64::MAX).then_some(deadline))
     }
 
-    fn suspend(&self, row: &'static Row<P>, words: Words, started: u64) -> Flow {
+    fn suspend(&self, row: Option<&'static Row<P>>, words: Words, started: u64) -> Flow {
         *self.pending.lock() = Some((row, Pending { words, started }));
         self.wait()
     }
@@ -148,16 +138,15 @@ impl<P: Personality> Guest for Seat<P> {
         self.enter(frame, abi)
     }
 
-    fn plain(&self) -> Option<Plain> {
+    fn plain(&self) -> Option<Plain<'_>> {
         if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
             return None;
         }
-        let thread: &Thread<P> = self;
         Some(Plain {
             native: self.kernel.table.plain(),
             compat: self.kernel.compat.plain(),
-            thread: core::ptr::from_ref(thread).cast(),
-            work: thread.work_word(),
+            thread: core::ptr::from_ref(self.slotted.as_ref().get_ref()).cast(),
+            work: self.work_word(),
         })
     }
 
@@ -170,6 +159,9 @@ impl<P: Personality> Guest for Seat<P> {
                 self.kernel.compat.get(number)
             }
         };
+        if self.take_marks() {
+            return self.suspend(row, [0; 6], 0);
+        }
         let result = frame.result();
         self.finish(frame, row, result)
     }
@@ -197,10 +189,12 @@ impl<P: Personality> Guest for Seat<P> {
             Some(Poll::Pending) => self.wait(),
             Some(Poll::Ready(result)) => match self.pending.lock().take() {
                 Some((row, pending)) => {
-                    if pending.started != 0 {
+                    if let Some(row) = row
+                        && pending.started != 0
+                    {
                         self.observe(row, pending.words, result, pending.started);
                     }
-                    self.finish(frame, Some(row), result)
+                    self.finish(frame, row, result)
                 }
                 // What waited was a stop, whose result means nothing.
                 None => self.leave(frame, None),
@@ -223,16 +217,6 @@ impl<P: Personality> Guest for Seat<P> {
 
     fn has_work(&self) -> bool {
         self.work() != 0
-    }
-
-    fn direct(&self) -> Option<Direct<'_>> {
-        // Calls that are watched come the long way.
-        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
-            return None;
-        }
-        let calls = self.kernel.table.direct()?;
-        let thread = core::ptr::from_ref(self.slotted.owner()).cast();
-        Some(Direct { thread, calls, work: self.work_word() })
     }
 
     fn set_gate(&self, gate: u8) {

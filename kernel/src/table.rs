@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use core::task::{Context, Poll};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::{Frame, PlainTable};
-use janua_port::guest::{DIRECT_CALLS, DirectCalls};
+use janua_port::Frame;
+use janua_port::guest::{PLAIN_CALLS, PlainCalls};
 use janua_rt::slot::Slotted;
 
 use crate::task::Personality;
@@ -17,28 +16,77 @@ use crate::user::{UserPtr, UserSlice, UserStr};
 /// The words of a call.
 pub type Words = [usize; 6];
 
-/// The function of a [`Run::Plain`] row: its words come one by one, so that an entry may pass them in the registers they are in
-/// ([`janua_port::Plain`]).
+/// A row's function, for entries that have its words in registers: where each comes is the machine's ([`janua_port::Plain`]).
+#[cfg(not(target_arch = "sparc"))]
 #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-pub type PlainFn<P> = extern "C" fn(usize, usize, usize, usize, usize, usize, &Thread<P>) -> isize;
-
-/// The function of a [`Run::Direct`] row.
+pub type CallFn<P> = extern "C" fn(usize, usize, usize, usize, usize, usize, Pin<&Slotted<Thread<P>>>) -> isize;
+/// A row's function, for entries that have its words in registers: where each comes is the machine's ([`janua_port::Plain`]).
+#[cfg(target_arch = "sparc")]
 #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-pub type DirectFn<P> = extern "C" fn(&Thread<P>, usize, usize, usize, usize, usize, usize) -> isize;
+pub type CallFn<P> = extern "C" fn(Pin<&Slotted<Thread<P>>>, usize, usize, usize, usize, usize, usize) -> isize;
 
-/// How a row is executed.
+/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`].
+#[cfg(not(target_arch = "sparc"))]
+#[macro_export]
+macro_rules! call_fn {
+    ($p:ty, $seat:ident, $words:ident, $body:block) => {{
+        #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
+        extern "C" fn run(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, $seat: $crate::table::SeatOf<'_, $p>) -> isize {
+            let $words: $crate::table::Words = [a, b, c, d, e, f];
+            $body
+        }
+        run
+    }};
+}
+/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`].
+#[cfg(target_arch = "sparc")]
+#[macro_export]
+macro_rules! call_fn {
+    ($p:ty, $seat:ident, $words:ident, $body:block) => {{
+        #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
+        extern "C" fn run($seat: $crate::table::SeatOf<'_, $p>, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
+            let $words: $crate::table::Words = [a, b, c, d, e, f];
+            $body
+        }
+        run
+    }};
+}
+
+/// Calls a row's function.
+#[inline]
+pub(crate) fn call<P: Personality>(run: CallFn<P>, seat: SeatOf<'_, P>, [a, b, c, d, e, f]: Words) -> isize {
+    #[cfg(not(target_arch = "sparc"))]
+    return run(a, b, c, d, e, f, seat);
+    #[cfg(target_arch = "sparc")]
+    return run(seat, a, b, c, d, e, f);
+}
+
+/// A thread with its slot.
+pub type SeatOf<'a, P> = Pin<&'a Slotted<Thread<P>>>;
+
+/// How a row is executed. The first two need no frame, so that a machine may call their functions straight from its entry.
 pub enum Run<P: Personality> {
     /// Answers at once, and never with a code for the way back ([`Personality::is_special`]).
-    Plain(PlainFn<P>),
-    /// Answers at once, and takes its words as arguments of a C function: a gate that has them in registers may call it without a
-    /// frame ([`janua_port::guest::Direct`]). The result is the program's as it is, never a restart code.
-    Direct(DirectFn<P>),
+    Plain(CallFn<P>),
+    /// May wait: builds its future in the thread's slot and polls it once. That it waits, or that its result is a code for the way
+    /// back, is marked ([`Thread::begin`]).
+    Wait(CallFn<P>),
     /// Answers at once and reads or changes the registers.
     Frame(fn(&Thread<P>, &mut Frame, Words) -> isize),
-    /// May wait: builds its future in the thread's slot and polls it once.
-    Async(fn(Pin<&Slotted<Thread<P>>>, Words, &mut Context<'_>) -> Poll<isize>),
+    /// As `Wait`, for handlers that need the registers ([`Thread::frame`]).
+    FrameWait(CallFn<P>),
     /// There is no handler.
     Missing,
+}
+
+impl<P: Personality> Run<P> {
+    /// The function of a row that needs no frame.
+    fn short(&self) -> Option<CallFn<P>> {
+        match *self {
+            Run::Plain(run) | Run::Wait(run) => Some(run),
+            Run::Frame(_) | Run::FrameWait(_) | Run::Missing => None,
+        }
+    }
 }
 
 /// How much of a call there is.
@@ -176,22 +224,19 @@ impl<T: Answer> Answer for Result<T> {
 pub struct Table<P: Personality> {
     rows: &'static [Row<P>],
     valid: Box<[AtomicBool]>,
-    /// The functions of the direct rows in force; `None` when the personality has no such rows.
-    direct: Option<Box<DirectCalls>>,
-    /// The functions of the plain rows in force; one null where there are no rows.
-    plain: Box<[AtomicPtr<()>]>,
+    /// The functions of those rows in force that need no frame.
+    plain: Box<PlainCalls>,
 }
 
 impl<P: Personality> Table<P> {
     /// A table in which every row is invalid. `rows[n].number == n` is checked.
     pub fn new(rows: &'static [Row<P>]) -> Table<P> {
         assert!(rows.iter().enumerate().all(|(at, row)| row.number == at), "a row out of place");
-        let direct = rows.iter().any(|row| matches!(row.run, Run::Direct(_)));
+        assert!(rows.len() < PLAIN_CALLS, "too many rows");
         Table {
             rows,
             valid: rows.iter().map(|_| AtomicBool::new(false)).collect(),
-            plain: (0..rows.len().max(1)).map(|_| AtomicPtr::default()).collect(),
-            direct: direct.then(|| Box::new([const { AtomicUsize::new(0) }; DIRECT_CALLS])),
+            plain: Box::new([const { AtomicPtr::new(core::ptr::null_mut()) }; PLAIN_CALLS]),
         }
     }
 
@@ -215,27 +260,16 @@ impl<P: Personality> Table<P> {
 
     fn set(&self, row: &Row<P>, valid: bool) {
         self.valid[row.number].store(valid, Ordering::Release);
-        if let Run::Plain(run) = row.run
-            && row.number != 0
+        if let Some(run) = row.run.short()
+            && let Some(word) = self.plain.get(row.number)
         {
-            let function = if valid { run as *mut () } else { core::ptr::null_mut() };
-            self.plain[row.number].store(function, Ordering::Release);
-        }
-        if let (Some(direct), Run::Direct(run)) = (&self.direct, &row.run)
-            && let Some(word) = direct.get(row.number)
-        {
-            word.store(if valid { *run as usize } else { 0 }, Ordering::Release);
+            word.store(if valid { run as *mut () } else { core::ptr::null_mut() }, Ordering::Release);
         }
     }
 
-    /// The functions of the plain rows in force.
-    pub fn plain(&self) -> PlainTable {
-        PlainTable { functions: self.plain.as_ptr(), count: self.plain.len() }
-    }
-
-    /// The functions of the direct rows in force.
-    pub fn direct(&self) -> Option<&DirectCalls> {
-        self.direct.as_deref()
+    /// The functions of those rows in force that need no frame, by number.
+    pub fn plain(&self) -> &PlainCalls {
+        &self.plain
     }
 
     /// Takes a row out of force: from the next entry on the number is unknown.
@@ -282,8 +316,7 @@ impl<T> Arg for UserSlice<T> {
 ///     134 uselib() => missing, Missing("obsolete");
 /// }
 /// ```
-/// A plain handler is `fn(&Thread<P>, args..) -> impl Answer`, a `direct` handler too, a `frame` handler takes `&mut Frame` after the thread, an
-/// `async` handler is an `async fn`.
+/// A `plain` handler is `fn(&Thread<P>, args..) -> impl Answer`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]).
 #[macro_export]
 macro_rules! calls {
     ($(#[$meta:meta])* pub static $rows:ident for $p:ty; $($n:literal $name:ident ( $($arg:ident : $t:ty),* $(,)? ) => $how:ident $($path:ident)::* , $support:ident $(($note:literal))? ;)*) => {
@@ -305,22 +338,17 @@ macro_rules! calls {
 macro_rules! call_run {
     (missing $p:ty, ; $($rest:tt)*) => { $crate::table::Run::Missing };
     (plain $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
-        $crate::table::Run::Plain({
-            #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-            extern "C" fn run(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, thread: &$crate::Thread<$p>) -> isize {
-                let words = [a, b, c, d, e, f];
-                let mut at = 0usize..;
-                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
-                    Ok(value) => value,
-                    Err(errno) => return errno.as_result(),
-                };)*
-                let _ = (&mut at, words);
-                $crate::table::Answer::word($($path)::+(thread, $($arg),*))
-            }
-            run
-        })
+        $crate::table::Run::Plain($crate::call_fn!($p, seat, words, {
+            let mut at = 0usize..;
+            $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
+                Ok(value) => value,
+                Err(errno) => return errno.as_result(),
+            };)*
+            let _ = (&mut at, words);
+            let thread: &$crate::Thread<$p> = seat.get_ref().owner();
+            $crate::table::Answer::word($($path)::+(thread, $($arg),*))
+        }))
     };
-    (direct $($row:tt)*) => { $crate::call_run_direct!($($row)*) };
     (frame $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::table::Run::Frame({
             fn run(thread: &$crate::Thread<$p>, frame: &mut $crate::table::FrameOf, words: $crate::table::Words) -> isize {
@@ -335,8 +363,10 @@ macro_rules! call_run {
             run
         })
     };
-    (wait $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
-        $crate::table::Run::Async({
+    (wait $p:ty, $($rest:tt)*) => { $crate::table::Run::Wait($crate::call_run!(@begin $p, $($rest)*)) };
+    (frame_wait $p:ty, $($rest:tt)*) => { $crate::table::Run::FrameWait($crate::call_run!(@begin $p, $($rest)*)) };
+    (@begin $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
+        $crate::call_fn!($p, seat, words, {
             async fn call(thread: &$crate::Thread<$p>, words: $crate::table::Words) -> isize {
                 let mut at = 0usize..;
                 $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
@@ -346,36 +376,7 @@ macro_rules! call_run {
                 let _ = (&mut at, words);
                 $crate::table::Answer::word($($path)::+(thread, $($arg),*).await)
             }
-            |seat, words, cx| seat.start(call, words, cx)
-        })
-    };
-}
-
-/// A row that answers at once, as the machine's entries call it: where it has the thread as the first argument or the last.
-#[cfg(not(target_arch = "sparc"))]
-#[macro_export]
-macro_rules! call_run_direct {
-    ($($row:tt)*) => { $crate::call_run!(plain $($row)*) };
-}
-
-/// A row that answers at once, as the machine's entries call it: where it has the thread as the first argument or the last.
-#[cfg(target_arch = "sparc")]
-#[macro_export]
-macro_rules! call_run_direct {
-    ($p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
-        $crate::table::Run::Direct({
-            #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-            extern "C" fn run(thread: &$crate::Thread<$p>, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
-                let words: $crate::table::Words = [a, b, c, d, e, f];
-                let mut at = 0usize..;
-                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
-                    Ok(value) => value,
-                    Err(errno) => return errno.as_result(),
-                };)*
-                let _ = (&mut at, words);
-                $crate::table::Answer::word($($path)::+(thread, $($arg),*))
-            }
-            run
+            $crate::Thread::begin(seat, call, words)
         })
     };
 }

@@ -4,14 +4,14 @@ use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use core::task::Waker;
+use core::task::{Context, Poll, Waker};
 
 use janua_port::machine::ThreadId;
 use janua_port::{Frame, Machine, UserMemory};
 use janua_rt::{AtomicU64, Mutex, wake};
-use janua_rt::slot::Slotted;
+use janua_rt::slot::{Handler, Slotted};
 
-use crate::table::Row;
+use crate::table::{Row, SeatOf, Words};
 use crate::task::{Kernel, Personality, Task};
 
 /// Work flags of a thread: why the way back to user code must not be the short one.
@@ -26,6 +26,10 @@ pub mod work {
     pub const STOP: u32 = 8;
     /// A saved signal mask must be put back (sigsuspend, ppoll).
     pub const MASK: u32 = 16;
+    /// The call's result is a code for the way back. Only the thread itself marks this and the next, and takes them off at once.
+    pub(crate) const CODED: u32 = 32;
+    /// The call waits.
+    pub(crate) const WAITS: u32 = 64;
 }
 
 /// How a thread is woken: the word it parks on. Wakers are handles to this.
@@ -64,7 +68,7 @@ pub struct Thread<P: Personality> {
     pub(crate) gate: AtomicU8,
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
-    pub(crate) pending: Mutex<Option<(&'static Row<P>, Pending)>>,
+    pub(crate) pending: Mutex<Option<(Option<&'static Row<P>>, Pending)>>,
     /// What the trace has read of the call under way.
     pub(crate) taken: Mutex<crate::trace::Taken>,
     /// The personality's own.
@@ -160,7 +164,45 @@ impl<P: Personality> Thread<P> {
         }
     }
 
-    /// The registers the pending call entered with. Only inside a `wait` handler.
+    /// Before each poll: forget old wake-ups and deadlines, so that what this poll leaves behind is what counts.
+    pub(crate) fn prepare_poll(&self) {
+        wake::rearm(&self.wake.word);
+        self.deadline.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Builds a call in the slot and polls it once. Whether it waits is marked, and whether its result is no program's.
+    #[inline]
+    pub fn begin<H>(seat: SeatOf<'_, P>, call: H, words: Words) -> isize
+    where
+        H: for<'a> Handler<'a, Thread<P>, Words>,
+    {
+        let thread = seat.get_ref().owner();
+        thread.prepare_poll();
+        match seat.start(call, words, &mut Context::from_waker(&thread.waker)) {
+            Poll::Ready(result) => {
+                if P::is_special(result) {
+                    thread.set_work(work::CODED);
+                }
+                result
+            }
+            Poll::Pending => {
+                thread.set_work(work::WAITS);
+                0
+            }
+        }
+    }
+
+    /// Whether the call just made waits. Its marks are gone then.
+    #[inline]
+    pub(crate) fn take_marks(&self) -> bool {
+        let marks = self.work() & (work::CODED | work::WAITS);
+        if marks != 0 {
+            self.clear_work(marks);
+        }
+        marks & work::WAITS != 0
+    }
+
+    /// The registers the pending call entered with. Only inside a `frame_wait` handler.
     pub fn frame(&self) -> Frame {
         self.frame.lock().unwrap_or_default()
     }

@@ -1,6 +1,6 @@
 //! The thread a machine carries, as the machine and the gates see it.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use janua_arch::Frame;
 
@@ -35,40 +35,27 @@ pub enum Abi {
     Compat,
 }
 
+/// The places of a [`PlainCalls`]. The last one is always null, so that an entry may take it for every number beyond the end.
+pub const PLAIN_CALLS: usize = 512;
+
 /// The calls of one numbering that a machine may make straight from its entry: functions by number, null where there is none.
 ///
-/// Each is an `extern "C"` function of the call's six words, in the order of the registers they come in, and of [`Plain::thread`];
-/// it answers the result. The function of number 0 is null, so that an entry may take 0 for every number beyond the end.
-#[derive(Clone, Copy, Debug)]
-pub struct PlainTable {
-    pub functions: *const AtomicPtr<()>,
-    pub count: usize,
-}
+/// Each is an `extern "C"` function of the call's six words and of [`Plain::thread`], in the order in which the machine's gates have
+/// them: the words in the registers they come in and the thread behind them; on SPARC the thread before them, in the place of
+/// the number. It answers the result.
+pub type PlainCalls = [AtomicPtr<()>; PLAIN_CALLS];
 
-/// What a machine with gates of its own needs to make calls that answer at once before their frame is whole. All of it is good as
-/// long as the guest lives.
-#[derive(Clone, Copy, Debug)]
-pub struct Plain {
-    pub native: PlainTable,
-    pub compat: PlainTable,
-    /// The functions' last argument.
+/// The table of a thread none of whose calls are made like that.
+pub static NO_CALLS: PlainCalls = [const { AtomicPtr::new(core::ptr::null_mut()) }; PLAIN_CALLS];
+
+/// What a machine needs to make calls straight from its entry, before their frame is whole.
+#[derive(Clone, Copy)]
+pub struct Plain<'a> {
+    pub native: &'a PlainCalls,
+    pub compat: &'a PlainCalls,
+    /// Good as long as the guest lives.
     pub thread: *const (),
     /// Not 0 after a call: [`Guest::answered`] must be called on the frame, which then must be whole.
-    pub work: *const AtomicU32,
-}
-
-/// Direct calls have numbers below this.
-pub const DIRECT_CALLS: usize = 512;
-
-/// The functions of direct calls by number, 0 where there is none: C functions of the thread and six words, with a word as result.
-pub type DirectCalls = [AtomicUsize; DIRECT_CALLS];
-
-/// What a machine needs to call the functions of direct calls itself, without a frame.
-pub struct Direct<'a> {
-    /// Their first argument.
-    pub thread: *const (),
-    pub calls: &'a DirectCalls,
-    /// When this is not 0 after such a call, [`Guest::trap`] with [`Trap::Kick`] is due before user code goes on.
     pub work: &'a AtomicU32,
 }
 
@@ -82,10 +69,11 @@ pub trait Guest: Send + Sync {
     /// elsewhere afterwards.
     fn call_trapped(&self, _frame: &mut Frame) {}
     /// The calls the machine may make without [`Guest::call`]; `None` while calls are watched (`--trace`, `--stats`).
-    fn plain(&self) -> Option<Plain> {
+    fn plain(&self) -> Option<Plain<'_>> {
         None
     }
-    /// The end of a call made by [`Guest::plain`], whose result is in the frame, when it left work behind.
+    /// The end of a call made by [`Guest::plain`], whose result is in the frame, when it left work behind: it may even wait. No
+    /// other work may be looked at before.
     fn answered(&self, _frame: &mut Frame, _abi: Abi) -> Flow {
         Flow::Resume
     }
@@ -104,10 +92,6 @@ pub trait Guest: Send + Sync {
     /// Whether something waits that must be looked at before user code runs (signals, a kill). Read after the machine has
     /// marked the thread as being in user code.
     fn has_work(&self) -> bool;
-    /// How its direct calls are entered, where the personality has some and nobody watches them.
-    fn direct(&self) -> Option<Direct<'_>> {
-        None
-    }
     /// The machine has no memory left and has chosen the thread's task, which has `resident` bytes, to end. Called by another thread,
     /// whatever this one does.
     fn out_of_memory(&self, _resident: u64) {}

@@ -1,7 +1,7 @@
 //! What entry and exit know of the core: one page at the top of the address space, which an instruction reaches from %g0 with
 //! its immediate alone.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Where the page is mapped, for the supervisor only.
 pub const PLACE: usize = 0xffff_f000;
@@ -26,7 +26,7 @@ pub struct Core {
     pub overflows: AtomicU32,
     pub underflows: AtomicU32,
     /// The functions of calls that are entered the short way, by number; 0 where there is none.
-    pub calls: AtomicPtr<[AtomicUsize; DIRECT]>,
+    pub calls: AtomicPtr<[AtomicPtr<()>; DIRECT]>,
 }
 
 const _: () = {
@@ -46,7 +46,7 @@ const _: () = {
 static IDLE: AtomicU32 = AtomicU32::new(0);
 
 /// The table of a machine without such calls.
-pub static NONE: [AtomicUsize; DIRECT] = [const { AtomicUsize::new(0) }; DIRECT];
+pub static NONE: [AtomicPtr<()>; DIRECT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; DIRECT];
 
 /// The page's memory; the boot code maps it at [`PLACE`] as well.
 #[unsafe(no_mangle)]

@@ -23,8 +23,9 @@
 //! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then says where a frame lies, but nothing else lies in the room;
 //! where there is no room left the host ends the process.
 //!
-//! **The short way.** Most calls answer at once and never look at a frame. The entry calls their functions itself, by the thread's
-//! [`Shortcut`](super::hosted::Shortcut); the frame is saved all the same, since a kick on the way out starts over from it. Everything else goes by [`Hooks`].
+//! **The short way.** Most calls never look at a frame. The entry calls their functions itself, by the thread's
+//! [`Shortcut`](super::hosted::Shortcut); the frame is saved all the same, since a kick on the way out starts over from it.
+//! Other calls, and those that wait or leave work behind, go by [`Hooks`].
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
 //! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
@@ -480,19 +481,20 @@ global_asm!(
     "hosted_entries_end:",
 
     // rdi: area, r11: number; rdi and rdx are in the frame only, the user's other arguments still where they came.
-    // A call that answers at once is made from here (`Shortcut`); a number beyond the end becomes 0, which is none, without a
-    // branch that could be foreseen wrongly.
+    // A call that needs no frame is made from here (`Shortcut`); a number beyond the end becomes the last, which is none, without
+    // a branch that could be foreseen wrongly.
+    ".globl hosted_call_entered",
     ".type hosted_call_entered, @function",
     "hosted_call_entered:",
     "cld",
-    "cmp r11, [rdi + {shortcut} + 8]",
-    "sbb rax, rax",
-    "and r11, rax",
+    "mov eax, {shortcuts} - 1",
+    "cmp r11, rax",
+    "cmova r11, rax",
     "mov rcx, [rdi + {shortcut}]",
     "mov rax, [rcx + r11*8]",
     "test rax, rax",
     "jz 2f",
-    "mov rcx, [rdi + {shortcut} + 16]",
+    "mov rcx, [rdi + {shortcut} + 8]",
     "sub rsp, 16",
     "mov [rsp], rcx",
     "mov rbx, rdi",
@@ -502,9 +504,12 @@ global_asm!(
     "call rax",
     "mov rdi, rbx",
     "mov [rdi + 8*10], rax",
-    // The frame is whole: from here on a kick is a host signal, and starts over from it. A kicker's fence stands in for ours.
+    "mov rcx, [rdi + {shortcut} + 16]",
+    "cmp dword ptr [rcx], 0",
+    "jne 3f",
+    // The call is over and the frame is whole: from here on a kick is a host signal, and starts over from it. A kicker's fence
+    // stands in for ours.
     "mov byte ptr [rdi + 168], 1",
-    "mov rcx, [rdi + {shortcut} + 24]",
     "cmp dword ptr [rcx], 0",
     "jne 3f",
     "mov r11, rdi",
@@ -533,7 +538,7 @@ global_asm!(
     "call [rax]",
     "mov rdi, rax",
     "jmp hosted_exit",
-    // The call left work behind.
+    // The call left work behind, or waits.
     "3:",
     "mov byte ptr [rdi + 168], 0",
     "xor ebp, ebp",
@@ -667,6 +672,7 @@ global_asm!(
     image_size = const IMAGE_SIZE,
     arrival = const core::mem::offset_of!(Area, arrival),
     shortcut = const core::mem::offset_of!(Area, shortcut),
+    shortcuts = const super::hosted::SHORTCUTS,
     thread_selector = const THREAD_SELECTOR,
     call_flags = const CALL_FLAGS,
     pkru_guest = const PKRU_GUEST,

@@ -109,22 +109,15 @@ pub struct Area {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Shortcut {
-    /// By number; null where a call is not among them, as always for number 0, which the entry takes for all numbers beyond the end.
+    /// [`SHORTCUTS`] functions by number, null where a call is not among them.
     pub functions: *const AtomicPtr<()>,
-    pub count: usize,
     pub thread: *const (),
     /// Not 0 after a call that left work behind.
     pub work: *const AtomicU32,
 }
 
-impl Shortcut {
-    /// All calls go by the frame.
-    pub const fn none() -> Shortcut {
-        static NO_CALLS: [AtomicPtr<()>; 1] = [AtomicPtr::new(core::ptr::null_mut())];
-        static NO_WORK: AtomicU32 = AtomicU32::new(0);
-        Shortcut { functions: NO_CALLS.as_ptr(), count: 1, thread: core::ptr::null(), work: &raw const NO_WORK }
-    }
-}
+/// The entry takes the last place, which must be null, for all numbers beyond it.
+pub const SHORTCUTS: usize = 512;
 
 /// A host signal, copied from the host's frame by the entry.
 #[repr(C)]

@@ -44,9 +44,9 @@ mod machine {
         heap_end: 0x4000_0000,
     };
 
-    /// The functions of direct calls by number, 0 for other calls.
+    /// The functions of plain calls by number, 0 for other calls.
     fn functions() -> Vec<usize> {
-        let address = |run: &Run<Invasive>| if let Run::Direct(function) = run { *function as usize } else { 0 };
+        let address = |run: &Run<Invasive>| if let Run::Plain(function) = run { *function as usize } else { 0 };
         table::ROWS.iter().map(|row| address(&row.run)).collect()
     }
 

@@ -88,9 +88,9 @@ calls! {
     53 socketpair(domain: Domain, kind: Type, protocol: u32, pair: UserPtr<[i32; 2]>) => plain net::socketpair, Full;
     54 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, Partial("no socket filters, zero copy, kernel TLS");
     55 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, Partial("no socket filters, zero copy, kernel TLS");
-    56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => wait task::clone::clone, Partial("no namespaces; threads share descriptors and directory");
-    57 fork() => wait task::clone::fork, Full;
-    58 vfork() => wait task::clone::vfork, Full;
+    56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => frame_wait task::clone::clone, Partial("no namespaces; threads share descriptors and directory");
+    57 fork() => frame_wait task::clone::fork, Full;
+    58 vfork() => frame_wait task::clone::vfork, Full;
     59 execve(pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) => wait exec::execve, Partial("no file capabilities");
     60 exit(code: i32) => plain task::exit::exit, Full;
     61 wait4(pid: i32, status: UserPtr<u32>, options: WaitOptions, usage: UserPtr<Rusage>) => wait task::wait::wait4, Full;
@@ -467,7 +467,7 @@ calls! {
     432 fsmount() => missing, Missing("mounts are made with mount(2)");
     433 fspick() => missing, Missing("mounts are made with mount(2)");
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
-    435 clone3(args: UserPtr<u8>, size: usize) => wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
+    435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
     437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Full;
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, Full;

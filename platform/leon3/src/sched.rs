@@ -218,11 +218,11 @@ fn switch() {
         // The old thread's windows may yet have to go to its user stack: `entry` is the switch's to change, the rest is for the
         // next trap from user code.
         JANUA_CORE.stack.store(new.entry_stack() as u32, Ordering::Relaxed);
-        match new.guest.as_deref().and_then(|guest| guest.direct()) {
-            Some(direct) => {
-                JANUA_CORE.thread.store(direct.thread.cast_mut(), Ordering::Relaxed);
-                JANUA_CORE.work.store(core::ptr::from_ref(direct.work).cast_mut(), Ordering::Relaxed);
-                JANUA_CORE.calls.store(core::ptr::from_ref(direct.calls).cast_mut(), Ordering::Relaxed);
+        match new.guest.as_deref().and_then(|guest| guest.plain()) {
+            Some(plain) => {
+                JANUA_CORE.thread.store(plain.thread.cast_mut(), Ordering::Relaxed);
+                JANUA_CORE.work.store(core::ptr::from_ref(plain.work).cast_mut(), Ordering::Relaxed);
+                JANUA_CORE.calls.store(core::ptr::from_ref(plain.native).cast_mut(), Ordering::Relaxed);
             }
             None => JANUA_CORE.calls.store((&raw const NONE).cast_mut(), Ordering::Relaxed),
         }

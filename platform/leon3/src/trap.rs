@@ -7,6 +7,7 @@ use janua_arch::sparc::switch::janua_flush_windows;
 use janua_arch::sparc::window::BAD_STACK;
 use janua_arch::sparc::{cpu, usercopy};
 use janua_port::gate::Way;
+use janua_port::guest::Abi;
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
 
 use crate::thread::Thread;
@@ -101,7 +102,7 @@ fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
             frame.skip();
             return Flow::Resume;
         }
-        WORK => return Flow::Resume,
+        WORK => return guest.answered(frame, Abi::Native),
         _ => {}
     }
     if let Ok(number @ 0x80..) = u8::try_from(kind) {

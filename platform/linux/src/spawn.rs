@@ -6,9 +6,10 @@ use core::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::entry;
-use janua_arch::x86_64::hosted::{self, Area, KICK, Shortcut};
+use janua_arch::x86_64::hosted::{self, Area, KICK, SHORTCUTS, Shortcut};
+use janua_port::guest::{NO_CALLS, PLAIN_CALLS};
 use janua_port::machine::ThreadId;
-use janua_port::{Flow, Frame, Guest, Nanos, Spawn, SpawnKind, Trap, UserMemory};
+use janua_port::{Flow, Frame, Guest, Nanos, Plain, Spawn, SpawnKind, Trap, UserMemory};
 
 use crate::boot::{self, Jail};
 use crate::identity;
@@ -49,6 +50,10 @@ pub fn guest(area: &Area) -> &'static dyn Guest {
     unsafe { &*core::mem::transmute::<[usize; 2], *const dyn Guest>(area.guest) }
 }
 
+/// The word of threads whose calls all go by the frame.
+static NO_WORK: AtomicU32 = AtomicU32::new(0);
+const _: () = assert!(PLAIN_CALLS == SHORTCUTS);
+
 fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
     let index = area::take()?;
     // SAFETY: just taken; no thread runs on it.
@@ -60,12 +65,10 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     area.stepping = 0;
     area.host_pid.store(0, Ordering::Relaxed);
     area.host_tid.store(0, Ordering::Relaxed);
-    area.shortcut = guest.plain().map_or(Shortcut::none(), |plain| Shortcut {
-        functions: plain.native.functions,
-        count: plain.native.count,
-        thread: plain.thread,
-        work: plain.work,
-    });
+    area.shortcut = match guest.plain() {
+        Some(Plain { native, thread, work, .. }) => Shortcut { functions: native.as_ptr(), thread, work },
+        None => Shortcut { functions: NO_CALLS.as_ptr(), thread: core::ptr::null(), work: &raw const NO_WORK },
+    };
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
     area.guest = unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) };
     area.body = 0;

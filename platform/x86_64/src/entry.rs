@@ -14,10 +14,11 @@
 
 use core::arch::global_asm;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicPtr, AtomicU32};
+use core::sync::atomic::AtomicU32;
 
 use janua_arch::Frame;
 use janua_port::Plain;
+use janua_port::guest::{NO_CALLS, PLAIN_CALLS, PlainCalls};
 
 use crate::report::STOPPING;
 use crate::trap::kernel_trap;
@@ -56,14 +57,10 @@ pub struct Save {
     pub kernel_rsp: u64,
     pub thread: *const (),
     pub work: *const AtomicU32,
-    pub native: *const AtomicPtr<()>,
-    pub native_count: usize,
-    pub compat: *const AtomicPtr<()>,
-    pub compat_count: usize,
-    /// `native` if it has the vsyscall page's numbers.
-    pub fixed: *const AtomicPtr<()>,
-    /// What a number that is too large becomes.
-    pub zero: usize,
+    pub native: *const PlainCalls,
+    pub compat: *const PlainCalls,
+    /// What a number that is too large becomes: [`LAST_CALL`].
+    pub none: usize,
     /// What the processor had pushed on the core's entry stack when the thread left the core ([`crate::core::Core::exchange_pushed`]).
     pub pushed: [u64; 5],
 }
@@ -80,11 +77,9 @@ const _: () = {
     assert!(offset_of!(Frame, rip) == 16 * 8 && BASE_TO_END == 5 * 8);
 };
 
-/// The largest number of the vsyscall page's calls.
-const LAST_FIXED: usize = 309;
+/// The last place in a table, which is always null.
+pub const LAST_CALL: usize = PLAIN_CALLS - 1;
 
-/// The table of a thread without calls: number 0 stands for all but those of the vsyscall page, and none is a call.
-static NO_CALLS: [AtomicPtr<()>; LAST_FIXED + 1] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LAST_FIXED + 1];
 static NO_WORK: AtomicU32 = AtomicU32::new(0);
 
 impl Save {
@@ -95,26 +90,22 @@ impl Save {
             frame,
             thread: core::ptr::null(),
             work: &raw const NO_WORK,
-            native: NO_CALLS.as_ptr(),
-            native_count: 0,
-            compat: NO_CALLS.as_ptr(),
-            compat_count: 0,
-            fixed: NO_CALLS.as_ptr(),
-            zero: 0,
+            native: &raw const NO_CALLS,
+            compat: &raw const NO_CALLS,
+            none: LAST_CALL,
             pushed: [0; 5],
         }
     }
 
     /// Sets which calls go the short way: those of the thread's guest, which must live as long as the thread runs.
-    pub fn set_plain(&mut self, plain: Option<Plain>) {
+    pub fn set_plain(&mut self, plain: Option<Plain<'_>>) {
         let none = Save::new(self.frame);
         match plain {
             Some(plain) => {
                 self.thread = plain.thread;
                 self.work = plain.work;
-                (self.native, self.native_count) = (plain.native.functions, plain.native.count);
-                (self.compat, self.compat_count) = (plain.compat.functions, plain.compat.count);
-                self.fixed = if self.native_count > LAST_FIXED { self.native } else { NO_CALLS.as_ptr() };
+                self.native = plain.native;
+                self.compat = plain.compat;
             }
             None => *self = Save { kernel_rsp: self.kernel_rsp, ..none },
         }

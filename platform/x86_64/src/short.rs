@@ -13,7 +13,7 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use crate::entry::{
-    ANSWERED, ANSWERED_COMPAT, CALL_GATE, INT_COMPAT, INT_NATIVE, INVALID_OPCODE, PAGE_FAULT, SYSCALL, SYSENTER, Save, from_base,
+    ANSWERED, ANSWERED_COMPAT, CALL_GATE, INT_COMPAT, INT_NATIVE, INVALID_OPCODE, LAST_CALL, PAGE_FAULT, SYSCALL, SYSENTER, Save, from_base,
     push_kept, to_loop,
 };
 
@@ -70,12 +70,12 @@ macro_rules! clean_flags {
     };
 }
 
-/// rax: number, r11: base. Finds the function; jumps to the label when there is none. A number beyond the end becomes 0 without a
-/// branch that could be foreseen wrongly.
+/// rax: number, r11: base. Finds the function; jumps to the label when there is none. A number beyond the end becomes the last,
+/// which is none, without a branch that could be foreseen wrongly.
 macro_rules! find_function {
-    ($count:literal, $functions:literal, $none:expr) => {
+    ($functions:literal, $none:expr) => {
         concat!(
-            "cmp rax, [r11 + {", $count, "}]\ncmovae rax, [r11 + {zero}]\n",
+            "cmp rax, {last_call}\ncmova rax, [r11 + {none}]\n",
             "mov rcx, [r11 + {", $functions, "}]\nmov rax, [rcx + rax*8]\ntest rax, rax\njz ", $none, "\n"
         )
     };
@@ -176,7 +176,7 @@ macro_rules! syscall_entry {
             ".balign 64\n", $name, ":\nswapgs\nmov gs:[8], rsp\n", kernel_root!($mode),
             "mov rsp, gs:[0]\npush gs:[8]\nmov [rsp - 8], r11\nlea r11, [rsp - 24]\n",
             "mov [r11], rcx\nmov [r11 - 8], rax\n", save_arguments!(), take_stack!(),
-            find_function!("native_count", "native", "syscall_long"), make_call!("syscall_answered"),
+            find_function!("native", "syscall_long"), make_call!("syscall_answered"),
             leave_by_sysret!($mode, "syscall_answered")
         )
     };
@@ -194,7 +194,7 @@ macro_rules! sysenter_entry {
             "mov [r11], rcx\nmov [r11 - 8], rax\n", save_arguments!(), take_stack!(), clean_flags!(),
             // Not canonical, or not of the lower half: for the loop to refuse.
             "cmp rcx, gs:[72]\njae sysenter_long\n",
-            find_function!("native_count", "native", "sysenter_long"), make_call!("sysenter_answered"),
+            find_function!("native", "sysenter_long"), make_call!("sysenter_answered"),
             leave_by_sysret!($mode, "sysenter_answered")
         )
     };
@@ -215,7 +215,7 @@ macro_rules! int_entry {
     ($mode:ident, $name:literal) => {
         concat!(
             ".balign 64\n", $name, ":\n", enter!($mode), clean_flags!(), save_scratch!(0), "mov [r11 - 8], rax\n", take_stack!(),
-            find_function!("native_count", "native", concat!($name, "_long")), make_call!(concat!($name, "_answered")),
+            find_function!("native", concat!($name, "_long")), make_call!(concat!($name, "_answered")),
             leave_by_iret!($mode),
             gate_ends!($mode, $name, "{int_native}", "{answered}")
         )
@@ -228,7 +228,7 @@ macro_rules! int80_entry {
         concat!(
             ".balign 64\n", $name, ":\n", enter!($mode), clean_flags!(), "mov eax, eax\n", save_scratch!(0), "mov [r11 - 8], rax\n",
             "mov r8d, edi\nmov r9d, ebp\nmov r10d, esi\nmov edi, ebx\nmov esi, ecx\nmov edx, edx\n", take_stack!(),
-            find_function!("compat_count", "compat", concat!($name, "_long")), make_call!(concat!($name, "_answered")),
+            find_function!("compat", concat!($name, "_long")), make_call!(concat!($name, "_answered")),
             leave_by_iret!($mode),
             gate_ends!($mode, $name, "{int_compat}", "{answered_compat}")
         )
@@ -245,7 +245,7 @@ macro_rules! call_gate_entry {
             "mov rcx, ", pushed!($mode, 0), "\nmov rax, ", pushed!($mode, 16), "\nmov ", pushed!($mode, 16), ", rcx\n",
             "mov rcx, ", pushed!($mode, 8), "\nmov ", pushed!($mode, 8), ", rax\nadd rcx, 2\nmov ", pushed!($mode, 0), ", rcx\n",
             "mov rax, [r11 - 8]\n", take_stack!(), clean_flags!(),
-            find_function!("native_count", "native", concat!($name, "_long")), make_call!(concat!($name, "_answered")),
+            find_function!("native", concat!($name, "_long")), make_call!(concat!($name, "_answered")),
             leave_by_iret!($mode),
             // The gate itself goes over that instruction.
             $name, "_long:\nsub qword ptr ", pushed!($mode, 0), ", 2\nmov qword ptr [r11 - 48], -38\nmov eax, {call_gate}\n",
@@ -265,7 +265,7 @@ macro_rules! ud_entry {
             enter!($mode, guessed), save_scratch!(0), "mov [r11 - 8], rax\n", take_stack!(),
             "mov rcx, ", pushed!($mode, 0), "\n", $open, "\n",
             $name, "_fetch:\ncmp word ptr [rcx], 0x90f0\njne ", $name, "_long\n", clean_flags!(),
-            find_function!("native_count", "native", concat!($name, "_long")),
+            find_function!("native", concat!($name, "_long")),
             "add qword ptr ", pushed!($mode, 0), ", 2\n",
             make_call!(concat!($name, "_answered")), leave_by_iret!($mode),
             gate_ends!($mode, $name, "{invalid_opcode}", "{answered}")
@@ -284,7 +284,7 @@ macro_rules! vsyscall_entry {
             // The offset in the page, over 1024, is the function; other offsets become large by the rotation.
             "mov rax, ", pushed!($mode, 0), "\nadd rax, 0xa00000\nror rax, 10\ncmp rax, 3\njae ", $name, "_long\n",
             "movzx r10d, word ptr gs:[rax*2 + 80]\n",
-            "mov rcx, [r11 + {fixed}]\nmov rax, [rcx + r10*8]\ntest rax, rax\njz ", $name, "_long\n",
+            "mov rcx, [r11 + {native}]\nmov rax, [rcx + r10*8]\ntest rax, rax\njz ", $name, "_long\n",
             // The return address, from the user's stack.
             "mov rcx, ", pushed!($mode, 24), "\ncmp rcx, gs:[72]\njae ", $name, "_long\n", take_stack!(), $open, "\n",
             $name, "_fetch:\nmov rcx, [rcx]\n", clean_flags!(), "cmp rcx, gs:[72]\njae ", $name, "_unreadable\n",
@@ -378,11 +378,9 @@ global_asm!(
     thread = const from_base(offset_of!(Save, thread)),
     work = const from_base(offset_of!(Save, work)),
     native = const from_base(offset_of!(Save, native)),
-    native_count = const from_base(offset_of!(Save, native_count)),
     compat = const from_base(offset_of!(Save, compat)),
-    compat_count = const from_base(offset_of!(Save, compat_count)),
-    fixed = const from_base(offset_of!(Save, fixed)),
-    zero = const from_base(offset_of!(Save, zero)),
+    none = const from_base(offset_of!(Save, none)),
+    last_call = const LAST_CALL,
     pushed = const crate::core::PUSHED,
 );
 

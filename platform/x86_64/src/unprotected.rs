@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use janua_arch::Frame;
 
 use crate::core::{KERNEL_CS, KERNEL_SS};
-use crate::entry::{ANSWERED, SYSCALL, Save};
+use crate::entry::{ANSWERED, LAST_CALL, SYSCALL, Save};
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -70,12 +70,12 @@ global_asm!(
     "sti",
     "jmp rcx",
 
-    // By number. One beyond the end becomes 0, which is none.
+    // By number. One beyond the end becomes the last, which is none.
     "3:",
     "mov [r11 + {number}], rax",
-    "cmp rax, [r11 + {native_count}]",
-    "sbb rcx, rcx",
-    "and rax, rcx",
+    "mov ecx, {last_call}",
+    "cmp rax, rcx",
+    "cmova rax, rcx",
     "mov rcx, [r11 + {native}]",
     "mov rax, [rcx + rax*8]",
     "test rax, rax",
@@ -175,7 +175,7 @@ global_asm!(
     thread = const from_top(offset_of!(Save, thread)),
     work = const from_top(offset_of!(Save, work)),
     native = const from_top(offset_of!(Save, native)),
-    native_count = const from_top(offset_of!(Save, native_count)),
+    last_call = const LAST_CALL,
     save_kernel_rsp = const offset_of!(Save, kernel_rsp),
     save_frame = const offset_of!(Save, frame),
     frame_size = const size_of::<Frame>(),

@@ -47,7 +47,7 @@ calls! {
     pub static ROWS for Linux;
     0 restart_syscall() => wait restart::restart_syscall, Full;
     1 exit(code: i32) => plain task::exit::exit, Full;
-    2 fork() => wait task::clone::fork, Full;
+    2 fork() => frame_wait task::clone::fork, Full;
     3 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::read, Full;
     4 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, Full;
     5 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Partial("files may be large without O_LARGEFILE");
@@ -165,7 +165,7 @@ calls! {
     117 ipc(call: u32, first: i32, second: u32, third: u32, pointer: usize, fifth: u32) => wait ipc::ipc, Partial("the structures of IPC_64 only");
     118 fsync(fd: Fd) => plain fs::sync::fsync, Full;
     119 sigreturn() => frame frame::sigreturn, Full;
-    120 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, tls: usize, child_tid: UserPtr<u32>) => wait words::clone, Partial("no namespaces; threads share descriptors and directory");
+    120 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, tls: usize, child_tid: UserPtr<u32>) => frame_wait words::clone, Partial("no namespaces; threads share descriptors and directory");
     121 setdomainname(name: UserPtr<u8>, len: usize) => plain misc::setdomainname, Full;
     122 uname(names: UserPtr<UtsName>) => plain misc::uname, Full;
     123 modify_ldt() => missing, Missing("segments of a program's own serve 16- and 32-bit code only");
@@ -235,7 +235,7 @@ calls! {
     187 sendfile(fd_out: Fd, fd_in: Fd, offset: UserPtr<i32>, count: usize) => wait fs::splice::sendfile, Full;
     188 getpmsg() => missing, Missing("a number reserved for STREAMS, never implemented by Linux");
     189 putpmsg() => missing, Missing("a number reserved for STREAMS, never implemented by Linux");
-    190 vfork() => wait task::clone::vfork, Full;
+    190 vfork() => frame_wait task::clone::vfork, Full;
     191 ugetrlimit(resource: Resource, limit: UserPtr<Rlimit32>) => plain limits::getrlimit, Full;
     192 mmap2(addr: mm::Addr, length: usize, prot: mm::ProtWord, flags: mm::MapWord, fd: Fd, page: u32) => plain words::mmap2, Full;
     193 truncate64(path: UserStr, low: u32, high: u32) => plain words::truncate64, Full;
@@ -480,7 +480,7 @@ calls! {
     432 fsmount() => missing, Missing("mounts are made with mount(2)");
     433 fspick() => missing, Missing("mounts are made with mount(2)");
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
-    435 clone3(args: UserPtr<u8>, size: usize) => wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
+    435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
     437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Full;
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, Full;
