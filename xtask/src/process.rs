@@ -32,21 +32,29 @@ pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String>
     }
 }
 
-/// Begins anew with all signals at their default when some are ignored, as under nohup(1), because tests would inherit that.
-pub fn take_signals_back() -> Result<(), String> {
+/// Begins anew with all signals at their default when some are ignored, as under nohup(1), and with no open files but the standard
+/// ones, because tests would inherit both.
+pub fn start_clean() -> Result<(), String> {
     /// Signals that a runtime takes for itself and gives back in its children: SIGPIPE, and the C library's two.
     const OURS: u64 = 1 << 12 | 1 << 31 | 1 << 32;
-    const TRIED: &str = "JANUA_SIGNALS_TAKEN_BACK";
+    const TRIED: &str = "JANUA_STARTED_CLEAN";
+    /// Closes what is open, the shell's own included, and goes on.
+    const CLOSE: &str = r#"for f in /proc/self/fd/*; do n=${f##*/}; [ "$n" -le 2 ] || eval "exec $n>&-"; done; exec env --default-signal "$@""#;
+    if std::env::var_os(TRIED).is_some() {
+        return Ok(());
+    }
     let status = fs::read_to_string("/proc/self/status").map_err(|e| format!("/proc/self/status: {e}"))?;
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|word| u64::from_str_radix(word.trim(), 16).ok()).unwrap_or(0);
-    if ignored & !OURS == 0 || std::env::var_os(TRIED).is_some() {
+    // One of them is the listing's own.
+    let open = fs::read_dir("/proc/self/fd").map_err(|e| format!("/proc/self/fd: {e}"))?.count();
+    if ignored & !OURS == 0 && open <= 4 {
         return Ok(());
     }
     let own = std::env::current_exe().map_err(|e| format!("/proc/self/exe: {e}"))?;
-    let mut command = Command::new("env");
-    command.arg("--default-signal").arg(own).args(std::env::args_os().skip(1)).env(TRIED, "1");
-    Err(format!("env: {}", command.exec()))
+    let mut command = Command::new("bash");
+    command.args(["-c", CLOSE, "bash"]).arg(own).args(std::env::args_os().skip(1)).env(TRIED, "1");
+    Err(format!("bash: {}", command.exec()))
 }
 
 /// Standard output of `command` if it runs and succeeds.

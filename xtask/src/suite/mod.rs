@@ -89,7 +89,7 @@ fn quick() -> bool {
 
 /// `cargo xtask test [--quick | --native] [--built] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
-    process::take_signals_back()?;
+    process::start_clean()?;
     // Files that tests make have the rights the tests say, whoever runs them.
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     let (flags, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|a| a.starts_with('-'));
