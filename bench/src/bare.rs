@@ -1,4 +1,4 @@
-//! The gates of the bare x86_64 machine: one small program in ring 3 ([`janua_probe::bare`]), booted by `janua boot`.
+//! The gates of the bare x86_64 machine: small programs in ring 3 ([`janua_probe::bare`], [`janua_probe::bare32`]), booted by `janua boot`.
 //!
 //! Twice for each setting of page-table isolation: counting instructions and what a TLB would miss, and by the clock.
 
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use janua_probe::bare;
+use janua_probe::{bare, bare32};
 
 use crate::model::{Cell, Configuration, Kind, Measurement, Method, RowResult, SCHEMA, Tool, Unit};
 use crate::report::published;
@@ -37,6 +37,35 @@ const PATIENCE: &str = "120";
 
 /// The row that wants the vsyscall page to be code: it has a boot of its own.
 pub(crate) const NATIVE_PAGE: &str = "tod-vsyscall-native";
+
+/// A boot of its own: what is run there, and its rows.
+struct Machine {
+    program: &'static str,
+    /// Of `janua boot`.
+    options: &'static [&'static str],
+    has: fn(&str) -> bool,
+}
+
+const MACHINES: [Machine; 4] = [
+    Machine { program: "gates", options: &[], has: |name| !is_32(name) && name != NATIVE_PAGE },
+    Machine { program: "native", options: &["--vsyscall", "native"], has: |name| name == NATIVE_PAGE },
+    Machine { program: "gates32", options: &[], has: |name| is_32(name) && !name.contains(OF_AMD) },
+    // The same emulation with another maker's name, which has the instruction.
+    Machine { program: "amd32", options: &["--cpu", "max,vendor=AuthenticAMD"], has: |name| is_32(name) && name.contains(OF_AMD) },
+];
+
+/// In the names of rows that want a processor of AMD's.
+const OF_AMD: &str = "syscall-32";
+
+/// Whether a row is one of 32-bit programs.
+fn is_32(name: &str) -> bool {
+    bare32::names().contains(&name)
+}
+
+/// The rows of all programs, but for their loops.
+fn names() -> Vec<&'static str> {
+    bare::names().into_iter().chain(bare32::names()).filter(|name| !name.starts_with("loop")).collect()
+}
 
 /// What a row's count is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +97,7 @@ pub(crate) const GATES: &[(&str, &str)] = &[
     ("vsyscall", "vsyscall, emulated"),
     ("int80-32", "int 0x80 from 32-bit code"),
     ("sysenter-32", "sysenter from 32-bit code"),
+    ("syscall-32", "syscall from 32-bit code"),
 ];
 
 /// The gettimeofday rows in the article's order: the probe's name, and the article's.
@@ -79,6 +109,7 @@ pub(crate) const ARTICLE: &[(&str, &str)] = &[
     ("tod-vsyscall-native", "vsyscall native"),
     ("tod-vdso", "vDSO"),
     ("tod-vdso32", "vDSO-32"),
+    ("tod-syscall-32", "syscall from 32-bit code"),
 ];
 
 /// What instruction counts are and what they are not: printed below the tables.
@@ -105,7 +136,7 @@ struct Boot {
 
 /// Measures, prints, and writes the file.
 pub fn run(plan: &Plan) -> Result<(), Failure> {
-    let known = bare::names();
+    let known = names();
     if let Some(unknown) = plan.only.iter().find(|name| !known.contains(&name.as_str())) {
         return Failure::new(format!("there is no row called `{unknown}` on x86_64\n       its rows: {}", known.join(", ")));
     }
@@ -124,7 +155,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
 
 /// The names of the rows.
 pub fn list() -> String {
-    bare::names().iter().fold(String::new(), |mut text, name| {
+    names().iter().fold(String::new(), |mut text, name| {
         let _ = writeln!(text, "{name}");
         text
     })
@@ -137,11 +168,8 @@ fn configuration(isolation: &str) -> Configuration {
 fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     let mut machine = machine::describe();
     let tree = Tree::new(plan)?;
-    let names: Vec<&'static str> = bare::names();
-    let wanted: Vec<&'static str> = names
-        .into_iter()
-        .filter(|name| *name != "loop" && (plan.only.is_empty() || plan.only.iter().any(|only| only == name)))
-        .collect();
+    let wanted: Vec<&'static str> =
+        names().into_iter().filter(|name| plan.only.is_empty() || plan.only.iter().any(|only| only == name)).collect();
     let mut rows = Vec::new();
     let mut boots = Vec::new();
     for isolation in &plan.isolation {
@@ -196,7 +224,9 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         refused: Vec::new(),
         rows,
         notes: vec![
-            "the machine is QEMU's, emulated in software, with an Intel processor's instructions".into(),
+            "the machine is QEMU's, emulated in software, with an Intel processor's instructions; syscall from 32-bit code is measured on \
+             the same under AMD's name, which has it".into(),
+            "sysenter and syscall from 32-bit code are reached by the vDSO's __kernel_vsyscall, whose pushes and pops are counted".into(),
             "instructions are exact counts by -icount shift=0, not time; emulated time is QEMU's on this host, not a processor's".into(),
             "page-table walks are those of a model of the TLB of the article's processor (Broadwell), which sees every instruction and access; \
              each write of CR3 empties it"
@@ -219,7 +249,7 @@ fn per_call(boot: &Boot, name: &str, of: Of, tsc_hz: f64) -> Option<Summary> {
     let rows = if of == Of::Walks { boot.walks.as_ref().ok()? } else { &boot.rows };
     let samples = |name: &str| rows.iter().find(|(known, _)| known == name).map(|(_, samples)| samples.as_slice());
     let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
-    let around = least(samples("loop")?);
+    let around = least(samples(if is_32(name) { bare32::LOOP } else { "loop" })?);
     let each = |ticks: f64| (ticks - around).max(0.0) / bare::TURNS as f64;
     match of {
         // What is more than the least was interrupted.
@@ -238,10 +268,16 @@ impl Tree {
         let dir = std::env::temp_dir().join(format!("janua-bench-{}", std::process::id()));
         let tree = Tree(dir.clone());
         let wanted = |name: &str| plan.only.is_empty() || plan.only.iter().any(|known| known == name);
-        let emulated = bare::elf(|name| name == "loop" || wanted(name) && name != NATIVE_PAGE);
-        let native = bare::elf(|name| name == "loop" || wanted(name) && name == NATIVE_PAGE);
-        let made = fs::create_dir_all(tree.root()).and_then(|()| tree.add("gates", &emulated));
-        let made = made.and_then(|()| tree.add("native", &native)).and_then(|()| fs::write(tree.plugin(), plan.plugin));
+        let mut made = fs::create_dir_all(tree.root()).and_then(|()| fs::write(tree.plugin(), plan.plugin));
+        for Machine { program, has, .. } in MACHINES {
+            let of_it = |name: &str| wanted(name) && has(name);
+            let file = if program.ends_with("32") {
+                bare32::elf(|name| name == bare32::LOOP || of_it(name))
+            } else {
+                bare::elf(|name| name == "loop" || of_it(name))
+            };
+            made = made.and_then(|()| tree.add(program, &file));
+        }
         made.map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
         Ok(tree)
     }
@@ -273,33 +309,48 @@ impl Drop for Tree {
     }
 }
 
-/// Both boots of a setting as one.
+/// The boots of a setting as one.
 fn boot(plan: &Plan, tree: &Tree, isolation: &str, count: bool) -> Result<Boot, Failure> {
-    let mut boot = boot_once(plan, tree, isolation, count, false)?;
-    if plan.only.is_empty() || plan.only.iter().any(|only| only == NATIVE_PAGE) {
-        let native = boot_once(plan, tree, isolation, count, true)?;
-        boot.rows.extend(native.rows.into_iter().filter(|(name, _)| name == NATIVE_PAGE));
-        if let (Ok(walks), Ok(native)) = (&mut boot.walks, native.walks) {
-            walks.extend(native.into_iter().filter(|(name, _)| name == NATIVE_PAGE));
-        }
+    let mut all = Boot { rows: Vec::new(), ended: None, walks: Ok(Vec::new()) };
+    let wanted = |machine: &Machine| plan.only.is_empty() || plan.only.iter().any(|only| (machine.has)(only));
+    for machine in MACHINES.iter().filter(|machine| wanted(machine)) {
+        let one = boot_once(plan, tree, isolation, count, machine)?;
+        add_rows(&mut all.rows, one.rows);
+        all.ended = all.ended.or(one.ended);
+        all.walks = match (all.walks, one.walks) {
+            (Ok(mut walks), Ok(more)) => {
+                add_rows(&mut walks, more);
+                Ok(walks)
+            }
+            (Err(why), _) | (_, Err(why)) => Err(why),
+        };
     }
-    Ok(boot)
+    Ok(all)
 }
 
-fn boot_once(plan: &Plan, tree: &Tree, isolation: &str, count: bool, native: bool) -> Result<Boot, Failure> {
+/// Every boot has its loop: the first one's of a name is taken, they are alike.
+fn add_rows(all: &mut Vec<(String, Vec<f64>)>, more: Vec<(String, Vec<f64>)>) {
+    for (name, samples) in more {
+        if !all.iter().any(|(known, _)| *known == name) {
+            all.push((name, samples));
+        }
+    }
+}
+
+fn boot_once(plan: &Plan, tree: &Tree, isolation: &str, count: bool, machine: &Machine) -> Result<Boot, Failure> {
     if !count {
-        return start(plan, tree, isolation, native, Meter::Clock);
+        return start(plan, tree, isolation, machine, Meter::Clock);
     }
     let why = if plan.plugin.is_empty() {
         "this janua was built without its plugin for QEMU: build it by ./janua build".to_owned()
     } else {
-        match start(plan, tree, isolation, native, Meter::CountAndModel) {
+        match start(plan, tree, isolation, machine, Meter::CountAndModel) {
             Ok(boot) => return Ok(boot),
             // The machine itself works without, or the next start tells why not.
             Err(why) => format!("QEMU did not run with a plugin, which it can when built with --enable-plugins, as Debian's qemu-system-x86 is: {why}"),
         }
     };
-    start(plan, tree, isolation, native, Meter::Count).map(|boot| Boot { walks: Err(why), ..boot })
+    start(plan, tree, isolation, machine, Meter::Count).map(|boot| Boot { walks: Err(why), ..boot })
 }
 
 /// What a boot measures by.
@@ -312,7 +363,7 @@ enum Meter {
     CountAndModel,
 }
 
-fn start(plan: &Plan, tree: &Tree, isolation: &str, native: bool, meter: Meter) -> Result<Boot, Failure> {
+fn start(plan: &Plan, tree: &Tree, isolation: &str, machine: &Machine, meter: Meter) -> Result<Boot, Failure> {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", PATIENCE]).arg(&plan.command).args(["boot", "--smp", "1", "--kpti", isolation]);
     if meter != Meter::Clock {
@@ -324,11 +375,9 @@ fn start(plan: &Plan, tree: &Tree, isolation: &str, native: bool, meter: Meter) 
         let plugin = format!("{},out={},global={global}", tree.plugin().display(), tree.misses().display());
         command.args(["--plugin", &plugin]);
     }
-    if native {
-        command.args(["--vsyscall", "native"]);
-    }
-    let program = if native { "/native" } else { "/gates" };
-    command.arg("--ramfs").arg(tree.root()).args(["--", program]).stdin(Stdio::null());
+    command.args(machine.options);
+    let program = format!("/{}", machine.program);
+    command.arg("--ramfs").arg(tree.root()).args(["--", &program]).stdin(Stdio::null());
     let output = command.output().map_err(|error| Failure(format!("timeout: {error}")))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let rows: Vec<_> = text.lines().filter_map(row).collect();

@@ -217,6 +217,11 @@ pub struct Boot {
     #[arg(long, value_name = "FILE[,ARGUMENT=VALUE...]")]
     plugin: Option<OsString>,
 
+    /// The processor to emulate, as QEMU names it (x86_64 only); without it one that has all there is, and calls itself Intel's.
+    /// 32-bit programs enter the kernel by the instruction of its maker: sysenter, or with an AMD model such as EPYC syscall
+    #[arg(long, value_name = "MODEL")]
+    cpu: Option<String>,
+
     /// invasive: tiles, which share out the processors among them; always 1 on a LEON3
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     tiles: u8,
@@ -312,6 +317,7 @@ impl Boot {
             platform,
             icount: self.icount,
             plugin: self.plugin,
+            cpu: self.cpu,
             invasive,
             ramfs,
             disk: self.disk,

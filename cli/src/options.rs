@@ -214,6 +214,8 @@ pub struct BootOptions {
     pub icount: Option<u8>,
     /// A plugin of QEMU's emulation, with its arguments.
     pub plugin: Option<OsString>,
+    /// The processor, as QEMU names it.
+    pub cpu: Option<String>,
     /// An application of the personality `invasive`; `None`: a program of the personality `linux`.
     pub invasive: Option<BootMachine>,
     /// The directory that becomes the machine's files; `None`: the host's busybox alone.

@@ -1,4 +1,6 @@
-//! Gate `syscall`: the instruction of 64-bit code, on the bare machine.
+//! Gate `syscall` on the bare machine: the instruction of 64-bit code, and on AMD's processors that of 32-bit programs, whose
+//! second argument is in ebp, since the processor takes ecx for itself, and whose sixth is on top of the stack. The latter goes on
+//! where [`super::sysenter`] does.
 
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
@@ -16,10 +18,14 @@ impl TrapGate for Syscall {
     }
 
     fn ways(&self) -> &'static [Way] {
-        &[Way::Syscall]
+        &[Way::Syscall, Way::SyscallCompat]
     }
 
     fn accept(&self, entry: &Entry, _frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
-        (*entry == Entry::Syscall).then_some(Abi::Native)
+        match entry {
+            Entry::Syscall => Some(Abi::Native),
+            Entry::SyscallCompat => Some(Abi::Compat),
+            _ => None,
+        }
     }
 }

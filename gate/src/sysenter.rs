@@ -1,6 +1,11 @@
-//! Gate `sysenter` of 64-bit code on the bare machine, on Intel's processors (AMD's refuse it there). The processor saves nothing:
-//! a program leaves the address to go on at in rcx and its stack pointer in r11, the two registers `syscall` overwrites.
+//! Gate `sysenter` on the bare machine, on Intel's processors (AMD's refuse it there). The processor saves nothing, not even
+//! which code it came from, so the program decides what it means.
+//!
+//! In a program of 64-bit code the address to go on at is in rcx and the stack pointer in r11, the two registers `syscall` overwrites.
 //! The two bytes before that address are `sysenter` or `int 0x30`: a call that is to be made again after a signal is made by them.
+//!
+//! In a 32-bit program it is Linux' entry: the registers are those of `int $0x80`, but that ebp is the stack pointer and points at
+//! the sixth argument; the call goes on at a fixed address of the vDSO, in front of which stands an `int $0x80`.
 
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
@@ -18,10 +23,14 @@ impl TrapGate for Sysenter {
     }
 
     fn ways(&self) -> &'static [Way] {
-        &[Way::Sysenter]
+        &[Way::Sysenter, Way::SysenterCompat]
     }
 
     fn accept(&self, entry: &Entry, _frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
-        (*entry == Entry::Sysenter).then_some(Abi::Native)
+        match entry {
+            Entry::Sysenter => Some(Abi::Native),
+            Entry::SysenterCompat => Some(Abi::Compat),
+            _ => None,
+        }
     }
 }

@@ -4,6 +4,17 @@ use janua_abi::linux::Result;
 use janua_abi::linux::i386::UserDesc;
 use janua_arch::Segments;
 
+/// Offsets that the kernel itself uses in the shared object that every 32-bit program finds mapped (vdso(7)).
+#[derive(Clone, Copy, Debug)]
+pub struct Vdso32 {
+    /// `__kernel_vsyscall`, `__kernel_sigreturn`, `__kernel_rt_sigreturn`.
+    pub vsyscall: u32,
+    pub sigreturn: u32,
+    pub rt_sigreturn: u32,
+    /// Where calls go on that are made by an instruction which saves no address.
+    pub landing: u32,
+}
+
 /// What the calling guest thread needs beyond its frame while it runs 32-bit code.
 pub trait Compat: Send + Sync {
     /// Entries of the processor's descriptor table that guests have for thread-local storage: the first, and how many.
@@ -14,4 +25,11 @@ pub trait Compat: Send + Sync {
     fn segments(&self) -> Segments;
     /// Loads them; a selector that names no segment is taken as 0.
     fn set_segments(&self, segments: Segments);
+    /// The machine's own vDSO, for the instruction that is the fastest here: where its parts are, and its one page.
+    fn vdso(&self) -> Vdso32;
+    fn vdso_image(&self) -> [u8; 4096];
+    /// The calling thread, and those it makes, run a 32-bit program from now on whose calls go on at this address
+    /// ([`Vdso32::landing`]), or with 0 a program of 64-bit code: it says what an entry by an instruction means that tells not which
+    /// of the two it was executed by.
+    fn set_landing(&self, _address: u32) {}
 }

@@ -81,6 +81,12 @@ pub enum Entry {
     /// The instruction `sysenter`, which saves nothing: programs leave the address to go on at in rcx and their stack pointer in
     /// r11. The frame is as for [`Entry::Syscall`] otherwise.
     Sysenter,
+    /// The instruction `sysenter` in a 32-bit program. The frame is complete but for the call's mark: it goes on at the program's
+    /// landing place, with the sixth argument where `int $0x80` has it.
+    SysenterCompat,
+    /// The instruction `syscall` of 32-bit code, on AMD's processors. The frame is as for [`Entry::SysenterCompat`], with the second
+    /// argument, too, where `int $0x80` has it.
+    SyscallCompat,
     /// A far call through the call gate. The frame is as for [`Entry::Syscall`] otherwise.
     CallGate,
     /// An exception, or a software interrupt. `orig_rax` is -1; `rip` is the instruction's for faults, the next one's otherwise.
@@ -98,6 +104,8 @@ pub enum Entry {
 pub enum Way {
     Syscall,
     Sysenter,
+    SysenterCompat,
+    SyscallCompat,
     CallGate,
     /// A vector that user code may raise by `int`, or a trap type it may raise by `ta`.
     Interrupt(u8),

@@ -31,7 +31,7 @@ pub enum Trap {
 pub enum Abi {
     /// The machine's own: x86-64 `syscall` registers.
     Native,
-    /// i386 by int 0x80.
+    /// i386: by int 0x80, and in 32-bit programs by sysenter or syscall.
     Compat,
 }
 

@@ -24,7 +24,7 @@ pub use janua_arch::{Frame, Segments};
 
 pub use block::BlockDevice;
 pub use clock::{Clock, Nanos};
-pub use compat::Compat;
+pub use compat::{Compat, Vdso32};
 pub use console::Console;
 pub use gate::{Entry, HostSignal, HostedGate, TrapGate, Way};
 pub use guest::{Flow, Guest, Plain, Trap};

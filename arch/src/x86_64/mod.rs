@@ -9,5 +9,6 @@ pub mod memory;
 pub mod segments;
 pub mod usercopy;
 pub mod vdso;
+pub mod vdso32;
 
 pub use frame::Frame;

@@ -31,10 +31,10 @@ pub struct Data {
 const _: () = assert!(core::mem::offset_of!(Data, clock_getres) == 32 && core::mem::offset_of!(Data, call_entry) == 40);
 
 /// Clocks that need no system call: REALTIME, MONOTONIC, MONOTONIC_RAW, both coarse ones, BOOTTIME, TAI, by their numbers.
-const SERVED: u32 = 1 << 0 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 11;
+pub(super) const SERVED: u32 = 1 << 0 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 11;
 
 /// The hash of DT_HASH and of version names (System V ABI, "Hash Table").
-const fn sysv_hash(name: &[u8]) -> u32 {
+pub(super) const fn sysv_hash(name: &[u8]) -> u32 {
     let mut hash = 0u32;
     let mut at = 0;
     while at < name.len() {

@@ -12,7 +12,7 @@ pub const TURNS: u64 = 1000;
 pub const SAMPLES: u64 = 8;
 
 /// Where a record's name begins, behind its length and the place of its code.
-const NAME: usize = 8;
+pub(crate) const NAME: usize = 8;
 
 /// A record of 64-bit code: `before` the readings, then every turn `loads` and `gate`. The counter is in r12.
 macro_rules! record {
@@ -238,7 +238,7 @@ unsafe extern "C" {
 }
 
 /// The bytes between two symbols.
-fn bytes(begin: *const u8, end: *const u8) -> &'static [u8] {
+pub(crate) fn bytes(begin: *const u8, end: *const u8) -> &'static [u8] {
     // SAFETY: both symbols bound one piece of read-only data.
     unsafe { std::slice::from_raw_parts(begin, end.offset_from(begin) as usize) }
 }
@@ -248,7 +248,7 @@ fn word(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Names and bytes of the records.
-fn records(mut list: &'static [u8]) -> impl Iterator<Item = (&'static str, &'static [u8])> {
+pub(crate) fn records(mut list: &'static [u8]) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     std::iter::from_fn(move || {
         let length = word(list, 0);
         let record = list.get(..length).filter(|_| length > NAME)?;

@@ -8,6 +8,7 @@
 
 mod apart;
 pub mod bare;
+pub mod bare32;
 mod calls;
 mod compat;
 mod files;

@@ -118,7 +118,7 @@ fn run(accelerator: Accelerator, limit: Duration) -> Result<(), String> {
     let image = super::image()?;
     let mut module = archive::module(&super::test_config().encode());
     tree(&mut module);
-    let machine = qemu::machine(Shape { accelerator, memory: 64, processors: 1 }, &image, &module, None)?;
+    let machine = qemu::machine(Shape { accelerator, memory: 64, processors: 1, model: None }, &image, &module, None)?;
     let mut command = machine.command;
     let mut child = command
         .stdin(Stdio::null())

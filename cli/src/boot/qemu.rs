@@ -21,6 +21,8 @@ const QEMU: &str = "qemu-system-x86_64";
 const POWERED_OFF: i32 = 33;
 /// Begins the kernel's last line; the program's exit code follows.
 const EXIT_MARK: &str = "janua-exit ";
+/// In QEMU's warnings of what its emulation lacks of a processor that was asked for by name: dozens, which say nothing of the program.
+const LACKS: &str = "TCG doesn't support requested feature";
 /// The kernel's line when it takes input.
 const LISTENS: &str = "janua-listens";
 /// The exit code when the person at the keyboard ended the machine: as if by an interrupt.
@@ -40,11 +42,13 @@ pub enum Accelerator {
 
 /// How a machine is to be.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct Shape<'a> {
     pub accelerator: Accelerator,
     /// MiB.
     pub memory: u32,
     pub processors: u32,
+    /// The emulated processor; without a name the one with all there is.
+    pub model: Option<&'a str>,
 }
 
 /// A machine that can be started.
@@ -55,12 +59,12 @@ pub struct Machine {
 }
 
 /// A machine, with a disk when there is a file for it; its standard error is piped.
-pub fn machine(shape: Shape, image: &[u8], module: &[u8], disk: Option<&Path>) -> Result<Machine, String> {
+pub fn machine(shape: Shape<'_>, image: &[u8], module: &[u8], disk: Option<&Path>) -> Result<Machine, String> {
     // Inherited, and read by their names under /proc: nothing is left behind in a directory.
     let files = [memory_file("janua-kernel", image)?, memory_file("janua-initrd", module)?];
     let [image, module] = [&files[0], &files[1]].map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
     let (accelerator, processor) = match shape.accelerator {
-        Accelerator::Tcg => ("tcg", "max,vendor=GenuineIntel"),
+        Accelerator::Tcg => ("tcg", shape.model.unwrap_or("max,vendor=GenuineIntel")),
         Accelerator::Kvm => ("kvm", "host"),
     };
     let mut command = Command::new(QEMU);
@@ -107,9 +111,10 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, options: &BootOptio
             mebibytes(module.len())
         ));
     }
-    // Only the emulation counts instructions, and has plugins.
-    let accelerator = if options.icount.is_none() && options.plugin.is_none() && kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
-    let mut machine = machine(Shape { accelerator, memory, processors: smp }, image, module, disk)?;
+    // Only the emulation counts instructions, has plugins, or is another processor.
+    let emulated = options.icount.is_some() || options.plugin.is_some() || options.cpu.is_some();
+    let accelerator = if !emulated && kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
+    let mut machine = machine(Shape { accelerator, memory, processors: smp, model: options.cpu.as_deref() }, image, module, disk)?;
     machine.command.args(["-append", &command_line(options)]);
     if let Some(shift) = options.icount {
         machine.command.arg("-icount").arg(format!("shift={shift}"));
@@ -152,8 +157,8 @@ fn converse(child: &mut Child, interactive: bool) -> Result<u8, String> {
     }
 }
 
-/// Passes the kernel's messages on to standard error, but for two: that it listens at its line, and the exit code, which is the
-/// answer.
+/// Passes the machine's messages on to standard error, but for three: that the kernel listens at its line, the exit code, which is
+/// the answer, and [`LACKS`].
 fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
     let mut code = None;
     let Some(voice) = child.stderr.take() else { return code };
@@ -173,7 +178,7 @@ fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
             }
         } else if let Some(told) = exit_code(text) {
             code = Some(told);
-        } else {
+        } else if !text.contains(LACKS) {
             // Nothing is left to do when standard error is closed.
             let _ = io::stderr().write_all(&line);
         }

@@ -4,7 +4,8 @@ use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
 use janua_arch::x86_64::entry::THREAD_ENTRY;
-use janua_port::compat::Compat;
+use janua_arch::x86_64::vdso32::{self, Data, Instruction};
+use janua_port::compat::{Compat, Vdso32};
 
 use crate::identity;
 
@@ -34,5 +35,19 @@ impl Compat for HostedCompat {
 
     fn set_segments(&self, segments: Segments) {
         segments.load();
+    }
+
+    fn vdso(&self) -> Vdso32 {
+        Vdso32 {
+            vsyscall: vdso32::VSYSCALL,
+            sigreturn: vdso32::SIGRETURN,
+            rt_sigreturn: vdso32::RT_SIGRETURN,
+            landing: vdso32::LANDING,
+        }
+    }
+
+    /// By `int $0x80` whatever the processor offers: a gate turns it into a trap, and a faster instruction would be no faster.
+    fn vdso_image(&self) -> [u8; vdso32::SIZE] {
+        vdso32::image(Instruction::Int80, &Data::default())
     }
 }

@@ -9,10 +9,11 @@ use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::i386::process::user_desc as flag;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
-use janua_port::Compat;
+use janua_arch::x86_64::vdso32;
+use janua_port::{Compat, Vdso32};
 
 use crate::core as cores;
-use crate::{cpu, sched};
+use crate::{cpu, sched, vdso};
 
 /// The first entry, and how many: Linux' places. The personality keeps two.
 pub const FIRST: u32 = 12;
@@ -23,6 +24,8 @@ pub const COUNT: usize = 2;
 pub struct State {
     areas: [u64; COUNT],
     segments: Segments,
+    /// Whether its program is a 32-bit one.
+    is_32: bool,
 }
 
 /// A data segment of user code as the processor reads it (Intel's manual, volume 3, "Segment Descriptors").
@@ -57,7 +60,9 @@ impl State {
 
     /// Makes them the core's. The bases of FS and GS must be loaded after this.
     pub fn load(&self) {
-        cores::here().set_areas(self.areas);
+        let core = cores::here();
+        core.set_areas(self.areas);
+        core.set_program(self.is_32);
         if Segments::current() != self.segments {
             load(self.segments);
         }
@@ -107,5 +112,29 @@ impl Compat for BareCompat {
                 cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, before.1);
             }
         }
+    }
+
+    fn vdso(&self) -> Vdso32 {
+        Vdso32 {
+            vsyscall: vdso32::VSYSCALL,
+            sigreturn: vdso32::SIGRETURN,
+            rt_sigreturn: vdso32::RT_SIGRETURN,
+            landing: vdso32::LANDING,
+        }
+    }
+
+    fn vdso_image(&self) -> [u8; vdso32::SIZE] {
+        vdso32::image(cores::instruction32(), &vdso::data32())
+    }
+
+    fn set_landing(&self, address: u32) {
+        let thread = sched::current();
+        let own = thread.own.get();
+        // SAFETY: the running thread's own part.
+        unsafe {
+            (*own).save.landing = address.into();
+            (*own).compat.is_32 = address != 0;
+        }
+        cores::here().set_program(address != 0);
     }
 }

@@ -5,11 +5,13 @@ use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use janua_arch::x86_64::vdso32::Instruction;
 use janua_port::Way;
 
 use crate::compat;
 use crate::cpu;
 use crate::entry;
+use crate::entry32;
 use crate::isolation;
 use crate::machine;
 use crate::unprotected;
@@ -82,6 +84,8 @@ struct Words {
     /// Beside the words, so that both are one page for the processor to look up.
     entry_stack: EntryStack,
     stacks: [ExceptionStack; 4],
+    /// Whether the program whose calls it takes is a 32-bit one.
+    is_32: bool,
 }
 
 const _: () = {
@@ -250,6 +254,7 @@ impl Core {
             gdt,
             entry_stack: EntryStack([0; 128]),
             stacks,
+            is_32: false,
         };
         Core { words: UnsafeCell::new(words), number, apic, turn: Turn::new(), in_use: InUse::new() }
     }
@@ -367,6 +372,23 @@ impl Core {
         }
     }
 
+    /// Sets which entry the program's 32-bit code has, and `sysenter`: of a 32-bit program, or of one of 64-bit code.
+    pub fn set_program(&self, is_32: bool) {
+        // SAFETY: the calling core's own words; interrupts are off in the kernel. The registers get the addresses of entries.
+        unsafe {
+            let known = &raw mut (*self.words.get()).is_32;
+            if known.read() == is_32 {
+                return;
+            }
+            known.write(is_32);
+            match instruction32() {
+                Instruction::Sysenter => cpu::wrmsr(cpu::MSR_SYSENTER_EIP, sysenter_entry(is_32)),
+                Instruction::Syscall => cpu::wrmsr(cpu::MSR_CSTAR, syscall32_entry(is_32)),
+                Instruction::Int80 => {}
+            }
+        }
+    }
+
     /// Sets the tables in use, for entries and ways back: the kernel's and user code's.
     pub fn set_roots(&self, kernel: usize, user: usize) {
         // SAFETY: the calling core's own words; interrupts are off in the kernel.
@@ -381,6 +403,25 @@ impl Core {
 /// Whether a gate takes calls by this way.
 fn is_open(way: Way) -> bool {
     machine::gates().iter().any(|gate| gate.ways().contains(&way))
+}
+
+/// The instruction by which 32-bit programs of this machine make their calls.
+pub fn instruction32() -> Instruction {
+    match &cpu::vendor() {
+        b"GenuineIntel" if is_open(Way::SysenterCompat) => Instruction::Sysenter,
+        b"AuthenticAMD" | b"HygonGenuine" if is_open(Way::SyscallCompat) => Instruction::Syscall,
+        _ => Instruction::Int80,
+    }
+}
+
+/// Where `sysenter` leads, and the `syscall` of 32-bit code.
+fn sysenter_entry(is_32: bool) -> u64 {
+    let isolated = isolation::is_on();
+    if is_32 { entry32::sysenter_address(isolated) } else { short::sysenter_address(isolated) }
+}
+
+fn syscall32_entry(is_32: bool) -> u64 {
+    if is_32 { entry32::syscall_address(isolation::is_on()) } else { isolation::refused_address() }
 }
 
 /// Exceptions that user code may raise by `int`: breakpoint and overflow.
@@ -436,7 +477,7 @@ fn extended_features() -> [u32; 4] {
 }
 
 /// Whether the processor keeps the kernel from user memory.
-fn has_smap() -> bool {
+pub fn has_smap() -> bool {
     extended_features()[1] & 1 << 20 != 0
 }
 
@@ -471,13 +512,13 @@ fn control() -> Result<Features, &'static str> {
         let refused = isolation::refused_address();
         let syscall = if is_open(Way::Syscall) { short::syscall_address(isolation::is_on()) } else { refused };
         cpu::wrmsr(cpu::MSR_LSTAR, syscall);
-        cpu::wrmsr(cpu::MSR_CSTAR, refused);
+        cpu::wrmsr(cpu::MSR_CSTAR, syscall32_entry(false));
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
         // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
         let sysenter = is_open(Way::Sysenter) && cpu::vendor() == *b"GenuineIntel";
         cpu::wrmsr(cpu::MSR_SYSENTER_CS, if sysenter { u64::from(KERNEL_CS) } else { 0 });
-        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, short::sysenter_address(isolation::is_on()));
+        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, sysenter_entry(false));
         // Never pushed to: the entry loads another, and what may come before that has a stack of its own.
         cpu::wrmsr(cpu::MSR_SYSENTER_ESP, 0);
     }

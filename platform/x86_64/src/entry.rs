@@ -46,6 +46,10 @@ pub const ANSWERED: usize = 259;
 /// The same for one of the i386 numbering.
 pub const ANSWERED_COMPAT: usize = 260;
 
+/// By `sysenter` in a 32-bit program, and by the `syscall` of 32-bit code.
+pub const SYSENTER_COMPAT: usize = 261;
+pub const SYSCALL_COMPAT: usize = 262;
+
 /// Where a thread's registers are while it is in the kernel, and what the short way needs.
 #[repr(C, align(16))]
 pub struct Save {
@@ -63,6 +67,8 @@ pub struct Save {
     pub none: usize,
     /// What the processor had pushed on the core's entry stack when the thread left the core ([`crate::core::Core::exchange_pushed`]).
     pub pushed: [u64; 5],
+    /// Where a 32-bit program's calls go on that did not come by `int 0x80` ([`janua_port::Compat::set_landing`]).
+    pub landing: u64,
 }
 
 const _: () = {
@@ -94,6 +100,7 @@ impl Save {
             compat: &raw const NO_CALLS,
             none: LAST_CALL,
             pushed: [0; 5],
+            landing: 0,
         }
     }
 
@@ -107,7 +114,7 @@ impl Save {
                 self.native = plain.native;
                 self.compat = plain.compat;
             }
-            None => *self = Save { kernel_rsp: self.kernel_rsp, ..none },
+            None => *self = Save { kernel_rsp: self.kernel_rsp, landing: self.landing, ..none },
         }
     }
 
@@ -313,7 +320,13 @@ global_asm!(
     "jb 4f",
     "cmp qword ptr [rsp], offset kernel_entry_end",
     "jae 4f",
+    "cmp qword ptr [rsp], offset sysenter32_first",
+    "jb 5f",
+    "cmp qword ptr [rsp], offset sysenter32_last",
+    "jbe 6f",
+    "5:",
     "and qword ptr [rsp + 16], ~0x100",
+    "6:",
     "iretq",
     "4:",
     "push 0",

@@ -17,6 +17,7 @@ pub mod core;
 pub mod cpu;
 pub mod disk;
 pub mod entry;
+pub mod entry32;
 pub mod fpu;
 pub mod frames;
 pub mod heap;

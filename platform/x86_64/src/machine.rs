@@ -21,7 +21,7 @@ use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
 use crate::{
-    apic, clock, core as cores, cpu, disk, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
+    apic, clock, core as cores, cpu, disk, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
     unprotected, vdso,
 };
 
@@ -87,6 +87,7 @@ impl BareMachine {
         let initrd = loaded.initrd();
         isolation::init(loaded.command_line());
         unprotected::init(loaded.command_line());
+        entry32::init(cores::has_smap());
         tables::init();
         let initrd = initrd.map_or(&[][..], |(start, end)| {
             // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
@@ -253,6 +254,7 @@ impl Machine for BareMachine {
             (*own).gs = cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE);
             (*own).compat = (*creator.own.get()).compat;
             (*own).compat.store();
+            (*own).save.landing = (*creator.own.get()).save.landing;
         }
         thread.share.inherit(&creator.share);
         thread.affinity.store(creator.affinity.load(Ordering::SeqCst), Ordering::SeqCst);

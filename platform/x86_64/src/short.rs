@@ -12,6 +12,7 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use crate::entry32;
 use crate::entry::{
     ANSWERED, ANSWERED_COMPAT, CALL_GATE, INT_COMPAT, INT_NATIVE, INVALID_OPCODE, LAST_CALL, PAGE_FAULT, SYSCALL, SYSENTER, Save, from_base,
     push_kept, to_loop,
@@ -459,6 +460,9 @@ pub fn call_gate_address(isolated: bool) -> u64 {
 
 /// Where a fault of an entry that looks at user memory goes on, if `rip` is such a look.
 pub fn fixup(rip: usize) -> Option<usize> {
-    let look = UD.iter().chain(&VSYSCALL).find(|look| address(look.fetch) == rip as u64)?;
-    Some(address(look.failed) as usize)
+    let failed = match UD.iter().chain(&VSYSCALL).find(|look| address(look.fetch) == rip as u64) {
+        Some(look) => address(look.failed) as usize,
+        None => return entry32::fixup(rip),
+    };
+    Some(failed)
 }

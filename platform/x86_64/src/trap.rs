@@ -8,7 +8,7 @@ use janua_port::guest::Abi;
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
 
 use crate::entry::{
-    self, ANSWERED, ANSWERED_COMPAT, CALL_GATE, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSENTER,
+    self, ANSWERED, ANSWERED_COMPAT, CALL_GATE, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT,
 };
 use crate::space::BareSpace;
 use crate::thread::Thread;
@@ -66,6 +66,8 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
         ANSWERED_COMPAT => return guest.answered(frame, Abi::Compat),
         SYSCALL => Some(Entry::Syscall),
         SYSENTER => Some(Entry::Sysenter),
+        SYSENTER_COMPAT => Some(Entry::SysenterCompat),
+        SYSCALL_COMPAT => Some(Entry::SyscallCompat),
         CALL_GATE => Some(Entry::CallGate),
         _ => None,
     };

@@ -8,11 +8,12 @@ use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_arch::x86_64::vdso::{self, Data};
+use janua_arch::x86_64::vdso32;
 use janua_paging::{Frames, PAGE};
 
 use crate::boot::DIRECT;
 use crate::frames::{self, FRAMES};
-use crate::tables;
+use crate::{clock, tables};
 
 /// The numbers, the vDSO's data and its code, and this file's functions, one page each.
 const TIME: usize = 0xffff_ffff_ff5f_b000;
@@ -212,6 +213,12 @@ pub fn init(command_line: &[u8], start: u64, scale: u64, date: u64) {
         make(VSYSCALL, &page, true);
         NATIVE.store(true, Ordering::Relaxed);
     }
+}
+
+/// The numbers for the vDSO of 32-bit programs, which has them in itself: they never change.
+pub fn data32() -> vdso32::Data {
+    let [start, scale, date] = clock::numbers();
+    vdso32::Data { start, scale, date, coarse: COARSE }
 }
 
 /// AT_SYSINFO_EHDR.

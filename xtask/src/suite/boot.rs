@@ -143,6 +143,66 @@ child: 8
 clock: ok
 ";
 
+/// What `gates32` writes with the instruction that its calls are by.
+macro_rules! gates32 {
+    ($instruction:literal) => {
+        concat!(
+            "calls by ", $instruction, "\nanswers: yes\nkeeps: yes yes yes\nsix arguments: yes\nrestarts: yes yes\n",
+            "with a signal: yes\nstepped: yes\nclocks of the vDSO: yes\nno such clock: -22 -22 -22\n",
+            "gettimeofday, time: yes\ngetcpu: yes\n64-bit code: yes yes\nint 0x30: yes\n"
+        )
+    };
+}
+
+const SYSENTER32: &str = gates32!("sysenter");
+const SYSCALL32: &str = gates32!("syscall");
+const INT32: &str = gates32!("int 0x80");
+
+/// Makers of the emulated processor: by which instruction 32-bit programs make their calls.
+const ON_INTEL: &[&str] = &["--cpu", "max,vendor=GenuineIntel"];
+const ON_AMD: &[&str] = &["--cpu", "max,vendor=AuthenticAMD"];
+const ON_OTHER: &[&str] = &["--cpu", "max,vendor=CentaurHauls"];
+const ISOLATED_INTEL: &[&str] = &["--kpti", "on", "--cpu", "max,vendor=GenuineIntel"];
+const ISOLATED_AMD: &[&str] = &["--kpti", "on", "--cpu", "max,vendor=AuthenticAMD"];
+
+const HARDENING32: &str = "\
+null_stack 11
+kernel_stack 11
+stack_at_the_end 11
+odd_null_stack 11
+unmapped_stack 11
+unreadable_stack 11
+fresh_odd_stack 11
+no_landing 11
+written_landing 11
+step_in 5
+huge_number -7
+far_to_kernel_code 11
+far_to_kernel_code_rpl3 11
+far_to_kernel_data 11
+far_to_task 11
+far_to_null 11
+far_to_nothing 11
+far_beyond 11
+kernel_stack_segment 11
+leaves_by_sysexit 11
+wide_sysenter 11
+wide_jump_to_kernel 11
+wide_bad_stack 11
+wide_sysret 11
+";
+
+/// As [`I386`], on a processor that has the instruction: it ends by its stack.
+const I386_AMD: &str = "\
+pointers of 4 bytes
+int 0x80: ok
+signal: ok
+threads: 4000, their own: ok, mine: 7
+child: 8
+32-bit syscall: 11
+clock: ok
+";
+
 const MEMORY: &str = "\
 private after fork ok
 shared after fork ok
@@ -244,6 +304,12 @@ const CASES: &[Case] = &[
     with("boot/isolated/contended/one-core", &["--kpti", "on", "--smp", "1"], &["/bin/contended"], CONTENDED, 0),
     case("boot/i386/static", &["/bin/program32-static"], I386, 3),
     case("boot/i386/dynamic", &["/bin/program32"], I386, 3),
+    with("boot/i386/sysenter", ON_INTEL, &["/bin/gates32"], SYSENTER32, 0),
+    with("boot/i386/syscall", ON_AMD, &["/bin/gates32"], SYSCALL32, 0),
+    with("boot/i386/int80", ON_OTHER, &["/bin/gates32"], INT32, 0),
+    with("boot/i386/amd", ON_AMD, &["/bin/program32"], I386_AMD, 3),
+    with("boot/i386/hardening", ON_INTEL, &["/bin/hardening32"], HARDENING32, 0),
+    with("boot/i386/hardening/amd", ON_AMD, &["/bin/hardening32"], HARDENING32, 0),
     case("boot/memory", &["/bin/memory"], MEMORY, 0),
     with("boot/isolated/gates", ISOLATED, &["/bin/gates"], GATES, 0),
     with("boot/isolated/faults", ISOLATED, &["/bin/faults"], FAULTS, 0),
@@ -253,6 +319,10 @@ const CASES: &[Case] = &[
     with("boot/isolated/threads", ISOLATED, &["/bin/threads-glibc"], THREADS, 42),
     with("boot/isolated/smp", &["--kpti", "on", "--smp", "2", "--env", "CORES=2"], &["/bin/smp"], SMP, 0),
     with("boot/isolated/i386", ISOLATED, &["/bin/program32"], I386, 3),
+    with("boot/isolated/i386/sysenter", ISOLATED_INTEL, &["/bin/gates32"], SYSENTER32, 0),
+    with("boot/isolated/i386/syscall", ISOLATED_AMD, &["/bin/gates32"], SYSCALL32, 0),
+    with("boot/isolated/i386/hardening", ISOLATED_INTEL, &["/bin/hardening32"], HARDENING32, 0),
+    with("boot/isolated/i386/hardening/amd", ISOLATED_AMD, &["/bin/hardening32"], HARDENING32, 0),
     case("boot/preempt", &["/bin/preempt"], "timer\nthread\nprocess\n", 0),
     case("boot/threads/musl", &["/bin/threads"], THREADS, 42),
     with("boot/threads/one-core", &["--smp", "1"], &["/bin/threads"], THREADS, 42),
@@ -444,6 +514,8 @@ fn make_tree(tree: &Path) -> Result<(), String> {
         (&["musl-gcc", "-static"], "contended", "contended"),
         (&["gcc", "-m32", "-static"], "program32", "program32-static"),
         (&["gcc", "-m32"], "program32", "program32"),
+        (&["gcc", "-m32", "-static"], "gates32", "gates32"),
+        (&["gcc", "-m32", "-static"], "hardening32", "hardening32"),
         (&["musl-gcc", "-static"], "memory", "memory"),
         (&["musl-gcc", "-static"], "preempt", "preempt"),
         (&["musl-gcc", "-static"], "smp", "smp"),

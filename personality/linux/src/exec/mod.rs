@@ -393,7 +393,14 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
         end_data: program.data.1,
         ..Image::default()
     };
-    let vdso = if is_32 { Some(vdso::map(&mm, mem, &limits)?) } else { None };
+    let vdso = match machine.compat().filter(|_| is_32) {
+        Some(compat) => {
+            let vdso = vdso::map(mm, mem, compat, &limits)?;
+            compat.set_landing(vdso.landing);
+            Some(vdso)
+        }
+        None => None,
+    };
     let told = stack::Told {
         vdso32: vdso,
         headers: (program.headers, usize::from(prepared.elf.header.phentsize), usize::from(prepared.elf.header.phnum)),

@@ -13,6 +13,7 @@ use janua_abi::linux::signal::{FPX_SW_OFFSET, SIGSEGV, SigAction, SigInfo, Stack
 use janua_abi::linux::{Errno, Result, elf};
 use janua_kernel::UserPtr;
 use janua_kernel::signal::SigSet;
+use janua_port::compat::Vdso32;
 use janua_port::{Frame, Segments};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -71,7 +72,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
         };
         pushed.retcode[..7].copy_from_slice(&vdso::RT_SIGRETURN_CODE);
         let retcode = at + core::mem::offset_of!(RtSigFrame32, retcode) as u32;
-        pushed.pretcode = restorer(thread, action, vdso::RT_SIGRETURN, retcode);
+        pushed.pretcode = restorer(thread, action, |vdso| vdso.rt_sigreturn, retcode);
         frame.rdx = pushed.pinfo.into();
         frame.rcx = pushed.puc.into();
         UserPtr::<RtSigFrame32>::new(at as usize).write(user, &pushed)?;
@@ -82,7 +83,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
         pushed.extramask = halves(mask.0)[1];
         pushed.retcode = vdso::SIGRETURN_CODE;
         let retcode = at + core::mem::offset_of!(SigFrame32, retcode) as u32;
-        pushed.pretcode = restorer(thread, action, vdso::SIGRETURN, retcode);
+        pushed.pretcode = restorer(thread, action, |vdso| vdso.sigreturn, retcode);
         frame.rdx = 0;
         frame.rcx = 0;
         UserPtr::<SigFrame32>::new(at as usize).write(user, &pushed)?;
@@ -100,16 +101,16 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
 }
 
 /// Where a handler returns to: what the program gave, the vDSO, or the code in the frame itself.
-fn restorer(thread: &Thread, action: &SigAction, offset: u32, retcode: u32) -> u32 {
+fn restorer(thread: &Thread, action: &SigAction, offset: fn(Vdso32) -> u32, retcode: u32) -> u32 {
     if action.flags & sa::RESTORER != 0 {
         return action.restorer as u32;
     }
     let Some(mm) = thread.process().mm() else { return retcode };
     let auxv = mm.image().auxv;
     let vdso = auxv.as_chunks::<2>().0.iter().find(|[kind, _]| *kind == elf::AT_SYSINFO_EHDR);
-    match vdso.and_then(|[_, at]| u32::try_from(*at).ok()) {
-        Some(vdso) => vdso + offset,
-        None => retcode,
+    match (vdso.and_then(|[_, at]| u32::try_from(*at).ok()), thread.machine().compat()) {
+        (Some(vdso), Some(compat)) => vdso + offset(compat.vdso()),
+        _ => retcode,
     }
 }
 

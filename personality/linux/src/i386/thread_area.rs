@@ -20,6 +20,7 @@ pub fn reset(thread: &Thread, is_32: bool) {
             let _ = compat.set_thread_area(&empty(compat.thread_areas().0 + at as u32));
         }
     }
+    compat.set_landing(0);
     compat.set_segments(if is_32 { janua_port::Segments::FLAT } else { janua_port::Segments::default() });
 }
 
