@@ -66,6 +66,10 @@ impl Cred {
 pub trait Caller: Sync {
     fn machine(&self) -> &'static dyn Machine;
     fn user(&self) -> &'static dyn UserMemory;
+    /// Whether the call it makes is one of the i386 numbering, to which structures with pointers in them have another layout.
+    fn is_32(&self) -> bool {
+        false
+    }
     fn cred(&self) -> Arc<Cred>;
     /// Process (thread group) id.
     fn pid(&self) -> u32;

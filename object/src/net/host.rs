@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use janua_abi::linux::net::{IfConf, ioctl, msg, so, sock, sol, tcp};
+use janua_abi::linux::net::{IfConf, IfReq, ioctl, msg, so, sock, sol, tcp};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -282,21 +282,21 @@ impl Socket for HostSocket {
     fn ioctl(&self, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         match request {
             ioctl::SIOCGIFCONF => {
-                let pointer = UserPtr::<IfConf>::new(arg);
-                let mut conf = pointer.read(caller.user())?;
-                let room = usize::try_from(conf.len).map_err(|_| Errno::EINVAL)?.min(PIECE);
+                let conf = iface::read_conf(caller, arg)?;
+                // The host's entries are ours; to 32-bit programs each is cut.
+                let (wide, size) = (size_of::<IfReq>(), iface::request_size(caller));
+                let room = usize::try_from(conf.len).map_err(|_| Errno::EINVAL)?.min(PIECE) / size * wide;
                 let mut list = vec![0u8; if conf.buf == 0 { 0 } else { room }];
                 let target = usize::try_from(conf.buf).map_err(|_| Errno::EFAULT)?;
                 let buf = if target == 0 { 0 } else { list.as_mut_ptr().addr() as u64 };
                 let mut own = IfConf { len: room as i32, pad: 0, buf };
                 self.host.ioctl(self.fd, request, own.as_mut_bytes())?;
                 let got = usize::try_from(own.len).unwrap_or(0);
-                conf.len = own.len;
                 if target != 0 {
-                    let got = got.min(list.len());
-                    caller.user().copy_out(target, &list[..got]).map_err(|_| Errno::EFAULT)?;
+                    let entries: Vec<u8> = list[..got.min(list.len())].chunks(wide).flat_map(|entry| &entry[..size]).copied().collect();
+                    caller.user().copy_out(target, &entries).map_err(|_| Errno::EFAULT)?;
                 }
-                pointer.write(caller.user(), &conf)?;
+                iface::write_conf_len(caller, arg, (got / wide * size) as i32)?;
                 Ok(0)
             }
             ioctl::SIOCGIFNAME

@@ -5,6 +5,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use janua_abi::linux::net::{IfConf, IfReq, ioctl};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
+use zerocopy::IntoBytes;
 
 use crate::caller::Caller;
 use crate::net::addr::SockAddr;
@@ -91,7 +92,7 @@ pub fn ioctl(caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         _ => {}
     }
     req.value = value;
-    if request == ioctl::SIOCGIFMAP {
+    if request == ioctl::SIOCGIFMAP && !caller.is_32() {
         UserPtr::new(arg).write(caller.user(), &req)?;
     } else {
         write_request(caller, arg, &req)?;
@@ -118,23 +119,40 @@ pub(super) fn write_request(caller: &dyn Caller, arg: usize, req: &IfReq) -> Res
     UserPtr::new(arg).write(caller.user(), &short)
 }
 
-/// SIOCGIFCONF: the interfaces with an IPv4 address, as far as the buffer reaches; without one, the size needed.
-fn configuration(caller: &dyn Caller, arg: usize) -> Result<usize> {
-    let pointer = UserPtr::<IfConf>::new(arg);
-    let mut conf = pointer.read(caller.user())?;
-    let size = size_of::<IfReq>() as i32;
-    if conf.buf == 0 {
-        conf.len = size;
-    } else if conf.len >= size {
-        let mut req = IfReq { name: name_field(), value: [0; 24] };
-        put_addr(&mut req.value, ADDR);
-        let buf = usize::try_from(conf.buf).map_err(|_| Errno::EFAULT)?;
-        UserPtr::new(buf).write(caller.user(), &req)?;
-        conf.len = size;
-    } else {
-        conf.len = 0;
+/// SIOCGIFCONF's `struct ifconf` of a program, in either layout.
+pub(super) fn read_conf(caller: &dyn Caller, arg: usize) -> Result<IfConf> {
+    if !caller.is_32() {
+        return UserPtr::new(arg).read(caller.user());
     }
-    pointer.write(caller.user(), &conf)?;
-    Ok(0)
+    let [len, buf] = UserPtr::<[u32; 2]>::new(arg).read(caller.user())?;
+    Ok(IfConf { len: len as i32, pad: 0, buf: buf.into() })
 }
 
+/// Its answer: the length, which is all that changes and comes first in both.
+pub(super) fn write_conf_len(caller: &dyn Caller, arg: usize, len: i32) -> Result<()> {
+    UserPtr::new(arg).write(caller.user(), &len)
+}
+
+/// Bytes of a `struct ifreq` of the caller's.
+pub(super) fn request_size(caller: &dyn Caller) -> usize {
+    if caller.is_32() { size_of::<Short>() } else { size_of::<IfReq>() }
+}
+
+/// SIOCGIFCONF: the interfaces with an IPv4 address, as far as the buffer reaches; without one, the size needed.
+fn configuration(caller: &dyn Caller, arg: usize) -> Result<usize> {
+    let conf = read_conf(caller, arg)?;
+    let size = request_size(caller);
+    let mut len = size as i32;
+    if conf.buf != 0 {
+        if conf.len >= len {
+            let mut req = IfReq { name: name_field(), value: [0; 24] };
+            put_addr(&mut req.value, ADDR);
+            let buf = usize::try_from(conf.buf).map_err(|_| Errno::EFAULT)?;
+            caller.user().copy_out(buf, &req.as_bytes()[..size]).map_err(|_| Errno::EFAULT)?;
+        } else {
+            len = 0;
+        }
+    }
+    write_conf_len(caller, arg, len)?;
+    Ok(0)
+}

@@ -12,8 +12,8 @@ use crate::signal::{self, SigInfo};
 use crate::thread::ThreadExt;
 use crate::{Thread, task};
 
-/// A thread in the role of [`Caller`].
-pub struct ThisThread<'a>(pub &'a Thread);
+/// A thread in the role of [`Caller`], and whether its call is of the i386 numbering (said where that matters).
+pub struct ThisThread<'a>(pub &'a Thread, pub bool);
 
 impl Caller for ThisThread<'_> {
     fn machine(&self) -> &'static dyn Machine {
@@ -22,6 +22,10 @@ impl Caller for ThisThread<'_> {
 
     fn user(&self) -> &'static dyn UserMemory {
         self.0.user()
+    }
+
+    fn is_32(&self) -> bool {
+        self.1
     }
 
     fn cred(&self) -> Arc<Cred> {

@@ -196,7 +196,7 @@ impl ThreadExt for Thread {
     }
 
     fn caller(&self) -> ThisThread<'_> {
-        ThisThread(self)
+        ThisThread(self, false)
     }
 
     fn set_temporary_mask(&self, mask: SigSet) {

@@ -1,5 +1,4 @@
 /* getaddrinfo of localhost and numbers, interfaces by ioctl, by getifaddrs and by netlink. */
-/* not: i386 */
 #include "t.h"
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -36,12 +35,27 @@ int main(void)
 	N(q.ifr_mtu);
 	strcpy(q.ifr_name, "nosuch0");
 	R(ioctl(s, SIOCGIFFLAGS, &q));
+	struct { struct ifreq q; char behind[8]; } map;
+	memset(&map, 5, sizeof map);
+	strcpy(map.q.ifr_name, "lo");
+	R(ioctl(s, SIOCGIFMAP, &map.q));
+	T(map.q.ifr_map.mem_start == 0 && map.q.ifr_map.irq == 0 && map.behind[0] == 5);
 	struct ifconf c = {.ifc_len = sizeof b, .ifc_buf = b};
 	R(ioctl(s, SIOCGIFCONF, &c));
 	int lo = 0;
 	for (struct ifreq *i = c.ifc_req; (char *)i < b + c.ifc_len; i++)
 		lo += !strcmp(i->ifr_name, "lo");
 	N(lo);
+	T(c.ifc_len % sizeof(struct ifreq) == 0);
+	int all = c.ifc_len;
+	c = (struct ifconf){.ifc_len = 7};
+	R(ioctl(s, SIOCGIFCONF, &c));
+	T(c.ifc_len == all);
+	c = (struct ifconf){.ifc_len = sizeof(struct ifreq) - 1, .ifc_buf = b};
+	R(ioctl(s, SIOCGIFCONF, &c));
+	N(c.ifc_len);
+	c = (struct ifconf){.ifc_len = sizeof(struct ifreq), .ifc_buf = (char *)8};
+	R(ioctl(s, SIOCGIFCONF, &c));
 	N(if_nametoindex("lo"));
 	S(if_indextoname(1, b));
 	struct ifaddrs *a = 0;

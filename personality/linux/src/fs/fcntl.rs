@@ -6,7 +6,7 @@ use janua_abi::linux::fcntl::*;
 use janua_abi::linux::layout::Layout;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
-use janua_object::OpenFile;
+use janua_object::{Caller, OpenFile};
 use janua_object::file::{OwnerKind, SignalOwner, flags, request};
 use janua_object::pipe::PipeEnd;
 use janua_object::vfs::FileKind;
@@ -196,6 +196,11 @@ impl Arg for Request {
 
 /// ioctl(2): what every file knows is answered here, the rest by the file. ENOTTY for what it does not know.
 pub fn ioctl(thread: &Thread, fd: Fd, request: Request, arg: usize) -> Result<usize> {
+    ioctl_by(thread, &thread.caller(), fd, request, arg)
+}
+
+/// The same for the calling thread in one of the roles of [`crate::caller::ThisThread`].
+pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, arg: usize) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     if file.flags() & flags::O_PATH != 0 {
         return Err(Errno::EBADF);
@@ -231,7 +236,7 @@ pub fn ioctl(thread: &Thread, fd: Fd, request: Request, arg: usize) -> Result<us
             UserPtr::<i32>::new(arg).write(user, &i32::try_from(left).unwrap_or(i32::MAX))?;
             Ok(0)
         }
-        request => file.ops.ioctl(&file, &thread.caller(), request, arg),
+        request => file.ops.ioctl(&file, caller, request, arg),
     }
 }
 

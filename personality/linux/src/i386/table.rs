@@ -99,7 +99,7 @@ calls! {
     51 acct() => missing, Missing("no process accounting file is written; waits and /proc give the figures");
     52 umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, Partial("MNT_EXPIRE");
     53 lock() => missing, Missing("removed from Linux");
-    54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, Partial("no SIOCGIFCONF, SIOCGIFMAP");
+    54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, Full;
     55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, Partial("no leases, no directory notification, write hints are refused");
     56 mpx() => missing, Missing("removed from Linux");
     57 setpgid(pid: i32, pgid: i32) => plain task::session::setpgid, Full;

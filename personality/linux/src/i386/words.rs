@@ -5,7 +5,6 @@ use janua_abi::linux::i386::stat::{Flock32, Flock64, Statfs64, fold_ino, whole};
 use janua_abi::linux::i386::time::{TimeSpec32, TimeSpec64, TimeVal32};
 use janua_abi::linux::fcntl::{F_GETLK, F_SETLK, F_SETLKW};
 use janua_abi::linux::mman::MAP_32BIT;
-use janua_abi::linux::net::ioctl as net;
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::stat::Statx;
 use janua_abi::linux::{Errno, Result};
@@ -13,6 +12,7 @@ use janua_kernel::table::{Arg, Fd};
 use janua_kernel::{UserPtr, UserStr};
 
 use crate::Thread;
+use crate::caller::ThisThread;
 use crate::fs::at::{AtFlags, DirFd};
 use crate::fs::fcntl::{FcntlCommand, Request};
 use crate::fs::rw::{RwFlags, Whence};
@@ -193,11 +193,8 @@ pub fn ioctl(thread: &Thread, fd: Fd, request: Request, arg: usize) -> Result<us
         (0x8004_7601, 0x8008_7601),
         (0x4004_7602, 0x4008_7602),
     ];
-    if matches!(request.0, net::SIOCGIFCONF | net::SIOCGIFMAP) {
-        return Err(Errno::ENOTTY);
-    }
     let found = NARROW.iter().find(|(narrow, _)| *narrow == request.0);
-    fs::fcntl::ioctl(thread, fd, found.map_or(request, |(_, wide)| Request(*wide)), arg)
+    fs::fcntl::ioctl_by(thread, &ThisThread(thread, true), fd, found.map_or(request, |(_, wide)| Request(*wide)), arg)
 }
 
 /// umount(2) of old.
