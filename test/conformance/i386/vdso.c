@@ -73,6 +73,29 @@ int main(int argc, char **argv)
 	T(find("__kernel_sigreturn", "LINUX_2.5") != 0);
 	T(find("__kernel_rt_sigreturn", "LINUX_2.5") != 0);
 	T(find("__kernel_vsyscall", "LINUX_2.6") == 0);
+	/* The clocks, between two calls. */
+	int (*gettime)(int, int32_t *) = find("__vdso_clock_gettime", "LINUX_2.6");
+	int (*gettime64)(int, int64_t *) = find("__vdso_clock_gettime64", "LINUX_2.6");
+	int (*getres)(int, int32_t *) = find("__vdso_clock_getres", "LINUX_2.6");
+	int (*day)(int32_t *, void *) = find("__vdso_gettimeofday", "LINUX_2.6");
+	int32_t (*seconds)(int32_t *) = find("__vdso_time", "LINUX_2.6");
+	T(gettime && gettime64 && getres && day && seconds);
+	int64_t before[2], wide[2], after[2];
+	int32_t narrow[2], micros[2], now;
+	R(syscall(403, CLOCK_REALTIME, before));
+	R(gettime64(CLOCK_REALTIME, wide));
+	R(gettime(CLOCK_REALTIME, narrow));
+	R(day(micros, 0));
+	R(syscall(403, CLOCK_REALTIME, after));
+#define NS(t) ((t)[0] * 1000000000ll + (t)[1])
+	T(NS(before) <= NS(wide) && NS(wide) <= NS(narrow) && NS(narrow) <= NS(after));
+	T(NS(before) / 1000 <= micros[0] * 1000000ll + micros[1] && micros[0] * 1000000ll + micros[1] <= NS(after) / 1000);
+	T(seconds(&now) == now && seconds(0) >= micros[0] - 1);
+	R(gettime(CLOCK_PROCESS_CPUTIME_ID, narrow));
+	R(getres(CLOCK_MONOTONIC, narrow));
+	N(narrow[1]);
+	N(gettime(99, narrow));
+	N(gettime64(-1, wide));
 	int pid;
 	asm volatile("call *%1" : "=a"(pid) : "r"(call), "a"(SYS_getpid) : "memory");
 	T(pid == getpid());
