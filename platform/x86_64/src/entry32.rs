@@ -18,7 +18,7 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use crate::boot::{DIRECT, KERNEL_OFFSET};
-use crate::entry::{ANSWERED_COMPAT, SYSCALL_COMPAT, SYSENTER_COMPAT, Save, from_base, push_kept, to_loop};
+use crate::entry::{ANSWERED_COMPAT, LAST_CALL, SYSCALL_COMPAT, SYSENTER_COMPAT, Save, from_base, push_kept, to_loop};
 
 /// An instruction that opens or closes user memory, where the processor guards it (SMAP); its address is noted.
 macro_rules! guard {
@@ -52,8 +52,8 @@ macro_rules! save {
 macro_rules! call {
     ($mode:ident, $none:literal) => {
         concat!(
-            // As in the other entries: a number beyond the end becomes 0 without a branch.
-            "cmp rax, [r11 + {count}]\ncmovae rax, [r11 + {zero}]\n",
+            // As in the other entries: a number beyond the end becomes the last, without a branch.
+            "cmp rax, {last_call}\ncmova rax, [r11 + {none}]\n",
             "mov r10, [r11 + {functions}]\nmov rax, [r10 + rax*8]\ntest rax, rax\njz ", $none, "\n",
             "call rax\nmov rsp, gs:[24]\n",
             "mov rcx, [rsp + {work}]\ncmp dword ptr [rcx], 0\njne answered32\n",
@@ -158,8 +158,8 @@ global_asm!(
     thread = const from_base(offset_of!(Save, thread)),
     work = const from_base(offset_of!(Save, work)),
     functions = const from_base(offset_of!(Save, compat)),
-    count = const from_base(offset_of!(Save, compat_count)),
-    zero = const from_base(offset_of!(Save, zero)),
+    last_call = const LAST_CALL,
+    none = const from_base(offset_of!(Save, none)),
 );
 
 unsafe extern "C" {
