@@ -235,6 +235,8 @@ global_asm!(
     "mov [rdi + 8*19], rax",
     "mov qword ptr [rdi + 8*20], 0x2b",
     "mov byte ptr [rdi + 168], 0",
+    "mov rsi, r12",
+    "mov r11, rbx",
     "lea rsp, [rdi - {signal_room}]",
     "jmp hosted_call_entered",
     // Not a call: like every other signal.
