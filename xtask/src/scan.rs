@@ -46,6 +46,7 @@ const AUDITED: &[Audited] = &[
     audited("audited-host-calls", "hosted_end", "exit after the stack has been given back"),
     audited("audited-key-switch", "hosted_call_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
     audited("audited-key-switch", "hosted_signal_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
+    audited("audited-key-switch", "hosted_queued_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
     audited("audited-key-switch", "hosted_signal_entry", "loads the guest's vector state from the host's frame; never PKRU"),
     audited("audited-key-switch", "hosted_exit", "closes the kernel's key; checked behind it"),
     audited(
