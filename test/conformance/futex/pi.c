@@ -19,10 +19,12 @@ static void *th(void *a)
 	return 0;
 }
 static pthread_mutex_t m;
+static volatile int tried;
 static void *lock(void *a)
 {
 	(void)a;
 	N(pthread_mutex_trylock(&m));
+	tried = 1;
 	pthread_mutex_lock(&m);
 	order = 3;
 	pthread_mutex_unlock(&m);
@@ -63,7 +65,9 @@ int main(void)
 	pthread_mutex_init(&m, &a);
 	N(pthread_mutex_lock(&m));
 	pthread_create(&t, 0, lock, 0);
-	t_ms(50);
+	while (!tried)
+		t_ms(1);
+	t_ms(50); /* so that it most likely waits */
 	order = 4;
 	N(pthread_mutex_unlock(&m));
 	pthread_join(t, 0);
