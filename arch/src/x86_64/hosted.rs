@@ -78,7 +78,7 @@ pub const SIGNAL_ROOM: usize = 16 << 10;
 pub struct Area {
     /// User registers while the thread is in the kernel.
     pub frame: Frame,
-    /// 1 from just before the last look at the work flags until the next entry.
+    /// 1 from just before the last look at the work flags until the next entry, 2 when a kick is on its way; else 0.
     pub in_guest: AtomicU8,
     /// [`SELECTOR_BLOCK`] where calls are dispatched by selector; what the way out writes there.
     pub selector_value: u8,

@@ -274,6 +274,9 @@ fn barrier() {
     let _ = sys::words(nr::MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
 }
 
+/// [`Area::in_guest`] of a thread to which a kick is on its way.
+const IN_GUEST_KICKED: u8 = 2;
+
 /// Interrupts the thread if it runs user code.
 pub fn kick(thread: ThreadId) {
     let Some(index) = (thread.0 as usize).checked_sub(1) else { return };
@@ -284,7 +287,8 @@ pub fn kick(thread: ThreadId) {
     }
     let this = area::of(index);
     barrier();
-    if this.in_guest.load(Ordering::SeqCst) == 1 {
+    // One host signal until the thread's next entry: signals sent faster than their frames are laid out would pile up on its stack.
+    if this.in_guest.compare_exchange(1, IN_GUEST_KICKED, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
         let (pid, tid) = (this.host_pid.load(Ordering::Relaxed), this.host_tid.load(Ordering::Relaxed));
         let _ = sys::words(nr::TGKILL, [pid as usize, tid as usize, KICK as usize, 0, 0, 0]);
     }
