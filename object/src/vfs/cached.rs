@@ -10,7 +10,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 
@@ -165,9 +164,7 @@ impl<R> Cached<'_, R> {
             }
             None => return Step::Leave,
         };
-        if !found.used.load(Ordering::Relaxed) {
-            found.used.store(true, Ordering::Relaxed);
-        }
+        found.is_used();
         if found.kind() == FileKind::Symlink && (self.follow || !rest.is_empty()) {
             return match found.inode.known_target() {
                 Some(target) if at.unchecked.is_none() && !mount.flags().contains(MountFlags::NOSYMFOLLOW) => {

@@ -150,7 +150,7 @@ pub struct Dentry {
     /// The name has been removed; the dentry lives on as long as somebody uses it.
     deleted: AtomicBool,
     /// Used since the cache's hand last passed.
-    pub(super) used: AtomicBool,
+    used: AtomicBool,
     /// How many mounts sit on this dentry.
     mounted: AtomicU32,
     /// A name that is only a label ("pipe:[7]"), outside every tree.
@@ -227,6 +227,15 @@ impl Dentry {
         }
     }
 
+    /// Notes that the name is in use, for the cache's hand.
+    #[inline]
+    pub(super) fn is_used(&self) {
+        // Read first: most are noted already, and others look at the same words.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
     pub fn name(&self) -> Arc<[u8]> {
         self.place.read().name.clone()
     }
@@ -255,10 +264,8 @@ impl Dentry {
     pub(super) fn cached(&self, name: &[u8]) -> Option<Option<Arc<Dentry>>> {
         let children = self.children.read();
         let found = children.map.get(name)?.clone();
-        if let Some(child) = &found
-            && !child.used.load(Ordering::Relaxed)
-        {
-            child.used.store(true, Ordering::Relaxed);
+        if let Some(child) = &found {
+            child.is_used();
         }
         Some(found)
     }

@@ -19,6 +19,7 @@ use crate::vfs::Vfs;
 use crate::vfs::dentry::{Dentry, NameHasher, take_apart};
 use crate::vfs::inode::Inode;
 use crate::vfs::path::Path;
+use crate::vfs::remembered::changing;
 use crate::vfs::watch::Watches;
 
 bitflags! {
@@ -134,11 +135,13 @@ impl Mount {
     }
 
     pub fn flags(&self) -> MountFlags {
-        MountFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+        MountFlags::from_bits_retain(self.flags.load(Ordering::Acquire))
     }
 
     pub fn set_flags(&self, flags: MountFlags) {
-        self.flags.store(flags.bits(), Ordering::Relaxed);
+        self.flags.store(flags.bits(), Ordering::Release);
+        // Links may no longer be followed here.
+        changing();
     }
 
     /// EROFS unless names and files here may be changed.
@@ -253,6 +256,7 @@ impl Vfs {
         at.dentry.mounted(true);
         table.by_point.insert(point(&at), mount.clone());
         table.by_id.insert(mount.id, mount.clone());
+        changing();
         *parent = Some(at);
         Ok(())
     }
@@ -313,6 +317,7 @@ impl Vfs {
         }
         let mut table = self.mounts.table.write();
         let Some(at) = mount.parent.write().take() else { return Err(Errno::EINVAL) };
+        changing();
         at.dentry.mounted(false);
         table.by_point.remove(&point(&at));
         table.by_id.remove(&mount.id);
@@ -338,6 +343,7 @@ impl Vfs {
         }
         let mut table = self.mounts.table.write();
         let Some(from) = mount.parent.write().take() else { return Err(Errno::EINVAL) };
+        changing();
         from.dentry.mounted(false);
         table.by_point.remove(&point(&from));
         drop(table);
@@ -349,6 +355,7 @@ impl Vfs {
         {
             let mut table = self.mounts.table.write();
             let Some(from) = new.parent.write().take() else { return Err(Errno::EINVAL) };
+            changing();
             from.dentry.mounted(false);
             table.by_point.remove(&point(&from));
             if let Some(from) = old.parent.write().take() {

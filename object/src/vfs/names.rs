@@ -13,6 +13,7 @@ use crate::vfs::access::{self, EXEC, WRITE};
 use crate::vfs::dentry::{Children, Dentry};
 use crate::vfs::inode::{FileKind, Inode, Perm};
 use crate::vfs::path::Path;
+use crate::vfs::remembered::changing;
 use crate::vfs::watch::event;
 use crate::vfs::{NAME_MAX, Vfs};
 
@@ -193,6 +194,7 @@ impl Vfs {
         // A directory being removed is locked, so that nothing is made in it meanwhile.
         let inside = want_dir.then(|| victim.children.write());
         outlive(&victim, fresh.is_some())?;
+        names_change(dir);
         dir.inode().unlink(name, want_dir)?;
         victim.set_deleted();
         drop(inside);
@@ -328,6 +330,7 @@ impl Vfs {
         if let Some(target) = target.as_ref().filter(|_| !exchange) {
             outlive(target, fresh[1].is_some())?;
         }
+        names_change(old_dir);
         old_dir.inode().rename(old, new_dir.inode(), new, flags)?;
         if let Some(target) = &target
             && !exchange
@@ -435,6 +438,14 @@ fn is_idle(known: Option<&Option<Arc<Dentry>>>) -> bool {
                 && Arc::strong_count(dentry) == 1
                 && Arc::strong_count(&dentry.inode) == 1
         }
+    }
+}
+
+/// Before names are taken away in a directory, which is locked.
+fn names_change(dir: &Path) {
+    // Paths through others are not remembered.
+    if dir.inode().cache_names() {
+        changing();
     }
 }
 

@@ -7,6 +7,7 @@ use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::signal::StackT;
 use janua_kernel::signal::SigSet;
 use janua_object::Cred;
+use janua_object::vfs::Remembered;
 use janua_object::vfs::access::searches_all;
 use janua_rt::{Mutex, RwLock};
 
@@ -49,6 +50,8 @@ pub struct ThreadState {
     pub futex: crate::futex::ThreadFutex,
     /// Where restart_syscall(2) goes on.
     pub restart: Mutex<Option<crate::restart::Restart>>,
+    /// Paths it names again and again. Only the thread itself uses it.
+    pub paths: Mutex<Remembered>,
     /// Thread areas of 32-bit code; and one to be set by the thread itself at its start.
     pub areas: Mutex<crate::i386::thread_area::Areas>,
     pub new_area: Mutex<Option<UserDesc>>,
@@ -130,6 +133,7 @@ impl ThreadState {
             sched: crate::sched::Sched::default(),
             futex: crate::futex::ThreadFutex::default(),
             restart: Mutex::new(None),
+            paths: Mutex::default(),
             areas: Mutex::default(),
             new_area: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),

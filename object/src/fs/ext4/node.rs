@@ -24,6 +24,7 @@ use crate::file::{DirEntry, File};
 use crate::vfs::access::{inherit, without_privileges};
 use crate::vfs::directory::Snapshot;
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::remembered::changing;
 use crate::vfs::{Busy, Slot, device, rename};
 
 /// A day, after which reading updates a relatime access time anyway.
@@ -454,6 +455,10 @@ impl Inode for Node {
                 ..Default::default()
             };
             let info = core.fs.update_inode_metadata(self.number, update)?;
+            if self.kind == FileKind::Directory && mode != meta.mode {
+                self.open_to_all.store(false, Ordering::Release);
+                changing();
+            }
             (meta.mode, meta.uid, meta.gid, meta.atime, meta.mtime, meta.ctime) = (mode, uid, gid, atime, mtime, at);
             meta.blocks = Some(info.blocks);
             meta.stale = false;

@@ -34,6 +34,7 @@ use crate::fs::hostfs::HostInode;
 use crate::vfs::access::inherit;
 use crate::vfs::directory::{Directory, Snapshot};
 use crate::vfs::inode::{Attr, Contents, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::remembered::changing;
 use crate::vfs::{Busy, NameHasher, Slot, now};
 
 use data::Data;
@@ -539,6 +540,10 @@ impl Inode for Node {
         }
         let mut meta = self.meta.lock();
         if let Some(mode) = change.mode {
+            if self.kind == FileKind::Directory {
+                self.open_to_all.store(false, Ordering::Release);
+                changing();
+            }
             meta.mode = meta.mode & !0o7777 | mode & 0o7777;
             self.open_to_all.store(mode & 0o111 == 0o111, Ordering::Release);
         }

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use janua_abi::linux::stat::at;
 use janua_abi::linux::{Errno, Result};
@@ -9,6 +10,7 @@ use janua_kernel::UserStr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_object::OpenFile;
 use janua_object::file::flags;
+use janua_object::vfs::remembered::Asked;
 use janua_object::vfs::{Cached, Dentry, FileKind, Mount, OpenHow, Path, Resolve, Start, Stat, Vfs, Walk, Walked};
 
 use crate::Thread;
@@ -87,21 +89,26 @@ pub fn start(thread: &Thread, dir: DirFd, path: &[u8]) -> Result<Start> {
     Ok(Start { root, base })
 }
 
-/// Walks a path through the cache, as far as that goes, and does `then` where it ends.
+/// Walks a path through the cache, as far as that goes, and does `then` where it ends; its last argument tells whether only who may
+/// search every directory gets there.
 #[inline]
 fn cached<R>(
     thread: &Thread,
     dir: DirFd,
     path: &[u8],
     follow: bool,
-    then: impl Fn(&Arc<Mount>, &Arc<Dentry>) -> Option<R>,
+    then: impl Fn(&Arc<Mount>, &Arc<Dentry>, bool) -> Option<R>,
 ) -> Option<Walked<R>> {
     let context = thread.process().fs.read();
+    let needs_all = Cell::new(false);
     let walk = Cached {
         root: &|| Some(context.root.try_read()?.clone()),
-        all: &|| thread.ext.searches_all(),
+        all: &|| {
+            needs_all.set(true);
+            thread.ext.searches_all()
+        },
         follow,
-        then: &then,
+        then: &|mount, dentry| then(mount, dentry, needs_all.get()),
     };
     if path.first()? == &b'/' {
         return walk.walk(vfs(thread), &context.root.read(), path);
@@ -115,7 +122,7 @@ fn cached<R>(
 
 /// Opens a path that exists, if the cache can tell what it names.
 pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Option<Result<Arc<OpenFile>>> {
-    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
+    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
     let (vfs, caller) = (vfs(thread), thread.caller());
     let open = |found| vfs.open_found(&caller, &thread.ext.cred(), found, how);
     match cached(thread, dir, path, how.flags & flags::O_NOFOLLOW == 0, place)? {
@@ -131,7 +138,7 @@ pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Op
 
 /// What a path names, if the cache can tell.
 pub fn known(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Option<Result<Path>> {
-    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
+    let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
     match cached(thread, dir, path, follow, place)? {
         Walked::Done(found) => Some(found),
         Walked::Trusted(trusted) => trusted.check(path).then_some(Ok(trusted.place)),
@@ -151,8 +158,19 @@ pub fn find(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Pa
 
 /// The attributes of what a path names.
 pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<Stat> {
-    let known = |mount: &Arc<Mount>, dentry: &Arc<Dentry>| {
+    let mut again = None;
+    if dir == CWD || path.first() == Some(&b'/') {
+        match thread.ext.paths.lock().ask(path, follow, || thread.ext.searches_all()) {
+            Asked::Known(stat) => return Ok(stat),
+            Asked::Again(count) => again = Some(count),
+            Asked::New => {}
+        }
+    }
+    let known = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, needs_all: bool| {
         let attr = dentry.inode.known_attr()?;
+        if let Some(count) = again {
+            thread.ext.paths.lock().keep(path, follow, count, needs_all, mount, dentry);
+        }
         Some(Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) })
     };
     match cached(thread, dir, path, follow, known) {

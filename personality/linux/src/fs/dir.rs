@@ -8,7 +8,9 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 use janua_object::file::DirEntry;
+use janua_object::vfs::remembered::changing;
 use janua_object::vfs::{FileKind, NAME_MAX, Path, access};
+use janua_rt::RwLock;
 
 use super::at::{self, CWD, Mode};
 use crate::Thread;
@@ -142,18 +144,27 @@ fn check_dir(thread: &Thread, path: &Path) -> Result<()> {
     access::check(&path.inode().perm()?, &thread.ext.cred(), access::EXEC)
 }
 
+/// Changes where names start.
+fn move_to(start: &RwLock<Path>, found: Path) {
+    let mut start = start.write();
+    let old = core::mem::replace(&mut *start, found);
+    changing();
+    drop(start);
+    drop(old);
+}
+
 pub fn chdir(thread: &Thread, path: UserStr) -> Result<()> {
     let path = path.path(thread.user())?;
     let found = at::find(thread, CWD, &path, true)?;
     check_dir(thread, &found)?;
-    *thread.process().fs.read().cwd.write() = found;
+    move_to(&thread.process().fs.read().cwd, found);
     Ok(())
 }
 
 pub fn fchdir(thread: &Thread, fd: Fd) -> Result<()> {
     let found = at::file(thread, fd)?.path.clone().ok_or(Errno::ENOTDIR)?;
     check_dir(thread, &found)?;
-    *thread.process().fs.read().cwd.write() = found;
+    move_to(&thread.process().fs.read().cwd, found);
     Ok(())
 }
 
@@ -164,7 +175,7 @@ pub fn chroot(thread: &Thread, path: UserStr) -> Result<()> {
     if !thread.ext.cred().capable(access::CAP_SYS_CHROOT) {
         return Err(Errno::EPERM);
     }
-    *thread.process().fs.read().root.write() = found;
+    move_to(&thread.process().fs.read().root, found);
     Ok(())
 }
 

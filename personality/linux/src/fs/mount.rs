@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Kind};
 use janua_kernel::{UserPtr, UserStr};
+use janua_object::vfs::remembered::changing;
 use janua_object::vfs::{MountFlags, Path, access};
 
 use super::at::{self, CWD};
@@ -209,6 +210,7 @@ pub fn pivot_root(thread: &Thread, new_root: UserStr, put_old: UserStr) -> Resul
             let mut place = place.write();
             if *place == root {
                 *place = new.clone();
+                changing();
             }
         }
     }
