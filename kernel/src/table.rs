@@ -339,12 +339,7 @@ macro_rules! call_run {
     (missing $p:ty, ; $($rest:tt)*) => { $crate::table::Run::Missing };
     (plain $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::table::Run::Plain($crate::call_fn!($p, seat, words, {
-            let mut at = 0usize..;
-            $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
-                Ok(value) => value,
-                Err(errno) => return errno.as_result(),
-            };)*
-            let _ = (&mut at, words);
+            $crate::call_run!(@decode words; $($arg: $t),*);
             let thread: &$crate::Thread<$p> = seat.get_ref().owner();
             $crate::table::Answer::word($($path)::+(thread, $($arg),*))
         }))
@@ -352,12 +347,7 @@ macro_rules! call_run {
     (frame $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::table::Run::Frame({
             fn run(thread: &$crate::Thread<$p>, frame: &mut $crate::table::FrameOf, words: $crate::table::Words) -> isize {
-                let mut at = 0usize..;
-                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
-                    Ok(value) => value,
-                    Err(errno) => return errno.as_result(),
-                };)*
-                let _ = (&mut at, words);
+                $crate::call_run!(@decode words; $($arg: $t),*);
                 $crate::table::Answer::word($($path)::+(thread, frame, $($arg),*))
             }
             run
@@ -368,16 +358,20 @@ macro_rules! call_run {
     (@begin $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
         $crate::call_fn!($p, seat, words, {
             async fn call(thread: &$crate::Thread<$p>, words: $crate::table::Words) -> isize {
-                let mut at = 0usize..;
-                $(let $arg = match <$t as $crate::table::Arg>::decode(words[at.next().unwrap_or(0)]) {
-                    Ok(value) => value,
-                    Err(errno) => return errno.as_result(),
-                };)*
-                let _ = (&mut at, words);
+                $crate::call_run!(@decode words; $($arg: $t),*);
                 $crate::table::Answer::word($($path)::+(thread, $($arg),*).await)
             }
             $crate::Thread::begin(seat, call, words)
         })
+    };
+    // Binds each argument to its word; one that is refused is the call's answer.
+    (@decode $words:ident; $($arg:ident : $t:ty),*) => {
+        let mut at = 0usize..;
+        $(let $arg = match <$t as $crate::table::Arg>::decode($words[at.next().unwrap_or(0)]) {
+            Ok(value) => value,
+            Err(errno) => return errno.as_result(),
+        };)*
+        let _ = (&mut at, $words);
     };
 }
 
