@@ -433,8 +433,8 @@ pub fn interrupt_table() -> (usize, usize) {
 }
 
 /// Sets the calling core up as the first: tables, task state, control registers, call registers. The ways that no gate takes
-/// calls by are shut. Why it cannot, when it cannot.
-pub fn init() -> Result<Features, &'static str> {
+/// calls by are shut.
+pub fn init() -> Features {
     let guarded = has_smap();
     // SAFETY: the first core, at start, before anything else uses these statics.
     unsafe {
@@ -455,19 +455,19 @@ pub fn init() -> Result<Features, &'static str> {
         }
         FIRST.load();
     }
-    let features = control()?;
+    let features = control();
     FIRST.announce();
-    Ok(features)
+    features
 }
 
 /// Sets the calling core up as another one.
 ///
 /// # Safety
 /// `core` is the calling core's alone, and not in use yet.
-pub unsafe fn join(core: &'static Core) -> Result<(), &'static str> {
+pub unsafe fn join(core: &'static Core) {
     // SAFETY: the caller's word.
     unsafe { core.load() };
-    control().map(|_| ())
+    control();
 }
 
 /// CPUID leaf 7.
@@ -481,32 +481,41 @@ pub fn has_smap() -> bool {
     extended_features()[1] & 1 << 20 != 0
 }
 
-fn control() -> Result<Features, &'static str> {
+/// Whether the processor has XSAVE, and CR4 takes its bit. QEMU's emulation ([`cpu::is_emulated`]) takes it for XSAVEOPT's, and where
+/// there is none (models like Opteron_G5) executes the write for ever.
+fn has_xsave() -> bool {
     let cpuid = janua_arch::x86_64::cpu::cpuid;
-    let (basic, extended) = (cpuid(1, 0), extended_features());
-    if basic[2] & 1 << 26 == 0 {
-        return Err("this processor has no XSAVE (with QEMU: -cpu max)");
-    }
+    cpuid(1, 0)[2] & 1 << 26 != 0 && (cpuid(0xd, 1)[0] & 1 != 0 || !cpu::is_emulated())
+}
+
+fn control() -> Features {
+    let cpuid = janua_arch::x86_64::cpu::cpuid;
+    let (extended, xsave) = (extended_features(), has_xsave());
     let has = |bit: u32| extended[1] & 1 << bit != 0;
     // Programs without protection are executed, and reached, as the kernel is.
     let protects = !unprotected::is_on();
     let smap = protects && has_smap();
     // With isolation no translation may outlive a change of tables.
     let global = if isolation::is_on() { 0 } else { CR4_PGE };
-    let mut cr4 = cpu::cr4() & !CR4_TSD | global | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE;
-    for (there, bit) in [(has(0), CR4_FSGSBASE), (protects && has(7), CR4_SMEP), (smap, CR4_SMAP), (extended[2] & 1 << 2 != 0, CR4_UMIP)] {
+    let mut cr4 = cpu::cr4() & !CR4_TSD | global | CR4_OSFXSR | CR4_OSXMMEXCPT;
+    let umip = extended[2] & 1 << 2 != 0;
+    for (there, bit) in
+        [(xsave, CR4_OSXSAVE), (has(0), CR4_FSGSBASE), (protects && has(7), CR4_SMEP), (smap, CR4_SMAP), (umip, CR4_UMIP)]
+    {
         if there {
             cr4 |= bit;
         }
     }
     // x87, SSE, and AVX with its wider kin where they are.
     const USED: u64 = 0b1110_0111;
-    let known = cpuid(0xd, 0);
     // SAFETY: each bit was asked for above; the kernel maps no page for user code and executes none of the user's, and reaches
     // user memory only by `crate::user`, which opens it.
     unsafe {
         cpu::set_cr4(cr4);
-        cpu::set_xcr0((u64::from(known[3]) << 32 | u64::from(known[0])) & USED);
+        if xsave {
+            let known = cpuid(0xd, 0);
+            cpu::set_xcr0((u64::from(known[3]) << 32 | u64::from(known[0])) & USED);
+        }
         cpu::wrmsr(cpu::MSR_STAR, u64::from(KERNEL_CS) << 32 | 0x23 << 48);
         // Without the gate it is an invalid instruction.
         let refused = isolation::refused_address();
@@ -522,5 +531,5 @@ fn control() -> Result<Features, &'static str> {
         // Never pushed to: the entry loads another, and what may come before that has a stack of its own.
         cpu::wrmsr(cpu::MSR_SYSENTER_ESP, 0);
     }
-    Ok(Features { smap })
+    Features { smap }
 }

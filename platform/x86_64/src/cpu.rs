@@ -152,8 +152,19 @@ pub fn vendor() -> [u8; 12] {
     text([b, d, c])
 }
 
+/// Whether the processor is QEMU's emulated one (TCG), which says so in the leaf where hypervisors give their names.
+pub fn is_emulated() -> bool {
+    const HYPERVISOR: u32 = 1 << 31;
+    const NAME: u32 = 0x4000_0000;
+    if cpuid(1, 0)[2] & HYPERVISOR == 0 {
+        return false;
+    }
+    let [_, b, c, d] = cpuid(NAME, 0);
+    text([b, c, d]) == *b"TCGTCGTCGTCG"
+}
+
 /// Words of CPUID as the text they are.
-pub fn text(words: [u32; 3]) -> [u8; 12] {
+fn text(words: [u32; 3]) -> [u8; 12] {
     let mut text = [0; 12];
     for (bytes, word) in text.chunks_exact_mut(4).zip(words) {
         bytes.copy_from_slice(&word.to_le_bytes());

@@ -1,4 +1,6 @@
 //! Vector and floating-point registers. The kernel uses none, so they are the running guest's until another guest runs.
+//!
+//! They are kept by XSAVE, or where the processor lacks it by FXSAVE, whose form is the beginning of the other's.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -9,17 +11,30 @@ use janua_arch::x86_64::cpu;
 /// The largest area there may be, bytes.
 const MOST: usize = 4096;
 
-/// An XSAVE area in the standard form.
+/// Bytes of FXSAVE's form.
+const LEGACY: usize = 512;
+
+/// An XSAVE area in the standard form, or one of FXSAVE's.
 #[repr(C, align(64))]
 #[derive(Clone)]
 pub struct Area([u8; MOST]);
 
-static MASK: AtomicU64 = AtomicU64::new(3);
-static SIZE: AtomicU64 = AtomicU64::new(576);
+/// The components that are kept; none without XSAVE.
+static MASK: AtomicU64 = AtomicU64::new(0);
+static SIZE: AtomicU64 = AtomicU64::new(LEGACY as u64);
+
+/// The components of the calling core. After XCR0 is set.
+fn components() -> u64 {
+    const OSXSAVE: u32 = 1 << 27;
+    if cpu::cpuid(1, 0)[2] & OSXSAVE != 0 { cpu::xcr0() } else { 0 }
+}
 
 /// Finds out how large the state is. After XCR0 is set.
 pub fn init() {
-    let mask = cpu::xcr0();
+    let mask = components();
+    if mask == 0 {
+        return;
+    }
     let end = (2..63).filter(|bit| mask & (1 << bit) != 0).map(|bit| {
         let [size, offset, ..] = cpu::cpuid(0xd, bit);
         u64::from(size + offset)
@@ -32,7 +47,7 @@ pub fn init() {
 
 /// Whether the calling core has the components that were found at start.
 pub fn is_alike() -> bool {
-    cpu::xcr0() == MASK.load(Ordering::Relaxed)
+    components() == MASK.load(Ordering::Relaxed)
 }
 
 /// Bytes of the state.
@@ -58,6 +73,9 @@ impl Area {
         let mask = MASK.load(Ordering::Relaxed);
         // SAFETY: aligned, and as large as the components of the mask need; the header is XSAVE's own or zero.
         unsafe {
+            if mask == 0 {
+                return asm!("fxsave64 [{}]", in(reg) self.0.as_mut_ptr(), options(nostack, preserves_flags));
+            }
             asm!("xsave64 [{}]", in(reg) self.0.as_mut_ptr(), in("eax") mask as u32, in("edx") (mask >> 32) as u32, options(nostack));
         }
     }
@@ -68,6 +86,9 @@ impl Area {
         let mask = MASK.load(Ordering::Relaxed);
         // SAFETY: aligned, large enough, and the header is one that XSAVE made or `restore` cleaned.
         unsafe {
+            if mask == 0 {
+                return asm!("fxrstor64 [{}]", in(reg) self.0.as_ptr(), options(nostack, preserves_flags));
+            }
             asm!("xrstor64 [{}]", in(reg) self.0.as_ptr(), in("eax") mask as u32, in("edx") (mask >> 32) as u32, options(nostack));
         }
     }
@@ -83,7 +104,7 @@ pub fn save(out: &mut [u8]) {
 
 /// [`janua_port::Machine::fpu_restore`].
 pub fn restore(from: &[u8]) -> Result<()> {
-    if from.len() < 512 {
+    if from.len() < LEGACY {
         return Err(Errno::EINVAL);
     }
     let mut area = Area([0; MOST]);

@@ -246,7 +246,6 @@ pub fn init(command_line: &[u8]) {
 /// Whether user code could read what its tables map and its rights forbid: Intel's processors, unless they say they do not let it, and
 /// unless they are software.
 fn is_needed() -> bool {
-    const HYPERVISOR: u32 = 1 << 31;
     const HAS_CAPABILITIES: u32 = 1 << 29;
     const ARCH_CAPABILITIES: u32 = 0x10a;
     const NO_MELTDOWN: u64 = 1;
@@ -254,8 +253,7 @@ fn is_needed() -> bool {
         return false;
     }
     // QEMU's emulation executes nothing ahead.
-    let [_, b, c, d] = cpuid(0x4000_0000, 0);
-    if cpuid(1, 0)[2] & HYPERVISOR != 0 && cpu::text([b, c, d]) == *b"TCGTCGTCGTCG" {
+    if cpu::is_emulated() {
         return false;
     }
     let tells = cpuid(0, 0)[0] >= 7 && cpuid(7, 0)[3] & HAS_CAPABILITIES != 0;

@@ -95,10 +95,8 @@ impl BareMachine {
         });
         let machine = Box::leak(Box::new(BareMachine { gates, initrd }));
         MACHINE.store(machine, Ordering::Release);
-        match cores::init() {
-            Ok(features) if features.smap => user::set_guarded(),
-            Ok(_) => {}
-            Err(why) => report::stop(format_args!("{why}")),
+        if cores::init().smap {
+            user::set_guarded();
         }
         fpu::init();
         apic::init();

@@ -165,6 +165,10 @@ const ON_OTHER: &[&str] = &["--cpu", "max,vendor=CentaurHauls"];
 const ISOLATED_INTEL: &[&str] = &["--kpti", "on", "--cpu", "max,vendor=GenuineIntel"];
 const ISOLATED_AMD: &[&str] = &["--kpti", "on", "--cpu", "max,vendor=AuthenticAMD"];
 
+/// Processors whose vector registers the kernel has by FXSAVE: one whose XSAVE QEMU does not let it switch on, and one without.
+const ON_OPTERON: &[&str] = &["--cpu", "Opteron_G5", "--env", "CORES=2"];
+const ON_PLAIN: &[&str] = &["--cpu", "qemu64", "--env", "CORES=2"];
+
 const HARDENING32: &str = "\
 null_stack 11
 kernel_stack 11
@@ -310,6 +314,11 @@ const CASES: &[Case] = &[
     with("boot/i386/amd", ON_AMD, &["/bin/program32"], I386_AMD, 3),
     with("boot/i386/hardening", ON_INTEL, &["/bin/hardening32"], HARDENING32, 0),
     with("boot/i386/hardening/amd", ON_AMD, &["/bin/hardening32"], HARDENING32, 0),
+    with("boot/old/opteron/threads", ON_OPTERON, &["/bin/threads-glibc"], THREADS, 42),
+    with("boot/old/opteron/smp", ON_OPTERON, &["/bin/smp"], SMP, 0),
+    with("boot/old/plain/threads", ON_PLAIN, &["/bin/threads-glibc"], THREADS, 42),
+    with("boot/old/plain/faults", ON_PLAIN, &["/bin/faults"], FAULTS, 0),
+    with("boot/old/plain/i386", ON_PLAIN, &["/bin/program32"], I386_AMD, 3),
     case("boot/memory", &["/bin/memory"], MEMORY, 0),
     with("boot/isolated/gates", ISOLATED, &["/bin/gates"], GATES, 0),
     with("boot/isolated/faults", ISOLATED, &["/bin/faults"], FAULTS, 0),
