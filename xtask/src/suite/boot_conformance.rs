@@ -46,7 +46,6 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) ->
     let tests: Vec<Test> = conformance::find()?
         .into_iter()
         .filter(|test| super::wanted(filter, &name(test)))
-        .filter(|test| !test.variant.name.starts_with("i386"))
         .filter(|test| !quick || test.variant.name == "musl")
         .collect();
     if tests.is_empty() {
@@ -120,15 +119,21 @@ fn make_tree(tree: &Path, ready: &[Ready]) -> Result<(), String> {
     command.arg(crate::workspace::root().join("test/boot/runner.c"));
     process::step("boot-runner", "compiling test/boot/runner.c", &mut command)?;
     // glibc loads it when a thread is cancelled; no program names it.
-    let unwinder = "lib/x86_64-linux-gnu/libgcc_s.so.1";
-    fs::copy(Path::new("/").join(unwinder), tree.join(unwinder)).map_err(told)?;
+    for unwinder in ["lib/x86_64-linux-gnu/libgcc_s.so.1", "lib32/libgcc_s.so.1"] {
+        let (there, place) = (Path::new("/").join(unwinder), tree.join(unwinder));
+        fs::create_dir_all(place.parent().unwrap_or(tree)).map_err(told)?;
+        // Without 32-bit libraries no 32-bit test was built.
+        if there.exists() {
+            fs::copy(there, place).map_err(told)?;
+        }
+    }
     for ready in ready {
         let place = tree.join(inside(ready.test).trim_start_matches('/'));
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent).map_err(told)?;
         }
         fs::hard_link(&ready.program, &place).or_else(|_| fs::copy(&ready.program, &place).map(drop)).map_err(told)?;
-        if ready.test.variant.name == "glibc" {
+        if matches!(ready.test.variant.name, "glibc" | "i386") {
             boot::add_libraries(&ready.program, tree)?;
         }
     }
