@@ -181,7 +181,20 @@ fn walls() -> Vec<Finding> {
         "It needs Linux 5.19 and `landlock` in the host's list of security modules (lsm=). Without it a program that took \
          the kernel over could change what your account can change.",
     );
-    vec![Finding { mark: if filter.mark == Mark::Good { Mark::Good } else { Mark::Fatal }, ..filter }, landlock]
+    const RIGHT: &str = "It needs CAP_SYS_ADMIN. (A user namespace would do without, but in it all files of others are nobody's.)";
+    let files = finding(host::namespaces::files(), "third: mount namespace", "nothing but writable binds can be changed at all", RIGHT);
+    let processes = finding(
+        host::namespaces::processes(),
+        "third: pid namespace",
+        "other processes have no numbers there; ipc, uts and cgroup namespaces go with it",
+        RIGHT,
+    );
+    vec![
+        Finding { mark: if filter.mark == Mark::Good { Mark::Good } else { Mark::Fatal }, ..filter },
+        landlock,
+        files,
+        processes,
+    ]
 }
 
 fn jails() -> Vec<Finding> {

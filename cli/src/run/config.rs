@@ -22,6 +22,9 @@ pub struct Config {
     /// In the form the kernel reads.
     pub encoded: Vec<u8>,
     pub shown: Vec<Shown>,
+    /// The place that is the root.
+    pub root: Option<i32>,
+    pub trace: Option<i32>,
     /// Standard files and the terminal.
     pub inherited: Vec<i32>,
 }
@@ -73,10 +76,16 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         BootMountKind::Host { root, .. } => Some(Shown { fd: root.0, writable: !mount.read_only }),
         _ => None,
     });
+    let root = config.mounts.iter().find_map(|mount| match mount.kind {
+        BootMountKind::Overlay { root, .. } => Some(root.0),
+        _ => None,
+    });
     let standard = config.files.iter().map(|file| file.host);
     Ok(Config {
         encoded: config.encode(),
         shown: shown.collect(),
+        root,
+        trace: config.trace.map(|fd| fd.0),
         inherited: standard.chain(config.terminal).map(|fd| fd.0).collect(),
     })
 }

@@ -61,5 +61,11 @@ pub fn make(options: &RunOptions, machine: Machine, program: Vec<u8>) -> Result<
         stats: options.stats,
         ..Encoded::default()
     };
-    Ok(Config { encoded: encoded.encode(), shown: Vec::new(), inherited: files.iter().map(|file| file.host.0).collect() })
+    Ok(Config {
+        encoded: encoded.encode(),
+        shown: Vec::new(),
+        root: None,
+        trace: encoded.trace.map(|fd| fd.0),
+        inherited: files.iter().map(|file| file.host.0).collect(),
+    })
 }

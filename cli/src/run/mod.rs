@@ -48,6 +48,8 @@ pub fn run(options: RunOptions) -> ExitCode {
         jail: jail.number(),
         needs: Needs {
             shown: &config.shown,
+            root: config.root,
+            trace: config.trace,
             inherited: &config.inherited,
             everything: options.root == Root::Host && options.personality == Personality::Linux,
             network: options.net == Net::Host,

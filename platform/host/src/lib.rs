@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod image;
+pub mod namespaces;
 mod probe_jail;
 pub mod sandbox;
 pub mod wall;

@@ -12,6 +12,7 @@ use janua_arch::x86_64::hosted::{
 };
 use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC};
 
+use crate::namespaces::{self, Processes};
 use crate::{image, wall};
 
 /// What a sandbox is made of.
@@ -50,6 +51,8 @@ pub enum Event {
 /// A running sandbox. The process that holds it is its supervisor and the host parent of all its processes.
 pub struct Sandbox {
     init: i32,
+    /// The kernel writes to it what makes the host send SIGUSR1 here.
+    news: i32,
     old_mask: libc::sigset_t,
     signals: libc::sigset_t,
     /// The same without SIGCHLD.
@@ -219,7 +222,25 @@ fn load(setup: &Setup<'_>) -> Result<(usize, Vec<image::Segment>), StartError> {
     Ok((entry, segments))
 }
 
-fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
+/// A pipe by which the kernel tells the supervisor: what is written to its second end makes the host send SIGUSR1 here. A signal of
+/// the kernel's own could not leave its namespace, and would need a kill(2) that reaches others.
+fn news_pipe() -> Result<[i32; 2], StartError> {
+    const F_SETSIG: i32 = 10;
+    let mut ends = [0; 2];
+    // SAFETY: the array is ours, the rest plain words.
+    unsafe {
+        let [news, _] = match libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) {
+            0 => ends,
+            _ => return Err(failed("cannot make a pipe to the kernel (pipe2)")),
+        };
+        let set = libc::fcntl(news, F_SETSIG, libc::SIGUSR1) == 0
+            && libc::fcntl(news, libc::F_SETOWN, libc::getpid()) == 0
+            && libc::fcntl(news, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK) == 0;
+        if set { Ok(ends) } else { Err(failed("cannot get signals from a pipe (fcntl)")) }
+    }
+}
+
+fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
     if setup.config.len() > CONFIG_MOST {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
     }
@@ -232,8 +253,9 @@ fn write_boot_info(setup: &Setup<'_>) -> Result<(), StartError> {
         jail: setup.jail as u32,
         host_network: setup.needs.network.into(),
         host_writes: setup.needs.writes().into(),
-        // SAFETY: a plain query.
-        supervisor: unsafe { libc::getpid() } as u32,
+        news,
+        proc: -1,
+        proc_same_numbers: 0,
         // SAFETY: plain queries.
         hwcap: unsafe { [libc::getauxval(libc::AT_HWCAP), libc::getauxval(libc::AT_HWCAP2)] },
         vdso_start: vdso.start as u64,
@@ -280,7 +302,7 @@ fn forget_registrations() {
 }
 
 /// The first process: everything of the supervisor is left behind.
-fn become_first(entry: usize, needs: &wall::Needs<'_>) -> ! {
+fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, news: i32) -> ! {
     // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -291,7 +313,12 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>) -> ! {
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
         forget_registrations();
-        wall::raise(needs);
+        let proc = namespaces::enter(needs, processes);
+        let info = CONTROL_BASE as *mut BootInfo;
+        (*info).proc = proc.fd;
+        (*info).proc_same_numbers = proc.same_numbers.into();
+        wall::close_others(needs, [proc.fd, news]);
+        wall::raise(needs, proc.fd);
         let area = hosted::area(0);
         let pid = libc::syscall(libc::SYS_getpid) as u32;
         (*area).host_pid.store(pid, Ordering::Relaxed);
@@ -312,7 +339,8 @@ impl Sandbox {
     pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
         map_memory()?;
         let (entry, segments) = load(setup)?;
-        write_boot_info(setup)?;
+        let [news, to_news] = news_pipe()?;
+        write_boot_info(setup, to_news)?;
         if setup.jail == Jail::Pkey {
             lock(&segments)?;
         }
@@ -325,13 +353,17 @@ impl Sandbox {
                 libc::sigaddset(&raw mut signals, signal);
             }
             libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, &raw mut old_mask);
+            let Ok(processes) = Processes::begin() else {
+                return Err(failed("cannot start the first process of a pid namespace (clone)"));
+            };
             match libc::fork() {
-                0 => become_first(entry, &setup.needs),
+                0 => become_first(entry, &setup.needs, processes, to_news),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
                 init => {
+                    libc::close(to_news);
                     let mut urgent = signals;
                     libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
-                    Ok(Sandbox { init, old_mask, signals, urgent, settling: false })
+                    Ok(Sandbox { init, news, old_mask, signals, urgent, settling: false })
                 }
             }
         }
@@ -349,7 +381,12 @@ impl Sandbox {
         }
         match control.stopped.swap(0, Ordering::SeqCst) {
             0 => None,
-            signal => Some(Event::Stopped(signal)),
+            signal => {
+                let mut word = [0u8; 16];
+                // SAFETY: a buffer of ours; the pipe is never waited for.
+                unsafe { libc::read(self.news, word.as_mut_ptr().cast(), word.len()) };
+                Some(Event::Stopped(signal))
+            }
         }
     }
 

@@ -5,10 +5,9 @@
 //! Landlock (Linux 5.19) no writing outside writable binds, no reading outside what is shown, no hand on processes that are
 //! not the sandbox's. All of it is inherited and can never be taken back.
 //!
-//! Namespaces are left alone. A user namespace without the right to map every id would show all foreign files as nobody's;
-//! the parent of all the sandbox's processes is the supervisor, which the first process of a pid namespace may not arrange;
-//! and a network namespace costs a third of a millisecond to withhold what the filter withholds: without `--net host` it has
-//! no call that makes or uses a socket.
+//! Before it come the namespaces of [`crate::namespaces`], which need more rights than the rest.
+
+use alloc::vec::Vec;
 
 use crate::{Probe, answer};
 
@@ -24,8 +23,12 @@ pub struct Shown {
 #[derive(Clone, Copy, Debug)]
 pub struct Needs<'a> {
     pub shown: &'a [Shown],
+    /// The place of `shown` that is the root, if there is one.
+    pub root: Option<i32>,
     /// Inherited files, which the program may open anew (/dev/stdout) as they are open.
     pub inherited: &'a [i32],
+    /// Where the kernel writes its trace.
+    pub trace: Option<i32>,
     /// All files are shown, so that there is nothing to keep from being read.
     pub everything: bool,
     /// Guests use the host's network.
@@ -128,7 +131,7 @@ pub fn landlock_version() -> Result<u32, crate::Refused> {
 /// The lowest version of use: before it no file could be moved between directories of a writable bind.
 pub const LANDLOCK_LEAST: u32 = 2;
 
-fn confine_files(needs: &Needs<'_>) -> Probe {
+fn confine_files(needs: &Needs<'_>, proc: i32) -> Probe {
     let version = landlock_version()?;
     if version < LANDLOCK_LEAST {
         return Err(crate::Refused::NoEffect);
@@ -140,9 +143,11 @@ fn confine_files(needs: &Needs<'_>) -> Probe {
     if !needs.everything {
         handled |= access::READ_FILE | access::READ_DIR;
     }
-    // Version 6 can keep a process from sockets without a name of others; signals to the supervisor must pass.
+    // Version 6 can keep a process from sockets without a name of others, and from sending them signals. The supervisor's comes from a
+    // pipe it has set up itself.
     const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
-    let scoped = if version >= 6 { SCOPE_ABSTRACT_SOCKETS } else { 0 };
+    const SCOPE_SIGNALS: u64 = 2;
+    let scoped = if version >= 6 { SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS } else { 0 };
     let ruleset = Ruleset { access_fs: handled, access_net: 0, scoped };
     let size = match version {
         ..4 => 8usize,
@@ -184,11 +189,7 @@ fn confine_files(needs: &Needs<'_>) -> Probe {
     unsafe {
         if !needs.everything {
             // The kernel's own questions: memory, and descriptors by name.
-            let proc = libc::open(c"/proc".as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
-            if proc >= 0 {
-                allow(proc, reading);
-                libc::close(proc);
-            }
+            allow(proc, reading);
         }
         let restricted = libc::syscall(RESTRICT_SELF, rules, 0usize);
         let answer = answer(restricted);
@@ -197,24 +198,45 @@ fn confine_files(needs: &Needs<'_>) -> Probe {
     }
 }
 
-/// Raises the wall round the calling process. What the host refuses is left out: `janua doctor` tells.
-pub fn raise(needs: &Needs<'_>) {
+/// Closes all descriptors but those the sandbox needs and these.
+pub fn close_others(needs: &Needs<'_>, also: [i32; 2]) {
+    let shown = needs.shown.iter().map(|place| place.fd);
+    // The kernel's last words go to standard error.
+    let kept = shown.chain(needs.inherited.iter().copied()).chain(needs.trace).chain(also).chain([libc::STDERR_FILENO]);
+    let mut kept: Vec<u32> = kept.filter_map(|fd| u32::try_from(fd).ok()).collect();
+    kept.sort_unstable();
+    let mut next = 0;
+    for fd in kept.into_iter().chain([u32::MAX]) {
+        if next < fd {
+            // SAFETY: the process leaves everything behind that uses them.
+            unsafe { libc::syscall(libc::SYS_close_range, next, fd - 1, 0u32) };
+        }
+        next = fd.saturating_add(1);
+    }
+}
+
+/// Raises the wall round the calling process; `proc` is the kernel's /proc. What the host refuses is left out: `janua doctor` tells.
+pub fn raise(needs: &Needs<'_>, proc: i32) {
     // SAFETY: plain words and a structure of ours.
     unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize);
     }
-    let _ = confine_files(needs);
+    let _ = confine_files(needs, proc);
     let _ = drop_capabilities(kept(needs));
 }
+
+/// Nothing to be written, everything to be read.
+const NOTHING: Needs<'static> =
+    Needs { shown: &[], root: None, inherited: &[], trace: None, everything: true, network: false };
 
 /// Whether Landlock really keeps a process from writing.
 pub fn landlock() -> Probe {
     crate::in_child(|| {
         // SAFETY: plain words.
         answer(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) }.into())?;
-        confine_files(&Needs { shown: &[], inherited: &[], everything: true, network: false })?;
+        confine_files(&NOTHING, -1)?;
         // SAFETY: a plain call; the descriptor ends with the child.
         let opened = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY) };
         if opened < 0 && crate::errno() == libc::EACCES { Ok(()) } else { Err(crate::Refused::NoEffect) }
@@ -228,9 +250,8 @@ mod tests {
     #[test]
     fn capabilities_are_those_of_the_files_shown() {
         let shown = [Shown { fd: 0, writable: true }];
-        let needs = Needs { shown: &[], inherited: &[], everything: true, network: false };
-        assert_eq!(kept(&needs), 1 << CAP_DAC_READ_SEARCH);
-        assert_eq!(kept(&Needs { shown: &shown, ..needs }), 0b11111);
-        assert_eq!(kept(&Needs { network: true, ..needs }), 1 << CAP_DAC_READ_SEARCH | 1 << 10 | 1 << 13);
+        assert_eq!(kept(&NOTHING), 1 << CAP_DAC_READ_SEARCH);
+        assert_eq!(kept(&Needs { shown: &shown, ..NOTHING }), 0b11111);
+        assert_eq!(kept(&Needs { network: true, ..NOTHING }), 1 << CAP_DAC_READ_SEARCH | 1 << 10 | 1 << 13);
     }
 }

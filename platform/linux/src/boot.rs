@@ -6,7 +6,7 @@ use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE, LOW_SIZE};
 use janua_arch::x86_64::vdso;
 
 /// Proof that supervisor and image belong together; changes with the layout of [`Control`].
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0004;
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0005;
 
 /// What keeps guests out of the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,12 @@ pub struct BootInfo {
     pub host_network: u32,
     /// 1 when guests may change files of the host, otherwise the second wall leaves no call that changes a directory or attributes.
     pub host_writes: u32,
-    /// The supervisor's host process.
-    pub supervisor: u32,
+    /// A descriptor: what is written to it makes the supervisor look at [`Control`].
+    pub news: i32,
+    /// A descriptor of the host's /proc.
+    pub proc: i32,
+    /// 1 when the numbers of processes there are those the sandbox's see.
+    pub proc_same_numbers: u32,
     /// The host's AT_HWCAP and AT_HWCAP2. From the host, not from `cpuid`, which is an exit under a hypervisor and does not know
     /// what the host has switched on.
     pub hwcap: [u64; 2],

@@ -59,9 +59,9 @@ impl CPath {
     }
 }
 
-/// "/proc/self/fd/N", by which a descriptor opened with O_PATH is opened, changed or named again.
+/// "self/fd/N", below /proc, by which a descriptor opened with O_PATH is opened, changed or named again.
 fn proc_path(room: &mut CPath, fd: HostFd) {
-    const DIRECTORY: &[u8] = b"/proc/self/fd/";
+    const DIRECTORY: &[u8] = b"self/fd/";
     let mut digits = [0; 10];
     let (mut rest, mut at) = (fd.0.unsigned_abs(), digits.len());
     loop {
@@ -76,7 +76,10 @@ fn proc_path(room: &mut CPath, fd: HostFd) {
     room.put(DIRECTORY.len(), &digits[at..]);
 }
 
-const AT_FDCWD: usize = -100isize as usize;
+/// The host's /proc.
+pub fn proc() -> HostFd {
+    HostFd(boot::info().proc)
+}
 
 fn fd_word(fd: HostFd) -> usize {
     fd.0 as isize as usize
@@ -86,7 +89,7 @@ fn fd_word(fd: HostFd) -> usize {
 fn place(room: &mut CPath, dir: HostFd, path: &[u8]) -> Result<usize> {
     if path.is_empty() {
         proc_path(room, dir);
-        return Ok(AT_FDCWD);
+        return Ok(fd_word(proc()));
     }
     room.set(path)?;
     Ok(fd_word(dir))
@@ -196,7 +199,7 @@ impl Host for LinuxHost {
             // openat2 refuses a mode where none is used.
             mode: if flags & (O_CREAT | O_TMPFILE) != 0 { u64::from(mode) & 0o7777 } else { 0 },
             // The /proc name of a descriptor is a magic link and lies outside any tree.
-            resolve: if dir == AT_FDCWD { 0 } else { resolve },
+            resolve: if dir == fd_word(proc()) { 0 } else { resolve },
         };
         let how = &raw const how as usize;
         // SAFETY: path and structure are ours.

@@ -11,7 +11,7 @@ use janua_arch::x86_64::{cpu, entry, hosted};
 use janua_text::scan;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    Clock, Compat, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
+    Clock, Compat, Console, Guest, Host, HostFd, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
 };
 
 use crate::clock::HostClock;
@@ -63,10 +63,9 @@ pub fn stop_sandbox(code: u8) -> ! {
     sys::exit_group(0)
 }
 
-const SIGUSR1: usize = 10;
-
 fn tell_supervisor() {
-    let _ = sys::words(nr::KILL, [boot::info().supervisor as usize, SIGUSR1, 0, 0, 0, 0]);
+    // A pipe that is full has told enough.
+    let _ = LinuxHost.write(HostFd(boot::info().news), &[0], None);
 }
 
 /// Largest XSAVE area passed to guests.
@@ -367,7 +366,7 @@ impl Machine for LinuxMachine {
         let (pid, _) = spawn::host_ids(thread)?;
         let mut text = [0; 128];
         // Pages of the whole, then those in memory.
-        let text = usage::read_small(alloc::format!("/proc/{pid}/statm").as_bytes(), &mut text)?;
+        let text = usage::read_small(&usage::of_process(pid, "statm").ok()?, &mut text)?;
         text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(4096)
     }
     fn usage(&self, whose: Whose) -> Option<Usage> {
@@ -395,7 +394,7 @@ impl Machine for LinuxMachine {
         let unit = u64::from(info[13] as u32);
         let free = info[5].saturating_mul(unit);
         let mut text = [0; 512];
-        let available = usage::read_small(b"/proc/meminfo", &mut text)
+        let available = usage::read_small(b"meminfo", &mut text)
             .and_then(|text| text.lines().find_map(|line| line.strip_prefix("MemAvailable:")))
             .and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok())
             .map_or(free, |kib| kib.saturating_mul(1024));

@@ -2,29 +2,36 @@
 
 use alloc::format;
 use alloc::vec::Vec;
+use core::fmt::Display;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::machine::{Residency, ThreadId, Usage, Whose};
-use janua_port::{Host, HostFd, Nanos};
+use janua_port::{Host, Nanos};
 
-use crate::host::LinuxHost;
-use crate::spawn;
+use crate::host::{self, LinuxHost};
+use crate::{boot, spawn};
 use crate::sys::{self, nr};
 
-const CURRENT_DIRECTORY: HostFd = HostFd(-100);
+/// The name of a file below /proc about a process. EOPNOTSUPP when the host's /proc numbers them otherwise.
+pub fn of_process(pid: u32, file: impl Display) -> Result<Vec<u8>> {
+    match boot::info().proc_same_numbers {
+        0 => Err(Errno::EOPNOTSUPP),
+        _ => Ok(format!("{pid}/{file}").into_bytes()),
+    }
+}
 
-/// The start of a small file of the host's.
+/// The start of a small file below the host's /proc.
 pub fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
-    let fd = LinuxHost.open(CURRENT_DIRECTORY, path, 0, 0, 0).ok()?;
+    let fd = LinuxHost.open(host::proc(), path, 0, 0, 0).ok()?;
     let len = LinuxHost.read(fd, text, None);
     LinuxHost.close(fd);
     core::str::from_utf8(text.get(..len.ok()?)?).ok()
 }
 
-/// A whole file of the host's.
+/// A whole file below the host's /proc.
 fn read_all(path: &[u8]) -> Result<Vec<u8>> {
     const STEP: usize = 64 * 1024;
-    let fd = LinuxHost.open(CURRENT_DIRECTORY, path, 0, 0, 0)?;
+    let fd = LinuxHost.open(host::proc(), path, 0, 0, 0)?;
     let mut text = Vec::new();
     let result = loop {
         let len = text.len();
@@ -65,11 +72,11 @@ pub fn usage(whose: Whose) -> Option<Usage> {
         Whose::CallersTask => rusage(RUSAGE_SELF).map(from_rusage),
         Whose::Thread(thread) => {
             let (pid, tid) = spawn::host_ids(thread)?;
-            of_other(&format!("/proc/{pid}/task/{tid}"))
+            of_other(pid, &format!("task/{tid}/"))
         }
         Whose::Task(thread) => {
             let (pid, _) = spawn::host_ids(thread)?;
-            of_other(&format!("/proc/{pid}"))
+            of_other(pid, "")
         }
     }
 }
@@ -86,11 +93,11 @@ fn from_rusage(words: [u64; 18]) -> Usage {
     }
 }
 
-/// From `stat` and `status` of a directory of /proc (proc_pid_stat(5), proc_pid_status(5)).
-fn of_other(directory: &str) -> Option<Usage> {
+/// From `stat` and `status` below a process' directory of /proc (proc_pid_stat(5), proc_pid_status(5)).
+fn of_other(pid: u32, directory: &str) -> Option<Usage> {
     const TICK: Nanos = 10_000_000;
     let mut text = [0; 1024];
-    let stat = read_small(format!("{directory}/stat").as_bytes(), &mut text)?;
+    let stat = read_small(&of_process(pid, format_args!("{directory}stat")).ok()?, &mut text)?;
     // The name is the only field with blanks and brackets; the state, field 3, comes next.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
@@ -102,7 +109,7 @@ fn of_other(directory: &str) -> Option<Usage> {
         ..Usage::default()
     };
     let mut text = [0; 4096];
-    let status = read_small(format!("{directory}/status").as_bytes(), &mut text)?;
+    let status = read_small(&of_process(pid, format_args!("{directory}status")).ok()?, &mut text)?;
     let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     usage.waits = value("voluntary_ctxt_switches:")?;
     usage.preemptions = value("nonvoluntary_ctxt_switches:")?;
@@ -112,7 +119,7 @@ fn of_other(directory: &str) -> Option<Usage> {
 /// [`janua_port::Machine::residency`], from /proc/PID/smaps.
 pub fn residency(thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<()> {
     let (pid, _) = spawn::host_ids(thread).ok_or(Errno::ESRCH)?;
-    let text = read_all(format!("/proc/{pid}/smaps").as_bytes())?;
+    let text = read_all(&of_process(pid, "smaps")?)?;
     let mut current: Option<Residency> = None;
     // Names of files need not be UTF-8; what is looked at is.
     for line in text.split(|byte| *byte == b'\n').filter_map(|line| core::str::from_utf8(line).ok()) {

@@ -37,8 +37,6 @@ enum When {
     OneOf(u8, &'static [u32]),
     /// An argument has no bit but these in its lower word, and none in its upper.
     Only(u8, u32),
-    /// It sends SIGUSR1 to the supervisor.
-    Supervisor,
     /// The sandbox uses the host's network.
     Network,
     /// It does, and the lower word of the first argument is one of these.
@@ -47,7 +45,7 @@ enum When {
     Writing,
 }
 
-use When::{Always, Network, NetworkOf, OneOf, Only, Supervisor, Writing};
+use When::{Always, Network, NetworkOf, OneOf, Only, Writing};
 
 /// A row of the list.
 struct Row {
@@ -99,7 +97,6 @@ host_calls! {
     55 GETSOCKOPT Network, "sockets of the host";
     56 CLONE Only(0, spawn::CLONE_FLAGS), "threads and processes for guests; never a namespace or a traced child";
     60 EXIT Always, "the end of a thread";
-    62 KILL Supervisor, "news for the supervisor";
     72 FCNTL OneOf(1, &[F_GETFL]), "the flags of an inherited descriptor";
     74 FSYNC Always, "files of the host";
     75 FDATASYNC Always, "files of the host";
@@ -162,7 +159,6 @@ const ARCH_SET_GS: u32 = 0x1001;
 const ARCH_SET_FS: u32 = 0x1002;
 const ARCH_GET_FS: u32 = 0x1003;
 const ARCH_GET_GS: u32 = 0x1004;
-const SIGUSR1: u32 = 10;
 
 const IOCTLS: &[u32] = &[
     tty::TCGETS,
@@ -249,7 +245,6 @@ struct Settings {
     queued: Option<u32>,
     network: bool,
     writes: bool,
-    supervisor: u32,
     /// The range of the host's vDSO, which makes a call itself when it cannot read the clock.
     vdso: (u64, u64),
 }
@@ -289,13 +284,6 @@ fn verdict(row: Option<&Row>, settings: &Settings) -> Vec<Filter> {
             when(JUMP_ANY_BIT, !bits, &kill, &mut code);
             code.push(op(LOAD_WORD, ARGS + 8 * u32::from(index) + 4));
             when(JUMP_EQUAL, 0, &allow, &mut code);
-            code.extend(kill);
-        }
-        Some(Supervisor) => {
-            code.push(argument(1));
-            let mut pid = Vec::from([argument(0)]);
-            when(JUMP_EQUAL, settings.supervisor, &allow, &mut pid);
-            when(JUMP_EQUAL, SIGUSR1, &pid, &mut code);
             code.extend(kill);
         }
     }
@@ -420,7 +408,6 @@ pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
         queued,
         network: info.host_network != 0,
         writes: info.host_writes != 0,
-        supervisor: info.supervisor,
         vdso: (info.vdso_start, info.vdso_end),
     });
     let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
@@ -474,7 +461,7 @@ mod tests {
     }
 
     const SETTINGS: Settings =
-        Settings { outside: Outside::Kill, queued: None, network: false, writes: false, supervisor: 77, vdso: VDSO };
+        Settings { outside: Outside::Kill, queued: None, network: false, writes: false, vdso: VDSO };
     const VDSO: (u64, u64) = (0x7fff_1000_0000, 0x7fff_1000_4000);
 
     fn from_kernel(number: u32, args: [u64; 6]) -> Data {
@@ -520,9 +507,6 @@ mod tests {
         for (family, verdict) in [(1, KILL_PROCESS), (2, ALLOW), (10, ALLOW), (16, ALLOW), (17, KILL_PROCESS), (40, KILL_PROCESS)] {
             assert_eq!(judge(&network, &from_kernel(nr::SOCKET.0.into(), [family, 1, 0, 0, 0, 0])), verdict);
         }
-        assert_eq!(call(nr::KILL, [77, 10, 0, 0, 0, 0]), ALLOW);
-        assert_eq!(call(nr::KILL, [78, 10, 0, 0, 0, 0]), KILL_PROCESS);
-        assert_eq!(call(nr::KILL, [77, 9, 0, 0, 0, 0]), KILL_PROCESS);
         assert_eq!(call(nr::TGKILL, [1, 1, u64::from(KICK), 0, 0, 0]), ALLOW);
         assert_eq!(call(nr::TGKILL, [1, 1, 9, 0, 0, 0]), KILL_PROCESS);
         let flags = u64::from(spawn::CLONE_FLAGS);

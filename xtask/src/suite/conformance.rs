@@ -112,7 +112,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Whether the host's Linux is at least this version ("6.13").
-fn host_has(version: &str) -> bool {
+pub fn host_has(version: &str) -> bool {
     let numbers = |text: &str| text.split(|c: char| !c.is_ascii_digit()).take(2).map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     numbers(&release) >= numbers(version)

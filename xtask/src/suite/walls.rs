@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -25,7 +25,7 @@ const NUMBERS: u32 = 500;
 const EXEMPT: &[u32] = &[335, 336];
 
 /// Numbers of the kernel's list that pass only with an option the sweep does not give, or never with arguments of 0.
-const CONDITIONAL: &[&str] = &["Network", "Writing", "Supervisor", "OneOf(1, IOCTLS)", "OneOf(1, &[F_GETFL])", "OneOf(2, &[KICK])"];
+const CONDITIONAL: &[&str] = &["Network", "Writing", "OneOf(1, IOCTLS)", "OneOf(1, &[F_GETFL])", "OneOf(2, &[KICK])"];
 
 /// Runs the tests whose name holds the filter.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
@@ -46,7 +46,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     compare::parallel(
         &chosen,
         |test| match place.judge(test) {
-            _ if !place.landlock && test.is_landlocks() => Verdict::Skipped(test.name(), "the host has no Landlock".into()),
+            _ if place.lacks(test).is_some() => Verdict::Skipped(test.name(), format!("here is no {}", place.lacks(test).unwrap_or_default())),
             Ok(()) => Verdict::Passed(test.name()),
             Err(why) => Verdict::Failed(test.name(), why),
         },
@@ -55,9 +55,10 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// A row of the program's: options of `janua run`, the end it must have, its name.
+/// A row of the program's: options of `janua run`, what of the host the end needs, the end it must have, its name.
 struct Row {
     options: String,
+    needs: String,
     end: String,
     name: String,
 }
@@ -76,11 +77,6 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    /// Whether the end is the third wall's doing.
-    fn is_landlocks(&self) -> bool {
-        matches!(&self.try_, Try::Row(row) if row.end.starts_with('E'))
-    }
-
     fn name(&self) -> String {
         match &self.try_ {
             Try::Row(row) => format!("walls/{}/{}", row.name, self.gate),
@@ -97,8 +93,8 @@ struct Place {
     gadget: String,
     victim: Child,
     stack: String,
-    /// Whether the host has what the third wall needs.
-    landlock: bool,
+    /// What of the third wall stands here, in the words of the rows.
+    walls: Vec<&'static str>,
 }
 
 impl Place {
@@ -120,11 +116,13 @@ impl Place {
         let maps = fs::read_to_string(format!("/proc/{}/maps", victim.id())).map_err(what)?;
         let stack = maps.lines().find(|line| line.ends_with("[stack]")).and_then(|line| line.split('-').next());
         let doctor = Command::new(build::janua()).arg("doctor").output().map_err(|e| format!("janua doctor: {e}"))?;
-        let told = String::from_utf8_lossy(&doctor.stdout).to_lowercase();
+        let told = String::from_utf8_lossy(&doctor.stdout);
+        let stands = |name: &str| told.lines().any(|line| line.trim_start().starts_with("yes") && line.contains(name));
+        let walls = [("landlock", "third: Landlock"), ("mounts", "third: mount namespace"), ("pids", "third: pid namespace")];
         Ok(Place {
             gadget: gadget(&workspace::target().join("image/janua-linux"))?,
             stack: stack.ok_or("no stack in /proc/PID/maps")?.to_owned(),
-            landlock: told.lines().any(|line| line.trim_start().starts_with("yes") && line.contains("landlock")),
+            walls: walls.into_iter().filter(|(_, name)| stands(name)).map(|(word, _)| word).collect(),
             dir,
             program,
             victim,
@@ -136,12 +134,22 @@ impl Place {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let rows = text.lines().map(|line| {
             let mut parts = line.split('\t').map(str::to_owned);
-            let (Some(options), Some(end), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(options), Some(needs), Some(end), Some(name)) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
                 return Err(format!("not a row: {line}"));
             };
-            Ok(Row { options, end, name })
+            Ok(Row { options, needs, end, name })
         });
         rows.collect()
+    }
+
+    /// What the row needs and the host has not.
+    fn lacks<'a>(&self, test: &Test<'a>) -> Option<&'a str> {
+        let Try::Row(row) = test.try_ else { return None };
+        row.needs.split_whitespace().find(|need| match need.chars().next() {
+            Some('-') => false,
+            Some('0'..='9') => !super::conformance::host_has(need),
+            _ => !self.walls.contains(need),
+        })
     }
 
     fn judge(&self, test: &Test<'_>) -> Result<(), String> {
@@ -159,7 +167,7 @@ impl Place {
             Try::Row(row) => {
                 match &*row.options {
                     "-" => {}
-                    "root" => {
+                    "root" | "root of directory" => {
                         // As a kernel sees it: the host's own paths, whatever the program is shown.
                         fs::copy(&self.program, inside.join("taken_over")).map_err(|e| e.to_string())?;
                         program = PathBuf::from("/taken_over");
@@ -174,8 +182,13 @@ impl Place {
             Try::Number(number) => vec!["call".to_owned(), number.to_string()],
             Try::Status => vec!["status".to_owned()],
         };
-        let command = [build::janua().display().to_string()]
+        // With a directory for standard input.
+        let is_of_directory = matches!(&test.try_, Try::Row(row) if row.options.ends_with("of directory"));
+        let shell = ["sh", "-c", "exec \"$@\" <.", "sh"].map(ToOwned::to_owned);
+        let command = shell
             .into_iter()
+            .filter(|_| is_of_directory)
+            .chain([build::janua().display().to_string()])
             .chain(options.iter().map(ToString::to_string))
             .chain(["--".to_owned(), text(&program)])
             .chain(arguments)
@@ -183,7 +196,7 @@ impl Place {
         let env = [
             ("GADGET", self.gadget.clone()),
             ("OUTSIDE", text(&outside)),
-            ("INSIDE", shown.clone()),
+            ("INSIDE_INODE", fs::metadata(&inside).map_err(|e| e.to_string())?.ino().to_string()),
             ("VICTIM", self.victim.id().to_string()),
             ("VICTIM_STACK", self.stack.clone()),
         ];
