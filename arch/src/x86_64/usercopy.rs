@@ -80,16 +80,39 @@ global_asm!(
     "mov r8, rdx",
     "mov rcx, -1",
     "xor r9d, r9d",
+    "movabs r10, 0x0101010101010101",
+    "movabs r11, 0x8080808080808080",
+    // By words, as long as there is room for one, it lies in one page, so that nothing behind the NUL can fault, and has no NUL.
     "2:",
+    "lea rax, [r9 + 8]",
+    "cmp rax, r8",
+    "ja 3f",
+    "lea eax, [rsi + r9]",
+    "and eax, 4095",
+    "cmp eax, 4088",
+    "ja 3f",
+    "mov rax, [rsi + r9]",
+    "mov rdx, rax",
+    "sub rdx, r10",
+    "not rax",
+    "and rdx, rax",
+    "and rdx, r11",
+    "jnz 3f",
+    "not rax",
+    "mov [rdi + r9], rax",
+    "add r9, 8",
+    "jmp 2b",
+    // The rest by bytes.
+    "3:",
     "cmp r9, r8",
-    "je 3f",
+    "je 4f",
     "mov al, [rsi + r9]",
     "mov [rdi + r9], al",
     "test al, al",
-    "je 3f",
+    "je 4f",
     "inc r9",
-    "jmp 2b",
-    "3:",
+    "jmp 3b",
+    "4:",
     "mov rax, r9",
     "ret",
     "usercopy_end:",
@@ -139,6 +162,28 @@ mod tests {
             assert_eq!(unsafe { usercopy_bytes(copy.as_mut_ptr(), source.as_ptr(), len) }, 0);
             assert_eq!(copy[..len], source[..len]);
             assert!(copy[len..].iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn strings_of_every_length_and_place() {
+        let page = (0..2 * 4096).map(|at| (at % 255) as u8 + 1).collect::<alloc::vec::Vec<u8>>();
+        let start = 4096 - page.as_ptr().addr() % 4096;
+        for from in (start - 20..start + 20).chain(0..8) {
+            for len in 0..40 {
+                for most in [len, len + 1, len + 9, 64] {
+                    let mut source = page[from..from + 64].to_vec();
+                    let mut place = page.clone();
+                    source[len] = 0;
+                    place[from..from + 64].copy_from_slice(&source);
+                    let mut copy = [0xffu8; 80];
+                    // SAFETY: `most` bytes can be read and written.
+                    let copied = unsafe { usercopy_string(copy.as_mut_ptr(), place[from..].as_ptr(), most) };
+                    assert_eq!(copied, len.min(most) as isize);
+                    assert_eq!(copy[..len], source[..len]);
+                    assert!(copy[(len + 1).min(most)..].iter().all(|&byte| byte == 0xff));
+                }
+            }
         }
     }
 

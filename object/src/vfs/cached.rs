@@ -16,7 +16,7 @@ use janua_abi::linux::{Errno, Result};
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::{FileKind, Inode};
 use crate::vfs::mount::{Mount, MountFlags};
-use crate::vfs::path::Path;
+use crate::vfs::path::{Path, until_slash};
 use crate::vfs::walk::NAME_MAX;
 use crate::vfs::Vfs;
 
@@ -40,8 +40,9 @@ pub struct Cached<'a, R> {
 /// What a walk came to.
 pub enum Walked<R> {
     Done(Result<R>),
-    /// All names but the last one are known, and lead to this directory.
-    All(Path),
+    /// All names but the last one, which has so many bytes and is the end of the path, are known, and lead to this directory; `None`:
+    /// there is but one, and it would be where the walk began.
+    All(Option<Path>, usize),
     /// All names are known, as far as one can know.
     Trusted(Trusted),
 }
@@ -71,8 +72,8 @@ impl Trusted {
 /// What a part of the walk came to.
 enum Step<R> {
     Done(Result<R>),
-    /// The last name is not known in this directory.
-    Unknown(Path),
+    /// The last name is not known in this directory, as in [`Walked::All`].
+    Unknown(Option<Path>, usize),
     /// A link in this directory that leads there; the rest of the text begins at so many bytes before its end.
     Link(Path, Arc<[u8]>, usize),
     Trusted(Trusted),
@@ -113,9 +114,9 @@ impl<R> Cached<'_, R> {
         for _ in 0..MOST_LINKS {
             let (dir, target, rest) = match step {
                 Step::Done(result) => return Some(Walked::Done(result)),
-                Step::Unknown(dir) if text.is_none() => return Some(Walked::All(dir)),
+                Step::Unknown(dir, len) if text.is_none() => return Some(Walked::All(dir, len)),
                 Step::Trusted(trusted) if text.is_none() => return Some(Walked::Trusted(trusted)),
-                Step::Unknown(_) | Step::Trusted(_) | Step::Leave => return None,
+                Step::Unknown(..) | Step::Trusted(_) | Step::Leave => return None,
                 Step::Link(dir, target, rest) => (dir, target, rest),
             };
             let from = match target.first()? {
@@ -138,7 +139,7 @@ impl<R> Cached<'_, R> {
     fn step(&self, at: At<'_>, mount: &Arc<Mount>, dir: &Arc<Dentry>, text: &[u8], names_left: u32) -> Step<R> {
         let start = text.iter().position(|&byte| byte != b'/').unwrap_or(text.len());
         let text = &text[start..];
-        let end = text.iter().position(|&byte| byte == b'/').unwrap_or(text.len());
+        let end = until_slash(text);
         let (name, rest) = text.split_at(end);
         if names_left == 0 || end > NAME_MAX || matches!(name, b"" | b"." | b"..") || !dir.is_dir() {
             return Step::Leave;
@@ -160,7 +161,8 @@ impl<R> Cached<'_, R> {
             // Names that are not there are kept only where nobody else makes any.
             Some(None) => return Step::Done(Err(Errno::ENOENT)),
             None if rest.is_empty() && at.unchecked.is_none() => {
-                return Step::Unknown(Path { mount: mount.clone(), dentry: dir.clone() });
+                let first = names_left == MOST_NAMES;
+                return Step::Unknown((!first).then(|| Path { mount: mount.clone(), dentry: dir.clone() }), end);
             }
             None => return Step::Leave,
         };

@@ -181,9 +181,9 @@ pub trait Inode: Send + Sync + Any {
     fn check_names(&self, _names: &[u8], _file: &Arc<dyn Inode>) -> bool {
         false
     }
-    /// The attributes of the file of that name, where they can be had without making an inode; `None` where not. ENOENT.
-    fn glance(&self, _name: &[u8]) -> Result<Option<Attr>> {
-        Ok(None)
+    /// Stores the attributes of the file of that name, where they can be had without making an inode; `false` where not. ENOENT.
+    fn glance(&self, _name: &[u8], _attr: &mut Attr) -> Result<bool> {
+        Ok(false)
     }
     /// Somebody goes on using the file after the name by which it was found is gone.
     fn outlives_name(&self) -> Result<()> {

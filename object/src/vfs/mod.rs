@@ -142,22 +142,22 @@ impl Vfs {
         *self.listing.lock() = buffer;
     }
 
-    /// The attributes of a file that is not in the cache, if it is the first time lately that somebody asks: for those who look
-    /// at each file of a tree once. The second time it is worth a dentry.
-    pub fn glance(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Attr>> {
+    /// Stores the attributes of a file that is not in the cache, if it is the first time lately that somebody asks: for those who look
+    /// at each file of a tree once. The second time it is worth a dentry: `false`.
+    pub fn glance(&self, dir: &Arc<Dentry>, name: &[u8], attr: &mut Attr) -> Result<bool> {
         let mut hasher = NameHasher::default();
         hasher.write_usize(Arc::as_ptr(dir).addr());
         hasher.write(name);
         let hash = hasher.finish();
         let (place, mark) = (&self.glanced[hash as usize % GLANCED], (hash >> 32) as u32);
         if place.load(Ordering::Relaxed) == mark || dir.is_deleted() {
-            return Ok(None);
+            return Ok(false);
         }
-        let attr = dir.inode.glance(name);
-        if !matches!(attr, Ok(None)) {
+        let told = dir.inode.glance(name, attr);
+        if !matches!(told, Ok(false)) {
             place.store(mark, Ordering::Relaxed);
         }
-        attr
+        told
     }
 
     /// [`Vfs::lookup`] with the directory locked. A dentry made on the way is left in `fresh`, to be entered in the cache once

@@ -7,6 +7,25 @@ use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::Inode;
 use crate::vfs::mount::Mount;
 
+/// How many bytes of a text come before its first slash; all if there is none. Looks at eight at a time.
+#[inline]
+pub(super) fn until_slash(text: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut words = text.chunks_exact(8);
+    for (at, chunk) in words.by_ref().enumerate() {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        let word = u64::from_le_bytes(word) ^ ONES * u64::from(b'/');
+        // The lowest set bit is in the first byte that is zero now.
+        let zero = word.wrapping_sub(ONES) & !word & ONES << 7;
+        if zero != 0 {
+            return at * 8 + zero.trailing_zeros() as usize / 8;
+        }
+    }
+    let rest = words.remainder();
+    text.len() - rest.len() + rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len())
+}
+
 /// A place: a dentry in a mount.
 #[derive(Clone)]
 pub struct Path {

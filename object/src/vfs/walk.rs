@@ -17,7 +17,7 @@ use crate::vfs::access;
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::mount::MountFlags;
-use crate::vfs::path::Path;
+use crate::vfs::path::{Path, until_slash};
 
 bitflags! {
     /// How openat2(2) restricts a walk.
@@ -189,9 +189,10 @@ impl<'a> Walk<'a> {
             let found = match self.known(dir, name)? {
                 Some(found) => found,
                 None => {
+                    let mut attr = Attr::default();
                     if glance
                         && !parent.slash
-                        && let Some(attr) = self.vfs.glance(dir, name)?
+                        && self.vfs.glance(dir, name, &mut attr)?
                         && !(follow && attr.kind() == Some(FileKind::Symlink))
                     {
                         return Ok(End::Glanced(attr, parent.dir.mount.id));
@@ -293,7 +294,7 @@ impl<'a> Walk<'a> {
             if at == text.len() {
                 return Ok(Parent { dir, last: Last::Root, slash: true });
             }
-            let end = text[at..].iter().position(|&byte| byte == b'/').map_or(text.len(), |n| at + n);
+            let end = at + until_slash(&text[at..]);
             let name = &text[at..end];
             let mut after = end;
             while text.get(after) == Some(&b'/') {

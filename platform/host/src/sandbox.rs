@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
@@ -301,6 +302,22 @@ fn forget_registrations() {
     }
 }
 
+/// Descriptors the host's table has room for from the start.
+const DESCRIPTORS: libc::rlim_t = 4096;
+
+/// Makes the host's descriptor table large while one process has it. Once it is shared, the host waits for all its processors, milliseconds
+/// long, each time the table grows: at 64, 128, 256 files and so on.
+fn make_room_for_descriptors(limit: libc::rlim_t) {
+    // SAFETY: makes and closes descriptors of its own. Whatever the host refuses, the table grows later.
+    unsafe {
+        let any = libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+        let last = libc::fcntl(any, libc::F_DUPFD_CLOEXEC, DESCRIPTORS.min(limit) as c_int - 1);
+        for fd in [any, last].into_iter().filter(|fd| *fd >= 0) {
+            libc::close(fd);
+        }
+    }
+}
+
 /// The first process: everything of the supervisor is left behind.
 fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, news: i32) -> ! {
     // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
@@ -311,6 +328,7 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            make_room_for_descriptors(limit.rlim_cur);
         }
         forget_registrations();
         let proc = namespaces::enter(needs, processes);

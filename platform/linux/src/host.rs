@@ -221,11 +221,13 @@ impl Host for LinuxHost {
         const BASIC_AND_BIRTH: usize = 0xfff;
         let mut name_text = CPath::room();
         name_text.set(path)?;
-        let mut stat = Statx::default();
+        let mut room = MaybeUninit::<Statx>::uninit();
         let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
-        let out = &raw mut stat as usize;
+        let out = room.as_mut_ptr() as usize;
         // SAFETY: path and structure are ours.
         unsafe { raw(nr::STATX, [fd_word(dir), name_text.addr(), flags, BASIC_AND_BIRTH, out, 0]) }?;
+        // SAFETY: the host has filled all of it.
+        let stat = unsafe { room.assume_init_ref() };
         Ok(HostStat {
             dev: device(stat.dev_major, stat.dev_minor),
             ino: stat.ino,

@@ -107,15 +107,18 @@ impl Inode for HostInode {
         }
     }
 
-    fn glance(&self, name: &[u8]) -> Result<Option<Attr>> {
+    fn glance(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
         if self.shared.fresh || self.hidden {
-            return Ok(None);
+            return Ok(false);
         }
         let stat = self.host().stat(self.any_fd()?.fd(), name)?;
         let kind = FileKind::of_mode(stat.mode);
         // A file with several names may have changed under another one, and what lies on another device may be hidden.
         let plain = stat.dev == self.id().0 && (stat.nlink == 1 || kind == Some(FileKind::Directory));
-        Ok(plain.then(|| self.convert(&stat)))
+        if plain {
+            *attr = self.convert(&stat);
+        }
+        Ok(plain)
     }
 
     fn outlives_name(&self) -> Result<()> {

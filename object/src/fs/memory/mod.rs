@@ -124,14 +124,15 @@ impl Shared {
         now(self.space.machine)
     }
 
-    /// The attributes here of an unchanged file below.
-    fn attr_of(&self, below: &Attr) -> Attr {
-        let (size, blocks) = match below.kind() {
-            Some(FileKind::Regular | FileKind::Directory) => (below.size, below.blocks),
-            Some(FileKind::Symlink) => (below.size, 0),
-            _ => (0, 0),
-        };
-        Attr { dev: self.dev, size, blocks, blksize: PAGE as u32, ..*below }
+    /// Makes the attributes of an unchanged file below those that it has here.
+    fn lift(&self, attr: &mut Attr) {
+        attr.dev = self.dev;
+        attr.blksize = PAGE as u32;
+        match attr.kind() {
+            Some(FileKind::Regular | FileKind::Directory) => {}
+            Some(FileKind::Symlink) => attr.blocks = 0,
+            _ => (attr.size, attr.blocks) = (0, 0),
+        }
     }
 }
 
@@ -564,13 +565,13 @@ impl Inode for Node {
         true
     }
 
-    fn glance(&self, name: &[u8]) -> Result<Option<Attr>> {
-        let Some(lower) = self.lower_dir() else { return Ok(None) };
-        if self.table()?.get(name).is_some() {
-            return Ok(None);
+    fn glance(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
+        let Some(lower) = self.lower_dir() else { return Ok(false) };
+        if self.table()?.get(name).is_some() || !lower.glance(name, attr)? {
+            return Ok(false);
         }
-        let Some(attr) = lower.glance(name)? else { return Ok(None) };
-        Ok(Some(self.shared.attr_of(&attr)))
+        self.shared.lift(attr);
+        Ok(true)
     }
 
     fn create(&self, name: &[u8], mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<dyn Inode>> {

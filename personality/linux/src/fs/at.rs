@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 
 use janua_abi::linux::stat::at;
 use janua_abi::linux::{Errno, Result};
@@ -11,7 +11,7 @@ use janua_kernel::table::{Arg, Fd, Kind};
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::vfs::remembered::Asked;
-use janua_object::vfs::{Cached, Dentry, FileKind, Mount, OpenHow, Path, Resolve, Start, Stat, Vfs, Walk, Walked};
+use janua_object::vfs::{Attr, Cached, Dentry, FileKind, Mount, OpenHow, Path, Resolve, Start, Stat, Vfs, Walk, Walked};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -89,35 +89,44 @@ pub fn start(thread: &Thread, dir: DirFd, path: &[u8]) -> Result<Start> {
     Ok(Start { root, base })
 }
 
-/// Walks a path through the cache, as far as that goes, and does `then` where it ends; its last argument tells whether only who may
-/// search every directory gets there.
+/// Walks a path through the cache, as far as that goes, and does `known` where it ends (whose last argument tells whether only who may
+/// search every directory gets there), or `unknown` in a directory that vouches for its names and does not know the last one, which it is given.
 #[inline]
 fn cached<R>(
     thread: &Thread,
     dir: DirFd,
     path: &[u8],
     follow: bool,
-    then: impl Fn(&Arc<Mount>, &Arc<Dentry>, bool) -> Option<R>,
+    known: impl Fn(&Arc<Mount>, &Arc<Dentry>, bool) -> Option<R>,
+    unknown: impl Fn(&Path, &[u8]) -> Option<Result<R>>,
 ) -> Option<Walked<R>> {
-    let context = thread.process().fs.read();
     let needs_all = Cell::new(false);
     let walk = Cached {
-        root: &|| Some(context.root.try_read()?.clone()),
+        root: &|| Some(thread.process().fs.try_read()?.root.try_read()?.clone()),
         all: &|| {
             needs_all.set(true);
             thread.ext.searches_all()
         },
         follow,
-        then: &|mount, dentry| then(mount, dentry, needs_all.get()),
+        then: &|mount, dentry| known(mount, dentry, needs_all.get()),
     };
-    if path.first()? == &b'/' {
-        return walk.walk(vfs(thread), &context.root.read(), path);
+    let (walked, file, here);
+    let base = if dir == CWD || path.first()? == &b'/' {
+        let context = thread.process().fs.read();
+        let start = if path.first()? == &b'/' { &context.root } else { &context.cwd }.read();
+        walked = walk.walk(vfs(thread), &start, path)?;
+        here = matches!(walked, Walked::All(None, _)).then(|| Path::clone(&start));
+        here.as_ref()
+    } else {
+        file = self::file(thread, Fd(dir.0)).ok()?;
+        let start = file.path.as_ref()?;
+        walked = walk.walk(vfs(thread), start, path)?;
+        Some(start)
+    };
+    match walked {
+        Walked::All(above, len) => Some(Walked::Done(unknown(above.as_ref().or(base)?, &path[path.len() - len..])?)),
+        walked => Some(walked),
     }
-    if dir == CWD {
-        return walk.walk(vfs(thread), &context.cwd.read(), path);
-    }
-    let file = file(thread, Fd(dir.0)).ok()?;
-    walk.walk(vfs(thread), file.path.as_ref()?, path)
 }
 
 /// Opens a path that exists, if the cache can tell what it names.
@@ -125,24 +134,24 @@ pub fn open_known(thread: &Thread, dir: DirFd, path: &[u8], how: &OpenHow) -> Op
     let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
     let (vfs, caller) = (vfs(thread), thread.caller());
     let open = |found| vfs.open_found(&caller, &thread.ext.cred(), found, how);
-    match cached(thread, dir, path, how.flags & flags::O_NOFOLLOW == 0, place)? {
+    match cached(thread, dir, path, how.flags & flags::O_NOFOLLOW == 0, place, |_, _| None)? {
         Walked::Done(found) => Some(found.and_then(open)),
         Walked::Trusted(trusted) => {
             let opened = vfs.open_trusted(&caller, &thread.ext.cred(), &trusted, path, how);
             // What went wrong is said by a walk that asks for each name.
             opened.ok().map(Ok)
         }
-        Walked::All(_) => None,
+        Walked::All(..) => None,
     }
 }
 
 /// What a path names, if the cache can tell.
 pub fn known(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Option<Result<Path>> {
     let place = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, _: bool| Some(Path { mount: mount.clone(), dentry: dentry.clone() });
-    match cached(thread, dir, path, follow, place)? {
+    match cached(thread, dir, path, follow, place, |_, _| None)? {
         Walked::Done(found) => Some(found),
         Walked::Trusted(trusted) => trusted.check(path).then_some(Ok(trusted.place)),
-        Walked::All(_) => None,
+        Walked::All(..) => None,
     }
 }
 
@@ -166,23 +175,27 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
             Asked::New => {}
         }
     }
+    // Written where it lies: it is large, and would be copied at each return on the way.
+    let told = RefCell::new(Stat { attr: Attr::default(), mount: 0, is_mount_root: false });
     let known = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, needs_all: bool| {
         let attr = dentry.inode.known_attr()?;
         if let Some(count) = again {
             thread.ext.paths.lock().keep(path, follow, count, needs_all, mount, dentry);
         }
-        Some(Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) })
+        *told.borrow_mut() = Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) };
+        Some(())
     };
-    match cached(thread, dir, path, follow, known) {
-        Some(Walked::Done(found)) => return found,
-        Some(Walked::All(parent)) => {
-            let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
-            if let Some(attr) = vfs(thread).glance(&parent.dentry, name)?
-                && !(follow && attr.kind() == Some(FileKind::Symlink))
-            {
-                return Ok(Stat { attr, mount: parent.mount.id, is_mount_root: false });
-            }
+    let glance = |above: &Path, name: &[u8]| {
+        let told = &mut *told.borrow_mut();
+        told.mount = above.mount.id;
+        match vfs(thread).glance(&above.dentry, name, &mut told.attr) {
+            Ok(true) if follow && told.attr.kind() == Some(FileKind::Symlink) => None,
+            Ok(found) => found.then_some(Ok(())),
+            Err(errno) => Some(Err(errno)),
         }
+    };
+    match cached(thread, dir, path, follow, known, glance) {
+        Some(Walked::Done(found)) => return found.map(|()| told.into_inner()),
         Some(Walked::Trusted(trusted)) => {
             if trusted.check(path) {
                 let Path { mount, dentry } = &trusted.place;
@@ -190,7 +203,7 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
                 return Ok(Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) });
             }
         }
-        None => {}
+        Some(Walked::All(..)) | None => {}
     }
     let start = start(thread, dir, path)?;
     let caller = thread.caller();
