@@ -4,19 +4,21 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use common::{TestCaller, TestMachine, find, hosted, root, small, space};
+use common::tree::Tree;
+use common::{TestMachine, hosted, small};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
 use janua_object::file::flags::{self, O_CREAT, O_RDWR};
 use janua_object::fs::ext4;
-use janua_object::vfs::{FileKind, FileSystem, Make, OpenHow, Path, Resolve, SetAttr, Start, Vfs, Walk, rename};
+use janua_object::vfs::{FileKind, FileSystem, Make, SetAttr, rename};
 use janua_port::BlockDevice;
 use janua_port::block::SECTOR;
 
@@ -213,12 +215,18 @@ fn assert_clean(image: &Contents) {
     assert_eq!(code, 0, "{words}");
 }
 
+/// A disk, mounted.
 struct World {
-    vfs: Vfs,
-    root: Path,
-    who: TestCaller,
+    tree: Tree,
     fs: Arc<dyn FileSystem>,
     disk: &'static Disk,
+}
+
+impl Deref for World {
+    type Target = Tree;
+    fn deref(&self) -> &Tree {
+        &self.tree
+    }
 }
 
 impl World {
@@ -233,8 +241,7 @@ impl World {
     fn try_mount(machine: &'static TestMachine, disk: &'static Disk) -> std::result::Result<World, String> {
         let fs = ext4::mount(machine, disk, 77)?;
         let shown = fs.clone();
-        let (vfs, at) = space(machine, |_| shown);
-        Ok(World { vfs, root: at, who: root(machine), fs, disk })
+        Ok(World { tree: Tree::new(machine, |_| shown), fs, disk })
     }
 
     /// The same disk after a proper end.
@@ -243,31 +250,6 @@ impl World {
         let disk = self.disk;
         assert_clean(&disk.image());
         World::mount(Disk::of(disk.image()))
-    }
-
-    fn find(&self, path: &str) -> Result<Path> {
-        find(&self.vfs, &self.who, &self.root, path)
-    }
-
-    fn at<T>(&self, path: &str, act: impl FnOnce(&Path, &[u8]) -> Result<T>) -> Result<T> {
-        let start = Start { root: self.root.clone(), base: self.root.clone() };
-        let mut walk = Walk::new(&self.vfs, &self.who, &start, Resolve::empty());
-        let parent = walk.parent(path.as_bytes())?;
-        act(&parent.dir, parent.new_name()?)
-    }
-
-    fn make(&self, path: &str, make: Make<'_>) -> Result<Path> {
-        self.at(path, |dir, name| self.vfs.make(&self.who.cred, dir, name, &make))
-    }
-
-    fn mkdir(&self, path: &str) -> Result<Path> {
-        self.make(path, Make::Node { mode: FileKind::Directory as u32 | 0o755, rdev: 0 })
-    }
-
-    fn open(&self, path: &str, flags: u32) -> Result<Arc<OpenFile>> {
-        let start = Start { root: self.root.clone(), base: self.root.clone() };
-        let how = OpenHow { flags, mode: 0o644, resolve: Resolve::empty() };
-        self.vfs.open(&self.who, &start, path.as_bytes(), &how)
     }
 
     fn create(&self, path: &str) -> Arc<OpenFile> {
@@ -283,39 +265,6 @@ impl World {
         let file = self.open(path, flags::O_RDONLY)?;
         let size = file.ops.size()? as usize;
         Ok(read(&file, size + 10, 0))
-    }
-
-    fn rename(&self, old: &str, new: &str, flags: u32) -> Result<()> {
-        self.at(old, |old_dir, old| {
-            self.at(new, |new_dir, new| {
-                self.vfs.rename(&self.who.cred, old_dir, (old, false), new_dir, (new, false), flags)
-            })
-        })
-    }
-
-    fn remove(&self, path: &str, dir: bool) -> Result<()> {
-        self.at(path, |parent, name| self.vfs.remove(&self.who.cred, parent, name, dir, false))
-    }
-
-    fn list(&self, path: &str) -> Vec<String> {
-        let dir = self.open(path, flags::O_DIRECTORY).unwrap();
-        let mut names = Vec::new();
-        loop {
-            let before = names.len();
-            let mut put = |entry: &janua_object::file::DirEntry<'_>| {
-                if names.len() >= before + 3 {
-                    return false;
-                }
-                names.push(String::from_utf8_lossy(entry.name).into_owned());
-                true
-            };
-            dir.ops.readdir(&dir, &mut put).unwrap();
-            if names.len() == before {
-                break;
-            }
-        }
-        names.sort();
-        names
     }
 }
 

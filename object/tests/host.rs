@@ -3,19 +3,21 @@
 mod common;
 
 use std::fs;
+use std::ops::Deref;
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use common::{TestCaller, find, hosted, root, space};
+use common::hosted;
+use common::tree::Tree;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
 use janua_object::file::flags::{self, O_CREAT, O_RDWR};
 use janua_object::fs::hostfs::HostFs;
 use janua_object::fs::overlay::Overlay;
-use janua_object::vfs::{Cached, FileKind, FileSystem, Make, OpenHow, Path, Resolve, SetAttr, Start, Vfs, Walk, Walked, rename};
+use janua_object::vfs::{Cached, FileKind, FileSystem, Make, OpenHow, Resolve, SetAttr, Start, Vfs, Walk, Walked, rename};
 use janua_port::HostFd;
 
 /// A directory of the host that goes with the test.
@@ -56,11 +58,17 @@ impl Drop for Scratch {
     }
 }
 
+/// A mount over a directory of the host.
 struct World {
-    vfs: Vfs,
-    root: Path,
-    who: TestCaller,
+    tree: Tree,
     host: Scratch,
+}
+
+impl Deref for World {
+    type Target = Tree;
+    fn deref(&self) -> &Tree {
+        &self.tree
+    }
 }
 
 impl World {
@@ -74,35 +82,8 @@ impl World {
 
     fn new<F: FileSystem>(name: &str, make: impl FnOnce(&Vfs, HostFd) -> Arc<F>) -> World {
         let host = Scratch::new(name);
-        let machine = hosted();
         let fd = host.open();
-        let (vfs, at) = space(machine, |vfs| make(vfs, fd));
-        World { vfs, root: at, who: root(machine), host }
-    }
-
-    fn find(&self, path: &str) -> Result<Path> {
-        find(&self.vfs, &self.who, &self.root, path)
-    }
-
-    fn at<T>(&self, path: &str, act: impl FnOnce(&Path, &[u8]) -> Result<T>) -> Result<T> {
-        let start = Start { root: self.root.clone(), base: self.root.clone() };
-        let mut walk = Walk::new(&self.vfs, &self.who, &start, Resolve::empty());
-        let parent = walk.parent(path.as_bytes())?;
-        act(&parent.dir, parent.new_name()?)
-    }
-
-    fn make(&self, path: &str, make: Make<'_>) -> Result<Path> {
-        self.at(path, |dir, name| self.vfs.make(&self.who.cred, dir, name, &make))
-    }
-
-    fn mkdir(&self, path: &str) -> Result<Path> {
-        self.make(path, Make::Node { mode: FileKind::Directory as u32 | 0o755, rdev: 0 })
-    }
-
-    fn open(&self, path: &str, flags: u32) -> Result<Arc<OpenFile>> {
-        let start = Start { root: self.root.clone(), base: self.root.clone() };
-        let how = OpenHow { flags, mode: 0o644, resolve: Resolve::empty() };
-        self.vfs.open(&self.who, &start, path.as_bytes(), &how)
+        World { tree: Tree::new(hosted(), |vfs| make(vfs, fd)), host }
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -118,41 +99,6 @@ impl World {
 
     fn read(&self, path: &str) -> Result<String> {
         Ok(self.read_open(&*self.open(path, flags::O_RDONLY)?))
-    }
-
-    fn rename(&self, old: &str, new: &str, flags: u32) -> Result<()> {
-        self.at(old, |old_dir, old| {
-            self.at(new, |new_dir, new| {
-                self.vfs.rename(&self.who.cred, old_dir, (old, false), new_dir, (new, false), flags)
-            })
-        })
-    }
-
-    fn remove(&self, path: &str, dir: bool) -> Result<()> {
-        self.at(path, |parent, name| self.vfs.remove(&self.who.cred, parent, name, dir, false))
-    }
-
-    /// Names by an open directory, "." and ".." included, a few at a time.
-    fn list(&self, path: &str) -> Vec<String> {
-        let dir = self.open(path, flags::O_DIRECTORY).unwrap();
-        let mut names = Vec::new();
-        loop {
-            let before = names.len();
-            dir.ops
-                .readdir(&dir, &mut |entry| {
-                    if names.len() >= before + 2 {
-                        return false;
-                    }
-                    names.push(String::from_utf8_lossy(entry.name).into_owned());
-                    true
-                })
-                .unwrap();
-            if names.len() == before {
-                break;
-            }
-        }
-        names.sort();
-        names
     }
 }
 

@@ -1,6 +1,8 @@
 //! A machine for tests: the test process' own clock and, where asked for, its host files.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod tree;
+
 use std::any::Any;
 use std::ffi::CString;
 use std::sync::Arc;
