@@ -339,8 +339,15 @@ fn output(command: &mut Command) -> Result<(String, String), String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         return Ok((text(&output.stdout), text(&output.stderr)));
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().next().map_or_else(|| output.status.to_string(), str::to_owned))
+    Err(refusal(&String::from_utf8_lossy(&output.stderr)).unwrap_or_else(|| output.status.to_string()))
+}
+
+/// The first message of a command that failed, with the lines indented under it, as one line.
+fn refusal(said: &str) -> Option<String> {
+    let mut lines = said.lines();
+    let first = lines.next()?;
+    let more = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
+    Some(std::iter::once(first).chain(more).collect::<Vec<_>>().join("; "))
 }
 
 /// Names and titles of the rows.
@@ -357,6 +364,13 @@ mod tests {
         let said = "x\njanua: windows spilled: 385, filled: 339; switches between cores: 1\n";
         assert_eq!(windows(said), [385.0, 339.0, 1.0]);
         assert!(windows("").is_empty());
+    }
+
+    #[test]
+    fn a_refusal_is_told_whole() {
+        let said = "janua: calls: not there\n       `./janua build` builds it\njanua: something else\n";
+        assert_eq!(refusal(said).unwrap(), "janua: calls: not there; `./janua build` builds it");
+        assert_eq!(refusal(""), None);
     }
 
     #[test]

@@ -31,17 +31,23 @@ pub fn find_among(programs: Programs, name: &OsStr) -> Result<Vec<u8>, (u8, Stri
         if let Some((_, bytes)) = programs.iter().find(|(known, _)| OsStr::new(known) == name) {
             return Ok(bytes.to_vec());
         }
-        let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
-        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err((
-            127,
-            format!("{shown}: no invasive application of this name comes with janua\n       there are: {there}; a file is named with a slash"),
-        ));
+        return Err((127, format!("{shown}: {}; a file is named with a slash", lacks(programs))));
     }
     std::fs::read(name).map_err(|error| {
         let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
         (code, format!("{shown}: {error}"))
     })
+}
+
+/// Why a program is not among those that come with Janua, and what there is.
+fn lacks(programs: Programs) -> String {
+    if programs.is_empty() {
+        // `build.rs` takes what there is when the command is built.
+        return "this janua was built without the invasive applications (target/user)\n       `./janua build` builds them and a janua that has them"
+            .into();
+    }
+    let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
+    format!("no invasive application of this name comes with janua\n       there are: {}", names.join(", "))
 }
 
 /// The configuration of a run.
@@ -68,4 +74,20 @@ pub fn make(options: &RunOptions, machine: Machine, program: Vec<u8>) -> Result<
         trace: encoded.trace.map(|fd| fd.0),
         inherited: files.iter().map(|file| file.host.0).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_told_with_why() {
+        let why = |programs, name: &str| find_among(programs, OsStr::new(name)).unwrap_err();
+        let (code, text) = why(&[("cg", b""), ("hello", b"")], "hell");
+        assert_eq!(code, 127);
+        assert!(text.starts_with("hell: no invasive application") && text.contains("there are: cg, hello; a file"));
+        let (code, text) = why(&[], "calls");
+        assert_eq!(code, 127);
+        assert!(text.contains("built without the invasive applications") && text.contains("./janua build"));
+    }
 }
