@@ -22,14 +22,14 @@ mod machine {
     use janua_personality_invasive::config::Config;
     use janua_personality_invasive::memory::Layout;
     use janua_personality_invasive::{Invasive, system, table};
-    use janua_platform_leon3::heap::Heap;
+    use janua_platform_leon3::heap::{self, Heap};
     use janua_platform_leon3::machine::{Leon3, LockSleep};
     use janua_platform_leon3::report;
     use janua_port::TrapGate;
     use janua_rt::Sleep;
 
     #[global_allocator]
-    static HEAP: Heap = Heap::new();
+    static HEAP: Heap = heap::new();
 
     /// The gates of this image.
     static GATES: [&dyn TrapGate; 1] = [&Ta];

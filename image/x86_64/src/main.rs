@@ -20,14 +20,14 @@ use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
 use janua_personality_invasive::{Invasive, system, table};
 use janua_personality_linux::boot::archive;
-use janua_platform_x86_64::heap::Heap;
+use janua_platform_x86_64::heap::{self, Heap};
 use janua_platform_x86_64::machine::{BareMachine, LockSleep};
 use janua_platform_x86_64::report;
 use janua_port::{Machine, TrapGate};
 use janua_rt::Sleep;
 
 #[global_allocator]
-static HEAP: Heap = Heap::new();
+static HEAP: Heap = heap::new();
 
 /// The gates of this image; the one that is used most comes first.
 static GATES: [&dyn TrapGate; 6] = [&Syscall, &Sysenter, &CallGate, &Int, &Vsyscall, &Ud];

@@ -1,6 +1,6 @@
 //! The kernel's heap: grows by runs of page frames.
 
-use core::alloc::{GlobalAlloc, Layout};
+use core::alloc::Layout;
 
 use talc::{OomHandler, Span, Talc, Talck};
 
@@ -23,29 +23,9 @@ impl OomHandler for Grow {
 }
 
 /// The global allocator of the image.
-pub struct Heap(Talck<SpinLock, Grow>);
+pub type Heap = Talck<SpinLock, Grow>;
 
-impl Heap {
-    #[allow(clippy::new_without_default, reason = "used once, in a static")]
-    pub const fn new() -> Heap {
-        Heap(Talc::new(Grow).lock())
-    }
-}
-
-// SAFETY: hands on to talc, which upholds the contract.
-unsafe impl GlobalAlloc for Heap {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.realloc(pointer, layout, size) }
-    }
+/// A heap that has nothing yet.
+pub const fn new() -> Heap {
+    Talc::new(Grow).lock()
 }

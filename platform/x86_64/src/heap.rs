@@ -1,7 +1,7 @@
 //! The kernel's heap: grows by runs of page frames, seen through the direct map; and when there are no runs any more, by single
 //! frames that are mapped one behind the other. When it grows into what is kept back for it, somebody has to go ([`crate::oom`]).
 
-use core::alloc::{GlobalAlloc, Layout};
+use core::alloc::Layout;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_paging::PAGE;
@@ -56,30 +56,10 @@ fn scattered(bytes: usize) -> Option<Span> {
     Some(Span::from_base_size((tables::HEAP + start) as *mut u8, bytes))
 }
 
-/// The global allocator of the bare image.
-pub struct Heap(Talck<SpinLock, Grow>);
+/// The global allocator of the image.
+pub type Heap = Talck<SpinLock, Grow>;
 
-impl Heap {
-    #[allow(clippy::new_without_default, reason = "used once, in a static")]
-    pub const fn new() -> Heap {
-        Heap(Talc::new(Grow).lock())
-    }
-}
-
-// SAFETY: hands on to talc, which upholds the contract.
-unsafe impl GlobalAlloc for Heap {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.realloc(pointer, layout, size) }
-    }
+/// A heap that has nothing yet.
+pub const fn new() -> Heap {
+    Talc::new(Grow).lock()
 }
