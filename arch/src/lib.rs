@@ -12,3 +12,14 @@ pub mod x86_64;
 pub use sparc::{Frame, Segments, hwcap};
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{Frame, cpu::hwcap, segments::Segments};
+
+/// Offsets that the kernel itself uses in the shared object that every 32-bit program finds mapped (vdso(7)).
+#[derive(Clone, Copy, Debug)]
+pub struct Vdso32 {
+    /// `__kernel_vsyscall`, `__kernel_sigreturn`, `__kernel_rt_sigreturn`.
+    pub vsyscall: u32,
+    pub sigreturn: u32,
+    pub rt_sigreturn: u32,
+    /// Where calls go on that are made by an instruction which saves no address.
+    pub landing: u32,
+}

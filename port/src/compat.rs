@@ -2,18 +2,7 @@
 
 use janua_abi::linux::Result;
 use janua_abi::linux::i386::UserDesc;
-use janua_arch::Segments;
-
-/// Offsets that the kernel itself uses in the shared object that every 32-bit program finds mapped (vdso(7)).
-#[derive(Clone, Copy, Debug)]
-pub struct Vdso32 {
-    /// `__kernel_vsyscall`, `__kernel_sigreturn`, `__kernel_rt_sigreturn`.
-    pub vsyscall: u32,
-    pub sigreturn: u32,
-    pub rt_sigreturn: u32,
-    /// Where calls go on that are made by an instruction which saves no address.
-    pub landing: u32,
-}
+use janua_arch::{Segments, Vdso32};
 
 /// What the calling guest thread needs beyond its frame while it runs 32-bit code.
 pub trait Compat: Send + Sync {

@@ -19,12 +19,12 @@ pub mod park;
 pub mod space;
 pub mod user;
 
-/// The saved user registers of the machine this image is built for.
-pub use janua_arch::{Frame, Segments};
+/// The saved user registers of the machine this image is built for, and what the 32-bit programs of one have.
+pub use janua_arch::{Frame, Segments, Vdso32};
 
 pub use block::BlockDevice;
 pub use clock::{Clock, Nanos};
-pub use compat::{Compat, Vdso32};
+pub use compat::Compat;
 pub use console::Console;
 pub use gate::{Entry, HostSignal, HostedGate, TrapGate, Way};
 pub use guest::{Flow, Guest, Plain, Trap};

@@ -12,6 +12,7 @@
 use core::arch::global_asm;
 
 use super::vdso::{SERVED, sysv_hash};
+use crate::Vdso32;
 
 /// What the clock functions read.
 #[repr(C)]
@@ -52,11 +53,14 @@ impl Instruction {
 pub const SIZE: usize = 4096;
 /// Offsets of the functions; the data come first behind the tables.
 pub const DATA: u32 = 0x600;
-pub const VSYSCALL: u32 = 0x640;
-pub const SIGRETURN: u32 = 0x650;
-pub const RT_SIGRETURN: u32 = 0x660;
+const VSYSCALL: u32 = 0x640;
+const SIGRETURN: u32 = 0x650;
+const RT_SIGRETURN: u32 = 0x660;
 /// Where calls go on.
-pub const LANDING: u32 = VSYSCALL + 9;
+const LANDING: u32 = VSYSCALL + 9;
+/// Those that the kernel uses.
+pub const PLACES: Vdso32 =
+    Vdso32 { vsyscall: VSYSCALL, sigreturn: SIGRETURN, rt_sigreturn: RT_SIGRETURN, landing: LANDING };
 /// Bytes of `__kernel_vsyscall` in front of those that [`Instruction`] says.
 const PUSHES: u32 = 3;
 

@@ -5,7 +5,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
 use janua_arch::x86_64::entry::THREAD_ENTRY;
 use janua_arch::x86_64::vdso32::{self, Data, Instruction};
-use janua_port::compat::{Compat, Vdso32};
+use janua_port::{Compat, Vdso32};
 
 use crate::identity;
 
@@ -38,12 +38,7 @@ impl Compat for HostedCompat {
     }
 
     fn vdso(&self) -> Vdso32 {
-        Vdso32 {
-            vsyscall: vdso32::VSYSCALL,
-            sigreturn: vdso32::SIGRETURN,
-            rt_sigreturn: vdso32::RT_SIGRETURN,
-            landing: vdso32::LANDING,
-        }
+        vdso32::PLACES
     }
 
     /// By `int $0x80` whatever the processor offers: a gate turns it into a trap, and a faster instruction would be no faster.

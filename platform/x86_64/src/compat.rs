@@ -115,12 +115,7 @@ impl Compat for BareCompat {
     }
 
     fn vdso(&self) -> Vdso32 {
-        Vdso32 {
-            vsyscall: vdso32::VSYSCALL,
-            sigreturn: vdso32::SIGRETURN,
-            rt_sigreturn: vdso32::RT_SIGRETURN,
-            landing: vdso32::LANDING,
-        }
+        vdso32::PLACES
     }
 
     fn vdso_image(&self) -> [u8; vdso32::SIZE] {

@@ -13,8 +13,7 @@ use janua_abi::linux::signal::{FPX_SW_OFFSET, SIGSEGV, SigAction, SigInfo, Stack
 use janua_abi::linux::{Errno, Result, elf};
 use janua_kernel::UserPtr;
 use janua_kernel::signal::SigSet;
-use janua_port::compat::Vdso32;
-use janua_port::{Frame, Segments};
+use janua_port::{Frame, Segments, Vdso32};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::vdso;

@@ -4,7 +4,7 @@
 use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_PRIVATE, PAGE_SIZE};
 use janua_abi::linux::{Errno, Result};
 use janua_object::mm::{Limits, MapRequest, Mm};
-use janua_port::compat::Vdso32;
+use janua_port::Vdso32;
 use janua_port::{Compat, Prot, UserMemory};
 
 /// Where the vDSO of an address space is.
