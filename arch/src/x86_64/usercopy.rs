@@ -151,6 +151,8 @@ pub fn fixup(rip: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    extern crate alloc;
+
     use super::*;
 
     #[test]
