@@ -25,6 +25,7 @@ use crate::net::records::RecordQueue;
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
 
 /// What goes with a datagram.
+#[derive(Clone, Copy)]
 pub(super) struct Header {
     pub from: SocketAddr,
     /// Where it was sent to.

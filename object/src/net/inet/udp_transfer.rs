@@ -84,14 +84,14 @@ impl UdpSocket {
         if message.flags & msg::OOB != 0 {
             return Err(Errno::EOPNOTSUPP);
         }
-        let most = if self.inet.is_v6() { MOST_V6 } else { MOST_V4 };
         let len = buf.left();
+        let most = if self.inet.is_v6() { MOST_V6 } else { MOST_V4 };
         let held = self.corked.lock().len();
         if len + held > most {
             return Err(Errno::EMSGSIZE);
         }
         let connected = *self.remote.read();
-        let mut to = match &message.to {
+        let to = match &message.to {
             Some(addr) => self.inet.destination(addr, true)?,
             None => connected.ok_or(Errno::EDESTADDRREQ)?,
         };
@@ -103,14 +103,40 @@ impl UdpSocket {
             return Err(Errno::EPIPE);
         }
         common.take_error()?;
-        match reach(to.ip()) {
-            Reach::Any => to.set_ip(loopback_like(to.ip())),
-            Reach::Loopback => {}
-            Reach::Broadcast if to.ip().is_loopback() && !common.flag(so::BROADCAST) => return Err(Errno::EACCES),
-            Reach::Broadcast if to.ip().is_loopback() => {}
-            Reach::Multicast if self.multicasts_on_lo() || self.has_joined(to.ip()) => {}
-            _ => return Err(Errno::ENETUNREACH),
+        let to = self.reached(to)?;
+        let header = self.header(to, &manner)?;
+        let Some(data) = self.payload(buf, held, message.flags & msg::MORE != 0)? else { return Ok(len) };
+
+        if matches!(reach(to.ip()), Reach::Multicast | Reach::Broadcast) {
+            self.deliver_to_all(to, &data, header);
+            return Ok(len);
         }
+        match self.receiver(to, header.from) {
+            Some(target) => target.deliver(data.into_boxed_slice(), header),
+            // What ICMP would tell of a closed port, a connected socket hears with its next call.
+            None if connected.is_some() => {
+                common.set_error(Errno::ECONNREFUSED);
+                common.wait.wake_all();
+            }
+            None => {}
+        }
+        Ok(len)
+    }
+
+    /// Where a datagram for this address goes, when this socket may send it there.
+    fn reached(&self, to: SocketAddr) -> Result<SocketAddr> {
+        match reach(to.ip()) {
+            Reach::Any => Ok(SocketAddr::new(loopback_like(to.ip()), to.port())),
+            Reach::Loopback => Ok(to),
+            Reach::Broadcast if to.ip().is_loopback() && !self.inet.common.flag(so::BROADCAST) => Err(Errno::EACCES),
+            Reach::Broadcast if to.ip().is_loopback() => Ok(to),
+            Reach::Multicast if self.multicasts_on_lo() || self.has_joined(to.ip()) => Ok(to),
+            _ => Err(Errno::ENETUNREACH),
+        }
+    }
+
+    /// The header of a datagram: what the control messages say, otherwise the socket's own.
+    fn header(&self, to: SocketAddr, manner: &Manner) -> Result<Header> {
         let port = self.port()?;
         let bound = {
             let state = self.state.lock();
@@ -120,58 +146,47 @@ impl UdpSocket {
         if from.is_ipv4() != to.is_ipv4() {
             return Err(Errno::ENETUNREACH);
         }
-
-        let mut data = vec![0; len];
-        if buf.get(&mut data)? < len {
-            return Err(Errno::EFAULT);
-        }
-        let more = message.flags & msg::MORE != 0 || self.inet.options.flag(sol::UDP, CORK);
-        if held > 0 || more {
-            let mut corked = self.corked.lock();
-            corked.extend_from_slice(&data);
-            if more {
-                return Ok(len);
-            }
-            data = core::mem::take(&mut *corked);
-        }
-
         let options = &self.inet.options;
-        let many = matches!(reach(to.ip()), Reach::Multicast | Reach::Broadcast);
-        let default_ttl = match (to.ip().is_multicast(), to.is_ipv4()) {
+        let ttl = match (to.ip().is_multicast(), to.is_ipv4()) {
             (true, true) => options.value(sol::IP, ip::MULTICAST_TTL),
             (true, false) => options.value(sol::IPV6, ipv6::MULTICAST_HOPS),
             (false, true) => options.value(sol::IP, ip::TTL),
             (false, false) => options.value(sol::IPV6, ipv6::UNICAST_HOPS),
         };
-        let default_tos =
-            if to.is_ipv4() { options.value(sol::IP, ip::TOS) } else { options.value(sol::IPV6, ipv6::TCLASS) };
-        let header = || Header {
+        let tos = if to.is_ipv4() { options.value(sol::IP, ip::TOS) } else { options.value(sol::IPV6, ipv6::TCLASS) };
+        Ok(Header {
             from: SocketAddr::new(from, port),
             to: to.ip(),
-            ttl: manner.ttl.unwrap_or(default_ttl),
-            tos: manner.tos.unwrap_or(default_tos),
-        };
-        if many {
-            if to.ip().is_multicast() && !options.flag(sol::IP, ip::MULTICAST_LOOP) {
-                return Ok(len);
-            }
-            for target in self.inet.stack.udp.all(to.ip(), to.port()) {
-                if target.wants_group(to.ip()) && target.takes_from(header().from) {
-                    target.deliver(data.clone().into_boxed_slice(), header());
-                }
-            }
-            return Ok(len);
+            ttl: manner.ttl.unwrap_or(ttl),
+            tos: manner.tos.unwrap_or(tos),
+        })
+    }
+
+    /// The bytes to send, behind the `held` ones that were kept back; `None` when they are kept back as well, since more is to come.
+    fn payload(&self, buf: &mut WriteBuf<'_>, held: usize, more: bool) -> Result<Option<Vec<u8>>> {
+        let mut data = vec![0; buf.left()];
+        if buf.get(&mut data)? < data.len() {
+            return Err(Errno::EFAULT);
         }
-        match self.receiver(to, header().from) {
-            Some(target) => target.deliver(data.into_boxed_slice(), header()),
-            // What ICMP would tell of a closed port, a connected socket hears with its next call.
-            None if connected.is_some() => {
-                common.set_error(Errno::ECONNREFUSED);
-                common.wait.wake_all();
-            }
-            None => {}
+        let more = more || self.inet.options.flag(sol::UDP, CORK);
+        if held == 0 && !more {
+            return Ok(Some(data));
         }
-        Ok(len)
+        let mut corked = self.corked.lock();
+        corked.extend_from_slice(&data);
+        Ok((!more).then(|| core::mem::take(&mut *corked)))
+    }
+
+    /// To every member of a group, unless this socket does not want its own machine to hear.
+    fn deliver_to_all(&self, to: SocketAddr, data: &[u8], header: Header) {
+        if to.ip().is_multicast() && !self.inet.options.flag(sol::IP, ip::MULTICAST_LOOP) {
+            return;
+        }
+        for target in self.inet.stack.udp.all(to.ip(), to.port()) {
+            if target.wants_group(to.ip()) && target.takes_from(header.from) {
+                target.deliver(data.into(), header);
+            }
+        }
     }
 
     /// The socket a datagram reaches: one that is connected to the sender before others.
