@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use janua_probe::{bare, bare32};
 
-use crate::model::{Cell, Configuration, Kind, Measurement, Method, RowResult, SCHEMA, Tool, Unit};
+use crate::model::{Cell, Configuration, Kind, Measurement, Method, RowResult, SCHEMA, Unit};
 use crate::report::published;
 use crate::stats::Summary;
 use crate::{Failure, create, machine, print};
@@ -213,11 +213,7 @@ fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         schema: SCHEMA,
         kind: Kind::Gates,
         date: machine::now(),
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: env!("JANUA_COMMIT").into(),
-            image: std::env::var("JANUA_IMAGE_X86_64").unwrap_or_else(|_| plan.image.into()),
-        },
+        tool: machine::tool("JANUA_IMAGE_X86_64", plan.image),
         machine,
         method: Method { runs: plan.runs, samples: bare::SAMPLES as usize, pinned: None },
         configurations: plan.isolation.iter().map(|isolation| configuration(isolation)).collect(),

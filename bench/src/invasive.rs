@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::machine;
-use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowResult, SCHEMA, Tool, Unit};
+use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, RowResult, SCHEMA, Unit};
 use crate::stats::Summary;
 use crate::{Failure, Plan, Platform};
 
@@ -162,11 +162,7 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         schema: SCHEMA,
         kind: Kind::Invasive,
         date: machine::now(),
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: env!("JANUA_COMMIT").into(),
-            image: std::env::var("JANUA_IMAGE").unwrap_or_else(|_| plan.image.into()),
-        },
+        tool: machine::tool("JANUA_IMAGE", plan.image),
         machine,
         method: Method { runs: measured.iter().map(|(pass, _)| pass.rounds).max().unwrap_or(0), samples: 1000, pinned: None },
         configurations,

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::model::Machine;
+use crate::model::{Machine, Tool};
 
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
@@ -18,6 +18,15 @@ fn field(text: &str, key: &str) -> Option<String> {
         let (name, value) = line.split_once(':')?;
         (name.trim() == key).then(|| value.trim().to_owned())
     })
+}
+
+/// This tool, and the kernel image it measures: the one that the environment variable names, or its own.
+pub fn tool(variable: &str, image: &str) -> Tool {
+    Tool {
+        version: env!("CARGO_PKG_VERSION").into(),
+        commit: env!("JANUA_COMMIT").into(),
+        image: std::env::var(variable).unwrap_or_else(|_| image.into()),
+    }
 }
 
 /// Load over the last minute.

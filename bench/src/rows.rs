@@ -8,7 +8,7 @@ use janua_probe::{Group, Row};
 use crate::apps::{self, APPS, App, Work};
 use crate::choice::Choice;
 use crate::machine::{self, quiet_processor};
-use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, NOISY, RowResult, SCHEMA, Tool, Unit};
+use crate::model::{Cell, Configuration, Kind, Measurement, Method, NATIVE, NOISY, RowResult, SCHEMA, Unit};
 use crate::probe::{self, Collected};
 use crate::stats::Summary;
 use crate::whole::{self, WholeRow};
@@ -145,20 +145,7 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
             }
         }
     }
-    for (index, configuration) in configurations.iter().enumerate() {
-        for app in &chosen.apps {
-            progress.tell(&format!("counting calls: {}, {}", configuration.name, app.name));
-            if let Some(share) = work.as_ref().and_then(|work| work.fast_share(plan, configuration, app)) {
-                figures.fast.insert((app.name, index), share);
-            }
-        }
-    }
-    let null_call = chosen.probe.iter().find(|row| row.name == "syscall");
-    for (index, configuration) in configurations.iter().enumerate().filter(|(_, c)| c.is_hosted()) {
-        if let Some(share) = null_call.and_then(|row| probe_share(plan, configuration, row)) {
-            figures.fast.insert(("syscall", index), share);
-        }
-    }
+    count_shares(plan, chosen, &configurations, work.as_ref(), &progress, &mut figures);
     progress.tell("");
     machine.load[1] = machine::load();
     let rows = results(chosen, &configurations, &collected, &figures, machine.tsc_hz);
@@ -168,17 +155,38 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
         schema: SCHEMA,
         kind: plan.kind,
         date: machine::now(),
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: env!("JANUA_COMMIT").into(),
-            image: std::env::var("JANUA_IMAGE").unwrap_or_else(|_| plan.image.into()),
-        },
+        tool: machine::tool("JANUA_IMAGE", plan.image),
         machine,
         method: Method { runs: plan.runs, samples: plan.samples, pinned: pin },
         configurations,
         refused: choice.refused,
         rows,
         notes,
+    }
+}
+
+/// How many of the calls go by a gate without a trap, by runs of their own.
+fn count_shares(
+    plan: &Plan,
+    chosen: &Chosen,
+    configurations: &[Configuration],
+    work: Option<&Work>,
+    progress: &Progress,
+    figures: &mut Figures,
+) {
+    for (index, configuration) in configurations.iter().enumerate() {
+        for app in &chosen.apps {
+            progress.tell(&format!("counting calls: {}, {}", configuration.name, app.name));
+            if let Some(share) = work.and_then(|work| work.fast_share(plan, configuration, app)) {
+                figures.fast.insert((app.name, index), share);
+            }
+        }
+    }
+    let null_call = chosen.probe.iter().find(|row| row.name == "syscall");
+    for (index, configuration) in configurations.iter().enumerate().filter(|(_, c)| c.is_hosted()) {
+        if let Some(share) = null_call.and_then(|row| probe_share(plan, configuration, row)) {
+            figures.fast.insert(("syscall", index), share);
+        }
     }
 }
 
