@@ -1,6 +1,7 @@
 //! Memory objects: pages by number, shared between files and mappings.
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
@@ -184,9 +185,8 @@ impl<F: Frames> Object<F> {
         let end = at.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
         let mut inner = self.inner.lock();
         for number in at / PAGE as u64..end.div_ceil(PAGE as u64) {
-            if !inner.pages.contains_key(&number) {
-                let frame = self.frames.take().ok_or(Errno::ENOSPC)?;
-                inner.pages.insert(number, frame);
+            if let Entry::Vacant(hole) = inner.pages.entry(number) {
+                hole.insert(self.frames.take().ok_or(Errno::ENOSPC)?);
             }
         }
         if !keep_size {

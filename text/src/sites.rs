@@ -169,7 +169,7 @@ fn calls(code: &[u8]) -> impl Iterator<Item = usize> {
             }
             match (word(code, at), word(code, at + 1)) {
                 (Some(first), Some(second)) => {
-                    marks = zero_bytes(first ^ 0x0f * ONES) & zero_bytes(second ^ 0x05 * ONES);
+                    marks = zero_bytes(first ^ (0x0f * ONES)) & zero_bytes(second ^ (0x05 * ONES));
                     at += 8;
                 }
                 _ => {
@@ -462,8 +462,8 @@ fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], h
         };
         // e8 and e9 differ in the lowest bit; 0f is followed by 80 to 8f.
         let (word, next) = (bytes as u64, (bytes >> 8) as u64);
-        let calls = zero_bytes((word & !ONES) ^ 0xe8 * ONES);
-        let jumps = zero_bytes(word ^ 0x0f * ONES) & zero_bytes(next & 0xf0 * ONES ^ 0x80 * ONES);
+        let calls = zero_bytes((word & !ONES) ^ (0xe8 * ONES));
+        let jumps = zero_bytes(word ^ (0x0f * ONES)) & zero_bytes((next & (0xf0 * ONES)) ^ (0x80 * ONES));
         let mut marks = calls | jumps;
         while marks != 0 {
             let byte = marks.trailing_zeros() / 8;

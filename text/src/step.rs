@@ -309,7 +309,7 @@ fn arithmetic(mnemonic: Mnemonic, left: u64, right: u64, size: usize) -> (u64, u
     };
     flags |= u64::from(value == 0) * ZF;
     flags |= u64::from(value & sign != 0) * SF;
-    flags |= u64::from((value as u8).count_ones() % 2 == 0) * PF;
+    flags |= u64::from((value as u8).count_ones().is_multiple_of(2)) * PF;
     (value, flags)
 }
 

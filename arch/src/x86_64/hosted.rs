@@ -139,7 +139,7 @@ pub struct Arrival {
 
 const _: () = {
     use core::mem::offset_of;
-    assert!(size_of::<Area>() <= CACHE_OFFSET && AREA_SIZE % align_of::<Area>() == 0);
+    assert!(size_of::<Area>() <= CACHE_OFFSET && AREA_SIZE.is_multiple_of(align_of::<Area>()));
     assert!(offset_of!(Area, frame) == 0);
     assert!(offset_of!(Area, in_guest) == 168);
     assert!(offset_of!(Area, selector_value) == 169);

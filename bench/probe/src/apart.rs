@@ -32,7 +32,7 @@ fn settle(last: bool) -> bool {
     // SAFETY: asks about, and makes, sets of plain words; the indices are in their range.
     unsafe {
         let mut processors = (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set));
-        let Some(processor) = (if last { processors.last() } else { processors.next() }) else { return false };
+        let Some(processor) = (if last { processors.next_back() } else { processors.next() }) else { return false };
         let mut one: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(processor, &mut one);
         allow(&one)

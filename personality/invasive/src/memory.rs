@@ -103,7 +103,7 @@ impl Heap {
     pub fn unmap(&mut self, space: &dyn Space, addr: usize, pages: usize) -> Result<bool> {
         let Some(len) = pages.checked_mul(PAGE).filter(|&len| len > 0) else { return Ok(false) };
         let Some(end) = addr.checked_add(len) else { return Ok(false) };
-        let inside = addr % PAGE == 0 && addr >= self.start && end <= self.end;
+        let inside = addr.is_multiple_of(PAGE) && addr >= self.start && end <= self.end;
         if !inside || self.free.iter().any(|&(start, stop)| start < end && addr < stop) {
             return Ok(false);
         }

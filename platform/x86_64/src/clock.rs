@@ -34,7 +34,7 @@ pub fn numbers() -> [u64; 3] {
 /// Nanoseconds since start.
 pub fn now() -> Nanos {
     let counts = rdtsc().wrapping_sub(START.load(Ordering::Relaxed));
-    (u128::from(counts) * u128::from(SCALE.load(Ordering::Relaxed)) >> 32) as u64
+    ((u128::from(counts) * u128::from(SCALE.load(Ordering::Relaxed))) >> 32) as u64
 }
 
 /// Seconds since 1970, from the MC146818's registers; 0 when there is no such clock.

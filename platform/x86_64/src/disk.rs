@@ -313,7 +313,7 @@ impl Disk {
     /// EINVAL unless the range is whole sectors of the disk.
     fn check(&self, sector: u64, len: usize) -> Result<()> {
         let end = sector.checked_add((len / SECTOR) as u64);
-        if len % SECTOR == 0 && end.is_some_and(|end| end <= self.sectors) { Ok(()) } else { Err(Errno::EINVAL) }
+        if len.is_multiple_of(SECTOR) && end.is_some_and(|end| end <= self.sectors) { Ok(()) } else { Err(Errno::EINVAL) }
     }
 }
 

@@ -73,7 +73,7 @@ pub struct Save {
 
 const _: () = {
     // The processor aligns what it pushes at.
-    assert!((offset_of!(Save, frame) + size_of::<Frame>()) % 16 == 0 && align_of::<Save>() == 16);
+    assert!((offset_of!(Save, frame) + size_of::<Frame>()).is_multiple_of(16) && align_of::<Save>() == 16);
     assert!(offset_of!(Save, kernel_rsp) == offset_of!(Save, frame) + size_of::<Frame>());
     // Behind a far call four words are pushed, or with the flags five; then, at a multiple of 16, by the processor five, by the stub
     // two, and the rest of a frame's registers.

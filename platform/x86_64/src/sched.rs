@@ -74,6 +74,7 @@ struct Own {
 unsafe impl Sync for Turn {}
 
 impl Turn {
+    #[allow(clippy::new_without_default, reason = "used in statics")]
     pub const fn new() -> Turn {
         Turn {
             own: UnsafeCell::new(Own { current: None, previous: None, idle: None }),

@@ -43,6 +43,7 @@ pub struct Share {
 }
 
 impl Share {
+    #[allow(clippy::new_without_default, reason = "used in statics")]
     pub const fn new() -> Share {
         Share { time: AtomicU64::new(0), rate: AtomicU32::new(ONE as u32) }
     }

@@ -44,7 +44,7 @@ const MADV_POPULATE_READ: u32 = 22;
 const MADV_POPULATE_WRITE: u32 = 23;
 
 fn check(addr: usize, len: usize) -> Result<()> {
-    let aligned = addr % PAGE == 0 && len % PAGE == 0 && len > 0;
+    let aligned = addr.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) && len > 0;
     if aligned && user::is_user(addr, len) { Ok(()) } else { Err(Errno::EINVAL) }
 }
 

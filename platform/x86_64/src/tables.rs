@@ -145,7 +145,7 @@ pub fn share(start: usize, len: usize) {
     if root == 0 {
         return;
     }
-    debug_assert!(start % PAGE == 0 && len % PAGE == 0);
+    debug_assert!(start.is_multiple_of(PAGE) && len.is_multiple_of(PAGE));
     for addr in (start..start + len).step_by(PAGE) {
         // SAFETY: called by one core after the other at their start; all of this part of user code's tables is made here. The
         // kernel's own are only read.
@@ -250,6 +250,7 @@ pub struct InUse(UnsafeCell<Option<Arc<Root>>>);
 unsafe impl Sync for InUse {}
 
 impl InUse {
+    #[allow(clippy::new_without_default, reason = "used in statics")]
     pub const fn new() -> InUse {
         InUse(UnsafeCell::new(None))
     }
@@ -325,6 +326,7 @@ impl Hardware {
     }
 
     /// The entry of a page, when the tables on the way to it exist.
+    #[allow(clippy::mut_from_ref, reason = "tables are raw memory")]
     fn entry(&self, addr: usize) -> Option<&mut u64> {
         let mut at = self.root.address as u64;
         for level in (1..4).rev() {

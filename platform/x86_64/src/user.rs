@@ -101,7 +101,7 @@ impl UserMemory for BareUser {
     }
 
     fn load_u32(&self, addr: usize) -> Result<u32, Fault> {
-        if !is_user(addr, 4) || addr % 4 != 0 {
+        if !is_user(addr, 4) || !addr.is_multiple_of(4) {
             return Err(Fault);
         }
         let mut value = 0;
@@ -110,7 +110,7 @@ impl UserMemory for BareUser {
     }
 
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault> {
-        if !is_user(addr, 4) || addr % 4 != 0 {
+        if !is_user(addr, 4) || !addr.is_multiple_of(4) {
             return Err(Fault);
         }
         let mut found = 0;
