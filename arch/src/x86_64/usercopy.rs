@@ -169,21 +169,20 @@ mod tests {
 
     #[test]
     fn strings_of_every_length_and_place() {
-        let page = (0..2 * 4096).map(|at| (at % 255) as u8 + 1).collect::<alloc::vec::Vec<u8>>();
-        let start = 4096 - page.as_ptr().addr() % 4096;
+        let mut pages: [u8; 2 * 4096] = core::array::from_fn(|at| (at % 255) as u8 + 1);
+        let start = 4096 - pages.as_ptr().addr() % 4096;
         for from in (start - 20..start + 20).chain(0..8) {
             for len in 0..40 {
                 for most in [len, len + 1, len + 9, 64] {
-                    let mut source = page[from..from + 64].to_vec();
-                    let mut place = page.clone();
-                    source[len] = 0;
-                    place[from..from + 64].copy_from_slice(&source);
+                    let there = core::mem::take(&mut pages[from + len]);
+                    let source = &pages[from..];
                     let mut copy = [0xffu8; 80];
                     // SAFETY: `most` bytes can be read and written.
-                    let copied = unsafe { usercopy_string(copy.as_mut_ptr(), place[from..].as_ptr(), most) };
+                    let copied = unsafe { usercopy_string(copy.as_mut_ptr(), source.as_ptr(), most) };
                     assert_eq!(copied, len.min(most) as isize);
                     assert_eq!(copy[..len], source[..len]);
                     assert!(copy[(len + 1).min(most)..].iter().all(|&byte| byte == 0xff));
+                    pages[from + len] = there;
                 }
             }
         }
