@@ -34,6 +34,7 @@ const TESTS: &[Test] = &[
     ("sandbox/not_pid_1", not_pid_1),
     ("sandbox/host_unchanged", host_unchanged),
     ("sandbox/binds", binds),
+    ("sandbox/mounts", mounts),
     ("sandbox/terminated", terminated),
     ("sandbox/guest_killed", guest_killed),
     ("sandbox/supervisor_killed", supervisor_killed),
@@ -329,6 +330,20 @@ fn binds(s: &Sandbox) -> Result<(), String> {
         return Err("the host's side of the binds is not what the program made".into());
     }
     Ok(())
+}
+
+/// What others mount and unmount is seen by a process that asks for the same path again and again.
+fn mounts(s: &Sandbox) -> Result<(), String> {
+    let script = "mkdir -p d/sub && echo >d/sub/f && mkdir -p other/sub || exit 1
+        seen() { for i in 1 2 3; do if [ -e d/sub/f ]; then echo yes; else echo no; fi; done; }
+        seen; mount -t tmpfs none d || exit 1
+        seen; umount d || exit 1
+        seen; mount --bind other d || exit 1
+        seen; echo >other/sub/f; seen; umount d || exit 1
+        rm d/sub/f; seen";
+    let (code, said) = s.sh(&[], script)?;
+    let expected = ["yes\n", "no\n", "yes\n", "no\n", "yes\n", "no\n"].map(|word| word.repeat(3)).concat();
+    if (code, said.as_str()) == (0, expected.as_str()) { Ok(()) } else { Err(format!("code {code}\n{said}")) }
 }
 
 /// A program that is up: its shell and its child have said so in a file of a writable bind.
