@@ -27,13 +27,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK, RLIMIT_STACK};
+use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY};
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Space, UserMemory};
 use janua_port::space::{Access, Bounds};
 use janua_rt::{Mutex, MutexGuard, RwLock};
 
-use crate::caller::Caller;
 use crate::file::OpenFile;
 
 pub use code::{Code, Rewriter, TRAMPOLINES};
@@ -60,18 +59,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a calling thread.
-    pub fn of(caller: &dyn Caller) -> Limits {
-        const CAP_IPC_LOCK: u32 = 14;
-        Limits {
-            address_space: caller.limit(RLIMIT_AS),
-            data: caller.limit(RLIMIT_DATA),
-            stack: caller.limit(RLIMIT_STACK),
-            memlock: caller.limit(RLIMIT_MEMLOCK),
-            may_lock: caller.cred().capable(CAP_IPC_LOCK),
-        }
-    }
-
     /// No limits, for what the kernel maps for itself.
     pub const NONE: Limits = Limits {
         address_space: RLIM_INFINITY,

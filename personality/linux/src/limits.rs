@@ -1,6 +1,7 @@
 //! Resource limits (getrlimit(2)): the numbers, and who may change them.
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rlimit, rlimit};
@@ -31,11 +32,21 @@ const DEFAULTS: [Rlimit; rlimit::COUNT] = {
 };
 
 /// The limits of a process.
-pub struct Limits(Mutex<[Rlimit; rlimit::COUNT]>);
+pub struct Limits {
+    all: Mutex<[Rlimit; rlimit::COUNT]>,
+    /// The soft ones again, for calls that ask for several each time. Written under the lock.
+    soft: [AtomicU64; rlimit::COUNT],
+}
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits(Mutex::new(DEFAULTS))
+        Limits::from(DEFAULTS)
+    }
+}
+
+impl From<[Rlimit; rlimit::COUNT]> for Limits {
+    fn from(limits: [Rlimit; rlimit::COUNT]) -> Limits {
+        Limits { soft: limits.map(|limit| AtomicU64::new(limit.soft)), all: Mutex::new(limits) }
     }
 }
 
@@ -46,28 +57,31 @@ impl Limits {
         for (limit, given) in limits.iter_mut().zip(given) {
             *limit = given.unwrap_or(*limit);
         }
-        Limits(Mutex::new(limits))
+        Limits::from(limits)
     }
 
     /// A copy for fork.
     pub fn duplicate(&self) -> Limits {
-        Limits(Mutex::new(*self.0.lock()))
+        let limits = *self.all.lock();
+        Limits::from(limits)
     }
 
     /// Both limits of a resource; no limit for a number that is none.
     pub fn get(&self, resource: u32) -> Rlimit {
         const NONE: Rlimit = Rlimit { soft: rlimit::INFINITY, hard: rlimit::INFINITY };
-        self.0.lock().get(resource as usize).copied().unwrap_or(NONE)
+        self.all.lock().get(resource as usize).copied().unwrap_or(NONE)
     }
 
     /// The limit in force.
     pub fn soft(&self, resource: u32) -> u64 {
-        self.get(resource).soft
+        self.soft.get(resource as usize).map_or(rlimit::INFINITY, |soft| soft.load(Ordering::Relaxed))
     }
 
     pub fn set(&self, resource: u32, limit: Rlimit) {
-        if let Some(slot) = self.0.lock().get_mut(resource as usize) {
+        let mut all = self.all.lock();
+        if let (Some(slot), Some(soft)) = (all.get_mut(resource as usize), self.soft.get(resource as usize)) {
             *slot = limit;
+            soft.store(limit.soft, Ordering::Relaxed);
         }
     }
 }

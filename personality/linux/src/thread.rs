@@ -161,6 +161,11 @@ impl ThreadState {
         self.cred.read().clone()
     }
 
+    /// Whether the thread has a capability.
+    pub fn capable(&self, capability: u32) -> bool {
+        self.cred.read().capable(capability)
+    }
+
     /// Whether the thread may search every directory.
     pub fn searches_all(&self) -> bool {
         searches_all(&self.cred.read())

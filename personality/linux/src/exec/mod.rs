@@ -27,7 +27,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
 use janua_object::file::flags;
-use janua_object::mm::{CodeGuard, Image, Limits, MapRequest, Mm, Running};
+use janua_object::mm::{CodeGuard, Image, MapRequest, Mm, Running};
 use janua_object::vfs::{MountFlags, Path, Perm, Resolve, Start, Walk, may_execute};
 use janua_object::{Caller, Cred, OpenFile};
 use janua_port::{Frame, Prot, Space};
@@ -349,7 +349,7 @@ fn unshare_files(thread: &Thread) {
 /// Fills the empty address space.
 fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
     let (machine, mem) = (thread.machine(), thread.user());
-    let limits = Limits::of(&thread.caller());
+    let limits = crate::mm::limits(thread);
     let random = thread.process().settings.personality.load(Ordering::Relaxed) & ADDR_NO_RANDOMIZE == 0;
     let strings = prepared.args.text().len() + prepared.env.text().len() + prepared.execfn.len();
     let strings = strings + (prepared.args.count() + prepared.env.count()) * 8;

@@ -8,7 +8,7 @@ use janua_abi::linux::mman::{MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_SHARED, PAGE_SI
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_object::Caller;
-use janua_object::mm::{Label, Limits, MapRequest};
+use janua_object::mm::{Label, MapRequest};
 use janua_object::sysv::ids::MOST;
 use janua_object::sysv::shm::{Segment, ShmFile};
 use janua_port::Prot;
@@ -61,7 +61,7 @@ pub fn shmat(thread: &Thread, id: i32, addr: Addr, flags: u32) -> Result<usize> 
         offset: 0,
     };
     let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
-    let mapped = mm.map(request, &Limits::of(&thread.caller()));
+    let mapped = mm.map(request, &crate::mm::limits(thread));
     let at = mapped.map_err(|errno| if errno == Errno::EEXIST { Errno::EINVAL } else { errno })?;
     segment.used_by(thread.task.pid);
     Ok(at)

@@ -16,6 +16,7 @@ pub use map::{
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Kind};
 use janua_object::mm::{Limits, Mm};
@@ -66,6 +67,14 @@ fn mm(thread: &Thread) -> Result<Arc<Mm>> {
     thread.process().mm().ok_or(Errno::ENOMEM)
 }
 
-fn limits(thread: &Thread) -> Limits {
-    Limits::of(&thread.caller())
+/// What the thread's mappings may come to.
+pub fn limits(thread: &Thread) -> Limits {
+    const CAP_IPC_LOCK: u32 = 14;
+    Limits {
+        address_space: thread.limit(rlimit::AS),
+        data: thread.limit(rlimit::DATA),
+        stack: thread.limit(rlimit::STACK),
+        memlock: thread.limit(rlimit::MEMLOCK),
+        may_lock: thread.ext.capable(CAP_IPC_LOCK),
+    }
 }
