@@ -436,6 +436,12 @@ impl State {
                     .collect();
             }
         }
+    /// Whether code that has been placed, trampolines or room for them lie in `start..end`.
+    pub(super) fn touches_code(&self, start: usize, end: usize) -> bool {
+        let of_files = self.placed.iter().map(|placed| (placed.room().0, placed.span().1));
+        of_files.chain(self.sites.rooms()).any(|(from, to)| from < end && start < to)
+    }
+
         parts
     }
 

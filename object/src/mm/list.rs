@@ -77,8 +77,11 @@ impl VmaList {
     pub fn remove(&mut self, start: usize, end: usize) -> Vec<(usize, Vma)> {
         self.split(start);
         self.split(end);
-        let keys: Vec<usize> = self.map.range(start..end).map(|(&key, _)| key).collect();
-        keys.into_iter().filter_map(|key| self.map.remove(&key).map(|vma| (key, vma))).collect()
+        let mut removed = Vec::new();
+        while let Some((&key, _)) = self.map.range(start..end.max(start)).next() {
+            removed.extend(self.map.remove(&key).map(|vma| (key, vma)));
+        }
+        removed
     }
 
     /// Changes the mappings of `start..end`, splitting what crosses the ends.

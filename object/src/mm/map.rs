@@ -231,6 +231,12 @@ impl Mm {
             return Err(Errno::EINVAL);
         }
         let mut state = self.state.lock();
+        if !state.touches_code(addr, addr + len) {
+            let removed = self.unmap_locked(&mut state, addr, addr + len)?;
+            drop(state);
+            drop(removed);
+            return Ok(());
+        }
         let mut removed = Removed::new();
         state.give_up_room(addr, addr + len);
         for (start, end) in state.without_trampolines(addr, addr + len) {
