@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use janua_port::{Host, HostFd};
 use janua_rt::Mutex;
 use janua_text::defuse;
-use janua_text::scan::{self, Hit};
+use janua_text::scan::{self, CONTEXT, Hit};
 
 use super::guard::Defused;
 
@@ -70,9 +70,9 @@ impl Made {
     /// Scans a piece of code that will lie at `offset`, whole pages, and overwrites what can be.
     pub(super) fn add(&mut self, code: &mut [u8], offset: u64) {
         let offset = offset as usize;
-        let dangerous = |code: &[u8]| scan::hits(code).filter(|hit| hit.kind.loads_keys()).collect::<Vec<Hit>>();
+        let mut hits: Vec<Hit> = scan::hits(code).filter(|hit| hit.kind.loads_keys()).collect();
         let first = self.defused.len();
-        for hit in dangerous(code) {
+        for hit in hits.clone() {
             let is_there = |(at, found): &(usize, Defused)| (*at..at + found.len).contains(&(offset + hit.at));
             if self.defused[first..].iter().any(is_there) {
                 continue;
@@ -86,7 +86,8 @@ impl Made {
             code[place.clone()].copy_from_slice(&defuse::filler(place.len())[..place.len()]);
             self.defused.push((offset + place.start, Defused { bytes, len: place.len() }));
         }
-        self.hits.extend(dangerous(code).into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
+        hits.sort_unstable_by_key(|hit| hit.at);
+        self.hits.extend(hits.into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
     }
 
     /// Tells the guard of all spaces what the file holds, now that it is written and nobody will change it.
@@ -117,6 +118,12 @@ impl Made {
         self.defused.iter().filter(move |(at, _)| (start..end).contains(at)).map(move |&(at, found)| (at - start, found))
     }
 }
+            // What stands there now, together with what is around it.
+            hits.retain(|hit| hit.at >= place.end || hit.at + hit.len <= place.start);
+            let around = place.start.saturating_sub(CONTEXT)..(place.end + CONTEXT).min(code.len());
+            let changed = place.start - around.start..place.end - around.start;
+            let again = scan::hits_touching(&code[around.clone()], changed).filter(|hit| hit.kind.loads_keys());
+            hits.extend(again.map(|hit| Hit { at: around.start + hit.at, ..hit }));
 
 #[cfg(test)]
 mod tests {
