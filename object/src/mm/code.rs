@@ -48,6 +48,8 @@ const MOST_CODE: u64 = 8 << 20;
 /// Files remembered.
 const MOST_FILES: usize = 512;
 /// Traps in one process' mapping of a file after which the file is worth an image.
+/// Bytes of images kept, those that are mapped somewhere included; beyond that the ones that are not are made again when they are needed.
+const MOST_KEPT: u64 = 64 << 20;
 const WORTH: u32 = 4;
 /// Code of a file that guests may write to would be copied by every process that runs it ([`super::guard`]); an image is one copy for
 /// all. From this many bytes on it is worth one at once, less of it when it is mapped the second time.
@@ -66,6 +68,8 @@ struct Image {
     /// By start.
     patches: Vec<Patch>,
 }
+    /// Of the host's file.
+    bytes: u64,
 
 impl Drop for Image {
     fn drop(&mut self) {
@@ -238,7 +242,8 @@ impl Rewriter {
         let image = layout.and_then(|layout| self.rewrite(file, &layout, copy).ok().flatten()).map(Arc::new);
         // Somebody may have written to it meanwhile.
         let image = image.filter(|_| file.contents() == Some(contents));
-        if let Some(known) = self.files.lock().get_mut(&key) {
+        let mut files = self.files.lock();
+        if let Some(known) = files.get_mut(&key) {
             known.making = false;
             known.image = image.clone();
             if image.is_none() {
@@ -247,6 +252,7 @@ impl Rewriter {
         }
         image
     }
+        trim(&mut files);
 
     fn rewrite(&self, file: &Arc<OpenFile>, layout: &Layout, copy: bool) -> Result<Option<Image>> {
         // Whole pages, as they will be mapped; what the file has around a segment is mapped with it.
@@ -293,7 +299,7 @@ impl Rewriter {
             made.publish(fd.fd());
         }
         patches.sort_unstable_by_key(|patch| patch.start);
-        Ok(Some(Image { fd, room, parts, patches }))
+        Ok(Some(Image { fd, room, parts, patches, bytes: at }))
     }
 
     fn count(&self, count: &Count) {
@@ -312,6 +318,20 @@ fn read_all(file: &Arc<OpenFile>, to: &mut [u8], offset: u64) -> Result<()> {
     while done < to.len() {
         match file.ops.read(file, &mut ReadBuf::kernel(&mut to[done..]), offset + done as u64)? {
             // The rest of the last page is zeroes, as in a mapping.
+/// Drops images that nobody has mapped, while there is too much of them. A program that is built, run and built again leaves one
+/// each time.
+fn trim(files: &mut BTreeMap<(u64, u64), Known>) {
+    let mut kept: u64 = files.values().filter_map(|known| known.image.as_ref()).map(|image| image.bytes).sum();
+    for known in files.values_mut() {
+        if kept <= MOST_KEPT {
+            return;
+        }
+        if let Some(image) = known.image.take_if(|image| Arc::strong_count(image) == 1) {
+            kept -= image.bytes;
+        }
+    }
+}
+
             0 => break,
             n => done += n,
         }

@@ -42,6 +42,7 @@ const TESTS: &[Test] = &[
     ("sandbox/trace", trace),
     ("sandbox/trace_of_forks", trace_of_forks),
     ("sandbox/stats", stats),
+    ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
 ];
 
@@ -462,6 +463,70 @@ fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
 
 fn stats(s: &Sandbox) -> Result<(), String> {
     expect("statistics", &s.run(&["--stats"], &["/bin/cat", "/etc/hostname"])?, 0, &["openat", "read", "calls"])
+}
+
+/// Opens a library of the system and copies of one, closes them, and stops twice on the way.
+const LIBRARIES: &str = r#"
+import _ctypes, os, shutil, time
+path = next(line.split()[-1] for line in open("/proc/self/maps") if "/libm.so" in line or "/libm-" in line)
+def system(times):
+    for _ in range(times):
+        _ctypes.dlclose(_ctypes.dlopen("libresolv.so.2", 2))
+def copies(number):
+    for n in range(number):
+        copy = "./copy%d.so" % n
+        shutil.copyfile(path, copy)
+        for _ in range(2):
+            _ctypes.dlclose(_ctypes.dlopen(copy, 2))
+        os.unlink(copy)
+def stop(name):
+    open(name, "w").close()
+    while os.path.exists(name):
+        time.sleep(0.01)
+system(50)
+copies(10)
+stop("ready")
+system(300)
+copies(200)
+stop("again")
+"#;
+
+/// What a process of the host's has: mappings, KiB of shared memory it has touched, KiB of files of code that it could map.
+fn holdings(pid: i32) -> Result<[u64; 3], String> {
+    use std::os::unix::fs::MetadataExt;
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).map_err(|e| format!("{name}: {e}"));
+    let touched = read("status")?;
+    let touched = touched.lines().find_map(|line| line.strip_prefix("RssShmem:")?.split_whitespace().next()?.parse().ok());
+    let mut code = 0;
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| e.to_string())?.flatten() {
+        let is_code = |name: PathBuf| name.to_string_lossy().starts_with("/memfd:janua-code");
+        if fs::read_link(entry.path()).is_ok_and(is_code) {
+            code += fs::metadata(entry.path()).map_or(0, |file| file.blocks() / 2);
+        }
+    }
+    Ok([read("maps")?.lines().count() as u64, touched.ok_or("no RssShmem")?, code])
+}
+
+/// Libraries that are opened and closed leave nothing behind, in the host process or in the kernel.
+fn libraries_come_and_go(s: &Sandbox) -> Result<(), String> {
+    s.file("libraries.py", LIBRARIES.as_bytes(), 0o644)?;
+    let running = up(s, "exec python3 libraries.py")?;
+    // The first is the supervisor, the second the kernel's own.
+    let pid = *running.processes().last().ok_or("no process")?;
+    let before = holdings(pid)?;
+    fs::remove_file(s.dir.join("ready")).map_err(|e| e.to_string())?;
+    let end = Instant::now() + Duration::from_secs(LIMIT);
+    while !s.dir.join("again").exists() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let after = holdings(pid)?;
+    let _ = fs::remove_file(s.dir.join("again"));
+    expect("libraries", &clean(running.wait()?)?, 0, &[])?;
+    let most = [before[0] + 8, before[1] + 4096, 72 << 10];
+    if after.iter().zip(most).any(|(after, most)| *after > most) {
+        return Err(format!("mappings, shared memory and code were {before:?} and are {after:?}"));
+    }
+    Ok(())
 }
 
 fn bad_usage(s: &Sandbox) -> Result<(), String> {
