@@ -42,7 +42,7 @@ const AUDITED: &[Audited] = &[
         "hosted_clone",
         "the child starts on another stack, so nothing may be on the old one",
     ),
-    audited("audited-host-calls", "hosted_hop", "clone and exit on one shared stack, with no push between"),
+    audited("audited-host-calls", "hosted_hop", "clone, and in the parent madvise, futex and exit on one shared stack, with no push between"),
     audited("audited-host-calls", "hosted_end", "exit after the stack has been given back"),
     audited("audited-key-switch", "hosted_call_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
     audited("audited-key-switch", "hosted_signal_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),

@@ -232,11 +232,19 @@ global_asm!(
     ".size hosted_clone, . - hosted_clone",
 
     // The thread goes on in a new host process with a copy of the address space; the old host thread ends. rdi flags,
-    // rsi child tid word -> rax 0 in the new process, or a negative error in the old one. Both have the same stack in shared
-    // memory, so the old one must not touch it again: it ends without a push.
+    // rsi child tid word, rdx ranges (address, length) that were kept from the child and are to be given to later ones again
+    // (MADV_DOFORK), rcx how many, r8 a word that tells the new process of that: 0, or 2 when it sleeps on it, becomes 1
+    // -> rax 0 in the new process, or a negative error in the old one. Both have the same stack in shared memory, so the
+    // old one must not touch it again: it ends without a push, and reads the ranges before it sets the word.
     ".globl hosted_hop",
     ".type hosted_hop, @function",
     "hosted_hop:",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "mov rbx, rdx",
+    "mov r12, rcx",
+    "mov r13, r8",
     "mov r10, rsi",
     "xor esi, esi",
     "xor edx, edx",
@@ -245,8 +253,33 @@ global_asm!(
     "syscall",
     "test rax, rax",
     "jg 3f",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
     "ret",
     "3:",
+    "test r12, r12",
+    "jz 5f",
+    "4:",
+    "mov rdi, [rbx]",
+    "mov rsi, [rbx + 8]",
+    "mov edx, 11",
+    "mov eax, 28",
+    "syscall",
+    "add rbx, 16",
+    "dec r12",
+    "jnz 4b",
+    "5:",
+    "mov eax, 1",
+    "xchg dword ptr [r13], eax",
+    "cmp eax, 2",
+    "jne 6f",
+    "mov rdi, r13",
+    "mov esi, 1",
+    "mov edx, 1",
+    "mov eax, 202",
+    "syscall",
+    "6:",
     "xor edi, edi",
     "mov eax, 60",
     "syscall",
@@ -307,7 +340,7 @@ unsafe extern "C" fn child_main(area: *mut Area) -> ! {
 
 unsafe extern "C" {
     pub fn hosted_clone(flags: usize, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
-    pub fn hosted_hop(flags: usize, child_tid: *mut u32) -> isize;
+    pub fn hosted_hop(flags: usize, child_tid: *mut u32, kept: *const [usize; 2], count: usize, given: *const AtomicU32) -> isize;
     pub fn hosted_end(state: *const AtomicU32) -> !;
     pub fn hosted_fpu_load(area: *const u8, mask: u64);
     pub fn hosted_fpu_store(area: *mut u8, mask: u64);

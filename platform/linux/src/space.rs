@@ -1,7 +1,8 @@
 //! Hosted address spaces: the guest's mappings are mappings of its host process.
 
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
@@ -26,6 +27,8 @@ const MAP_NORESERVE: usize = 0x4000;
 const MREMAP_MAYMOVE: usize = 1;
 const MREMAP_FIXED: usize = 2;
 const MREMAP_DONTUNMAP: usize = 4;
+const MADV_DONTFORK: usize = 10;
+const MADV_DOFORK: usize = 11;
 /// The host lets nobody map below this (vm.mmap_min_addr).
 const LOWEST: usize = 0x1_0000;
 const PAGE: usize = 4096;
@@ -142,6 +145,9 @@ impl Space for HostedSpace {
 
     fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
         check(addr, len)?;
+        if advice as usize == MADV_DONTFORK {
+            ADVISED.store(true, Ordering::Relaxed);
+        }
         call(nr::MADVISE, [addr, len, advice as usize, 0, 0, 0]).map(|_| ())
     }
 
@@ -178,10 +184,36 @@ impl Space for HostedSpace {
     }
 }
 
-/// Moves the calling thread to a host process of its own, leaving the address space to those who share it.
+/// A guest has said of some memory that its children are not to have it, so that nobody else may use that mark.
+static ADVISED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps ranges of guest memory from the next process that is made, whose exec would only drop them, or gives them to it again: the
+/// host copies no mappings and no page tables of theirs. Whether all could be marked.
+fn mark(ranges: &[[usize; 2]], advice: usize) -> bool {
+    // Where nothing is mapped there is nothing to mark (ENOMEM).
+    ranges.iter().all(|&[start, len]| matches!(call(nr::MADVISE, [start, len, advice, 0, 0, 0]), Ok(_) | Err(Errno::ENOMEM)))
+}
+
+/// The ranges that are kept from the process about to be made; none when one of their mappings could not be given back.
+fn keep_back() -> Vec<[usize; 2]> {
+    let bounds = bounds();
+    let parts = bounds.parts(bounds.low, bounds.high).into_iter().filter(|(start, end)| start < end);
+    let ranges: Vec<[usize; 2]> = parts.map(|(start, end)| [start, end - start]).collect();
+    if ADVISED.load(Ordering::Relaxed) || !mark(&ranges, MADV_DOFORK) {
+        return Vec::new();
+    }
+    if !mark(&ranges, MADV_DONTFORK) {
+        mark(&ranges, MADV_DOFORK);
+        return Vec::new();
+    }
+    ranges
+}
+
+/// Moves the calling thread to a host process of its own, leaving the address space to those who share it. Nobody may fork it
+/// meanwhile.
 ///
-/// The child inherits a copy of the mappings, which exec drops at once, and goes on on the same kernel stack: it is shared
-/// memory, and the old thread ends without touching it.
+/// The child inherits the kernel's mappings and, where they cannot be kept back, the guest's, which exec drops at once. It goes on
+/// on the same kernel stack: that is shared memory, and the old thread ends without touching it.
 fn hop() -> Result<()> {
     let here = 0u8;
     let index = hosted::index_of(&raw const here as usize);
@@ -192,8 +224,20 @@ fn hop() -> Result<()> {
     hosted::leave(index);
     // The old thread's last call must not look at the selector, which is the new one's already.
     spawn::disarm()?;
-    // SAFETY: the child goes on here with everything as it was; the parent does not come back.
-    let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(spawn::HOP_FLAGS, (&raw const this.host_tid).cast_mut().cast()) });
+    let kept = keep_back();
+    let given = AtomicU32::new(0);
+    let tid = (&raw const this.host_tid).cast_mut().cast();
+    // SAFETY: the child goes on here with everything as it was; the parent does not come back, and is done with the list when it
+    // sets the word.
+    let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(spawn::HOP_FLAGS, tid, kept.as_ptr(), kept.len(), &raw const given) });
+    if hopped.is_err() {
+        mark(&kept, MADV_DOFORK);
+    } else {
+        while given.load(Ordering::Acquire) != 1 {
+            let _ = given.compare_exchange(0, 2, Ordering::Relaxed, Ordering::Relaxed);
+            spawn::park(&given, 2, None);
+        }
+    }
     signal::set_mask(0)?;
     if hopped.is_err() {
         this.host_pid.store(old_pid, Ordering::Relaxed);

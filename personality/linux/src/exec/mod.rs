@@ -138,7 +138,13 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     task::exit::leave_memory(thread);
     crate::time::posix::delete_all(&thread.task);
     // From here on there is no old program to return to.
-    match space.reset(old.is_shared()) {
+    let space = {
+        // While it is moved out of a space it shares, nobody else may copy that.
+        let shared = old.is_shared();
+        let _still = shared.then(|| old.still());
+        space.reset(shared)
+    };
+    match space {
         Ok(space) => {
             if let Some(frame) = commit(thread, space, prepared) {
                 thread.replace_frame(frame);
