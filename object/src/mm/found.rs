@@ -5,16 +5,19 @@
 //! is overwritten in the file: their pages are then the same for all, no process has copies of its own, and a fork has no page tables
 //! of theirs to copy.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use janua_abi::linux::{Errno, Result};
 use janua_port::{Host, HostFd};
 use janua_rt::Mutex;
 use janua_text::defuse;
 use janua_text::scan::{self, CONTEXT, Hit};
 
 use super::guard::Defused;
+use crate::fs::hostio::{self, OwnedFd};
 
 /// Scan results of files that do not change: hits by offset in the range.
 static SCANNED: Mutex<BTreeMap<Range, Arc<[Hit]>>> = Mutex::new(BTreeMap::new());
@@ -23,6 +26,36 @@ const SCANNED_MOST: usize = 4096;
 
 /// The kernel's own files, by descriptor, for as long as they are open.
 static MADE: Mutex<BTreeMap<i32, Arc<Made>>> = Mutex::new(BTreeMap::new());
+
+/// Pages of files with an instruction overwritten, one after the other in a file of the kernel's: where in it, by contents.
+static PATCHED: Mutex<Patched> = Mutex::new(Patched { file: None, places: BTreeMap::new() });
+/// Most such pages.
+const PATCHED_MOST: usize = 1024;
+
+struct Patched {
+    file: Option<Arc<OwnedFd>>,
+    places: BTreeMap<Box<[u8]>, u64>,
+}
+
+/// Where a file of the kernel's has a page with these contents. Mapped in place of a file's own page it leaves the mapping
+/// around it without a page of its process' own, so that a fork has no page tables of it to copy, and is the same for all.
+pub(super) fn patched(host: &'static dyn Host, page: &[u8]) -> Result<(HostFd, u64)> {
+    let mut patched = PATCHED.lock();
+    let file = match &patched.file {
+        Some(file) => file.clone(),
+        None => patched.file.insert(OwnedFd::new(host, host.memfd(b"janua-patched")?)).clone(),
+    };
+    if let Some(&place) = patched.places.get(page) {
+        return Ok((file.fd(), place));
+    }
+    if patched.places.len() >= PATCHED_MOST {
+        return Err(Errno::ENOSPC);
+    }
+    let place = (patched.places.len() * page.len()) as u64;
+    hostio::write_all(&file, page, place)?;
+    patched.places.insert(page.into(), place);
+    Ok((file.fd(), place))
+}
 
 /// A range of a file at a point of its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +117,12 @@ impl Made {
             let mut bytes = [0; defuse::LONGEST];
             bytes[..place.len()].copy_from_slice(&code[place.clone()]);
             code[place.clone()].copy_from_slice(&defuse::filler(place.len())[..place.len()]);
+            // What stands there now, together with what is around it.
+            hits.retain(|hit| hit.at >= place.end || hit.at + hit.len <= place.start);
+            let around = place.start.saturating_sub(CONTEXT)..(place.end + CONTEXT).min(code.len());
+            let changed = place.start - around.start..place.end - around.start;
+            let again = scan::hits_touching(&code[around.clone()], changed).filter(|hit| hit.kind.loads_keys());
+            hits.extend(again.map(|hit| Hit { at: around.start + hit.at, ..hit }));
             self.defused.push((offset + place.start, Defused { bytes, len: place.len() }));
         }
         hits.sort_unstable_by_key(|hit| hit.at);
@@ -118,12 +157,6 @@ impl Made {
         self.defused.iter().filter(move |(at, _)| (start..end).contains(at)).map(move |&(at, found)| (at - start, found))
     }
 }
-            // What stands there now, together with what is around it.
-            hits.retain(|hit| hit.at >= place.end || hit.at + hit.len <= place.start);
-            let around = place.start.saturating_sub(CONTEXT)..(place.end + CONTEXT).min(code.len());
-            let changed = place.start - around.start..place.end - around.start;
-            let again = scan::hits_touching(&code[around.clone()], changed).filter(|hit| hit.kind.loads_keys());
-            hits.extend(again.map(|hit| Hit { at: around.start + hit.at, ..hit }));
 
 #[cfg(test)]
 mod tests {

@@ -190,7 +190,7 @@ impl CodeGuard {
         if !hits.is_empty() && matches!(span.under, Under::Frozen | Under::Copied) {
             let mut changed = Vec::new();
             for hit in &hits {
-                changed.extend(self.defuse(state, start, end, hit)?);
+                changed.extend(self.defuse(state, start, end, hit, span.under)?);
             }
             for (from, to) in changed {
                 hits.retain(|hit| hit.at >= to || hit.at + hit.len <= from);
@@ -262,7 +262,14 @@ impl CodeGuard {
 
     /// Overwrites an instruction of a file's, if it is certain that it is one and lies in `start..end`, which is closed and stays
     /// so. Answers the pages that others could write to for a moment and that must be scanned again.
-    fn defuse(&self, state: &mut State, start: usize, end: usize, hit: &Hit) -> Result<Option<(usize, usize)>> {
+    fn defuse(
+        &self,
+        state: &mut State,
+        start: usize,
+        end: usize,
+        hit: &Hit,
+        under: Under,
+    ) -> Result<Option<(usize, usize)>> {
         let user = self.user;
         let from = hit.at.saturating_sub(defuse::BEFORE).max(start);
         let to = (hit.at + defuse::LONGEST).min(end);
@@ -276,14 +283,32 @@ impl CodeGuard {
         bytes[..found.len()].copy_from_slice(&code[found.clone()]);
         let page = at & !(PAGE_SIZE - 1);
         let len = (at + found.len()).next_multiple_of(PAGE_SIZE) - page;
-        self.inner.protect(page, len, WRITABLE)?;
-        let written = user.copy_out(at, &defuse::filler(found.len())[..found.len()]);
-        self.inner.protect(page, len, CLOSED)?;
-        if written.is_ok() {
+        let filler = &defuse::filler(found.len())[..found.len()];
+        let mut written = under == Under::Frozen && self.replace(page, len, at, filler).is_ok();
+        if !written {
+            self.inner.protect(page, len, WRITABLE)?;
+            written = user.copy_out(at, filler).is_ok();
+            self.inner.protect(page, len, CLOSED)?;
+        }
+        if written {
             state.defused.insert(at, Defused { bytes, len: found.len() });
             count(&COUNTERS.defused, 1);
         }
         Ok(Some((page, page + len)))
+    }
+
+    /// Maps pages with the same contents, but for `bytes` at `at`, in place of pages of a file.
+    fn replace(&self, page: usize, len: usize, at: usize, bytes: &[u8]) -> Result<()> {
+        let host = self.host.ok_or(Errno::EOPNOTSUPP)?;
+        let mut contents = vec![0; len];
+        self.user.copy_in(&mut contents, page).map_err(|_| Errno::EFAULT)?;
+        contents[at - page..at - page + bytes.len()].copy_from_slice(bytes);
+        for (index, contents) in contents.chunks(PAGE_SIZE).enumerate() {
+            let (fd, offset) = found::patched(host, contents)?;
+            let page = page + index * PAGE_SIZE;
+            self.inner.map(page, PAGE_SIZE, CLOSED, &Backing::Host { fd, offset, shared: false, frozen: true })?;
+        }
+        Ok(())
     }
 
     /// Maps a file that does not change, and lets it run: by what is known of it, or after a scan.
