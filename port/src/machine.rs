@@ -151,6 +151,11 @@ pub trait Machine: Send + Sync {
     fn call_entry(&self) -> Option<usize> {
         None
     }
+    /// Where code that is rewritten goes in place of an instruction that loads the vector registers from memory and could load what
+    /// locks the kernel's memory with them; `None` where it may do that itself.
+    fn restore_entry(&self) -> Option<usize> {
+        None
+    }
     /// How a library in user code calls the kernel from the calling thread, in the words of [`janua_abi::invasive::record::door`]:
     /// the way and what it needs.
     fn door(&self) -> (usize, [usize; 3]) {

@@ -24,10 +24,22 @@ static int jump(void *to)
 	return REFUSED;
 }
 
+/* The same for one that takes the area from the stack, at 0x40 as the dynamic linker has it, and goes on at rcx. */
+static int jump_from_stack(void *to)
+{
+	static char room[8192] __attribute__((aligned(64)));
+	char *top = room + 4096;
+	*(uint64_t *)(top + 0x40 + 512) = 1 << 9;
+	asm volatile("mov %1, %%rsp; mov %0, %%r15; xor %%edx, %%edx; mov $0x200, %%eax; lea came_back(%%rip), %%rcx; mov %%rcx, %%r11;"
+		     "jmp *%%r15" :: "r"(to), "r"(top) : "memory");
+	return REFUSED;
+}
+
 static int attack(void)
 {
 	for (int i = 0; place("ATTACK_XRSTOR", i); i++)
-		if (try_apart(jump, (void *)place("ATTACK_XRSTOR", i)) == 0)
+		if (try_apart(jump, (void *)place("ATTACK_XRSTOR", i)) == 0 ||
+		    try_apart(jump_from_stack, (void *)place("ATTACK_XRSTOR", i)) == 0)
 			return 0;
 	return place("ATTACK_XRSTOR", 0) ? REFUSED : ENODATA;
 }

@@ -18,6 +18,7 @@ extern crate std;
 pub mod decode;
 pub mod defuse;
 pub mod elf;
+pub mod restore;
 pub mod rewrite;
 pub mod scan;
 pub mod sites;

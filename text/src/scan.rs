@@ -65,7 +65,7 @@ const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// Not zero when a byte of `word` is `byte`.
-fn has(word: u64, byte: u8) -> u64 {
+pub(crate) fn has(word: u64, byte: u8) -> u64 {
     let word = word ^ (LOW * byte as u64);
     word.wrapping_sub(LOW) & !word & HIGH
 }

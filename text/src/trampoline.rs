@@ -44,6 +44,13 @@ pub struct Patch {
 }
 
 impl Patch {
+    /// A trampoline that stands for one instruction as a whole.
+    pub fn instruction(start: u64, len: u8, trampoline: u64, size: u8) -> Patch {
+        let mut marks = [(size, len); MOVED + 1];
+        marks[0] = (0, 0);
+        Patch { form: Form::Number, start, len, trampoline, size, marks }
+    }
+
     /// The address in the program that an address in the trampoline stands for; `None` outside. The call itself stands for
     /// the site's `syscall` (or for its start, when that is overwritten): executed again it does the same.
     pub fn original(&self, pc: u64) -> Option<u64> {

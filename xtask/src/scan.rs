@@ -54,6 +54,7 @@ const AUDITED: &[Audited] = &[
         "hosted_fpu_load",
         "loads the guest's vector state; never PKRU, which is checked after",
     ),
+    audited("audited-key-switch", "hosted_restore", "run by the guest; whether it has loaded PKRU is checked behind it"),
     audited("audited-key-switch", "hosted_fpu_store", "stores the guest's vector state"),
 ];
 

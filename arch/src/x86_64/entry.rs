@@ -9,7 +9,8 @@
 //! host's GDT ([`THREAD_SELECTOR`]), which only the host's set_thread_area(2) can change, or, for the only guest thread of a process, from the process'
 //! own [`ALONE`]; the area and the stack from the thread. A signal's frame is believed only if it lies on the thread's own kernel stack and starts with the sandbox's
 //! secret, which the host writes as the restorer's address; the secret is overwritten, so a frame is good for one entry. After each `wrpkru` that
-//! closes, the value is checked: who jumped there to open the key meets `ud2`. The one `xrstor` never loads the key register.
+//! closes, the value is checked: who jumped there to open the key meets `ud2`. The `xrstor` of the entry never loads the key register, and
+//! the one that user code may run (`hosted_restore`) is followed by a check that it has not.
 //!
 //! **No frame of the host's stays in use.** What interrupted user code is copied to the area, and the kernel starts [`SIGNAL_ROOM`]
 //! below it. Only a signal that interrupts the kernel itself nests, and returns by rt_sigreturn.
@@ -341,6 +342,14 @@ global_asm!(
     "cmp rcx, rax",
     "jae 2f",
     "3:",
+    // A routine of the kernel's that user code runs: what is interrupted is the user's.
+    "lea rax, [rip + hosted_restore_end]",
+    "cmp rcx, rax",
+    "jae hosted_signal_inside",
+    "lea rax, [rip + hosted_restore]",
+    "cmp rcx, rax",
+    "jae 1f",
+    "hosted_signal_inside:",
     "cmp dword ptr [rsi], {kick}",
     "je 4f",
     "lea rax, [rip + hosted_exit_end]",
@@ -631,6 +640,22 @@ global_asm!(
     ".globl hosted_exit_end",
     "hosted_exit_end:",
 
+    // ---- Run by user code, in place of the dynamic linker's `xrstor 0x40(%rsp)`. rcx: where to go on. The mask in edx:eax is the
+    // user's, and so is the memory; if it has loaded the key register there is no way on but a trap.
+    ".globl hosted_restore",
+    ".type hosted_restore, @function",
+    ".balign 64",
+    "hosted_restore:",
+    "xrstor [rsp + 0x40]",
+    "test eax, 0x200",
+    "jnz 9f",
+    "jmp rcx",
+    "9:",
+    "ud2",
+    ".size hosted_restore, . - hosted_restore",
+    ".globl hosted_restore_end",
+    "hosted_restore_end:",
+
     ".purgem IDENTIFY",
     ".purgem IDENTIFY_AMONG_MANY",
     ".purgem SAVE_CALL",
@@ -726,7 +751,20 @@ pub fn is_call_store(rip: usize) -> bool {
     .contains(&rip)
 }
 
+/// The bytes of an `xrstor 0x40(%rsp)`.
+const RESTORE_LEN: usize = 5;
+
+/// The address of the instruction that [`hosted_restore`] stands for, if user code was interrupted in there (at `rip`): executed again
+/// it does the same. `rcx` is the user's. An answer behind the instruction would equal rcx, and the way out would take it for a call's.
+pub fn restoring(rip: usize, rcx: usize) -> Option<usize> {
+    let routine = hosted_restore as *const () as usize..hosted_restore_end as *const () as usize;
+    routine.contains(&rip).then(|| rcx.wrapping_sub(RESTORE_LEN))
+}
+
 unsafe extern "C" {
+    /// What user code jumps to that would load the vector registers by an instruction it may not have.
+    pub fn hosted_restore();
+    fn hosted_restore_end();
     /// Where rewritten calls jump without a jail.
     pub fn hosted_call_entry();
     /// Where rewritten calls jump under the jail `pkey`.

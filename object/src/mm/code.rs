@@ -26,6 +26,7 @@ use janua_kernel::iobuf::ReadBuf;
 use janua_port::{Backing, Host, Prot, Space, UserMemory};
 use janua_rt::Mutex;
 use janua_text::elf::{self, Layout, Segment};
+use janua_text::restore;
 use janua_text::rewrite::{self, Count};
 use janua_text::sites::{Form, Refusal};
 use janua_text::trampoline::Patch;
@@ -47,9 +48,9 @@ const HEADERS: usize = 2048;
 const MOST_CODE: u64 = 8 << 20;
 /// Files remembered.
 const MOST_FILES: usize = 512;
-/// Traps in one process' mapping of a file after which the file is worth an image.
 /// Bytes of images kept, those that are mapped somewhere included; beyond that the ones that are not are made again when they are needed.
 const MOST_KEPT: u64 = 64 << 20;
+/// Traps in one process' mapping of a file after which the file is worth an image.
 const WORTH: u32 = 4;
 /// Code of a file that guests may write to would be copied by every process that runs it ([`super::guard`]); an image is one copy for
 /// all. From this many bytes on it is worth one at once, less of it when it is mapped the second time.
@@ -67,9 +68,9 @@ struct Image {
     parts: Vec<(u64, u64)>,
     /// By start.
     patches: Vec<Patch>,
-}
     /// Of the host's file.
     bytes: u64,
+}
 
 impl Drop for Image {
     fn drop(&mut self) {
@@ -131,17 +132,18 @@ pub struct Rewriter {
     host: &'static dyn Host,
     /// Where trampolines enter the kernel.
     entry: usize,
-    /// The kernel's memory is locked by a key, which no code may load.
-    keyed: bool,
+    /// Where the dynamic linker's way of loading the vector registers goes; `Some` when the kernel's memory is locked by a key, which
+    /// no code may load.
+    restore: Option<usize>,
     files: Mutex<BTreeMap<(u64, u64), Known>>,
     met: Met,
     singles: Singles,
 }
 
 impl Rewriter {
-    /// `entry` is where trampolines jump; `keyed`: what loads the key register must not run.
-    pub fn new(host: &'static dyn Host, entry: usize, keyed: bool) -> Rewriter {
-        Rewriter { host, entry, keyed, files: Mutex::new(BTreeMap::new()), met: Met::default(), singles: Singles::default() }
+    /// `entry` is where trampolines jump; `restore` is [`janua_port::Machine::restore_entry`].
+    pub fn new(host: &'static dyn Host, entry: usize, restore: Option<usize>) -> Rewriter {
+        Rewriter { host, entry, restore, files: Mutex::new(BTreeMap::new()), met: Met::default(), singles: Singles::default() }
     }
 
     pub(super) fn entry(&self) -> usize {
@@ -250,9 +252,9 @@ impl Rewriter {
                 known.layout = None;
             }
         }
+        trim(&mut files);
         image
     }
-        trim(&mut files);
 
     fn rewrite(&self, file: &Arc<OpenFile>, layout: &Layout, copy: bool) -> Result<Option<Image>> {
         // Whole pages, as they will be mapped; what the file has around a segment is mapped with it.
@@ -277,12 +279,15 @@ impl Rewriter {
             return Ok(None);
         }
         let (mut trampolines, mut patches) = rewritten.map_or_else(Default::default, |made| (made.trampolines, made.patches));
+        if let Some(routine) = self.restore {
+            restore::rewrite(layout, &mut code, &mut trampolines, &mut patches, routine as u64);
+        }
         let fd = OwnedFd::new(self.host, self.host.memfd(b"janua-code")?);
         let room = trampolines.len();
         let mut made = Made::default();
         let mut inside = 0;
         let mut put = |bytes: &mut [u8]| {
-            if self.keyed {
+            if self.restore.is_some() {
                 made.add(bytes, inside);
             }
             write_all(&fd, bytes, &mut inside)
@@ -295,7 +300,7 @@ impl Rewriter {
             put(bytes)?;
             at += bytes.len() as u64;
         }
-        if self.keyed {
+        if self.restore.is_some() {
             made.publish(fd.fd());
         }
         patches.sort_unstable_by_key(|patch| patch.start);
@@ -313,11 +318,6 @@ impl Rewriter {
     }
 }
 
-fn read_all(file: &Arc<OpenFile>, to: &mut [u8], offset: u64) -> Result<()> {
-    let mut done = 0;
-    while done < to.len() {
-        match file.ops.read(file, &mut ReadBuf::kernel(&mut to[done..]), offset + done as u64)? {
-            // The rest of the last page is zeroes, as in a mapping.
 /// Drops images that nobody has mapped, while there is too much of them. A program that is built, run and built again leaves one
 /// each time.
 fn trim(files: &mut BTreeMap<(u64, u64), Known>) {
@@ -332,6 +332,11 @@ fn trim(files: &mut BTreeMap<(u64, u64), Known>) {
     }
 }
 
+fn read_all(file: &Arc<OpenFile>, to: &mut [u8], offset: u64) -> Result<()> {
+    let mut done = 0;
+    while done < to.len() {
+        match file.ops.read(file, &mut ReadBuf::kernel(&mut to[done..]), offset + done as u64)? {
+            // The rest of the last page is zeroes, as in a mapping.
             0 => break,
             n => done += n,
         }
@@ -431,6 +436,12 @@ impl State {
         }) || self.sites.rooms().any(|(from, to)| from < end && start < to)
     }
 
+    /// Whether code that has been placed, trampolines or room for them lie in `start..end`.
+    pub(super) fn touches_code(&self, start: usize, end: usize) -> bool {
+        let of_files = self.placed.iter().map(|placed| (placed.room().0, placed.span().1));
+        of_files.chain(self.sites.rooms()).any(|(from, to)| from < end && start < to)
+    }
+
     /// Gives up the room kept for trampolines where `start..end` touches it: nothing is mapped there yet.
     pub(super) fn give_up_room(&mut self, start: usize, end: usize) {
         let State { placed, list, .. } = self;
@@ -456,12 +467,6 @@ impl State {
                     .collect();
             }
         }
-    /// Whether code that has been placed, trampolines or room for them lie in `start..end`.
-    pub(super) fn touches_code(&self, start: usize, end: usize) -> bool {
-        let of_files = self.placed.iter().map(|placed| (placed.room().0, placed.span().1));
-        of_files.chain(self.sites.rooms()).any(|(from, to)| from < end && start < to)
-    }
-
         parts
     }
 

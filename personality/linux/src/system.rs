@@ -67,7 +67,7 @@ impl System {
             rewriter: machine
                 .host()
                 .zip(machine.call_entry())
-                .map(|(host, entry)| Arc::new(Rewriter::new(host, entry, machine.locks_by_key()))),
+                .map(|(host, entry)| Arc::new(Rewriter::new(host, entry, machine.restore_entry()))),
             tree: Mutex::new(Tree::default()),
             users: Users::default(),
             futexes: crate::futex::FutexTable::default(),

@@ -406,6 +406,9 @@ impl Machine for LinuxMachine {
     fn call_entry(&self) -> Option<usize> {
         self.gate.call_entry(boot::jail() == boot::Jail::Pkey)
     }
+    fn restore_entry(&self) -> Option<usize> {
+        self.locks_by_key().then_some(entry::hosted_restore as *const () as usize)
+    }
     fn door(&self) -> (usize, [usize; 3]) {
         let (pid, tid) = spawn::host_ids(self.current()).unwrap_or_default();
         self.gate.door(boot::jail() == boot::Jail::Pkey, pid, tid)

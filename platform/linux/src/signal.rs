@@ -6,7 +6,7 @@ use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, SIGNAL_ROOM};
 use janua_arch::x86_64::{entry, usercopy};
 use janua_port::guest::Abi;
-use janua_port::{HostSignal, Trap};
+use janua_port::{Flow, HostSignal, Trap};
 
 use crate::boot::Jail;
 use crate::machine;
@@ -27,6 +27,8 @@ pub const SIGSTOP: u32 = 19;
 pub const SIGSYS: u32 = 31;
 /// `si_code`: the mapping's rights forbid the access.
 const SEGV_ACCERR: i32 = 2;
+/// `si_code`: a single step (the trap flag).
+const TRAP_TRACE: i32 = 2;
 /// Page fault error code: a store.
 const FAULT_STORE: u64 = 1 << 1;
 
@@ -178,6 +180,13 @@ fn interrupted(area: *mut Area) -> *mut Area {
     let gate = machine::get().gate;
     let guest = spawn::guest(this);
     let frame = &mut this.frame;
+    if let Some(pc) = entry::restoring(arrival.rip as usize, frame.rcx as usize) {
+        if signal == SIGTRAP && arrival.code == TRAP_TRACE {
+            // For who steps it is one instruction, and started over it would never be done.
+            return spawn::carry_on(this, index, Flow::Resume);
+        }
+        frame.rip = pc as u64;
+    }
     if signal == SIGSYS
         && !in_kernel
         && let Some(abi) = gate.accept(&host, frame, &HostedUser)
