@@ -1,5 +1,5 @@
-/* Calls by every number with hostile pointers and arguments of the right kind at random, from fixed seeds. FUZZ_SEEDS and
- * FUZZ_CALLS in the environment make it longer. A try may end by any signal or error of its own; the kernel and others live. */
+/* Calls by every number with hostile pointers and arguments of the right kind at random, from fixed seeds. FUZZ_FIRST,
+ * FUZZ_SEEDS and FUZZ_CALLS in the environment make it another and longer one. A try may end by any signal or error of its own; the kernel and others live. */
 /* none: refused */
 /* pkey: refused */
 #include "attack.h"
@@ -99,13 +99,14 @@ static void bounded(long seed)
 static int attack(void)
 {
 	alarm(0);
+	long first = getenv("FUZZ_FIRST") ? atol(getenv("FUZZ_FIRST")) : 0;
 	long seeds = getenv("FUZZ_SEEDS") ? atol(getenv("FUZZ_SEEDS")) : 24;
 	setpgid(0, 0);
 	/* The runner's, the second guest's, this one's. */
 	others[0] = getppid();
 	others[1] = second;
 	others[2] = getpid();
-	for (long seed = 0; seed < seeds; seed++)
+	for (long seed = first; seed < first + seeds; seed++)
 		bounded(seed);
 	return REFUSED;
 }

@@ -1,5 +1,5 @@
 /* Threads that at random map, protect, move, drop, write and run the same few pages, with WRPKRU and calls among what they write,
- * while signals arrive and children are forked; from fixed seeds. FUZZ_SEEDS and FUZZ_STEPS make it longer. What must not happen is that
+ * while signals arrive and children are forked; from fixed seeds. FUZZ_FIRST, FUZZ_SEEDS and FUZZ_STEPS make it another and longer one. What must not happen is that
  * the key opens, or that anybody else notices. */
 /* none: refused */
 /* pkey: refused */
@@ -146,8 +146,9 @@ static int one(void *number)
 static int attack(void)
 {
 	alarm(0);
+	long first = getenv("FUZZ_FIRST") ? atol(getenv("FUZZ_FIRST")) : 0;
 	long seeds = getenv("FUZZ_SEEDS") ? atol(getenv("FUZZ_SEEDS")) : 12;
-	for (long number = 0; number < seeds; number++) {
+	for (long number = first; number < first + seeds; number++) {
 		int status = 0;
 		pid_t pid = fork();
 		if (pid == 0)

@@ -66,6 +66,11 @@ impl Patch {
         })
     }
 
+    /// Whether nothing of the site has been done yet at an address in the trampoline: it stands for the start.
+    pub fn is_before(&self, pc: u64) -> bool {
+        self.original(pc) == Some(self.start)
+    }
+
     /// The address in the trampoline for an instruction that has moved there; `None` for addresses that stand as they were.
     pub fn moved(&self, pc: u64) -> Option<u64> {
         let offset = pc.checked_sub(self.start).filter(|&offset| offset > 0 && offset < u64::from(self.len))? as u8;

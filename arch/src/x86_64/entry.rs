@@ -597,6 +597,10 @@ global_asm!(
 
     // The long way: every register as the frame says, by iretq from the selector line.
     "7:",
+    // A rewritten call leaves the flags as they are; with NT no iretq works.
+    "pushfq",
+    "and dword ptr [rsp], ~0x4000",
+    "popfq",
     "mov [r11 + 8*4], rcx",
     "mov rax, [rdi + 8*10]",
     "mov [r11 + 8*1], rax",

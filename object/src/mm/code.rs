@@ -659,9 +659,8 @@ impl Mm {
         Ok(())
     }
 
-    /// The address in the program that `pc` stands for, when it lies in a trampoline: what a signal handler and a debugger
-    /// are to see.
-    pub fn original_pc(&self, pc: usize) -> usize {
+    /// What the rewritten site says whose trampoline holds `pc`, and by how much its addresses are off.
+    fn ask_site<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<(T, usize)> {
         let state = self.state.lock();
         let placed = state.placed.iter().find(|placed| {
             let (from, to) = placed.room();
@@ -671,11 +670,21 @@ impl Mm {
             .and_then(|placed| {
                 let own = pc.wrapping_sub(placed.bias) as u64;
                 let image = placed.code.image.as_ref()?;
-                let original = image.patches.iter().find_map(|patch| patch.original(own))?;
-                Some((original as usize).wrapping_add(placed.bias))
+                Some((image.patches.iter().find_map(|patch| ask(patch, own))?, placed.bias))
             })
-            .or_else(|| state.sites.original(pc))
-            .unwrap_or(pc)
+            .or_else(|| Some((state.sites.ask(pc, ask)?, 0)))
+    }
+
+    /// The address in the program that `pc` stands for, when it lies in a trampoline: what a signal handler and a debugger
+    /// are to see.
+    pub fn original_pc(&self, pc: usize) -> usize {
+        self.ask_site(pc, Patch::original).map_or(pc, |(original, bias)| (original as usize).wrapping_add(bias))
+    }
+
+    /// Whether `pc` lies in a trampoline before anything of its site has been done. A single step that ends there has led
+    /// nowhere: who went on from where it seems to be would come here again, for ever.
+    pub fn is_on_the_way(&self, pc: usize) -> bool {
+        self.ask_site(pc, |patch, pc| patch.original(pc).map(|_| patch.is_before(pc))).is_some_and(|(before, _)| before)
     }
 
     /// Where code that goes on at `pc` is to go on: in a trampoline, when that instruction has moved there.

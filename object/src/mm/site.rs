@@ -102,10 +102,10 @@ impl Sites {
         })
     }
 
-    /// The address in the program that one in a trampoline stands for.
-    pub(super) fn original(&self, pc: usize) -> Option<usize> {
+    /// What the site says whose trampoline holds an address.
+    pub(super) fn ask<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<T> {
         let here = self.rooms().any(|(start, end)| (start..end).contains(&pc));
-        self.patches().filter(|_| here).find_map(|patch| patch.original(pc as u64)).map(|pc| pc as usize)
+        self.patches().filter(|_| here).find_map(|patch| ask(patch, pc as u64))
     }
 
     /// Where an instruction that has moved is now.

@@ -6,7 +6,7 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Errno;
-use janua_abi::linux::signal::SIGKILL;
+use janua_abi::linux::signal::{SIGKILL, SIGTRAP};
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::{Personality, Row};
@@ -27,6 +27,13 @@ pub fn is_restart_code(result: isize) -> bool {
 
 /// Linux on x86-64, with the calls of i386.
 pub struct Linux;
+
+/// Whether a single step ended on the way from a rewritten site to the kernel, which is no place of the program's: then the steps go on.
+fn steps_to_call(thread: &Thread, frame: &Frame, signal: u32, code: i32) -> bool {
+    const TRAP_TRACE: i32 = 2;
+    let is_step = signal == SIGTRAP && code == TRAP_TRACE;
+    is_step && thread.process().mm().is_some_and(|mm| mm.is_on_the_way(frame.rip as usize))
+}
 
 impl Personality for Linux {
     type System = System;
@@ -50,7 +57,7 @@ impl Personality for Linux {
 
     fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) {
         if let Trap::Fault { signal, code, addr, vector, error } = trap {
-            if crate::mm::fault(thread, frame, signal, code, addr, error) {
+            if crate::mm::fault(thread, frame, signal, code, addr, error) || steps_to_call(thread, frame, signal, code) {
                 return;
             }
             let addr = addr as u64;

@@ -55,6 +55,10 @@ pub fn set_entry(descriptor: &UserDesc) -> Result<()> {
     slot.flags.store(descriptor.flags, Ordering::Relaxed);
     // SAFETY: the structure is ours, in a page below 4 GiB that shows the slot.
     let result = unsafe { hostcall32(SET_THREAD_AREA, (LOW_PAGE + at) as u32) };
+    // The one page of the kernel's that the entries do not refuse as a stack: nothing stays there.
+    for word in [&slot.entry, &slot.base, &slot.limit, &slot.flags] {
+        word.store(0, Ordering::Relaxed);
+    }
     slot.taken.store(0, Ordering::Release);
     Errno::from_raw(result as isize).map(|_| ())
 }
