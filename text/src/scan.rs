@@ -86,30 +86,21 @@ impl Iterator for Hits<'_> {
 
 /// The first index from `at` on of an opcode byte `01`, `ae` or `c7` that follows an escape.
 fn next_candidate(bytes: &[u8], at: usize) -> Option<usize> {
-    let find = |from: usize, to: usize| (from..to.min(bytes.len())).find(|&at| is_candidate(bytes, at));
-    // Eight positions at a time. Marks stand in the highest bit of each byte, those of one word's last bytes are carried on to the
-    // next one. They may be too many, never too few: what has none, ninety-nine words in a hundred of ordinary code, is passed
-    // over; the rest is looked at byte by byte.
-    let first = at.saturating_sub(2);
-    let (words, rest) = bytes.get(first..)?.as_chunks::<8>();
-    // Opcodes in these places follow an escape that lies in front of `first`; they are behind `at`.
-    let (mut escaped, mut long) = (0, 0);
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let plain = has(word, 0x0f);
-        let rex2 = has(word, 0xd5) << 8 | long & 0xff;
-        // The byte behind d5 chooses the map by its highest bit.
-        let second = rex2 & word;
-        let opcode = has(word, 0xae) | has(word, 0xc7) | has(word, 0x01);
-        if opcode & (plain << 8 | second << 8 | escaped) != 0
-            && let Some(found) = find((first + 8 * index).max(at), first + 8 * index + 8)
-        {
-            return Some(found);
-        }
-        escaped = (plain | second) >> 56;
-        long = has(word, 0xd5) >> 56;
-    }
-    find((bytes.len() - rest.len()).max(at), bytes.len())
+    // The first two bytes, and the last fifteen, one by one.
+    let near = (at..bytes.len().min(2)).find(|&at| is_candidate(bytes, at));
+    near.or_else(|| (skip(bytes, at.max(2))..bytes.len()).find(|&at| is_candidate(bytes, at)))
+}
+
+/// An index from `from` on before which there is no candidate.
+#[cfg(target_arch = "x86_64")]
+fn skip(bytes: &[u8], from: usize) -> usize {
+    janua_arch::x86_64::search::escaped_opcode(bytes, from)
+}
+
+/// Other machines run no guests whose code has to be scanned.
+#[cfg(not(target_arch = "x86_64"))]
+fn skip(_bytes: &[u8], from: usize) -> usize {
+    from
 }
 
 fn is_candidate(bytes: &[u8], at: usize) -> bool {

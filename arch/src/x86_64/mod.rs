@@ -6,6 +6,7 @@ pub mod frame;
 pub mod hostcall;
 pub mod hosted;
 pub mod memory;
+pub mod search;
 pub mod segments;
 pub mod usercopy;
 pub mod vdso;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -161,7 +161,10 @@ fn ignored_signals() -> u64 {
 fn job_control() -> bool {
     // Of the fields behind the name in parentheses: state, parent, process group, session.
     fn family(pid: &str) -> Option<(String, String, String)> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // One read has what is wanted; to read a file of unknown length to its end takes half a dozen.
+        let mut stat = [0; 512];
+        let len = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat)).ok()?;
+        let stat = String::from_utf8_lossy(&stat[..len]);
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(1).map(str::to_owned);
         Some((fields.next()?, fields.next()?, fields.next()?))
     }

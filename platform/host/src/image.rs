@@ -42,6 +42,7 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
     let relocated = relocated.map_or(0..0, |header| {
         header.p_vaddr(endian)..header.p_vaddr(endian).saturating_add(header.p_memsz(endian))
     });
+    let used = used_from(&elf);
     let mut segments: Vec<Segment> = Vec::new();
     for header in elf.elf_program_headers() {
         if header.p_type(endian) != PT_LOAD {
@@ -60,7 +61,8 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
             prot &= !libc::PROT_WRITE;
         }
         let align = if prot & libc::PROT_EXEC != 0 { HUGE_PAGE } else { PAGE };
-        let range = KERNEL_BASE + (start as usize & !(align - 1))..KERNEL_BASE + (end as usize).next_multiple_of(align);
+        let start = (start.max(used.min(end)) as usize) & !(align - 1);
+        let range = KERNEL_BASE + start..KERNEL_BASE + (end as usize).next_multiple_of(align);
         if segments.last().is_some_and(|last| range.start < last.range.end) {
             return Err("its segments share pages");
         }
@@ -69,16 +71,23 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
     Ok(segments)
 }
 
+/// Where the image begins to be of use once it is loaded: behind the relocations, which stand first and are half of the constants.
+fn used_from(elf: &ElfFile64<'_, Endianness>) -> u64 {
+    elf.section_by_name(".rela.dyn").map_or(0, |section| section.address() + section.size())
+}
+
 /// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on. Answers the entry point.
 pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
-    let endian = elf.endian();
+    let (endian, used) = (elf.endian(), used_from(&elf) as usize);
     for header in elf.elf_program_headers() {
         if header.p_type(endian) != PT_LOAD {
             continue;
         }
         let start = header.p_vaddr(endian) as usize;
         let data = header.data(endian, image).map_err(|()| "a segment lies outside the file")?;
+        let unused = used.saturating_sub(start).min(data.len());
+        let (start, data) = (start + unused, &data[unused..]);
         let place = start.checked_add(data.len()).and_then(|end| memory.get_mut(start..end));
         place.ok_or("a segment is too large")?.copy_from_slice(data);
     }

@@ -164,6 +164,11 @@ fn in_child(probe: impl FnOnce() -> Probe) -> Probe {
         // SAFETY: ends the child without running what the parent registered for its own exit.
         unsafe { libc::_exit(code) }
     }
+    reap(child)
+}
+
+/// Waits for the child of a probe: code 0 is success, `NO_EFFECT` says so, any other is an errno.
+fn reap(child: libc::pid_t) -> Probe {
     let mut status = 0;
     // SAFETY: `status` is a valid place for the answer.
     while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {

@@ -1,41 +1,106 @@
 //! Probes for the gate `call` and the jail `pkey`.
 
 use core::arch::{asm, global_asm};
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
 use janua_arch::x86_64::entry::{THREAD_ENTRY, THREAD_SELECTOR};
 
-use crate::{Probe, Refused, answer, errno, in_child, syscall_user_dispatch_here};
+use crate::{Probe, Refused, answer, errno, in_child, reap, syscall_user_dispatch_here};
 
 /// What the gate `call` knows threads by: a descriptor whose limit the host sets for the calling thread (set_thread_area(2) in
 /// the host's 32-bit interface) and user code reads (`lsl`).
 pub fn thread_descriptor() -> Probe {
-    in_child(thread_descriptor_here)
+    in_child(|| thread_descriptor_here(&mut Left::default()))
 }
 
 /// Signal frames on a stack that the interrupted code may not touch (protection keys, Linux 6.12).
 pub fn protected_signal_stack() -> Probe {
-    in_child(protected_signal_stack_here)
+    in_child(|| protected_signal_stack_here(&mut Left::default()))
 }
 
-/// All that the gate `call` needs under the jail `pkey`, in one child.
+/// All that the gate `call` needs under the jail `pkey`. Every start asks, so the child borrows this process' memory instead of
+/// having its page tables copied.
 pub fn call_under_pkey() -> Probe {
-    in_child(|| {
-        thread_descriptor_here()?;
-        protected_signal_stack_here()
-    })
+    let mut left = Left::default();
+    let probe = in_borrower(|| {
+        thread_descriptor_here(&mut left)?;
+        protected_signal_stack_here(&mut left)
+    });
+    left.tidy();
+    probe
 }
 
 /// All that the gate `call` needs without a jail.
 pub fn call_gate() -> Probe {
     in_child(|| {
-        thread_descriptor_here()?;
+        thread_descriptor_here(&mut Left::default())?;
         syscall_user_dispatch_here()
     })
 }
 
 const PAGE: usize = 4096;
+
+/// What a probe leaves behind in the memory that it ran in: mappings, and a key.
+#[derive(Default)]
+struct Left {
+    mappings: [Option<(*mut c_void, usize)>; 2],
+    key: Option<c_long>,
+}
+
+impl Left {
+    /// New memory, to be given back by [`Left::tidy`].
+    fn map(&mut self, len: usize, flags: c_int) -> Result<*mut c_void, Refused> {
+        let at = anonymous(len, flags)?;
+        let free = self.mappings.iter_mut().find(|mapping| mapping.is_none());
+        *free.expect("a probe maps two places at most") = Some((at, len));
+        Ok(at)
+    }
+
+    fn tidy(self) {
+        // SAFETY: made by a probe that has ended, and known to nobody else.
+        unsafe {
+            for (at, len) in self.mappings.into_iter().flatten() {
+                libc::munmap(at, len);
+            }
+            if let Some(key) = self.key {
+                libc::syscall(libc::SYS_pkey_free, key);
+            }
+        }
+    }
+}
+
+/// Runs `probe` in a child that shares this process' memory and nothing else, and tells what became of it. This process waits.
+fn in_borrower(probe: impl FnOnce() -> Probe) -> Probe {
+    const STACK: usize = 64 << 10;
+    struct Task<F>(Option<F>, Probe);
+    extern "C" fn run<F: FnOnce() -> Probe>(task: *mut c_void) -> c_int {
+        // SAFETY: the task of the caller, who waits.
+        let task = unsafe { &mut *task.cast::<Task<F>>() };
+        if let Some(probe) = task.0.take() {
+            task.1 = probe();
+        }
+        // SAFETY: ends the child alone, without what this process registered for its own exit.
+        unsafe { libc::_exit(i32::from(task.1.is_err())) }
+    }
+    fn entry<F: FnOnce() -> Probe>(_: &Task<F>) -> extern "C" fn(*mut c_void) -> c_int {
+        run::<F>
+    }
+    let mut task = Task(Some(probe), Ok(()));
+    let stack = anonymous(STACK, libc::MAP_STACK)?;
+    let run = entry(&task);
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the child runs on a stack of its own while this thread, the only one, stands still (CLONE_VFORK); signal handlers and
+    // alternate stack are the child's own.
+    let child = unsafe { libc::clone(run, stack.byte_add(STACK), flags, (&raw mut task).cast()) };
+    let fate = answer(child.into()).and_then(|()| reap(child));
+    // SAFETY: the child is gone, and its stack with it.
+    unsafe { libc::munmap(stack, STACK) };
+    match fate {
+        Err(Refused::Errno(1)) if task.1.is_err() => task.1,
+        fate => fate,
+    }
+}
 
 fn anonymous(len: usize, flags: c_int) -> Result<*mut c_void, Refused> {
     let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags);
@@ -44,12 +109,12 @@ fn anonymous(len: usize, flags: c_int) -> Result<*mut c_void, Refused> {
     if at == libc::MAP_FAILED { Err(Refused::Errno(errno())) } else { Ok(at) }
 }
 
-fn thread_descriptor_here() -> Probe {
+fn thread_descriptor_here(left: &mut Left) -> Probe {
     const LIMIT: u32 = 0x4a61;
     const SET_THREAD_AREA: u32 = 243;
     // `struct user_desc`: a 32-bit data segment, not writable.
     let descriptor = [THREAD_ENTRY, 0, LIMIT, 1 | 1 << 3];
-    let page = anonymous(PAGE, libc::MAP_32BIT)?;
+    let page = left.map(PAGE, libc::MAP_32BIT)?;
     let mut result = SET_THREAD_AREA as i32;
     let mut limit = u32::from(THREAD_SELECTOR);
     let found: u8;
@@ -88,13 +153,14 @@ unsafe extern "C" {
     fn janua_probe_closed_handler();
 }
 
-fn protected_signal_stack_here() -> Probe {
+fn protected_signal_stack_here(left: &mut Left) -> Probe {
     const DISABLE_ACCESS: usize = 1;
     const STACK: usize = 64 << 10;
-    let stack = anonymous(STACK, 0)?;
+    let stack = left.map(STACK, 0)?;
     // SAFETY: plain words; this process ends soon.
     let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, DISABLE_ACCESS) };
     answer(key)?;
+    left.key = Some(key);
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: our own memory, which nothing else uses.
     answer(unsafe { libc::syscall(libc::SYS_pkey_mprotect, stack, STACK, prot, key) })?;

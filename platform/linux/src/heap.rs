@@ -5,11 +5,13 @@
 //! leaves a lock held; the supervisor stops the sandbox then in any case.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_arch::x86_64::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
 use talc::{OomHandler, Span, Talc, Talck};
 
 use crate::lock::FutexLock;
+use crate::sys::{self, nr};
 
 /// Bytes of the region the allocator starts with. It writes at the end of what it has, and a process needs page tables for
 /// every place it touches.
@@ -35,18 +37,79 @@ impl OomHandler for Grow {
 }
 
 /// The global allocator of the linux image.
-pub struct Heap(Talck<FutexLock, Grow>);
+pub struct Heap {
+    talc: Talck<FutexLock, Grow>,
+    /// Up to where the heap's memory has been asked of the host ahead of its first use.
+    present: AtomicUsize,
+}
+
+/// Bytes of the heap asked of the host at a time. A page costs a third less than by a fault of its own, and a sandbox's first
+/// program uses two hundred.
+const AHEAD: usize = 128 << 10;
+/// A larger block is left to faults: it may never be used as a whole.
+const LARGE: usize = 32 << 10;
+const MADV_POPULATE_WRITE: usize = 23;
 
 impl Heap {
     #[allow(clippy::new_without_default, reason = "used once, in a static")]
     pub const fn new() -> Heap {
-        Heap(Talc::new(Grow { claimed: Span::empty() }).lock())
+        Heap { talc: Talc::new(Grow { claimed: Span::empty() }).lock(), present: AtomicUsize::new(HEAP_BASE) }
+    }
+
+    /// A block by the common allocator.
+    ///
+    /// # Safety
+    /// As [`GlobalAlloc::alloc`].
+    unsafe fn fetch(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let block = unsafe { self.talc.alloc(layout) };
+        let end = block as usize + layout.size();
+        // The allocator takes from the front of what is free, and writes right behind the block.
+        let present = self.present.load(Ordering::Relaxed);
+        if end >= present {
+            self.ask_ahead(present, end, layout.size() >= LARGE);
+        }
+        block
+    }
+
+    /// A block of a class whose list is empty, and a few more for the list: who builds a tree takes the lock once for all.
+    ///
+    /// # Safety
+    /// On a kernel stack, whose thread the list belongs to.
+    unsafe fn refill(&self, class: usize) -> *mut u8 {
+        let layout = class_layout(class);
+        let more = (REFILL_BYTES / CLASSES[class]).min(KEPT_BLOCKS / 2);
+        // SAFETY: the list is the thread's own; a block is large enough for a link.
+        unsafe {
+            let mut talc = self.talc.lock();
+            for _ in 0..more {
+                let Ok(block) = talc.malloc(layout) else { break };
+                let (block, cache) = (block.cast::<Free>().as_ptr(), cache());
+                (*block).next = (*cache).first[class];
+                (*cache).first[class] = block;
+                (*cache).count[class] += 1;
+            }
+        }
+        // SAFETY: a class' layout is not empty.
+        unsafe { self.fetch(layout) }
+    }
+
+    #[cold]
+    fn ask_ahead(&self, present: usize, end: usize, large: bool) {
+        let from = present.max(end & !(AHEAD - 1));
+        let to = (end + 1).next_multiple_of(AHEAD).min(HEAP_BASE + HEAP_SIZE);
+        // One of several threads at a time; a host before Linux 5.14 refuses, and faults do it.
+        let chosen = self.present.compare_exchange(present, to, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if chosen && !large && from < to {
+            // SAFETY: pages of the heap's region, whose contents stay as they are.
+            let _ = unsafe { sys::raw(nr::MADVISE, [from, to - from, MADV_POPULATE_WRITE, 0, 0, 0]) };
+        }
     }
 
     /// Gives the allocator the start of its region. Once, before the first allocation.
     pub fn claim(&self) {
         let region = Span::from_base_size(HEAP_BASE as *mut u8, FIRST);
-        let mut talc = self.0.lock();
+        let mut talc = self.talc.lock();
         // SAFETY: the region is mapped for the sandbox's life and nobody else uses it.
         if let Ok(claimed) = unsafe { talc.claim(region) } {
             talc.oom_handler.claimed = claimed;
@@ -75,6 +138,8 @@ const ALIGN: usize = 16;
 /// Bytes of a class that one thread keeps at most, and blocks.
 const KEPT_BYTES: usize = 2048;
 const KEPT_BLOCKS: usize = 16;
+/// Bytes of a class that are fetched for its list when it is found empty.
+const REFILL_BYTES: usize = 256;
 
 /// Freed blocks of the thread that runs on a kernel stack, by class: taken and given back without a lock. Nobody else
 /// touches it, and the kernel is not interrupted by code that allocates. The next thread on the stack inherits it.
@@ -118,14 +183,14 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(class) = class_of(layout) else {
             // SAFETY: the caller's promise.
-            return unsafe { self.0.alloc(layout) };
+            return unsafe { self.fetch(layout) };
         };
         // SAFETY: the cache is the thread's own; the first block of a list is unused and holds the next one's address.
         unsafe {
             let cache = cache();
             let block = (*cache).first[class];
             if block.is_null() {
-                return self.0.alloc(class_layout(class));
+                return self.refill(class);
             }
             (*cache).first[class] = (*block).next;
             (*cache).count[class] -= 1;
@@ -137,14 +202,14 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let Some(class) = class_of(layout) else {
             // SAFETY: the caller's promise.
-            return unsafe { self.0.dealloc(pointer, layout) };
+            return unsafe { self.talc.dealloc(pointer, layout) };
         };
         // SAFETY: the cache is the thread's own; the block is large enough for a link and nobody's any more.
         unsafe {
             let cache = cache();
             let count = usize::from((*cache).count[class]);
             if count >= KEPT_BLOCKS || count * CLASSES[class] >= KEPT_BYTES {
-                return self.0.dealloc(pointer, class_layout(class));
+                return self.talc.dealloc(pointer, class_layout(class));
             }
             let block = pointer.cast::<Free>();
             (*block).next = (*cache).first[class];
@@ -158,7 +223,7 @@ unsafe impl GlobalAlloc for Heap {
         unsafe {
             let wanted = Layout::from_size_align_unchecked(size, layout.align());
             match (class_of(layout), class_of(wanted)) {
-                (None, None) => self.0.realloc(pointer, layout, size),
+                (None, None) => self.talc.realloc(pointer, layout, size),
                 (Some(old), Some(new)) if old == new => pointer,
                 _ => {
                     let new = self.alloc(wanted);

@@ -10,7 +10,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rt", &["port"]),
     ("paging", &["rt", "port", "abi"]),
     ("kernel", &["rt", "port", "arch", "abi"]),
-    ("text", &["abi"]),
+    ("text", &["arch", "abi"]),
     ("object", &["text", "kernel", "rt", "port", "arch", "abi"]),
     ("personality", &["object", "text", "kernel", "rt", "port", "arch", "abi"]),
     ("gate", &["kernel", "text", "rt", "port", "arch", "abi"]),

@@ -1,0 +1,181 @@
+//! A search in machine code by vector registers.
+//!
+//! The kernel does not touch the guest's vector registers, and does not save them on its way in. Here nine are put aside for as
+//! long as the search takes: every file of a guest's is read once before its code may run, a megabyte and more for the C library
+//! alone, and by words it took four times as long.
+
+use core::arch::global_asm;
+
+/// Positions that are looked at together.
+const BLOCK: usize = 16;
+
+global_asm!(
+    ".pushsection .rodata.search, \"a\", @progbits",
+    ".balign 16",
+    "search_bytes:",
+    ".fill 16, 1, 0x0f",
+    ".fill 16, 1, 0xd5",
+    ".fill 16, 1, 0x01",
+    ".fill 16, 1, 0xae",
+    ".fill 16, 1, 0xc7",
+    ".popsection",
+    ".pushsection .text.search, \"ax\", @progbits",
+    // rdi where position 0 lies, with two readable bytes before it; rsi positions, a multiple of 16 and not 0 -> rax the first
+    // match, or rsi. Changes rcx, r8. MXCSR plays no part: all is on bytes.
+    ".balign 64",
+    ".globl search_escaped",
+    "search_escaped:",
+    "sub rsp, 144",
+    "movups [rsp], xmm0",
+    "movups [rsp + 16], xmm1",
+    "movups [rsp + 32], xmm2",
+    "movups [rsp + 48], xmm3",
+    "movups [rsp + 64], xmm4",
+    "movups [rsp + 80], xmm5",
+    "movups [rsp + 96], xmm6",
+    "movups [rsp + 112], xmm7",
+    "movups [rsp + 128], xmm8",
+    "lea r8, [rip + search_bytes]",
+    "movdqa xmm0, [r8]",
+    "movdqa xmm1, [r8 + 16]",
+    "movdqa xmm2, [r8 + 32]",
+    "movdqa xmm3, [r8 + 48]",
+    "movdqa xmm4, [r8 + 64]",
+    "xor eax, eax",
+    // Without a branch for what is only half of a match: there are too many of these, and no pattern in them.
+    ".balign 32",
+    "0:",
+    "movdqu xmm5, [rdi + rax - 2]",
+    "movdqu xmm6, [rdi + rax - 1]",
+    "movdqu xmm7, [rdi + rax]",
+    // The highest bit of each byte tells: d5 two bytes before, and the byte between is 80 or more, or 0f right before ...
+    "pcmpeqb xmm5, xmm1",
+    "pand xmm5, xmm6",
+    "pcmpeqb xmm6, xmm0",
+    "por xmm5, xmm6",
+    // ... and one of the opcodes.
+    "movdqa xmm6, xmm7",
+    "movdqa xmm8, xmm7",
+    "pcmpeqb xmm7, xmm2",
+    "pcmpeqb xmm6, xmm3",
+    "pcmpeqb xmm8, xmm4",
+    "por xmm6, xmm7",
+    "por xmm6, xmm8",
+    "pand xmm5, xmm6",
+    "pmovmskb ecx, xmm5",
+    "test ecx, ecx",
+    "jnz 1f",
+    "add rax, 16",
+    "cmp rax, rsi",
+    "jb 0b",
+    "jmp 2f",
+    "1:",
+    "bsf ecx, ecx",
+    "add rax, rcx",
+    "2:",
+    "movups xmm0, [rsp]",
+    "movups xmm1, [rsp + 16]",
+    "movups xmm2, [rsp + 32]",
+    "movups xmm3, [rsp + 48]",
+    "movups xmm4, [rsp + 64]",
+    "movups xmm5, [rsp + 80]",
+    "movups xmm6, [rsp + 96]",
+    "movups xmm7, [rsp + 112]",
+    "movups xmm8, [rsp + 128]",
+    "add rsp, 144",
+    "ret",
+    ".size search_escaped, . - search_escaped",
+    ".type search_escaped, @function",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn search_escaped(first: *const u8, positions: usize) -> usize;
+}
+
+/// The first index from `from` on (2 or more) of an opcode byte `01`, `ae` or `c7` that follows the escape byte `0f`, or `d5` and
+/// a byte with the highest bit set. Where there is none: the first index that was not looked at, less than 16 before the end.
+pub fn escaped_opcode(bytes: &[u8], from: usize) -> usize {
+    assert!(from >= 2, "two bytes before a position belong to it");
+    let positions = bytes.len().saturating_sub(from) / BLOCK * BLOCK;
+    if positions == 0 {
+        return from;
+    }
+    // SAFETY: `positions` bytes from `from` on and the two before lie in the slice.
+    from + unsafe { search_escaped(bytes.as_ptr().add(from), positions) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(bytes: &[u8], at: usize) -> bool {
+        matches!(bytes[at], 1 | 0xae | 0xc7) && (bytes[at - 1] == 0x0f || bytes[at - 1] & 0x80 != 0 && bytes[at - 2] == 0xd5)
+    }
+
+    #[test]
+    fn what_one_looks_for_is_found_and_nothing_else() {
+        // A small alphabet, so that matches and near misses are dense.
+        const ALPHABET: [u8; 8] = [0x0f, 0xd5, 0x01, 0xae, 0xc7, 0x80, 0x7f, 0x00];
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut bytes = [0; 259];
+        for round in 0..4000 {
+            for byte in &mut bytes {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                *byte = if round % 4 == 0 || state >> 40 & 31 == 0 { ALPHABET[(state >> 61) as usize] } else { 0x90 };
+            }
+            let bytes = &bytes[..bytes.len() - round % 40];
+            let mut from = 2 + round % 17;
+            loop {
+                let at = escaped_opcode(bytes, from);
+                assert!((from..at).all(|at| !matches(bytes, at)), "{round}: from {from}, {at}");
+                if at >= bytes.len() || !matches(bytes, at) {
+                    assert!(bytes.len() - at < BLOCK, "{round}: from {from}, {at}");
+                    break;
+                }
+                from = at + 1;
+            }
+        }
+    }
+
+    #[test]
+    fn the_vector_registers_stay() {
+        let bytes = [0x90; 64];
+        let mut before = [[0u8; 16]; 9];
+        for (at, register) in before.iter_mut().enumerate() {
+            *register = core::array::from_fn(|byte| (at * 16 + byte) as u8 ^ 0x5a);
+        }
+        let mut after = [[0u8; 16]; 9];
+        // SAFETY: 32 positions from the tenth byte on lie in the array; what the function and the loads change is told.
+        unsafe {
+            core::arch::asm!(
+                "movups xmm0, [r12]",
+                "movups xmm1, [r12 + 16]",
+                "movups xmm2, [r12 + 32]",
+                "movups xmm3, [r12 + 48]",
+                "movups xmm4, [r12 + 64]",
+                "movups xmm5, [r12 + 80]",
+                "movups xmm6, [r12 + 96]",
+                "movups xmm7, [r12 + 112]",
+                "movups xmm8, [r12 + 128]",
+                "call {search}",
+                "movups [r13], xmm0",
+                "movups [r13 + 16], xmm1",
+                "movups [r13 + 32], xmm2",
+                "movups [r13 + 48], xmm3",
+                "movups [r13 + 64], xmm4",
+                "movups [r13 + 80], xmm5",
+                "movups [r13 + 96], xmm6",
+                "movups [r13 + 112], xmm7",
+                "movups [r13 + 128], xmm8",
+                in("r12") &before,
+                in("r13") &mut after,
+                search = sym search_escaped,
+                in("rdi") bytes.as_ptr().add(10),
+                in("rsi") 32,
+                clobber_abi("C"),
+            );
+        }
+        assert_eq!(before, after);
+    }
+}
