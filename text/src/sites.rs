@@ -2,7 +2,7 @@
 //!
 //! Two forms are rewritten. [`Form::Number`]: the number is loaded by a `mov` just before the `syscall`; five bytes of the
 //! `mov` become the jump, the `syscall` stays. A thread between the two, and code that jumps straight to the `syscall`, do what
-//! they always did. [`Form::Tail`]: the `syscall` and what follows it become the jump, and what followed runs in the
+//! they always did. So do they where a `lea` stands between the two: it stays as well, and the trampoline has a copy. [`Form::Tail`]: the `syscall` and what follows it become the jump, and what followed runs in the
 //! trampoline. That takes more certainty: nothing may jump to what has moved. Every direct jump and call of the segment is
 //! looked at; against jumps through tables, the first instruction moved must be one that looks at the call's result, which no
 //! other way leads to than one that has a result.
@@ -222,8 +222,13 @@ fn judge(code: &[u8], place: Place, call: usize) -> Option<Result<Site, Refusal>
         Boundary::Unknown => return Some(Err(Refusal::Unclear)),
         Boundary::Yes => {}
     }
-    if let Some(start) = before.previous(call)
-        && let Some(number) = decode::at(code, 0, start).as_ref().and_then(loaded_number)
+    let mut start = before.previous(call);
+    if let Some(between) = start.filter(|&at| decode::at(code, 0, at).as_ref().is_some_and(may_stand_between)) {
+        start = before.previous(between);
+    }
+    if let Some(start) = start
+        && let Some(loads) = decode::at(code, 0, start)
+        && let Some(number) = loaded_number(&loads)
     {
         if number == RT_SIGRETURN {
             return Some(Err(Refusal::SignalReturn));
@@ -231,7 +236,7 @@ fn judge(code: &[u8], place: Place, call: usize) -> Option<Result<Site, Refusal>
         if uses_old_flags(code, call + 2) {
             return Some(Err(Refusal::Flags));
         }
-        if call - start >= JUMP {
+        if loads.len() >= JUMP {
             return Some(Ok(Site { form: Form::Number, start, len: call - start, call }));
         }
     }
@@ -263,6 +268,16 @@ fn uses_old_flags(code: &[u8], mut at: usize) -> bool {
         at += instruction.len();
     }
     false
+}
+
+/// Whether an instruction between the one that loads the number and the call may run in the trampoline too: it computes an address, so that it
+/// cannot fault, and does the same when it is done again.
+fn may_stand_between(instruction: &Instruction) -> bool {
+    let to = instruction.op0_register().full_register();
+    instruction.code() == Code::Lea_r64_m
+        && to != Register::RAX
+        && instruction.memory_base().full_register() != to
+        && instruction.memory_index().full_register() != to
 }
 
 /// The number an instruction loads into rax.

@@ -70,6 +70,30 @@ fn a_number_and_a_call() {
 }
 
 #[test]
+fn a_number_an_address_and_a_call() {
+    // mov $14, %eax; lea 0x100(%rip), %rsi; syscall; mov (%rbx), %rax
+    let bytes = [0xb8, 14, 0, 0, 0, 0x48, 0x8d, 0x35, 0, 1, 0, 0, 0x0f, 0x05, 0x48, 0x8b, 0x03, 0xc3];
+    let (code, found) = one(&bytes);
+    let site = found.sites[0];
+    assert_eq!((site.form, site.start, site.len, site.call), (Form::Number, 300, 12, 312));
+    let at = BASE - 4096;
+    let (patch, out) = build(&code, &site, at);
+    assert_eq!(out[..8], bytes[..8]);
+    // The address is the same, the way back is behind the call.
+    assert_eq!(number_in_rcx(&out, 5, at), BASE + 312 + 0x100);
+    assert_eq!(out[12..15], [0x48, 0x8d, 0x0d]);
+    assert_eq!(number_in_rcx(&out, 12, at), BASE + 314);
+    let originals = [(0, 300), (5, 305), (12, 312), (20, 312)];
+    assert!(originals.iter().all(|&(offset, place)| patch.original(at + offset) == Some(BASE + place)));
+    // Not with the number's own register, or one that is read and written; nor by a mov that the jump does not fit in.
+    for lea in [[0x48, 0x8d, 0x05, 0, 1, 0, 0], [0x48, 0x8d, 0xb6, 0, 1, 0, 0], [0x8d, 0x35, 0, 1, 0, 0, 0x90]] {
+        let mut other = bytes;
+        other[5..12].copy_from_slice(&lea);
+        assert_eq!(one(&other).1.sites, []);
+    }
+}
+
+#[test]
 fn longer_ways_to_load_a_number() {
     let (_, found) = one(&[0x48, 0xc7, 0xc0, 39, 0, 0, 0, 0x0f, 0x05, 0xc3]);
     assert_eq!((found.sites[0].form, found.sites[0].start, found.sites[0].len), (Form::Number, 300, 7));

@@ -46,6 +46,7 @@ pub struct Patch {
 impl Patch {
     /// A trampoline that stands for one instruction as a whole.
     pub fn instruction(start: u64, len: u8, trampoline: u64, size: u8) -> Patch {
+        // Nothing in it is behind the instruction.
         let mut marks = [(size, len); MOVED + 1];
         marks[0] = (0, 0);
         Patch { form: Form::Number, start, len, trampoline, size, marks }
@@ -56,10 +57,8 @@ impl Patch {
     pub fn original(&self, pc: u64) -> Option<u64> {
         let offset = pc.checked_sub(self.trampoline).filter(|&offset| offset < u64::from(self.size))? as u8;
         Some(match self.form {
-            Form::Number if offset < self.marks[1].0 => self.start,
-            Form::Number => self.start.wrapping_add(u64::from(self.len)),
             Form::Tail if offset < self.marks[0].0 => self.start,
-            Form::Tail => {
+            Form::Number | Form::Tail => {
                 let mark = self.marks.iter().rev().find(|mark| mark.0 <= offset).unwrap_or(&self.marks[0]);
                 self.start.wrapping_add(u64::from(mark.1))
             }
@@ -135,8 +134,14 @@ fn write(code: &[u8], base: u64, site: &Site, at: u64, entry: u64, out: &mut Vec
     };
     match site.form {
         Form::Number => {
-            mark(0, 0)?;
-            out.extend_from_slice(code.get(site.start..site.call).ok_or(Refusal::Unclear)?);
+            let mut from = site.start;
+            while from < site.call {
+                mark(out.len() - begin, from - site.start)?;
+                let (instruction, constants) = decode::with_constants(code, base, from).ok_or(Refusal::Unmovable)?;
+                let bytes = code.get(from..from + instruction.len()).ok_or(Refusal::Unclear)?;
+                copy(&instruction, bytes, constants.displacement_offset(), here(out), out)?;
+                from += instruction.len();
+            }
             mark(out.len() - begin, site.len)?;
             enter(out, base.wrapping_add(site.call as u64 + 2))?;
         }
