@@ -12,12 +12,9 @@ use crate::Thread;
 use crate::thread::ThreadExt;
 
 const SIGILL: u32 = 4;
-const SIGTRAP: u32 = 5;
 const SIGSEGV: u32 = 11;
 /// `si_code`: the mapping does not allow the access.
 const SEGV_ACCERR: i32 = 2;
-/// `si_code`: a single step.
-const TRAP_TRACE: i32 = 2;
 /// Bits of a page fault's error code.
 const STORE: u64 = 1 << 1;
 const FETCH: u64 = 1 << 4;
@@ -37,8 +34,6 @@ pub fn fault(thread: &Thread, frame: &mut Frame, signal: u32, code: i32, addr: u
             mm.fault(addr, Access::Store) && (!is_near(frame, addr) || steps && step_over(thread, frame))
         }
         SIGILL if steps => defused(thread, frame, &mm),
-        // A step in a trampoline: it would be told as one at the site, and who goes on there never comes past it.
-        SIGTRAP if code == TRAP_TRACE => mm.original_pc(frame.rip as usize) as u64 != frame.rip,
         _ => false,
     }
 }
