@@ -25,7 +25,7 @@ pub type CallFn<P> = extern "C" fn(usize, usize, usize, usize, usize, usize, Pin
 #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
 pub type CallFn<P> = extern "C" fn(Pin<&Slotted<Thread<P>>>, usize, usize, usize, usize, usize, usize) -> isize;
 
-/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`].
+/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`](crate::calls).
 #[cfg(not(target_arch = "sparc"))]
 #[macro_export]
 macro_rules! call_fn {
@@ -38,7 +38,7 @@ macro_rules! call_fn {
         run
     }};
 }
-/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`].
+/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`](crate::calls).
 #[cfg(target_arch = "sparc")]
 #[macro_export]
 macro_rules! call_fn {
@@ -131,7 +131,9 @@ pub struct Row<P: Personality> {
 
 /// A typed argument: takes one machine word and checks it.
 pub trait Arg: Sized {
+    /// How the trace shows it.
     const KIND: Kind;
+    /// The argument a word stands for. The error is the call's answer.
     fn decode(word: usize) -> Result<Self>;
 }
 
@@ -187,6 +189,7 @@ impl Arg for UserStr {
 
 /// What a handler may answer.
 pub trait Answer {
+    /// The word for the result register: a value, or the negated error.
     fn word(self) -> isize;
 }
 
@@ -333,7 +336,7 @@ macro_rules! calls {
     };
 }
 
-/// One row's dispatch: decodes the words in order and calls the handler. Used by [`calls!`].
+/// One row's dispatch: decodes the words in order and calls the handler. Used by [`calls!`](crate::calls).
 #[macro_export]
 macro_rules! call_run {
     (missing $p:ty, ; $($rest:tt)*) => { $crate::table::Run::Missing };

@@ -110,6 +110,7 @@ impl<P: Personality> Thread<P> {
         }
     }
 
+    /// The machine it runs on.
     pub fn machine(&self) -> &'static dyn Machine {
         self.kernel.machine
     }
@@ -119,14 +120,17 @@ impl<P: Personality> Thread<P> {
         self.kernel.machine.user()
     }
 
+    /// The machine's name for it; 0 before it runs.
     pub fn machine_id(&self) -> ThreadId {
         ThreadId(self.machine_id.load(Ordering::Acquire))
     }
 
+    /// Notes the machine's name for it.
     pub fn set_machine_id(&self, id: ThreadId) {
         self.machine_id.store(id.0, Ordering::Release);
     }
 
+    /// Wakes the call that this thread waits in.
     pub fn waker(&self) -> &Waker {
         &self.waker
     }
@@ -145,6 +149,7 @@ impl<P: Personality> Thread<P> {
         &self.work
     }
 
+    /// Takes work flags back, whose work is done.
     pub fn clear_work(&self, flags: u32) {
         self.work.fetch_and(!flags, Ordering::SeqCst);
     }

@@ -14,8 +14,9 @@ pub trait Compat: Send + Sync {
     fn segments(&self) -> Segments;
     /// Loads them; a selector that names no segment is taken as 0.
     fn set_segments(&self, segments: Segments);
-    /// The machine's own vDSO, for the instruction that is the fastest here: where its parts are, and its one page.
+    /// The machine's own vDSO, for the instruction that is the fastest here: where its parts are.
     fn vdso(&self) -> Vdso32;
+    /// That page.
     fn vdso_image(&self) -> [u8; 4096];
     /// The calling thread, and those it makes, run a 32-bit program from now on whose calls go on at this address
     /// ([`Vdso32::landing`]), or with 0 a program of 64-bit code: it says what an entry by an instruction means that tells not which

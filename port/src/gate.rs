@@ -28,8 +28,9 @@ pub enum Outside {
 
 /// One way of entering. The platform calls it; it never calls back.
 pub trait HostedGate: Sync {
-    /// Its number and name, for statistics.
+    /// Its number, for statistics.
     fn id(&self) -> u8;
+    /// Its name, as `--gate` has it.
     fn name(&self) -> &'static str;
     /// Once, in the first process before guests exist: what is inherited by all.
     fn arm_sandbox(&self) -> Result<()>;
@@ -42,10 +43,11 @@ pub trait HostedGate: Sync {
     /// In a thread that will not run user code again: from here on its own calls depend on the selector no more, which may
     /// be another thread's by the time they are made.
     fn disarm_thread(&self) -> Result<()>;
-    /// Number and name for the statistics of calls that trapped, where calls can also come another way.
+    /// The number for the statistics of calls that trapped, where calls can also come another way.
     fn trap_id(&self) -> u8 {
         self.id()
     }
+    /// The name that goes with [`HostedGate::trap_id`].
     fn trap_name(&self) -> &'static str {
         self.name()
     }
@@ -115,8 +117,9 @@ pub enum Way {
 
 /// One way of entering a kernel on the bare machine. The platform calls it; it never calls back.
 pub trait TrapGate: Sync {
-    /// Its number and name, for statistics.
+    /// Its number, for statistics.
     fn id(&self) -> u8;
+    /// Its name, as `--gate` has it.
     fn name(&self) -> &'static str;
     /// The ways it takes calls by. A way that no gate of an image takes is shut.
     fn ways(&self) -> &'static [Way];

@@ -43,6 +43,7 @@ pub trait Host: Send + Sync {
     /// openat2(2) relative to `dir` with O_CLOEXEC|O_NOCTTY added; `resolve` are RESOLVE_* bits. An empty path reopens `dir`
     /// itself (through /proc/self/fd).
     fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd>;
+    /// close(2). Nothing can be done about an error, so none is told.
     fn close(&self, fd: HostFd);
     /// Access mode and status flags of the description (F_GETFL).
     fn flags(&self, fd: HostFd) -> Result<u32>;
@@ -50,25 +51,37 @@ pub trait Host: Send + Sync {
     fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat>;
     /// statfs(2) of what the descriptor is on, as Linux' 64-bit `struct statfs` in 15 words.
     fn statfs(&self, fd: HostFd) -> Result<[u64; 15]>;
+    /// readlinkat(2): the bytes put into `out`, which may be a cut target.
     fn readlink(&self, dir: HostFd, path: &[u8], out: &mut [u8]) -> Result<usize>;
     /// getdents64(2): raw records into `out`.
     fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize>;
+    /// lseek(2), SEEK_DATA and SEEK_HOLE included: the new position.
     fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64>;
     /// `offset: None` uses the descriptor's own position.
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize>;
+    /// As [`Host::read`], the other way.
     fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize>;
     /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted.
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;
     /// Like `write`, from user memory that [`crate::UserMemory::is_user`] has accepted.
     fn write_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;
+    /// ftruncate(2).
     fn truncate(&self, fd: HostFd, len: u64) -> Result<()>;
+    /// fallocate(2); `mode` are FALLOC_FL_* bits.
     fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()>;
+    /// fsync(2), or fdatasync(2) with `data_only`.
     fn fsync(&self, fd: HostFd, data_only: bool) -> Result<()>;
+    /// mkdirat(2).
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()>;
+    /// mknodat(2); `mode` has the file type.
     fn mknod(&self, dir: HostFd, path: &[u8], mode: u32, dev: u64) -> Result<()>;
+    /// unlinkat(2), with AT_REMOVEDIR for a directory.
     fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()>;
+    /// symlinkat(2).
     fn symlink(&self, target: &[u8], dir: HostFd, path: &[u8]) -> Result<()>;
+    /// linkat(2), not following; an empty old path means the descriptor itself.
     fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()>;
+    /// renameat2(2); `flags` are RENAME_* bits.
     fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()>;
     /// fchmodat(2); an empty path means the descriptor itself.
     fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()>;
@@ -76,9 +89,13 @@ pub trait Host: Send + Sync {
     fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()>;
     /// utimensat(2), not following; `None` leaves a time alone. Nanoseconds since 1970.
     fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()>;
+    /// fgetxattr(2): the length; with an empty `out` that of the value.
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize>;
+    /// fsetxattr(2); `flags` are XATTR_CREATE and XATTR_REPLACE.
     fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()>;
+    /// flistxattr(2): names one behind the other, each closed by a zero byte.
     fn listxattr(&self, fd: HostFd, out: &mut [u8]) -> Result<usize>;
+    /// fremovexattr(2).
     fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()>;
     /// memfd_create(2): an anonymous file, executable, no seals of the host's.
     fn memfd(&self, name: &[u8]) -> Result<HostFd>;
@@ -90,6 +107,7 @@ pub trait Host: Send + Sync {
     fn poll(&self, fd: HostFd, interest: u32) -> u32;
     /// Tells `target` whenever the descriptor's readiness changes (edge), until [`Host::unwatch`]. EPERM: always ready.
     fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()>;
+    /// Ends [`Host::watch`].
     fn unwatch(&self, fd: HostFd);
     /// A raw host socket call by number (socket, bind, connect, ...) whose memory arguments are the kernel's; used by
     /// `--net host` only. Arguments are words; pointers among them must come from slices that live across the call.

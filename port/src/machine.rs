@@ -37,9 +37,13 @@ pub struct ThreadId(pub u64);
 
 /// Everything a platform offers.
 pub trait Machine: Send + Sync {
+    /// Time, and how much of the processor was used.
     fn clock(&self) -> &dyn Clock;
+    /// Where the kernel's own messages go.
     fn console(&self) -> &dyn Console;
+    /// Sleeping on a word.
     fn park(&self) -> &dyn Park;
+    /// The memory of the calling guest thread.
     fn user(&self) -> &dyn UserMemory;
     /// The host's files and sockets, where there is a host.
     fn host(&self) -> Option<&dyn Host>;
@@ -71,11 +75,13 @@ pub trait Machine: Send + Sync {
     /// before the thread; where [`Machine::spawn`] makes it, a handle. ENOMEM.
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>>;
 
-    /// The calling thread's thread pointer (FS base) and its change.
+    /// The calling thread's thread pointer (FS base).
     fn tls(&self) -> usize;
+    /// Sets it.
     fn set_tls(&self, value: usize);
-    /// The calling thread's GS base and its change.
+    /// The calling thread's GS base.
     fn gs(&self) -> usize;
+    /// Sets it.
     fn set_gs(&self, value: usize);
 
     /// Bytes needed by [`Machine::fpu_save`].
@@ -216,6 +222,7 @@ pub struct Residency {
 }
 
 impl Residency {
+    /// The lines of /proc/PID/smaps that come with a mapping.
     pub const NAMES: [&'static str; 18] = [
         "Rss",
         "Pss",

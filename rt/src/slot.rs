@@ -40,7 +40,9 @@ unsafe impl Sync for Slot {}
 
 /// A handler: turns a borrow of the owner and the call's words into a future.
 pub trait Handler<'a, T: ?Sized, A> {
+    /// The future; it lives as long as the borrow.
     type Future: Future<Output = isize> + Send + 'a;
+    /// Makes it; nothing runs before it is polled.
     fn call(self, owner: &'a T, args: A) -> Self::Future;
 }
 

@@ -13,11 +13,15 @@ use crate::decode::LONGEST;
 pub trait Core {
     /// A general register by its number in instruction encodings.
     fn register(&self, number: usize) -> u64;
+    /// Sets a general register.
     fn set_register(&mut self, number: usize, value: u64);
+    /// RFLAGS.
     fn flags(&self) -> u64;
+    /// Sets RFLAGS.
     fn set_flags(&mut self, flags: u64);
     /// Reads memory; false when that cannot be.
     fn load(&mut self, addr: u64, bytes: &mut [u8]) -> bool;
+    /// Writes memory; false when that cannot be.
     fn store(&mut self, addr: u64, bytes: &[u8]) -> bool;
     /// Sets the lower 128 bits of a vector register (0 to 15); false when that cannot be.
     fn set_vector(&mut self, number: usize, value: u128) -> bool;

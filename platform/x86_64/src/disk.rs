@@ -2,9 +2,9 @@
 //!
 //! A request goes through one of a few slots of memory the device may touch; callers' buffers are copied, so the device never
 //! sees any other memory. The caller sleeps on its slot's word. No completion is lost: the word is set, under the queue's
-//! lock, before the sleeper is woken, and a sleeper that missed everything looks again by itself after [`PATIENCE`].
+//! lock, before the sleeper is woken, and a sleeper that missed everything looks again by itself after `PATIENCE`.
 //!
-//! Lock order: [`Disk::queue`], then the scheduler's.
+//! Lock order: `Disk::queue`, then the scheduler's.
 
 use alloc::boxed::Box;
 use core::ptr::NonNull;
