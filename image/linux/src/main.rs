@@ -55,6 +55,11 @@ extern "C" fn _start() -> ! {
     HEAP.claim();
     janua_rt::sync::set_sleep(&LOCKS);
     let info = boot::info();
+    if info.magic != boot::MAGIC {
+        // Nothing else in there can be relied on, so the supervisor is told by the end of this process alone.
+        let _ = writeln!(Line, "janua: the kernel image and the command have not been built together");
+        sys::exit_group(125);
+    }
     let Some(gate) = GATES.iter().find(|gate| u32::from(gate.id()) == info.gate) else {
         refuse("the kernel image has no gate of this number")
     };

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE, LOW_SIZE};
 use janua_arch::x86_64::vdso;
 
-/// Proof that supervisor and image belong together; changes with the layout of [`Control`].
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0005;
+/// Proof that supervisor and image belong together: changes with the size of [`BootInfo`], and by hand where that stays.
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0006 | (size_of::<BootInfo>() as u64) << 8;
 
 /// What keeps guests out of the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
