@@ -75,6 +75,11 @@ pub trait Space: Send + Sync + Any {
     fn fault(&self, _addr: usize, _access: Access) -> bool {
         false
     }
+    /// Whether code at `addr` was asked to be executable and must not run nevertheless, so that the kernel does its work one instruction at
+    /// a time. To be asked when [`Space::fault`] has not helped.
+    fn is_barred(&self, _addr: usize) -> bool {
+        false
+    }
     /// The instruction (bytes and length) that stood at `addr` before the space overwrote it with an invalid one, which has
     /// trapped there: the kernel does its work.
     fn defused(&self, _addr: usize) -> Option<([u8; 15], usize)> {

@@ -5,7 +5,7 @@
 //! and just-in-time compilers make there: moves, integer arithmetic, pushes, near jumps and calls, loads of a vector register.
 //! Everything else, everything with a segment, lock or repeat prefix, is not done. (Intel SDM volume 2 for each.)
 
-use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register};
+use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register};
 
 use crate::decode::LONGEST;
 
@@ -37,7 +37,10 @@ const SF: u64 = 1 << 7;
 const OF: u64 = 1 << 11;
 const STATUS: u64 = CF | PF | AF | ZF | SF | OF;
 
+const RAX: usize = 0;
+const RDX: usize = 2;
 const RSP: usize = 4;
+const RBP: usize = 5;
 
 /// Whether [`step`] can do an instruction, as far as can be told without its operands' values.
 pub fn knows(found: &Instruction) -> bool {
@@ -48,9 +51,12 @@ pub fn knows(found: &Instruction) -> bool {
         && found.segment_prefix() == Register::None
         && found.vex_or_evex_free();
     let operands = match found.mnemonic() {
-        Mov | Movzx | Movsx | Movsxd | Lea | Add | Or | And | Sub | Xor | Cmp | Test | Inc | Dec | Neg | Not | Push => {
-            (0..found.op_count()).all(|at| general(found, at))
-        }
+        Mov | Movzx | Movsx | Movsxd | Lea | Add | Or | And | Sub | Xor | Cmp | Test | Inc | Dec | Neg | Not | Push
+        | Pop | Shl | Shr | Sar | Nop => (0..found.op_count()).all(|at| general(found, at)),
+        Imul => found.op_count() >= 2,
+        Cdqe | Cdq | Cqo => true,
+        Leave | Ret => matches!(found.code(), Code::Leaveq | Code::Retnq),
+        _ if conditional(found) => (0..found.op_count()).all(|at| general(found, at)),
         Movss | Movsd | Movups | Movaps | Movupd | Movapd | Movdqu | Movdqa => {
             found.op_count() == 2 && found.op0_register().is_xmm() && found.op1_kind() == OpKind::Memory
         }
@@ -63,6 +69,11 @@ pub fn knows(found: &Instruction) -> bool {
             || matches!(found.mnemonic(), Jmp | Call) && (found.op0_kind() == OpKind::NearBranch64 || is_indirect(found)),
     };
     plain && operands
+}
+
+/// Whether it is a `setcc` or `cmovcc`.
+fn conditional(found: &Instruction) -> bool {
+    found.condition_code() != ConditionCode::None && found.flow_control() == FlowControl::Next
 }
 
 /// Whether it is a near call or jump to an address in a register or in memory.
@@ -170,6 +181,51 @@ pub fn step(core: &mut dyn Core, bytes: &[u8], rip: u64) -> Option<u64> {
             let value = !read(core, &found, 0, size)?;
             write(core, &found, 0, size, value)?;
         }
+        Pop => {
+            let value = top(core).filter(|_| found.stack_pointer_increment() == 8)?;
+            let old = core.register(RSP);
+            core.set_register(RSP, old.wrapping_add(8));
+            if write(core, &found, 0, 8, value).is_none() {
+                core.set_register(RSP, old);
+                return None;
+            }
+        }
+        Leave => {
+            let frame = core.register(RBP);
+            let mut bytes = [0; 8];
+            core.load(frame, &mut bytes).then_some(())?;
+            core.set_register(RSP, frame.wrapping_add(8));
+            core.set_register(RBP, u64::from_le_bytes(bytes));
+        }
+        Ret => {
+            let to = top(core)?;
+            core.set_register(RSP, core.register(RSP).wrapping_add(8));
+            return Some(to);
+        }
+        Nop => {}
+        Cdqe => core.set_register(RAX, sign_extend(core.register(RAX), 4)),
+        Cdq => core.set_register(RDX, cut((sign_extend(core.register(RAX), 4) as i64 >> 63) as u64, 4)),
+        Cqo => core.set_register(RDX, (core.register(RAX) as i64 >> 63) as u64),
+        Imul => {
+            let first = if found.op_count() == 3 { 1 } else { 0 };
+            let (left, right) = (read(core, &found, first, size)?, read(core, &found, first + 1, size)?);
+            let wide = i128::from(sign_extend(left, size) as i64) * i128::from(sign_extend(right, size) as i64);
+            let value = cut(wide as u64, size);
+            let overflow = i128::from(sign_extend(value, size) as i64) != wide;
+            write(core, &found, 0, size, value)?;
+            // The other status flags are undefined.
+            core.set_flags(core.flags() & !(CF | OF) | if overflow { CF | OF } else { 0 });
+        }
+        Shl | Shr | Sar => {
+            let count = read(core, &found, 1, 1)? as u32 & if size == 8 { 63 } else { 31 };
+            let left = read(core, &found, 0, size)?;
+            let (value, flags) = shifted(found.mnemonic(), left, count, size);
+            // Also by no bits: a 32-bit register loses its upper half.
+            write(core, &found, 0, size, value)?;
+            if count > 0 {
+                core.set_flags(core.flags() & !STATUS | flags);
+            }
+        }
         Movss | Movsd | Movups | Movaps | Movupd | Movapd | Movdqu | Movdqa => load_vector(core, &found)?,
         Xrstor | Xrstor64 => {
             let low = |number: usize| core.register(number) & 0xffff_ffff;
@@ -182,12 +238,49 @@ pub fn step(core: &mut dyn Core, bytes: &[u8], rip: u64) -> Option<u64> {
             return Some(to);
         }
         Jmp => return target(core, &found),
+        _ if conditional(&found) => {
+            let holds = holds(found.condition_code(), core.flags())?;
+            let set = found.op_count() == 1;
+            // A conditional move reads its source in any case, and clears the upper half of a 32-bit register.
+            let value = match (set, holds) {
+                (true, _) => u64::from(holds),
+                (false, true) => read(core, &found, 1, size)?,
+                (false, false) => read(core, &found, 1, size).and_then(|_| read(core, &found, 0, size))?,
+            };
+            write(core, &found, 0, size, value)?;
+        }
         _ => {
             let taken = holds(found.condition_code(), core.flags())?;
             return Some(if taken { found.near_branch_target() } else { next });
         }
     }
     Some(next)
+}
+
+/// The word on top of the stack.
+fn top(core: &mut dyn Core) -> Option<u64> {
+    let mut bytes = [0; 8];
+    core.load(core.register(RSP), &mut bytes).then(|| u64::from_le_bytes(bytes))
+}
+
+/// A shift by `count` bits, less than the width of a 64-bit operand: value and status flags, which are those of the
+/// processor where they are defined.
+fn shifted(mnemonic: Mnemonic, left: u64, count: u32, size: usize) -> (u64, u64) {
+    let bits = 8 * size as u32;
+    let sign = |value: u64| value >> (bits - 1) & 1;
+    let (value, carry, overflow) = match mnemonic {
+        Mnemonic::Shl => {
+            let wide = u128::from(left) << count;
+            let (value, carry) = (cut(wide as u64, size), (wide >> bits & 1) as u64);
+            (value, carry, sign(value) ^ carry)
+        }
+        Mnemonic::Shr => (left >> count, count.checked_sub(1).map_or(0, |by| left >> by & 1), sign(left)),
+        _ => {
+            let wide = sign_extend(left, size) as i64;
+            (cut((wide >> count) as u64, size), count.checked_sub(1).map_or(0, |by| (wide >> by) as u64 & 1), 0)
+        }
+    };
+    (value, carry * CF | overflow * OF | result_flags(value, size))
 }
 
 fn push(core: &mut dyn Core, value: u64) -> Option<()> {
@@ -294,7 +387,7 @@ fn sign_extend(value: u64, size: usize) -> u64 {
 /// Result and status flags.
 fn arithmetic(mnemonic: Mnemonic, left: u64, right: u64, size: usize) -> (u64, u64) {
     let sign = 1u64 << (8 * size - 1);
-    let (value, mut flags) = match mnemonic {
+    let (value, flags) = match mnemonic {
         Mnemonic::Add => {
             let value = cut(left.wrapping_add(right), size);
             let carry = u64::from(value < left) * CF;
@@ -311,10 +404,14 @@ fn arithmetic(mnemonic: Mnemonic, left: u64, right: u64, size: usize) -> (u64, u
         Mnemonic::Xor => (left ^ right, 0),
         _ => (left & right, 0),
     };
-    flags |= u64::from(value == 0) * ZF;
-    flags |= u64::from(value & sign != 0) * SF;
-    flags |= u64::from((value as u8).count_ones().is_multiple_of(2)) * PF;
-    (value, flags)
+    (value, flags | result_flags(value, size))
+}
+
+/// The flags that depend on the result alone.
+fn result_flags(value: u64, size: usize) -> u64 {
+    let sign = 1u64 << (8 * size - 1);
+    let even = (value as u8).count_ones().is_multiple_of(2);
+    u64::from(value == 0) * ZF | u64::from(value & sign != 0) * SF | u64::from(even) * PF
 }
 
 fn holds(condition: ConditionCode, flags: u64) -> Option<bool> {
@@ -456,6 +553,39 @@ mod tests {
     }
 
     #[test]
+    fn shifts_and_products() {
+        let mut toy = Toy::new();
+        let cases: [(&[u8], u64, u64, u64, u64); 8] = [
+            // Bytes; rax and rcx before; rax and the status flags after, those that are defined.
+            (&[0x48, 0xc1, 0xe0, 0x04], 0x1800_0000_0000_0001, 0, 0x8000_0000_0000_0010, CF | SF),
+            (&[0xd1, 0xe8], 3, 0, 1, CF),
+            (&[0x48, 0xd3, 0xf8], u64::MAX - 1, 65, u64::MAX, PF | SF),
+            (&[0xc1, 0xf8, 0x1f], 0x8000_0000, 0, 0xffff_ffff, PF | SF),
+            (&[0xd3, 0xe0], u64::MAX, 32, 0xffff_ffff, 0),
+            (&[0x48, 0x0f, 0xaf, 0xc1], 3, u64::MAX - 1, u64::MAX - 5, 0),
+            (&[0x6b, 0xc1, 0x02], 0, 0x7fff_ffff, 0xffff_fffe, CF | OF),
+            (&[0x48, 0x69, 0xc1, 0x0f, 0xae, 0x28, 0x00], 0, 2, 2 * 0x28_ae0f, 0),
+        ];
+        for (bytes, rax, rcx, after, flags) in cases {
+            (toy.registers[0], toy.registers[1], toy.flags) = (rax, rcx, 0x202);
+            assert_eq!(run(&mut toy, bytes), Some(AT + bytes.len() as u64), "{bytes:02x?}");
+            assert_eq!((toy.registers[0], toy.flags & STATUS & !(AF | OF)), (after, flags & !OF), "{bytes:02x?}");
+        }
+        // setg %al; cmovb %ecx, %eax; cdq; cqo; cltq
+        (toy.registers[0], toy.registers[1], toy.flags) = (u64::MAX, 7, 0x202);
+        run(&mut toy, &[0x0f, 0x9f, 0xc0]);
+        assert_eq!(toy.registers[0], u64::MAX & !0xff | 1);
+        run(&mut toy, &[0x0f, 0x42, 0xc1]);
+        assert_eq!(toy.registers[0], 0xffff_ff01);
+        run(&mut toy, &[0x99]);
+        assert_eq!(toy.registers[2], 0xffff_ffff);
+        run(&mut toy, &[0x48, 0x98]);
+        assert_eq!(toy.registers[0], u64::MAX & !0xff | 1);
+        run(&mut toy, &[0x48, 0x99]);
+        assert_eq!(toy.registers[2], u64::MAX);
+    }
+
+    #[test]
     fn jumps_and_calls() {
         let mut toy = Toy::new();
         let top = toy.registers[RSP];
@@ -474,6 +604,17 @@ mod tests {
         toy.flags = 0x202 | ZF;
         assert_eq!(run(&mut toy, &[0x74, 0x10]), Some(AT + 18));
         assert_eq!(run(&mut toy, &[0x0f, 0x85, 0x10, 0, 0, 0]), Some(AT + 6));
+        // ret; pop %rdi; leave
+        let stack = toy.registers[RSP];
+        toy.registers[RSP] = 0x1100;
+        assert_eq!(run(&mut toy, &[0xc3]), Some(0x5_0000));
+        toy.registers[RSP] = 0x1100;
+        run(&mut toy, &[0x5f]);
+        assert_eq!((toy.registers[7], toy.registers[RSP]), (0x5_0000, 0x1108));
+        toy.registers[RBP] = 0x1100;
+        run(&mut toy, &[0xc9]);
+        assert_eq!((toy.registers[RBP], toy.registers[RSP]), (0x5_0000, 0x1108));
+        (toy.registers[RSP], toy.registers[7]) = (stack, 0x1170);
         // push %rdi; push $-1
         run(&mut toy, &[0x57]);
         run(&mut toy, &[0x6a, 0xff]);

@@ -15,7 +15,9 @@
 //!
 //! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
 //! known for certain ([`janua_text::defuse`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
-//! overwritten with `ud2`, in this mapping alone, and [`Space::defused`] tells what stood there.
+//! overwritten with `ud2`, in this mapping alone, and [`Space::defused`] tells what stood there. In memory without a file nothing is
+//! overwritten, because just-in-time compilers read and change what they have made: what has to be done there is done by the kernel
+//! as far as it can ([`Space::is_barred`]).
 //!
 //! The kernel's own changes of code, [`Space::patch`], keep the same rules: closed, written, scanned with what is around them, opened.
 //!
@@ -717,6 +719,10 @@ impl Space for CodeGuard {
         let state = self.state.lock();
         let copied = state.touching(start, end).filter(|(_, span)| span.under == Under::Copied);
         copied.map(|(at, span)| (at.max(start), span.end.min(end))).collect()
+    }
+
+    fn is_barred(&self, addr: usize) -> bool {
+        self.state.lock().find(addr).is_some_and(|(_, span)| span.want.exec)
     }
 
     fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {

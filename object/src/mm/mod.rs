@@ -283,6 +283,11 @@ impl Mm {
         self.space().fault(addr, access)
     }
 
+    /// Whether code at `addr` must not run although its mapping is executable.
+    pub fn is_barred(&self, addr: usize) -> bool {
+        self.space().is_barred(addr)
+    }
+
     /// The instruction that stood at `addr` before it was overwritten with one that traps.
     pub fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {
         self.space().defused(addr)

@@ -17,7 +17,7 @@ use core::arch::asm;
 use core::ffi::c_int;
 
 use crate::wall::Needs;
-use crate::{Probe, Refused, answer};
+use crate::{Probe, Refused, answer, on_this_processor};
 
 const OPEN_TREE_CLONE: u32 = 1;
 const OPEN_TREE_CLOEXEC: u32 = libc::O_CLOEXEC as u32;
@@ -165,7 +165,8 @@ impl Processes {
             }
             let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
             let top = (&raw mut STACK).add(1).cast();
-            answer(libc::clone(wait_for_the_end, top, flags, core::ptr::null_mut()).into())?;
+            let started = on_this_processor(|| libc::clone(wait_for_the_end, top, flags, core::ptr::null_mut()));
+            answer(started.into())?;
         }
         Ok(Processes::Own)
     }

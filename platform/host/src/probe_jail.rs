@@ -6,7 +6,7 @@ use core::ptr;
 
 use janua_arch::x86_64::entry::{THREAD_ENTRY, THREAD_SELECTOR};
 
-use crate::{Probe, Refused, answer, errno, in_child, reap, syscall_user_dispatch_here};
+use crate::{Probe, Refused, answer, errno, in_child, on_this_processor, reap, syscall_user_dispatch_here};
 
 /// What the gate `call` knows threads by: a descriptor whose limit the host sets for the calling thread (set_thread_area(2) in
 /// the host's 32-bit interface) and user code reads (`lsl`).
@@ -92,7 +92,7 @@ fn in_borrower(probe: impl FnOnce() -> Probe) -> Probe {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the child runs on a stack of its own while this thread, the only one, stands still (CLONE_VFORK); signal handlers and
     // alternate stack are the child's own.
-    let child = unsafe { libc::clone(run, stack.byte_add(STACK), flags, (&raw mut task).cast()) };
+    let child = on_this_processor(|| unsafe { libc::clone(run, stack.byte_add(STACK), flags, (&raw mut task).cast()) });
     let fate = answer(child.into()).and_then(|()| reap(child));
     // SAFETY: the child is gone, and its stack with it.
     unsafe { libc::munmap(stack, STACK) };

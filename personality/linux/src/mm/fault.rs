@@ -6,6 +6,7 @@ use alloc::vec;
 use janua_object::mm::Mm;
 use janua_port::Frame;
 use janua_port::space::Access;
+use janua_text::scan;
 use janua_text::step::{self, Core};
 
 use crate::Thread;
@@ -29,13 +30,46 @@ pub fn fault(thread: &Thread, frame: &mut Frame, signal: u32, code: i32, addr: u
     // The work of an instruction is done for 64-bit code only.
     let steps = !frame.is_compat_mode();
     match signal {
-        SIGSEGV if code == SEGV_ACCERR && error & FETCH != 0 => mm.fault(addr, Access::Fetch),
+        SIGSEGV if code == SEGV_ACCERR && error & FETCH != 0 => {
+            mm.fault(addr, Access::Fetch) || steps && mm.is_barred(addr) && walk(thread, frame, addr / PAGE)
+        }
         SIGSEGV if code == SEGV_ACCERR && error & STORE != 0 => {
             mm.fault(addr, Access::Store) && (!is_near(frame, addr) || steps && step_over(thread, frame))
         }
         SIGILL if steps => defused(thread, frame, &mm),
         _ => false,
     }
+}
+
+/// Does the instructions of a page that must not run, until they lead out of it. A constant that a just-in-time compiler has placed in its
+/// code can happen to have the bytes of a forbidden instruction: an address, for instance, which differs from run to run.
+fn walk(thread: &Thread, frame: &mut Frame, page: usize) -> bool {
+    // Then signals have their turn, and the next fetch faults again.
+    const MOST: usize = 256;
+    for count in 0..MOST {
+        let rip = frame.rip;
+        if count > 0 && rip as usize / PAGE != page {
+            break;
+        }
+        let mut bytes = [0; LONGEST];
+        let got = thread.user().copy_in_partial(&mut bytes, rip as usize);
+        let code = &bytes[..got];
+        // What would be a forbidden instruction stays one.
+        if scan::hits(code).next().is_some_and(|hit| is_itself(code, hit.at)) {
+            return count > 0;
+        }
+        match step::step(&mut User { thread, frame }, code, rip) {
+            Some(next) => frame.rip = next,
+            None => return count > 0,
+        }
+    }
+    true
+}
+
+/// Whether the instruction that `code` starts with is the find at `at`: nothing but prefixes stands before that.
+fn is_itself(code: &[u8], at: usize) -> bool {
+    let prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
+    code[..at].iter().all(prefix)
 }
 
 /// Whether the page at `addr` may hold a part of the instruction about to run.
