@@ -45,7 +45,7 @@ pub struct Heap {
 
 /// Bytes of the heap asked of the host at a time. A page costs a third less than by a fault of its own, and a sandbox's first
 /// program uses two hundred.
-const AHEAD: usize = 128 << 10;
+const AHEAD: usize = 64 << 10;
 /// A larger block is left to faults: it may never be used as a whole.
 const LARGE: usize = 32 << 10;
 const MADV_POPULATE_WRITE: usize = 23;
