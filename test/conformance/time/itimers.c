@@ -27,7 +27,8 @@ int main(void)
 	setitimer(ITIMER_REAL, &v, 0);
 	for (int i = 0; i < 5; i++)
 		pause();
-	N(n[SIGALRM]);
+	/* On a slow machine one may come between two waits. */
+	T(n[SIGALRM] >= 6);
 	v.it_value.tv_usec = 0;
 	R(setitimer(ITIMER_REAL, &v, 0));
 	n[SIGALRM] = 0;
