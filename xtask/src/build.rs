@@ -11,7 +11,6 @@ use crate::{process, user, workspace};
 /// What the linux image is linked as: a static position-independent executable that its own loader relocates.
 const LINUX_FLAGS: &[&str] = &[
     "-Crelocation-model=pic",
-    "-Ccode-model=small",
     "-Clink-arg=-pie",
     "-Clink-arg=--no-dynamic-linker",
     // Every segment starts a huge page of its own, so that the text can be one.
