@@ -1,5 +1,6 @@
 /* Code that is executable here and writable there: bytes checked when they were mapped, changed afterwards by the alias. */
 /* none: succeeded */
+/* no keys: SIGILL */
 /* pkey: EACCES */
 #include "attack.h"
 

@@ -1,6 +1,7 @@
 /* Code in a memfd that changes after it was mapped: by write(2), through a second mapping, cut off and grown again. The code that
  * runs is what was looked at; a shared executable mapping of what others can write is refused. */
 /* none: succeeded */
+/* no keys: SIGILL */
 /* pkey: SIGSEGV */
 #include "code.h"
 

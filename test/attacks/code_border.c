@@ -1,5 +1,6 @@
 /* WRPKRU across the border of two pages that become executable one after the other. */
 /* none: succeeded */
+/* no keys: SIGILL */
 /* pkey: SIGSEGV */
 #include "code.h"
 

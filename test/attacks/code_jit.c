@@ -1,5 +1,6 @@
 /* WRPKRU in memory that is written and then made executable. */
 /* none: succeeded */
+/* no keys: SIGILL */
 /* pkey: SIGSEGV */
 #include "code.h"
 

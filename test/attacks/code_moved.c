@@ -1,5 +1,6 @@
 /* Two pages of harmless code are moved next to each other, so that WRPKRU comes to lie across their border. */
 /* none: succeeded */
+/* no keys: SIGILL */
 /* pkey: SIGSEGV */
 #include "code.h"
 

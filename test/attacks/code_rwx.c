@@ -1,5 +1,6 @@
 /* WRPKRU written into memory that is writable and executable, after harmless code has run there. */
 /* none: succeeded */
+/* no keys: SIGILL */
 /* pkey: SIGSEGV */
 #include "code.h"
 

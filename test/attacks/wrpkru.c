@@ -1,5 +1,6 @@
 /* WRPKRU in the program's own code opens every key; then a load from the kernel's memory. */
 /* none: succeeded */
+/* no keys: SIGILL */
 /* pkey: SIGILL */
 #include "attack.h"
 

@@ -1,5 +1,6 @@
 /* XRSTOR in the program's own code loads PKRU from memory; then a load from the kernel's memory. */
 /* none: succeeded */
+/* no keys: SIGSEGV */
 /* pkey: SIGILL */
 #include "attack.h"
 

@@ -9,6 +9,8 @@ pub struct Tally {
     skipped: u32,
     failures: Vec<String>,
     skips: Vec<String>,
+    /// Tests that failed first and passed when they were tried again.
+    later: Vec<String>,
 }
 
 impl Tally {
@@ -35,6 +37,20 @@ impl Tally {
     pub fn skip(&mut self, name: &str, reason: &str) {
         self.skipped += 1;
         self.skips.push(format!("{name}: {reason}"));
+    }
+
+    /// A failed test was tried again and did what it should.
+    pub fn passed_later(&mut self, name: &str) {
+        if let Some(at) = self.failures.iter().position(|failure| failure == name) {
+            self.failures.remove(at);
+            self.passed += 1;
+            self.later.push(name.to_string());
+        }
+    }
+
+    /// The names of failed tests but the first `count`.
+    pub fn failures_since(&self, count: u32) -> Vec<String> {
+        self.failures.get(count as usize..).unwrap_or_default().to_vec()
     }
 
     /// `pass` or `fail` of something that answers with a `Result`.
@@ -74,6 +90,10 @@ impl Tally {
             println!("skipped:");
             self.skips.iter().for_each(|skip| println!("  {skip}"));
         }
+        if !self.later.is_empty() {
+            println!("passed only when tried again:");
+            self.later.iter().for_each(|name| println!("  {name}"));
+        }
         if !self.failures.is_empty() {
             println!("failed:");
             self.failures.iter().for_each(|failure| println!("  {failure}"));
@@ -81,5 +101,22 @@ impl Tally {
         let (passed, failed, skipped) = self.counts();
         println!("{passed} passed, {failed} failed, {skipped} skipped");
         failed == 0 && passed > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    #[test]
+    fn what_passes_later_is_no_failure_and_is_remembered() {
+        let mut tally = Tally::default();
+        tally.fail("a/b", "the host was late");
+        tally.fail("c", "a fault");
+        tally.passed_later("a/b");
+        tally.passed_later("never failed");
+        assert_eq!(tally.counts(), (1, 1, 0));
+        assert_eq!((tally.failures_since(0), &tally.later), (vec!["c".to_string()], &vec!["a/b".to_string()]));
+        assert!(!tally.finish());
     }
 }

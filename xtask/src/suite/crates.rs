@@ -49,7 +49,12 @@ fn modelled() -> Result<Vec<String>, String> {
 
 /// Runs a `cargo test` and counts what its runners report.
 fn run(mut cargo: Command, filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
-    cargo.arg("--").args(filter).env("CARGO_TERM_COLOR", "never").stdin(Stdio::null()).stdout(Stdio::piped());
+    cargo.arg("--");
+    match super::retried() {
+        Some(failed) => cargo.arg("--exact").args(failed),
+        None => cargo.args(filter),
+    };
+    cargo.env("CARGO_TERM_COLOR", "never").stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = cargo.stderr(Stdio::piped()).spawn().map_err(|e| format!("cargo test: {e}"))?;
     let stderr = child.stderr.take();
     let messages =
