@@ -1,8 +1,11 @@
 //! Which gate and jail a run gets: what was asked for, if the machine has it, otherwise the best it has.
 
-use janua_platform_host::{self as host, Probe};
+use janua_platform_host::{self as host, Probe, Refused};
 
 use crate::options::{Gate, Jail};
+
+/// What ends a process whose signal frame the host could not write.
+const SIGSEGV: i32 = 11;
 
 /// Whether a gate works on this machine, without a jail.
 pub fn gate_works(gate: Gate) -> Probe {
@@ -29,8 +32,16 @@ fn fits(gate: Gate, jail: Jail) -> bool {
     jail == Jail::None || gate != Gate::Seccomp
 }
 
+/// The gate and the jail of a run.
+pub struct Choice {
+    pub gate: Gate,
+    pub jail: Jail,
+    /// Why there is no jail, where nobody asked for none.
+    pub unlocked: Option<String>,
+}
+
 /// The gate and the jail of a run; `None` leaves the choice open. An error names the cause and the remedy.
-pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<(Gate, Jail), String> {
+pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> {
     if let (Some(gate), Some(jail)) = (gate, jail)
         && !fits(gate, jail)
     {
@@ -41,27 +52,65 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<(Gate, Jail), St
             gate.name()
         ));
     }
+    let mut unlocked = None;
     let jail = match jail {
         Some(jail) => match jail_works(jail) {
             Ok(()) => jail,
             Err(why) => {
                 return Err(format!(
-                    "the jail `pkey` does not work here, this host cannot lock the kernel's memory by protection keys: {}\n       \
-                     it needs a processor with protection keys and Linux 6.12 or newer; `janua doctor` tells more, --jail none does without",
-                    crate::doctor::refused(why)
+                    "the jail `pkey` does not work here: {}\n       `janua doctor` tells more, --jail none does without",
+                    no_keys(why)
                 ));
             }
         },
-        None if gate.is_some_and(|gate| !fits(gate, Jail::Pkey)) => Jail::None,
-        None => Jail::ALL.into_iter().find(|jail| jail_works(*jail).is_ok()).unwrap_or(Jail::None),
+        None => match (jail_works(Jail::Pkey), gate) {
+            (Ok(()), Some(gate)) if !fits(gate, Jail::Pkey) => {
+                unlocked = Some(format!("no jail holds with the gate `{}`", gate.name()));
+                Jail::None
+            }
+            (Ok(()), _) => Jail::Pkey,
+            (Err(why), _) => {
+                unlocked = Some(no_keys(why));
+                Jail::None
+            }
+        },
     };
     let gate = match gate {
         Some(gate) => gate,
         // The probe of the jail covered what the gate needs but the dispatch, which every machine with such a host has.
         None if jail == Jail::Pkey => Gate::Call,
-        None => Gate::ALL.into_iter().find(|gate| gate_works(*gate).is_ok()).ok_or_else(|| {
-            "this host offers none of the gates janua has\n       `janua doctor` tells what it tried".to_owned()
-        })?,
+        None => Gate::ALL.into_iter().find(|gate| gate_works(*gate).is_ok()).ok_or_else(nothing)?,
     };
-    Ok((gate, jail))
+    Ok(Choice { gate, jail, unlocked })
+}
+
+/// Why no gate works, and what would help.
+fn nothing() -> String {
+    if inside_janua() {
+        return "this is a program on Janua's kernel already, and Janua does not run inside itself yet\n       \
+                run the program as it is: it is in the sandbox"
+            .to_owned();
+    }
+    "this host offers none of the gates janua has\n       `janua doctor` tells what it tried".to_owned()
+}
+
+/// Whether this command itself runs on Janua's kernel, which says so in its version.
+pub fn inside_janua() -> bool {
+    std::fs::read_to_string("/proc/version").is_ok_and(|text| text.to_lowercase().contains("janua"))
+}
+
+/// Why protection keys do not lock the kernel's memory here, in words.
+pub fn no_keys(why: Refused) -> String {
+    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = flags.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let has = |flag: &str| flags.split_whitespace().any(|one| one == flag);
+    if !has("pku") {
+        "this processor has no protection keys".to_owned()
+    } else if !has("ospke") {
+        "Linux does not offer the processor's protection keys (started with `nopku`?)".to_owned()
+    } else if matches!(why, Refused::Signal(SIGSEGV)) {
+        "Linux is older than 6.12 and cannot deliver a signal on a locked stack".to_owned()
+    } else {
+        format!("the host refuses what it needs: {}", crate::doctor::refused(why).trim_end_matches('.'))
+    }
 }

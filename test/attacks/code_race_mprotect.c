@@ -25,7 +25,7 @@ static int attack(void)
 	memcpy(page, OPEN, sizeof OPEN);
 	expect_faults();
 	pthread_create(&thread, 0, writer, 0);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < part(3000); i++) {
 		mprotect(page, PAGE, PROT_READ | PROT_EXEC);
 		if (!sigsetjmp(landing, 1)) {
 			((code *)page)();

@@ -51,7 +51,7 @@ static pid_t others[3];
 static void one(void *arg)
 {
 	state = 0x9e3779b97f4a7c15ul * ((uintptr_t)arg + 1);
-	long calls = getenv("FUZZ_CALLS") ? atol(getenv("FUZZ_CALLS")) : 1500;
+	long calls = getenv("FUZZ_CALLS") ? atol(getenv("FUZZ_CALLS")) : part(1500);
 	pid_t first = getpid();
 	int null = open("/dev/null", O_RDWR);
 	for (int fd = 0; fd < 3; fd++)
@@ -87,7 +87,7 @@ static void bounded(long seed)
 	pid_t pid = fork();
 	if (pid == 0)
 		one((void *)seed);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 100 * (int)patience(1); i++) {
 		if (waitpid(pid, 0, WNOHANG) == pid)
 			return;
 		usleep(10000);

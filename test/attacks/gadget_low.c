@@ -44,7 +44,7 @@ static int attack(void)
 		pthread_create(&other, 0, thread, 0);
 		pthread_join(other, 0);
 	}
-	alarm(60);
+	alarm(patience(60));
 	for (volatile int n = 0; place("ATTACK_WRPKRU", n); n++)
 		for (volatile uintptr_t at = 0; at < 4096; at += 8) {
 			if (sigsetjmp(landing, 1)) {

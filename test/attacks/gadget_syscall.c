@@ -26,7 +26,7 @@ static int jump(void *to)
 
 static int attack(void)
 {
-	for (int i = 0; i < 200 && place("ATTACK_SYSCALL", i); i++)
+	for (int i = 0; i < part(200) && place("ATTACK_SYSCALL", i); i++)
 		if (try_apart(jump, (void *)place("ATTACK_SYSCALL", i)) == 0)
 			return 0;
 	return place("ATTACK_SYSCALL", 0) ? REFUSED : ENODATA;

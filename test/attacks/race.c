@@ -28,7 +28,7 @@ static int attack(void)
 	pipe2(pipes, O_NONBLOCK);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], 0, flip, 0);
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < part(20000); i++) {
 		if (writev(pipes[1], &vector, 1) > 0) {
 			int n = read(pipes[0], got, sizeof got);
 			for (int k = 0; k < n; k++)

@@ -69,7 +69,7 @@ static int attack(void)
 	pthread_t others[2];
 	pthread_create(&others[0], 0, changes, 0);
 	pthread_create(&others[1], 0, takes, 0);
-	for (volatile int n = 0; n < 20000 && !open_seen; n++) {
+	for (volatile int n = 0; n < part(20000) && !open_seen; n++) {
 		if (sigsetjmp(landing, 0) == 0) {
 			restore(routine, area, masks[n % 4]);
 			back++;

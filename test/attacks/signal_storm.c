@@ -12,7 +12,7 @@ static void count(int signal)
 
 static int attack(void)
 {
-	struct itimerval every = { { 0, 1000 }, { 0, 1000 } };
+	struct itimerval every = { { 0, 1000 * patience(1) }, { 0, 1000 * patience(1) } };
 	char byte;
 	int pipes[2], bad = 0;
 	signal(SIGALRM, count);
@@ -20,12 +20,12 @@ static int attack(void)
 	pipe(pipes);
 	pid_t own = getpid(), sender = fork();
 	if (sender == 0) {
-		for (int i = 0; i < 20000; i++)
+		for (int i = 0; i < part(20000); i++)
 			kill(own, SIGUSR1);
 		_exit(0);
 	}
 	setitimer(ITIMER_REAL, &every, 0);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < part(3000); i++) {
 		if (write(pipes[1], "x", 1) != 1 || read(pipes[0], &byte, 1) != 1 || byte != 'x')
 			bad |= errno != EINTR;
 		if (read(-1, (void *)KERNEL, 64) != -1)

@@ -16,7 +16,7 @@ static int attack(void)
 	pthread_attr_setstacksize(&attributes, 16384);
 	pthread_t id;
 	int n = 0;
-	while (n < 3000 && pthread_create(&id, &attributes, wait_for_ever, 0) == 0)
+	while (n < part(3000) && pthread_create(&id, &attributes, wait_for_ever, 0) == 0)
 		n++;
 	return n > 10 ? REFUSED : 0;
 }

@@ -21,7 +21,7 @@ static int attack(void)
 {
 	pid_t own = getpid(), parent = getppid();
 	int status;
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < part(200); i++) {
 		/* A thread: the parent is the process'. */
 		got = -1;
 		if (child(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, stack + sizeof stack) <= 0)

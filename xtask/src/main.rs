@@ -33,6 +33,7 @@ usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua t
   test [SUITE] [FILTER]   run every suite, or one of them, or the tests in it whose name holds FILTER;
                           --quick: the first gate and C library only;
                           --native: the tests themselves, without Janua;
+                          --long: the longer form of random and repeated tests;
                           --built: with the `janua` that stands, not built anew
   packages                list the Debian packages the build and the tests install, and why
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use janua_platform_host::sandbox::{Event, Sandbox, Setup};
 use janua_platform_host::wall::Needs;
 
+use crate::choice::Choice;
 use crate::exit;
 use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
@@ -20,10 +21,16 @@ const SIGSYS: i32 = 31;
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
-    let (gate, jail) = match choose(&options) {
+    let Choice { gate, jail, unlocked } = match choose(&options) {
         Ok(choice) => choice,
         Err(why) => return exit::fail(&why),
     };
+    if let Some(why) = unlocked {
+        eprintln!(
+            "janua: no jail ({why}): a hostile program can take over its kernel, and reaches what `janua doctor` lists; \
+             --jail none runs without this line"
+        );
+    }
     let config = match options.personality {
         Personality::Linux => config::make(&options),
         Personality::Invasive(machine) => match invasive::find(&options.program) {
@@ -92,7 +99,7 @@ pub fn run(options: RunOptions) -> ExitCode {
 }
 
 /// The gate and the jail of a run.
-fn choose(options: &RunOptions) -> Result<(Gate, Jail), String> {
+fn choose(options: &RunOptions) -> Result<Choice, String> {
     let Personality::Invasive(machine) = options.personality else {
         return crate::choice::choose(options.gate, options.jail);
     };

@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use object::{Object, ObjectSection, SectionKind};
 
@@ -16,7 +17,7 @@ use super::compare::{self, Verdict};
 use super::conformance::{directive, sorted};
 use crate::guard::Run;
 use crate::tally::Tally;
-use crate::{build, workspace};
+use crate::{build as built, workspace};
 
 /// Seconds one attack may take.
 const LIMIT: u64 = 120;
@@ -60,7 +61,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 
 /// Why the jail `pkey` cannot be tried here, in the command's own words.
 fn lacking() -> Option<String> {
-    let output = Command::new(build::janua()).args(["run", "--jail", "pkey", "--", "/bin/true"]).output().ok()?;
+    let output = Command::new(built::janua()).args(["run", "--jail", "pkey", "--", "/bin/true"]).output().ok()?;
     let said = String::from_utf8_lossy(&output.stderr);
     (output.status.code() == Some(125) && said.contains("jail `pkey`")).then(|| said.lines().next().unwrap_or("").into())
 }
@@ -73,7 +74,7 @@ pub fn has_keys() -> bool {
 }
 
 /// Where the kernel's text holds an instruction worth jumping to, at whatever alignment, as environment for the programs.
-fn gadgets(image: &Path) -> Result<Vec<(String, String)>, String> {
+pub fn gadgets(image: &Path) -> Result<Vec<(String, String)>, String> {
     let bytes = fs::read(image).map_err(|e| format!("{}: {e}", image.display()))?;
     let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", image.display()))?;
     let mut found = [("WRPKRU", Vec::new()), ("XRSTOR", Vec::new()), ("SYSCALL", Vec::new()), ("RESTORE", Vec::new())];
@@ -115,10 +116,10 @@ fn judge(
     }
     let without = (jail == "none" && !has_keys()).then(|| directive(&text, "no keys")).flatten();
     let wanted = without.or_else(|| directive(&text, jail)).ok_or_else(|| format!("no line /* {jail}: END */ in {}", source.display()))?;
-    let program = compiled(source, stem, &format!("{jail}-{gate}"))?;
+    let program = compiled(source, stem)?;
     let dir = compare::place().join(format!("run/attacks/{stem}/{jail}/{gate}"));
     compare::fresh(&dir)?;
-    let janua = build::janua().display().to_string();
+    let janua = built::janua().display().to_string();
     let program = program.display().to_string();
     let command = [&janua, "run", "--gate", gate, "--jail", jail, "--", &program].map(str::to_string).to_vec();
     let run = Run { command, dir: &dir, env: gadgets.to_vec(), limit: LIMIT, terminal: None };
@@ -146,27 +147,32 @@ fn judge(
 }
 
 /// Builds a program unless what stands is newer than its sources.
-fn compiled(source: &Path, stem: &str, unique: &str) -> Result<PathBuf, String> {
+fn compiled(source: &Path, stem: &str) -> Result<PathBuf, String> {
     let program = compare::place().join("bin/attacks").join(stem);
+    build(source, &program, &[])?;
+    Ok(program)
+}
+
+/// Builds a program with these options of the compiler unless what stands is newer than its sources.
+pub fn build(source: &Path, program: &Path, options: &[&str]) -> Result<(), String> {
+    /// Two runs may want the same program now.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(|e| e.into_inner());
     let header = source.with_file_name("attack.h");
     let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-    if time(&program) > time(source).max(time(&header)) {
-        return Ok(program);
+    if time(program) > time(source).max(time(&header)) {
+        return Ok(());
     }
     if let Some(dir) = program.parent() {
         fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     }
-    // Another run may want the same program now: it appears whole.
-    let unfinished = program.with_extension(unique);
     let output = Command::new("gcc")
-        .args(["-O1", "-g", "-std=gnu11", "-w", "-pthread", "-mno-red-zone", "-o"])
-        .arg(&unfinished)
+        .args(["-O1", "-g", "-std=gnu11", "-w", "-pthread", "-mno-red-zone"])
+        .args(options)
+        .arg("-o")
+        .arg(program)
         .arg(source)
         .output()
         .map_err(|e| format!("gcc: {e}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    fs::rename(&unfinished, &program).map_err(|e| format!("{}: {e}", program.display()))?;
-    Ok(program)
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }

@@ -202,6 +202,9 @@ fn judge(case: &Case, programs: &str) -> Result<(), String> {
     let janua = build::janua().display().to_string();
     let mut command = vec![janua, "run".into(), "--personality".into(), "invasive".into()];
     command.extend(case.options.iter().cloned());
+    if !case.options.iter().any(|word| word == "--jail") {
+        command.extend(compare::jail("signal").iter().map(ToString::to_string));
+    }
     command.push("--".into());
     command.extend(case.command.iter().cloned());
     let env = vec![("JANUA_USER".to_owned(), programs.to_owned())];

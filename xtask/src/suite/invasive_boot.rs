@@ -84,7 +84,8 @@ fn boot(image: &Path, (tiles, cores): (u32, u32), options: &[&str], application:
 /// The application says and does the same as on Linux.
 fn same(image: &Path, shape: (u32, u32), options: &[&str], application: &Path) -> Result<(), String> {
     let (tiles, cores) = (shape.0.to_string(), shape.1.to_string());
-    let there = janua(&["run", "--personality", "invasive", "--tiles", &tiles, "--cores", &cores], application, &[], None)?;
+    let run = ["run", "--personality", "invasive", "--tiles", &tiles, "--cores", &cores];
+    let there = janua(&[&run, compare::jail("signal")].concat(), application, &[], None)?;
     let here = boot(image, shape, options, application, &[])?;
     if here == there && here.0 == 0 {
         return Ok(());

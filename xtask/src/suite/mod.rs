@@ -12,6 +12,8 @@ mod conformance;
 mod crates;
 mod invasive;
 mod invasive_boot;
+mod keys;
+mod keys_linux;
 mod leon3;
 mod programs;
 mod sandbox;
@@ -66,6 +68,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "leon3", about: "applications on the LEON3, under QEMU (test/leon3)", run: leon3::run, moving: true },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run, moving: true },
     Suite { name: "walls", about: "what a kernel that was taken over can reach (test/walls)", run: walls::run, moving: true },
+    Suite { name: "keys", about: "attacks and a sample of conformance with protection keys, emulated", run: keys::run, moving: true },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run, moving: true },
 ];
 
@@ -92,7 +95,23 @@ fn quick() -> bool {
     QUICK.load(Ordering::Relaxed)
 }
 
-/// `cargo xtask test [--quick | --native] [--built] [SUITE] [FILTER]`.
+/// Whether random and repeated tests run their longer form.
+static LONG: AtomicBool = AtomicBool::new(false);
+
+/// Whether `--long` was given.
+fn long() -> bool {
+    LONG.load(Ordering::Relaxed)
+}
+
+/// Whether one suite was asked for by name.
+static NAMED: AtomicBool = AtomicBool::new(false);
+
+/// Whether one suite was asked for by name.
+fn named() -> bool {
+    NAMED.load(Ordering::Relaxed)
+}
+
+/// `cargo xtask test [--quick | --native] [--built] [--long] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
     process::start_clean()?;
     // Files that tests make have the rights the tests say, whoever runs them.
@@ -103,13 +122,15 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
         match flag.as_str() {
             "--quick" => QUICK.store(true, Ordering::Relaxed),
             "--native" => NATIVE.store(true, Ordering::Relaxed),
+            "--long" => LONG.store(true, Ordering::Relaxed),
             "--built" => built = true,
             other => {
-                return Err(format!("no such option: {other} (there are --quick, --native and --built)"));
+                return Err(format!("no such option: {other} (there are --quick, --native, --long and --built)"));
             }
         }
     }
     let named = args.first().and_then(|name| SUITES.iter().find(|s| s.name == **name));
+    NAMED.store(named.is_some(), Ordering::Relaxed);
     let (chosen, filter): (Vec<&Suite>, _) = match named {
         Some(suite) => (vec![suite], args.get(1)),
         None => (SUITES.iter().collect(), args.first()),

@@ -90,7 +90,8 @@ impl Sandbox<'_> {
     fn line(&self, options: &[&str], program: &[&str]) -> Vec<String> {
         let janua = build::janua().display().to_string();
         let head = [janua.as_str(), "run", "--gate", self.gate];
-        head.iter().chain(options).chain(&["--"]).chain(program).map(ToString::to_string).collect()
+        let jail = if options.contains(&"--jail") { &[] } else { compare::jail(self.gate) };
+        head.iter().chain(jail).chain(options).chain(&["--"]).chain(program).map(ToString::to_string).collect()
     }
 
     fn start(&self, command: Vec<String>) -> Result<crate::guard::Running, String> {
