@@ -153,9 +153,10 @@ impl MemInode {
 
     /// What a mapping of the file is made of.
     pub fn backing(&self, offset: u64, shared: bool) -> Backing {
-        // Sealed against writing, growing and shrinking there is no way left to change it.
+        // Sealed against writing, growing and shrinking there is no way left to change it but a mapping from before.
         const FROZEN: u32 = seal::WRITE | seal::GROW | seal::SHRINK;
-        let frozen = self.state.lock().seals & FROZEN == FROZEN;
+        let state = self.state.lock();
+        let frozen = state.seals & FROZEN == FROZEN && state.writable == 0;
         Backing::Host { fd: self.fd.fd(), offset, shared, frozen }
     }
 
@@ -342,13 +343,14 @@ impl File for MemFile {
         if state.seals & seal::SEAL != 0 {
             return Err(Errno::EPERM);
         }
-        if seals & seal::WRITE != 0 && state.seals & seal::WRITE == 0 && state.writable > 0 {
-            return Err(Errno::EBUSY);
-        }
         let mut seals = seals;
         if seals & seal::EXEC != 0 && state.mode & 0o111 != 0 {
             // A program that can no longer be made another one must not change under its name either.
             seals |= seal::SHRINK | seal::GROW | seal::WRITE | seal::FUTURE_WRITE;
+        }
+        // Asked of the seals that are implied as well: a mapping that is there goes on writing.
+        if seals & seal::WRITE != 0 && state.seals & seal::WRITE == 0 && state.writable > 0 {
+            return Err(Errno::EBUSY);
         }
         state.seals |= seals;
         Ok(())

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 use std::ops::Deref;
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use janua_object::file::flags::{self, O_CREAT, O_RDWR};
 use janua_object::fs::hostfs::HostFs;
 use janua_object::fs::overlay::Overlay;
 use janua_object::vfs::{Cached, FileKind, FileSystem, Make, OpenHow, Resolve, SetAttr, Start, Vfs, Walk, Walked, rename};
-use janua_port::HostFd;
+use janua_port::{Backing, HostFd};
 
 /// A directory of the host that goes with the test.
 struct Scratch(PathBuf);
@@ -73,11 +73,11 @@ impl Deref for World {
 
 impl World {
     fn overlay(name: &str) -> World {
-        World::new(name, |vfs, fd| Overlay::new(vfs.machine, vfs.new_dev(), fd, b"/").unwrap())
+        World::new(name, |vfs, fd| Overlay::new(vfs.machine, vfs.new_dev(), fd, b"/", false).unwrap())
     }
 
     fn bind(name: &str, writable: bool) -> World {
-        World::new(name, |vfs, fd| HostFs::bind(vfs.machine, vfs.new_dev(), fd, writable).unwrap())
+        World::new(name, |vfs, fd| HostFs::bind(vfs.machine, vfs.new_dev(), fd, writable, false).unwrap())
     }
 
     fn new<F: FileSystem>(name: &str, make: impl FnOnce(&Vfs, HostFd) -> Arc<F>) -> World {
@@ -493,4 +493,32 @@ fn renamed_files_of_a_bind_are_found_at_their_new_places() {
     assert_eq!((world.read_open(&open), open.attr().unwrap().nlink), ("l".into(), 0));
     assert_eq!(world.read("file").unwrap(), "b");
     assert_eq!(error(world.rename("dir/inner", "x", 0)), Errno::ENOENT);
+}
+
+/// What the test shows of `path`: in a clone of the tree, where the caller may make one, in which the root has nothing above it.
+fn cloned(path: &std::path::Path) -> HostFd {
+    let file = fs::File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path).unwrap();
+    let flags = 1 | libc::AT_EMPTY_PATH | libc::O_CLOEXEC;
+    // SAFETY: a constant path and plain words.
+    let tree = unsafe { libc::syscall(libc::SYS_open_tree, file.as_raw_fd(), c"".as_ptr(), flags) };
+    HostFd(if tree < 0 { file.into_raw_fd() } else { tree as i32 })
+}
+
+#[test]
+fn a_place_below_one_that_may_be_written_to_is_not_frozen() {
+    let over = World::bind("over", true);
+    let other = Scratch::new("other");
+    let frozen = |place: &std::path::Path, top: bool, name: &str| {
+        let fd = cloned(place);
+        let tree = Tree::new(hosted(), |vfs| HostFs::bind(vfs.machine, vfs.new_dev(), fd, false, top).unwrap());
+        let file = tree.open(name, flags::O_RDONLY).unwrap();
+        matches!(file.ops.backing(&file, 0, 4096, false), Ok(Backing::Host { frozen: true, .. }))
+    };
+    let whole = |scratch: &Scratch| scratch.0.join("dir/inner").to_string_lossy().into_owned();
+    assert!(!frozen(&over.host.0.join("dir"), false, "/inner"));
+    assert!(!frozen(&over.host.0, false, "/dir/inner"));
+    assert!(!frozen(&other.0, false, "/dir/inner"), "for all that is known it is below the other");
+    let root = std::path::Path::new("/");
+    assert!(!frozen(root, true, &whole(&over.host)));
+    assert!(frozen(root, true, &whole(&other)));
 }

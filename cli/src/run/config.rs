@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use janua_abi::linux::process::Rlimit;
 use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
 use janua_platform_host::wall::Shown;
 use janua_port::HostFd;
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, OFlags};
 use rustix::process::{self, Resource};
 
 use crate::options::{Net, Root, RunOptions, Trace};
@@ -181,14 +181,15 @@ fn job_control() -> bool {
     false
 }
 
-/// Opens a place of the host to be shown inside.
-fn open_place(path: &Path) -> Result<HostFd, String> {
-    File::options()
-        .read(true)
-        .custom_flags(OFlags::PATH.bits() as i32)
-        .open(path)
-        .map(|file| HostFd(file.into_raw_fd()))
-        .map_err(|error| format!("cannot open {}: {error}", path.display()))
+/// Opens a place of the host to be shown inside; whether it is the root directory. Once the place has been cloned nobody can tell
+/// any more what was above it.
+fn open_place(path: &Path) -> Result<(HostFd, bool), String> {
+    let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
+    let file = File::options().read(true).custom_flags(OFlags::PATH.bits() as i32).open(path).map_err(failed)?;
+    let own = file.metadata().map_err(failed)?;
+    let above = rustix::fs::statat(&file, "..", AtFlags::empty());
+    let top = above.is_ok_and(|above| (above.st_dev, above.st_ino) == (own.dev(), own.ino()));
+    Ok((HostFd(file.into_raw_fd()), top))
 }
 
 fn mounts(options: &RunOptions) -> Result<Vec<BootMount>, String> {
@@ -196,13 +197,15 @@ fn mounts(options: &RunOptions) -> Result<Vec<BootMount>, String> {
         Root::Host => Path::new("/"),
         Root::Directory(path) => path,
     };
-    let root = BootMountKind::Overlay { root: open_place(root)?, source: bytes(root.as_os_str()) };
+    let (fd, top) = open_place(root)?;
+    let root = BootMountKind::Overlay { root: fd, source: bytes(root.as_os_str()), top };
     let mut mounts = vec![mount(root, "/", false)];
     mounts.push(mount(BootMountKind::Proc, "/proc", false));
     mounts.push(mount(BootMountKind::Dev, "/dev", false));
     mounts.push(mount(BootMountKind::Memory, "/dev/shm", false));
     for bind in &options.binds {
-        let kind = BootMountKind::Host { root: open_place(&bind.source)?, source: bytes(bind.source.as_os_str()) };
+        let (root, top) = open_place(&bind.source)?;
+        let kind = BootMountKind::Host { root, source: bytes(bind.source.as_os_str()), top };
         mounts.push(mount(kind, &bind.target, !bind.writable));
     }
     Ok(mounts)

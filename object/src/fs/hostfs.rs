@@ -160,17 +160,18 @@ pub struct HostFs {
 }
 
 impl HostFs {
-    /// The host directory or file `fd` (which is then owned by the result) as it is at every moment.
-    pub fn bind(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool) -> Result<Arc<HostFs>> {
-        HostFs::new(machine, dev, fd, writable, true)
+    /// The host directory or file `fd` (which is then owned by the result) as it is at every moment. `top`: it is the host's root
+    /// directory, so that nothing in the sandbox can be above it.
+    pub fn bind(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool, top: bool) -> Result<Arc<HostFs>> {
+        HostFs::new(machine, dev, fd, writable, true, top)
     }
 
     /// The host directory `fd` as it is at the first look, read-only.
-    pub fn snapshot(machine: &'static dyn Machine, dev: u64, fd: HostFd) -> Result<Arc<HostFs>> {
-        HostFs::new(machine, dev, fd, false, false)
+    pub fn snapshot(machine: &'static dyn Machine, dev: u64, fd: HostFd, top: bool) -> Result<Arc<HostFs>> {
+        HostFs::new(machine, dev, fd, false, false, top)
     }
 
-    fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool, fresh: bool) -> Result<Arc<HostFs>> {
+    fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool, fresh: bool, top: bool) -> Result<Arc<HostFs>> {
         let host = machine.host().ok_or(Errno::ENODEV)?;
         let owned = OwnedFd::new(host, fd);
         let stat = host.stat(fd, b"")?;
@@ -182,7 +183,7 @@ impl HostFs {
             machine,
             dev,
             writable,
-            top: frozen::is_top(host, fd),
+            top,
             fresh,
             several_names: AtomicBool::new(false),
             known: Mutex::default(),

@@ -26,9 +26,9 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// An overlay over the host directory `fd` (which it then owns), shown in /proc/mounts as `name`.
-    pub fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, name: &[u8]) -> Result<Arc<Overlay>> {
-        let lower = HostFs::snapshot(machine, dev, fd)?;
+    /// An overlay over the host directory `fd` (which it then owns), shown in /proc/mounts as `name`. `top`: it is the host's root.
+    pub fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, name: &[u8], top: bool) -> Result<Arc<Overlay>> {
+        let lower = HostFs::snapshot(machine, dev, fd, top)?;
         let shared = Shared::new(machine, dev, u64::MAX);
         let root = Node::root_over(&shared, lower.root_inode())?;
         let options = alloc::format!("lowerdir={}", String::from_utf8_lossy(name));

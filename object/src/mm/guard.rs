@@ -372,10 +372,18 @@ impl CodeGuard {
             .collect()
     }
 
-    /// Replaces a private mapping of a file that can be written by anonymous memory with the same contents.
-    fn own(&self, start: usize, end: usize) -> Result<()> {
-        self.inner.own(start, end - start)?;
-        count(&COUNTERS.copied, end - start);
+    /// Replaces private mappings of files that can be written, in `start..end`, by anonymous memory with the same contents; their rights
+    /// are left to the caller. What could not be copied whole stays known as what it was, so that the next try copies it again.
+    fn own_changing(&self, state: &mut State, start: usize, end: usize) -> Result<()> {
+        let changing = state.touching(start, end).filter(|(_, span)| span.under == Under::Changing);
+        let changing: Vec<_> = changing.map(|(at, span)| (at.max(start), span.end.min(end))).collect();
+        for (from, to) in changing {
+            self.inner.own(from, to - from)?;
+            count(&COUNTERS.copied, to - from);
+            for (at, span) in state.take(from, to) {
+                state.add(at, Span { under: Under::Copied, ..span });
+            }
+        }
         Ok(())
     }
 }
@@ -503,10 +511,13 @@ impl Space for CodeGuard {
         self.inner.map(addr, len, closed(prot), backing)?;
         state.forget(addr, end);
         if span.under == Under::Changing {
-            if let Err(errno) = self.own(addr, end) {
-                let _ = self.inner.unmap(addr, len);
-                return Err(errno);
+            state.add(addr, Span { want: closed(prot), ..span });
+            let owned = self.own_changing(&mut state, addr, end);
+            if owned.is_err() && self.inner.unmap(addr, len).is_ok() {
+                state.forget(addr, end);
             }
+            owned?;
+            state.take(addr, end);
             span.under = Under::Copied;
         }
         state.add(addr, span);
@@ -539,14 +550,19 @@ impl Space for CodeGuard {
             count(&COUNTERS.refused, len / PAGE_SIZE);
             return Err(Errno::EACCES);
         }
+        if let Err(errno) = self.own_changing(&mut state, addr, end) {
+            // Everything keeps the rights it had; what cannot be given them back has fewer.
+            for (at, span) in state.touching(addr, end) {
+                let (from, to) = (at.max(addr), span.end.min(end));
+                let _ = self.inner.protect(from, to - from, closed(span.want));
+            }
+            return Err(errno);
+        }
         self.inner.protect(addr, len, closed(prot))?;
         let mut eager = Vec::new();
         let mut at = addr;
+        // Nothing fails from here on until every span is back in its place.
         for (start, mut span) in state.take(addr, end) {
-            if span.under == Under::Changing {
-                self.own(start, span.end)?;
-                span.under = Under::Copied;
-            }
             span.want = prot;
             if at < start {
                 state.add(at, Span { end: start, want: prot, under: Under::Anon });
@@ -696,15 +712,17 @@ impl Space for CodeGuard {
             fixed && span.want.exec && !span.want.write && start <= page && last <= span.end
         };
         let (_, span) = state.find(addr).filter(may).ok_or(Errno::EACCES)?;
-        let swap = |old: &[u8], new: &[u8]| {
+        // Whether the bytes have been exchanged. An error says that the page may still be written to: then nothing of it counts as
+        // scanned, and the next fetch closes it first.
+        let swap = |old: &[u8], new: &[u8]| -> Result<bool> {
             self.inner.protect(page, last - page, WRITABLE)?;
             let mut now = vec![0; old.len()];
             let same = self.user.copy_in(&mut now, addr).is_ok() && now == old;
             let written = same && self.user.copy_out(addr, new).is_ok();
             self.inner.protect(page, last - page, CLOSED)?;
-            if written { Ok(()) } else { Err(Errno::EAGAIN) }
+            Ok(written)
         };
-        let mut result = swap(old, new);
+        let mut result = if swap(old, new)? { Ok(()) } else { Err(Errno::EAGAIN) };
         let mut hits = self.scan(&state, page, last);
         if result.is_ok() && hits.iter().any(|hit| hit.at < end && hit.at + hit.len > addr) {
             swap(new, old)?;

@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
@@ -21,12 +22,40 @@ type Page = (Prot, Box<[u8; PAGE_SIZE]>);
 struct Toy {
     pages: Mutex<BTreeMap<usize, Page>>,
     file: Mutex<Vec<u8>>,
+    /// Pages that show a file others may write to: where, and from which offset.
+    live: Mutex<BTreeMap<usize, usize>>,
+    /// Steps that still succeed; the one after them fails when half of it is done. `usize::MAX`: none fails.
+    steps: AtomicUsize,
+    /// Another thread stores into every page that can be written, just before it may run.
+    racing: AtomicBool,
 }
 
 impl Toy {
     fn each(&self, addr: usize, len: usize, mut change: impl FnMut(&mut Page)) -> Result<()> {
+        let fails = self.fails();
+        let end = if fails { addr + len / 2 / PAGE_SIZE * PAGE_SIZE } else { addr + len };
         let mut pages = self.pages.lock();
-        (addr..addr + len).step_by(PAGE_SIZE).try_for_each(|at| pages.get_mut(&at).map(&mut change).ok_or(Errno::ENOMEM))
+        (addr..end).step_by(PAGE_SIZE).try_for_each(|at| pages.get_mut(&at).map(&mut change).ok_or(Errno::ENOMEM))?;
+        if fails { Err(Errno::ENOMEM) } else { Ok(()) }
+    }
+
+    /// Counts a step: whether it is the one that fails.
+    fn fails(&self) -> bool {
+        let next = |left| if left == usize::MAX { None } else { Some(usize::wrapping_sub(left, 1)) };
+        self.steps.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) == Ok(0)
+    }
+
+    /// Writes to the file from outside: what shows it changes.
+    fn write_file(&self, at: usize, bytes: &[u8]) {
+        self.file.lock()[at..at + bytes.len()].copy_from_slice(bytes);
+        for (page, offset) in self.live.lock().iter() {
+            for (index, byte) in bytes.iter().enumerate() {
+                let place = (at + index).wrapping_sub(*offset);
+                if place < PAGE_SIZE {
+                    self.byte(page + place, |_| true, |to| *to = *byte);
+                }
+            }
+        }
     }
 
     fn prot(&self, addr: usize) -> Option<Prot> {
@@ -46,6 +75,15 @@ impl Toy {
 
 impl Space for Toy {
     fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
+        if self.fails() {
+            // The host has unmapped what was in the way.
+            self.pages.lock().retain(|page, _| !(addr..addr + len / 2).contains(page));
+            return Err(Errno::ENOMEM);
+        }
+        let is_live = matches!(backing, Backing::Host { frozen: false, .. });
+        let mut live = self.live.lock();
+        live.retain(|page, _| !(addr..addr + len).contains(page));
+        live.extend((0..len).step_by(PAGE_SIZE).filter(|_| is_live).map(|at| (addr + at, at)));
         let file = self.file.lock();
         let mut pages = self.pages.lock();
         for at in (0..len).step_by(PAGE_SIZE) {
@@ -58,22 +96,37 @@ impl Space for Toy {
         Ok(())
     }
     fn unmap(&self, addr: usize, len: usize) -> Result<()> {
+        if self.fails() {
+            return Err(Errno::ENOMEM);
+        }
         self.pages.lock().retain(|page, _| !(addr..addr + len).contains(page));
         Ok(())
     }
     fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
+        for page in (addr..addr + len).step_by(PAGE_SIZE).filter(|_| prot.exec && self.racing.load(Ordering::Relaxed)) {
+            self.copy_out_partial(page + 1000, &WRPKRU);
+        }
         self.each(addr, len, |page| page.0 = prot)
     }
     fn own(&self, addr: usize, len: usize) -> Result<()> {
-        self.each(addr, len, |page| page.0 = Prot { read: true, write: false, exec: false })
+        self.each(addr, len, |page| page.0 = Prot { read: true, write: false, exec: false })?;
+        self.live.lock().retain(|page, _| !(addr..addr + len).contains(page));
+        Ok(())
     }
     fn remap(&self, old: usize, old_len: usize, new: usize, _: usize) -> Result<()> {
         let mut pages = self.pages.lock();
+        if self.fails() {
+            return Err(Errno::ENOMEM);
+        }
         if (old..old + old_len).step_by(PAGE_SIZE).any(|at| !pages.contains_key(&at)) {
             return Err(Errno::EFAULT);
         }
         let moved: Vec<_> = (0..old_len).step_by(PAGE_SIZE).map(|at| (at, pages.remove(&(old + at)))).collect();
         pages.extend(moved.into_iter().filter_map(|(at, page)| Some((new + at, page?))));
+        let mut live = self.live.lock();
+        let shown: Vec<_> = live.range(old..old + old_len).map(|(page, offset)| (page - old + new, *offset)).collect();
+        live.retain(|page, _| !(old..old + old_len).contains(page) && !(new..new + old_len).contains(page));
+        live.extend(shown);
         Ok(())
     }
     fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
@@ -156,7 +209,13 @@ struct Hostile {
 
 /// The arc that owns the machine is never dropped, so that the guard may hold it as the user's memory, too.
 fn hostile() -> Hostile {
-    let toy = Arc::new(Toy { pages: Mutex::default(), file: Mutex::new(vec![0x90; PAGES * PAGE_SIZE]) });
+    let toy = Arc::new(Toy {
+        pages: Mutex::default(),
+        file: Mutex::new(vec![0x90; PAGES * PAGE_SIZE]),
+        live: Mutex::default(),
+        steps: AtomicUsize::new(usize::MAX),
+        racing: AtomicBool::new(false),
+    });
     let kept: &'static Arc<Toy> = Box::leak(Box::new(toy.clone()));
     let guard = Arc::new(CodeGuard::new(toy, &**kept, None));
     Hostile { toy: kept, guard }
@@ -294,6 +353,69 @@ fn code_is_patched() {
     h.check("patched");
 }
 
+/// Each a way to come by executable pages, and what they are to be seen through once it has failed somewhere.
+const WAYS: &[(&str, fn(&Hostile) -> Result<()>)] = &[
+    ("mapped", |h| h.guard.map(BASE, 4 * PAGE_SIZE, prot(2), &changing())),
+    ("protected", |h| {
+        h.guard.map(BASE, 4 * PAGE_SIZE, prot(0), &changing())?;
+        h.guard.protect(BASE, 4 * PAGE_SIZE, prot(2))
+    }),
+    ("spans of two kinds", |h| {
+        h.guard.map(BASE, 2 * PAGE_SIZE, prot(0), &changing())?;
+        h.guard.map(BASE + 2 * PAGE_SIZE, PAGE_SIZE, prot(2), &Backing::Anon)?;
+        h.guard.map(BASE + 3 * PAGE_SIZE, PAGE_SIZE, prot(1), &changing())?;
+        h.guard.protect(BASE, 4 * PAGE_SIZE, prot(2))
+    }),
+    ("moved", |h| {
+        h.guard.map(BASE + 8 * PAGE_SIZE, 4 * PAGE_SIZE, prot(2), &changing())?;
+        h.guard.remap(BASE + 8 * PAGE_SIZE, 4 * PAGE_SIZE, BASE, 4 * PAGE_SIZE)?;
+        h.guard.protect(BASE, 4 * PAGE_SIZE, prot(3))
+    }),
+    ("patched", |h| {
+        h.guard.map(BASE, 4 * PAGE_SIZE, prot(2), &Backing::Anon)?;
+        h.guard.patch(BASE + PAGE_SIZE - 1, &[0; 3], &[0x0f, 0x01, 0x90])?;
+        h.guard.patch(BASE + PAGE_SIZE + 1, &[0x90], &[0xef])?;
+        h.guard.patch(BASE + 3 * PAGE_SIZE, &[0; 3], &[0x90; 3])
+    }),
+];
+
+fn changing() -> Backing {
+    Backing::Host { fd: HostFd(0), offset: 0, shared: false, frozen: false }
+}
+
+#[test]
+fn a_machine_that_fails_at_each_step_in_turn() {
+    for (name, way) in WAYS {
+        for steps in 0.. {
+            assert!(steps < 100, "{name} never ends");
+            let h = hostile();
+            h.toy.steps.store(steps, Ordering::Relaxed);
+            h.toy.racing.store(true, Ordering::Relaxed);
+            let result = way(&h);
+            let failed = h.toy.steps.swap(usize::MAX, Ordering::Relaxed) == usize::MAX;
+            let what = alloc::format!("{name}, step {steps}");
+            h.check(&what);
+            // What is executable may not be what the file shows later, whoever asks for it again.
+            for again in 0..2 {
+                h.toy.write_file(again * PAGE_SIZE + 100, &WRPKRU);
+                h.check(&what);
+                for page in 0..PAGES {
+                    h.store(BASE + page * PAGE_SIZE + 500, &WRPKRU);
+                    h.runs(BASE + page * PAGE_SIZE);
+                }
+                h.check(&what);
+                let _ = h.guard.protect(BASE, 4 * PAGE_SIZE, prot(2));
+                (0..PAGES).for_each(|page| _ = h.runs(BASE + page * PAGE_SIZE));
+                h.check(&what);
+            }
+            if !failed {
+                assert!(result.is_ok() || *name == "patched", "{what}: {result:?}");
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn a_program_that_tries_everything() {
     for seed in 1..40u64 {
@@ -304,6 +426,10 @@ fn a_program_that_tries_everything() {
             (state >> 33) % below
         };
         for step in 0..400 {
+            // In every other run some step or other fails, now and then.
+            if seed % 2 == 0 && next(4) == 0 {
+                h.toy.steps.store(next(5) as usize, Ordering::Relaxed);
+            }
             let at = BASE + next(PAGES as u64) as usize * PAGE_SIZE;
             let len = (1 + next(3) as usize) * PAGE_SIZE;
             let len = len.min(BASE + PAGES * PAGE_SIZE - at);
@@ -322,7 +448,7 @@ fn a_program_that_tries_everything() {
                 6 => h.guard.advise(at, len, MADV_DONTNEED),
                 7 => {
                     let place = next((PAGES * PAGE_SIZE) as u64 - 3) as usize;
-                    h.toy.file.lock()[place..place + 3].copy_from_slice(&WRPKRU);
+                    h.toy.write_file(place, &WRPKRU);
                     Ok(())
                 }
                 8 | 9 => {

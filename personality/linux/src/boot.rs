@@ -104,15 +104,18 @@ pub struct BootMount {
 /// Which file system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum BootMountKind {
-    /// A directory or file of the host itself; `source` is its path outside, for /proc/mounts.
+    /// A directory or file of the host itself; `source` is its path outside, for /proc/mounts. `top`: it is the host's root directory,
+    /// above which nothing lies; the descriptor does not tell, since the root of a cloned tree has nothing above it either.
     Host {
         root: HostFd,
         source: Vec<u8>,
+        top: bool,
     },
-    /// A private layer in memory over a directory of the host.
+    /// A private layer in memory over a directory of the host, with the same fields.
     Overlay {
         root: HostFd,
         source: Vec<u8>,
+        top: bool,
     },
     /// A file system in memory, filled from an archive (cpio, newc) that a descriptor of the machine's holds. Only as the root.
     Archive {

@@ -74,6 +74,40 @@ fn call(call: Call, args: [usize; 6]) -> Result<usize> {
     unsafe { sys::raw(call, args) }
 }
 
+/// Copies guest memory, which nobody can write to, up to the first page that cannot be read: it lies beyond the file's end, or the host
+/// could not fetch it. Answers where the copy lies, a mapping of just that length in nobody's way, and the length in bytes; no
+/// mapping for none.
+fn copy_readable(addr: usize, len: usize) -> Result<(usize, usize)> {
+    /// It starts with so many bytes and is doubled as long as there is more: a short file may be mapped at any length.
+    const FIRST: usize = 16 << 20;
+    let mut size = len.min(FIRST);
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    let mut copy = call(nr::MMAP, [0, size, bits(READ_WRITE), flags, usize::MAX, 0])?;
+    let mut readable = 0;
+    while readable < len {
+        if readable == size {
+            let larger = len.min(size * 2);
+            match call(nr::MREMAP, [copy, size, larger, MREMAP_MAYMOVE, 0, 0]) {
+                Ok(moved) => (copy, size) = (moved, larger),
+                Err(errno) => {
+                    let _ = call(nr::MUNMAP, [copy, size, 0, 0, 0, 0]);
+                    return Err(errno);
+                }
+            }
+        }
+        // SAFETY: the destination is a fresh mapping; the source is guest memory, and a fault there ends the copy.
+        let left = unsafe { usercopy::usercopy_bytes((copy + readable) as *mut u8, (addr + readable) as *const u8, PAGE) };
+        if left != 0 {
+            break;
+        }
+        readable += PAGE;
+    }
+    if readable < size {
+        call(nr::MUNMAP, [copy + readable, size - readable, 0, 0, 0, 0])?;
+    }
+    Ok((copy, readable))
+}
+
 impl Space for HostedSpace {
     fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
         check(addr, len)?;
@@ -112,24 +146,15 @@ impl Space for HostedSpace {
         check(addr, len)?;
         // From here on the contents stay as they are, as far as this mapping goes.
         self.protect(addr, len, READ_ONLY)?;
-        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-        let copy = call(nr::MMAP, [0, len, bits(READ_WRITE), flags, usize::MAX, 0])?;
-        // Where the pages that cannot be read begin: they lie beyond the file's end, or the host could not fetch them.
-        let mut readable = 0;
-        while readable < len {
-            // SAFETY: the destination is a fresh mapping; the source is guest memory, and a fault there ends the copy.
-            let left = unsafe { usercopy::usercopy_bytes((copy + readable) as *mut u8, (addr + readable) as *const u8, PAGE) };
-            if left != 0 {
-                break;
+        let (copy, readable) = copy_readable(addr, len)?;
+        if readable > 0 {
+            let moved = call(nr::MPROTECT, [copy, readable, bits(READ_ONLY), 0, 0, 0])
+                .and_then(|_| call(nr::MREMAP, [copy, readable, readable, MREMAP_MAYMOVE | MREMAP_FIXED, addr, 0]));
+            if moved.is_err() {
+                let _ = call(nr::MUNMAP, [copy, readable, 0, 0, 0, 0]);
             }
-            readable += PAGE;
+            moved?;
         }
-        let moved = call(nr::MPROTECT, [copy, len, bits(READ_ONLY), 0, 0, 0])
-            .and_then(|_| call(nr::MREMAP, [copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, addr, 0]));
-        if moved.is_err() {
-            let _ = call(nr::MUNMAP, [copy, len, 0, 0, 0, 0]);
-        }
-        moved?;
         if readable < len {
             let backing = Backing::Host { fd: nothing()?, offset: 0, shared: false, frozen: true };
             self.map(addr + readable, len - readable, READ_ONLY, &backing)?;

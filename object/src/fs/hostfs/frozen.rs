@@ -8,7 +8,6 @@
 use alloc::vec::Vec;
 
 use janua_port::host::HostStat;
-use janua_port::{Host, HostFd};
 use janua_rt::Mutex;
 
 use super::HostInode;
@@ -26,14 +25,6 @@ pub fn note_writable(stat: &HostStat) {
     }
 }
 
-/// Whether the descriptor is the host's root directory, so that nothing lies above it.
-pub fn is_top(host: &dyn Host, root: HostFd) -> bool {
-    match (host.stat(root, b""), host.stat(root, b"..")) {
-        (Ok(own), Ok(above)) => (own.dev, own.ino) == (above.dev, above.ino),
-        _ => false,
-    }
-}
-
 impl HostInode {
     /// Whether nothing in the sandbox can change the file's contents.
     pub(crate) fn is_frozen(&self) -> bool {
@@ -45,7 +36,9 @@ impl HostInode {
         let is_noted = |stat: &HostStat| writable.iter().any(|&(dev, ino, _)| (dev, ino) == (stat.dev, stat.ino));
         // A second name may lie in any directory of the same file system; a file is itself by whatever name.
         let linked = stat.nlink > 1 && writable.iter().any(|&(dev, _, is_dir)| is_dir && dev == stat.dev);
-        if linked || self.shared.writable || !self.shared.top || is_noted(&stat) {
+        // What lies above a place that is not the host's root is not known here.
+        let below = !self.shared.top && writable.iter().any(|&(_, _, is_dir)| is_dir);
+        if linked || below || self.shared.writable || is_noted(&stat) {
             return false;
         }
         let mut above = self.place.lock().dir.clone();

@@ -206,11 +206,11 @@ fn flags(mount: &BootMount) -> MountFlags {
 /// The file system and its source's name; `None` for kinds that are made by their registered type.
 fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSystem>, Vec<u8>)>> {
     Ok(Some(match &mount.kind {
-        BootMountKind::Host { root, source } => {
-            (HostFs::bind(vfs.machine, vfs.new_dev(), *root, !mount.read_only)?, source.clone())
+        BootMountKind::Host { root, source, top } => {
+            (HostFs::bind(vfs.machine, vfs.new_dev(), *root, !mount.read_only, *top)?, source.clone())
         }
-        BootMountKind::Overlay { root, source } => {
-            (Overlay::new(vfs.machine, vfs.new_dev(), *root, source)?, b"overlay".to_vec())
+        BootMountKind::Overlay { root, source, top } => {
+            (Overlay::new(vfs.machine, vfs.new_dev(), *root, source, *top)?, b"overlay".to_vec())
         }
         BootMountKind::Archive { .. } => {
             (TmpFs::new(vfs.machine, vfs.new_dev(), 0o755, 0, 0, u64::MAX), b"rootfs".to_vec())
