@@ -41,6 +41,28 @@ static void *add(void *a)
 	}
 	return 0;
 }
+static void *ends(void *a)
+{
+	must(fx(&w, FUTEX_LOCK_PI, 0, 0));
+	while (!(__atomic_load_n(&w, __ATOMIC_SEQ_CST) & FUTEX_WAITERS))
+		t_ms(1);
+	t_asleep(getpid(), getpid());
+	__atomic_store_n(&w, 0x40000000, __ATOMIC_SEQ_CST); /* as a C library's pthread_exit does */
+	return a;
+}
+static volatile pid_t waiting;
+static void *second(void *a)
+{
+	waiting = t_gettid();
+	R(fx(&w, FUTEX_LOCK_PI, 0, 0));
+	R(fx(&w, FUTEX_UNLOCK_PI, 0, 0));
+	return a;
+}
+static void *third(void *a)
+{
+	R(fx(&w, FUTEX_LOCK_PI, 0, 0));
+	return a;
+}
 int main(void)
 {
 	R(fx(&w, FUTEX_LOCK_PI, 0, 0));
@@ -78,5 +100,30 @@ int main(void)
 	for (int i = 0; i < 4; i++)
 		pthread_join(n[i], 0);
 	N(count);
+	/* An owner that ends and has written something else over the word: the kernel knows who it was. */
+	w = 0;
+	pthread_create(&t, 0, ends, 0);
+	while (!(__atomic_load_n(&w, __ATOMIC_SEQ_CST) & FUTEX_TID_MASK))
+		t_ms(1);
+	R(fx(&w, FUTEX_LOCK_PI, 0, 0));
+	pthread_join(t, 0);
+	T((w & FUTEX_TID_MASK) == (uint32_t)t_gettid());
+	say("word: %#x\n", w & ~FUTEX_TID_MASK);
+	R(fx(&w, FUTEX_UNLOCK_PI, 0, 0));
+	N(w);
+	/* While others wait the word must name the owner they wait for. */
+	R(fx(&w, FUTEX_LOCK_PI, 0, 0));
+	pthread_create(&t, 0, second, 0);
+	while (!(__atomic_load_n(&w, __ATOMIC_SEQ_CST) & FUTEX_WAITERS))
+		t_ms(1);
+	t_asleep(getpid(), waiting);
+	pthread_t t2;
+	uint32_t was = w;
+	__atomic_store_n(&w, 0, __ATOMIC_SEQ_CST);
+	pthread_create(&t2, 0, third, 0);
+	pthread_join(t2, 0);
+	__atomic_store_n(&w, was, __ATOMIC_SEQ_CST);
+	must(fx(&w, FUTEX_UNLOCK_PI, 0, 0));
+	pthread_join(t, 0);
 	return t_done();
 }

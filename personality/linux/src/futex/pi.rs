@@ -22,13 +22,18 @@ enum Attempt {
     Owned(u32),
 }
 
-/// Tries to make `tid` the owner, with the lock's bucket locked. EDEADLK when it is already.
+/// Tries to make `tid` the owner, with the lock's bucket locked. EDEADLK when it is already, EINVAL when others wait and the word
+/// names another owner than the one they wait for.
 fn attempt(thread: &Thread, queues: &Queues, key: &FutexKey, addr: usize, tid: u32, mark: bool) -> Result<Attempt> {
     let mut word = super::load(thread, addr)?;
     loop {
         let owner = word & TID_MASK;
         if owner == tid {
             return Err(Errno::EDEADLK);
+        }
+        let left_behind = owner == 0 && word & OWNER_DIED != 0;
+        if FutexTable::owner(queues, key).is_some_and(|known| known != owner && !left_behind) {
+            return Err(Errno::EINVAL);
         }
         let new = if owner == 0 {
             let others = if FutexTable::next_owner(queues, key).is_some() { WAITERS } else { 0 };
@@ -121,6 +126,26 @@ fn release(
             return Ok(thread.kernel.futexes.hand_over(queues, key));
         }
         word = found;
+    }
+}
+
+/// The caller ends as the owner of a lock in the kernel's record, whatever it has written to the word since: the next waiter gets it.
+pub(super) fn recorded_owner_died(thread: &Thread, key: &FutexKey, addr: usize) {
+    let pass = || -> Result<Option<core::task::Waker>> {
+        let mut queues = thread.kernel.futexes.lock(key);
+        let Some((next, _)) = FutexTable::next_owner(&queues, key) else { return Ok(None) };
+        let mut word = super::load(thread, addr)?;
+        loop {
+            // FUTEX_WAITERS even if no more wait, as on Linux: the new owner's release comes here.
+            let found = super::exchange(thread, addr, word, next | OWNER_DIED | WAITERS)?;
+            if found == word {
+                return Ok(thread.kernel.futexes.hand_over(&mut queues, key));
+            }
+            word = found;
+        }
+    };
+    if let Ok(Some(waker)) = pass() {
+        waker.wake();
     }
 }
 

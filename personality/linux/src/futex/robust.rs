@@ -74,8 +74,10 @@ pub fn exit_robust_list(thread: &Thread) {
     }
     // Locks outside the list whose owner the kernel knows, because others wait for them.
     for (key, addr) in thread.kernel.futexes.owned_by(thread.tid()) {
-        if matches!(key, FutexKey::Private { .. }) {
-            pi::owner_died(thread, &key, addr);
+        // A shared one may lie elsewhere in this process' memory than in that of who waits.
+        let private = matches!(key, FutexKey::Private { .. });
+        if super::key(thread, addr, private).is_ok_and(|own| own == key) {
+            pi::recorded_owner_died(thread, &key, addr);
         }
     }
 }

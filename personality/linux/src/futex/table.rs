@@ -306,6 +306,11 @@ impl FutexTable {
         lock.waiters.front().map(|waiter| (waiter.tid, lock.waiters.len() > 1))
     }
 
+    /// Who owns a lock that others wait for.
+    pub fn owner(queues: &Queues, key: &FutexKey) -> Option<u32> {
+        queues.locks.iter().find(|lock| lock.key == *key).map(|lock| lock.owner)
+    }
+
     /// Hands a lock to the next waiter, whose tid its word has already. Answers whom to wake.
     pub fn hand_over(&self, queues: &mut Queues, key: &FutexKey) -> Option<Waker> {
         let at = queues.locks.iter().position(|lock| lock.key == *key)?;
