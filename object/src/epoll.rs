@@ -412,6 +412,10 @@ impl Drop for Epoll {
 }
 
 impl File for Epoll {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }

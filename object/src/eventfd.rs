@@ -41,6 +41,10 @@ impl EventFd {
 }
 
 impl File for EventFd {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         if buf.left() < 8 {
             return Err(Errno::EINVAL);

@@ -157,6 +157,10 @@ pub trait File: Send + Sync + Any {
     fn timed_out(&self, _write: bool) -> Result<usize> {
         Err(Errno::EAGAIN)
     }
+    /// Whether splice(2) moves bytes out of the file, or into it; otherwise EINVAL.
+    fn splices(&self, _write: bool) -> bool {
+        true
+    }
     /// What reads and polls at once: false for files that never make the caller wait (regular files).
     fn may_wait(&self) -> bool {
         !self.seekable()

@@ -259,6 +259,10 @@ impl Drop for Inotify {
 pub struct InotifyFile(pub Arc<Inotify>);
 
 impl File for InotifyFile {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         let mut done = 0;
         loop {

@@ -235,6 +235,10 @@ impl QueueFile {
 }
 
 impl File for QueueFile {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     /// What reading a queue as a file tells: the bytes in it, and how (SIGEV_*), by which signal and who is to be told.
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let state = self.queue.state.lock();

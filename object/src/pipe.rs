@@ -396,15 +396,20 @@ impl Pipe {
         self.state.lock().ring.len
     }
 
+    /// Announces room.
+    pub fn writable(&self) -> &WaitQueue {
+        &self.writable
+    }
+
     /// F_GETPIPE_SZ.
     pub fn capacity(&self) -> usize {
         self.state.lock().most * PIPE_BUF
     }
 
     /// F_SETPIPE_SZ: the capacity got, a power of two of at least a page. EBUSY when more is held, EPERM above
-    /// [`MAX_CAPACITY`] without `privileged`, EINVAL for 0 or more than 2 GiB.
+    /// [`MAX_CAPACITY`] without `privileged`, EINVAL for more than 2 GiB.
     pub fn set_capacity(&self, want: usize, privileged: bool) -> Result<usize> {
-        if want == 0 || want > 1 << 31 {
+        if want > 1 << 31 {
             return Err(Errno::EINVAL);
         }
         let new = want.next_power_of_two().max(PIPE_BUF);

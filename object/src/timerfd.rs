@@ -109,6 +109,10 @@ impl TimerFd {
 }
 
 impl File for TimerFd {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         if buf.left() < 8 {
             return Err(Errno::EINVAL);

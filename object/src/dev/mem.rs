@@ -59,6 +59,14 @@ impl Device for MemoryDevice {
 }
 
 impl File for MemoryDevice {
+    fn splices(&self, write: bool) -> bool {
+        match self.kind {
+            Memory::Null => write,
+            Memory::Full => !write,
+            _ => true,
+        }
+    }
+
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         match self.kind {
             Memory::Null => Ok(0),

@@ -79,6 +79,10 @@ macro_rules! directory_file {
 }
 
 impl File for Directory {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn readdir(&self, file: &OpenFile, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let mut pos = file.pos.lock();
         if !dots(file, &self.inode, &mut pos, emit)? {
@@ -136,6 +140,10 @@ impl Snapshot {
 }
 
 impl File for Snapshot {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn readdir(&self, file: &OpenFile, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let mut pos = file.pos.lock();
         let mut list = self.list.lock();

@@ -1,7 +1,10 @@
 /* sendfile, copy_file_range, splice, tee, vmsplice: amounts, offsets, refusals. */
 /* not: i386 */
 #include "t.h"
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/sendfile.h>
+#include <sys/timerfd.h>
 static char b[200000];
 int main(void)
 {
@@ -65,6 +68,30 @@ int main(void)
 	R(read(q[0], c, 8));
 	S(c);
 	R(vmsplice(f, v, 1, 0));
+	/* More than there is room for: short, each page of the memory in a slot of its own. */
+	char *m = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	v[0] = (struct iovec){m, 1 << 20};
+	R(vmsplice(q[1], v, 1, 0));
+	R(vmsplice(q[1], v, 1, SPLICE_F_NONBLOCK));
+	R(read(q[0], b, 200000));
+	v[0] = (struct iovec){m + 4000, 8192}, v[1] = (struct iovec){m + 4096, 1 << 19};
+	R(vmsplice(q[1], v, 2, 0));
+	R(read(q[0], b, 200000));
+	R(vmsplice(q[1], v, 0, 0));
+	/* Files that splice does not know: said at once, not once there is data. */
+	int e = eventfd(1, 0), x = epoll_create1(0), d = must(open(".", O_RDONLY)), n = must(open("/dev/null", O_RDWR));
+	int full = must(open("/dev/full", O_RDWR)), tfd = timerfd_create(CLOCK_MONOTONIC, 0);
+	R(splice(e, 0, q[1], 0, 10, 0));
+	R(splice(x, 0, q[1], 0, 10, 0));
+	R(splice(tfd, 0, q[1], 0, 10, 0));
+	R(splice(d, 0, q[1], 0, 10, 0));
+	R(splice(n, 0, q[1], 0, 10, 0));
+	R(splice(q[0], 0, e, 0, 10, 0));
+	R(splice(q[0], 0, x, 0, 10, 0));
+	R(splice(q[0], 0, tfd, 0, 10, 0));
+	R(splice(q[0], 0, full, 0, 10, 0));
+	must(write(q[1], "gone", 4));
+	R(splice(q[0], 0, n, 0, 10, 0));
 	close(p[1]);
 	R(splice(p[0], 0, q[1], 0, 100, 0));
 	return t_done();

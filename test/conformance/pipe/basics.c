@@ -29,6 +29,7 @@ int main(void)
 	R(fcntl(p[1], F_SETPIPE_SZ, 1 << 20));
 	R(read(p[0], b, sizeof b));
 	R(fcntl(p[1], F_SETPIPE_SZ, 0x7fffffff) != 0);
+	R(fcntl(p[1], F_SETPIPE_SZ, 0));
 	close(p[1]);
 	R(read(p[0], b, 1));
 	close(p[0]);

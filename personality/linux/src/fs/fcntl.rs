@@ -84,8 +84,7 @@ fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usi
             if command == F_GETPIPE_SZ {
                 Ok(pipe.capacity())
             } else {
-                let want = u32::try_from(arg).map_err(|_| Errno::EINVAL)?;
-                pipe.set_capacity(want as usize, thread.cred().capable(CAP_SYS_RESOURCE))
+                pipe.set_capacity(arg as u32 as usize, thread.cred().capable(CAP_SYS_RESOURCE))
             }
         }
         F_GET_SEALS => Ok(file.ops.seals()? as usize),

@@ -12,7 +12,7 @@ use janua_kernel::iobuf::{IoVec, MOST, ReadBuf, WriteBuf};
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::file::{flags, whence};
-use janua_object::pipe::{Pipe, PipeEnd};
+use janua_object::pipe::{PIPE_BUF, Pipe, PipeEnd};
 use janua_object::vfs::FileKind;
 use janua_object::{Events, OpenFile};
 
@@ -134,6 +134,9 @@ pub async fn splice(
         }
         (Some(_), None) => {
             let place = place(thread, &output, off_out)?;
+            if output.appends() || !output.ops.splices(true) {
+                return Err(Errno::EINVAL);
+            }
             let done = from_pipe(thread, &input, &output, place, len, flags).await?;
             store(thread, off_out, place, done)?;
             Ok(done)
@@ -185,9 +188,6 @@ async fn from_pipe(
     flags: SpliceFlags,
 ) -> Result<usize> {
     let Some(pipe) = pipe_of(input) else { return Err(Errno::EINVAL) };
-    if output.appends() {
-        return Err(Errno::EINVAL);
-    }
     let rwf = RwFlags(if flags.nonblocking() && output.ops.may_wait() { RWF_NOWAIT } else { 0 });
     let mut buffer = vec![0; len.min(CHUNK)];
     let mut done = 0;
@@ -234,6 +234,9 @@ async fn into_pipe(
     let room = when_ready(thread, output, Events::WRITABLE, flags.nonblocking(), || pipe.room_or_wait())
         .await
         .map_err(|errno| broken_pipe(thread, errno))?;
+    if !input.ops.splices(false) {
+        return Err(Errno::EINVAL);
+    }
     let mut buffer = vec![0; len.min(room).min(CHUNK)];
     let nowait = flags.nonblocking() && input.ops.may_wait();
     let n = read_file(thread, input, &mut ReadBuf::kernel(&mut buffer), place, nowait).await?;
@@ -270,12 +273,50 @@ pub async fn vmsplice(
     let end = file.downcast::<PipeEnd>().ok_or(Errno::EBADF)?;
     let list = IoVec::read(thread.user(), list, count)?;
     if end.writes() {
-        let rwf = RwFlags(if flags.nonblocking() { RWF_NOWAIT } else { 0 });
-        write_file(thread, &file, &mut WriteBuf::user_vec(thread.user(), &list), Place::Position, rwf).await
+        vmsplice_in(thread, &end.pipe, &list, flags).await
     } else {
         let nowait = flags.nonblocking();
         read_file(thread, &file, &mut ReadBuf::user_vec(thread.user(), &list), Place::Position, nowait).await
     }
+}
+
+/// Into the pipe as much as there is room for, waiting only for the first free slot.
+async fn vmsplice_in(thread: &Thread, pipe: &Arc<Pipe>, list: &IoVec, flags: SpliceFlags) -> Result<usize> {
+    if list.total() == 0 {
+        return Ok(0);
+    }
+    let attempt = || match pipe.room_or_wait() {
+        Err(Errno::EAGAIN) if !flags.nonblocking() => None,
+        result => Some(result),
+    };
+    let room = match thread.wait_on(pipe.writable(), None, attempt).await {
+        Ok(room) => room.map_err(|errno| broken_pipe(thread, errno))?,
+        Err(cut) => return Err(cut.errno(Errno::EAGAIN)),
+    };
+    push_pages(thread, pipe, list, room / PIPE_BUF).map_err(|errno| broken_pipe(thread, errno))
+}
+
+/// Fills up to `slots` slots of a pipe: each page of the memory takes one, however little of it is given.
+fn push_pages(thread: &Thread, pipe: &Pipe, list: &IoVec, slots: usize) -> Result<usize> {
+    let pieces = list.ranges().iter().flat_map(|&(start, len)| {
+        let page = move |at: usize| (PIPE_BUF - (start + at) % PIPE_BUF).min(len - at);
+        core::iter::successors(Some(0), move |&at| Some(at + page(at))).take_while(move |&at| at < len).map(page)
+    });
+    let mut from = WriteBuf::user_vec(thread.user(), list);
+    let mut page = vec![0; PIPE_BUF];
+    let mut done = 0;
+    for len in pieces.take(slots) {
+        let got = match from.get(&mut page[..len]) {
+            Err(errno) if done == 0 => return Err(errno),
+            other => other.unwrap_or(0),
+        };
+        if got == 0 {
+            break;
+        }
+        pipe.push(&page[..got])?;
+        done += got;
+    }
+    Ok(done)
 }
 
 /// sendfile(2)

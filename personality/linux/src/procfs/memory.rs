@@ -215,6 +215,10 @@ impl MemoryFile {
 const CHUNK: usize = 64 * 1024;
 
 impl File for MemoryFile {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let Some(seat) = self.seat() else { return Ok(0) };
         let mut chunk = vec![0; buf.left().min(CHUNK)];

@@ -52,6 +52,10 @@ fn place(subject: &Subject, namespace: Namespace) -> Result<Path> {
 }
 
 impl File for Namespace {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }

@@ -80,6 +80,10 @@ fn record(info: &SigInfo) -> SignalFdInfo {
 }
 
 impl File for SignalFd {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         const SIZE: usize = size_of::<SignalFdInfo>();
         if buf.left() < SIZE {

@@ -43,6 +43,10 @@ impl PidFd {
 }
 
 impl File for PidFd {
+    fn splices(&self, _write: bool) -> bool {
+        false
+    }
+
     fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }
