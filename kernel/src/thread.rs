@@ -26,6 +26,8 @@ pub mod work {
     pub const STOP: u32 = 8;
     /// A saved signal mask must be put back (sigsuspend, ppoll).
     pub const MASK: u32 = 16;
+    /// The thread is to look at what nobody else can see, its processor time. No reason for a call to give up.
+    pub const LOOK: u32 = 128;
     /// The call's result is a code for the way back. Only the thread itself marks this and the next, and takes them off at once.
     pub(crate) const CODED: u32 = 32;
     /// The call waits.

@@ -19,6 +19,25 @@ static void *th(void *a)
 }
 static void notify(union sigval v) { __atomic_add_fetch(&hits, v.sival_int, __ATOMIC_SEQ_CST); }
 static struct itimerspec its(long ms, long every) { return (struct itimerspec){{every / 1000, every % 1000 * 1000000}, {ms / 1000, ms % 1000 * 1000000}}; }
+static void *thread_time(void *sig)
+{
+	timer_t t;
+	struct sigevent e = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = *(int *)sig, .sigev_value.sival_int = 66};
+	struct itimerspec v = its(30, 0);
+	struct timespec used;
+	R(timer_create(CLOCK_THREAD_CPUTIME_ID, &e, &t));
+	hits = 0;
+	must(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used));
+	R(timer_settime(t, 0, &v, 0));
+	long before = used.tv_sec * 1000000000 + used.tv_nsec;
+	for (long n = t_now(); !hits && t_now() - n < 20000;)
+		;
+	must(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used));
+	say("hits %d value %d\n", hits, value);
+	T(used.tv_sec * 1000000000 + used.tv_nsec - before >= 30000000);
+	R(timer_delete(t));
+	return 0;
+}
 int main(void)
 {
 	timer_t t;
@@ -119,5 +138,9 @@ int main(void)
 	for (long n = t_now(); !hits && t_now() - n < 10000;)
 		;
 	N(hits);
+	/* The same of one thread: of the only one, and of one of several. */
+	CHILD("alone", thread_time(&sig));
+	pthread_create(&p, 0, thread_time, &sig);
+	pthread_join(p, 0);
 	return t_done();
 }

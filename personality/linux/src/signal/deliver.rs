@@ -32,6 +32,10 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
         if flags & work::STOP != 0 && stop::join(thread) {
             return Leave::Wait;
         }
+        if flags & work::LOOK != 0 {
+            thread.clear_work(work::LOOK);
+            crate::time::cpu::own(thread);
+        }
         if flags & work::MASK != 0 && !is_interrupted_call(frame) {
             // The call is over and was not cut short: the signals it let in are not to be taken now.
             restore_mask(thread);

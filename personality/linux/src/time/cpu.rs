@@ -5,6 +5,7 @@
 
 use core::sync::atomic::Ordering;
 
+use janua_kernel::thread::work;
 use janua_port::Nanos;
 use janua_port::machine::{ThreadId, Usage, Whose};
 
@@ -17,9 +18,25 @@ pub fn of_thread(seat: &Seat) -> Nanos {
     if id == ThreadId(0) {
         return known;
     }
-    let now = seat.machine().clock().cpu_of(id, false).unwrap_or(known).max(known);
+    let clock = seat.machine().clock();
+    // A process' only thread has used what the process has and those before it have not.
+    let only = || {
+        let alone = seat.task.group.lock().threads.len() == 1;
+        let all = alone.then(|| clock.cpu_of(id, true)).flatten();
+        all.map(|all| all.saturating_sub(seat.task.usage.threads.time()))
+    };
+    let now = clock.cpu_of(id, false).or_else(only).unwrap_or(known).max(known);
     seat.cpu_seen.fetch_max(now, Ordering::Relaxed);
     now
+}
+
+/// Has a thread leave its figure behind, where the machine tells it to nobody else: one that runs does so at once, and one that
+/// waits uses nothing.
+pub fn ask(seat: &Seat) {
+    let id = seat.machine_id();
+    if id != ThreadId(0) && !seat.is_waiting() && seat.machine().clock().cpu_of(id, false).is_none() {
+        seat.interrupt(work::LOOK);
+    }
 }
 
 /// The calling thread's.

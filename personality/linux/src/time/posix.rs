@@ -146,6 +146,11 @@ pub fn sample(task: &Arc<Task>) -> bool {
             let now = timer.now(task, None);
             letters.extend(timer.expire(id, now));
             armed |= timer.progress.next.is_some();
+            if let (ClockId::Thread { tid }, Some(_)) = (timer.clock, timer.progress.next)
+                && let Some(seat) = task.kernel.thread(tid)
+            {
+                cpu::ask(&seat);
+            }
         }
     }
     for letter in letters {
