@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use janua_abi::linux::process::Rlimit;
 use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
+use janua_platform_host::found;
 use janua_platform_host::wall::Shown;
 use janua_port::HostFd;
 use rustix::fs::{AtFlags, OFlags};
@@ -56,6 +57,8 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
             .ok()
             .map(|tty| HostFd(tty.into_raw_fd())),
         job_control: job_control(),
+        in_session: process::getsid(None).is_ok_and(|session| session != process::getpid()),
+        in_group: process::getpgrp() != process::getpid(),
         ignored_signals: ignored_signals(),
         mounts: mounts(options)?,
         net: match options.net {
@@ -143,17 +146,21 @@ pub fn standard_files() -> Vec<BootFile> {
         io::stdout().as_fd().try_clone_to_owned(),
         io::stderr().as_fd().try_clone_to_owned(),
     ];
+    // The runtime of this program has opened /dev/null where nothing was.
+    let was_open = |fd: &u32| found::was_open(*fd);
     let open = streams.into_iter().zip(0u32..).filter_map(|(stream, fd)| Some((fd, stream.ok()?)));
+    let open = open.filter(|(fd, _)| was_open(fd));
     open.map(|(fd, stream)| BootFile { fd, host: HostFd(stream.into_raw_fd()) }).collect()
 }
 
-/// The signals that whoever started us has told us to ignore (nohup(1), a shell's background job), bit n - 1 for signal n. Not
-/// SIGPIPE: the runtime of this program ignores it before `main`, and what it found is not known any more.
+/// The signals that whoever started us has told us to ignore (nohup(1), a shell's background job), bit n - 1 for signal n. SIGPIPE is
+/// ignored by the runtime of this program: what it was before that has been noted.
 fn ignored_signals() -> u64 {
     const SIGPIPE: u64 = 1 << (13 - 1);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0) & !SIGPIPE
+        | if found::pipe_signal_was_ignored() { SIGPIPE } else { 0 }
 }
 
 /// Whether somebody outside can continue us after a stop: our process group is not orphaned, which is so when one of us in it has

@@ -62,6 +62,10 @@ pub struct BootConfig {
     pub terminal: Option<HostFd>,
     /// A shell outside can continue the first program when it stops.
     pub job_control: bool,
+    /// The first program is started into a session, and into a process group, that somebody outside leads: both are init's inside.
+    /// Otherwise it leads them.
+    pub in_session: bool,
+    pub in_group: bool,
     /// File systems in order; the first is the root.
     pub mounts: Vec<BootMount>,
     pub net: BootNet,
@@ -171,8 +175,8 @@ pub fn boot_on(
     Ok(kernel)
 }
 
-/// Makes the first program's process (pid 2) and starts its thread, which loads the program. It leads its own session and
-/// process group, with the outside's terminal as its controlling terminal; `files` are its descriptors.
+/// Makes the first program's process (pid 2) and starts its thread, which loads the program. Its session has the outside's terminal
+/// as its controlling terminal; `files` are its descriptors.
 pub fn spawn_first(
     kernel: &Arc<Kernel>,
     files: Arc<FdTable>,
@@ -195,8 +199,15 @@ pub fn spawn_first(
         let seat = Seat::new(Thread::new(task.clone(), state));
         seat.set_seat(&seat);
         task.group.lock().threads.push(seat.clone());
+        let outer = tree.process(INIT).filter(|_| config.in_session).map(|init| init.session());
+        if let Some(session) = &outer {
+            *task.session.write() = session.clone();
+            task.pgrp.store(if config.in_group { INIT } else { pid }, Ordering::Relaxed);
+        }
         tree.insert_process(&task);
-        tree.new_session(&task);
+        if outer.is_none() {
+            tree.new_session(&task);
+        }
         if let Some(console) = console {
             crate::dev::terminal::give(console, &task);
         }

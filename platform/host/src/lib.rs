@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod found;
 pub mod image;
 pub mod namespaces;
 mod probe_jail;

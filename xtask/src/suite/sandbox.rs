@@ -30,6 +30,8 @@ const TESTS: &[Test] = &[
     ("sandbox/streams", streams),
     ("sandbox/named_streams", named_streams),
     ("sandbox/ignored_signals", ignored_signals),
+    ("sandbox/closed_files", closed_files),
+    ("sandbox/session", session),
     ("sandbox/options", options),
     ("sandbox/not_pid_1", not_pid_1),
     ("sandbox/host_unchanged", host_unchanged),
@@ -246,10 +248,42 @@ fn named_streams(s: &Sandbox) -> Result<(), String> {
 
 /// What the caller ignores the program ignores, as after nohup(1).
 fn ignored_signals(s: &Sandbox) -> Result<(), String> {
-    let inside = s.line(&[], &["/bin/sh", "-c", "kill -INT $$; kill -HUP $$; echo alive; kill -USR1 $$; echo dead"]).join("' '");
-    let script = format!("trap '' INT HUP; '{inside}'; echo $?");
-    let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
-    if text(&outcome) == "alive\n138\n" { Ok(()) } else { Err(text(&outcome)) }
+    let inside = s.line(&[], &["/bin/sh", "-c", "kill -INT $$; kill -HUP $$; kill -PIPE $$; echo alive; kill -USR1 $$; echo dead"]).join("' '");
+    let script = format!("trap '' INT HUP PIPE; '{inside}'; echo $?; trap - PIPE; '{inside}'; echo $?");
+    let said = shell(s, script)?;
+    if said == "alive\n138\n141\n" { Ok(()) } else { Err(said) }
+}
+
+/// What a script says that a shell outside runs, which leads its session.
+fn shell(s: &Sandbox, script: String) -> Result<String, String> {
+    Ok(text(&clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?))
+}
+
+/// Standard files that are closed stay closed.
+fn closed_files(s: &Sandbox) -> Result<(), String> {
+    let script = "for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true";
+    let inside = s.line(&[], &["/bin/sh", "-c", script]).join("' '");
+    let native = format!("/bin/sh -c '{script}'");
+    for closed in ["<&-", "2>&-", "<&- 2>&-", ""] {
+        let (want, said) = (shell(s, format!("{native} {closed}"))?, shell(s, format!("'{inside}' {closed}"))?);
+        if want != said {
+            return Err(format!("with {closed:?} open are {said:?}, natively {want:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The program leads a session and a process group where the command does, and nowhere else.
+fn session(s: &Sandbox) -> Result<(), String> {
+    let script = "read -r _ _ _ _ group session _ </proc/self/stat; [ $group = $$ ]; echo $?; [ $session = $$ ]; echo $?";
+    let inside = s.line(&[], &["/bin/sh", "-c", script]).join("' '");
+    for (how, want) in [(format!("exec '{inside}'"), "0\n0\n"), (format!("'{inside}'; true"), "1\n1\n")] {
+        let said = shell(s, how)?;
+        if said != want {
+            return Err(format!("{said:?}, not {want:?}"));
+        }
+    }
+    Ok(())
 }
 
 fn options(s: &Sandbox) -> Result<(), String> {

@@ -165,7 +165,9 @@ fn end_process(thread: &Thread, status: u32) {
     {
         let mut tree = kernel.tree.lock();
         orphan_children(&mut tree, task, &mut letters);
-        orphan_group(&tree, task.pgrp(), Some(task.pid), &mut letters);
+        if let Some(parent) = tree.process(task.parent()).cloned() {
+            orphan_group(&tree, task, &parent, Some(task.pid), &mut letters);
+        }
         task.group.lock().state = State::Dead(status);
         bury(&mut tree, task, &mut letters);
     }
@@ -258,13 +260,19 @@ fn orphan_children(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
         if child.ended().is_some() {
             bury(tree, &child, letters);
         } else {
-            orphan_group(tree, child.pgrp(), None, letters);
+            orphan_group(tree, &child, task, None, letters);
         }
     }
 }
 
-/// When a group has just become orphaned and has stopped members, they get SIGHUP and SIGCONT (POSIX, exit).
-fn orphan_group(tree: &Tree, pgrp: u32, gone: Option<u32>, letters: &mut Letters) {
+/// When the group of `member` becomes orphaned because it loses its `parent`, or because it is `gone` itself, and has stopped
+/// members, they get SIGHUP and SIGCONT (POSIX, exit). A group that was orphaned before gets nothing: nobody has left it who could
+/// have continued it, which is a member whose parent is in another group of the same session.
+fn orphan_group(tree: &Tree, member: &Task, parent: &Task, gone: Option<u32>, letters: &mut Letters) {
+    let pgrp = member.pgrp();
+    if !tree.holds(pgrp, member, parent) {
+        return;
+    }
     let stopped = |member: &Arc<Task>| Some(member.pid) != gone && member.group.lock().stop.is_some();
     if tree.group(pgrp).iter().any(stopped) && tree.is_orphaned_without(pgrp, gone) {
         for member in tree.group(pgrp) {

@@ -33,7 +33,8 @@ pub struct Tree {
     /// By id.
     sessions: BTreeMap<u32, Weak<Session>>,
     last_pid: u32,
-    /// The first program's parent is outside, in its session as far as job control goes: its group is never orphaned.
+    /// The first program's parent is outside, in its session as far as job control goes: its group is not orphaned while it stays in
+    /// that session, which is init's.
     pub job_control_outside: bool,
 }
 
@@ -150,16 +151,16 @@ impl Tree {
             if Some(member.pid) == gone || member.ended().is_some() {
                 return false;
             }
-            if member.pid == FIRST && self.job_control_outside {
-                return true;
-            }
-            match self.processes.get(&member.parent()) {
-                Some(parent) => {
-                    parent.pid != INIT && parent.pgrp() != pgrp && parent.session().id == member.session().id
-                }
-                None => false,
-            }
+            self.processes.get(&member.parent()).is_some_and(|parent| self.holds(pgrp, member, parent))
         })
+    }
+
+    /// Whether `member`, by its `parent`, keeps its group from being orphaned.
+    pub fn holds(&self, pgrp: u32, member: &Task, parent: &Task) -> bool {
+        if member.pid == FIRST && self.job_control_outside && member.session().id == INIT {
+            return true;
+        }
+        parent.pid != INIT && parent.pgrp() != pgrp && parent.session().id == member.session().id
     }
 }
 
