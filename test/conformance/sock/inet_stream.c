@@ -150,10 +150,74 @@ static void family(int f)
 	R(accept(l, 0, 0));
 	close(l);
 }
+static volatile int broken;
+static void h(int s) { broken = s; }
+/* Waits until the other side's answer has come. */
+static void answered(int c)
+{
+	struct pollfd p = {c, 0, 0};
+	poll(&p, 1, 10000);
+	say("poll %#x\n", p.revents);
+}
+/* Sending to who has closed, or wants nothing any more. */
+static void nobody(void)
+{
+	static char b[1 << 20];
+	int l = must(socket(AF_INET, SOCK_STREAM, 0)), c, s;
+	fam = AF_INET;
+	loop(0);
+	must(bind(l, &u.a, len())), must(listen(l, 5));
+	socklen_t n = len();
+	must(getsockname(l, &u.a, &n));
+	t_handle(SIGPIPE, h, 0);
+	for (int how = 0; how < 5; how++) {
+		say("way %d\n", how);
+		c = must(socket(AF_INET, SOCK_STREAM, 0));
+		must(connect(c, &u.a, len()));
+		s = must(accept(l, 0, 0));
+		if (how == 0)
+			close(s);
+		else if (how == 1)
+			shutdown(s, SHUT_RDWR);
+		else if (how == 2)
+			shutdown(s, SHUT_RD), shutdown(s, SHUT_WR);
+		else if (how == 3)
+			shutdown(s, SHUT_WR), close(s);
+		else {
+			pid_t p = must(fork());
+			if (!p) {
+				close(s);
+				while (send(c, b, sizeof b, MSG_NOSIGNAL) > 0)
+					;
+				S(t_errno(errno));
+				_exit(0);
+			}
+			t_asleep(p, p);
+			close(s);
+			t_reap("sender", p);
+			close(c);
+			continue;
+		}
+		R(write(c, b, 10));
+		N(broken);
+		answered(c);
+		if (how == 1 || how == 2)
+			R(recv(s, b, 1, 0));
+		R(write(c, b, 10));
+		S(t_sig(broken));
+		R(write(c, b, 10));
+		R(read(c, b, 10));
+		broken = 0;
+		close(c), close(s);
+	}
+	close(l);
+	signal(SIGPIPE, SIG_IGN);
+}
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	family(AF_INET);
 	family(AF_INET6);
+	nobody();
 	return t_done();
 }

@@ -17,6 +17,18 @@ use crate::net::socket::{Outgoing, Received};
 /// processor's cache.
 const WINDOW: usize = 512 * 1024;
 
+/// Drops up to `most` bytes of `buf`: how many.
+fn lose(buf: &mut WriteBuf<'_>, most: usize) -> usize {
+    let before = buf.done();
+    loop {
+        let (lost, _) = (buf.done() - before, buf.user_range());
+        buf.advance(most - lost);
+        if buf.done() - before == lost {
+            return lost;
+        }
+    }
+}
+
 impl TcpSocket {
     /// Bytes that may lie unread at `peer`.
     fn window(&self, peer: &TcpSocket) -> usize {
@@ -32,6 +44,10 @@ impl TcpSocket {
         if message.flags & msg::FASTOPEN != 0 {
             return Err(Errno::EOPNOTSUPP);
         }
+        if buf.done() > 0 && (common.has_error() || common.shut() & shut::SEND != 0) {
+            // The call ends with what it has sent; the next one is told.
+            return Ok(0);
+        }
         common.take_error()?;
         if common.shut() & shut::SEND != 0 {
             return Err(Errno::EPIPE);
@@ -41,10 +57,12 @@ impl TcpSocket {
             drop(connection);
             return Err(if self.is_connecting() { Errno::EAGAIN } else { Errno::EPIPE });
         };
-        if peer.released.load(Ordering::SeqCst) {
+        if peer.wants_nothing() {
+            let (peer, window) = (peer.clone(), self.window(peer));
             drop(connection);
-            // Nobody is there: what is sent is lost, and the answer is a RST.
-            let lost = buf.left();
+            // What is sent is lost, and the answer is a RST.
+            let lost = lose(buf, window);
+            peer.reset();
             self.reset();
             return Ok(lost);
         }
@@ -56,6 +74,12 @@ impl TcpSocket {
             peer.inet.common.wake_readers();
         }
         Ok(sent)
+    }
+
+    /// Whether data that arrives is answered by a RST: nobody is there, or has shut down both directions. (That it receives nothing
+    /// any more may be because we have said that we send nothing any more, and then we do not.)
+    fn wants_nothing(&self) -> bool {
+        self.released.load(Ordering::SeqCst) || self.inet.common.shut() == shut::BOTH
     }
 
     /// The last byte is urgent, those before it are not.
@@ -159,7 +183,7 @@ impl TcpSocket {
         }
         let writable = shut & shut::SEND != 0
             || peer.is_none_or(|peer| {
-                peer.released.load(Ordering::SeqCst) || peer.inbox.writable(self.window(&peer))
+                peer.wants_nothing() || peer.inbox.writable(self.window(&peer))
             });
         if writable {
             events |= Events::OUT | Events::WRNORM;
