@@ -356,7 +356,7 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
         (*info).proc = proc.fd;
         (*info).proc_same_numbers = proc.same_numbers.into();
         wall::close_others(needs, [proc.fd, news]);
-        wall::raise(needs, proc.fd);
+        wall::raise(needs, proc.fd, processes == Processes::Own);
         let area = hosted::area(0);
         let pid = libc::syscall(libc::SYS_getpid) as u32;
         (*area).host_pid.store(pid, Ordering::Relaxed);

@@ -49,6 +49,7 @@ const CAP_FOWNER: u32 = 3;
 const CAP_FSETID: u32 = 4;
 const CAP_NET_BIND_SERVICE: u32 = 10;
 const CAP_NET_RAW: u32 = 13;
+const CAP_SYS_NICE: u32 = 23;
 
 /// The capabilities worth keeping, of those the caller has: root's sandbox reads what root reads.
 fn kept(needs: &Needs<'_>) -> u64 {
@@ -76,11 +77,19 @@ struct CapData {
     inheritable: u32,
 }
 
-fn drop_capabilities(keep: u64) -> Probe {
-    let header = CapHeader { version: 0x2008_0522, pid: 0 };
+/// The caller's capabilities.
+fn capabilities(header: &CapHeader) -> Result<[CapData; 2], crate::Refused> {
     let mut data = [CapData::default(); 2];
     // SAFETY: version 3 of the interface has two data structures.
-    answer(unsafe { libc::syscall(libc::SYS_capget, &raw const header, data.as_mut_ptr()) })?;
+    answer(unsafe { libc::syscall(libc::SYS_capget, &raw const *header, data.as_mut_ptr()) })?;
+    Ok(data)
+}
+
+const CAP_HEADER: CapHeader = CapHeader { version: 0x2008_0522, pid: 0 };
+
+fn drop_capabilities(keep: u64) -> Probe {
+    let header = CAP_HEADER;
+    let mut data = capabilities(&header)?;
     for (half, keep) in data.iter_mut().zip([keep as u32, (keep >> 32) as u32]) {
         half.permitted &= keep;
         half.effective = half.permitted;
@@ -215,8 +224,21 @@ pub fn close_others(needs: &Needs<'_>, also: [i32; 2]) {
     }
 }
 
-/// Raises the wall round the calling process; `proc` is the kernel's /proc. What the host refuses is left out: `janua doctor` tells.
-pub fn raise(needs: &Needs<'_>, proc: i32) {
+/// Who may lower nice values may do so inside too, by a limit instead of the capability: CAP_SYS_NICE to be kept, or 0. Who may not
+/// raise limits has to keep it, and does so only where the sandbox has a number space of its own: elsewhere it would reach others.
+fn keep_nice(own_numbers: bool) -> u64 {
+    if !capabilities(&CAP_HEADER).is_ok_and(|caps| caps[0].effective & 1 << CAP_SYS_NICE != 0) {
+        return 0;
+    }
+    let all = libc::rlimit { rlim_cur: 40, rlim_max: 40 };
+    // SAFETY: a structure of ours.
+    let raised = unsafe { libc::setrlimit(libc::RLIMIT_NICE, &raw const all) } == 0;
+    if raised || !own_numbers { 0 } else { 1 << CAP_SYS_NICE }
+}
+
+/// Raises the wall round the calling process; `proc` is the kernel's /proc, `own_numbers` says that no process of others has a number
+/// here. What the host refuses is left out: `janua doctor` tells.
+pub fn raise(needs: &Needs<'_>, proc: i32, own_numbers: bool) {
     // SAFETY: plain words and a structure of ours.
     unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -224,7 +246,7 @@ pub fn raise(needs: &Needs<'_>, proc: i32) {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize);
     }
     let _ = confine_files(needs, proc);
-    let _ = drop_capabilities(kept(needs));
+    let _ = drop_capabilities(kept(needs) | keep_nice(own_numbers));
 }
 
 /// Nothing to be written, everything to be read.

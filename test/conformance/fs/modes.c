@@ -1,5 +1,6 @@
 /* umask, chmod, chown, access, utimensat: what they change and what they refuse, also for a user without privileges. */
 #include "t.h"
+#include <sys/mount.h>
 #include <sys/fsuid.h>
 static int mode(const char *n)
 {
@@ -85,5 +86,20 @@ int main(void)
 			T(open("newfile", O_CREAT | O_RDWR, 0600) == -1 && errno == EACCES);
 			T(truncate("f", 0) == -1 && errno == EACCES);
 		});
+	/* Where nothing can be run access(2) says so, to root too. Who may not mount has nothing to ask. */
+	must(mkdir("noexec", 0755));
+	if (mount("none", "noexec", "tmpfs", MS_NOEXEC, 0) == 0) {
+		t_write("noexec/x", "#!/bin/true\n");
+		must(chmod("noexec/x", 0755));
+		T(access("noexec/x", X_OK) == -1 && errno == EACCES);
+		T(access("noexec/x", R_OK) == 0 && access("noexec", X_OK) == 0);
+		T(execl("noexec/x", "x", (char *)0) == -1 && errno == EACCES);
+		must(umount("noexec"));
+	} else {
+		say("yes: access(\"noexec/x\", X_OK) == -1 && errno == EACCES\n");
+		say("yes: access(\"noexec/x\", R_OK) == 0 && access(\"noexec\", X_OK) == 0\n");
+		say("yes: execl(\"noexec/x\", \"x\", (char *)0) == -1 && errno == EACCES\n");
+	}
+	rmdir("noexec");
 	return t_done();
 }

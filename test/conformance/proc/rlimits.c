@@ -59,5 +59,12 @@ int main(void)
 		for (volatile long i = 0;; i++)
 			;
 	});
+	/* Nice values go down again for those who may (root). */
+	CHILD("nicer", {
+		R(setpriority(PRIO_PROCESS, 0, 5));
+		R(setpriority(PRIO_PROCESS, 0, 2));
+		R(setpriority(PRIO_PROCESS, 0, -3));
+		N(getpriority(PRIO_PROCESS, 0));
+	});
 	return t_done();
 }

@@ -7,7 +7,7 @@ use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, sta
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
-use janua_object::vfs::{Attr, FileKind, Path, Stat as Stated, access};
+use janua_object::vfs::{Attr, FileKind, MountFlags, Path, Stat as Stated, access};
 
 use super::at::{self, AtFlags, CWD, DirFd};
 use crate::Thread;
@@ -189,6 +189,12 @@ pub fn faccessat2(thread: &Thread, dir: DirFd, path: UserStr, mode: u32, flags: 
     if !flags.has(at_flags::EACCESS) && (cred.fsuid, cred.fsgid, cred.cap_effective) != real {
         let cred = Arc::make_mut(&mut cred);
         (cred.fsuid, cred.fsgid, cred.cap_effective) = real;
+    }
+    if mode & access::EXEC != 0
+        && found.dentry.kind() == FileKind::Regular
+        && found.mount.flags().contains(MountFlags::NOEXEC)
+    {
+        return Err(Errno::EACCES);
     }
     if mode & access::WRITE != 0 && !matches!(found.dentry.kind(), FileKind::CharDevice | FileKind::BlockDevice | FileKind::Fifo | FileKind::Socket) {
         found.mount.check_write()?;
