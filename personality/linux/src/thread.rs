@@ -76,6 +76,9 @@ pub struct ThreadSignals {
     pub fault: Mutex<Fault>,
     /// In a job-control stop. Written under the group's lock.
     pub stopped: AtomicBool,
+    /// It has taken a signal that stops and not yet acted on it; a continuation meanwhile takes the mark off. Set under the lock of
+    /// the queue the signal was in.
+    pub stop_taken: AtomicBool,
 }
 
 /// A processor exception as a signal frame shows it.

@@ -50,5 +50,12 @@ int main(void)
 		_exit(4);
 	R(waitid(P_PGID, 0, &i, WEXITED));
 	show("own group", &i, p);
+	/* One that has ended will not stop any more. */
+	if (!(p = must(fork())))
+		_exit(5);
+	must(waitid(P_PID, p, &i, WEXITED | WNOWAIT));
+	R(waitid(P_PID, p, &i, WSTOPPED));
+	R(waitid(P_PID, p, &i, WCONTINUED | WNOHANG));
+	R(waitid(P_PID, p, &i, WEXITED));
 	return t_done();
 }

@@ -1,6 +1,36 @@
 /* Stop and continue: sleeping and blocked calls go on, CONT discards stops, KILL ends the stopped, orphaned groups. */
 #include "t.h"
 static void h(int s) { say("handler %s\n", t_sig(s)); }
+/* Stops, continuations and ends sent at the same time: whatever comes first, nobody is left in a stop that has been continued. */
+#define MANY 60
+static pid_t many[MANY];
+static void *send_all(void *sig)
+{
+	for (int i = 0; i < MANY; i++)
+		kill(many[i], (int)(long)sig);
+	return 0;
+}
+static void stopped_in_between(void)
+{
+	int sigs[] = {SIGSTOP, SIGCONT, SIGSTOP, SIGCONT, SIGTERM}, ended = 0;
+	pthread_t t[5];
+	for (int i = 0; i < MANY; i++)
+		if (!(many[i] = must(fork())))
+			for (;;)
+				getppid();
+	for (long i = 0; i < 5; i++)
+		pthread_create(&t[i], 0, send_all, (void *)(long)sigs[i]);
+	for (int i = 0; i < 5; i++)
+		pthread_join(t[i], 0);
+	send_all((void *)(long)SIGCONT);
+	for (long end = t_now() + 20000; ended < MANY && t_now() < end; t_ms(2))
+		while (ended < MANY && waitpid(-1, 0, WNOHANG) > 0)
+			ended++;
+	say("%d of %d ended\n", ended, MANY);
+	send_all((void *)(long)SIGKILL);
+	while (waitpid(-1, 0, 0) > 0)
+		;
+}
 int main(void)
 {
 	int p[2], st;
@@ -97,5 +127,43 @@ int main(void)
 		_exit(0);
 	}
 	t_reap("session", c);
+	/* One that was orphaned before gets nothing when a member ends, be it the parent of the stopped one. */
+	c = must(fork());
+	if (!c) {
+		setsid();
+		pid_t q = fork();
+		if (!q) {
+			raise(SIGSTOP);
+			_exit(7);
+		}
+		must(waitpid(q, &st, WUNTRACED));
+		t_status("job", st);
+		pid_t other = fork();
+		if (!other)
+			_exit(0);
+		t_reap("other", other);
+		other = fork();
+		if (!other) {
+			pid_t r = fork();
+			if (!r) {
+				raise(SIGSTOP);
+				_exit(0);
+			}
+			waitpid(r, &st, WUNTRACED);
+			t_status("grandchild", st);
+			write(p[1], &r, sizeof r);
+			_exit(0);
+		}
+		t_reap("its parent", other);
+		pid_t r;
+		read(p[0], &r, sizeof r);
+		T(t_state(r, r) == 'T' && t_state(q, q) == 'T');
+		kill(r, SIGKILL);
+		kill(q, SIGCONT);
+		t_reap("job", q);
+		_exit(t_failed);
+	}
+	t_reap("orphaned before", c);
+	stopped_in_between();
 	return t_done();
 }

@@ -118,9 +118,16 @@ pub fn dequeue(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
 }
 
 fn take(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
+    // Marked before a queue's lock is given up: a continuation that finds the queue without the signal finds the mark.
+    let mark = |info: &Option<SigInfo>| {
+        if info.as_ref().is_some_and(|info| STOPS.has(info.signal())) {
+            thread.signals.stop_taken.store(true, core::sync::atomic::Ordering::SeqCst);
+        }
+    };
     let own = {
         let mut pending = thread.signals.pending.lock();
         let info = pending.take(wanted);
+        mark(&info);
         thread.signals.pending_set.store(pending.set().0, core::sync::atomic::Ordering::SeqCst);
         info
     };
@@ -128,6 +135,7 @@ fn take(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
         let process = thread.process();
         let mut group = process.group.lock();
         let info = group.pending.take(wanted);
+        mark(&info);
         process.pending_set.store(group.pending.set().0, core::sync::atomic::Ordering::SeqCst);
         info
     })

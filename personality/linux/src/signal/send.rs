@@ -206,6 +206,9 @@ pub fn discard(task: &Task, group: &mut Group, which: SigSet) {
 
 /// Ends a job-control stop: whether the parent is to be told.
 fn resume(group: &mut Group) -> bool {
+    for seat in &group.threads {
+        seat.signals.stop_taken.store(false, Ordering::SeqCst);
+    }
     let Some(stop) = group.stop.take() else { return false };
     for seat in &group.threads {
         seat.signals.stopped.store(false, Ordering::SeqCst);

@@ -15,6 +15,10 @@ use crate::thread::ThreadExt;
 /// Begins a stop of the calling thread's process, by a signal the thread has taken. The thread itself stops in [`join`].
 pub fn begin(thread: &Thread, signal: u32) {
     let mut group = thread.process().group.lock();
+    if !thread.signals.stop_taken.swap(false, Ordering::SeqCst) {
+        // Continued since the thread took the signal.
+        return;
+    }
     if group.stop.is_some() || !matches!(group.state, State::Running) || group.exec.is_some() {
         return;
     }

@@ -70,8 +70,9 @@ fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
         if !meant || !concerns(child, options) {
             continue;
         }
-        any = true;
         let mut group = child.group.lock();
+        // One that has ended will neither stop nor continue.
+        any |= options & wait::EXITED != 0 || !matches!(group.state, State::Dead(_));
         match (group.state, group.report) {
             (State::Dead(status), _) if options & wait::EXITED != 0 => {
                 drop(group);
