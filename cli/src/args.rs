@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
@@ -37,7 +38,8 @@ pub enum Command {
     ///
     /// By default the program sees the host's files read-only under a private overlay in memory, starts in the current
     /// directory, has no network but its own loopback, and gets the terminal, the environment and standard input,
-    /// output and error. What it writes is gone when it ends, except below a writable --bind.
+    /// output and error. What it writes is gone when it ends, except below a writable --bind. When it ends, whatever it left
+    /// running ends too.
     Run(Box<Run>),
     /// Boot the kernel on a bare machine and run a program on it
     ///
@@ -94,24 +96,27 @@ Examples:
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
 125: janua failed or its kernel faulted, and standard error says why.")]
 pub struct Run {
-    /// How system calls enter the kernel: call, sud, seccomp, or auto for the best this machine has
-    #[arg(long, value_name = "GATE", default_value = "auto", value_parser = ["auto", "call", "sud", "seccomp", "signal", "vdso", "ring", "ptrace", "stub", "kvm"], hide_possible_values = true)]
+    /// The gate, by which system calls enter the kernel: call (rewritten call sites), sud, seccomp, or auto for the best here
+    #[arg(long, value_name = "GATE", default_value = "auto", value_parser = named(&["auto", "call", "sud", "seccomp", "signal"], &["vdso", "ring", "ptrace", "stub", "kvm"]), hide_possible_values = true)]
     gate: String,
 
-    /// What keeps the program out of the kernel's memory: pkey, none, or auto for the best the gate allows
-    #[arg(long, value_name = "JAIL", default_value = "auto", value_parser = ["auto", "pkey", "none", "process"], hide_possible_values = true)]
+    /// The jail, which locks the kernel's memory while the program runs: pkey, none, or auto for the best here; `janua doctor`
+    /// tells what stands behind it
+    #[arg(long, value_name = "JAIL", default_value = "auto", value_parser = named(&["auto", "pkey", "none"], &["process"]), hide_possible_values = true)]
     jail: String,
 
     /// The files at /: host, or a directory of the host
     #[arg(long, value_name = "DIR|host", default_value = "host", value_hint = ValueHint::DirPath)]
     root: OsString,
 
-    /// Show the host's SRC at DST (at its own place without one), read-only unless rw is said; can be repeated
+    /// Show the host's SRC at DST (at its own place without one), read-only unless rw is said; can be repeated. DIR:/:rw is a
+    /// root that keeps what is written; `.::rw` is the current directory at its own place, writable
     #[arg(long, value_name = "SRC[:DST[:ro|rw]]", value_hint = ValueHint::AnyPath)]
     bind: Vec<OsString>,
 
-    /// Set K to V in the program's environment, which otherwise is yours; can be repeated
-    #[arg(long, value_name = "K=V")]
+    /// Set K to V in the program's environment, or pass your K on; can be repeated. Without --root the environment is yours,
+    /// with it a clean one (PATH, HOME, TERM, LANG)
+    #[arg(long, value_name = "K[=V]")]
     env: Vec<OsString>,
 
     /// The directory to start in, a path inside
@@ -123,28 +128,28 @@ pub struct Run {
     net: String,
 
     /// Which system calls exist: linux, or invasive for programs on Janua's system-call library (OctoPOS)
-    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux", "l4v2", "pal", "invasive"], hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", default_value = "linux", value_parser = named(&["linux", "invasive"], &["l4v2", "pal"]), hide_possible_values = true)]
     personality: String,
 
-    /// invasive: tiles of the machine
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    /// Tiles of the machine
+    #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     tiles: u8,
 
-    /// invasive: cores of each tile
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Cores of each tile
+    #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     cores: u32,
 
-    /// invasive: how the library calls: sys-lib-yes (through the gate), sys-lib-no (the dispatcher, without a gate) or vanilla
+    /// How the library calls: sys-lib-yes (through the gate), sys-lib-no (the dispatcher, without a gate) or vanilla
     /// (the kernel's functions); the latter two only without a jail
-    #[arg(long, value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
+    #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
     library: String,
 
-    /// invasive: whether the library answers calls itself that need no privilege: on or off
-    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
+    /// Whether the library answers calls itself that need no privilege: on or off
+    #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)", value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
     answers: String,
 
-    /// invasive: have the library ask the host for its ids at each call by the gate signal, as OctoPOS' guest layer does
-    #[arg(long)]
+    /// Have the library ask the host for its ids at each call by the gate signal, as OctoPOS' guest layer does
+    #[arg(long, help_heading = "The system-call library (OctoPOS; --personality invasive)")]
     ask_ids: bool,
 
     /// Write every system call with its arguments and result to FILE, or to standard error
@@ -262,6 +267,12 @@ pub struct Boot {
     command: Vec<OsString>,
 }
 
+/// The names of what is built; those of what is not built yet are let through to a refusal of their own, and are listed nowhere.
+fn named(built: &[&'static str], to_come: &[&'static str]) -> PossibleValuesParser {
+    let built = built.iter().map(|name| PossibleValue::new(*name));
+    PossibleValuesParser::new(built.chain(to_come.iter().map(|name| PossibleValue::new(*name).hide(true))))
+}
+
 /// Bytes, from a number that may have a unit. The error is what clap shows.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
@@ -326,7 +337,7 @@ impl Boot {
             native_vsyscall: self.vsyscall == "native",
             memory: self.memory,
             smp,
-            environment: environment(own.into_iter(), &self.env)?,
+            environment: environment(own.to_vec(), &self.env, false)?,
             cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),
             program,
             args: command.collect(),
@@ -423,12 +434,15 @@ impl Run {
                 "add --personality invasive, or leave --gate out",
             );
         }
+        let (root, binds) = files(&self.root, &self.bind)?;
+        // Secrets of the caller's environment are no business of a foreign tree.
+        let foreign = root != Root::Host;
         Ok(RunOptions {
             gate,
             jail: jail(&self.jail)?,
-            root: root(&self.root)?,
-            binds: self.bind.iter().map(|b| bind(b)).collect::<Result<_, _>>()?,
-            environment: environment(std::env::vars_os(), &self.env)?,
+            root,
+            binds,
+            environment: environment(std::env::vars_os().collect(), &self.env, foreign)?,
             cwd: cwd(self.cwd)?,
             net: if self.net == "host" { Net::Host } else { Net::None },
             personality,
@@ -489,10 +503,50 @@ fn root(value: &OsStr) -> Result<Root, Refusal> {
     Ok(if path == Path::new("/") { Root::Host } else { Root::Directory(path) })
 }
 
+/// The root and the binds. A bind at / is the root; one that is writable keeps what is written.
+fn files(root_given: &OsStr, binds: &[OsString]) -> Result<(Root, Vec<Bind>), Refusal> {
+    let mut root = root(root_given)?;
+    let mut rest: Vec<Bind> = binds.iter().map(|b| bind(b)).collect::<Result<_, _>>()?;
+    while let Some(at) = rest.iter().position(|bind| bind.target.components().eq([Component::RootDir])) {
+        let bind = rest.remove(at);
+        let what = format!("--bind {}:/", bind.source.display());
+        if root != Root::Host {
+            return refuse(format!("{what}: there is another root already"), "give one --root or one --bind at /");
+        }
+        if bind.source == Path::new("/") && bind.writable {
+            return refuse(
+                format!("{what}:rw: the host's whole file tree cannot be made writable"),
+                "bind the directories that are to be written, each at its own place (--bind DIR::rw)",
+            );
+        }
+        root = match (bind.writable, bind.source == Path::new("/")) {
+            (true, _) => Root::Writable(bind.source),
+            (false, true) => Root::Host,
+            (false, false) => Root::Directory(bind.source),
+        };
+    }
+    Ok((root, rest))
+}
+
+/// The parts of a value between colons; `\:` is a colon in a part, and `\\` a backslash.
+fn parts(value: &OsStr) -> Vec<OsString> {
+    let mut parts = vec![Vec::new()];
+    let mut bytes = value.as_bytes().iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b':' => parts.push(Vec::new()),
+            b'\\' if matches!(bytes.peek(), Some(b':' | b'\\')) => parts.last_mut().into_iter().for_each(|part| part.extend(bytes.next())),
+            byte => parts.last_mut().into_iter().for_each(|part| part.push(byte)),
+        }
+    }
+    parts.into_iter().map(OsString::from_vec).collect()
+}
+
 /// `SRC[:DST[:ro|rw]]`; an empty `DST` is `SRC`'s own place.
 fn bind(value: &OsStr) -> Result<Bind, Refusal> {
     let shown = value.to_string_lossy();
-    let mut parts = value.as_bytes().split(|&b| b == b':').map(OsStr::from_bytes);
+    let parts = parts(value);
+    let mut parts = parts.iter().map(OsString::as_os_str);
     let source = parts.next().unwrap_or_default();
     let target = parts.next().filter(|t| !t.is_empty());
     let writable = match parts.next().map(OsStr::as_bytes) {
@@ -506,7 +560,7 @@ fn bind(value: &OsStr) -> Result<Bind, Refusal> {
     if parts.next().is_some() {
         return refuse(
             format!("--bind {shown}: too many colons"),
-            "write it as SRC[:DST[:ro|rw]]; a path with a colon cannot be bound",
+            "write it as SRC[:DST[:ro|rw]], and a colon in a path as \\:",
         );
     }
     if source.is_empty() {
@@ -539,29 +593,46 @@ fn cwd(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
     }
 }
 
-/// The caller's environment with the settings applied, in the caller's order.
-fn environment(
-    own: impl Iterator<Item = (OsString, OsString)>,
-    settings: &[OsString],
-) -> Result<Vec<(OsString, OsString)>, Refusal> {
-    let mut all: Vec<(OsString, OsString)> = own.collect();
+/// What a foreign file tree's programs get of the caller's environment.
+const PASSED_ON: [&str; 3] = ["TERM", "LANG", "COLORTERM"];
+
+/// The environment of the program: the caller's own (`own`) in its order, or for a foreign file tree a clean one, with the settings
+/// applied: K=V sets a variable, K alone passes the caller's on.
+fn environment(own: Vec<(OsString, OsString)>, settings: &[OsString], foreign: bool) -> Result<Vec<(OsString, OsString)>, Refusal> {
+    let mut all = if foreign { clean(&own) } else { own.clone() };
     for setting in settings {
         let bytes = setting.as_bytes();
-        let Some(at) = bytes.iter().position(|&b| b == b'=').filter(|&at| at > 0) else {
-            let shown = setting.to_string_lossy();
-            return refuse(
-                format!("--env {shown}: not of the form K=V"),
-                "for example --env LANG=C (--env LANG= sets it empty)",
-            );
+        let (key, value) = match bytes.iter().position(|&b| b == b'=') {
+            Some(0) => {
+                return refuse(
+                    format!("--env {}: not of the form K=V, or K", setting.to_string_lossy()),
+                    "for example --env LANG=C (--env LANG= sets it empty, --env LANG passes yours on)",
+                );
+            }
+            Some(at) => (OsString::from_vec(bytes[..at].to_vec()), OsString::from_vec(bytes[at + 1..].to_vec())),
+            None => match own.iter().find(|(key, _)| key == setting) {
+                Some(entry) => entry.clone(),
+                None => {
+                    return refuse(
+                        format!("--env {}: it is not in your environment", setting.to_string_lossy()),
+                        "give it a value: --env K=V",
+                    );
+                }
+            },
         };
-        let key = OsString::from_vec(bytes[..at].to_vec());
-        let value = OsString::from_vec(bytes[at + 1..].to_vec());
         match all.iter_mut().find(|(k, _)| *k == key) {
             Some(entry) => entry.1 = value,
             None => all.push((key, value)),
         }
     }
     Ok(all)
+}
+
+/// A clean environment for programs of another tree.
+fn clean(own: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let fixed = [("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/root")];
+    let fixed = fixed.into_iter().map(|(key, value)| (key.into(), value.into()));
+    fixed.chain(own.iter().filter(|(key, _)| PASSED_ON.iter().any(|name| key == name)).cloned()).collect()
 }
 
 #[cfg(test)]
@@ -668,10 +739,20 @@ mod tests {
 
     #[test]
     fn settings_replace_or_add() {
-        let own = [("A", "1"), ("B", "2")].map(|(k, v)| (k.into(), v.into()));
-        let all = environment(own.into_iter(), &["B=x=y".into(), "C=".into()]).unwrap();
+        let own: [(OsString, OsString); 2] = [("A", "1"), ("B", "2")].map(|(k, v)| (k.into(), v.into()));
+        let all = environment(own.to_vec(), &["B=x=y".into(), "C=".into(), "A".into()], false).unwrap();
         assert_eq!(all, [("A", "1"), ("B", "x=y"), ("C", "")].map(|(k, v)| (k.into(), v.into())));
-        assert!(environment(std::iter::empty(), &["=x".into()]).is_err());
-        assert!(environment(std::iter::empty(), &["x".into()]).is_err());
+        assert!(environment(Vec::new(), &["=x".into()], false).is_err());
+        assert!(environment(Vec::new(), &["x".into()], false).is_err());
+        let foreign = environment(own.to_vec(), &["B".into()], true).unwrap();
+        assert!(foreign.contains(&("B".into(), "2".into())) && !foreign.iter().any(|(key, _)| key == "A"));
+    }
+
+    #[test]
+    fn places_with_colons_and_roots() {
+        assert_eq!(parts(OsStr::new(r"a\:b\:c:d\\e")), ["a:b:c", r"d\e"]);
+        assert_eq!(parse(&["--bind", "/usr:/:ro", "--", "x"]).unwrap().root, Root::Directory("/usr".into()));
+        assert_eq!(parse(&["--bind", "/usr:/./:rw", "--", "x"]).unwrap().root, Root::Writable("/usr".into()));
+        assert!(parse(&["--bind", "/usr:/:rw", "--root", "/etc", "--", "x"]).is_err());
     }
 }

@@ -81,6 +81,8 @@ pub enum Root {
     Host,
     /// Those of a host directory, read-only under an overlay in memory.
     Directory(PathBuf),
+    /// Those of a host directory, and what is written goes there.
+    Writable(PathBuf),
 }
 
 /// A host path shown to the program.

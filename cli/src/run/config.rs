@@ -8,14 +8,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use janua_abi::linux::process::Rlimit;
 use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
 use janua_platform_host::found;
 use janua_platform_host::wall::Shown;
 use janua_port::HostFd;
 use rustix::fs::{AtFlags, OFlags};
-use rustix::process::{self, Resource};
+use rustix::process;
 
+use super::limits;
 use crate::options::{Net, Root, RunOptions, Trace};
 
 /// What the kernel is told, and what of the host it needs for it.
@@ -69,11 +69,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         stats: options.stats,
         ..BootConfig::default()
     };
-    for (number, resource) in LIMITS {
-        let limit = process::getrlimit(resource);
-        config.limits[number] =
-            Some(Rlimit { soft: limit.current.unwrap_or(u64::MAX), hard: limit.maximum.unwrap_or(u64::MAX) });
-    }
+    config.limits = limits::own();
     let shown = config.mounts.iter().filter_map(|mount| match mount.kind {
         BootMountKind::Overlay { root, .. } => Some(Shown { fd: root.0, writable: false }),
         BootMountKind::Host { root, .. } => Some(Shown { fd: root.0, writable: !mount.read_only }),
@@ -97,26 +93,6 @@ fn bytes(text: &OsStr) -> Vec<u8> {
     text.as_bytes().to_vec()
 }
 
-/// Resource limits by Linux' number.
-const LIMITS: [(usize, Resource); 16] = [
-    (0, Resource::Cpu),
-    (1, Resource::Fsize),
-    (2, Resource::Data),
-    (3, Resource::Stack),
-    (4, Resource::Core),
-    (5, Resource::Rss),
-    (6, Resource::Nproc),
-    (7, Resource::Nofile),
-    (8, Resource::Memlock),
-    (9, Resource::As),
-    (10, Resource::Locks),
-    (11, Resource::Sigpending),
-    (12, Resource::Msgqueue),
-    (13, Resource::Nice),
-    (14, Resource::Rtprio),
-    (15, Resource::Rttime),
-];
-
 /// The umask can only be read by setting it.
 fn umask() -> u32 {
     let mask = process::umask(rustix::fs::Mode::empty());
@@ -128,10 +104,13 @@ fn working_directory(options: &RunOptions) -> PathBuf {
     if let Some(cwd) = &options.cwd {
         return cwd.clone();
     }
-    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let here = std::env::current_dir().unwrap_or_else(|_| {
+        eprintln!("janua: the working directory is gone; the program starts in /");
+        PathBuf::from("/")
+    });
     match &options.root {
         Root::Host => here,
-        Root::Directory(root) => {
+        Root::Directory(root) | Root::Writable(root) => {
             let inside: PathBuf = here.components().filter(|part| !matches!(part, Component::RootDir)).collect();
             if root.join(inside).is_dir() { here } else { PathBuf::from("/") }
         }
@@ -202,10 +181,13 @@ fn open_place(path: &Path) -> Result<(HostFd, bool), String> {
 fn mounts(options: &RunOptions) -> Result<Vec<BootMount>, String> {
     let root = match &options.root {
         Root::Host => Path::new("/"),
-        Root::Directory(path) => path,
+        Root::Directory(path) | Root::Writable(path) => path,
     };
-    let (fd, top) = open_place(root)?;
-    let root = BootMountKind::Overlay { root: fd, source: bytes(root.as_os_str()), top };
+    let ((place, top), source) = (open_place(root)?, bytes(root.as_os_str()));
+    let root = match options.root {
+        Root::Writable(_) => BootMountKind::Host { root: place, source, top },
+        _ => BootMountKind::Overlay { root: place, source, top },
+    };
     let mut mounts = vec![mount(root, "/", false)];
     mounts.push(mount(BootMountKind::Proc, "/proc", false));
     mounts.push(mount(BootMountKind::Dev, "/dev", false));

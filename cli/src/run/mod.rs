@@ -2,6 +2,7 @@
 
 mod config;
 pub mod invasive;
+mod limits;
 mod terminal;
 
 use std::process::ExitCode;
@@ -21,6 +22,10 @@ const SIGSYS: i32 = 31;
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
+    limits::raise();
+    if let Some(why) = limits::too_low() {
+        return exit::fail(&why);
+    }
     let Choice { gate, jail, unlocked } = match choose(&options) {
         Ok(choice) => choice,
         Err(why) => return exit::fail(&why),
@@ -78,6 +83,7 @@ pub fn run(options: RunOptions) -> ExitCode {
         match sandbox.wait() {
             Event::Ended(code) => {
                 sandbox.destroy();
+                terminal.over();
                 return ExitCode::from(code);
             }
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
@@ -85,6 +91,10 @@ pub fn run(options: RunOptions) -> ExitCode {
             Event::Lost { pid, signal } => {
                 sandbox.destroy();
                 terminal.restore();
+                if limits::is_time(signal) {
+                    eprintln!("janua: the host's limit of processor time (ulimit -t) ended the sandbox");
+                    return ExitCode::from(limits::KILLED);
+                }
                 let how = match signal {
                     0 => "ended by itself".to_owned(),
                     SIGSYS => "made a call that the second wall forbids (signal 31)".to_owned(),

@@ -3,8 +3,8 @@
 use std::fs::File;
 
 use janua_platform_host::sandbox::Sandbox;
-use rustix::process::{Signal, getpid, kill_process};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::process::{Signal, getpgrp, getpid, kill_process};
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr};
 
 /// The terminal's settings before the program changed them.
 pub struct Saved {
@@ -24,6 +24,20 @@ impl Saved {
         if let Some((tty, settings)) = &self.terminal {
             // Nothing can be done about a terminal that is gone.
             let _ = tcsetattr(tty, OptionalActions::Drain, settings);
+        }
+    }
+
+    /// The run is over: a terminal that a killed program left raw is put back, as shells do for theirs. Not when standard output goes
+    /// elsewhere, or we are in the background: then the terminal may be a pager's, or another job's.
+    pub fn over(&self) {
+        let Some((tty, settings)) = &self.terminal else { return };
+        let ours = tcgetpgrp(tty).is_ok_and(|group| group == getpgrp());
+        let same = |now: &Termios| {
+            let flags = |t: &Termios| (t.input_modes, t.output_modes, t.control_modes, t.local_modes);
+            flags(now) == flags(settings)
+        };
+        if ours && isatty(std::io::stdout()) && tcgetattr(tty).is_ok_and(|now| !same(&now)) {
+            self.restore();
         }
     }
 

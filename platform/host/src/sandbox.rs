@@ -375,6 +375,9 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
 impl Sandbox {
     /// Makes the sandbox and starts its first process. Once per process, while it has a single thread.
     pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
+        // A file beyond the host's limit is EFBIG then, which has a message; a program inside has signals of its own.
+        // SAFETY: plain words.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         map_memory()?;
         let (entry, segments) = load(setup)?;
         let [news, to_news] = news_pipe()?;

@@ -46,6 +46,9 @@ const TESTS: &[Test] = &[
     ("sandbox/stats", stats),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
+    ("sandbox/host_limits", host_limits),
+    ("sandbox/writable_root", writable_root),
+    ("sandbox/foreign_environment", foreign_environment),
 ];
 
 /// The names of all tests, as the skip list writes them.
@@ -562,6 +565,66 @@ fn libraries_come_and_go(s: &Sandbox) -> Result<(), String> {
         return Err(format!("mappings, shared memory and code were {before:?} and are {after:?}"));
     }
     Ok(())
+}
+
+/// The caller's soft limits are the program's alone; a hard one below what the kernel needs is named.
+fn host_limits(s: &Sandbox) -> Result<(), String> {
+    let shell = |limit: &str, program: &str| -> Result<Outcome, String> {
+        let janua = s.line(&[], &["/bin/sh", "-c", program]).join("' '");
+        clean(s.start(vec!["/bin/bash".into(), "-c".into(), format!("ulimit {limit}; exec '{janua}'")])?.wait()?)
+    };
+    // Blocks of 1 KiB in bash, which sets it; in sh they have 512 bytes.
+    expect("files", &shell("-S -f 8", "(head -c 100000 /dev/zero >big) 2>/dev/null; wc -c <big")?, 0, &["8192\n"])?;
+    expect("data", &shell("-S -d 10000", "ulimit -d; echo fine")?, 0, &["10000\n", "fine"])?;
+    expect("address space", &shell("-S -v 200000", "ulimit -v; echo fine")?, 0, &["200000\n", "fine"])?;
+    expect("time", &shell("-S -t 1", "while :; do :; done")?, 152, &[])?;
+    // Whoever may raise a hard limit need not be told.
+    for (limit, name) in [("-f 1000", "ulimit -f"), ("-d 10000", "ulimit -d"), ("-v 1000000", "ulimit -v")] {
+        let outcome = shell(limit, "exit 3")?;
+        if outcome.code != 3 {
+            expect(limit, &outcome, 125, &[name])?;
+        }
+    }
+    Ok(())
+}
+
+/// A bind at / is the root; a writable one keeps what is written.
+fn writable_root(s: &Sandbox) -> Result<(), String> {
+    let root = s.dir.join("root");
+    for dir in ["bin", "proc", "dev/shm"] {
+        fs::create_dir_all(root.join(dir)).map_err(|e| e.to_string())?;
+    }
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
+    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
+    let bind = |rights: &str| format!("{}:/:{rights}", root.display());
+    let program = ["/bin/busybox", "sh", "-c", "echo kept >/made; busybox=/bin/busybox; $busybox cat /made"];
+    expect("writable", &s.run(&["--bind", &bind("rw"), "--cwd", "/"], &program)?, 0, &["kept"])?;
+    if fs::read_to_string(root.join("made")).ok().as_deref() != Some("kept\n") {
+        return Err("what was written below a writable root is lost".into());
+    }
+    fs::remove_file(root.join("made")).map_err(|e| e.to_string())?;
+    expect("read-only", &s.run(&["--bind", &bind("ro"), "--cwd", "/"], &program)?, 0, &["kept"])?;
+    if root.join("made").exists() {
+        return Err("a read-only root was written to".into());
+    }
+    let root = root.display().to_string();
+    expect("two roots", &s.run(&["--root", &root, "--bind", &bind("rw")], &["/bin/busybox"])?, 125, &["another root"])?;
+    expect("the host's", &s.run(&["--bind", "/:/:rw"], &["/bin/true"])?, 125, &["cannot be made writable"])
+}
+
+/// Programs of another tree do not see the caller's environment, but for what is passed on.
+fn foreign_environment(s: &Sandbox) -> Result<(), String> {
+    let root = s.dir.join("root");
+    fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
+    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
+    let root = root.display().to_string();
+    let janua = s.line(&["--root", &root, "--env", "PASSED", "--env", "SET=here"], &["/bin/busybox", "env"]).join("' '");
+    let script = format!("export SECRET=x PASSED=on; exec '{janua}'");
+    let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
+    let said = text(&outcome);
+    expect("an environment", &outcome, 0, &["PASSED=on", "SET=here", "HOME=/root", "PATH=/usr/local/sbin"])?;
+    if said.contains("SECRET") { Err(format!("the secret is seen:\n{said}")) } else { Ok(()) }
 }
 
 fn bad_usage(s: &Sandbox) -> Result<(), String> {
