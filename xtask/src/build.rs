@@ -81,10 +81,27 @@ fn build(platform: &str, flags: &[&str]) -> Result<Image, String> {
         "leon3" => (Toolchain::find_sparc()?, TARGET_SPARC, "sparc64-linux-gnu-strip"),
         _ => (Toolchain::find()?, TARGET, "strip"),
     };
-    let dir = workspace::target().join("image");
+    build_with(&toolchain, &workspace::target().join("image"), profile(), &Linked { platform, flags, triple, strip })
+}
+
+/// The linux image by a compiler of one's choice, in a directory of its own, quick to build.
+pub fn image_with(toolchain: &Toolchain, dir: &Path) -> Result<Image, String> {
+    build_with(toolchain, dir, "image-fast", &Linked { platform: "linux", flags: LINUX_FLAGS, triple: TARGET, strip: "strip" })
+}
+
+/// What the image of a platform is linked as.
+struct Linked<'a> {
+    platform: &'a str,
+    flags: &'a [&'a str],
+    triple: &'a str,
+    /// The program that takes out line tables.
+    strip: &'a str,
+}
+
+fn build_with(toolchain: &Toolchain, dir: &Path, profile: &str, linked: &Linked<'_>) -> Result<Image, String> {
+    let Linked { platform, flags, triple, strip } = *linked;
     // A directory each: the two are compiled with different flags, and would displace each other's libraries.
-    let target = if platform == "linux" { dir.clone() } else { dir.join(format!("for-{platform}")) };
-    let profile = profile();
+    let target = if platform == "linux" { dir.to_path_buf() } else { dir.join(format!("for-{platform}")) };
     let name = format!("janua-{platform}");
     let full = target.join(triple).join(profile).join(&name);
     if !full.exists() {

@@ -5,6 +5,8 @@
 //! 2. any compiler here whose library source is installed: it builds `core` and `alloc` itself;
 //! 3. rustup, asked for the target (it needs the network);
 //! 4. Debian's or Ubuntu's packages of a compiler with its library source.
+//!
+//! JANUA_TOOLCHAIN=target, source or packages takes only that way (1 and 3; 2; 4).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,6 +28,32 @@ pub const SPARC_LINKER_PACKAGE: &str = "binutils-sparc64-linux-gnu";
 /// How long rustup may take to bring a target, in seconds.
 const RUSTUP_TIMEOUT: &str = "60";
 
+/// The environment variable that takes one way only.
+const CHOSEN: &str = "JANUA_TOOLCHAIN";
+
+/// Where a compiler for the images comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The compiler on `PATH` with the target's libraries ready-made, as rustup brings them.
+    Target,
+    /// The compiler on `PATH` with its library source.
+    Source,
+    /// The distribution's packages.
+    Packages,
+}
+
+impl Way {
+    pub const ALL: [Way; 3] = [Way::Target, Way::Source, Way::Packages];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Target => "target",
+            Way::Source => "source",
+            Way::Packages => "packages",
+        }
+    }
+}
+
 /// A way to compile for [`TARGET`].
 pub struct Toolchain {
     cargo: PathBuf,
@@ -40,16 +68,58 @@ pub struct Toolchain {
 impl Toolchain {
     /// Finds a compiler; installs one when there is none.
     pub fn find() -> Result<Toolchain, String> {
+        match std::env::var(CHOSEN) {
+            Ok(name) if !name.is_empty() => match Way::ALL.iter().find(|way| way.name() == name) {
+                Some(way) => Self::by(*way),
+                None => Err(format!("{CHOSEN}={name}: there are target, source and packages")),
+            },
+            _ => Self::best(),
+        }
+    }
+
+    /// The compiler by one way; it is installed when it can be.
+    pub fn by(way: Way) -> Result<Toolchain, String> {
+        let found = match way {
+            Way::Target => {
+                Self::with_target().or_else(Self::added_target).ok_or_else(|| format!("the compiler on PATH has no {TARGET}, and rustup cannot bring it"))
+            }
+            Way::Source => Self::with_source_of("rustc".into())
+                .or_else(Self::added_source)
+                .ok_or_else(|| "the compiler on PATH has no library source (rust-src), and rustup cannot bring it".to_owned()),
+            Way::Packages => {
+                packages::install(&Self::packages()?.iter().map(String::as_str).collect::<Vec<_>>())?;
+                Self::compilers().into_iter().skip(1).find_map(Self::with_source_of).ok_or_else(|| "the packages brought no library source".to_owned())
+            }
+        };
+        found?.linked()
+    }
+
+    /// The library source of rustup's toolchain, fetched.
+    fn added_source() -> Option<Toolchain> {
+        if !process::on_path("rustup") {
+            return None;
+        }
+        eprintln!("janua: rustup component add rust-src");
+        process::output(Command::new("timeout").args([RUSTUP_TIMEOUT, "rustup", "component", "add", "rust-src"]))?;
+        Self::with_source_of("rustc".into())
+    }
+
+    /// The target of rustup's toolchain, fetched.
+    fn added_target() -> Option<Toolchain> {
+        if !process::on_path("rustup") {
+            return None;
+        }
+        eprintln!("janua: rustup target add {TARGET}");
+        process::output(Command::new("timeout").args([RUSTUP_TIMEOUT, "rustup", "target", "add", TARGET]))?;
+        Self::with_target()
+    }
+
+    fn best() -> Result<Toolchain, String> {
         if let Some(found) = Self::with_target().or_else(Self::with_source) {
             return found.linked();
         }
         if process::on_path("rustup") {
-            eprintln!("janua: rustup target add {TARGET}");
-            let mut add = Command::new("timeout");
-            add.args([RUSTUP_TIMEOUT, "rustup", "target", "add", TARGET]);
-            if process::output(&mut add).is_some()
-                && let Some(found) = Self::with_target()
-            {
+            if let Some(found) = Self::added_target() {
                 return found.linked();
             }
             eprintln!(
@@ -87,6 +157,11 @@ impl Toolchain {
 
     /// A compiler whose library source is installed, with the cargo beside it.
     fn with_source() -> Option<Toolchain> {
+        Self::compilers().into_iter().find_map(Self::with_source_of)
+    }
+
+    /// The compiler on `PATH`, then the distribution's.
+    fn compilers() -> Vec<PathBuf> {
         let mut compilers = vec![PathBuf::from("rustc"), PathBuf::from("/usr/bin/rustc")];
         // Ubuntu's versioned packages: /usr/bin/rustc-1.85 and so on, the newest first.
         let mut versioned: Vec<PathBuf> = std::fs::read_dir("/usr/bin")
@@ -98,18 +173,21 @@ impl Toolchain {
             .collect();
         versioned.sort_by_key(|path| std::cmp::Reverse(minor(path)));
         compilers.append(&mut versioned);
-        compilers.into_iter().find_map(|rustc| {
-            let library = sysroot(&rustc)?.join("lib/rustlib/src/rust/library/core/src/lib.rs");
-            let new_enough = minor(&rustc)? >= OLDEST;
-            let cargo = PathBuf::from(rustc.to_str()?.replace("rustc", "cargo"));
-            let runs = process::output(plain(&mut Command::new(&cargo)).arg("--version")).is_some();
-            (library.is_file() && new_enough && runs).then_some(Toolchain {
-                cargo,
-                rustc: Some(rustc),
-                build_std: true,
-                linker: None,
-                target: TARGET,
-            })
+        compilers
+    }
+
+    /// This compiler, if it has its library source and a cargo beside it.
+    fn with_source_of(rustc: PathBuf) -> Option<Toolchain> {
+        let library = sysroot(&rustc)?.join("lib/rustlib/src/rust/library/core/src/lib.rs");
+        let new_enough = minor(&rustc)? >= OLDEST;
+        let cargo = PathBuf::from(rustc.to_str()?.replace("rustc", "cargo"));
+        let runs = process::output(plain(&mut Command::new(&cargo)).arg("--version")).is_some();
+        (library.is_file() && new_enough && runs).then_some(Toolchain {
+            cargo,
+            rustc: Some(rustc),
+            build_std: true,
+            linker: None,
+            target: TARGET,
         })
     }
 

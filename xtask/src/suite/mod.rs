@@ -20,6 +20,7 @@ mod sandbox;
 mod skips;
 pub mod support;
 mod terminal;
+mod toolchains;
 mod walls;
 
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "leon3", about: "applications on the LEON3, under QEMU (test/leon3)", run: leon3::run, moving: true },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run, moving: true },
     Suite { name: "walls", about: "what a kernel that was taken over can reach (test/walls)", run: walls::run, moving: true },
+    Suite { name: "toolchains", about: "kernel images by every compiler this machine can offer", run: toolchains::run, moving: true },
     Suite { name: "keys", about: "attacks and a sample of conformance with protection keys, emulated", run: keys::run, moving: true },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run, moving: true },
 ];
