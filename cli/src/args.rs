@@ -156,6 +156,10 @@ pub struct Run {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     trace: Option<Option<PathBuf>>,
 
+    /// End the run when a line of the trace cannot be written; without it that is said once, and calls are missing
+    #[arg(long, requires = "trace")]
+    trace_whole: bool,
+
     /// At the end, print the calls made by name, with count, time and gate
     #[arg(long)]
     stats: bool,
@@ -446,6 +450,7 @@ impl Run {
             cwd: cwd(self.cwd)?,
             net: if self.net == "host" { Net::Host } else { Net::None },
             personality,
+            trace_whole: self.trace_whole,
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
             program,

@@ -175,6 +175,8 @@ pub struct RunOptions {
     pub net: Net,
     pub personality: Personality,
     pub trace: Option<Trace>,
+    /// End the run when a line of the trace cannot be written.
+    pub trace_whole: bool,
     /// Print calls by name, count and time at the end.
     pub stats: bool,
     /// As typed: a name without a slash is looked up in `PATH` inside.

@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
+use janua_port::{Host, HostFd, Machine};
 use janua_rt::Mutex;
 
 use crate::table::{Kind, Row, Support, Words};
@@ -17,6 +19,50 @@ use crate::thread::Thread;
 pub trait TraceSink: Send + Sync {
     fn line(&self, line: &[u8]);
 }
+
+/// A host file as the sink.
+struct HostSink {
+    machine: &'static dyn Machine,
+    host: &'static dyn Host,
+    fd: HostFd,
+    /// A line that is lost ends the machine.
+    whole: bool,
+    lost: AtomicBool,
+}
+
+impl TraceSink for HostSink {
+    fn line(&self, line: &[u8]) {
+        let mut rest = line;
+        while !rest.is_empty() {
+            let why = match self.host.write(self.fd, rest, None) {
+                Ok(0) => Errno::EIO,
+                Ok(count) => {
+                    rest = rest.get(count..).unwrap_or_default();
+                    continue;
+                }
+                Err(Errno::EINTR) => continue,
+                Err(why) => why,
+            };
+            return self.lose(why);
+        }
+    }
+}
+
+impl HostSink {
+    /// A line could not be written: said once, and the end of the run where the trace has to be whole.
+    fn lose(&self, why: Errno) {
+        if !self.lost.swap(true, Ordering::Relaxed) {
+            let what = if self.whole { "the sandbox is stopped" } else { "calls are missing in it from here on" };
+            self.machine.console().write(alloc::format!("janua: the trace cannot be written ({why:?}): {what}\n").as_bytes());
+        }
+        if self.whole {
+            self.machine.power_off(TRACE_LOST);
+        }
+    }
+}
+
+/// The exit code of a run that ended because its trace could not be written: Janua's own failure.
+const TRACE_LOST: u8 = 125;
 
 /// The trace of a kernel, off until a sink is set.
 #[derive(Default)]
@@ -31,6 +77,13 @@ impl Tracer {
     pub fn set_sink(&self, sink: Arc<dyn TraceSink>) {
         *self.sink.lock() = Some(sink);
         self.on.store(true, Ordering::Release);
+    }
+
+    /// Writes to a host file; with `whole`, a line that cannot be written ends the machine.
+    pub fn write_to(&self, machine: &'static dyn Machine, fd: HostFd, whole: bool) {
+        if let Some(host) = machine.host() {
+            self.set_sink(Arc::new(HostSink { machine, host, fd, whole, lost: AtomicBool::new(false) }));
+        }
     }
 
     #[inline]

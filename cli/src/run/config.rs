@@ -66,6 +66,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
             Net::Host => BootNet::Host,
         },
         trace: trace(options)?,
+        trace_whole: options.trace_whole,
         stats: options.stats,
         ..BootConfig::default()
     };

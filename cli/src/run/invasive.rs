@@ -64,6 +64,7 @@ pub fn make(options: &RunOptions, machine: Machine, program: Vec<u8>) -> Result<
         asks_ids: machine.asks_ids,
         output: files.iter().find(|file| file.fd == 1).map(|file| file.host),
         trace: config::trace(options)?,
+        trace_whole: options.trace_whole,
         stats: options.stats,
         ..Encoded::default()
     };

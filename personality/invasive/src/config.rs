@@ -36,6 +36,8 @@ pub struct Config {
     /// Where `print` writes; `None`: the machine's console.
     pub output: Option<HostFd>,
     pub trace: Option<HostFd>,
+    /// Whether the machine ends when a line of the trace cannot be written.
+    pub trace_whole: bool,
     pub stats: bool,
     /// Calls, by number, that are not put in force.
     pub without: Vec<u32>,

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
-use janua_kernel::trace::{TraceSink, Tracer};
+use janua_kernel::trace::Tracer;
 use janua_port::{Host, HostFd, Machine, Nanos, Space};
 use janua_rt::Mutex;
 
@@ -108,18 +108,6 @@ pub fn outside(kernel: &Kernel, signals: u64) {
     }
 }
 
-struct HostSink {
-    host: &'static dyn Host,
-    fd: HostFd,
-}
-
-impl TraceSink for HostSink {
-    fn line(&self, line: &[u8]) {
-        // A trace that cannot be written must not stop what is traced.
-        let _ = self.host.write(self.fd, line, None);
-    }
-}
-
 /// Starts a kernel with its tiles and their cores, and the application on core 0 of tile 0. `layout` says where a tile's memory has
 /// what; `functions` are [`table::functions`] on a machine that lets programs call the kernel by address.
 pub fn start(
@@ -141,8 +129,8 @@ pub fn start(
         stats.turn_on();
     }
     let tracer = Tracer::default();
-    if let (Some(fd), Some(host)) = (config.trace, machine.host()) {
-        tracer.set_sink(Arc::new(HostSink { host, fd }));
+    if let Some(fd) = config.trace {
+        tracer.write_to(machine, fd, config.trace_whole);
     }
     let tiles = (0..config.tiles).map(|id| Tile::new(id, &layout)).collect();
     let started = machine.clock().monotonic();

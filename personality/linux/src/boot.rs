@@ -71,6 +71,8 @@ pub struct BootConfig {
     pub net: BootNet,
     /// Where trace lines go.
     pub trace: Option<HostFd>,
+    /// Whether the sandbox ends when a line of the trace cannot be written.
+    pub trace_whole: bool,
     pub stats: bool,
 }
 

@@ -4,9 +4,8 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
-use janua_kernel::trace::TraceSink;
 use janua_object::fdtable::FdTable;
-use janua_port::{Host, HostFd, Machine, Nanos};
+use janua_port::{Machine, Nanos};
 
 use crate::Kernel;
 use crate::boot::{self, BootConfig};
@@ -45,21 +44,9 @@ fn refuse(machine: &dyn Machine, why: &str) -> ! {
     machine.power_off(125)
 }
 
-struct HostSink {
-    host: &'static dyn Host,
-    fd: HostFd,
-}
-
-impl TraceSink for HostSink {
-    fn line(&self, line: &[u8]) {
-        // A trace that cannot be written must not stop what is traced.
-        let _ = self.host.write(self.fd, line, None);
-    }
-}
-
 fn trace(kernel: &Kernel) {
-    if let (Some(fd), Some(host)) = (kernel.config.trace, kernel.machine.host()) {
-        kernel.tracer.set_sink(Arc::new(HostSink { host, fd }));
+    if let Some(fd) = kernel.config.trace {
+        kernel.tracer.write_to(kernel.machine, fd, kernel.config.trace_whole);
     }
 }
 

@@ -42,6 +42,7 @@ const TESTS: &[Test] = &[
     ("sandbox/supervisor_killed", supervisor_killed),
     ("sandbox/daemon_ends", daemon_ends),
     ("sandbox/trace", trace),
+    ("sandbox/trace_lost", trace_lost),
     ("sandbox/trace_of_forks", trace_of_forks),
     ("sandbox/stats", stats),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
@@ -477,6 +478,16 @@ fn trace(s: &Sandbox) -> Result<(), String> {
         }
         None => Ok(()),
     }
+}
+
+/// A trace that cannot be written is said once, or ends the run.
+fn trace_lost(s: &Sandbox) -> Result<(), String> {
+    let outcome = s.run(&["--trace=/dev/full"], &["/bin/sh", "-c", "echo on; exit 3"])?;
+    expect("said", &outcome, 3, &["trace cannot be written (ENOSPC)", "on"])?;
+    if text(&outcome).matches("trace cannot").count() != 1 {
+        return Err(format!("said more than once:\n{}", text(&outcome)));
+    }
+    expect("ended", &s.run(&["--trace=/dev/full", "--trace-whole"], &["/bin/sh", "-c", "echo on; exit 3"])?, 125, &["sandbox is stopped"])
 }
 
 fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
