@@ -30,12 +30,14 @@
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
 //! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
-//! left is found on the way out. A kick after `in_guest` was set on the way out starts over from the area's frame, which is
-//! whole until the next entry. Both are told apart by the interrupted address.
+//! left is found on the way out. It returns with host calls allowed, so under the jail only where user code cannot have chosen what
+//! comes next: the frame has the kernel's key open, or an entry is about to open it. A kick after `in_guest` was set on the way out starts over from the area's frame, which is
+//! whole until the next entry. The two are told apart by the interrupted address.
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
+use super::hooks::{HOOKS, KEY_PLACE, SECRET};
+pub use super::hooks::{Hooks, set_hooks, set_key_place, set_secret};
 use super::hosted::{
     ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT,
     STACK_SIZE,
@@ -62,11 +64,15 @@ global_asm!(
     ".globl hosted_entries_start",
     "hosted_entries_start:",
 
-    // Opens the kernel's key. Loses rax, rcx, rdx.
-    ".macro OPEN",
+    // Opens the kernel's key. The four labels are those of its instructions before it is open. Loses rax, rcx, rdx.
+    ".macro OPEN name",
+    "\\name\\()_0:",
     "xor eax, eax",
+    "\\name\\()_1:",
     "xor ecx, ecx",
+    "\\name\\()_2:",
     "xor edx, edx",
+    "\\name\\()_3:",
     "wrpkru",
     "test eax, eax",
     "jnz hosted_refuse",
@@ -80,6 +86,21 @@ global_asm!(
     "wrpkru",
     "cmp eax, {pkru_guest}",
     "jne 9f",
+    ".endm",
+
+    // To \\to if the interrupted address, rcx, is that of \\at. Loses rax.
+    ".macro AT at, to",
+    "lea rax, [rip + \\at]",
+    "cmp rcx, rax",
+    "je \\to",
+    ".endm",
+
+    // To \\to if it is an instruction's of OPEN, \\name. Loses rax.
+    ".macro AT_OPEN name, to",
+    "AT \\name\\()_0, \\to",
+    "AT \\name\\()_1, \\to",
+    "AT \\name\\()_2, \\to",
+    "AT \\name\\()_3, \\to",
     ".endm",
 
     // rsp lies on a kernel stack. rdx: the first stack, rax: the offset from it, \thread: the index of that stack's thread.
@@ -179,8 +200,9 @@ global_asm!(
     ".globl hosted_call_store_pkey",
     "hosted_call_store_pkey:",
     "mov [rsp - 144], rdx",
+    ".Lhosted_call_number:",
     "mov r11, rax",
-    "OPEN",
+    "OPEN .Lhosted_call_opens",
     "IDENTIFY",
     "SAVE_CALL",
     "IDENTIFY_AMONG_MANY",
@@ -274,7 +296,7 @@ global_asm!(
     ".type hosted_queued_entry_pkey, @function",
     ".balign 64",
     "hosted_queued_entry_pkey:",
-    "OPEN",
+    "OPEN .Lhosted_queued_opens",
     "LOCATE_OWN r11",
     "SAVE_QUEUED",
     ".size hosted_queued_entry_pkey, . - hosted_queued_entry_pkey",
@@ -293,7 +315,7 @@ global_asm!(
     ".type hosted_signal_entry_pkey, @function",
     ".balign 64",
     "hosted_signal_entry_pkey:",
-    "OPEN",
+    "OPEN .Lhosted_signal_opens",
     "LOCATE_OWN r9",
     "jmp hosted_signal_common",
     ".size hosted_signal_entry_pkey, . - hosted_signal_entry_pkey",
@@ -359,12 +381,34 @@ global_asm!(
     "cmp rcx, rax",
     "jae 4f",
     "jmp 1f",
+    // An entry that has not saved the user's registers goes on, if it is one: calls pass from here on, and the address alone may be
+    // one that user code chose.
     "2:",
     "cmp dword ptr [rsi], {kick}",
-    "je hosted_signal_back",
+    "je 2f",
     "cmp dword ptr [rsi], {sigtrap}",
     "jne 1f",
+    "2:",
+    // Without a jail it counts as one.
+    "mov edi, [rip + {key_place}]",
+    "test edi, edi",
+    "jz 2f",
+    // The key is open, as it is at no address that user code chooses.
+    "add rdi, [rsp + 8 + 224]",
+    "test dword ptr [rdi], {kernel_closed}",
+    "jz 2f",
+    // It is about to open the key, and all is derived anew behind that: the first instructions, not what lies between their bytes.
+    "AT hosted_call_entry_pkey, 2f",
+    "AT hosted_call_store_pkey, 2f",
+    "AT .Lhosted_call_number, 2f",
+    "AT_OPEN .Lhosted_call_opens, 2f",
+    "AT_OPEN .Lhosted_signal_opens, 2f",
+    "AT_OPEN .Lhosted_queued_opens, 2f",
+    "jmp 1f",
     // A single step (the trap flag) ends here; the way out takes it up again.
+    "2:",
+    "cmp dword ptr [rsi], {sigtrap}",
+    "jne hosted_signal_back",
     "and dword ptr [rsp + 8 + 176], ~0x100",
     "mov byte ptr [r8 + 171], 1",
     "jmp hosted_signal_back",
@@ -664,6 +708,8 @@ global_asm!(
     ".purgem IDENTIFY_AMONG_MANY",
     ".purgem SAVE_CALL",
     ".purgem OPEN",
+    ".purgem AT",
+    ".purgem AT_OPEN",
     ".purgem CLOSE",
     ".purgem LOCATE",
     ".purgem LOCATE_OWN",
@@ -691,57 +737,10 @@ global_asm!(
     kick = const super::hosted::KICK,
     sigtrap = const 5,
     secret = sym SECRET,
+    key_place = sym KEY_PLACE,
+    kernel_closed = const 0b11 << (2 * KERNEL_KEY),
     hooks = sym HOOKS,
 );
-
-/// What the platform registers: the Rust ends of the assembly. The order is known to it.
-#[repr(C)]
-pub struct Hooks {
-    /// A rewritten call: registers and number are in the area's frame. Answers the area to leave through.
-    ///
-    /// # Safety
-    /// Called by the call entries only.
-    pub on_call: unsafe extern "C" fn(*mut Area) -> *mut Area,
-    /// User code was interrupted by a host signal, described in the area's arrival. Answers the area to leave through.
-    ///
-    /// # Safety
-    /// Called by the signal entries only.
-    pub on_signal: unsafe extern "C" fn(*mut Area) -> *mut Area,
-    /// The kernel itself was interrupted: signal number, siginfo, ucontext. It goes on with the context as it is on return.
-    ///
-    /// # Safety
-    /// Called by the signal entries only.
-    pub on_nested: unsafe extern "C" fn(i32, *mut u8, *mut u8),
-    /// First Rust code of a new host thread.
-    ///
-    /// # Safety
-    /// Called by `hosted_clone` only.
-    pub child_main: unsafe extern "C" fn(*mut Area) -> !,
-    /// A call that was made by the thread's [`super::hosted::Shortcut`] has left work behind; its result is in the area's frame.
-    /// Answers the area to leave through.
-    ///
-    /// # Safety
-    /// Called by the call entries only.
-    pub on_answered: unsafe extern "C" fn(*mut Area) -> *mut Area,
-}
-
-const _: () = assert!(core::mem::offset_of!(Hooks, on_answered) == 32);
-
-/// Read by the assembly, and by `hosted_clone`'s in `hosted`.
-pub(super) static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());
-
-/// The word every genuine frame starts with. Zero, before it is set, is no frame's.
-static SECRET: AtomicU64 = AtomicU64::new(0);
-
-/// Registers the platform's ends, before the first signal handler is set.
-pub fn set_hooks(hooks: &'static Hooks) {
-    HOOKS.store((&raw const *hooks).cast_mut(), Ordering::Release);
-}
-
-/// Sets the word by which frames are known; the handlers' restorer must be the same. Not 0, which is what a used frame has.
-pub fn set_secret(secret: u64) {
-    SECRET.store(secret, Ordering::Release);
-}
 
 /// Whether a fault at `rip` is that of a call entry's first two stores, which have changed nothing yet: then it is a call
 /// whose number is in rax and whose way back is in rcx.

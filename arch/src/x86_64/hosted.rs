@@ -330,7 +330,7 @@ global_asm!(
 
 fn hooks() -> &'static entry::Hooks {
     // SAFETY: set once at start, before a thread can be made, from a `&'static`.
-    unsafe { &*entry::HOOKS.load(core::sync::atomic::Ordering::Acquire) }
+    unsafe { &*super::hooks::HOOKS.load(core::sync::atomic::Ordering::Acquire) }
 }
 
 unsafe extern "C" fn child_main(area: *mut Area) -> ! {

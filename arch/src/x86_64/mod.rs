@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub mod entry;
+mod hooks;
 pub mod frame;
 pub mod hostcall;
 pub mod hosted;

@@ -4,7 +4,7 @@ use core::fmt::Write;
 
 use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, SIGNAL_ROOM};
-use janua_arch::x86_64::{entry, usercopy};
+use janua_arch::x86_64::{cpu, entry, usercopy};
 use janua_port::guest::Abi;
 use janua_port::{Flow, HostSignal, Trap};
 
@@ -105,6 +105,12 @@ const _: () = assert!(core::mem::offset_of!(Context, r8) == 40 && core::mem::off
 /// pass on.
 pub fn set_handlers(jail: Jail, secret: u64, queued: Option<u32>) -> Result<()> {
     entry::set_secret(secret);
+    if jail == Jail::Pkey {
+        /// The key register among the components of the extended state.
+        const PKRU: u32 = 9;
+        let [_, offset, ..] = cpu::cpuid(0xd, PKRU);
+        entry::set_key_place(offset);
+    }
     let (handler, queued_handler) = match jail {
         Jail::None => (entry::hosted_signal_entry as *const (), entry::hosted_queued_entry as *const ()),
         Jail::Pkey => (entry::hosted_signal_entry_pkey as *const (), entry::hosted_queued_entry_pkey as *const ()),

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use object::{Object, ObjectSection, SectionKind};
+use iced_x86::{Decoder, DecoderOptions};
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use super::compare::{self, Verdict};
 use super::conformance::{directive, sorted};
@@ -99,7 +100,24 @@ pub fn gadgets(image: &Path) -> Result<Vec<(String, String)>, String> {
     if found.iter().any(|(_, places)| places.is_empty()) {
         return Err(format!("{} has no key switch or host call at all", image.display()));
     }
-    Ok(found.into_iter().map(|(name, places)| (format!("ATTACK_{name}"), places.join(","))).collect())
+    let (entries, instructions) = entries(&file).map_err(|e| format!("{}: {e}", image.display()))?;
+    let found = found.into_iter().chain([("ENTRIES", entries), ("INSTRUCTIONS", instructions)]);
+    Ok(found.map(|(name, places)| (format!("ATTACK_{name}"), places.join(","))).collect())
+}
+
+/// The kernel's ways in and out: where they start and end, the entry of rewritten calls without and with a jail; and the addresses of their instructions.
+fn entries(file: &object::File<'_>) -> Result<(Vec<String>, Vec<String>), String> {
+    let address = |name: &str| {
+        let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
+        symbol.map(|symbol| symbol.address()).ok_or_else(|| format!("no {name}"))
+    };
+    let (start, end) = (address("hosted_entries_start")?, address("hosted_exit_end")?);
+    let places = [start, end, address("hosted_call_entry")?, address("hosted_call_entry_pkey")?];
+    let section = file.sections().find(|section| (section.address()..section.address() + section.size()).contains(&start));
+    let code = section.and_then(|section| section.data_range(start, end - start).ok().flatten()).ok_or("the entries are in no section")?;
+    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let shown = |address: u64| format!("{:x}", KERNEL_BASE + address);
+    Ok((places.map(shown).to_vec(), decoder.into_iter().map(|instruction| shown(instruction.ip())).collect()))
 }
 
 /// One run. `Some` is the reason for not doing it.
