@@ -172,6 +172,8 @@ impl Place {
                         fs::copy(&self.program, inside.join("taken_over")).map_err(|e| e.to_string())?;
                         program = PathBuf::from("/taken_over");
                         options.extend(["--root", &shown]);
+                        // A foreign tree gets a clean environment.
+                        options.extend(["GADGET", "OUTSIDE", "INSIDE_INODE", "VICTIM", "VICTIM_STACK"].iter().flat_map(|key| ["--env", key]));
                     }
                     "bind" => options.extend(["--bind", &bind]),
                     "net" => options.extend(["--net", "host"]),
