@@ -36,6 +36,7 @@ pub mod cap {
     pub const NET_ADMIN: u32 = 12;
     pub const NET_RAW: u32 = 13;
     pub const SYS_ADMIN: u32 = 21;
+    pub const SYS_RESOURCE: u32 = 24;
 }
 
 /// No limit of a wait.

@@ -95,6 +95,38 @@ int main(void)
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, q));
 	R(send_fds(q[0], &q[1], 1, "loop"));
 	close(q[0]), close(q[1]);
+	/* Sockets in sockets' queues, deeper than anybody follows by recursion: all are closed with the last, at once. */
+	must(pipe(p));
+	int held = p[1];
+	for (int i = 0; i < 1500; i++) {
+		must(socketpair(AF_UNIX, SOCK_STREAM, 0, q));
+		must(send_fds(q[0], &held, 1, "x"));
+		close(held), close(q[0]);
+		held = q[1];
+	}
+	fcntl(p[0], F_SETFL, O_NONBLOCK);
+	R(read(p[0], b, 1));
+	close(held);
+	R(read(p[0], b, 1));
+	close(p[0]);
+	/* Without privileges, no more in flight than files may be open. */
+	pid_t poor = must(fork());
+	if (!poor) {
+		struct rlimit few = {20, 20};
+		must(setrlimit(RLIMIT_NOFILE, &few));
+		if (getuid() == 0)
+			must(setresuid(4711, 4711, 4711));
+		int full = 0;
+		must(socketpair(AF_UNIX, SOCK_DGRAM, 0, q));
+		while (full < 200 && send_fds(q[0], &q[1], 1, "x") == 1)
+			full++;
+		N(full >= 5 && full <= 21 ? errno : -full);
+		recv_fds(q[1], CMSG_SPACE(4), 0);
+		R(send_fds(q[0], &q[1], 1, "x"));
+		fflush(stdout);
+		_exit(0);
+	}
+	t_reap("poor", poor);
 	/* To a child. */
 	pid_t c = must(fork());
 	if (!c) {

@@ -14,6 +14,9 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use janua_abi::linux::{Errno, Result};
+use janua_port::Machine;
 use janua_rt::Mutex;
 
 use crate::file::OpenFile;
@@ -26,19 +29,37 @@ const MANY: usize = 1000;
 /// Files on their way in a message.
 pub struct Rights {
     files: Vec<Arc<OpenFile>>,
+    sender: Sender,
     flight: Arc<Flight>,
+    machine: &'static dyn Machine,
+}
+
+/// On whose account files are in flight.
+#[derive(Clone, Copy)]
+pub struct Sender {
+    pub uid: u32,
+    /// Files the user may have in flight before the next message (RLIMIT_NOFILE); `None` for those no limit holds for.
+    pub most: Option<u64>,
 }
 
 impl Rights {
-    /// Puts files in flight.
-    pub fn new(flight: &Arc<Flight>, files: Vec<Arc<OpenFile>>) -> Arc<Rights> {
+    /// Puts files in flight. ETOOMANYREFS when the user has more than he may already.
+    pub fn new(flight: &Arc<Flight>, files: Vec<Arc<OpenFile>>, sender: Sender, machine: &'static dyn Machine) -> Result<Arc<Rights>> {
+        {
+            let mut users = flight.users.lock();
+            let count = users.entry(sender.uid).or_insert(0);
+            if sender.most.is_some_and(|most| *count > most) {
+                return Err(Errno::ETOOMANYREFS);
+            }
+            *count += files.len() as u64;
+        }
         {
             let mut sockets = flight.sockets.lock();
             for file in files.iter().filter(|file| unix_of(file).is_some()) {
                 sockets.entry(file.id).or_insert_with(|| (Arc::downgrade(file), 0)).1 += 1;
             }
         }
-        Arc::new(Rights { files, flight: flight.clone() })
+        Ok(Arc::new(Rights { files, sender, flight: flight.clone(), machine }))
     }
 
     pub fn files(&self) -> &[Arc<OpenFile>] {
@@ -53,15 +74,27 @@ impl Rights {
 
 impl Drop for Rights {
     fn drop(&mut self) {
-        let mut sockets = self.flight.sockets.lock();
-        for file in self.files.iter().filter(|file| unix_of(file).is_some()) {
-            if let Some(entry) = sockets.get_mut(&file.id) {
-                entry.1 -= 1;
-                if entry.1 == 0 {
-                    sockets.remove(&file.id);
+        {
+            let mut sockets = self.flight.sockets.lock();
+            for file in self.files.iter().filter(|file| unix_of(file).is_some()) {
+                if let Some(entry) = sockets.get_mut(&file.id) {
+                    entry.1 -= 1;
+                    if entry.1 == 0 {
+                        sockets.remove(&file.id);
+                    }
                 }
             }
         }
+        {
+            let mut users = self.flight.users.lock();
+            if let Some(count) = users.get_mut(&self.sender.uid) {
+                *count -= self.files.len() as u64;
+                if *count == 0 {
+                    users.remove(&self.sender.uid);
+                }
+            }
+        }
+        self.flight.release(self.machine.current().0, core::mem::take(&mut self.files));
     }
 }
 
@@ -73,6 +106,10 @@ fn unix_of(file: &OpenFile) -> Option<&UnixSocket> {
 #[derive(Default)]
 pub struct Flight {
     sockets: Mutex<HashMap<u64, (Weak<OpenFile>, usize)>>,
+    /// Files in flight by their senders' users.
+    users: Mutex<HashMap<u32, u64>>,
+    /// What threads that are releasing files have still to release.
+    releasing: Mutex<HashMap<u64, Vec<Arc<OpenFile>>>>,
     taken: AtomicU64,
     collecting: AtomicBool,
 }
@@ -92,8 +129,35 @@ impl Flight {
         self.sockets.lock().len() > MANY
     }
 
-    /// Empties the queues of sockets that nobody can reach any more.
+    /// Lets files go. A socket among them may be the last holder of messages with sockets that are the last holders of others, and so
+    /// on, as deep as senders like: what such a release would release comes here again and is put in a list.
+    fn release(&self, thread: u64, files: Vec<Arc<OpenFile>>) {
+        match self.releasing.lock().entry(thread) {
+            Entry::Occupied(mut list) => return list.get_mut().extend(files),
+            Entry::Vacant(list) => list.insert(files),
+        };
+        loop {
+            let next = {
+                let mut releasing = self.releasing.lock();
+                let next = releasing.get_mut(&thread).and_then(Vec::pop);
+                if next.is_none() {
+                    releasing.remove(&thread);
+                }
+                next
+            };
+            match next {
+                Some(file) => drop(file),
+                None => break,
+            }
+        }
+        self.collect();
+    }
+
+    /// Empties the queues of sockets that nobody can reach any more; later, while a thread is releasing files.
     pub fn collect(&self) {
+        if !self.releasing.lock().is_empty() {
+            return;
+        }
         if self.sockets.lock().is_empty() || self.collecting.swap(true, Ordering::Acquire) {
             return;
         }

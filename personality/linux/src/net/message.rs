@@ -4,18 +4,20 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::net::{MsgHdr, Ucred, af, msg, scm, so, sol};
+use janua_abi::linux::process::rlimit;
 use janua_kernel::table::Fd;
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::net::addr::STORAGE;
 use janua_object::net::common::cap;
 use janua_object::net::control::{self, Control, Words};
 use janua_object::net::socket::{Outgoing, Received};
-use janua_object::net::unix::Rights;
+use janua_object::net::unix::rights::{Rights, Sender};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{Open, read_value};
 use crate::Thread;
 use crate::fs::fd;
+use crate::thread::ThreadExt;
 
 /// Most bytes of control messages in one send (net.core.optmem_max).
 const CONTROL_MAX: u64 = 131_072;
@@ -30,7 +32,7 @@ pub(super) fn outgoing(thread: &Thread, open: &Open) -> Result<Outgoing> {
     Ok(Outgoing { cred: Some(own), ..Outgoing::default() })
 }
 
-/// Takes the control messages of a send. EINVAL, EBADF, EPERM, ESRCH, ENOBUFS.
+/// Takes the control messages of a send. EINVAL, EBADF, EPERM, ESRCH, ENOBUFS, ETOOMANYREFS.
 pub(super) fn read_control(
     thread: &Thread,
     open: &Open,
@@ -71,7 +73,10 @@ pub(super) fn read_control(
         }
     }
     if !files.is_empty() {
-        out.rights = Some(Rights::new(&thread.kernel.net.unix.flight, files));
+        let own = thread.ext.cred();
+        let bounded = !own.capable(cap::SYS_RESOURCE) && !own.capable(cap::SYS_ADMIN);
+        let sender = Sender { uid: own.uid, most: bounded.then(|| thread.limit(rlimit::NOFILE)) };
+        out.rights = Some(Rights::new(&thread.kernel.net.unix.flight, files, sender, thread.machine())?);
     }
     Ok(())
 }
