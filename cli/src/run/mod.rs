@@ -67,6 +67,10 @@ pub fn run(options: RunOptions) -> ExitCode {
             network: options.net == Net::Host,
         },
         config: &config.encoded,
+        fault: match fault() {
+            Ok(fault) => fault,
+            Err(why) => return exit::fail(&why),
+        },
     };
     let mut sandbox = match Sandbox::start(&setup) {
         Ok(sandbox) => sandbox,
@@ -123,6 +127,18 @@ fn choose(options: &RunOptions) -> Result<Choice, String> {
         }
     };
     crate::choice::choose(Some(options.gate.unwrap_or(Gate::Signal)), jail)
+}
+
+/// For tests of the kernel: JANUA_FAULT=ENOMEM:N has the N-th host call that could fail so fail so.
+fn fault() -> Result<(u32, u64), String> {
+    const KNOWN: [(&str, u32); 5] = [("EINTR", 4), ("EAGAIN", 11), ("ENOMEM", 12), ("EMFILE", 24), ("ENOSPC", 28)];
+    let Some(asked) = std::env::var_os("JANUA_FAULT") else { return Ok((0, 0)) };
+    let asked = asked.to_string_lossy();
+    let known = asked.split_once(':').and_then(|(name, nth)| {
+        let (_, errno) = KNOWN.into_iter().find(|(known, _)| *known == name)?;
+        Some((errno, nth.parse().ok()?))
+    });
+    known.ok_or_else(|| format!("JANUA_FAULT={asked}: it is ERRNO:N, of EINTR, EAGAIN, ENOMEM, EMFILE, ENOSPC"))
 }
 
 /// For work on the kernel: JANUA_IMAGE names an image to be used instead of the embedded one, which saves building the command

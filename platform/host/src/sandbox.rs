@@ -27,6 +27,8 @@ pub struct Setup<'a> {
     pub needs: wall::Needs<'a>,
     /// The personality's configuration, encoded.
     pub config: &'a [u8],
+    /// For tests: an errno, and which of the host calls that could answer it does so without being made; (0, 0) for none.
+    pub fault: (u32, u64),
 }
 
 /// Why a sandbox could not be started: what was tried, and the host's errno (0 when the host is not to blame).
@@ -265,6 +267,8 @@ fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
         vdso_start: vdso.start as u64,
         vdso_end: vdso.end as u64,
         vdso: vdso.functions,
+        fault: setup.fault.0,
+        fault_at: setup.fault.1,
         config_len: setup.config.len() as u64,
         control: Control {
             ended: 0.into(),
@@ -272,6 +276,7 @@ fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
             stopped: 0.into(),
             signals: 0.into(),
             service: 0.into(),
+            faults: 0.into(),
         },
     };
     // SAFETY: the control part of the mapping, large enough (checked above); area 0 is the first process' stack.

@@ -482,12 +482,14 @@ impl Host for LinuxHost {
 
 /// read, pread64, write or pwrite64 of a range that is ours or a guest's.
 fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
-    let (call, offset) = match offset {
-        None => (stream, 0),
-        Some(offset) => (at, offset as usize),
-    };
     // SAFETY: a slice of the caller's, or guest memory, in which no Rust object lies and where a fault is an error.
-    unsafe { raw(call, [fd_word(fd), addr, len, offset, 0, 0]) }
+    unsafe {
+        match offset {
+            None => raw(stream, [fd_word(fd), addr, len, 0, 0, 0]),
+            // Files at a place are not interrupted, for all that a guest is told: a kick that met a slow file system is no event of its.
+            Some(offset) => raw_retry(at, [fd_word(fd), addr, len, offset as usize, 0, 0]),
+        }
+    }
 }
 
 fn named(call: Call, fd: HostFd, addr: &mut [u8], addr_len: &mut usize, flags: usize) -> Result<usize> {

@@ -12,6 +12,7 @@ pub mod area;
 pub mod boot;
 pub mod clock;
 mod compat;
+mod faults;
 pub mod guard;
 pub mod heap;
 pub mod host;

@@ -5,6 +5,7 @@
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hostcall::hostcall;
 
+use crate::faults;
 pub use crate::wall::{Call, nr};
 
 /// A host call of six words.
@@ -12,6 +13,9 @@ pub use crate::wall::{Call, nr};
 /// # Safety
 /// Memory the call reads or writes through its arguments must be valid for that.
 pub unsafe fn raw(call: Call, args: [usize; 6]) -> Result<usize> {
+    if let Some(errno) = faults::of(call) {
+        return Err(errno);
+    }
     // SAFETY: the caller's promise.
     Errno::from_raw(unsafe { hostcall(call.number(), args[0], args[1], args[2], args[3], args[4], args[5]) })
 }

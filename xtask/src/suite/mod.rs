@@ -10,6 +10,7 @@ mod command;
 mod compare;
 mod conformance;
 mod crates;
+mod faults;
 mod invasive;
 mod invasive_boot;
 mod keys;
@@ -71,6 +72,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "walls", about: "what a kernel that was taken over can reach (test/walls)", run: walls::run, moving: true },
     Suite { name: "toolchains", about: "kernel images by every compiler this machine can offer", run: toolchains::run, moving: true },
     Suite { name: "keys", about: "attacks and a sample of conformance with protection keys, emulated", run: keys::run, moving: true },
+    Suite { name: "faults", about: "host calls that fail on purpose, at one step after another", run: faults::run, moving: true },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run, moving: true },
 ];
 
