@@ -25,12 +25,12 @@
 #include <unistd.h>
 
 /* The kernel's memory: where it starts, words shared with the supervisor, selectors, stacks, heap, and where it ends. */
-#define KERNEL 0x600000000000ul
+#define KERNEL 0x552000000000ul
 #define CONTROL (KERNEL + (16ul << 20))
 #define SELECTORS (KERNEL + (32ul << 20))
 #define STACKS (KERNEL + (64ul << 20))
 #define HEAP (KERNEL + (4ul << 30))
-#define KERNEL_END 0x610000000000ul
+#define KERNEL_END 0x554000000000ul
 /* A word of kernel memory that nothing uses: the end of the control region but for its last page. */
 #define UNUSED (CONTROL + (16ul << 20) - 8192)
 

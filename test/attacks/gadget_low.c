@@ -1,10 +1,10 @@
-/* Jumps to each WRPKRU of the kernel's text with the stack pointer in the kernel's page below 4 GiB, where the entries read two words of
+/* Jumps to each WRPKRU of the kernel's text with the stack pointer in the kernel's page that 32-bit calls can name, where the entries read two words of
  * the stack once the key is open: nothing of the kernel's may come back. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
 #include "code.h"
 
-#define LOW_PAGE 0xfffff000ul
+#define LOW_PAGE 0x10000ul
 
 static volatile uint64_t where, rdx;
 static volatile int faults;

@@ -9,7 +9,7 @@ static int attack(void)
 	static const struct { uintptr_t at; size_t len; } ranges[] = {
 		{ KERNEL, 4096 }, { CONTROL, 4096 }, { SELECTORS, 4096 }, { STACKS, 65536 }, { HEAP, 1 << 20 },
 		{ KERNEL - 4096, 8192 }, { KERNEL, KERNEL_END - KERNEL }, { KERNEL_END - 4096, 8192 },
-		{ KERNEL - (1ul << 40), 3ul << 40 },
+		{ KERNEL - (1ul << 40), (1ul << 40) + (1ul << 36) },
 	};
 	char *own = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600), won = 0;

@@ -11,7 +11,7 @@ static int load(void *at)
 
 static int attack(void)
 {
-	uintptr_t places[] = { place("ATTACK_WRPKRU", 0) & ~7ul, place("ATTACK_SYSCALL", 0) & ~7ul, UNUSED, STACKS + 65536 - 640, HEAP, 0xfffff000 };
+	uintptr_t places[] = { place("ATTACK_WRPKRU", 0) & ~7ul, place("ATTACK_SYSCALL", 0) & ~7ul, UNUSED, STACKS + 65536 - 640, HEAP, 0x10000 };
 	for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
 		if (try_apart(load, (void *)places[i]) != -SIGSEGV)
 			return 0;

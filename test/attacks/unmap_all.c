@@ -7,6 +7,6 @@ static int attack(void)
 {
 	munmap(0, 0x7ffffffff000);
 	munmap((void *)0x10000, KERNEL - 0x10000);
-	munmap((void *)KERNEL_END, 0x7ffffffff000 - KERNEL_END);
+	munmap((void *)KERNEL_END, 0x7e0000000000 - KERNEL_END);
 	return 0;
 }

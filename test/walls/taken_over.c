@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 /* The selector lines: one for each thread, its first byte is the selector. */
-#define SELECTORS (0x600000000000ul + (32ul << 20))
+#define SELECTORS (0x552000000000ul + (32ul << 20))
 #define LINES 128
 #define LINE 64
 enum { ALLOW, BLOCK };

@@ -39,7 +39,7 @@ use core::arch::global_asm;
 use super::hooks::{HOOKS, KEY_PLACE, SECRET};
 pub use super::hooks::{Hooks, set_hooks, set_key_place, set_secret};
 use super::hosted::{
-    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT,
+    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, KERNEL_SHIFT, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT,
     STACK_SIZE,
 };
 
@@ -154,7 +154,7 @@ global_asm!(
     "mov rcx, {selectors}",
     "add rcx, rax",
     "lea rax, [rsp - 144]",
-    "shr rax, 40",
+    "shr rax, {kernel_shift}",
     "cmp eax, {kernel_high}",
     "je hosted_refuse",
     "mov rax, [rsp - 136]",
@@ -248,7 +248,7 @@ global_asm!(
     "cmp word ptr [rsp + 8 + 184], 0x33",
     "jne 2f",
     "mov rsi, rcx",
-    "shr rsi, 40",
+    "shr rsi, {kernel_shift}",
     "cmp esi, {kernel_high}",
     "je 2f",
     "mov qword ptr [rsp], 0",
@@ -726,7 +726,8 @@ global_asm!(
     selectors = const SELECTOR_BASE,
     selector_shift = const SELECTOR_SHIFT,
     kernel = const KERNEL_BASE,
-    kernel_high = const KERNEL_BASE >> 40,
+    kernel_high = const KERNEL_BASE >> KERNEL_SHIFT,
+    kernel_shift = const KERNEL_SHIFT,
     image_size = const IMAGE_SIZE,
     arrival = const core::mem::offset_of!(Area, arrival),
     shortcut = const core::mem::offset_of!(Area, shortcut),

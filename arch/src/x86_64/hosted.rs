@@ -12,8 +12,11 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
 use super::entry;
 use super::frame::Frame;
 
-/// Where kernel memory starts in every process.
-pub const KERNEL_BASE: usize = 0x6000_0000_0000;
+/// Where kernel memory starts in every process. Below every place where the host puts relocatable programs, and in no range that a
+/// known runtime lays claim to (docs/layout.md).
+pub const KERNEL_BASE: usize = 0x5520_0000_0000;
+/// All of the kernel's range, and nothing else, has these upper bits.
+pub const KERNEL_SHIFT: u32 = 37;
 /// The image's room: text, read-only data, data.
 pub const IMAGE_SIZE: usize = 16 << 20;
 /// The boot information and the words shared with the supervisor.
@@ -38,13 +41,14 @@ pub const HEAP_BASE: usize = KERNEL_BASE + (4 << 30);
 pub const HEAP_SIZE: usize = 64 << 30;
 /// Bytes of the shared file, sparse.
 pub const FILE_SIZE: usize = HEAP_BASE + HEAP_SIZE - KERNEL_BASE;
-/// A page of kernel memory that the host's 32-bit calls can name, the last below 4 GiB: where it lies and what it shows. No
-/// 32-bit program can have it mapped on Linux either.
-pub const LOW_PAGE: usize = 0xffff_f000;
+/// A page of kernel memory that the host's 32-bit calls can name, and can only be read there: where it lies and what it shows. It is the
+/// first that the host lets anybody map (vm.mmap_min_addr), and guests' memory starts behind it: a hole further up would be in the way
+/// of AddressSanitizer's shadow, or would split what 32-bit programs have.
+pub const LOW_PAGE: usize = 0x1_0000;
 pub const LOW_SIZE: usize = 4096;
 pub const LOW_SHOWS: usize = CONTROL_BASE + CONTROL_SIZE - LOW_SIZE;
 /// End of the range no guest may map.
-pub const KERNEL_END: usize = KERNEL_BASE + (1 << 40);
+pub const KERNEL_END: usize = KERNEL_BASE + (1 << KERNEL_SHIFT);
 /// End of the user half of the address space, as Linux sees it (the last page is left out).
 pub const USER_END: usize = 0x7fff_ffff_f000;
 
@@ -147,7 +151,7 @@ const _: () = {
     assert!(offset_of!(Area, stepping) == 171);
     assert!(offset_of!(Arrival, rip) == 40);
     assert!(STACK_BASE.trailing_zeros() >= STACK_SHIFT && SELECTOR_BASE.trailing_zeros() >= 12);
-    assert!(KERNEL_END - KERNEL_BASE == 1 << 40 && KERNEL_BASE.trailing_zeros() >= 40);
+    assert!(FILE_SIZE < KERNEL_END - KERNEL_BASE && KERNEL_BASE.trailing_zeros() >= KERNEL_SHIFT);
 };
 
 /// The area of the thread with this index.

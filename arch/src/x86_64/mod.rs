@@ -1,5 +1,7 @@
 //! x86-64.
 
+#[cfg(test)]
+mod claims;
 pub mod cpu;
 pub mod entry;
 mod hooks;

@@ -152,6 +152,14 @@ fn next_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// Where user memory starts on this machine, known from the first address space on.
+static LEAST: AtomicUsize = AtomicUsize::new(0);
+
+/// The lowest address anybody may map (vm.mmap_min_addr): Linux's default, or what the machine leaves.
+pub fn least_address() -> usize {
+    LEAST.load(Ordering::Relaxed).max(0x1_0000)
+}
+
 impl Mm {
     /// An empty address space with one user.
     pub fn new(space: Arc<dyn Space>) -> Mm {
@@ -162,6 +170,7 @@ impl Mm {
     pub fn below(space: Arc<dyn Space>, high: usize) -> Mm {
         let bounds = space.bounds();
         let bounds = Bounds { high: bounds.high.min(high), ..bounds };
+        LEAST.store(bounds.low, Ordering::Relaxed);
         Mm {
             id: next_id(),
             space: RwLock::new(space),

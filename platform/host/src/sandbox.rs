@@ -120,14 +120,14 @@ fn map_memory() -> Result<(), StartError> {
         let low = libc::mmap(
             LOW_PAGE as *mut _,
             LOW_SIZE,
-            libc::PROT_READ | libc::PROT_WRITE,
+            libc::PROT_READ,
             libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE,
             fd,
             (LOW_SHOWS - KERNEL_BASE) as i64,
         );
         libc::close(fd);
         if low as usize != LOW_PAGE {
-            return Err(failed("cannot map the kernel's page below 4 GiB (mmap)"));
+            return Err(failed("cannot map the kernel's low page at 64 KiB (mmap; is vm.mmap_min_addr higher?)"));
         }
         // In place of the file's pages: what the way out leaves in a line is no other process' business. A forked child
         // starts with lines of zeroes.
@@ -172,7 +172,7 @@ fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
         (image_end, SELECTOR_BASE, both, KERNEL_KEY),
         (SELECTOR_BASE, SELECTOR_BASE + SELECTOR_SIZE, both, SELECTOR_KEY),
         (SELECTOR_BASE + SELECTOR_SIZE, KERNEL_BASE + FILE_SIZE, both, KERNEL_KEY),
-        (LOW_PAGE, LOW_PAGE + LOW_SIZE, both, KERNEL_KEY),
+        (LOW_PAGE, LOW_PAGE + LOW_SIZE, libc::PROT_READ, KERNEL_KEY),
     ];
     let image = segments.iter().map(|segment| (segment.range.start, segment.range.end, segment.prot, KERNEL_KEY));
     for (start, end, prot, key) in image.chain(ranges) {

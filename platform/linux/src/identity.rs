@@ -5,7 +5,7 @@
 //! by set_thread_area(2), and the limit of one is the thread's index. The entry reads it with `lsl`.
 //!
 //! The call exists in the host's 32-bit interface alone, whose pointers have 32 bits, so its argument lies in a page below 4 GiB
-//! that shows a page of kernel memory, with the kernel's key.
+//! that shows a page of kernel memory, with the kernel's key. There it can only be read: the kernel writes at the page's own place.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 

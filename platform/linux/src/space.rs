@@ -29,8 +29,8 @@ const MREMAP_FIXED: usize = 2;
 const MREMAP_DONTUNMAP: usize = 4;
 const MADV_DONTFORK: usize = 10;
 const MADV_DOFORK: usize = 11;
-/// The host lets nobody map below this (vm.mmap_min_addr).
-const LOWEST: usize = 0x1_0000;
+/// Guests' memory starts behind the kernel's low page, which is the first that the host lets anybody map (vm.mmap_min_addr).
+const LOWEST: usize = LOW_PAGE + LOW_SIZE;
 const PAGE: usize = 4096;
 
 const READ_ONLY: Prot = Prot { read: true, write: false, exec: false };
@@ -45,7 +45,7 @@ fn bounds() -> Bounds {
     Bounds {
         low: LOWEST,
         high: vdso::ranges()[0].0,
-        holes: [(LOW_PAGE, LOW_PAGE + LOW_SIZE), (KERNEL_BASE - PAGE, KERNEL_END)],
+        holes: [(KERNEL_BASE - PAGE, KERNEL_END), (0, 0)],
     }
 }
 

@@ -27,7 +27,7 @@ const LIMIT: u64 = 120;
 const COMBINATIONS: &[(&str, &str)] = &[("none", "sud"), ("pkey", "sud"), ("pkey", "call")];
 
 /// Where the kernel lies in every process.
-const KERNEL_BASE: u64 = 0x6000_0000_0000;
+const KERNEL_BASE: u64 = 0x5520_0000_0000;
 
 /// Runs the attacks whose name holds the filter.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {

@@ -274,7 +274,7 @@ fn status(said: &str) -> Result<(), String> {
 /// Where the kernel's text holds `syscall; ret`.
 fn gadget(image: &Path) -> Result<String, String> {
     /// Where the kernel lies in every process.
-    const KERNEL_BASE: u64 = 0x6000_0000_0000;
+    const KERNEL_BASE: u64 = 0x5520_0000_0000;
     let failed = |what: &str| format!("{}: {what}", image.display());
     let bytes = fs::read(image).map_err(|e| failed(&e.to_string()))?;
     let file = object::File::parse(&*bytes).map_err(|e| failed(&e.to_string()))?;

@@ -38,6 +38,25 @@ pub struct Layout {
     pub brk_offset: usize,
 }
 
+/// The end of user space in processes of a host, and the lowest address that may be meant by it: the host's vDSO, below which guests
+/// map, may lie a good tebibyte further down.
+const TOP: usize = (1 << 47) - 4096;
+const NEAR_TOP: usize = 0x7e90_0000_0000;
+
+/// Where Linux puts relocatable programs: at two thirds of all there is, 0x5555_5555_4000. What the kernel keeps at the top counts as
+/// well, since sanitizers know the place (docs/layout.md).
+fn two_thirds(high: usize) -> usize {
+    let all = if (NEAR_TOP..TOP).contains(&high) { TOP } else { high };
+    all / 3 * 2 & !4095
+}
+
+/// Where mappings begin, `below` downwards, `chance` bytes or fewer from there. Sanitizers take what lies further down than Linux would
+/// ever begin for something else.
+fn mmap_base(below: usize, chance: usize) -> usize {
+    let room = below.saturating_sub(NEAR_TOP);
+    below.saturating_sub(if room > LEAST_GAP { chance % room } else { chance }) & !4095
+}
+
 impl Layout {
     /// Chooses. `strings` are the bytes of arguments and environment.
     pub fn choose(mm: &Mm, machine: &dyn Machine, stack_limit: u64, strings: usize, random: bool) -> Layout {
@@ -61,9 +80,29 @@ impl Layout {
         let gap = (high - bottom + GUARD).max(LEAST_GAP);
         Layout {
             stack: (bottom, top),
-            mmap_base: (high - gap).saturating_sub(pages(mmap_bits)) & !4095,
-            program: if narrow { PROGRAM_32 } else { high / 3 * 2 & !4095 } + pages(mmap_bits),
+            mmap_base: mmap_base(high - gap, pages(mmap_bits)),
+            program: if narrow { PROGRAM_32 } else { two_thirds(high) } + pages(mmap_bits),
             brk_offset: pages(BRK_BITS),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_mappings_begin_where_linux_has_them() {
+        assert_eq!(two_thirds(TOP), 0x5555_5555_4000);
+        assert_eq!(two_thirds(0x7eff_1234_5000), 0x5555_5555_4000);
+        assert_eq!(two_thirds(0x3fff_ffff_f000), 0x2aaa_aaaa_a000);
+        for below in [0x7fff_f000_0000, 0x7efb_0000_0000, 0x7f12_3456_7000] {
+            for chance in [0, 4096, 0xff_ffff_f000] {
+                let base = mmap_base(below, chance);
+                assert!((NEAR_TOP..=below).contains(&base), "{below:#x} {chance:#x}: {base:#x}");
+            }
+        }
+        // Not a machine of that kind.
+        assert_eq!(mmap_base(0x3fff_0000_0000, 0x1000_0000), 0x3ffe_f000_0000);
     }
 }

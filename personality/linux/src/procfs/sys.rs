@@ -121,7 +121,10 @@ static NET: &[Entry] = &[
 
 static VM: &[Entry] = &[
     fixed!("max_map_count", "65530"),
-    fixed!("mmap_min_addr", "65536"),
+    Entry::text("mmap_min_addr", |_, text| {
+        let _ = writeln!(text, "{}", janua_object::mm::least_address());
+        Ok(())
+    }),
     fixed!("overcommit_memory", "1"),
     fixed!("overcommit_ratio", "50"),
     fixed!("swappiness", "60"),
