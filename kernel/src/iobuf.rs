@@ -116,10 +116,10 @@ macro_rules! common {
         impl<'a> $name<'a> {
             /// One range of guest memory. The length is cut to what one call may move.
             pub fn user(mem: &'a dyn UserMemory, addr: usize, len: usize) -> Result<Self> {
-                let len = len.min(MOST);
                 if !mem.in_range(addr, len) {
                     return Err(Errno::EFAULT);
                 }
+                let len = len.min(MOST);
                 Ok($name {
                     place: Place::User { mem, first: (addr, len), rest: &[] },
                     done: 0,

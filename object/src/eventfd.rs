@@ -66,6 +66,9 @@ impl File for EventFd {
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         let mut bytes = [0; 8];
+        if buf.left() != bytes.len() {
+            return Err(Errno::EINVAL);
+        }
         // Looked at before it is taken: a writer that has to wait comes again with the same buffer.
         buf.peek(&mut bytes)?;
         let add = u64::from_ne_bytes(bytes);

@@ -14,7 +14,7 @@ use janua_rt::Mutex;
 use crate::caller::Caller;
 use crate::lock::{FileLocks, Owner};
 use crate::vfs::watch::event;
-use crate::vfs::{Attr, Contents, Inode, Path};
+use crate::vfs::{Attr, Contents, Inode, Path, SetAttr};
 
 bitflags! {
     /// Readiness, as in poll(2) and epoll(7).
@@ -132,7 +132,7 @@ pub trait File: Send + Sync + Any {
             }
             _ => return Err(Errno::EINVAL),
         };
-        let new = i64::try_from(start).ok().and_then(|start| start.checked_add(offset)).ok_or(Errno::EOVERFLOW)?;
+        let new = i64::try_from(start).ok().and_then(|start| start.checked_add(offset)).ok_or(Errno::EINVAL)?;
         *pos = u64::try_from(new).map_err(|_| Errno::EINVAL)?;
         Ok(*pos)
     }
@@ -204,6 +204,10 @@ pub trait File: Send + Sync + Any {
     /// Attributes when there is no inode behind the file (pipes, sockets, anonymous inodes).
     fn attr(&self) -> Result<Attr> {
         Err(Errno::EBADF)
+    }
+    /// Changes mode and owners, for files that have them and no inode. EPERM.
+    fn set_attr(&self, _change: &SetAttr) -> Result<()> {
+        Err(Errno::EPERM)
     }
     /// F_GET_SEALS and F_ADD_SEALS (memfd_create(2)). EINVAL for a file that cannot be sealed, EPERM once sealed against it.
     fn seals(&self) -> Result<u32> {
@@ -339,13 +343,14 @@ impl OpenFile {
     /// EBADF unless opened for reading.
     pub fn check_read(&self) -> Result<()> {
         let mode = self.flags();
-        if mode & flags::O_PATH != 0 || mode & flags::O_ACCMODE == flags::O_WRONLY { Err(Errno::EBADF) } else { Ok(()) }
+        // Neither for writing alone nor for nothing (3).
+        if mode & (flags::O_PATH | flags::O_WRONLY) != 0 { Err(Errno::EBADF) } else { Ok(()) }
     }
 
     /// EBADF unless opened for writing.
     pub fn check_write(&self) -> Result<()> {
         let mode = self.flags();
-        if mode & flags::O_PATH != 0 || mode & flags::O_ACCMODE == flags::O_RDONLY { Err(Errno::EBADF) } else { Ok(()) }
+        if mode & flags::O_PATH != 0 || mode.wrapping_add(1) & flags::O_RDWR == 0 { Err(Errno::EBADF) } else { Ok(()) }
     }
 
     pub fn inode(&self) -> Option<&Arc<dyn Inode>> {

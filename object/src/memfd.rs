@@ -241,14 +241,14 @@ impl File for MemFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
+        if buf.left() == 0 {
+            return Ok(0);
+        }
         let mut state = self.0.state.lock();
         if MemInode::write_sealed(&state) {
             return Err(Errno::EPERM);
         }
         let at = if at == offset::END { state.size } else { at };
-        if buf.left() == 0 {
-            return Ok(0);
-        }
         if state.seals & seal::GROW != 0 && at.saturating_add(buf.left() as u64) > state.size {
             // Whole pages go through one after the other, up to the one that would grow the file.
             let room = (state.size & !(PAGE - 1)).saturating_sub(at);

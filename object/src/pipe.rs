@@ -25,7 +25,7 @@ use janua_rt::{Mutex, WaitQueue};
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, request};
-use crate::vfs::{Attr, FileKind};
+use crate::vfs::{Attr, FileKind, SetAttr};
 
 /// Writes up to this size are atomic (limits.h).
 pub const PIPE_BUF: usize = 4096;
@@ -189,7 +189,7 @@ pub struct Pipe {
     readable: WaitQueue,
     writable: WaitQueue,
     /// Attributes of an anonymous pipe; a FIFO's are its inode's.
-    attr: Attr,
+    attr: Mutex<Attr>,
 }
 
 impl Pipe {
@@ -207,7 +207,7 @@ impl Pipe {
             }),
             readable: WaitQueue::new(),
             writable: WaitQueue::new(),
-            attr,
+            attr: Mutex::new(attr),
         })
     }
 
@@ -558,11 +558,16 @@ impl File for PipeEnd {
     }
 
     fn attr(&self) -> Result<Attr> {
-        Ok(self.pipe.attr)
+        Ok(*self.pipe.attr.lock())
+    }
+
+    fn set_attr(&self, change: &SetAttr) -> Result<()> {
+        change.apply(&mut self.pipe.attr.lock());
+        Ok(())
     }
 
     fn label(&self) -> String {
-        format!("pipe:[{}]", self.pipe.attr.ino)
+        format!("pipe:[{}]", self.pipe.attr.lock().ino)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -74,6 +74,8 @@ pub struct Common {
     rcvtimeo: AtomicU64,
     sndtimeo: AtomicU64,
     pub rcvlowat: AtomicUsize,
+    /// Permissions (fchmod(2)): what a name gets by bind(2), less the umask.
+    pub mode: AtomicU32,
     /// SO_PRIORITY, SO_MARK, SO_BUSY_POLL.
     words: [AtomicU32; 3],
     linger: Mutex<Linger>,
@@ -97,6 +99,7 @@ impl Common {
             rcvtimeo: AtomicU64::new(FOREVER),
             sndtimeo: AtomicU64::new(FOREVER),
             rcvlowat: AtomicUsize::new(1),
+            mode: AtomicU32::new(0o777),
             words: [const { AtomicU32::new(0) }; 3],
             linger: Mutex::new(Linger::default()),
             ino: AtomicU64::new(0),

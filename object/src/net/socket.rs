@@ -5,25 +5,27 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::net::{Ucred, ioctl, sock};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
+use janua_rt::Mutex;
 
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile};
+use crate::file::{Events, File, OpenFile, flags};
 use crate::net::addr::SockAddr;
 use crate::net::common::Common;
 use crate::net::iface;
 use crate::net::unix::Rights;
-use crate::vfs::{Attr, FileKind, Inode};
+use crate::vfs::{Attr, FileKind, Inode, SetAttr};
 
 /// Who makes a socket call: a caller that can also find names in the file system.
 pub trait NetCaller: Caller {
-    /// Makes an inode of kind socket, with the permissions the caller's umask leaves. EADDRINUSE when the name exists.
-    fn make_socket_node(&self, path: &[u8]) -> Result<Arc<dyn Inode>>;
+    /// Makes an inode of kind socket, with what the caller's umask leaves of the permissions. EADDRINUSE when the name exists.
+    fn make_socket_node(&self, path: &[u8], mode: u32) -> Result<Arc<dyn Inode>>;
     /// The inode of that name; EACCES unless the caller may write to it.
     fn find_node(&self, path: &[u8]) -> Result<Arc<dyn Inode>>;
 }
@@ -121,7 +123,7 @@ const SOCKFS_DEV: u64 = 8;
 /// A socket as an open file.
 pub struct SocketFile {
     pub socket: Arc<dyn Socket>,
-    attr: Attr,
+    attr: Mutex<Attr>,
 }
 
 impl SocketFile {
@@ -142,12 +144,12 @@ impl SocketFile {
             ..Attr::default()
         };
         socket.common().set_ino(ino);
-        Arc::new(SocketFile { socket, attr })
+        Arc::new(SocketFile { socket, attr: Mutex::new(attr) })
     }
 
     /// The number in "socket:[n]" and /proc/net.
     pub fn ino(&self) -> u64 {
-        self.attr.ino
+        self.attr.lock().ino
     }
 }
 
@@ -198,7 +200,15 @@ impl File for SocketFile {
     }
 
     fn attr(&self) -> Result<Attr> {
-        Ok(self.attr)
+        Ok(*self.attr.lock())
+    }
+
+    fn set_attr(&self, change: &SetAttr) -> Result<()> {
+        change.apply(&mut self.attr.lock());
+        if let Some(mode) = change.mode {
+            self.socket.common().mode.store(mode & 0o777, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn release(&self, _file: &OpenFile) {
@@ -206,7 +216,7 @@ impl File for SocketFile {
     }
 
     fn label(&self) -> String {
-        format!("socket:[{}]", self.attr.ino)
+        format!("socket:[{}]", self.ino())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -214,7 +224,8 @@ impl File for SocketFile {
     }
 }
 
-/// The socket behind a file. ENOTSOCK.
+/// The socket behind a file. ENOTSOCK, EBADF for a mere place.
 pub fn of_file(file: &OpenFile) -> Result<&SocketFile> {
-    file.downcast::<SocketFile>().ok_or(Errno::ENOTSOCK)
+    let other = || if file.flags() & flags::O_PATH != 0 { Errno::EBADF } else { Errno::ENOTSOCK };
+    file.downcast::<SocketFile>().ok_or_else(other)
 }

@@ -69,6 +69,9 @@ macro_rules! directory_file {
         fn seekable(&self) -> bool {
             true
         }
+        fn size(&self) -> Result<u64> {
+            Ok(0)
+        }
         fn sync(&self, _data_only: bool) -> Result<()> {
             self.inode.sync()
         }

@@ -122,6 +122,18 @@ pub struct SetAttr {
     pub ctime: Option<i64>,
 }
 
+impl SetAttr {
+    /// What can be changed of a file that exists in memory only: mode, owners, times.
+    pub fn apply(&self, attr: &mut Attr) {
+        attr.mode = self.mode.map_or(attr.mode, |mode| attr.mode & !0o7777 | mode & 0o7777);
+        attr.uid = self.uid.unwrap_or(attr.uid);
+        attr.gid = self.gid.unwrap_or(attr.gid);
+        attr.atime = self.atime.unwrap_or(attr.atime);
+        attr.mtime = self.mtime.unwrap_or(attr.mtime);
+        attr.ctime = self.ctime.unwrap_or(attr.ctime);
+    }
+}
+
 /// A file in a file system. Permission checks are the caller's; names are single components, never empty, "." or "..".
 pub trait Inode: Send + Sync + Any {
     fn kind(&self) -> FileKind;
@@ -162,6 +174,9 @@ pub trait Inode: Send + Sync + Any {
     fn set_attr(&self, _change: &SetAttr) -> Result<()> {
         Err(Errno::EPERM)
     }
+    /// It has been read: where access times are kept here, that of the file is now; if `relative`, only when the one before is no
+    /// later than the last change, or a day old.
+    fn accessed(&self, _relative: bool) {}
 
     // Directories.
     /// The entry of that name. ENOENT.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::Inode;
-use crate::vfs::mount::Mount;
+use crate::vfs::mount::{Mount, MountFlags};
 
 /// How many bytes of a text come before its first slash; all if there is none. Looks at eight at a time.
 #[inline]
@@ -62,6 +62,17 @@ impl PartialEq for Path {
 impl Path {
     pub fn inode(&self) -> &Arc<dyn Inode> {
         &self.dentry.inode
+    }
+
+    /// What is here has been read: its access time follows, as the mount wants it.
+    pub fn accessed(&self) {
+        let flags = self.mount.flags();
+        let skipped = flags.contains(MountFlags::NOATIME)
+            || flags.contains(MountFlags::NODIRATIME) && self.dentry.is_dir()
+            || self.mount.check_write().is_err();
+        if !skipped {
+            self.inode().accessed(flags.contains(MountFlags::RELATIME));
+        }
     }
 
     /// The root of a mount.

@@ -29,6 +29,18 @@ pub struct MemoryFile {
     mapped: Mutex<alloc::vec::Vec<Arc<OwnedFd>>>,
 }
 
+impl Node {
+    /// See [`Inode::accessed`](crate::vfs::Inode::accessed).
+    pub(super) fn note_access(&self, relative: bool) {
+        let now = self.shared.now();
+        let mut meta = self.meta.lock();
+        let stale = meta.atime <= meta.mtime || meta.atime <= meta.ctime || now - meta.atime >= DAY;
+        if stale || !relative {
+            meta.atime = now;
+        }
+    }
+}
+
 impl MemoryFile {
     pub fn open(node: Arc<Node>, caller: &dyn Caller, open: u32) -> Result<MemoryFile> {
         let writes = open & flags::O_ACCMODE != flags::O_RDONLY;
@@ -56,12 +68,7 @@ impl MemoryFile {
         if file.flags() & flags::O_NOATIME != 0 || mount.contains(MountFlags::NOATIME) || file.path.as_ref().is_some_and(|path| path.mount.check_write().is_err()) {
             return;
         }
-        let now = self.node.shared.now();
-        let mut meta = self.node.meta.lock();
-        let stale = meta.atime <= meta.mtime || meta.atime <= meta.ctime || now - meta.atime >= DAY;
-        if stale || !mount.contains(MountFlags::RELATIME) {
-            meta.atime = now;
-        }
+        self.node.note_access(mount.contains(MountFlags::RELATIME));
     }
 
     fn wrote(&self) {
@@ -69,6 +76,7 @@ impl MemoryFile {
         let mut meta = self.node.meta.lock();
         meta.mtime = now;
         meta.ctime = now;
+        self.node.drop_capability(&mut meta);
         if !self.keeps_privileges
             && let Some(mode) = without_privileges(meta.mode)
         {

@@ -540,6 +540,9 @@ impl Inode for Node {
             self.data()?.lock().truncate(&self.shared.space, size)?;
         }
         let mut meta = self.meta.lock();
+        if change.size.is_some() || change.uid.is_some() || change.gid.is_some() {
+            self.drop_capability(&mut meta);
+        }
         if let Some(mode) = change.mode {
             if self.kind == FileKind::Directory {
                 self.open_to_all.store(false, Ordering::Release);
@@ -554,6 +557,10 @@ impl Inode for Node {
         meta.mtime = change.mtime.unwrap_or(meta.mtime);
         meta.ctime = change.ctime.unwrap_or(meta.ctime);
         Ok(())
+    }
+
+    fn accessed(&self, relative: bool) {
+        self.note_access(relative);
     }
 
     fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {

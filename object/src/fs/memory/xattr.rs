@@ -62,6 +62,18 @@ impl Node {
         Ok(())
     }
 
+    /// What a file may do is lost with what it holds, or who owns it (capabilities(7)).
+    pub(super) fn drop_capability(&self, meta: &mut Meta) {
+        const CAPABILITY: &[u8] = b"security.capability";
+        if meta.xattrs.is_none() && self.lower.is_some() {
+            // Asked once: from here on they are kept here.
+            meta.xattrs = Some(self.xattrs_below().unwrap_or_default());
+        }
+        if let Some(xattrs) = &mut meta.xattrs {
+            xattrs.remove(CAPABILITY);
+        }
+    }
+
     fn xattrs_below(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
         let Some(lower) = &self.lower else { return Ok(BTreeMap::new()) };
         let mut all = BTreeMap::new();

@@ -425,7 +425,7 @@ impl Socket for UnixSocket {
         }
         let node = match name {
             UnixName::Path(path) => {
-                let inode = caller.make_socket_node(path)?;
+                let inode = caller.make_socket_node(path, self.common.mode.load(Ordering::Relaxed))?;
                 Some((key_of(&inode)?, inode))
             }
             _ => None,

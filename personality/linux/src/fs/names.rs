@@ -216,6 +216,7 @@ pub fn readlinkat(thread: &Thread, dir: DirFd, path: UserStr, out: UserPtr<u8>, 
         return Err(Errno::EINVAL);
     }
     let target: Vec<u8> = found.inode().readlink(&thread.caller())?;
+    found.accessed();
     let len = target.len().min(size);
     thread.user().copy_out(out.addr(), &target[..len]).map_err(|_| Errno::EFAULT)?;
     Ok(len)

@@ -64,10 +64,23 @@ pub enum Place {
 }
 
 impl Place {
-    /// The offset argument of a positioned call. EINVAL for a negative one, ESPIPE for a file without positions.
+    /// The offset argument of a positioned call. EINVAL for a negative one, EBADF for a mere place, ESPIPE for a file without
+    /// positions.
     fn of(file: &OpenFile, offset: i64) -> Result<Place> {
         let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-        if file.ops.seekable() { Ok(Place::At(at)) } else { Err(Errno::ESPIPE) }
+        match file.ops.seekable() {
+            true => Ok(Place::At(at)),
+            false if file.flags() & flags::O_PATH != 0 => Err(Errno::EBADF),
+            false => Err(Errno::ESPIPE),
+        }
+    }
+
+    /// EINVAL when `len` bytes from here on would end beyond the last offset there is.
+    pub fn check(self, len: usize) -> Result<()> {
+        match self {
+            Place::At(at) if at.saturating_add(len as u64) > i64::MAX as u64 => Err(Errno::EINVAL),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -260,6 +273,7 @@ pub async fn pread64(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize, offs
     let place = Place::of(&file, offset)?;
     file.check_read()?;
     let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?;
+    place.check(len)?;
     read_file(thread, &file, &mut buf, place, false).await
 }
 
@@ -272,6 +286,7 @@ pub async fn pwrite64(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize, off
     let place = Place::of(&file, offset)?;
     file.check_write()?;
     let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
+    place.check(len)?;
     write_file(thread, &file, &mut buf, place, RwFlags(0)).await
 }
 
@@ -284,6 +299,7 @@ async fn read_list<V: Layout<[usize; 2]>>(
 ) -> Result<usize> {
     file.check_read()?;
     let list = IoVec::read(thread.user(), list.0, list.1)?;
+    place.check(list.total())?;
     read_file(thread, file, &mut ReadBuf::user_vec(thread.user(), &list), place, nowait).await
 }
 
@@ -296,6 +312,7 @@ async fn write_list<V: Layout<[usize; 2]>>(
 ) -> Result<usize> {
     file.check_write()?;
     let list = IoVec::read(thread.user(), list.0, list.1)?;
+    place.check(list.total())?;
     write_file(thread, file, &mut WriteBuf::user_vec(thread.user(), &list), place, rwf).await
 }
 

@@ -335,6 +335,10 @@ pub async fn sendfile(
     if !input.ops.seekable() || output.appends() {
         return Err(Errno::EINVAL);
     }
+    from.check(count)?;
+    if isize::try_from(count).is_err() {
+        return Err(Errno::EINVAL);
+    }
     let count = count.min(MOST);
     let done = if pipe_of(&output).is_some() {
         // Into a pipe as splice(2) does it: what there is room for.

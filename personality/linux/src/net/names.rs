@@ -13,13 +13,13 @@ use crate::fs::at::{self, CWD};
 use crate::thread::ThreadExt;
 
 impl NetCaller for ThisThread<'_> {
-    fn make_socket_node(&self, path: &[u8]) -> Result<Arc<dyn Inode>> {
+    fn make_socket_node(&self, path: &[u8], mode: u32) -> Result<Arc<dyn Inode>> {
         let thread = self.0;
         let start = at::start(thread, CWD, path)?;
         let mut walk = Walk::new(at::vfs(thread), self, &start, Resolve::empty());
         let parent = walk.parent(path)?;
         let umask = thread.process().fs.read().umask.load(Ordering::Relaxed);
-        let node = Make::Node { mode: FileKind::Socket as u32 | 0o777 & !umask, rdev: 0 };
+        let node = Make::Node { mode: FileKind::Socket as u32 | mode & !umask, rdev: 0 };
         let made = parent.new_name().and_then(|name| at::vfs(thread).make(&self.cred(), &parent.dir, name, &node));
         match made {
             Ok(place) => Ok(place.inode().clone()),

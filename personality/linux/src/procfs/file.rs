@@ -7,7 +7,7 @@ use core::any::Any;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_object::file::{Events, File, OpenFile};
+use janua_object::file::{Events, File, OpenFile, whence};
 use janua_object::vfs::Inode;
 use janua_rt::Mutex;
 
@@ -66,6 +66,18 @@ impl File for TextFile {
 
     fn size(&self) -> Result<u64> {
         Ok(0)
+    }
+
+    fn seek(&self, file: &OpenFile, offset: i64, from: u32) -> Result<u64> {
+        // Only those that know how long they are, in a way, have an end to count from.
+        let counts = self.node.is_setting() || matches!(from, whence::SEEK_SET | whence::SEEK_CUR);
+        if !counts || from > whence::SEEK_END {
+            return Err(Errno::EINVAL);
+        }
+        let mut pos = file.pos.lock();
+        let start = if from == whence::SEEK_CUR { *pos } else { 0 };
+        *pos = start.checked_add_signed(offset).filter(|new| i64::try_from(*new).is_ok()).ok_or(Errno::EINVAL)?;
+        Ok(*pos)
     }
 
     fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {

@@ -267,6 +267,13 @@ impl Node {
         }
     }
 
+    /// Whether it is a file of /proc/sys, or one whose text is the process's own memory.
+    fn is_setting(&self) -> bool {
+        let What::Entry(entry) = self.what else { return false };
+        let own = matches!(entry.name, "cmdline" | "environ" | "auxv") && self.id != Id::System;
+        own || sys::holds(sys::ENTRIES, entry)
+    }
+
     /// Makes the text.
     fn make(&self, text: &mut Text) -> Result<()> {
         let subject = self.subject()?;

@@ -4,7 +4,7 @@ use core::fmt::Write;
 
 use janua_abi::linux::Result;
 
-use super::{Entry, Subject, Text};
+use super::{Entry, Kind, Subject, Text};
 
 /// An entry whose text is always the same.
 macro_rules! fixed {
@@ -33,6 +33,14 @@ pub static ENTRIES: &[Entry] = &[
     Entry::dir("net", NET),
     Entry::dir("vm", VM),
 ];
+
+/// Whether an entry stands somewhere in a table.
+pub fn holds(table: &[Entry], entry: &Entry) -> bool {
+    table.iter().any(|other| match other.kind {
+        Kind::Dir(below) => holds(below, entry),
+        _ => core::ptr::eq(other, entry),
+    })
+}
 
 static FS: &[Entry] = &[
     Entry::dir("epoll", &[fixed!("max_user_watches", "1048576")]),

@@ -16,7 +16,8 @@ use janua_kernel::signal::SigSet;
 use janua_kernel::table::Fd;
 use janua_kernel::wait::PollTable;
 use janua_object::file::flags::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
-use janua_object::{Events, File, OpenFile};
+use janua_object::vfs::Attr;
+use janua_object::{Events, File, OpenFile, anon};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::calls::SIGSET_SIZE;
@@ -28,6 +29,7 @@ use crate::{Kernel, Seat, Thread};
 pub struct SignalFd {
     kernel: Weak<Kernel>,
     set: AtomicU64,
+    attr: Attr,
 }
 
 impl SignalFd {
@@ -116,6 +118,10 @@ impl File for SignalFd {
         if pending.is_empty() { Events::empty() } else { Events::IN | Events::RDNORM }
     }
 
+    fn attr(&self) -> Result<Attr> {
+        Ok(self.attr)
+    }
+
     fn label(&self) -> String {
         String::from("anon_inode:[signalfd]")
     }
@@ -145,7 +151,8 @@ pub fn signalfd4(thread: &Thread, fd: Fd, mask: UserPtr<u64>, size: usize, flags
         thread.process().signalled.wake_all();
         return Ok(fd);
     }
-    let signals = SignalFd { kernel: Arc::downgrade(&thread.kernel), set: AtomicU64::new(set.0) };
+    let attr = anon::attr(thread.machine().clock());
+    let signals = SignalFd { kernel: Arc::downgrade(&thread.kernel), set: AtomicU64::new(set.0), attr };
     let file = OpenFile::new(Arc::new(signals), O_RDWR | flags & O_NONBLOCK, None);
     files.install(file, 0, flags & O_CLOEXEC != 0, thread.limit(rlimit::NOFILE))
 }
