@@ -116,10 +116,15 @@ impl Sink for Registry {
             Some(list) => list.clone(),
             None => return,
         };
+        let unlinked = mask & event::UNLINKED != 0;
+        let mask = mask & !event::UNLINKED;
         let of_events = mask & (mask::ALL_EVENTS | event::UNMOUNT);
         for watch in told {
             let Some(instance) = watch.instance.upgrade() else { continue };
             let wanted = watch.mask.load(Ordering::Relaxed);
+            if unlinked && wanted & mask::EXCL_UNLINK != 0 {
+                continue;
+            }
             // The end of the file is the end of the watch, whether or not anybody asked to hear of it.
             let ends = name.is_none() && mask & (event::DELETE_SELF | event::UNMOUNT) != 0;
             if of_events & (wanted | event::UNMOUNT) != 0 {

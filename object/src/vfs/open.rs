@@ -161,15 +161,21 @@ impl Vfs {
         if open & flags::O_NOATIME != 0 && !access::owns(&perm, cred) {
             return Err(Errno::EPERM);
         }
+        if open & flags::O_DIRECT != 0 && kind == FileKind::Directory {
+            return Err(Errno::EINVAL);
+        }
         if (writes || truncates)
             && let Some(busy) = found.inode().busy()
         {
             busy.check_write()?;
         }
-        if truncates && kind == FileKind::Regular {
-            self.truncate_at_open(&found, cred)?;
+        if !(truncates && kind == FileKind::Regular) {
+            return self.open_by(caller, found, open, way);
         }
-        self.open_by(caller, found, open, way)
+        self.truncate_at_open(&found, cred)?;
+        let file = self.open_by(caller, found, open, way)?;
+        file.tell(event::MODIFY);
+        Ok(file)
     }
 
     fn truncate_at_open(&self, found: &Path, cred: &Cred) -> Result<()> {
@@ -178,9 +184,7 @@ impl Vfs {
         if !cred.capable(access::CAP_FSETID) {
             change.mode = access::without_privileges(found.inode().perm()?.mode).map(|mode| mode & 0o7777);
         }
-        found.inode().set_attr(&change)?;
-        self.watches.tell_file(found, event::MODIFY);
-        Ok(())
+        found.inode().set_attr(&change)
     }
 
     fn open_made(&self, caller: &dyn Caller, made: Path, open: u32) -> Result<Arc<OpenFile>> {
@@ -307,9 +311,12 @@ impl Inode for Nameless {
     fn attr(&self) -> Result<Attr> {
         self.file.ops.attr()
     }
-    /// Only the size, as O_TRUNC asks; whoever keeps the file's times keeps them here too.
+    /// The size, as O_TRUNC asks: whoever keeps the file's times keeps them here too.
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
-        self.file.ops.truncate(&self.file, change.size.ok_or(Errno::EPERM)?)
+        match change.size {
+            Some(size) => self.file.ops.truncate(&self.file, size),
+            None => self.file.ops.set_attr(change),
+        }
     }
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>> {
         self.file.ops.reopen(&self.file, caller, flags)

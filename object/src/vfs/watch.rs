@@ -23,6 +23,8 @@ pub mod event {
     pub const DELETE_SELF: u32 = 0x400;
     pub const MOVE_SELF: u32 = 0x800;
     pub const UNMOUNT: u32 = 0x2000;
+    /// Within the kernel: the name in the directory is gone already (IN_EXCL_UNLINK).
+    pub const UNLINKED: u32 = 0x0800_0000;
     pub const IS_DIR: u32 = 0x4000_0000;
 }
 
@@ -82,17 +84,16 @@ impl Watches {
         }
     }
 
-    /// An event of a file: told to those who watch it and to those who watch the directory it was reached by.
+    /// An event of a file: told to those who watch the directory it was reached by, then to those who watch itself.
     #[inline]
     pub fn tell_file(&self, path: &Path, mask: u32) {
         if self.any() {
             let mask = if path.dentry.is_dir() { mask | event::IS_DIR } else { mask };
-            self.tell_slow(path.inode(), None, mask, 0);
-            if let Some(parent) = path.dentry.parent()
-                && !path.dentry.is_deleted()
-            {
-                self.tell_slow(&parent.inode, Some(&path.dentry.name()), mask, 0);
+            if let Some(parent) = path.dentry.parent() {
+                let gone = if path.dentry.is_deleted() { event::UNLINKED } else { 0 };
+                self.tell_slow(&parent.inode, Some(&path.dentry.name()), mask | gone, 0);
             }
+            self.tell_slow(path.inode(), None, mask, 0);
         }
     }
 }

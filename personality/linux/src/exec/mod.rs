@@ -28,6 +28,7 @@ use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
 use janua_object::file::flags;
 use janua_object::mm::{CodeGuard, Image, MapRequest, Mm, Running};
+use janua_object::vfs::watch::event;
 use janua_object::vfs::{MountFlags, Path, Perm, Resolve, Start, Walk, may_execute};
 use janua_object::{Caller, Cred, OpenFile};
 use janua_port::{Frame, Prot, Space};
@@ -266,6 +267,7 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     };
 
     let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
+    file.tell(event::ACCESS);
     let interpreter = match elf.interpreter_path(&read)? {
         None => None,
         Some(path) => {

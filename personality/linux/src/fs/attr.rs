@@ -124,9 +124,6 @@ enum Time {
 
 fn change_times(thread: &Thread, path: &Path, times: Option<[Time; 2]>) -> Result<()> {
     let times = times.unwrap_or([Time::Now; 2]);
-    if times == [Time::Omit; 2] {
-        return Ok(());
-    }
     path.mount.check_write()?;
     let cred = thread.ext.cred();
     let perm = path.inode().perm()?;
@@ -143,7 +140,13 @@ fn change_times(thread: &Thread, path: &Path, times: Option<[Time; 2]>) -> Resul
         Time::Omit => None,
         Time::At(at) => Some(at),
     };
-    apply(thread, path, SetAttr { atime: value(times[0]), mtime: value(times[1]), ..SetAttr::default() }, event::ATTRIB)
+    // One time alone looks like what it is the time of (inotify(7)).
+    let told = match times {
+        [_, Time::Omit] => event::ACCESS,
+        [Time::Omit, _] => event::MODIFY,
+        _ => event::ATTRIB,
+    };
+    apply(thread, path, SetAttr { atime: value(times[0]), mtime: value(times[1]), ..SetAttr::default() }, told)
 }
 
 fn from_timespec([sec, nsec]: [i64; 2]) -> Result<Time> {
@@ -181,8 +184,12 @@ pub fn utimensat(
     times: UserPtr<impl Layout<[[i64; 2]; 2]>>,
     flags: AtFlags,
 ) -> Result<()> {
-    let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::EMPTY_PATH)?;
     let times = read_times(thread, times, from_timespec)?;
+    if times == Some([Time::Omit; 2]) {
+        // Before anything else is looked at.
+        return Ok(());
+    }
+    let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::EMPTY_PATH)?;
     // Without a path the descriptor itself is meant (futimens).
     let found = if path.is_null() && dir != CWD {
         if flags.0 != 0 {

@@ -8,7 +8,9 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 use janua_object::file::DirEntry;
+use janua_object::file::flags::O_NOATIME;
 use janua_object::vfs::remembered::changing;
+use janua_object::vfs::watch::event;
 use janua_object::vfs::{FileKind, NAME_MAX, Path, access};
 use janua_rt::RwLock;
 
@@ -20,12 +22,13 @@ use crate::thread::ThreadExt;
 const GATHERED_MOST: usize = 32 * 1024;
 
 /// Lists an open directory from its position on: bytes stored. `encode` appends an entry's record; the records go to the guest
-/// in one piece. EINVAL when not even the first one fits.
+/// in one piece. A record's length stands at its byte `len_at`. EINVAL when not even the first one fits.
 fn list(
     thread: &Thread,
     fd: Fd,
     out: UserPtr<u8>,
     size: u32,
+    len_at: usize,
     encode: impl Fn(&DirEntry<'_>, &mut Vec<u8>),
 ) -> Result<usize> {
     let file = at::file(thread, fd)?;
@@ -47,18 +50,43 @@ fn list(
         }
         fits
     });
-    let len = records.len();
-    let copied = thread.user().copy_out(out.addr(), &records);
+    let stored = thread.user().copy_out_partial(out.addr(), &records);
+    // What cannot be stored whole is for the next call.
+    let (len, next) = whole(&records, stored, len_at);
+    if len < records.len() {
+        *file.pos.lock() = next.unwrap_or(before);
+    }
+    let any = !records.is_empty();
     at::vfs(thread).give_back(records);
-    if len > 0 {
-        if copied.is_err() {
-            *file.pos.lock() = before;
-            return Err(Errno::EFAULT);
-        }
-        return Ok(len);
+    if let Some(path) = &file.path
+        && file.flags() & O_NOATIME == 0
+    {
+        path.accessed();
+    }
+    file.tell(event::ACCESS);
+    if any {
+        return if len > 0 { Ok(len) } else { Err(Errno::EFAULT) };
     }
     result?;
     if too_small { Err(Errno::EINVAL) } else { Ok(0) }
+}
+
+/// The whole records among the first `stored` bytes: their length together, and the position after the last of them. A record's
+/// length stands at `len_at`, the position in as many bytes before it as are left when the inode number has its half.
+fn whole(records: &[u8], stored: usize, len_at: usize) -> (usize, Option<u64>) {
+    if stored == records.len() {
+        return (stored, None);
+    }
+    let word = |at: usize, size: usize| {
+        let bytes = records.get(at..at + size)?;
+        Some(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    };
+    let (mut len, mut next) = (0, None);
+    while let Some(end) = word(len + len_at, 2).map(|size| len + size as usize).filter(|end| *end <= stored) {
+        next = word(len + len_at / 2, len_at / 2);
+        len = end;
+    }
+    (len, next)
 }
 
 /// What both forms of a record begin with: inode number, next position, length.
@@ -76,7 +104,7 @@ fn name_of<'a>(entry: &DirEntry<'a>) -> &'a [u8] {
 }
 
 pub fn getdents64(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
-    list(thread, fd, out, size, encode_wide)
+    list(thread, fd, out, size, 16, encode_wide)
 }
 
 fn encode_wide(entry: &DirEntry<'_>, out: &mut Vec<u8>) {
@@ -90,12 +118,12 @@ fn encode_wide(entry: &DirEntry<'_>, out: &mut Vec<u8>) {
 
 /// The same with inode numbers as stat(2) tells them to 32-bit programs.
 pub fn getdents64_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
-    list(thread, fd, out, size, |entry, out| encode_wide(&DirEntry { ino: fold_ino(entry.ino).into(), ..*entry }, out))
+    list(thread, fd, out, size, 16, |entry, out| encode_wide(&DirEntry { ino: fold_ino(entry.ino).into(), ..*entry }, out))
 }
 
 /// The older form: the type stands in the record's last byte.
 pub fn getdents(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
-    list(thread, fd, out, size, |entry, out| {
+    list(thread, fd, out, size, 16, |entry, out| {
         let name = name_of(entry);
         let len = (18 + name.len() + 2).next_multiple_of(8);
         let end = out.len() + len;
@@ -108,7 +136,7 @@ pub fn getdents(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<
 
 /// The older form with 32-bit inode numbers and positions. What does not fit is cut.
 pub fn getdents_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
-    list(thread, fd, out, size, |entry, out| {
+    list(thread, fd, out, size, 8, |entry, out| {
         let name = name_of(entry);
         let len = (10 + name.len() + 2).next_multiple_of(4);
         let end = out.len() + len;
@@ -121,6 +149,9 @@ pub fn getdents_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> 
     })
 }
 
+/// Longest name of a working directory, its NUL included (limits.h).
+const PATH_MAX: usize = 4096;
+
 pub fn getcwd(thread: &Thread, out: UserPtr<u8>, size: usize) -> Result<usize> {
     let context = thread.process().fs.read().clone();
     let written = context.cwd.read().write(&context.root.read());
@@ -129,6 +160,9 @@ pub fn getcwd(thread: &Thread, out: UserPtr<u8>, size: usize) -> Result<usize> {
     }
     let mut name = if written.reachable { written.name } else { [b"(unreachable)", &*written.name].concat() };
     name.push(0);
+    if name.len() > PATH_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
     if name.len() > size {
         return Err(Errno::ERANGE);
     }

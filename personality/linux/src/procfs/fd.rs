@@ -8,6 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_object::OpenFile;
 use janua_object::file::flags;
+use janua_object::inotify::InotifyFile;
 
 use super::{Subject, Text};
 
@@ -42,5 +43,14 @@ pub fn info(subject: &Subject, fd: i32, text: &mut Text) -> Result<()> {
     };
     let pos = *file.pos.lock();
     let _ = write!(text, "pos:\t{pos}\nflags:\t0{shown:o}\nmnt_id:\t{mount}\nino:\t{ino}\n");
+    if let Some(InotifyFile(instance)) = file.downcast() {
+        for (wd, place, mask) in instance.list() {
+            let (dev, ino) = place.inode().id().unwrap_or_default();
+            // The kernel's own form of a device number: twelve bits and twenty.
+            let dev = dev >> 8 & 0xfff | dev >> 32 & !0xfff;
+            let minor = place.mount.fs.dev() & 0xff | place.mount.fs.dev() >> 12 & 0xfff00;
+            let _ = writeln!(text, "inotify wd:{wd:x} ino:{ino:x} sdev:{:x} mask:{mask:x} ignored_mask:0 ", dev << 20 | minor);
+        }
+    }
     Ok(())
 }
