@@ -14,7 +14,7 @@ impl<P: Personality> Seat<P> {
     /// A system call: number and words are in the frame. Scheduling is the answer.
     #[inline]
     pub fn enter(&self, frame: &mut Frame, abi: Abi) -> Flow {
-        let number = frame.number();
+        let number = P::number(frame.number());
         let (row, words) = match abi {
             Abi::Native => (self.kernel.table.get(number), frame.args()),
             Abi::Compat => {
@@ -151,7 +151,7 @@ impl<P: Personality> Guest for Seat<P> {
     }
 
     fn answered(&self, frame: &mut Frame, abi: Abi) -> Flow {
-        let number = frame.number();
+        let number = P::number(frame.number());
         let row = match abi {
             Abi::Native => self.kernel.table.get(number),
             Abi::Compat => {

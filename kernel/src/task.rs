@@ -33,6 +33,10 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn out_of_memory(_thread: &Thread<Self>, _resident: u64) {}
     /// [`janua_port::Guest::call_trapped`].
     fn call_trapped(_thread: &Thread<Self>, _frame: &mut Frame) {}
+    /// The number of the call that a register's word stands for: some personalities look at a part of it only.
+    fn number(word: usize) -> usize {
+        word
+    }
     /// What the trace says of a call with a special result.
     const SPECIAL: &'static str = "a signal came first";
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).

@@ -133,6 +133,19 @@ impl Item {
 }
 
 impl Notify for Item {
+    fn notify_exclusive(&self, events: u32, enough: bool) -> Option<bool> {
+        if events == 0 || !self.mode().contains(Mode::EXCLUSIVE) {
+            return None;
+        }
+        if enough || events & self.wanted() == 0 {
+            return Some(enough);
+        }
+        // Where nobody waits it is noted for later, and another is told too.
+        let waits = self.ready.upgrade().is_some_and(|ready| !ready.queue.is_empty());
+        self.notify(events);
+        Some(waits)
+    }
+
     fn notify(&self, events: u32) {
         if events != 0 && events & self.wanted() == 0 {
             return;

@@ -22,6 +22,11 @@ use crate::sync::Mutex;
 pub trait Notify: Send + Sync {
     /// The queue was woken for `events` (poll bits; 0 means unknown, look yourself).
     fn notify(&self, events: u32);
+    /// For targets of which one is enough for a wake-up that says for what: tells it, unless one before it was `enough`. Whether it is
+    /// enough now; `None` where each wants to be told, and this one was not.
+    fn notify_exclusive(&self, _events: u32, _enough: bool) -> Option<bool> {
+        None
+    }
 }
 
 /// Whom a queue tells.
@@ -131,11 +136,15 @@ impl WaitQueue {
         // Dropped after the lock, since it was made before.
         let mut later = Later::default();
         let list = self.0.list.lock();
+        let mut enough = false;
         for entry in &list.entries {
             if events == 0 || entry.mask & events != 0 {
                 match &entry.target {
                     Target::Task(waker) => later.wake(waker),
-                    Target::Notify(target) => target.notify(events),
+                    Target::Notify(target) => match target.notify_exclusive(events, enough) {
+                        Some(answer) => enough = answer,
+                        None => target.notify(events),
+                    },
                 }
             }
         }

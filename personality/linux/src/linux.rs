@@ -51,6 +51,11 @@ impl Personality for Linux {
         Leave::Resume
     }
 
+    /// An int, whatever stands in the register's upper half.
+    fn number(word: usize) -> usize {
+        word as u32 as usize
+    }
+
     fn unknown(_thread: &Thread, _frame: &mut Frame, _number: usize) -> isize {
         Errno::ENOSYS.as_result()
     }

@@ -150,6 +150,7 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
     const FILES: i32 = 2;
     const FS: i32 = 3;
     const SIGHAND: i32 = 4;
+    const IO: i32 = 5;
     let find = |pid: i32| {
         let task = u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH)?;
         if may_trace(thread, &task) { Ok(task) } else { Err(Errno::EPERM) }
@@ -167,6 +168,8 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
         FILES => Ok(place(&task.files())),
         FS => Ok(place(&task.fs())),
         SIGHAND => Ok(place(&task.actions())),
+        // Nobody has an io context here.
+        IO => Ok(0),
         _ => Err(Errno::EINVAL),
     };
     // Addresses are mixed, so that a program learns their order and nothing else of the kernel's layout.

@@ -42,6 +42,8 @@ pub mod pr {
     pub const SET_SECCOMP: u32 = 22;
     pub const CAPBSET_READ: u32 = 23;
     pub const CAPBSET_DROP: u32 = 24;
+    pub const GET_TSC: u32 = 25;
+    pub const SET_TSC: u32 = 26;
     pub const GET_SECUREBITS: u32 = 27;
     pub const SET_SECUREBITS: u32 = 28;
     pub const SET_TIMERSLACK: u32 = 29;
@@ -74,6 +76,8 @@ pub mod pr {
             SET_SECCOMP => "SET_SECCOMP",
             CAPBSET_READ => "CAPBSET_READ",
             CAPBSET_DROP => "CAPBSET_DROP",
+            GET_TSC => "GET_TSC",
+            SET_TSC => "SET_TSC",
             GET_SECUREBITS => "GET_SECUREBITS",
             SET_SECUREBITS => "SET_SECUREBITS",
             SET_TIMERSLACK => "SET_TIMERSLACK",
@@ -92,6 +96,8 @@ pub mod pr {
         })
     }
 }
+
+const TSC_ENABLE: i32 = 1;
 
 /// prctl(2).
 pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize, d: usize) -> Result<usize> {
@@ -132,12 +138,15 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
         }
         // No filter can be installed, so none is.
         pr::GET_SECCOMP => Ok(0),
+        // The time stamp counter can be read, and that cannot be taken away.
+        pr::GET_TSC => write_int(TSC_ENABLE),
+        pr::SET_TSC if a == TSC_ENABLE as usize => Ok(0),
         pr::CAPBSET_READ => capability::bounding_read(thread, a),
         pr::CAPBSET_DROP => capability::bounding_drop(thread, a),
         pr::GET_SECUREBITS => Ok(thread.cred().securebits as usize),
         pr::SET_SECUREBITS => capability::set_securebits(thread, a),
         pr::SET_TIMERSLACK => {
-            let slack = if (a as isize) <= 0 { crate::thread::TIMER_SLACK } else { a as u64 };
+            let slack = if (a as isize) <= 0 { thread.default_slack.load(Ordering::Relaxed) } else { a as u64 };
             thread.timer_slack.store(slack, Ordering::Relaxed);
             Ok(0)
         }

@@ -46,6 +46,8 @@ pub struct ThreadState {
     pub death_signal: AtomicU32,
     /// PR_SET_TIMERSLACK, nanoseconds.
     pub timer_slack: AtomicU64,
+    /// What 0 sets it to: that of the thread which made this one.
+    pub default_slack: AtomicU64,
     pub sched: crate::sched::Sched,
     pub futex: crate::futex::ThreadFutex,
     /// Where restart_syscall(2) goes on.
@@ -133,6 +135,7 @@ impl ThreadState {
             vfork: Mutex::new(None),
             death_signal: AtomicU32::new(0),
             timer_slack: AtomicU64::new(TIMER_SLACK),
+            default_slack: AtomicU64::new(TIMER_SLACK),
             sched: crate::sched::Sched::default(),
             futex: crate::futex::ThreadFutex::default(),
             restart: Mutex::new(None),

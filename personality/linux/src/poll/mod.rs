@@ -6,6 +6,7 @@ pub mod poll;
 pub mod select;
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use janua_kernel::signal::SigSet;
 use janua_kernel::table::Fd;
@@ -68,6 +69,15 @@ pub const ALWAYS: u32 = Events::ERR.bits() | Events::HUP.bits();
 /// When a wait of `nanos` ends: 0, at once, for a wait of no length.
 pub fn deadline(thread: &Thread, nanos: u64) -> Nanos {
     if nanos == 0 { 0 } else { thread.machine().clock().monotonic().saturating_add(nanos) }
+}
+
+/// Has `store` tell the program what is left of a wait's time, if it set one and wants to know (STICKY_TIMEOUTS of personality(2) says
+/// that it does not). Whether it could not be told.
+fn tell_rest(thread: &Thread, deadline: Option<Nanos>, store: impl FnOnce(Nanos) -> Result<()>) -> bool {
+    const STICKY_TIMEOUTS: u32 = 0x0400_0000;
+    let Some(at) = deadline.filter(|&deadline| deadline != 0) else { return false };
+    let sticky = thread.process().settings.personality.load(Ordering::Relaxed) & STICKY_TIMEOUTS != 0;
+    sticky || store(remaining(thread, at)).is_err()
 }
 
 /// What is left of a wait.

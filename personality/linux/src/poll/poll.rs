@@ -51,13 +51,12 @@ pub async fn ppoll(
     if !interrupted {
         super::end_mask(thread);
     }
-    let left = deadline.filter(|&deadline| deadline != 0);
-    let written = left.map(|at| timeout.store(thread.user(), &TimeSpec::from_nanos(super::remaining(thread, at))));
+    let lost = super::tell_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeSpec::from_nanos(left)));
     match result? {
         Ok(ready) => Ok(ready),
         Err(Cut::TimedOut) => Ok(0),
         // Made again, the call would wait for the whole time anew unless what is left could be stored.
-        Err(Cut::Interrupted) if matches!(written, Some(Err(_))) => Err(Errno::EINTR),
+        Err(Cut::Interrupted) if lost => Err(Errno::EINTR),
         Err(Cut::Interrupted) => Err(Errno::ERESTARTNOHAND),
     }
 }

@@ -46,9 +46,8 @@ pub async fn select<W: Layout<u64>>(
         None => None,
     };
     let result = wait(thread, count, [read, write, except], deadline).await;
-    let left = deadline.filter(|&deadline| deadline != 0);
-    let left = left.map(|at| timeout.store(thread.user(), &TimeVal::from_nanos(super::remaining(thread, at))));
-    answer(result?, matches!(left, Some(Err(_))))
+    let lost = super::tell_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeVal::from_nanos(left)));
+    answer(result?, lost)
 }
 
 /// pselect6(2).
@@ -73,9 +72,8 @@ pub async fn pselect6<W: Layout<u64>>(
     if !matches!(result, Ok(Err(Cut::Interrupted))) {
         super::end_mask(thread);
     }
-    let left = deadline.filter(|&deadline| deadline != 0);
-    let left = left.map(|at| timeout.store(thread.user(), &TimeSpec::from_nanos(super::remaining(thread, at))));
-    answer(result?, matches!(left, Some(Err(_))))
+    let lost = super::tell_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeSpec::from_nanos(left)));
+    answer(result?, lost)
 }
 
 fn answer(result: Result<usize, Cut>, time_lost: bool) -> Result<usize> {

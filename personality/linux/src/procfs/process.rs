@@ -112,8 +112,9 @@ fn timer_slack(subject: &Subject, text: &mut Text) -> Result<()> {
 /// 0 is the usual value, as for PR_SET_TIMERSLACK.
 fn set_timer_slack(subject: &Subject, word: &[u8]) -> Result<()> {
     let value: u64 = parse(word)?;
-    let value = if value == 0 { crate::thread::TIMER_SLACK } else { value };
-    subject.seat()?.timer_slack.store(value, Ordering::Relaxed);
+    let seat = subject.seat()?;
+    let value = if value == 0 { seat.default_slack.load(Ordering::Relaxed) } else { value };
+    seat.timer_slack.store(value, Ordering::Relaxed);
     Ok(())
 }
 

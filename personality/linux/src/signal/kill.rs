@@ -62,8 +62,11 @@ fn by_me(thread: &Thread, signal: u32, code: i32) -> SigInfo {
     SigInfo::by_process(signal, code, thread.process().pid, thread.cred().uid)
 }
 
+/// The process of that number, or the one whose thread has it.
 fn find(thread: &Thread, pid: i32) -> Result<Arc<Task>> {
-    u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH)
+    let pid = u32::try_from(pid).map_err(|_| Errno::ESRCH)?;
+    let by_thread = || thread.kernel.thread(pid).map(|seat| seat.task.clone());
+    thread.kernel.process(pid).or_else(by_thread).ok_or(Errno::ESRCH)
 }
 
 /// kill(2).
@@ -112,6 +115,13 @@ fn find_thread(thread: &Thread, tgid: Option<i32>, tid: i32) -> Result<Arc<Seat>
     }
 }
 
+/// Whether the number is that of the first thread of a process which has ended and waits for its parent: signals to it are lost, and
+/// that is no error.
+fn waits_for_parent(thread: &Thread, tgid: Option<i32>, tid: i32) -> bool {
+    let process = u32::try_from(tid).ok().and_then(|tid| thread.kernel.process(tid));
+    tgid.is_none_or(|tgid| tgid == tid) && process.is_some_and(|process| process.ended().is_some() && may_signal(thread, &process, 0))
+}
+
 fn send_to_thread(thread: &Thread, target: &Seat, signal: u32, info: SigInfo) -> Result<()> {
     if !may_signal(thread, target.process(), signal) {
         return Err(Errno::EPERM);
@@ -124,15 +134,21 @@ fn send_to_thread(thread: &Thread, target: &Seat, signal: u32, info: SigInfo) ->
 
 /// tkill(2).
 pub fn tkill(thread: &Thread, tid: i32, signal: Signal) -> Result<()> {
-    let target = find_thread(thread, None, tid)?;
     let signal = signal.or_none()?;
+    if waits_for_parent(thread, None, tid) {
+        return Ok(());
+    }
+    let target = find_thread(thread, None, tid)?;
     send_to_thread(thread, &target, signal, by_me(thread, signal, si::TKILL))
 }
 
 /// tgkill(2).
 pub fn tgkill(thread: &Thread, tgid: i32, tid: i32, signal: Signal) -> Result<()> {
-    let target = find_thread(thread, Some(tgid), tid)?;
     let signal = signal.or_none()?;
+    if waits_for_parent(thread, Some(tgid), tid) {
+        return Ok(());
+    }
+    let target = find_thread(thread, Some(tgid), tid)?;
     send_to_thread(thread, &target, signal, by_me(thread, signal, si::TKILL))
 }
 
@@ -191,7 +207,7 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
     if flags & PROCESS_GROUP != 0 {
         return send_many(thread, group_members(thread, target.pgrp()), signal, info);
     }
-    if target.ended().is_some() {
+    if thread.kernel.process(target.pid).is_none_or(|known| !Arc::ptr_eq(&known, &target)) {
         return Err(Errno::ESRCH);
     }
     if flags & THREAD != 0 {

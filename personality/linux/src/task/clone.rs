@@ -404,7 +404,9 @@ fn new_thread(
         *state.signals.altstack.lock() = *thread.signals.altstack.lock();
     }
     *state.comm.lock() = *thread.comm.lock();
-    state.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
+    let slack = thread.timer_slack.load(Ordering::Relaxed);
+    state.timer_slack.store(slack, Ordering::Relaxed);
+    state.default_slack.store(slack, Ordering::Relaxed);
     state.sched.copy_from(&thread.sched);
     *state.areas.lock() = *thread.areas.lock();
     *state.new_area.lock() = request.area;

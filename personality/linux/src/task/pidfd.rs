@@ -59,7 +59,12 @@ impl File for PidFd {
         if let Some(table) = table {
             table.add(&self.task.changes);
         }
-        if self.has_ended() { Events::IN | Events::RDNORM } else { Events::empty() }
+        if !self.has_ended() {
+            return Events::empty();
+        }
+        let gone = self.task.kernel.process(self.task.pid).is_none_or(|known| !Arc::ptr_eq(&known, &self.task));
+        // Once it has been waited for nothing can be said of it any more.
+        Events::IN | Events::RDNORM | if gone { Events::HUP } else { Events::empty() }
     }
 
     fn label(&self) -> String {

@@ -14,11 +14,15 @@ pub fn leader_ends(kernel: &Kernel, task: &Arc<Task>) {
     crate::dev::terminal::let_go(kernel, terminal);
 }
 
-/// The process `pid` names, 0 being the caller's own.
+/// The process `pid` names, by its own number or that of a thread, 0 being the caller's own.
 fn target(thread: &Thread, pid: i32) -> Result<Arc<Task>> {
     match pid {
         0 => Ok(thread.task.clone()),
-        _ => u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH),
+        _ => {
+            let pid = u32::try_from(pid).map_err(|_| Errno::ESRCH)?;
+            let by_thread = || thread.kernel.thread(pid).map(|seat| seat.task.clone());
+            thread.kernel.process(pid).or_else(by_thread).ok_or(Errno::ESRCH)
+        }
     }
 }
 
@@ -46,7 +50,12 @@ pub fn setpgid(thread: &Thread, pid: i32, pgid: i32) -> Result<()> {
     let mut tree = thread.kernel.tree.lock();
     let task = match pid {
         0 => thread.task.clone(),
-        _ => u32::try_from(pid).ok().and_then(|pid| tree.process(pid).cloned()).ok_or(Errno::ESRCH)?,
+        _ => match tree.process(pid.unsigned_abs()) {
+            Some(task) => task.clone(),
+            // A thread that leads no process.
+            None if tree.thread(pid.unsigned_abs()).is_some() => return Err(Errno::EINVAL),
+            None => return Err(Errno::ESRCH),
+        },
     };
     let pgid = if pgid == 0 { task.pid } else { pgid.unsigned_abs() };
     if task.parent() == me.pid {

@@ -107,6 +107,9 @@ fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
         thread.process().usage.add_child(&child.usage);
     }
     drop(tree);
+    if options & wait::NOWAIT == 0 {
+        child.changes.wake_all();
+    }
     Ok(Some(found))
 }
 
