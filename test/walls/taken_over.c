@@ -2,7 +2,7 @@
  *
  * Under `--jail none` a guest can do what a kernel that was taken over could: it sets its selector to "allow" and jumps to the kernel's own
  * `syscall`, so that the host runs any call it likes, made from kernel text. Each row below is one such call and the end it must
- * have: `stopped` by the second wall, an errno from the third (or `reached`, a control that shows the way to be real).
+ * have: `stopped` by the second wall, `lost` (the supervisor has noticed that a process is gone), an errno from the third (or `reached`, a control that shows the way to be real).
  *
  *   taken_over list             the rows: options of janua run, what of the host the end needs, end, name
  *   taken_over row NAME         one of them
@@ -232,6 +232,8 @@ static long touch(int dir, const char *path)
 	R("unshare", "-", "-", "stopped", host(SYS_unshare, CLONE_NEWUSER, 0, 0, 0, 0, 0)) \
 	R("clone_newuser", "-", "-", "stopped", host(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0, 0)) \
 	R("clone_traced", "-", "-", "stopped", host(SYS_clone, CLONE_PTRACE | SIGCHLD, 0, 0, 0, 0, 0)) \
+	R("clone_orphan", "-", "-", "stopped", host(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0)) \
+	R("exit_by_itself", "-", "-", "lost", host(SYS_exit_group, 0, 0, 0, 0, 0, 0)) \
 	R("clone3", "-", "-", "stopped", host(SYS_clone3, word, 64, 0, 0, 0, 0)) \
 	R("open", "-", "-", "stopped", host(SYS_open, OUT("file"), O_RDONLY, 0, 0, 0, 0)) \
 	R("mount", "-", "-", "stopped", host(SYS_mount, "none", "/mnt", "tmpfs", 0, 0, 0)) \

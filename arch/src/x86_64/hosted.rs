@@ -77,6 +77,10 @@ pub const CACHE_SIZE: usize = AREA_SIZE - CACHE_OFFSET;
 /// the tile registers, and what runs on it until it returns. See [`super::entry`].
 pub const SIGNAL_ROOM: usize = 16 << 10;
 
+/// The exit status of host processes that end because the kernel wants it. Another one tells the supervisor that a process has
+/// ended by itself.
+pub const ENDED: u8 = 74;
+
 /// What lies at the top of a thread's kernel stack.
 #[repr(C, align(64))]
 pub struct Area {
@@ -284,7 +288,7 @@ global_asm!(
     "mov eax, 202",
     "syscall",
     "6:",
-    "xor edi, edi",
+    "mov edi, {ended}",
     "mov eax, 60",
     "syscall",
     "ud2",
@@ -296,7 +300,7 @@ global_asm!(
     ".type hosted_end, @function",
     "hosted_end:",
     "mov dword ptr [rdi], 0",
-    "xor edi, edi",
+    "mov edi, {ended}",
     "mov eax, 60",
     "syscall",
     "ud2",
@@ -330,6 +334,7 @@ global_asm!(
 
     ".popsection",
     child_main = sym child_main,
+    ended = const ENDED,
 );
 
 fn hooks() -> &'static entry::Hooks {

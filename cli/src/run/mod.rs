@@ -6,6 +6,7 @@ mod limits;
 mod terminal;
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use janua_platform_host::sandbox::{Event, Sandbox, Setup};
 use janua_platform_host::wall::Needs;
@@ -16,6 +17,12 @@ use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
+
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+
+/// How long a kernel that runs may take to see a signal; a second one after that ends the sandbox.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the host ends a process with that makes a call its filter forbids.
 const SIGSYS: i32 = 31;
@@ -83,6 +90,8 @@ pub fn run(options: RunOptions) -> ExitCode {
         }
     };
     let terminal = terminal::Saved::new();
+    // When the kernel was last told to end its program, and had nothing of that kind before it.
+    let mut told: Option<Instant> = None;
     loop {
         match sandbox.wait() {
             Event::Ended(code) => {
@@ -91,7 +100,19 @@ pub fn run(options: RunOptions) -> ExitCode {
                 return ExitCode::from(code);
             }
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
-            Event::Signal(signal) => sandbox.signal(signal),
+            Event::Signal(signal) => {
+                let taken = sandbox.signal(signal);
+                if !matches!(signal, SIGINT | SIGTERM) {
+                    continue;
+                }
+                if taken {
+                    told = Some(Instant::now());
+                } else if told.is_some_and(|told| told.elapsed() >= PATIENCE) {
+                    sandbox.destroy();
+                    terminal.restore();
+                    return exit::fail(&"the sandbox has not taken the last signal: it is stopped");
+                }
+            }
             Event::Lost { pid, signal } => {
                 sandbox.destroy();
                 terminal.restore();

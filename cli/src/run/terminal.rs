@@ -50,6 +50,6 @@ impl Saved {
         if let (Some((tty, _)), Some(inside)) = (&self.terminal, inside) {
             let _ = tcsetattr(tty, OptionalActions::Drain, &inside);
         }
-        sandbox.signal(Signal::CONT.as_raw());
+        let _ = sandbox.signal(Signal::CONT.as_raw());
     }
 }

@@ -361,6 +361,11 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
         (*info).proc = proc.fd;
         (*info).proc_same_numbers = proc.same_numbers.into();
         wall::close_others(needs, [proc.fd, news]);
+        // A supervisor that ended before the first line has sent no signal.
+        let mut pipe = libc::pollfd { fd: news, events: 0, revents: 0 };
+        if libc::poll(&raw mut pipe, 1, 0) == 1 && pipe.revents & libc::POLLERR != 0 {
+            libc::_exit(0);
+        }
         wall::raise(needs, proc.fd, processes == Processes::Own);
         let area = hosted::area(0);
         let pid = libc::syscall(libc::SYS_getpid) as u32;
@@ -399,6 +404,8 @@ impl Sandbox {
                 libc::sigaddset(&raw mut signals, signal);
             }
             libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, &raw mut old_mask);
+            // Whoever of the sandbox lost its parent would be somebody else's to end.
+            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1usize, 0usize, 0usize, 0usize);
             let Ok(processes) = Processes::begin() else {
                 return Err(failed("cannot start the first process of a pid namespace (clone)"));
             };
@@ -482,21 +489,23 @@ impl Sandbox {
             if libc::WIFSIGNALED(status) {
                 return Reaped::Event(Event::Lost { pid, signal: libc::WTERMSIG(status) });
             }
-            if pid == self.init {
+            if pid == self.init || libc::WEXITSTATUS(status) != i32::from(hosted::ENDED) {
                 return Reaped::Event(Event::Lost { pid, signal: 0 });
             }
         }
     }
 
-    /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program.
-    pub fn signal(&self, signal: i32) {
+    /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program. `false` when the
+    /// kernel has not even taken the same signal that was passed on before.
+    pub fn signal(&self, signal: i32) -> bool {
         let control = self.control();
         // Bit n-1 for signal n, as in the sets of the kernel.
-        control.signals.fetch_or(1 << (signal - 1), Ordering::SeqCst);
+        let before = control.signals.fetch_or(1 << (signal - 1), Ordering::SeqCst);
         if control.service.swap(1, Ordering::SeqCst) == 0 {
             // SAFETY: wakes sleepers on a word of the shared mapping.
             unsafe { libc::syscall(libc::SYS_futex, &raw const control.service, libc::FUTEX_WAKE, 1) };
         }
+        before & 1 << (signal - 1) == 0
     }
 
     /// Ends every process of the sandbox and waits until they are gone. Processes being born are children of this process

@@ -60,7 +60,17 @@ pub fn stop_sandbox(code: u8) -> ! {
     control.exit_code.store(u32::from(code), Ordering::SeqCst);
     control.ended.store(1, Ordering::SeqCst);
     tell_supervisor();
-    sys::exit_group(0)
+    sys::exit_group(hosted::ENDED)
+}
+
+/// Whether the supervisor is gone: who asked for its signal after that gets none. The other end of its pipe is gone with it.
+pub fn is_orphaned() -> bool {
+    const POLLERR: u64 = 8;
+    // struct pollfd: the descriptor, then what is asked for (nothing) and what is told.
+    let mut pipe = u64::from(boot::info().news as u32);
+    // SAFETY: the word is ours.
+    let told = unsafe { sys::raw(nr::POLL, [&raw mut pipe as usize, 1, 0, 0, 0, 0]) };
+    told.is_ok_and(|count| count == 1) && pipe >> 48 & POLLERR != 0
 }
 
 fn tell_supervisor() {

@@ -41,6 +41,9 @@ pub const HOP_FLAGS: usize = PROCESS_FLAGS | CLONE_CHILD_SETTID;
 /// Every flag a clone of this platform has.
 pub const CLONE_FLAGS: u32 = (THREAD_FLAGS | PROCESS_FLAGS | HOP_FLAGS | CLONE_SETTLS | CLONE_PARENT_SETTID) as u32;
 
+/// One of these every clone has, so that no process is the child of a guest's.
+pub const CLONE_KIN: u32 = (CLONE_PARENT | CLONE_THREAD) as u32;
+
 const PR_SET_PDEATHSIG: usize = 1;
 
 /// The guest of an area that has one.
@@ -172,6 +175,9 @@ pub fn arm_again(index: usize) -> Result<()> {
         this.host_pid.store(tid, Ordering::Relaxed);
         // Should the supervisor be killed, nothing of the sandbox stays behind.
         sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, signal::SIGKILL as usize, 0, 0, 0, 0])?;
+        if machine::is_orphaned() {
+            sys::exit_group(hosted::ENDED);
+        }
         machine::get().gate.arm_process(tid)?;
     }
     // A thread of a process that others share has been counted by its creator.

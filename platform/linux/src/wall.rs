@@ -35,8 +35,8 @@ enum When {
     Always,
     /// The lower word of an argument is one of these.
     OneOf(u8, &'static [u32]),
-    /// An argument has no bit but these in its lower word, and none in its upper.
-    Only(u8, u32),
+    /// An argument has no bit but these in its lower word, none in its upper, and at least one of the second.
+    Only(u8, u32, u32),
     /// The sandbox uses the host's network.
     Network,
     /// It does, and the lower word of the first argument is one of these.
@@ -95,7 +95,7 @@ host_calls! {
     52 GETPEERNAME Network, "sockets of the host";
     54 SETSOCKOPT Network, "sockets of the host";
     55 GETSOCKOPT Network, "sockets of the host";
-    56 CLONE Only(0, spawn::CLONE_FLAGS), "threads and processes for guests; never a namespace or a traced child";
+    56 CLONE Only(0, spawn::CLONE_FLAGS, spawn::CLONE_KIN), "threads and processes for guests, all of them the supervisor's children; never a namespace or a traced child";
     60 EXIT Always, "the end of a thread";
     72 FCNTL OneOf(1, &[F_GETFL]), "the flags of an inherited descriptor";
     74 FSYNC Always, "files of the host";
@@ -118,6 +118,7 @@ host_calls! {
     203 SCHED_SETAFFINITY Always, "a guest's own choice of processors";
     204 SCHED_GETAFFINITY Always, "how many processors there are";
     217 GETDENTS64 Always, "files of the host";
+    219 RESTART_SYSCALL Always, "a wait that goes on after the host has stopped the process and continued it: made by the host itself";
     228 CLOCK_GETTIME Always, "clocks the host's vDSO does not serve";
     231 EXIT_GROUP Always, "the end of a process";
     233 EPOLL_CTL Always, "readiness of descriptors of the host";
@@ -279,9 +280,11 @@ fn verdict(row: Option<&Row>, settings: &Settings) -> Vec<Filter> {
         Some(NetworkOf(families)) if settings.network => one_of(0, families, &mut code),
         Some(NetworkOf(_)) => code.extend(kill),
         Some(OneOf(index, values)) => one_of(index, values, &mut code),
-        Some(Only(index, bits)) => {
+        Some(Only(index, bits, needed)) => {
             code.push(argument(index));
             when(JUMP_ANY_BIT, !bits, &kill, &mut code);
+            code.push(Filter { code: JUMP_ANY_BIT, jt: 1, jf: 0, k: needed });
+            code.extend(kill);
             code.push(op(LOAD_WORD, ARGS + 8 * u32::from(index) + 4));
             when(JUMP_EQUAL, 0, &allow, &mut code);
             code.extend(kill);
@@ -484,7 +487,7 @@ mod tests {
                 let got = judge(&filter, &from_kernel(number, [0; 6]));
                 let row = ROWS.iter().find(|row| u32::from(row.call.0) == number);
                 let want = match row.map(|row| row.when) {
-                    Some(Always | Only(..)) => ALLOW,
+                    Some(Always) => ALLOW,
                     Some(Network) if network => ALLOW,
                     Some(Writing) if writes => ALLOW,
                     Some(OneOf(_, values)) if values.contains(&0) => ALLOW,
@@ -511,6 +514,11 @@ mod tests {
         assert_eq!(call(nr::TGKILL, [1, 1, 9, 0, 0, 0]), KILL_PROCESS);
         let flags = u64::from(spawn::CLONE_FLAGS);
         assert_eq!(call(nr::CLONE, [flags, 0, 0, 0, 0, 0]), ALLOW);
+        // A child of its own would be init's in the end.
+        assert_eq!(call(nr::CLONE, [17, 0, 0, 0, 0, 0]), KILL_PROCESS);
+        for kin in [0x8000, 0x1_0000] {
+            assert_eq!(call(nr::CLONE, [17 | kin, 0, 0, 0, 0, 0]), ALLOW);
+        }
         // CLONE_NEWUSER, CLONE_PTRACE, and a bit of the upper word.
         for bit in [0x1000_0000, 0x2000, 1 << 32] {
             assert_eq!(call(nr::CLONE, [flags | bit, 0, 0, 0, 0, 0]), KILL_PROCESS);

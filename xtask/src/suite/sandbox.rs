@@ -40,6 +40,9 @@ const TESTS: &[Test] = &[
     ("sandbox/terminated", terminated),
     ("sandbox/guest_killed", guest_killed),
     ("sandbox/supervisor_killed", supervisor_killed),
+    ("sandbox/supervisor_killed_early", supervisor_killed_early),
+    ("sandbox/stopped_and_continued", stopped_and_continued),
+    ("sandbox/unanswered", unanswered),
     ("sandbox/daemon_ends", daemon_ends),
     ("sandbox/trace", trace),
     ("sandbox/trace_lost", trace_lost),
@@ -388,8 +391,14 @@ fn mounts(s: &Sandbox) -> Result<(), String> {
 
 /// A program that is up: its shell and its child have said so in a file of a writable bind.
 fn up(s: &Sandbox, script: &str) -> Result<crate::guard::Running, String> {
+    up_as(s, &[], script)
+}
+
+/// The same, started by another command.
+fn up_as(s: &Sandbox, by: &[&str], script: &str) -> Result<crate::guard::Running, String> {
     let bind = format!("{}:{}:rw", s.dir.display(), s.dir.display());
-    let running = s.start(s.line(&["--bind", &bind], &["/bin/sh", "-c", script]))?;
+    let line = s.line(&["--bind", &bind], &["/bin/sh", "-c", &format!("cd {}; {script}", s.dir.display())]);
+    let running = s.start(by.iter().map(ToString::to_string).chain(line).collect())?;
     let ready = s.dir.join("ready");
     let end = Instant::now() + Duration::from_secs(10);
     while !ready.exists() && Instant::now() < end {
@@ -441,6 +450,68 @@ fn supervisor_killed(s: &Sandbox) -> Result<(), String> {
     kill(running.processes().first(), Signal::KILL)?;
     let outcome = clean(running.wait()?)?;
     if outcome.code == 137 { Ok(()) } else { Err(format!("code {}", outcome.code)) }
+}
+
+/// The same while processes are being born, and with a caller who has no pid namespace that ends with its first process.
+fn supervisor_killed_early(s: &Sandbox) -> Result<(), String> {
+    for _ in 0..8 {
+        let _ = fs::remove_file(s.dir.join("ready"));
+        let script = "for i in 1 2 3 4; do (while :; do (:); done) & done; touch ready; wait";
+        let ordinary = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"];
+        let running = up_as(s, if rustix::process::geteuid().is_root() { &ordinary } else { &[] }, script)?;
+        kill(running.processes().first(), Signal::KILL)?;
+        let outcome = clean(running.wait()?)?;
+        if outcome.code != 137 {
+            return Err(format!("code {}\n{}", outcome.code, text(&outcome)));
+        }
+    }
+    Ok(())
+}
+
+/// Stops or continues all processes of the sandbox but its supervisor, and waits until they are.
+fn stop_all(processes: &[i32], stop: bool) -> Result<(), String> {
+    let end = Instant::now() + Duration::from_secs(20);
+    for pid in &processes[1..] {
+        kill(Some(pid), if stop { Signal::STOP } else { Signal::CONT })?;
+        let is_stopped = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "));
+        while is_stopped() != stop {
+            if Instant::now() > end {
+                return Err(format!("process {pid} does not stop or go on"));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    Ok(())
+}
+
+/// Waits of all kinds go on when the host has stopped the sandbox's processes and continued them, as a freezer does.
+fn stopped_and_continued(s: &Sandbox) -> Result<(), String> {
+    let script = "trap 'echo went on; kill $one $two; exit 5' TERM
+        mkfifo fifo; sleep 100 & one=$!; timeout 100 cat <>fifo & two=$!; touch ready; wait; wait";
+    let running = up(s, script)?;
+    let processes = running.processes();
+    for _ in 0..3 {
+        stop_all(&processes, true)?;
+        stop_all(&processes, false)?;
+    }
+    kill(processes.first(), Signal::TERM)?;
+    expect("a sandbox that was stopped", &clean(running.wait()?)?, 5, &["went on"])
+}
+
+/// A kernel that does not run does not take the signal: the second one ends the sandbox.
+fn unanswered(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "touch ready; exec sleep 100")?;
+    let processes = running.processes();
+    stop_all(&processes, true)?;
+    let end = Instant::now() + Duration::from_secs(30);
+    while running.processes().len() > 1 && Instant::now() < end {
+        // Until the first has been passed on and the kernel's time is over.
+        if kill(processes.first(), Signal::TERM).is_err() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    expect("a second SIGTERM", &clean(running.wait()?)?, 125, &["not taken"])
 }
 
 /// What the program leaves running ends with the sandbox.

@@ -224,6 +224,7 @@ impl Place {
         };
         let as_wanted = match wanted {
             "stopped" => stopped,
+            "lost" => code == 125 && said.contains("ended by itself"),
             ends => code == 0 && ends.split(" | ").any(|one| Some(one) == end),
         };
         if !as_wanted {
