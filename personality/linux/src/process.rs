@@ -76,6 +76,8 @@ pub struct Group {
     pub report: Option<Report>,
     /// A thread is in exec and waits for the others to go.
     pub exec: Option<u32>,
+    /// The end is to leave a core file.
+    pub dump: Option<crate::signal::coredump::Dump>,
 }
 
 /// How far a process is in its life.
@@ -189,6 +191,8 @@ pub struct Settings {
     pub personality: AtomicU32,
     /// /proc/[pid]/oom_score_adj.
     pub oom_score_adj: AtomicI32,
+    /// /proc/[pid]/coredump_filter.
+    pub coredump_filter: AtomicU32,
 }
 
 impl Default for Settings {
@@ -201,6 +205,7 @@ impl Default for Settings {
             nice: AtomicI32::new(0),
             personality: AtomicU32::new(0),
             oom_score_adj: AtomicI32::new(0),
+            coredump_filter: AtomicU32::new(crate::signal::coredump::DEFAULT_FILTER),
         }
     }
 }
@@ -214,6 +219,7 @@ impl Settings {
         settings.nice.store(self.nice.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.personality.store(self.personality.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.oom_score_adj.store(self.oom_score_adj.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings.coredump_filter.store(self.coredump_filter.load(Ordering::Relaxed), Ordering::Relaxed);
         settings
     }
 }

@@ -8,6 +8,8 @@ use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_object::vfs::Path;
 
+use crate::signal::coredump::FILTER_BITS;
+
 use super::{Entry, Kind, Subject, Text, memory, mounts, net, ns, stat};
 
 macro_rules! common {
@@ -26,6 +28,8 @@ macro_rules! common {
             Entry::text("cgroup", cgroup),
             Entry::text("cmdline", memory::cmdline),
             Entry::settable("comm", comm, set_comm),
+            Entry::settable("coredump_filter", coredump_filter, set_coredump_filter),
+            Entry::text("cpuset", cpuset),
             Entry::text("gid_map", id_map),
             Entry::text("limits", limits),
             Entry::text("loginuid", no_login),
@@ -33,6 +37,7 @@ macro_rules! common {
             Entry { name: "mem", mode: 0o600, kind: Kind::Memory },
             Entry::text("mountinfo", mounts::mountinfo),
             Entry::text("mounts", mounts::mounts),
+            Entry::settable("oom_adj", oom_adj, set_oom_adj),
             Entry::text("oom_score", oom_score),
             Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
             Entry::private("personality", personality),
@@ -81,6 +86,29 @@ fn comm(subject: &Subject, text: &mut Text) -> Result<()> {
 fn set_comm(subject: &Subject, name: &[u8]) -> Result<()> {
     let name = name.strip_suffix(b"\n").unwrap_or(name);
     subject.seat()?.set_comm(&name[..name.len().min(15)]);
+    Ok(())
+}
+
+/// There is one set, of all processors.
+fn cpuset(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"/\n");
+    Ok(())
+}
+
+fn coredump_filter(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{:08x}", subject.task()?.settings.coredump_filter.load(Ordering::Relaxed));
+    Ok(())
+}
+
+fn set_coredump_filter(subject: &Subject, word: &[u8]) -> Result<()> {
+    let word = core::str::from_utf8(word).map_err(|_| Errno::EINVAL)?.trim();
+    let value = match (word.strip_prefix("0x"), word.strip_prefix('0')) {
+        (Some(hex), _) => u32::from_str_radix(hex, 16),
+        (None, Some(octal)) if !octal.is_empty() => u32::from_str_radix(octal, 8),
+        _ => word.parse(),
+    };
+    let value = value.map_err(|_| Errno::EINVAL)? & FILTER_BITS;
+    subject.task()?.settings.coredump_filter.store(value, Ordering::Relaxed);
     Ok(())
 }
 
@@ -147,6 +175,23 @@ fn set_oom_score_adj(subject: &Subject, word: &[u8]) -> Result<()> {
         return Err(Errno::EINVAL);
     }
     subject.task()?.settings.oom_score_adj.store(value, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The older scale, from -17 (never) to 15, of the same setting.
+fn oom_adj(subject: &Subject, text: &mut Text) -> Result<()> {
+    let adjust = subject.task()?.settings.oom_score_adj.load(Ordering::Relaxed);
+    let _ = writeln!(text, "{}", if adjust == 1000 { 15 } else { adjust * 17 / 1000 });
+    Ok(())
+}
+
+fn set_oom_adj(subject: &Subject, word: &[u8]) -> Result<()> {
+    let value: i32 = parse(word)?;
+    if !(-17..=15).contains(&value) {
+        return Err(Errno::EINVAL);
+    }
+    let adjust = if value == 15 { 1000 } else { value * 1000 / 17 };
+    subject.task()?.settings.oom_score_adj.store(adjust, Ordering::Relaxed);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use janua_rt::Mutex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Default {
     Terminate,
-    /// Terminate, with the core flag in the wait status.
+    /// Terminate, and leave a core file where the limit allows one.
     Core,
     Stop,
     Continue,

@@ -10,7 +10,7 @@ use janua_kernel::thread::work;
 use janua_port::Frame;
 
 use super::action::{Default, default_action};
-use super::{death_status, dequeue, force, frame as stack_frame, recompute, set_mask};
+use super::{coredump, death_status, dequeue, force, frame as stack_frame, recompute, set_mask};
 use crate::process::State;
 use crate::task::{exit, stop};
 use crate::thread::ThreadExt;
@@ -26,6 +26,9 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
     loop {
         let flags = thread.work();
         if flags & work::KILL != 0 {
+            if coredump::before_end(thread, frame) == coredump::Before::Wait {
+                return Leave::Wait;
+            }
             exit::end_thread(thread);
             return Leave::Exit;
         }
@@ -83,7 +86,7 @@ fn take(thread: &Thread, frame: &mut Frame, info: &SigInfo) {
     }
     match action.handler {
         SIG_IGN => {}
-        SIG_DFL => act_by_default(thread, number),
+        SIG_DFL => act_by_default(thread, frame, info),
         _ => handle(thread, frame, info, &actions, action),
     }
 }
@@ -99,7 +102,8 @@ fn trace(thread: &Thread, frame: &Frame, info: &SigInfo) {
     thread.kernel.tracer.line(&line);
 }
 
-fn act_by_default(thread: &Thread, number: u32) {
+fn act_by_default(thread: &Thread, frame: &Frame, info: &SigInfo) {
+    let number = info.signal();
     match default_action(number) {
         Default::Ignore | Default::Continue => {}
         Default::Stop => {
@@ -110,6 +114,7 @@ fn act_by_default(thread: &Thread, number: u32) {
                 stop::begin(thread, number);
             }
         }
+        Default::Core if coredump::begin(thread, frame, info) => thread.set_work(work::KILL),
         Default::Terminate | Default::Core => {
             let alive = matches!(thread.process().group.lock().state, State::Running);
             if alive {

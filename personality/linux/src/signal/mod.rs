@@ -12,6 +12,7 @@
 pub mod action;
 pub mod altstack;
 pub mod calls;
+pub mod coredump;
 pub mod deliver;
 pub mod frame;
 pub mod kill;

@@ -256,7 +256,7 @@ pub fn force(thread: &Thread, info: SigInfo) {
     thread.set_work(work::SIGNAL);
 }
 
-/// The wait status of a death by signal. No core is ever written, so the core flag is never set.
+/// The wait status of a death by signal that leaves no core file.
 pub fn death_status(signal: u32) -> u32 {
     signal
 }

@@ -97,6 +97,9 @@ pub fn end_thread(thread: &Thread) {
     let ended = {
         let mut group = task.group.lock();
         group.threads.retain(|seat| !core::ptr::eq::<Thread>(&***seat, thread));
+        if let (Some(_), [last]) = (&group.dump, &group.threads[..]) {
+            last.interrupt(0);
+        }
         task.usage.threads.add(used);
         *task.last_comm.lock() = thread.comm();
         task.last_uid.store(thread.cred().uid, Ordering::Relaxed);

@@ -9,6 +9,7 @@ use janua_kernel::thread::work;
 
 use super::notify_parent;
 use crate::Thread;
+use crate::signal::coredump;
 use crate::process::{Group, Report, State, Stop};
 use crate::thread::ThreadExt;
 
@@ -65,10 +66,14 @@ pub fn check_complete(group: &mut Group) -> bool {
 /// Waits until the stop is over or the thread is killed. Whoever ends either wakes the thread.
 pub async fn stopped(thread: &Thread) {
     poll_fn(|_| {
-        let over = thread.work() & work::KILL != 0 || {
-            let group: &crate::process::Process = thread.process();
-            let group = group.group.lock();
-            group.stop.is_none() || !matches!(group.state, State::Running)
+        let over = {
+            let process: &crate::process::Process = thread.process();
+            let group = process.group.lock();
+            match &group.dump {
+                // Who writes the core file waits for the others to end.
+                Some(dump) if dump.is_by(thread.tid()) => coredump::is_alone(&group),
+                _ => thread.work() & work::KILL != 0 || group.stop.is_none() || !matches!(group.state, State::Running),
+            }
         };
         if over {
             thread.signals.stopped.store(false, Ordering::SeqCst);
