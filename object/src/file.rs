@@ -82,6 +82,10 @@ pub mod request {
     pub const FIOASYNC: u32 = 0x5452;
     pub const FIOQSIZE: u32 = 0x5460;
     pub const FIGETBSZ: u32 = 2;
+    pub const FIOSETOWN: u32 = 0x8901;
+    pub const SIOCSPGRP: u32 = 0x8902;
+    pub const FIOGETOWN: u32 = 0x8903;
+    pub const SIOCGPGRP: u32 = 0x8904;
 }
 
 /// lseek(2).

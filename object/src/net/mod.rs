@@ -68,7 +68,12 @@ impl NetSystem {
 
     /// A new socket. `kind` is the type without flags. The errors are those of socket(2).
     pub fn create(&self, caller: &dyn NetCaller, family: u32, kind: u32, protocol: u32) -> Result<Arc<dyn Socket>> {
-        if kind == 0 || kind > 10 {
+        /// Families and types there may be at all.
+        const FAMILIES: u32 = 46;
+        if family >= FAMILIES {
+            return Err(Errno::EAFNOSUPPORT);
+        }
+        if kind > 10 {
             return Err(Errno::EINVAL);
         }
         let family = u16::try_from(family).map_err(|_| Errno::EAFNOSUPPORT)?;
@@ -102,6 +107,11 @@ impl NetSystem {
     }
 
     fn create_inet(&self, caller: &dyn NetCaller, family: u16, kind: u32, protocol: u32) -> Result<Arc<dyn Socket>> {
+        /// IPPROTO_MAX.
+        const PROTOCOLS: u32 = 263;
+        if protocol >= PROTOCOLS {
+            return Err(Errno::EINVAL);
+        }
         match (kind, protocol) {
             (sock::STREAM, 0 | ipproto::TCP) | (sock::DGRAM, 0 | ipproto::UDP) => {}
             // Echo sockets are for the groups of net.ipv4.ping_group_range, which starts out empty.

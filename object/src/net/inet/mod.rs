@@ -225,6 +225,8 @@ impl Inet {
                 let mtu = crate::net::iface::MTU;
                 if connected { Ok(mtu.to_ne_bytes().to_vec()) } else { Err(Errno::ENOTCONN) }
             }
+            // As Linux answers for a level there is not; AF_INET6 has no such difference.
+            _ if !self.is_v6() && !matches!(level, sol::IP | sol::IPV6 | sol::TCP | sol::UDP) => Err(Errno::EOPNOTSUPP),
             _ => self.options.get(self.common.family, self.common.kind, level, name, room),
         }
     }

@@ -124,7 +124,8 @@ impl TcpSocket {
             }
             len
         };
-        if len > 0 || room == 0 {
+        // Who asks for nothing waits for something to leave where it is.
+        if len > 0 || room == 0 && !self.inbox.bytes.is_empty() {
             return Ok(Received::bytes(len));
         }
         if finished {

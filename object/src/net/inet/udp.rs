@@ -259,7 +259,8 @@ impl Socket for UdpSocket {
 
     fn peer_name(&self) -> Result<SockAddr> {
         let remote = *self.remote.read();
-        remote.map(|remote| self.inet.present(remote)).ok_or(Errno::ENOTCONN)
+        let named = remote.filter(|remote| remote.port() != 0);
+        named.map(|remote| self.inet.present(remote)).ok_or(Errno::ENOTCONN)
     }
 
     fn send(&self, _caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {

@@ -95,7 +95,8 @@ impl UdpSocket {
             Some(addr) => self.inet.destination(addr, true)?,
             None => connected.ok_or(Errno::EDESTADDRREQ)?,
         };
-        if to.port() == 0 {
+        // Connected to port 0 it sends to nobody.
+        if to.port() == 0 && message.to.is_some() {
             return Err(Errno::EINVAL);
         }
         let manner = Manner::of(&message.ancillary)?;

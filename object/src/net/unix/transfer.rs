@@ -87,7 +87,8 @@ impl UnixSocket {
             }
             taken
         };
-        if len == 0 && room > 0 {
+        // Who asks for nothing waits for something to leave where it is.
+        if len == 0 && (room > 0 || self.inbox.bytes.is_empty()) {
             if failed {
                 self.common.take_error()?;
             }

@@ -8,6 +8,7 @@ use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::{Caller, OpenFile};
 use janua_object::file::{OwnerKind, SignalOwner, flags, request};
+use janua_object::net::socket::SocketFile;
 use janua_object::pipe::PipeEnd;
 use janua_object::vfs::FileKind;
 
@@ -235,8 +236,21 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
             UserPtr::<i32>::new(arg).write(user, &i32::try_from(left).unwrap_or(i32::MAX))?;
             Ok(0)
         }
+        request::FIOSETOWN | request::SIOCSPGRP if is_socket(&file) => {
+            let whom = UserPtr::<i32>::new(arg).read(user)?;
+            owner(thread, &file, F_SETOWN, whom as usize)
+        }
+        request::FIOGETOWN | request::SIOCGPGRP if is_socket(&file) => {
+            let whom = owner(thread, &file, F_GETOWN, 0)?;
+            UserPtr::<i32>::new(arg).write(user, &(whom as i32))?;
+            Ok(0)
+        }
         request => file.ops.ioctl(&file, caller, request, arg),
     }
+}
+
+fn is_socket(file: &OpenFile) -> bool {
+    file.downcast::<SocketFile>().is_some()
 }
 
 fn is_regular(file: &OpenFile) -> bool {
