@@ -86,7 +86,7 @@ impl Limits {
     }
 }
 
-/// Most descriptors anybody may ask for (/proc/sys/fs/nr_open).
+/// Most descriptors anybody may ask for at the start, and ever (/proc/sys/fs/nr_open).
 pub const NR_OPEN: u64 = 1 << 20;
 
 /// A resource as an argument.
@@ -187,7 +187,7 @@ fn change(thread: &Thread, target: &Arc<Task>, resource: u32, new: Rlimit) -> Re
     if new.soft > new.hard {
         return Err(Errno::EINVAL);
     }
-    if resource == rlimit::NOFILE && new.hard > NR_OPEN {
+    if resource == rlimit::NOFILE && new.hard > thread.kernel.nr_open.load(Ordering::Relaxed) {
         return Err(Errno::EPERM);
     }
     if new.hard > target.limits.get(resource).hard && !thread.cred().capable(CAP_SYS_RESOURCE) {

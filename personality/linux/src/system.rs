@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
 
 use janua_abi::linux::process::UtsName;
 use janua_object::memfd::MemFs;
@@ -37,6 +38,8 @@ pub struct System {
     pub memory: Option<Arc<MemFs>>,
     /// Rewrites the calls of program files; `None` where calls are to trap.
     pub rewriter: Option<Arc<Rewriter>>,
+    /// Most descriptors anybody may ask for (/proc/sys/fs/nr_open).
+    pub nr_open: AtomicU64,
     /// System V IPC objects.
     pub ipc: Ipc,
     /// Locks and watches of files.
@@ -62,6 +65,7 @@ impl System {
     pub fn new(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> System {
         let memory = MemFs::new(&vfs).ok();
         System {
+            nr_open: AtomicU64::new(crate::limits::NR_OPEN),
             ipc: Ipc::new(memory.clone()),
             memory,
             rewriter: machine

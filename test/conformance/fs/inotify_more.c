@@ -1,4 +1,5 @@
 /* inotify: which events each call makes of a file and its directory, and in which order. */
+/* not: i386 */
 #include "t.h"
 #include <sys/inotify.h>
 #include <sys/sendfile.h>

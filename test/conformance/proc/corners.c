@@ -4,10 +4,12 @@
 #include <linux/futex.h>
 #include <linux/kcmp.h>
 #include <sys/personality.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
 static long raw(unsigned long nr, long a, long b, long c)
 {
 	long r;

@@ -22,6 +22,7 @@ use core::any::Any;
 use core::fmt;
 
 use janua_abi::linux::{Errno, Result};
+use janua_object::file::flags::{O_ACCMODE, O_RDONLY};
 use janua_object::file::{DirEntry, File};
 use janua_object::vfs::directory::Directory;
 use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, SetAttr, Vfs};
@@ -274,6 +275,11 @@ impl Node {
         own || sys::holds(sys::ENTRIES, entry)
     }
 
+    /// Whether it is a file of /proc/sys that cannot be written.
+    fn is_fixed(&self) -> bool {
+        matches!(self.what, What::Entry(entry @ Entry { kind: Kind::Text(_), .. }) if sys::holds(sys::ENTRIES, entry))
+    }
+
     /// Makes the text.
     fn make(&self, text: &mut Text) -> Result<()> {
         let subject = self.subject()?;
@@ -460,11 +466,15 @@ impl Inode for Node {
         }
     }
 
-    fn open(self: Arc<Self>, caller: &dyn Caller, _flags: u32) -> Result<Arc<dyn File>> {
+    fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>> {
         if self.kind() == FileKind::Directory {
             return Ok(Arc::new(Directory::new(self)));
         }
         let subject = self.subject()?;
+        if flags & O_ACCMODE != O_RDONLY && self.is_fixed() {
+            // A setting that cannot be changed is so for root too.
+            return Err(Errno::EACCES);
+        }
         if let What::Entry(Entry { kind: Kind::Memory, .. }) = self.what {
             may_look(caller, &subject)?;
             return Ok(Arc::new(memory::MemoryFile::new(&subject)?));

@@ -2,7 +2,13 @@
 
 use core::fmt::Write;
 
-use janua_abi::linux::Result;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::{Errno, Result};
+
+use super::process::parse;
+use crate::limits::NR_OPEN;
+use crate::task::tree::PID_MAX;
 
 use super::{Entry, Kind, Subject, Text};
 
@@ -18,12 +24,30 @@ macro_rules! fixed {
 
 macro_rules! name {
     ($name:literal, $field:ident) => {
-        Entry::text($name, |subject, text| {
+        Entry::text($name, told!($field))
+    };
+    ($name:literal, $field:ident, settable) => {
+        Entry::settable($name, told!($field), |subject, word| {
+            let word = word.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default();
+            let mut uts = subject.kernel.uts.write();
+            // The last byte stays zero.
+            let most = uts.$field.len() - 1;
+            let len = word.len().min(most);
+            uts.$field.fill(0);
+            uts.$field[..len].copy_from_slice(&word[..len]);
+            Ok(())
+        })
+    };
+}
+
+macro_rules! told {
+    ($field:ident) => {
+        |subject, text| {
             let uts = subject.kernel.uts.read();
             text.bytes(uts.$field.split(|byte| *byte == 0).next().unwrap_or_default());
             text.bytes(b"\n");
             Ok(())
-        })
+        }
     };
 }
 
@@ -56,7 +80,7 @@ static FS: &[Entry] = &[
     fixed!("file-max", "9223372036854775807"),
     fixed!("file-nr", "0\t0\t9223372036854775807"),
     fixed!("lease-break-time", "45"),
-    fixed!("nr_open", "1048576"),
+    Entry::settable("nr_open", nr_open, set_nr_open),
     fixed!("overflowgid", "65534"),
     fixed!("overflowuid", "65534"),
     fixed!("pipe-max-size", "1048576"),
@@ -78,12 +102,14 @@ static KERNEL: &[Entry] = &[
     ),
     fixed!("cap_last_cap", "40"),
     fixed!("core_pattern", "core"),
-    name!("domainname", domainname),
-    name!("hostname", nodename),
+    fixed!("core_uses_pid", "0"),
+    name!("domainname", domainname, settable),
+    name!("hostname", nodename, settable),
     fixed!("msgmax", "8192"),
     fixed!("msgmnb", "16384"),
     fixed!("msgmni", "32000"),
     fixed!("ngroups_max", "65536"),
+    Entry::settable("ns_last_pid", last_pid, set_last_pid),
     name!("osrelease", release),
     name!("ostype", sysname),
     fixed!("overflowgid", "65534"),
@@ -137,6 +163,35 @@ static VM: &[Entry] = &[
     fixed!("overcommit_ratio", "50"),
     fixed!("swappiness", "60"),
 ];
+
+fn last_pid(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.tree.lock().last_pid());
+    Ok(())
+}
+
+fn set_last_pid(subject: &Subject, word: &[u8]) -> Result<()> {
+    let last: u32 = parse(word)?;
+    if last >= PID_MAX {
+        return Err(Errno::EINVAL);
+    }
+    subject.kernel.tree.lock().set_last_pid(last);
+    Ok(())
+}
+
+fn nr_open(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.nr_open.load(Ordering::Relaxed));
+    Ok(())
+}
+
+fn set_nr_open(subject: &Subject, word: &[u8]) -> Result<()> {
+    let most: u64 = parse(word)?;
+    // As many as a word has bits, and no more than the table can have.
+    if !(64..=NR_OPEN).contains(&most) {
+        return Err(Errno::EINVAL);
+    }
+    subject.kernel.nr_open.store(most, Ordering::Relaxed);
+    Ok(())
+}
 
 /// A random number in the form of RFC 4122, version 4.
 fn write_uuid(text: &mut Text, mut bytes: [u8; 16]) {

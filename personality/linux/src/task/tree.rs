@@ -63,6 +63,11 @@ impl Tree {
         self.last_pid
     }
 
+    /// The next number is looked for behind this one (/proc/sys/kernel/ns_last_pid).
+    pub fn set_last_pid(&mut self, last: u32) {
+        self.last_pid = last;
+    }
+
     pub fn process(&self, pid: u32) -> Option<&Arc<Task>> {
         self.processes.get(&pid)
     }
