@@ -703,6 +703,8 @@ global_asm!(
     ".size hosted_restore, . - hosted_restore",
     ".globl hosted_restore_end",
     "hosted_restore_end:",
+    // Where a short jump between the routine's bytes leads.
+    ".balign 64, 0xcc",
 
     ".purgem IDENTIFY",
     ".purgem IDENTIFY_AMONG_MANY",
