@@ -90,6 +90,7 @@ Examples:
   janua run --bind src:/src --bind out:/out:rw --cwd /src -- make
   janua run --root ./alpine -- /bin/busybox sh
   janua run --env LANG=C --env DEBUG=1 -- env
+  janua run --memory 256M --pids 50 --time 10s -- ./untrusted
   janua run --personality invasive --tiles 2 --cores 2 -- hello
   janua run --gate seccomp --trace=calls.txt --stats -- python3 -c 'print(42)'
 
@@ -126,6 +127,9 @@ pub struct Run {
     /// The network: none (a loopback of its own) or host
     #[arg(long, value_name = "none|host", default_value = "none", value_parser = ["none", "host"], hide_possible_values = true)]
     net: String,
+
+    #[command(flatten)]
+    limits: crate::allowance::Allowance,
 
     /// Which system calls exist: linux, or invasive for programs on Janua's system-call library (OctoPOS)
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = named(&["linux", "invasive"], &["l4v2", "pal"]), hide_possible_values = true)]
@@ -278,7 +282,7 @@ fn named(built: &[&'static str], to_come: &[&'static str]) -> PossibleValuesPars
 }
 
 /// Bytes, from a number that may have a unit. The error is what clap shows.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" => 0,
@@ -451,6 +455,7 @@ impl Run {
             net: if self.net == "host" { Net::Host } else { Net::None },
             personality,
             trace_whole: self.trace_whole,
+            allowed: self.limits.into(),
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
             program,

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod args;
 mod bench;
 mod boot;

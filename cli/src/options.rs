@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use janua_abi::invasive::record::library;
 use janua_platform_host::boot;
 
+use crate::allowance::Allowed;
+
 /// How the program enters the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
@@ -174,6 +176,7 @@ pub struct RunOptions {
     pub cwd: Option<PathBuf>,
     pub net: Net,
     pub personality: Personality,
+    pub allowed: Allowed,
     pub trace: Option<Trace>,
     /// End the run when a line of the trace cannot be written.
     pub trace_whole: bool,

@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod anon;
 pub mod caller;
+mod coverage;
 pub mod epoll;
 pub mod dev;
 pub mod eventfd;

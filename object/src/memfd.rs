@@ -11,10 +11,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_port::{Backing, Host};
+use janua_port::{Backing, Host, Machine};
 use janua_rt::Mutex;
 
 use crate::caller::{Caller, Cred};
+use crate::coverage::{Charge, Coverage, PAGE};
 use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::fs::hostio::{self, OwnedFd};
 use crate::vfs::{Attr, Contents, Dentry, FileKind, FileSystem, FsStat, Inode, Mount, MountFlags, Path, SetAttr, Vfs};
@@ -31,11 +32,11 @@ pub mod seal {
 }
 
 const TMPFS_MAGIC: u64 = 0x0102_1994;
-const PAGE: u64 = 4096;
 
 /// The file system such files belong to; it is mounted nowhere.
 pub struct MemFs {
     host: &'static dyn Host,
+    machine: &'static dyn Machine,
     dev: u64,
     next_ino: AtomicU64,
     root: Arc<dyn Inode>,
@@ -62,10 +63,11 @@ impl MemFs {
     /// ENODEV on a machine without a host.
     pub fn new(vfs: &Vfs) -> Result<Arc<MemFs>> {
         let host = vfs.machine.host().ok_or(Errno::ENODEV)?;
-        Ok(Arc::new(MemFs { host, dev: vfs.new_dev(), next_ino: AtomicU64::new(1), root: Arc::new(NoRoot) }))
+        Ok(Arc::new(MemFs { host, machine: vfs.machine, dev: vfs.new_dev(), next_ino: AtomicU64::new(1), root: Arc::new(NoRoot) }))
     }
 
-    /// A new file of `size` bytes with the permission bits of `mode`, shown as `label`.
+    /// A new file of `size` bytes with the permission bits of `mode`, shown as `label`. Its bytes count as memory when they are written or
+    /// mapped. ENFILE.
     pub fn create(
         self: &Arc<Self>,
         vfs: &Vfs,
@@ -83,7 +85,7 @@ impl MemFs {
             fd,
             dev: self.dev,
             ino: self.next_ino.fetch_add(1, Ordering::Relaxed),
-            state: Mutex::new(State { mode, uid: cred.fsuid, gid: cred.fsgid, size, seals, writable: 0, ctime: vfs.now() }),
+            state: Mutex::new(State { mode, uid: cred.fsuid, gid: cred.fsgid, size, seals, writable: 0, ctime: vfs.now(), coverage: Coverage::default(), charge: Charge::none(self.machine) }),
         });
         let dentry = Dentry::labelled(inode.clone(), label);
         let mount = Mount::detached(vfs, 0, self.clone(), dentry.clone(), b"tmpfs", MountFlags::empty());
@@ -124,6 +126,19 @@ struct State {
     /// Shared mappings that may be written.
     writable: u32,
     ctime: i64,
+    /// The pages that are there or may come to be, and what they cost.
+    coverage: Coverage,
+    charge: Charge,
+}
+
+impl State {
+    /// The bytes are about to be mapped. ENOMEM.
+    fn map(&mut self, from: u64, to: u64) -> Result<()> {
+        let more = self.coverage.to_map(from, to, self.size);
+        self.charge.take(more * PAGE)?;
+        self.coverage.map(from, to);
+        Ok(())
+    }
 }
 
 /// The file.
@@ -142,9 +157,27 @@ impl MemInode {
         if size < state.size && state.seals & seal::SHRINK != 0 || size > state.size && state.seals & seal::GROW != 0 {
             return Err(Errno::EPERM);
         }
+        let more = state.coverage.to_grow(state.size, size);
+        state.charge.take(more * PAGE)?;
         self.fd.host().truncate(self.fd.fd(), size)?;
+        if size < state.size {
+            let gone = state.coverage.cut(state.size, size);
+            state.charge.give(gone * PAGE);
+        }
         state.size = size;
         Ok(())
+    }
+
+    /// Bytes of it are about to be mapped: they count from now on. ENOMEM.
+    pub fn map(&self, offset: u64, len: usize) -> Result<()> {
+        self.state.lock().map(offset, offset.saturating_add(len as u64))
+    }
+
+    /// All of the file is about to be used: it counts from now on. ENOMEM.
+    pub fn reserve(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        let size = state.size;
+        state.map(0, size)
     }
 
     fn write_sealed(state: &State) -> bool {
@@ -257,9 +290,18 @@ impl File for MemFile {
             }
             buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
         }
-        let n = hostio::write_at(&self.0.fd, buf, at)?;
-        state.size = state.size.max(at.saturating_add(n as u64));
-        Ok(n)
+        let most = at.saturating_add(buf.left() as u64).min(i64::MAX as u64);
+        let size = state.size;
+        let more = state.coverage.to_write(at, most.max(at), size);
+        state.charge.take(more * PAGE)?;
+        let result = hostio::write_at(&self.0.fd, buf, at);
+        let end = at.saturating_add(*result.as_ref().unwrap_or(&0) as u64);
+        // What was not written after all goes back.
+        let used = if end > at { state.coverage.to_write(at, end, size) } else { 0 };
+        state.coverage.write(at, end);
+        state.charge.give((more - used) * PAGE);
+        state.size = size.max(if end > at { end } else { 0 });
+        result
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
@@ -279,7 +321,8 @@ impl File for MemFile {
         self.0.fd.host().lseek(self.0.fd.fd(), offset, if hole { 4 } else { 3 })
     }
 
-    fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
+    fn backing(&self, _file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
+        self.0.state.lock().map(offset, offset.saturating_add(len as u64))?;
         Ok(self.0.backing(offset, shared))
     }
 
@@ -316,7 +359,19 @@ impl File for MemFile {
         if grows && state.seals & seal::GROW != 0 {
             return Err(Errno::EPERM);
         }
-        self.0.fd.host().fallocate(self.0.fd.fd(), mode, offset, len)?;
+        let size = state.size;
+        let more = if mode & PUNCH_HOLE == 0 { state.coverage.to_write(offset, end, size) } else { 0 };
+        state.charge.take(more * PAGE)?;
+        if let Err(errno) = self.0.fd.host().fallocate(self.0.fd.fd(), mode, offset, len) {
+            state.charge.give(more * PAGE);
+            return Err(errno);
+        }
+        if mode & PUNCH_HOLE != 0 {
+            let gone = state.coverage.punch(offset, end, size);
+            state.charge.give(gone * PAGE);
+        } else {
+            state.coverage.write(offset, end);
+        }
         if grows {
             state.size = end;
         }

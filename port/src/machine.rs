@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
-use crate::{BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Space, UserMemory};
+use crate::{Accounts, BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Space, UserMemory};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,19 @@ pub trait Machine: Send + Sync {
     }
     /// Bytes of memory the machine holds for the space a guest thread runs in, when it can tell.
     fn resident(&self, _thread: ThreadId) -> Option<u64> {
+        None
+    }
+    /// What guests may have, and what they have.
+    fn accounts(&self) -> &'static Accounts {
+        &crate::accounts::UNLIMITED
+    }
+    /// Bytes of memory of their own that guests have resident, when the machine can tell. `exact`: what several share is counted once,
+    /// which takes longer.
+    fn resident_guests(&self, _exact: bool) -> Option<usize> {
+        None
+    }
+    /// Bytes of memory of its own that the space of a guest thread has resident, when the machine can tell.
+    fn resident_own(&self, _thread: ThreadId) -> Option<usize> {
         None
     }
     /// What threads have used so far, when the machine can tell.

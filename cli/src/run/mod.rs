@@ -3,16 +3,19 @@
 mod config;
 pub mod invasive;
 mod limits;
+mod outcome;
 mod terminal;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use janua_platform_host::sandbox::{Event, Sandbox, Setup};
+use janua_platform_host::sandbox::{self, Event, Sandbox, Setup};
 use janua_platform_host::wall::Needs;
 
 use crate::choice::Choice;
 use crate::exit;
+use outcome::Outcome;
+
 use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
@@ -29,13 +32,22 @@ const SIGSYS: i32 = 31;
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
+    let allowed = options.allowed;
+    if let Some(fd) = allowed.status_fd.filter(|fd| !sandbox::is_open(*fd)) {
+        return exit::fail(&format!("--status-fd {fd}: no such descriptor is open\n       for example --status-fd 3 3>status.json"));
+    }
+    let started = Instant::now();
+    supervise(options).tell(&allowed, started.elapsed())
+}
+
+fn supervise(options: RunOptions) -> Outcome {
     limits::raise();
     if let Some(why) = limits::too_low() {
-        return exit::fail(&why);
+        return Outcome::fault(why);
     }
     let Choice { gate, jail, unlocked } = match choose(&options) {
         Ok(choice) => choice,
-        Err(why) => return exit::fail(&why),
+        Err(why) => return Outcome::fault(why),
     };
     if let Some(why) = unlocked {
         eprintln!(
@@ -49,17 +61,17 @@ pub fn run(options: RunOptions) -> ExitCode {
             Ok(program) => invasive::make(&options, machine, program),
             Err((code, why)) => {
                 eprintln!("janua: {why}");
-                return ExitCode::from(code);
+                return Outcome::ended(code);
             }
         },
     };
     let config = match config {
         Ok(config) => config,
-        Err(why) => return exit::fail(&why),
+        Err(why) => return Outcome::fault(why),
     };
     let other = match other_image() {
         Ok(other) => other,
-        Err(why) => return exit::fail(&why),
+        Err(why) => return Outcome::fault(why),
     };
     let setup = Setup {
         image: other.as_deref().unwrap_or(IMAGE),
@@ -73,10 +85,11 @@ pub fn run(options: RunOptions) -> ExitCode {
             everything: options.root == Root::Host && options.personality == Personality::Linux,
             network: options.net == Net::Host,
         },
+        limits: options.allowed.limits(),
         config: &config.encoded,
         fault: match fault() {
             Ok(fault) => fault,
-            Err(why) => return exit::fail(&why),
+            Err(why) => return Outcome::fault(why),
         },
     };
     let mut sandbox = match Sandbox::start(&setup) {
@@ -86,7 +99,7 @@ pub fn run(options: RunOptions) -> ExitCode {
                 0 => format!("the kernel image is broken: {}", error.what),
                 errno => format!("{}: {}", error.what, std::io::Error::from_raw_os_error(errno)),
             };
-            return exit::fail(&why);
+            return Outcome::fault(why);
         }
     };
     let terminal = terminal::Saved::new();
@@ -95,9 +108,10 @@ pub fn run(options: RunOptions) -> ExitCode {
     loop {
         match sandbox.wait() {
             Event::Ended(code) => {
+                let outcome = Outcome::ended(code).of(&sandbox, &setup.limits, &options.allowed);
                 sandbox.destroy();
                 terminal.over();
-                return ExitCode::from(code);
+                return outcome;
             }
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
             Event::Signal(signal) => {
@@ -110,22 +124,29 @@ pub fn run(options: RunOptions) -> ExitCode {
                 } else if told.is_some_and(|told| told.elapsed() >= PATIENCE) {
                     sandbox.destroy();
                     terminal.restore();
-                    return exit::fail(&"the sandbox has not taken the last signal: it is stopped");
+                    return Outcome::fault("the sandbox has not taken the last signal: it is stopped");
                 }
+            }
+            Event::Timeout => {
+                let time = setup.limits.time.unwrap_or_default();
+                let outcome = Outcome::timeout(time).of(&sandbox, &setup.limits, &options.allowed);
+                sandbox.destroy();
+                terminal.restore();
+                return outcome;
             }
             Event::Lost { pid, signal } => {
                 sandbox.destroy();
                 terminal.restore();
                 if limits::is_time(signal) {
                     eprintln!("janua: the host's limit of processor time (ulimit -t) ended the sandbox");
-                    return ExitCode::from(limits::KILLED);
+                    return Outcome::ended(limits::KILLED);
                 }
                 let how = match signal {
                     0 => "ended by itself".to_owned(),
                     SIGSYS => "made a call that the second wall forbids (signal 31)".to_owned(),
                     signal => format!("was killed by signal {signal}"),
                 };
-                return exit::fail(&format!(
+                return Outcome::fault(format!(
                     "host process {pid} of the sandbox {how}, not by the kernel: the sandbox is stopped"
                 ));
             }

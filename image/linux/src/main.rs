@@ -103,6 +103,10 @@ impl Write for Line {
     }
 }
 
+/// The exit code of a sandbox that ends because its kernel's heap is full: that of a program the host's kernel ends for memory.
+#[cfg(target_os = "none")]
+const OUT_OF_MEMORY: u8 = 137;
+
 fn refuse(why: &str) -> ! {
     let _ = writeln!(Line, "janua: {why}");
     machine::stop_sandbox(125)
@@ -117,6 +121,10 @@ fn refuse_with(why: &str, errno: janua_abi::linux::Errno) -> ! {
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    if boot::accounts().is_exhausted() {
+        // The supervisor says so.
+        machine::stop_sandbox(OUT_OF_MEMORY)
+    }
     let _ = writeln!(Line, "janua: kernel fault: {info}");
     machine::stop_sandbox(125)
 }

@@ -65,7 +65,7 @@ impl Mm {
         if start == end {
             return Ok(());
         }
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         let covered = state.list.is_covered(start, end);
         let parts: Vec<(usize, usize, Vma)> =
             state.list.touching(start, end).map(|(at, vma)| (at.max(start), vma.end.min(end), vma.clone())).collect();
@@ -135,7 +135,7 @@ impl Mm {
         if start == end {
             return Ok(());
         }
-        let state = self.state.lock();
+        let state = self.lock_state();
         let covered = state.list.is_covered(start, end);
         let parts: Vec<(usize, usize, VmFlags, Option<Arc<OpenFile>>)> = state
             .list
@@ -171,7 +171,7 @@ impl Mm {
             let pages = ((addr + len - at) / PAGE_SIZE).min(buffer.len());
             let part = pages * PAGE_SIZE;
             {
-                let state = self.state.lock();
+                let state = self.lock_state();
                 if !state.list.is_covered(at, at + part) {
                     return Err(Errno::ENOMEM);
                 }

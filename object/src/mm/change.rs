@@ -20,7 +20,7 @@ impl Mm {
             return Ok(());
         }
         let (mut start, end) = self.range(addr, len).map_err(|_| Errno::ENOMEM)?;
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         if grows_down {
             let (begin, vma) = state.list.find(start).ok_or(Errno::ENOMEM)?;
             if !vma.flags.contains(VmFlags::GROWSDOWN) {
@@ -35,6 +35,7 @@ impl Mm {
         let mut at = start;
         let mut refusal = None;
         let mut newly_data = 0;
+        let mut newly_charged = [0; 2];
         for (begin, vma) in state.list.touching(start, end) {
             if begin > at {
                 break;
@@ -49,7 +50,10 @@ impl Mm {
                 refusal = Some(Errno::EACCES);
                 break;
             }
-            let after = Vma { flags: vma.flags.with_prot(prot), ..vma.clone() };
+            let after = Vma { flags: vma.flags.with_prot(prot).with_charge(), ..vma.clone() };
+            if after.flags.contains(VmFlags::CHARGED) && !vma.flags.contains(VmFlags::CHARGED) {
+                newly_charged[usize::from(vma.flags.contains(VmFlags::NORESERVE))] += vma.end.min(end) - at;
+            }
             if after.is_data() && !vma.is_data() {
                 newly_data += vma.end.min(end) - at;
             }
@@ -63,6 +67,8 @@ impl Mm {
             let data_only = Limits { address_space: RLIM_INFINITY, ..*limits };
             state.check_growth(&data_only, flags, newly_data, 0)?;
         }
+        state.paid.pay(newly_charged[0], false)?;
+        state.paid.pay(newly_charged[1], true)?;
         if at > start {
             let space = self.space();
             if prot.write || !prot.exec {
@@ -72,7 +78,7 @@ impl Mm {
                 self.restore_code(&mut state, &*space, start, at)?;
             }
             space.protect(start, at - start, prot)?;
-            state.list.change(start, at, |vma| vma.flags = vma.flags.with_prot(prot));
+            state.list.change(start, at, |vma| vma.flags = vma.flags.with_prot(prot).with_charge());
         }
         refusal.map_or(Ok(()), Err)
     }
@@ -83,7 +89,7 @@ impl Mm {
         if start == end {
             return Ok(());
         }
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         if !state.list.is_covered(start, end) || state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
         }

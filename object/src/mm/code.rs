@@ -498,7 +498,7 @@ impl State {
 /// The list's entry for trampolines; `flags` are the rights.
 pub(super) fn trampolines(end: usize, flags: VmFlags) -> Vma {
     let flags = flags | VmFlags::DONTEXPAND;
-    Vma { end, flags, source: Source::Special(TRAMPOLINES), offset: 0, dev: 0, ino: 0 }
+    Vma { end, flags, source: Source::Special(TRAMPOLINES), offset: 0, dev: 0, ino: 0, charge: None }
 }
 
 impl Vma {
@@ -527,7 +527,7 @@ impl Mm {
     /// Maps the trampolines of a file whose lowest page comes to lie at `low`, or keeps their room: code mapped at its place
     /// afterwards is the rewritten code, or may become it. ENOMEM when the room is not free.
     pub fn place_code(&self, code: &Code, low: usize) -> Result<()> {
-        self.place_locked(&mut self.state.lock(), code, low)
+        self.place_locked(&mut self.lock_state(), code, low)
     }
 
     pub(super) fn place_locked(&self, state: &mut State, code: &Code, low: usize) -> Result<()> {
@@ -568,7 +568,7 @@ impl Mm {
     /// this occasion. `alone`: the caller is the only thread that runs in this space; `user` is its memory.
     pub fn trapped(&self, user: &'static dyn UserMemory, pc: usize, alone: bool) -> usize {
         let call = pc.wrapping_sub(2);
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         let Some((_, vma)) = state.list.find(call) else { return pc };
         if vma.flags.contains(VmFlags::REWRITTEN) || vma.is_special() {
             // One that was left, or the kernel's own.
@@ -588,7 +588,7 @@ impl Mm {
             if alone {
                 drop(state);
                 let image = self.rewriter.read().clone().and_then(|rewriter| rewriter.image(&file, false));
-                state = self.state.lock();
+                state = self.lock_state();
                 // The caller is alone, but who reads or changes its mappings from outside is not held by that: looked at again.
                 if let (Some(image), Some(index)) = (image, state.placed.iter().position(is_here)) {
                     let _ = self.exchange(&mut state, index, &image);
@@ -661,7 +661,7 @@ impl Mm {
 
     /// What the rewritten site says whose trampoline holds `pc`, and by how much its addresses are off.
     fn ask_site<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<(T, usize)> {
-        let state = self.state.lock();
+        let state = self.lock_state();
         let placed = state.placed.iter().find(|placed| {
             let (from, to) = placed.room();
             (from..to).contains(&pc)
@@ -689,7 +689,7 @@ impl Mm {
 
     /// Where code that goes on at `pc` is to go on: in a trampoline, when that instruction has moved there.
     pub fn moved_pc(&self, pc: usize) -> usize {
-        let state = self.state.lock();
+        let state = self.lock_state();
         let is_rewritten = || state.list.find(pc).is_some_and(|(_, vma)| vma.flags.contains(VmFlags::REWRITTEN));
         let placed = state.placed.iter().find(|placed| {
             let (from, to) = placed.span();

@@ -25,7 +25,7 @@ impl Mm {
     /// Free space for exec to map into: at `wish` when that is free, otherwise anywhere. Nothing is reserved: for an address
     /// space with one thread. ENOMEM.
     pub fn find_free(&self, wish: usize, len: usize, align: usize) -> Result<usize> {
-        let state = self.state.lock();
+        let state = self.lock_state();
         if wish != 0 && self.is_free_at(&state, wish, len) {
             return Ok(wish);
         }

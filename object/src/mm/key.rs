@@ -20,7 +20,7 @@ impl Mm {
         if private {
             return Ok(FutexKey::Private { mm: self.id, addr });
         }
-        let state = self.state.lock();
+        let state = self.lock_state();
         let (start, vma) = state.list.find(addr).ok_or(Errno::EFAULT)?;
         if !vma.flags.intersects(VmFlags::ACCESS) {
             return Err(Errno::EFAULT);

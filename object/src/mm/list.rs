@@ -12,6 +12,13 @@ pub const GUARD_GAP: usize = 256 * 4096;
 #[derive(Clone, Default)]
 pub struct VmaList {
     map: BTreeMap<usize, Vma>,
+    /// Bytes of those that are charged for.
+    charged: usize,
+}
+
+/// Bytes to be charged for a mapping at `start`.
+fn charge(start: usize, vma: &Vma) -> usize {
+    if vma.flags.contains(VmFlags::CHARGED) { vma.end - start } else { 0 }
 }
 
 impl VmaList {
@@ -23,8 +30,9 @@ impl VmaList {
         self.map.iter().map(|(&start, vma)| (start, vma))
     }
 
-    pub fn clear(&mut self) {
-        self.map.clear();
+    /// Bytes of mappings that are charged for.
+    pub fn charged(&self) -> usize {
+        self.charged
     }
 
     /// The mapping that holds `addr`.
@@ -69,6 +77,7 @@ impl VmaList {
     /// Adds a mapping in free space.
     pub fn insert(&mut self, start: usize, vma: Vma) {
         let end = vma.end;
+        self.charged += charge(start, &vma);
         self.map.insert(start, vma);
         self.merge(start, end);
     }
@@ -80,6 +89,7 @@ impl VmaList {
         let mut removed = Vec::new();
         while let Some((&key, _)) = self.map.range(start..end.max(start)).next() {
             removed.extend(self.map.remove(&key).map(|vma| (key, vma)));
+            self.charged -= removed.last().map_or(0, |(start, vma)| charge(*start, vma));
         }
         removed
     }
@@ -88,8 +98,10 @@ impl VmaList {
     pub fn change(&mut self, start: usize, end: usize, mut change: impl FnMut(&mut Vma)) {
         self.split(start);
         self.split(end);
-        for (_, vma) in self.map.range_mut(start..end) {
+        for (&at, vma) in self.map.range_mut(start..end) {
+            let before = charge(at, vma);
             change(vma);
+            self.charged = self.charged + charge(at, vma) - before;
         }
         self.merge(start, end);
     }
@@ -184,7 +196,7 @@ mod tests {
     use crate::mm::vma::Source;
 
     fn anon(end: usize) -> Vma {
-        Vma { end, flags: VmFlags::READ | VmFlags::MAY_ALL, source: Source::Anon(None), offset: 0, dev: 0, ino: 0 }
+        Vma { end, flags: VmFlags::READ | VmFlags::MAY_ALL, source: Source::Anon(None), offset: 0, dev: 0, ino: 0, charge: None }
     }
 
     fn spans(list: &VmaList) -> Vec<(usize, usize)> {

@@ -18,7 +18,7 @@ impl Mm {
             return Ok(());
         }
         let add = if on_fault { VmFlags::LOCKED | VmFlags::LOCKONFAULT } else { VmFlags::LOCKED };
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         let already = state.list.bytes(start, end, |vma| vma.flags.contains(VmFlags::LOCKED));
         if !state.may_lock(limits, (end - start).saturating_sub(already)) {
             return Err(Errno::ENOMEM);
@@ -44,7 +44,7 @@ impl Mm {
 
     pub fn unlock(&self, addr: usize, len: usize) -> Result<()> {
         let (start, end) = covering(addr, len)?;
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
         }
@@ -63,7 +63,7 @@ impl Mm {
         }
         let add =
             if flags & MCL_ONFAULT != 0 { VmFlags::LOCKED | VmFlags::LOCKONFAULT } else { VmFlags::LOCKED };
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         let all = state.list.bytes(0, usize::MAX, |_| true);
         if flags & MCL_CURRENT != 0 && !limits.may_lock && all as u64 > limits.memlock {
             return Err(Errno::ENOMEM);
@@ -76,7 +76,7 @@ impl Mm {
     }
 
     pub fn unlock_all(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         state.lock_future = VmFlags::empty();
         state.list.change(0, usize::MAX, |vma| vma.flags -= VmFlags::LOCKED | VmFlags::LOCKONFAULT);
     }

@@ -8,6 +8,7 @@ use janua_port::{Backing, Prot};
 
 use super::code::Part;
 use super::vma::{MappedFile, Source, VmFlags, Vma};
+use crate::coverage::Charge;
 use super::{Limits, MAX_MAP_COUNT, Mm, Removed, State, next_id, round_up};
 use crate::file::{OpenFile, flags};
 use crate::vfs::MountFlags;
@@ -42,7 +43,7 @@ impl Mm {
             _ => None,
         };
 
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         vma.flags |= state.lock_future;
         if request.flags & MAP_LOCKED != 0 {
             vma.flags |= VmFlags::LOCKED;
@@ -66,6 +67,10 @@ impl Mm {
         }
         if state.list.len() + 1 + state.list.cuts(addr, end) > MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
+        }
+        state.pay(vma.flags, len)?;
+        if vma.is_anon() && vma.is_shared() {
+            vma.charge = state.paid.machine.map(|machine| Charge::new(machine, len)).transpose()?.map(Arc::new);
         }
         let backing = match &vma.source {
             Source::Anon(_) if vma.is_shared() => Backing::AnonShared,
@@ -150,7 +155,7 @@ impl Mm {
                 flags |= VmFlags::GROWSDOWN;
             }
             let (dev, ino) = if shared { (SHARED_ANON_DEV, next_id()) } else { (0, 0) };
-            return Ok(Vma { end: 0, flags, source: Source::Anon(None), offset: 0, dev, ino });
+            return Ok(Vma { end: 0, flags: flags.with_charge(), source: Source::Anon(None), offset: 0, dev, ino, charge: None });
         };
         if map & MAP_GROWSDOWN != 0 {
             return Err(Errno::EINVAL);
@@ -188,7 +193,7 @@ impl Mm {
         };
         let (dev, ino) = file.id();
         let source = Source::File(Arc::new(mapped));
-        Ok(Vma { end: 0, flags, source, offset, dev, ino })
+        Ok(Vma { end: 0, flags: flags.with_charge(), source, offset, dev, ino, charge: None })
     }
 
     /// Where the mapping goes.
@@ -230,7 +235,7 @@ impl Mm {
         if addr.checked_add(len).is_none_or(|end| end > self.bounds.high) {
             return Err(Errno::EINVAL);
         }
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         if !state.touches_code(addr, addr + len) {
             let removed = self.unmap_locked(&mut state, addr, addr + len)?;
             drop(state);
@@ -278,7 +283,7 @@ impl Mm {
 
     /// brk(2): the break after the attempt to move it to `wish`; unchanged when that cannot be.
     pub fn brk(&self, wish: usize, limits: &Limits) -> usize {
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         let old = state.brk;
         match self.move_brk(&mut state, wish, limits) {
             Ok(removed) => {
@@ -311,7 +316,7 @@ impl Mm {
         if !self.is_free_at(state, old_end, len.checked_add(PAGE_SIZE).ok_or(Errno::ENOMEM)?) {
             return Err(Errno::ENOMEM);
         }
-        let flags = VmFlags::MAY_ALL | VmFlags::READ | VmFlags::WRITE | state.lock_future;
+        let flags = VmFlags::MAY_ALL | VmFlags::READ | VmFlags::WRITE | VmFlags::CHARGED | state.lock_future;
         state.check_growth(limits, flags, len, 0)?;
         if flags.contains(VmFlags::LOCKED) && !state.may_lock(limits, len) {
             return Err(Errno::EAGAIN);
@@ -319,8 +324,9 @@ impl Mm {
         if state.list.len() >= MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
         }
+        state.pay(flags, len)?;
         self.space().map(old_end, len, flags.prot(), &Backing::Anon)?;
-        state.list.insert(old_end, Vma { end: new_end, flags, source: Source::Anon(None), offset: 0, dev: 0, ino: 0 });
+        state.list.insert(old_end, Vma { end: new_end, flags, source: Source::Anon(None), offset: 0, dev: 0, ino: 0, charge: None });
         Ok(Removed::new())
     }
 
@@ -330,8 +336,8 @@ impl Mm {
             return;
         }
         let flags = (VmFlags::MAY_READ | VmFlags::MAY_EXEC | VmFlags::DONTEXPAND).with_prot(prot);
-        let vma = Vma { end: start + len, flags, source: Source::Special(name), offset: 0, dev: 0, ino: 0 };
-        let mut state = self.state.lock();
+        let vma = Vma { end: start + len, flags, source: Source::Special(name), offset: 0, dev: 0, ino: 0, charge: None };
+        let mut state = self.lock_state();
         if state.list.is_free(start, start + len) {
             state.list.insert(start, vma);
         }
@@ -339,7 +345,7 @@ impl Mm {
 
     /// Gives mappings of the kernel's making, already there, a name of their own (the vDSO of 32-bit programs).
     pub fn set_special(&self, start: usize, len: usize, name: &'static str) {
-        self.state.lock().list.change(start, start + len, |vma| {
+        self.lock_state().list.change(start, start + len, |vma| {
             vma.source = Source::Special(name);
             vma.flags = vma.flags - VmFlags::MAY_WRITE | VmFlags::DONTEXPAND;
         });
@@ -348,7 +354,7 @@ impl Mm {
     /// A fault at `addr` in user code: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that the access is to be
     /// tried again.
     pub fn grow_down(&self, addr: usize, limits: &Limits) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         let page = addr & !(PAGE_SIZE - 1);
         if state.list.find(page).is_some() {
             return false;
@@ -363,7 +369,7 @@ impl Mm {
             return false;
         }
         let vma = vma.clone();
-        if self.space().map(page, grow, vma.flags.prot(), &Backing::Anon).is_err() {
+        if state.pay(vma.flags, grow).is_err() || self.space().map(page, grow, vma.flags.prot(), &Backing::Anon).is_err() {
             return false;
         }
         let pieces = state.list.remove(start, vma.end);

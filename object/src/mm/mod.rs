@@ -21,15 +21,17 @@ mod site;
 mod guard_tests;
 #[cfg(test)]
 mod tests;
+mod paid;
 pub mod vma;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY};
 use janua_abi::linux::{Errno, Result};
-use janua_port::{Space, UserMemory};
+use janua_port::{Machine, Space, UserMemory};
 use janua_port::space::{Access, Bounds};
 use janua_rt::{Mutex, MutexGuard, RwLock};
 
@@ -39,6 +41,7 @@ pub use code::{Code, Rewriter, TRAMPOLINES};
 pub use guard::CodeGuard;
 pub use key::FutexKey;
 use list::VmaList;
+use paid::Paid;
 pub use map::MapRequest;
 pub use remap::RemapRequest;
 pub use report::{Label, Region, Sizes};
@@ -125,10 +128,35 @@ struct State {
     placed: Vec<code::Placed>,
     /// Calls rewritten one by one.
     sites: site::Sites,
+    /// What the mappings have been charged for.
+    paid: Paid,
+}
+
+/// The state of an address space while it is looked at or changed. What has gone from the list is paid back at the end.
+struct Locked<'a>(MutexGuard<'a, State>);
+
+impl Deref for Locked<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.0
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let due = self.0.list.charged();
+        self.0.paid.settle(due);
+    }
 }
 
 /// The right to believe that nobody maps, unmaps or changes rights: [`Mm::still`].
-pub struct Still<'a>(MutexGuard<'a, State>);
+pub struct Still<'a>(Locked<'a>);
 
 /// An address space with its list of mappings.
 pub struct Mm {
@@ -183,6 +211,7 @@ impl Mm {
                 lock_future: VmFlags::empty(),
                 placed: Vec::new(),
                 sites: site::Sites::default(),
+                paid: Paid::new(None),
             }),
             image: RwLock::new(Image::default()),
             users: AtomicUsize::new(1),
@@ -191,9 +220,19 @@ impl Mm {
         }
     }
 
+    /// What is mapped from now on counts among what guests of `machine` may have.
+    pub fn accounted(self, machine: &'static dyn Machine) -> Mm {
+        self.state.lock().paid = Paid::new(Some(machine));
+        self
+    }
+
+    fn lock_state(&self) -> Locked<'_> {
+        Locked(self.state.lock())
+    }
+
     /// Keeps the mappings as they are until the result goes: for as long as the machine copies them.
     pub fn still(&self) -> Still<'_> {
-        Still(self.state.lock())
+        Still(self.lock_state())
     }
 
     /// The list a child of fork starts with; `space` is the child's. `still` is of this space: what the list says is what the
@@ -214,6 +253,9 @@ impl Mm {
                 list.insert(start, vma);
             }
         }
+        let mut paid = Paid::new(state.paid.machine);
+        // Most of it will stay shared: what the child really makes its own is looked at when there is too little memory.
+        let _ = paid.pay(list.charged(), true);
         Mm {
             id: next_id(),
             space: RwLock::new(space),
@@ -226,6 +268,7 @@ impl Mm {
                 lock_future: VmFlags::empty(),
                 placed: state.placed.clone(),
                 sites: state.sites.clone(),
+                paid,
             }),
             image: RwLock::new(self.image.read().clone()),
             users: AtomicUsize::new(1),
@@ -242,7 +285,7 @@ impl Mm {
     /// A process has left this space (exec, exit); the last one takes the mappings' hold on files and shared memory with it.
     pub fn leave(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let dropped = core::mem::take(&mut self.state.lock().list);
+            let dropped = core::mem::take(&mut self.lock_state().list);
             drop(dropped);
             self.image.write().exe = None;
         }
@@ -273,12 +316,12 @@ impl Mm {
 
     /// Sets where new mappings go: below `base`.
     pub fn set_mmap_base(&self, base: usize) {
-        self.state.lock().mmap_base = base & !(PAGE_SIZE - 1);
+        self.lock_state().mmap_base = base & !(PAGE_SIZE - 1);
     }
 
     /// Sets where the heap begins; it is empty then.
     pub fn set_brk_start(&self, start: usize) {
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         state.brk_start = start;
         state.brk = start;
     }
@@ -319,6 +362,12 @@ impl Mm {
 }
 
 impl State {
+    /// Pays for `len` bytes of a mapping with these flags, if such a mapping has pages of its own. What the list does not hold when the
+    /// state is let go is paid back. ENOMEM.
+    fn pay(&mut self, flags: VmFlags, len: usize) -> Result<()> {
+        if flags.contains(VmFlags::CHARGED) { self.paid.pay(len, flags.contains(VmFlags::NORESERVE)) } else { Ok(()) }
+    }
+
     /// EAGAIN or ENOMEM when `grow` bytes more with these flags are beyond a limit; `replaced` bytes go away in exchange.
     fn check_growth(&self, limits: &Limits, flags: VmFlags, grow: usize, replaced: usize) -> Result<()> {
         let beyond = |limit: u64, used: usize| {

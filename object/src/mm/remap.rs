@@ -40,7 +40,7 @@ impl Mm {
                 return Err(Errno::EINVAL);
             }
         }
-        let mut state = self.state.lock();
+        let mut state = self.lock_state();
         let source_moves = state.list.touching(old, old_end.max(old + 1)).any(|(_, vma)| vma.is_trampolines());
         if source_moves || flags & MREMAP_FIXED != 0 && state.holds_trampolines(new, new + new_len) {
             return Err(Errno::EFAULT);
@@ -130,6 +130,7 @@ impl Mm {
         if state.list.len() + 3 > MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
         }
+        state.pay(vma.flags, grow)?;
         if !elsewhere && kept_len != 0 && old + kept_len == vma.end && self.is_free_at(state, vma.end, grow) {
             self.extend(state, &vma, start, old, kept_len, grow)?;
             return Ok(old);

@@ -63,7 +63,7 @@ impl Mm {
     /// The mappings in order, as they are at this moment.
     pub fn regions(&self) -> Vec<Region> {
         let start_stack = self.image.read().start_stack;
-        let state = self.state.lock();
+        let state = self.lock_state();
         state
             .list
             .iter()
@@ -81,14 +81,14 @@ impl Mm {
 
     /// The mapping that holds `addr`, for fault reports.
     pub fn region_of(&self, addr: usize) -> Option<(usize, Vma)> {
-        self.state.lock().list.find(addr).map(|(start, vma)| (start, vma.clone()))
+        self.lock_state().list.find(addr).map(|(start, vma)| (start, vma.clone()))
     }
 
     pub fn sizes(&self) -> Sizes {
         let image = self.image.read();
         let (start_stack, code) = (image.start_stack, (image.start_code, image.end_code));
         drop(image);
-        let state = self.state.lock();
+        let state = self.lock_state();
         let mut sizes = Sizes::default();
         for (start, vma) in state.list.iter() {
             let len = vma.end - start;
@@ -117,7 +117,7 @@ impl Mm {
 
     /// The heap: where it starts and the break.
     pub fn heap(&self) -> (usize, usize) {
-        let state = self.state.lock();
+        let state = self.lock_state();
         (state.brk_start, state.brk)
     }
 }

@@ -6,6 +6,7 @@ use bitflags::bitflags;
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Prot};
 
+use crate::coverage::Charge;
 use crate::file::OpenFile;
 
 bitflags! {
@@ -29,6 +30,8 @@ bitflags! {
         const DONTFORK = 0x2_0000;
         const DONTEXPAND = 0x4_0000;
         const LOCKONFAULT = 0x8_0000;
+        /// Has, or had, private pages that may be written: they count as memory in use (VM_ACCOUNT).
+        const CHARGED = 0x10_0000;
         const NORESERVE = 0x20_0000;
         /// Zero-filled in a child of fork.
         const WIPEONFORK = 0x200_0000;
@@ -54,6 +57,11 @@ impl VmFlags {
             write: self.contains(VmFlags::WRITE),
             exec: self.contains(VmFlags::EXEC),
         }
+    }
+
+    /// With [`VmFlags::CHARGED`] if these are the flags of a mapping that can have pages of its own.
+    pub(super) fn with_charge(self) -> VmFlags {
+        if self & (VmFlags::WRITE | VmFlags::SHARED) == VmFlags::WRITE { self | VmFlags::CHARGED } else { self }
     }
 
     /// Replaces the access rights.
@@ -119,6 +127,8 @@ pub struct Vma {
     /// Identity of the file or the shared object: device and inode; zeros for private anonymous memory.
     pub dev: u64,
     pub ino: u64,
+    /// What shared anonymous memory has been charged for: all mappings of it hold the same.
+    pub charge: Option<Arc<Charge>>,
 }
 
 impl Vma {

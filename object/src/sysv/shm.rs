@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use core::any::Any;
 
-use janua_abi::linux::ipc::{IPC_CREAT, SHM_DEST, SHM_LOCKED, SHM_RDONLY, ShmidDs};
+use janua_abi::linux::ipc::{IPC_CREAT, SHM_DEST, SHM_LOCKED, SHM_NORESERVE, SHM_RDONLY, ShmidDs};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -65,6 +65,9 @@ impl Segments {
             let label = alloc::format!("/SYSV{key:08x} (deleted)");
             let whole = crate::mm::round_up(size).ok_or(Errno::EINVAL)? as u64;
             let (inode, path) = files.create(vfs, label.as_bytes(), flags & 0o777, whole, 0, &cred)?;
+            if flags & SHM_NORESERVE == 0 {
+                inode.reserve()?;
+            }
             let now = vfs.now() / 1_000_000_000;
             Ok(Arc::new(Segment {
                 id,
@@ -186,7 +189,8 @@ impl File for ShmFile {
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
         Events::ALWAYS
     }
-    fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
+    fn backing(&self, _file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
+        self.0.inode.map(offset, len)?;
         Ok(self.0.inode.backing(offset, shared))
     }
     fn counts_mappings(&self) -> bool {

@@ -224,6 +224,7 @@ pub fn spawn_first(
     kernel.ending.born();
     // Held while the thread is made: it takes its space from here, and may run before this function goes on.
     let mut first_space = kernel.first_space.lock();
+    kernel.machine.accounts().tasks.force(1);
     let (id, space) = kernel.machine.spawn_first(seat.clone())?;
     *first_space = Some(space);
     seat.set_machine_id(id);

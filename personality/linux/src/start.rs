@@ -65,5 +65,6 @@ fn standard_files(kernel: &Kernel, console: Option<&Outer>) -> Result<Arc<FdTabl
 pub fn serve(kernel: &Kernel, signals: u64) -> Option<Nanos> {
     boot::pass_signals(kernel, signals);
     terminal::pump(kernel);
-    kernel.timers.run(kernel)
+    let look = crate::mm::watch::run(kernel);
+    kernel.timers.run(kernel).into_iter().chain(look).min()
 }

@@ -16,6 +16,7 @@ use janua_rt::{Mutex, RwLock};
 use crate::boot::BootConfig;
 use crate::dev::terminal::Outer;
 use crate::fs::{FileState, FsContext};
+use crate::mm::watch::Watch;
 use crate::task::Tree;
 use crate::task::exit::Ending;
 use crate::user::Users;
@@ -57,6 +58,8 @@ pub struct System {
     pub first_space: Mutex<Option<Arc<dyn Space>>>,
     /// The outside's terminal, when there is one.
     pub outer: RwLock<Option<Arc<Outer>>>,
+    /// Who was ended because memory was used up.
+    pub watch: Watch,
     /// The end of the sandbox.
     pub ending: Ending,
 }
@@ -87,6 +90,7 @@ impl System {
             config,
             first_space: Mutex::new(None),
             outer: RwLock::default(),
+            watch: Watch::default(),
             ending: Ending::default(),
         }
     }

@@ -190,6 +190,30 @@ fn on_this_processor<R>(make: impl FnOnce() -> R) -> R {
     }
 }
 
+/// Leaves the calling thread, and what it starts, `count` of the processors it may use. Which ones is left to chance, so that several
+/// sandboxes do not meet on the same. A host that refuses leaves it all.
+fn use_processors(count: usize) {
+    const SIZE: usize = size_of::<libc::cpu_set_t>();
+    // SAFETY: all-zero sets are valid, and of the size given; CPU_SET and CPU_ISSET look at their bounds.
+    unsafe {
+        let (mut all, mut some): (libc::cpu_set_t, libc::cpu_set_t) = (core::mem::zeroed(), core::mem::zeroed());
+        if libc::sched_getaffinity(0, SIZE, &raw mut all) != 0 {
+            return;
+        }
+        let most = SIZE * 8;
+        let mine = libc::CPU_COUNT(&all) as usize;
+        if count >= mine {
+            return;
+        }
+        let first = libc::getpid() as usize % mine;
+        let allowed = || (0..most).filter(|cpu| libc::CPU_ISSET(*cpu, &all));
+        for cpu in allowed().chain(allowed()).skip(first).take(count) {
+            libc::CPU_SET(cpu, &mut some);
+        }
+        libc::sched_setaffinity(0, SIZE, &raw const some);
+    }
+}
+
 /// Waits for the child of a probe: code 0 is success, `NO_EFFECT` says so, any other is an errno.
 fn reap(child: libc::pid_t) -> Probe {
     let mut status = 0;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ffi::c_int;
 use core::ptr;
+use core::time::Duration;
 use core::sync::atomic::Ordering;
 
 use janua_arch::x86_64::entry::{KERNEL_KEY, SELECTOR_KEY};
@@ -11,7 +12,8 @@ use janua_arch::x86_64::hosted::{
     self, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
     SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
 };
-use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC};
+use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
+use janua_port::Accounts;
 
 use crate::namespaces::{self, Processes};
 use crate::{image, wall};
@@ -25,10 +27,33 @@ pub struct Setup<'a> {
     pub jail: Jail,
     /// What of the host the sandbox needs; all else it gives up.
     pub needs: wall::Needs<'a>,
+    /// What its guests may have together.
+    pub limits: Limits,
     /// The personality's configuration, encoded.
     pub config: &'a [u8],
     /// For tests: an errno, and which of the host calls that could answer it does so without being made; (0, 0) for none.
     pub fault: (u32, u64),
+}
+
+/// What the guests of a sandbox may have together; `usize::MAX` is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory, those of the kernel's heap and of files in memory among them.
+    pub memory: usize,
+    /// Bytes of files in memory.
+    pub disk: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Processors.
+    pub cpus: usize,
+    /// When the sandbox ends, from its start.
+    pub time: Option<Duration>,
+}
+
+impl Limits {
+    /// None at all.
+    pub const NONE: Limits =
+        Limits { memory: usize::MAX, disk: usize::MAX, threads: usize::MAX, cpus: usize::MAX, time: None };
 }
 
 /// Why a sandbox could not be started: what was tried, and the host's errno (0 when the host is not to blame).
@@ -49,6 +74,8 @@ pub enum Event {
     Lost { pid: i32, signal: i32 },
     /// The supervisor itself got this signal.
     Signal(i32),
+    /// The time is over.
+    Timeout,
 }
 
 /// A running sandbox. The process that holds it is its supervisor and the host parent of all its processes.
@@ -62,11 +89,25 @@ pub struct Sandbox {
     urgent: libc::sigset_t,
     /// Processes have ended just now: more are expected, and looked for at intervals.
     settling: bool,
+    /// When the time is over, by CLOCK_MONOTONIC.
+    deadline: Option<Duration>,
 }
 
 /// How long the ended processes of a busy sandbox may wait to be reaped. Each one reaped at once would cost its siblings two
 /// context switches.
-static SETTLE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// CLOCK_MONOTONIC.
+fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn timespec(time: Duration) -> libc::timespec {
+    libc::timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
+}
 
 /// What a look for ended processes found.
 enum Reaped {
@@ -277,6 +318,8 @@ fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
             signals: 0.into(),
             service: 0.into(),
             faults: 0.into(),
+            status: NO_STATUS.into(),
+            accounts: Accounts::new(setup.limits.memory, setup.limits.disk, setup.limits.threads, usize::MAX),
         },
     };
     // SAFETY: the control part of the mapping, large enough (checked above); area 0 is the first process' stack.
@@ -344,7 +387,7 @@ fn make_room_for_descriptors(limit: libc::rlim_t) {
 }
 
 /// The first process: everything of the supervisor is left behind.
-fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, news: i32) -> ! {
+fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, news: i32, cpus: usize) -> ! {
     // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -356,6 +399,7 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
             make_room_for_descriptors(limit.rlim_cur);
         }
         forget_registrations();
+        crate::use_processors(cpus);
         let proc = namespaces::enter(needs, processes);
         let info = CONTROL_BASE as *mut BootInfo;
         (*info).proc = proc.fd;
@@ -389,6 +433,7 @@ impl Sandbox {
         // SAFETY: plain words.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         map_memory()?;
+        let deadline = setup.limits.time.map(|time| now().saturating_add(time));
         let (entry, segments) = load(setup)?;
         let [news, to_news] = news_pipe()?;
         write_boot_info(setup, to_news)?;
@@ -410,13 +455,13 @@ impl Sandbox {
                 return Err(failed("cannot start the first process of a pid namespace (clone)"));
             };
             match libc::fork() {
-                0 => become_first(entry, &setup.needs, processes, to_news),
+                0 => become_first(entry, &setup.needs, processes, to_news, setup.limits.cpus),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
                 init => {
                     libc::close(to_news);
                     let mut urgent = signals;
                     libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
-                    Ok(Sandbox { init, news, old_mask, signals, urgent, settling: false })
+                    Ok(Sandbox { init, news, old_mask, signals, urgent, settling: false, deadline })
                 }
             }
         }
@@ -449,12 +494,17 @@ impl Sandbox {
             if let Some(event) = self.news() {
                 return event;
             }
-            let (set, limit) = match self.settling {
-                true => (&raw const self.urgent, &raw const SETTLE),
-                false => (&raw const self.signals, ptr::null()),
+            let left = self.deadline.map(|deadline| deadline.saturating_sub(now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Event::Timeout;
+            }
+            let (set, settle) = match self.settling {
+                true => (&raw const self.urgent, Some(SETTLE)),
+                false => (&raw const self.signals, None),
             };
-            // SAFETY: the sets are ours, and blocked.
-            let signal = unsafe { libc::sigtimedwait(set, ptr::null_mut(), limit) };
+            let limit = settle.into_iter().chain(left).min().map(timespec);
+            // SAFETY: the sets are ours, and blocked; so is the time.
+            let signal = unsafe { libc::sigtimedwait(set, ptr::null_mut(), limit.as_ref().map_or(ptr::null(), ptr::from_ref)) };
             let timeout = signal < 0 && crate::errno() == libc::EAGAIN;
             match signal {
                 _ if timeout || signal == libc::SIGCHLD => match self.reap() {
@@ -495,6 +545,16 @@ impl Sandbox {
         }
     }
 
+    /// The wait status of the first program, once it has ended.
+    pub fn status(&self) -> Option<u32> {
+        Some(self.control().status.load(Ordering::SeqCst)).filter(|status| *status != NO_STATUS)
+    }
+
+    /// What guests may have and what they have had. Whoever has taken the kernel over may write there what it likes.
+    pub fn accounts(&self) -> &Accounts {
+        &self.control().accounts
+    }
+
     /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program. `false` when the
     /// kernel has not even taken the same signal that was passed on before.
     pub fn signal(&self, signal: i32) -> bool {
@@ -530,6 +590,46 @@ impl Sandbox {
             // News of an end that has been acted on may still be pending; its default action would be ours.
             libc::signal(libc::SIGUSR1, libc::SIG_IGN);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const self.old_mask, ptr::null_mut());
+        }
+    }
+}
+
+/// What the processes of a sandbox that has ended have used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    pub user: Duration,
+    pub system: Duration,
+    /// Bytes that the largest process had resident, with what the kernel has of it.
+    pub resident: usize,
+}
+
+/// What all children of this process that have been waited for have used.
+pub fn used_by_children() -> Used {
+    // SAFETY: an all-zero rusage is valid, and it is ours.
+    let usage = unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Used { user: time(usage.ru_utime), system: time(usage.ru_stime), resident: (usage.ru_maxrss as usize) << 10 }
+}
+
+/// Whether this is an open descriptor.
+pub fn is_open(fd: i32) -> bool {
+    // SAFETY: plain words.
+    unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
+}
+
+/// Writes all of it to a descriptor by number, giving up on errors.
+pub fn write_to(fd: i32, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        // SAFETY: a slice of ours.
+        let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(written) {
+            Ok(count) if count > 0 => bytes = &bytes[count..],
+            Err(_) if crate::errno() == libc::EINTR => {}
+            _ => return,
         }
     }
 }

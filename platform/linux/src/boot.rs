@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE, LOW_SIZE};
 use janua_arch::x86_64::vdso;
+use janua_port::Accounts;
 
 /// Proof that supervisor and image belong together: changes with the size of [`BootInfo`], and by hand where that stays.
 pub const MAGIC: u64 = 0x4a61_6e75_6100_0006 | (size_of::<BootInfo>() as u64) << 8;
@@ -65,7 +66,14 @@ pub struct Control {
     pub service: AtomicU32,
     /// How many calls have been made that could answer `fault`.
     pub faults: AtomicU64,
+    /// Set by the kernel when the first program has ended: its wait status; [`NO_STATUS`] before.
+    pub status: AtomicU32,
+    /// What guests may have and what they have. The supervisor sets the limits, the kernel counts.
+    pub accounts: Accounts,
 }
+
+/// [`Control::status`] of a sandbox whose first program has not ended.
+pub const NO_STATUS: u32 = u32::MAX;
 
 /// The encoded configuration may be this long.
 pub const CONFIG_MOST: usize = CONTROL_SIZE - 4096 - LOW_SIZE;
@@ -80,6 +88,11 @@ pub fn info() -> &'static BootInfo {
     // SAFETY: the supervisor has mapped the control region for reading and writing and filled it before any kernel code runs;
     // it stays for the sandbox's life, and what changes in it is atomic.
     unsafe { &*(CONTROL_BASE as *const BootInfo) }
+}
+
+/// What guests may have and what they have.
+pub fn accounts() -> &'static Accounts {
+    &info().control.accounts
 }
 
 /// The encoded configuration.

@@ -5,11 +5,14 @@
 //! leaves a lock held; the supervisor stops the sandbox then in any case.
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_arch::x86_64::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
+use janua_port::{Clock, Nanos};
 use talc::{OomHandler, Span, Talc, Talck};
 
+use crate::clock::HostClock;
+use crate::{boot, machine, spawn};
 use crate::lock::FutexLock;
 use crate::sys::{self, nr};
 
@@ -17,7 +20,13 @@ use crate::sys::{self, nr};
 /// every place it touches.
 const FIRST: usize = 1 << 20;
 
-/// Gives the allocator more of the region, twice what it has each time.
+/// Parts of the region that the allocator is given: units, and the most at a time.
+const STEP: usize = 64 << 10;
+const MOST_STEP: usize = 32 << 20;
+/// Bytes of heap beyond the sandbox's limit, for the calls that are under way while whoever has filled it is ended.
+const RESERVE: usize = 64 << 20;
+
+/// Gives the allocator more of the region, a quarter of what it has each time: what it has counts as used.
 struct Grow {
     claimed: Span,
 }
@@ -25,11 +34,23 @@ struct Grow {
 impl OomHandler for Grow {
     fn handle_oom(talc: &mut Talc<Grow>, layout: Layout) -> Result<(), ()> {
         let old = talc.oom_handler.claimed;
-        let wanted = old.size().max(layout.size().saturating_add(layout.align())).next_power_of_two();
+        // The allocator keeps something about what it has in it.
+        let least = layout.size().checked_add(layout.align() + STEP).ok_or(())? & !(STEP - 1);
+        let step = (old.size() / 4).clamp(FIRST, MOST_STEP).max(least) & !(STEP - 1);
+        let accounts = boot::accounts();
+        let room = accounts.memory.limit().saturating_sub(accounts.firm());
+        let wanted = if step <= room { step } else { least.max(4 * STEP) };
         let new = Span::from_base_size(HEAP_BASE as *mut u8, old.size().saturating_add(wanted).min(HEAP_SIZE));
-        if new.size() <= old.size() {
+        if new.size() < old.size() + least || wanted > room.saturating_add(RESERVE) {
+            accounts.note_exhausted();
             return Err(());
         }
+        if wanted > room {
+            // Somebody has to go, and who asks for more is the one. The others wait for it in `fetch`.
+            let here = 0u8;
+            accounts.blame(hosted::index_of(&raw const here as usize) + 1);
+        }
+        accounts.add_firm(new.size() - old.size());
         // SAFETY: the old span is what was claimed, and the new one lies in the heap's region, which nobody else uses.
         talc.oom_handler.claimed = unsafe { talc.extend(old, new) };
         Ok(())
@@ -64,6 +85,9 @@ impl Heap {
         // SAFETY: the caller's promise.
         let block = unsafe { self.talc.alloc(layout) };
         let end = block as usize + layout.size();
+        if boot::accounts().has_culprit() {
+            self.wait_for_room();
+        }
         // The allocator takes from the front of what is free, and writes right behind the block.
         let present = self.present.load(Ordering::Relaxed);
         if end >= present {
@@ -94,6 +118,19 @@ impl Heap {
         unsafe { self.fetch(layout) }
     }
 
+    /// Gives the service thread time to end whoever has filled the heap, before the reserve is used up too.
+    #[cold]
+    fn wait_for_room(&self) {
+        const MOMENT: Nanos = 2_000_000;
+        static NOTHING: AtomicU32 = AtomicU32::new(0);
+        let here = 0u8;
+        // Thread 0 is the service thread.
+        if hosted::index_of(&raw const here as usize) != 0 {
+            machine::wake_service();
+            spawn::park(&NOTHING, 0, Some(HostClock.monotonic() + MOMENT));
+        }
+    }
+
     #[cold]
     fn ask_ahead(&self, present: usize, end: usize, large: bool) {
         let from = present.max(end & !(AHEAD - 1));
@@ -113,6 +150,7 @@ impl Heap {
         // SAFETY: the region is mapped for the sandbox's life and nobody else uses it.
         if let Ok(claimed) = unsafe { talc.claim(region) } {
             talc.oom_handler.claimed = claimed;
+            boot::accounts().add_firm(FIRST);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
@@ -11,7 +12,7 @@ use janua_arch::x86_64::{cpu, entry, hosted};
 use janua_text::scan;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    Clock, Compat, Console, Guest, Host, HostFd, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
+    Accounts, Clock, Compat, Console, Guest, Host, HostFd, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
 };
 
 use crate::clock::HostClock;
@@ -31,6 +32,8 @@ pub struct LinuxMachine {
     fpu_mask: u64,
     fpu_size: usize,
     cpus: usize,
+    /// They as a set, bit n of which is processor n.
+    cpu_set: [u64; 128],
     /// Whether the signal stack outlasts the signals put on it: where user code calls by signals.
     pub stack_stays: bool,
 }
@@ -73,6 +76,14 @@ pub fn is_orphaned() -> bool {
     told.is_ok_and(|count| count == 1) && pipe >> 48 & POLLERR != 0
 }
 
+/// [`Machine::wake_service`].
+pub fn wake_service() {
+    let word = &boot::info().control.service;
+    if word.swap(1, Ordering::SeqCst) == 0 {
+        spawn::unpark(word, 1);
+    }
+}
+
 fn tell_supervisor() {
     // A pipe that is full has told enough.
     let _ = LinuxHost.write(HostFd(boot::info().news), &[0], None);
@@ -108,7 +119,7 @@ impl LinuxMachine {
         let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
         let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
         let stack_stays = gate.queued().is_some();
-        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus, stack_stays }));
+        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus, cpu_set: set, stack_stays }));
         MACHINE.store(machine, Ordering::Release);
         entry::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;
@@ -238,10 +249,7 @@ impl Machine for LinuxMachine {
         spawn::kick(thread);
     }
     fn wake_service(&self) {
-        let word = &boot::info().control.service;
-        if word.swap(1, Ordering::SeqCst) == 0 {
-            spawn::unpark(word, 1);
-        }
+        wake_service();
     }
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
         Ok(match kind {
@@ -363,8 +371,11 @@ impl Machine for LinuxMachine {
     }
     fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
         let tid = thread.map_or(0, |thread| spawn::host_tid(thread) as usize);
-        // SAFETY: the slice is ours.
-        unsafe { sys::raw(nr::SCHED_SETAFFINITY, [tid, size_of_val(mask), mask.as_ptr() as usize, 0, 0, 0]) }.map(|_| ())
+        // A guest that gives itself more processors than the sandbox has (--cpus) gets those of them that are the sandbox's.
+        let mut mask: Vec<u64> = mask.iter().zip(self.cpu_set.iter()).map(|(mask, set)| mask & set).collect();
+        mask.truncate(self.cpu_set.len());
+        // SAFETY: the array is ours.
+        unsafe { sys::raw(nr::SCHED_SETAFFINITY, [tid, size_of_val(&*mask), mask.as_ptr() as usize, 0, 0, 0]) }.map(|_| ())
     }
     fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
         spawn::remote(nr::PROCESS_VM_READV, thread, addr, out.as_mut_ptr() as usize, out.len())
@@ -378,6 +389,15 @@ impl Machine for LinuxMachine {
         // Pages of the whole, then those in memory.
         let text = usage::read_small(&usage::of_process(pid, "statm").ok()?, &mut text)?;
         text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(4096)
+    }
+    fn accounts(&self) -> &'static Accounts {
+        boot::accounts()
+    }
+    fn resident_guests(&self, exact: bool) -> Option<usize> {
+        usage::resident_guests(exact)
+    }
+    fn resident_own(&self, thread: ThreadId) -> Option<usize> {
+        usage::resident_own(thread)
     }
     fn usage(&self, whose: Whose) -> Option<Usage> {
         usage::usage(whose)
@@ -436,9 +456,13 @@ impl Machine for LinuxMachine {
         stop_sandbox(code)
     }
     fn notify_outside(&self, event: Outside) {
-        if let Outside::Stopped(signal) = event {
-            boot::info().control.stopped.store(signal, Ordering::SeqCst);
-            tell_supervisor();
+        let control = &boot::info().control;
+        match event {
+            Outside::Stopped(signal) => {
+                control.stopped.store(signal, Ordering::SeqCst);
+                tell_supervisor();
+            }
+            Outside::Ended(status) => control.status.store(status, Ordering::SeqCst),
         }
     }
 }

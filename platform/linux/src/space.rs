@@ -264,6 +264,9 @@ fn hop() -> Result<()> {
         }
     }
     signal::set_mask(0)?;
+    if hopped.is_ok() {
+        area::set_space(index, None);
+    }
     if hopped.is_err() {
         this.host_pid.store(old_pid, Ordering::Relaxed);
         hosted::join(index);

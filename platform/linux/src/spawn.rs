@@ -111,6 +111,8 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
     };
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
+    let here = 0u8;
+    area::set_space(index, (flags & CLONE_VM != 0).then(|| hosted::index_of(&raw const here as usize)));
     if flags & CLONE_VM != 0 {
         hosted::join(index);
     }

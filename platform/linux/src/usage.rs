@@ -9,7 +9,7 @@ use janua_port::machine::{Residency, ThreadId, Usage, Whose};
 use janua_port::{Host, Nanos};
 
 use crate::host::{self, LinuxHost};
-use crate::{boot, spawn};
+use crate::{area, boot, spawn};
 use crate::sys::{self, nr};
 
 /// The name of a file below /proc about a process. EOPNOTSUPP when the host's /proc numbers them otherwise.
@@ -150,4 +150,40 @@ pub fn set_nice(thread: ThreadId, nice: i32) -> Result<()> {
         return Err(Errno::ESRCH);
     }
     sys::words(nr::SETPRIORITY, [PRIO_PROCESS, tid as usize, nice as usize, 0, 0, 0]).map(|_| ())
+}
+
+const PAGE: usize = 4096;
+
+/// Bytes of anonymous memory that the process of a host thread has resident. `exact`: of what several share, its share.
+fn own(tid: u32, exact: bool) -> Option<usize> {
+    if !exact {
+        let mut text = [0; 128];
+        // Pages of the whole, those in memory, and of these the ones that belong to files.
+        let mut words = read_small(&of_process(tid, "statm").ok()?, &mut text)?.split(' ').skip(1).map(str::parse::<usize>);
+        let (resident, of_files) = (words.next()?.ok()?, words.next()?.ok()?);
+        return Some(resident.saturating_sub(of_files) * PAGE);
+    }
+    let mut text = [0; 2048];
+    let text = read_small(&of_process(tid, "smaps_rollup").ok()?, &mut text)?;
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_ascii_whitespace().next()?.parse::<usize>().ok()
+    };
+    // The first came with Linux 5.9.
+    value("Pss_Anon:").or_else(|| value("Anonymous:")).map(|kib| kib << 10)
+}
+
+/// [`janua_port::Machine::resident_own`].
+pub fn resident_own(thread: ThreadId) -> Option<usize> {
+    own(spawn::host_ids(thread)?.1, false)
+}
+
+/// [`janua_port::Machine::resident_guests`].
+pub fn resident_guests(exact: bool) -> Option<usize> {
+    // Where the host numbers processes otherwise nothing can be told.
+    of_process(0, "").ok()?;
+    let mut sum = 0;
+    // One that has ended meanwhile has nothing.
+    area::for_each_space(|tid| sum += own(tid, exact).unwrap_or(0));
+    Some(sum)
 }

@@ -16,6 +16,7 @@ mod invasive_boot;
 mod keys;
 mod keys_linux;
 mod leon3;
+mod limits;
 mod programs;
 mod sandbox;
 mod skips;
@@ -73,6 +74,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "toolchains", about: "kernel images by every compiler this machine can offer", run: toolchains::run, moving: true },
     Suite { name: "keys", about: "attacks and a sample of conformance with protection keys, emulated", run: keys::run, moving: true },
     Suite { name: "faults", about: "host calls that fail on purpose, at one step after another", run: faults::run, moving: true },
+    Suite { name: "limits", about: "limits of memory, disk, threads, time and processors (test/limits)", run: limits::run, moving: true },
     Suite { name: "sandbox", about: "exit codes, faults, an untouched host, the trace", run: sandbox::run, moving: true },
 ];
 

@@ -13,6 +13,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_port::{Host, HostFd};
 
+use crate::coverage::Coverage;
 use crate::fs::hostfs::HostInode;
 use crate::fs::hostio::{self, OwnedFd};
 use crate::fs::memory::Space;
@@ -35,7 +36,8 @@ pub mod allocate {
 enum Place {
     /// Pages by number; a missing one is a hole.
     Heap(BTreeMap<u64, Box<[u8]>>),
-    Host(Arc<OwnedFd>),
+    /// A file of the host's, and which of its pages count.
+    Host(Arc<OwnedFd>, Coverage),
     /// Unchanged in the layer below.
     Lower(Arc<HostInode>),
 }
@@ -90,23 +92,28 @@ impl Data {
         matches!(self.place, Place::Lower(_))
     }
 
-    /// Pages charged, for giving them back when the file goes.
-    pub fn charged(&self) -> u64 {
-        self.charged
+    /// The file goes, and what it was charged for with it.
+    pub fn release(&mut self, space: &Space) {
+        space.release(core::mem::take(&mut self.charged), self.is_firm());
     }
+
+    fn is_firm(&self) -> bool {
+        matches!(self.place, Place::Host(..))
+    }
+
 
     /// Units of 512 bytes in use; `lower` is what the layer below said.
     pub fn blocks(&self, lower: u64) -> u64 {
         match &self.place {
             Place::Heap(pages) => pages.len() as u64 * (PAGE as u64 / 512),
-            Place::Host(fd) => fd.host().stat(fd.fd(), b"").map_or(0, |stat| stat.blocks),
+            Place::Host(fd, _) => fd.host().stat(fd.fd(), b"").map_or(0, |stat| stat.blocks),
             Place::Lower(_) => lower,
         }
     }
 
     /// [`Data::blocks`] if the host need not be asked.
     pub fn known_blocks(&self, lower: u64) -> Option<u64> {
-        (!matches!(self.place, Place::Host(_))).then(|| self.blocks(lower))
+        (!self.is_firm()).then(|| self.blocks(lower))
     }
 
     /// Reads at `offset`. Heap pages are copied at once; for the host's files the descriptor comes back, to be read from
@@ -114,7 +121,7 @@ impl Data {
     pub fn read(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Source> {
         let pages = match &self.place {
             Place::Heap(pages) => pages,
-            Place::Host(fd) => {
+            Place::Host(fd, _) => {
                 buf.limit(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
                 return Ok(Source::Host(fd.clone()));
             }
@@ -158,12 +165,7 @@ impl Data {
             }
         }
         let moved = match &mut self.place {
-            Place::Host(fd) => {
-                let more = end.div_ceil(PAGE as u64).saturating_sub(self.size.max(offset).div_ceil(PAGE as u64));
-                space.charge(more)?;
-                self.charged += more;
-                hostio::write_at(fd, buf, offset)?
-            }
+            Place::Host(..) => self.write_host(space, buf, offset)?,
             Place::Heap(pages) => {
                 let mut moved = 0;
                 while buf.left() > 0 {
@@ -173,7 +175,7 @@ impl Data {
                     let number = at / PAGE as u64;
                     let fresh = !pages.contains_key(&number);
                     if fresh {
-                        match space.charge(1) {
+                        match space.charge(1, false) {
                             Ok(()) => self.charged += 1,
                             Err(_) if moved > 0 => break,
                             Err(errno) => return Err(errno),
@@ -190,7 +192,7 @@ impl Data {
                         Err(errno) => {
                             if fresh {
                                 pages.remove(&number);
-                                space.release(1);
+                                space.release(1, false);
                                 self.charged -= 1;
                             }
                             if moved > 0 {
@@ -208,6 +210,31 @@ impl Data {
         Ok(moved)
     }
 
+    /// [`Data::write`] to a file of the host's: as much as there is room for, page by page at the end.
+    fn write_host(&mut self, space: &Space, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        let end = offset + buf.left() as u64;
+        let Place::Host(fd, coverage) = &mut self.place else { return Err(Errno::EIO) };
+        let mut more = coverage.to_write(offset, end, self.size);
+        if let Err(errno) = space.charge(more, true) {
+            // What is left is filled up, one page and perhaps the rest of another.
+            let first_end = (offset / PAGE as u64 + 1) * PAGE as u64;
+            if first_end >= end {
+                return Err(errno);
+            }
+            buf.limit((first_end - offset) as usize);
+            more = coverage.to_write(offset, first_end, self.size);
+            space.charge(more, true)?;
+        }
+        let result = hostio::write_at(fd, buf, offset);
+        let end = offset + *result.as_ref().unwrap_or(&0) as u64;
+        let used = if end > offset { coverage.to_write(offset, end, self.size) } else { 0 };
+        coverage.write(offset, end);
+        // What was not written after all goes back.
+        space.release(more - used, true);
+        self.charged += used;
+        result
+    }
+
     /// Cuts or extends the file (with a hole).
     pub fn truncate(&mut self, space: &Space, size: u64) -> Result<()> {
         if size > SIZE_MOST {
@@ -219,8 +246,9 @@ impl Data {
             Place::Heap(pages) => {
                 if size < self.size {
                     let dropped = pages.split_off(&size.div_ceil(PAGE as u64));
-                    space.release(dropped.len() as u64);
-                    self.charged -= dropped.len() as u64;
+                    let gone = dropped.len() as u64;
+                    space.release(gone, false);
+                    self.charged -= gone;
                     let inside = (size % PAGE as u64) as usize;
                     if inside > 0
                         && let Some(page) = pages.get_mut(&(size / PAGE as u64))
@@ -229,10 +257,16 @@ impl Data {
                     }
                 }
             }
-            Place::Host(fd) => {
+            Place::Host(fd, coverage) => {
+                let more = coverage.to_grow(self.size, size);
+                space.charge(more, true)?;
+                self.charged += more;
                 fd.host().truncate(fd.fd(), size)?;
-                self.size = size;
-                self.recount(space);
+                if size < self.size {
+                    let gone = coverage.cut(self.size, size);
+                    space.release(gone, true);
+                    self.charged -= gone;
+                }
             }
             Place::Lower(_) => return Err(Errno::EIO),
         }
@@ -259,34 +293,41 @@ impl Data {
                     let before = pages.len();
                     punch(pages, offset, end);
                     let gone = (before - pages.len()) as u64;
-                    space.release(gone);
+                    space.release(gone, false);
                     self.charged -= gone;
                 } else {
                     for number in offset / PAGE as u64..end.div_ceil(PAGE as u64) {
                         if !pages.contains_key(&number) {
-                            space.charge(1)?;
+                            space.charge(1, false)?;
                             self.charged += 1;
                             pages.insert(number, vec![0; PAGE].into_boxed_slice());
                         }
                     }
                 }
             }
-            Place::Host(fd) => {
+            Place::Host(fd, coverage) => {
                 let (host, fd) = (fd.host(), fd.fd());
                 if kind == 0 {
-                    let pages = end.div_ceil(PAGE as u64) - offset / PAGE as u64;
-                    space.check(pages.saturating_sub(self.charged))?;
-                    host.fallocate(fd, mode, offset, len)?;
+                    let more = coverage.to_write(offset, end, self.size);
+                    space.charge(more, true)?;
+                    if let Err(errno) = host.fallocate(fd, mode, offset, len) {
+                        space.release(more, true);
+                        return Err(errno);
+                    }
+                    coverage.write(offset, end);
+                    self.charged += more;
                 } else {
                     host.fallocate(fd, allocate::PUNCH_HOLE | allocate::KEEP_SIZE, offset, len)?;
+                    let gone = coverage.punch(offset, end, self.size);
+                    space.release(gone, true);
+                    self.charged -= gone;
                     if !keep && end > self.size {
+                        let more = coverage.to_grow(self.size, end);
+                        space.charge(more, true)?;
+                        self.charged += more;
                         host.truncate(fd, end)?;
                     }
                 }
-                if !keep {
-                    self.size = self.size.max(end);
-                }
-                self.recount(space);
             }
             Place::Lower(_) => return Err(Errno::EIO),
         }
@@ -307,7 +348,7 @@ impl Data {
         };
         let pages = match &self.place {
             Place::Heap(pages) => pages,
-            Place::Host(fd) => return on_host(fd),
+            Place::Host(fd, _) => return on_host(fd),
             Place::Lower(lower) => return on_host(&*lower.reader()?),
         };
         let mut number = offset / PAGE as u64;
@@ -323,22 +364,22 @@ impl Data {
         }
     }
 
-    /// The host file to map: the file moves to one if it is not there yet. ENODEV without a host.
-    pub fn map(&mut self, space: &Space, for_write: bool) -> Result<Arc<OwnedFd>> {
+    /// The host file to map, of which the bytes `from..to` count from now on: the file moves to one if it is not there yet. ENODEV without
+    /// a host, ENOMEM.
+    pub fn map(&mut self, space: &Space, for_write: bool, from: u64, to: u64) -> Result<Arc<OwnedFd>> {
         if for_write {
             self.own(space, self.size)?;
         }
-        match &self.place {
-            Place::Host(fd) => Ok(fd.clone()),
-            Place::Lower(lower) => lower.reader(),
-            Place::Heap(_) => {
-                self.to_host(space)?;
-                match &self.place {
-                    Place::Host(fd) => Ok(fd.clone()),
-                    _ => Err(Errno::ENODEV),
-                }
-            }
+        if let Place::Lower(lower) = &self.place {
+            return lower.reader();
         }
+        self.to_host(space)?;
+        let Place::Host(fd, coverage) = &mut self.place else { return Err(Errno::ENODEV) };
+        let more = coverage.to_map(from, to, self.size);
+        space.charge(more, true).map_err(|_| Errno::ENOMEM)?;
+        coverage.map(from, to);
+        self.charged += more;
+        Ok(fd.clone())
     }
 
     /// Whether what is mapped now is a lower file that nothing in the sandbox can change.
@@ -355,11 +396,19 @@ impl Data {
             return Ok(());
         }
         let from = lower.reader()?;
-        let to = memfd(from.host())?;
-        hostio::copy(&from, &to, keep)?;
-        to.host().truncate(to.fd(), self.size)?;
-        self.place = Place::Host(to);
-        self.recount(space);
+        let pages = keep.div_ceil(PAGE as u64);
+        space.charge(pages, true)?;
+        let copied = (|| {
+            let to = memfd(from.host())?;
+            hostio::copy(&from, &to, keep)?;
+            to.host().truncate(to.fd(), self.size)?;
+            Ok(to)
+        })();
+        let to = copied.inspect_err(|_| space.release(pages, true))?;
+        let mut coverage = Coverage::default();
+        coverage.write(0, keep);
+        self.place = Place::Host(to, coverage);
+        self.charged = pages;
         Ok(())
     }
 
@@ -369,21 +418,22 @@ impl Data {
             // Without a host everything lives in the heap, and nothing can be mapped.
             return Ok(());
         };
-        let to = memfd(host)?;
-        for (number, page) in pages {
-            hostio::write_all(&to, page, number * PAGE as u64)?;
-        }
-        host.truncate(to.fd(), self.size)?;
-        self.place = Place::Host(to);
-        self.recount(space);
+        let moving = pages.len() as u64;
+        space.harden(moving)?;
+        let moved = (|| {
+            let to = memfd(host)?;
+            let mut coverage = Coverage::default();
+            for (number, page) in pages {
+                let at = number * PAGE as u64;
+                hostio::write_all(&to, page, at)?;
+                coverage.write(at, at + PAGE as u64);
+            }
+            host.truncate(to.fd(), self.size)?;
+            Ok((to, coverage))
+        })();
+        let (to, coverage) = moved.inspect_err(|_| space.machine.accounts().give_firm(moving as usize * PAGE))?;
+        self.place = Place::Host(to, coverage);
         Ok(())
-    }
-
-    /// Makes the charge what the host really uses.
-    fn recount(&mut self, space: &Space) {
-        let used = self.blocks(0).div_ceil(PAGE as u64 / 512);
-        space.recharge(self.charged, used);
-        self.charged = used;
     }
 }
 

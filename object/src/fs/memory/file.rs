@@ -128,11 +128,11 @@ impl File for MemoryFile {
         self.node.data()?.lock().seek(offset, hole)
     }
 
-    fn backing(&self, file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
+    fn backing(&self, file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
         let writable = shared && file.flags() & flags::O_ACCMODE == flags::O_RDWR;
         let (fd, frozen) = {
             let mut data = self.node.data()?.lock();
-            (data.map(&self.node.shared.space, writable)?, data.is_frozen())
+            (data.map(&self.node.shared.space, writable, offset, offset.saturating_add(len as u64))?, data.is_frozen())
         };
         let mut mapped = self.mapped.lock();
         if !mapped.iter().any(|known| Arc::ptr_eq(known, &fd)) {

@@ -55,26 +55,41 @@ pub struct Space {
 }
 
 impl Space {
-    fn charge(&self, pages: u64) -> Result<()> {
-        let used = self.used.fetch_add(pages, Ordering::Relaxed) + pages;
-        if used > self.limit.load(Ordering::Relaxed) {
-            self.release(pages);
-            return Err(Errno::ENOSPC);
+    /// ENOSPC at the file system's own limit or the sandbox's. `firm`: the pages are the host's, and count as memory by themselves.
+    fn charge(&self, pages: u64, firm: bool) -> Result<()> {
+        if pages == 0 {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn check(&self, pages: u64) -> Result<()> {
-        let used = self.used.load(Ordering::Relaxed).saturating_add(pages);
-        if used > self.limit.load(Ordering::Relaxed) { Err(Errno::ENOSPC) } else { Ok(()) }
-    }
-
-    fn release(&self, pages: u64) {
+        let used = self.used.fetch_add(pages, Ordering::Relaxed).saturating_add(pages);
+        let accounts = self.machine.accounts();
+        let bytes = usize::try_from(pages).unwrap_or(usize::MAX).saturating_mul(PAGE);
+        let taken = used <= self.limit.load(Ordering::Relaxed) && accounts.disk.take(bytes);
+        if taken && (!firm || accounts.take_firm(self.machine, bytes).is_ok()) {
+            return Ok(());
+        }
+        if taken {
+            accounts.disk.give(bytes);
+        }
         self.used.fetch_sub(pages, Ordering::Relaxed);
+        Err(Errno::ENOSPC)
     }
 
-    fn recharge(&self, old: u64, new: u64) {
-        self.used.fetch_add(new.wrapping_sub(old), Ordering::Relaxed);
+    fn release(&self, pages: u64, firm: bool) {
+        if pages == 0 {
+            return;
+        }
+        self.used.fetch_sub(pages, Ordering::Relaxed);
+        let bytes = pages as usize * PAGE;
+        self.machine.accounts().disk.give(bytes);
+        if firm {
+            self.machine.accounts().give_firm(bytes);
+        }
+    }
+
+    /// Pages move from the kernel's heap to the host. ENOSPC.
+    fn harden(&self, pages: u64) -> Result<()> {
+        let bytes = pages as usize * PAGE;
+        self.machine.accounts().take_firm(self.machine, bytes).map_err(|_| Errno::ENOSPC)
     }
 }
 
@@ -444,6 +459,9 @@ impl Node {
     }
 
     fn born(&self, mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<Node>> {
+        if self.shared.space.machine.accounts().is_tight() {
+            return Err(Errno::ENOSPC);
+        }
         let (mode, gid) = inherit(&Node::perm_of(&self.meta.lock()), mode, cred);
         let body = match FileKind::of_mode(mode).ok_or(Errno::EINVAL)? {
             FileKind::Directory => Body::Directory(Mutex::default()),
@@ -752,8 +770,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.shared.nodes.fetch_sub(1, Ordering::Relaxed);
         if let Body::Regular(data) = &mut self.body {
-            let charged = data.get_mut().charged();
-            self.shared.space.release(charged);
+            data.get_mut().release(&self.shared.space);
         }
         let mut pending = Vec::new();
         let take = |node: &mut Node, pending: &mut Vec<Arc<Node>>| {

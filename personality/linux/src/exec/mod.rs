@@ -300,7 +300,8 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
 fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Option<Frame> {
     let process = thread.process();
     let is_32 = prepared.elf.is_32;
-    let mm = Arc::new(if is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) });
+    let mm = if is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) };
+    let mm = Arc::new(mm.accounted(thread.machine()));
     mm.set_rewriter(thread.kernel.rewriter.clone());
     let old = process.mm.write().replace(mm.clone());
     if let Some(old) = old {

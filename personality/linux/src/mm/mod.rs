@@ -5,6 +5,7 @@ mod lock;
 mod map;
 mod memfd;
 mod remote;
+pub mod watch;
 
 pub use fault::fault;
 pub use lock::{mlock, mlock2, mlockall, munlock, munlockall};

@@ -15,7 +15,7 @@ use janua_kernel::thread::work;
 use janua_object::mm::{Mm, Still};
 use janua_object::OpenFile;
 use janua_object::file::flags::O_RDWR;
-use janua_port::{Frame, Spawn, SpawnKind};
+use janua_port::{Account, Frame, Spawn, SpawnKind};
 use janua_rt::{RwLock, Target, WaitQueue};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -217,6 +217,28 @@ async fn wait_for_vfork(thread: &Thread, done: &VforkDone) {
     .await;
 }
 
+/// Room for a thread among those the sandbox may have (`--pids`), given back when it is not kept.
+struct Place(&'static Account);
+
+impl Place {
+    /// EAGAIN.
+    fn take(thread: &Thread) -> Result<Place> {
+        let threads = &thread.machine().accounts().tasks;
+        if threads.take(1) { Ok(Place(threads)) } else { Err(Errno::EAGAIN) }
+    }
+
+    /// The thread runs, and gives it back at its end.
+    fn keep(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.give(1);
+    }
+}
+
 fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDone>>)> {
     let has = |flag: u64| request.flags & flag != 0;
     let kernel = &thread.kernel;
@@ -227,6 +249,7 @@ fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDon
         return Err(Errno::EAGAIN);
     }
 
+    let place = Place::take(thread)?;
     let kind = match () {
         () if has(clone::THREAD) => SpawnKind::Thread,
         () if has(clone::VM) => SpawnKind::SharedSpace,
@@ -270,7 +293,10 @@ fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDon
     let started = tell_and_run(thread, request, &seat, kind);
     drop(still);
     match started {
-        Ok(()) => Ok((tid, vfork)),
+        Ok(()) => {
+            place.keep();
+            Ok((tid, vfork))
+        }
         Err(errno) => {
             undo(thread, &seat, kind);
             Err(errno)

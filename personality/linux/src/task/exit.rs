@@ -93,6 +93,7 @@ pub fn end_thread(thread: &Thread) {
     let task = &thread.task;
     let used = crate::time::cpu::usage_of_caller(thread);
     thread.kernel.tree.lock().remove_thread(thread.tid());
+    thread.machine().accounts().tasks.give(1);
     let mut stop_complete = false;
     let ended = {
         let mut group = task.group.lock();

@@ -1,0 +1,69 @@
+//! What happens when memory is used up (`--memory`).
+//!
+//! As long as everything that is mapped is within the limit nothing can happen. Beyond it the service thread looks, as often as the room
+//! that is left asks for, at what is resident, and ends the process that has most when that is too much: what is mapped and never
+//! touched (stacks, reserves, the pages that a fork shares) is nobody's fault.
+
+use alloc::sync::{Arc, Weak};
+
+use janua_kernel::task::Personality;
+use janua_port::Nanos;
+use janua_port::machine::ThreadId;
+use janua_rt::Mutex;
+
+use crate::linux::Linux;
+use crate::{Kernel, Seat, Task};
+
+/// Time between two looks at least, and at most.
+const SHORTEST: Nanos = 2_000_000;
+const LONGEST: Nanos = 200_000_000;
+/// Bytes that a processor can touch in a nanosecond, generously.
+const TOUCHED: usize = 4;
+/// A share of the limit: what is resident is counted by the host with some delay.
+const TOLERANCE: usize = 32;
+/// How long the end of a process may take before another one is chosen.
+const PATIENCE: Nanos = 2_000_000_000;
+
+/// The process that was ended last, and when.
+#[derive(Default)]
+pub struct Watch {
+    victim: Mutex<Option<(Weak<Task>, Nanos)>>,
+}
+
+/// Looks if it must, and answers when to look again; `None` is not before somebody asks for more than there is.
+pub fn run(kernel: &Kernel) -> Option<Nanos> {
+    let (machine, accounts) = (kernel.machine, kernel.machine.accounts());
+    if let Some(thread) = accounts.take_culprit() {
+        let of_thread = |seat: &Arc<Seat>| seat.machine_id() == ThreadId(thread as u64);
+        if let Some(seat) = kernel.processes().iter().find_map(|task| task.threads().into_iter().find(of_thread)) {
+            end(kernel, &seat);
+        }
+    }
+    let Some((over, left)) = accounts.excess(machine) else {
+        return accounts.stop_watch().then_some(0);
+    };
+    let now = machine.clock().monotonic();
+    if over > accounts.memory.limit() / TOLERANCE && !is_being_ended(kernel, now) {
+        let own = |task: &Arc<Task>| {
+            let seat = task.threads().into_iter().next()?;
+            Some((machine.resident_own(seat.machine_id())?, seat))
+        };
+        if let Some((_, seat)) = kernel.processes().iter().filter_map(own).max_by_key(|(bytes, _)| *bytes) {
+            end(kernel, &seat);
+        }
+    }
+    let time = (left / (TOUCHED * machine.cpus())) as Nanos;
+    Some(now + time.clamp(SHORTEST, LONGEST))
+}
+
+fn is_being_ended(kernel: &Kernel, now: Nanos) -> bool {
+    let victim = kernel.watch.victim.lock();
+    victim.as_ref().is_some_and(|(task, since)| now < since + PATIENCE && task.upgrade().is_some_and(|task| task.ended().is_none()))
+}
+
+fn end(kernel: &Kernel, seat: &Arc<Seat>) {
+    let machine = kernel.machine;
+    *kernel.watch.victim.lock() = Some((Arc::downgrade(&seat.task), machine.clock().monotonic()));
+    machine.accounts().note_killed();
+    Linux::out_of_memory(seat, machine.resident_own(seat.machine_id()).unwrap_or(0) as u64);
+}

@@ -1,0 +1,298 @@
+//! Accounts of what a machine's guests use together, and how much of it they may have.
+//!
+//! They lie where the machine wants them: on a hosted machine in memory that the outside looks at as well. An account changes by single
+//! atomic additions; nobody holds a lock for it.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+
+use crate::Machine;
+
+/// An amount in use and its limit.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Account {
+    used: AtomicUsize,
+    limit: AtomicUsize,
+    /// The most that was in use at a time.
+    peak: AtomicUsize,
+    /// How often somebody was refused for the limit.
+    refused: AtomicUsize,
+}
+
+impl Account {
+    /// Nothing is in use; `usize::MAX` is no limit.
+    pub const fn new(limit: usize) -> Account {
+        Account {
+            used: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit),
+            peak: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    pub fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether more is in use than the limit says.
+    pub fn is_over(&self) -> bool {
+        self.used() > self.limit()
+    }
+
+    /// What is left below the limit.
+    pub fn left(&self) -> usize {
+        self.limit().saturating_sub(self.used())
+    }
+
+    /// Takes an amount if the limit allows it. Whoever is refused is counted.
+    pub fn take(&self, amount: usize) -> bool {
+        let limit = self.limit();
+        let fits = |used: usize| used.checked_add(amount).filter(|sum| *sum <= limit);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(used) => {
+                self.note_peak(used + amount);
+                true
+            }
+            Err(_) => {
+                self.refuse();
+                false
+            }
+        }
+    }
+
+    /// Takes an amount whatever the limit says: whether it has kept to it.
+    #[inline]
+    pub fn force(&self, amount: usize) -> bool {
+        let used = self.used.fetch_add(amount, Ordering::Relaxed).wrapping_add(amount);
+        let within = used <= self.limit();
+        if within {
+            self.note_peak(used);
+        }
+        within
+    }
+
+    /// Gives an amount back.
+    #[inline]
+    pub fn give(&self, amount: usize) {
+        self.used.fetch_sub(amount, Ordering::Relaxed);
+    }
+
+    /// Counts somebody who was refused.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn note_peak(&self, used: usize) {
+        // Mostly a read: a peak is rare.
+        if used > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(used, Ordering::Relaxed);
+        }
+    }
+}
+
+/// All accounts of a machine.
+///
+/// Memory is counted twice over. *Firm* is what is there and stays: the kernel's heap, the bytes of files in memory, shared memory.
+/// Private memory of guests is counted when it is mapped, although it is only there when it is touched. As long as all of it together is
+/// within the limit nobody has to look. Beyond that, what guests really have resident decides, which the machine tells.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Accounts {
+    /// Bytes: firm memory, and private memory as mapped.
+    pub memory: Account,
+    firm: AtomicUsize,
+    /// Processes that were ended because memory was used up.
+    killed: AtomicUsize,
+    /// The thread ([`crate::machine::ThreadId`]) that asked for heap beyond the limit; 0 for none.
+    culprit: AtomicUsize,
+    /// Not 0 while somebody looks at what is resident.
+    watched: AtomicU32,
+    /// Not 0 once the kernel's heap could not grow any more.
+    exhausted: AtomicU32,
+    /// Bytes of files in memory: overlay, tmpfs.
+    pub disk: Account,
+    /// Threads.
+    pub tasks: Account,
+    /// Descriptors of the host that guests hold.
+    pub descriptors: Account,
+}
+
+/// What limits nothing, for machines whose guests may have all there is.
+pub static UNLIMITED: Accounts = Accounts::new(usize::MAX, usize::MAX, usize::MAX, usize::MAX);
+
+impl Accounts {
+    /// Limits in bytes, bytes, threads and descriptors; `usize::MAX` is none.
+    pub const fn new(memory: usize, disk: usize, tasks: usize, descriptors: usize) -> Accounts {
+        Accounts {
+            memory: Account::new(memory),
+            firm: AtomicUsize::new(0),
+            killed: AtomicUsize::new(0),
+            culprit: AtomicUsize::new(0),
+            watched: AtomicU32::new(0),
+            exhausted: AtomicU32::new(0),
+            disk: Account::new(disk),
+            tasks: Account::new(tasks),
+            descriptors: Account::new(descriptors),
+        }
+    }
+
+    /// Takes private memory. With `spare` it is to be had beyond the limit too, since most of it may never be touched
+    /// (MAP_NORESERVE); what is touched is seen by [`Accounts::excess`]. ENOMEM.
+    #[inline]
+    pub fn take_private(&self, machine: &dyn Machine, bytes: usize, spare: bool) -> Result<()> {
+        if self.memory.force(bytes) { Ok(()) } else { self.beyond(machine, bytes, spare) }
+    }
+
+    #[cold]
+    fn beyond(&self, machine: &dyn Machine, bytes: usize, spare: bool) -> Result<()> {
+        self.have_watched(machine);
+        if spare || self.fits(machine, bytes) {
+            self.memory.note_peak(self.memory.used());
+            return Ok(());
+        }
+        self.memory.give(bytes);
+        self.memory.refuse();
+        Err(Errno::ENOMEM)
+    }
+
+    /// Gives private memory back.
+    #[inline]
+    pub fn give_private(&self, bytes: usize) {
+        self.memory.give(bytes);
+    }
+
+    /// Takes firm memory. ENOMEM.
+    pub fn take_firm(&self, machine: &dyn Machine, bytes: usize) -> Result<()> {
+        // Firm only when it is certain: whoever looks meanwhile must not take it for memory in use.
+        if !self.memory.force(bytes) {
+            self.beyond(machine, bytes, false)?;
+        }
+        self.firm.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes firm memory whatever the limit says: whether it has kept to it.
+    pub fn add_firm(&self, bytes: usize) -> bool {
+        self.firm.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.force(bytes)
+    }
+
+    /// Gives firm memory back.
+    pub fn give_firm(&self, bytes: usize) {
+        self.firm.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory.give(bytes);
+    }
+
+    /// Bytes of firm memory.
+    pub fn firm(&self) -> usize {
+        self.firm.load(Ordering::Relaxed)
+    }
+
+    /// Whether firm memory alone is beyond the limit.
+    pub fn is_tight(&self) -> bool {
+        self.firm() > self.memory.limit()
+    }
+
+    /// Whether `bytes` more are within the limit by what is resident. A quick look may count memory twice that a fork has shared, so a
+    /// second one makes sure.
+    fn fits(&self, machine: &dyn Machine, bytes: usize) -> bool {
+        let firm = self.firm().saturating_add(bytes);
+        [false, true].into_iter().any(|exact| {
+            machine.resident_guests(exact).is_some_and(|resident| firm.saturating_add(resident) <= self.memory.limit())
+        })
+    }
+
+    /// Bytes in use beyond the limit, by what is resident; `None` when mapped memory is within the limit, or nobody can tell. The other
+    /// number is how many bytes are left.
+    pub fn excess(&self, machine: &dyn Machine) -> Option<(usize, usize)> {
+        if !self.memory.is_over() {
+            return None;
+        }
+        let limit = self.memory.limit();
+        let used = |exact| machine.resident_guests(exact).map(|resident| self.firm().saturating_add(resident));
+        let mut now = used(false)?;
+        if now > limit {
+            now = used(true)?;
+        }
+        Some((now.saturating_sub(limit), limit.saturating_sub(now)))
+    }
+
+    /// Sees to it that somebody looks at what is resident ([`Accounts::excess`]), until nothing is beyond the limit any more.
+    fn have_watched(&self, machine: &dyn Machine) {
+        if self.watched.swap(1, Ordering::SeqCst) == 0 {
+            machine.wake_service();
+        }
+    }
+
+    /// Nobody looks any more. `true`: somebody must nevertheless.
+    pub fn stop_watch(&self) -> bool {
+        self.watched.store(0, Ordering::SeqCst);
+        self.memory.used.load(Ordering::SeqCst) > self.memory.limit()
+    }
+
+    /// Counts a process that was ended for memory.
+    pub fn note_killed(&self) {
+        self.killed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn killed(&self) -> usize {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    /// Names the thread that asks for heap beyond the limit.
+    pub fn blame(&self, thread: usize) {
+        self.culprit.store(thread, Ordering::Relaxed);
+    }
+
+    /// Whether a thread is named.
+    #[inline]
+    pub fn has_culprit(&self) -> bool {
+        self.culprit.load(Ordering::Relaxed) != 0
+    }
+
+    /// The thread that was named, once.
+    pub fn take_culprit(&self) -> Option<usize> {
+        Some(self.culprit.swap(0, Ordering::Relaxed)).filter(|thread| *thread != 0)
+    }
+
+    /// The kernel's heap cannot grow: the sandbox ends.
+    pub fn note_exhausted(&self) {
+        self.exhausted.store(1, Ordering::Relaxed);
+    }
+
+    pub fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Relaxed) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_keeps_its_limit() {
+        let account = Account::new(10);
+        assert!(account.take(6) && account.take(4) && !account.take(1));
+        assert_eq!((account.used(), account.peak(), account.refused(), account.left()), (10, 10, 1, 0));
+        account.give(4);
+        assert!(!account.force(5) && account.is_over());
+        account.give(5);
+        assert_eq!((account.used(), account.peak(), account.is_over()), (6, 10, false));
+        assert!(!account.take(usize::MAX));
+    }
+}

@@ -1,0 +1,310 @@
+/* What uses a sandbox up, and what must not: run by the suite `limits` (xtask/src/suite/limits.rs) under limits that each part knows. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB (1ul << 20)
+#define MUST(what) ((what) ? (void)0 : (printf("%d: %s: %s\n", __LINE__, #what, strerror(errno)), exit(1)))
+
+static char *map(size_t size, int flags)
+{
+    return mmap(0, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
+}
+
+/* Ends with the name of the error of the first allocation that fails. */
+static int end_with(const char *what)
+{
+    printf("%s: %s\n", what, strerrorname_np(errno));
+    return 3;
+}
+
+/* Memory, mapped and used bit by bit. */
+static int private_memory(void)
+{
+    for (size_t all = 0; all < 1024 * MIB; all += 4 * MIB) {
+        char *at = map(4 * MIB, MAP_PRIVATE);
+        if (at == MAP_FAILED)
+            return end_with("mmap");
+        memset(at, 1, 4 * MIB);
+    }
+    return 0;
+}
+
+static int one_piece(void)
+{
+    return map(1024 * MIB, MAP_PRIVATE) == MAP_FAILED ? end_with("mmap") : 0;
+}
+
+/* Promised and then used. */
+static int spare_memory(void)
+{
+    char *at = map(1024 * MIB, MAP_PRIVATE | MAP_NORESERVE);
+    MUST(at != MAP_FAILED);
+    memset(at, 1, 1024 * MIB);
+    return 0;
+}
+
+static int shared_memory(void)
+{
+    for (int count = 0; count < 256; count++) {
+        if (map(4 * MIB, MAP_SHARED) == MAP_FAILED)
+            return end_with("mmap");
+    }
+    return 0;
+}
+
+static int segments(void)
+{
+    for (int count = 0; count < 256; count++) {
+        if (shmget(IPC_PRIVATE, 4 * MIB, 0600) < 0)
+            return end_with("shmget");
+    }
+    return 0;
+}
+
+static char chunk[MIB];
+
+/* Bytes of a file without a name. */
+static int anonymous_file(void)
+{
+    int fd = memfd_create("bytes", 0);
+    MUST(fd >= 0);
+    for (int count = 0; count < 1024; count++) {
+        if (write(fd, chunk, sizeof chunk) < 0)
+            return end_with("write");
+    }
+    return 0;
+}
+
+/* A file of holes, used through a mapping. */
+static int mapped_holes(void)
+{
+    int fd = memfd_create("holes", 0);
+    MUST(fd >= 0 && !ftruncate(fd, 1ul << 40));
+    MUST(mmap(0, 8 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 1ul << 39) != MAP_FAILED);
+    return mmap(0, 1024 * MIB, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED ? end_with("mmap") : 0;
+}
+
+/* Files of a directory. */
+static int files(const char *dir)
+{
+    MUST(!chdir(dir));
+    int fd = open("bytes", O_RDWR | O_CREAT, 0600);
+    MUST(fd >= 0);
+    for (int count = 0; count < 1024; count++) {
+        if (write(fd, chunk, sizeof chunk) < 0)
+            return end_with("write");
+    }
+    return 0;
+}
+
+static int small_files(const char *dir)
+{
+    MUST(!chdir(dir));
+    for (int count = 0; count < 1000000; count++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d", count);
+        int fd = open(name, O_WRONLY | O_CREAT, 0600);
+        if (fd < 0)
+            return end_with("open");
+        if (write(fd, chunk, 64 << 10) < 0)
+            return end_with("write");
+        close(fd);
+    }
+    return 0;
+}
+
+static void *wait_for_ever(void *)
+{
+    pause();
+    return 0;
+}
+
+static int threads(void)
+{
+    for (int count = 0; count < 200; count++) {
+        pthread_t thread;
+        if ((errno = pthread_create(&thread, 0, wait_for_ever, 0)))
+            return end_with("pthread_create");
+    }
+    return 0;
+}
+
+static int processes(void)
+{
+    for (int count = 0; count < 200; count++) {
+        int pid = fork();
+        if (pid < 0)
+            return end_with("fork");
+        if (pid == 0)
+            _exit(!pause());
+    }
+    return 0;
+}
+
+/* What the kernel keeps for programs: bytes in sockets nobody reads. Errors are welcome too, as long as something ends it. */
+static int heap(void)
+{
+    for (int count = 0; count < 100000; count++) {
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) < 0) {
+            /* Descriptors are used up: somebody else goes on. */
+            if (errno == EMFILE && fork() == 0) {
+                for (int fd = 3; fd < 1024; fd++)
+                    if (fd % 2)
+                        close(fd);
+                continue;
+            }
+            pause();
+        }
+        while (write(pair[0], chunk, 64 << 10) > 0)
+            ;
+    }
+    return 0;
+}
+
+/* Shares 40 of 64 MiB with children that use none of their own. */
+static int shared_by_fork(void)
+{
+    char *at = map(40 * MIB, MAP_PRIVATE);
+    MUST(at != MAP_FAILED);
+    memset(at, 1, 40 * MIB);
+    int ready[2], go[2];
+    MUST(!pipe(ready) && !pipe(go));
+    for (int count = 0; count < 4; count++) {
+        int pid = fork();
+        MUST(pid >= 0);
+        if (pid == 0) {
+            char byte = at[0];
+            close(go[1]);
+            MUST(write(ready[1], &byte, 1) == 1);
+            /* A little of its own. */
+            char *own = map(MIB, MAP_PRIVATE);
+            MUST(own != MAP_FAILED);
+            memset(own, 1, MIB);
+            _exit(read(go[0], &byte, 1) != 0);
+        }
+    }
+    char bytes[4];
+    for (int count = 0; count < 4; count++)
+        MUST(read(ready[0], bytes, 1) == 1);
+    close(go[0]);
+    close(go[1]);
+    int status, ended = 0;
+    while (wait(&status) > 0)
+        ended += status == 0;
+    printf("%d children\n", ended);
+    return 0;
+}
+
+static void *end_at_once(void *nothing)
+{
+    return nothing;
+}
+
+static void cycle(void)
+{
+    /* Mapped, split, moved, grown, cut, given away in parts, replaced. */
+    char *at = map(4 * MIB, MAP_PRIVATE);
+    MUST(at != MAP_FAILED);
+    MUST(!mprotect(at + MIB, MIB, PROT_READ));
+    MUST(!mprotect(at + MIB, MIB, PROT_READ | PROT_WRITE));
+    memset(at, 1, 4 * MIB);
+    at = mremap(at, 4 * MIB, 8 * MIB, MREMAP_MAYMOVE);
+    MUST(at != MAP_FAILED);
+    MUST(mremap(at, 8 * MIB, 2 * MIB, 0) == at);
+    MUST(mmap(at, MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+    MUST(!mprotect(at, MIB, PROT_READ | PROT_WRITE));
+    char *there = map(2 * MIB, MAP_PRIVATE);
+    MUST(mremap(at, 2 * MIB, 2 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there);
+    MUST(!munmap(there + MIB / 2, MIB));
+    MUST(!munmap(there, 2 * MIB));
+    void *old = sbrk(MIB);
+    MUST(old != (void *)-1 && sbrk(-(long)MIB) != (void *)-1);
+    /* Shared with a child that outlives the parent's mapping. */
+    char *shared = map(4 * MIB, MAP_SHARED);
+    MUST(shared != MAP_FAILED);
+    int pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        memset(shared, 1, 4 * MIB);
+        MUST(!munmap(shared + MIB, MIB));
+        MUST(map(MIB, MAP_PRIVATE) != MAP_FAILED);
+        execl("/proc/self/exe", "limits", "nothing", (char *)0);
+        _exit(1);
+    }
+    MUST(!munmap(shared, 4 * MIB));
+    int status;
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    /* Files: grown, with holes, mapped, cut, punched, deleted while open. */
+    int fd = open("cycle", O_RDWR | O_CREAT, 0600);
+    MUST(fd >= 0);
+    MUST(pwrite(fd, chunk, 4096, 0) == 4096);
+    MUST(pwrite(fd, chunk, sizeof chunk, 3 * MIB) == (long)MIB);
+    MUST(pwrite(fd, chunk, sizeof chunk, 3 * MIB) == (long)MIB);
+    MUST(!ftruncate(fd, 100 * MIB) && !ftruncate(fd, 3 * MIB + MIB / 2));
+    at = mmap(0, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    MUST(at != MAP_FAILED);
+    memset(at, 1, 2 * MIB);
+    MUST(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4 * MIB));
+    MUST(!posix_fallocate(fd, 0, 2 * MIB));
+    MUST(!munmap(at, 2 * MIB) && !unlink("cycle") && !close(fd));
+    fd = memfd_create("cycle", 0);
+    MUST(fd >= 0 && write(fd, chunk, sizeof chunk) == (long)MIB);
+    MUST(!ftruncate(fd, 50 * MIB) && !ftruncate(fd, 1000));
+    at = mmap(0, 4 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    MUST(at != MAP_FAILED && !ftruncate(fd, 4 * MIB) && !munmap(at, 4 * MIB) && !close(fd));
+    int segment = shmget(IPC_PRIVATE, 4 * MIB, 0600);
+    MUST(segment >= 0);
+    at = shmat(segment, 0, 0);
+    MUST(at != (void *)-1 && !shmctl(segment, IPC_RMID, 0) && !shmdt(at));
+    pthread_t thread;
+    MUST(!pthread_create(&thread, 0, end_at_once, 0));
+    MUST(!pthread_join(thread, 0));
+}
+
+/* Whatever is taken is given back: 64 MiB are enough for any number of rounds. */
+static int cycles(const char *dir)
+{
+    MUST(!chdir(dir));
+    for (int round = 0; round < 40; round++)
+        cycle();
+    puts("all rounds");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, 0, _IOLBF, 0);
+    const char *what = argc > 1 ? argv[1] : "";
+    const char *dir = argc > 2 ? argv[2] : ".";
+    static const struct {
+        const char *name;
+        int (*run)(void);
+    } parts[] = {
+        { "private", private_memory }, { "piece", one_piece }, { "spare", spare_memory }, { "shared", shared_memory },
+        { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
+        { "processes", processes }, { "heap", heap }, { "fork", shared_by_fork },
+    };
+    for (unsigned at = 0; at < sizeof parts / sizeof *parts; at++)
+        if (!strcmp(what, parts[at].name))
+            return parts[at].run();
+    if (!strcmp(what, "files"))
+        return files(dir);
+    if (!strcmp(what, "small"))
+        return small_files(dir);
+    if (!strcmp(what, "cycles"))
+        return cycles(dir);
+    return strcmp(what, "nothing") != 0;
+}
