@@ -40,6 +40,10 @@ int main(void)
 	len = 3, go("3 bytes");
 	len = 63, go("63 bytes");
 	h->e_ident[0] = 0, go("magic");
+	h->e_ident[EI_CLASS] = ELFCLASS32, go("class of 32 bits");
+	h->e_ident[EI_CLASS] = 0, go("no class");
+	h->e_ident[EI_DATA] = ELFDATA2MSB, go("other byte order");
+	h->e_ident[EI_VERSION] = 0, h->e_version = 7, go("other versions");
 	h->e_ident[EI_CLASS] = ELFCLASS32, h->e_machine = EM_ARM, go("32-bit arm");
 	h->e_machine = EM_AARCH64, go("aarch64");
 	h->e_machine = 0, go("no machine");

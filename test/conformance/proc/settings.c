@@ -39,6 +39,12 @@ int main(void)
 	T(atoi(get("/proc/sys/kernel/ns_last_pid")) > 0);
 	S(get("/proc/self/oom_adj"));
 	S(get("/proc/self/coredump_filter"));
+	char *root_line = 0;
+	FILE *m = fopen("/proc/self/mountstats", "r");
+	while (m && fgets(b, sizeof b, m))
+		if (strstr(b, " mounted on / with fstype "))
+			root_line = b;
+	T(root_line);
 	CHILD("own", {
 		T(set("/proc/self/oom_adj", "15") == 2);
 		S(get("/proc/self/oom_score_adj"));

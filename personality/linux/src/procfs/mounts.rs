@@ -77,3 +77,15 @@ pub fn mountinfo(subject: &Subject, text: &mut Text) -> Result<()> {
     });
     Ok(())
 }
+
+/// /proc/PID/mountstats: no file system here has anything to add.
+pub fn mountstats(subject: &Subject, text: &mut Text) -> Result<()> {
+    visible(subject, |mount, place| {
+        text.bytes(b"device ");
+        text.escaped(&mount.source, SPECIAL);
+        text.bytes(b" mounted on ");
+        text.escaped(place, SPECIAL);
+        let _ = writeln!(text, " with fstype {}", mount.fs.name());
+    });
+    Ok(())
+}

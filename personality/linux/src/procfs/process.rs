@@ -37,6 +37,7 @@ macro_rules! common {
             Entry { name: "mem", mode: 0o600, kind: Kind::Memory },
             Entry::text("mountinfo", mounts::mountinfo),
             Entry::text("mounts", mounts::mounts),
+            Entry { name: "mountstats", mode: 0o400, kind: Kind::Text(mounts::mountstats) },
             Entry::settable("oom_adj", oom_adj, set_oom_adj),
             Entry::text("oom_score", oom_score),
             Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
