@@ -12,8 +12,9 @@ use crate::caller::Cred;
 const CAP_IPC_OWNER: u32 = 15;
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Most objects of a kind (SHMMNI and its kin); also the step between an identifier's generations.
+/// Most objects of a kind at the start (SHMMNI and its kin).
 pub const MOST: usize = 32000;
+/// Most there can ever be: the step between an identifier's generations.
 const STEP: usize = 32768;
 
 /// Owner, creator and mode of an object.
@@ -81,6 +82,8 @@ struct Slot<T> {
 
 struct Table<T> {
     slots: Vec<Slot<T>>,
+    /// How many objects there may be.
+    most: usize,
 }
 
 /// The objects of a kind.
@@ -94,7 +97,21 @@ impl<T: Object> Default for Ids<T> {
 
 impl<T: Object> Ids<T> {
     pub const fn new() -> Ids<T> {
-        Ids(Mutex::new(Table { slots: Vec::new() }))
+        Ids(Mutex::new(Table { slots: Vec::new(), most: MOST }))
+    }
+
+    /// How many objects there may be (/proc/sys/kernel/shmmni, msgmni).
+    pub fn most(&self) -> usize {
+        self.0.lock().most
+    }
+
+    /// EINVAL for more than identifiers can tell apart.
+    pub fn set_most(&self, most: usize) -> Result<()> {
+        if most > STEP {
+            return Err(Errno::EINVAL);
+        }
+        self.0.lock().most = most;
+        Ok(())
     }
 
     /// shmget, semget, msgget: the identifier of the object with a key, made when there is none and `flags` say so.
@@ -125,7 +142,8 @@ impl<T: Object> Ids<T> {
             }
         }
         let at = table.slots.iter().position(|slot| slot.object.is_none()).unwrap_or(table.slots.len());
-        if at >= MOST {
+        let used = table.slots.iter().filter(|slot| slot.object.is_some()).count();
+        if used >= table.most || at >= STEP {
             return Err(Errno::ENOSPC);
         }
         let seq = table.slots.get(at).map_or(0, |slot| (slot.seq + 1) & 0x7fff);

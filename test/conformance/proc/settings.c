@@ -1,5 +1,6 @@
 /* Files of /proc that can be written, and some that cannot. What changes is put back. */
 #include "t.h"
+#include <sys/msg.h>
 #include <sys/utsname.h>
 static char b[256];
 static const char *get(const char *path)
@@ -37,6 +38,13 @@ int main(void)
 	T(!root || (set("/proc/sys/fs/nr_open", "7") == -1 && errno == EINVAL));
 	T(!root || set("/proc/sys/fs/nr_open", old) > 0);
 	T(atoi(get("/proc/sys/kernel/ns_last_pid")) > 0);
+	struct msginfo info;
+	must(msgctl(0, IPC_INFO, (void *)&info));
+	T(atoi(get("/proc/sys/kernel/msgmni")) == info.msgmni);
+	old = strdup(get("/proc/sys/kernel/msgmni"));
+	T(!root || (set("/proc/sys/kernel/msgmni", "99999") == -1 && errno == EINVAL));
+	T(!root || set("/proc/sys/kernel/msgmni", old) > 0);
+	T(atoi(get("/proc/sys/kernel/shmmni")) > 0);
 	S(get("/proc/self/oom_adj"));
 	S(get("/proc/self/coredump_filter"));
 	char *root_line = 0;

@@ -120,7 +120,7 @@ pub fn msgctl(thread: &Thread, id: i32, command: Command, buffer: UserPtr<impl L
                 msgmap: MSGMNB as i32,
                 msgmax: MSGMAX as i32,
                 msgmnb: MSGMNB as i32,
-                msgmni: MOST as i32,
+                msgmni: thread.kernel.ipc.msg.most() as i32,
                 msgssz: 16,
                 msgtql: MSGMNB as i32,
                 msgseg: 0xffff,

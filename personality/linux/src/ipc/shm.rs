@@ -9,7 +9,6 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_object::Caller;
 use janua_object::mm::{Label, MapRequest};
-use janua_object::sysv::ids::MOST;
 use janua_object::sysv::shm::{Segment, ShmFile};
 use janua_port::Prot;
 
@@ -142,8 +141,9 @@ pub fn shmctl_as<D: Layout<ShmidDs>, L: Layout<ShmInfo64>, I: Layout<ShmInfo>>(
             segment.set_locked(command.0 == SHM_LOCK);
         }
         IPC_INFO => {
+            let most = segments.ids.most() as u64;
             let info =
-                ShmInfo64 { shmmax: SHMMAX, shmmin: 1, shmmni: MOST as u64, shmseg: MOST as u64, shmall: SHMMAX, unused: [0; 4] };
+                ShmInfo64 { shmmax: SHMMAX, shmmin: 1, shmmni: most, shmseg: most, shmall: SHMMAX, unused: [0; 4] };
             buffer.cast::<L>().store(user, &info)?;
             return Ok(segments.ids.all().1 as i32);
         }

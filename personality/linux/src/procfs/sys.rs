@@ -107,7 +107,7 @@ static KERNEL: &[Entry] = &[
     name!("hostname", nodename, settable),
     fixed!("msgmax", "8192"),
     fixed!("msgmnb", "16384"),
-    fixed!("msgmni", "32000"),
+    Entry::settable("msgmni", msgmni, set_msgmni),
     fixed!("ngroups_max", "65536"),
     Entry::settable("ns_last_pid", last_pid, set_last_pid),
     name!("osrelease", release),
@@ -120,7 +120,7 @@ static KERNEL: &[Entry] = &[
     fixed!("seccomp", ""),
     fixed!("shmall", "18446744073692774399"),
     fixed!("shmmax", "18446744073692774399"),
-    fixed!("shmmni", "32000"),
+    Entry::settable("shmmni", shmmni, set_shmmni),
     fixed!("tainted", "0"),
     fixed!("threads-max", "32768"),
     name!("version", version),
@@ -176,6 +176,24 @@ fn set_last_pid(subject: &Subject, word: &[u8]) -> Result<()> {
     }
     subject.kernel.tree.lock().set_last_pid(last);
     Ok(())
+}
+
+fn msgmni(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.ipc.msg.most());
+    Ok(())
+}
+
+fn set_msgmni(subject: &Subject, word: &[u8]) -> Result<()> {
+    subject.kernel.ipc.msg.set_most(parse(word)?)
+}
+
+fn shmmni(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.ipc.shm.ids.most());
+    Ok(())
+}
+
+fn set_shmmni(subject: &Subject, word: &[u8]) -> Result<()> {
+    subject.kernel.ipc.shm.ids.set_most(parse(word)?)
 }
 
 fn nr_open(subject: &Subject, text: &mut Text) -> Result<()> {
