@@ -102,6 +102,14 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
     janua_abi::linux::Errno::from_raw(result).map(|tid| tid as u32)
 }
 
+/// Forks that have been begun, and those that are done.
+static FORKS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+/// How many forks have been begun, and how many are done.
+pub fn forks() -> [u32; 2] {
+    [FORKS[0].load(Ordering::SeqCst), FORKS[1].load(Ordering::SeqCst)]
+}
+
 /// [`janua_port::Machine::spawn`].
 pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
     let (flags, own_process) = match spawn.kind {
@@ -116,7 +124,10 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
     if flags & CLONE_VM != 0 {
         hosted::join(index);
     }
-    match launch(index, flags, spawn.tls) {
+    FORKS[0].fetch_add(1, Ordering::SeqCst);
+    let launched = launch(index, flags, spawn.tls);
+    FORKS[1].fetch_add(1, Ordering::SeqCst);
+    match launched {
         Ok(_) => Ok(ThreadId(index as u64 + 1)),
         Err(errno) => {
             if flags & CLONE_VM != 0 {

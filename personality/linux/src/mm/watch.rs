@@ -5,6 +5,7 @@
 //! touched (stacks, reserves, the pages that a fork shares) is nobody's fault.
 
 use alloc::sync::{Arc, Weak};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_kernel::task::Personality;
 use janua_port::Nanos;
@@ -24,10 +25,14 @@ const TOLERANCE: usize = 32;
 /// How long the end of a process may take before another one is chosen.
 const PATIENCE: Nanos = 2_000_000_000;
 
-/// The process that was ended last, and when.
+/// How many looks in turn must find too much: memory that is shared out or taken back just then may seem to be there twice.
+const LOOKS: u32 = 3;
+
+/// The process that was ended last, and when; and how many looks have found too much.
 #[derive(Default)]
 pub struct Watch {
     victim: Mutex<Option<(Weak<Task>, Nanos)>>,
+    looks: AtomicU32,
 }
 
 /// Looks if it must, and answers when to look again; `None` is not before somebody asks for more than there is.
@@ -43,7 +48,10 @@ pub fn run(kernel: &Kernel) -> Option<Nanos> {
         return accounts.stop_watch().then_some(0);
     };
     let now = machine.clock().monotonic();
-    if over > accounts.memory.limit() / TOLERANCE && !is_being_ended(kernel, now) {
+    let too_much = over > accounts.memory.limit() / TOLERANCE;
+    let looks = if too_much { kernel.watch.looks.load(Ordering::Relaxed) + 1 } else { 0 };
+    kernel.watch.looks.store(looks, Ordering::Relaxed);
+    if looks >= LOOKS && !is_being_ended(kernel, now) {
         let own = |task: &Arc<Task>| {
             let seat = task.threads().into_iter().next()?;
             Some((machine.resident_own(seat.machine_id())?, seat))
