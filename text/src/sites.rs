@@ -2,8 +2,9 @@
 //!
 //! Two forms are rewritten. [`Form::Number`]: the number is loaded by a `mov` just before the `syscall`; five bytes of the
 //! `mov` become the jump, the `syscall` stays. A thread between the two, and code that jumps straight to the `syscall`, do what
-//! they always did. So do they where a `lea` stands between the two: it stays as well, and the trampoline has a copy. [`Form::Tail`]: the `syscall` and what follows it become the jump, and what followed runs in the
-//! trampoline. That takes more certainty: nothing may jump to what has moved. Every direct jump and call of the segment is
+//! they always did. So do they where a `lea` or a copy of a register stands between the two: it stays as well, and the trampoline has a copy. The same is done with
+//! a store to the stack, or a load from it, just before the `syscall`, wherever the number comes from. [`Form::Tail`]: the `syscall` and what follows it become the
+//! jump, and what followed runs in the trampoline. That takes more certainty: nothing may jump to what has moved. Every direct jump and call of the segment is
 //! looked at; against jumps through tables, the first instruction moved must be one that looks at the call's result, which no
 //! other way leads to than one that has a result.
 
@@ -29,7 +30,7 @@ const RT_SIGRETURN: u64 = 15;
 /// How a site is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The instruction that loads the number is overwritten.
+    /// The instruction that loads the number is overwritten, or another before the `syscall`.
     Number,
     /// The `syscall` itself and what follows are.
     Tail,
@@ -222,7 +223,8 @@ fn judge(code: &[u8], place: Place, call: usize) -> Option<Result<Site, Refusal>
         Boundary::Unknown => return Some(Err(Refusal::Unclear)),
         Boundary::Yes => {}
     }
-    let mut start = before.previous(call);
+    let direct = before.previous(call);
+    let mut start = direct;
     if let Some(between) = start.filter(|&at| decode::at(code, 0, at).as_ref().is_some_and(may_stand_between)) {
         start = before.previous(between);
     }
@@ -242,6 +244,10 @@ fn judge(code: &[u8], place: Place, call: usize) -> Option<Result<Site, Refusal>
     }
     if uses_old_flags(code, call + 2) {
         return Some(Err(Refusal::Flags));
+    }
+    let by_stack = |&at: &usize| decode::at(code, 0, at).as_ref().is_some_and(moves_by_stack);
+    if let Some(start) = direct.filter(by_stack).or(start.filter(by_stack)) {
+        return Some(Ok(Site { form: Form::Number, start, len: call - start, call }));
     }
     Some(tail(code, place, call))
 }
@@ -270,14 +276,31 @@ fn uses_old_flags(code: &[u8], mut at: usize) -> bool {
     false
 }
 
-/// Whether an instruction between the one that loads the number and the call may run in the trampoline too: it computes an address, so that it
-/// cannot fault, and does the same when it is done again.
+/// Whether an instruction between the one that is overwritten and the call may run in the trampoline too: it computes an address or
+/// copies a register, so that it cannot fault, and does the same when it is done again.
 fn may_stand_between(instruction: &Instruction) -> bool {
     let to = instruction.op0_register().full_register();
-    instruction.code() == Code::Lea_r64_m
-        && to != Register::RAX
-        && instruction.memory_base().full_register() != to
-        && instruction.memory_index().full_register() != to
+    let same = match instruction.code() {
+        Code::Lea_r64_m => instruction.memory_base().full_register() != to && instruction.memory_index().full_register() != to,
+        Code::Mov_rm64_r64 | Code::Mov_r64_rm64 => {
+            instruction.op0_kind() == OpKind::Register && instruction.op1_kind() == OpKind::Register
+        }
+        _ => false,
+    };
+    same && to != Register::RAX
+}
+
+/// Whether an instruction just before a call stores a register on the stack or loads one from there, and is as long as a jump: `mov %r11,
+/// 8(%rsp)` at the cancellation points of musl and of glibc from 2.41 on, whose number comes from a caller and behind which there is
+/// nothing but a `ret`. The trampoline does it before anything else, and the way into the kernel leaves the stack alone.
+fn moves_by_stack(instruction: &Instruction) -> bool {
+    let kinds = (instruction.op0_kind(), instruction.op1_kind());
+    matches!(instruction.code(), Code::Mov_rm64_r64 | Code::Mov_r64_rm64)
+        && (kinds.0 == OpKind::Memory || kinds.1 == OpKind::Memory)
+        && instruction.memory_base() == Register::RSP
+        && instruction.memory_index() == Register::None
+        && instruction.segment_prefix() == Register::None
+        && instruction.len() >= JUMP
 }
 
 /// The number an instruction loads into rax.

@@ -94,6 +94,35 @@ fn a_number_an_address_and_a_call() {
 }
 
 #[test]
+fn a_store_to_the_stack_and_a_call() {
+    // mov %r9, %r10; mov 8(%rsp), %r8; mov 16(%rsp), %r9; mov %r11, 8(%rsp); syscall; ret: a cancellation point
+    let bytes = [
+        0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24, 0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05, 0xc3,
+    ];
+    let (code, found) = one(&bytes);
+    let site = found.sites[0];
+    assert_eq!((site.form, site.start, site.len, site.call), (Form::Number, 313, 5, 318));
+    assert_eq!(sites::find_at(&code, 318), Ok(site));
+    let at = BASE - 4096;
+    let (patch, out) = build(&code, &site, at);
+    assert_eq!(out[..8], [0x4c, 0x89, 0x5c, 0x24, 0x08, 0x48, 0x8d, 0x0d]);
+    assert_eq!(number_in_rcx(&out, 5, at), BASE + 320);
+    // Before the store its own place stands for the trampoline, then the call.
+    assert_eq!((patch.original(at), patch.original(at + 5), patch.moved(BASE + 318)), (Some(BASE + 313), Some(BASE + 318), None));
+    // A load: `syscall` of a function with seven arguments. Not a store elsewhere, nor one that the jump does not fit in.
+    // Also with a copy of a register behind it.
+    let load = [0x4c, 0x8b, 0x4c, 0x24, 0x08, 0x48, 0x89, 0xca, 0x0f, 0x05, 0xc3];
+    let (code, found) = one(&load);
+    assert_eq!((found.sites[0].form, found.sites[0].start, found.sites[0].call), (Form::Number, 300, 308));
+    assert_eq!(build(&code, &found.sites[0], at).1[..8], load[..8]);
+    for other in [[0x4d, 0x89, 0x5c, 0x23, 0x08], [0x90, 0x4c, 0x89, 0x1c, 0x24]] {
+        let mut changed = bytes;
+        changed[13..18].copy_from_slice(&other);
+        assert_eq!(refused(&changed), [Refusal::Unrelated]);
+    }
+}
+
+#[test]
 fn longer_ways_to_load_a_number() {
     let (_, found) = one(&[0x48, 0xc7, 0xc0, 39, 0, 0, 0, 0x0f, 0x05, 0xc3]);
     assert_eq!((found.sites[0].form, found.sites[0].start, found.sites[0].len), (Form::Number, 300, 7));

@@ -14,6 +14,7 @@ use super::skips::Skips;
 use crate::build;
 use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
+use crate::workspace;
 
 /// Seconds one run may take.
 const LIMIT: u64 = 90;
@@ -48,6 +49,7 @@ const TESTS: &[Test] = &[
     ("sandbox/trace_lost", trace_lost),
     ("sandbox/trace_of_forks", trace_of_forks),
     ("sandbox/stats", stats),
+    ("sandbox/cancellation_points", cancellation_points),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/host_limits", host_limits),
@@ -583,6 +585,20 @@ fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
 
 fn stats(s: &Sandbox) -> Result<(), String> {
     expect("statistics", &s.run(&["--stats"], &["/bin/cat", "/etc/hostname"])?, 0, &["openat", "read", "calls"])
+}
+
+/// The cancellation points of C libraries go by the gate `call` once their file has been rewritten, also those of several threads.
+fn cancellation_points(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/cancellation");
+    super::attacks::build(&workspace::root().join("test/sandbox/cancellation.c"), &program, &[])?;
+    let outcome = s.run(&["--stats"], &[&program.display().to_string()])?;
+    let lines = ["alone: 4020", "thread: 4020\nthread: 4020\nthread: 4020", "cancelled: -125, no such call: -38"];
+    expect("cancellation points", &outcome, 0, &lines)?;
+    let said = text(&outcome);
+    let by = |gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
+    let (fast, slow) = (by(" calls by the gate call"), by(" calls by the gate sud"));
+    // A few trap before they are worth it, and a few of the start's are never rewritten.
+    if s.gate == "call" && (fast < 16_000 || slow > 200) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
 }
 
 /// Opens a library of the system and copies of one, closes them, and stops twice on the way.
