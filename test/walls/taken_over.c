@@ -178,7 +178,7 @@ static long touch(int dir, const char *path)
 	R("left_names", "-", "-", "reached", names(AT_FDCWD, OUT("file"))) \
 	/* The third wall: a tree of its own. */ \
 	R("times", "-", "mounts", "EROFS", touch(AT_FDCWD, OUT("file"))) \
-	R("times_of_nested", "-", "mounts", "EROFS", touch(AT_FDCWD, "/dev/null")) \
+	R("times_of_nested", "-", "mounts", "EROFS | ENOENT", touch(AT_FDCWD, "/dev/null")) \
 	R("times_outside", "bind", "mounts", "EROFS", touch(AT_FDCWD, OUT("file"))) \
 	R("times_shown", "root", "mounts", "EROFS", touch(AT_FDCWD, "/file")) \
 	R("mode", "bind", "mounts", "EROFS", host(SYS_fchmodat, AT_FDCWD, OUT("file"), 0600, 0, 0, 0)) \
@@ -189,6 +189,10 @@ static long touch(int dir, const char *path)
 	R("names_above_descriptors", "root of directory", "mounts", "ENOENT", names_above_descriptors()) \
 	R("proc_of_victim", "-", "pids 6.15", "ENOENT", host_open_proc(victim, "status", O_RDONLY)) \
 	R("proc_of_victim_hidden", "root", "mounts", "ENOENT", host_open_proc(victim, "status", O_RDONLY)) \
+	R("read_device", "-", "mounts", "EACCES | ENOENT", host_open("/dev/zero", O_RDONLY)) \
+	R("new_terminal", "-", "mounts", "EACCES | ENOENT", host_open("/dev/ptmx", O_RDONLY)) \
+	R("names_of_devices", "-", "mounts 6.15", "ENOENT", names(AT_FDCWD, "/dev/zero")) \
+	R("names_of_terminals", "-", "mounts 6.15", "ENOENT", names(AT_FDCWD, "/dev/pts/ptmx")) \
 	/* The third wall: numbers of its own. */ \
 	R("nice", "-", "pids", "ESRCH", host(SYS_setpriority, 0, victim, 19, 0, 0, 0)) \
 	R("processors", "-", "pids", "ESRCH", host(SYS_sched_setaffinity, victim, 8, &(long){-1}, 0, 0, 0)) \
@@ -200,7 +204,7 @@ static long touch(int dir, const char *path)
 	R("truncate_file", "-", "landlock", "EROFS | EACCES", host_open(OUT("file"), O_RDONLY | O_TRUNC)) \
 	R("create_file", "-", "landlock", "EROFS | EACCES", host_open(OUT("new"), O_WRONLY | O_CREAT)) \
 	R("unnamed_file", "-", "landlock", "EROFS | EACCES", host_open(outside, O_WRONLY | O_TMPFILE)) \
-	R("write_device", "-", "landlock", "EACCES", host_open("/dev/null", O_WRONLY)) \
+	R("write_device", "-", "landlock", "EACCES | ENOENT", host_open("/dev/null", O_WRONLY)) \
 	R("write_proc", "-", "landlock", "EROFS | EACCES", host_open("/proc/self/oom_score_adj", O_WRONLY)) \
 	R("read_hidden", "root", "landlock", "ENOENT | EACCES", host_open(OUT("file"), O_RDONLY)) \
 	R("list_hidden", "root", "landlock", "ENOENT | EACCES", host_open(outside, O_RDONLY | O_DIRECTORY)) \

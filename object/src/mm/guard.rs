@@ -22,7 +22,7 @@
 //! The kernel's own changes of code, [`Space::patch`], keep the same rules: closed, written, scanned with what is around them, opened.
 //!
 //! Everything goes from not executable to executable in [`CodeGuard::open`] and nowhere else. Executable pages are always
-//! readable. Lock order: the list of mappings, the guard. The guard's lock is not held across stores to user memory that may
+//! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`remote_write`]). The guard's lock is not held across stores to user memory that may
 //! fault, because a fault takes it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -37,11 +37,22 @@ use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::space::{Access, Bounds};
 use janua_port::{Backing, Host, Prot, Space, UserMemory};
-use janua_rt::Mutex;
+use janua_rt::{Mutex, RwLock};
 use janua_text::scan::{self, CONTEXT, Hit};
 use janua_text::defuse;
 
 use super::found::{self, Made};
+
+/// Held by whoever has the machine write to the memory of another process; shared by whoever opens pages. The machine looks up the pages
+/// once, as writable, and copies afterwards: a page that is closed and scanned meanwhile would still be written to. One lock for all
+/// spaces, since the process that was found by a thread's number may be another by then.
+pub(super) static REMOTE: RwLock<()> = RwLock::new(());
+
+/// Runs a write by the machine to memory of another process, while no page is opened for execution anywhere.
+pub fn remote_write<T>(write: impl FnOnce() -> T) -> T {
+    let _nobody_opens = REMOTE.write();
+    write()
+}
 
 /// What lies under a span, as far as its contents can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -501,6 +512,7 @@ impl Space for CodeGuard {
             state.add(addr, span);
             return Ok(());
         }
+        let _nobody_writes = REMOTE.read();
         if span.under == Under::Shared {
             count(&COUNTERS.refused, len / PAGE_SIZE);
             return Err(Errno::EACCES);
@@ -546,6 +558,7 @@ impl Space for CodeGuard {
             }
             return Ok(());
         }
+        let _nobody_writes = REMOTE.read();
         if state.touching(addr, end).any(|(_, span)| span.under == Under::Shared) {
             count(&COUNTERS.refused, len / PAGE_SIZE);
             return Err(Errno::EACCES);
@@ -681,6 +694,7 @@ impl Space for CodeGuard {
         match access {
             Access::Fetch if span.want.write && state.open.remove(&page) => true,
             Access::Fetch => {
+                let _nobody_writes = REMOTE.read();
                 let size = match span.under {
                     _ if span.want.write => PAGE_SIZE,
                     Under::Frozen | Under::Copied => FILE_BLOCK,
@@ -707,6 +721,7 @@ impl Space for CodeGuard {
         let end = addr.checked_add(new.len()).ok_or(Errno::EINVAL)?;
         let (page, last) = (addr & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
         let mut state = self.state.lock();
+        let _nobody_writes = REMOTE.read();
         let may = |&(start, span): &(usize, Span)| {
             let fixed = matches!(span.under, Under::Anon | Under::Copied | Under::Frozen);
             fixed && span.want.exec && !span.want.write && start <= page && last <= span.end

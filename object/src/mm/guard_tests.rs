@@ -103,6 +103,7 @@ impl Space for Toy {
         Ok(())
     }
     fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
+        assert!(!prot.exec || super::guard::REMOTE.try_write().is_none(), "opened while the machine may write for others");
         for page in (addr..addr + len).step_by(PAGE_SIZE).filter(|_| prot.exec && self.racing.load(Ordering::Relaxed)) {
             self.copy_out_partial(page + 1000, &WRPKRU);
         }

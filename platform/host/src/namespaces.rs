@@ -14,7 +14,7 @@
 //! Nothing of this can be had by a user namespace of an ordinary caller: it would show every file of others as nobody's.
 
 use core::arch::asm;
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 
 use crate::wall::Needs;
 use crate::{Probe, Refused, answer, on_this_processor};
@@ -51,13 +51,14 @@ fn close(fd: i32) {
     unsafe { libc::close(fd) };
 }
 
-/// A detached clone of what the descriptor shows, with all that is mounted below it.
-fn clone_tree(fd: i32, writable: bool) -> Result<i32, Refused> {
+/// A detached clone of what the descriptor shows, with all that is mounted below it. `devices`: its device files can be opened.
+fn clone_tree(fd: i32, writable: bool, devices: bool) -> Result<i32, Refused> {
     let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH as u32;
     // SAFETY: the path is a constant.
     let tree = descriptor(unsafe { libc::syscall(libc::SYS_open_tree, fd, c"".as_ptr(), flags) })?;
     let read_only = if writable { 0 } else { MOUNT_ATTR_RDONLY };
-    let attr = MountAttr { set: MOUNT_ATTR_NOSUID | read_only, clear: 0, propagation: MS_PRIVATE, userns_fd: 0 };
+    let no_devices = if devices { 0 } else { MOUNT_ATTR_NODEV };
+    let attr = MountAttr { set: MOUNT_ATTR_NOSUID | read_only | no_devices, clear: 0, propagation: MS_PRIVATE, userns_fd: 0 };
     let flags = libc::AT_EMPTY_PATH as u32 | AT_RECURSIVE;
     // SAFETY: as above; the structure has the size given.
     let set = unsafe { libc::syscall(libc::SYS_mount_setattr, tree, c"".as_ptr(), flags, &raw const attr, size_of::<MountAttr>()) };
@@ -83,9 +84,14 @@ fn is_directory(fd: i32) -> bool {
 
 /// Opens a proc file system of the caller's pid namespace that nothing can be changed in.
 fn mount_proc() -> Result<i32, Refused> {
-    // SAFETY: constant names and plain words.
+    mount_new(c"proc")
+}
+
+/// Opens a new file system of the type, in which nothing can be changed.
+fn mount_new(kind: &CStr) -> Result<i32, Refused> {
+    // SAFETY: the caller's name and plain words.
     unsafe {
-        let fs = descriptor(libc::syscall(libc::SYS_fsopen, c"proc".as_ptr(), FSOPEN_CLOEXEC))?;
+        let fs = descriptor(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC))?;
         let made = answer(libc::syscall(libc::SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0));
         let attr = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
         let mount = made.and_then(|()| descriptor(libc::syscall(libc::SYS_fsmount, fs, FSMOUNT_CLOEXEC, attr)));
@@ -101,7 +107,7 @@ fn enter_tree(needs: &Needs<'_>, own_proc: Option<i32>) -> Probe {
     let root = needs.root.or(own_proc).ok_or(Refused::NoEffect)?;
     for place in needs.shown {
         // Pipes and the like are mounted nowhere, and stay as they are.
-        if let Ok(tree) = clone_tree(place.fd, place.writable) {
+        if let Ok(tree) = clone_tree(place.fd, place.writable, place.fd != root) {
             replace(place.fd, tree)?;
         } else if place.fd == root {
             return Err(Refused::NoEffect);
@@ -109,7 +115,7 @@ fn enter_tree(needs: &Needs<'_>, own_proc: Option<i32>) -> Probe {
     }
     for fd in needs.inherited.iter().copied().chain([libc::STDERR_FILENO]).filter(|fd| is_directory(*fd)) {
         // By ".." it would lead out of the tree.
-        let tree = clone_tree(fd, false)?;
+        let tree = clone_tree(fd, false, true)?;
         // SAFETY: a constant path.
         let opened = descriptor(unsafe { libc::openat(tree, c".".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }.into());
         close(tree);
@@ -117,6 +123,11 @@ fn enter_tree(needs: &Needs<'_>, own_proc: Option<i32>) -> Probe {
     }
     // SAFETY: constant paths and plain words.
     unsafe {
+        // The kernel has devices, terminals and shared memory of its own; the caller's other terminals and FIFOs need no names.
+        if needs.everything && let Ok(empty) = mount_new(c"tmpfs") {
+            libc::syscall(libc::SYS_move_mount, empty, c"".as_ptr(), root, c"dev".as_ptr(), MOVE_MOUNT_F_EMPTY_PATH);
+            close(empty);
+        }
         if let Some(proc) = own_proc.filter(|_| needs.everything) {
             // Hosts before Linux 6.15 mount nothing on a detached tree; /proc shows the host's processes then.
             libc::syscall(libc::SYS_move_mount, proc, c"".as_ptr(), root, c"proc".as_ptr(), MOVE_MOUNT_F_EMPTY_PATH);
@@ -200,7 +211,7 @@ pub fn files() -> Probe {
         // SAFETY: constant paths and a descriptor of ours, which ends with the child.
         unsafe {
             let root = descriptor(libc::open(c"/".as_ptr(), libc::O_PATH).into())?;
-            let tree = clone_tree(root, false)?;
+            let tree = clone_tree(root, false, false)?;
             answer(libc::fchdir(tree).into())?;
             answer(libc::chroot(c".".as_ptr()).into())?;
             let changed = libc::utimensat(libc::AT_FDCWD, c"/".as_ptr(), core::ptr::null(), 0);

@@ -111,8 +111,9 @@ mod access {
     /// REMOVE_DIR to MAKE_SYM, then REFER (ABI 2).
     pub const CHANGE_DIR: u64 = 0x3ff << 4;
     pub const TRUNCATE: u64 = 1 << 14;
+    pub const IOCTL_DEV: u64 = 1 << 15;
     /// What is said of a file that is no directory.
-    pub const OF_FILE: u64 = WRITE_FILE | READ_FILE | TRUNCATE;
+    pub const OF_FILE: u64 = WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 }
 
 #[repr(C)]
@@ -148,6 +149,10 @@ fn confine_files(needs: &Needs<'_>, proc: i32) -> Probe {
     let mut handled = access::WRITE_FILE | access::CHANGE_DIR;
     if version >= 3 {
         handled |= access::TRUNCATE;
+    }
+    // Version 5 can keep it from the terminals it opens: settings change by a descriptor for reading too.
+    if version >= 5 {
+        handled |= access::IOCTL_DEV;
     }
     if !needs.everything {
         handled |= access::READ_FILE | access::READ_DIR;
@@ -189,8 +194,8 @@ fn confine_files(needs: &Needs<'_>, proc: i32) -> Probe {
     for fd in needs.inherited {
         // SAFETY: a question about a descriptor.
         match unsafe { libc::fcntl(*fd, libc::F_GETFL) } & libc::O_ACCMODE {
-            libc::O_RDONLY => allow(*fd, reading),
-            libc::O_WRONLY => allow(*fd, access::WRITE_FILE | access::TRUNCATE),
+            libc::O_RDONLY => allow(*fd, reading | access::IOCTL_DEV),
+            libc::O_WRONLY => allow(*fd, access::WRITE_FILE | access::TRUNCATE | access::IOCTL_DEV),
             _ => allow(*fd, u64::MAX),
         }
     }

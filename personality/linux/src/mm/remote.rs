@@ -6,6 +6,7 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IOV_MAX, IoVec, ReadBuf, WriteBuf};
+use janua_object::mm::guard::remote_write;
 use janua_object::{Caller, Cred};
 use janua_port::machine::ThreadId;
 
@@ -26,12 +27,12 @@ pub fn process_vm_readv<V: Layout<[usize; 2]>>(
     remote_count: usize,
     flags: usize,
 ) -> Result<usize> {
-    let other = target(thread, pid, flags)?;
+    target(thread, pid, flags)?;
     let local = IoVec::read(thread.user(), local, local_count)?;
     let mut to = ReadBuf::user_vec(thread.user(), &local);
     let mut chunk = vec![0; CHUNK.min(to.left())];
     transfer(thread, remote, remote_count, to.left(), chunk.len(), |addr, len| {
-        let n = match other {
+        let n = match target(thread, pid, flags)? {
             Some(other) => thread.machine().read_remote(other, addr, &mut chunk[..len])?,
             None => thread.user().copy_in_partial(&mut chunk[..len], addr),
         };
@@ -49,20 +50,21 @@ pub fn process_vm_writev<V: Layout<[usize; 2]>>(
     remote_count: usize,
     flags: usize,
 ) -> Result<usize> {
-    let other = target(thread, pid, flags)?;
+    target(thread, pid, flags)?;
     let local = IoVec::read(thread.user(), local, local_count)?;
     let mut from = WriteBuf::user_vec(thread.user(), &local);
     let mut chunk = vec![0; CHUNK.min(from.left())];
     transfer(thread, remote, remote_count, from.left(), chunk.len(), |addr, len| {
         let got = from.get(&mut chunk[..len])?;
-        match other {
-            Some(other) => thread.machine().write_remote(other, addr, &chunk[..got]),
+        match target(thread, pid, flags)? {
+            Some(other) => remote_write(|| thread.machine().write_remote(other, addr, &chunk[..got])),
             None => Ok(thread.user().copy_out_partial(addr, &chunk[..got])),
         }
     })
 }
 
-/// Walks the remote ranges in pieces of at most `piece` bytes. What was moved before something failed is the answer.
+/// Walks the remote ranges in pieces of at most `piece` bytes, for each of which `step` asks for the right anew: the process may have become
+/// another's by then, or be gone. What was moved before something failed is the answer.
 fn transfer(
     thread: &Thread,
     ranges: UserPtr<impl Layout<[usize; 2]>>,

@@ -12,6 +12,7 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_object::OpenFile;
 use janua_object::file::{Events, File};
+use janua_object::mm::guard::remote_write;
 use janua_object::mm::{Label, Mm, Region, VmFlags};
 use janua_object::vfs::device;
 use janua_port::machine::Residency;
@@ -244,7 +245,7 @@ impl File for MemoryFile {
         let written = if machine.current() == seat.machine_id() {
             machine.user().copy_out_partial(addr, &chunk[..len])
         } else {
-            machine.write_remote(seat.machine_id(), addr, &chunk[..len]).unwrap_or(0)
+            remote_write(|| machine.write_remote(seat.machine_id(), addr, &chunk[..len])).unwrap_or(0)
         };
         if written == 0 && len > 0 { Err(Errno::EIO) } else { Ok(written) }
     }
