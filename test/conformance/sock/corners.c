@@ -99,6 +99,23 @@ static void udp(void)
 	R(recv(u, b, 10, MSG_ERRQUEUE | MSG_DONTWAIT));
 	close(s), close(t), close(u), close(w);
 }
+static void errors(void)
+{
+	/* The queue of errors is not that of data. */
+	struct sockaddr_in a = lo(0);
+	socklen_t n = sizeof a;
+	int l = must(socket(AF_INET, SOCK_STREAM, 0)), c = must(socket(AF_INET, SOCK_STREAM, 0)), s;
+	must(bind(l, (void *)&a, sizeof a)), must(listen(l, 1)), must(getsockname(l, (void *)&a, &n));
+	must(connect(c, (void *)&a, sizeof a)), s = must(accept(l, 0, 0));
+	R(recv(l, b, 1, MSG_ERRQUEUE));
+	R(recv(c, b, 1, MSG_ERRQUEUE));
+	must(write(s, "x", 1));
+	R(recv(c, b, 1, MSG_ERRQUEUE));
+	R(recv(c, b, 1, 0));
+	close(s);
+	R(recv(c, b, 1, MSG_ERRQUEUE));
+	close(c), close(l);
+}
 static volatile int io;
 static void h(int s) { io = s; }
 static void owners(void)
@@ -164,6 +181,7 @@ int main(void)
 {
 	parts();
 	udp();
+	errors();
 	owners();
 	order();
 	return t_done();

@@ -105,6 +105,10 @@ impl TcpSocket {
         if flags & msg::OOB != 0 {
             return self.receive_urgent(buf, flags);
         }
+        if flags & msg::ERRQUEUE != 0 {
+            // Nothing here ever puts an error into a queue.
+            return Err(Errno::EAGAIN);
+        }
         let common = &self.inet.common;
         // Looked at before the queue: what was sent before the end is found in the queue then.
         let finished = self.finished.load(Ordering::SeqCst);
