@@ -120,6 +120,8 @@ pub struct Accounts {
     killed: AtomicUsize,
     /// The thread ([`crate::machine::ThreadId`]) that asked for heap beyond the limit; 0 for none.
     culprit: AtomicUsize,
+    /// Bytes that may be promised before somebody has to look at what is resident again.
+    room: AtomicUsize,
     /// Not 0 while somebody looks at what is resident.
     watched: AtomicU32,
     /// Not 0 once the kernel's heap could not grow any more.
@@ -143,6 +145,7 @@ impl Accounts {
             firm: AtomicUsize::new(0),
             killed: AtomicUsize::new(0),
             culprit: AtomicUsize::new(0),
+            room: AtomicUsize::new(0),
             watched: AtomicU32::new(0),
             exhausted: AtomicU32::new(0),
             disk: Account::new(disk),
@@ -161,7 +164,7 @@ impl Accounts {
     #[cold]
     fn beyond(&self, machine: &dyn Machine, bytes: usize, spare: bool) -> Result<()> {
         self.have_watched(machine);
-        if spare || self.fits(machine, bytes) {
+        if spare || self.take_room(bytes) || self.fits(machine, bytes) {
             self.memory.note_peak(self.memory.used());
             return Ok(());
         }
@@ -229,7 +232,14 @@ impl Accounts {
         if now > limit {
             now = used(true)?;
         }
-        Some((now.saturating_sub(limit), limit.saturating_sub(now)))
+        let left = limit.saturating_sub(now);
+        // Half of it, since what was promised before may be touched meanwhile.
+        self.room.store(left / 2, Ordering::Relaxed);
+        Some((now.saturating_sub(limit), left))
+    }
+
+    fn take_room(&self, bytes: usize) -> bool {
+        self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(bytes)).is_ok()
     }
 
     /// Sees to it that somebody looks at what is resident ([`Accounts::excess`]), until nothing is beyond the limit any more.
@@ -241,6 +251,7 @@ impl Accounts {
 
     /// Nobody looks any more. `true`: somebody must nevertheless.
     pub fn stop_watch(&self) -> bool {
+        self.room.store(0, Ordering::Relaxed);
         self.watched.store(0, Ordering::SeqCst);
         self.memory.used.load(Ordering::SeqCst) > self.memory.limit()
     }
