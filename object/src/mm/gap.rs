@@ -5,6 +5,9 @@ use janua_abi::linux::{Errno, Result};
 
 use super::{Mm, State};
 
+/// Where the part ends that MAP_32BIT means.
+pub(super) const END_32: usize = 0x8000_0000;
+
 impl Mm {
     /// Free space for `len` bytes below the mmap base, highest first; above it when there is none. `align` is a power of two.
     pub(super) fn find_gap(&self, state: &State, len: usize, align: usize) -> Option<usize> {
@@ -35,7 +38,7 @@ impl Mm {
     /// Free space in the part that MAP_32BIT means (mmap(2)): the second gigabyte.
     pub(super) fn find_gap_32(&self, state: &State, len: usize) -> Option<usize> {
         self.bounds
-            .parts(0x4000_0000.max(self.lowest()), 0x8000_0000)
+            .parts(0x4000_0000.max(self.lowest()), END_32)
             .into_iter()
             .find_map(|(low, high)| state.list.lowest_gap(low, high, len, PAGE_SIZE))
     }

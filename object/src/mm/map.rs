@@ -7,6 +7,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Prot};
 
 use super::code::Part;
+use super::gap::END_32;
 use super::vma::{MappedFile, Source, VmFlags, Vma};
 use crate::coverage::Charge;
 use super::{Limits, MAX_MAP_COUNT, Mm, Removed, State, next_id, round_up};
@@ -216,7 +217,9 @@ impl Mm {
             return Ok(addr);
         }
         let wish = round_up(addr).unwrap_or(0);
-        if wish != 0 && flags & MAP_32BIT == 0 && self.is_free_at(state, wish, len) {
+        // A wish counts with MAP_32BIT, too, if it ends where that part does.
+        let fits = flags & MAP_32BIT == 0 || wish.checked_add(len).is_some_and(|end| end <= END_32);
+        if wish != 0 && fits && self.is_free_at(state, wish, len) {
             return Ok(wish);
         }
         if flags & MAP_32BIT != 0 {

@@ -1,5 +1,6 @@
 //! A sandbox seen from outside: its memory is made, its first process started, its end awaited.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ffi::c_int;
@@ -426,6 +427,31 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
     }
 }
 
+/// The host processes whose parent this thread is, also those that have ended and are to be reaped.
+fn children() -> Vec<i32> {
+    let list = image::read_proc(c"/proc/thread-self/children").unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+/// Stops all children, so that none of them makes more: until a look shows nobody new, or they are made faster than they can be
+/// stopped for long.
+fn stop_children() {
+    const LOOKS: usize = 1000;
+    let mut stopped = BTreeSet::new();
+    for _ in 0..LOOKS {
+        let before = stopped.len();
+        for child in children() {
+            if stopped.insert(child) {
+                // SAFETY: a signal to a child, which is not reaped meanwhile.
+                unsafe { libc::kill(child, libc::SIGSTOP) };
+            }
+        }
+        if stopped.len() == before {
+            return;
+        }
+    }
+}
+
 impl Sandbox {
     /// Makes the sandbox and starts its first process. Once per process, while it has a single thread.
     pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
@@ -573,19 +599,21 @@ impl Sandbox {
     pub fn destroy(self) {
         // SAFETY: kills and reaps children of this process; then its own mask is put back.
         unsafe {
-            loop {
-                let children = image::read_proc(c"/proc/thread-self/children").unwrap_or_default();
+            let mut any_left = true;
+            let mut again = false;
+            while any_left {
+                if again {
+                    // Who is still there was born meanwhile, by those who had not been killed yet.
+                    stop_children();
+                }
+                again = true;
                 libc::kill(self.init, libc::SIGKILL);
-                for child in children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()) {
+                let killed = children();
+                for &child in &killed {
                     libc::kill(child, libc::SIGKILL);
                 }
-                let mut any = libc::waitpid(-1, ptr::null_mut(), 0);
-                if any < 0 {
-                    break;
-                }
-                while any > 0 {
-                    any = libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG);
-                }
+                // As many as have been killed, before the next look: it costs as much as there are. One if the list cannot be read.
+                any_left = (0..killed.len().max(1)).all(|_| libc::waitpid(-1, ptr::null_mut(), 0) > 0);
             }
             // News of an end that has been acted on may still be pending; its default action would be ours.
             libc::signal(libc::SIGUSR1, libc::SIG_IGN);

@@ -55,6 +55,16 @@ int main(void)
 	munmap(h, 65536);
 	T(mmap(h, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == h);
 	T(mmap(h, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != h);
+#ifdef __x86_64__
+	/* Also with MAP_32BIT, below the first gibibyte as well; beyond the second it is elsewhere in that part. */
+	char *low = (char *)0x31230000, *high = (char *)0x7fff0000;
+	T(mmap(low, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0) == low);
+	T(mmap(low, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0) != low);
+	char *part = mmap(high, 131072, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	T(part >= (char *)0x40000000 && part + 131072 <= (char *)0x80000000);
+	munmap(low, 4096);
+	munmap(part, 131072);
+#endif
 	R(munmap((void *)1, 4096));
 	R(munmap(h, 0));
 	R(munmap((void *)-4096ul, 8192));
