@@ -78,6 +78,10 @@ int main(void)
 	R(mincore(sh, 10000, v));
 	R(mincore(h, 4096, v));
 	R(mincore(sh + 1, 4096, v));
+	/* The address is looked at before the place for the answer, and the length before that, too. */
+	R(mincore(sh + 1, 4096, (void *)-1l));
+	R(mincore(sh, -4096ul, (void *)-1l));
+	R(mincore(sh, 4096, (void *)-1l));
 	R(mlock(sh, 4096));
 	R(munlock(sh, 4096));
 	R(mlock(h, 4096));

@@ -113,6 +113,12 @@ pub fn msync(thread: &Thread, addr: Addr, len: usize, flags: SyncWord) -> Result
 /// mincore(2).
 pub fn mincore(thread: &Thread, addr: Addr, len: usize, vector: UserPtr<u8>) -> Result<()> {
     let pages = len.div_ceil(PAGE_SIZE);
+    if addr.0 % PAGE_SIZE != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if !thread.user().in_range(addr.0, len) {
+        return Err(Errno::ENOMEM);
+    }
     if !thread.user().is_user(vector.addr(), pages) {
         return Err(Errno::EFAULT);
     }
