@@ -23,7 +23,7 @@ use crate::{build, workspace};
 /// The gates that can keep the jail.
 const GATES: &[&str] = &["call", "sud"];
 
-/// Conformance programs that run here too (with musl, which links them statically).
+/// Conformance programs that run here too (with musl, which links them statically); with `--long` all do.
 const SAMPLE: &[&str] = &[
     "code/jit_rwx", "code/single_step", "exec/argv_env", "fs/read_write", "futex/pi", "mm/mprotect", "pipe/basics", "poll/epoll", "proc/fork",
     "sig/altstack", "sig/handlers", "thread/sync",
@@ -111,7 +111,7 @@ fn chosen(filter: Option<&str>) -> Result<Vec<Test>, String> {
             }
         }
     }
-    for test in conformance::find()?.iter().filter(|test| test.variant.name == "musl" && SAMPLE.contains(&&*test.test)) {
+    for test in conformance::find()?.iter().filter(|test| test.variant.name == "musl" && (super::long() || SAMPLE.contains(&&*test.test))) {
         let name = format!("keys/{}", test.test);
         if super::wanted(filter, &name) {
             tests.push(Test { name, program: conformance::build(test)?, kind: Kind::Same });
