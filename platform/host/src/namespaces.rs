@@ -162,24 +162,25 @@ extern "C" fn wait_for_the_end(_: *mut libc::c_void) -> c_int {
 
 impl Processes {
     /// Called by the supervisor: what it forks next is in a namespace of its own, if the host permits. It must not make threads any
-    /// more. An error when the host began and did not go on.
-    pub fn begin() -> Result<Processes, Refused> {
+    /// more. Also the number of the namespace's first process, whose end is that of all in it. An error when the host began and
+    /// did not go on.
+    pub fn begin() -> Result<(Processes, Option<i32>), Refused> {
         // SAFETY: constant names, plain words, a stack nothing else uses; the new process keeps to the code above.
         unsafe {
             // Without a /proc of its own the namespace would be of no use.
             match descriptor(libc::syscall(libc::SYS_fsopen, c"proc".as_ptr(), FSOPEN_CLOEXEC)) {
                 Ok(fs) => close(fs),
-                Err(_) => return Ok(Processes::Hosts),
+                Err(_) => return Ok((Processes::Hosts, None)),
             }
             if libc::unshare(libc::CLONE_NEWPID) != 0 {
-                return Ok(Processes::Hosts);
+                return Ok((Processes::Hosts, None));
             }
             let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
             let top = (&raw mut STACK).add(1).cast();
             let started = on_this_processor(|| libc::clone(wait_for_the_end, top, flags, core::ptr::null_mut()));
             answer(started.into())?;
+            Ok((Processes::Own, Some(started)))
         }
-        Ok(Processes::Own)
     }
 }
 
@@ -223,7 +224,7 @@ pub fn files() -> Probe {
 /// Whether a sandbox can have a number space of its own.
 pub fn processes() -> Probe {
     crate::in_child(|| {
-        match Processes::begin()? {
+        match Processes::begin()?.0 {
             Processes::Own => crate::in_child(|| mount_proc().map(close)),
             Processes::Hosts => Err(Refused::Errno(crate::errno())),
         }

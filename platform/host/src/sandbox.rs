@@ -82,6 +82,8 @@ pub enum Event {
 /// A running sandbox. The process that holds it is its supervisor and the host parent of all its processes.
 pub struct Sandbox {
     init: i32,
+    /// The first process of the sandbox's pid namespace, if it has one.
+    first: Option<i32>,
     /// The kernel writes to it what makes the host send SIGUSR1 here.
     news: i32,
     old_mask: libc::sigset_t,
@@ -427,10 +429,10 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
     }
 }
 
-/// The host processes whose parent this thread is, also those that have ended and are to be reaped.
-fn children() -> Vec<i32> {
-    let list = image::read_proc(c"/proc/thread-self/children").unwrap_or_default();
-    list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+/// The host processes whose parent this thread is, also those that have ended and are to be reaped. `None` where there is no /proc.
+fn children() -> Option<Vec<i32>> {
+    let list = image::read_proc(c"/proc/thread-self/children")?;
+    Some(list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
 }
 
 /// Stops all children, so that none of them makes more: until a look shows nobody new, or they are made faster than they can be
@@ -440,7 +442,7 @@ fn stop_children() {
     let mut stopped = BTreeSet::new();
     for _ in 0..LOOKS {
         let before = stopped.len();
-        for child in children() {
+        for child in children().unwrap_or_default() {
             if stopped.insert(child) {
                 // SAFETY: a signal to a child, which is not reaped meanwhile.
                 unsafe { libc::kill(child, libc::SIGSTOP) };
@@ -477,7 +479,7 @@ impl Sandbox {
             libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, &raw mut old_mask);
             // Whoever of the sandbox lost its parent would be somebody else's to end.
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1usize, 0usize, 0usize, 0usize);
-            let Ok(processes) = Processes::begin() else {
+            let Ok((processes, first)) = Processes::begin() else {
                 return Err(failed("cannot start the first process of a pid namespace (clone)"));
             };
             match libc::fork() {
@@ -487,7 +489,7 @@ impl Sandbox {
                     libc::close(to_news);
                     let mut urgent = signals;
                     libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
-                    Ok(Sandbox { init, news, old_mask, signals, urgent, settling: false, deadline })
+                    Ok(Sandbox { init, first, news, old_mask, signals, urgent, settling: false, deadline })
                 }
             }
         }
@@ -608,7 +610,13 @@ impl Sandbox {
                 }
                 again = true;
                 libc::kill(self.init, libc::SIGKILL);
-                let killed = children();
+                // With it the host kills all that are in the namespace, which needs no list.
+                self.first.map(|first| libc::kill(first, libc::SIGKILL));
+                let Some(killed) = children() else {
+                    // Without a namespace those that cannot be listed end as this process does (PR_SET_PDEATHSIG).
+                    while libc::waitpid(self.first.map_or(self.init, |_| -1), ptr::null_mut(), 0) > 0 {}
+                    break;
+                };
                 for &child in &killed {
                     libc::kill(child, libc::SIGKILL);
                 }

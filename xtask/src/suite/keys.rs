@@ -303,7 +303,7 @@ fn script(tests: &[&Test], copy: &dyn Fn(&Path, &str) -> Result<(), String>) -> 
     let mut script = String::from(
         "#!/bin/busybox sh\n/bin/busybox --install -s /bin\nexport PATH=/bin HOME=/root LC_ALL=C TZ=UTC TERM=dumb\n\
          mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mkdir -p /dev/pts /dev/shm\n\
-         mount -t devpts pts /dev/pts; mount -t tmpfs tmp /tmp; mount -t tmpfs shm /dev/shm; mount -t tmpfs w /w; ip link set lo up\n\
+         mount -t devpts pts /dev/pts; mount -t tmpfs tmp /tmp; mount -t tmpfs shm /dev/shm; mount -t tmpfs w /w; ip link set lo up; ln -s /proc/self/fd /dev/fd\n\
          exec </dev/null 2>&1; dmesg -n 1\n\
          one() { name=$1; shift; rm -rf /w/* 2>/dev/null; cd /w; echo \"@@ begin $name\"; timeout -s KILL $limit \"$@\"; echo \"@@ end $?\"; }\n",
     );

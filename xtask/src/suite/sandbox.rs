@@ -52,6 +52,7 @@ const TESTS: &[Test] = &[
     ("sandbox/cancellation_points", cancellation_points),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
+    ("sandbox/without_proc", without_proc),
     ("sandbox/host_limits", host_limits),
     ("sandbox/writable_root", writable_root),
     ("sandbox/foreign_environment", foreign_environment),
@@ -723,6 +724,16 @@ fn foreign_environment(s: &Sandbox) -> Result<(), String> {
     let said = text(&outcome);
     expect("an environment", &outcome, 0, &["PASSED=on", "SET=here", "HOME=/root", "PATH=/usr/local/sbin"])?;
     if said.contains("SECRET") { Err(format!("the secret is seen:\n{said}")) } else { Ok(()) }
+}
+
+/// Where the host shows no /proc, as in build roots, a sandbox ends as everywhere, with what it left running.
+fn without_proc(s: &Sandbox) -> Result<(), String> {
+    let janua = s.line(&[], &["/bin/sh", "-c", "sleep 100 & sleep 101 & echo in; exit 3"]).join("' '");
+    // An ordinary caller needs a user namespace for it.
+    let script = format!(
+        "for how in -m -rm; do unshare $how true 2>/dev/null || continue; exec unshare $how sh -c \"umount -l /proc && exec \\\"\\$@\\\"\" sh '{janua}'; done; exit 90"
+    );
+    expect("the end", &clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?, 3, &["in"])
 }
 
 fn bad_usage(s: &Sandbox) -> Result<(), String> {
