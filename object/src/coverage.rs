@@ -10,7 +10,7 @@ pub const PAGE: u64 = 4096;
 
 /// The host holds the page.
 const WRITTEN: u8 = 1;
-/// It was mapped: whoever touches it there makes the host hold it, as long as it lies within the file.
+/// It was mapped: a touch there makes the host hold it, as long as it is within the file.
 const MAPPED: u8 = 2;
 
 /// Pages of a file, and how many of them count: those the host holds, and of those that were mapped the ones within the file's size.

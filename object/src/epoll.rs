@@ -140,7 +140,7 @@ impl Notify for Item {
         if enough || events & self.wanted() == 0 {
             return Some(enough);
         }
-        // Where nobody waits it is noted for later, and another is told too.
+        // Without a waiter it is noted for later, and another is notified too.
         let waits = self.ready.upgrade().is_some_and(|ready| !ready.queue.is_empty());
         self.notify(events);
         Some(waits)

@@ -1,6 +1,6 @@
 //! Accounts of what a machine's guests use together, and how much of it they may have.
 //!
-//! They lie where the machine wants them: on a hosted machine in memory that the outside looks at as well. An account changes by single
+//! They are where the machine wants them: on a hosted machine in memory that the supervisor reads as well. An account changes by single
 //! atomic additions; nobody holds a lock for it.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ impl Account {
         self.limit().saturating_sub(self.used())
     }
 
-    /// Takes an amount if the limit allows it. Whoever is refused is counted.
+    /// Takes an amount if the limit allows it. A refusal is counted.
     pub fn take(&self, amount: usize) -> bool {
         let limit = self.limit();
         let fits = |used: usize| used.checked_add(amount).filter(|sum| *sum <= limit);
@@ -181,7 +181,7 @@ impl Accounts {
 
     /// Takes firm memory. ENOMEM.
     pub fn take_firm(&self, machine: &dyn Machine, bytes: usize) -> Result<()> {
-        // Firm only when it is certain: whoever looks meanwhile must not take it for memory in use.
+        // Firm only when it is certain: a look meanwhile must not take it for memory in use.
         if !self.memory.force(bytes) {
             self.beyond(machine, bytes, false)?;
         }

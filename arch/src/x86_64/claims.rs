@@ -1,4 +1,4 @@
-//! The parts of the address space that runtimes lay claim to wherever they run, and a test that the kernel lies in none.
+//! The parts of the address space that runtimes lay claim to wherever they run, and a test that the kernel is in none.
 //! docs/layout.md tells what they are.
 
 use super::hosted::{KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE};

@@ -30,9 +30,9 @@
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
 //! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
-//! left is found on the way out. It returns with host calls allowed, so under the jail only where user code cannot have chosen what
-//! comes next: the frame has the kernel's key open, or an entry is about to open it. A kick after `in_guest` was set on the way out starts over from the area's frame, which is
-//! whole until the next entry. The two are told apart by the interrupted address.
+//! left is found at the exit. It returns with host calls allowed, so under the jail only where user code cannot have chosen what
+//! comes next: the frame has the kernel's key open, or an entry is about to open it. A kick after `in_guest` was set
+//! at the exit starts over from the area's frame, which is whole until the next entry. The interrupted address distinguishes the two.
 
 use core::arch::global_asm;
 
@@ -397,7 +397,7 @@ global_asm!(
     "add rdi, [rsp + 8 + 224]",
     "test dword ptr [rdi], {kernel_closed}",
     "jz 2f",
-    // It is about to open the key, and all is derived anew behind that: the first instructions, not what lies between their bytes.
+    // It is about to open the key, and all is derived anew behind that: the first instructions, not addresses between their bytes.
     "AT hosted_call_entry_pkey, 2f",
     "AT hosted_call_store_pkey, 2f",
     "AT .Lhosted_call_number, 2f",

@@ -43,11 +43,11 @@ pub(super) static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut()
 /// The word every genuine frame starts with. Zero, before it is set, is no frame's.
 pub(super) static SECRET: AtomicU64 = AtomicU64::new(0);
 
-/// Where in the host's save area of a frame the key register lies: 0 where user code runs without a key.
+/// Where in the host's save area of a frame the key register is: 0 where user code runs without a key.
 pub(super) static KEY_PLACE: AtomicU32 = AtomicU32::new(0);
 
 /// Tells the entries of the jail `pkey`, before the first signal handler is set: how far into the host's save area, as XSAVE lays it out,
-/// the key register lies. The host has been writing it there whatever it is since Linux 6.12.
+/// the key register is. The host has been writing it there whatever it is since Linux 6.12.
 pub fn set_key_place(bytes: u32) {
     KEY_PLACE.store(bytes, Ordering::Release);
 }

@@ -41,7 +41,7 @@ pub const HEAP_BASE: usize = KERNEL_BASE + (4 << 30);
 pub const HEAP_SIZE: usize = 64 << 30;
 /// Bytes of the shared file, sparse.
 pub const FILE_SIZE: usize = HEAP_BASE + HEAP_SIZE - KERNEL_BASE;
-/// A page of kernel memory that the host's 32-bit calls can name, and can only be read there: where it lies and what it shows. It is the
+/// A page of kernel memory that the host's 32-bit calls can name, and can only be read there: its address and what it shows. It is the
 /// first that the host lets anybody map (vm.mmap_min_addr), and guests' memory starts behind it: a hole further up would be in the way
 /// of AddressSanitizer's shadow, or would split what 32-bit programs have.
 pub const LOW_PAGE: usize = 0x1_0000;

@@ -133,7 +133,7 @@ pub fn standard_files() -> Vec<BootFile> {
     open.map(|(fd, stream)| BootFile { fd, host: HostFd(stream.into_raw_fd()) }).collect()
 }
 
-/// The signals that whoever started us has told us to ignore (nohup(1), a shell's background job), bit n - 1 for signal n. SIGPIPE is
+/// The signals that the caller ignores (nohup(1), a shell's background job), bit n - 1 for signal n. SIGPIPE is
 /// ignored by the runtime of this program: what it was before that has been noted.
 fn ignored_signals() -> u64 {
     const SIGPIPE: u64 = 1 << (13 - 1);

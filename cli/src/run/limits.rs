@@ -2,6 +2,7 @@
 //! leaves, and takes what the host allows.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use janua_abi::linux::process::Rlimit as Limit;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -75,9 +76,10 @@ pub fn too_low() -> Option<String> {
     })
 }
 
-/// Whether a host process that this signal ended may have met the host's limit of processor time.
-pub fn is_time(signal: i32) -> bool {
+/// Whether a host process that this signal ended has met the host's limit of processor time; `used` is what all of them have used.
+pub fn is_time(signal: i32, used: Duration) -> bool {
     const SIGKILL: i32 = 9;
     const SIGXCPU: i32 = 24;
-    matches!(signal, SIGKILL | SIGXCPU) && getrlimit(Resource::Cpu).current.is_some()
+    let limit = getrlimit(Resource::Cpu).current;
+    matches!(signal, SIGKILL | SIGXCPU) && limit.is_some_and(|limit| used >= Duration::from_secs(limit))
 }

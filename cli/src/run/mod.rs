@@ -103,8 +103,8 @@ fn supervise(options: RunOptions) -> Outcome {
         }
     };
     let terminal = terminal::Saved::new();
-    // When the kernel was last told to end its program, and had nothing of that kind before it.
-    let mut told: Option<Instant> = None;
+    // When the kernel was last asked to end its program, and had no such request pending.
+    let mut asked: Option<Instant> = None;
     loop {
         match sandbox.wait() {
             Event::Ended(code) => {
@@ -120,8 +120,8 @@ fn supervise(options: RunOptions) -> Outcome {
                     continue;
                 }
                 if taken {
-                    told = Some(Instant::now());
-                } else if told.is_some_and(|told| told.elapsed() >= PATIENCE) {
+                    asked = Some(Instant::now());
+                } else if asked.is_some_and(|asked| asked.elapsed() >= PATIENCE) {
                     sandbox.destroy();
                     terminal.restore();
                     return Outcome::fault("the sandbox has not taken the last signal: it is stopped");
@@ -137,7 +137,8 @@ fn supervise(options: RunOptions) -> Outcome {
             Event::Lost { pid, signal } => {
                 sandbox.destroy();
                 terminal.restore();
-                if limits::is_time(signal) {
+                let used = janua_platform_host::sandbox::used_by_children();
+                if limits::is_time(signal, used.user + used.system) {
                     eprintln!("janua: the host's limit of processor time (ulimit -t) ended the sandbox");
                     return Outcome::ended(limits::KILLED);
                 }

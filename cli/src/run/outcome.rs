@@ -67,7 +67,7 @@ impl Outcome {
         let accounts = sandbox.accounts();
         let ended = accounts.killed();
         let mut words = Vec::new();
-        // What nobody asked for is told only when it was nearly used up: programs try absurd sizes to see whether they are refused.
+        // A default limit is reported only when it was nearly used up: programs try absurd sizes to see whether they are refused.
         let asked = |asked: bool, account: &Account| account.refused() > 0 && (asked || account.peak() > account.limit() / 4 * 3);
         if asked(allowed.memory.is_some(), &accounts.memory) {
             words.push(times(accounts.memory.refused(), "request", "refused"));

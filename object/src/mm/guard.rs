@@ -43,7 +43,7 @@ use janua_text::defuse;
 
 use super::found::{self, Made};
 
-/// Held by whoever has the machine write to the memory of another process; shared by whoever opens pages. The machine looks up the pages
+/// Held exclusively while the machine writes to the memory of another process; shared while pages are made executable. The machine looks up the pages
 /// once, as writable, and copies afterwards: a page that is closed and scanned meanwhile would still be written to. One lock for all
 /// spaces, since the process that was found by a thread's number may be another by then.
 pub(super) static REMOTE: RwLock<()> = RwLock::new(());

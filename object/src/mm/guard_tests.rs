@@ -396,7 +396,7 @@ fn a_machine_that_fails_at_each_step_in_turn() {
             let failed = h.toy.steps.swap(usize::MAX, Ordering::Relaxed) == usize::MAX;
             let what = alloc::format!("{name}, step {steps}");
             h.check(&what);
-            // What is executable may not be what the file shows later, whoever asks for it again.
+            // What is executable may not be what the file shows later.
             for again in 0..2 {
                 h.toy.write_file(again * PAGE_SIZE + 100, &WRPKRU);
                 h.check(&what);

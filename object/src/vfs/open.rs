@@ -311,7 +311,7 @@ impl Inode for Nameless {
     fn attr(&self) -> Result<Attr> {
         self.file.ops.attr()
     }
-    /// The size, as O_TRUNC asks: whoever keeps the file's times keeps them here too.
+    /// The size, as O_TRUNC asks: a file system that keeps the file's times keeps them here too.
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
         match change.size {
             Some(size) => self.file.ops.truncate(&self.file, size),

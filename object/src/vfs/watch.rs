@@ -84,7 +84,7 @@ impl Watches {
         }
     }
 
-    /// An event of a file: told to those who watch the directory it was reached by, then to those who watch itself.
+    /// An event of a file: reported to the watches of the directory it was reached by, then to its own.
     #[inline]
     pub fn tell_file(&self, path: &Path, mask: u32) {
         if self.any() {

@@ -111,7 +111,7 @@ pub struct BootMount {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum BootMountKind {
     /// A directory or file of the host itself; `source` is its path outside, for /proc/mounts. `top`: it is the host's root directory,
-    /// above which nothing lies; the descriptor does not tell, since the root of a cloned tree has nothing above it either.
+    /// above which there is nothing; the descriptor does not show it, since the root of a cloned tree has nothing above it either.
     Host {
         root: HostFd,
         source: Vec<u8>,

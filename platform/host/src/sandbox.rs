@@ -477,7 +477,7 @@ impl Sandbox {
                 libc::sigaddset(&raw mut signals, signal);
             }
             libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, &raw mut old_mask);
-            // Whoever of the sandbox lost its parent would be somebody else's to end.
+            // A process of the sandbox that lost its parent would be adopted by another process, which does not end it.
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1usize, 0usize, 0usize, 0usize);
             let Ok((processes, first)) = Processes::begin() else {
                 return Err(failed("cannot start the first process of a pid namespace (clone)"));
@@ -578,7 +578,7 @@ impl Sandbox {
         Some(self.control().status.load(Ordering::SeqCst)).filter(|status| *status != NO_STATUS)
     }
 
-    /// What guests may have and what they have had. Whoever has taken the kernel over may write there what it likes.
+    /// What guests may have and what they have had. A compromised kernel may write there what it likes.
     pub fn accounts(&self) -> &Accounts {
         &self.control().accounts
     }

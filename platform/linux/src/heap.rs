@@ -23,7 +23,7 @@ const FIRST: usize = 1 << 20;
 /// Parts of the region that the allocator is given: units, and the most at a time.
 const STEP: usize = 64 << 10;
 const MOST_STEP: usize = 32 << 20;
-/// Bytes of heap beyond the sandbox's limit, for the calls that are under way while whoever has filled it is ended.
+/// Bytes of heap beyond the sandbox's limit, for the calls that are under way while the process that filled it is ended.
 const RESERVE: usize = 64 << 20;
 
 /// Gives the allocator more of the region, a quarter of what it has each time: what it has counts as used.
@@ -118,7 +118,7 @@ impl Heap {
         unsafe { self.fetch(layout) }
     }
 
-    /// Gives the service thread time to end whoever has filled the heap, before the reserve is used up too.
+    /// Gives the service thread time to end the process that filled the heap, before the reserve is used up too.
     #[cold]
     fn wait_for_room(&self) {
         const MOMENT: Nanos = 2_000_000;

@@ -486,7 +486,7 @@ fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset:
     unsafe {
         match offset {
             None => raw(stream, [fd_word(fd), addr, len, 0, 0, 0]),
-            // Files at a place are not interrupted, for all that a guest is told: a kick that met a slow file system is no event of its.
+            // A guest never sees EINTR from a read or write at an offset: a kick that met a slow file system is no event of the guest's.
             Some(offset) => raw_retry(at, [fd_word(fd), addr, len, offset as usize, 0, 0]),
         }
     }

@@ -69,11 +69,11 @@ pub fn stop_sandbox(code: u8) -> ! {
 /// Whether the supervisor is gone: who asked for its signal after that gets none. The other end of its pipe is gone with it.
 pub fn is_orphaned() -> bool {
     const POLLERR: u64 = 8;
-    // struct pollfd: the descriptor, then what is asked for (nothing) and what is told.
+    // struct pollfd: the descriptor, then the events asked for (none) and those returned.
     let mut pipe = u64::from(boot::info().news as u32);
     // SAFETY: the word is ours.
-    let told = unsafe { sys::raw(nr::POLL, [&raw mut pipe as usize, 1, 0, 0, 0, 0]) };
-    told.is_ok_and(|count| count == 1) && pipe >> 48 & POLLERR != 0
+    let ready = unsafe { sys::raw(nr::POLL, [&raw mut pipe as usize, 1, 0, 0, 0, 0]) };
+    ready.is_ok_and(|count| count == 1) && pipe >> 48 & POLLERR != 0
 }
 
 /// [`Machine::wake_service`].

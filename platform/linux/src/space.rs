@@ -74,8 +74,8 @@ fn call(call: Call, args: [usize; 6]) -> Result<usize> {
     unsafe { sys::raw(call, args) }
 }
 
-/// Copies guest memory, which nobody can write to, up to the first page that cannot be read: it lies beyond the file's end, or the host
-/// could not fetch it. Answers where the copy lies, a mapping of just that length in nobody's way, and the length in bytes; no
+/// Copies guest memory, which cannot be written to, up to the first page that cannot be read: it is beyond the file's end, or the host
+/// could not fetch it. Returns the address of the copy, a mapping of just that length at a free place, and the length in bytes; no
 /// mapping for none.
 fn copy_readable(addr: usize, len: usize) -> Result<(usize, usize)> {
     /// It starts with so many bytes and is doubled as long as there is more: a short file may be mapped at any length.

@@ -180,7 +180,7 @@ pub fn resident_own(thread: ThreadId) -> Option<usize> {
 
 /// [`janua_port::Machine::resident_guests`].
 pub fn resident_guests(exact: bool) -> Option<usize> {
-    // Where the host numbers processes otherwise nothing can be told.
+    // Where the host numbers processes otherwise this cannot be known.
     of_process(0, "").ok()?;
     let sum = || {
         let mut sum = 0;

@@ -96,9 +96,10 @@ impl Report {
             };
             self.passed += count("passed");
             self.failed += count("failed");
-            tally.pass_many(count("passed"));
         } else if let Some(test) = line.strip_prefix("test ") {
-            if let Some(name) = test.strip_suffix(" ... FAILED") {
+            if let Some(name) = test.strip_suffix(" ... ok") {
+                tally.pass(name.split(" - should panic").next().unwrap_or(name));
+            } else if let Some(name) = test.strip_suffix(" ... FAILED") {
                 self.names.push(name.to_string());
             } else if let Some((name, rest)) = test.split_once(" ... ignored") {
                 tally.skip(

@@ -9,7 +9,7 @@ use crate::tally::Tally;
 const LIMIT: u64 = 30;
 
 /// What is run: guests that are loaded, forked, share files and memory, and one that says at the end that it lives. The loop makes up
-/// for a guest that could not be started: its shell is told, and goes on.
+/// for a guest that could not be started: its shell gets an error, and goes on.
 const SCRIPT: &str = r#"
 ls / | sort | wc -l
 (echo a; echo b) >made; cat made /etc/hostname | wc -l

@@ -119,7 +119,7 @@ impl Place {
         Ok(())
     }
 
-    /// Runs a program under these limits: how it ended, and what the status descriptor was told.
+    /// Runs a program under these limits: how it ended, and what was written to the status descriptor.
     fn run(&self, options: &[&str], program: &[&str]) -> Result<(Outcome, Value), String> {
         let janua = build::janua().display().to_string();
         let status = self.dir.with_extension("json").display().to_string();

@@ -677,7 +677,7 @@ fn host_limits(s: &Sandbox) -> Result<(), String> {
     expect("data", &shell("-S -d 10000", "ulimit -d; echo fine")?, 0, &["10000\n", "fine"])?;
     expect("address space", &shell("-S -v 200000", "ulimit -v; echo fine")?, 0, &["200000\n", "fine"])?;
     expect("time", &shell("-S -t 1", "while :; do :; done")?, 152, &[])?;
-    // Whoever may raise a hard limit need not be told.
+    // A caller that may raise a hard limit gets no message.
     for (limit, name) in [("-f 1000", "ulimit -f"), ("-d 10000", "ulimit -d"), ("-v 1000000", "ulimit -v")] {
         let outcome = shell(limit, "exit 3")?;
         if outcome.code != 3 {

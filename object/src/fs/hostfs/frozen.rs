@@ -36,7 +36,7 @@ impl HostInode {
         let is_noted = |stat: &HostStat| writable.iter().any(|&(dev, ino, _)| (dev, ino) == (stat.dev, stat.ino));
         // A second name may lie in any directory of the same file system; a file is itself by whatever name.
         let linked = stat.nlink > 1 && writable.iter().any(|&(dev, _, is_dir)| is_dir && dev == stat.dev);
-        // What lies above a place that is not the host's root is not known here.
+        // What is above a place that is not the host's root is not known here.
         let below = !self.shared.top && writable.iter().any(|&(_, _, is_dir)| is_dir);
         if linked || below || self.shared.writable || is_noted(&stat) {
             return false;

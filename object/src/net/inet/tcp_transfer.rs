@@ -45,7 +45,7 @@ impl TcpSocket {
             return Err(Errno::EOPNOTSUPP);
         }
         if buf.done() > 0 && (common.has_error() || common.shut() & shut::SEND != 0) {
-            // The call ends with what it has sent; the next one is told.
+            // The call ends with what it has sent; the next one returns the error.
             return Ok(0);
         }
         common.take_error()?;

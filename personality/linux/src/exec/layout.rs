@@ -39,7 +39,7 @@ pub struct Layout {
 }
 
 /// The end of user space in processes of a host, and the lowest address that may be meant by it: the host's vDSO, below which guests
-/// map, may lie a good tebibyte further down.
+/// map, may be a good tebibyte further down.
 const TOP: usize = (1 << 47) - 4096;
 const NEAR_TOP: usize = 0x7e90_0000_0000;
 
@@ -50,7 +50,7 @@ fn two_thirds(high: usize) -> usize {
     all / 3 * 2 & !4095
 }
 
-/// Where mappings begin, `below` downwards, `chance` bytes or fewer from there. Sanitizers take what lies further down than Linux would
+/// Where mappings begin, `below` downwards, `chance` bytes or fewer from there. Sanitizers take what is further down than Linux would
 /// ever begin for something else.
 fn mmap_base(below: usize, chance: usize) -> usize {
     let room = below.saturating_sub(NEAR_TOP);

@@ -21,11 +21,11 @@ use crate::thread::ThreadExt;
 const FSIZE: u32 = 1;
 const SIGXFSZ: u32 = 25;
 
-fn apply(thread: &Thread, path: &Path, change: SetAttr, told: u32) -> Result<()> {
+fn apply(thread: &Thread, path: &Path, change: SetAttr, events: u32) -> Result<()> {
     path.mount.check_write()?;
     let now = at::vfs(thread).now();
     path.inode().set_attr(&SetAttr { ctime: Some(now), ..change })?;
-    at::vfs(thread).watches.tell_file(path, told);
+    at::vfs(thread).watches.tell_file(path, events);
     Ok(())
 }
 
@@ -141,12 +141,12 @@ fn change_times(thread: &Thread, path: &Path, times: Option<[Time; 2]>) -> Resul
         Time::At(at) => Some(at),
     };
     // One time alone looks like what it is the time of (inotify(7)).
-    let told = match times {
+    let events = match times {
         [_, Time::Omit] => event::ACCESS,
         [Time::Omit, _] => event::MODIFY,
         _ => event::ATTRIB,
     };
-    apply(thread, path, SetAttr { atime: value(times[0]), mtime: value(times[1]), ..SetAttr::default() }, told)
+    apply(thread, path, SetAttr { atime: value(times[0]), mtime: value(times[1]), ..SetAttr::default() }, events)
 }
 
 fn from_timespec([sec, nsec]: [i64; 2]) -> Result<Time> {

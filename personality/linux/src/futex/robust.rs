@@ -74,7 +74,7 @@ pub fn exit_robust_list(thread: &Thread) {
     }
     // Locks outside the list whose owner the kernel knows, because others wait for them.
     for (key, addr) in thread.kernel.futexes.owned_by(thread.tid()) {
-        // A shared one may lie elsewhere in this process' memory than in that of who waits.
+        // A shared one may be at another address in this process than in the waiter's.
         let private = matches!(key, FutexKey::Private { .. });
         if super::key(thread, addr, private).is_ok_and(|own| own == key) {
             pi::recorded_owner_died(thread, &key, addr);

@@ -2,7 +2,7 @@
 //!
 //! As long as everything that is mapped is within the limit nothing can happen. Beyond it the service thread looks, as often as the room
 //! that is left asks for, at what is resident, and ends the process that has most when that is too much: what is mapped and never
-//! touched (stacks, reserves, the pages that a fork shares) is nobody's fault.
+//! touched (stacks, reserves, the pages that a fork shares) does not count.
 
 use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicU32, Ordering};

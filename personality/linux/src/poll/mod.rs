@@ -72,7 +72,7 @@ pub fn deadline(thread: &Thread, nanos: u64) -> Nanos {
 }
 
 /// Has `store` tell the program what is left of a wait's time, if it set one and wants to know (STICKY_TIMEOUTS of personality(2) says
-/// that it does not). Whether it could not be told.
+/// that it does not). Whether it could not be reported.
 fn tell_rest(thread: &Thread, deadline: Option<Nanos>, store: impl FnOnce(Nanos) -> Result<()>) -> bool {
     const STICKY_TIMEOUTS: u32 = 0x0400_0000;
     let Some(at) = deadline.filter(|&deadline| deadline != 0) else { return false };

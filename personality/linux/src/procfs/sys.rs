@@ -24,10 +24,10 @@ macro_rules! fixed {
 
 macro_rules! name {
     ($name:literal, $field:ident) => {
-        Entry::text($name, told!($field))
+        Entry::text($name, text_of!($field))
     };
     ($name:literal, $field:ident, settable) => {
-        Entry::settable($name, told!($field), |subject, word| {
+        Entry::settable($name, text_of!($field), |subject, word| {
             let word = word.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default();
             let mut uts = subject.kernel.uts.write();
             // The last byte stays zero.
@@ -40,7 +40,7 @@ macro_rules! name {
     };
 }
 
-macro_rules! told {
+macro_rules! text_of {
     ($field:ident) => {
         |subject, text| {
             let uts = subject.kernel.uts.read();

@@ -1,6 +1,6 @@
 //! Core files (core(5)): what a process leaves behind that a signal ends, for debuggers.
 //!
-//! The thread that took the signal waits until all others have ended, each having left its registers on its way out; then it writes
+//! The thread that took the signal waits until all others have ended, each having left its registers at its end; then it writes
 //! the file: ELF headers, notes (elf(5)), and the memory that the filter of /proc/PID/coredump_filter lets through.
 
 use alloc::sync::Arc;
@@ -99,7 +99,7 @@ pub fn begin(thread: &Thread, frame: &Frame, info: &SigInfo) -> bool {
     true
 }
 
-/// What a thread that has been told to end has to do with a core file first.
+/// What a thread that is being ended has to do with a core file first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     Nothing,
