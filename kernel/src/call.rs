@@ -175,6 +175,10 @@ impl<P: Personality> Guest for Seat<P> {
         P::store_fault(self, addr)
     }
 
+    fn hole_fault(&self, addr: usize) -> bool {
+        P::hole_fault(self, addr)
+    }
+
     fn out_of_memory(&self, resident: u64) {
         P::out_of_memory(self, resident);
     }

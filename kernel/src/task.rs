@@ -29,6 +29,10 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn store_fault(_thread: &Thread<Self>, _addr: usize) -> bool {
         false
     }
+    /// [`janua_port::Guest::hole_fault`].
+    fn hole_fault(_thread: &Thread<Self>, _addr: usize) -> bool {
+        false
+    }
     /// [`janua_port::Guest::out_of_memory`].
     fn out_of_memory(_thread: &Thread<Self>, _resident: u64) {}
     /// [`janua_port::Guest::call_trapped`].

@@ -82,6 +82,11 @@ pub trait Guest: Send + Sync {
     /// A store of the kernel's to user memory at `addr` faulted on the page's rights: whether to try it again. Called from the fault,
     /// on top of whatever the kernel was doing.
     fn store_fault(&self, addr: usize) -> bool;
+    /// A copy of the kernel's from or to user memory faulted at `addr`, where nothing is mapped: whether something is now (a stack that
+    /// grows). Called like [`Guest::store_fault`].
+    fn hole_fault(&self, _addr: usize) -> bool {
+        false
+    }
     /// Goes on with what waits. Only after [`Flow::Wait`].
     fn poll(&self, frame: &mut Frame) -> Flow;
     /// First words of a new thread, before user code runs.

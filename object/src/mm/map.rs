@@ -354,31 +354,44 @@ impl Mm {
         });
     }
 
-    /// A fault at `addr` in user code: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that the access is to be
-    /// tried again.
+    /// A fault at `addr`, where nothing was mapped: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that the
+    /// access is to be tried again.
     pub fn grow_down(&self, addr: usize, limits: &Limits) -> bool {
         let mut state = self.lock_state();
         let page = addr & !(PAGE_SIZE - 1);
-        if state.list.find(page).is_some() {
-            return false;
+        if let Some((_, vma)) = state.list.find(page) {
+            // Another thread may have been quicker.
+            return vma.flags.contains(VmFlags::GROWSDOWN);
         }
         let Some((start, vma)) = state.list.above(page) else { return false };
         if !vma.flags.contains(VmFlags::GROWSDOWN) || !self.is_user(page, start - page) {
             return false;
         }
-        let floor = state.list.touching(page.saturating_sub(super::list::GUARD_GAP), page).last().map(|(_, vma)| vma.end);
+        // What lies below keeps its distance, unless it cannot be accessed or grows itself.
+        let below = state.list.touching(page.saturating_sub(super::list::GUARD_GAP), page).last();
+        let near = below.is_some_and(|(_, vma)| vma.flags.intersects(VmFlags::ACCESS) && !vma.flags.contains(VmFlags::GROWSDOWN));
         let (size, grow) = (vma.end - page, start - page);
-        if floor.is_some() || size as u64 > limits.stack || state.check_growth(limits, vma.flags, grow, 0).is_err() {
+        let locked = vma.flags.contains(VmFlags::LOCKED);
+        if near
+            || page < self.lowest()
+            || limits.stack != RLIM_INFINITY && size as u64 > limits.stack
+            || state.check_growth(limits, vma.flags, grow, 0).is_err()
+            || locked && !state.may_lock(limits, grow)
+        {
             return false;
         }
         let vma = vma.clone();
         if state.pay(vma.flags, grow).is_err() || self.space().map(page, grow, vma.flags.prot(), &Backing::Anon).is_err() {
             return false;
         }
+        let flags = vma.flags;
         let pieces = state.list.remove(start, vma.end);
         state.list.insert(page, vma);
         drop(state);
         drop(pieces);
+        if locked {
+            self.populate(&*self.space(), page, grow, flags);
+        }
         true
     }
 }

@@ -75,6 +75,10 @@ impl Personality for Linux {
         thread.process().mm().is_some_and(|mm| mm.fault(addr, Access::Store))
     }
 
+    fn hole_fault(thread: &Thread, addr: usize) -> bool {
+        thread.process().mm().is_some_and(|mm| mm.grow_down(addr, &crate::mm::limits(thread)))
+    }
+
     fn out_of_memory(thread: &Thread, resident: u64) {
         let name = thread.comm();
         let line = format!(

@@ -26,6 +26,7 @@ pub const SIGCONT: u32 = 18;
 pub const SIGSTOP: u32 = 19;
 pub const SIGSYS: u32 = 31;
 /// `si_code`: the mapping's rights forbid the access.
+const SEGV_MAPERR: i32 = 1;
 const SEGV_ACCERR: i32 = 2;
 /// `si_code`: a single step (the trap flag).
 const TRAP_TRACE: i32 = 2;
@@ -304,6 +305,7 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
             unsafe { area::of_mut(index) }.frame.rflags |= ALIGNMENT_CHECK;
         }
         SIGSEGV if info.code == SEGV_ACCERR && context.err & FAULT_STORE != 0 && store_fault(info.addr, index) => {}
+        SIGSEGV if info.code == SEGV_MAPERR && hole_fault(context.rip, info.addr, index) => {}
         SIGSEGV | SIGBUS if info.code > 0 => match usercopy::fixup(context.rip as usize) {
             Some(fixup) => context.rip = fixup as u64,
             None => kernel_fault(signal, info, context, index),
@@ -318,6 +320,13 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
 fn store_fault(addr: u64, index: usize) -> bool {
     let this = area::of(index);
     is_user(addr as usize, 1) && this.guest != [0; 2] && spawn::guest(this).store_fault(addr as usize)
+}
+
+/// A user copy met memory that nothing is mapped at: whether something is now.
+fn hole_fault(rip: u64, addr: u64, index: usize) -> bool {
+    let this = area::of(index);
+    let copies = usercopy::fixup(rip as usize).is_some() && is_user(addr as usize, 1);
+    copies && this.guest != [0; 2] && spawn::guest(this).hole_fault(addr as usize)
 }
 
 /// A line buffer for reports: no allocation, since the heap may be what broke.

@@ -249,7 +249,8 @@ fn user_copy(frame: &mut Frame) -> bool {
         looks += 1;
         refused = resolve(&thread, addr, frame.orig_rax);
     }
-    if refused.is_err() {
+    let grown = refused == Err(Refused::Unmapped) && thread.guest.as_ref().is_some_and(|guest| guest.hole_fault(addr));
+    if refused.is_err() && !grown {
         frame.rip = fixup as u64;
     }
     true

@@ -1,4 +1,4 @@
-//! Faults of user code that the program must not notice, because they come from how the kernel keeps code
+//! Faults of user code that the program must not notice: below a mapping that grows, or from how the kernel keeps code
 //! (`janua_object::mm::guard`).
 
 use alloc::vec;
@@ -14,6 +14,8 @@ use crate::thread::ThreadExt;
 
 const SIGILL: u32 = 4;
 const SIGSEGV: u32 = 11;
+/// `si_code`: nothing is mapped.
+const SEGV_MAPERR: i32 = 1;
 /// `si_code`: the mapping does not allow the access.
 const SEGV_ACCERR: i32 = 2;
 /// Bits of a page fault's error code.
@@ -30,6 +32,7 @@ pub fn fault(thread: &Thread, frame: &mut Frame, signal: u32, code: i32, addr: u
     // The work of an instruction is done for 64-bit code only.
     let steps = !frame.is_compat_mode();
     match signal {
+        SIGSEGV if code == SEGV_MAPERR => mm.grow_down(addr, &super::limits(thread)),
         SIGSEGV if code == SEGV_ACCERR && error & FETCH != 0 => {
             mm.fault(addr, Access::Fetch) || steps && mm.is_barred(addr) && walk(thread, frame, addr / PAGE)
         }
