@@ -68,6 +68,9 @@ pub mod so {
     pub const RCVTIMEO: u32 = 20;
     pub const SNDTIMEO: u32 = 21;
     pub const BINDTODEVICE: u32 = 25;
+    /// SO_GET_FILTER to getsockopt(2).
+    pub const ATTACH_FILTER: u32 = 26;
+    pub const DETACH_FILTER: u32 = 27;
     pub const TIMESTAMP: u32 = 29;
     pub const ACCEPTCONN: u32 = 30;
     pub const PEERSEC: u32 = 31;
@@ -80,8 +83,10 @@ pub mod so {
     pub const DOMAIN: u32 = 39;
     pub const RXQ_OVFL: u32 = 40;
     pub const PEEK_OFF: u32 = 42;
+    pub const LOCK_FILTER: u32 = 44;
     pub const BUSY_POLL: u32 = 46;
     pub const INCOMING_CPU: u32 = 49;
+    pub const ATTACH_BPF: u32 = 50;
     pub const COOKIE: u32 = 57;
     pub const PEERGROUPS: u32 = 59;
     pub const ZEROCOPY: u32 = 60;
@@ -141,8 +146,91 @@ pub mod ip {
     pub const MULTICAST_LOOP: u32 = 34;
     pub const ADD_MEMBERSHIP: u32 = 35;
     pub const DROP_MEMBERSHIP: u32 = 36;
+    pub const UNBLOCK_SOURCE: u32 = 37;
+    pub const BLOCK_SOURCE: u32 = 38;
+    pub const ADD_SOURCE_MEMBERSHIP: u32 = 39;
+    pub const DROP_SOURCE_MEMBERSHIP: u32 = 40;
     pub const MULTICAST_ALL: u32 = 49;
     pub const LOCAL_PORT_RANGE: u32 = 51;
+}
+
+/// Options of both IP levels about memberships (RFC 3678).
+pub mod mcast {
+    pub const JOIN_GROUP: u32 = 42;
+    pub const BLOCK_SOURCE: u32 = 43;
+    pub const UNBLOCK_SOURCE: u32 = 44;
+    pub const LEAVE_GROUP: u32 = 45;
+    pub const JOIN_SOURCE_GROUP: u32 = 46;
+    pub const LEAVE_SOURCE_GROUP: u32 = 47;
+}
+
+/// Who tells an error (`struct sock_extended_err`, linux/errqueue.h).
+pub mod origin {
+    pub const ICMP: u8 = 2;
+    pub const ICMP6: u8 = 3;
+}
+
+/// Instructions of classic BPF (linux/bpf_common.h, linux/filter.h).
+pub mod bpf {
+    /// Most instructions of a program (BPF_MAXINSNS).
+    pub const MAX: usize = 4096;
+
+    pub const CLASS: u16 = 0x07;
+    pub const LD: u16 = 0x00;
+    pub const LDX: u16 = 0x01;
+    pub const ST: u16 = 0x02;
+    pub const STX: u16 = 0x03;
+    pub const ALU: u16 = 0x04;
+    pub const JMP: u16 = 0x05;
+    pub const RET: u16 = 0x06;
+
+    /// Of loads; what is neither is a word.
+    pub const SIZE: u16 = 0x18;
+    pub const H: u16 = 0x08;
+    pub const B: u16 = 0x10;
+
+    pub const MODE: u16 = 0xe0;
+    pub const IMM: u16 = 0x00;
+    pub const ABS: u16 = 0x20;
+    pub const IND: u16 = 0x40;
+    pub const MEM: u16 = 0x60;
+    pub const LEN: u16 = 0x80;
+    pub const MSH: u16 = 0xa0;
+
+    pub const OP: u16 = 0xf0;
+    pub const ADD: u16 = 0x00;
+    pub const SUB: u16 = 0x10;
+    pub const MUL: u16 = 0x20;
+    pub const DIV: u16 = 0x30;
+    pub const OR: u16 = 0x40;
+    pub const AND: u16 = 0x50;
+    pub const LSH: u16 = 0x60;
+    pub const RSH: u16 = 0x70;
+    pub const NEG: u16 = 0x80;
+    pub const MOD: u16 = 0x90;
+    pub const XOR: u16 = 0xa0;
+    pub const JA: u16 = 0x00;
+    pub const JEQ: u16 = 0x10;
+    pub const JGT: u16 = 0x20;
+    pub const JGE: u16 = 0x30;
+    pub const JSET: u16 = 0x40;
+
+    /// The operand is X rather than the constant.
+    pub const X: u16 = 0x08;
+    /// RET: of the accumulator.
+    pub const A: u16 = 0x10;
+    /// MISC: X to A rather than A to X.
+    pub const TXA: u16 = 0x80;
+
+    /// Offsets (negative) that count from the network's header (SKF_NET_OFF), and those of extensions (SKF_AD_OFF).
+    pub const NET_OFF: u32 = -0x10_0000i32 as u32;
+    pub const AD_OFF: u32 = -0x1000i32 as u32;
+    pub const AD_PROTOCOL: u32 = 0;
+    pub const AD_IFINDEX: u32 = 8;
+    pub const AD_HATYPE: u32 = 28;
+    pub const AD_CPU: u32 = 36;
+    pub const AD_ALU_XOR_X: u32 = 40;
+    pub const AD_RANDOM: u32 = 56;
 }
 
 /// Options of level IPPROTO_IPV6.
@@ -206,6 +294,10 @@ pub mod ioctl {
     pub const SIOCOUTQ: u32 = 0x5411;
     pub const SIOCATMARK: u32 = 0x8905;
     pub const SIOCGSTAMP: u32 = 0x8906;
+    pub const SIOCGSTAMPNS: u32 = 0x8907;
+    /// The same with 64-bit seconds for all programs.
+    pub const SIOCGSTAMP_NEW: u32 = 0x8010_8906;
+    pub const SIOCGSTAMPNS_NEW: u32 = 0x8010_8907;
     pub const SIOCGIFNAME: u32 = 0x8910;
     pub const SIOCGIFCONF: u32 = 0x8912;
     pub const SIOCGIFFLAGS: u32 = 0x8913;
@@ -219,6 +311,31 @@ pub mod ioctl {
     pub const SIOCGIFINDEX: u32 = 0x8933;
     pub const SIOCGIFTXQLEN: u32 = 0x8942;
     pub const SIOCGIFMAP: u32 = 0x8970;
+}
+
+/// `struct sock_filter`: an instruction of classic BPF.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SockFilter {
+    pub code: u16,
+    /// Instructions to skip when a comparison holds, and when not.
+    pub jt: u8,
+    pub jf: u8,
+    pub k: u32,
+}
+
+/// `struct sock_extended_err` (ip(7)).
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SockExtendedErr {
+    pub errno: u32,
+    /// [`origin`].
+    pub origin: u8,
+    pub kind: u8,
+    pub code: u8,
+    pub pad: u8,
+    pub info: u32,
+    pub data: u32,
 }
 
 /// `struct linger`.

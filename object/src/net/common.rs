@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::caller::Cred;
 use crate::file::Events;
+use crate::net::filter::FilterPlace;
 
 /// Directions of a socket, as shutdown(2) closes them.
 pub mod shut {
@@ -79,6 +80,8 @@ pub struct Common {
     /// SO_PRIORITY, SO_MARK, SO_BUSY_POLL.
     words: [AtomicU32; 3],
     linger: Mutex<Linger>,
+    /// What decides about datagrams before they are queued here.
+    pub filter: FilterPlace,
     /// The inode number programs see; 0 for a socket that is no file yet.
     ino: AtomicU64,
 }
@@ -102,6 +105,7 @@ impl Common {
             mode: AtomicU32::new(0o777),
             words: [const { AtomicU32::new(0) }; 3],
             linger: Mutex::new(Linger::default()),
+            filter: FilterPlace::default(),
             ino: AtomicU64::new(0),
         }
     }
@@ -250,6 +254,8 @@ impl Common {
             so::PRIORITY | so::MARK => Err(Errno::EPERM),
             so::BUSY_POLL => Err(Errno::EINVAL),
             so::BSDCOMPAT => Ok(()),
+            so::DETACH_FILTER => self.filter.set(None),
+            so::LOCK_FILTER => self.filter.lock(number != 0),
             so::PEEK_OFF | so::ZEROCOPY => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::ENOPROTOOPT),
         }
@@ -291,6 +297,7 @@ impl Common {
             so::MARK => self.words[1].load(Ordering::Relaxed),
             so::BUSY_POLL => self.words[2].load(Ordering::Relaxed),
             so::BSDCOMPAT | so::ZEROCOPY => 0,
+            so::LOCK_FILTER => u32::from(self.filter.is_locked()),
             so::PEEK_OFF => u32::MAX,
             so::INCOMING_CPU => 0,
             _ if name < 64 && FLAGS & (1 << name) != 0 => u32::from(self.flag(name)),

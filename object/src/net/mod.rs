@@ -8,6 +8,7 @@ pub mod addr;
 pub mod bytes;
 pub mod common;
 pub mod control;
+pub mod filter;
 pub mod host;
 pub mod iface;
 pub mod inbox;
@@ -16,6 +17,7 @@ pub mod netlink;
 pub mod proc;
 pub mod records;
 pub mod socket;
+pub mod stamp;
 pub mod unix;
 
 use alloc::sync::Arc;

@@ -64,6 +64,8 @@ pub struct Received {
     pub rights: Option<Arc<Rights>>,
     pub cred: Option<Ucred>,
     pub ancillary: Vec<Ancillary>,
+    /// When it arrived, nanoseconds since 1970; 0 where nobody has looked.
+    pub stamp: u64,
 }
 
 impl Received {

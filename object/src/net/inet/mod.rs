@@ -3,6 +3,9 @@
 //! There are no packets: sockets find each other in the port tables and hand each other data. Only the addresses of the
 //! loopback interface exist: 127.0.0.0/8, ::1, and the unspecified ones, which mean them; there is no route to any other.
 
+mod errors;
+mod groups;
+mod headers;
 pub mod options;
 pub mod ports;
 pub mod tcp;

@@ -30,6 +30,7 @@ use crate::net::addr::SockAddr;
 use crate::net::common::{Common, SOMAXCONN, shut};
 use crate::net::inbox::Inbox;
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::stamp::{self, Stamp};
 
 struct Listener {
     backlog: usize,
@@ -612,8 +613,10 @@ impl Socket for TcpSocket {
     }
 
     fn ioctl(&self, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
-        if request != ioctl::SIOCATMARK {
-            return Err(Errno::ENOTTY);
+        match request {
+            ioctl::SIOCATMARK => {}
+            // A stream has no time of its own.
+            _ => return stamp::ioctl(&Stamp::default(), caller, request, arg),
         }
         let at_mark = self.urgent.lock().is_some() && self.inbox.bytes.is_empty();
         UserPtr::<i32>::new(arg).write(caller.user(), &i32::from(at_mark))?;

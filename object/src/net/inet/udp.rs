@@ -15,13 +15,17 @@ use janua_kernel::wait::PollTable;
 use janua_rt::{Mutex, RwLock};
 use zerocopy::IntoBytes;
 
+use super::errors::Refusal;
+use super::groups::{self, Groups};
 use super::ports::{Place, Sharing};
 use super::{Inet, InetStack, Reach, loopback_like, reach};
+use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::SockAddr;
 use crate::net::common::{Common, shut};
 use crate::net::iface;
 use crate::net::records::RecordQueue;
+use crate::net::stamp::{self, Stamp};
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
 
 /// What goes with a datagram.
@@ -32,6 +36,8 @@ pub(super) struct Header {
     pub to: IpAddr,
     pub ttl: i32,
     pub tos: i32,
+    /// When it arrived, where that is wanted; nanoseconds since 1970, otherwise 0.
+    pub stamp: u64,
 }
 
 #[derive(Default)]
@@ -49,12 +55,15 @@ pub struct UdpSocket {
     pub(super) inet: Inet,
     me: Weak<UdpSocket>,
     pub(super) queue: RecordQueue<Header>,
+    /// Datagrams that found nobody (IP_RECVERR).
+    pub(super) errors: RecordQueue<Refusal>,
     pub(super) state: Mutex<State>,
     pub(super) remote: RwLock<Option<SocketAddr>>,
     /// Multicast groups it has joined (on the loopback interface, the only one).
-    groups: Mutex<Vec<IpAddr>>,
+    pub(super) groups: Mutex<Groups>,
     /// Multicasts leave by the loopback interface because a program said so.
     multicast_lo: Mutex<bool>,
+    pub(super) stamp: Stamp,
     /// Bytes of a datagram that is not complete yet (MSG_MORE, UDP_CORK).
     pub(super) corked: Mutex<Vec<u8>>,
 }
@@ -67,9 +76,11 @@ impl UdpSocket {
             inet,
             me: me.clone(),
             queue: RecordQueue::default(),
+            errors: RecordQueue::default(),
+            stamp: Stamp::default(),
             state: Mutex::new(State::default()),
             remote: RwLock::new(None),
-            groups: Mutex::new(Vec::new()),
+            groups: Mutex::default(),
             multicast_lo: Mutex::new(false),
             corked: Mutex::new(Vec::new()),
         });
@@ -121,7 +132,7 @@ impl UdpSocket {
     }
 
     pub(super) fn has_joined(&self, group: IpAddr) -> bool {
-        self.groups.lock().contains(&group)
+        self.groups.lock().has(group)
     }
 
     pub(super) fn multicasts_on_lo(&self) -> bool {
@@ -130,72 +141,15 @@ impl UdpSocket {
 
     /// IP_MULTICAST_IF, IP_ADD_MEMBERSHIP and their kin. `None`: it is none of them.
     fn set_multicast(&self, level: u32, name: u32, value: &[u8]) -> Option<Result<()>> {
-        Some(match (level, name) {
-            (sol::IP, ip::MULTICAST_IF) => interface_v4(value, 0).map(|lo| *self.multicast_lo.lock() = lo),
-            (sol::IPV6, ipv6::MULTICAST_IF) => {
-                let index = crate::net::common::int(value);
-                index.and_then(interface_index).map(|lo| *self.multicast_lo.lock() = lo)
+        let interface = match (level, name) {
+            (sol::IP, ip::MULTICAST_IF) => groups::interface_v4(value),
+            (sol::IPV6, ipv6::MULTICAST_IF) => crate::net::common::int(value).and_then(groups::interface_index),
+            _ => {
+                let asked = groups::request(level, name, value)?;
+                return Some(asked.and_then(|(group, source, change)| self.groups.lock().change(group, source, change)));
             }
-            (sol::IP, ip::ADD_MEMBERSHIP | ip::DROP_MEMBERSHIP) => match value {
-                [a, b, c, d, interface @ ..] if interface.len() >= 4 => {
-                    let group = IpAddr::V4(Ipv4Addr::new(*a, *b, *c, *d));
-                    interface_v4(interface, 0).and_then(|_| self.change_group(group, name == ip::ADD_MEMBERSHIP))
-                }
-                _ => Err(Errno::EINVAL),
-            },
-            (sol::IPV6, ipv6::ADD_MEMBERSHIP | ipv6::DROP_MEMBERSHIP) => {
-                let group = value.get(..16).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()).ok_or(Errno::EINVAL);
-                let index = value.get(16..).ok_or(Errno::EINVAL).and_then(crate::net::common::int);
-                group.and_then(|group| {
-                    index.and_then(interface_index)?;
-                    self.change_group(Ipv6Addr::from(group).into(), name == ipv6::ADD_MEMBERSHIP)
-                })
-            }
-            _ => return None,
-        })
-    }
-
-    fn change_group(&self, group: IpAddr, join: bool) -> Result<()> {
-        if !group.is_multicast() {
-            return Err(Errno::EINVAL);
-        }
-        let mut groups = self.groups.lock();
-        let at = groups.iter().position(|joined| *joined == group);
-        match (at, join) {
-            (Some(_), true) => return Err(Errno::EADDRINUSE),
-            (None, false) => return Err(Errno::EADDRNOTAVAIL),
-            // net.ipv4.igmp_max_memberships.
-            (None, true) if groups.len() >= 20 => return Err(Errno::ENOBUFS),
-            (None, true) => groups.push(group),
-            (Some(at), false) => {
-                groups.swap_remove(at);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The interface a `struct in_addr`, `ip_mreq`'s second half or `ip_mreqn`'s rest names: whether it is the loopback one rather
-/// than any. ENODEV, EADDRNOTAVAIL.
-fn interface_v4(value: &[u8], at: usize) -> Result<bool> {
-    let addr: [u8; 4] = value.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).ok_or(Errno::EINVAL)?;
-    // `struct ip_mreqn` has two addresses before its index; here at most one is left before it.
-    let index = value.len().checked_sub(4).filter(|&at| at >= 4).map_or(Ok(0), |at| crate::net::common::int(&value[at..]))?;
-    if index != 0 {
-        return interface_index(index);
-    }
-    match reach(Ipv4Addr::from(addr).into()) {
-        Reach::Any => Ok(false),
-        Reach::Loopback => Ok(true),
-        _ => Err(Errno::EADDRNOTAVAIL),
-    }
-}
-
-fn interface_index(index: i32) -> Result<bool> {
-    match u32::try_from(index) {
-        Ok(0) => Ok(false),
-        Ok(iface::INDEX) => Ok(true),
-        _ => Err(Errno::ENODEV),
+        };
+        Some(interface.map(|lo| *self.multicast_lo.lock() = lo))
     }
 }
 
@@ -287,7 +241,7 @@ impl Socket for UdpSocket {
         }
         let mut events = Events::OUT | Events::WRNORM | Events::WRBAND;
         let shut = common.shut();
-        if common.has_error() {
+        if common.has_error() || !self.errors.is_empty() {
             events |= Events::ERR;
         }
         if shut & shut::RECEIVE != 0 {
@@ -312,7 +266,14 @@ impl Socket for UdpSocket {
         if let Some(answer) = self.set_multicast(level, name, value) {
             return answer;
         }
-        self.inet.set_ip_option(self.state.lock().place.is_some(), level, name, value)
+        let bound = self.state.lock().place.is_some();
+        self.inet.set_ip_option(bound, level, name, value)?;
+        if let (sol::IP, ip::RECVERR) | (sol::IPV6, ipv6::RECVERR) = (level, name)
+            && !self.inet.options.flag(level, name)
+        {
+            self.errors.clear();
+        }
+        Ok(())
     }
 
     fn get_option(&self, _caller: &dyn NetCaller, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
@@ -338,6 +299,10 @@ impl Socket for UdpSocket {
         self.queue.first_len()
     }
 
+    fn ioctl(&self, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        stamp::ioctl(&self.stamp, caller, request, arg)
+    }
+
     fn release(&self) {
         let common = &self.inet.common;
         common.add_shut(shut::BOTH);
@@ -348,6 +313,7 @@ impl Socket for UdpSocket {
             }
         }
         self.queue.clear();
+        self.errors.clear();
         self.inet.stack.udp_all.lock().remove(&self.inet.id);
         common.wait.wake_all();
     }

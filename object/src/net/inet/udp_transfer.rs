@@ -12,8 +12,9 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::udp::{Header, UdpSocket};
-use super::{Reach, loopback_like, reach};
+use super::{Reach, headers, loopback_like, reach};
 use crate::net::common::{int, shut};
+use crate::net::filter::Packet;
 use crate::net::iface;
 use crate::net::records::Record;
 use crate::net::socket::{Ancillary, Outgoing, Received};
@@ -114,12 +115,7 @@ impl UdpSocket {
         }
         match self.receiver(to, header.from) {
             Some(target) => target.deliver(data.into_boxed_slice(), header),
-            // What ICMP would tell of a closed port, a connected socket hears with its next call.
-            None if connected.is_some() => {
-                common.set_error(Errno::ECONNREFUSED);
-                common.wait.wake_all();
-            }
-            None => {}
+            None => self.bounced(to, data.into_boxed_slice(), connected.is_some()),
         }
         Ok(len)
     }
@@ -160,6 +156,7 @@ impl UdpSocket {
             to: to.ip(),
             ttl: manner.ttl.unwrap_or(ttl),
             tos: manner.tos.unwrap_or(tos),
+            stamp: 0,
         })
     }
 
@@ -184,7 +181,7 @@ impl UdpSocket {
             return;
         }
         for target in self.inet.stack.udp.all(to.ip(), to.port()) {
-            if target.wants_group(to.ip()) && target.takes_from(header.from) {
+            if target.wants_group(to.ip(), header.from.ip()) && target.takes_from(header.from) {
                 target.deliver(data.into(), header);
             }
         }
@@ -206,12 +203,19 @@ impl UdpSocket {
 
     /// Whether a datagram to a group or to all is for this socket. IP_MULTICAST_ALL lets those hear that joined nothing, too,
     /// which on Linux are those for whom anybody joined; here everybody who is bound to any address.
-    fn wants_group(&self, group: IpAddr) -> bool {
-        !group.is_multicast() || self.has_joined(group) || self.inet.options.flag(sol::IP, ip::MULTICAST_ALL)
+    fn wants_group(&self, group: IpAddr, source: IpAddr) -> bool {
+        if !group.is_multicast() {
+            return true;
+        }
+        let joined = self.groups.lock().lets_in(group, source);
+        joined.unwrap_or_else(|| self.inet.options.flag(sol::IP, ip::MULTICAST_ALL))
     }
 
     /// Puts a datagram into the queue, or loses it when that is full.
     fn deliver(&self, data: Box<[u8]>, with: Header) {
+        let stamp = if self.wants_stamp() { self.inet.stack.clock.realtime() } else { 0 };
+        let with = Header { stamp, ..with };
+        let Some(data) = self.filtered(data, &with) else { return };
         let held = self.queue.bytes() + self.queue.len() * OVERHEAD;
         if self.inet.common.shut() & shut::RECEIVE != 0 || held + data.len() > self.receive_limit() {
             return;
@@ -221,17 +225,43 @@ impl UdpSocket {
         }
     }
 
+    fn wants_stamp(&self) -> bool {
+        let common = &self.inet.common;
+        self.stamp.is_wanted() || common.flag(so::TIMESTAMP) || common.flag(so::TIMESTAMPNS)
+    }
+
+    /// What this socket's filter leaves of a datagram. It sees the headers as they would be on a wire; what it cuts leaves at least
+    /// that of UDP.
+    fn filtered(&self, data: Box<[u8]>, with: &Header) -> Option<Box<[u8]>> {
+        let Some(filter) = self.inet.common.filter.get() else { return Some(data) };
+        let head = headers::udp(with.from.port(), self.state.lock().port, data.len());
+        let (network, protocol) = headers::ip(with, head.len() + data.len());
+        let packet = Packet { head: &head, data: &data, network: &network, protocol, interface: Some((iface::INDEX, iface::HARDWARE)) };
+        let keep = filter.run(&packet) as usize;
+        if keep == 0 {
+            return None;
+        }
+        let mut data = data.into_vec();
+        data.truncate(keep.saturating_sub(head.len()));
+        Some(data.into_boxed_slice())
+    }
+
     pub(super) fn receive_datagram(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
-        if flags & (msg::OOB | msg::ERRQUEUE) != 0 {
-            return Err(if flags & msg::OOB != 0 { Errno::EOPNOTSUPP } else { Errno::EAGAIN });
+        if flags & msg::OOB != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if flags & msg::ERRQUEUE != 0 {
+            return self.receive_error(buf);
         }
         let ended = self.inet.common.shut() & shut::RECEIVE != 0;
         self.inet.common.take_error()?;
         let describe = |record: &Record<Header>, len: usize| {
             let full = record.data.len();
+            self.stamp.note(record.with.stamp);
             Received {
                 len,
                 full,
+                stamp: record.with.stamp,
                 from: Some(self.inet.present(record.with.from)),
                 flags: if full > len { msg::TRUNC } else { 0 },
                 ancillary: self.control(&record.with),

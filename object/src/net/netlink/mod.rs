@@ -24,6 +24,7 @@ use janua_rt::Mutex;
 use crate::file::Events;
 use crate::net::addr::SockAddr;
 use crate::net::common::{Common, cap, int};
+use crate::net::filter::Packet;
 use crate::net::inet::InetStack;
 use crate::net::records::{Record, RecordQueue};
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
@@ -165,7 +166,11 @@ impl NetlinkSocket {
 
     /// Gives the socket something to receive, from the kernel.
     pub fn deliver(&self, bytes: &[u8]) {
-        let data: Box<[u8]> = bytes.into();
+        let keep = self.common.filter.get().map_or(bytes.len(), |filter| filter.run(&Packet { data: bytes, ..Packet::default() }) as usize);
+        if keep == 0 && !bytes.is_empty() {
+            return;
+        }
+        let data: Box<[u8]> = bytes[..keep.min(bytes.len())].into();
         if self.queue.bytes() + data.len() > self.common.rcvbuf.load(Ordering::Relaxed) {
             self.common.set_error(Errno::ENOBUFS);
             self.common.wait.wake_all();

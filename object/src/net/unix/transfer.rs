@@ -12,6 +12,7 @@ use super::{Charge, UnixNote, UnixRecord, UnixSocket};
 use crate::file::Events;
 use crate::net::addr::{SockAddr, UnixName};
 use crate::net::common::shut;
+use crate::net::filter::Packet;
 use crate::net::records::Record;
 use crate::net::socket::{NetCaller, Outgoing, Received};
 
@@ -173,6 +174,14 @@ impl UnixSocket {
         let got = buf.get(&mut data)?;
         if got < len {
             return Err(Errno::EFAULT);
+        }
+        if let Some(filter) = target.common.filter.get() {
+            let keep = filter.run(&Packet { data: &data, ..Packet::default() }) as usize;
+            if keep == 0 {
+                // Nobody is told.
+                return Ok(len);
+            }
+            data.truncate(keep);
         }
         self.sent.bytes.fetch_add(len + OVERHEAD, Ordering::SeqCst);
         let with = UnixRecord {

@@ -122,7 +122,9 @@ pub(super) fn write_received(
     let mut control = Control::new(room, words);
     let common = open.socket()?.common();
     if common.is_records() && (common.flag(so::TIMESTAMP) || common.flag(so::TIMESTAMPNS)) {
-        add_time(thread, &mut control, common.flag(so::TIMESTAMPNS));
+        // Where the arrival was not looked at, the receipt is not long after it.
+        let time = if received.stamp != 0 { received.stamp } else { thread.machine().clock().realtime() };
+        add_time(time, &mut control, common.flag(so::TIMESTAMPNS));
     }
     if let Some(cred) = &received.cred {
         control.add(sol::SOCKET, scm::CREDENTIALS, cred.as_bytes());
@@ -146,9 +148,8 @@ pub(super) fn write_received(
     Ok(())
 }
 
-/// The time of the message: that of its receipt, which on a loopback is not long after its arrival.
-fn add_time(thread: &Thread, control: &mut Control, nanos: bool) {
-    let now = thread.machine().clock().realtime();
+/// The time of the message.
+fn add_time(now: u64, control: &mut Control, nanos: bool) {
     let (kind, unit) = if nanos { (so::TIMESTAMPNS, 1) } else { (so::TIMESTAMP, 1000) };
     let time = [now / 1_000_000_000, now % 1_000_000_000 / unit];
     match control.words() {

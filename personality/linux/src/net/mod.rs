@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod connect;
+mod filter;
 pub mod message;
 pub mod names;
 pub mod options;

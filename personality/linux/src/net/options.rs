@@ -3,7 +3,10 @@
 use janua_kernel::table::Fd;
 use janua_kernel::{Errno, Result, UserPtr};
 
+use janua_abi::linux::net::{so, sol};
+
 use super::args::Level;
+use super::filter;
 use super::{Open, read_value};
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -16,6 +19,9 @@ pub fn setsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserP
     let open = Open::get(thread, fd)?;
     let len = usize::try_from(len).map_err(|_| Errno::EINVAL)?;
     let value = read_value(thread, value, len.min(MOST))?;
+    if level.0 == sol::SOCKET && matches!(name, so::ATTACH_FILTER | so::ATTACH_BPF) {
+        return filter::attach(thread, &open, name, &value);
+    }
     set(thread, &open, level, name, &value)
 }
 
@@ -35,6 +41,10 @@ pub fn getsockopt(
 ) -> Result<()> {
     let open = Open::get(thread, fd)?;
     let room = usize::try_from(len.read(thread.user())?).map_err(|_| Errno::EINVAL)?;
+    if (level.0, name) == (sol::SOCKET, so::ATTACH_FILTER) {
+        let count = filter::show(thread, &open, value, room)?;
+        return len.write(thread.user(), &(count as i32));
+    }
     let found = match open.socket()?.get_option(&thread.caller(), level.0, name, room) {
         // The size that would do is told (SO_PEERGROUPS).
         Err(Errno::ERANGE) => {
