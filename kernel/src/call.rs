@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
 use janua_port::guest::Abi;
-use janua_port::{Flow, Frame, Guest, Plain, Trap};
+use janua_port::{Flow, Frame, Guest, Payer, Plain, Trap};
 
 use crate::table::{self, CallFn, Row, Run, Words};
 use crate::task::{Leave, Personality};
@@ -181,6 +181,10 @@ impl<P: Personality> Guest for Seat<P> {
 
     fn out_of_memory(&self, resident: u64) {
         P::out_of_memory(self, resident);
+    }
+
+    fn payer(&self) -> Payer {
+        P::payer(self)
     }
 
     fn call_trapped(&self, frame: &mut Frame) {

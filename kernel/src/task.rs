@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use janua_port::{Flow, Frame, Machine, Trap};
+use janua_port::{Flow, Frame, Machine, Payer, Trap};
 
 use crate::stats::Stats;
 use crate::table::{Row, Table, Words};
@@ -35,6 +35,10 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// [`janua_port::Guest::out_of_memory`].
     fn out_of_memory(_thread: &Thread<Self>, _resident: u64) {}
+    /// [`janua_port::Guest::payer`].
+    fn payer(_thread: &Thread<Self>) -> Payer {
+        Payer::KERNEL
+    }
     /// [`janua_port::Guest::call_trapped`].
     fn call_trapped(_thread: &Thread<Self>, _frame: &mut Frame) {}
     /// The number of the call that a register's word stands for: some personalities look at a part of it only.

@@ -105,6 +105,71 @@ impl Account {
     }
 }
 
+/// Who pays for a descriptor of the host: a user, or the kernel. Users share a payer when their ids are the same modulo 254.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payer(u8);
+
+impl Payer {
+    /// Of what serves no user in particular. It may use the reserve.
+    pub const KERNEL: Payer = Payer(1);
+
+    /// A real user id.
+    pub const fn user(uid: u32) -> Payer {
+        Payer((uid % 254) as u8 + 2)
+    }
+
+    /// As a number from 1 to 255, for tables in which 0 is nobody.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// [`Payer::number`] back; `None` for 0.
+    pub const fn of_number(number: u8) -> Option<Payer> {
+        if number == 0 { None } else { Some(Payer(number)) }
+    }
+}
+
+/// Descriptors of the host. A user takes one only while it holds fewer than are still free, so that nobody has more than half of what
+/// the others have left; and a part stays for the kernel.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Descriptors {
+    pub all: Account,
+    held: [AtomicU32; 256],
+}
+
+/// Most descriptors kept for the kernel, and which part of all of them at most.
+const RESERVE: usize = 1024;
+const RESERVE_PART: usize = 8;
+
+impl Descriptors {
+    const fn new(limit: usize) -> Descriptors {
+        Descriptors { all: Account::new(limit), held: [const { AtomicU32::new(0) }; 256] }
+    }
+
+    /// Takes one. ENFILE.
+    pub fn take(&self, payer: Payer) -> Result<()> {
+        let held = &self.held[usize::from(payer.0)];
+        if payer != Payer::KERNEL {
+            // Two threads may both see the last one: what they take then is out of the reserve.
+            let reserve = RESERVE.min(self.all.limit() / RESERVE_PART);
+            if held.load(Ordering::Relaxed) as usize >= self.all.left().saturating_sub(reserve) {
+                self.all.refuse();
+                return Err(Errno::ENFILE);
+            }
+        }
+        held.fetch_add(1, Ordering::Relaxed);
+        self.all.force(1);
+        Ok(())
+    }
+
+    /// Gives one back.
+    pub fn give(&self, payer: Payer) {
+        self.held[usize::from(payer.0)].fetch_sub(1, Ordering::Relaxed);
+        self.all.give(1);
+    }
+}
+
 /// All accounts of a machine.
 ///
 /// Memory is counted twice over. *Firm* is what is there and stays: the kernel's heap, the bytes of files in memory, shared memory.
@@ -130,8 +195,8 @@ pub struct Accounts {
     pub disk: Account,
     /// Threads.
     pub tasks: Account,
-    /// Descriptors of the host that guests hold.
-    pub descriptors: Account,
+    /// Descriptors of the host, which all guests and the kernel have out of one table.
+    pub descriptors: Descriptors,
 }
 
 /// What limits nothing, for machines whose guests may have all there is.
@@ -150,7 +215,7 @@ impl Accounts {
             exhausted: AtomicU32::new(0),
             disk: Account::new(disk),
             tasks: Account::new(tasks),
-            descriptors: Account::new(descriptors),
+            descriptors: Descriptors::new(descriptors),
         }
     }
 
@@ -294,6 +359,24 @@ impl Accounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_user_has_more_descriptors_than_are_left() {
+        let table = Descriptors::new(1024);
+        let take_all = |payer| (0..).take_while(|_| table.take(payer).is_ok()).count();
+        let [first, second, third] = [0, 1000, 65534].map(Payer::user);
+        assert_eq!([take_all(first), take_all(second), take_all(third)], [448, 224, 112]);
+        assert_eq!((table.all.used(), table.all.refused()), (784, 3));
+        // What is given back others may have too.
+        (0..448).for_each(|_| table.give(first));
+        assert_eq!(take_all(third), 168);
+        // The kernel's reserve is left in any case.
+        let users = (1..254).map(|uid| take_all(Payer::user(uid))).sum::<usize>();
+        assert!(users > 0 && table.all.left() >= 128);
+        assert_eq!(table.take(Payer::KERNEL), Ok(()));
+        assert_eq!(Payer::of_number(first.number()), Some(first));
+        assert_eq!(Payer::of_number(0), None);
+    }
 
     #[test]
     fn an_account_keeps_its_limit() {

@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use janua_arch::Frame;
 
+use crate::accounts::Payer;
 use crate::clock::Nanos;
 
 /// What the machine does with the thread next. Scheduling is a return value.
@@ -100,6 +101,10 @@ pub trait Guest: Send + Sync {
     /// The machine has no memory left and has chosen the thread's task, which has `resident` bytes, to end. Called by another thread,
     /// whatever this one does.
     fn out_of_memory(&self, _resident: u64) {}
+    /// Who pays for what the thread's call takes of the host. Called in the middle of calls, by the thread itself.
+    fn payer(&self) -> Payer {
+        Payer::KERNEL
+    }
     /// The gate by which the last call came, for statistics.
     fn set_gate(&self, gate: u8);
 }

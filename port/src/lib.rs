@@ -23,7 +23,7 @@ pub mod user;
 /// The saved user registers of the machine this image is built for, and what the 32-bit programs of one have.
 pub use janua_arch::{Frame, Segments, Vdso32};
 
-pub use accounts::{Account, Accounts};
+pub use accounts::{Account, Accounts, Payer};
 pub use block::BlockDevice;
 pub use clock::{Clock, Nanos};
 pub use compat::Compat;

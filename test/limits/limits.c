@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,157 @@ static int cycles(const char *dir)
     return 0;
 }
 
+/* Memory that costs a descriptor of the host: a file without a name, mapped. */
+static int mapped_file(void)
+{
+    int fd = memfd_create("taken", MFD_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (ftruncate(fd, 4096) < 0 || mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED) {
+        int why = errno;
+        close(fd);
+        errno = why;
+        return -1;
+    }
+    return fd;
+}
+
+/* Takes all it gets, says how much and waits for its end. */
+static int hoard(int uid, int *count)
+{
+    int tell[2];
+    MUST(!pipe(tell));
+    int pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        MUST(!uid || !setresuid(uid, uid, uid));
+        int taken = 0;
+        while (mapped_file() >= 0)
+            taken++;
+        if (errno != ENFILE) {
+            printf("%d: %s\n", uid, strerrorname_np(errno));
+            taken = -1;
+        }
+        MUST(write(tell[1], &taken, sizeof taken) == sizeof taken);
+        _exit(pause());
+    }
+    MUST(read(tell[0], count, sizeof *count) == sizeof *count);
+    close(tell[0]);
+    close(tell[1]);
+    MUST(*count > 0);
+    return pid;
+}
+
+static void end(int pid)
+{
+    MUST(!kill(pid, SIGKILL) && waitpid(pid, 0, 0) == pid);
+}
+
+/* What an ordinary program does, in a process of its own: opens, maps, runs another program. */
+static void live(int uid)
+{
+    int pid = fork(), status;
+    MUST(pid >= 0);
+    if (pid == 0) {
+        MUST(!uid || !setresuid(uid, uid, uid));
+        static const char *const names[] = { "/etc/passwd", "/bin/sh", "/", "/usr/bin", "/proc/self/maps", "/dev/null" };
+        for (int count = 0; count < 60; count++)
+            MUST(open(names[count % 6], O_RDONLY) >= 0);
+        for (int count = 0; count < 10; count++)
+            MUST(mapped_file() >= 0);
+        MUST(system("/bin/true") == 0);
+        execl("/proc/self/exe", "limits", "nothing", (char *)0);
+        _exit(1);
+    }
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* The host gives the sandbox 1024 descriptors. */
+static int descriptors(void)
+{
+    int root = getuid() == 0, count, again;
+    int first = hoard(root ? 2001 : 0, &count);
+    if (root) {
+        /* Three users take all they get, and a fourth lives on. */
+        int second = hoard(2002, &again), third = hoard(2003, &again);
+        live(3000);
+        live(0);
+        end(second);
+        end(third);
+    }
+    /* Nobody gets all of them, nor much less than half. */
+    MUST(count > 300 && count < 600);
+    end(first);
+    live(root ? 2001 : 0);
+    int last = hoard(root ? 2001 : 0, &again);
+    MUST(again > count - 50);
+    end(last);
+    puts("others live");
+    return 0;
+}
+
+static void pass(int to, int fd)
+{
+    char byte = 0, control[CMSG_SPACE(sizeof fd)] = { 0 };
+    struct iovec iov = { &byte, 1 };
+    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    MUST(sendmsg(to, &message, 0) == 1);
+}
+
+/* Whoever closes it, what was taken is there again: more rounds than there are descriptors. */
+static int given_back(const char *dir)
+{
+    MUST(!chdir(dir));
+    for (int round = 0; round < 150; round++) {
+        int pair[2], status, ends = round % 2;
+        MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+        int pid = fork();
+        MUST(pid >= 0);
+        if (pid == 0) {
+            for (int count = 0; count < 8; count++) {
+                int fd = mapped_file();
+                MUST(fd >= 0 && dup(fd) >= 0);
+                pass(pair[0], fd);
+                if (count % 2)
+                    close(fd);
+            }
+            int file = open("taken", O_RDWR | O_CREAT | O_TRUNC, 0600);
+            MUST(file >= 0 && write(file, chunk, sizeof chunk) == (long)MIB && !unlink("taken"));
+            /* A child has all of it too, and takes more. */
+            pid = fork();
+            MUST(pid >= 0);
+            if (pid == 0) {
+                MUST(mapped_file() >= 0);
+                _exit(0);
+            }
+            MUST(waitpid(pid, &status, 0) == pid && status == 0);
+            if (ends)
+                raise(SIGKILL);
+            execl("/proc/self/exe", "limits", "nothing", (char *)0);
+            _exit(1);
+        }
+        MUST(waitpid(pid, &status, 0) == pid && status == (ends ? SIGKILL : 0));
+        /* Of those under way half are taken out and closed here; the others go with the socket. */
+        for (int count = 0; count < 4; count++) {
+            char byte, control[CMSG_SPACE(sizeof(int))];
+            struct iovec iov = { &byte, 1 };
+            struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+            int fd;
+            MUST(recvmsg(pair[1], &message, 0) == 1 && CMSG_FIRSTHDR(&message));
+            memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+            MUST(!close(fd));
+        }
+        MUST(!close(pair[0]) && !close(pair[1]));
+    }
+    puts("all rounds");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -295,7 +447,7 @@ int main(int argc, char **argv)
     } parts[] = {
         { "private", private_memory }, { "piece", one_piece }, { "spare", spare_memory }, { "shared", shared_memory },
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
-        { "processes", processes }, { "heap", heap }, { "fork", shared_by_fork },
+        { "processes", processes }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
     };
     for (unsigned at = 0; at < sizeof parts / sizeof *parts; at++)
         if (!strcmp(what, parts[at].name))
@@ -304,6 +456,8 @@ int main(int argc, char **argv)
         return files(dir);
     if (!strcmp(what, "small"))
         return small_files(dir);
+    if (!strcmp(what, "given_back"))
+        return given_back(dir);
     if (!strcmp(what, "cycles"))
         return cycles(dir);
     return strcmp(what, "nothing") != 0;

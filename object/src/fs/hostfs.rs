@@ -35,8 +35,9 @@ use crate::fs::hostio::OwnedFd;
 use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
 
-/// Inodes whose descriptors are kept open.
+/// Inodes whose descriptors are kept open, and which part of the machine's descriptors they may have.
 const CACHED_FDS: usize = 1024;
+const CACHED_PART: usize = 16;
 
 /// How the host walks for us: never out of the directory, never through a link.
 const BENEATH: u64 = Resolve::BENEATH.bits() | Resolve::NO_SYMLINKS.bits() | Resolve::NO_MAGICLINKS.bits();
@@ -55,8 +56,9 @@ struct Shared {
     several_names: AtomicBool,
     /// One inode per host file (binds only).
     known: Mutex<Known>,
-    /// Inodes with open descriptors, oldest first.
+    /// Inodes with open descriptors, oldest first, and how many there may be.
     open: Mutex<VecDeque<Weak<HostInode>>>,
+    cached: usize,
     /// The host device of the root.
     root_dev: u64,
     /// Other host devices met so far.
@@ -85,23 +87,42 @@ impl Shared {
     fn opened(&self, inode: &Weak<HostInode>) {
         let mut queue = self.open.lock();
         queue.push_back(inode.clone());
-        if queue.len() <= CACHED_FDS {
+        if queue.len() <= self.cached {
             return;
         }
         let oldest = queue.pop_front();
         drop(queue);
         if let Some(oldest) = oldest.and_then(|weak| weak.upgrade()) {
-            let mut fds = oldest.fds.lock();
-            if fds.pinned {
-                drop(fds);
-                self.open.lock().push_back(Arc::downgrade(&oldest));
-            } else {
-                // Users in the middle of a call have their own handle.
-                fds.path = None;
-                fds.read = None;
-                fds.made = None;
-            }
+            self.forget(&oldest);
         }
+    }
+
+    /// Closes the descriptors an inode has kept, unless it must keep them.
+    fn forget(&self, inode: &Arc<HostInode>) {
+        let mut fds = inode.fds.lock();
+        if fds.pinned {
+            drop(fds);
+            self.open.lock().push_back(Arc::downgrade(inode));
+        } else {
+            // Users in the middle of a call have their own handle.
+            let kept = (fds.path.take(), fds.read.take(), fds.made.take());
+            drop(fds);
+            drop(kept);
+        }
+    }
+
+    /// [`Host::open`]. Where there is no descriptor left for the caller, those that are only kept for the next time go first.
+    fn open(&self, dir: &OwnedFd, path: &[u8], open: u32, mode: u32, resolve: u64) -> Result<Arc<OwnedFd>> {
+        let again = || self.host.open(dir.fd(), path, open, mode, resolve);
+        let fd = again().or_else(|errno| {
+            if errno != Errno::ENFILE {
+                return Err(errno);
+            }
+            let kept = core::mem::take(&mut *self.open.lock());
+            kept.iter().filter_map(Weak::upgrade).for_each(|inode| self.forget(&inode));
+            again()
+        });
+        Ok(OwnedFd::new(self.host, fd?))
     }
 }
 
@@ -188,6 +209,7 @@ impl HostFs {
             several_names: AtomicBool::new(false),
             known: Mutex::default(),
             open: Mutex::default(),
+            cached: CACHED_FDS.min(machine.accounts().descriptors.all.limit() / CACHED_PART),
             root_dev: stat.dev,
             devs: Mutex::default(),
             listing: Mutex::default(),
@@ -310,8 +332,7 @@ impl HostInode {
                     break fd;
                 }
                 // The root itself, with other rights than it came with.
-                let fd = self.host().open(fd.fd(), b"", open, 0, 0)?;
-                return Ok(OwnedFd::new(self.host(), fd));
+                return self.shared.open(&fd, b"", open, 0, 0);
             };
             names.push(name);
             at = dir;
@@ -319,8 +340,7 @@ impl HostInode {
         let mut path = Vec::new();
         while let Some(name) = names.pop() {
             if path.len() + name.len() > CHAIN_MOST {
-                let fd = self.host().open(base.fd(), &path, flags::O_PATH | flags::O_DIRECTORY, 0, BENEATH)?;
-                base = OwnedFd::new(self.host(), fd);
+                base = self.shared.open(&base, &path, flags::O_PATH | flags::O_DIRECTORY, 0, BENEATH)?;
                 path.clear();
             }
             if !path.is_empty() {
@@ -328,8 +348,7 @@ impl HostInode {
             }
             path.extend_from_slice(&name);
         }
-        let fd = self.host().open(base.fd(), &path, open | flags::O_NOFOLLOW, 0, BENEATH)?;
-        let fd = OwnedFd::new(self.host(), fd);
+        let fd = self.shared.open(&base, &path, open | flags::O_NOFOLLOW, 0, BENEATH)?;
         if self.shared.fresh {
             let stat = self.host().stat(fd.fd(), b"")?;
             if (stat.dev, stat.ino) != self.id() {
@@ -361,15 +380,14 @@ impl HostInode {
     /// Opens once more what a descriptor refers to. A directory's "." is found faster than the descriptor's name.
     fn open_again(&self, fd: &OwnedFd, open: u32) -> Result<Arc<OwnedFd>> {
         let again = match self.kind {
-            FileKind::Directory => self.host().open(fd.fd(), b".", open, 0, BENEATH),
+            FileKind::Directory => self.shared.open(fd, b".", open, 0, BENEATH),
             _ => Err(Errno::EACCES),
         };
-        let again = match again {
+        match again {
             // A directory that may be read and not searched.
-            Err(Errno::EACCES) => self.host().open(fd.fd(), b"", open, 0, 0),
+            Err(Errno::EACCES) => self.shared.open(fd, b"", open, 0, 0),
             other => other,
-        };
-        Ok(OwnedFd::new(self.host(), again?))
+        }
     }
 
     /// Keeps a descriptor just opened for reading.
@@ -386,8 +404,7 @@ impl HostInode {
 
     /// Opens the file by names that begin in `base` and may lead elsewhere by now: ESTALE, or what the host says to them.
     fn open_names(&self, base: &HostInode, names: &[u8], open: u32) -> Result<Arc<OwnedFd>> {
-        let fd = self.host().open(base.any_fd()?.fd(), names, open | flags::O_NOFOLLOW, 0, BENEATH)?;
-        let fd = OwnedFd::new(self.host(), fd);
+        let fd = self.shared.open(&*base.any_fd()?, names, open | flags::O_NOFOLLOW, 0, BENEATH)?;
         let stat = self.host().stat(fd.fd(), b"")?;
         if !self.is(&stat) {
             return Err(Errno::ESTALE);
@@ -442,8 +459,7 @@ impl HostInode {
             return Ok(false);
         }
         let dir = self.any_fd()?;
-        let fd = self.host().open(dir.fd(), name, flags::O_PATH | flags::O_NOFOLLOW, 0, BENEATH)?;
-        let fd = OwnedFd::new(self.host(), fd);
+        let fd = self.shared.open(&dir, name, flags::O_PATH | flags::O_NOFOLLOW, 0, BENEATH)?;
         Ok(self.host().statfs(fd.fd())?[0] == PROC_SUPER_MAGIC)
     }
 

@@ -10,7 +10,7 @@ use janua_abi::linux::signal::{SIGKILL, SIGTRAP};
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::{Personality, Row};
-use janua_port::{Frame, Trap};
+use janua_port::{Frame, Payer, Trap};
 
 use crate::process::Process;
 use crate::signal::SigInfo;
@@ -89,6 +89,10 @@ impl Personality for Linux {
         );
         thread.machine().console().write(line.as_bytes());
         let _ = signal::send_task(&thread.task, signal::kernel_signal(SIGKILL));
+    }
+
+    fn payer(thread: &Thread) -> Payer {
+        Payer::user(thread.cred.read().uid)
     }
 
     fn call_trapped(thread: &Thread, frame: &mut Frame) {

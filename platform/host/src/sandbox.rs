@@ -14,6 +14,7 @@ use janua_arch::x86_64::hosted::{
     SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
 };
 use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
+use janua_platform_linux::descriptors;
 use janua_port::Accounts;
 
 use crate::namespaces::{self, Processes};
@@ -322,7 +323,7 @@ fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
             service: 0.into(),
             faults: 0.into(),
             status: NO_STATUS.into(),
-            accounts: Accounts::new(setup.limits.memory, setup.limits.disk, setup.limits.threads, usize::MAX),
+            accounts: Accounts::new(setup.limits.memory, setup.limits.disk, setup.limits.threads, descriptors_for_guests(&setup.needs)),
         },
     };
     // SAFETY: the control part of the mapping, large enough (checked above); area 0 is the first process' stack.
@@ -373,6 +374,21 @@ fn forget_registrations() {
     }
 }
 
+/// What the kernel's process may have of the host's descriptors, which all guests share: all that the host allows, up to what the
+/// kernel keeps account of.
+fn descriptor_limit() -> libc::rlim_t {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is ours.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit.rlim_max.min(descriptors::MOST as libc::rlim_t)
+}
+
+/// How many the kernel may make: what is shown and inherited, and a few of the supervisor's, are there already.
+fn descriptors_for_guests(needs: &wall::Needs<'_>) -> usize {
+    const OTHERS: usize = 16;
+    (descriptor_limit() as usize).saturating_sub(needs.shown.len() + needs.inherited.len() + OTHERS)
+}
+
 /// Descriptors the host's table has room for from the start.
 const DESCRIPTORS: libc::rlim_t = 4096;
 
@@ -394,10 +410,10 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
     // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // The sandbox's guests share one host descriptor table. A hard limit beyond what is used of it is kept.
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // The sandbox's guests share one host descriptor table.
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
+            limit.rlim_cur = descriptor_limit();
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
             make_room_for_descriptors(limit.rlim_cur);
         }

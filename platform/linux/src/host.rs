@@ -8,7 +8,7 @@ use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
 use crate::boot::{self, Jail};
-use crate::machine;
+use crate::{descriptors, machine};
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
 use crate::user::HostedUser;
 
@@ -190,21 +190,7 @@ fn may_store(addr: usize) -> bool {
 
 impl Host for LinuxHost {
     fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
-        const O_CREAT: u32 = 0o100;
-        const O_TMPFILE: u32 = 0o20000000;
-        let mut path_text = CPath::room();
-        let dir = place(&mut path_text, dir, path)?;
-        let how = OpenHow {
-            flags: u64::from(flags) | O_CLOEXEC | if flags & 0o10000000 == 0 { O_NOCTTY } else { 0 },
-            // openat2 refuses a mode where none is used.
-            mode: if flags & (O_CREAT | O_TMPFILE) != 0 { u64::from(mode) & 0o7777 } else { 0 },
-            // The /proc name of a descriptor is a magic link and lies outside any tree.
-            resolve: if dir == fd_word(proc()) { 0 } else { resolve },
-        };
-        let how = &raw const how as usize;
-        // SAFETY: path and structure are ours.
-        let fd = unsafe { raw_retry(nr::OPENAT2, [dir, path_text.addr(), how, size_of::<OpenHow>(), 0, 0]) }?;
-        Ok(HostFd(fd as i32))
+        descriptors::charged(|| open(dir, path, flags, mode, resolve))
     }
 
     fn flags(&self, fd: HostFd) -> Result<u32> {
@@ -214,7 +200,9 @@ impl Host for LinuxHost {
 
     fn close(&self, fd: HostFd) {
         machine::get().reactor.unwatch(fd.0);
-        let _ = words(nr::CLOSE, [fd_word(fd), 0, 0, 0, 0, 0]);
+        descriptors::closed(fd, || {
+            let _ = words(nr::CLOSE, [fd_word(fd), 0, 0, 0, 0, 0]);
+        });
     }
 
     fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
@@ -429,18 +417,7 @@ impl Host for LinuxHost {
     }
 
     fn memfd(&self, name: &[u8]) -> Result<HostFd> {
-        const MFD_CLOEXEC: usize = 1;
-        const MFD_EXEC: usize = 0x10;
-        let mut name_text = CPath::room();
-        name_text.set(&name[..name.len().min(240)])?;
-        // SAFETY: the name is ours.
-        let fd = match unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0]) } {
-            // MFD_EXEC came with Linux 6.3; before it every memfd was executable.
-            // SAFETY: as above.
-            Err(Errno::EINVAL) => unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC, 0, 0, 0, 0]) }?,
-            other => other?,
-        };
-        Ok(HostFd(fd as i32))
+        descriptors::charged(|| memfd(name))
     }
 
     fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
@@ -480,6 +457,44 @@ impl Host for LinuxHost {
     }
 }
 
+/// A file below the host's /proc, to be read by the kernel.
+pub fn open_proc(path: &[u8]) -> Result<HostFd> {
+    descriptors::own(|| open(proc(), path, 0, 0, 0))
+}
+
+/// [`Host::open`], as the host's number.
+fn open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<usize> {
+    const O_CREAT: u32 = 0o100;
+    const O_TMPFILE: u32 = 0o20000000;
+    let mut path_text = CPath::room();
+    let dir = place(&mut path_text, dir, path)?;
+    let how = OpenHow {
+        flags: u64::from(flags) | O_CLOEXEC | if flags & 0o10000000 == 0 { O_NOCTTY } else { 0 },
+        // openat2 refuses a mode where none is used.
+        mode: if flags & (O_CREAT | O_TMPFILE) != 0 { u64::from(mode) & 0o7777 } else { 0 },
+        // The /proc name of a descriptor is a magic link and lies outside any tree.
+        resolve: if dir == fd_word(proc()) { 0 } else { resolve },
+    };
+    let how = &raw const how as usize;
+    // SAFETY: path and structure are ours.
+    unsafe { raw_retry(nr::OPENAT2, [dir, path_text.addr(), how, size_of::<OpenHow>(), 0, 0]) }
+}
+
+/// [`Host::memfd`], as the host's number.
+pub fn memfd(name: &[u8]) -> Result<usize> {
+    const MFD_CLOEXEC: usize = 1;
+    const MFD_EXEC: usize = 0x10;
+    let mut name_text = CPath::room();
+    name_text.set(&name[..name.len().min(240)])?;
+    // SAFETY: the name is ours.
+    match unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0]) } {
+        // MFD_EXEC came with Linux 6.3; before it every memfd was executable.
+        // SAFETY: as above.
+        Err(Errno::EINVAL) => unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC, 0, 0, 0, 0]) },
+        other => other,
+    }
+}
+
 /// read, pread64, write or pwrite64 of a range that is ours or a guest's.
 fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
     // SAFETY: a slice of the caller's, or guest memory, in which no Rust object lies and where a fault is an error.
@@ -504,7 +519,8 @@ fn socket_call(call: SocketCall<'_>) -> Result<usize> {
     const SOCK_CLOEXEC_NONBLOCK: usize = 0o2000000 | 0o4000;
     match call {
         SocketCall::Socket { domain, kind, protocol } => {
-            words(nr::SOCKET, [domain as usize, kind as usize | SOCK_CLOEXEC_NONBLOCK, protocol as usize, 0, 0, 0])
+            let args = [domain as usize, kind as usize | SOCK_CLOEXEC_NONBLOCK, protocol as usize, 0, 0, 0];
+            descriptors::charged(|| words(nr::SOCKET, args)).map(|fd| fd.0 as usize)
         }
         // SAFETY (both): the address is the caller's slice.
         SocketCall::Bind { fd, addr } => unsafe {
@@ -515,7 +531,9 @@ fn socket_call(call: SocketCall<'_>) -> Result<usize> {
             raw(nr::CONNECT, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0])
         },
         SocketCall::Listen { fd, backlog } => words(nr::LISTEN, [fd_word(fd), backlog as usize, 0, 0, 0, 0]),
-        SocketCall::Accept { fd, addr, addr_len } => named(nr::ACCEPT4, fd, addr, addr_len, SOCK_CLOEXEC_NONBLOCK),
+        SocketCall::Accept { fd, addr, addr_len } => {
+            descriptors::charged(|| named(nr::ACCEPT4, fd, addr, addr_len, SOCK_CLOEXEC_NONBLOCK)).map(|fd| fd.0 as usize)
+        }
         SocketCall::Getsockname { fd, addr, addr_len } => named(nr::GETSOCKNAME, fd, addr, addr_len, 0),
         SocketCall::Getpeername { fd, addr, addr_len } => named(nr::GETPEERNAME, fd, addr, addr_len, 0),
         SocketCall::Send { fd, data, flags, addr, control } => {

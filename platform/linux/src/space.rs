@@ -8,10 +8,9 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
 use janua_arch::x86_64::usercopy;
 use janua_port::space::Bounds;
-use janua_port::{Backing, Host, HostFd, Prot, Space};
+use janua_port::{Backing, HostFd, Prot, Space};
 
-use crate::boot;
-use crate::host::LinuxHost;
+use crate::{boot, descriptors, host};
 use crate::lock::Mutex;
 use crate::signal;
 use crate::spawn;
@@ -65,7 +64,7 @@ fn nothing() -> Result<HostFd> {
     let mut file = FILE.lock();
     match *file {
         Some(fd) => Ok(fd),
-        None => Ok(*file.insert(LinuxHost.memfd(b"nothing")?)),
+        None => Ok(*file.insert(descriptors::own(|| host::memfd(b"nothing"))?)),
     }
 }
 

@@ -22,7 +22,7 @@ pub fn of_process(pid: u32, file: impl Display) -> Result<Vec<u8>> {
 
 /// The start of a small file below the host's /proc.
 pub fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
-    let fd = LinuxHost.open(host::proc(), path, 0, 0, 0).ok()?;
+    let fd = host::open_proc(path).ok()?;
     let len = LinuxHost.read(fd, text, None);
     LinuxHost.close(fd);
     core::str::from_utf8(text.get(..len.ok()?)?).ok()
@@ -31,7 +31,7 @@ pub fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
 /// A whole file below the host's /proc.
 fn read_all(path: &[u8]) -> Result<Vec<u8>> {
     const STEP: usize = 64 * 1024;
-    let fd = LinuxHost.open(host::proc(), path, 0, 0, 0)?;
+    let fd = host::open_proc(path)?;
     let mut text = Vec::new();
     let result = loop {
         let len = text.len();

@@ -1,6 +1,6 @@
-//! The limits of a sandbox (`janua run --memory`, `--disk`, `--pids`, `--time`, `--cpus`): each is met, inside as an error, outside as
-//! a line on standard error and in the outcome that `--status-fd` writes; and nothing that was given back stays counted.
-//! The programs are the parts of `test/limits/limits.c`.
+//! The limits of a sandbox (`janua run --memory`, `--disk`, `--pids`, `--time`, `--cpus`, and the host's on descriptors): each is met,
+//! inside as an error, outside as a line on standard error and in the outcome that `--status-fd` writes; and nothing that was given
+//! back stays counted. The programs are the parts of `test/limits/limits.c`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -61,7 +61,14 @@ const ROWS: &[Row] = &[
 
 type Own = (&'static str, fn(&Place) -> Result<(), String>);
 
-const OTHERS: &[Own] = &[("limits/time", time), ("limits/cpus", cpus), ("limits/outcome", outcome), ("limits/refused", refused)];
+const OTHERS: &[Own] = &[
+    ("limits/time", time),
+    ("limits/cpus", cpus),
+    ("limits/outcome", outcome),
+    ("limits/refused", refused),
+    ("limits/descriptors", descriptors),
+    ("limits/descriptors_given_back", descriptors_given_back),
+];
 
 /// Runs the tests whose name holds the filter, under each gate.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
@@ -121,11 +128,25 @@ impl Place {
 
     /// Runs a program under these limits: how it ended, and what was written to the status descriptor.
     fn run(&self, options: &[&str], program: &[&str]) -> Result<(Outcome, Value), String> {
+        self.run_after(":", options, program)
+    }
+
+    /// Runs a part of the test program where the host gives all of the sandbox 1024 descriptors: its exit code is 0, and it says so.
+    fn with_few_descriptors(&self, part: &[&str], says: &str) -> Result<(), String> {
+        let program = self.program.display().to_string();
+        let command: Vec<&str> = std::iter::once(program.as_str()).chain(part.iter().copied()).collect();
+        let (outcome, status) = self.run_after("ulimit -n 1024", &[], &command)?;
+        self.expect(&outcome, &status, 0, None, &[says])
+    }
+
+    /// [`Place::run`] after a command of the shell.
+    fn run_after(&self, before: &str, options: &[&str], program: &[&str]) -> Result<(Outcome, Value), String> {
         let janua = build::janua().display().to_string();
         let status = self.dir.with_extension("json").display().to_string();
         let head = ["run", "--gate", self.gate];
         let line = head.iter().chain(compare::jail(self.gate)).chain(options).chain(&["--status-fd", "9", "--"]);
-        let script = ["sh", "-c", "status=$1; shift; exec \"$@\" 9>\"$status\"", "sh", &status, &janua];
+        let script = format!("{before} && status=$1 && shift && exec \"$@\" 9>\"$status\"");
+        let script = ["sh", "-c", &script, "sh", &status, &janua];
         let command = script.iter().chain(line).chain(program).map(ToString::to_string).collect();
         let run = Run { command, dir: &self.dir, env: Vec::new(), limit: LIMIT, terminal: None };
         let outcome = run.start(&self.dir.with_extension("report"))?.wait()?;
@@ -195,6 +216,14 @@ fn outcome(p: &Place) -> Result<(), String> {
     }
     let (outcome, status) = p.run(&[], &["/no/such/program"])?;
     p.expect(&outcome, &status, 127, None, &["no such file"])
+}
+
+fn descriptors(p: &Place) -> Result<(), String> {
+    p.with_few_descriptors(&["descriptors"], "others live")
+}
+
+fn descriptors_given_back(p: &Place) -> Result<(), String> {
+    p.with_few_descriptors(&["given_back", "/tmp"], "all rounds")
 }
 
 fn refused(p: &Place) -> Result<(), String> {

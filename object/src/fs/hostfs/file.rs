@@ -40,10 +40,7 @@ impl HostRegular {
                 match kept {
                     _ if made.is_some() && access & (flags::O_SYNC | flags::O_DSYNC) == 0 => made.ok_or(Errno::EIO)?,
                     // The root, or a file that no name leads to any more.
-                    Some(kept) => {
-                        let fd = inode.host().open(kept.fd(), b"", access, 0, 0)?;
-                        OwnedFd::new(inode.host(), fd)
-                    }
+                    Some(kept) => inode.shared.open(&kept, b"", access, 0, 0)?,
                     None => inode.open_place(access)?,
                 }
             }

@@ -9,7 +9,6 @@ use janua_abi::linux::{Errno, Result};
 
 use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File, flags};
-use crate::fs::hostio::OwnedFd;
 use crate::vfs::access::{S_ISGID, S_ISUID, inherit};
 use crate::vfs::directory::Snapshot;
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
@@ -133,7 +132,7 @@ impl Inode for HostInode {
             Some(FileKind::Directory) => self.host().mkdir(dir.fd(), name, mode & 0o7777)?,
             Some(FileKind::Regular) => {
                 let open = flags::O_CREAT | flags::O_EXCL | flags::O_RDWR | flags::O_NOFOLLOW;
-                let fd = OwnedFd::new(self.host(), self.host().open(dir.fd(), name, open, mode & 0o7777, BENEATH)?);
+                let fd = self.shared.open(&dir, name, open, mode & 0o7777, BENEATH)?;
                 let inode = self.made(&fd, b"", name, mode, gid, cred)?;
                 inode.fds.lock().made = Some(fd);
                 self.shared.opened(&inode.this);
@@ -204,8 +203,7 @@ impl Inode for HostInode {
         let dir = self.any_fd()?;
         let (mode, _) = inherit(&self.perm()?, mode, cred);
         let open = flags::O_TMPFILE | flags::O_EXCL | flags::O_RDWR;
-        let fd = self.host().open(dir.fd(), b".", open, mode & 0o7777, BENEATH)?;
-        let fd = OwnedFd::new(self.host(), fd);
+        let fd = self.shared.open(&dir, b".", open, mode & 0o7777, BENEATH)?;
         let stat = self.host().stat(fd.fd(), b"")?;
         let inode = self.adopt(stat, b"")?;
         {

@@ -1,0 +1,59 @@
+//! Who pays for the host's descriptors. All processes of a sandbox have one table of them, so whoever makes one is charged for it
+//! until it is closed, whoever closes it ([`janua_port::accounts::Descriptors`]).
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::hosted;
+use janua_port::{HostFd, Payer};
+
+use crate::{area, boot, spawn};
+
+/// The host's table has at most so many, whatever its own limit.
+pub const MOST: usize = 1 << 20;
+
+/// By number: the payer's, and 0 for those that were there before the kernel. Memory is taken where it is used.
+static PAYERS: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
+
+/// Who pays for what the calling thread takes.
+fn payer() -> Payer {
+    let here = 0u8;
+    let area = area::of(hosted::index_of(&raw const here as usize));
+    if area.guest == [0; 2] { Payer::KERNEL } else { spawn::guest(area).payer() }
+}
+
+/// Makes a descriptor for the calling thread. ENFILE, and what `make` says.
+pub fn charged(make: impl FnOnce() -> Result<usize>) -> Result<HostFd> {
+    made(payer(), make)
+}
+
+/// Makes a descriptor that serves the kernel itself.
+pub fn own(make: impl FnOnce() -> Result<usize>) -> Result<HostFd> {
+    made(Payer::KERNEL, make)
+}
+
+fn made(payer: Payer, make: impl FnOnce() -> Result<usize>) -> Result<HostFd> {
+    let descriptors = &boot::accounts().descriptors;
+    descriptors.take(payer)?;
+    let made = make().and_then(|fd| Ok((PAYERS.get(fd).ok_or(Errno::ENFILE)?, HostFd(fd as i32))));
+    match made {
+        Ok((place, fd)) => {
+            place.store(payer.number(), Ordering::Relaxed);
+            Ok(fd)
+        }
+        Err(errno) => {
+            descriptors.give(payer);
+            // The table is everybody's, and not the calling process'.
+            Err(if errno == Errno::EMFILE { Errno::ENFILE } else { errno })
+        }
+    }
+}
+
+/// Closes a descriptor and gives it back to whom it was charged.
+pub fn closed(fd: HostFd, close: impl FnOnce()) {
+    let payer = PAYERS.get(fd.0 as usize).and_then(|place| Payer::of_number(place.swap(0, Ordering::Relaxed)));
+    close();
+    if let Some(payer) = payer {
+        boot::accounts().descriptors.give(payer);
+    }
+}
