@@ -181,6 +181,10 @@ pub trait File: Send + Sync + Any {
     fn backing(&self, _file: &OpenFile, _offset: u64, _len: usize, _shared: bool) -> Result<Backing> {
         Err(Errno::ENODEV)
     }
+    /// Where the object ends that [`File::backing`] gives for `offset`: what lies behind is of another.
+    fn end_of_object(&self, _offset: u64) -> u64 {
+        u64::MAX
+    }
     /// Whether every mapping is to be told by [`File::mapping_made`], not only shared ones that may be written.
     fn counts_mappings(&self) -> bool {
         false

@@ -369,7 +369,7 @@ mod tests {
         assert_eq!((table.all.used(), table.all.refused()), (784, 3));
         // What is given back others may have too.
         (0..448).for_each(|_| table.give(first));
-        assert_eq!(take_all(third), 168);
+        assert_eq!(take_all(third), 224);
         // The kernel's reserve is left in any case.
         let users = (1..254).map(|uid| take_all(Payer::user(uid))).sum::<usize>();
         assert!(users > 0 && table.all.left() >= 128);

@@ -436,6 +436,52 @@ static int given_back(const char *dir)
     return 0;
 }
 
+/* Objects that are memory cost a descriptor of the host at most while they are mapped, and segments not even then. */
+static int many_objects(void)
+{
+    enum { SEGMENTS = 4096, FILES = 1000, OWNERS = 4 };
+    static int *at[SEGMENTS], segment[SEGMENTS];
+    for (int count = 0; count < SEGMENTS; count++) {
+        segment[count] = shmget(IPC_PRIVATE, 4096 + count % 3 * 4096, 0600);
+        MUST(segment[count] >= 0);
+        at[count] = shmat(segment[count], 0, 0);
+        MUST(at[count] != (void *)-1);
+        *at[count] = count;
+        if (count % 2)
+            MUST(!shmdt(at[count]));
+    }
+    int ready[2], go[2];
+    char byte = 0, bytes[OWNERS];
+    MUST(!pipe(ready) && !pipe(go));
+    for (int owner = 0; owner < OWNERS; owner++) {
+        int pid = fork();
+        MUST(pid >= 0);
+        if (pid == 0) {
+            close(go[1]);
+            for (int count = 0; count < FILES; count++) {
+                int fd = memfd_create("small", 0);
+                MUST(fd >= 0 && write(fd, &count, sizeof count) == sizeof count);
+            }
+            MUST(write(ready[1], &byte, 1) == 1);
+            _exit(read(go[0], &byte, 1) != 0);
+        }
+    }
+    for (int owner = 0; owner < OWNERS; owner++)
+        MUST(read(ready[0], bytes + owner, 1) == 1);
+    MUST(mapped_file() >= 0);
+    close(go[0]);
+    close(go[1]);
+    int status;
+    for (int owner = 0; owner < OWNERS; owner++)
+        MUST(wait(&status) > 0 && status == 0);
+    for (int count = 0; count < SEGMENTS; count++) {
+        int *seen = shmat(segment[count], 0, SHM_RDONLY);
+        MUST(seen != (void *)-1 && *seen == count && !shmctl(segment[count], IPC_RMID, 0) && !shmdt(seen));
+    }
+    puts("all there");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -448,6 +494,7 @@ int main(int argc, char **argv)
         { "private", private_memory }, { "piece", one_piece }, { "spare", spare_memory }, { "shared", shared_memory },
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
         { "processes", processes }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
+        { "many_objects", many_objects },
     };
     for (unsigned at = 0; at < sizeof parts / sizeof *parts; at++)
         if (!strcmp(what, parts[at].name))

@@ -1,5 +1,7 @@
 //! mremap(2).
 
+use alloc::sync::Arc;
+
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Space;
@@ -156,8 +158,7 @@ impl Mm {
         if vma.is_anon() && vma.is_shared() {
             space.remap(old, kept, old, kept + grow)?;
         } else {
-            let backing = vma.backing(vma.offset_of(start, end), grow)?;
-            space.map(end, grow, vma.flags.prot(), &backing)?;
+            vma.map_at(&*space, end, vma.offset_of(start, end), grow)?;
         }
         let offset = vma.offset_of(start, end);
         let flags = vma.flags - VmFlags::CODE;
@@ -183,16 +184,15 @@ impl Mm {
         let vma = &Vma { flags: vma.flags - VmFlags::CODE, ..vma.clone() };
         if flags & MREMAP_DONTUNMAP != 0 {
             space.remap_keep(old, kept, target)?;
+        } else if vma.file().is_some() && kept == 0 {
+            vma.map_at(&*space, target, offset, new_len)?;
         } else if vma.is_anon() && vma.is_shared() || kept == 0 {
             // The object behind it is the host's alone: only the host can map more of it.
             space.remap(old, kept, target, new_len)?;
         } else {
             move_pages(&*space, old, kept, target)?;
             if new_len > kept {
-                let mapped = vma
-                    .backing(offset + kept as u64, new_len - kept)
-                    .and_then(|backing| space.map(target + kept, new_len - kept, vma.flags.prot(), &backing));
-                if let Err(errno) = mapped {
+                if let Err(errno) = vma.map_at(&*space, target + kept, offset + kept as u64, new_len - kept) {
                     move_pages(&*space, target, kept, old)?;
                     return Err(errno);
                 }
@@ -203,7 +203,12 @@ impl Mm {
         } else if kept != 0 {
             removed.extend(state.list.remove(old, old + kept));
         }
-        state.list.insert(target, Vma { end: target + new_len, offset, ..vma.clone() });
+        let source = match &vma.source {
+            // Two mappings from now on.
+            Source::File(mapped) if kept == 0 => mapped.copy().map_or(vma.source.clone(), |copy| Source::File(Arc::new(copy))),
+            other => other.clone(),
+        };
+        state.list.insert(target, Vma { end: target + new_len, offset, source, ..vma.clone() });
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use bitflags::bitflags;
 use janua_abi::linux::{Errno, Result};
-use janua_port::{Backing, Prot};
+use janua_port::{Backing, Prot, Space};
 
 use crate::coverage::Charge;
 use crate::file::OpenFile;
@@ -177,6 +177,25 @@ impl Vma {
             && !self.flags.contains(VmFlags::GROWSDOWN)
             && (self.dev, self.ino) == (next.dev, next.ino)
             && self.offset_of(start, self.end) == next.offset_of(self.end, self.end)
+    }
+
+    /// Maps `len` bytes at `offset` of this source, of whatever objects they are. Where one cannot be mapped, none is.
+    pub(super) fn map_at(&self, space: &dyn Space, addr: usize, offset: u64, len: usize) -> Result<()> {
+        let mut done = 0;
+        while done < len {
+            let at = offset + done as u64;
+            let end = self.file().map_or(u64::MAX, |file| file.ops.end_of_object(at));
+            let part = (len - done).min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            let mapped = self.backing(at, part).and_then(|backing| space.map(addr + done, part, self.flags.prot(), &backing));
+            if let Err(errno) = mapped {
+                if done > 0 {
+                    let _ = space.unmap(addr, done);
+                }
+                return Err(errno);
+            }
+            done += part;
+        }
+        Ok(())
     }
 
     /// What the machine needs to map `len` bytes at `offset` of this source. Shared anonymous memory has no second mapping.

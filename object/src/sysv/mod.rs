@@ -2,6 +2,7 @@
 //! keys and permissions.
 
 pub mod ids;
+pub mod memory;
 pub mod msg;
 pub mod sem;
 pub mod shm;
@@ -10,6 +11,7 @@ use alloc::sync::Arc;
 
 use crate::memfd::MemFs;
 use crate::mqueue::MessageQueues;
+use crate::vfs::Vfs;
 
 pub use ids::{Ids, Object, Owner};
 
@@ -24,7 +26,7 @@ pub struct Ipc {
 
 impl Ipc {
     /// `None` for the files of shared memory where the machine has no host: shmget answers ENOMEM then.
-    pub fn new(files: Option<Arc<MemFs>>) -> Ipc {
-        Ipc { shm: Arc::new(shm::Segments::new(files)), sem: Ids::new(), msg: Ids::new(), posix: MessageQueues::default() }
+    pub fn new(vfs: &Vfs, files: Option<Arc<MemFs>>) -> Ipc {
+        Ipc { shm: Arc::new(shm::Segments::new(vfs, files)), sem: Ids::new(), msg: Ids::new(), posix: MessageQueues::default() }
     }
 }

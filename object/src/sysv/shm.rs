@@ -12,15 +12,17 @@ use janua_port::{Backing, Machine};
 use janua_rt::Mutex;
 
 use super::ids::{Ids, Object, Owner};
+use super::memory::{Piece, Pool};
 use crate::caller::{Caller, Cred};
 use crate::file::{Events, File, OpenFile, flags};
-use crate::memfd::{MemFs, MemInode};
+use crate::memfd::MemFs;
 use crate::vfs::{Attr, Inode, Path, Vfs};
 
 /// The segments of a kernel.
 pub struct Segments {
     pub ids: Ids<Segment>,
-    files: Option<Arc<MemFs>>,
+    /// Where they are files, and where their memory is.
+    files: Option<(Arc<MemFs>, Arc<Pool>)>,
 }
 
 struct State {
@@ -41,7 +43,7 @@ pub struct Segment {
     id: i32,
     pub size: u64,
     creator: u32,
-    inode: Arc<MemInode>,
+    memory: Arc<Piece>,
     path: Path,
     state: Mutex<State>,
     home: Weak<Segments>,
@@ -49,8 +51,8 @@ pub struct Segment {
 }
 
 impl Segments {
-    pub fn new(files: Option<Arc<MemFs>>) -> Segments {
-        Segments { ids: Ids::new(), files }
+    pub fn new(vfs: &Vfs, files: Option<Arc<MemFs>>) -> Segments {
+        Segments { ids: Ids::new(), files: files.zip(Pool::new(vfs)) }
     }
 
     /// shmget(2). EINVAL for a size of zero or beyond the segment's, and as [`Ids::get`].
@@ -61,19 +63,20 @@ impl Segments {
             if size == 0 || size > isize::MAX as usize {
                 return Err(if flags & IPC_CREAT != 0 || key == 0 { Errno::EINVAL } else { Errno::ENOENT });
             }
-            let files = self.files.as_ref().ok_or(Errno::ENOMEM)?;
+            let (files, pool) = self.files.as_ref().ok_or(Errno::ENOMEM)?;
             let label = alloc::format!("/SYSV{key:08x} (deleted)");
             let whole = crate::mm::round_up(size).ok_or(Errno::EINVAL)? as u64;
-            let (inode, path) = files.create(vfs, label.as_bytes(), flags & 0o777, whole, 0, &cred)?;
+            let memory = pool.piece(whole, flags & 0o777, &cred)?;
             if flags & SHM_NORESERVE == 0 {
-                inode.reserve()?;
+                memory.reserve()?;
             }
+            let path = files.place(vfs, memory.clone(), label.as_bytes());
             let now = vfs.now() / 1_000_000_000;
             Ok(Arc::new(Segment {
                 id,
                 size: size as u64,
                 creator: caller.pid(),
-                inode,
+                memory,
                 path,
                 state: Mutex::new(State {
                     owner: Owner::new(key, flags, &cred),
@@ -155,7 +158,7 @@ impl Segment {
 
     /// Bytes the host holds for it.
     pub fn resident(&self) -> u64 {
-        self.inode.attr().map_or(0, |attr| attr.blocks * 512)
+        self.memory.resident()
     }
 
     fn now(&self) -> i64 {
@@ -190,8 +193,10 @@ impl File for ShmFile {
         Events::ALWAYS
     }
     fn backing(&self, _file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
-        self.0.inode.map(offset, len)?;
-        Ok(self.0.inode.backing(offset, shared))
+        self.0.memory.backing(offset, len, shared)
+    }
+    fn end_of_object(&self, offset: u64) -> u64 {
+        self.0.memory.end_of(offset)
     }
     fn counts_mappings(&self) -> bool {
         true
@@ -216,7 +221,7 @@ impl File for ShmFile {
         }
     }
     fn attr(&self) -> Result<Attr> {
-        self.0.inode.attr()
+        self.0.memory.attr()
     }
     fn label(&self) -> String {
         String::from("/SYSV (deleted)")

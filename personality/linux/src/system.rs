@@ -69,7 +69,7 @@ impl System {
         let memory = MemFs::new(&vfs).ok();
         System {
             nr_open: AtomicU64::new(crate::limits::NR_OPEN),
-            ipc: Ipc::new(memory.clone()),
+            ipc: Ipc::new(&vfs, memory.clone()),
             memory,
             rewriter: machine
                 .host()

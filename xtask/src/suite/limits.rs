@@ -68,6 +68,7 @@ const OTHERS: &[Own] = &[
     ("limits/refused", refused),
     ("limits/descriptors", descriptors),
     ("limits/descriptors_given_back", descriptors_given_back),
+    ("limits/many_objects", many_objects),
 ];
 
 /// Runs the tests whose name holds the filter, under each gate.
@@ -224,6 +225,10 @@ fn descriptors(p: &Place) -> Result<(), String> {
 
 fn descriptors_given_back(p: &Place) -> Result<(), String> {
     p.with_few_descriptors(&["given_back", "/tmp"], "all rounds")
+}
+
+fn many_objects(p: &Place) -> Result<(), String> {
+    p.with_few_descriptors(&["many_objects"], "all there")
 }
 
 fn refused(p: &Place) -> Result<(), String> {

@@ -11,9 +11,10 @@
 //!
 //! Lock order: a directory's table, its child's table, `meta`, the links table. Two directories of a rename: by address.
 
-mod data;
+pub(crate) mod data;
 mod file;
 mod rename;
+mod space;
 mod table;
 mod xattr;
 
@@ -41,57 +42,11 @@ use data::Data;
 use table::{Entry, Table};
 
 pub use data::PAGE;
+pub use space::Space;
 
 /// The first inode number of files made here; numbers of files below are smaller. Folded to 32 bits for 32-bit programs it is
 /// still above those most file systems reach.
 const FIRST_INO: u64 = 1 << 40 | 3 << 30;
-
-/// Pages in use and how many there may be.
-pub struct Space {
-    pub machine: &'static dyn Machine,
-    used: AtomicU64,
-    /// `u64::MAX` is no limit.
-    limit: AtomicU64,
-}
-
-impl Space {
-    /// ENOSPC at the file system's own limit or the sandbox's. `firm`: the pages are the host's, and count as memory by themselves.
-    fn charge(&self, pages: u64, firm: bool) -> Result<()> {
-        if pages == 0 {
-            return Ok(());
-        }
-        let used = self.used.fetch_add(pages, Ordering::Relaxed).saturating_add(pages);
-        let accounts = self.machine.accounts();
-        let bytes = usize::try_from(pages).unwrap_or(usize::MAX).saturating_mul(PAGE);
-        let taken = used <= self.limit.load(Ordering::Relaxed) && accounts.disk.take(bytes);
-        if taken && (!firm || accounts.take_firm(self.machine, bytes).is_ok()) {
-            return Ok(());
-        }
-        if taken {
-            accounts.disk.give(bytes);
-        }
-        self.used.fetch_sub(pages, Ordering::Relaxed);
-        Err(Errno::ENOSPC)
-    }
-
-    fn release(&self, pages: u64, firm: bool) {
-        if pages == 0 {
-            return;
-        }
-        self.used.fetch_sub(pages, Ordering::Relaxed);
-        let bytes = pages as usize * PAGE;
-        self.machine.accounts().disk.give(bytes);
-        if firm {
-            self.machine.accounts().give_firm(bytes);
-        }
-    }
-
-    /// Pages move from the kernel's heap to the host. ENOSPC.
-    fn harden(&self, pages: u64) -> Result<()> {
-        let bytes = pages as usize * PAGE;
-        self.machine.accounts().take_firm(self.machine, bytes).map_err(|_| Errno::ENOSPC)
-    }
-}
 
 /// What the nodes of one file system share.
 pub struct Shared {
@@ -109,7 +64,7 @@ impl Shared {
     /// `limit` in pages, `u64::MAX` for none.
     pub fn new(machine: &'static dyn Machine, dev: u64, limit: u64) -> Arc<Shared> {
         Arc::new(Shared {
-            space: Space { machine, used: AtomicU64::new(0), limit: AtomicU64::new(limit) },
+            space: Space::of_files(machine, limit),
             dev,
             next_ino: AtomicU64::new(FIRST_INO),
             nodes: AtomicU64::new(0),
@@ -123,11 +78,11 @@ impl Shared {
 
     /// Pages in use and their limit.
     pub fn pages(&self) -> (u64, u64) {
-        (self.space.used.load(Ordering::Relaxed), self.space.limit.load(Ordering::Relaxed))
+        self.space.pages()
     }
 
     pub fn set_limit(&self, pages: u64) {
-        self.space.limit.store(pages, Ordering::Relaxed);
+        self.space.set_limit(pages);
     }
 
     /// Inodes in memory.

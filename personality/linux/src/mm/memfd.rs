@@ -43,6 +43,6 @@ pub fn memfd_create(thread: &Thread, name: UserStr, flags: MemfdFlags) -> Result
         _ => (0o777, seal::SEAL),
     };
     let files = thread.kernel.memory.as_ref().ok_or(Errno::ENOSYS)?;
-    let file = files.memfd(&thread.kernel.vfs, &name, mode, seals, &thread.caller().cred())?;
+    let file = files.memfd(&thread.kernel.vfs, &name, mode, seals, &thread.caller().cred());
     fd::install(thread, file, flags & MFD_CLOEXEC != 0)
 }

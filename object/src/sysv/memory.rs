@@ -1,0 +1,204 @@
+//! The memory of shared memory segments: pieces of a few anonymous files of the host's.
+//!
+//! A file for each segment would cost a descriptor of the host for each, of which all programs together have no more than one process
+//! of the host may have. So most segments have a range of a file that they share. A range is used once: what is mapped of it by a process
+//! that is just ending can never be another segment's. Behind its end others lie, so no mapping goes that far ([`Piece::end_of`]).
+
+use alloc::sync::Arc;
+use core::any::Any;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::{Backing, Host, Machine};
+use janua_rt::Mutex;
+
+use crate::caller::{Caller, Cred};
+use crate::coverage::{Charge, Coverage, PAGE};
+use crate::file::File;
+use crate::fs::hostio::OwnedFd;
+use crate::vfs::{Attr, FileKind, Inode, Vfs};
+
+/// Bytes of a segment that has a file of its own.
+const ALONE: u64 = 64 << 20;
+/// Bytes of a file that segments share.
+const SHARED: u64 = 32 << 30;
+/// Runs of pages that are counted one by one; what lies behind them counts as if it were there.
+const RUNS: usize = 256;
+
+/// Where the pieces come from.
+pub struct Pool {
+    host: &'static dyn Host,
+    machine: &'static dyn Machine,
+    dev: u64,
+    next_ino: AtomicU64,
+    /// The file from which pieces are taken, and where the next one begins.
+    file: Mutex<Option<(Arc<OwnedFd>, u64)>>,
+    /// A file without contents.
+    void: Mutex<Option<Arc<OwnedFd>>>,
+}
+
+impl Pool {
+    /// `None` on a machine without a host.
+    pub fn new(vfs: &Vfs) -> Option<Arc<Pool>> {
+        Some(Arc::new(Pool {
+            host: vfs.machine.host()?,
+            machine: vfs.machine,
+            dev: vfs.new_dev(),
+            next_ino: AtomicU64::new(1),
+            file: Mutex::new(None),
+            void: Mutex::new(None),
+        }))
+    }
+
+    fn memfd(&self) -> Result<Arc<OwnedFd>> {
+        Ok(OwnedFd::new(self.host, self.host.memfd(b"janua-segments")?))
+    }
+
+    /// A file with a range of `size` bytes, a multiple of the page size, in which nothing has been yet.
+    fn range(&self, size: u64) -> Result<(Arc<OwnedFd>, u64)> {
+        if size >= ALONE {
+            let file = self.memfd()?;
+            self.host.truncate(file.fd(), size)?;
+            return Ok((file, 0));
+        }
+        let mut open = self.file.lock();
+        let (file, next) = match &*open {
+            Some((file, next)) if next + size <= SHARED => (file.clone(), *next),
+            _ => (self.memfd()?, 0),
+        };
+        self.host.truncate(file.fd(), next + size)?;
+        *open = Some((file.clone(), next + size));
+        Ok((file, next))
+    }
+
+    /// Memory of `size` bytes, a multiple of the page size, which counts as it is mapped. ENFILE, ENOMEM.
+    pub fn piece(self: &Arc<Pool>, size: u64, mode: u32, cred: &Cred) -> Result<Arc<Piece>> {
+        let (file, base) = self.range(size)?;
+        Ok(Arc::new(Piece {
+            pool: self.clone(),
+            file,
+            base,
+            size,
+            ino: self.next_ino.fetch_add(1, Ordering::Relaxed),
+            mode,
+            uid: cred.euid,
+            gid: cred.egid,
+            used: Mutex::new((Coverage::default(), Charge::none(self.machine))),
+        }))
+    }
+
+    /// What is mapped of it answers every access with SIGBUS.
+    fn void(&self) -> Result<Arc<OwnedFd>> {
+        let mut void = self.void.lock();
+        match &*void {
+            Some(file) => Ok(file.clone()),
+            None => Ok(void.insert(self.memfd()?).clone()),
+        }
+    }
+}
+
+/// The memory of a segment.
+pub struct Piece {
+    pool: Arc<Pool>,
+    file: Arc<OwnedFd>,
+    /// Where in the file it begins, and its bytes.
+    base: u64,
+    size: u64,
+    ino: u64,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    /// The pages that are there or may come to be, and what they cost.
+    used: Mutex<(Coverage, Charge)>,
+}
+
+impl Piece {
+    /// All of it is about to be used: it counts from now on. ENOMEM.
+    pub fn reserve(&self) -> Result<()> {
+        self.count(0, self.size)
+    }
+
+    fn count(&self, from: u64, to: u64) -> Result<()> {
+        let (coverage, charge) = &mut *self.used.lock();
+        charge.take(coverage.to_map(from, to, self.size) * PAGE)?;
+        coverage.map(from, to);
+        Ok(())
+    }
+
+    /// Where the object ends that is mapped from `offset` on ([`File::end_of_object`]).
+    pub fn end_of(&self, offset: u64) -> u64 {
+        if offset < self.size { self.size } else { u64::MAX }
+    }
+
+    /// What a mapping is made of. EINVAL for one that goes beyond [`Piece::end_of`].
+    pub fn backing(&self, offset: u64, len: usize, shared: bool) -> Result<Backing> {
+        let end = offset.checked_add(len as u64).filter(|end| *end <= self.end_of(offset)).ok_or(Errno::EINVAL)?;
+        if offset >= self.size {
+            return Ok(Backing::Host { fd: self.pool.void()?.fd(), offset: 0, shared, frozen: false });
+        }
+        self.count(offset, end)?;
+        Ok(Backing::Host { fd: self.file.fd(), offset: self.base + offset, shared, frozen: false })
+    }
+
+    /// Bytes the host holds for it.
+    pub fn resident(&self) -> u64 {
+        const SEEK_DATA: u32 = 3;
+        const SEEK_HOLE: u32 = 4;
+        let (fd, end) = (self.file.fd(), self.base + self.size);
+        let seek = |at: u64, whence| self.pool.host.lseek(fd, at as i64, whence).map_or(end, |found| found.min(end));
+        let (mut at, mut bytes) = (self.base, 0);
+        for _ in 0..RUNS {
+            let data = seek(at, SEEK_DATA);
+            at = seek(data, SEEK_HOLE);
+            bytes += at - data;
+            if at >= end {
+                return bytes;
+            }
+        }
+        bytes + (end - at)
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        const KEEP_SIZE: u32 = 1;
+        const PUNCH_HOLE: u32 = 2;
+        // Of a file of its own nothing is left in any case.
+        if self.size < ALONE {
+            let _ = self.pool.host.fallocate(self.file.fd(), PUNCH_HOLE | KEEP_SIZE, self.base, self.size);
+        }
+    }
+}
+
+impl Inode for Piece {
+    fn kind(&self) -> FileKind {
+        FileKind::Regular
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        Ok(Attr {
+            dev: self.pool.dev,
+            ino: self.ino,
+            mode: FileKind::Regular as u32 | self.mode,
+            uid: self.uid,
+            gid: self.gid,
+            size: self.size,
+            blksize: PAGE as u32,
+            blocks: self.resident() / 512,
+            ..Attr::default()
+        })
+    }
+
+    fn id(&self) -> Option<(u64, u64)> {
+        Some((self.pool.dev, self.ino))
+    }
+
+    fn open(self: Arc<Self>, _caller: &dyn Caller, _flags: u32) -> Result<Arc<dyn File>> {
+        // Nobody has a name for it.
+        Err(Errno::EACCES)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
