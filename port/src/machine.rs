@@ -101,8 +101,15 @@ pub trait Machine: Send + Sync {
 
     /// The gates by number, for `--stats`.
     fn gate_name(&self, gate: u8) -> &'static str;
-    /// Processors guests may use.
+    /// How many processors guests may use.
     fn cpus(&self) -> usize;
+    /// Which: 64 of them at a time, bit n of word w being processor 64 w + n. Without gaps unless the machine says otherwise.
+    fn allowed(&self, word: usize) -> u64 {
+        match self.cpus().saturating_sub(word.saturating_mul(64)) {
+            left @ 0..64 => (1 << left) - 1,
+            _ => u64::MAX,
+        }
+    }
     /// The processor the caller runs on.
     fn cpu(&self) -> usize;
     /// Restricts the calling thread to the processors of the mask (bit n is processor n).
@@ -195,6 +202,11 @@ pub trait Machine: Send + Sync {
     fn power_off(&self, code: u8) -> !;
     /// The whole sandbox was stopped and continued from outside, or the first program stopped: `true` asks the outside to stop.
     fn notify_outside(&self, event: Outside);
+}
+
+/// The numbers of the processors guests may use, rising.
+pub fn processors(machine: &dyn Machine) -> impl Iterator<Item = usize> {
+    (0..).flat_map(move |word| (0..64).filter(move |bit| machine.allowed(word) >> bit & 1 != 0).map(move |bit| word * 64 + bit)).take(machine.cpus())
 }
 
 /// Whose use of the machine is meant.

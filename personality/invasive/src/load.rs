@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use janua_abi::invasive::Ilet;
 use janua_abi::invasive::record::{CoreRecord, door, library};
 use janua_abi::linux::{Errno, Result};
+use janua_port::machine::processors;
 use janua_port::{Backing, Frame, Prot, Space, Spawn, SpawnKind};
 use zerocopy::IntoBytes;
 
@@ -57,12 +58,13 @@ fn pin(thread: &Thread) {
     if !config.pinned {
         return;
     }
-    let processor = usize::from(thread.ext.tile) * config.cores as usize + thread.index;
-    let mut mask = [0; 4];
-    if let Some(word) = mask.get_mut(processor / 64) {
-        *word = 1u64 << (processor % 64);
-    }
-    if processor >= thread.machine().cpus() || thread.machine().set_affinity(None, &mask).is_err() {
+    let place = usize::from(thread.ext.tile) * config.cores as usize + thread.index;
+    let pinned = processors(thread.machine()).nth(place).and_then(|processor| {
+        let mut mask = [0; 16];
+        *mask.get_mut(processor / 64)? = 1u64 << (processor % 64);
+        thread.machine().set_affinity(None, &mask).ok()
+    });
+    if pinned.is_none() {
         thread.fatal(NO_ROOM, format_args!("the machine has {} processors, too few for its tiles", thread.machine().cpus()));
     }
 }

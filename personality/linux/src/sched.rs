@@ -10,6 +10,7 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
+use janua_port::machine::Machine;
 use janua_rt::Mutex;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -59,15 +60,22 @@ impl Sched {
         *self.affinity.lock() = affinity;
     }
 
-    /// The processors the thread may use, in words, `cpus` being all there are.
-    pub fn processors(&self, cpus: usize) -> Vec<u64> {
+    /// The processors the thread may use, in words.
+    pub fn processors(&self, machine: &dyn Machine) -> Vec<u64> {
         let affinity = self.affinity.lock().clone();
-        if affinity.is_empty() { all(cpus) } else { affinity }
+        if affinity.is_empty() { allowed(machine) } else { affinity }
     }
 }
 
-fn all(cpus: usize) -> Vec<u64> {
-    (0..cpus.div_ceil(64)).map(|at| if cpus - at * 64 >= 64 { u64::MAX } else { (1 << (cpus % 64)) - 1 }).collect()
+/// The processors guests may use, in words.
+fn allowed(machine: &dyn Machine) -> Vec<u64> {
+    let (mut words, mut found) = (Vec::new(), 0);
+    while found < machine.cpus() {
+        let word = machine.allowed(words.len());
+        found += word.count_ones() as usize;
+        words.push(word);
+    }
+    words
 }
 
 /// The thread `pid` names, 0 being the caller's own.
@@ -106,16 +114,16 @@ pub fn sched_yield(thread: &Thread) {
 /// sched_setaffinity(2).
 pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8>) -> Result<()> {
     let target = target(thread, any(pid)?)?;
-    let cpus = thread.machine().cpus();
-    let mut words = vec![0u64; cpus.div_ceil(64)];
+    let allowed = allowed(thread.machine());
+    let mut words = vec![0u64; allowed.len()];
     let bytes = words.as_mut_slice().as_mut_bytes();
     let len = len.min(bytes.len());
     thread.user().copy_in(&mut bytes[..len], mask.addr()).map_err(|_| Errno::EFAULT)?;
     if !may_change(thread, &target) {
         return Err(Errno::EPERM);
     }
-    for (word, all) in words.iter_mut().zip(all(cpus)) {
-        *word &= all;
+    for (word, allowed) in words.iter_mut().zip(allowed) {
+        *word &= allowed;
     }
     if words.iter().all(|word| *word == 0) {
         return Err(Errno::EINVAL);
@@ -128,11 +136,13 @@ pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8
 
 /// sched_getaffinity(2): how many bytes were stored.
 pub fn sched_getaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8>) -> Result<usize> {
-    let cpus = thread.machine().cpus();
-    if len.saturating_mul(8) < cpus || len % 8 != 0 {
+    if len % 8 != 0 {
         return Err(Errno::EINVAL);
     }
-    let words = with(thread, any(pid)?, |sched| sched.processors(cpus))?;
+    let words = with(thread, any(pid)?, |sched| sched.processors(thread.machine()))?;
+    if len < size_of_val(&*words) {
+        return Err(Errno::EINVAL);
+    }
     let bytes = words.as_slice().as_bytes();
     let len = len.min(bytes.len());
     thread.user().copy_out(mask.addr(), &bytes[..len]).map_err(|_| Errno::EFAULT)?;

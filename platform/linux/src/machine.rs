@@ -360,6 +360,9 @@ impl Machine for LinuxMachine {
     fn cpus(&self) -> usize {
         self.cpus
     }
+    fn allowed(&self, word: usize) -> u64 {
+        self.cpu_set.get(word).copied().unwrap_or(0)
+    }
     fn hwcap(&self) -> [u64; 2] {
         boot::info().hwcap
     }
@@ -371,11 +374,8 @@ impl Machine for LinuxMachine {
     }
     fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
         let tid = thread.map_or(0, |thread| spawn::host_tid(thread) as usize);
-        // A guest that gives itself more processors than the sandbox has (--cpus) gets those of them that are the sandbox's.
-        let mut mask: Vec<u64> = mask.iter().zip(self.cpu_set.iter()).map(|(mask, set)| mask & set).collect();
-        mask.truncate(self.cpu_set.len());
-        // SAFETY: the array is ours.
-        unsafe { sys::raw(nr::SCHED_SETAFFINITY, [tid, size_of_val(&*mask), mask.as_ptr() as usize, 0, 0, 0]) }.map(|_| ())
+        // SAFETY: the array is the caller's.
+        unsafe { sys::raw(nr::SCHED_SETAFFINITY, [tid, size_of_val(mask), mask.as_ptr() as usize, 0, 0, 0]) }.map(|_| ())
     }
     fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
         spawn::remote(nr::PROCESS_VM_READV, thread, addr, out.as_mut_ptr() as usize, out.len())

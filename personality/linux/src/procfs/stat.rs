@@ -205,7 +205,7 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     }
     text.bytes(b"Seccomp:\t0\nSeccomp_filters:\t0\n");
     if let Some(seat) = seat {
-        let words = seat.sched.processors(subject.kernel.machine.cpus());
+        let words = seat.sched.processors(subject.kernel.machine);
         text.bytes(b"Cpus_allowed:\t");
         // The highest first, in groups of eight digits, without leading groups of zeroes.
         let halves = words.iter().rev().flat_map(|word| [word >> 32, word & 0xffff_ffff]).skip_while(|half| *half == 0);

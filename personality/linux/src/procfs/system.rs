@@ -5,7 +5,7 @@ use core::fmt::Write;
 use janua_abi::linux::Result;
 use janua_arch::x86_64::cpu::cpuid;
 use janua_object::Caller;
-use janua_port::machine::Usage;
+use janua_port::machine::{Usage, processors};
 
 use super::{Entry, Kind, Subject, Text, locks, sys};
 use crate::time::cpu;
@@ -93,7 +93,7 @@ fn cpuinfo(subject: &Subject, text: &mut Text) -> Result<()> {
     let family = if base == 15 { base + (version >> 20 & 255) } else { base };
     let model = version >> 4 & 15 | if base == 6 || base == 15 { version >> 12 & 0xf0 } else { 0 };
     let cpus = subject.kernel.machine.cpus();
-    for cpu in 0..cpus {
+    for cpu in processors(subject.kernel.machine) {
         let _ = write!(text, "processor\t: {cpu}\nvendor_id\t: ");
         text.bytes(&vendor);
         let _ = write!(text, "\ncpu family\t: {family}\nmodel\t\t: {model}\nmodel name\t: ");
@@ -227,7 +227,7 @@ fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let (user, system) = (used.user / 10_000_000, used.system / 10_000_000);
     let idle = (up(subject) / 10_000_000 * cpus).saturating_sub(user + system);
     let _ = writeln!(text, "cpu  {user} 0 {system} {idle} 0 0 0 0 0 0");
-    for cpu in 0..cpus {
+    for cpu in processors(subject.kernel.machine) {
         let _ = writeln!(text, "cpu{cpu} {} 0 {} {} 0 0 0 0 0 0", user / cpus, system / cpus, idle / cpus);
     }
     let processes = subject.kernel.processes();
