@@ -22,6 +22,8 @@ pub enum Kind {
     Gates,
     Calls,
     Apps,
+    /// Curves: what an operation costs among many things.
+    Scale,
     /// Calls of the invasive personality, in its configurations.
     Invasive,
 }
@@ -32,6 +34,7 @@ impl Kind {
             Kind::Gates => "gates",
             Kind::Calls => "calls",
             Kind::Apps => "apps",
+            Kind::Scale => "scale",
             Kind::Invasive => "invasive",
         }
     }

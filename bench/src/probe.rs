@@ -11,10 +11,13 @@ use janua_probe::Row;
 use crate::{Plan, emulated};
 use crate::choice::start_arguments;
 use crate::machine::Pinned;
-use crate::model::Configuration;
+use crate::model::{Configuration, Kind};
 
 /// How long one row may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same for a point of a curve: ten thousand things are made first.
+const LONG_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The samples of one configuration so far: by row, in ticks, or why there are none.
 #[derive(Default)]
@@ -32,8 +35,10 @@ pub fn round(
     into: &mut Collected,
 ) {
     let mut rows: Vec<&'static Row> = rows.iter().copied().filter(|row| !into.skipped.contains_key(row.name)).collect();
+    // What a thousand things leave behind is not the next point's.
+    let at_once = if plan.kind == Kind::Scale { 1 } else { usize::MAX };
     while !rows.is_empty() {
-        let done = once(plan, configuration, &rows, pin, into);
+        let done = once(plan, configuration, &rows[..rows.len().min(at_once)], pin, into);
         // What fell is skipped now; what comes after it is measured by a new process.
         rows.drain(..done);
     }
@@ -66,13 +71,14 @@ fn once(
     };
     let (output, errors) = (lines(child.stdout.take()), lines(child.stderr.take()));
     let mut done = 0;
+    let patience = if plan.kind == Kind::Scale { LONG_PATIENCE } else { PATIENCE };
     let why = loop {
-        match output.recv_timeout(PATIENCE) {
+        match output.recv_timeout(patience) {
             Ok(line) => done += usize::from(take(&line, rows, into)),
             Err(RecvTimeoutError::Timeout) => {
                 // Janua ends its guests with itself.
                 let _ = child.kill();
-                break format!("not done after {} seconds", PATIENCE.as_secs());
+                break format!("not done after {} seconds", patience.as_secs());
             }
             Err(RecvTimeoutError::Disconnected) => break String::new(),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 
-use janua_probe::{Group, Row};
+use janua_probe::{Group, Row, all as every_row};
 
 use crate::apps::{self, APPS, App, Work};
 use crate::choice::Choice;
@@ -33,6 +33,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Pair => "round trips",
         Group::Process => "processes",
         Group::Time => "time",
+        Group::Scale(curve) => curve.title(),
     }
 }
 
@@ -40,15 +41,16 @@ fn kind_of(group: Group) -> Kind {
     match group {
         Group::Timer | Group::Gate | Group::Article | Group::Function | Group::Null => Kind::Gates,
         Group::File | Group::Memory | Group::Pair | Group::Process | Group::Time => Kind::Calls,
+        Group::Scale(_) => Kind::Scale,
     }
 }
 
 /// The rows of a kind: name and title.
 pub fn all(kind: Kind) -> Vec<(&'static str, &'static str)> {
-    let probe = janua_probe::ROWS.iter().filter(|row| kind_of(row.group) == kind).map(|row| (row.name, row.title));
+    let probe = every_row().filter(|row| kind_of(row.group) == kind).map(|row| (row.name, row.title));
     match kind {
         Kind::Gates => probe.collect(),
-        Kind::Calls => probe.chain(whole::ROWS.iter().map(|row| (row.name, row.title))).collect(),
+        Kind::Calls | Kind::Scale => probe.chain(whole::of(kind).map(|row| (row.name, row.title))).collect(),
         Kind::Apps => APPS.iter().map(|app| (app.name, app.title)).collect(),
         Kind::Invasive => crate::invasive::rows(),
     }
@@ -70,8 +72,8 @@ pub fn chosen(plan: &Plan) -> Result<Chosen, Failure> {
             && (plan.only.is_empty() || plan.only.iter().any(|only| only == name))
     };
     Ok(Chosen {
-        probe: janua_probe::ROWS.iter().filter(|row| wanted(row.name)).collect(),
-        whole: whole::ROWS.iter().filter(|row| wanted(row.name)).collect(),
+        probe: every_row().filter(|row| wanted(row.name)).collect(),
+        whole: whole::of(plan.kind).filter(|row| wanted(row.name)).collect(),
         apps: APPS.iter().filter(|app| wanted(app.name)).collect(),
     })
 }

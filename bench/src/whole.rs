@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::{fs, thread, time::Duration};
 
 use crate::Plan;
-use crate::model::{Configuration, Unit};
+use crate::model::{Configuration, Kind, Unit};
 use crate::programs::{self, run_bare};
 
 /// A row that this process measures itself.
@@ -20,8 +20,8 @@ pub struct WholeRow {
     pub measure: fn(&Plan, &Configuration) -> Result<Vec<f64>, String>,
 }
 
-/// Every such row.
-pub const ROWS: &[WholeRow] = &[
+/// Every such row but those of curves.
+const ROWS: &[WholeRow] = &[
     WholeRow {
         name: "start",
         title: "start and end of /bin/true",
@@ -36,6 +36,31 @@ pub const ROWS: &[WholeRow] = &[
     memory("memory-100", "memory of an idle process, 100 of them, each", |plan, under| idle(plan, under, 100)),
 ];
 
+/// Rows of curves.
+const SCALE: &[WholeRow] = &[
+    sandboxes("sandboxes-0", "N = 0", |plan, under| beside(plan, under, 0)),
+    sandboxes("sandboxes-10", "N = 10", |plan, under| beside(plan, under, 10)),
+    sandboxes("sandboxes-100", "N = 100", |plan, under| beside(plan, under, 100)),
+];
+
+/// The rows of a kind.
+pub fn of(kind: Kind) -> std::slice::Iter<'static, WholeRow> {
+    match kind {
+        Kind::Calls => ROWS.iter(),
+        Kind::Scale => SCALE.iter(),
+        Kind::Gates | Kind::Apps | Kind::Invasive => [].iter(),
+    }
+}
+
+const fn sandboxes(
+    name: &'static str,
+    title: &'static str,
+    measure: fn(&Plan, &Configuration) -> Result<Vec<f64>, String>,
+) -> WholeRow {
+    let group = "start and end of /bin/true beside N sandboxes (natively: programs)";
+    WholeRow { name, title, group, unit: Unit::Nanoseconds, once: false, measure }
+}
+
 const fn memory(
     name: &'static str,
     title: &'static str,
@@ -47,6 +72,14 @@ const fn memory(
 fn start(plan: &Plan, configuration: &Configuration) -> Result<Vec<f64>, String> {
     const STARTS: usize = 5;
     (0..STARTS).map(|_| Ok(run_bare(plan, configuration, &["/bin/true"])?.as_nanos() as f64)).collect()
+}
+
+/// Starts while `number` others wait.
+fn beside(plan: &Plan, configuration: &Configuration, number: usize) -> Result<Vec<f64>, String> {
+    let others = (0..number).map(|_| Idle::start(plan, configuration, 0)).collect::<Result<Vec<Idle>, String>>()?;
+    let samples = start(plan, configuration);
+    others.into_iter().try_for_each(Idle::end)?;
+    samples
 }
 
 fn sandbox(plan: &Plan, configuration: &Configuration) -> Result<Vec<f64>, String> {
@@ -63,28 +96,39 @@ fn idle(plan: &Plan, configuration: &Configuration, number: usize) -> Result<Vec
 /// shared-memory pages (which the kernel's memory is), and page tables; under Janua with its supervisor. Pages of files are left
 /// out: they are the host's cache, and whoever else runs the same libraries shares them.
 fn footprint(plan: &Plan, configuration: &Configuration, number: usize) -> Result<f64, String> {
-    let own = plan.command.to_string_lossy();
-    let number = number.to_string();
-    let mut command = programs::command(plan, configuration, &[], &[&own, "probe", "--idle", &number]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let mut line = String::new();
-    let answer = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
-    let ready = matches!(answer, Some(Ok(_))) && line.trim() == "ready";
-    let total = if ready {
-        // Children that were started may not have got to their waiting.
-        thread::sleep(Duration::from_millis(300));
-        Ok(family(child.id()).into_iter().map(kibibytes).sum())
-    } else {
+    let idle = Idle::start(plan, configuration, number)?;
+    // Children that were started may not have got to their waiting.
+    thread::sleep(Duration::from_millis(300));
+    let total = family(idle.0.id()).into_iter().map(kibibytes).sum();
+    idle.end()?;
+    Ok(total)
+}
+
+/// A measured program that waits, with idle children.
+struct Idle(Child);
+
+impl Idle {
+    fn start(plan: &Plan, configuration: &Configuration, number: usize) -> Result<Idle, String> {
+        let own = plan.command.to_string_lossy();
+        let number = number.to_string();
+        let mut command = programs::command(plan, configuration, &[], &[&own, "probe", "--idle", &number]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut idle = Idle(command.spawn().map_err(|error| error.to_string())?);
+        let mut line = String::new();
+        let answer = idle.0.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
+        if matches!(answer, Some(Ok(_))) && line.trim() == "ready" {
+            return Ok(idle);
+        }
+        let _ = idle.0.kill();
+        let _ = idle.end();
         Err("the idle processes did not start".to_owned())
-    };
-    // Ends the program: its standard input ends.
-    drop(child.stdin.take());
-    if !ready {
-        let _ = child.kill();
     }
-    child.wait().map_err(|error| error.to_string())?;
-    total
+
+    /// Ends the program: its standard input ends.
+    fn end(mut self) -> Result<(), String> {
+        drop(self.0.stdin.take());
+        self.0.wait().map(drop).map_err(|error| error.to_string())
+    }
 }
 
 /// A process and all its descendants.

@@ -30,6 +30,7 @@ Examples:
   janua bench calls --personality invasive --platform x86_64   the same on the bare machine, by syscall and int 0x30
   janua bench calls --platform x86_64 --gate call the bare machine beside the platform linux, in emulated time
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
+  janua bench scale --gate call --only alive-10,alive-1000   a fork among 10 and 1,000 sleeping processes
   janua bench gates --platform x86_64 --kpti on  every gate of the bare machine, in instructions and time
   janua report gates.json calls.json apps.json   a page with plots
 
@@ -49,6 +50,8 @@ enum What {
     Calls(Options),
     /// Real programs: compiler, find, Python with sqlite, git, tar, ls, redis
     Apps(Options),
+    /// Curves: processes, threads, mappings, descriptors, files, sockets, sandboxes, 10 to 10,000 of them
+    Scale(Options),
 }
 
 #[derive(clap::Args)]
@@ -78,9 +81,9 @@ struct Options {
     #[arg(long, value_name = "ROW,...", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// Rounds
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
-    runs: u16,
+    /// Rounds; 10, of `scale` 3, when left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    runs: Option<u16>,
 
     /// The most samples of a row in one round
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -137,6 +140,7 @@ pub fn run(bench: Bench) -> ExitCode {
         What::Gates(options) => (Kind::Gates, options),
         What::Calls(options) => (Kind::Calls, options),
         What::Apps(options) => (Kind::Apps, options),
+        What::Scale(options) => (Kind::Scale, options),
     };
     let kind = match (options.personality.as_str(), kind) {
         ("invasive", Kind::Calls) => Kind::Invasive,
@@ -158,6 +162,12 @@ pub fn run(bench: Bench) -> ExitCode {
     }
     let measured = plan(kind, options).and_then(|plan| janua_bench::run(&plan));
     measured.map_or_else(|why| exit::fail(&why), |()| ExitCode::SUCCESS)
+}
+
+/// How many rounds are measured.
+fn rounds(kind: Kind, asked: Option<u16>) -> usize {
+    // A round of curves takes minutes.
+    asked.map_or(if kind == Kind::Scale { 3 } else { 10 }, usize::from)
 }
 
 fn own_command() -> Result<PathBuf, Failure> {
@@ -183,7 +193,7 @@ fn bare_plan(kind: Kind, options: Options) -> Result<Option<janua_bench::bare::P
             None => vec!["off", "on"],
         },
         only: options.only,
-        runs: options.runs.into(),
+        runs: rounds(kind, options.runs),
         json: options.json,
         command: own_command()?,
         image: IMAGE,
@@ -209,7 +219,7 @@ fn plan(kind: Kind, options: Options) -> Result<Plan, Failure> {
         gates: choose("gate", options.gate)?,
         jails: choose("jail", options.jail)?,
         only: options.only,
-        runs: options.runs.into(),
+        runs: rounds(kind, options.runs),
         samples: options.samples.into(),
         json: options.json,
         command,

@@ -5,7 +5,7 @@ use std::ptr;
 use crate::meter::Meter;
 use crate::{Samples, Skip, sys};
 
-const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 
 /// A descriptor, closed in the end.
 pub struct Fd(pub i32);
@@ -61,7 +61,8 @@ pub fn epoll(meter: &Meter) -> Samples {
     })
 }
 
-fn map(length: usize) -> Result<usize, Skip> {
+/// Maps anonymous memory of `length` bytes, readable and writable.
+pub fn map(length: usize) -> Result<usize, Skip> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let arguments = [0, length, protection as usize, flags as usize, usize::MAX, 0];
     // SAFETY: a new mapping where the kernel likes.
@@ -69,12 +70,14 @@ fn map(length: usize) -> Result<usize, Skip> {
     if at < 0 { Err(Skip::call("mmap", -at)) } else { Ok(at as usize) }
 }
 
-fn unmap(at: usize, length: usize) -> Result<(), Skip> {
+/// Unmaps memory of [`map`].
+pub fn unmap(at: usize, length: usize) -> Result<(), Skip> {
     // SAFETY: a mapping of `map`, not used any more.
     unsafe { sys::call3::<{ libc::SYS_munmap }>("munmap", at, length, 0) }.map(drop)
 }
 
-fn touch(at: usize) {
+/// Writes to memory of [`map`].
+pub fn touch(at: usize) {
     // SAFETY: in a mapping of `map`, writable.
     unsafe { ptr::write_volatile(at as *mut u8, 1) };
 }

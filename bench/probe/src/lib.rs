@@ -19,6 +19,8 @@ mod meter;
 mod pairs;
 mod process;
 mod queued;
+pub mod scale;
+mod seldom;
 mod sys;
 mod tiny;
 
@@ -71,6 +73,8 @@ pub enum Group {
     Process,
     /// Time.
     Time,
+    /// One operation among many things: a point of a curve.
+    Scale(scale::Curve),
 }
 
 /// One thing that is measured.
@@ -87,6 +91,23 @@ pub struct Row {
     run: fn(&Meter) -> Samples,
 }
 
+impl Row {
+    /// The number of things that a point of a curve is about: what its name ends with.
+    pub fn point(&self) -> Option<usize> {
+        point_of(self.name)
+    }
+}
+
+/// As [`Row::point`], by the name.
+pub fn point_of(name: &str) -> Option<usize> {
+    name.rsplit_once('-')?.1.parse().ok()
+}
+
+/// Every row there is: [`ROWS`], and the curves of [`scale`].
+pub fn all() -> impl Iterator<Item = &'static Row> + Clone {
+    ROWS.iter().chain(scale::ROWS.iter().copied().flatten())
+}
+
 const fn row(name: &'static str, title: &'static str, group: Group, run: fn(&Meter) -> Samples) -> Row {
     Row { name, title, group, cores: 1, host_only: false, run }
 }
@@ -99,7 +120,7 @@ const fn two(name: &'static str, title: &'static str, group: Group, run: fn(&Met
     Row { name, title, group, cores: 2, host_only: false, run }
 }
 
-/// Every row, in the order of the tables.
+/// Every row but those of curves, in the order of the tables.
 pub const ROWS: &[Row] = &[
     row("timer", "rdtsc start to stop, nothing between", Group::Timer, meter::timer),
     row("loop", "one turn of the measuring loop", Group::Timer, gates::empty_loop),
@@ -155,6 +176,10 @@ pub const ROWS: &[Row] = &[
     row("getdents", "list a directory of 100 names (open, getdents, close)", Group::File, files::getdents),
     row("eventfd", "write and read an eventfd", Group::File, calls::eventfd),
     row("epoll", "epoll_wait with one ready descriptor", Group::File, calls::epoll),
+    row("xattr", "set and get an attribute of a file in memory", Group::File, seldom::xattr),
+    row("lockf", "lock and unlock a part of a file (fcntl)", Group::File, seldom::lockf),
+    row("sendfile-1", "lseek, and sendfile of 1 byte to a file in memory", Group::File, seldom::sendfile),
+    row("smaps", "read /proc/self/smaps", Group::File, seldom::smaps),
     row("mmap-munmap", "mmap and munmap of 64 KiB, untouched", Group::Memory, calls::mmap_munmap),
     row("mmap-touch", "mmap, touch and munmap of one page", Group::Memory, calls::mmap_touch),
     row("fault", "first touch of a page of anonymous memory", Group::Memory, calls::fault),
@@ -165,6 +190,8 @@ pub const ROWS: &[Row] = &[
     two("futex-thr-2", "futex round trip, two threads, two cores", Group::Pair, pairs::futex_threads_apart),
     row("futex-proc", "futex round trip, two processes, one core", Group::Pair, pairs::futex_processes),
     two("futex-proc-2", "futex round trip, two processes, two cores", Group::Pair, pairs::futex_processes_apart),
+    row("requeue", "move 64 waiters from one futex to another", Group::Pair, seldom::requeue),
+    row("semop", "raise and lower a semaphore (System V)", Group::Pair, seldom::semop),
     row("unix", "socketpair round trip, two processes, one core", Group::Pair, pairs::unix),
     row("tcp", "loopback TCP round trip, two processes, one core", Group::Pair, pairs::tcp),
     two("tcp-2", "loopback TCP round trip, two processes, two cores", Group::Pair, pairs::tcp_apart),
@@ -173,6 +200,8 @@ pub const ROWS: &[Row] = &[
     row("fork-wait", "fork, exit, wait", Group::Process, process::fork_wait),
     row("fork-exec-wait", "fork, exec of a static program, wait", Group::Process, process::fork_exec_wait),
     row("vfork-exec-wait", "vfork, exec of a static program, wait (posix_spawn)", Group::Process, process::spawn_wait),
+    row("daemon", "start a daemon: two forks, setsid, a byte by a pipe", Group::Process, seldom::daemon),
+    row("affinity", "set a thread's processors", Group::Process, seldom::affinity),
     row("clock-vdso", "clock_gettime by the C library", Group::Time, gates::vdso),
     row("clock-call", "clock_gettime by syscall", Group::Time, gates::clock),
 ];
@@ -192,7 +221,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     while let Some(arg) = rest.next() {
         match *arg {
             "--list" => {
-                for row in ROWS {
+                for row in all() {
                     let _ = writeln!(out, "{:<16} {}", row.name, row.title);
                 }
                 return ExitCode::SUCCESS;
@@ -202,7 +231,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
                 Some(number) if number > 0 => samples = number,
                 _ => return refuse("--samples wants a number above 0"),
             },
-            name => match ROWS.iter().find(|row| row.name == name) {
+            name => match all().find(|row| row.name == name) {
                 Some(row) => names.push(row),
                 None => return refuse(&format!("no row is called `{name}`")),
             },
@@ -235,13 +264,13 @@ fn refuse(why: &str) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use super::ROWS;
+    use super::all;
 
     #[test]
     fn names_are_unique_and_plain() {
-        for (at, row) in ROWS.iter().enumerate() {
+        for (at, row) in all().enumerate() {
             assert!(row.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'), "{}", row.name);
-            assert!(ROWS[..at].iter().all(|other| other.name != row.name), "{} twice", row.name);
+            assert!(all().take(at).all(|other| other.name != row.name), "{} twice", row.name);
         }
     }
 }

@@ -100,6 +100,13 @@ impl Meter {
         self.many(u64::MAX, |count| (0..count).try_for_each(|_| operation()))
     }
 
+    /// Samples `body` once, which does `operations` operations and cannot be repeated.
+    pub fn whole(&self, operations: usize, body: impl FnOnce() -> Result<(), Skip>) -> Samples {
+        let mut body = Some(body);
+        let took = self.once(1, &mut |_| body.take().map_or(Ok(()), |body| body()))?;
+        Ok(vec![took as f64 / operations as f64])
+    }
+
     fn once(&self, count: u64, body: &mut impl FnMut(u64) -> Result<(), Skip>) -> Result<u64, Skip> {
         let begin = start();
         body(count)?;

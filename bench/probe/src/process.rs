@@ -26,17 +26,20 @@ fn ended(child: libc::pid_t) -> Result<(), Skip> {
     }
 }
 
+/// A child that only ends, and is waited for.
+pub fn fork_end() -> Result<(), Skip> {
+    // SAFETY: one thread; the child only ends.
+    match unsafe { libc::fork() } {
+        -1 => Err(Skip::last("fork")),
+        // SAFETY: ends the child.
+        0 => unsafe { libc::_exit(0) },
+        child => ended(child),
+    }
+}
+
 /// Row `fork-wait`.
 pub fn fork_wait(meter: &Meter) -> Samples {
-    meter.each(|| {
-        // SAFETY: one thread; the child only ends.
-        match unsafe { libc::fork() } {
-            -1 => Err(Skip::last("fork")),
-            // SAFETY: ends the child.
-            0 => unsafe { libc::_exit(0) },
-            child => ended(child),
-        }
-    })
+    meter.each(fork_end)
 }
 
 /// The tiny program's path, for exec.

@@ -3,6 +3,7 @@
 mod bare;
 mod goals;
 pub(crate) mod published;
+mod scale;
 mod svg;
 
 use std::fmt::Write;
@@ -52,7 +53,7 @@ pub fn page(measurements: &[Measurement]) -> String {
          the host. The cost of reading the timer is taken off. Native and Janua take turns in every round.</p>\n",
     );
     html.push_str(&goals::table(measurements));
-    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Invasive] {
+    for kind in [Kind::Gates, Kind::Calls, Kind::Apps, Kind::Scale, Kind::Invasive] {
         for measurement in measurements.iter().filter(|measurement| measurement.kind == kind) {
             section(&mut html, measurement);
         }
@@ -68,6 +69,7 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Gates => "Gates: ways into a kernel",
         Kind::Calls => "Calls",
         Kind::Apps => "Programs",
+        Kind::Scale => "Scale: what an operation costs among many things",
         Kind::Invasive => "The invasive interface (OctoPOS)",
     };
     let _ = writeln!(html, "<section>\n<h2>{title}</h2>");
@@ -80,11 +82,14 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Gates => gates(html, measurement),
         Kind::Calls => ratios(html, measurement, "Calls: multiples of native"),
         Kind::Invasive => invasive(html, measurement),
+        Kind::Scale => scale::curves(html, measurement),
         Kind::Apps => {
             ratios(html, measurement, "Programs: wall time, or for rates its inverse, as multiples of native")
         }
     }
-    distributions(html, measurement);
+    if measurement.kind != Kind::Scale {
+        distributions(html, measurement);
+    }
     table(html, measurement);
     let reasons = reasons(measurement);
     if !reasons.is_empty() {

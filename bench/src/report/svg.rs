@@ -47,9 +47,13 @@ impl Scale {
         (low <= high).then(|| Scale { low: (low - 0.05).floor(), high: (high + 0.001).ceil() })
     }
 
+    /// How far along the scale a value lies, from 0 to 1.
+    fn part(&self, value: f64) -> f64 {
+        ((value.max(f64::MIN_POSITIVE).log10() - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
     fn at(&self, value: f64) -> f64 {
-        let part = (value.max(f64::MIN_POSITIVE).log10() - self.low) / (self.high - self.low);
-        LEFT + part.clamp(0.0, 1.0) * (RIGHT - LEFT)
+        LEFT + self.part(value) * (RIGHT - LEFT)
     }
 
     /// Values with a line and a label: decades, and 2 and 5 between when there is room.
@@ -79,26 +83,12 @@ pub fn plot(title: &str, axis: &str, series: &[String], groups: &[Group], refere
     });
     let Some(scale) = Scale::of(values.chain(reference.iter().map(|(value, _)| *value))) else { return String::new() };
     let used = |index: usize| groups.iter().any(|group| group.marks.iter().any(|(s, _)| *s == index));
-    let legend: Vec<(usize, &String)> = series.iter().enumerate().filter(|(index, _)| used(*index)).collect();
-    let top = 46.0 + 18.0 * legend.len().div_ceil(4) as f64;
+    let shown: Vec<(usize, &String)> = series.iter().enumerate().filter(|(index, _)| used(*index)).collect();
+    let top = 46.0 + 18.0 * shown.len().div_ceil(4) as f64;
     let body: f64 = groups.iter().map(|group| group.marks.len() as f64 * BAR + GAP).sum();
     let height = top + body + 44.0;
-    let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" role=\"img\" aria-label=\"{0}\">\n<title>{0}</title>\n\
-         <text x=\"0\" y=\"16\" class=\"title\">{0}</text>\n",
-        escape(title)
-    );
-    for (place, (index, name)) in legend.iter().enumerate() {
-        let (x, y) = ((place % 4) as f64 * 245.0, 38.0 + (place / 4) as f64 * 18.0);
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x}\" y=\"{}\" width=\"12\" height=\"10\" fill=\"{}\"/><text x=\"{}\" y=\"{y}\">{}</text>",
-            y - 9.0,
-            colour(*index),
-            x + 17.0,
-            escape(name)
-        );
-    }
+    let mut svg = heading(title, height);
+    legend(&mut svg, shown.into_iter());
     for tick in scale.ticks() {
         let x = scale.at(tick);
         let _ = writeln!(
@@ -142,6 +132,88 @@ pub fn plot(title: &str, axis: &str, series: &[String], groups: &[Group], refere
         escape(axis)
     );
     svg
+}
+
+/// One line of a plot of curves.
+pub struct Line {
+    pub name: String,
+    /// Places and values, places rising.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A plot of curves, both scales logarithmic. Places at or below 0 stand at the left edge. Empty without data.
+pub fn lines(title: &str, across: &str, up: &str, curves: &[Line]) -> String {
+    const HEIGHT: f64 = 260.0;
+    const TOP: f64 = 52.0;
+    const SIDE: f64 = 80.0;
+    let points = || curves.iter().flat_map(|line| &line.points);
+    let Some(values) = Scale::of(points().map(|point| point.1)) else { return String::new() };
+    let places = Scale::of(points().map(|point| point.0.max(1.0))).unwrap_or(Scale { low: 0.0, high: 1.0 });
+    let x = |place: f64| SIDE + places.part(place) * (RIGHT - SIDE);
+    let y = |value: f64| TOP + (1.0 - values.part(value)) * HEIGHT;
+    let mut svg = heading(title, TOP + HEIGHT + 44.0);
+    legend(&mut svg, curves.iter().map(|line| &line.name).enumerate());
+    for tick in places.ticks() {
+        let (x, bottom) = (x(tick), TOP + HEIGHT);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\" class=\"grid\"/><text x=\"{x:.1}\" y=\"{}\" class=\"tick\">{}</text>",
+            bottom + 15.0,
+            number(tick)
+        );
+    }
+    for tick in values.ticks() {
+        let y = y(tick);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{SIDE}\" x2=\"{RIGHT}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"grid\"/><text x=\"{}\" y=\"{:.1}\" class=\"label\">{}</text>",
+            SIDE - 8.0,
+            y + 4.0,
+            number(tick)
+        );
+    }
+    for (index, line) in curves.iter().enumerate() {
+        let colour = colour(index);
+        let place = |point: &(f64, f64)| format!("{:.1},{:.1}", x(point.0), y(point.1));
+        let path: Vec<String> = line.points.iter().map(place).collect();
+        let _ = writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>", path.join(" "));
+        for point in &line.points {
+            let _ = writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>", x(point.0), y(point.1));
+        }
+    }
+    let _ = writeln!(
+        svg,
+        "<text x=\"{}\" y=\"{}\" class=\"axis\">{}; upward: {}; both logarithmic</text>\n</svg>",
+        (SIDE + RIGHT) / 2.0,
+        TOP + HEIGHT + 34.0,
+        escape(across),
+        escape(up)
+    );
+    svg
+}
+
+/// An opened drawing with its title.
+fn heading(title: &str, height: f64) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" role=\"img\" aria-label=\"{0}\">\n<title>{0}</title>\n\
+         <text x=\"0\" y=\"16\" class=\"title\">{0}</text>\n",
+        escape(title)
+    )
+}
+
+/// Names beside their colours, four a line.
+fn legend<'a>(svg: &mut String, names: impl Iterator<Item = (usize, &'a String)>) {
+    for (place, (index, name)) in names.enumerate() {
+        let (x, y) = ((place % 4) as f64 * 245.0, 38.0 + (place / 4) as f64 * 18.0);
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{x}\" y=\"{}\" width=\"12\" height=\"10\" fill=\"{}\"/><text x=\"{}\" y=\"{y}\">{}</text>",
+            y - 9.0,
+            colour(index),
+            x + 17.0,
+            escape(name)
+        );
+    }
 }
 
 fn colour(index: usize) -> &'static str {

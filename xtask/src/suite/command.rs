@@ -74,7 +74,7 @@ const CASES: &[Case] = &[
     case("support", &["support", "openat"], 0, Holds(&[" 257 ", "openat"]), &[]),
     case("support-of-nothing", &["support", "nosuchcall"], 125, Is(""), &["nosuchcall"]),
     case("doctor", &["doctor"], 0, Holds(&["call", "sud", "seccomp", "jail"]), &[]),
-    case("bench-help", &["bench", "--help"], 0, Holds(&["gates", "calls", "apps", "Examples:"]), &[]),
+    case("bench-help", &["bench", "--help"], 0, Holds(&["gates", "calls", "apps", "scale", "Examples:"]), &[]),
     case("bench-list", &["bench", "calls", "--list"], 0, Holds(&["fork-exec-wait", "memory-100"]), &[]),
     case("bench-unknown-option", &["bench", "gates", "--rounds", "2"], 125, Is(""), &["--rounds"]),
     case("bench-unknown-gate", &["bench", "gates", "--gate", "door"], 125, Is(""), &["door", "sud"]),
@@ -109,6 +109,7 @@ pub fn suite(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         ("launcher", launcher),
         ("bench-gates", bench_gates),
         ("bench-calls", bench_calls),
+        ("bench-scale", bench_scale),
     ] {
         if wanted(filter, name) {
             tally.check(name, test());
@@ -249,6 +250,13 @@ fn bench_gates() -> Result<(), String> {
 fn bench_calls() -> Result<(), String> {
     let names: Vec<String> = row_names("calls")?.into_iter().filter(|name| name != "memory-100").collect();
     complete("calls", &measured(&["calls", "--only", &names.join(",")])?, &names)
+}
+
+/// The points of curves that take no time.
+fn bench_scale() -> Result<(), String> {
+    let small = |name: &String| name.rsplit_once('-').and_then(|(_, point)| point.parse::<u32>().ok()).is_some_and(|point| point <= 100);
+    let names: Vec<String> = row_names("scale")?.into_iter().filter(|name| small(name) && name != "sandboxes-100").collect();
+    complete("scale", &measured(&["scale", "--only", &names.join(",")])?, &names)
 }
 
 /// A reader that goes away early is no reason to panic.
