@@ -205,6 +205,23 @@ impl<'a> ReadBuf<'a> {
         }
     }
 
+    /// How many of the first `most` bytes of [`Self::user_range`] can be stored to, tried page by page without changing any.
+    pub fn storable(&mut self, most: usize) -> usize {
+        const PAGE: usize = 4096;
+        let Some((start, len)) = self.user_range() else { return 0 };
+        let Place::User { mem, .. } = &self.place else { return 0 };
+        let end = start + len.min(most);
+        let mut at = start;
+        while at < end {
+            let word = at & !3;
+            if mem.load_u32(word).and_then(|value| mem.cmpxchg_u32(word, value, value)).is_err() {
+                break;
+            }
+            at = (at / PAGE + 1) * PAGE;
+        }
+        at.min(end) - start
+    }
+
     /// Takes as many of `bytes` as there is room for: how many. EFAULT only when none could be stored.
     pub fn put(&mut self, bytes: &[u8]) -> Result<usize> {
         let want = bytes.len().min(self.left);

@@ -22,6 +22,7 @@ use janua_rt::WaitQueue;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset, request};
 use crate::fs::hostfs::frozen;
+use crate::fs::hostio::{self, CHUNK};
 use crate::pipe::PIPE_BUF;
 use crate::vfs::{Attr, FileKind};
 
@@ -50,6 +51,8 @@ pub struct HostFile {
     host: &'static dyn Host,
     fd: HostFd,
     kind: FileKind,
+    /// [`Host::reads_copy`].
+    copies: bool,
     stat: HostStat,
     ready: Arc<Ready>,
     watch: AtomicU8,
@@ -67,6 +70,7 @@ impl HostFile {
             host,
             fd,
             kind,
+            copies: host.reads_copy(fd),
             stat,
             ready: Arc::new(Ready::default()),
             watch: AtomicU8::new(Watch::Unknown as u8),
@@ -151,15 +155,32 @@ impl File for HostFile {
         let mut moved = 0;
         while buf.left() > 0 {
             let step = self.ask(Events::READABLE).and_then(|()| match buf.user_range() {
-                Some((addr, len)) => Ok((self.host.read_user(self.fd, addr, len, at)?, len)),
+                Some((addr, len)) if self.copies => {
+                    let n = self.host.read_user(self.fd, addr, len, at)?;
+                    buf.advance(n);
+                    Ok((n, len))
+                }
+                Some((_, 0)) => Ok((0, 0)),
+                Some((addr, len)) => {
+                    // What a stream has given it does not give again, and a position has moved on.
+                    let want = if at.is_some() { len.min(CHUNK) } else { buf.storable(CHUNK) };
+                    if want == 0 {
+                        return Err(Errno::EFAULT);
+                    }
+                    Ok((hostio::read_through(self.host, self.fd, buf, addr, want, at)?, want))
+                }
                 None => match buf.kernel_range() {
-                    Some(room) => Ok((self.host.read(self.fd, room, at)?, room.len())),
+                    Some(room) => {
+                        let asked = room.len();
+                        let n = self.host.read(self.fd, room, at)?;
+                        buf.advance(n);
+                        Ok((n, asked))
+                    }
                     None => Ok((0, 0)),
                 },
             });
             match step {
                 Ok((n, asked)) => {
-                    buf.advance(n);
                     moved += n;
                     at = at.map(|at| at + n as u64);
                     // A stream answers with what one piece brought.

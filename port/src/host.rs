@@ -61,8 +61,13 @@ pub trait Host: Send + Sync {
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize>;
     /// As [`Host::read`], the other way.
     fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize>;
-    /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted.
+    /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted; only where [`Host::reads_copy`].
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;
+    /// Whether a read of the descriptor stores into memory while it goes on, by the calling thread's own right to store there.
+    /// Otherwise the host may hold on to pages and fill them although that right has gone meanwhile.
+    fn reads_copy(&self, _fd: HostFd) -> bool {
+        true
+    }
     /// Like `write`, from user memory that [`crate::UserMemory::is_user`] has accepted.
     fn write_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;
     /// ftruncate(2).

@@ -21,7 +21,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
@@ -38,6 +38,8 @@ use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
 /// Inodes whose descriptors are kept open, and which part of the machine's descriptors they may have.
 const CACHED_FDS: usize = 1024;
 const CACHED_PART: usize = 16;
+
+const COPIES: u8 = 1;
 
 /// How the host walks for us: never out of the directory, never through a link.
 const BENEATH: u64 = Resolve::BENEATH.bits() | Resolve::NO_SYMLINKS.bits() | Resolve::NO_MAGICLINKS.bits();
@@ -63,6 +65,9 @@ struct Shared {
     root_dev: u64,
     /// Other host devices met so far.
     devs: Mutex<Vec<u64>>,
+    /// Whether reads of a device's files copy ([`Host::reads_copy`]); of the root's, 0 as long as it is not known, or [`COPIES`] or not.
+    root_copies: AtomicU8,
+    copies: Mutex<Vec<(u64, bool)>>,
     /// The buffer of the last listing, for the next.
     listing: Mutex<Vec<u8>>,
 }
@@ -81,6 +86,29 @@ impl Shared {
             devs.len() - 1
         });
         ino ^ (index as u64 + 1) << 48
+    }
+
+    /// Tells a descriptor of a regular file of device `dev` whether reads of it copy.
+    fn note_copies(&self, dev: u64, fd: &OwnedFd) {
+        let ask = || self.host.reads_copy(fd.fd());
+        if dev == self.root_dev {
+            let known = match self.root_copies.load(Ordering::Relaxed) {
+                0 => {
+                    let copies = if ask() { COPIES } else { COPIES + 1 };
+                    self.root_copies.store(copies, Ordering::Relaxed);
+                    copies
+                }
+                known => known,
+            };
+            return fd.set_copies(known == COPIES);
+        }
+        let mut all = self.copies.lock();
+        let copies = all.iter().find(|(known, _)| *known == dev).map(|(_, copies)| *copies).unwrap_or_else(|| {
+            let copies = ask();
+            all.push((dev, copies));
+            copies
+        });
+        fd.set_copies(copies);
     }
 
     /// Notes that an inode has opened descriptors, and closes the oldest others when there are too many.
@@ -122,7 +150,7 @@ impl Shared {
             kept.iter().filter_map(Weak::upgrade).for_each(|inode| self.forget(&inode));
             again()
         });
-        Ok(OwnedFd::new(self.host, fd?))
+        Ok(OwnedFd::of_file(self.host, fd?))
     }
 }
 
@@ -194,7 +222,7 @@ impl HostFs {
 
     fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool, fresh: bool, top: bool) -> Result<Arc<HostFs>> {
         let host = machine.host().ok_or(Errno::ENODEV)?;
-        let owned = OwnedFd::new(host, fd);
+        let owned = OwnedFd::of_file(host, fd);
         let stat = host.stat(fd, b"")?;
         if writable {
             frozen::note_writable(&stat);
@@ -212,6 +240,8 @@ impl HostFs {
             cached: CACHED_FDS.min(machine.accounts().descriptors.all.limit() / CACHED_PART),
             root_dev: stat.dev,
             devs: Mutex::default(),
+            root_copies: AtomicU8::new(0),
+            copies: Mutex::default(),
             listing: Mutex::default(),
         });
         let root = HostInode::make(&shared, stat, None, Arc::from(&b""[..]), false)?;
@@ -392,6 +422,9 @@ impl HostInode {
 
     /// Keeps a descriptor just opened for reading.
     fn keep_reader(&self, fd: &Arc<OwnedFd>) {
+        if self.kind == FileKind::Regular {
+            self.shared.note_copies(self.id.0, fd);
+        }
         let mut fds = self.fds.lock();
         let first = fds.path.is_none() && fds.read.is_none();
         fds.read = Some(fd.clone());

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -11,11 +12,24 @@ use janua_port::{Host, HostFd};
 pub struct OwnedFd {
     host: &'static dyn Host,
     fd: HostFd,
+    /// [`Host::reads_copy`], as far as it is known.
+    copies: AtomicBool,
 }
 
 impl OwnedFd {
+    /// Of an anonymous file in memory.
     pub fn new(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
-        Arc::new(OwnedFd { host, fd })
+        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(true) })
+    }
+
+    /// Of a file of which nothing is known.
+    pub fn of_file(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
+        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(false) })
+    }
+
+    /// It is now known whether reads of the file copy.
+    pub fn set_copies(&self, copies: bool) {
+        self.copies.store(copies, Ordering::Relaxed);
     }
 
     pub fn fd(&self) -> HostFd {
@@ -33,8 +47,8 @@ impl Drop for OwnedFd {
     }
 }
 
-/// Bytes copied at a time between host files.
-const CHUNK: usize = 256 * 1024;
+/// Bytes copied at a time.
+pub const CHUNK: usize = 256 * 1024;
 
 /// Reads from `offset` on until the buffer is full or the file ends: bytes read. Guest memory is filled by the host itself.
 pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
@@ -43,12 +57,16 @@ pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usi
         let at = offset + moved as u64;
         let (want, result) = match buf.user_range() {
             Some((_, 0)) => break,
-            Some((addr, len)) => {
+            Some((addr, len)) if from.copies.load(Ordering::Relaxed) => {
                 let result = from.host.read_user(from.fd, addr, len, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
                 }
                 (len, result)
+            }
+            Some((addr, len)) => {
+                let want = len.min(CHUNK);
+                (want, read_through(from.host, from.fd, buf, addr, want, Some(at)))
             }
             None => {
                 let Some(to) = buf.kernel_range() else { break };
@@ -72,6 +90,17 @@ pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usi
         }
     }
     Ok(moved)
+}
+
+/// Reads `want` bytes for the start of the buffer's range, which is user memory at `addr`, by way of the kernel's: bytes read. `at` as
+/// for [`Host::read`].
+pub fn read_through(host: &dyn Host, fd: HostFd, buf: &mut ReadBuf<'_>, addr: usize, want: usize, at: Option<u64>) -> Result<usize> {
+    const PAGE: usize = 4096;
+    let mut room = vec![0; want + PAGE];
+    // As far behind a border of pages as the reader's: that is what O_DIRECT asks for.
+    let start = addr.wrapping_sub(room.as_ptr().addr()) % PAGE;
+    let n = host.read(fd, &mut room[start..start + want], at)?;
+    buf.put(&room[start..start + n.min(want)])
 }
 
 /// Writes the buffer at `offset`: bytes written. Guest memory is read by the host itself.

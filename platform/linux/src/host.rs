@@ -8,7 +8,7 @@ use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
 use crate::boot::{self, Jail};
-use crate::{descriptors, machine};
+use crate::{copying, descriptors, machine};
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
 use crate::user::HostedUser;
 
@@ -286,6 +286,10 @@ impl Host for LinuxHost {
                 return if read > 0 { Ok(read) } else { result };
             }
         }
+    }
+
+    fn reads_copy(&self, fd: HostFd) -> bool {
+        copying::reads_copy(fd)
     }
 
     fn write_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {

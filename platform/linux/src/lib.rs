@@ -12,6 +12,7 @@ pub mod area;
 pub mod boot;
 pub mod clock;
 mod compat;
+mod copying;
 pub mod descriptors;
 mod faults;
 pub mod guard;

@@ -30,6 +30,7 @@ const TESTS: &[Test] = &[
     ("sandbox/exit_codes", exit_codes),
     ("sandbox/streams", streams),
     ("sandbox/named_streams", named_streams),
+    ("sandbox/inherited", inherited),
     ("sandbox/ignored_signals", ignored_signals),
     ("sandbox/closed_files", closed_files),
     ("sandbox/session", session),
@@ -586,6 +587,26 @@ fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
 
 fn stats(s: &Sandbox) -> Result<(), String> {
     expect("statistics", &s.run(&["--stats"], &["/bin/cat", "/etc/hostname"])?, 0, &["openat", "read", "calls"])
+}
+
+/// Inputs that the host does not read by copying say the same as on Linux.
+fn inherited(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/inherited");
+    super::attacks::build(&workspace::root().join("test/sandbox/inherited.c"), &program, &[])?;
+    let program = program.display().to_string();
+    for kind in ["stream", "datagram", "direct"] {
+        let give = [program.as_str(), "give", kind].map(str::to_string);
+        let take = [program.as_str(), "take", kind];
+        let run = |line: Vec<String>| clean(s.start(give.iter().cloned().chain(line).collect())?.wait()?);
+        let native = run(take.map(str::to_string).to_vec())?;
+        if native.code != 0 {
+            return Err(format!("{kind}, without Janua: exit code {}\n{}", native.code, text(&native)));
+        }
+        let native = text(&native);
+        let lines: Vec<&str> = native.lines().collect();
+        expect(kind, &run(s.line(&[], &take))?, 0, &lines)?;
+    }
+    Ok(())
 }
 
 /// The cancellation points of C libraries go by the gate `call` once their file has been rewritten, also those of several threads.

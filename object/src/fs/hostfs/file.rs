@@ -50,6 +50,7 @@ impl HostRegular {
 
     /// An open file over a descriptor with the access mode it was opened with.
     pub fn over(inode: Arc<HostInode>, fd: Arc<OwnedFd>) -> HostRegular {
+        inode.shared.note_copies(inode.id.0, &fd);
         inode.fds.lock().lent = Arc::downgrade(&fd);
         HostRegular { inode, fd, append: Mutex::new(()) }
     }
