@@ -324,6 +324,33 @@ fn a_new_file_in_a_bind_is_the_one_that_was_made() {
 }
 
 #[test]
+fn a_name_that_is_taken_as_soon_as_it_is_made_changes_nothing_elsewhere() {
+    let world = World::bind("taken", true);
+    let mode = |name: &str| fs::metadata(world.host.0.join(name)).unwrap().permissions().mode() & 0o7777;
+    fs::set_permissions(world.host.0.join("file"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(world.host.0.join("dir/sub"), fs::Permissions::from_mode(0o700)).unwrap();
+    // The host stamps files by its ticks.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    // By a link to a file outside, and by a directory that was there before.
+    common::TAKEN.set(Some(|dir, name| {
+        // SAFETY: strings that live; a directory of the test's.
+        unsafe {
+            libc::unlinkat(dir.0, name.as_ptr(), 0);
+            assert_eq!(libc::symlinkat(c"../file".as_ptr(), dir.0, name.as_ptr()), 0);
+        }
+    }));
+    let _ = world.make("/dir/fifo", Make::Node { mode: FileKind::Fifo as u32 | 0o4777, rdev: 0 });
+    common::TAKEN.set(Some(|dir, name| {
+        // SAFETY: as above.
+        unsafe { assert_eq!(libc::renameat(dir.0, c"sub".as_ptr(), dir.0, name.as_ptr()), 0) }
+    }));
+    let _ = world.make("/dir/new", Make::Node { mode: FileKind::Directory as u32 | 0o1777, rdev: 0 });
+    common::TAKEN.set(None);
+    assert!(fs::symlink_metadata(world.host.0.join("dir/fifo")).unwrap().is_symlink());
+    assert_eq!((mode("file"), mode("dir/new")), (0o600, 0o700));
+}
+
+#[test]
 fn a_glance_tells_what_a_dentry_would() {
     let world = World::overlay("glance");
     let start = Start { root: world.root.clone(), base: world.root.clone() };

@@ -88,8 +88,8 @@ pub trait Host: Send + Sync {
     fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()>;
     /// renameat2(2); `flags` are RENAME_* bits.
     fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()>;
-    /// fchmodat(2); an empty path means the descriptor itself.
-    fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()>;
+    /// fchmod(2), of any descriptor, those opened with O_PATH too. There is none by name: a name may be a link by now.
+    fn chmod(&self, fd: HostFd, mode: u32) -> Result<()>;
     /// fchownat(2), not following; `u32::MAX` leaves an id alone.
     fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()>;
     /// utimensat(2), not following; `None` leaves a time alone. Nanoseconds since 1970.

@@ -26,7 +26,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::HostStat;
-use janua_port::{Host, HostFd, Machine};
+use janua_port::{Host, HostFd, Machine, Nanos};
 use janua_rt::Mutex;
 
 use crate::caller::Cred;
@@ -291,6 +291,9 @@ impl FileSystem for HostFs {
 const LISTING: usize = 32 * 1024;
 /// How old the mode and owner of a file of a bind may be when permissions are checked, nanoseconds.
 const PERM_AGE: u64 = 1_000_000_000;
+
+/// The longest time between two ticks of a host, by which it stamps files. Nanoseconds.
+const TICK: i64 = 10_000_000;
 /// Longest chain of names given to the host at once.
 const CHAIN_MOST: usize = 4000;
 
@@ -669,20 +672,33 @@ impl HostInode {
         Ok(stat)
     }
 
-    /// After a name has been made on the host: its inode, with the owner and mode the guest's rules give it. `at` and `path` lead to
-    /// it: the directory and the name, or a descriptor of the file and nothing.
-    fn made(&self, at: &OwnedFd, path: &[u8], name: &[u8], mode: u32, gid: u32, cred: &Cred) -> Result<Arc<HostInode>> {
-        let mut stat = self.host().stat(at.fd(), path)?;
+    /// After a name has been made on the host at `since` or later: its inode, as [`HostInode::made`]. Somebody else who can write to the
+    /// directory may have given the name to another file meanwhile: that one stays as it is.
+    fn made_here(&self, name: &[u8], mode: u32, gid: u32, cred: &Cred, since: Nanos) -> Result<Arc<HostInode>> {
+        let dir = self.any_fd()?;
+        let file = self.shared.open(&dir, name, flags::O_PATH | flags::O_NOFOLLOW, 0, BENEATH)?;
+        let stat = self.host().stat(file.fd(), b"")?;
+        // Files carry the time of the host's last tick. Where the host does not tell when they were made, that is 0.
+        let older = stat.btime != 0 && stat.btime.saturating_add(TICK) < since as i64;
+        if older || FileKind::of_mode(stat.mode) != FileKind::of_mode(mode) {
+            return self.adopt(stat, name);
+        }
+        self.made(&file, name, mode, gid, cred)
+    }
+
+    /// The inode of a file just made, with the owner and mode the guest's rules give it. `file` is a descriptor of it.
+    fn made(&self, file: &OwnedFd, name: &[u8], mode: u32, gid: u32, cred: &Cred) -> Result<Arc<HostInode>> {
+        let mut stat = self.host().stat(file.fd(), b"")?;
         let mut changed = false;
         if stat.uid != cred.fsuid || stat.gid != gid {
             // The host gives files to its own user; where it does not let them go, they stay that user's.
-            changed |= self.host().chown(at.fd(), path, cred.fsuid, gid).is_ok();
+            changed |= self.host().chown(file.fd(), b"", cred.fsuid, gid).is_ok();
         }
         if FileKind::of_mode(mode) != Some(FileKind::Symlink) && stat.mode & 0o7777 != mode & 0o7777 {
-            changed |= self.host().chmod(at.fd(), path, mode & 0o7777).is_ok();
+            changed |= self.host().chmod(file.fd(), mode & 0o7777).is_ok();
         }
         if changed {
-            stat = self.host().stat(at.fd(), path)?;
+            stat = self.host().stat(file.fd(), b"")?;
         }
         self.adopt(stat, name)
     }

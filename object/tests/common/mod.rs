@@ -4,7 +4,8 @@
 pub mod tree;
 
 use std::any::Any;
-use std::ffi::CString;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -267,6 +268,18 @@ impl Machine for TestMachine {
 /// The host's files by the C library.
 pub struct TestHost;
 
+thread_local! {
+    /// What somebody else makes of the name of a directory or special file as soon as the calling thread has made it.
+    pub static TAKEN: RefCell<Option<fn(HostFd, &CStr)>> = const { RefCell::new(None) };
+}
+
+/// A name has been made.
+fn taken(dir: HostFd, name: &CStr) {
+    if let Some(take) = TAKEN.with_borrow(|take| *take) {
+        take(dir, name);
+    }
+}
+
 fn answer(result: libc::c_long) -> Result<usize> {
     if result < 0 {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(5);
@@ -342,7 +355,12 @@ impl Host for TestHost {
             atime: nanos(stat.st_atime, stat.st_atime_nsec),
             mtime: nanos(stat.st_mtime, stat.st_mtime_nsec),
             ctime: nanos(stat.st_ctime, stat.st_ctime_nsec),
-            btime: 0,
+            btime: {
+                // SAFETY: all zeroes is a valid statx.
+                let mut more: libc::statx = unsafe { std::mem::zeroed() };
+                call!(libc::statx(dir.0, text.as_ptr(), flags, libc::STATX_BTIME, &raw mut more))?;
+                nanos(more.stx_btime.tv_sec, more.stx_btime.tv_nsec.into())
+            },
         })
     }
     fn statfs(&self, fd: HostFd) -> Result<[u64; 15]> {
@@ -389,11 +407,11 @@ impl Host for TestHost {
     }
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
         let text = name(path);
-        call!(libc::mkdirat(dir.0, text.as_ptr(), mode)).map(|_| ())
+        call!(libc::mkdirat(dir.0, text.as_ptr(), mode)).map(|_| taken(dir, &text))
     }
     fn mknod(&self, dir: HostFd, path: &[u8], mode: u32, dev: u64) -> Result<()> {
         let text = name(path);
-        call!(libc::mknodat(dir.0, text.as_ptr(), mode, dev)).map(|_| ())
+        call!(libc::mknodat(dir.0, text.as_ptr(), mode, dev)).map(|_| taken(dir, &text))
     }
     fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()> {
         let text = name(path);
@@ -411,8 +429,8 @@ impl Host for TestHost {
         let (old, new) = (name(old), name(new));
         call!(libc::syscall(libc::SYS_renameat2, old_dir.0, old.as_ptr(), new_dir.0, new.as_ptr(), flags)).map(|_| ())
     }
-    fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
-        let (at, text) = place(dir, path);
+    fn chmod(&self, fd: HostFd, mode: u32) -> Result<()> {
+        let (at, text) = place(fd, b"");
         call!(libc::fchmodat(at, text.as_ptr(), mode, 0)).map(|_| ())
     }
     fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()> {

@@ -147,17 +147,25 @@ pub enum Processes {
 /// What the process that only waits runs on; no signal handler ever does.
 static mut STACK: [u128; 32] = [0; 32];
 
-/// The first process of the pid namespace. It shares the supervisor's memory, the C library's errno too: no function of that is
-/// called.
-extern "C" fn wait_for_the_end(_: *mut libc::c_void) -> c_int {
-    let call = |number: i64, first: i64, second: i64| {
-        // SAFETY: prctl and pause with plain words.
-        unsafe { asm!("syscall", inout("rax") number => _, in("rdi") first, in("rsi") second, out("rcx") _, out("r11") _) }
+/// The first process of the pid namespace, given a pidfd of the supervisor. It shares the supervisor's memory, the C library's errno
+/// too: no function of that is called.
+extern "C" fn wait_for_the_end(supervisor: *mut libc::c_void) -> c_int {
+    let call = |number: i64, words: [i64; 3]| -> i64 {
+        let answer;
+        // SAFETY: prctl, poll of a local, pause and exit.
+        unsafe {
+            asm!("syscall", inout("rax") number => answer, in("rdi") words[0], in("rsi") words[1], in("rdx") words[2],
+                out("rcx") _, out("r11") _)
+        }
+        answer
     };
-    call(libc::SYS_prctl, libc::PR_SET_PDEATHSIG.into(), libc::SIGKILL.into());
-    loop {
-        call(libc::SYS_pause, 0, 0);
+    call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG.into(), libc::SIGKILL.into(), 0]);
+    // It may have ended before it was waited for; its number is not told to a process of another namespace.
+    let mut poll = libc::pollfd { fd: supervisor as c_int, events: libc::POLLIN, revents: 0 };
+    while call(libc::SYS_poll, [(&raw mut poll) as i64, 1, 0]) == 0 {
+        call(libc::SYS_pause, [0; 3]);
     }
+    0
 }
 
 impl Processes {
@@ -175,9 +183,10 @@ impl Processes {
             if libc::unshare(libc::CLONE_NEWPID) != 0 {
                 return Ok((Processes::Hosts, None));
             }
+            let own = descriptor(libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0))?;
             let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
             let top = (&raw mut STACK).add(1).cast();
-            let started = on_this_processor(|| libc::clone(wait_for_the_end, top, flags, core::ptr::null_mut()));
+            let started = on_this_processor(|| libc::clone(wait_for_the_end, top, flags, own as *mut libc::c_void));
             answer(started.into())?;
             Ok((Processes::Own, Some(started)))
         }

@@ -361,16 +361,14 @@ impl Host for LinuxHost {
         unsafe { raw(nr::RENAMEAT2, args) }.map(|_| ())
     }
 
-    fn chmod(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
-        if path.is_empty() {
-            // A descriptor opened with O_PATH goes by its name.
-            match words(nr::FCHMOD, [fd_word(dir), mode as usize, 0, 0, 0, 0]) {
-                Err(Errno::EBADF) => {}
-                other => return other.map(|_| ()),
-            }
+    fn chmod(&self, fd: HostFd, mode: u32) -> Result<()> {
+        // A descriptor opened with O_PATH goes by its name.
+        match words(nr::FCHMOD, [fd_word(fd), mode as usize, 0, 0, 0, 0]) {
+            Err(Errno::EBADF) => {}
+            other => return other.map(|_| ()),
         }
         let mut path_text = CPath::room();
-        let dir = place(&mut path_text, dir, path)?;
+        let dir = place(&mut path_text, fd, b"")?;
         // SAFETY: the path is ours.
         unsafe { raw(nr::FCHMODAT, [dir, path_text.addr(), mode as usize, 0, 0, 0]) }.map(|_| ())
     }

@@ -118,7 +118,7 @@ impl Host for SkeletonHost {
     }
 
     /// The twelve low bits of the mode.
-    fn chmod(&self, _dir: HostFd, _path: &[u8], _mode: u32) -> Result<()> {
+    fn chmod(&self, _fd: HostFd, _mode: u32) -> Result<()> {
         Err(Errno::ENOSYS)
     }
 

@@ -237,7 +237,7 @@ impl Host for BareHost {
     fn rename(&self, _old_dir: HostFd, _old: &[u8], _new_dir: HostFd, _new: &[u8], _flags: u32) -> Result<()> {
         Err(Errno::ENOSYS)
     }
-    fn chmod(&self, _dir: HostFd, _path: &[u8], _mode: u32) -> Result<()> {
+    fn chmod(&self, _fd: HostFd, _mode: u32) -> Result<()> {
         Err(Errno::ENOSYS)
     }
     fn chown(&self, _dir: HostFd, _path: &[u8], _uid: u32, _gid: u32) -> Result<()> {

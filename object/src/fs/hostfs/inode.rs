@@ -63,7 +63,10 @@ impl Inode for HostInode {
             self.host().chown(dir.fd(), &name, change.uid.unwrap_or(u32::MAX), change.gid.unwrap_or(u32::MAX))?;
         }
         if let Some(mode) = change.mode {
-            self.host().chmod(dir.fd(), &name, mode & 0o7777)?;
+            if self.kind == FileKind::Symlink {
+                return Err(Errno::EOPNOTSUPP);
+            }
+            self.host().chmod(self.any_fd()?.fd(), mode & 0o7777)?;
         }
         // A change of size sets the times on the host itself.
         if (change.atime.is_some() || change.mtime.is_some()) && change.size.is_none() {
@@ -128,12 +131,13 @@ impl Inode for HostInode {
         self.check_writable()?;
         let dir = self.any_fd()?;
         let (mode, gid) = inherit(&self.perm()?, mode, cred);
+        let since = self.shared.machine.clock().realtime();
         match FileKind::of_mode(mode) {
             Some(FileKind::Directory) => self.host().mkdir(dir.fd(), name, mode & 0o7777)?,
             Some(FileKind::Regular) => {
                 let open = flags::O_CREAT | flags::O_EXCL | flags::O_RDWR | flags::O_NOFOLLOW;
                 let fd = self.shared.open(&dir, name, open, mode & 0o7777, BENEATH)?;
-                let inode = self.made(&fd, b"", name, mode, gid, cred)?;
+                let inode = self.made(&fd, name, mode, gid, cred)?;
                 inode.fds.lock().made = Some(fd);
                 self.shared.opened(&inode.this);
                 return Ok(inode);
@@ -141,16 +145,17 @@ impl Inode for HostInode {
             Some(_) => self.host().mknod(dir.fd(), name, mode, rdev)?,
             None => return Err(Errno::EINVAL),
         }
-        Ok(self.made(&dir, name, name, mode, gid, cred)?)
+        Ok(self.made_here(name, mode, gid, cred, since)?)
     }
 
     fn symlink(&self, name: &[u8], target: &[u8], cred: &Cred) -> Result<Arc<dyn Inode>> {
         self.check_writable()?;
         let dir = self.any_fd()?;
+        let since = self.shared.machine.clock().realtime();
         self.host().symlink(target, dir.fd(), name)?;
         let mode = FileKind::Symlink as u32 | 0o777;
         let (_, gid) = inherit(&self.perm()?, mode, cred);
-        Ok(self.made(&dir, name, name, mode, gid, cred)?)
+        Ok(self.made_here(name, mode, gid, cred, since)?)
     }
 
     fn link(&self, name: &[u8], target: &Arc<dyn Inode>) -> Result<()> {
