@@ -43,6 +43,7 @@ const TESTS: &[Test] = &[
     ("sandbox/guest_killed", guest_killed),
     ("sandbox/supervisor_killed", supervisor_killed),
     ("sandbox/supervisor_killed_early", supervisor_killed_early),
+    ("sandbox/supervisor_killed_at_once", supervisor_killed_at_once),
     ("sandbox/stopped_and_continued", stopped_and_continued),
     ("sandbox/unanswered", unanswered),
     ("sandbox/daemon_ends", daemon_ends),
@@ -467,6 +468,29 @@ fn supervisor_killed_early(s: &Sandbox) -> Result<(), String> {
         let outcome = clean(running.wait()?)?;
         if outcome.code != 137 {
             return Err(format!("code {}\n{}", outcome.code, text(&outcome)));
+        }
+    }
+    Ok(())
+}
+
+/// The same while the sandbox is being made, at moments half a millisecond apart.
+fn supervisor_killed_at_once(s: &Sandbox) -> Result<(), String> {
+    for round in 0..60 {
+        let running = s.start(s.line(&[], &["/bin/sh", "-c", "while :; do (:); done"]))?;
+        thread::sleep(Duration::from_micros(500 * round));
+        // None yet: it is waited for, so that every round tells something.
+        let end = Instant::now() + Duration::from_secs(10);
+        let supervisor = loop {
+            match running.processes().first() {
+                Some(pid) => break *pid,
+                None if Instant::now() > end => return Err("the command did not start".into()),
+                None => thread::sleep(Duration::from_micros(100)),
+            }
+        };
+        kill(Some(&supervisor), Signal::KILL)?;
+        let outcome = clean(running.wait()?).map_err(|why| format!("round {round}: {why}"))?;
+        if outcome.code != 137 {
+            return Err(format!("round {round}: code {}\n{}", outcome.code, text(&outcome)));
         }
     }
     Ok(())
