@@ -164,7 +164,7 @@ static long touch(int dir, const char *path)
 	return host(SYS_utimensat, dir, path, times, 0, 0, 0);
 }
 
-/* name, options of janua run, what of the host the end needs (landlock, mounts, pids), end, the call */
+/* name, options of janua run (plain: by a caller without CAP_SYS_ADMIN), what of the host the end needs (landlock, mounts, pids), end, the call */
 #define ROWS(R) \
 	/* Controls: the way is real, and what the sandbox is shown can be had. */ \
 	R("control_gettid", "-", "-", "reached", host(SYS_gettid, 0, 0, 0, 0, 0, 0)) \
@@ -193,6 +193,16 @@ static long touch(int dir, const char *path)
 	R("new_terminal", "-", "mounts", "EACCES | ENOENT", host_open("/dev/ptmx", O_RDONLY)) \
 	R("names_of_devices", "-", "mounts 6.15", "ENOENT", names(AT_FDCWD, "/dev/zero")) \
 	R("names_of_terminals", "-", "mounts 6.15", "ENOENT", names(AT_FDCWD, "/dev/pts/ptmx")) \
+	/* A caller without CAP_SYS_ADMIN: no tree of its own, but nothing of /dev. */ \
+	R("control_read_plain", "plain", "-", "reached", host_open(OUT("file"), O_RDONLY)) \
+	R("control_read_system_plain", "plain", "-", "reached", host_open("/etc/passwd", O_RDONLY)) \
+	R("left_names_plain", "plain", "-", "reached", names(AT_FDCWD, "/dev/zero")) \
+	R("left_proc_plain", "plain", "-", "reached", host_open("/proc/stat", O_RDONLY)) \
+	R("read_device_plain", "plain", "landlock", "EACCES", host_open("/dev/zero", O_RDONLY)) \
+	R("read_device_by_link_plain", "plain", "landlock", "EACCES", host_open("/proc/self/root/dev/zero", O_RDONLY)) \
+	R("new_terminal_plain", "plain", "landlock", "EACCES", host_open("/dev/ptmx", O_RDONLY)) \
+	R("write_device_plain", "plain", "landlock", "EACCES", host_open("/dev/null", O_WRONLY)) \
+	R("write_file_plain", "plain", "landlock", "EACCES", host_open(OUT("file"), O_WRONLY)) \
 	/* The third wall: numbers of its own. */ \
 	R("nice", "-", "pids", "ESRCH", host(SYS_setpriority, 0, victim, 19, 0, 0, 0)) \
 	R("processors", "-", "pids", "ESRCH", host(SYS_sched_setaffinity, victim, 8, &(long){-1}, 0, 0, 0)) \

@@ -193,13 +193,15 @@ impl Processes {
     }
 }
 
-/// Where the kernel asks the host about processes.
+/// Where the kernel asks the host about processes, and what its files are.
 #[derive(Clone, Copy, Debug)]
 pub struct Proc {
     /// A descriptor of /proc.
     pub fd: i32,
     /// Whether its numbers are those the sandbox's processes see.
     pub same_numbers: bool,
+    /// Whether the files shown are a tree of the sandbox's own.
+    pub own_tree: bool,
 }
 
 /// Moves the first process into its namespaces. What the host refuses is left out.
@@ -209,10 +211,10 @@ pub fn enter(needs: &Needs<'_>, processes: Processes) -> Proc {
         // SAFETY: a constant path.
         unsafe { libc::open(c"/proc".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) }
     });
-    let _ = enter_tree(needs, own_proc);
+    let own_tree = enter_tree(needs, own_proc).is_ok();
     // SAFETY: plain words.
     unsafe { libc::unshare(libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP) };
-    Proc { fd, same_numbers: own_proc.is_some() || processes == Processes::Hosts }
+    Proc { fd, same_numbers: own_proc.is_some() || processes == Processes::Hosts, own_tree }
 }
 
 /// Whether a tree of the sandbox's own keeps files as they are.

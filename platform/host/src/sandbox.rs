@@ -429,7 +429,7 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
         if libc::poll(&raw mut pipe, 1, 0) == 1 && pipe.revents & libc::POLLERR != 0 {
             libc::_exit(0);
         }
-        wall::raise(needs, proc.fd, processes == Processes::Own);
+        wall::raise(needs, proc.fd, processes == Processes::Own, proc.own_tree);
         let area = hosted::area(0);
         let pid = libc::syscall(libc::SYS_getpid) as u32;
         (*area).host_pid.store(pid, Ordering::Relaxed);

@@ -8,6 +8,7 @@
 //! Before it come the namespaces of [`crate::namespaces`], which need more rights than the rest.
 
 use alloc::vec::Vec;
+use core::ffi::CStr;
 
 use crate::{Probe, answer};
 
@@ -141,7 +142,35 @@ pub fn landlock_version() -> Result<u32, crate::Refused> {
 /// The lowest version of use: before it no file could be moved between directories of a writable bind.
 pub const LANDLOCK_LEAST: u32 = 2;
 
-fn confine_files(needs: &Needs<'_>, proc: i32) -> Probe {
+/// Descriptors of what is in the directory: all but links, and what has this name. `None` when they cannot all be had.
+fn entries_but(root: i32, left_out: &CStr) -> Option<Vec<i32>> {
+    /// A directory with more at its top than this is no root.
+    const MOST: usize = 256;
+    const PLACE: i32 = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let mut found = Vec::new();
+    // SAFETY: names and descriptors of ours; an entry is looked at before the next is asked for.
+    unsafe {
+        let fd = libc::openat(root, c".".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
+        let dir = if fd < 0 { core::ptr::null_mut() } else { libc::fdopendir(fd) };
+        if dir.is_null() {
+            return None;
+        }
+        while found.len() <= MOST
+            && let Some(entry) = libc::readdir(dir).as_ref()
+        {
+            let name = CStr::from_ptr(entry.d_name.as_ptr());
+            if entry.d_type == libc::DT_LNK || [c".", c"..", left_out].contains(&name) {
+                continue;
+            }
+            found.push(libc::openat(root, name.as_ptr(), PLACE));
+        }
+        libc::closedir(dir);
+    }
+    if found.len() <= MOST { Some(found) } else { None }
+}
+
+/// `shut`: nothing of /dev is to be read, where everything else is shown. The kernel has devices of its own.
+fn confine_files(needs: &Needs<'_>, proc: i32, shut: bool) -> Probe {
     let version = landlock_version()?;
     if version < LANDLOCK_LEAST {
         return Err(crate::Refused::NoEffect);
@@ -154,8 +183,11 @@ fn confine_files(needs: &Needs<'_>, proc: i32) -> Probe {
     if version >= 5 {
         handled |= access::IOCTL_DEV;
     }
+    let open = needs.root.filter(|_| shut && needs.everything).and_then(|root| entries_but(root, c"dev"));
     if !needs.everything {
         handled |= access::READ_FILE | access::READ_DIR;
+    } else if open.is_some() {
+        handled |= access::READ_FILE;
     }
     // Version 6 can keep a process from sockets without a name of others, and from sending them signals. The supervisor's comes from a
     // pipe it has set up itself.
@@ -188,7 +220,7 @@ fn confine_files(needs: &Needs<'_>, proc: i32) -> Probe {
         }
     };
     let reading = access::READ_FILE | access::READ_DIR;
-    for place in needs.shown {
+    for place in needs.shown.iter().filter(|place| open.is_none() || needs.root != Some(place.fd)) {
         allow(place.fd, if place.writable { u64::MAX } else { reading });
     }
     for fd in needs.inherited {
@@ -198,6 +230,11 @@ fn confine_files(needs: &Needs<'_>, proc: i32) -> Probe {
             libc::O_WRONLY => allow(*fd, access::WRITE_FILE | access::TRUNCATE | access::IOCTL_DEV),
             _ => allow(*fd, u64::MAX),
         }
+    }
+    for fd in open.into_iter().flatten() {
+        allow(fd, access::READ_FILE);
+        // SAFETY: a descriptor of ours, or none.
+        unsafe { libc::close(fd) };
     }
     // SAFETY: plain calls; the descriptors are ours.
     unsafe {
@@ -242,15 +279,15 @@ fn keep_nice(own_numbers: bool) -> u64 {
 }
 
 /// Raises the wall round the calling process; `proc` is the kernel's /proc, `own_numbers` says that no process of others has a number
-/// here. What the host refuses is left out: `janua doctor` tells.
-pub fn raise(needs: &Needs<'_>, proc: i32, own_numbers: bool) {
+/// here, `own_tree` that the files shown are a tree of its own. What the host refuses is left out: `janua doctor` tells.
+pub fn raise(needs: &Needs<'_>, proc: i32, own_numbers: bool, own_tree: bool) {
     // SAFETY: plain words and a structure of ours.
     unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize);
     }
-    let _ = confine_files(needs, proc);
+    let _ = confine_files(needs, proc, !own_tree);
     let _ = drop_capabilities(kept(needs) | keep_nice(own_numbers));
 }
 
@@ -263,7 +300,7 @@ pub fn landlock() -> Probe {
     crate::in_child(|| {
         // SAFETY: plain words.
         answer(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) }.into())?;
-        confine_files(&NOTHING, -1)?;
+        confine_files(&NOTHING, -1, false)?;
         // SAFETY: a plain call; the descriptor ends with the child.
         let opened = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY) };
         if opened < 0 && crate::errno() == libc::EACCES { Ok(()) } else { Err(crate::Refused::NoEffect) }

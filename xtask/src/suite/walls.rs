@@ -93,6 +93,7 @@ struct Place {
     gadget: String,
     victim: Child,
     stack: String,
+    is_root: bool,
     /// What of the third wall stands here, in the words of the rows.
     walls: Vec<&'static str>,
 }
@@ -123,6 +124,7 @@ impl Place {
             gadget: gadget(&workspace::target().join("image/janua-linux"))?,
             stack: stack.ok_or("no stack in /proc/PID/maps")?.to_owned(),
             walls: walls.into_iter().filter(|(_, name)| stands(name)).map(|(word, _)| word).collect(),
+            is_root: fs::metadata("/proc/self").map_err(what)?.uid() == 0,
             dir,
             program,
             victim,
@@ -166,7 +168,7 @@ impl Place {
         let arguments = match &test.try_ {
             Try::Row(row) => {
                 match &*row.options {
-                    "-" => {}
+                    "-" | "plain" => {}
                     "root" | "root of directory" => {
                         // As a kernel sees it: the host's own paths, whatever the program is shown.
                         fs::copy(&self.program, inside.join("taken_over")).map_err(|e| e.to_string())?;
@@ -187,9 +189,13 @@ impl Place {
         // With a directory for standard input.
         let is_of_directory = matches!(&test.try_, Try::Row(row) if row.options.ends_with("of directory"));
         let shell = ["sh", "-c", "exec \"$@\" <.", "sh"].map(ToOwned::to_owned);
+        // A caller that is not root has no such capability to lose.
+        let is_plain = matches!(&test.try_, Try::Row(row) if row.options == "plain") && self.is_root;
+        let without = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"].map(ToOwned::to_owned);
         let command = shell
             .into_iter()
             .filter(|_| is_of_directory)
+            .chain(without.into_iter().filter(|_| is_plain))
             .chain([build::janua().display().to_string()])
             .chain(options.iter().map(ToString::to_string))
             .chain(["--".to_owned(), text(&program)])
