@@ -16,6 +16,51 @@ pub struct Termios {
 
 const _: () = assert!(size_of::<Termios>() == 36);
 
+/// `struct termio`: what System V had (TCGETA).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Termio {
+    pub iflag: u16,
+    pub oflag: u16,
+    pub cflag: u16,
+    pub lflag: u16,
+    pub line: u8,
+    pub cc: [u8; 8],
+    pub pad: u8,
+}
+
+impl Termio {
+    /// The part of settings it has room for.
+    pub fn of(termios: &Termios) -> Termio {
+        let mut cc = [0; 8];
+        cc.copy_from_slice(&termios.cc[..8]);
+        Termio {
+            iflag: termios.iflag as u16,
+            oflag: termios.oflag as u16,
+            cflag: termios.cflag as u16,
+            lflag: termios.lflag as u16,
+            line: termios.line,
+            cc,
+            pad: 0,
+        }
+    }
+
+    /// Settings with that part changed.
+    pub fn apply(&self, old: &Termios) -> Termios {
+        let low = |old: u32, new: u16| old & !0xffff | u32::from(new);
+        let mut new = Termios {
+            iflag: low(old.iflag, self.iflag),
+            oflag: low(old.oflag, self.oflag),
+            cflag: low(old.cflag, self.cflag),
+            lflag: low(old.lflag, self.lflag),
+            line: self.line,
+            ..*old
+        };
+        new.cc[..8].copy_from_slice(&self.cc);
+        new
+    }
+}
+
 /// `struct winsize`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -112,6 +157,10 @@ pub mod request {
     pub const TCSETS: u32 = 0x5402;
     pub const TCSETSW: u32 = 0x5403;
     pub const TCSETSF: u32 = 0x5404;
+    pub const TCGETA: u32 = 0x5405;
+    pub const TCSETA: u32 = 0x5406;
+    pub const TCSETAW: u32 = 0x5407;
+    pub const TCSETAF: u32 = 0x5408;
     pub const TCSBRK: u32 = 0x5409;
     pub const TCXONC: u32 = 0x540a;
     pub const TCFLSH: u32 = 0x540b;

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use core::any::Any;
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_port::{Backing, Machine};
@@ -107,6 +108,17 @@ impl File for MemoryDevice {
 
     fn may_wait(&self) -> bool {
         false
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        /// RNDGETENTCNT: the bits in the pool, which is full once it has been filled.
+        const GET_COUNT: u32 = 0x8004_5200;
+        match (self.kind, request) {
+            (Memory::Random | Memory::Urandom, GET_COUNT) => {
+                UserPtr::<i32>::new(arg).write(caller.user(), &256).map(|()| 0)
+            }
+            _ => Err(Errno::ENOTTY),
+        }
     }
 
     fn seek(&self, _file: &OpenFile, _offset: i64, _whence: u32) -> Result<u64> {

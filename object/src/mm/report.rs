@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::ControlFlow;
 
 use super::vma::{Source, VmFlags};
 use super::{Mm, Vma};
@@ -62,12 +63,20 @@ pub struct Sizes {
 impl Mm {
     /// The mappings in order, as they are at this moment.
     pub fn regions(&self) -> Vec<Region> {
+        let mut all = Vec::new();
+        self.each_region(0, |region| {
+            all.push(region);
+            ControlFlow::Continue(())
+        });
+        all
+    }
+
+    /// Shows the mappings that end behind `from`, in order, as long as `see` wants more.
+    pub fn each_region(&self, from: usize, mut see: impl FnMut(Region) -> ControlFlow<()>) {
         let start_stack = self.image.read().start_stack;
         let state = self.lock_state();
-        state
-            .list
-            .iter()
-            .map(|(start, vma)| Region {
+        for (start, vma) in state.list.touching(from, usize::MAX) {
+            let region = Region {
                 start,
                 end: vma.end,
                 flags: vma.flags,
@@ -75,8 +84,11 @@ impl Mm {
                 dev: vma.dev,
                 ino: vma.ino,
                 label: label(start, vma, start_stack, (state.brk_start, state.brk)),
-            })
-            .collect()
+            };
+            if see(region).is_break() {
+                break;
+            }
+        }
     }
 
     /// The mapping that holds `addr`, for fault reports.

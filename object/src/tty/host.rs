@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
 
-use janua_abi::linux::termios::{Termios, Winsize, lflag, request};
+use janua_abi::linux::termios::{Termio, Termios, Winsize, lflag, request};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -103,6 +103,13 @@ impl File for HostTty {
                 console.job.check_change(caller)?;
                 let mut termios = UserPtr::<Termios>::new(arg).read(user)?;
                 host.ioctl(fd, request, termios.as_mut_bytes())
+            }
+            request::TCGETA => UserPtr::new(arg).write(user, &Termio::of(&console.termios()?)).map(|()| 0),
+            request::TCSETA | request::TCSETAW | request::TCSETAF => {
+                console.job.check_change(caller)?;
+                let mut termios = UserPtr::<Termio>::new(arg).read(user)?.apply(&console.termios()?);
+                // TCSETS, TCSETSW and TCSETSF come in the same order.
+                host.ioctl(fd, request - request::TCSETA + request::TCSETS, termios.as_mut_bytes())
             }
             request::TIOCGWINSZ => {
                 let mut size = Winsize::default();

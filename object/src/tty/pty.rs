@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 
-use janua_abi::linux::termios::{Termios, Winsize, lflag, request};
+use janua_abi::linux::termios::{Termio, Termios, Winsize, lflag, request};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -178,6 +178,30 @@ impl Pty {
         }
     }
 
+    /// Changes the settings to what `new` makes of those there are.
+    fn set_termios(
+        self: &Arc<Pty>,
+        caller: &dyn Caller,
+        flush: bool,
+        master: bool,
+        new: impl Fn(&Termios) -> Result<Termios>,
+    ) -> Result<()> {
+        if !master {
+            self.job.check_change(caller)?;
+        }
+        let old = self.state.lock().line.termios;
+        let new = new(&old)?;
+        {
+            let mut state = self.state.lock();
+            if flush {
+                state.line.flush_input();
+            }
+            state.line.set_termios(new);
+        }
+        self.changed();
+        Ok(())
+    }
+
     /// Requests both sides know; `None` for all others.
     fn common(self: &Arc<Pty>, caller: &dyn Caller, request: u32, arg: usize, master: bool) -> Option<Result<usize>> {
         let user = caller.user();
@@ -188,22 +212,15 @@ impl Pty {
                 done(UserPtr::<Termios>::new(arg).write(user, &termios))
             }
             request::TCSETS | request::TCSETSW | request::TCSETSF => {
-                if !master && let Err(errno) = self.job.check_change(caller) {
-                    return Some(Err(errno));
-                }
-                let new = match UserPtr::<Termios>::new(arg).read(user) {
-                    Ok(new) => new,
-                    Err(errno) => return Some(Err(errno)),
-                };
-                {
-                    let mut state = self.state.lock();
-                    if request == request::TCSETSF {
-                        state.line.flush_input();
-                    }
-                    state.line.set_termios(new);
-                }
-                self.changed();
-                Some(Ok(0))
+                done(self.set_termios(caller, request == request::TCSETSF, master, |_| UserPtr::new(arg).read(user)))
+            }
+            request::TCGETA => {
+                let short = Termio::of(&self.state.lock().line.termios);
+                done(UserPtr::new(arg).write(user, &short))
+            }
+            request::TCSETA | request::TCSETAW | request::TCSETAF => {
+                let changed = |old: &Termios| Ok(UserPtr::<Termio>::new(arg).read(user)?.apply(old));
+                done(self.set_termios(caller, request == request::TCSETAF, master, changed))
             }
             request::TIOCGWINSZ => {
                 let size = self.state.lock().size;

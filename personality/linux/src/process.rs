@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::signal::SIGCHLD;
 use janua_kernel::signal::SigSet;
+use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::mm::Mm;
 use janua_port::Nanos;
@@ -52,8 +53,8 @@ pub struct Process {
     pub posix_timers: crate::time::PosixTimers,
     /// The name of the thread that ended last, for when it is gone.
     pub last_comm: Mutex<Vec<u8>>,
-    /// The real user id of the last thread, for when it is gone.
-    pub last_uid: AtomicU32,
+    /// The credentials of the last thread, for when it is gone.
+    pub last_cred: RwLock<Option<Arc<Cred>>>,
     /// Woken when a child ends, stops or continues (wait4).
     pub children: WaitQueue,
     /// Woken when a signal becomes pending for the process or one of its threads (signalfd).
@@ -246,7 +247,7 @@ impl Process {
             interval: Default::default(),
             posix_timers: Default::default(),
             last_comm: Mutex::new(Vec::new()),
-            last_uid: AtomicU32::new(0),
+            last_cred: RwLock::new(None),
             children: WaitQueue::new(),
             signalled: WaitQueue::new(),
             changes: WaitQueue::new(),

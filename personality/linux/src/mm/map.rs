@@ -150,7 +150,7 @@ pub fn arch_prctl(thread: &Thread, code: u32, addr: Addr) -> Result<usize> {
         arch::GET_FS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(machine.tls() as u64))?,
         arch::GET_GS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(machine.gs() as u64))?,
         arch::GET_CPUID => return Ok(1),
-        arch::SET_CPUID if addr.0 != 0 => {}
+        // As where the processor cannot have it trap.
         arch::SET_CPUID => return Err(Errno::ENODEV),
         _ => return Err(Errno::EINVAL),
     }

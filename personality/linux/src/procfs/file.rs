@@ -8,10 +8,11 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_object::file::{Events, File, OpenFile, whence};
+use janua_object::Caller;
 use janua_object::vfs::Inode;
 use janua_rt::Mutex;
 
-use super::{Entry, Kind, Node, Text, What};
+use super::{Entry, Kind, Node, Text, What, query};
 
 /// Most bytes of one write.
 const MOST: usize = 4096;
@@ -78,6 +79,15 @@ impl File for TextFile {
         let start = if from == whence::SEEK_CUR { *pos } else { 0 };
         *pos = start.checked_add_signed(offset).filter(|new| i64::try_from(*new).is_ok()).ok_or(Errno::EINVAL)?;
         Ok(*pos)
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        match self.node.what {
+            What::Entry(entry) if request == query::REQUEST && query::answers(entry) => {
+                query::answer(&self.node.subject()?, caller, arg)
+            }
+            _ => Err(Errno::ENOTTY),
+        }
     }
 
     fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {

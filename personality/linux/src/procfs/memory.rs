@@ -21,7 +21,7 @@ use super::{Subject, Text, name_of};
 use crate::{Seat, Task};
 
 /// The memory of the process. ESRCH once it has none; the files are empty then.
-fn mm(subject: &Subject) -> Result<Arc<Mm>> {
+pub(super) fn mm(subject: &Subject) -> Result<Arc<Mm>> {
     subject.task()?.mm().ok_or(Errno::ESRCH)
 }
 
@@ -34,19 +34,25 @@ fn line(subject: &Subject, region: &Region, text: &mut Text) {
     let (major, minor) = (device::major(region.dev), device::minor(region.dev));
     let &Region { start, end, offset, ino, .. } = region;
     let _ = write!(text, "{start:08x}-{end:08x} {r}{w}{x}{s} {offset:08x} {major:02x}:{minor:02x} {ino} ");
-    let name: Vec<u8> = match &region.label {
-        Label::None => Vec::new(),
-        Label::File(file) => name_of(subject, file),
-        Label::Fixed(name) => name.as_bytes().to_vec(),
-        Label::Named(name) => [b"[anon:", &**name, b"]"].concat(),
-    };
-    if !name.is_empty() {
+    let mut shown = Text::default();
+    name(subject, region, &mut shown);
+    if !shown.0.is_empty() {
         while text.0.len() - from < NAME_COLUMN {
             text.0.push(b' ');
         }
-        text.escaped(&name, b"\n");
+        text.escaped(&shown.0, b"\n");
     }
     text.0.push(b'\n');
+}
+
+/// The name of a mapping, if it has one.
+pub(super) fn name(subject: &Subject, region: &Region, text: &mut Text) {
+    match &region.label {
+        Label::None => {}
+        Label::File(file) => text.bytes(&name_of(subject, file)),
+        Label::Fixed(name) => text.bytes(name.as_bytes()),
+        Label::Named(name) => text.bytes(&[b"[anon:", &**name, b"]"].concat()),
+    }
 }
 
 /// /proc/PID/maps.

@@ -12,6 +12,7 @@ mod mounts;
 mod net;
 mod ns;
 mod process;
+mod query;
 mod stat;
 mod sys;
 mod system;

@@ -59,6 +59,7 @@ macro_rules! common {
 /// Of a process.
 pub static ENTRIES: &[Entry] = common!(
     Entry { name: "task", mode: 0o555, kind: Kind::Tasks },
+    Entry::text("timers", timers),
     Entry { name: "timerslack_ns", mode: 0o666, kind: Kind::Settable(timer_slack, set_timer_slack) },
 );
 /// Of a thread.
@@ -130,6 +131,11 @@ fn children(subject: &Subject, text: &mut Text) -> Result<()> {
 /// Groups may always be set, by who may.
 fn setgroups(_: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(b"allow\n");
+    Ok(())
+}
+
+fn timers(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = crate::time::posix::list(subject.task()?, text);
     Ok(())
 }
 

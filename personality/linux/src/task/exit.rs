@@ -103,7 +103,7 @@ pub fn end_thread(thread: &Thread) {
         }
         task.usage.threads.add(used);
         *task.last_comm.lock() = thread.comm();
-        task.last_uid.store(thread.cred().uid, Ordering::Relaxed);
+        *task.last_cred.write() = Some(thread.cred());
         let own = thread.exit_status.load(Ordering::Relaxed);
         let pending = group.pending.set();
         send::retarget_locked(&group, thread, pending);

@@ -3,6 +3,7 @@
 pub mod clone;
 pub mod exit;
 pub mod pidfd;
+mod pidinfo;
 pub mod session;
 pub mod stop;
 pub mod tree;
@@ -36,7 +37,8 @@ pub fn is_session_leader(process: &Process) -> bool {
 
 /// The real user id of a process: that of its first thread, root's when it has none left.
 pub fn uid_of(process: &Process) -> u32 {
-    process.group.lock().threads.first().map_or(process.last_uid.load(Ordering::Relaxed), |seat| seat.cred().uid)
+    let living = process.group.lock().threads.first().map(|seat| seat.cred());
+    living.or_else(|| process.last_cred.read().clone()).map_or(0, |cred| cred.uid)
 }
 
 /// Whether the calling thread may look into another process (ptrace(2), "ptrace access mode checking").

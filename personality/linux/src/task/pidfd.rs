@@ -10,7 +10,7 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::table::Fd;
 use janua_kernel::wait::PollTable;
 use janua_object::file::flags::{O_EXCL, O_NONBLOCK, O_RDWR};
-use janua_object::{Events, File, OpenFile};
+use janua_object::{Caller, Events, File, OpenFile};
 
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
@@ -29,6 +29,27 @@ impl PidFd {
 
     pub fn task(&self) -> Arc<Task> {
         self.task.clone()
+    }
+
+    pub(super) fn is_thread(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    /// The thread it is for; of a process's, the first that lives.
+    pub(super) fn seat(&self) -> Option<Arc<Seat>> {
+        match &self.thread {
+            Some(thread) => thread.upgrade(),
+            None => self.task.threads().into_iter().next(),
+        }
+    }
+
+    /// Whether nothing can be said of it any more: it has been waited for.
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_thread() && self.has_ended() || self.was_reaped()
+    }
+
+    fn was_reaped(&self) -> bool {
+        self.task.kernel.process(self.task.pid).is_none_or(|known| !Arc::ptr_eq(&known, &self.task))
     }
 
     fn has_ended(&self) -> bool {
@@ -62,9 +83,11 @@ impl File for PidFd {
         if !self.has_ended() {
             return Events::empty();
         }
-        let gone = self.task.kernel.process(self.task.pid).is_none_or(|known| !Arc::ptr_eq(&known, &self.task));
-        // Once it has been waited for nothing can be said of it any more.
-        Events::IN | Events::RDNORM | if gone { Events::HUP } else { Events::empty() }
+        Events::IN | Events::RDNORM | if self.was_reaped() { Events::HUP } else { Events::empty() }
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        super::pidinfo::ioctl(self, caller, request, arg)
     }
 
     fn label(&self) -> String {

@@ -6,6 +6,7 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::fmt::{self, Write};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::{SIGALRM, SigInfo, si};
@@ -39,6 +40,8 @@ struct Timer {
     value: u64,
     /// The thread that gets it; otherwise the process.
     thread: Option<Weak<Seat>>,
+    /// As it was asked for: the clock, how to tell (SIGEV_*) and by which signal.
+    asked: [i32; 3],
     /// In the time of the clock.
     progress: Progress,
     key: Option<Key>,
@@ -215,9 +218,11 @@ pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<impl Layout<Si
         None => (SIGALRM, new as u64, None),
         Some(event) => target(thread, &event)?,
     };
+    let (notify, signo) = event.map_or((sigev::SIGNAL, SIGALRM as i32), |event| (event.notify, event.signo));
     place.write(thread.user(), &new)?;
     let timer = Timer {
         clock,
+        asked: [id.0, notify, signo],
         signal,
         value,
         thread: target,
@@ -228,6 +233,24 @@ pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<impl Layout<Si
         overrun: 0,
     };
     list.timers.insert(new, timer);
+    Ok(())
+}
+
+/// /proc/PID/timers, the newest first.
+pub fn list(task: &Task, out: &mut dyn Write) -> fmt::Result {
+    for (id, timer) in task.posix_timers.list.lock().timers.iter().rev() {
+        let [clock, notify, signo] = timer.asked;
+        let how = match notify & !sigev::THREAD_ID {
+            sigev::SIGNAL => "signal",
+            sigev::NONE => "none",
+            _ => "thread",
+        };
+        let (whose, number) = match &timer.thread {
+            None => ("pid", task.pid),
+            Some(thread) => ("tid", thread.upgrade().map_or(0, |seat| seat.tid())),
+        };
+        write!(out, "ID: {id}\nsignal: {signo}/{:016x}\nnotify: {how}/{whose}.{number}\nClockID: {clock}\n", timer.value)?;
+    }
     Ok(())
 }
 
