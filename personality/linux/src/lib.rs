@@ -15,6 +15,7 @@ pub mod futex;
 pub mod i386;
 pub mod ipc;
 pub mod limits;
+mod load;
 pub mod linux;
 pub mod misc;
 pub mod mm;

@@ -87,6 +87,7 @@ pub fn sysinfo(thread: &Thread, info: UserPtr<impl Layout<SysInfo>>) -> Result<(
     let answer = SysInfo {
         // Rounded up, as Linux does.
         uptime: up.div_ceil(1_000_000_000) as i64,
+        loads: crate::load::averages(&thread.kernel),
         totalram: memory.total,
         freeram: memory.free,
         procs: thread.kernel.tree.lock().thread_count().min(usize::from(u16::MAX)) as u16,

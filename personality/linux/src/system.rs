@@ -52,6 +52,8 @@ pub struct System {
     /// When the kernel started, monotonic and since 1970.
     pub booted: Nanos,
     pub booted_real: Nanos,
+    /// How much ran lately.
+    pub(crate) load: crate::load::Load,
     /// How this kernel was started.
     pub config: BootConfig,
     /// The machine's first address space, on its way to the thread that loads the first program.
@@ -87,6 +89,7 @@ impl System {
             root,
             booted: machine.clock().monotonic(),
             booted_real: machine.clock().realtime(),
+            load: crate::load::Load::default(),
             config,
             first_space: Mutex::new(None),
             outer: RwLock::default(),

@@ -130,6 +130,7 @@ static NET: &[Entry] = &[
     Entry::dir(
         "core",
         &[
+            fixed!("optmem_max", "131072"),
             fixed!("rmem_default", "212992"),
             fixed!("rmem_max", "212992"),
             fixed!("somaxconn", "4096"),
@@ -140,14 +141,37 @@ static NET: &[Entry] = &[
     Entry::dir(
         "ipv4",
         &[
+            fixed!("igmp_max_memberships", "20"),
+            fixed!("igmp_max_msf", "10"),
+            fixed!("ip_default_ttl", "64"),
             fixed!("ip_forward", "0"),
             fixed!("ip_local_port_range", "32768\t60999"),
+            fixed!("ip_local_reserved_ports", ""),
+            fixed!("ip_nonlocal_bind", "0"),
             fixed!("ip_unprivileged_port_start", "1024"),
+            fixed!("ping_group_range", "1\t0"),
+            fixed!("tcp_available_congestion_control", "cubic reno"),
+            fixed!("tcp_congestion_control", "cubic"),
             fixed!("tcp_fin_timeout", "60"),
             fixed!("tcp_keepalive_intvl", "75"),
             fixed!("tcp_keepalive_probes", "9"),
             fixed!("tcp_keepalive_time", "7200"),
             fixed!("tcp_max_syn_backlog", "512"),
+            fixed!("tcp_syn_retries", "6"),
+        ],
+    ),
+    Entry::dir(
+        "ipv6",
+        &[
+            fixed!("bindv6only", "0"),
+            Entry::dir(
+                "conf",
+                &[
+                    Entry::dir("all", &[fixed!("disable_ipv6", "0"), fixed!("forwarding", "0")]),
+                    Entry::dir("lo", &[fixed!("disable_ipv6", "0"), fixed!("forwarding", "0"), fixed!("mtu", "65536")]),
+                ],
+            ),
+            fixed!("mld_max_msf", "64"),
         ],
     ),
     Entry::dir("unix", &[fixed!("max_dgram_qlen", "512")]),

@@ -5,10 +5,10 @@ use core::fmt::Write;
 use janua_abi::linux::Result;
 use janua_arch::x86_64::cpu::cpuid;
 use janua_object::Caller;
-use janua_port::machine::{Usage, processors};
+use janua_port::machine::processors;
 
 use super::{Entry, Kind, Subject, Text, locks, sys};
-use crate::time::cpu;
+use crate::load;
 
 pub static ENTRIES: &[Entry] = &[
     Entry { name: "self", mode: 0o777, kind: Kind::Name(own) },
@@ -17,6 +17,7 @@ pub static ENTRIES: &[Entry] = &[
     Entry { name: "net", mode: 0o777, kind: Kind::Name(own_net) },
     Entry::dir("sys", sys::ENTRIES),
     Entry::dir("sysvipc", SYSVIPC),
+    Entry::text("cgroups", cgroups),
     Entry::text("cmdline", cmdline),
     Entry::text("cpuinfo", cpuinfo),
     Entry::text("devices", devices),
@@ -25,6 +26,7 @@ pub static ENTRIES: &[Entry] = &[
     Entry::text("loadavg", loadavg),
     Entry::text("locks", locks::locks),
     Entry::text("meminfo", meminfo),
+    Entry::text("misc", misc),
     Entry::text("partitions", partitions),
     Entry::text("stat", stat),
     Entry::text("swaps", swaps),
@@ -51,6 +53,17 @@ fn own_mounts(_: &dyn Caller) -> alloc::vec::Vec<u8> {
 
 fn cmdline(_: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(b"janua\n");
+    Ok(())
+}
+
+/// There is one hierarchy, and nothing that it controls.
+fn cgroups(_: &Subject, text: &mut Text) -> Result<()> {
+    text.bytes(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\n");
+    Ok(())
+}
+
+/// Drivers that share the major number of miscellaneous devices: there are none.
+fn misc(_: &Subject, _: &mut Text) -> Result<()> {
     Ok(())
 }
 
@@ -128,12 +141,17 @@ fn filesystems(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// Load is not measured: the counts of threads are true, the averages zero.
 fn loadavg(subject: &Subject, text: &mut Text) -> Result<()> {
+    for average in load::averages(&subject.kernel) {
+        // Rounded to hundredths.
+        let hundredths = (average * 100 + 0x8000) >> 16;
+        let _ = write!(text, "{}.{:02} ", hundredths / 100, hundredths % 100);
+    }
+    let running = running(subject);
     let tree = subject.kernel.tree.lock();
     let (threads, last) = (tree.thread_count(), tree.last_pid());
     drop(tree);
-    let _ = writeln!(text, "0.00 0.00 0.00 1/{threads} {last}");
+    let _ = writeln!(text, "{running}/{threads} {last}");
     Ok(())
 }
 
@@ -184,7 +202,7 @@ fn diskstats(_: &Subject, _: &mut Text) -> Result<()> {
 /// What is counted, and the traffic with disks and swap space, of which there is none.
 fn vmstat(subject: &Subject, text: &mut Text) -> Result<()> {
     let memory = subject.kernel.machine.memory();
-    let used = used(subject);
+    let used = load::used(&subject.kernel);
     let _ = writeln!(text, "nr_free_pages {}", memory.free / 4096);
     for name in ["pgpgin", "pgpgout", "pswpin", "pswpout"] {
         let _ = writeln!(text, "{name} 0");
@@ -202,18 +220,8 @@ fn up(subject: &Subject) -> u64 {
     subject.kernel.machine.clock().monotonic().saturating_sub(subject.kernel.booted)
 }
 
-/// What all processes have used, those that were waited for among them.
-fn used(subject: &Subject) -> Usage {
-    let sum = crate::process::Spent::default();
-    for task in subject.kernel.processes() {
-        sum.add(cpu::usage_of_task(&task, None));
-        sum.add(task.usage.children.get());
-    }
-    sum.get()
-}
-
 fn uptime(subject: &Subject, text: &mut Text) -> Result<()> {
-    let (up, used) = (up(subject), used(subject));
+    let (up, used) = (up(subject), load::used(&subject.kernel));
     let idle = (up * subject.kernel.machine.cpus() as u64).saturating_sub(used.user + used.system);
     let hundredths = |nanos: u64| nanos / 10_000_000;
     let (up, idle) = (hundredths(up), hundredths(idle));
@@ -221,17 +229,21 @@ fn uptime(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// Threads that do not wait.
+fn running(subject: &Subject) -> usize {
+    subject.kernel.processes().iter().flat_map(|task| task.threads()).filter(|seat| !seat.is_waiting()).count()
+}
+
 fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let cpus = subject.kernel.machine.cpus() as u64;
-    let used = used(subject);
+    let used = load::used(&subject.kernel);
     let (user, system) = (used.user / 10_000_000, used.system / 10_000_000);
     let idle = (up(subject) / 10_000_000 * cpus).saturating_sub(user + system);
     let _ = writeln!(text, "cpu  {user} 0 {system} {idle} 0 0 0 0 0 0");
     for cpu in processors(subject.kernel.machine) {
         let _ = writeln!(text, "cpu{cpu} {} 0 {} {} 0 0 0 0 0 0", user / cpus, system / cpus, idle / cpus);
     }
-    let processes = subject.kernel.processes();
-    let running = processes.iter().flat_map(|task| task.threads()).filter(|seat| !seat.is_waiting()).count();
+    let running = running(subject);
     let born = subject.kernel.tree.lock().last_pid();
     let boot = subject.kernel.booted_real / 1_000_000_000;
     let _ = writeln!(text, "intr 0\nctxt {}\nbtime {boot}\nprocesses {born}\nprocs_running {running}\nprocs_blocked 0\nsoftirq 0", used.waits + used.preemptions);
