@@ -56,6 +56,8 @@ pub struct HostFile {
     stat: HostStat,
     ready: Arc<Ready>,
     watch: AtomicU8,
+    /// What the outside calls it, if that is known.
+    name: Option<String>,
 }
 
 impl HostFile {
@@ -74,14 +76,17 @@ impl HostFile {
             stat,
             ready: Arc::new(Ready::default()),
             watch: AtomicU8::new(Watch::Unknown as u8),
+            name: None,
         })
     }
 
-    /// An open file over the descriptor, with the access mode and O_APPEND of the description outside.
-    pub fn open(host: &'static dyn Host, fd: HostFd) -> Result<Arc<OpenFile>> {
+    /// An open file over the descriptor, with the access mode and O_APPEND of the description outside. `name`: what that is called there;
+    /// empty when it is not known.
+    pub fn open(host: &'static dyn Host, fd: HostFd, name: &[u8]) -> Result<Arc<OpenFile>> {
         let outside = host.flags(fd)?;
-        let ops = Arc::new(HostFile::new(host, fd)?);
-        Ok(OpenFile::new(ops, outside & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE, None))
+        let mut ops = HostFile::new(host, fd)?;
+        ops.name = (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned());
+        Ok(OpenFile::new(Arc::new(ops), outside & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE, None))
     }
 
     /// The host's descriptor; valid as long as this file.
@@ -331,7 +336,7 @@ impl File for HostFile {
         match self.kind {
             FileKind::Fifo => format!("pipe:[{ino}]"),
             FileKind::Socket => format!("socket:[{ino}]"),
-            _ => format!("/dev/host/{ino}"),
+            _ => self.name.clone().unwrap_or_else(|| format!("/dev/host/{ino}")),
         }
     }
 

@@ -128,7 +128,7 @@ fn config(options: &BootOptions) -> BootConfig {
         hostname: b"janua".to_vec(),
         domainname: b"(none)".to_vec(),
         terminal: console::Terminal::is_there().then_some(SERIAL[0]),
-        files: (0..).zip(SERIAL).map(|(fd, host)| BootFile { fd, host }).collect(),
+        files: (0..).zip(SERIAL).map(|(fd, host)| BootFile { fd, host, name: Vec::new() }).collect(),
         mounts: vec![
             mount(if options.disk.is_some() { BootMountKind::Disk } else { BootMountKind::Archive { archive: INITRD } }, "/"),
             mount(BootMountKind::Proc, "/proc"),

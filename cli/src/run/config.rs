@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, IntoRawFd};
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet};
+use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, BootText};
 use janua_platform_host::found;
 use janua_platform_host::wall::Shown;
 use janua_port::HostFd;
@@ -41,6 +41,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
             .map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat())
             .collect(),
         cwd: bytes(working_directory(options).as_os_str()),
+        cwd_asked: options.cwd.is_some(),
         umask: umask(),
         uid: process::getuid().as_raw(),
         gid: process::getgid().as_raw(),
@@ -48,7 +49,8 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         hostname: rustix::system::uname().nodename().to_bytes().to_vec(),
         domainname: b"(none)".to_vec(),
         nice: process::getpriority_process(None).unwrap_or(0),
-        files: standard_files(),
+        files: standard_files(matches!(options.root, Root::Host)),
+        texts: texts(options),
         terminal: File::options()
             .read(true)
             .write(true)
@@ -120,7 +122,8 @@ fn working_directory(options: &RunOptions) -> PathBuf {
 
 /// Those of the standard three that are open, each by a descriptor of its own: the program may close what it has, and the kernel
 /// still needs a standard error to report to.
-pub fn standard_files() -> Vec<BootFile> {
+/// `named`: the names of the host's files mean the same inside.
+pub fn standard_files(named: bool) -> Vec<BootFile> {
     let streams = [
         io::stdin().as_fd().try_clone_to_owned(),
         io::stdout().as_fd().try_clone_to_owned(),
@@ -130,7 +133,28 @@ pub fn standard_files() -> Vec<BootFile> {
     let was_open = |fd: &u32| found::was_open(*fd);
     let open = streams.into_iter().zip(0u32..).filter_map(|(stream, fd)| Some((fd, stream.ok()?)));
     let open = open.filter(|(fd, _)| was_open(fd));
-    open.map(|(fd, stream)| BootFile { fd, host: HostFd(stream.into_raw_fd()) }).collect()
+    let name = |fd: u32| std::fs::read_link(format!("/proc/self/fd/{fd}")).ok().filter(|name| named && name.is_absolute());
+    let file = |(fd, stream): (u32, OwnedFd)| BootFile {
+        fd,
+        host: HostFd(stream.into_raw_fd()),
+        name: name(fd).map(|name| bytes(name.as_os_str())).unwrap_or_default(),
+    };
+    open.map(file).collect()
+}
+
+/// Files that programs expect of any system, for a tree that may lack them: this machine's names, and with its network its resolver.
+fn texts(options: &RunOptions) -> Vec<BootText> {
+    if !matches!(options.root, Root::Directory(_)) {
+        return Vec::new();
+    }
+    let host = String::from_utf8_lossy(rustix::system::uname().nodename().to_bytes()).into_owned();
+    let text = |path: &str, text: Vec<u8>| BootText { path: path.into(), text };
+    let hosts = format!("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t{host}\n");
+    let mut all = vec![text("/etc/hostname", format!("{host}\n").into_bytes()), text("/etc/hosts", hosts.into_bytes())];
+    if let (Net::Host, Ok(resolver)) = (options.net, std::fs::read("/etc/resolv.conf")) {
+        all.push(text("/etc/resolv.conf", resolver));
+    }
+    all
 }
 
 /// The signals that the caller ignores (nohup(1), a shell's background job), bit n - 1 for signal n. SIGPIPE is

@@ -52,7 +52,7 @@ fn lacks(programs: Programs) -> String {
 
 /// The configuration of a run.
 pub fn make(options: &RunOptions, machine: Machine, program: Vec<u8>) -> Result<Config, String> {
-    let files = config::standard_files();
+    let files = config::standard_files(true);
     let args = std::iter::once(&options.program).chain(&options.args);
     let encoded = Encoded {
         program,

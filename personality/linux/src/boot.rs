@@ -41,8 +41,9 @@ pub struct BootConfig {
     pub program: Vec<u8>,
     pub argv: Vec<Vec<u8>>,
     pub envp: Vec<Vec<u8>>,
-    /// Working directory inside.
+    /// Working directory inside; and whether it was asked for, so that the user must be allowed there, rather than inherited.
     pub cwd: Vec<u8>,
+    pub cwd_asked: bool,
     pub umask: u32,
     pub uid: u32,
     pub gid: u32,
@@ -68,6 +69,8 @@ pub struct BootConfig {
     pub in_group: bool,
     /// File systems in order; the first is the root.
     pub mounts: Vec<BootMount>,
+    /// Files made where the tree of names lacks them.
+    pub texts: Vec<BootText>,
     pub net: BootNet,
     /// Where trace lines go.
     pub trace: Option<HostFd>,
@@ -90,12 +93,21 @@ impl BootConfig {
 }
 
 /// A descriptor the first program starts with.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootFile {
     /// Its number inside.
     pub fd: u32,
     /// What is behind it.
     pub host: HostFd,
+    /// What the outside calls it, for /proc/PID/fd; empty where that means nothing inside.
+    pub name: Vec<u8>,
+}
+
+/// A small file to be there at the start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BootText {
+    pub path: Vec<u8>,
+    pub text: Vec<u8>,
 }
 
 /// A file system to be mounted at the start.

@@ -54,7 +54,7 @@ fn trace(kernel: &Kernel) {
 fn standard_files(kernel: &Kernel, console: Option<&Outer>) -> Result<Arc<FdTable>> {
     let table = FdTable::new();
     for file in &kernel.config.files {
-        let open = terminal::standard_file(kernel, console, file.host)?;
+        let open = terminal::standard_file(kernel, console, file)?;
         table.install_at(open, Fd(file.fd as i32), false, u64::MAX)?;
     }
     Ok(Arc::new(table))

@@ -1,6 +1,8 @@
 //! What `janua run` owes its caller: exit codes and messages for what cannot run, an end without remains whatever dies, an
 //! untouched host, and a trace one can read.
 
+mod places;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -58,6 +60,10 @@ const TESTS: &[Test] = &[
     ("sandbox/host_limits", host_limits),
     ("sandbox/writable_root", writable_root),
     ("sandbox/foreign_environment", foreign_environment),
+    ("sandbox/working_directory", places::working_directory),
+    ("sandbox/file_names", places::file_names),
+    ("sandbox/generated_files", places::generated_files),
+    ("sandbox/process_names", places::process_names),
 ];
 
 /// The names of all tests, as the skip list writes them.

@@ -14,8 +14,8 @@ use janua_object::tty::pts::{DevPts, Pairs};
 use janua_object::tty::{Controlling, GroupSignals, Terminal};
 use janua_object::vfs::{Device, FileKind, FileSystem, MountFlags, Path, Vfs};
 use janua_object::Caller;
-use janua_port::HostFd;
 
+use crate::boot::BootFile;
 use crate::signal::{self, SigInfo};
 use crate::{Kernel, Task, fs};
 
@@ -111,18 +111,19 @@ pub fn pump(kernel: &Kernel) {
 }
 
 /// A file for one of the descriptors the program starts with: the console where it is the outside's terminal.
-pub fn standard_file(kernel: &Kernel, console: Option<&Outer>, fd: HostFd) -> Result<Arc<OpenFile>> {
+pub fn standard_file(kernel: &Kernel, console: Option<&Outer>, file: &BootFile) -> Result<Arc<OpenFile>> {
+    let fd = file.host;
     let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
-    let file = match console {
+    let ops = match console {
         Some(Outer::Host(console)) if host::is_terminal(host, fd) => console.file(fd)?,
         Some(Outer::Line(line)) if FileKind::of_mode(host.stat(fd, b"")?.mode) == Some(FileKind::CharDevice) => {
             line.terminal.open_slave(true)?
         }
-        _ => return HostFile::open(host, fd),
+        _ => return HostFile::open(host, fd, &file.name),
     };
     let mode = host.flags(fd)? & (flags::O_ACCMODE | flags::O_APPEND) | flags::O_LARGEFILE;
     let place = fs::setup::place(kernel, b"/dev/console").ok();
-    Ok(OpenFile::new(file, mode, place))
+    Ok(OpenFile::new(ops, mode, place))
 }
 
 /// Makes the console the controlling terminal of the first program's session, which is in the foreground.

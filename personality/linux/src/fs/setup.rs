@@ -14,13 +14,16 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::fs::hostfs::HostFs;
 use janua_object::fs::overlay::Overlay;
 use janua_object::fs::tmpfs::TmpFs;
-use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk};
+use janua_kernel::iobuf::WriteBuf;
+use janua_object::OpenFile;
+use janua_object::file::flags as file_flags;
+use janua_object::vfs::{access, FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
 use janua_port::{BlockDevice, Machine, UserMemory};
 use janua_rt::RwLock;
 
 use crate::Kernel;
-use crate::boot::{BootMount, BootMountKind};
+use crate::boot::{BootMount, BootMountKind, BootText};
 use crate::fs::FsContext;
 
 /// The kernel acting for itself: root with every capability.
@@ -32,6 +35,13 @@ struct Boot {
 impl Boot {
     fn new(machine: &'static dyn Machine) -> Boot {
         Boot { machine, cred: Arc::new(Cred::of_user(0, 0, Vec::new())) }
+    }
+
+    /// The same with no more rights than the first program will have.
+    fn as_user(kernel: &Kernel) -> Boot {
+        let config = &kernel.config;
+        let cred = Cred::of_user(config.uid, config.gid, config.groups.clone());
+        Boot { machine: kernel.machine, cred: Arc::new(cred) }
     }
 }
 
@@ -97,7 +107,7 @@ pub fn root(
     let made = match mount.kind {
         BootMountKind::Disk => mount_disk(&vfs, disk)?,
         BootMountKind::Archive { .. } => made_root(&vfs, mount).map_err(not_unpacked)?,
-        _ => made_root(&vfs, mount).map_err(|errno| format!("cannot mount {:?} as the root: {errno:?}", mount.kind))?,
+        _ => made_root(&vfs, mount).map_err(|errno| format!("cannot mount {} as the root: {}", named(mount), words(errno)))?,
     };
     let context = FsContext {
         root: RwLock::new(made.clone()),
@@ -154,23 +164,76 @@ pub fn mount_all(kernel: &Kernel) -> core::result::Result<(), String> {
     let boot = Boot::new(kernel.machine);
     for mount in kernel.config.mounts.iter().skip(1) {
         if matches!(mount.kind, BootMountKind::Archive { .. } | BootMountKind::Disk) {
-            return Err(format!("cannot mount {:?} at {}: only as the root", mount.kind, lossy(&mount.target)));
+            return Err(format!("cannot mount {} at {}: only as the root", named(mount), lossy(&mount.target)));
         }
         mount_one(vfs, &boot, kernel.root.root.read().clone(), mount).map_err(|errno| {
-            format!("cannot mount {:?} at {}: {errno:?}", mount.kind, lossy(&mount.target))
+            format!("cannot mount {} at {}: {}", named(mount), lossy(&mount.target), words(errno))
         })?;
     }
     kernel.root.umask.store(kernel.config.umask & 0o777, Ordering::Relaxed);
-    let cwd = find(vfs, &boot, &kernel.root.root.read().clone(), &kernel.config.cwd).and_then(|path| {
-        if path.dentry.is_dir() { Ok(path) } else { Err(Errno::ENOTDIR) }
-    });
-    match cwd {
+    for text in &kernel.config.texts {
+        let root = kernel.root.root.read().clone();
+        // A tree that has no place for it goes without.
+        let _ = make_text(vfs, &boot, &root, text);
+    }
+    match working_directory(kernel, boot) {
         Ok(path) => {
             *kernel.root.cwd.write() = path;
             Ok(())
         }
-        Err(errno) => Err(format!("cannot start in {}: {errno:?}", lossy(&kernel.config.cwd))),
+        Err(errno) => Err(format!("cannot start in {}: {}", lossy(&kernel.config.cwd), words(errno))),
     }
+}
+
+/// Where the first program starts. One who was somewhere before may stay there; who asks for a place must be allowed to go there.
+fn working_directory(kernel: &Kernel, boot: Boot) -> Result<Path> {
+    let config = &kernel.config;
+    let caller = if config.cwd_asked { Boot::as_user(kernel) } else { boot };
+    let path = find(&kernel.vfs, &caller, &kernel.root.root.read().clone(), &config.cwd)?;
+    if !path.dentry.is_dir() {
+        return Err(Errno::ENOTDIR);
+    }
+    access::check(&path.inode().perm()?, &caller.cred, access::EXEC)?;
+    Ok(path)
+}
+
+/// Makes a small file where there is none of that name.
+fn make_text(vfs: &Vfs, boot: &Boot, root: &Path, text: &BootText) -> Result<()> {
+    match find(vfs, boot, root, &text.path) {
+        Err(Errno::ENOENT) => {}
+        other => return other.map(drop),
+    }
+    let path = find_or_make(vfs, boot, root, &text.path, false)?;
+    let ops = path.inode().clone().open(boot, file_flags::O_WRONLY)?;
+    let file = OpenFile::new(ops, file_flags::O_WRONLY, Some(path));
+    file.ops.write(&file, &mut WriteBuf::kernel(&text.text), 0).map(drop)
+}
+
+/// A mount's file system, for a person.
+fn named(mount: &BootMount) -> String {
+    match &mount.kind {
+        BootMountKind::Host { source, .. } | BootMountKind::Overlay { source, .. } => lossy(source).into_owned(),
+        BootMountKind::Archive { .. } => String::from("the initial file tree"),
+        BootMountKind::Disk => String::from("the disk"),
+        BootMountKind::Memory => String::from("a file system in memory"),
+        BootMountKind::Proc => String::from("proc"),
+        BootMountKind::Dev => String::from("the devices"),
+    }
+}
+
+/// What a person should read for an error of a place.
+fn words(errno: Errno) -> String {
+    String::from(match errno {
+        Errno::ENOENT => "there is no such file or directory inside",
+        Errno::ENOTDIR => "not a directory",
+        Errno::EISDIR => "a directory",
+        Errno::EACCES | Errno::EPERM => "permission denied",
+        Errno::ELOOP => "too many symbolic links",
+        Errno::EROFS => "the file system there is read-only",
+        Errno::ENOMEM | Errno::ENOSPC => "no memory left",
+        Errno::ENODEV | Errno::EOPNOTSUPP => "this machine or file system does not offer it",
+        _ => return format!("error {} ({errno:?})", errno.0),
+    })
 }
 
 /// Mounts one more file system of the kernel's own; the place is made where it is missing.

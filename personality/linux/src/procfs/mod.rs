@@ -29,6 +29,7 @@ use janua_object::vfs::directory::Directory;
 use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, SetAttr, Vfs};
 use janua_object::{Caller, Cred, OpenFile};
 
+use crate::task::tree::INIT;
 use crate::{Kernel, Seat, Task};
 
 const PROC_MAGIC: u64 = 0x9fa0;
@@ -492,7 +493,14 @@ impl Inode for Node {
 fn may_look(caller: &dyn Caller, subject: &Subject) -> Result<()> {
     const CAP_SYS_PTRACE: u32 = 19;
     let Ok(task) = subject.task() else { return Ok(()) };
-    let Ok(seat) = subject.seat() else { return Err(Errno::ENOENT) };
+    let Ok(seat) = subject.seat() else {
+        // Init is the kernel's own: it has no threads, and places nevertheless.
+        return match task.pid == INIT {
+            true if caller.cred().capable(CAP_SYS_PTRACE) => Ok(()),
+            true => Err(Errno::EACCES),
+            false => Err(Errno::ENOENT),
+        };
+    };
     if caller.pid() == task.pid {
         return Ok(());
     }
