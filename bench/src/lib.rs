@@ -118,21 +118,32 @@ fn create(path: &std::path::Path) -> Result<File, Failure> {
 
 /// Makes one page of the measurements in `files`.
 pub fn report(files: &[PathBuf], output: &std::path::Path) -> Result<(), Failure> {
-    let mut measurements = Vec::new();
+    let (mut measurements, mut left_out) = (Vec::new(), Vec::new());
     for path in files {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?;
-        let measurement = Measurement::from_json(&text).map_err(|why| {
-            Failure(format!("{}: {why}\n       give files that `janua bench --json FILE` wrote", path.display()))
-        })?;
-        measurements.push(measurement);
+        match measurement(path) {
+            Ok(measurement) => measurements.push(measurement),
+            Err(Failure(why)) => left_out.push(why),
+        }
+    }
+    if measurements.is_empty() && !left_out.is_empty() {
+        return Err(Failure(left_out.join("\n")));
     }
     let page = report::page(&measurements);
     create(output)?
         .write_all(page.as_bytes())
         .map_err(|error| Failure(format!("cannot write {}: {error}", output.display())))?;
     eprintln!("written: {}", output.display());
-    Ok(())
+    // The page is made from the others.
+    if left_out.is_empty() { Ok(()) } else { Err(Failure(format!("not on the page: {}", left_out.join("\n")))) }
+}
+
+/// What a file tells.
+fn measurement(path: &std::path::Path) -> Result<Measurement, Failure> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?;
+    Measurement::from_json(&text).map_err(|why| {
+        Failure(format!("{}: {why}\n       give files that `janua bench --json FILE` wrote", path.display()))
+    })
 }
 
 /// The measured program, given its arguments: `janua probe`.

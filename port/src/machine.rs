@@ -169,6 +169,8 @@ pub trait Machine: Send + Sync {
     fn memory(&self) -> Memory;
     /// Random bytes from the machine's generator.
     fn random(&self, out: &mut [u8]);
+    /// Names the calling thread for who looks from outside: at most 15 bytes, without a zero.
+    fn set_name(&self, _name: &[u8]) {}
     /// The processor's features as programs are told them: AT_HWCAP and AT_HWCAP2.
     fn hwcap(&self) -> [u64; 2] {
         janua_arch::hwcap()

@@ -243,7 +243,15 @@ fn bench_gates() -> Result<(), String> {
     }
     let text = std::fs::read_to_string(&page).map_err(|e| format!("{}: {e}", page.display()))?;
     let whole = text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n") && text.contains("<svg");
-    whole.then_some(()).ok_or_else(|| "the page of the report is not whole".into())
+    if !whole {
+        return Err("the page of the report is not whole".into());
+    }
+    // A file that is missing is told, and the page is made from the others.
+    std::fs::remove_file(&page).map_err(|e| e.to_string())?;
+    let output = call(Command::new(build::janua()).arg("report").arg("-o").arg(&page).args([&file, Path::new("/no/such.json")]), "")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let told = output.status.code() == Some(125) && said.contains("cannot read /no/such.json") && page.exists();
+    told.then_some(()).ok_or_else(|| format!("report with a file missing: {}: {said}", output.status))
 }
 
 /// All but the hundred idle processes.

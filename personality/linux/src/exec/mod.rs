@@ -321,6 +321,7 @@ fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Op
 
     let name = prepared.execfn.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     thread.set_comm(name);
+    machine.set_name(name);
     let gained = prepared.secure;
     let cred: Arc<Cred> = Arc::new(prepared.cred.clone());
     *thread.cred.write() = cred;
