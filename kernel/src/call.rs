@@ -7,13 +7,37 @@ use janua_port::guest::Abi;
 use janua_port::{Flow, Frame, Guest, Payer, Plain, Trap};
 
 use crate::table::{self, CallFn, Row, Run, Words};
-use crate::task::{Leave, Personality};
+use crate::task::{Before, Leave, Personality};
 use crate::thread::{Pending, Seat, work};
 
 impl<P: Personality> Seat<P> {
     /// A system call: number and words are in the frame. Scheduling is the answer.
     #[inline]
     pub fn enter(&self, frame: &mut Frame, abi: Abi) -> Flow {
+        if self.is_watched() { self.enter_watched(frame, abi) } else { self.make(frame, abi) }
+    }
+
+    /// The same when the personality is to be asked first, which may let the thread wait.
+    #[cold]
+    fn enter_watched(&self, frame: &mut Frame, abi: Abi) -> Flow {
+        loop {
+            if abi == Abi::Compat {
+                frame.mark_compat_call();
+            }
+            match P::call_begins(self, frame) {
+                Before::Make => return self.make(frame, abi),
+                Before::Skip => return self.finish(frame, None, frame.result()),
+                Before::Wait => {}
+            }
+            if let Some(flow) = self.stop() {
+                *self.entering.lock() = Some(abi);
+                return flow;
+            }
+        }
+    }
+
+    #[inline]
+    fn make(&self, frame: &mut Frame, abi: Abi) -> Flow {
         let number = P::number(frame.number());
         let (row, words) = match abi {
             Abi::Native => (self.kernel.table.get(number), frame.args()),
@@ -103,8 +127,11 @@ impl<P: Personality> Seat<P> {
     #[inline]
     fn finish(&self, frame: &mut Frame, row: Option<&'static Row<P>>, result: isize) -> Flow {
         frame.set_result(result);
-        if self.work() == 0 && !P::is_special(result) {
+        if self.work() == 0 && !P::is_special(result) && !self.is_watched() {
             return Flow::Resume;
+        }
+        if self.is_watched() {
+            P::call_ends(self);
         }
         self.leave(frame, row)
     }
@@ -121,15 +148,20 @@ impl<P: Personality> Seat<P> {
             if let Some(flow) = P::leave(self, frame, row.take()).done() {
                 return flow;
             }
-            // Stopped: wait in the slot, then look again.
-            self.prepare_poll();
-            async fn stopped<P: Personality>(thread: &crate::Thread<P>, (): ()) -> isize {
-                P::stopped(thread).await
-            }
-            if self.slotted.as_ref().start(stopped::<P>, (), &mut Context::from_waker(&self.waker)).is_pending() {
-                return self.wait();
+            if let Some(flow) = self.stop() {
+                return flow;
             }
         }
+    }
+
+    /// Stopped: waits in the slot. `None` when that is over at once.
+    fn stop(&self) -> Option<Flow> {
+        self.prepare_poll();
+        async fn stopped<P: Personality>(thread: &crate::Thread<P>, (): ()) -> isize {
+            P::stopped(thread).await
+        }
+        let stopped = self.slotted.as_ref().start(stopped::<P>, (), &mut Context::from_waker(&self.waker));
+        stopped.is_pending().then(|| self.wait())
     }
 }
 
@@ -139,7 +171,7 @@ impl<P: Personality> Guest for Seat<P> {
     }
 
     fn plain(&self) -> Option<Plain<'_>> {
-        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
+        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() || self.is_watched() {
             return None;
         }
         Some(Plain {
@@ -193,20 +225,24 @@ impl<P: Personality> Guest for Seat<P> {
 
     fn poll(&self, frame: &mut Frame) -> Flow {
         self.prepare_poll();
-        match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
-            Some(Poll::Pending) => self.wait(),
-            Some(Poll::Ready(result)) => match self.pending.lock().take() {
-                Some((row, pending)) => {
-                    if let Some(row) = row
-                        && pending.started != 0
-                    {
-                        self.observe(row, pending.words, result, pending.started);
-                    }
-                    self.finish(frame, row, result)
-                }
-                // What waited was a stop, whose result means nothing.
-                None => self.leave(frame, None),
-            },
+        let result = match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
+            Some(Poll::Pending) => return self.wait(),
+            Some(Poll::Ready(result)) => result,
+            None => return self.leave(frame, None),
+        };
+        let pending = self.pending.lock().take();
+        if let Some((row, pending)) = pending {
+            if let Some(row) = row
+                && pending.started != 0
+            {
+                self.observe(row, pending.words, result, pending.started);
+            }
+            return self.finish(frame, row, result);
+        }
+        // What waited was a stop, whose result means nothing.
+        let entering = self.entering.lock().take();
+        match entering {
+            Some(abi) => self.enter_watched(frame, abi),
             None => self.leave(frame, None),
         }
     }

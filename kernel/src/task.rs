@@ -47,6 +47,13 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// What the trace says of a call with a special result.
     const SPECIAL: &'static str = "a signal came first";
+    /// A call of a watched thread ([`crate::Seat::watch_calls`]) is about to be made; asked again after [`Before::Wait`], with the frame
+    /// as it is then.
+    fn call_begins(_thread: &Thread<Self>, _frame: &mut Frame) -> Before {
+        Before::Make
+    }
+    /// The call of a watched thread is over: [`Personality::leave`] comes next.
+    fn call_ends(_thread: &Thread<Self>) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
     /// The way back to user code when work is flagged or the result is special: delivers signals, stops, kills. The row is
@@ -69,6 +76,16 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// The number the trace shows for a thread.
     fn trace_id(thread: &Thread<Self>) -> u32;
+}
+
+/// What [`Personality::call_begins`] decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    Make,
+    /// There is no call; the result is in the frame.
+    Skip,
+    /// Run [`Personality::stopped`] in the slot, then ask again.
+    Wait,
 }
 
 /// What [`Personality::leave`] decided.

@@ -3,11 +3,12 @@
 use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use core::task::{Context, Poll, Waker};
 
+use janua_port::guest::Abi;
 use janua_port::machine::ThreadId;
-use janua_port::{Frame, Machine, UserMemory};
+use janua_port::{Frame, Guest, Machine, UserMemory};
 use janua_rt::{AtomicU64, Mutex, wake};
 use janua_rt::slot::{Handler, Slotted};
 
@@ -71,6 +72,10 @@ pub struct Thread<P: Personality> {
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
     pub(crate) pending: Mutex<Option<(Option<&'static Row<P>>, Pending)>>,
+    /// The personality is asked before and after each call ([`Seat::watch_calls`]).
+    watched: AtomicBool,
+    /// A call the personality lets wait before it begins.
+    pub(crate) entering: Mutex<Option<Abi>>,
     /// What the trace has read of the call under way.
     pub(crate) taken: Mutex<crate::trace::Taken>,
     /// The personality's own.
@@ -107,6 +112,8 @@ impl<P: Personality> Thread<P> {
             gate: AtomicU8::new(0),
             frame: Mutex::new(None),
             pending: Mutex::new(None),
+            watched: AtomicBool::new(false),
+            entering: Mutex::new(None),
             taken: Mutex::default(),
             ext,
         }
@@ -140,6 +147,12 @@ impl<P: Personality> Thread<P> {
     /// Whether a call of this thread waits.
     pub fn is_waiting(&self) -> bool {
         self.pending.lock().is_some()
+    }
+
+    /// Whether the personality is asked before and after each call.
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
     }
 
     /// The work flags ([`work`]).
@@ -242,5 +255,13 @@ impl<P: Personality> core::ops::Deref for Seat<P> {
 impl<P: Personality> Seat<P> {
     pub fn new(thread: Thread<P>) -> Arc<Seat<P>> {
         Arc::new(Seat { slotted: Arc::pin(Slotted::new(thread)) })
+    }
+
+    /// From now on the personality is asked before and after each call of the thread, none of which the entry makes itself then; or no
+    /// longer. For the thread itself.
+    pub fn watch_calls(&self, watch: bool) {
+        if self.watched.swap(watch, Ordering::Relaxed) != watch {
+            self.kernel.machine.set_plain(self.plain());
+        }
     }
 }

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
-use crate::{Accounts, BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Space, UserMemory};
+use crate::{Accounts, BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Plain, Space, UserMemory};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub trait Machine: Send + Sync {
     fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
     /// Makes a thread that runs user code enter the kernel soon with [`crate::Trap::Kick`]. Harmless when it is in the kernel.
     fn kick(&self, thread: ThreadId);
+    /// [`Guest::plain`] of the calling thread's guest answers something else from now on: this.
+    fn set_plain(&self, _plain: Option<Plain<'_>>) {}
     /// Makes the kernel's service routine (timers, wishes from outside) run soon.
     fn wake_service(&self);
     /// The space a forked or sharing task lives in; `parent` is the creator's. A fork's is a copy where the machine makes it
@@ -86,6 +88,10 @@ pub trait Machine: Send + Sync {
 
     /// Bytes needed by [`Machine::fpu_save`].
     fn fpu_size(&self) -> usize;
+    /// The components of the state that guests may have, as in XCR0; 0 where there is no such state.
+    fn fpu_features(&self) -> u64 {
+        0
+    }
     /// Saves the calling guest's vector and floating-point registers in the machine's standard form (XSAVE).
     fn fpu_save(&self, area: &mut [u8]);
     /// Loads them. The area is a guest's word: reserved bits and forbidden components are masked, or EINVAL.

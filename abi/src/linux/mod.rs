@@ -10,6 +10,7 @@ pub mod layout;
 pub mod mman;
 pub mod poll;
 pub mod process;
+pub mod ptrace;
 pub mod signal;
 pub mod stat;
 pub mod time;

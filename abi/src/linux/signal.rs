@@ -60,6 +60,7 @@ pub mod si {
     pub const CLD_EXITED: i32 = 1;
     pub const CLD_KILLED: i32 = 2;
     pub const CLD_DUMPED: i32 = 3;
+    pub const CLD_TRAPPED: i32 = 4;
     pub const CLD_STOPPED: i32 = 5;
     pub const CLD_CONTINUED: i32 = 6;
     pub const SEGV_MAPERR: i32 = 1;

@@ -368,6 +368,8 @@ pub(super) struct Placed {
     ino: u64,
     /// Calls that trapped here while there was no image.
     traps: u32,
+    /// The file's own pages are mapped although there is an image ([`Mm::use_own_code`]).
+    own: bool,
 }
 
 impl Placed {
@@ -413,7 +415,7 @@ impl Placed {
                 && offset + len as u64 <= first + bytes
                 && self.bias.wrapping_add(vaddr.wrapping_add(offset - first) as usize) == addr
         })?;
-        let Some(image) = &self.code.image else { return Some(Part::Own) };
+        let Some(image) = self.code.image.as_ref().filter(|_| !self.own) else { return Some(Part::Own) };
         let (first, inside) = *image.parts.get(segment)?;
         let offset = inside + (offset - first);
         Some(Part::Rewritten(Backing::Host { fd: image.fd.fd(), offset, shared: false, frozen: true }))
@@ -516,11 +518,17 @@ impl Mm {
     /// What is known of the code of a program file about to be loaded; it wants [`Code::room`] free bytes below its lowest
     /// page.
     pub fn code_of(&self, file: &Arc<OpenFile>) -> Option<Code> {
+        if self.has_own_code() {
+            return None;
+        }
         self.rewriter.read().clone()?.code_to_map(file, None)
     }
 
     /// The same for a mapping by which a loader reserves the room for all of a file.
     pub(super) fn code_of_span(&self, file: &Arc<OpenFile>, len: usize) -> Option<Code> {
+        if self.has_own_code() {
+            return None;
+        }
         self.rewriter.read().clone()?.code_to_map(file, Some(len as u64))
     }
 
@@ -534,7 +542,7 @@ impl Mm {
         let room = code.room();
         let start = low.checked_sub(room).ok_or(Errno::ENOMEM)?;
         let bias = low.wrapping_sub(code.layout.low as usize);
-        let placed = Placed { code: code.clone(), bias, room, dev: code.id.0, ino: code.id.1, traps: 0 };
+        let placed = Placed { code: code.clone(), bias, room, dev: code.id.0, ino: code.id.1, traps: 0, own: false };
         if room == 0 {
             state.placed.push(placed);
             return Ok(());
@@ -567,6 +575,9 @@ impl Mm {
     /// The call that ended at `pc` has trapped: the address to go on at, which differs when the code there has been rewritten on
     /// this occasion. `alone`: the caller is the only thread that runs in this space; `user` is its memory.
     pub fn trapped(&self, user: &'static dyn UserMemory, pc: usize, alone: bool) -> usize {
+        if self.has_own_code() {
+            return pc;
+        }
         let call = pc.wrapping_sub(2);
         let mut state = self.lock_state();
         let Some((_, vma)) = state.list.find(call) else { return pc };
@@ -577,7 +588,7 @@ impl Mm {
         let file = vma.file().filter(|_| vma.flags.contains(VmFlags::REWRITABLE)).cloned();
         let is_here = |placed: &Placed| {
             let (from, to) = placed.span();
-            (from..to).contains(&call) && !placed.is_rewritten() && placed.room > 0
+            (from..to).contains(&call) && (placed.own || !placed.is_rewritten()) && placed.room > 0
         };
         let placed = state.placed.iter_mut().find(|placed| is_here(placed));
         if let (Some(file), Some(placed)) = (file, placed) {
@@ -615,6 +626,7 @@ impl Mm {
         self.map_trampolines(image, low)?;
         placed.code.image = Some(image.clone());
         placed.room = image.room;
+        placed.own = false;
         let placed = placed.clone();
         state.list.remove(from, low);
         if image.room > 0 {
@@ -656,6 +668,27 @@ impl Mm {
             }
             state.list.change(from, to, |vma| vma.flags -= VmFlags::CODE);
         }
+        Ok(())
+    }
+
+    /// Brings the file's own pages back everywhere, for who reads and writes code from outside. Rewritten ones may take their place
+    /// again when calls trap later. Trampolines stay: a thread may be in one.
+    pub(super) fn restore_all(&self, state: &mut State) -> Result<()> {
+        let rewritten: Vec<(usize, Vma)> = state
+            .list
+            .iter()
+            .filter(|(_, vma)| vma.flags.contains(VmFlags::REWRITTEN))
+            .map(|(at, vma)| (at, vma.clone()))
+            .collect();
+        for placed in &mut state.placed {
+            placed.own = placed.is_rewritten();
+        }
+        let space = self.space();
+        for (at, vma) in rewritten {
+            space.map(at, vma.end - at, vma.flags.prot(), &vma.backing(vma.offset_of(at, at), vma.end - at)?)?;
+            state.list.change(at, vma.end, |vma| vma.flags = vma.flags - VmFlags::REWRITTEN | VmFlags::REWRITABLE);
+        }
+        self.restore_singles(state, 0, usize::MAX);
         Ok(())
     }
 

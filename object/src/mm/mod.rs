@@ -17,6 +17,7 @@ mod map;
 mod remap;
 mod report;
 mod site;
+mod traced;
 #[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
@@ -27,7 +28,7 @@ pub mod vma;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY};
 use janua_abi::linux::{Errno, Result};
@@ -170,6 +171,8 @@ pub struct Mm {
     users: AtomicUsize,
     /// What rewrites the calls of code that is mapped here, when calls are to be rewritten.
     rewriter: RwLock<Option<Arc<Rewriter>>>,
+    /// Nothing is rewritten here for the time being: somebody looks at the code from outside.
+    own_code: AtomicBool,
     /// The memory of whoever calls, once a call has been rewritten alone.
     user: RwLock<Option<&'static dyn UserMemory>>,
 }
@@ -216,6 +219,7 @@ impl Mm {
             image: RwLock::new(Image::default()),
             users: AtomicUsize::new(1),
             rewriter: RwLock::new(None),
+            own_code: AtomicBool::new(false),
             user: RwLock::new(None),
         }
     }
@@ -273,6 +277,7 @@ impl Mm {
             image: RwLock::new(self.image.read().clone()),
             users: AtomicUsize::new(1),
             rewriter: RwLock::new(self.rewriter.read().clone()),
+            own_code: AtomicBool::new(false),
             user: RwLock::new(*self.user.read()),
         }
     }

@@ -24,6 +24,7 @@ pub mod prctl;
 pub mod net;
 pub mod process;
 pub mod procfs;
+pub mod ptrace;
 pub mod restart;
 pub mod sched;
 pub mod signal;

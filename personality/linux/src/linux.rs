@@ -9,7 +9,7 @@ use janua_abi::linux::Errno;
 use janua_abi::linux::signal::{SIGKILL, SIGTRAP};
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
-use janua_kernel::{Personality, Row};
+use janua_kernel::{Before, Personality, Row};
 use janua_port::{Frame, Payer, Trap};
 
 use crate::process::Process;
@@ -18,7 +18,7 @@ use janua_port::space::Access;
 
 use crate::system::System;
 use crate::thread::{Fault, ThreadExt, ThreadState};
-use crate::{Seat, Task, Thread, signal, task};
+use crate::{Seat, Task, Thread, ptrace, signal, task};
 
 /// Whether a call's result is one of the codes that never reach a program: the call begins again or answers EINTR.
 pub fn is_restart_code(result: isize) -> bool {
@@ -102,6 +102,14 @@ impl Personality for Linux {
         frame.rip = mm.trapped(thread.user(), frame.rip as usize, alone) as u64;
     }
 
+    fn call_begins(thread: &Thread, frame: &mut Frame) -> Before {
+        ptrace::call_begins(thread, frame)
+    }
+
+    fn call_ends(thread: &Thread) {
+        ptrace::call_ends(thread);
+    }
+
     fn is_special(result: isize) -> bool {
         is_restart_code(result)
     }
@@ -111,7 +119,11 @@ impl Personality for Linux {
     }
 
     async fn stopped(thread: &Thread) -> isize {
-        task::stop::stopped(thread).await;
+        if ptrace::is_inside(thread) {
+            ptrace::stopped(thread).await;
+        } else {
+            task::stop::stopped(thread).await;
+        }
         0
     }
 

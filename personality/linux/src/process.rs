@@ -36,6 +36,8 @@ pub struct Process {
     pub started: Nanos,
     /// The parent's pid, 0 for init. Written under the tree's lock.
     pub parent: AtomicU32,
+    /// The number of the parent's thread that made it.
+    pub maker: AtomicU32,
     /// The process group. Written under the tree's lock.
     pub pgrp: AtomicU32,
     /// The session. Written under the tree's lock.
@@ -235,6 +237,7 @@ impl Process {
             mm: RwLock::new(None),
             started,
             parent: AtomicU32::new(0),
+            maker: AtomicU32::new(0),
             pgrp: AtomicU32::new(pid),
             session: RwLock::new(Session::new(pid)),
             exit_signal: AtomicU32::new(SIGCHLD),

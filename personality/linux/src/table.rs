@@ -23,11 +23,12 @@ use crate::limits::Resource;
 use crate::net::args::{Domain, Level, MsgFlags, Type};
 use crate::poll::epoll::Op as EpollOp;
 use crate::prctl::PrctlOption;
+use crate::ptrace::PtraceRequest;
 use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
-use crate::{event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, restart, sched, signal, task, time, usage};
+use crate::{event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, usage};
 
 calls! {
     /// All rows, by number.
@@ -133,7 +134,7 @@ calls! {
     98 getrusage(who: i32, usage: UserPtr<Rusage>) => plain usage::getrusage, Partial("all processor time counts as user time; faults and switches are not counted");
     99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, Partial("no load averages");
     100 times(times: UserPtr<Tms>) => plain time::clock::times, Full;
-    101 ptrace() => missing, Missing("no guest can trace another: their registers and memory are reached only by their own threads");
+    101 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, Partial("no debug registers (they read 0), SYSEMU, SYSEMU_SINGLESTEP, SINGLEBLOCK, ARCH_PRCTL or thread areas, which say EIO; no options for filters of calls");
     102 getuid() => plain cred::ids::getuid, Full;
     103 syslog(action: i32, buf: UserPtr<u8>, len: i32) => plain misc::syslog, Partial("the log is empty");
     104 getgid() => plain cred::ids::getgid, Full;

@@ -38,6 +38,8 @@ pub struct ThreadState {
     pub set_child_tid: AtomicUsize,
     /// The wait status this thread ends with, once it has been told to.
     pub exit_status: AtomicU32,
+    /// It ends by itself, whatever becomes of its process meanwhile.
+    pub leaves: AtomicBool,
     /// The first program's first thread has still to load it.
     pub load_first: AtomicBool,
     /// Set in a vfork child as long as its parent waits, see [`crate::task::release_vfork`].
@@ -57,6 +59,8 @@ pub struct ThreadState {
     /// Thread areas of 32-bit code; and one to be set by the thread itself at its start.
     pub areas: Mutex<crate::i386::thread_area::Areas>,
     pub new_area: Mutex<Option<UserDesc>>,
+    /// Whether and how it is traced (ptrace(2)).
+    pub trace: crate::ptrace::Trace,
     /// Processor time at the last look, nanoseconds: what others know of a running thread's.
     pub cpu_seen: AtomicU64,
 }
@@ -131,6 +135,7 @@ impl ThreadState {
             clear_child_tid: AtomicUsize::new(0),
             set_child_tid: AtomicUsize::new(0),
             exit_status: AtomicU32::new(0),
+            leaves: AtomicBool::new(false),
             load_first: AtomicBool::new(false),
             vfork: Mutex::new(None),
             death_signal: AtomicU32::new(0),
@@ -142,6 +147,7 @@ impl ThreadState {
             paths: Mutex::default(),
             areas: Mutex::default(),
             new_area: Mutex::new(None),
+            trace: crate::ptrace::Trace::default(),
             cpu_seen: AtomicU64::new(0),
         }
     }

@@ -7,6 +7,7 @@ use core::fmt::Write;
 use janua_abi::linux::fcntl;
 use janua_abi::linux::mman::*;
 use janua_abi::linux::process::{clone, rlimit, wait};
+use janua_abi::linux::ptrace::request as ptrace;
 use janua_abi::linux::signal;
 use janua_object::file::{flags as open, request, whence};
 use janua_object::inotify::mask;
@@ -194,6 +195,13 @@ const RLIMIT: &[(u32, &str)] = names!(u32;
     rlimit::CPU | rlimit::FSIZE | rlimit::DATA | rlimit::STACK | rlimit::CORE | rlimit::RSS | rlimit::NPROC
     | rlimit::NOFILE | rlimit::MEMLOCK | rlimit::AS | rlimit::LOCKS | rlimit::SIGPENDING | rlimit::MSGQUEUE
     | rlimit::NICE | rlimit::RTPRIO | rlimit::RTTIME; "RLIMIT_");
+const PTRACE: &[(u32, &str)] = names!(u32;
+    ptrace::TRACEME | ptrace::PEEKTEXT | ptrace::PEEKDATA | ptrace::PEEKUSER | ptrace::POKETEXT | ptrace::POKEDATA
+    | ptrace::POKEUSER | ptrace::CONT | ptrace::KILL | ptrace::SINGLESTEP | ptrace::GETREGS | ptrace::SETREGS
+    | ptrace::GETFPREGS | ptrace::SETFPREGS | ptrace::ATTACH | ptrace::DETACH | ptrace::SYSCALL | ptrace::SETOPTIONS
+    | ptrace::GETEVENTMSG | ptrace::GETSIGINFO | ptrace::SETSIGINFO | ptrace::GETREGSET | ptrace::SETREGSET | ptrace::SEIZE
+    | ptrace::INTERRUPT | ptrace::LISTEN | ptrace::PEEKSIGINFO | ptrace::GETSIGMASK | ptrace::SETSIGMASK
+    | ptrace::GET_SYSCALL_INFO; "PTRACE_");
 const PRCTL: &[(u32, &str)] = &[
     (1, "PR_SET_PDEATHSIG"),
     (2, "PR_GET_PDEATHSIG"),
@@ -256,6 +264,7 @@ fn family(name: &str) -> Option<Family> {
         "memfd" => Family::Any(MEMFD),
         "rlimit" => Family::One(RLIMIT),
         "prctl" => Family::One(PRCTL),
+        "ptrace" => Family::One(PTRACE),
         _ => return None,
     })
 }

@@ -12,7 +12,7 @@ use janua_arch::x86_64::{cpu, entry, hosted};
 use janua_text::scan;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    Accounts, Clock, Compat, Console, Guest, Host, HostFd, HostedGate, Machine, Nanos, Park, Space, Spawn, SpawnKind, UserMemory,
+    Accounts, Clock, Compat, Console, Guest, Host, HostFd, HostedGate, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, UserMemory,
 };
 
 use crate::clock::HostClock;
@@ -248,6 +248,9 @@ impl Machine for LinuxMachine {
     fn kick(&self, thread: ThreadId) {
         spawn::kick(thread);
     }
+    fn set_plain(&self, plain: Option<Plain<'_>>) {
+        spawn::set_plain(plain);
+    }
     fn wake_service(&self) {
         wake_service();
     }
@@ -283,6 +286,10 @@ impl Machine for LinuxMachine {
 
     fn fpu_size(&self) -> usize {
         self.fpu_size
+    }
+
+    fn fpu_features(&self) -> u64 {
+        self.fpu_mask
     }
 
     fn fpu_save(&self, area: &mut [u8]) {

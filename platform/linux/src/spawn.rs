@@ -53,6 +53,16 @@ pub fn guest(area: &Area) -> &'static dyn Guest {
     unsafe { &*core::mem::transmute::<[usize; 2], *const dyn Guest>(area.guest) }
 }
 
+/// [`janua_port::Machine::set_plain`].
+pub fn set_plain(plain: Option<Plain<'_>>) {
+    let here = 0u8;
+    let area = hosted::area(hosted::index_of(&raw const here as usize));
+    let functions = plain.map_or(NO_CALLS.as_ptr(), |plain| plain.native.as_ptr());
+    // SAFETY: the thread's own area; only its entries read the word, and it is not in one. Thread and work words stay: they are the same
+    // for a guest's life wherever they are used.
+    unsafe { (&raw mut (*area).shortcut.functions).write_volatile(functions) };
+}
+
 /// The word of threads whose calls all go by the frame.
 static NO_WORK: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(PLAIN_CALLS == SHORTCUTS);

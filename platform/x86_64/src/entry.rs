@@ -118,6 +118,20 @@ impl Save {
         }
     }
 
+    /// The same for a thread that is under way: which calls go the short way from its next entry on.
+    ///
+    /// # Safety
+    /// `save` is the running thread's.
+    pub unsafe fn set_calls(save: *mut Save, plain: Option<Plain<'_>>) {
+        let none = &raw const NO_CALLS;
+        let (native, compat) = plain.map_or((none, none), |plain| (&raw const *plain.native, &raw const *plain.compat));
+        // SAFETY: words that only the thread's entries read. The rest of what the short way needs is the guest's for its life.
+        unsafe {
+            (&raw mut (*save).native).write_volatile(native);
+            (&raw mut (*save).compat).write_volatile(compat);
+        }
+    }
+
     /// Where entries start to push: the end of the frame.
     pub fn end(&self) -> usize {
         core::ptr::from_ref(self) as usize + offset_of!(Save, frame) + size_of::<Frame>()

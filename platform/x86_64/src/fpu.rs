@@ -50,6 +50,11 @@ pub fn is_alike() -> bool {
     components() == MASK.load(Ordering::Relaxed)
 }
 
+/// The components that are kept: without XSAVE those of FXSAVE.
+pub fn features() -> u64 {
+    MASK.load(Ordering::Relaxed).max(3)
+}
+
 /// Bytes of the state.
 pub fn size() -> usize {
     SIZE.load(Ordering::Relaxed) as usize

@@ -8,7 +8,8 @@ use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    BlockDevice, Clock, Compat, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, TrapGate, UserMemory,
+    BlockDevice, Clock, Compat, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, Trap, TrapGate,
+    UserMemory,
 };
 
 use crate::acpi::Cores;
@@ -21,7 +22,7 @@ use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
 use crate::{
-    apic, clock, core as cores, cpu, disk, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
+    apic, clock, core as cores, cpu, disk, entry, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
     unprotected, vdso,
 };
 
@@ -281,6 +282,12 @@ impl Machine for BareMachine {
         Ok(())
     }
 
+    fn set_plain(&self, plain: Option<Plain<'_>>) {
+        let thread = sched::current();
+        // SAFETY: the running thread's own part.
+        unsafe { entry::Save::set_calls(&raw mut (*thread.own.get()).save, plain) };
+    }
+
     fn kick(&self, thread: ThreadId) {
         // On this core it does not run, and looks at its work on its way to user code.
         if cores::count() > 1
@@ -326,6 +333,9 @@ impl Machine for BareMachine {
 
     fn fpu_size(&self) -> usize {
         fpu::size()
+    }
+    fn fpu_features(&self) -> u64 {
+        fpu::features()
     }
     fn fpu_save(&self, area: &mut [u8]) {
         fpu::save(area);

@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::thread::work;
 use janua_rt::Target;
 
-use crate::Thread;
+use crate::{Thread, ptrace};
 use crate::process::State;
 use crate::thread::ThreadExt;
 
@@ -54,8 +54,10 @@ pub async fn de_thread(thread: &Thread) -> Result<()> {
     drop(registration);
     if result.is_ok() && thread.tid() != task.pid {
         let mut tree = thread.kernel.tree.lock();
-        tree.remove_thread(thread.tid());
+        let old = thread.tid();
+        tree.remove_thread(old);
         thread.set_tid(task.pid);
+        ptrace::renumber(&mut tree, thread, old);
         if let Some(seat) = task.group.lock().threads.first() {
             tree.insert_thread(task.pid, seat);
         }

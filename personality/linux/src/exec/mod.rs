@@ -36,7 +36,7 @@ use janua_port::{Frame, Prot, Space};
 use crate::Thread;
 use crate::thread::ThreadExt;
 use crate::i386::{thread_area, vdso};
-use crate::{signal, task};
+use crate::{ptrace, signal, task};
 use args::Strings;
 use elf::Elf;
 use layout::Layout;
@@ -133,6 +133,7 @@ fn from_user<W: Words<usize>>(
 }
 
 async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
+    let tid = thread.tid();
     alone::de_thread(thread).await?;
     let old = thread.process().mm().ok_or(Errno::ESRCH)?;
     let space = old.space.read().clone();
@@ -149,6 +150,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
         Ok(space) => {
             if let Some(frame) = commit(thread, space, prepared) {
                 thread.replace_frame(frame);
+                ptrace::program_begins(thread, tid);
             }
         }
         Err(_) => die(thread),
@@ -291,7 +293,8 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
         Some(inode) => inode.perm()?,
         None => Perm::from(&file.file.attr()?),
     };
-    let set_id = file.file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
+    let traced = thread.trace.tracee().is_some_and(|tracee| !tracee.privileged);
+    let set_id = !traced && file.file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
     let (cred, secure) = cred::for_program(&thread.caller().cred(), &perm, set_id);
     Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, cred, secure }))
 }
@@ -303,6 +306,10 @@ fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Op
     let mm = if is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) };
     let mm = Arc::new(mm.accounted(thread.machine()));
     mm.set_rewriter(thread.kernel.rewriter.clone());
+    if thread.trace.is_on() {
+        // Nothing is mapped yet that could be rewritten.
+        let _ = mm.use_own_code();
+    }
     let old = process.mm.write().replace(mm.clone());
     if let Some(old) = old {
         old.leave();

@@ -71,7 +71,7 @@ calls! {
     23 setuid(id: Id16) => plain ids::setuid, Full;
     24 getuid() => plain ids::getuid, Full;
     25 stime(seconds: UserPtr<i32>) => plain words::stime, Partial("the clock is the machine's: EPERM");
-    26 ptrace() => missing, Missing("no guest can trace another: their registers and memory are reached only by their own threads");
+    26 ptrace() => missing, Missing("32-bit programs are traced by 64-bit ones, not the other way round");
     27 alarm(seconds: u32) => plain time::interval::alarm, Full;
     28 oldfstat() => missing, Missing("the structure before i386 had 32-bit inode numbers");
     29 pause() => wait crate::signal::calls::pause, Full;

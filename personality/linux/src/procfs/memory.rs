@@ -18,6 +18,8 @@ use janua_object::vfs::device;
 use janua_port::machine::Residency;
 
 use super::{Subject, Text, name_of};
+use crate::ptrace::{self, Tracee};
+use crate::thread::ThreadExt;
 use crate::{Seat, Task};
 
 /// The memory of the process. ESRCH once it has none; the files are empty then.
@@ -220,7 +222,8 @@ fn peek(seat: &Seat, addr: usize, out: &mut [u8]) -> Result<usize> {
     machine.read_remote(seat.machine_id(), addr, out)
 }
 
-/// /proc/PID/mem: the memory as it is, by address. What may not be written stays so: there is no way around a mapping's rights.
+/// /proc/PID/mem: the memory as it is, by address. What the mapping's rights forbid to write is written by the process itself, as for
+/// ptrace(2): when it is the caller, or is traced and stopped.
 pub struct MemoryFile {
     task: Weak<Task>,
     /// The space that was opened; after an exec there is nothing left to see.
@@ -239,8 +242,15 @@ impl MemoryFile {
         task.mm().filter(|mm| mm.id == self.mm)?;
         task.threads().into_iter().next()
     }
+
+    /// A thread of it that its tracer has stopped.
+    fn stopped(&self) -> Option<Arc<Tracee>> {
+        let threads = self.task.upgrade()?.threads();
+        threads.iter().filter(|seat| ptrace::is_stopped(seat)).find_map(|seat| seat.trace.tracee())
+    }
 }
 
+const PAGE: usize = 4096;
 /// Bytes moved at a time.
 const CHUNK: usize = 64 * 1024;
 
@@ -270,16 +280,31 @@ impl File for MemoryFile {
         let machine = seat.machine();
         let mut chunk = vec![0; buf.left().min(CHUNK)];
         let addr = usize::try_from(offset).map_err(|_| Errno::EIO)?;
-        let len = buf.get(&mut chunk)?;
-        let written = if machine.current() == seat.machine_id() {
-            machine.user().copy_out_partial(addr, &chunk[..len])
+        let len = chunk.len();
+        buf.peek(&mut chunk)?;
+        let own = seat.task.threads().iter().any(|seat| seat.machine_id() == machine.current());
+        let mut written = if own {
+            machine.user().copy_out_partial(addr, &chunk)
         } else {
-            remote_write(|| machine.write_remote(seat.machine_id(), addr, &chunk[..len])).unwrap_or(0)
+            remote_write(|| machine.write_remote(seat.machine_id(), addr, &chunk)).unwrap_or(0)
         };
-        if written == 0 && len > 0 { Err(Errno::EIO) } else { Ok(written) }
+        if written == 0 && len > 0 {
+            let piece = &chunk[..len.min(PAGE - addr % PAGE)];
+            if own {
+                seat.process().mm().ok_or(Errno::EIO)?.force_write(machine.user(), addr, piece)?;
+            } else {
+                let tracee = self.stopped().ok_or(Errno::EIO)?;
+                tracee.force(addr, piece).ok_or(Errno::EAGAIN)?.map_err(|_| Errno::EIO)?;
+            }
+            written = piece.len();
+        }
+        buf.get(&mut chunk[..written])
     }
 
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        if let (Some(table), Some(tracee)) = (table, self.stopped()) {
+            table.add(&tracee.answered);
+        }
         Events::ALWAYS
     }
 

@@ -38,7 +38,9 @@ fn state(subject: &Subject) -> (char, &'static str) {
             _ => ('S', "sleeping"),
         };
     };
-    if seat.signals.stopped.load(Ordering::Relaxed) {
+    if crate::ptrace::is_stopped(seat) {
+        ('t', "tracing stop")
+    } else if seat.signals.stopped.load(Ordering::Relaxed) {
         ('T', "stopped")
     } else if seat.is_waiting() {
         ('S', "sleeping")
@@ -137,9 +139,10 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     let tid = seat.filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
     let _ = write!(
         text,
-        "\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{tid}\nPPid:\t{}\nTracerPid:\t0\n",
+        "\nUmask:\t{umask:04o}\nState:\t{letter} ({word})\nTgid:\t{}\nNgid:\t0\nPid:\t{tid}\nPPid:\t{}\nTracerPid:\t{}\n",
         task.pid,
         task.parent(),
+        seat.map_or(0, |seat| crate::ptrace::tracer_of(seat)),
     );
     if let Some(cred) = seat.map(|seat| seat.cred()) {
         let _ = write!(text, "Uid:\t{}\t{}\t{}\t{}\n", cred.uid, cred.euid, cred.suid, cred.fsuid);

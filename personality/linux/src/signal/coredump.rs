@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::process::{WCOREFLAG, rlimit};
+use janua_abi::linux::ptrace::USER_REGS;
 use janua_abi::linux::signal::SigInfo;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::WriteBuf;
@@ -43,7 +44,7 @@ const USER_CS: u64 = 0x33;
 /// A thread as it was when the end came.
 struct Registers {
     tid: u32,
-    general: [u64; 27],
+    general: [u64; USER_REGS],
     fpu: Vec<u8>,
 }
 
@@ -64,15 +65,7 @@ impl Dump {
 
 /// The registers in the order of `struct user_regs_struct`.
 fn registers(thread: &Thread, frame: &Frame) -> Registers {
-    let mut general = [0; 27];
-    let rip = thread.process().mm().map_or(frame.rip, |mm| mm.original_pc(frame.rip as usize) as u64);
-    let first = [
-        frame.r15, frame.r14, frame.r13, frame.r12, frame.rbp, frame.rbx, frame.r11, frame.r10, frame.r9, frame.r8, frame.rax,
-        frame.rcx, frame.rdx, frame.rsi, frame.rdi, frame.orig_rax, rip, frame.cs, frame.rflags, frame.rsp, frame.ss,
-    ];
-    general[..first.len()].copy_from_slice(&first);
-    general[first.len()] = thread.machine().tls() as u64;
-    general[first.len() + 1] = thread.machine().gs() as u64;
+    let general = crate::ptrace::regs::general(thread, frame);
     Registers { tid: thread.tid(), general, fpu: save_fpu(thread) }
 }
 

@@ -14,7 +14,7 @@ use super::{coredump, death_status, dequeue, force, frame as stack_frame, recomp
 use crate::process::State;
 use crate::task::{exit, stop};
 use crate::thread::ThreadExt;
-use crate::{Thread, signal};
+use crate::{Thread, ptrace, signal};
 
 /// restart_syscall(2).
 const RESTART_SYSCALL: u64 = 219;
@@ -24,6 +24,9 @@ const RESTART_SYSCALL_I386: u64 = 0;
 /// The way back to user code: ends, stops, or delivers until nothing is left to do.
 pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
     loop {
+        if ptrace::before_leave(thread, frame) {
+            return Leave::Wait;
+        }
         let flags = thread.work();
         if flags & work::KILL != 0 {
             if coredump::before_end(thread, frame) == coredump::Before::Wait {
@@ -32,7 +35,7 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
             exit::end_thread(thread);
             return Leave::Exit;
         }
-        if flags & work::STOP != 0 && stop::join(thread) {
+        if flags & work::STOP != 0 && (ptrace::trap(thread, frame) || stop::join(thread)) {
             return Leave::Wait;
         }
         if flags & work::LOOK != 0 {
@@ -48,6 +51,9 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
         thread.clear_work(work::SIGNAL);
         let wanted = SigSet::FULL.without(thread.signals.blocked());
         if let Some(info) = dequeue(thread, wanted) {
+            if ptrace::signal_stop(thread, frame, &info) {
+                return Leave::Wait;
+            }
             take(thread, frame, &info);
             recompute(thread);
             continue;
@@ -77,7 +83,7 @@ fn restore_mask(thread: &Thread) {
 }
 
 /// Acts on one signal that has been taken from the queues.
-fn take(thread: &Thread, frame: &mut Frame, info: &SigInfo) {
+pub fn take(thread: &Thread, frame: &mut Frame, info: &SigInfo) {
     let number = info.signal();
     let actions = thread.process().actions();
     let action = actions.get(number);

@@ -86,6 +86,11 @@ impl Queue {
         info.unwrap_or(SigInfo::new(signal, si::USER))
     }
 
+    /// What is known of a queued signal, by its place in order of arrival.
+    pub fn entry(&self, at: usize) -> Option<SigInfo> {
+        self.entries.get(at).map(|entry| entry.info)
+    }
+
     /// Forgets every pending signal of `which`.
     pub fn discard(&mut self, which: SigSet) {
         if !self.set.and(which).is_empty() {

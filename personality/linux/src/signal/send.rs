@@ -12,7 +12,7 @@ use janua_kernel::thread::work;
 use super::queue::Full;
 use super::{STOPS, is_signal};
 use crate::process::{Group, Report, State};
-use crate::{Kernel, Seat, Task, Thread};
+use crate::{Kernel, Seat, Task, Thread, ptrace};
 
 /// A signal of the kernel's own, without a sender.
 pub fn kernel_signal(signal: u32) -> SigInfo {
@@ -143,7 +143,10 @@ fn is_ignored(task: &Task, group: &Group, target: Option<&Thread>, signal: u32) 
     if !task.actions.read().ignored().has(signal) {
         return false;
     }
-    let blocked = |thread: &Thread| thread.signals.blocked().union(thread.signals.waited()).has(signal);
+    // Nor is one that a tracer wants to see.
+    let blocked = |thread: &Thread| {
+        thread.trace.is_on() || thread.signals.blocked().union(thread.signals.waited()).has(signal)
+    };
     match target {
         Some(thread) => !blocked(thread),
         None => !group.threads.iter().any(|seat| blocked(seat)),
@@ -214,6 +217,7 @@ fn resume(group: &mut Group) -> bool {
         seat.signals.stopped.store(false, Ordering::SeqCst);
         seat.clear_work(work::STOP);
         seat.interrupt(0);
+        ptrace::continued(seat);
     }
     if stop.complete {
         group.report = Some(Report::Continued);
@@ -229,6 +233,8 @@ pub fn exit_group_locked(group: &mut Group, status: u32) {
         for seat in &group.threads {
             seat.interrupt(work::KILL);
         }
+    } else if status == SIGKILL {
+        group.threads.iter().for_each(|seat| ptrace::hurry(seat));
     }
 }
 

@@ -7,6 +7,7 @@ use core::task::Poll;
 
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::process::{CLONE_ARGS_SIZE_VER0, CloneArgs, clone, rlimit};
+use janua_abi::linux::ptrace::event::VFORK_DONE;
 use janua_abi::linux::signal::SIGCHLD;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -23,7 +24,7 @@ use super::pidfd::PidFd;
 use crate::fs::FsContext;
 use crate::process::{Process, State};
 use crate::thread::{ThreadExt, ThreadState};
-use crate::{Seat, Task, Thread};
+use crate::{Seat, Task, Thread, ptrace};
 
 /// CLONE_* flags as an argument.
 #[derive(Clone, Copy, Debug)]
@@ -194,9 +195,14 @@ async fn start(thread: &Thread, mut request: Request) -> Result<u32> {
     if request.flags & clone::SETTLS != 0 && thread.frame().is_compat_call() {
         request.area = Some(crate::i386::thread_area::for_clone(thread, request.tls as usize)?);
     }
-    let (tid, vfork) = spawn(thread, &request)?;
+    let birth = ptrace::birth(thread, request.flags, request.exit_signal);
+    let (tid, vfork) = spawn(thread, &request, birth)?;
+    if let Some(event) = birth.event {
+        ptrace::event(thread, event, tid.into()).await;
+    }
     if let Some(done) = vfork {
         wait_for_vfork(thread, &done).await;
+        ptrace::event(thread, VFORK_DONE, tid.into()).await;
     }
     Ok(tid)
 }
@@ -239,7 +245,7 @@ impl Drop for Place {
     }
 }
 
-fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDone>>)> {
+fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u32, Option<Arc<VforkDone>>)> {
     let has = |flag: u64| request.flags & flag != 0;
     let kernel = &thread.kernel;
     let user_count = kernel.users.of(thread.cred().uid);
@@ -284,6 +290,7 @@ fn spawn(thread: &Thread, request: &Request) -> Result<(u32, Option<Arc<VforkDon
             tree.insert_process(&task);
             kernel.ending.born();
         }
+        ptrace::born(thread, &mut tree, &seat, birth);
         seat
     };
 
@@ -324,6 +331,7 @@ fn tell_and_run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: Spaw
         let mut frame: Frame = thread.frame();
         frame.set_result(0);
         frame.orig_rax = u64::MAX;
+        ptrace::clean(thread, &mut frame);
         if request.stack != 0 {
             frame.rsp = request.stack;
         }
@@ -351,6 +359,7 @@ fn undo(thread: &Thread, seat: &Arc<Seat>, kind: SpawnKind) {
     let task = &seat.task;
     let mut tree = kernel.tree.lock();
     tree.remove_thread(seat.tid());
+    ptrace::unborn(&mut tree, seat);
     task.group.lock().threads.retain(|other| !Arc::ptr_eq(other, seat));
     if kind != SpawnKind::Thread {
         tree.remove_process(task);
@@ -397,7 +406,9 @@ fn new_process<'a>(
     child.settings = parent.settings.inherit();
     child.pgrp.store(parent.pgrp(), Ordering::Relaxed);
     child.session = RwLock::new(parent.session());
+    child.maker.store(thread.tid(), Ordering::Relaxed);
     if has(clone::PARENT) {
+        child.maker.store(parent.maker.load(Ordering::Relaxed), Ordering::Relaxed);
         child.parent.store(parent.parent(), Ordering::Relaxed);
         child.exit_signal.store(parent.exit_signal.load(Ordering::Relaxed), Ordering::Relaxed);
     } else {

@@ -14,7 +14,7 @@ use super::tree::{FIRST, INIT, Tree};
 use crate::process::{Report, State};
 use crate::signal::{self, SignalName, send};
 use crate::thread::ThreadExt;
-use crate::{Kernel, Task, Thread, futex, time};
+use crate::{Kernel, Task, Thread, futex, ptrace, time};
 
 /// The end of the sandbox: begun when the first program ends, complete when no process lives.
 pub struct Ending {
@@ -52,6 +52,7 @@ impl Ending {
 /// exit(2) as the call: ends the calling thread.
 pub fn exit(thread: &Thread, code: i32) {
     thread.exit_status.store((code as u32 & 0xff) << 8, Ordering::Relaxed);
+    thread.leaves.store(true, Ordering::Relaxed);
     thread.set_work(work::KILL);
 }
 
@@ -119,6 +120,8 @@ pub fn end_thread(thread: &Thread) {
     if stop_complete {
         notify_parent(task, Report::Stopped(0));
     }
+    ptrace::tracer_ends(thread, ended.is_some());
+    ptrace::thread_ended(thread, thread_status(thread));
     match ended {
         Some(status) => end_process(thread, status),
         // A thread in exec may be waiting for this one.
@@ -126,15 +129,24 @@ pub fn end_thread(thread: &Thread) {
     }
 }
 
+/// The wait status of a thread that ends.
+pub fn thread_status(thread: &Thread) -> u32 {
+    match thread.process().group.lock().state {
+        _ if thread.leaves.load(Ordering::Relaxed) => thread.exit_status.load(Ordering::Relaxed),
+        State::Running => thread.exit_status.load(Ordering::Relaxed),
+        State::Exiting(status) | State::Dead(status) => status,
+    }
+}
+
 /// What must be sent once the tree's lock is gone.
 #[derive(Default)]
-struct Letters {
+pub struct Letters {
     signals: Vec<(Arc<Task>, SigInfo)>,
     wake: Vec<Arc<Task>>,
 }
 
 impl Letters {
-    fn deliver(self) {
+    pub fn deliver(self) {
         for (task, info) in self.signals {
             // A full queue is the receiver's loss.
             let _ = send::send_task(&task, info);
@@ -173,9 +185,11 @@ fn end_process(thread: &Thread, status: u32) {
             orphan_group(&tree, task, &parent, Some(task.pid), &mut letters);
         }
         task.group.lock().state = State::Dead(status);
+        ptrace::parent_learns(&mut tree, task);
         bury(&mut tree, task, &mut letters);
     }
     letters.deliver();
+    ptrace::process_ended(task, status);
     task.changes.wake_all();
     if task.pid == FIRST {
         begin_ending(kernel, status);
@@ -286,8 +300,12 @@ fn orphan_group(tree: &Tree, member: &Task, parent: &Task, gone: Option<u32>, le
     }
 }
 
-/// Tells the parent of an ended process; takes the process out when nobody will wait for it.
-fn bury(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
+/// Tells the parent of an ended process; takes the process out when nobody will wait for it. One that is traced by somebody else is
+/// left to the tracer first.
+pub fn bury(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
+    if tree.tracee(task.pid).is_some() {
+        return;
+    }
     let signal = task.exit_signal.load(Ordering::Relaxed);
     let Some(parent) = tree.process(task.parent()).filter(|parent| parent.pid != INIT).cloned() else {
         tree.remove_process(task);
@@ -347,8 +365,16 @@ pub fn notify_parent(task: &Arc<Task>, what: Report) {
     if task.pid == FIRST && code == si::CLD_STOPPED {
         kernel.machine.notify_outside(Outside::Stopped(status as u32));
     }
-    let parent = kernel.tree.lock().process(task.parent()).filter(|parent| parent.pid != INIT).cloned();
+    let (parent, traced) = {
+        let tree = kernel.tree.lock();
+        let parent = tree.process(task.parent()).filter(|parent| parent.pid != INIT).cloned();
+        (parent, tree.tracee(task.pid).map(|tracee| tracee.tracer))
+    };
     let Some(parent) = parent else { return };
+    if code == si::CLD_STOPPED && traced == Some(parent.pid) {
+        // It learns of each thread's stop.
+        return;
+    }
     let action = parent.actions().get(SIGCHLD);
     if action.handler != SIG_IGN && action.flags & sa::NOCLDSTOP == 0 {
         let (user, system) = ticks(task);

@@ -72,6 +72,8 @@ pub async fn stopped(thread: &Thread) {
             match &group.dump {
                 // Who writes the core file waits for the others to end.
                 Some(dump) if dump.is_by(thread.tid()) => coredump::is_alone(&group),
+                // Its tracer keeps it from now on, if it has one.
+                _ if thread.trace.is_on() => true,
                 _ => thread.work() & work::KILL != 0 || group.stop.is_none() || !matches!(group.state, State::Running),
             }
         };

@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering;
 use janua_abi::linux::{Errno, Result};
 
 use crate::process::Session;
+use crate::ptrace::Tracee;
 use crate::{Seat, Task};
 
 /// Process ids end here (/proc/sys/kernel/pid_max).
@@ -30,6 +31,10 @@ pub struct Tree {
     groups: BTreeMap<u32, Vec<Arc<Task>>>,
     /// Children by their parent's pid, in order of birth.
     children: BTreeMap<u32, Vec<Arc<Task>>>,
+    /// Who is traced, by the tracer's process and the tracee's number, those included that have ended and not been waited for.
+    tracees: BTreeMap<(u32, u32), Arc<Tracee>>,
+    /// The tracer's process by the tracee's number.
+    tracers: BTreeMap<u32, u32>,
     /// By id.
     sessions: BTreeMap<u32, Weak<Session>>,
     last_pid: u32,
@@ -49,6 +54,7 @@ impl Tree {
             let pid = self.last_pid;
             let used = self.processes.contains_key(&pid)
                 || self.threads.contains_key(&pid)
+                || self.tracers.contains_key(&pid)
                 || self.groups.contains_key(&pid)
                 || self.sessions.get(&pid).is_some_and(|session| session.strong_count() > 0);
             if !used {
@@ -135,6 +141,29 @@ impl Tree {
         self.sessions.retain(|_, session| session.strong_count() > 0);
         self.sessions.insert(session.id, Arc::downgrade(&session));
         *task.session.write() = session;
+    }
+
+    /// The traced thread of this number.
+    pub fn tracee(&self, tid: u32) -> Option<&Arc<Tracee>> {
+        self.tracees.get(&(*self.tracers.get(&tid)?, tid))
+    }
+
+    /// Those that a process traces.
+    pub fn tracees(&self, tracer: u32) -> impl Iterator<Item = &Arc<Tracee>> {
+        self.tracees.range((tracer, 0)..=(tracer, u32::MAX)).map(|(_, tracee)| tracee)
+    }
+
+    pub fn insert_tracee(&mut self, tracee: &Arc<Tracee>) {
+        self.tracers.insert(tracee.tid(), tracee.tracer);
+        self.tracees.insert((tracee.tracer, tracee.tid()), tracee.clone());
+    }
+
+    pub fn remove_tracee(&mut self, tracee: &Arc<Tracee>) {
+        let key = (tracee.tracer, tracee.tid());
+        if self.tracees.get(&key).is_some_and(|known| Arc::ptr_eq(known, tracee)) {
+            self.tracees.remove(&key);
+            self.tracers.remove(&key.1);
+        }
     }
 
     /// Gives a process another parent.

@@ -16,7 +16,7 @@ use super::exit::cause;
 use super::pidfd::PidFd;
 use crate::process::{Report, State};
 use crate::thread::ThreadExt;
-use crate::{Task, Thread};
+use crate::{Task, Thread, ptrace};
 
 /// W* options as an argument.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +31,14 @@ impl Arg for WaitOptions {
 
 /// Which children are meant.
 #[derive(Clone, Copy, Debug)]
-enum Which {
+pub enum Which {
     Any,
     Pid(u32),
     Group(u32),
 }
 
 /// What a wait has found.
-struct Found {
+pub struct Found {
     pid: u32,
     uid: u32,
     code: i32,
@@ -47,6 +47,13 @@ struct Found {
     /// As wait4(2) gives it.
     raw: u32,
     usage: Rusage,
+}
+
+impl Found {
+    /// The same of a thread of the process.
+    pub fn of(self, tid: u32) -> Found {
+        Found { pid: tid, ..self }
+    }
 }
 
 /// Whether a wait with these options concerns children with this exit signal (__WALL, __WCLONE).
@@ -73,7 +80,11 @@ fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
         let mut group = child.group.lock();
         // One that has ended will neither stop nor continue.
         any |= options & wait::EXITED != 0 || !matches!(group.state, State::Dead(_));
+        // One that somebody else traces has ended for its tracer first; its stops are for a parent that traces it by thread.
+        let tracer = tree.tracee(child.pid).map(|tracee| tracee.tracer);
         match (group.state, group.report) {
+            (State::Dead(_), _) if tracer.is_some() => {}
+            (_, Some(Report::Stopped(_))) if tracer == Some(thread.process().pid) => {}
             (State::Dead(status), _) if options & wait::EXITED != 0 => {
                 drop(group);
                 ended = Some((child.clone(), status));
@@ -98,7 +109,15 @@ fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
         }
     }
     let Some((child, status)) = ended else {
-        return if any { Ok(None) } else { Err(Errno::ECHILD) };
+        return match ptrace::look(thread, &mut tree, which, options, &mut any) {
+            Some((told, found)) => {
+                drop(tree);
+                told.deliver();
+                Ok(Some(found))
+            }
+            None if any => Ok(None),
+            None => Err(Errno::ECHILD),
+        };
     };
     let (code, short) = cause(status);
     let found = found(&child, code, short, status);
@@ -113,7 +132,7 @@ fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
     Ok(Some(found))
 }
 
-fn found(child: &Task, code: i32, status: i32, raw: u32) -> Found {
+pub fn found(child: &Task, code: i32, status: i32, raw: u32) -> Found {
     let uid = super::uid_of(child);
     Found { pid: child.pid, uid, code, status, raw, usage: child.usage.whole() }
 }

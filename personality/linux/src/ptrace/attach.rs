@@ -1,0 +1,137 @@
+//! How tracing begins and ends: PTRACE_TRACEME, ATTACH, SEIZE and DETACH, and children that are traced as their parent is.
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::process::clone;
+use janua_abi::linux::ptrace::{event, option};
+use janua_abi::linux::signal::{SIGCHLD, SIGSTOP};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::thread::work;
+
+use super::tracee::{How, Tracee, Tracer, link, release, unlink};
+use crate::process::State;
+use crate::signal;
+use crate::task::tree::INIT;
+use crate::task::{CAP_SYS_PTRACE, Tree, may_trace};
+use crate::thread::ThreadExt;
+use crate::{Seat, Thread};
+
+/// PTRACE_TRACEME: the parent traces the caller.
+pub fn trace_me(thread: &Thread) -> Result<()> {
+    let seat = thread.seat().ok_or(Errno::EPERM)?;
+    let mut tree = thread.kernel.tree.lock();
+    let parent = thread.process().parent();
+    let task = tree.process(parent).filter(|task| task.pid != INIT).cloned().ok_or(Errno::EPERM)?;
+    // The thread that made this process, or the first if that is gone.
+    let maker = thread.process().maker.load(Ordering::Relaxed);
+    let threads = task.threads();
+    let by = threads.iter().find(|seat| seat.tid() == maker).or(threads.first()).ok_or(Errno::EPERM)?;
+    let privileged = by.capable(CAP_SYS_PTRACE);
+    if !privileged && thread.cred().cap_permitted & !by.cred().cap_permitted != 0 {
+        return Err(Errno::EPERM);
+    }
+    link(&mut tree, &seat, Tracer { pid: parent, tid: by.tid(), privileged }, false, 0)?;
+    Ok(())
+}
+
+/// PTRACE_ATTACH and PTRACE_SEIZE. ESRCH, EPERM (ptrace(2), "access mode checking").
+pub fn attach(thread: &Thread, tid: u32, seized: bool, options: u32) -> Result<()> {
+    let seat = thread.kernel.thread(tid).ok_or(Errno::ESRCH)?;
+    let task = seat.task.clone();
+    let gains = seat.cred().cap_permitted & !thread.cred().cap_permitted != 0 && !thread.capable(CAP_SYS_PTRACE);
+    if task.pid == thread.process().pid || !may_trace(thread, &task) || gains {
+        return Err(Errno::EPERM);
+    }
+    {
+        let mut tree = thread.kernel.tree.lock();
+        let group = task.group.lock();
+        let alive = group.threads.iter().any(|other| Arc::ptr_eq(other, &seat));
+        if !alive || !matches!(group.state, State::Running) {
+            return Err(if alive { Errno::EPERM } else { Errno::ESRCH });
+        }
+        link(&mut tree, &seat, Tracer::of(thread), seized, options)?;
+        if group.stop.is_some() {
+            // It is stopped already: from now on for its tracer.
+            seat.interrupt(work::STOP);
+        }
+    }
+    if !seized {
+        let _ = signal::send_thread(&seat, signal::kernel_signal(SIGSTOP));
+    }
+    Ok(())
+}
+
+/// PTRACE_DETACH of a stopped tracee, with a signal or 0.
+pub fn detach(thread: &Thread, tracee: &Arc<Tracee>, signal: u32) -> Result<()> {
+    let mut tree = thread.kernel.tree.lock();
+    if tracee.state.lock().stop.is_none() {
+        return Err(Errno::ESRCH);
+    }
+    unlink(&mut tree, tracee);
+    drop(tree);
+    release(tracee, signal);
+    Ok(())
+}
+
+/// How a thread about to be made concerns its maker's tracer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Birth {
+    /// The event that the tracer is told, if it has asked for it.
+    pub event: Option<u32>,
+    /// It is traced, too.
+    traced: bool,
+}
+
+/// What a clone with these flags is to the caller's tracer.
+pub fn birth(thread: &Thread, flags: u64, exit_signal: u32) -> Birth {
+    let Some(tracee) = thread.trace.tracee() else { return Birth::default() };
+    let kind = match () {
+        () if flags & clone::UNTRACED != 0 => return Birth::default(),
+        () if flags & clone::VFORK != 0 => event::VFORK,
+        () if exit_signal != SIGCHLD => event::CLONE,
+        () => event::FORK,
+    };
+    let event = tracee.wants(1 << kind).then_some(kind);
+    Birth { event, traced: event.is_some() || flags & clone::PTRACE != 0 }
+}
+
+/// A new thread of a traced one is in the tree and does not run yet.
+pub fn born(thread: &Thread, tree: &mut Tree, seat: &Arc<Seat>, birth: Birth) {
+    let Some(parent) = thread.trace.tracee().filter(|_| birth.traced) else { return };
+    let options = parent.state.lock().options;
+    let Ok(tracee) = link(tree, seat, parent.tracer(), parent.seized, options) else { return };
+    if parent.seized {
+        tracee.state.lock().trap = true;
+        seat.set_work(work::STOP);
+    } else {
+        let user = seat.charge.lock().user().clone();
+        let mut pending = seat.signals.pending.lock();
+        let _ = pending.push(signal::kernel_signal(SIGSTOP), &user, u64::MAX);
+        seat.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
+        seat.set_work(work::SIGNAL);
+    }
+}
+
+/// It could not be started after all.
+pub fn unborn(tree: &mut Tree, seat: &Seat) {
+    if let Some(tracee) = seat.trace.tracee() {
+        unlink(tree, &tracee);
+    }
+}
+
+/// PTRACE_SETOPTIONS and PTRACE_SEIZE take these options. EINVAL.
+pub fn options(word: usize) -> Result<u32> {
+    let options = u32::try_from(word).map_err(|_| Errno::EINVAL)?;
+    if options & !option::KNOWN != 0 { Err(Errno::EINVAL) } else { Ok(options) }
+}
+
+/// Lets a stopped tracee go on. EIO for what is no signal.
+pub fn go_on(tracee: &Tracee, signal: usize, how: How) -> Result<()> {
+    tracee.resume(signal_number(signal)?, how)
+}
+
+/// A signal that goes with a stop's end. EIO.
+pub fn signal_number(word: usize) -> Result<u32> {
+    u32::try_from(word).ok().filter(|&number| number == 0 || signal::is_signal(number)).ok_or(Errno::EIO)
+}

@@ -1,0 +1,233 @@
+//! The registers of a stopped tracee, as its tracer reads and sets them. They are copied at the stop and, if they have been changed,
+//! taken back when the tracee goes on.
+
+use alloc::vec::Vec;
+
+use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64, NT_PRFPREG, NT_PRSTATUS, NT_X86_XSTATE, SyscallInfo, USER_REGS};
+use janua_abi::linux::{Errno, Result};
+use janua_port::Frame;
+
+use super::tracee::Kind;
+use crate::signal::frame::FXSAVE_SIZE;
+use crate::thread::ThreadExt;
+use crate::{Seat, Thread};
+
+/// Places in `struct user_regs_struct`.
+mod at {
+    pub const R10: usize = 7;
+    pub const R9: usize = 8;
+    pub const R8: usize = 9;
+    pub const RAX: usize = 10;
+    pub const RDX: usize = 12;
+    pub const RSI: usize = 13;
+    pub const RDI: usize = 14;
+    pub const ORIG_RAX: usize = 15;
+    pub const RIP: usize = 16;
+    pub const CS: usize = 17;
+    pub const EFLAGS: usize = 18;
+    pub const RSP: usize = 19;
+    pub const SS: usize = 20;
+    pub const FS_BASE: usize = 21;
+    pub const GS_BASE: usize = 22;
+}
+
+/// The places of an i386 `struct user_regs_struct` in the other: ebx ecx edx esi edi ebp eax ds es fs gs orig_eax eip cs eflags esp ss.
+const I386: [usize; 17] = [5, 11, 12, 13, 14, 4, 10, 23, 24, 25, 26, 15, 16, 17, 18, 19, 20];
+
+/// Where an XSAVE area says which components it holds, and where software says which there can be.
+const PRESENT: usize = 512;
+const POSSIBLE: usize = 464;
+/// x87 and SSE.
+const LEGACY_FEATURES: u64 = 3;
+
+/// A tracee's registers.
+#[derive(Default)]
+pub struct Registers {
+    /// `struct user_regs_struct`.
+    pub general: [u64; USER_REGS],
+    /// User code is 32-bit code.
+    is_32: bool,
+    /// The call it is in is one of the i386 numbering.
+    is_compat_call: bool,
+    fpu: Vec<u8>,
+    changed: bool,
+    fpu_changed: bool,
+}
+
+/// `struct user_regs_struct` of the calling thread, in whose memory `frame` is to be understood.
+pub fn general(thread: &Thread, frame: &Frame) -> [u64; USER_REGS] {
+    let mut general = [0; USER_REGS];
+    let rip = thread.process().mm().map_or(frame.rip, |mm| mm.original_pc(frame.rip as usize) as u64);
+    let number = if frame.is_compat_call() { frame.orig_rax & 0xffff_ffff } else { frame.orig_rax };
+    let first = [
+        frame.r15, frame.r14, frame.r13, frame.r12, frame.rbp, frame.rbx, frame.r11, frame.r10, frame.r9, frame.r8, frame.rax,
+        frame.rcx, frame.rdx, frame.rsi, frame.rdi, number, rip, frame.cs, frame.rflags, frame.rsp, frame.ss,
+    ];
+    general[..first.len()].copy_from_slice(&first);
+    general[at::FS_BASE] = thread.machine().tls() as u64;
+    general[at::GS_BASE] = thread.machine().gs() as u64;
+    general
+}
+
+impl Registers {
+    /// Those of the calling thread.
+    pub fn save(&mut self, thread: &Thread, frame: &Frame) {
+        self.general = general(thread, frame);
+        self.is_32 = frame.is_compat_mode();
+        self.is_compat_call = frame.is_compat_call();
+        self.changed = false;
+        self.fpu_changed = false;
+        let machine = thread.machine();
+        self.fpu.resize(machine.fpu_size(), 0);
+        machine.fpu_save(&mut self.fpu);
+        if let Some(possible) = self.fpu.get_mut(POSSIBLE..POSSIBLE + 8) {
+            possible.copy_from_slice(&machine.fpu_features().to_le_bytes());
+        }
+    }
+
+    /// Whether the tracer has changed any.
+    pub fn is_changed(&self) -> bool {
+        self.changed || self.fpu_changed
+    }
+
+    /// Gives the calling thread what has been changed.
+    pub fn load(&mut self, thread: &Thread, frame: &mut Frame) {
+        let machine = thread.machine();
+        if core::mem::take(&mut self.changed) {
+            let [
+                r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, number, rip, cs, flags, rsp, _, fs, gs, ..,
+            ] = self.general;
+            *frame = Frame { r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, rip, rsp, ..*frame };
+            frame.orig_rax = number;
+            if self.is_compat_call && number as i32 != -1 {
+                frame.mark_compat_call();
+            }
+            // Checked when it was set.
+            let _ = frame.set_code_segment(cs);
+            frame.set_user_flags(flags);
+            if machine.tls() as u64 != fs {
+                machine.set_tls(fs as usize);
+            }
+            if machine.gs() as u64 != gs {
+                machine.set_gs(gs as usize);
+            }
+        }
+        if core::mem::take(&mut self.fpu_changed) {
+            // What software has written there is none of the processor's.
+            self.fpu[POSSIBLE..FXSAVE_SIZE].fill(0);
+            let _ = machine.fpu_restore(&self.fpu);
+        }
+    }
+
+    /// Replaces the general registers. EIO for values that no user code can have.
+    pub fn set_general(&mut self, seat: &Seat, new: [u64; USER_REGS]) -> Result<()> {
+        const USER_CS: [u64; 2] = [0x33, 0x23];
+        let user = seat.user();
+        let base = |value: u64| value == 0 || user.in_range(value as usize, 1);
+        let segments = new[at::CS] == self.general[at::CS] || USER_CS.contains(&new[at::CS]);
+        let code = new[at::RIP] == self.general[at::RIP] || user.is_code(new[at::RIP] as usize);
+        let bases = [at::FS_BASE, at::GS_BASE].iter().all(|&at| new[at] == self.general[at] || base(new[at]));
+        if !segments || !code || !bases {
+            return Err(Errno::EIO);
+        }
+        let (ss, selectors) = (self.general[at::SS], self.general[at::GS_BASE + 1..].to_vec());
+        self.general = new;
+        self.general[at::SS] = ss;
+        self.general[at::GS_BASE + 1..].copy_from_slice(&selectors);
+        self.general[at::EFLAGS] |= 0x202;
+        self.changed = true;
+        Ok(())
+    }
+
+    /// A register set as bytes, and the size of its elements. EINVAL for one there is not.
+    pub fn set(&self, kind: usize) -> Result<(Vec<u8>, usize)> {
+        Ok(match kind {
+            NT_PRSTATUS if self.is_32 => (I386.iter().flat_map(|&at| (self.general[at] as u32).to_le_bytes()).collect(), 4),
+            NT_PRSTATUS => (self.general.iter().flat_map(|word| word.to_le_bytes()).collect(), 8),
+            NT_PRFPREG if self.fpu.len() >= FXSAVE_SIZE => {
+                let mut area = self.fpu[..FXSAVE_SIZE].to_vec();
+                area[POSSIBLE..].fill(0);
+                (area, 4)
+            }
+            NT_X86_XSTATE if self.fpu.len() > FXSAVE_SIZE => (self.fpu.clone(), 8),
+            _ => return Err(Errno::EINVAL),
+        })
+    }
+
+    /// Replaces the beginning of a register set. EINVAL, EIO.
+    pub fn replace(&mut self, seat: &Seat, kind: usize, bytes: &[u8]) -> Result<()> {
+        match kind {
+            NT_PRSTATUS => {
+                let mut new = self.general;
+                if self.is_32 {
+                    for (&at, word) in I386.iter().zip(bytes.chunks_exact(4)) {
+                        let word = u32::from_le_bytes(word.try_into().unwrap_or_default());
+                        // A number is signed: -1 is no call.
+                        new[at] = if at == at::ORIG_RAX { word as i32 as u64 } else { word.into() };
+                    }
+                } else {
+                    for (register, word) in new.iter_mut().zip(bytes.chunks_exact(8)) {
+                        *register = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                    }
+                }
+                self.set_general(seat, new)
+            }
+            NT_PRFPREG if self.fpu.len() >= FXSAVE_SIZE && bytes.len() <= FXSAVE_SIZE => {
+                let mut area = self.fpu.clone();
+                area[..bytes.len()].copy_from_slice(bytes);
+                if let Some(present) = area.get_mut(PRESENT) {
+                    *present |= LEGACY_FEATURES as u8;
+                }
+                self.set_fpu(seat, area)
+            }
+            NT_X86_XSTATE if self.fpu.len() > FXSAVE_SIZE && bytes.len() == self.fpu.len() => self.set_fpu(seat, bytes.to_vec()),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// EINVAL for components there are not, and bits of MXCSR that are reserved.
+    fn set_fpu(&mut self, seat: &Seat, mut area: Vec<u8>) -> Result<()> {
+        let word = |at: usize| area.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let reserved = area.get(26..28) != Some(&[0; 2]);
+        if reserved || word(PRESENT) & !(seat.machine().fpu_features() | LEGACY_FEATURES) != 0 || word(PRESENT + 8) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        area[POSSIBLE..FXSAVE_SIZE].copy_from_slice(&self.fpu[POSSIBLE..FXSAVE_SIZE]);
+        self.fpu = area;
+        self.fpu_changed = true;
+        Ok(())
+    }
+
+    /// What PTRACE_GET_SYSCALL_INFO tells at a stop of this kind.
+    pub fn call(&self, kind: Kind) -> SyscallInfo {
+        let general = &self.general;
+        let number = [at::RDI, at::RSI, at::RDX, at::R10, at::R8, at::R9];
+        let compat = &I386[..6];
+        let words = if self.is_compat_call { compat } else { &number };
+        let mut info = SyscallInfo {
+            op: 0,
+            pad: [0; 3],
+            arch: if self.is_compat_call || self.is_32 { ARCH_I386 } else { ARCH_X86_64 },
+            instruction_pointer: general[at::RIP],
+            stack_pointer: general[at::RSP],
+            words: [0; 7],
+        };
+        match kind {
+            Kind::Entry => {
+                info.op = 1;
+                info.words[0] = general[at::ORIG_RAX];
+                for (word, &at) in info.words[1..].iter_mut().zip(words) {
+                    *word = if self.is_compat_call { general[at] & 0xffff_ffff } else { general[at] };
+                }
+            }
+            Kind::Exit => {
+                info.op = 2;
+                info.words[0] = general[at::RAX];
+                info.words[1] = u64::from(Errno::from_raw(general[at::RAX] as isize).is_err());
+            }
+            _ => {}
+        }
+        info
+    }
+}
+
