@@ -58,6 +58,8 @@ pub const TOOLS: &[Tool] = &[
     test(&["perl"], "perl", "guest"),
     test(&["/usr/bin/python3"], "python3", "guest: threads, subprocess, multiprocessing, asyncio"),
     test(&["make"], "make", "guest: parallel jobs"),
+    test(&["strace"], "strace", "guest: traces other guests' calls"),
+    test(&["gdb"], "gdb", "guest: a debugger of other guests"),
     test(&["git"], "git", "guest: init, add, commit, clone"),
     test(&["sqlite3"], "sqlite3", "guest: file locks, shared memory"),
     test(&["go", "/usr/local/go/bin/go"], "golang-go", "builds a static guest with its own scheduler"),

@@ -32,7 +32,8 @@ static pid_t child(void (*f)(void), int options)
 static void follow(const char *what, void (*f)(void), int options)
 {
 	char text[2][1024] = {"", ""};
-	pid_t second = 0, c = child(f, options);
+	pid_t second = 0, held = 0, c = child(f, options);
+	int told = 0;
 	say("-- %s\n", what);
 	must(P(PTRACE_CONT, c, 0, 0));
 	for (;;) {
@@ -47,7 +48,11 @@ static void follow(const char *what, void (*f)(void), int options)
 		if (p != c)
 			second = p;
 		if (!WIFSTOPPED(st)) {
-			sprintf(e, WIFEXITED(st) ? " exited:%d" : " killed:%d", WIFEXITED(st) ? WEXITSTATUS(st) : WTERMSIG(st));
+			/* A thread's own code is replaced by its process' when that ends before it is asked for. */
+			if (p != c)
+				strcpy(e, " ended");
+			else
+				sprintf(e, WIFEXITED(st) ? " exited:%d" : " killed:%d", WIFEXITED(st) ? WEXITSTATUS(st) : WTERMSIG(st));
 			continue;
 		}
 		sig = WSTOPSIG(st);
@@ -62,12 +67,22 @@ static void follow(const char *what, void (*f)(void), int options)
 				sprintf(e, " %s%s", ev == 1 ? "fork" : ev == 2 ? "vfork" : ev == 3 ? "clone" : ev == 5 ? "vfork_done" : "?",
 					m > 1 && (!second || m == second) ? "" : "(wrong)");
 			sig = 0;
+			told |= p == c;
 		} else {
 			sprintf(e, " %s", t_sig(sig));
 			if (sig == SIGSTOP || sig == SIGTRAP)
 				sig = 0;
 		}
+		/* Who is new waits until it has been told of. */
+		if (p != c && !told) {
+			held = p;
+			continue;
+		}
 		P(PTRACE_CONT, p, 0, sig);
+		if (held) {
+			P(PTRACE_CONT, held, 0, 0);
+			held = 0;
+		}
 	}
 	say("first:%s\n", text[0]);
 	say("second:%s\n", text[1]);

@@ -314,6 +314,7 @@ fn end(kernel: &Kernel, tracee: &Arc<Tracee>, status: u32) -> bool {
         state.stop = None;
         state.report = None;
         state.ended = Some(status);
+        state.registers = Registers::default();
         let attached = state.attached;
         drop(state);
         if !attached {

@@ -7,6 +7,7 @@ use janua_abi::linux::signal::si;
 
 use super::tracee::{Tracee, unlink};
 use crate::Thread;
+use crate::process::State;
 use crate::task::exit::{self, Letters};
 use crate::task::wait::{Found, Which, found};
 use crate::task::Tree;
@@ -29,6 +30,12 @@ pub fn look(thread: &Thread, tree: &mut Tree, which: Which, options: u32, any: &
         *any |= options & wait::EXITED != 0 || state.ended.is_none();
         if let Some(status) = state.ended {
             if options & wait::EXITED != 0 {
+                drop(state);
+                // A process that has ended since has one status for all.
+                let status = match tracee.task.group.lock().state {
+                    State::Running => status,
+                    State::Exiting(whole) | State::Dead(whole) => whole,
+                };
                 ended = Some((tracee.clone(), status));
                 break;
             }
