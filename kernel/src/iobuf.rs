@@ -249,6 +249,12 @@ impl<'a> ReadBuf<'a> {
         Ok(moved)
     }
 
+    /// [`Self::put`] for a message, of which a part is none: EFAULT unless all there is room for could be stored.
+    pub fn put_whole(&mut self, bytes: &[u8]) -> Result<usize> {
+        let want = bytes.len().min(self.left);
+        if self.put(bytes)? == want { Ok(want) } else { Err(Errno::EFAULT) }
+    }
+
     /// Stores `count` zero bytes, as far as there is room: how many.
     pub fn put_zeros(&mut self, count: usize) -> Result<usize> {
         let want = count.min(self.left);
@@ -290,6 +296,21 @@ impl<'a> WriteBuf<'a> {
         match &self.place {
             Place::Kernel(from) => Some(&from[self.done..self.done + self.left]),
             Place::User { .. } => None,
+        }
+    }
+
+    /// Leaves `n` bytes behind as moved, whatever ranges they lie in.
+    pub fn skip(&mut self, n: usize) {
+        let mut left = n.min(self.left);
+        while left > 0 {
+            // Steps over ranges that are used up.
+            self.user_range();
+            let before = self.left;
+            self.advance(left);
+            if self.left == before {
+                break;
+            }
+            left -= before - self.left;
         }
     }
 

@@ -49,19 +49,36 @@ pub struct HostSocket {
     listening: AtomicBool,
 }
 
-/// Whether an option's value is plain data.
+/// Flags of a send that change what is sent or when, and nothing else. Above all not MSG_ZEROCOPY: the host would send the
+/// kernel's own pages, with what they hold by then.
+const SEND_FLAGS: u32 = msg::OOB | msg::DONTROUTE | msg::EOR | msg::CONFIRM | msg::MORE | msg::FASTOPEN;
+/// Flags of a receive whose answer is bytes and control messages. Not MSG_WAITALL: waiting is ours.
+const RECEIVE_FLAGS: u32 = msg::OOB | msg::PEEK | msg::TRUNC | msg::ERRQUEUE;
+
+/// Whether an option is passed on: one whose value is plain data, and after which the host neither keeps memory of the
+/// kernel's, nor writes to any later, nor hands out descriptors. What is not listed is not passed on, new options of the
+/// host's among it.
 fn is_plain(level: u32, name: u32) -> bool {
     match level {
-        // Socket filters are programs at an address.
-        sol::SOCKET => name < 80 && !matches!(name, 26 | 50 | 51 | 52),
-        sol::IP => name <= 51,
-        sol::IPV6 => name <= 80 && !matches!(name, 64 | 65),
-        // TCP_ULP changes the socket's kind, TCP_ZEROCOPY_RECEIVE maps memory.
-        sol::TCP => name <= tcp::INQ && !matches!(name, 19 | 31 | 35),
+        // Not filters (26, 50 to 52: programs at an address), SO_ZEROCOPY (60), descriptors of processes (76, 77), memory of devices (78 to 80).
+        sol::SOCKET => matches!(name, 1..=25 | 27..=49 | 53 | 55..=57 | 59 | 61..=75),
+        // Up to IP_RECVERR_RFC4884, and from IP_MULTICAST_IF to IP_PROTOCOL; between and above are routing's and netfilter's.
+        sol::IP => matches!(name, 1..=26 | 32..=52),
+        // Up to IPV6_HDRINCL, memberships, and from IPV6_RECVPKTINFO to IPV6_FREEBIND but for netfilter's.
+        sol::IPV6 => matches!(name, 1..=11 | 16..=36 | 42..=48 | 49..=63 | 66..=78),
+        // Not TCP_ULP (31), which changes the socket's kind, nor TCP_ZEROCOPY_RECEIVE (35), which maps memory.
+        sol::TCP => matches!(name, 1..=18 | 20..=30 | 32..=34 | tcp::INQ | 37),
+        // UDP_CORK, UDP_SEGMENT, UDP_GRO.
         sol::UDP => matches!(name, 1 | 103 | 104),
-        sol::NETLINK => true,
+        // Not the rings (6, 7), which were memory shared with the host.
+        sol::NETLINK => matches!(name, 1..=5 | 8..=12),
         _ => false,
     }
+}
+
+/// The answer for an option that is not passed on. Programs know that a socket may be without SO_ZEROCOPY.
+fn not_passed(level: u32, name: u32) -> Errno {
+    if (level, name) == (sol::SOCKET, so::ZEROCOPY) { Errno::EOPNOTSUPP } else { Errno::ENOPROTOOPT }
 }
 
 impl HostSocket {
@@ -146,37 +163,25 @@ impl Socket for HostSocket {
         if self.common.is_records() && len > PIECE {
             return Err(Errno::EMSGSIZE);
         }
-        // Bytes taken from the guest must be sent: ask first whether there is room for any.
-        let ready = self.host.poll(self.fd, (Events::OUT | Events::ERR | Events::HUP).bits());
-        if ready == 0 {
-            return Err(Errno::EAGAIN);
-        }
         let addr = message.to.as_ref().map(SockAddr::encode);
         let mut control = Control::new(usize::MAX, Words::Wide);
         for one in &message.ancillary {
             control.add(one.level, one.kind, &one.data);
         }
         let mut data = vec![0; len.min(PIECE)];
-        let got = buf.get(&mut data)?;
-        let mut sent = 0;
-        // A stream may take less than poll promised: what is left of the piece stays with the guest's program.
-        while sent < got || got == 0 {
-            let call = SocketCall::Send {
-                fd: self.fd,
-                data: &data[sent..got],
-                flags: message.flags & !msg::DONTWAIT | msg::DONTWAIT | msg::NOSIGNAL,
-                addr: addr.as_ref().map_or(&[], |addr| addr.as_bytes()),
-                control: control.as_bytes(),
-            };
-            match self.host.socket_call(call) {
-                Ok(n) => sent += n,
-                Err(errno) if sent == 0 => return Err(errno),
-                Err(_) => break,
-            }
-            if got == 0 || self.common.is_records() {
-                break;
-            }
+        // Looked at, and taken only as far as the host has taken it.
+        let got = buf.clone().get(&mut data)?;
+        if self.common.is_records() && got < len {
+            return Err(Errno::EFAULT);
         }
+        let sent = self.host.socket_call(SocketCall::Send {
+            fd: self.fd,
+            data: &data[..got],
+            flags: message.flags & SEND_FLAGS | msg::DONTWAIT | msg::NOSIGNAL,
+            addr: addr.as_ref().map_or(&[], |addr| addr.as_bytes()),
+            control: control.as_bytes(),
+        })?;
+        buf.skip(sent);
         Ok(sent)
     }
 
@@ -192,7 +197,7 @@ impl Socket for HostSocket {
         let full = self.host.socket_call(SocketCall::Recv {
             fd: self.fd,
             data: &mut data,
-            flags: flags & !msg::WAITALL | msg::DONTWAIT | truncate,
+            flags: flags & RECEIVE_FLAGS | msg::DONTWAIT | truncate,
             addr: &mut addr,
             addr_len: &mut addr_len,
             control: &mut bytes,
@@ -200,12 +205,17 @@ impl Socket for HostSocket {
             flags_out: &mut flags_out,
         })?;
         let discarded = !self.common.is_records() && truncate != 0;
-        let len = if discarded { full } else { buf.put(&data[..full.min(data.len())])? };
+        let data = &data[..full.min(data.len())];
+        let len = match (discarded, self.common.is_records()) {
+            (true, _) => full,
+            (false, true) => buf.put_whole(data)?,
+            (false, false) => buf.put(data)?,
+        };
         Ok(Received {
             len,
             full,
             from: SockAddr::decode(&addr[..addr_len.min(STORAGE)]).ok(),
-            flags: flags_out & (msg::TRUNC | msg::OOB | msg::EOR | msg::ERRQUEUE),
+            flags: flags_out & (msg::TRUNC | msg::CTRUNC | msg::OOB | msg::EOR | msg::ERRQUEUE),
             ancillary: control::parse(&bytes[..control_len.min(CONTROL)], Words::Wide).unwrap_or_default(),
             ..Received::default()
         })
@@ -237,7 +247,7 @@ impl Socket for HostSocket {
             return self.common.set_option(&caller.cred(), name, value);
         }
         if !is_plain(level, name) {
-            return Err(Errno::ENOPROTOOPT);
+            return Err(not_passed(level, name));
         }
         self.host.socket_call(SocketCall::Setsockopt { fd: self.fd, level, name, value }).map(drop)
     }
@@ -248,7 +258,7 @@ impl Socket for HostSocket {
             return self.common.get_option(name, false);
         }
         if !is_plain(level, name) {
-            return Err(Errno::ENOPROTOOPT);
+            return Err(not_passed(level, name));
         }
         let mut value = vec![0; room.min(4096)];
         let mut value_len = value.len();

@@ -54,6 +54,7 @@ const TESTS: &[Test] = &[
     ("sandbox/trace_of_forks", trace_of_forks),
     ("sandbox/stats", stats),
     ("sandbox/cancellation_points", cancellation_points),
+    ("sandbox/host_network", host_network),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),
@@ -651,6 +652,25 @@ fn cancellation_points(s: &Sandbox) -> Result<(), String> {
     let (fast, slow) = (by(" calls by the gate call"), by(" calls by the gate sud"));
     // A few trap before they are worth it, and a few of the start's are never rewritten.
     if s.gate == "call" && (fast < 16_000 || slow > 200) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
+}
+
+/// Sockets of the host carry what was sent and nothing else; what would give the host memory of the kernel's is refused.
+fn host_network(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/host_network");
+    super::attacks::build(&workspace::root().join("test/sandbox/host_network.c"), &program, &[])?;
+    let program = program.display().to_string();
+    let native = clean(s.start(vec![program.clone()])?.wait()?)?;
+    let there = s.run(&["--net", "host"], &[&program])?;
+    expect("natively", &native, 0, &["524288 received, the same bytes"])?;
+    if there.code != 0 || there.output != native.output {
+        return Err(compare::difference(&native.output, &there.output));
+    }
+    let refused = s.run(&["--net", "host"], &[&program, "refused"])?;
+    expect("options", &refused, 0, &["1 60: set EOPNOTSUPP, get EOPNOTSUPP", "6 35: set ENOPROTOOPT, get ENOPROTOOPT"])?;
+    match text(&refused).lines().find(|line| line.contains("errno 0") || line.contains("EINVAL") || line.contains("ENODATA")) {
+        Some(line) => Err(format!("reached the host: {line}")),
+        None => Ok(()),
+    }
 }
 
 /// Opens a library of the system and copies of one, closes them, and stops twice on the way.
