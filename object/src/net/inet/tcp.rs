@@ -7,7 +7,7 @@
 //!
 //! Lock order: a connecting socket's `state`, then its listener's; `peer` locks are leaves and never held together.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
@@ -36,8 +36,19 @@ struct Listener {
     backlog: usize,
     /// Established, to be accepted.
     pending: VecDeque<Arc<TcpSocket>>,
-    /// Connections there was no room for: they go on as others are accepted.
-    waiting: VecDeque<Weak<TcpSocket>>,
+    /// Connections there was no room for, by their turn: they go on as others are accepted.
+    waiting: BTreeMap<u64, Weak<TcpSocket>>,
+    next_turn: u64,
+}
+
+impl Listener {
+    fn new(backlog: usize) -> Listener {
+        Listener { backlog, pending: VecDeque::new(), waiting: BTreeMap::new(), next_turn: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.pending.len() > self.backlog
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +75,8 @@ struct State {
     /// The port was chosen by bind(2), not for it.
     explicit: bool,
     listener: Option<Listener>,
+    /// The listener that this connection waits at, and its turn there.
+    waits: Option<(Weak<TcpSocket>, u64)>,
 }
 
 /// A stream socket.
@@ -108,6 +121,7 @@ impl TcpSocket {
                 accepted_on: None,
                 explicit: false,
                 listener: None,
+                waits: None,
             }),
             congestion: Mutex::new("cubic"),
         });
@@ -178,6 +192,7 @@ impl TcpSocket {
             _ if self.state_number(state.phase) == tcp::state::CLOSE_WAIT => Errno::EPIPE,
             _ => Errno::ECONNRESET,
         };
+        self.leave_queue(&mut state);
         state.phase = Phase::Reset;
         self.inet.common.set_error(errno);
         self.inet.common.add_shut(shut::BOTH);
@@ -200,6 +215,7 @@ impl TcpSocket {
 
     /// Back to where the socket was before it connected: a port that was not asked for is given up.
     fn forget_connection(&self, state: &mut State) {
+        self.leave_queue(state);
         state.phase = Phase::Idle;
         state.remote = None;
         match (state.place, state.local) {
@@ -213,16 +229,33 @@ impl TcpSocket {
         }
     }
 
+    /// Waits at a listener no longer.
+    fn leave_queue(&self, state: &mut State) {
+        let Some((listener, turn)) = state.waits.take() else { return };
+        let Some(listener) = listener.upgrade() else { return };
+        let mut other = listener.state.lock();
+        // The socket may have become a listener anew meanwhile, with other connections.
+        if let Some(queue) = &mut other.listener
+            && queue.waiting.get(&turn).is_some_and(|client| client.ptr_eq(&self.me))
+        {
+            queue.waiting.remove(&turn);
+        }
+    }
+
     /// Establishes the connection of `self`, whose state is `state`, to a listener; or queues it there. `None`: refused.
     fn establish(&self, state: &mut State, listener: &Arc<TcpSocket>) -> Option<bool> {
         let (Some(me), Some(local), Some(remote)) = (self.me.upgrade(), state.local, state.remote) else { return None };
         let mut other = listener.state.lock();
         let sharing = other.sharing;
         let queue = other.listener.as_mut()?;
-        if queue.pending.len() > queue.backlog {
-            queue.waiting.push_back(self.me.clone());
+        if queue.is_full() {
+            let turn = state.waits.take().map_or(queue.next_turn, |(_, turn)| turn);
+            queue.next_turn = queue.next_turn.max(turn + 1);
+            queue.waiting.insert(turn, self.me.clone());
+            state.waits = Some((listener.me.clone(), turn));
             return Some(false);
         }
+        state.waits = None;
         let server = TcpSocket::new(&self.inet.stack, listener.inet.common.family);
         server.inet.common.inherit(&listener.inet.common);
         server.inet.options.inherit(&listener.inet.options);
@@ -238,12 +271,29 @@ impl TcpSocket {
             accepted_on: Some((remote.port(), sharing.reuses())),
             explicit: true,
             listener: None,
+            waits: None,
         };
         *self.peer.write() = Some(server.clone());
         queue.pending.push_back(server);
         drop(other);
         listener.inet.common.wake_readers();
         Some(true)
+    }
+
+    /// Goes on with connections that wait, as long as there are places in the listener's backlog.
+    fn admit_waiting(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        loop {
+            let next = match &mut self.state.lock().listener {
+                Some(listener) if !listener.is_full() => listener.waiting.pop_first(),
+                _ => None,
+            };
+            let Some((_, client)) = next else { return };
+            // One that was given up takes no place.
+            if let Some(client) = client.upgrade() {
+                me.admit(&client);
+            }
+        }
     }
 
     /// A place in the listener's backlog is free: goes on with a connection that waits for one.
@@ -316,7 +366,7 @@ impl TcpSocket {
         for server in listener.pending {
             server.close(true);
         }
-        for client in listener.waiting.iter().filter_map(Weak::upgrade) {
+        for client in listener.waiting.values().filter_map(Weak::upgrade) {
             client.reset();
         }
     }
@@ -353,6 +403,7 @@ impl TcpSocket {
             if let Some((port, reuse)) = state.accepted_on.take() {
                 stack.tcp.remove_accepted(port, reuse);
             }
+            self.leave_queue(&mut state);
             state.phase = Phase::Idle;
             state.listener.take()
         };
@@ -439,6 +490,8 @@ impl Socket for TcpSocket {
                 if let Some(listener) = &mut state.listener {
                     listener.backlog = backlog;
                 }
+                drop(state);
+                self.admit_waiting();
                 return Ok(());
             }
             Phase::Idle | Phase::Reset => {}
@@ -451,7 +504,7 @@ impl Socket for TcpSocket {
         }
         state.phase = Phase::Listening;
         self.listening.store(true, Ordering::SeqCst);
-        state.listener = Some(Listener { backlog, pending: VecDeque::new(), waiting: VecDeque::new() });
+        state.listener = Some(Listener::new(backlog));
         drop(state);
         self.inet.common.clear_shut();
         self.inet.common.wait.wake_all();
@@ -462,10 +515,10 @@ impl Socket for TcpSocket {
         let mut state = self.state.lock();
         let Some(listener) = &mut state.listener else { return Err(Errno::EINVAL) };
         let Some(server) = listener.pending.pop_front() else { return Err(Errno::EAGAIN) };
-        let next = listener.waiting.pop_front();
+        let waiting = !listener.waiting.is_empty();
         drop(state);
-        if let (Some(client), Some(me)) = (next.and_then(|client| client.upgrade()), self.me.upgrade()) {
-            me.admit(&client);
+        if waiting {
+            self.admit_waiting();
         }
         Ok(server)
     }
