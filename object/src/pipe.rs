@@ -284,17 +284,17 @@ impl Pipe {
                 break;
             }
             let (front, back) = state.ring.readable(want);
-            let mut n = match buf.put(front) {
-                Err(errno) if moved == 0 => return Err(errno),
-                other => other.unwrap_or(0),
-            };
-            if n == front.len() && !back.is_empty() {
-                n += buf.put(back).unwrap_or(0);
+            // A slot is taken whole, or as far as it was asked for; what meets a fault stays.
+            if let Err(errno) = buf.put_whole(front).and_then(|_| buf.put_whole(back)) {
+                if moved == 0 {
+                    return Err(errno);
+                }
+                break;
             }
             let packet = first.kind == SlotKind::Packet;
-            state.consume(if packet { usize::from(first.left) } else { n });
-            moved += n;
-            if packet || n < want {
+            state.consume(if packet { usize::from(first.left) } else { want });
+            moved += want;
+            if packet {
                 break;
             }
         }
@@ -322,7 +322,16 @@ impl Pipe {
         }
         let held = state.ring.len;
         state.ring.reserve(held + len);
-        let stored = state.ring.append(len, |piece| buf.get(piece))?;
+        let mut stored = state.ring.append(len, |piece| buf.get(piece))?;
+        if stored < len {
+            // What joins a slot does so whole, and a new slot is one only once it is complete.
+            let whole = stored.checked_sub(joined).map_or(0, |rest| joined + rest / PIPE_BUF * PIPE_BUF);
+            state.ring.len -= stored - whole;
+            stored = whole;
+            if stored == 0 {
+                return Err(Errno::EFAULT);
+            }
+        }
         state.account(stored, joined, if packets { SlotKind::Packet } else { SlotKind::Open });
         drop(state);
         self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());

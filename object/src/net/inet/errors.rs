@@ -63,7 +63,7 @@ impl UdpSocket {
             common.set_error(Errno::ECONNREFUSED);
             common.wait.wake_all();
         }
-        let len = buf.put(&record.data)?;
+        let len = buf.put_whole(&record.data)?;
         let truncated = if record.data.len() > len { msg::TRUNC } else { 0 };
         Ok(Received {
             len,

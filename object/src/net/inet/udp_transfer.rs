@@ -269,11 +269,11 @@ impl UdpSocket {
             }
         };
         if flags & msg::PEEK != 0 {
-            if let Some(peeked) = self.queue.peek(|record| buf.put(&record.data).map(|len| describe(record, len))) {
+            if let Some(peeked) = self.queue.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len))) {
                 return peeked;
             }
         } else if let Some(record) = self.queue.pop() {
-            let len = buf.put(&record.data)?;
+            let len = buf.put_whole(&record.data)?;
             return Ok(describe(&record, len));
         }
         if ended { Ok(Received::default()) } else { Err(Errno::EAGAIN) }

@@ -268,11 +268,11 @@ impl Socket for NetlinkSocket {
             ..Received::default()
         };
         if flags & msg::PEEK != 0 {
-            let peeked = self.queue.peek(|record| buf.put(&record.data).map(|len| describe(record, len)));
+            let peeked = self.queue.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len)));
             return peeked.unwrap_or(Err(Errno::EAGAIN));
         }
         let record = self.queue.pop().ok_or(Errno::EAGAIN)?;
-        let len = buf.put(&record.data)?;
+        let len = buf.put_whole(&record.data)?;
         Ok(describe(&record, len))
     }
 

@@ -229,7 +229,7 @@ impl UnixSocket {
         };
         if flags & msg::PEEK != 0 {
             if let Some(peeked) =
-                self.records.peek(|record| buf.put(&record.data).map(|len| describe(record, len)))
+                self.records.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len)))
             {
                 return peeked;
             }
@@ -240,7 +240,7 @@ impl UnixSocket {
                 true
             });
             if let Some(record) = taken {
-                let len = buf.put(&record.data)?;
+                let len = buf.put_whole(&record.data)?;
                 let received = describe(&record, len);
                 drop(record);
                 if was_full {

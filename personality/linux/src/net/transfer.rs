@@ -102,7 +102,8 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
         signal::send_self(thread, SIGPIPE);
     }
     match error {
-        Some(errno) if buf.done() == 0 => Err(errno),
+        // A message goes whole or not at all, even when some of it has been looked at.
+        Some(errno) if !stream || buf.done() == 0 => Err(errno),
         _ => Ok(buf.done()),
     }
 }
