@@ -10,6 +10,7 @@ mod command;
 mod compare;
 mod conformance;
 mod crates;
+mod fast;
 mod faults;
 mod invasive;
 mod invasive_boot;
@@ -65,6 +66,7 @@ const SUITES: &[Suite] = &[
         run: programs::run,
         moving: true,
     },
+    Suite { name: "fast", about: "how many calls of real programs go by the gate `call`", run: fast::run, moving: false },
     Suite { name: "terminal", about: "programs on a terminal, natively and under each gate", run: terminal::run, moving: true },
     Suite { name: "boot", about: "programs on the bare x86_64 machine, under QEMU (test/boot)", run: boot::run, moving: true },
     Suite { name: "invasive", about: "applications on the system-call library (user/), under each gate", run: invasive::run, moving: true },

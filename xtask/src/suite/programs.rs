@@ -92,18 +92,7 @@ fn guests() -> Result<PathBuf, String> {
     let bin = compare::place().join("bin");
     fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
     let sources = workspace::root().join("test/programs");
-    let go = if process::on_path("go") { "go" } else { "/usr/local/go/bin/go" };
-    let mut build = Command::new(go);
-    build
-        .args(["build", "-o"])
-        .arg(bin.join("guest-go"))
-        .arg(".")
-        .current_dir(sources.join("go"))
-        .env("CGO_ENABLED", "0")
-        .env("GOFLAGS", "-trimpath")
-        .env("GOTOOLCHAIN", "local")
-        .env("GOPROXY", "off");
-    process::step("guest-go", "building the Go guest", &mut build)?;
+    process::step("guest-go", "building the Go guest", go_build().arg(bin.join("guest-go")).arg(".").current_dir(sources.join("go")))?;
     let mut build = Command::new("rustc");
     build
         .args(["--edition", "2021", "-O", "-C", "target-feature=+crt-static", "-o"])
@@ -111,4 +100,12 @@ fn guests() -> Result<PathBuf, String> {
         .arg(sources.join("rust/main.rs"));
     process::step("guest-rust", "building the Rust guest", &mut build)?;
     Ok(bin)
+}
+
+/// `go build -o`, static and without the network: the program's place and what it is made from are to come.
+pub fn go_build() -> Command {
+    let mut build = Command::new(if process::on_path("go") { "go" } else { "/usr/local/go/bin/go" });
+    build.args(["build", "-o"]);
+    build.env("CGO_ENABLED", "0").env("GOFLAGS", "-trimpath").env("GOTOOLCHAIN", "local").env("GOPROXY", "off");
+    build
 }
