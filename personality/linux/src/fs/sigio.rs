@@ -5,14 +5,15 @@
 //! queues signals themselves wake (signalfd) do not announce.
 
 use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
 
 use janua_abi::linux::signal::{SIGIO, SigInfo, si};
 use janua_kernel::wait::PollTable;
 use janua_object::file::{OwnerKind, SignalOwner, flags};
-use janua_object::{Events, OpenFile};
+use janua_object::{Cred, Events, OpenFile};
 use janua_rt::{Mutex, Notify, Target};
 
-use crate::{Kernel, Thread, signal};
+use crate::{Kernel, Task, Thread, signal};
 
 struct Announcer {
     owner: Arc<Mutex<SignalOwner>>,
@@ -46,22 +47,31 @@ impl Notify for Announcer {
                 SigInfo::poll(number, code, u64::from(events.bits()), self.fd)
             }
         };
-        match owner.kind {
-            OwnerKind::None => {}
+        let targets: Vec<Arc<Task>> = match owner.kind {
+            OwnerKind::None => return,
             OwnerKind::Thread => {
                 let target = kernel.tree.lock().thread(owner.id);
-                if let Some(target) = target {
+                if let Some(target) = target.filter(|target| may_reach(&owner, &target.cred())) {
                     let _ = signal::send_thread(&target, info);
                 }
+                return;
             }
-            OwnerKind::Process => {
-                signal::send_process(&kernel, owner.id, info);
-            }
-            OwnerKind::Group => {
-                signal::send_group(&kernel, owner.id, info);
+            OwnerKind::Process => kernel.tree.lock().process(owner.id).cloned().into_iter().collect(),
+            OwnerKind::Group => kernel.tree.lock().group(owner.id).to_vec(),
+        };
+        for target in targets {
+            let first = target.group.lock().threads.first().cloned();
+            if first.is_some_and(|first| may_reach(&owner, &first.cred())) {
+                let _ = signal::send_task(&target, info);
             }
         }
     }
+}
+
+/// Whether who has named the owner may send it signals: asked for each signal, for the number may be another's by then, or the
+/// process have other rights.
+fn may_reach(owner: &SignalOwner, target: &Cred) -> bool {
+    owner.euid == 0 || [owner.euid, owner.uid].iter().any(|uid| [target.suid, target.uid].contains(uid))
 }
 
 /// Begins or ends announcing after O_ASYNC may have changed.
