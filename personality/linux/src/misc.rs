@@ -10,7 +10,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::table::Fd;
 
 use crate::boot::BootConfig;
-use crate::task::{CAP_SYS_ADMIN, may_trace};
+use crate::task::{CAP_SYS_ADMIN, access};
 use crate::thread::ThreadExt;
 use crate::{Task, Thread};
 
@@ -152,11 +152,13 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
     const FS: i32 = 3;
     const SIGHAND: i32 = 4;
     const IO: i32 = 5;
-    let find = |pid: i32| {
-        let task = u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH)?;
-        if may_trace(thread, &task) { Ok(task) } else { Err(Errno::EPERM) }
-    };
+    let find = |pid: i32| u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH);
     let (one, two) = (find(pid1)?, find(pid2)?);
+    let _one = access::hold(&one);
+    // Not twice the same: exec may be waiting between.
+    let _two = (!Arc::ptr_eq(&one, &two)).then(|| access::hold(&two));
+    access::check_process(thread, &one)?;
+    access::check_process(thread, &two)?;
     fn place<T: ?Sized>(shared: &Arc<T>) -> usize {
         Arc::as_ptr(shared).cast::<()>().addr()
     }

@@ -1,7 +1,7 @@
 //! Processes: thread groups with what their threads share.
 //!
 //! Lock order: [`crate::task::Tree`], then a process' `group`, then the small locks of its threads (pending signals, masks).
-//! Two processes' groups are never held together.
+//! Two processes' groups are never held together. [`Process::still`] comes before all of these.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -32,6 +32,11 @@ pub struct Process {
     pub fs: RwLock<Arc<FsContext>>,
     /// Memory; replaced by exec. `None` before the first program is loaded, after the end, and for init.
     pub mm: RwLock<Option<Arc<Mm>>>,
+    /// Held by whoever looks into the process for another ([`crate::task::access::hold`]); whole by exec from before the old memory
+    /// goes until the new program's rights stand, and by a thread that ends before its place in the machine may be another's.
+    pub still: RwLock<()>,
+    /// The number of the program it runs, new with each exec ([`crate::task::access::new_program`]). Written while `still` is held.
+    pub program: AtomicU64,
     /// When it started, monotonic.
     pub started: Nanos,
     /// The parent's pid, 0 for init. Written under the tree's lock.
@@ -42,8 +47,10 @@ pub struct Process {
     pub pgrp: AtomicU32,
     /// The session. Written under the tree's lock.
     pub session: RwLock<Arc<Session>>,
-    /// What the parent is sent at the end; 0 for nothing.
+    /// What the parent is sent at the end; 0 for nothing. SIGCHLD again once the process, or the parent, has called exec.
     pub exit_signal: AtomicU32,
+    /// The number of the program the parent ran at the birth.
+    pub parent_program: AtomicU64,
     pub actions: RwLock<Arc<Actions>>,
     /// The numbers in `group.pending`, for reading without its lock. Written under it.
     pub pending_set: AtomicU64,
@@ -194,6 +201,8 @@ pub struct Settings {
     pub personality: AtomicU32,
     /// /proc/[pid]/oom_score_adj.
     pub oom_score_adj: AtomicI32,
+    /// The least value that may be set without CAP_SYS_RESOURCE: the last one set with it.
+    pub oom_score_adj_min: AtomicI32,
     /// /proc/[pid]/coredump_filter.
     pub coredump_filter: AtomicU32,
 }
@@ -208,6 +217,7 @@ impl Default for Settings {
             nice: AtomicI32::new(0),
             personality: AtomicU32::new(0),
             oom_score_adj: AtomicI32::new(0),
+            oom_score_adj_min: AtomicI32::new(0),
             coredump_filter: AtomicU32::new(crate::signal::coredump::DEFAULT_FILTER),
         }
     }
@@ -222,6 +232,7 @@ impl Settings {
         settings.nice.store(self.nice.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.personality.store(self.personality.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.oom_score_adj.store(self.oom_score_adj.load(Ordering::Relaxed), Ordering::Relaxed);
+        settings.oom_score_adj_min.store(self.oom_score_adj_min.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.coredump_filter.store(self.coredump_filter.load(Ordering::Relaxed), Ordering::Relaxed);
         settings
     }
@@ -235,12 +246,15 @@ impl Process {
             files: RwLock::new(Arc::new(FdTable::new())),
             fs: RwLock::new(fs),
             mm: RwLock::new(None),
+            still: RwLock::new(()),
+            program: AtomicU64::new(crate::task::access::new_program()),
             started,
             parent: AtomicU32::new(0),
             maker: AtomicU32::new(0),
             pgrp: AtomicU32::new(pid),
             session: RwLock::new(Session::new(pid)),
             exit_signal: AtomicU32::new(SIGCHLD),
+            parent_program: AtomicU64::new(0),
             actions: RwLock::new(Arc::new(Actions::default())),
             pending_set: AtomicU64::new(0),
             group: Mutex::new(Group::default()),
@@ -299,6 +313,11 @@ impl Process {
             State::Dead(status) => Some(status),
             _ => None,
         }
+    }
+
+    /// The number of its program.
+    pub fn program(&self) -> u64 {
+        self.program.load(Ordering::Relaxed)
     }
 
     /// The live threads.

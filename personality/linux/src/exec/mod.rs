@@ -22,15 +22,15 @@ use core::sync::atomic::Ordering;
 use janua_abi::linux::i386;
 use janua_abi::linux::layout::Layout as Words;
 use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, RLIMIT_STACK};
-use janua_abi::linux::signal::SIGSEGV;
+use janua_abi::linux::signal::{SIGCHLD, SIGSEGV};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
 use janua_object::file::flags;
 use janua_object::mm::{CodeGuard, Image, MapRequest, Mm, Running};
 use janua_object::vfs::watch::event;
-use janua_object::vfs::{MountFlags, Path, Perm, Resolve, Start, Walk, may_execute};
-use janua_object::{Caller, Cred, OpenFile};
+use janua_object::vfs::{MountFlags, Path, Perm, Resolve, Start, Walk, access, may_execute};
+use janua_object::{Caller, OpenFile};
 use janua_port::{Frame, Prot, Space};
 
 use crate::Thread;
@@ -38,6 +38,7 @@ use crate::thread::ThreadExt;
 use crate::i386::{thread_area, vdso};
 use crate::{ptrace, signal, task};
 use args::Strings;
+use cred::Rights;
 use elf::Elf;
 use layout::Layout;
 
@@ -46,6 +47,9 @@ const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 const AT_FDCWD: Fd = Fd(-100);
 /// personality(2): no randomisation; reading means executing.
 const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
+/// Of personality(2), what a program with set-ID bits does not take from its caller: the above, READ_IMPLIES_EXEC,
+/// ADDR_COMPAT_LAYOUT, MMAP_PAGE_ZERO.
+const CLEARED_ON_SET_ID: u32 = ADDR_NO_RANDOMIZE | 0x040_0000 | 0x020_0000 | 0x010_0000;
 /// `#!` lines that lead to files with `#!` lines.
 const MOST_SCRIPTS: usize = 5;
 
@@ -66,8 +70,12 @@ struct Prepared {
     args: Strings,
     env: Strings,
     execfn: Vec<u8>,
-    cred: Cred,
-    secure: bool,
+    /// Of the program's file.
+    perm: Perm,
+    /// Its mount allows set-ID bits to count.
+    set_id: bool,
+    /// The caller may not read the program or its ELF interpreter.
+    unreadable: bool,
 }
 
 /// execve(2).
@@ -112,7 +120,9 @@ pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8
     if thread.machine().locks_by_key() {
         space = Arc::new(CodeGuard::new(space, thread.user(), thread.machine().host()));
     }
-    Ok(commit(thread, space, prepared))
+    let rights = rights(thread, &prepared);
+    let mm = take_over(thread, space, &prepared, &rights);
+    Ok(commit(thread, &mm, prepared, rights))
 }
 
 fn from_user<W: Words<usize>>(
@@ -140,15 +150,22 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     task::exit::leave_memory(thread);
     crate::time::posix::delete_all(&thread.task);
     // From here on there is no old program to return to.
-    let space = {
-        // While it is moved out of a space it shares, nobody else may copy that.
-        let shared = old.is_shared();
-        let _still = shared.then(|| old.still());
-        space.reset(shared)
+    let (mm, rights) = {
+        // Whoever looks into the process finds the old program with its rights or the new one with its own, and nobody begins to trace it.
+        let _nobody_looks = thread.process().still.write();
+        let rights = rights(thread, &prepared);
+        let space = {
+            // While it is moved out of a space it shares, nobody else may copy that.
+            let shared = old.is_shared();
+            let _still = shared.then(|| old.still());
+            space.reset(shared)
+        };
+        (space.map(|space| take_over(thread, space, &prepared, &rights)), rights)
     };
-    match space {
-        Ok(space) => {
-            if let Some(frame) = commit(thread, space, prepared) {
+    match mm {
+        Ok(mm) => {
+            old.leave();
+            if let Some(frame) = commit(thread, &mm, prepared, rights) {
                 thread.replace_frame(frame);
                 ptrace::program_begins(thread, tid);
             }
@@ -156,6 +173,51 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
         Err(_) => die(thread),
     }
     Ok(())
+}
+
+/// The rights of the new program: none that the caller lacks while it is traced by somebody who may not trace all, or shares its root
+/// and directory. Asked when the caller is its process's only thread: then nobody can begin to share them any more.
+fn rights(thread: &Thread, prepared: &Prepared) -> Rights {
+    let cred = thread.cred();
+    let rights = cred::for_program(&cred, &prepared.perm, prepared.set_id, false);
+    let traced = thread.trace.tracee().is_some_and(|tracee| !tracee.privileged);
+    if rights.differs && (traced || shares_fs(thread)) {
+        return cred::for_program(&cred, &prepared.perm, prepared.set_id, true);
+    }
+    rights
+}
+
+/// Whether another process shares root, directory and umask with the caller's (CLONE_FS).
+fn shares_fs(thread: &Thread) -> bool {
+    let own = thread.process().fs();
+    let others = |task: &&Arc<crate::Task>| task.pid != thread.process().pid && task.pid != task::tree::INIT && task.ended().is_none();
+    thread.kernel.tree.lock().processes().filter(others).any(|task| Arc::ptr_eq(&task.fs(), &own))
+}
+
+/// Puts memory and rights of the new program in place of the old one's.
+fn take_over(thread: &Thread, space: Arc<dyn Space>, prepared: &Prepared, rights: &Rights) -> Arc<Mm> {
+    let process = thread.process();
+    let mm = if prepared.elf.is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) };
+    let mm = Arc::new(mm.accounted(thread.machine()));
+    mm.set_rewriter(thread.kernel.rewriter.clone());
+    if thread.trace.is_on() {
+        // Nothing is mapped yet that could be rewritten.
+        let _ = mm.use_own_code();
+    }
+    *process.mm.write() = Some(mm.clone());
+    process.program.store(task::access::new_program(), Ordering::Relaxed);
+    process.exit_signal.store(SIGCHLD, Ordering::Relaxed);
+    let old = thread.cred();
+    let hidden = rights.differs || prepared.unreadable || old.euid != old.uid || old.egid != old.gid;
+    process.settings.dumpable.store(u32::from(!hidden), Ordering::Relaxed);
+    if rights.secure || rights.differs {
+        thread.death_signal.store(0, Ordering::Relaxed);
+    }
+    if rights.set_id {
+        process.settings.personality.fetch_and(!CLEARED_ON_SET_ID, Ordering::Relaxed);
+    }
+    *thread.cred.write() = Arc::new(rights.cred.clone());
+    mm
 }
 
 /// Finds the file to be run and checks that the caller may.
@@ -289,31 +351,28 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     file.ops.backing(&file, 0, 4096, false).map_err(|_| Errno::ENOEXEC)?;
 
     let file = Arc::new(Running::new(file)?);
-    let perm = match file.file.inode() {
-        Some(inode) => inode.perm()?,
-        None => Perm::from(&file.file.attr()?),
-    };
-    let traced = thread.trace.tracee().is_some_and(|tracee| !tracee.privileged);
-    let set_id = !traced && file.file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
-    let (cred, secure) = cred::for_program(&thread.caller().cred(), &perm, set_id);
-    Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, cred, secure }))
+    let perm = perm_of(&file.file)?;
+    let set_id = file.file.path.as_ref().is_some_and(|path| !path.mount.flags().contains(MountFlags::NOSUID));
+    let cred = thread.caller().cred();
+    let mut unreadable = access::check(&perm, &cred, access::READ).is_err();
+    if let Some((file, _)) = &interpreter {
+        unreadable |= access::check(&perm_of(file)?, &cred, access::READ).is_err();
+    }
+    Ok(Box::new(Prepared { file, elf, interpreter, args, env, execfn: target.name, perm, set_id, unreadable }))
+}
+
+/// Mode and owners of an open file.
+fn perm_of(file: &OpenFile) -> Result<Perm> {
+    match file.inode() {
+        Some(inode) => inode.perm(),
+        None => Ok(Perm::from(&file.attr()?)),
+    }
 }
 
 /// Makes the calling thread the only thread of the new program: its first registers, or `None` when it had to be killed.
-fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Option<Frame> {
+fn commit(thread: &Thread, mm: &Arc<Mm>, prepared: Box<Prepared>, rights: Rights) -> Option<Frame> {
     let process = thread.process();
     let is_32 = prepared.elf.is_32;
-    let mm = if is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) };
-    let mm = Arc::new(mm.accounted(thread.machine()));
-    mm.set_rewriter(thread.kernel.rewriter.clone());
-    if thread.trace.is_on() {
-        // Nothing is mapped yet that could be rewritten.
-        let _ = mm.use_own_code();
-    }
-    let old = process.mm.write().replace(mm.clone());
-    if let Some(old) = old {
-        old.leave();
-    }
     // A vfork parent has its memory back.
     task::release_vfork(thread);
     // Before the files are closed: that is how a parent may notice.
@@ -329,12 +388,8 @@ fn commit(thread: &Thread, space: Arc<dyn Space>, prepared: Box<Prepared>) -> Op
     let name = prepared.execfn.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     thread.set_comm(name);
     machine.set_name(name);
-    let gained = prepared.secure;
-    let cred: Arc<Cred> = Arc::new(prepared.cred.clone());
-    *thread.cred.write() = cred;
-    process.settings.dumpable.store(u32::from(!gained), Ordering::Relaxed);
 
-    match fill(thread, &mm, &prepared) {
+    match fill(thread, mm, &prepared, &rights) {
         Ok(frame) => Some(frame),
         Err(_) => {
             die(thread);
@@ -364,7 +419,7 @@ fn unshare_files(thread: &Thread) {
 }
 
 /// Fills the empty address space.
-fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
+fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> Result<Frame> {
     let (machine, mem) = (thread.machine(), thread.user());
     let limits = crate::mm::limits(thread);
     let random = thread.process().settings.personality.load(Ordering::Relaxed) & ADDR_NO_RANDOMIZE == 0;
@@ -423,8 +478,8 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared) -> Result<Frame> {
         headers: (program.headers, usize::from(prepared.elf.header.phentsize), usize::from(prepared.elf.header.phnum)),
         base: interpreter.map_or(0, |interpreter| interpreter.bias),
         entry: program.entry,
-        cred: &prepared.cred,
-        secure: prepared.secure,
+        cred: &rights.cred,
+        secure: rights.secure,
         execfn: &prepared.execfn,
         args: &prepared.args,
         env: &prepared.env,

@@ -12,6 +12,7 @@ use janua_object::mm::FutexKey;
 
 use super::{pi, wake};
 use crate::Thread;
+use crate::task::access;
 
 pub fn set_robust_list(thread: &Thread, head: usize, len: usize) -> Result<()> {
     set(thread, head, len, false)
@@ -31,7 +32,7 @@ fn set(thread: &Thread, head: usize, len: usize, compat: bool) -> Result<()> {
     Ok(())
 }
 
-/// get_robust_list(2). EPERM for a thread of another user's.
+/// get_robust_list(2). EPERM for a thread the caller may not look into.
 pub fn get_robust_list(thread: &Thread, tid: i32, head: UserPtr<u64>, len: UserPtr<u64>) -> Result<()> {
     let value = head_of(thread, tid)?;
     len.write(thread.user(), &(size_of::<RobustListHead>() as u64))?;
@@ -50,13 +51,8 @@ fn head_of(thread: &Thread, tid: i32) -> Result<usize> {
         thread.futex.robust.load(Ordering::Relaxed)
     } else {
         let other = u32::try_from(tid).ok().and_then(|tid| thread.kernel.thread(tid)).ok_or(Errno::ESRCH)?;
-        let (own, theirs) = (thread.ext.cred(), other.cred());
-        let same = own.uid == theirs.euid && own.uid == theirs.suid && own.uid == theirs.uid;
-        /// CAP_SYS_PTRACE.
-        const SYS_PTRACE: u32 = 19;
-        if !same && !own.capable(SYS_PTRACE) {
-            return Err(Errno::EPERM);
-        }
+        let _held = access::hold(&other.task);
+        access::check_call(thread, &other)?;
         other.futex.robust.load(Ordering::Relaxed)
     })
 }

@@ -1,5 +1,6 @@
 //! process_vm_readv(2), process_vm_writev(2), membarrier(2).
 
+use alloc::sync::Arc;
 use alloc::vec;
 
 use janua_abi::linux::layout::Layout;
@@ -7,13 +8,12 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IOV_MAX, IoVec, ReadBuf, WriteBuf};
 use janua_object::mm::guard::remote_write;
-use janua_object::{Caller, Cred};
 use janua_port::machine::ThreadId;
 
+use crate::task::access;
 use crate::thread::ThreadExt;
-use crate::{Task, Thread};
+use crate::{Seat, Thread};
 
-const CAP_SYS_PTRACE: u32 = 19;
 /// Bytes moved at a time.
 const CHUNK: usize = 64 * 1024;
 
@@ -33,7 +33,7 @@ pub fn process_vm_readv<V: Layout<[usize; 2]>>(
     let mut chunk = vec![0; CHUNK.min(to.left())];
     transfer(thread, remote, remote_count, to.left(), chunk.len(), |addr, len| {
         let n = match target(thread, pid, flags)? {
-            Some(other) => thread.machine().read_remote(other, addr, &mut chunk[..len])?,
+            Some(other) => remotely(thread, &other, |id| thread.machine().read_remote(id, addr, &mut chunk[..len]))?,
             None => thread.user().copy_in_partial(&mut chunk[..len], addr),
         };
         to.put(&chunk[..n])
@@ -57,7 +57,9 @@ pub fn process_vm_writev<V: Layout<[usize; 2]>>(
     transfer(thread, remote, remote_count, from.left(), chunk.len(), |addr, len| {
         let got = from.get(&mut chunk[..len])?;
         match target(thread, pid, flags)? {
-            Some(other) => remote_write(|| thread.machine().write_remote(other, addr, &chunk[..got])),
+            Some(other) => remotely(thread, &other, |id| {
+                remote_write(|| thread.machine().write_remote(id, addr, &chunk[..got]))
+            }),
             None => Ok(thread.user().copy_out_partial(addr, &chunk[..got])),
         }
     })
@@ -101,8 +103,8 @@ fn transfer(
     Ok(moved)
 }
 
-/// The thread whose memory is meant; `None` when that is the caller's own. ESRCH, EPERM (ptrace(2), "access mode checking").
-fn target(thread: &Thread, pid: u32, flags: usize) -> Result<Option<ThreadId>> {
+/// The thread whose memory is meant; `None` when that is the caller's own. ESRCH, EPERM.
+fn target(thread: &Thread, pid: u32, flags: usize) -> Result<Option<Arc<Seat>>> {
     if flags != 0 {
         return Err(Errno::EINVAL);
     }
@@ -111,16 +113,15 @@ fn target(thread: &Thread, pid: u32, flags: usize) -> Result<Option<ThreadId>> {
     if own.is_some_and(|own| own.id == other.id) {
         return Ok(None);
     }
-    may_look(&thread.caller().cred(), &seat.cred(), &seat.task)?;
-    Ok(Some(seat.machine_id()))
+    access::check_call(thread, &seat)?;
+    Ok(Some(seat))
 }
 
-/// Whether one may read and write the other's memory: same user and group throughout, and the other has not gained privileges.
-fn may_look(cred: &Cred, other: &Cred, task: &Task) -> Result<()> {
-    let same = [other.uid, other.euid, other.suid].iter().all(|&uid| uid == cred.uid)
-        && [other.gid, other.egid, other.sgid].iter().all(|&gid| gid == cred.gid);
-    let dumpable = task.settings.dumpable.load(core::sync::atomic::Ordering::Relaxed) == 1;
-    if same && dumpable || cred.capable(CAP_SYS_PTRACE) { Ok(()) } else { Err(Errno::EPERM) }
+/// Runs a copy by the machine from or to the memory of another process, which the caller may look into until it is done. ESRCH, EPERM.
+fn remotely(thread: &Thread, seat: &Seat, copy: impl FnOnce(ThreadId) -> Result<usize>) -> Result<usize> {
+    let _held = access::hold_thread(seat)?;
+    access::check_call(thread, seat)?;
+    copy(seat.machine_id())
 }
 
 /// membarrier(2) commands the machine is asked for: all but those of restartable sequences, which there are none of.

@@ -12,7 +12,8 @@ use janua_object::Caller;
 use janua_object::vfs::Inode;
 use janua_rt::Mutex;
 
-use super::{Entry, Kind, Node, Text, What, query};
+use super::{Entry, Kind, Node, Subject, Text, User, What, query};
+use crate::task::access;
 
 /// Most bytes of one write.
 const MOST: usize = 4096;
@@ -20,12 +21,22 @@ const MOST: usize = 4096;
 /// The text as it was when it was last read from the start.
 pub struct TextFile {
     node: Arc<Node>,
+    opener: User,
+    /// The number of the program that ran when the file was opened.
+    program: u64,
     text: Mutex<Option<Arc<[u8]>>>,
 }
 
 impl TextFile {
-    pub fn new(node: Arc<Node>) -> TextFile {
-        TextFile { node, text: Mutex::new(None) }
+    pub fn new(node: Arc<Node>, opener: User, program: u64) -> TextFile {
+        TextFile { node, opener, program, text: Mutex::new(None) }
+    }
+
+    /// The thread that makes this call.
+    fn caller(subject: &Subject) -> Option<User> {
+        let current = subject.kernel.machine.current();
+        let seat = subject.kernel.tree.lock().threads().find(|seat| seat.machine_id() == current)?;
+        Some(User { pid: seat.task.pid, cred: seat.cred() })
     }
 }
 
@@ -36,7 +47,7 @@ impl File for TextFile {
             Some(text) => text,
             None => {
                 let mut text = Text::default();
-                self.node.make(&mut text)?;
+                self.node.make(&self.opener, self.program, &mut text)?;
                 let text: Arc<[u8]> = text.0.into();
                 *self.text.lock() = Some(text.clone());
                 text
@@ -52,7 +63,8 @@ impl File for TextFile {
         };
         let mut bytes = vec![0; buf.left().min(MOST)];
         let len = buf.get(&mut bytes)?;
-        let subject = self.node.subject()?;
+        let mut subject = self.node.subject()?;
+        subject.user = TextFile::caller(&subject);
         take(&subject, &bytes[..len])?;
         Ok(len)
     }
@@ -84,6 +96,11 @@ impl File for TextFile {
     fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         match self.node.what {
             What::Entry(entry) if request == query::REQUEST && query::answers(entry) => {
+                let task = self.node.subject()?.task().cloned()?;
+                let _held = access::hold(&task);
+                if task.program() != self.program {
+                    return Err(Errno::ESRCH);
+                }
                 query::answer(&self.node.subject()?, caller, arg)
             }
             _ => Err(Errno::ENOTTY),

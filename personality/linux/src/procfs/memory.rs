@@ -19,7 +19,7 @@ use janua_port::machine::Residency;
 
 use super::{Subject, Text, name_of};
 use crate::ptrace::{self, Tracee};
-use crate::thread::ThreadExt;
+use crate::task::access;
 use crate::{Seat, Task};
 
 /// The memory of the process. ESRCH once it has none; the files are empty then.
@@ -226,21 +226,24 @@ fn peek(seat: &Seat, addr: usize, out: &mut [u8]) -> Result<usize> {
 /// ptrace(2): when it is the caller, or is traced and stopped.
 pub struct MemoryFile {
     task: Weak<Task>,
-    /// The space that was opened; after an exec there is nothing left to see.
-    mm: u64,
+    /// The number of the program that was opened; after an exec there is nothing left to see.
+    program: u64,
 }
 
 impl MemoryFile {
     pub fn new(subject: &Subject) -> Result<MemoryFile> {
         let task = subject.task()?;
-        Ok(MemoryFile { task: Arc::downgrade(task), mm: mm(subject)?.id })
+        mm(subject)?;
+        Ok(MemoryFile { task: Arc::downgrade(task), program: task.program() })
     }
 
-    /// A thread of the process while it has the memory that was opened.
-    fn seat(&self) -> Option<Arc<Seat>> {
+    /// Copies by way of a thread of the process while that runs the program that was opened; `None` when it does no more.
+    fn with<T>(&self, copy: impl FnOnce(&Seat) -> T) -> Option<T> {
         let task = self.task.upgrade()?;
-        task.mm().filter(|mm| mm.id == self.mm)?;
-        task.threads().into_iter().next()
+        let _held = access::hold(&task);
+        let first = task.group.lock().threads.first().cloned();
+        let seat = first.filter(|_| task.program() == self.program)?;
+        Some(copy(&seat))
     }
 
     /// A thread of it that its tracer has stopped.
@@ -260,13 +263,13 @@ impl File for MemoryFile {
     }
 
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
-        let Some(seat) = self.seat() else { return Ok(0) };
         let mut chunk = vec![0; buf.left().min(CHUNK)];
         let mut moved = 0;
         while buf.left() > 0 {
             let want = buf.left().min(chunk.len());
             let addr = usize::try_from(offset).ok().and_then(|addr| addr.checked_add(moved)).ok_or(Errno::EIO)?;
-            match peek(&seat, addr, &mut chunk[..want]) {
+            let Some(read) = self.with(|seat| peek(seat, addr, &mut chunk[..want])) else { break };
+            match read {
                 Ok(0) | Err(_) if moved == 0 => return Err(Errno::EIO),
                 Ok(0) | Err(_) => break,
                 Ok(n) => moved += buf.put(&chunk[..n])?,
@@ -276,25 +279,26 @@ impl File for MemoryFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        let Some(seat) = self.seat() else { return Ok(0) };
-        let machine = seat.machine();
         let mut chunk = vec![0; buf.left().min(CHUNK)];
         let addr = usize::try_from(offset).map_err(|_| Errno::EIO)?;
         let len = chunk.len();
         buf.peek(&mut chunk)?;
-        let own = seat.task.threads().iter().any(|seat| seat.machine_id() == machine.current());
-        let mut written = if own {
-            machine.user().copy_out_partial(addr, &chunk)
-        } else {
-            remote_write(|| machine.write_remote(seat.machine_id(), addr, &chunk)).unwrap_or(0)
-        };
+        let tried = self.with(|seat| {
+            let machine = seat.machine();
+            if seat.task.group.lock().threads.iter().any(|seat| seat.machine_id() == machine.current()) {
+                return (Some(seat.task.clone()), machine.user().copy_out_partial(addr, &chunk));
+            }
+            (None, remote_write(|| machine.write_remote(seat.machine_id(), addr, &chunk)).unwrap_or(0))
+        });
+        let Some((own, mut written)) = tried else { return Ok(0) };
         if written == 0 && len > 0 {
             let piece = &chunk[..len.min(PAGE - addr % PAGE)];
-            if own {
-                seat.process().mm().ok_or(Errno::EIO)?.force_write(machine.user(), addr, piece)?;
+            if let Some(task) = own {
+                task.mm().ok_or(Errno::EIO)?.force_write(task.kernel.machine.user(), addr, piece)?;
             } else {
                 let tracee = self.stopped().ok_or(Errno::EIO)?;
-                tracee.force(addr, piece).ok_or(Errno::EAGAIN)?.map_err(|_| Errno::EIO)?;
+                let Some(forced) = self.with(|_| tracee.force(addr, piece)) else { return Ok(0) };
+                forced.ok_or(Errno::EAGAIN)?.map_err(|_| Errno::EIO)?;
             }
             written = piece.len();
         }

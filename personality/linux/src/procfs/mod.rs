@@ -26,10 +26,11 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::file::flags::{O_ACCMODE, O_RDONLY};
 use janua_object::file::{DirEntry, File};
 use janua_object::vfs::directory::Directory;
-use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, SetAttr, Vfs};
+use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, Perm, SetAttr, Vfs};
 use janua_object::{Caller, Cred, OpenFile};
 
 use crate::task::tree::INIT;
+use crate::task::{CAP_SYS_PTRACE, access};
 use crate::{Kernel, Seat, Task};
 
 const PROC_MAGIC: u64 = 0x9fa0;
@@ -62,16 +63,47 @@ impl Text {
     }
 }
 
-/// Whom an entry is about. There is a thread only below a thread's directory or while the process has one.
+/// Whom an entry is about, and for whom. There is a thread only below a thread's directory or while the process has one.
 pub struct Subject {
     pub kernel: Arc<Kernel>,
     pub task: Option<Arc<Task>>,
     pub seat: Option<Arc<Seat>>,
     /// The directory is a thread's (/proc/PID/task/TID, /proc/thread-self).
     pub is_thread: bool,
+    /// Who opened the file that is read, or writes to it.
+    pub user: Option<User>,
+}
+
+/// Who uses a file: a process and its credentials.
+#[derive(Clone)]
+pub struct User {
+    pub pid: u32,
+    pub cred: Arc<Cred>,
+}
+
+impl User {
+    fn of(caller: &dyn Caller) -> User {
+        User { pid: caller.pid(), cred: caller.cred() }
+    }
 }
 
 impl Subject {
+    /// Whether who uses the file is of the process it is about.
+    pub fn is_own(&self) -> bool {
+        self.user.as_ref().zip(self.task.as_ref()).is_some_and(|(user, task)| user.pid == task.pid)
+    }
+
+    /// Whether who uses the file has a capability.
+    pub fn is_for_capable(&self, capability: u32) -> bool {
+        self.user.as_ref().is_some_and(|user| user.cred.capable(capability))
+    }
+
+    /// Whether who uses the file may look into the process it is about.
+    pub fn is_for_tracer(&self) -> bool {
+        let (Some(user), Some(seat)) = (&self.user, &self.seat) else { return false };
+        access::check(user.pid, &user.cred, access::Ids::File, seat).is_ok()
+    }
+
     pub fn task(&self) -> Result<&Arc<Task>> {
         self.task.as_ref().ok_or(Errno::ESRCH)
     }
@@ -96,6 +128,17 @@ pub struct Entry {
     /// Permission bits.
     pub mode: u32,
     pub kind: Kind,
+    pub look: Look,
+}
+
+/// What a text asks of who reads it, beyond its permission bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    Free,
+    /// The right to look into the process whenever it is read.
+    Guarded,
+    /// That right when it is opened. It tells of the program that runs then and nothing of its successors.
+    Program,
 }
 
 type Make = fn(&Subject, &mut Text) -> Result<()>;
@@ -119,17 +162,25 @@ pub enum Kind {
 }
 
 impl Entry {
-    pub const fn text(name: &'static str, make: Make) -> Entry {
-        Entry { name, mode: 0o444, kind: Kind::Text(make) }
+    pub const fn new(name: &'static str, mode: u32, kind: Kind) -> Entry {
+        Entry { name, mode, kind, look: Look::Free }
     }
-    pub const fn private(name: &'static str, make: Make) -> Entry {
-        Entry { name, mode: 0o400, kind: Kind::Text(make) }
+    pub const fn text(name: &'static str, make: Make) -> Entry {
+        Entry::new(name, 0o444, Kind::Text(make))
+    }
+    /// A text for who may look into the process, at each reading.
+    pub const fn guarded(name: &'static str, make: Make) -> Entry {
+        Entry { look: Look::Guarded, ..Entry::new(name, 0o400, Kind::Text(make)) }
+    }
+    /// A text about the program that runs when the file is opened.
+    pub const fn program(name: &'static str, mode: u32, make: Make) -> Entry {
+        Entry { look: Look::Program, ..Entry::new(name, mode, Kind::Text(make)) }
     }
     pub const fn settable(name: &'static str, make: Make, take: Take) -> Entry {
-        Entry { name, mode: 0o644, kind: Kind::Settable(make, take) }
+        Entry::new(name, 0o644, Kind::Settable(make, take))
     }
     pub const fn dir(name: &'static str, entries: &'static [Entry]) -> Entry {
-        Entry { name, mode: 0o555, kind: Kind::Dir(entries) }
+        Entry::new(name, 0o555, Kind::Dir(entries))
     }
 
     fn file_kind(&self) -> FileKind {
@@ -180,7 +231,7 @@ impl ProcFs {
                 (Some(seat.task.clone()), Some(seat))
             }
         };
-        Ok(Subject { kernel, task, seat, is_thread: matches!(id, Id::Thread(..)) })
+        Ok(Subject { kernel, task, seat, is_thread: matches!(id, Id::Thread(..)), user: None })
     }
 
     fn node(&self, id: Id, what: What) -> Result<Arc<Node>> {
@@ -282,9 +333,41 @@ impl Node {
         matches!(self.what, What::Entry(entry @ Entry { kind: Kind::Text(_), .. }) if sys::holds(sys::ENTRIES, entry))
     }
 
-    /// Makes the text.
-    fn make(&self, text: &mut Text) -> Result<()> {
+    /// What reading the file asks for.
+    fn look(&self) -> Look {
+        match self.what {
+            What::Entry(entry) => entry.look,
+            _ => Look::Free,
+        }
+    }
+
+    /// What the caller finds in the process, if it may look there: both of one program. EACCES.
+    fn looked<T>(&self, caller: &dyn Caller, find: impl FnOnce(&Subject) -> Result<T>) -> Result<T> {
         let subject = self.subject()?;
+        let _held = subject.task.as_ref().map(|task| access::hold(task));
+        may_look(caller, &subject)?;
+        find(&subject)
+    }
+
+    /// Whether the calling thread is of the process the file is about.
+    fn is_callers(&self) -> bool {
+        let Ok(Subject { kernel, task: Some(task), .. }) = self.subject() else { return false };
+        let current = kernel.machine.current();
+        task.group.lock().threads.iter().any(|seat| seat.machine_id() == current)
+    }
+
+    /// Makes the text for who has opened the file, when the process ran the program of that number. It is that of another program only
+    /// where the file is not about the program. EPERM, ESRCH.
+    fn make(&self, opener: &User, program: u64, text: &mut Text) -> Result<()> {
+        let task = self.subject()?.task;
+        // Neither is the program replaced while its text is made, nor is the thread's place in the machine another's.
+        let _held = task.as_ref().map(|task| access::hold(task));
+        let subject = Subject { user: Some(opener.clone()), ..self.subject()? };
+        match self.look() {
+            Look::Program if task.as_ref().is_none_or(|task| task.program() != program) => return Ok(()),
+            Look::Guarded if !subject.is_for_tracer() => return Err(Errno::EPERM),
+            _ => {}
+        }
         match self.what {
             What::Entry(Entry { kind: Kind::Text(make) | Kind::Settable(make, _), .. }) => make(&subject, text),
             What::FdInfo(fd) => fd::info(&subject, fd, text),
@@ -326,19 +409,20 @@ impl Inode for Node {
 
     fn attr(&self) -> Result<Attr> {
         let subject = self.subject()?;
-        let (uid, gid) = match &subject.seat {
-            Some(seat) if self.id != Id::System => {
-                let cred = seat.cred();
-                (cred.euid, cred.egid)
-            }
-            _ => (0, 0),
-        };
         let mode = match self.what {
             Root | What::Home => 0o555,
             What::Entry(entry) if entry.file_kind() == FileKind::Symlink => 0o777,
             What::Entry(entry) => entry.mode,
             What::Fd(fd) => fd::mode(&subject, fd)?,
             What::FdInfo(_) => 0o400,
+        };
+        let (uid, gid) = match &subject.seat {
+            // What lies in the directories everybody may read is root's, where the process hides from its own user.
+            Some(seat) if self.id != Id::System && (mode == 0o555 && self.kind() == FileKind::Directory || access::is_dumpable(&seat.task)) => {
+                let cred = seat.cred();
+                (cred.euid, cred.egid)
+            }
+            _ => (0, 0),
         };
         let started = subject.task.as_ref().map_or(0, |task| task.started.saturating_sub(subject.kernel.booted));
         let time = (subject.kernel.booted_real + started) as i64;
@@ -356,6 +440,17 @@ impl Inode for Node {
             btime: time,
             ..Attr::default()
         })
+    }
+
+    fn perm(&self) -> Result<Perm> {
+        let mut perm = Perm::from(&self.attr()?);
+        if let What::Entry(Entry { kind: Kind::Fds, .. }) = self.what
+            && self.is_callers()
+        {
+            // A process reaches its own descriptors, whosesoever they are shown to be.
+            perm.mode |= 0o555;
+        }
+        Ok(perm)
     }
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
@@ -442,25 +537,15 @@ impl Inode for Node {
         match self.what {
             What::Entry(Entry { kind: Kind::Name(name), .. }) => Ok(name(caller)),
             What::Entry(Entry { kind: Kind::Place(place), .. }) => {
-                let subject = self.subject()?;
-                may_look(caller, &subject)?;
-                Ok(written(&subject, &place(&subject)?))
+                self.looked(caller, |subject| Ok(written(subject, &place(subject)?)))
             }
-            What::Fd(fd) => {
-                let subject = self.subject()?;
-                may_look(caller, &subject)?;
-                Ok(name_of(&subject, &*fd::file(&subject, fd)?))
-            }
+            What::Fd(fd) => self.looked(caller, |subject| Ok(name_of(subject, &*fd::file(subject, fd)?))),
             _ => Err(Errno::EINVAL),
         }
     }
 
     fn jump(&self, caller: &dyn Caller) -> Option<Result<Path>> {
-        let to = |place: &dyn Fn(&Subject) -> Result<Path>| {
-            let subject = self.subject()?;
-            may_look(caller, &subject)?;
-            place(&subject)
-        };
+        let to = |place: &dyn Fn(&Subject) -> Result<Path>| self.looked(caller, place);
         match self.what {
             What::Entry(Entry { kind: Kind::Place(place), .. }) => Some(to(place)),
             What::Fd(fd) => Some(to(&|subject| subject.kernel.vfs.place_of(&fd::file(subject, fd)?))),
@@ -469,10 +554,17 @@ impl Inode for Node {
     }
 
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>> {
+        let subject = self.subject()?;
+        let about_descriptors = matches!(self.what, What::FdInfo(_) | What::Entry(Entry { kind: Kind::FdInfos, .. }));
+        let user = User::of(caller);
+        // From the question to what is noted of the process it is one program.
+        let _held = subject.task.as_ref().map(|task| access::hold(task));
+        if subject.seat.is_some() && (about_descriptors || self.look() == Look::Program) {
+            may_look(caller, &subject)?;
+        }
         if self.kind() == FileKind::Directory {
             return Ok(Arc::new(Directory::new(self)));
         }
-        let subject = self.subject()?;
         if flags & O_ACCMODE != O_RDONLY && self.is_fixed() {
             // A setting that cannot be changed is so for root too.
             return Err(Errno::EACCES);
@@ -481,7 +573,8 @@ impl Inode for Node {
             may_look(caller, &subject)?;
             return Ok(Arc::new(memory::MemoryFile::new(&subject)?));
         }
-        Ok(Arc::new(file::TextFile::new(self)))
+        let program = subject.task.as_ref().map_or(0, |task| task.program());
+        Ok(Arc::new(file::TextFile::new(self, user, program)))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -489,10 +582,9 @@ impl Inode for Node {
     }
 }
 
-/// Who may see what a process works with: itself, the same user, who may trace. EACCES.
+/// Who may see what a process works with. EACCES; ENOENT when it has ended.
 fn may_look(caller: &dyn Caller, subject: &Subject) -> Result<()> {
-    const CAP_SYS_PTRACE: u32 = 19;
-    let Ok(task) = subject.task() else { return Ok(()) };
+    let Some(task) = &subject.task else { return Ok(()) };
     let Ok(seat) = subject.seat() else {
         // Init is the kernel's own: it has no threads, and places nevertheless.
         return match task.pid == INIT {
@@ -501,12 +593,7 @@ fn may_look(caller: &dyn Caller, subject: &Subject) -> Result<()> {
             false => Err(Errno::ENOENT),
         };
     };
-    if caller.pid() == task.pid {
-        return Ok(());
-    }
-    let (cred, other) = (caller.cred(), seat.cred());
-    let same = cred.fsuid == other.uid && other.uid == other.euid && other.uid == other.suid;
-    if same || cred.capable(CAP_SYS_PTRACE) { Ok(()) } else { Err(Errno::EACCES) }
+    access::check(caller.pid(), &caller.cred(), access::Ids::File, seat).map_err(|_| Errno::EACCES)
 }
 
 /// A place as the subject's process would name it.

@@ -24,11 +24,11 @@ struct Namespace {
 
 macro_rules! links {
     ($($name:literal: $kind:literal $flag:literal $ino:literal,)*) => {
-        &[$(Entry {
-            name: $name,
-            mode: 0o777,
-            kind: Kind::Place(|subject| place(subject, Namespace { kind: $kind, flag: $flag, ino: $ino })),
-        }),*]
+        &[$(Entry::new(
+            $name,
+            0o777,
+            Kind::Place(|subject| place(subject, Namespace { kind: $kind, flag: $flag, ino: $ino })),
+        )),*]
     };
 }
 

@@ -9,6 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::vfs::Path;
 
 use crate::signal::coredump::FILTER_BITS;
+use crate::task::{CAP_SYS_NICE, CAP_SYS_RESOURCE};
 
 use super::{Entry, Kind, Subject, Text, memory, mounts, net, ns, stat};
 
@@ -16,15 +17,15 @@ macro_rules! common {
     ($($more:expr),* $(,)?) => {
         &[
             $($more,)*
-            Entry { name: "fd", mode: 0o500, kind: Kind::Fds },
-            Entry { name: "fdinfo", mode: 0o555, kind: Kind::FdInfos },
+            Entry::new("fd", 0o500, Kind::Fds),
+            Entry::new("fdinfo", 0o555, Kind::FdInfos),
             Entry::dir("net", net::ENTRIES),
-            Entry { name: "ns", mode: 0o511, kind: Kind::Dir(ns::ENTRIES) },
-            Entry { name: "cwd", mode: 0o777, kind: Kind::Place(cwd) },
-            Entry { name: "root", mode: 0o777, kind: Kind::Place(root) },
-            Entry { name: "exe", mode: 0o777, kind: Kind::Place(exe) },
-            Entry::private("auxv", memory::auxv),
-            Entry::private("environ", memory::environ),
+            Entry::new("ns", 0o511, Kind::Dir(ns::ENTRIES)),
+            Entry::new("cwd", 0o777, Kind::Place(cwd)),
+            Entry::new("root", 0o777, Kind::Place(root)),
+            Entry::new("exe", 0o777, Kind::Place(exe)),
+            Entry::program("auxv", 0o400, memory::auxv),
+            Entry::program("environ", 0o400, memory::environ),
             Entry::text("cgroup", cgroup),
             Entry::text("cmdline", memory::cmdline),
             Entry::settable("comm", comm, set_comm),
@@ -33,20 +34,20 @@ macro_rules! common {
             Entry::text("gid_map", id_map),
             Entry::text("limits", limits),
             Entry::text("loginuid", no_login),
-            Entry::text("maps", memory::maps),
-            Entry { name: "mem", mode: 0o600, kind: Kind::Memory },
+            Entry::program("maps", 0o444, memory::maps),
+            Entry::new("mem", 0o600, Kind::Memory),
             Entry::text("mountinfo", mounts::mountinfo),
             Entry::text("mounts", mounts::mounts),
-            Entry { name: "mountstats", mode: 0o400, kind: Kind::Text(mounts::mountstats) },
+            Entry::new("mountstats", 0o400, Kind::Text(mounts::mountstats)),
             Entry::settable("oom_adj", oom_adj, set_oom_adj),
             Entry::text("oom_score", oom_score),
             Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
-            Entry::private("personality", personality),
+            Entry::guarded("personality", personality),
             Entry::text("projid_map", id_map),
             Entry::text("sessionid", no_login),
             Entry::text("setgroups", setgroups),
-            Entry::text("smaps", memory::smaps),
-            Entry::text("smaps_rollup", memory::smaps_rollup),
+            Entry::program("smaps", 0o444, memory::smaps),
+            Entry::program("smaps_rollup", 0o444, memory::smaps_rollup),
             Entry::text("stat", stat::stat),
             Entry::text("statm", memory::statm),
             Entry::text("status", stat::status),
@@ -58,9 +59,9 @@ macro_rules! common {
 
 /// Of a process.
 pub static ENTRIES: &[Entry] = common!(
-    Entry { name: "task", mode: 0o555, kind: Kind::Tasks },
+    Entry::new("task", 0o555, Kind::Tasks),
     Entry::text("timers", timers),
-    Entry { name: "timerslack_ns", mode: 0o666, kind: Kind::Settable(timer_slack, set_timer_slack) },
+    Entry::new("timerslack_ns", 0o666, Kind::Settable(timer_slack, set_timer_slack)),
 );
 /// Of a thread.
 pub static THREAD_ENTRIES: &[Entry] = common!(Entry::text("children", children));
@@ -85,7 +86,11 @@ fn comm(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// EINVAL for another process.
 fn set_comm(subject: &Subject, name: &[u8]) -> Result<()> {
+    if !subject.is_own() {
+        return Err(Errno::EINVAL);
+    }
     let name = name.strip_suffix(b"\n").unwrap_or(name);
     subject.seat()?.set_comm(&name[..name.len().min(15)]);
     Ok(())
@@ -139,7 +144,13 @@ fn timers(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// Another process' slack is for CAP_SYS_NICE. EPERM.
+fn may_slacken(subject: &Subject) -> Result<()> {
+    if subject.is_own() || subject.is_for_capable(CAP_SYS_NICE) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
 fn timer_slack(subject: &Subject, text: &mut Text) -> Result<()> {
+    may_slacken(subject)?;
     let _ = writeln!(text, "{}", subject.seat()?.timer_slack.load(Ordering::Relaxed));
     Ok(())
 }
@@ -147,6 +158,7 @@ fn timer_slack(subject: &Subject, text: &mut Text) -> Result<()> {
 /// 0 is the usual value, as for PR_SET_TIMERSLACK.
 fn set_timer_slack(subject: &Subject, word: &[u8]) -> Result<()> {
     let value: u64 = parse(word)?;
+    may_slacken(subject)?;
     let seat = subject.seat()?;
     let value = if value == 0 { seat.default_slack.load(Ordering::Relaxed) } else { value };
     seat.timer_slack.store(value, Ordering::Relaxed);
@@ -176,12 +188,21 @@ fn oom_score_adj(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// EACCES for less than CAP_SYS_RESOURCE has left to those without.
 fn set_oom_score_adj(subject: &Subject, word: &[u8]) -> Result<()> {
     let value: i32 = parse(word)?;
     if !(-1000..=1000).contains(&value) {
         return Err(Errno::EINVAL);
     }
-    subject.task()?.settings.oom_score_adj.store(value, Ordering::Relaxed);
+    let settings = &subject.task()?.settings;
+    let capable = subject.is_for_capable(CAP_SYS_RESOURCE);
+    if !capable && value < settings.oom_score_adj_min.load(Ordering::Relaxed) {
+        return Err(Errno::EACCES);
+    }
+    settings.oom_score_adj.store(value, Ordering::Relaxed);
+    if capable {
+        settings.oom_score_adj_min.store(value, Ordering::Relaxed);
+    }
     Ok(())
 }
 
@@ -192,13 +213,18 @@ fn oom_adj(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
+/// By this name only CAP_SYS_RESOURCE makes it less. EACCES.
 fn set_oom_adj(subject: &Subject, word: &[u8]) -> Result<()> {
     let value: i32 = parse(word)?;
     if !(-17..=15).contains(&value) {
         return Err(Errno::EINVAL);
     }
     let adjust = if value == 15 { 1000 } else { value * 1000 / 17 };
-    subject.task()?.settings.oom_score_adj.store(adjust, Ordering::Relaxed);
+    let setting = &subject.task()?.settings.oom_score_adj;
+    if adjust < setting.load(Ordering::Relaxed) && !subject.is_for_capable(CAP_SYS_RESOURCE) {
+        return Err(Errno::EACCES);
+    }
+    setting.store(adjust, Ordering::Relaxed);
     Ok(())
 }
 

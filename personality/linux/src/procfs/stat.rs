@@ -81,6 +81,11 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let id = seat.filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
     // Signal sets are shown as far as they fit 31 bits, as ever.
     let few = |set: SigSet| set.0 & 0x7fff_ffff;
+    // Where the program lies in memory, and how it ended, is not for everybody: 1 stands for where its code begins and ends.
+    let open = subject.is_for_tracer();
+    let shown = |word: usize| if open { word } else { 0 };
+    let code = |word: usize| if open { word } else { usize::from(mm.is_some()) };
+    let status = if open { status } else { 0 };
 
     let _ = write!(text, "{id} (");
     text.bytes(&comm);
@@ -108,22 +113,23 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     );
     let _ = writeln!(
         text,
-        "{} {} {} 0 0 {} {} {} {} {} 0 0 {} 0 {priority} {policy} 0 0 0 {} {} {brk} {} {} {} {} {status}",
-        image.start_code,
-        image.end_code,
-        image.start_stack,
+        "{} {} {} 0 0 {} {} {} {} {} 0 0 {} 0 {priority} {policy} 0 0 0 {} {} {} {} {} {} {} {status}",
+        code(image.start_code),
+        code(image.end_code),
+        shown(image.start_stack),
         few(pending),
         few(blocked),
         few(ignored),
         few(caught),
         u8::from(seat.is_some_and(|seat| seat.is_waiting())),
         task.exit_signal.load(Ordering::Relaxed),
-        image.start_data,
-        image.end_data,
-        image.args.0,
-        image.args.1,
-        image.env.0,
-        image.env.1,
+        shown(image.start_data),
+        shown(image.end_data),
+        shown(brk),
+        shown(image.args.0),
+        shown(image.args.1),
+        shown(image.env.0),
+        shown(image.env.1),
     );
     Ok(())
 }

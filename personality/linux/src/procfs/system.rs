@@ -11,10 +11,10 @@ use super::{Entry, Kind, Subject, Text, locks, sys};
 use crate::load;
 
 pub static ENTRIES: &[Entry] = &[
-    Entry { name: "self", mode: 0o777, kind: Kind::Name(own) },
-    Entry { name: "thread-self", mode: 0o777, kind: Kind::Name(own_thread) },
-    Entry { name: "mounts", mode: 0o777, kind: Kind::Name(own_mounts) },
-    Entry { name: "net", mode: 0o777, kind: Kind::Name(own_net) },
+    Entry::new("self", 0o777, Kind::Name(own)),
+    Entry::new("thread-self", 0o777, Kind::Name(own_thread)),
+    Entry::new("mounts", 0o777, Kind::Name(own_mounts)),
+    Entry::new("net", 0o777, Kind::Name(own_net)),
     Entry::dir("sys", sys::ENTRIES),
     Entry::dir("sysvipc", SYSVIPC),
     Entry::text("cgroups", cgroups),

@@ -13,7 +13,7 @@ use super::tracee::{How, Tracee, Tracer, link, release, unlink};
 use crate::process::State;
 use crate::signal;
 use crate::task::tree::INIT;
-use crate::task::{CAP_SYS_PTRACE, Tree, may_trace};
+use crate::task::{CAP_SYS_PTRACE, Tree, access};
 use crate::thread::ThreadExt;
 use crate::{Seat, Thread};
 
@@ -39,11 +39,13 @@ pub fn trace_me(thread: &Thread) -> Result<()> {
 pub fn attach(thread: &Thread, tid: u32, seized: bool, options: u32) -> Result<()> {
     let seat = thread.kernel.thread(tid).ok_or(Errno::ESRCH)?;
     let task = seat.task.clone();
-    let gains = seat.cred().cap_permitted & !thread.cred().cap_permitted != 0 && !thread.capable(CAP_SYS_PTRACE);
-    if task.pid == thread.process().pid || !may_trace(thread, &task) || gains {
+    if task.pid == thread.process().pid {
         return Err(Errno::EPERM);
     }
     {
+        // Exec either finds the tracer or has given the process its new rights.
+        let _held = access::hold(&task);
+        access::check_call(thread, &seat)?;
         let mut tree = thread.kernel.tree.lock();
         let group = task.group.lock();
         let alive = group.threads.iter().any(|other| Arc::ptr_eq(other, &seat));

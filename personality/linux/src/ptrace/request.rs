@@ -14,12 +14,13 @@ use janua_kernel::signal::SigSet;
 use janua_kernel::table::{Arg, Kind as ArgKind};
 use janua_kernel::thread::work;
 use janua_object::mm::guard::remote_write;
-use janua_rt::Target;
+use janua_rt::{RwLockReadGuard, Target};
 use zerocopy::IntoBytes;
 
 use super::attach;
 use super::tracee::{How, Kind, State, Tracee};
 use crate::signal::{self, UNBLOCKABLE};
+use crate::task::{CAP_SYS_PTRACE, access};
 use crate::thread::ThreadExt;
 use crate::{Seat, Thread};
 
@@ -276,6 +277,12 @@ fn call_info(thread: &Thread, tracee: &Tracee, room: usize, data: usize) -> Resu
     Ok(size)
 }
 
+/// Holds a tracee whose memory its tracer is to reach: a program that cannot be read stays so for who traces it. EIO.
+fn reach<'a>(thread: &Thread, target: &'a Seat) -> Result<RwLockReadGuard<'a, ()>> {
+    let held = access::hold_thread(target).map_err(|_| Errno::EIO)?;
+    if access::is_dumpable(&target.task) || thread.capable(CAP_SYS_PTRACE) { Ok(held) } else { Err(Errno::EIO) }
+}
+
 /// A word of the tracee's memory. EIO.
 fn peek(thread: &Thread, target: &Seat, addr: usize) -> Result<usize> {
     let mut word = [0; WORD];
@@ -286,6 +293,7 @@ fn peek(thread: &Thread, target: &Seat, addr: usize) -> Result<usize> {
     let got = if same {
         thread.user().copy_in_partial(&mut word, addr)
     } else {
+        let _held = reach(thread, target)?;
         thread.machine().read_remote(target.machine_id(), addr, &mut word).unwrap_or(0)
     };
     if got == WORD { Ok(usize::from_ne_bytes(word)) } else { Err(Errno::EIO) }
@@ -294,7 +302,10 @@ fn peek(thread: &Thread, target: &Seat, addr: usize) -> Result<usize> {
 /// Writes to the tracee's memory: from here where its rights allow that, otherwise the tracee does it. EIO.
 async fn poke(thread: &Thread, tracee: &Tracee, addr: usize, bytes: &[u8]) -> Result<()> {
     let target = seat(tracee)?;
-    let written = remote_write(|| thread.machine().write_remote(target.machine_id(), addr, bytes));
+    let written = {
+        let _held = reach(thread, &target)?;
+        remote_write(|| thread.machine().write_remote(target.machine_id(), addr, bytes))
+    };
     if written == Ok(bytes.len()) {
         return Ok(());
     }

@@ -411,9 +411,11 @@ fn new_process<'a>(
         child.maker.store(parent.maker.load(Ordering::Relaxed), Ordering::Relaxed);
         child.parent.store(parent.parent(), Ordering::Relaxed);
         child.exit_signal.store(parent.exit_signal.load(Ordering::Relaxed), Ordering::Relaxed);
+        child.parent_program.store(parent.parent_program.load(Ordering::Relaxed), Ordering::Relaxed);
     } else {
         child.parent.store(parent.pid, Ordering::Relaxed);
         child.exit_signal.store(request.exit_signal, Ordering::Relaxed);
+        child.parent_program.store(parent.program(), Ordering::Relaxed);
     }
     Ok(child)
 }

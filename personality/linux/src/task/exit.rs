@@ -117,6 +117,7 @@ pub fn end_thread(thread: &Thread) {
             State::Exiting(status) | State::Dead(status) => Some(status),
         }
     };
+    super::access::wait_for_holders(task);
     if stop_complete {
         notify_parent(task, Report::Stopped(0));
     }
@@ -306,11 +307,13 @@ pub fn bury(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
     if tree.tracee(task.pid).is_some() {
         return;
     }
-    let signal = task.exit_signal.load(Ordering::Relaxed);
     let Some(parent) = tree.process(task.parent()).filter(|parent| parent.pid != INIT).cloned() else {
         tree.remove_process(task);
         return;
     };
+    // Another signal was agreed with the program that made the child; what the parent runs now may have more rights than that.
+    let same_program = task.parent_program.load(Ordering::Relaxed) == parent.program();
+    let signal = if same_program { task.exit_signal.load(Ordering::Relaxed) } else { SIGCHLD };
     let action = parent.actions().get(SIGCHLD);
     let unwanted = signal == SIGCHLD && (action.handler == SIG_IGN || action.flags & sa::NOCLDWAIT != 0);
     if unwanted {

@@ -1,5 +1,6 @@
 //! Processes and threads: their family tree, birth, end, waiting, sessions.
 
+pub mod access;
 pub mod clone;
 pub mod exit;
 pub mod pidfd;
@@ -39,22 +40,6 @@ pub fn is_session_leader(process: &Process) -> bool {
 pub fn uid_of(process: &Process) -> u32 {
     let living = process.group.lock().threads.first().map(|seat| seat.cred());
     living.or_else(|| process.last_cred.read().clone()).map_or(0, |cred| cred.uid)
-}
-
-/// Whether the calling thread may look into another process (ptrace(2), "ptrace access mode checking").
-pub fn may_trace(thread: &Thread, target: &Process) -> bool {
-    let me = thread.process();
-    if me.pid == target.pid {
-        return true;
-    }
-    let mine = thread.cred();
-    if mine.capable(CAP_SYS_PTRACE) {
-        return true;
-    }
-    let Some(theirs) = target.group.lock().threads.first().map(|seat| seat.cred()) else { return false };
-    let users = [theirs.uid, theirs.euid, theirs.suid].iter().all(|uid| *uid == mine.uid);
-    let groups = [theirs.gid, theirs.egid, theirs.sgid].iter().all(|gid| *gid == mine.gid);
-    users && groups && target.settings.dumpable.load(Ordering::Relaxed) == 1
 }
 
 /// set_tid_address(2).

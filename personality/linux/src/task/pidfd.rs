@@ -12,6 +12,7 @@ use janua_kernel::wait::PollTable;
 use janua_object::file::flags::{O_EXCL, O_NONBLOCK, O_RDWR};
 use janua_object::{Caller, Events, File, OpenFile};
 
+use super::access;
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
 
@@ -128,12 +129,13 @@ pub fn pidfd_getfd(thread: &Thread, pidfd: Fd, target: Fd, flags: u32) -> Result
     }
     let file = thread.process().files().get(pidfd)?;
     let task = file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task();
-    if !super::may_trace(thread, &task) {
-        return Err(Errno::EPERM);
-    }
-    if task.ended().is_some() {
-        return Err(Errno::ESRCH);
-    }
-    let wanted = task.files().get(target)?;
+    let wanted = {
+        let _held = access::hold(&task);
+        access::check_process(thread, &task)?;
+        if task.ended().is_some() {
+            return Err(Errno::ESRCH);
+        }
+        task.files().get(target)?
+    };
     thread.process().files().install(wanted, 0, true, thread.limit(rlimit::NOFILE))
 }
