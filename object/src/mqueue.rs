@@ -61,10 +61,20 @@ pub fn netlink_of(file: &OpenFile) -> Option<&NetlinkSocket> {
     file.downcast::<SocketFile>()?.socket.as_any().downcast_ref()
 }
 
-/// A registration: of this process.
+/// A registration: of this process, while it runs the program of this number.
 struct Registration {
     pid: u32,
+    program: u64,
     notify: Notify,
+}
+
+/// Who is to be sent a signal, and with what value: the process, if it runs that program still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub pid: u32,
+    pub program: u64,
+    pub signal: u32,
+    pub value: u64,
 }
 
 #[derive(Default)]
@@ -87,9 +97,8 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// Puts a message in. Answers the process that is to be told by a signal, with signal and value: its registration is used up.
-    /// EMSGSIZE, EAGAIN when full.
-    pub fn send(&self, message: &[u8], priority: u32) -> Result<Option<(u32, u32, u64)>> {
+    /// Puts a message in. Answers the process that is to be told by a signal: its registration is used up. EMSGSIZE, EAGAIN when full.
+    pub fn send(&self, message: &[u8], priority: u32) -> Result<Option<Told>> {
         if message.len() > self.size {
             return Err(Errno::EMSGSIZE);
         }
@@ -104,21 +113,21 @@ impl MessageQueue {
         let told = if state.messages.len() == state.receivers + 1 { state.registered.take() } else { None };
         drop(state);
         self.waiters.wake(Events::READABLE.bits());
-        let Some(Registration { pid, notify }) = told else { return Ok(None) };
+        let Some(Registration { pid, program, notify }) = told else { return Ok(None) };
         notify.tell_thread(WOKEN_UP);
         Ok(match notify {
-            Notify::Signal { signal, value } => Some((pid, signal, value)),
+            Notify::Signal { signal, value } => Some(Told { pid, program, signal, value }),
             _ => None,
         })
     }
 
-    /// Registers a process to be told of the next message. EBUSY while another registration stands.
-    pub fn register(&self, pid: u32, notify: Notify) -> Result<()> {
+    /// Registers a process, as the program it runs, to be told of the next message. EBUSY while another registration stands.
+    pub fn register(&self, pid: u32, program: u64, notify: Notify) -> Result<()> {
         let mut state = self.state.lock();
         if state.registered.is_some() {
             return Err(Errno::EBUSY);
         }
-        state.registered = Some(Registration { pid, notify });
+        state.registered = Some(Registration { pid, program, notify });
         Ok(())
     }
 
@@ -245,9 +254,9 @@ impl File for QueueFile {
         let bytes: usize = state.messages.values().map(Vec::len).sum();
         let (how, signal, pid) = match &state.registered {
             None => (0, 0, 0),
-            Some(Registration { pid, notify: Notify::Signal { signal, .. } }) => (0, *signal, *pid),
-            Some(Registration { pid, notify: Notify::Nothing }) => (1, 0, *pid),
-            Some(Registration { pid, notify: Notify::Thread { .. } }) => (2, 0, *pid),
+            Some(Registration { pid, notify: Notify::Signal { signal, .. }, .. }) => (0, *signal, *pid),
+            Some(Registration { pid, notify: Notify::Nothing, .. }) => (1, 0, *pid),
+            Some(Registration { pid, notify: Notify::Thread { .. }, .. }) => (2, 0, *pid),
         };
         drop(state);
         let text = alloc::format!("QSIZE:{bytes:<10} NOTIFY:{how:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n");

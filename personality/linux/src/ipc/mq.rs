@@ -10,9 +10,9 @@ use janua_abi::linux::time::{SigEvent, sigev};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
-use janua_object::file::flags::{O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NONBLOCK};
+use janua_object::file::flags::{O_ACCMODE, O_CREAT, O_EXCL, O_NONBLOCK};
 use janua_object::mqueue::{
-    self, MSG_DEFAULT, MSG_MOST, MSGSIZE_DEFAULT, MSGSIZE_MOST, MessageQueue, Notify, OpenQueue, QueueFile,
+    self, MSG_DEFAULT, MSG_MOST, MSGSIZE_DEFAULT, MSGSIZE_MOST, MessageQueue, Notify, OpenQueue, QueueFile, Told,
 };
 use janua_object::vfs::NAME_MAX;
 use janua_object::{Caller, OpenFile};
@@ -22,7 +22,8 @@ use crate::Thread;
 use crate::fs::fd;
 use crate::fs::open::OpenFlags;
 use crate::signal::is_signal;
-use crate::signal::send::send_process;
+use crate::signal::send_task;
+use crate::task::access;
 use crate::thread::ThreadExt;
 
 /// `struct mq_attr`: flags, most messages, bytes of a message, messages now, and four words of nothing.
@@ -66,7 +67,8 @@ pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr
     };
     let queue = thread.kernel.ipc.posix.open(&how, &cred)?;
     let file = OpenFile::new(Arc::new(QueueFile::new(queue, &name)), flags & (O_ACCMODE | O_NONBLOCK), None);
-    fd::install(thread, file, flags & O_CLOEXEC != 0)
+    // Whether that is asked for or not.
+    fd::install(thread, file, true)
 }
 
 /// mq_unlink(2).
@@ -123,11 +125,19 @@ pub async fn mq_timedsend(
         .await
         .map_err(|cut| cut.errno(Errno::ETIMEDOUT))??
         .into_iter()
-        .for_each(|(pid, signal, value)| {
-            let info = SigInfo::by_process(signal, si::MESGQ, thread.process().pid, thread.cred().uid).with_value(value);
-            send_process(&thread.kernel, pid, info);
-        });
+        .for_each(|told| tell(thread, told));
     Ok(())
+}
+
+/// Sends the signal of a registration, unless the process has called exec since: the new program may have more rights.
+fn tell(thread: &Thread, told: Told) {
+    let Some(task) = thread.kernel.process(told.pid) else { return };
+    let _held = access::hold(&task);
+    if task.program() == told.program {
+        let info = SigInfo::by_process(told.signal, si::MESGQ, thread.process().pid, thread.cred().uid).with_value(told.value);
+        // A full queue is the receiver's loss.
+        let _ = send_task(&task, info);
+    }
 }
 
 /// mq_notify(2).
@@ -150,7 +160,7 @@ pub fn mq_notify(thread: &Thread, fd: Fd, event: UserPtr<impl Layout<SigEvent>>)
         }
         _ => return Err(Errno::EINVAL),
     };
-    queue(thread, fd)?.1.register(pid, notify)
+    queue(thread, fd)?.1.register(pid, thread.process().program(), notify)
 }
 
 /// mq_timedreceive(2): the bytes of the message.
