@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MIB (1ul << 20)
@@ -54,6 +55,20 @@ static int spare_memory(void)
     MUST(at != MAP_FAILED);
     memset(at, 1, 1024 * MIB);
     return 0;
+}
+
+/* The same beside timers that are due at every moment: whoever looks at the limit has its turn. */
+static int beside_timers(void)
+{
+    struct sigevent none = { .sigev_notify = SIGEV_NONE }, blocked = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+    struct itimerspec nano = { { 0, 1 }, { 0, 1 } };
+    timer_t first, second;
+    sigset_t set;
+    sigfillset(&set);
+    MUST(!sigprocmask(SIG_BLOCK, &set, 0));
+    MUST(!timer_create(CLOCK_MONOTONIC, &none, &first) && !timer_settime(first, 0, &nano, 0));
+    MUST(!timer_create(CLOCK_MONOTONIC, &blocked, &second) && !timer_settime(second, 0, &nano, 0));
+    return spare_memory();
 }
 
 static int shared_memory(void)
@@ -492,6 +507,7 @@ int main(int argc, char **argv)
         int (*run)(void);
     } parts[] = {
         { "private", private_memory }, { "piece", one_piece }, { "spare", spare_memory }, { "shared", shared_memory },
+        { "timers", beside_timers },
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
         { "processes", processes }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
         { "many_objects", many_objects },

@@ -43,6 +43,7 @@ const ROWS: &[Row] = &[
     row("limits/private", &["--memory", "64M"], &["private"], (3, MEMORY), &["mmap: ENOMEM", "limit met: memory (64M; "]),
     row("limits/piece", &["--memory", "64m"], &["piece"], (3, MEMORY), &["mmap: ENOMEM", "memory (64M; 1 request refused)"]),
     row("limits/spare", &["--memory", "64M"], &["spare"], (137, MEMORY), &["is killed", "memory (64M; 1 process killed)"]),
+    row("limits/timers", &["--memory", "64M"], &["timers"], (137, MEMORY), &["is killed"]),
     row("limits/shared", &["--memory", "64M"], &["shared"], (3, MEMORY), &["mmap: ENOMEM"]),
     row("limits/segments", &["--memory", "64M"], &["segments"], (3, MEMORY), &["shmget: ENOMEM"]),
     row("limits/memfd", &["--memory", "64M"], &["memfd"], (3, MEMORY), &["write: ENOMEM"]),

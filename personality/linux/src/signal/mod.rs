@@ -23,7 +23,7 @@ pub mod signalfd;
 pub use action::Actions;
 pub use janua_abi::linux::signal::SigInfo;
 pub use queue::{Full, Queue};
-pub use send::{death_status, force, kernel_signal, send_group, send_process, send_self, send_task, send_thread};
+pub use send::{death_status, force, kernel_signal, send_group, send_process, send_self, send_task, send_thread, send_timer};
 
 use janua_abi::linux::signal::*;
 use janua_kernel::signal::SigSet;
@@ -111,6 +111,9 @@ pub fn dequeue(thread: &Thread, wanted: SigSet) -> Option<SigInfo> {
     }
     loop {
         let mut info = take(thread, wanted)?;
+        if info.signal() == SIGALRM {
+            crate::time::interval::real_taken(&thread.task);
+        }
         // The signal of a timer that has been deleted or set anew since says nothing true any more.
         if crate::time::posix::delivered(&thread.task, &mut info) {
             return Some(info);

@@ -18,10 +18,11 @@ struct Entry {
 }
 
 /// One queued signal in a user's count.
-struct Charge(Arc<UserCount>);
+pub struct Charge(Arc<UserCount>);
 
 impl Charge {
-    fn take(user: &Arc<UserCount>, limit: u64) -> Option<Charge> {
+    /// One more, unless there are `limit` already.
+    pub fn take(user: &Arc<UserCount>, limit: u64) -> Option<Charge> {
         user.add_signal(limit).then(|| Charge(user.clone()))
     }
 }
@@ -50,9 +51,15 @@ impl Queue {
     }
 
     /// Makes a signal pending. A standard signal that already is stays as it is. Over the limit a real-time signal sent by
-    /// sigqueue(3) or a timer is refused; others become pending without their information.
+    /// sigqueue(3) is refused; others become pending without their information. A timer's has a place of its own: it took one
+    /// when it was made, and has one signal pending at most.
     pub fn push(&mut self, info: SigInfo, user: &Arc<UserCount>, limit: u64) -> Result<(), Full> {
         let signal = info.signal();
+        if info.code == si::TIMER {
+            self.entries.push_back(Entry { info, _charge: None });
+            self.set = self.set.with(signal);
+            return Ok(());
+        }
         if signal < SIGRTMIN && self.set.has(signal) {
             return Ok(());
         }
@@ -89,6 +96,16 @@ impl Queue {
     /// What is known of a queued signal, by its place in order of arrival.
     pub fn entry(&self, at: usize) -> Option<SigInfo> {
         self.entries.get(at).map(|entry| entry.info)
+    }
+
+    /// Forgets what is pending of the timer `id`, or of all timers.
+    pub fn forget_timer(&mut self, id: Option<i32>) {
+        let is_of = |info: &SigInfo| info.code == si::TIMER && id.is_none_or(|id| info.timer_fields().0 == id);
+        let gone = self.entries.iter().filter(|entry| is_of(&entry.info));
+        let gone = gone.fold(SigSet::EMPTY, |set, entry| set.with(entry.info.signal()));
+        self.entries.retain(|entry| !is_of(&entry.info));
+        let left = self.entries.iter().fold(SigSet::EMPTY, |set, entry| set.with(entry.info.signal()));
+        self.set = self.set.without(gone.without(left));
     }
 
     /// Forgets every pending signal of `which`.

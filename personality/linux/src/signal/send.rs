@@ -28,12 +28,17 @@ pub fn send_self(thread: &Thread, signal: u32) {
 
 /// Sends a signal to a thread. Fails only for a real-time signal over RLIMIT_SIGPENDING.
 pub fn send_thread(thread: &Thread, info: SigInfo) -> Result<(), Full> {
-    send(&thread.task, Some(thread), info)
+    send(&thread.task, Some(thread), info).map(drop)
 }
 
 /// Sends a signal to a process: whichever thread does not block it takes it. Fails as [`send_thread`].
 pub fn send_task(task: &Arc<Task>, info: SigInfo) -> Result<(), Full> {
-    send(task, None, info)
+    send(task, None, info).map(drop)
+}
+
+/// Sends a timer's signal: false when it is ignored.
+pub fn send_timer(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> bool {
+    !matches!(send(task, target, info), Ok(Sent::Ignored))
 }
 
 /// Sends a signal to a process by number; false when there is none.
@@ -64,10 +69,18 @@ struct After {
     continued: bool,
 }
 
-fn send(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> Result<(), Full> {
+/// What became of a signal.
+enum Sent {
+    /// It waits to be taken, or has had its effect.
+    Pending,
+    /// Its process does not hear it.
+    Ignored,
+}
+
+fn send(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> Result<Sent, Full> {
     let signal = info.signal();
     if !is_signal(signal) {
-        return Ok(());
+        return Ok(Sent::Pending);
     }
     let mut after = After::default();
     let result = {
@@ -86,10 +99,10 @@ fn send_locked(
     target: Option<&Thread>,
     info: SigInfo,
     after: &mut After,
-) -> Result<(), Full> {
+) -> Result<Sent, Full> {
     let signal = info.signal();
     if group.threads.is_empty() || matches!(group.state, State::Exiting(_) | State::Dead(_)) {
-        return Ok(());
+        return Ok(Sent::Pending);
     }
     // A stop and a continuation cancel each other, whatever becomes of them after (signal(7)).
     if STOPS.has(signal) {
@@ -100,15 +113,15 @@ fn send_locked(
     }
     if signal == SIGKILL {
         exit_group_locked(group, SIGKILL);
-        return Ok(());
+        return Ok(Sent::Pending);
     }
     if is_ignored(task, group, target, signal) {
-        return Ok(());
+        return Ok(Sent::Ignored);
     }
     let first = group.threads.first().cloned();
     let Some(user) = target.or(first.as_deref().map(|seat| &**seat)).map(|thread| thread.charge.lock().user().clone())
     else {
-        return Ok(());
+        return Ok(Sent::Pending);
     };
     let limit = task.limits.soft(rlimit::SIGPENDING);
     match target {
@@ -135,7 +148,7 @@ fn send_locked(
         }
     }
     task.signalled.wake_all();
-    Ok(())
+    Ok(Sent::Pending)
 }
 
 /// Whether a signal would have no effect. One that is blocked is kept: its action may change before it is unblocked.
@@ -207,6 +220,18 @@ pub fn discard(task: &Task, group: &mut Group, which: SigSet) {
     }
 }
 
+/// Forgets what is pending of a timer of the process, or of all its timers.
+pub fn forget_timer(task: &Task, id: Option<i32>) {
+    let mut group = task.group.lock();
+    group.pending.forget_timer(id);
+    task.pending_set.store(group.pending.set().0, Ordering::SeqCst);
+    for seat in &group.threads {
+        let mut pending = seat.signals.pending.lock();
+        pending.forget_timer(id);
+        seat.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
+    }
+}
+
 /// Ends a job-control stop: whether the parent is to be told.
 fn resume(group: &mut Group) -> bool {
     for seat in &group.threads {
@@ -267,12 +292,16 @@ pub fn death_status(signal: u32) -> u32 {
     signal
 }
 
-/// Forgets what is pending of a signal that has become ignored (sigaction(2)).
+/// A signal has a new action (sigaction(2)): forgets what is pending of it if it is ignored now.
 pub fn discard_ignored(thread: &Thread, signal: u32) {
     let task = &thread.task;
     if task.actions().ignored().has(signal) {
         let mut group = task.group.lock();
         discard(task, &mut group, SigSet::of(signal));
+        drop(group);
+        crate::time::posix::ignored(task, signal);
+    } else {
+        crate::time::posix::heard(task, signal);
     }
 }
 

@@ -98,18 +98,33 @@ fn check_limit(task: &Arc<Task>, now: Nanos) -> bool {
     true
 }
 
-/// ITIMER_REAL's time may have come.
+/// ITIMER_REAL's time may have come. One with an interval goes on when its signal is taken ([`real_taken`]), as on Linux: it
+/// costs no more than its process takes.
 pub fn real_expired(task: &Arc<Task>) {
     let expired = {
         let mut real = task.interval.real.lock();
         let now = task.kernel.machine.clock().monotonic();
         real.progress.settle(now);
         let expired = core::mem::take(&mut real.progress.expired) > 0;
-        rearm(task, &mut real);
+        if expired {
+            real.key = None;
+        } else {
+            rearm(task, &mut real);
+        }
         expired
     };
     if expired {
         let _ = signal::send_task(task, signal::kernel_signal(SIGALRM));
+    }
+}
+
+/// A SIGALRM of the process has been taken: ITIMER_REAL goes on.
+pub fn real_taken(task: &Arc<Task>) {
+    let mut real = task.interval.real.lock();
+    if real.key.is_none() && real.progress.next.is_some() {
+        real.progress.settle(task.kernel.machine.clock().monotonic());
+        real.progress.expired = 0;
+        rearm(task, &mut real);
     }
 }
 
@@ -135,7 +150,9 @@ fn get(thread: &Thread, which: Option<usize>) -> (Nanos, Nanos) {
     match which {
         None => {
             let real = thread.task.interval.real.lock();
-            real.progress.remaining(thread.machine().clock().monotonic())
+            let (value, interval) = real.progress.remaining(thread.machine().clock().monotonic());
+            // One that waits for its signal to be taken runs no more than one that is disarmed.
+            (if real.key.is_some() { value } else { 0 }, interval)
         }
         Some(at) => {
             let now = cpu::of_task(&thread.task, Some(thread));

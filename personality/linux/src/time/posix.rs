@@ -1,7 +1,9 @@
 //! POSIX timers: timer_create(2) and its kin.
 //!
-//! A timer has at most one signal pending. Expiries that find it still pending are counted as overruns, which go with the signal
-//! when it is delivered ([`delivered`]).
+//! A timer has at most one signal pending. While it is, the timer does not run: the expiries that were due meanwhile are counted
+//! as overruns when the signal is taken, and the timer goes on then ([`delivered`]). So a timer costs no more than its process
+//! takes, however short its interval. One whose signal is ignored goes on when the signal has a handler ([`heard`]); one that
+//! tells nobody (SIGEV_NONE) is only looked at when it is asked.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
@@ -9,6 +11,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use janua_abi::linux::layout::Layout;
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGALRM, SigInfo, si};
 use janua_abi::linux::time::{ITimerSpec, SigEvent, TIMER_ABSTIME, TimeSpec, clock, sigev};
 use janua_kernel::{Errno, Result, UserPtr};
@@ -19,9 +22,10 @@ use janua_rt::Mutex;
 use super::clock::{ClockArg, ClockId};
 use super::service::{Key, Target};
 use super::{cpu, interval};
+use crate::signal::queue::Charge;
 use crate::{Seat, Task, Thread, signal};
 
-/// The timers of a process. Not inherited by fork, gone with exec.
+/// The timers of a process; locked before its signals ([`crate::process::Group`]). Not inherited by fork, gone with exec.
 #[derive(Default)]
 pub struct PosixTimers {
     list: Mutex<List>,
@@ -45,11 +49,24 @@ struct Timer {
     /// In the time of the clock.
     progress: Progress,
     key: Option<Key>,
-    /// Whether a signal of this timer is on its way; and expiries since it was sent.
-    pending: bool,
+    signalled: Signalled,
+    /// Expiries since the signal was sent.
     missed: u64,
+    /// The place of its signal among those of its owner (RLIMIT_SIGPENDING): it is never refused.
+    _charge: Charge,
     /// Of the signal delivered last (timer_getoverrun(2)).
     overrun: i32,
+}
+
+/// Where a timer's signal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signalled {
+    /// Nowhere.
+    Not,
+    /// On its way or pending.
+    Pending,
+    /// It is ignored: to be sent when it no longer is.
+    Held,
 }
 
 /// Most timers of a process: beyond, EAGAIN.
@@ -73,12 +90,12 @@ impl Timer {
         }
     }
 
-    /// Puts the timer in the service's queue, or has its clock sampled.
+    /// Puts the timer in the service's queue, or has its clock sampled; if it runs and tells anybody.
     fn arm(&mut self, task: &Arc<Task>, id: i32) {
         if let Some(old) = self.key.take() {
             task.kernel.timers.cancel(old);
         }
-        let Some(next) = self.progress.next else { return };
+        let Some(next) = self.progress.next.filter(|_| self.signal != 0) else { return };
         let clocks = task.kernel.machine.clock();
         let at = match self.clock {
             ClockId::Monotonic { .. } => next,
@@ -88,21 +105,31 @@ impl Timer {
         self.key = Some(task.kernel.timers.add(&task.kernel, at, Target::Posix(Arc::downgrade(task), id)));
     }
 
+    /// Counts the expiries that nobody told of: overruns of a signal that waits, nothing for a timer that tells nobody.
+    fn settle(&mut self, now: Nanos) {
+        if self.signal == 0 || self.signalled != Signalled::Not {
+            self.progress.settle(now);
+            let count = core::mem::take(&mut self.progress.expired);
+            self.missed = self.missed.saturating_add(count);
+        }
+    }
+
     /// Counts expiries up to `now`: the signal to send, if one is due.
     fn expire(&mut self, id: i32, now: Nanos) -> Option<Letter> {
+        self.settle(now);
         self.progress.settle(now);
         let count = core::mem::take(&mut self.progress.expired);
-        if count == 0 || self.signal == 0 {
+        if count == 0 {
             return None;
         }
-        if self.pending {
-            self.missed = self.missed.saturating_add(count);
-            return None;
-        }
-        self.pending = true;
         self.missed = count - 1;
+        Some(self.letter(id))
+    }
+
+    fn letter(&mut self, id: i32) -> Letter {
+        self.signalled = Signalled::Pending;
         let info = SigInfo::timer(self.signal, id, 0, self.value);
-        Some(Letter { id, thread: self.thread.clone(), info })
+        Letter { id, thread: self.thread.clone(), info }
     }
 }
 
@@ -116,12 +143,22 @@ struct Letter {
 impl Letter {
     fn send(self, task: &Arc<Task>) {
         let sent = match self.thread {
-            None => signal::send_task(task, self.info).is_ok(),
-            Some(thread) => thread.upgrade().is_some_and(|seat| signal::send_thread(&seat, self.info).is_ok()),
+            None => signal::send_timer(task, None, self.info),
+            Some(thread) => thread.upgrade().is_none_or(|seat| signal::send_timer(task, Some(&seat), self.info)),
         };
-        if !sent && let Some(timer) = task.posix_timers.list.lock().timers.get_mut(&self.id) {
-            timer.pending = false;
+        match task.posix_timers.list.lock().timers.get_mut(&self.id) {
+            Some(timer) if !sent => timer.hold(),
+            Some(_) => {}
+            // Deleted meanwhile.
+            None => signal::send::forget_timer(task, Some(self.id)),
         }
+    }
+}
+
+impl Timer {
+    /// The signal was ignored. One that comes only once is gone with it.
+    fn hold(&mut self) {
+        self.signalled = if self.progress.next.is_some() { Signalled::Held } else { Signalled::Not };
     }
 }
 
@@ -132,10 +169,35 @@ pub fn expired(task: &Arc<Task>, id: i32) {
         let Some(timer) = list.timers.get_mut(&id) else { return };
         let now = timer.now(task, None);
         let letter = timer.expire(id, now);
-        timer.arm(task, id);
+        timer.key = None;
+        if timer.signalled == Signalled::Not {
+            timer.arm(task, id);
+        }
         letter
     };
     if let Some(letter) = letter {
+        letter.send(task);
+    }
+}
+
+/// What was pending of `number` has been forgotten, since the process ignores it now.
+pub fn ignored(task: &Task, number: u32) {
+    for timer in task.posix_timers.list.lock().timers.values_mut() {
+        if timer.signal == number && timer.signalled == Signalled::Pending {
+            timer.hold();
+        }
+    }
+}
+
+/// The process no longer ignores `number`: the timers that expired meanwhile send it.
+pub fn heard(task: &Arc<Task>, number: u32) {
+    let mut letters = Vec::new();
+    for (&id, timer) in &mut task.posix_timers.list.lock().timers {
+        if timer.signal == number && timer.signalled == Signalled::Held {
+            letters.push(timer.letter(id));
+        }
+    }
+    for letter in letters {
         letter.send(task);
     }
 }
@@ -148,6 +210,9 @@ pub fn sample(task: &Arc<Task>) -> bool {
         if timer.clock.is_cpu() && timer.progress.next.is_some() {
             let now = timer.now(task, None);
             letters.extend(timer.expire(id, now));
+            if timer.signalled != Signalled::Not {
+                continue;
+            }
             armed |= timer.progress.next.is_some();
             if let (ClockId::Thread { tid }, Some(_)) = (timer.clock, timer.progress.next)
                 && let Some(seat) = task.kernel.thread(tid)
@@ -162,24 +227,30 @@ pub fn sample(task: &Arc<Task>) -> bool {
     armed
 }
 
-/// A timer's signal has been taken from the queue: fills in its overruns. False when the timer has been deleted or set anew
-/// since, so that the signal is to be dropped.
-pub fn delivered(task: &Task, info: &mut SigInfo) -> bool {
+/// A timer's signal has been taken from the queue: fills in its overruns, and the timer goes on. False when the timer has been
+/// deleted or set anew since, so that the signal is to be dropped.
+pub fn delivered(task: &Arc<Task>, info: &mut SigInfo) -> bool {
     if info.code != si::TIMER {
         return true;
     }
     let mut list = task.posix_timers.list.lock();
     let (id, ..) = info.timer_fields();
-    let Some(timer) = list.timers.get_mut(&id) else { return false };
-    timer.pending = false;
+    let Some(timer) = list.timers.get_mut(&id).filter(|timer| timer.signalled == Signalled::Pending) else { return false };
+    let now = timer.now(task, None);
+    timer.settle(now);
+    timer.signalled = Signalled::Not;
     timer.overrun = overrun_of(core::mem::take(&mut timer.missed));
     info.set_overrun(timer.overrun);
+    timer.arm(task, id);
     true
 }
 
 /// Deletes all timers (exec, exit).
 pub fn delete_all(task: &Task) {
     let timers = core::mem::take(&mut task.posix_timers.list.lock().timers);
+    if !timers.is_empty() {
+        signal::send::forget_timer(task, None);
+    }
     for timer in timers.values() {
         if let Some(key) = timer.key {
             task.kernel.timers.cancel(key);
@@ -219,6 +290,9 @@ pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<impl Layout<Si
         Some(event) => target(thread, &event)?,
     };
     let (notify, signo) = event.map_or((sigev::SIGNAL, SIGALRM as i32), |event| (event.notify, event.signo));
+    // A signal's place is taken now, so that none is missing when the timer expires.
+    let user = thread.charge.lock().user().clone();
+    let charge = Charge::take(&user, thread.task.limits.soft(rlimit::SIGPENDING)).ok_or(Errno::EAGAIN)?;
     place.write(thread.user(), &new)?;
     let timer = Timer {
         clock,
@@ -228,8 +302,9 @@ pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<impl Layout<Si
         thread: target,
         progress: Progress::default(),
         key: None,
-        pending: false,
+        signalled: Signalled::Not,
         missed: 0,
+        _charge: charge,
         overrun: 0,
     };
     list.timers.insert(new, timer);
@@ -287,11 +362,15 @@ pub fn timer_settime(
         let mut list = thread.task.posix_timers.list.lock();
         let timer = list.timers.get_mut(&id).ok_or(Errno::EINVAL)?;
         let now = timer.now(&thread.task, Some(thread));
+        timer.settle(now);
         let was = timer.progress.remaining(now);
         let next = if flags & TIMER_ABSTIME != 0 { value } else { now.saturating_add(value) };
         timer.progress = Progress { next: (value != 0).then_some(next), interval, expired: 0 };
         timer.missed = 0;
         timer.overrun = 0;
+        if core::mem::replace(&mut timer.signalled, Signalled::Not) == Signalled::Pending {
+            signal::send::forget_timer(&thread.task, Some(id));
+        }
         timer.arm(&thread.task, id);
         was
     };
@@ -306,10 +385,7 @@ pub fn timer_gettime(thread: &Thread, id: i32, place: UserPtr<impl Layout<ITimer
         let mut list = thread.task.posix_timers.list.lock();
         let timer = list.timers.get_mut(&id).ok_or(Errno::EINVAL)?;
         let now = timer.now(&thread.task, Some(thread));
-        if timer.signal == 0 {
-            // Nobody counts the expiries of a timer that tells nobody.
-            timer.progress.settle(now);
-        }
+        timer.settle(now);
         timer.progress.remaining(now)
     };
     place.store(thread.user(), &spec(value))
@@ -322,6 +398,9 @@ pub fn timer_getoverrun(thread: &Thread, id: i32) -> Result<i32> {
 
 pub fn timer_delete(thread: &Thread, id: i32) -> Result<()> {
     let timer = thread.task.posix_timers.list.lock().timers.remove(&id).ok_or(Errno::EINVAL)?;
+    if timer.signalled == Signalled::Pending {
+        signal::send::forget_timer(&thread.task, Some(id));
+    }
     if let Some(key) = timer.key {
         thread.kernel.timers.cancel(key);
     }

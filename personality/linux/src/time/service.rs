@@ -7,6 +7,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Weak;
+use core::ops::Bound;
 
 use janua_port::Nanos;
 use janua_rt::Mutex;
@@ -70,24 +71,28 @@ impl Timers {
         drop(target);
     }
 
-    /// Tells the targets whose time has come, and answers when to call again; `None` is not before one is added.
+    /// Tells the targets whose time has come, and answers when to call again; `None` is not before one is added. What is added
+    /// meanwhile waits for the next call, due or not: the service has other duties than a timer that is always due.
     pub fn run(&self, kernel: &Kernel) -> Option<Nanos> {
-        loop {
-            let now = kernel.machine.clock().monotonic();
-            let due = {
-                let mut queue = self.queue.lock();
-                match queue.entries.first_entry() {
-                    None => return None,
-                    Some(first) if first.key().at > now => return Some(first.key().at),
-                    Some(first) => first.remove(),
-                }
-            };
+        let now = kernel.machine.clock().monotonic();
+        let end = self.queue.lock().next_number;
+        let mut last = Bound::Unbounded;
+        while let Some((key, due)) = self.take_due((last, Bound::Included(Key { at: now, number: end })), end) {
+            last = Bound::Excluded(key);
             match due {
                 Target::Real(task) => with(&task, interval::real_expired),
                 Target::Posix(task, id) => with(&task, |task| posix::expired(task, id)),
                 Target::Cpu(task) => with(&task, interval::sample),
             }
         }
+        self.queue.lock().entries.first_key_value().map(|(first, _)| first.at)
+    }
+
+    /// Takes the first entry within `range` that was added before the number `end` was given out.
+    fn take_due(&self, range: (Bound<Key>, Bound<Key>), end: u64) -> Option<(Key, Target)> {
+        let mut queue = self.queue.lock();
+        let key = *queue.entries.range(range).find(|(key, _)| key.number < end)?.0;
+        queue.entries.remove(&key).map(|target| (key, target))
     }
 }
 
