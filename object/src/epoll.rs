@@ -39,8 +39,9 @@ bitflags! {
     }
 }
 
-/// Longest chain of epolls watching one another.
-const MAX_CHAIN: usize = 5;
+mod nest;
+
+pub use nest::Watchers;
 
 /// The ready list, shared with the items.
 struct Ready {
@@ -202,7 +203,7 @@ pub struct Epoll {
     items: Mutex<Items>,
     ready: Arc<Ready>,
     /// The epolls that watch this one; changed under the kernel's nesting lock.
-    parents: Mutex<Vec<Weak<Epoll>>>,
+    watchers: Watchers,
     me: Weak<Epoll>,
 }
 
@@ -212,13 +213,14 @@ impl Epoll {
             clock,
             items: Mutex::default(),
             ready: Arc::new(Ready { list: Mutex::default(), queue: WaitQueue::new() }),
-            parents: Mutex::default(),
+            watchers: Watchers::default(),
             me: me.clone(),
         })
     }
 
     /// EPOLL_CTL_ADD. EEXIST when the descriptor with this description is there, EPERM for a file that is always ready, ELOOP
-    /// for a circle or too long a chain of epolls. `nesting` is the kernel's one lock for changes of who watches whom.
+    /// for a circle or too long a chain of epolls, EINVAL when a wake-up would have too many ways through epolls. `nesting` is the
+    /// kernel's one lock for changes of who watches whom.
     pub fn add(&self, fd: i32, file: &Arc<OpenFile>, events: u32, data: u64, nesting: &Mutex<()>) -> Result<()> {
         let mode = Mode::from_bits_truncate(events);
         let inner = file.downcast::<Epoll>();
@@ -232,14 +234,28 @@ impl Epoll {
         if !file.ops.may_wait() {
             return Err(Errno::EPERM);
         }
-        let _nesting = inner.map(|_| nesting.lock());
-        if let Some(inner) = inner {
-            self.check_nesting(inner)?;
+        let mut nested = (inner.is_some() || !self.watchers.is_empty()).then(|| nesting.lock());
+        if inner.is_some() {
+            nest::check_chain(self, file)?;
+        }
+        let mut items = self.items.lock();
+        if nested.is_none() && !self.watchers.is_empty() {
+            // Watched since.
+            drop(items);
+            nested = Some(nesting.lock());
+            items = self.items.lock();
         }
         let key = (fd, file.id);
-        let mut items = self.items.lock();
         if items.map.contains_key(&key) {
             return Err(Errno::EEXIST);
+        }
+        let watchers = watchers_of(file);
+        watchers.add(&self.me);
+        if nested.is_some()
+            && let Err(errno) = nest::check_paths(file)
+        {
+            watchers.remove(&self.me);
+            return Err(errno);
         }
         items.sweep();
         let item = Arc::new_cyclic(|me| Item {
@@ -251,11 +267,6 @@ impl Epoll {
             watch: Mutex::new(Watch { data, table: None }),
         });
         item.set_interest(events);
-        if let Some(inner) = inner {
-            let mut parents = inner.parents.lock();
-            parents.retain(|parent| parent.strong_count() > 0);
-            parents.push(self.me.clone());
-        }
         let events = item.watch(file);
         let timed = item.timed().is_some();
         if timed {
@@ -301,12 +312,7 @@ impl Epoll {
         let _nesting = inner.map(|_| nesting.lock());
         let item = self.items.lock().remove((fd, file.id)).ok_or(Errno::ENOENT)?;
         drop(item);
-        if let Some(inner) = inner {
-            let mut parents = inner.parents.lock();
-            if let Some(at) = parents.iter().position(|parent| Weak::ptr_eq(parent, &self.me)) {
-                parents.swap_remove(at);
-            }
-        }
+        watchers_of(file).remove(&self.me);
         Ok(())
     }
 
@@ -381,37 +387,11 @@ impl Epoll {
             }
         }
     }
+}
 
-    /// ELOOP when `inner` watches this epoll, however indirectly, or the chain would be too long.
-    fn check_nesting(&self, inner: &Epoll) -> Result<()> {
-        let below = inner.depth_below(self, MAX_CHAIN)?;
-        let above = self.depth_above(MAX_CHAIN)?;
-        if above + below + 2 > MAX_CHAIN { Err(Errno::ELOOP) } else { Ok(()) }
-    }
-
-    fn depth_below(&self, never: &Epoll, left: usize) -> Result<usize> {
-        if core::ptr::eq(self, never) || left == 0 {
-            return Err(Errno::ELOOP);
-        }
-        let files: Vec<Arc<OpenFile>> = self.items.lock().map.values().filter_map(|item| item.file.upgrade()).collect();
-        let mut deepest = 0;
-        for inner in files.iter().filter_map(|file| file.downcast::<Epoll>()) {
-            deepest = deepest.max(inner.depth_below(never, left - 1)? + 1);
-        }
-        Ok(deepest)
-    }
-
-    fn depth_above(&self, left: usize) -> Result<usize> {
-        if left == 0 {
-            return Err(Errno::ELOOP);
-        }
-        let parents: Vec<Arc<Epoll>> = self.parents.lock().iter().filter_map(Weak::upgrade).collect();
-        let mut highest = 0;
-        for parent in &parents {
-            highest = highest.max(parent.depth_above(left - 1)? + 1);
-        }
-        Ok(highest)
-    }
+/// Where the epolls that watch a file are noted.
+fn watchers_of(file: &OpenFile) -> &Watchers {
+    file.downcast::<Epoll>().map_or(&file.watchers, |inner| &inner.watchers)
 }
 
 impl Drop for Epoll {
@@ -598,5 +578,34 @@ mod tests {
         assert_eq!(epolls[3].add(9, &files[0], IN, 0, &nesting), Err(Errno::ELOOP));
         epolls[0].delete(0, &files[1], &nesting).unwrap();
         epolls[4].add(9, &files[5], IN, 0, &nesting).unwrap();
+    }
+
+    #[test]
+    fn a_wake_up_has_a_limited_number_of_ways() {
+        let (clock, nesting) = (clock(), Mutex::new(()));
+        let epoll = || {
+            let epoll = Epoll::new(clock);
+            (epoll.clone(), open(epoll))
+        };
+        let bottom = open(EventFd::new(clock, 0, false));
+        let top = epoll().0;
+        let inner: Vec<_> = (0..501).map(|_| epoll()).collect();
+        for (at, (_, file)) in inner.iter().enumerate() {
+            top.add(at as i32, file, IN, 0, &nesting).unwrap();
+        }
+        for (inner, _) in &inner[..500] {
+            inner.add(0, &bottom, IN, 0, &nesting).unwrap();
+        }
+        assert_eq!(inner[500].0.add(0, &bottom, IN, 0, &nesting), Err(Errno::EINVAL));
+        // What was refused left nothing behind, and what is taken out makes room.
+        assert_eq!(inner[500].0.delete(0, &bottom, &nesting), Err(Errno::ENOENT));
+        inner[0].0.delete(0, &bottom, &nesting).unwrap();
+        inner[500].0.add(0, &bottom, IN, 0, &nesting).unwrap();
+        // Watching an epoll adds the ways of all it watches.
+        let (lone, lone_file) = epoll();
+        lone.add(0, &bottom, IN, 0, &nesting).unwrap();
+        assert_eq!(top.add(900, &lone_file, IN, 0, &nesting), Err(Errno::EINVAL));
+        drop(inner);
+        top.add(900, &lone_file, IN, 0, &nesting).unwrap();
     }
 }

@@ -298,6 +298,8 @@ pub struct OpenFile {
     pub id: u64,
     /// The locks of its file, once it has taken one, for the release at the last close.
     pub locks: Mutex<Option<Arc<FileLocks>>>,
+    /// The epolls that watch it, if it is none itself.
+    pub watchers: crate::epoll::Watchers,
 }
 
 impl OpenFile {
@@ -315,6 +317,7 @@ impl OpenFile {
             writer: AtomicBool::new(false),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
             locks: Mutex::new(None),
+            watchers: crate::epoll::Watchers::default(),
         })
     }
 
