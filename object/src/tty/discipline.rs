@@ -122,11 +122,24 @@ impl Discipline {
     /// Whether the keyboard can deliver a byte.
     pub fn has_input_room(&self) -> bool {
         // A full line without an end must still be able to take its end, so in canonical mode bytes are dropped instead.
-        self.canonical() && self.lines.is_empty() || self.readable() < INPUT_MOST
+        // An end of file has no bytes and is kept all the same.
+        let held = || self.lines.iter().map(|line| line.bytes.len().max(1)).sum();
+        self.canonical() && self.lines.is_empty() || if self.canonical() { held() } else { self.raw.len() } < INPUT_MOST
     }
 
-    /// One byte from the keyboard. Answers a signal for the foreground group, if it is the character for one.
+    /// One byte from the keyboard. Answers a signal for the foreground group, if it is the character for one. Nothing of it is shown
+    /// when nobody takes what is shown already: who types has no part in that, and so cannot be made to wait for it.
     pub fn type_byte(&mut self, byte: u8) -> Option<u32> {
+        let (waiting, column) = (self.output.len(), self.column);
+        let signal = self.take_typed(byte);
+        if waiting >= OUTPUT_MOST && self.output.len() > waiting {
+            self.output.truncate(waiting);
+            self.column = column;
+        }
+        signal
+    }
+
+    fn take_typed(&mut self, byte: u8) -> Option<u32> {
         let mut byte = byte;
         let (input, local) = (self.termios.iflag, self.termios.lflag);
         if input & iflag::ISTRIP != 0 {
@@ -403,6 +416,25 @@ mod tests {
         assert_eq!(tty.type_byte(3), Some(SIGINT));
         typed(&mut tty, b"d\n");
         assert_eq!(tty.read(10), Some(b"d\n".to_vec()));
+    }
+
+    #[test]
+    fn what_nobody_reads_or_looks_at_is_bounded() {
+        let mut tty = Discipline::default();
+        let mut settings = tty.termios;
+        settings.lflag |= lflag::NOFLSH;
+        tty.set_termios(settings);
+        for _ in 0..4 * OUTPUT_MOST {
+            assert_eq!(tty.type_byte(3), Some(SIGINT));
+        }
+        assert!(tty.output.len() <= OUTPUT_MOST + 2);
+        shown(&mut tty);
+        assert_eq!(tty.type_byte(3), Some(SIGINT));
+        assert_eq!(shown(&mut tty), b"^C");
+        let ends = (0..4 * INPUT_MOST).take_while(|_| tty.has_input_room() && tty.type_byte(4).is_none()).count();
+        assert_eq!(ends, INPUT_MOST);
+        assert_eq!(tty.read(10), Some(Vec::new()));
+        assert!(tty.has_input_room());
     }
 
     #[test]
