@@ -10,6 +10,10 @@ use super::{Meta, Node};
 const CREATE: u32 = 1;
 const REPLACE: u32 = 2;
 
+/// Most bytes of a file's attributes, names and values together: a list of the names (XATTR_LIST_MAX) and one value of the largest
+/// size (XATTR_SIZE_MAX) fit.
+const MOST: usize = 2 * 65536;
+
 impl Node {
     /// The attribute's value. ENODATA.
     pub(super) fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
@@ -36,7 +40,7 @@ impl Node {
         }
     }
 
-    /// Sets an attribute, or removes it. EEXIST and ENODATA as `flags` demand.
+    /// Sets an attribute, or removes it. EEXIST and ENODATA as `flags` demand; ENOSPC when the file has no room for it.
     pub(super) fn change_xattr(&self, name: &[u8], value: Option<&[u8]>, flags: u32) -> Result<()> {
         self.keep();
         let now = self.shared.now();
@@ -51,6 +55,10 @@ impl Node {
             Some(_) if flags & CREATE != 0 && there => return Err(Errno::EEXIST),
             Some(_) if flags & REPLACE != 0 && !there => return Err(Errno::ENODATA),
             Some(value) => {
+                let all: usize = xattrs.iter().filter(|(other, _)| *other != name).map(|(other, value)| size(other, value)).sum();
+                if all + size(name, value) > MOST {
+                    return Err(Errno::ENOSPC);
+                }
                 xattrs.insert(name.to_vec(), value.to_vec());
             }
             None if !there => return Err(Errno::ENODATA),
@@ -85,4 +93,10 @@ impl Node {
         }
         Ok(all)
     }
+}
+
+/// What an attribute counts: a name costs its zero as well, and what keeps both.
+fn size(name: &[u8], value: &[u8]) -> usize {
+    const KEEPS: usize = 16;
+    name.len() + 1 + value.len() + KEEPS
 }

@@ -16,6 +16,8 @@ use crate::net::socket::{Outgoing, Received};
 /// Bytes under way in one direction when nobody chose the buffers: enough to keep both sides busy, few enough to stay in the
 /// processor's cache.
 const WINDOW: usize = 512 * 1024;
+/// Most bytes sent at a time with MSG_OOB.
+const URGENT_MOST: usize = 64 * 1024;
 
 /// Drops up to `most` bytes of `buf`: how many.
 fn lose(buf: &mut WriteBuf<'_>, most: usize) -> usize {
@@ -88,15 +90,17 @@ impl TcpSocket {
         if !peer.inbox.writable(window) {
             return Err(Errno::EAGAIN);
         }
-        let mut bytes = vec![0; buf.left().min(window / 3)];
+        let mut bytes = vec![0; buf.left().min(window / 3).min(URGENT_MOST)];
         let len = buf.get(&mut bytes)?;
         let Some((&urgent, before)) = bytes[..len].split_last() else { return Ok(0) };
-        let inline = peer.inet.common.flag(so::OOBINLINE);
-        let stream = if inline { &bytes[..len] } else { before };
+        let (inline, last) = (peer.inet.common.flag(so::OOBINLINE), buf.left() == 0);
+        let stream = if inline || !last { &bytes[..len] } else { before };
         if !stream.is_empty() {
             peer.inbox.write(&mut WriteBuf::kernel(stream), usize::MAX, None)?;
         }
-        *peer.urgent.lock() = Some(urgent);
+        if last {
+            *peer.urgent.lock() = Some(urgent);
+        }
         peer.inet.common.wake_readers();
         Ok(len)
     }

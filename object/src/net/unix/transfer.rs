@@ -20,6 +20,9 @@ use crate::net::socket::{NetCaller, Outgoing, Received};
 const QUEUE_LEN: usize = 512;
 /// What a record costs its sender beside its bytes.
 const OVERHEAD: usize = 512;
+/// Longest record, whatever SO_SNDBUFFORCE says: it is one piece of the kernel's memory. (Linux ends at about the same size, for the
+/// same reason.)
+const RECORD_MOST: usize = 4 << 20;
 
 impl UnixSocket {
     /// The credentials to attach, when either side asked for them or the sender gave some.
@@ -150,6 +153,9 @@ impl UnixSocket {
         let most = self.common.sndbuf.load(Ordering::Relaxed);
         if len > most.saturating_sub(32) {
             return Err(Errno::EMSGSIZE);
+        }
+        if len > RECORD_MOST {
+            return Err(Errno::ENOBUFS);
         }
         self.check_open()?;
         let target = self.destination(caller, message)?;

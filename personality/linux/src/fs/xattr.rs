@@ -101,6 +101,7 @@ fn get(thread: &Thread, path: &Path, attr: UserStr, out: UserPtr<u8>, size: usiz
     answer(thread, &path.inode().get_xattr(&name)?, out, size.min(VALUE_MOST))
 }
 
+/// The names, each with a zero behind it. E2BIG when they are more than a list may hold.
 fn list(thread: &Thread, path: &Path, out: UserPtr<u8>, size: usize) -> Result<usize> {
     let admin = thread.ext.cred().capable(access::CAP_SYS_ADMIN);
     let mut all = Vec::new();
@@ -108,6 +109,9 @@ fn list(thread: &Thread, path: &Path, out: UserPtr<u8>, size: usize) -> Result<u
         if admin || !name.starts_with(b"trusted.") {
             all.extend_from_slice(&name);
             all.push(0);
+        }
+        if all.len() > LIST_MOST {
+            return Err(Errno::E2BIG);
         }
     }
     answer(thread, &all, out, size.min(LIST_MOST))
