@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
@@ -51,8 +51,28 @@ pub mod mask {
 
 /// Events an instance holds before it gives up (/proc/sys/fs/inotify/max_queued_events).
 pub const MAX_QUEUED: usize = 16384;
-/// Watches an instance may have (/proc/sys/fs/inotify/max_user_watches is per user on Linux).
+/// Instances a user may have (/proc/sys/fs/inotify/max_user_instances), and watches in all of them (max_user_watches).
+pub const MAX_INSTANCES: usize = 128;
 pub const MAX_WATCHES: usize = 65536;
+
+/// What a user has of both.
+#[derive(Default)]
+pub struct Counts {
+    instances: AtomicUsize,
+    watches: AtomicUsize,
+}
+
+/// One more of what `count` counts, unless there are `most` already.
+fn take(count: &AtomicUsize, most: usize) -> bool {
+    let fits = count.fetch_add(1, Ordering::Relaxed) < most;
+    if !fits {
+        count.fetch_sub(1, Ordering::Relaxed);
+    }
+    fits
+}
+
+/// The user on whose account an instance is.
+pub type Owner = Arc<dyn AsRef<Counts> + Send + Sync>;
 
 /// Bytes of `struct inotify_event` without the name; names are padded to a multiple of it.
 const HEADER: usize = 16;
@@ -169,20 +189,29 @@ struct State {
 /// An inotify instance.
 pub struct Inotify {
     registry: Arc<Registry>,
+    owner: Owner,
     state: Mutex<State>,
     readable: WaitQueue,
     attr: Attr,
 }
 
 impl Inotify {
-    /// An instance without watches; `attr` is what fstat(2) answers.
-    pub fn new(registry: &Arc<Registry>, attr: Attr) -> Arc<Inotify> {
-        Arc::new(Inotify {
+    /// An instance without watches; `attr` is what fstat(2) answers. EMFILE when its user has too many.
+    pub fn new(registry: &Arc<Registry>, owner: Owner, attr: Attr) -> Result<Arc<Inotify>> {
+        if !take(&(*owner).as_ref().instances, MAX_INSTANCES) {
+            return Err(Errno::EMFILE);
+        }
+        Ok(Arc::new(Inotify {
             registry: registry.clone(),
+            owner,
             state: Mutex::new(State::default()),
             readable: WaitQueue::new(),
             attr,
-        })
+        }))
+    }
+
+    fn counts(&self) -> &Counts {
+        (*self.owner).as_ref()
     }
 
     /// Watches a place, or changes the mask of the watch that is there: its descriptor. EEXIST with
@@ -202,10 +231,10 @@ impl Inotify {
             }
             return Ok(watch.wd);
         }
-        if state.watches.len() >= MAX_WATCHES {
+        let wd = state.last_wd.checked_add(1).ok_or(Errno::ENOSPC)?;
+        if !take(&self.counts().watches, MAX_WATCHES) {
             return Err(Errno::ENOSPC);
         }
-        let wd = state.last_wd.checked_add(1).ok_or(Errno::ENOSPC)?;
         state.last_wd = wd;
         let watch = Arc::new(Watch { wd, mask: AtomicU32::new(kept), instance: Arc::downgrade(self), place });
         state.watches.insert(wd, watch.clone());
@@ -227,6 +256,7 @@ impl Inotify {
     fn forget(&self, wd: i32) -> bool {
         let Some(watch) = self.state.lock().watches.remove(&wd) else { return false };
         self.registry.remove(&watch);
+        self.counts().watches.fetch_sub(1, Ordering::Relaxed);
         self.push(wd, mask::IGNORED, 0, b"");
         true
     }
@@ -257,6 +287,8 @@ impl Drop for Inotify {
         for watch in watches.values() {
             self.registry.remove(watch);
         }
+        self.counts().watches.fetch_sub(watches.len(), Ordering::Relaxed);
+        self.counts().instances.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,9 +1,10 @@
-//! What is counted for each real user id (RLIMIT_NPROC, RLIMIT_SIGPENDING).
+//! What is counted for each user id (RLIMIT_NPROC, RLIMIT_SIGPENDING; inotify's by the effective one).
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use janua_object::inotify::Counts;
 use janua_rt::Mutex;
 
 /// The counts of one user.
@@ -11,6 +12,13 @@ use janua_rt::Mutex;
 pub struct UserCount {
     threads: AtomicU64,
     signals: AtomicU64,
+    inotify: Counts,
+}
+
+impl AsRef<Counts> for UserCount {
+    fn as_ref(&self) -> &Counts {
+        &self.inotify
+    }
 }
 
 impl UserCount {

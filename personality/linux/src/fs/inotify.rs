@@ -52,7 +52,8 @@ pub fn inotify_init(thread: &Thread) -> Result<Fd> {
 /// inotify_init1(2)
 pub fn inotify_init1(thread: &Thread, flags: InotifyFlags) -> Result<Fd> {
     let attr = janua_object::anon::attr(thread.machine().clock());
-    let instance = Inotify::new(&thread.kernel.files.inotify, attr);
+    let owner = thread.kernel.users.of(thread.cred().euid);
+    let instance = Inotify::new(&thread.kernel.files.inotify, owner, attr)?;
     let file = OpenFile::new(Arc::new(InotifyFile(instance)), O_RDONLY | flags.0 & O_NONBLOCK, None);
     fd::install(thread, file, flags.0 & O_CLOEXEC != 0)
 }
