@@ -5,13 +5,14 @@
 //! flight; a file with more references than that is held by somebody, and so is what its queue leads to. The rest is emptied.
 //!
 //! References move while the counting goes on, but a file gets new holders only when a message is taken. Taking one raises
-//! `taken` while its queue is still locked; a collection during which `taken` has changed is given up. The collection runs
-//! when an AF_UNIX socket is released and when descriptors are sent while many are in flight; a ring whose last descriptor is
-//! closed stays until the next such moment. Rings through other files that hold files (epoll) are not looked for.
+//! `taken` while its queue is still locked; a collection during which `taken` has changed is given up. There is occasion for
+//! one when an AF_UNIX socket is released and when descriptors are sent while many are in flight; a ring whose last descriptor is
+//! closed stays until the next such moment. Since a collection costs as much as there are sockets in flight, of whomever, it
+//! takes that many occasions more before the next is due ([`PER_OCCASION`]). Rings through other files that hold files (epoll) are not looked for.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -25,6 +26,9 @@ use crate::net::unix::UnixSocket;
 
 /// Files in flight before a sender looks for rings.
 const MANY: usize = 1000;
+
+/// Sockets in flight for each occasion: with fewer, every one is used.
+const PER_OCCASION: usize = 32;
 
 /// Files on their way in a message.
 pub struct Rights {
@@ -112,6 +116,8 @@ pub struct Flight {
     releasing: Mutex<HashMap<u64, Vec<Arc<OpenFile>>>>,
     taken: AtomicU64,
     collecting: AtomicBool,
+    /// Occasions for a collection since the last.
+    occasions: AtomicUsize,
 }
 
 struct Candidate {
@@ -153,14 +159,17 @@ impl Flight {
         self.collect();
     }
 
-    /// Empties the queues of sockets that nobody can reach any more; later, while a thread is releasing files.
+    /// An occasion to empty the queues of sockets that nobody can reach any more; later, while a thread is releasing files.
     pub fn collect(&self) {
-        if !self.releasing.lock().is_empty() {
+        let flying = self.sockets.lock().len();
+        let occasions = self.occasions.fetch_add(1, Ordering::Relaxed) + 1;
+        if flying == 0 || occasions < flying / PER_OCCASION || !self.releasing.lock().is_empty() {
             return;
         }
-        if self.sockets.lock().is_empty() || self.collecting.swap(true, Ordering::Acquire) {
+        if self.collecting.swap(true, Ordering::Acquire) {
             return;
         }
+        self.occasions.store(0, Ordering::Relaxed);
         for lost in self.unreachable() {
             if let Some(socket) = unix_of(&lost) {
                 socket.discard();
