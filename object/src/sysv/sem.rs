@@ -20,6 +20,8 @@ pub const SEMMSL: usize = 32000;
 pub const SEMOPM: usize = 500;
 /// Largest value.
 pub const SEMVMX: i32 = 32767;
+/// Most that a process' end adds to a semaphore; it takes one more at most.
+const SEMAEM: i32 = SEMVMX;
 
 #[derive(Clone, Copy, Default)]
 struct Sem {
@@ -99,7 +101,7 @@ impl SemSet {
         Waiting { set: self.clone(), what: (num, zero) }
     }
 
-    /// Tries all operations or none. EFBIG for a number beyond the set, ERANGE for a value beyond [`SEMVMX`], EAGAIN for one that
+    /// Tries all operations or none. EFBIG for a number beyond the set, ERANGE for a value beyond [`SEMVMX`] or more to undo than [`SEMAEM`], EAGAIN for one that
     /// would wait with IPC_NOWAIT, EIDRM once the set is gone.
     pub fn attempt(&self, ops: &[Sembuf], pid: u32, now: i64) -> Result<Attempt> {
         let mut guard = self.state.lock();
@@ -110,28 +112,47 @@ impl SemSet {
         if ops.iter().any(|op| usize::from(op.num) >= state.sems.len()) {
             return Err(Errno::EFBIG);
         }
-        let old = state.sems.clone();
+        let count = state.sems.len();
+        let mut done = 0;
+        let mut refused = Ok(Attempt::Done);
         for op in ops {
             let sem = &mut state.sems[usize::from(op.num)];
             let value = sem.value + i32::from(op.op);
             let blocked = if op.op == 0 { sem.value != 0 } else { value < 0 };
-            if blocked || value > SEMVMX {
-                state.sems = old;
-                return match blocked {
-                    false => Err(Errno::ERANGE),
-                    true if u32::from(op.flags) & IPC_NOWAIT != 0 => Err(Errno::EAGAIN),
-                    true => Ok(Attempt::Wait(op.num, op.op == 0)),
-                };
+            if blocked {
+                let waits = u32::from(op.flags) & IPC_NOWAIT == 0;
+                refused = if waits { Ok(Attempt::Wait(op.num, op.op == 0)) } else { Err(Errno::EAGAIN) };
+                break;
+            }
+            if value > SEMVMX {
+                refused = Err(Errno::ERANGE);
+                break;
+            }
+            if op.flags & SEM_UNDO != 0 && op.op != 0 {
+                let undo = &mut state.undo.entry(pid).or_insert_with(|| vec![0; count])[usize::from(op.num)];
+                if !(-SEMAEM - 1..=SEMAEM).contains(&(*undo - i32::from(op.op))) {
+                    refused = Err(Errno::ERANGE);
+                    break;
+                }
+                *undo -= i32::from(op.op);
             }
             sem.value = value;
-            sem.pid = pid;
+            done += 1;
         }
-        if ops.iter().any(|op| op.flags & SEM_UNDO != 0 && op.op != 0) {
-            let count = state.sems.len();
-            let undo = state.undo.entry(pid).or_insert_with(|| vec![0; count]);
-            for op in ops.iter().filter(|op| op.flags & SEM_UNDO != 0) {
-                undo[usize::from(op.num)] -= i32::from(op.op);
+        if done < ops.len() {
+            // None, then: what was done is taken back.
+            for op in &ops[..done] {
+                state.sems[usize::from(op.num)].value -= i32::from(op.op);
+                if op.flags & SEM_UNDO != 0
+                    && let Some(undo) = state.undo.get_mut(&pid)
+                {
+                    undo[usize::from(op.num)] += i32::from(op.op);
+                }
             }
+            return refused;
+        }
+        for op in ops {
+            state.sems[usize::from(op.num)].pid = pid;
         }
         state.otime = now;
         drop(guard);
