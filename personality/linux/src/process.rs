@@ -88,6 +88,8 @@ pub struct Group {
     pub exec: Option<u32>,
     /// The end is to leave a core file.
     pub dump: Option<crate::signal::coredump::Dump>,
+    /// SIGKILL came when the end was decided already: a core file is given up.
+    pub killed: bool,
 }
 
 /// How far a process is in its life.

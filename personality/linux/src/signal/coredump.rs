@@ -38,6 +38,8 @@ const ELF_HEADERS: u32 = 16;
 pub const FILTER_BITS: u32 = 0x1ff;
 
 const PAGE: usize = 4096;
+/// Most bytes of the note that names the mapped files, as on Linux: beyond there is none.
+const FILES_MOST: usize = 4 << 20;
 /// The code segment of 64-bit programs.
 const USER_CS: u64 = 0x33;
 
@@ -137,32 +139,66 @@ struct Segment {
     start: usize,
     end: usize,
     held: usize,
+    /// None of its memory has been touched: it is a hole in the file, and is not looked at.
+    untouched: bool,
     rights: u32,
 }
 
-/// Which memory of files the process has made its own by writing, as the machine tells it: ranges in order. `None` where it does not.
-fn changed(thread: &Thread) -> Option<Vec<(usize, usize)>> {
-    let anonymous = Residency::NAMES.iter().position(|name| *name == "Anonymous")?;
-    let mut changed = Vec::new();
-    let mut each = |one: &Residency| {
-        if one.amounts[anonymous] > 0 {
-            changed.push((one.start, one.end));
-        }
-    };
-    thread.machine().residency(thread.machine_id(), &mut each).ok()?;
-    Some(changed)
+/// What the machine tells of memory: ranges in order, with the pages they have and which of them are the process' own.
+struct Pages(Vec<Range>);
+
+struct Range {
+    start: usize,
+    end: usize,
+    any: bool,
+    own: bool,
+}
+
+impl Pages {
+    /// `None` where the machine does not tell.
+    fn of(thread: &Thread) -> Option<Pages> {
+        let index = |wanted: &str| Residency::NAMES.iter().position(|name| *name == wanted);
+        let (resident, own, swapped) = (index("Rss")?, index("Anonymous")?, index("Swap")?);
+        let mut ranges = Vec::new();
+        let mut each = |one: &Residency| {
+            let has = |at: usize| one.amounts[at] > 0;
+            let range = Range { start: one.start, end: one.end, any: has(resident) || has(swapped), own: has(own) };
+            if range.any || range.own {
+                ranges.push(range);
+            }
+        };
+        thread.machine().residency(thread.machine_id(), &mut each).ok()?;
+        Some(Pages(ranges))
+    }
+
+    fn of_region(&self, region: &Region) -> impl Iterator<Item = &Range> {
+        let from = self.0.partition_point(|range| range.end <= region.start);
+        let end = region.end;
+        self.0[from..].iter().take_while(move |range| range.start < end)
+    }
+
+    /// Whether the process has made memory of a file its own by writing.
+    fn changed(&self, region: &Region) -> bool {
+        self.of_region(region).any(|range| range.own)
+    }
+
+    /// Whether private memory without a file has no page at all.
+    fn untouched(&self, region: &Region) -> bool {
+        let plain = !matches!(region.label, Label::File(_) | Label::Fixed(_)) && !region.flags.contains(VmFlags::SHARED);
+        plain && !self.of_region(region).any(|range| range.any)
+    }
 }
 
 /// How much of a region is written.
-fn held(thread: &Thread, region: &Region, filter: u32, changed: Option<&[(usize, usize)]>) -> usize {
+fn held(thread: &Thread, region: &Region, filter: u32, pages: Option<&Pages>) -> usize {
     let whole = region.end - region.start;
     let readable = region.flags.contains(VmFlags::READ);
     if !readable || region.flags.contains(VmFlags::DONTDUMP) {
         return 0;
     }
     let shared = region.flags.contains(VmFlags::SHARED);
-    let own = match changed {
-        Some(changed) => changed.iter().any(|&(start, end)| start < region.end && region.start < end),
+    let own = match pages {
+        Some(pages) => pages.changed(region),
         None => region.flags.contains(VmFlags::WRITE),
     };
     let wanted = match &region.label {
@@ -190,11 +226,13 @@ fn held(thread: &Thread, region: &Region, filter: u32, changed: Option<&[(usize,
 
 fn segments(thread: &Thread, regions: &[Region]) -> Vec<Segment> {
     let filter = thread.process().settings.coredump_filter.load(Ordering::Relaxed);
-    let changed = changed(thread);
+    let pages = Pages::of(thread);
     let segment = |region: &Region| {
         let right = |flag, bit| if region.flags.contains(flag) { bit } else { 0 };
         let rights = right(VmFlags::READ, 4) | right(VmFlags::WRITE, 2) | right(VmFlags::EXEC, 1);
-        Segment { start: region.start, end: region.end, held: held(thread, region, filter, changed.as_deref()), rights }
+        let held = held(thread, region, filter, pages.as_ref());
+        let untouched = pages.as_ref().is_some_and(|pages| pages.untouched(region));
+        Segment { start: region.start, end: region.end, held, untouched, rights }
     };
     regions.iter().map(segment).collect()
 }
@@ -258,6 +296,7 @@ fn process_info(thread: &Thread, mm: &Mm) -> Vec<u8> {
 }
 
 /// NT_FILE: which files are mapped where.
+/// Empty when it would be beyond [`FILES_MOST`].
 fn files(thread: &Thread, regions: &[Region]) -> Vec<u8> {
     let root = thread.process().fs().root.read().clone();
     let mapped: Vec<(&Region, &Arc<OpenFile>)> = regions
@@ -277,6 +316,9 @@ fn files(thread: &Thread, regions: &[Region]) -> Vec<u8> {
         }
     }
     for (_, file) in &mapped {
+        if out.len() > FILES_MOST {
+            return Vec::new();
+        }
         match &file.path {
             Some(path) => out.extend_from_slice(&path.write(&root).display()),
             None => out.extend_from_slice(file.ops.label().as_bytes()),
@@ -369,11 +411,13 @@ fn write(thread: &Thread, own: Registers, dump: &Dump) -> Result<()> {
     }
     let (head, at) = headers(&notes(thread, &mm, &own, dump, &regions), &segments);
     let file = open(thread)?;
-    let _ = fill(thread, &file, &head, at, &segments);
-    Ok(())
+    match fill(thread, &file, &head, at, &segments) {
+        Err(Errno::EINTR) => Err(Errno::EINTR),
+        _ => Ok(()),
+    }
 }
 
-/// Writes headers and memory. EFBIG when the limit is reached.
+/// Writes headers and memory. EFBIG when the limit is reached, EINTR when SIGKILL ends it.
 fn fill(thread: &Thread, file: &OpenFile, head: &[u8], mut at: usize, segments: &[Segment]) -> Result<()> {
     let limit = usize::try_from(thread.limit(rlimit::CORE)).unwrap_or(usize::MAX);
     put(file, 0, head, limit)?;
@@ -381,7 +425,14 @@ fn fill(thread: &Thread, file: &OpenFile, head: &[u8], mut at: usize, segments: 
     for segment in segments {
         let end = segment.start + segment.held;
         let mut from = segment.start;
+        if segment.untouched {
+            at += segment.held;
+            continue;
+        }
         while from < end {
+            if thread.process().group.lock().killed {
+                return Err(Errno::EINTR);
+            }
             let piece = &mut block[..(end - from).min(16 * PAGE)];
             read(thread, from, piece);
             // What is zero stays a hole.

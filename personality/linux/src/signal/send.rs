@@ -102,6 +102,7 @@ fn send_locked(
 ) -> Result<Sent, Full> {
     let signal = info.signal();
     if group.threads.is_empty() || matches!(group.state, State::Exiting(_) | State::Dead(_)) {
+        group.killed |= signal == SIGKILL;
         return Ok(Sent::Pending);
     }
     // A stop and a continuation cancel each other, whatever becomes of them after (signal(7)).
