@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -187,6 +191,113 @@ static int heap(void)
         while (write(pair[0], chunk, 64 << 10) > 0)
             ;
     }
+    return 0;
+}
+
+/* Attributes of one file, as many as it takes. */
+static int attributes(const char *dir)
+{
+    char name[32], list[65536];
+    MUST(!chdir(dir) && close(open("named", O_RDWR | O_CREAT, 0600)) == 0);
+    for (int count = 0; count < 1000000; count++) {
+        snprintf(name, sizeof name, "user.%d", count);
+        if (setxattr("named", name, "", 0, 0) < 0)
+            break;
+    }
+    MUST(errno == ENOSPC);
+    MUST(listxattr("named", list, sizeof list) > 0 && listxattr("named", 0, 0) > 0);
+    MUST(!removexattr("named", "user.0") && !setxattr("named", "user.x", "", 0, 0));
+    MUST(!unlink("named"));
+    puts("enough names");
+    return 0;
+}
+
+/* What is typed is shown, and nobody looks. */
+static int echo(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    MUST(master >= 0 && !grantpt(master) && !unlockpt(master));
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    struct termios settings;
+    MUST(slave >= 0 && !tcgetattr(slave, &settings));
+    settings.c_lflag |= NOFLSH;
+    MUST(!tcsetattr(slave, TCSANOW, &settings));
+    memset(chunk, settings.c_cc[VINTR], sizeof chunk);
+    for (size_t all = 0; all < 48 * MIB;) {
+        ssize_t taken = write(master, chunk, sizeof chunk);
+        if (taken < 0)
+            break;
+        all += taken;
+    }
+    puts("all typed");
+    return 0;
+}
+
+/* One record, as long as root may allow it to be. */
+static int record(void)
+{
+    int pair[2], size = 1 << 30;
+    MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+    if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0) {
+        MUST(errno == EPERM);
+    } else {
+        char *at = mmap(0, 600 * MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        MUST(at != MAP_FAILED);
+        MUST(send(pair[0], at, 600 * MIB, 0) < 0 && errno == ENOBUFS);
+        MUST(send(pair[0], at, MIB, 0) == MIB);
+    }
+    puts("not sent");
+    return 0;
+}
+
+/* Instances of inotify, and their watches, of one user. */
+static int watches(void)
+{
+    int fd[200], count = 0;
+    while (count < 200 && (fd[count] = inotify_init1(IN_CLOEXEC)) >= 0)
+        count++;
+    MUST(count == 128 && errno == EMFILE);
+    MUST(!close(fd[--count]) && (fd[count++] = inotify_init1(IN_CLOEXEC)) >= 0);
+    int pid = fork(), status;
+    MUST(pid >= 0);
+    if (pid == 0) {
+        MUST(inotify_init1(0) < 0 && errno == EMFILE);
+        /* Another user has his own. */
+        MUST(getuid() != 0 || (!setresuid(2001, 2001, 2001) && inotify_init1(0) >= 0));
+        _exit(0);
+    }
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    MUST(inotify_add_watch(fd[0], "/", IN_CREATE) == 1 && !inotify_rm_watch(fd[0], 1));
+    puts("128 instances");
+    return 0;
+}
+
+/* A core file of far more memory than is used; and of memory that would have to be looked at, until a SIGKILL. */
+static int core(const char *dir)
+{
+    MUST(!chdir(dir));
+    for (int touched = 0; touched < 2; touched++) {
+        int pid = fork(), status;
+        MUST(pid >= 0);
+        if (pid == 0) {
+            struct rlimit most = { RLIM_INFINITY, RLIM_INFINITY };
+            MUST(!setrlimit(RLIMIT_CORE, &most));
+            size_t size = 256 * 1024 * MIB;
+            char *at = map(size, MAP_PRIVATE | MAP_NORESERVE);
+            MUST(at != MAP_FAILED);
+            if (touched)
+                at[size / 2] = 1;
+            abort();
+        }
+        if (touched) {
+            while (access("core", F_OK))
+                usleep(1000);
+            MUST(!kill(pid, SIGKILL));
+        }
+        MUST(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        MUST(!!WCOREDUMP(status) != touched && !unlink("core"));
+    }
+    puts("over soon");
     return 0;
 }
 
@@ -510,7 +621,7 @@ int main(int argc, char **argv)
         { "timers", beside_timers },
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
         { "processes", processes }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
-        { "many_objects", many_objects },
+        { "many_objects", many_objects }, { "echo", echo }, { "record", record }, { "watches", watches },
     };
     for (unsigned at = 0; at < sizeof parts / sizeof *parts; at++)
         if (!strcmp(what, parts[at].name))
@@ -519,6 +630,10 @@ int main(int argc, char **argv)
         return files(dir);
     if (!strcmp(what, "small"))
         return small_files(dir);
+    if (!strcmp(what, "attributes"))
+        return attributes(dir);
+    if (!strcmp(what, "core"))
+        return core(dir);
     if (!strcmp(what, "given_back"))
         return given_back(dir);
     if (!strcmp(what, "cycles"))
