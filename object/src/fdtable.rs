@@ -15,11 +15,38 @@ struct Slot {
     cloexec: bool,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Table {
     slots: Vec<Option<Slot>>,
     /// No free descriptor lies below this.
     first_free: usize,
+    /// Numbers that calls under way have set aside, in no order: free slots that are nobody else's.
+    reserved: Vec<usize>,
+}
+
+impl Table {
+    /// Takes the lowest free number from `from` on; its slot is there. EMFILE at `limit`.
+    fn take_number(&mut self, from: usize, limit: u64) -> Result<usize> {
+        let start = from.max(self.first_free);
+        let is_free = |&at: &usize| self.slots[at].is_none() && (self.reserved.is_empty() || !self.reserved.contains(&at));
+        let at = (start..self.slots.len()).find(is_free).unwrap_or(self.slots.len().max(start));
+        if at as u64 >= limit || at > i32::MAX as usize {
+            return Err(Errno::EMFILE);
+        }
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, None);
+        }
+        if from <= self.first_free {
+            self.first_free = at + 1;
+        }
+        Ok(at)
+    }
+
+    fn unreserve(&mut self, at: usize) {
+        if let Some(index) = self.reserved.iter().position(|&other| other == at) {
+            self.reserved.swap_remove(index);
+        }
+    }
 }
 
 /// The part of `first..=last` that the table has.
@@ -52,22 +79,21 @@ impl FdTable {
     /// Installs a file at the lowest free descriptor from `from` on. EMFILE at `limit` (RLIMIT_NOFILE).
     pub fn install(&self, file: Arc<OpenFile>, from: usize, cloexec: bool, limit: u64) -> Result<Fd> {
         let mut table = self.table.lock();
-        let start = from.max(table.first_free);
-        let at = (start..table.slots.len()).find(|&at| table.slots[at].is_none()).unwrap_or(table.slots.len().max(start));
-        if at as u64 >= limit || at > i32::MAX as usize {
-            return Err(Errno::EMFILE);
-        }
-        if at >= table.slots.len() {
-            table.slots.resize(at + 1, None);
-        }
+        let at = table.take_number(from, limit)?;
         table.slots[at] = Some(Slot { file, cloexec });
-        if from <= table.first_free {
-            table.first_free = at + 1;
-        }
         Ok(Fd(at as i32))
     }
 
-    /// Installs a file at exactly this descriptor: what was there, for the caller to flush. EBADF outside the limit.
+    /// Sets the lowest free number aside, for a call that must not act before it is sure of one. EMFILE at `limit`.
+    pub fn reserve(self: &Arc<Self>, limit: u64) -> Result<Reserved> {
+        let mut table = self.table.lock();
+        let at = table.take_number(0, limit)?;
+        table.reserved.push(at);
+        Ok(Reserved { table: self.clone(), at: Some(at) })
+    }
+
+    /// Installs a file at exactly this descriptor: what was there, for the caller to flush. EBADF outside the limit, EBUSY for
+    /// a number set aside.
     pub fn install_at(&self, file: Arc<OpenFile>, fd: Fd, cloexec: bool, limit: u64) -> Result<Option<Arc<OpenFile>>> {
         let at = usize::try_from(fd.0).map_err(|_| Errno::EBADF)?;
         if at as u64 >= limit {
@@ -76,6 +102,9 @@ impl FdTable {
         let mut table = self.table.lock();
         if at >= table.slots.len() {
             table.slots.resize(at + 1, None);
+        }
+        if table.reserved.contains(&at) {
+            return Err(Errno::EBUSY);
         }
         Ok(table.slots[at].replace(Slot { file, cloexec }).map(|slot| slot.file))
     }
@@ -131,7 +160,11 @@ impl FdTable {
 
     /// A copy for fork: same descriptions.
     pub fn duplicate(&self) -> FdTable {
-        FdTable { table: Mutex::new(self.table.lock().clone()) }
+        let table = self.table.lock();
+        // What calls of this process have set aside is free there.
+        let first_free = table.reserved.iter().copied().fold(table.first_free, usize::min);
+        let copy = Table { slots: table.slots.clone(), first_free, reserved: Vec::new() };
+        FdTable { table: Mutex::new(copy) }
     }
 
     /// Takes out what exec closes.
@@ -160,5 +193,33 @@ impl FdTable {
     pub fn numbers(&self) -> Vec<Fd> {
         let table = self.table.lock();
         (0..table.slots.len()).filter(|&at| table.slots[at].is_some()).map(|at| Fd(at as i32)).collect()
+    }
+}
+
+/// A number set aside; it is free again unless a file is installed there.
+pub struct Reserved {
+    table: Arc<FdTable>,
+    /// `None` once it has been used.
+    at: Option<usize>,
+}
+
+impl Reserved {
+    /// Installs a file at the number.
+    pub fn install(mut self, file: Arc<OpenFile>, cloexec: bool) -> Result<Fd> {
+        let at = self.at.take().ok_or(Errno::EBADF)?;
+        let mut table = self.table.table.lock();
+        table.unreserve(at);
+        table.slots[at] = Some(Slot { file, cloexec });
+        Ok(Fd(at as i32))
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            let mut table = self.table.table.lock();
+            table.unreserve(at);
+            table.first_free = table.first_free.min(at);
+        }
     }
 }

@@ -6,6 +6,7 @@ use janua_abi::linux::process::rlimit;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result};
 use janua_object::OpenFile;
+use janua_object::fdtable::Reserved;
 use janua_object::file::flags::O_CLOEXEC;
 use janua_object::lock::Owner;
 
@@ -21,6 +22,11 @@ pub fn get(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
 /// Installs a file at the lowest free descriptor. EMFILE.
 pub fn install(thread: &Thread, file: Arc<OpenFile>, cloexec: bool) -> Result<Fd> {
     thread.task.files.read().install(file, 0, cloexec, limit(thread))
+}
+
+/// Sets the lowest free descriptor aside, for a call that must not act before it is sure of one. EMFILE.
+pub fn reserve(thread: &Thread) -> Result<Reserved> {
+    thread.task.files.read().reserve(limit(thread))
 }
 
 /// One more than the highest descriptor the process may have.

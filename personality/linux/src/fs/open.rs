@@ -10,12 +10,9 @@ use janua_object::file::flags::{self, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_PATH, O
 use janua_object::vfs::{OpenHow, Resolve};
 
 use super::at::{self, CWD, DirFd, Mode};
-use super::pipe;
+use super::{fd, pipe};
 use crate::Thread;
 use crate::thread::ThreadExt;
-
-/// RLIMIT_NOFILE.
-const NOFILE: u32 = 7;
 
 /// O_* flags as a guest gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,22 +108,24 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
     if flags & (O_CREAT | O_DIRECTORY) == O_CREAT | O_DIRECTORY {
         return Err(Errno::EINVAL);
     }
-    let file = {
+    let (reserved, file) = {
         let path = path.path(thread.user())?;
+        // Nothing is made, emptied or woken for a file that could have no number.
+        let reserved = fd::reserve(thread)?;
         // In a scoped walk an absolute name starts at the directory too.
         let scoped = resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
         let mut how = OpenHow { flags: flags & !O_CLOEXEC, mode, resolve };
         let plain = flags & (O_CREAT | TMPFILE_BIT) == 0 && resolve.is_empty();
         let known = plain.then(|| at::open_known(thread, dir, &path, &how)).flatten();
-        if let Some(opened) = known {
+        let file = if let Some(opened) = known {
             opened?
         } else {
             let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
             how.mode &= !thread.process().fs.read().umask.load(Ordering::Relaxed);
             at::vfs(thread).open(&thread.caller(), &start, &path, &how)?
-        }
+        };
+        (reserved, file)
     };
     pipe::opened(thread, &file).await?;
-    let limit = thread.limit(NOFILE);
-    thread.process().files.read().install(file, 0, flags & O_CLOEXEC != 0, limit)
+    reserved.install(file, flags & O_CLOEXEC != 0)
 }

@@ -65,10 +65,11 @@ pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr
         most,
         size,
     };
+    let reserved = fd::reserve(thread)?;
     let queue = thread.kernel.ipc.posix.open(&how, &cred)?;
     let file = OpenFile::new(Arc::new(QueueFile::new(queue, &name)), flags & (O_ACCMODE | O_NONBLOCK), None);
-    // Whether that is asked for or not.
-    fd::install(thread, file, true)
+    // Closed by exec, whether that is asked for or not.
+    reserved.install(file, true)
 }
 
 /// mq_unlink(2).

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::net::sock;
 use janua_kernel::table::Fd;
 use janua_kernel::wait::{Cut, PollTable};
 use janua_kernel::{Errno, Result, UserPtr};
@@ -10,8 +11,9 @@ use janua_object::net::Socket;
 use janua_object::net::addr::SockAddr;
 
 use super::args::Type;
-use super::{Open, install, read_addr, write_addr};
+use super::{Open, described, read_addr, write_addr};
 use crate::Thread;
+use crate::fs::fd;
 use crate::thread::ThreadExt;
 
 /// When a wait of a call on `socket` ends at the latest.
@@ -84,6 +86,8 @@ pub async fn accept4(thread: &Thread, fd: Fd, addr: UserPtr<u8>, len: UserPtr<i3
         return Err(Errno::EINVAL);
     }
     let open = Open::get(thread, fd)?;
+    // At the limit of descriptors the connection stays in the backlog.
+    let reserved = fd::reserve(thread)?;
     let connection = next(thread, &open).await?;
     if !addr.is_null() {
         // A peer without a name, or gone meanwhile, has the address of nobody.
@@ -93,7 +97,7 @@ pub async fn accept4(thread: &Thread, fd: Fd, addr: UserPtr<u8>, len: UserPtr<i3
             return Err(errno);
         }
     }
-    install(thread, connection, flags)
+    reserved.install(described(thread, connection, flags), flags.0 & sock::CLOEXEC != 0)
 }
 
 fn nobody(socket: &dyn Socket) -> SockAddr {

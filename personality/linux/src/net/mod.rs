@@ -60,9 +60,14 @@ impl Open {
 
 /// Makes a socket a descriptor of the calling process.
 pub(crate) fn install(thread: &Thread, socket: Arc<dyn Socket>, kind: Type) -> Result<Fd> {
+    fd::install(thread, described(thread, socket, kind), kind.0 & sock::CLOEXEC != 0)
+}
+
+/// The description of a socket.
+fn described(thread: &Thread, socket: Arc<dyn Socket>, kind: Type) -> Arc<OpenFile> {
     let file = thread.kernel.net.file(&thread.caller(), socket);
     let status = if kind.0 & sock::NONBLOCK != 0 { O_RDWR | O_NONBLOCK } else { O_RDWR };
-    fd::install(thread, OpenFile::new(file, status, None), kind.0 & sock::CLOEXEC != 0)
+    OpenFile::new(file, status, None)
 }
 
 /// Copies an address in. EINVAL for a length no address has.
