@@ -18,6 +18,7 @@ use zerocopy::IntoBytes;
 use super::errors::Refusal;
 use super::groups::{self, Groups};
 use super::ports::{Place, Sharing};
+use super::udp_transfer::{CORK, Corked};
 use super::{Inet, InetStack, Reach, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
@@ -65,7 +66,7 @@ pub struct UdpSocket {
     multicast_lo: Mutex<bool>,
     pub(super) stamp: Stamp,
     /// Bytes of a datagram that is not complete yet (MSG_MORE, UDP_CORK).
-    pub(super) corked: Mutex<Vec<u8>>,
+    pub(super) corked: Mutex<Corked>,
 }
 
 impl UdpSocket {
@@ -82,7 +83,7 @@ impl UdpSocket {
             remote: RwLock::new(None),
             groups: Mutex::default(),
             multicast_lo: Mutex::new(false),
-            corked: Mutex::new(Vec::new()),
+            corked: Mutex::default(),
         });
         stack.udp_all.lock().insert(id, socket.me.clone());
         socket
@@ -272,6 +273,9 @@ impl Socket for UdpSocket {
             && !self.inet.options.flag(level, name)
         {
             self.errors.clear();
+        }
+        if (level, name) == (sol::UDP, CORK) && !self.inet.options.flag(level, name) {
+            self.uncork();
         }
         Ok(())
     }

@@ -25,7 +25,17 @@ const MOST_V6: usize = 65_527;
 /// What a datagram costs its receiver beside its bytes.
 const OVERHEAD: usize = 512;
 /// UDP_CORK.
-const CORK: u32 = 1;
+pub(super) const CORK: u32 = 1;
+
+/// Where a datagram goes, and what its receiver learns of it.
+type To = (SocketAddr, Header);
+
+/// What is kept back of a datagram (UDP_CORK, MSG_MORE).
+#[derive(Default)]
+pub(super) struct Corked {
+    data: Vec<u8>,
+    to: Option<To>,
+}
 
 /// How a datagram is to be sent, where control messages say so.
 #[derive(Default)]
@@ -87,7 +97,7 @@ impl UdpSocket {
         }
         let len = buf.left();
         let most = if self.inet.is_v6() { MOST_V6 } else { MOST_V4 };
-        let held = self.corked.lock().len();
+        let held = self.corked.lock().data.len();
         if len + held > most {
             return Err(Errno::EMSGSIZE);
         }
@@ -107,17 +117,32 @@ impl UdpSocket {
         common.take_error()?;
         let to = self.reached(to)?;
         let header = self.header(to, &manner)?;
-        let Some(data) = self.payload(buf, held, message.flags & msg::MORE != 0)? else { return Ok(len) };
+        if let Some((data, (to, header))) = self.payload(buf, (to, header), message.flags & msg::MORE != 0)? {
+            self.transmit(data, to, header);
+        }
+        Ok(len)
+    }
 
+    fn transmit(&self, data: Vec<u8>, to: SocketAddr, header: Header) {
         if matches!(reach(to.ip()), Reach::Multicast | Reach::Broadcast) {
             self.deliver_to_all(to, &data, header);
-            return Ok(len);
+            return;
         }
         match self.receiver(to, header.from) {
             Some(target) => target.deliver(data.into_boxed_slice(), header),
-            None => self.bounced(to, data.into_boxed_slice(), connected.is_some()),
+            None => self.bounced(to, data.into_boxed_slice(), self.remote.read().is_some()),
         }
-        Ok(len)
+    }
+
+    /// Sends what has been kept back, to where its first bytes were to go (UDP_CORK is off).
+    pub(super) fn uncork(&self) {
+        let held = {
+            let mut corked = self.corked.lock();
+            corked.to.take().map(|to| (core::mem::take(&mut corked.data), to))
+        };
+        if let Some((data, (to, header))) = held {
+            self.transmit(data, to, header);
+        }
     }
 
     /// Where a datagram for this address goes, when this socket may send it there.
@@ -160,19 +185,25 @@ impl UdpSocket {
         })
     }
 
-    /// The bytes to send, behind the `held` ones that were kept back; `None` when they are kept back as well, since more is to come.
-    fn payload(&self, buf: &mut WriteBuf<'_>, held: usize, more: bool) -> Result<Option<Vec<u8>>> {
+    /// The bytes to send, behind those that were kept back, and where to, which the first of them decided; `None` when they
+    /// are kept back as well, since more is to come.
+    fn payload(&self, buf: &mut WriteBuf<'_>, to: To, more: bool) -> Result<Option<(Vec<u8>, To)>> {
         let mut data = vec![0; buf.left()];
         if buf.get(&mut data)? < data.len() {
             return Err(Errno::EFAULT);
         }
         let more = more || self.inet.options.flag(sol::UDP, CORK);
-        if held == 0 && !more {
-            return Ok(Some(data));
-        }
         let mut corked = self.corked.lock();
-        corked.extend_from_slice(&data);
-        Ok((!more).then(|| core::mem::take(&mut *corked)))
+        if corked.to.is_none() && !more {
+            return Ok(Some((data, to)));
+        }
+        let to = *corked.to.get_or_insert(to);
+        corked.data.extend_from_slice(&data);
+        if more {
+            return Ok(None);
+        }
+        corked.to = None;
+        Ok(Some((core::mem::take(&mut corked.data), to)))
     }
 
     /// To every member of a group, unless this socket does not want its own machine to hear.

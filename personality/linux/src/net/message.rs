@@ -129,18 +129,24 @@ pub(super) fn write_received(
     if let Some(cred) = &received.cred {
         control.add(sol::SOCKET, scm::CREDENTIALS, cred.as_bytes());
     }
-    if let Some(rights) = received.rights {
-        add_rights(thread, &mut control, &rights, flags & msg::CMSG_CLOEXEC != 0);
-    }
+    let numbers = match received.rights {
+        Some(rights) => add_rights(thread, &mut control, &rights, flags & msg::CMSG_CLOEXEC != 0),
+        None => Vec::new(),
+    };
     for message in &received.ancillary {
         control.add(message.level, message.kind, &message.data);
     }
-    let bytes = control.as_bytes();
-    if !bytes.is_empty() {
-        let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;
-        thread.user().copy_out(at, bytes).map_err(|_| Errno::EFAULT)?;
+    let mut told = control.as_bytes().len();
+    let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;
+    if told > 0 && thread.user().copy_out(at, control.as_bytes()).is_err() {
+        // The message has been taken and counts; of descriptors nobody can be told there are none.
+        for &number in &numbers {
+            let _ = fd::close(thread, Fd(number));
+        }
+        control.truncated |= !numbers.is_empty();
+        told = 0;
     }
-    hdr.control_len = bytes.len() as u64;
+    hdr.control_len = told as u64;
     hdr.flags = received.flags | flags & msg::CMSG_CLOEXEC;
     if control.truncated {
         hdr.flags |= msg::CTRUNC;
@@ -158,8 +164,8 @@ fn add_time(now: u64, control: &mut Control, nanos: bool) {
     }
 }
 
-/// Installs descriptors as far as there is room for their numbers and the process may have more; the rest is closed.
-fn add_rights(thread: &Thread, control: &mut Control, rights: &Arc<Rights>, cloexec: bool) {
+/// Installs descriptors as far as there is room for their numbers and the process may have more: which. The rest is closed.
+fn add_rights(thread: &Thread, control: &mut Control, rights: &Arc<Rights>, cloexec: bool) -> Vec<i32> {
     let fits = control.space() / 4;
     let mut numbers: Vec<i32> = Vec::new();
     for file in rights.files().iter().take(fits) {
@@ -174,4 +180,5 @@ fn add_rights(thread: &Thread, control: &mut Control, rights: &Arc<Rights>, cloe
     if !numbers.is_empty() {
         control.add(sol::SOCKET, scm::RIGHTS, numbers.as_bytes());
     }
+    numbers
 }

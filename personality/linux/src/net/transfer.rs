@@ -153,7 +153,13 @@ async fn receive(
                 }
             }
             (Err(errno), None) => return Err(errno),
-            (Err(_), Some(_)) => break,
+            (Err(errno), Some(_)) => {
+                // The end of a connection is told by the next call: here some has come.
+                if matches!(errno, Errno::ECONNRESET | Errno::EPIPE | Errno::ETIMEDOUT | Errno::ECONNREFUSED) {
+                    socket.common().set_error(errno);
+                }
+                break;
+            }
         }
     }
     Ok(sum.unwrap_or_default())
