@@ -15,13 +15,14 @@ use crate::thread::ThreadExt;
 
 /// Looks for a tracee with news, a stop or an end; `any` becomes true when there is one to wait for. The letters are to be sent once
 /// the tree's lock is gone.
-pub fn look(thread: &Thread, tree: &mut Tree, which: Which, options: u32, any: &mut bool) -> Option<(Letters, Found)> {
+pub fn look(thread: &Thread, tree: &mut Tree, which: &Which, options: u32, any: &mut bool) -> Option<(Letters, Found)> {
     let mut ended: Option<(Arc<Tracee>, u32)> = None;
     for tracee in tree.tracees(thread.process().pid) {
         let meant = match which {
             Which::Any => true,
-            Which::Pid(pid) => tracee.tid() == pid,
-            Which::Group(pgrp) => tracee.task.pgrp() == pgrp,
+            Which::Pid(pid) => tracee.tid() == *pid,
+            Which::Group(pgrp) => tracee.task.pgrp() == *pgrp,
+            Which::Task(task) => tracee.tid() == task.pid && Arc::ptr_eq(&tracee.task, task),
         };
         if !meant || options & wait::NOTHREAD != 0 && tracee.tracer_tid() != thread.tid() {
             continue;

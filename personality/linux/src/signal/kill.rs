@@ -189,7 +189,8 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
         return Err(Errno::EINVAL);
     }
     let file = thread.process().files().get(pidfd)?;
-    let target = match file.downcast::<PidFd>() {
+    let pidfd = file.downcast::<PidFd>();
+    let target = match pidfd {
         Some(pidfd) => pidfd.task(),
         None => procfs::process_of(&file)?,
     };
@@ -210,9 +211,11 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
     if thread.kernel.process(target.pid).is_none_or(|known| !Arc::ptr_eq(&known, &target)) {
         return Err(Errno::ESRCH);
     }
-    if flags & THREAD != 0 {
-        let leader = thread.kernel.thread(target.pid).ok_or(Errno::ESRCH)?;
-        return send_to_thread(thread, &leader, signal, info);
+    let seat = pidfd.map_or(Ok(None), PidFd::target)?;
+    // What is not said otherwise goes to what the descriptor is of.
+    if flags & THREAD != 0 || flags == 0 && seat.is_some() {
+        let seat = seat.or_else(|| thread.kernel.thread(target.pid)).ok_or(Errno::ESRCH)?;
+        return send_to_thread(thread, &seat, signal, info);
     }
     send_checked(thread, &target, signal, info)
 }

@@ -53,6 +53,15 @@ impl PidFd {
         self.task.kernel.process(self.task.pid).is_none_or(|known| !Arc::ptr_eq(&known, &self.task))
     }
 
+    /// The thread, when the descriptor is a thread's. ESRCH when that has ended.
+    pub fn target(&self) -> Result<Option<Arc<Seat>>> {
+        match &self.thread {
+            None => Ok(None),
+            Some(_) if self.has_ended() => Err(Errno::ESRCH),
+            Some(thread) => thread.upgrade().map(Some).ok_or(Errno::ESRCH),
+        }
+    }
+
     fn has_ended(&self) -> bool {
         match &self.thread {
             None => self.task.ended().is_some(),

@@ -30,11 +30,12 @@ impl Arg for WaitOptions {
 }
 
 /// Which children are meant.
-#[derive(Clone, Copy, Debug)]
 pub enum Which {
     Any,
     Pid(u32),
     Group(u32),
+    /// The process a descriptor is of, whoever has its number by now.
+    Task(Arc<Task>),
 }
 
 /// What a wait has found.
@@ -63,7 +64,7 @@ fn concerns(task: &Task, options: u32) -> bool {
 }
 
 /// Looks for a child with news. ECHILD when there is none to wait for at all.
-fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
+fn look(thread: &Thread, which: &Which, options: u32) -> Result<Option<Found>> {
     let kernel = &thread.kernel;
     let mut tree = kernel.tree.lock();
     let mut any = false;
@@ -71,8 +72,9 @@ fn look(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
     for child in tree.children(thread.process().pid) {
         let meant = match which {
             Which::Any => true,
-            Which::Pid(pid) => child.pid == pid,
-            Which::Group(pgrp) => child.pgrp() == pgrp,
+            Which::Pid(pid) => child.pid == *pid,
+            Which::Group(pgrp) => child.pgrp() == *pgrp,
+            Which::Task(task) => Arc::ptr_eq(child, task),
         };
         if !meant || !concerns(child, options) {
             continue;
@@ -140,7 +142,7 @@ pub fn found(child: &Task, code: i32, status: i32, raw: u32) -> Found {
 async fn wait_for(thread: &Thread, which: Which, options: u32) -> Result<Option<Found>> {
     let queue = &thread.process().children;
     let result = thread
-        .wait_on(queue, None, || match look(thread, which, options) {
+        .wait_on(queue, None, || match look(thread, &which, options) {
             Ok(None) if options & wait::NOHANG == 0 => None,
             answer => Some(answer),
         })
@@ -202,7 +204,7 @@ pub async fn waitid(
         wait::P_PIDFD if id >= 0 => {
             let file = thread.process().files().get(Fd(id))?;
             nonblocking = file.flags() & O_NONBLOCK != 0;
-            Which::Pid(file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task().pid)
+            Which::Task(file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task())
         }
         _ => return Err(Errno::EINVAL),
     };
