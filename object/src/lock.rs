@@ -161,12 +161,17 @@ impl LockTable {
 impl WaitEntry<'_> {
     /// Notes that the thread waits for `owner`. EDEADLK when that owner waits, over any number of steps, for this process.
     pub fn block_on(&mut self, owner: Owner) -> Result<()> {
-        let Owner::Process(holder) = owner else { return Ok(()) };
-        if self.holder == Some(holder) {
+        let holder = match owner {
+            Owner::Process(holder) => Some(holder),
+            // A description waits for nobody.
+            Owner::Description(_) => None,
+        };
+        if self.holder == holder {
             return Ok(());
         }
         let mut waits = self.table.waits.lock();
         self.forget(&mut waits);
+        let Some(holder) = holder else { return Ok(()) };
         let mut reached = alloc::vec![holder];
         let mut next = 0;
         while let Some(&at) = reached.get(next) {
@@ -418,6 +423,15 @@ mod tests {
         assert_eq!(three.block_on(Owner::Process(1)), Err(Errno::EDEADLK));
         drop(one);
         assert_eq!(three.block_on(Owner::Process(1)), Ok(()));
+    }
+
+    #[test]
+    fn who_is_waited_for_no_longer_closes_no_circle() {
+        let table = LockTable::new();
+        let (mut one, mut two) = (table.waiting(1), table.waiting(2));
+        assert_eq!(one.block_on(Owner::Process(2)), Ok(()));
+        assert_eq!(one.block_on(Owner::Description(7)), Ok(()));
+        assert_eq!(two.block_on(Owner::Process(1)), Ok(()));
     }
 
     #[test]
