@@ -203,6 +203,38 @@ impl Known<'_> {
     }
 }
 
+impl Table {
+    /// Puts a mount that is attached nowhere on a place, above what is mounted there.
+    fn put(&mut self, mount: &Arc<Mount>, at: &Path) {
+        let mut at = at.clone();
+        while let Some(over) = self.by_point.get(&point(&at)) {
+            at = Path { mount: over.clone(), dentry: over.root.clone() };
+        }
+        at.dentry.mounted(true);
+        self.by_point.insert(point(&at), mount.clone());
+        self.by_id.insert(mount.id, mount.clone());
+        changing();
+        *mount.parent.write() = Some(at);
+    }
+
+    /// Takes a mount off its place: which. EINVAL for what is attached nowhere.
+    fn take_off(&mut self, mount: &Mount) -> Result<Path> {
+        let from = mount.parent.write().take().ok_or(Errno::EINVAL)?;
+        changing();
+        from.dentry.mounted(false);
+        self.by_point.remove(&point(&from));
+        Ok(from)
+    }
+}
+
+/// Whether a mount can be attached to a place. ENOTDIR, ENOENT.
+fn check_place(mount: &Mount, at: &Path) -> Result<()> {
+    if mount.root.is_dir() != at.dentry.is_dir() {
+        return Err(Errno::ENOTDIR);
+    }
+    if at.dentry.is_deleted() { Err(Errno::ENOENT) } else { Ok(()) }
+}
+
 impl Mounts {
     pub fn new() -> Mounts {
         Mounts { table: RwLock::new(Table::default()), next_id: AtomicU64::new(1) }
@@ -238,26 +270,12 @@ impl Vfs {
     /// Attaches a mount to a place (which is then hidden). EBUSY when it is attached already, ENOTDIR when a directory would
     /// hide another kind of file or the reverse.
     pub fn attach(&self, mount: &Arc<Mount>, at: &Path) -> Result<()> {
-        if mount.root.is_dir() != at.dentry.is_dir() {
-            return Err(Errno::ENOTDIR);
-        }
-        if at.dentry.is_deleted() {
-            return Err(Errno::ENOENT);
-        }
         let mut table = self.mounts.table.write();
-        let mut at = at.clone();
-        while let Some(over) = table.by_point.get(&point(&at)) {
-            at = Path { mount: over.clone(), dentry: over.root.clone() };
-        }
-        let mut parent = mount.parent.write();
-        if parent.is_some() {
+        check_place(mount, at)?;
+        if mount.parent.read().is_some() {
             return Err(Errno::EBUSY);
         }
-        at.dentry.mounted(true);
-        table.by_point.insert(point(&at), mount.clone());
-        table.by_id.insert(mount.id, mount.clone());
-        changing();
-        *parent = Some(at);
+        table.put(mount, at);
         Ok(())
     }
 
@@ -295,7 +313,11 @@ impl Vfs {
         }
         self.attach(&top, at)?;
         for (mount, place) in attach {
-            self.attach(&mount, &place)?;
+            if let Err(errno) = self.attach(&mount, &place) {
+                // All of the tree or nothing.
+                self.detach(&top, true)?;
+                return Err(errno);
+            }
         }
         Ok(top)
     }
@@ -316,10 +338,7 @@ impl Vfs {
             self.detach(&mount, true)?;
         }
         let mut table = self.mounts.table.write();
-        let Some(at) = mount.parent.write().take() else { return Err(Errno::EINVAL) };
-        changing();
-        at.dentry.mounted(false);
-        table.by_point.remove(&point(&at));
+        table.take_off(mount)?;
         table.by_id.remove(&mount.id);
         let last = !table.by_id.values().any(|other| Arc::ptr_eq(&other.fs, &mount.fs));
         drop(table);
@@ -329,11 +348,10 @@ impl Vfs {
         Ok(())
     }
 
-    /// Moves an attached mount to another place (MS_MOVE). ELOOP when that lies below it.
+    /// Moves an attached mount to another place (MS_MOVE). ELOOP when that lies below it; what fails changes nothing.
     pub fn move_mount(&self, mount: &Arc<Mount>, to: &Path) -> Result<()> {
-        if mount.root.is_dir() != to.dentry.is_dir() {
-            return Err(Errno::ENOTDIR);
-        }
+        let mut table = self.mounts.table.write();
+        check_place(mount, to)?;
         let mut above = Some(to.clone());
         while let Some(path) = above {
             if path.mount.id == mount.id {
@@ -341,30 +359,24 @@ impl Vfs {
             }
             above = path.mount.parent();
         }
-        let mut table = self.mounts.table.write();
-        let Some(from) = mount.parent.write().take() else { return Err(Errno::EINVAL) };
-        changing();
-        from.dentry.mounted(false);
-        table.by_point.remove(&point(&from));
-        drop(table);
-        self.attach(mount, to)
+        table.take_off(mount)?;
+        table.put(mount, to);
+        Ok(())
     }
 
     /// pivot_root(2) on mounts: `new` becomes the first of all and the old first is attached to `put_old`.
     pub fn pivot(&self, new: &Arc<Mount>, old: &Arc<Mount>, put_old: &Path) -> Result<()> {
-        {
-            let mut table = self.mounts.table.write();
-            let Some(from) = new.parent.write().take() else { return Err(Errno::EINVAL) };
-            changing();
-            from.dentry.mounted(false);
-            table.by_point.remove(&point(&from));
-            if let Some(from) = old.parent.write().take() {
-                // The old root was itself mounted somewhere: the new one takes its place.
-                table.by_point.insert(point(&from), new.clone());
-                *new.parent.write() = Some(from);
-            }
+        let mut table = self.mounts.table.write();
+        check_place(old, put_old)?;
+        table.take_off(new)?;
+        let place = old.parent.write().take();
+        if let Some(from) = place {
+            // The old root was itself mounted somewhere: the new one takes its place.
+            table.by_point.insert(point(&from), new.clone());
+            *new.parent.write() = Some(from);
         }
-        self.attach(old, put_old)
+        table.put(old, put_old);
+        Ok(())
     }
 
     /// All mounts, oldest first.

@@ -398,8 +398,26 @@ fn mounts(s: &Sandbox) -> Result<(), String> {
         rm d/sub/f; seen";
     let (code, said) = s.sh(&[], script)?;
     let expected = ["yes\n", "no\n", "yes\n", "no\n", "yes\n", "no\n"].map(|word| word.repeat(3)).concat();
-    if (code, said.as_str()) == (0, expected.as_str()) { Ok(()) } else { Err(format!("code {code}\n{said}")) }
+    if (code, said.as_str()) != (0, expected.as_str()) {
+        return Err(format!("code {code}\n{said}"));
+    }
+    expect("a move that fails", &s.run(&[], &["python3", "-c", FAILING_MOVE])?, 0, &["ENOENT True"])
 }
+
+/// Moves a mount to a directory that has been removed: it stays where it is.
+const FAILING_MOVE: &str = r#"
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+os.mkdir("moved")
+os.mkdir("gone")
+if libc.mount(b"none", b"moved", b"tmpfs", 0, None):
+    os._exit(1)
+open("moved/file", "w").close()
+gone = os.open("gone", os.O_PATH)
+os.rmdir("gone")
+libc.mount(b"moved", b"/proc/self/fd/%d" % gone, None, 8192, None)
+print(errno.errorcode[ctypes.get_errno()], os.path.exists("moved/file"))
+"#;
 
 /// A program that is up: its shell and its child have said so in a file of a writable bind.
 fn up(s: &Sandbox, script: &str) -> Result<crate::guard::Running, String> {
