@@ -132,6 +132,7 @@ fn config(options: &BootOptions) -> BootConfig {
         mounts: vec![
             mount(if options.disk.is_some() { BootMountKind::Disk } else { BootMountKind::Archive { archive: INITRD } }, "/"),
             mount(BootMountKind::Proc, "/proc"),
+            mount(BootMountKind::Sys, "/sys"),
             mount(BootMountKind::Dev, "/dev"),
             mount(BootMountKind::Memory, "/dev/shm"),
         ],

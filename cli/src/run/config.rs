@@ -217,6 +217,12 @@ fn mounts(options: &RunOptions) -> Result<Vec<BootMount>, String> {
     mounts.push(mount(BootMountKind::Proc, "/proc", false));
     mounts.push(mount(BootMountKind::Dev, "/dev", false));
     mounts.push(mount(BootMountKind::Memory, "/dev/shm", false));
+    // The host's own shows the host's network beside a tree that is the host's.
+    match (&options.root, options.net) {
+        (Root::Directory(_) | Root::Writable(_), _) => mounts.push(mount(BootMountKind::Sys, "/sys", true)),
+        (Root::Host, Net::None) => mounts.push(mount(BootMountKind::SysNet, "/sys/class/net", true)),
+        (Root::Host, Net::Host) => {}
+    }
     for bind in &options.binds {
         let (root, top) = open_place(&bind.source)?;
         let kind = BootMountKind::Host { root, source: bytes(bind.source.as_os_str()), top };

@@ -145,6 +145,10 @@ pub enum BootMountKind {
     Memory,
     Proc,
     Dev,
+    /// What the kernel has of /sys.
+    Sys,
+    /// The part of it about the network, over what another machine's /sys tells.
+    SysNet,
 }
 
 /// Which network the sandbox has.

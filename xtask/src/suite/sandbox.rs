@@ -59,12 +59,13 @@ const TESTS: &[Test] = &[
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),
     ("sandbox/host_limits", host_limits),
-    ("sandbox/writable_root", writable_root),
-    ("sandbox/foreign_environment", foreign_environment),
+    ("sandbox/writable_root", places::writable_root),
+    ("sandbox/foreign_environment", places::foreign_environment),
     ("sandbox/working_directory", places::working_directory),
     ("sandbox/file_names", places::file_names),
     ("sandbox/generated_files", places::generated_files),
     ("sandbox/process_names", places::process_names),
+    ("sandbox/sys", places::sys),
 ];
 
 /// The names of all tests, as the skip list writes them.
@@ -774,45 +775,6 @@ fn host_limits(s: &Sandbox) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// A bind at / is the root; a writable one keeps what is written.
-fn writable_root(s: &Sandbox) -> Result<(), String> {
-    let root = s.dir.join("root");
-    for dir in ["bin", "proc", "dev/shm"] {
-        fs::create_dir_all(root.join(dir)).map_err(|e| e.to_string())?;
-    }
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
-    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
-    let bind = |rights: &str| format!("{}:/:{rights}", root.display());
-    let program = ["/bin/busybox", "sh", "-c", "echo kept >/made; busybox=/bin/busybox; $busybox cat /made"];
-    expect("writable", &s.run(&["--bind", &bind("rw"), "--cwd", "/"], &program)?, 0, &["kept"])?;
-    if fs::read_to_string(root.join("made")).ok().as_deref() != Some("kept\n") {
-        return Err("what was written below a writable root is lost".into());
-    }
-    fs::remove_file(root.join("made")).map_err(|e| e.to_string())?;
-    expect("read-only", &s.run(&["--bind", &bind("ro"), "--cwd", "/"], &program)?, 0, &["kept"])?;
-    if root.join("made").exists() {
-        return Err("a read-only root was written to".into());
-    }
-    let root = root.display().to_string();
-    expect("two roots", &s.run(&["--root", &root, "--bind", &bind("rw")], &["/bin/busybox"])?, 125, &["another root"])?;
-    expect("the host's", &s.run(&["--bind", "/:/:rw"], &["/bin/true"])?, 125, &["cannot be made writable"])
-}
-
-/// Programs of another tree do not see the caller's environment, but for what is passed on.
-fn foreign_environment(s: &Sandbox) -> Result<(), String> {
-    let root = s.dir.join("root");
-    fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
-    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
-    let root = root.display().to_string();
-    let janua = s.line(&["--root", &root, "--env", "PASSED", "--env", "SET=here"], &["/bin/busybox", "env"]).join("' '");
-    let script = format!("export SECRET=x PASSED=on; exec '{janua}'");
-    let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
-    let said = text(&outcome);
-    expect("an environment", &outcome, 0, &["PASSED=on", "SET=here", "HOME=/root", "PATH=/usr/local/sbin"])?;
-    if said.contains("SECRET") { Err(format!("the secret is seen:\n{said}")) } else { Ok(()) }
 }
 
 /// Where the host shows no /proc, as in build roots, a sandbox ends as everywhere, with what it left running.

@@ -159,12 +159,21 @@ fn made_root(vfs: &Vfs, mount: &BootMount) -> Result<Path> {
 
 /// Mounts the rest of the configuration and moves the first working directory where it says. The error is a sentence for the
 /// person outside.
-pub fn mount_all(kernel: &Kernel) -> core::result::Result<(), String> {
+pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
     let vfs = &kernel.vfs;
     let boot = Boot::new(kernel.machine);
     for mount in kernel.config.mounts.iter().skip(1) {
         if matches!(mount.kind, BootMountKind::Archive { .. } | BootMountKind::Disk) {
             return Err(format!("cannot mount {} at {}: only as the root", named(mount), lossy(&mount.target)));
+        }
+        if matches!(mount.kind, BootMountKind::SysNet) {
+            // What cannot be covered is not shown to be covered; a tree without it needs none.
+            if find(vfs, &boot, &kernel.root.root.read().clone(), &mount.target).is_ok() {
+                let fs = crate::procfs::interfaces(kernel);
+                mount_at(kernel, fs, b"sysfs", flags(mount), &mount.target)
+                    .map_err(|errno| format!("cannot mount {} at {}: {}", named(mount), lossy(&mount.target), words(errno)))?;
+            }
+            continue;
         }
         mount_one(vfs, &boot, kernel.root.root.read().clone(), mount).map_err(|errno| {
             format!("cannot mount {} at {}: {}", named(mount), lossy(&mount.target), words(errno))
@@ -218,6 +227,7 @@ fn named(mount: &BootMount) -> String {
         BootMountKind::Memory => String::from("a file system in memory"),
         BootMountKind::Proc => String::from("proc"),
         BootMountKind::Dev => String::from("the devices"),
+        BootMountKind::Sys | BootMountKind::SysNet => String::from("sysfs"),
     }
 }
 
@@ -258,7 +268,7 @@ fn flags(mount: &BootMount) -> MountFlags {
     let mut flags = MountFlags::RELATIME;
     flags.set(MountFlags::RDONLY, mount.read_only);
     match mount.kind {
-        BootMountKind::Proc => flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        BootMountKind::Proc | BootMountKind::Sys | BootMountKind::SysNet => flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
         BootMountKind::Dev => flags |= MountFlags::NOSUID,
         BootMountKind::Memory => flags |= MountFlags::NOSUID | MountFlags::NODEV,
         BootMountKind::Host { .. } | BootMountKind::Overlay { .. } | BootMountKind::Archive { .. } | BootMountKind::Disk => {}
@@ -281,7 +291,11 @@ fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSyste
         BootMountKind::Memory => {
             (TmpFs::new(vfs.machine, vfs.new_dev(), 0o1777, 0, 0, u64::MAX), b"tmpfs".to_vec())
         }
-        BootMountKind::Proc | BootMountKind::Dev | BootMountKind::Disk => return Ok(None),
+        BootMountKind::Proc
+        | BootMountKind::Sys
+        | BootMountKind::SysNet
+        | BootMountKind::Dev
+        | BootMountKind::Disk => return Ok(None),
     }))
 }
 
@@ -291,6 +305,7 @@ fn mount_one(vfs: &Vfs, boot: &Boot, root: Path, mount: &BootMount) -> Result<()
         None => {
             let (kind, options): (&[u8], &[u8]) = match mount.kind {
                 BootMountKind::Proc => (b"proc", b""),
+                BootMountKind::Sys => (b"sysfs", b""),
                 _ => (b"devtmpfs", b"mode=755"),
             };
             (vfs.fs_type(kind)?.mount(vfs, boot, kind, options)?, kind.to_vec())

@@ -15,6 +15,7 @@ mod process;
 mod query;
 mod stat;
 mod sys;
+mod sysfs;
 mod system;
 
 use alloc::sync::{Arc, Weak};
@@ -33,7 +34,18 @@ use crate::task::tree::INIT;
 use crate::task::{CAP_SYS_PTRACE, access};
 use crate::{Kernel, Seat, Task};
 
-const PROC_MAGIC: u64 = 0x9fa0;
+/// A file system made of tables.
+struct Tables {
+    name: &'static str,
+    magic: u64,
+    root: &'static [Entry],
+    /// Its root has the processes besides.
+    processes: bool,
+}
+
+static PROC: Tables = Tables { name: "proc", magic: 0x9fa0, root: system::ENTRIES, processes: true };
+static SYS: Tables = Tables { name: "sysfs", magic: 0x6265_6572, root: sysfs::ENTRIES, processes: false };
+static SYS_NET: Tables = Tables { root: sysfs::CLASS_NET, ..SYS };
 
 /// The text of a file being made. Names are bytes, so this is no string.
 #[derive(Default)]
@@ -205,12 +217,13 @@ pub struct ProcFs {
     me: Weak<ProcFs>,
     kernel: Weak<Kernel>,
     dev: u64,
+    kind: &'static Tables,
 }
 
 impl ProcFs {
-    fn new(kernel: &Arc<Kernel>) -> Arc<ProcFs> {
+    fn new(kernel: &Arc<Kernel>, kind: &'static Tables) -> Arc<ProcFs> {
         let dev = kernel.vfs.new_dev();
-        Arc::new_cyclic(|me| ProcFs { me: me.clone(), kernel: Arc::downgrade(kernel), dev })
+        Arc::new_cyclic(|me| ProcFs { me: me.clone(), kernel: Arc::downgrade(kernel), dev, kind })
     }
 
     fn kernel(&self) -> Result<Arc<Kernel>> {
@@ -239,18 +252,25 @@ impl ProcFs {
     }
 }
 
-/// Makes /proc known to mount(2) as "proc".
+/// Makes /proc and /sys known to mount(2) as "proc" and "sysfs".
 pub fn register(kernel: &Arc<Kernel>) {
-    let fs = ProcFs::new(kernel);
-    kernel.vfs.register_type(
-        "proc",
-        Arc::new(move |_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| -> Result<Arc<dyn FileSystem>> { Ok(fs.clone()) }),
-    );
+    for kind in [&PROC, &SYS] {
+        let fs = ProcFs::new(kernel, kind);
+        kernel.vfs.register_type(
+            kind.name,
+            Arc::new(move |_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| -> Result<Arc<dyn FileSystem>> { Ok(fs.clone()) }),
+        );
+    }
+}
+
+/// What /sys/class/net holds, for a /sys that is another machine's.
+pub fn interfaces(kernel: &Arc<Kernel>) -> Arc<dyn FileSystem> {
+    ProcFs::new(kernel, &SYS_NET)
 }
 
 impl FileSystem for ProcFs {
     fn name(&self) -> &'static str {
-        "proc"
+        self.kind.name
     }
     fn root(&self) -> Arc<dyn Inode> {
         // The file system is alive: somebody calls it through an `Arc`.
@@ -260,7 +280,7 @@ impl FileSystem for ProcFs {
         }
     }
     fn stat(&self) -> Result<FsStat> {
-        Ok(FsStat { magic: PROC_MAGIC, block_size: 4096, name_max: 255, ..FsStat::default() })
+        Ok(FsStat { magic: self.kind.magic, block_size: 4096, name_max: 255, ..FsStat::default() })
     }
     fn dev(&self) -> u64 {
         self.dev
@@ -313,7 +333,7 @@ impl Node {
 
     fn entries(&self) -> Option<&'static [Entry]> {
         match self.what {
-            Root => Some(system::ENTRIES),
+            Root => Some(self.fs.kind.root),
             What::Home if matches!(self.id, Id::Thread(..)) => Some(process::THREAD_ENTRIES),
             What::Home => Some(process::ENTRIES),
             What::Entry(Entry { kind: Kind::Dir(entries), .. }) => Some(entries),
@@ -466,7 +486,7 @@ impl Inode for Node {
         let number = number(name).ok_or(Errno::ENOENT)?;
         let subject = self.subject().map_err(|_| Errno::ENOENT)?;
         let (id, what) = match self.what {
-            Root => {
+            Root if self.fs.kind.processes => {
                 let found = subject.kernel.process(number).map(|task| task.pid);
                 // A thread's number leads to its process, though it is not listed.
                 let found = found.or_else(|| subject.kernel.thread(number).map(|seat| seat.task.pid));
@@ -509,7 +529,7 @@ impl Inode for Node {
             }
         }
         let (numbers, kind): (Vec<u32>, FileKind) = match self.what {
-            Root => (subject.kernel.processes().iter().map(|task| task.pid).collect(), FileKind::Directory),
+            Root if self.fs.kind.processes => (subject.kernel.processes().iter().map(|task| task.pid).collect(), FileKind::Directory),
             What::Entry(Entry { kind: Kind::Tasks, .. }) => {
                 let mut tids: Vec<u32> = subject.task()?.threads().iter().map(|seat| seat.tid()).collect();
                 tids.sort_unstable();
