@@ -70,8 +70,13 @@ pub trait Space: Send + Sync + Any {
     fn copied_to(&self, child: Arc<dyn Space>) -> Arc<dyn Space> {
         child
     }
+    /// Whether pages may have other rights than were asked for, as this space sees fit. Only then do the methods below until
+    /// [`Space::patch`] have anything to say.
+    fn guards_code(&self) -> bool {
+        false
+    }
     /// An access that the mapping's rights allow has faulted on rights the page has in truth: whether they are right now, so that
-    /// the access is to be tried again. Spaces whose pages have the rights that were asked for answer false.
+    /// the access is to be tried again.
     fn fault(&self, _addr: usize, _access: Access) -> bool {
         false
     }

@@ -687,6 +687,10 @@ impl Space for CodeGuard {
         Arc::new(CodeGuard { inner: child, user: self.user, host: self.host, state })
     }
 
+    fn guards_code(&self) -> bool {
+        true
+    }
+
     fn fault(&self, addr: usize, access: Access) -> bool {
         let mut state = self.state.lock();
         let Some((start, span)) = state.find(addr).filter(|(_, span)| span.want.exec) else { return false };

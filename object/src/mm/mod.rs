@@ -337,7 +337,8 @@ impl Mm {
 
     /// An access that the list of mappings may allow has faulted: whether it is to be tried again.
     pub fn fault(&self, addr: usize, access: Access) -> bool {
-        self.space().fault(addr, access)
+        let space = self.space();
+        if space.guards_code() { space.fault(addr, access) } else { access == Access::Fetch && self.held_back(&*space, addr) }
     }
 
     /// Whether code at `addr` must not run although its mapping is executable.

@@ -5,12 +5,12 @@
 //! first five bytes become a jump to a trampoline on a page of the kernel's choosing within reach, private to the address
 //! space, as the change itself is: a fork copies both.
 //!
-//! **Other threads.** The page is taken out of execution while it is written ([`Space::patch`]): a thread that comes by faults,
-//! waits for the guard and goes on, and no processor can hold an instruction of the page when it comes back. What is left are threads that stand between
+//! **Other threads.** The page is taken out of execution while it is written: a thread that comes by faults, waits until it is done
+//! and goes on, and no processor can hold an instruction of the page when it comes back. Where a guard stands between, that does it
+//! ([`Space::patch`]), and the thread waits for it; otherwise the list of mappings is what it waits for ([`Mm::held_back`]). What is left are threads that stand between
 //! two instructions. With [`Form::Number`] there is no place between: one instruction becomes one instruction, and the `syscall`
-//! stays. [`Form::Tail`] moves what a thread may be about to run, so it is done only when no other thread is there to run it; the caller's own
-//! place, and those kept in signal frames, are translated by [`Mm::moved_pc`]. Where no guard stands between, everything is done only when the
-//! caller is alone.
+//! stays. [`Form::Tail`] moves what a thread may be about to run, so it is done only when no other thread is there to run it
+//! ([`Fate::Waits`] until then); the caller's own place, and those kept in signal frames, are translated by [`Mm::moved_pc`].
 //!
 //! **Code that changes.** Rewritten bytes are the program's again before it may write to them (mprotect(2)), drop them (madvise(2)) or move
 //! them (mremap(2)); unmapped ones are forgotten. Memory that is writable and executable at once is left alone. Trampolines
@@ -53,6 +53,8 @@ enum Fate {
     Open,
     /// It jumps; these bytes stood there.
     Rewritten(Patch, [u8; JUMP]),
+    /// It is rewritten when its process has one thread.
+    Waits,
     Left,
 }
 
@@ -127,12 +129,14 @@ impl Mm {
             return;
         }
         let single = state.sites.known.entry(call).or_insert(Single { traps: 0, fate: Fate::Open });
-        if !matches!(single.fate, Fate::Open) {
-            return;
-        }
-        single.traps += 1;
-        if single.traps < TIMES {
-            return;
+        match single.fate {
+            Fate::Open if single.traps + 1 >= TIMES => {}
+            Fate::Open => {
+                single.traps += 1;
+                return;
+            }
+            Fate::Waits if alone => {}
+            _ => return,
         }
         let fate = match self.rewrite_single(state, user, call, rewriter.entry(), alone) {
             Ok(fate) => {
@@ -141,7 +145,7 @@ impl Mm {
             }
             Err(refusal) => {
                 rewriter.singles().refused[refusal as usize].fetch_add(1, Ordering::Relaxed);
-                Fate::Left
+                if refusal == Refusal::Threads { Fate::Waits } else { Fate::Left }
             }
         };
         state.sites.known.insert(call, Single { traps: 0, fate });
@@ -180,14 +184,9 @@ impl Mm {
         let before: [u8; JUMP] = bytes.get(site.start..).and_then(|rest| rest.first_chunk()).copied().ok_or(Refusal::Memory)?;
         let space = self.space();
         let page = Prot { read: true, write: false, exec: true };
-        let write = |at: usize, old: &[u8], new: &[u8], prot: Prot| {
-            replace(&*space, user, at, old, new, prot, alone).map_err(|errno| match errno {
-                Errno::EBUSY => Refusal::Threads,
-                _ => Refusal::Memory,
-            })
-        };
-        write(at, &vec![0; trampoline.len()], &trampoline, page)?;
-        write(base + site.start, &before, &jump, page)?;
+        let write = |at: usize, old: &[u8], new: &[u8]| replace(&*space, user, at, old, new, page).map_err(|_| Refusal::Memory);
+        write(at, &vec![0; trampoline.len()], &trampoline)?;
+        write(base + site.start, &before, &jump)?;
         Ok(Fate::Rewritten(patch, before))
     }
 
@@ -225,10 +224,20 @@ impl Mm {
             let at = patch.start as usize;
             let Some(jump) = patch.jump().filter(|_| at < end && start < at + JUMP) else { continue };
             let prot = Prot { read: true, write: false, exec: true };
-            // Whoever is about to change the rights of pages that others run in is answerable for them.
-            let _ = replace(&*space, user, at, &jump, &before, prot, true);
+            let _ = replace(&*space, user, at, &jump, &before, prot);
             single.fate = Fate::Open;
         }
+    }
+
+    /// A fetch at `addr` has faulted on the rights of its page: whether it is to be tried again, because the page was just being written
+    /// here. `space` gives its pages the rights that were asked for.
+    pub(super) fn held_back(&self, space: &dyn Space, addr: usize) -> bool {
+        // Who writes holds the list.
+        let state = self.lock_state();
+        let Some((_, vma)) = state.list.find(addr).filter(|_| !state.sites.is_empty()) else { return false };
+        let page = addr & !(PAGE_SIZE - 1);
+        // It has its rights back by now, unless the host could not give them. Where it cannot now either, the fault is the program's.
+        vma.flags.contains(VmFlags::EXEC) && space.protect(page, PAGE_SIZE, vma.flags.prot()).is_ok()
     }
 }
 
@@ -249,21 +258,11 @@ fn judge(bytes: &[u8], call: usize) -> core::result::Result<Site, Refusal> {
     sites::find_at(bytes, call)
 }
 
-/// Changes bytes of code: by the space where that keeps other threads away; otherwise, with nobody to be kept away, by
-/// taking the right to execute for as long as it takes. EBUSY when there is somebody.
-fn replace(
-    space: &dyn Space,
-    user: &dyn UserMemory,
-    at: usize,
-    old: &[u8],
-    new: &[u8],
-    prot: Prot,
-    alone: bool,
-) -> Result<()> {
-    match space.patch(at, old, new) {
-        Err(Errno::EOPNOTSUPP) if !alone => return Err(Errno::EBUSY),
-        Err(Errno::EOPNOTSUPP) => {}
-        result => return result,
+/// Changes bytes of code while nobody can run them: by the space's guard, or by taking the right to execute for as long as it takes. Threads
+/// that come by meanwhile are held back. The list of mappings is locked.
+fn replace(space: &dyn Space, user: &dyn UserMemory, at: usize, old: &[u8], new: &[u8], prot: Prot) -> Result<()> {
+    if space.guards_code() {
+        return space.patch(at, old, new);
     }
     let first = at & !(PAGE_SIZE - 1);
     let len = (at + new.len()).next_multiple_of(PAGE_SIZE) - first;

@@ -55,6 +55,7 @@ const TESTS: &[Test] = &[
     ("sandbox/stats", stats),
     ("sandbox/cancellation_points", cancellation_points),
     ("sandbox/host_network", host_network),
+    ("sandbox/calls_made_at_run_time", calls_made_at_run_time),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),
@@ -690,6 +691,19 @@ fn host_network(s: &Sandbox) -> Result<(), String> {
         Some(line) => Err(format!("reached the host: {line}")),
         None => Ok(()),
     }
+}
+
+/// A call in code made at run time goes by the gate `call`, also when its process had several threads before the first of them.
+fn calls_made_at_run_time(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/made_calls");
+    super::attacks::build(&workspace::root().join("test/sandbox/made_calls.c"), &program, &[])?;
+    let outcome = s.run(&["--stats"], &[&program.display().to_string()])?;
+    expect("calls made at run time", &outcome, 0, &["thread: 5000\nthread: 5000\nthread: 5000\nthread: 5000"])?;
+    let said = text(&outcome);
+    let by = |gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
+    let (fast, slow) = (by(" calls by the gate call"), by(" calls by the gate sud"));
+    // While a page is written its threads trap on.
+    if s.gate == "call" && (fast < 15_000 || slow > 2000) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
 }
 
 /// Opens a library of the system and copies of one, closes them, and stops twice on the way.
