@@ -7,7 +7,7 @@
 //! The ways in and out are in [`super::entry`].
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
 use super::entry;
 use super::frame::Frame;
@@ -19,9 +19,12 @@ pub const KERNEL_BASE: usize = 0x5520_0000_0000;
 pub const KERNEL_SHIFT: u32 = 37;
 /// The image's room: text, read-only data, data.
 pub const IMAGE_SIZE: usize = 16 << 20;
-/// The boot information and the words shared with the supervisor.
+/// The boot information and the words shared with the supervisor, in one page; behind it the page that is shown at [`LOW_PAGE`], since every
+/// new process touches both and one fault of the host is enough then; behind that the configuration.
 pub const CONTROL_BASE: usize = KERNEL_BASE + IMAGE_SIZE;
 pub const CONTROL_SIZE: usize = 16 << 20;
+pub const INFO_SIZE: usize = 4096;
+pub const CONFIG_BASE: usize = LOW_SHOWS + LOW_SIZE;
 /// The selector lines, one a thread: the selector byte, then what the way out needs after the key is closed. A region of its
 /// own, private to each host process, so that a key can make it readable and not writable and no other process sees it.
 pub const SELECTOR_BASE: usize = KERNEL_BASE + (32 << 20);
@@ -46,7 +49,7 @@ pub const FILE_SIZE: usize = HEAP_BASE + HEAP_SIZE - KERNEL_BASE;
 /// of AddressSanitizer's shadow, or would split what 32-bit programs have.
 pub const LOW_PAGE: usize = 0x1_0000;
 pub const LOW_SIZE: usize = 4096;
-pub const LOW_SHOWS: usize = CONTROL_BASE + CONTROL_SIZE - LOW_SIZE;
+pub const LOW_SHOWS: usize = CONTROL_BASE + INFO_SIZE;
 /// End of the range no guest may map.
 pub const KERNEL_END: usize = KERNEL_BASE + (1 << KERNEL_SHIFT);
 /// End of the user half of the address space, as Linux sees it (the last page is left out).
@@ -94,8 +97,6 @@ pub struct Area {
     pub keyed: u8,
     /// 1 when a single step was interrupted by an entry: the way out sets the trap flag again.
     pub stepping: u8,
-    /// 0 free, 1 taken.
-    pub state: AtomicU32,
     /// Host ids of the thread.
     pub host_pid: AtomicU32,
     pub host_tid: AtomicU32,
@@ -111,6 +112,10 @@ pub struct Area {
     pub arrival: Arrival,
     /// What the thread remembers of its waits, for the platform.
     pub idle: AtomicU32,
+    /// Which address space the thread runs in: a number of its own for each.
+    pub space: AtomicU32,
+    /// Processes that the thread has made since its own process let go of the stacks of others.
+    pub made: u32,
 }
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`.
@@ -294,12 +299,13 @@ global_asm!(
     "ud2",
     ".size hosted_hop, . - hosted_hop",
 
-    // rdi: the area's state word. Gives the stack back and ends the host thread: nothing may touch the stack after the store,
-    // and signals are blocked.
+    // rdi: a word, rsi: the bit in it that says that the area is taken. Gives the stack back and ends the host thread: nothing may touch
+    // the stack after that, and signals are blocked.
     ".globl hosted_end",
     ".type hosted_end, @function",
     "hosted_end:",
-    "mov dword ptr [rdi], 0",
+    "not rsi",
+    "lock and qword ptr [rdi], rsi",
     "mov edi, {ended}",
     "mov eax, 60",
     "syscall",
@@ -350,7 +356,7 @@ unsafe extern "C" fn child_main(area: *mut Area) -> ! {
 unsafe extern "C" {
     pub fn hosted_clone(flags: usize, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
     pub fn hosted_hop(flags: usize, child_tid: *mut u32, kept: *const [usize; 2], count: usize, given: *const AtomicU32) -> isize;
-    pub fn hosted_end(state: *const AtomicU32) -> !;
+    pub fn hosted_end(taken: *const AtomicU64, bit: u64) -> !;
     pub fn hosted_fpu_load(area: *const u8, mask: u64);
     pub fn hosted_fpu_store(area: *mut u8, mask: u64);
 }

@@ -62,7 +62,7 @@ impl Caller for ThisThread<'_> {
     }
 
     fn session_of_group(&self, pgrp: u32) -> Option<u32> {
-        self.0.kernel.tree.lock().group(pgrp).first().map(|member| member.session().id)
+        self.0.kernel.tree.lock().group(pgrp).next().map(|member| member.session().id)
     }
 
     fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {

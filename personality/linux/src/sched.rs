@@ -314,7 +314,7 @@ fn whose(thread: &Thread, which: u32, who: u32) -> Result<Vec<Arc<Task>>> {
         0 => {
             tree.process(who).cloned().or_else(|| tree.thread(who).map(|seat| seat.task.clone())).into_iter().collect()
         }
-        1 => tree.group(if who == 0 { thread.process().pgrp() } else { who }).to_vec(),
+        1 => tree.group(if who == 0 { thread.process().pgrp() } else { who }).cloned().collect(),
         2 => {
             let uid = if who == 0 { thread.cred().uid } else { who };
             tree.processes().filter(|task| crate::task::uid_of(task) == uid).cloned().collect()

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 
 use janua_arch::x86_64::entry::{KERNEL_KEY, SELECTOR_KEY};
 use janua_arch::x86_64::hosted::{
-    self, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
+    self, CONFIG_BASE, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
     SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
 };
 use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
@@ -89,7 +89,7 @@ pub struct Sandbox {
     news: i32,
     old_mask: libc::sigset_t,
     signals: libc::sigset_t,
-    /// The same without SIGCHLD.
+    /// The same without those that tell of ends.
     urgent: libc::sigset_t,
     /// Processes have ended just now: more are expected, and looked for at intervals.
     settling: bool,
@@ -100,6 +100,13 @@ pub struct Sandbox {
 /// How long the ended processes of a busy sandbox may wait to be reaped. Each one reaped at once would cost its siblings two
 /// context switches.
 const SETTLE: Duration = Duration::from_millis(2);
+
+/// What the host sends for each process of the sandbox that has ended: they have it from the first ([`Sandbox::start`]), by CLONE_PARENT. It
+/// is queued and names the process, which can be reaped by its number then; to be told which of its children have ended, the host
+/// would look at all that live, each time, while nobody can make or end a process.
+const ENDED: i32 = 64;
+/// So many at a time, and the host may have had no room in the queue for more.
+const MANY: usize = 64;
 
 /// CLOCK_MONOTONIC.
 fn now() -> Duration {
@@ -121,7 +128,8 @@ enum Reaped {
 }
 
 /// Host signals the supervisor takes itself: news of the sandbox, and what is to be passed on.
-const TAKEN: [i32; 12] = [
+const TAKEN: [i32; 13] = [
+    ENDED,
     libc::SIGCHLD,
     libc::SIGUSR1,
     libc::SIGUSR2,
@@ -326,12 +334,11 @@ fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
             accounts: Accounts::new(setup.limits.memory, setup.limits.disk, setup.limits.threads, descriptors_for_guests(&setup.needs)),
         },
     };
-    // SAFETY: the control part of the mapping, large enough (checked above); area 0 is the first process' stack.
+    // SAFETY: the control part of the mapping, large enough (checked above).
     unsafe {
         (CONTROL_BASE as *mut BootInfo).write(info);
-        let config = (CONTROL_BASE + size_of::<BootInfo>()) as *mut u8;
+        let config = CONFIG_BASE as *mut u8;
         ptr::copy_nonoverlapping(setup.config.as_ptr(), config, setup.config.len());
-        (*hosted::area(0)).state.store(1, Ordering::Release);
     }
     Ok(())
 }
@@ -445,6 +452,33 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
     }
 }
 
+/// Waits for one of the signals, which are blocked; answers which, -1 for an error (EAGAIN when the time is over), and the process it came
+/// from.
+///
+/// # Safety
+/// The set is valid.
+unsafe fn take_signal(set: *const libc::sigset_t, limit: Option<libc::timespec>) -> (i32, Option<i32>) {
+    // SAFETY: an all-zero siginfo is valid; the set is the caller's.
+    unsafe {
+        let mut info: libc::siginfo_t = core::mem::zeroed();
+        let signal = libc::sigtimedwait(set, &raw mut info, limit.as_ref().map_or(ptr::null(), ptr::from_ref));
+        (signal, Some(info.si_pid()).filter(|pid| signal > 0 && *pid > 0))
+    }
+}
+
+/// The next process of which the host has said that it ended.
+fn next_ended() -> Option<i32> {
+    // SAFETY: signal sets are plain data.
+    let set = unsafe {
+        let mut set: libc::sigset_t = core::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, ENDED);
+        set
+    };
+    // SAFETY: the set is ours.
+    unsafe { take_signal(&raw const set, Some(timespec(Duration::ZERO))) }.1
+}
+
 /// The host processes whose parent this thread is, also those that have ended and are to be reaped. `None` where there is no /proc.
 fn children() -> Option<Vec<i32>> {
     let list = image::read_proc(c"/proc/thread-self/children")?;
@@ -498,13 +532,15 @@ impl Sandbox {
             let Ok((processes, first)) = Processes::begin() else {
                 return Err(failed("cannot start the first process of a pid namespace (clone)"));
             };
-            match libc::fork() {
+            // fork(2), but for what the host sends at its end.
+            match libc::syscall(libc::SYS_clone, ENDED, 0, 0, 0, 0) as i32 {
                 0 => become_first(entry, &setup.needs, processes, to_news, setup.limits.cpus),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
                 init => {
                     libc::close(to_news);
                     let mut urgent = signals;
                     libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
+                    libc::sigdelset(&raw mut urgent, ENDED);
                     Ok(Sandbox { init, first, news, old_mask, signals, urgent, settling: false, deadline })
                 }
             }
@@ -548,10 +584,10 @@ impl Sandbox {
             };
             let limit = settle.into_iter().chain(left).min().map(timespec);
             // SAFETY: the sets are ours, and blocked; so is the time.
-            let signal = unsafe { libc::sigtimedwait(set, ptr::null_mut(), limit.as_ref().map_or(ptr::null(), ptr::from_ref)) };
+            let (signal, pid) = unsafe { take_signal(set, limit) };
             let timeout = signal < 0 && crate::errno() == libc::EAGAIN;
             match signal {
-                _ if timeout || signal == libc::SIGCHLD => match self.reap() {
+                _ if timeout || signal == libc::SIGCHLD || signal == ENDED => match self.reap(pid.filter(|_| signal == ENDED)) {
                     Reaped::Event(event) => return event,
                     Reaped::Ended(count) => self.settling = count > 0,
                 },
@@ -567,26 +603,45 @@ impl Sandbox {
         control.ended.load(Ordering::SeqCst) != 0 || control.stopped.load(Ordering::SeqCst) != 0
     }
 
-    fn reap(&self) -> Reaped {
+    /// Reaps those that have ended, `first` before the others.
+    fn reap(&self, first: Option<i32>) -> Reaped {
         let mut count = 0;
-        loop {
-            let mut status = 0;
-            // SAFETY: the status is ours.
-            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-            if pid <= 0 {
-                return Reaped::Ended(count);
-            }
-            count += 1;
-            if let Some(event) = self.news() {
+        let mut next = first.or_else(next_ended);
+        while let Some(pid) = next {
+            if let Some(event) = self.reap_one(pid).and_then(Result::err) {
                 return Reaped::Event(event);
             }
-            if libc::WIFSIGNALED(status) {
-                return Reaped::Event(Event::Lost { pid, signal: libc::WTERMSIG(status) });
-            }
-            if pid == self.init || libc::WEXITSTATUS(status) != i32::from(hosted::ENDED) {
-                return Reaped::Event(Event::Lost { pid, signal: 0 });
+            count += 1;
+            next = next_ended();
+        }
+        // At the end of a busy time, or if the queue may have been too short: is there anybody of whom nobody was told?
+        if count == 0 || count >= MANY {
+            while let Some(reaped) = self.reap_one(-1) {
+                match reaped {
+                    Ok(()) => count += 1,
+                    Err(event) => return Reaped::Event(event),
+                }
             }
         }
+        Reaped::Ended(count)
+    }
+
+    /// Reaps a process, or any with -1. `None` when it has not ended, or has been reaped.
+    fn reap_one(&self, pid: i32) -> Option<Result<(), Event>> {
+        let mut status = 0;
+        // SAFETY: the status is ours.
+        let pid = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::__WALL) };
+        if pid <= 0 {
+            return None;
+        }
+        if let Some(event) = self.news() {
+            return Some(Err(event));
+        }
+        if libc::WIFSIGNALED(status) {
+            return Some(Err(Event::Lost { pid, signal: libc::WTERMSIG(status) }));
+        }
+        let lost = pid == self.init || libc::WEXITSTATUS(status) != i32::from(hosted::ENDED);
+        Some(if lost { Err(Event::Lost { pid, signal: 0 }) } else { Ok(()) })
     }
 
     /// The wait status of the first program, once it has ended.
@@ -630,17 +685,18 @@ impl Sandbox {
                 self.first.map(|first| libc::kill(first, libc::SIGKILL));
                 let Some(killed) = children() else {
                     // Without a namespace those that cannot be listed end as this process does (PR_SET_PDEATHSIG).
-                    while libc::waitpid(self.first.map_or(self.init, |_| -1), ptr::null_mut(), 0) > 0 {}
+                    while libc::waitpid(self.first.map_or(self.init, |_| -1), ptr::null_mut(), libc::__WALL) > 0 {}
                     break;
                 };
                 for &child in &killed {
                     libc::kill(child, libc::SIGKILL);
                 }
                 // As many as have been killed, before the next look: it costs as much as there are. One if the list cannot be read.
-                any_left = (0..killed.len().max(1)).all(|_| libc::waitpid(-1, ptr::null_mut(), 0) > 0);
+                any_left = (0..killed.len().max(1)).all(|_| libc::waitpid(-1, ptr::null_mut(), libc::__WALL) > 0);
             }
-            // News of an end that has been acted on may still be pending; its default action would be ours.
+            // News of an end that has been acted on may still be pending, and so may those of processes; their default action would be ours.
             libc::signal(libc::SIGUSR1, libc::SIG_IGN);
+            libc::signal(ENDED, libc::SIG_IGN);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const self.old_mask, ptr::null_mut());
         }
     }

@@ -1,36 +1,52 @@
 //! Thread areas: taking and giving back kernel stacks.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, Area, THREADS};
+use janua_arch::x86_64::hosted::{self, Area, STACK_BASE, STACK_SIZE, THREADS};
 
-/// Where the search for a free area starts.
-static NEXT: AtomicUsize = AtomicUsize::new(0);
+use crate::sys::{self, nr};
+
+const MADV_DONTNEED: usize = 4;
+
+/// The areas that are taken, a bit for each: together, so that the search touches none of the areas themselves, which lie in a page each that
+/// the calling process may not have touched yet.
+static TAKEN: [AtomicU64; THREADS / 64] = {
+    let mut taken = [const { AtomicU64::new(0) }; THREADS / 64];
+    // The first process' own thread, which nobody makes.
+    taken[0] = AtomicU64::new(1);
+    taken
+};
 
 /// The areas at this index and beyond have never been used.
 static END: AtomicUsize = AtomicUsize::new(1);
 
-/// Which address space the thread of an area runs in: a number of its own for each.
-static SPACES: [AtomicU32; THREADS] = [const { AtomicU32::new(0) }; THREADS];
+/// The word of [`TAKEN`] with an area's bit, and the bit.
+pub fn taken(index: usize) -> (&'static AtomicU64, u64) {
+    (&TAKEN[index / 64], 1 << (index % 64))
+}
 
 /// The thread of area `index` runs in the same space as that of area `other`, or in one of its own.
 pub fn set_space(index: usize, other: Option<usize>) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let space = match other {
-        Some(other) => SPACES[other].load(Ordering::Relaxed),
+        Some(other) => of(other).space.load(Ordering::Relaxed),
         None => LAST.fetch_add(1, Ordering::Relaxed) + 1,
     };
-    SPACES[index].store(space, Ordering::Relaxed);
+    of(index).space.store(space, Ordering::Relaxed);
 }
 
 /// The host's id of a thread in each address space. Threads that are just being made or about to end may be left out.
 pub fn for_each_space(mut each: impl FnMut(u32)) {
     let mut seen: Vec<u32> = Vec::new();
     for index in 0..END.load(Ordering::Relaxed) {
-        let (space, tid) = (SPACES[index].load(Ordering::Relaxed), of(index).host_tid.load(Ordering::Relaxed));
-        if of(index).state.load(Ordering::Relaxed) == 0 || tid == 0 {
+        let (word, bit) = taken(index);
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            continue;
+        }
+        let (space, tid) = (of(index).space.load(Ordering::Relaxed), of(index).host_tid.load(Ordering::Relaxed));
+        if tid == 0 {
             continue;
         }
         if let Err(place) = seen.binary_search(&space) {
@@ -40,19 +56,20 @@ pub fn for_each_space(mut each: impl FnMut(u32)) {
     }
 }
 
-/// Takes a free area. EAGAIN when the sandbox has its most threads.
+/// Takes a free area, the lowest: few stacks are touched, and those that threads have just left are warm. EAGAIN when the sandbox has its
+/// most threads.
 pub fn take() -> Result<usize> {
-    let start = NEXT.load(Ordering::Relaxed);
-    for step in 0..THREADS {
-        let index = (start + step) % THREADS;
-        // Areas never used read as zero, free: the file is sparse.
-        if of(index).state.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            // Low indices first keeps few stacks touched; threads that just ended leave theirs warm.
-            NEXT.store(if step == 0 { index + 1 } else { 0 }, Ordering::Relaxed);
-            if index >= END.load(Ordering::Relaxed) {
+    for (at, word) in TAKEN.iter().enumerate() {
+        let mut taken = word.load(Ordering::Relaxed);
+        while taken != u64::MAX {
+            let bit = !taken & taken.wrapping_add(1);
+            let before = word.fetch_or(bit, Ordering::Acquire);
+            if before & bit == 0 {
+                let index = at * 64 + bit.trailing_zeros() as usize;
                 END.fetch_max(index + 1, Ordering::Relaxed);
+                return Ok(index);
             }
-            return Ok(index);
+            taken = before;
         }
     }
     Err(Errno::EAGAIN)
@@ -60,8 +77,24 @@ pub fn take() -> Result<usize> {
 
 /// Gives an area back that never ran.
 pub fn give_back(index: usize) {
-    of(index).state.store(0, Ordering::Release);
-    NEXT.fetch_min(index, Ordering::Relaxed);
+    let (word, bit) = taken(index);
+    word.fetch_and(!bit, Ordering::Release);
+}
+
+/// The calling thread, whose area it is, has made a process, or tried to.
+///
+/// What it wrote on the new stack stays in its own process' page tables. The host copies those of all stacks at each fork, because one
+/// has a guard ([`crate::guard`]), and takes them down at each child's end: after a thousand processes that was most of a fork. So
+/// once in a while the process forgets all stacks, which are shared memory and lose nothing by it.
+pub fn let_go(this: &mut Area) {
+    const OFTEN: u32 = 64;
+    this.made += 1;
+    if this.made == OFTEN {
+        this.made = 0;
+        let len = END.load(Ordering::Relaxed) * STACK_SIZE;
+        // SAFETY: pages of the shared file, whose contents stay; the next access maps them again.
+        let _ = unsafe { sys::raw(nr::MADVISE, [STACK_BASE, len, MADV_DONTNEED, 0, 0, 0]) };
+    }
 }
 
 /// The shared part of an area: its atomics.

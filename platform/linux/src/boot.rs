@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use janua_arch::x86_64::hosted::{CONTROL_BASE, CONTROL_SIZE, LOW_SIZE};
+use janua_arch::x86_64::hosted::{CONFIG_BASE, CONTROL_BASE, CONTROL_SIZE, INFO_SIZE};
 use janua_arch::x86_64::vdso;
 use janua_port::Accounts;
 
@@ -76,7 +76,8 @@ pub struct Control {
 pub const NO_STATUS: u32 = u32::MAX;
 
 /// The encoded configuration may be this long.
-pub const CONFIG_MOST: usize = CONTROL_SIZE - 4096 - LOW_SIZE;
+pub const CONFIG_MOST: usize = CONTROL_BASE + CONTROL_SIZE - CONFIG_BASE;
+const _: () = assert!(size_of::<BootInfo>() <= INFO_SIZE);
 
 /// The jail of this sandbox.
 pub fn jail() -> Jail {
@@ -99,5 +100,5 @@ pub fn accounts() -> &'static Accounts {
 pub fn config() -> &'static [u8] {
     let len = (info().config_len as usize).min(CONFIG_MOST);
     // SAFETY: within the control region (bounded on the line before), written before any kernel code runs.
-    unsafe { core::slice::from_raw_parts((CONTROL_BASE + size_of::<BootInfo>()) as *const u8, len) }
+    unsafe { core::slice::from_raw_parts(CONFIG_BASE as *const u8, len) }
 }

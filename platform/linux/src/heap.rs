@@ -1,13 +1,18 @@
 //! The kernel's heap: a fixed region of the shared file, the same in every process.
 //!
-//! One allocator under one lock serves everybody; in front of it each thread keeps a few freed blocks of the common sizes, so that
+//! One allocator under one lock serves everybody. In front of it, under the same lock, freed blocks are kept by size ([`Kept`]):
+//! the allocator walks lists of free memory until a block fits, and each block it looks at may lie in a page that the calling process
+//! has not touched yet, which costs a fault of the host and makes the process' end dearer. After some thousand processes have come
+//! and gone those lists are long. In front of that each thread keeps a few freed blocks of the common sizes, so that
 //! a call that needs a little memory for a moment takes no lock. A host process that is killed from outside in the middle of it
 //! leaves a lock held; the supervisor stops the sandbox then in any case.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_arch::x86_64::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
+use janua_abi::linux::Errno;
 use janua_port::{Clock, Nanos};
 use talc::{OomHandler, Span, Talc, Talck};
 
@@ -26,14 +31,60 @@ const MOST_STEP: usize = 32 << 20;
 /// Bytes of heap beyond the sandbox's limit, for the calls that are under way while the process that filled it is ended.
 const RESERVE: usize = 64 << 20;
 
+/// Freed blocks by class, the last one freed first, each with the next one's address in it.
+struct Kept {
+    first: [usize; CLASSES.len()],
+    bytes: usize,
+}
+
+impl Kept {
+    const NONE: Kept = Kept { first: [0; CLASSES.len()], bytes: 0 };
+
+    fn take(&mut self, class: usize) -> Option<NonNull<u8>> {
+        let block = NonNull::new(self.first[class] as *mut Free)?;
+        // SAFETY: a block in a list is unused and holds the next one's address.
+        self.first[class] = unsafe { block.read() }.next as usize;
+        self.bytes -= CLASSES[class];
+        Some(block.cast())
+    }
+
+    /// # Safety
+    /// The block is of that class and nobody's any more.
+    unsafe fn put(&mut self, class: usize, block: *mut u8) {
+        // SAFETY: every class is large enough for a link.
+        unsafe { block.cast::<Free>().write(Free { next: self.first[class] as *mut Free }) };
+        self.first[class] = block as usize;
+        self.bytes += CLASSES[class];
+    }
+}
+
 /// Gives the allocator more of the region, a quarter of what it has each time: what it has counts as used.
 struct Grow {
     claimed: Span,
+    kept: Kept,
+}
+
+impl Grow {
+    /// Gives the allocator all blocks back that are kept, for other sizes.
+    fn give_back(talc: &mut Talc<Grow>) {
+        let mut kept = core::mem::replace(&mut talc.oom_handler.kept, Kept::NONE);
+        for class in 0..CLASSES.len() {
+            while let Some(block) = kept.take(class) {
+                // SAFETY: it came from the allocator with this layout, and is in no list any more.
+                unsafe { talc.free(block, class_layout(class)) };
+            }
+        }
+    }
 }
 
 impl OomHandler for Grow {
     fn handle_oom(talc: &mut Talc<Grow>, layout: Layout) -> Result<(), ()> {
         let old = talc.oom_handler.claimed;
+        let kept = talc.oom_handler.kept.bytes;
+        if kept > old.size() / 4 {
+            Grow::give_back(talc);
+            return Ok(());
+        }
         // The allocator keeps something about what it has in it.
         let least = layout.size().checked_add(layout.align() + STEP).ok_or(())? & !(STEP - 1);
         let step = (old.size() / 4).clamp(FIRST, MOST_STEP).max(least) & !(STEP - 1);
@@ -41,6 +92,10 @@ impl OomHandler for Grow {
         let room = accounts.memory.limit().saturating_sub(accounts.firm());
         let wanted = if step <= room { step } else { least.max(4 * STEP) };
         let new = Span::from_base_size(HEAP_BASE as *mut u8, old.size().saturating_add(wanted).min(HEAP_SIZE));
+        if wanted > room && kept > 0 {
+            Grow::give_back(talc);
+            return Ok(());
+        }
         if new.size() < old.size() + least || wanted > room.saturating_add(RESERVE) {
             accounts.note_exhausted();
             return Err(());
@@ -53,7 +108,38 @@ impl OomHandler for Grow {
         accounts.add_firm(new.size() - old.size());
         // SAFETY: the old span is what was claimed, and the new one lies in the heap's region, which nobody else uses.
         talc.oom_handler.claimed = unsafe { talc.extend(old, new) };
+        CLAIMED.store(talc.oom_handler.claimed.size(), Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Bytes the allocator has, for who does not lock it.
+static CLAIMED: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of the heap from its start on that are huge pages, as far as the host had any, or that it has been asked for in vain.
+static UNITED: AtomicUsize = AtomicUsize::new(0);
+/// A huge page.
+const HUGE: usize = 2 << 20;
+const MADV_COLLAPSE: usize = 25;
+
+/// Whether there is heap that could be huge pages.
+pub fn is_divided() -> bool {
+    CLAIMED.load(Ordering::Relaxed).max(HUGE) >= UNITED.load(Ordering::Relaxed) + HUGE
+}
+
+/// Has the host make huge pages of what the allocator has, where processes come and go: each new one meets the heap in a dozen places, which is
+/// a fault and sixteen small pages to map and to unmap for each of them, and the more the more there is. Linux 6.1 has this for
+/// shared memory, whatever is set for it otherwise. It takes milliseconds on a busy machine, so it is the service thread's.
+pub fn unite() {
+    while is_divided() {
+        let from = UNITED.load(Ordering::Relaxed);
+        // SAFETY: the heap's region, whose contents stay as they are.
+        let result = unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + from, HUGE, MADV_COLLAPSE, 0, 0, 0]) };
+        // A host without it is not asked again; one that had no memory, or a page in use, may have it next time.
+        match result {
+            Err(Errno::EINVAL) => UNITED.store(HEAP_SIZE, Ordering::Relaxed),
+            Err(Errno::EAGAIN | Errno::EBUSY) => return,
+            _ => UNITED.store(from + HUGE, Ordering::Relaxed),
+        }
     }
 }
 
@@ -74,7 +160,7 @@ const MADV_POPULATE_WRITE: usize = 23;
 impl Heap {
     #[allow(clippy::new_without_default, reason = "used once, in a static")]
     pub const fn new() -> Heap {
-        Heap { talc: Talc::new(Grow { claimed: Span::empty() }).lock(), present: AtomicUsize::new(HEAP_BASE) }
+        Heap { talc: Talc::new(Grow { claimed: Span::empty(), kept: Kept::NONE }).lock(), present: AtomicUsize::new(HEAP_BASE) }
     }
 
     /// A block by the common allocator.
@@ -84,16 +170,32 @@ impl Heap {
     unsafe fn fetch(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         let block = unsafe { self.talc.alloc(layout) };
-        let end = block as usize + layout.size();
+        self.fetched(block, layout.size());
+        block
+    }
+
+    /// A block of a class, from those that are kept or by the common allocator.
+    fn fetch_class(&self, class: usize) -> *mut u8 {
+        let (block, is_new) = take(&mut self.talc.lock(), class);
+        let block = block.map_or(core::ptr::null_mut(), NonNull::as_ptr);
+        if is_new {
+            self.fetched(block, CLASSES[class]);
+        }
+        block
+    }
+
+    /// What is left to do without the lock when the allocator has given a block.
+    #[inline]
+    fn fetched(&self, block: *mut u8, size: usize) {
+        let end = block as usize + size;
         if boot::accounts().has_culprit() {
             self.wait_for_room();
         }
         // The allocator takes from the front of what is free, and writes right behind the block.
         let present = self.present.load(Ordering::Relaxed);
         if end >= present {
-            self.ask_ahead(present, end, layout.size() >= LARGE);
+            self.ask_ahead(present, end, size >= LARGE);
         }
-        block
     }
 
     /// A block of a class whose list is empty, and a few more for the list: who builds a tree takes the lock once for all.
@@ -101,21 +203,19 @@ impl Heap {
     /// # Safety
     /// On a kernel stack, whose thread the list belongs to.
     unsafe fn refill(&self, class: usize) -> *mut u8 {
-        let layout = class_layout(class);
         let more = (REFILL_BYTES / CLASSES[class]).min(KEPT_BLOCKS / 2);
         // SAFETY: the list is the thread's own; a block is large enough for a link.
         unsafe {
             let mut talc = self.talc.lock();
             for _ in 0..more {
-                let Ok(block) = talc.malloc(layout) else { break };
+                let Some(block) = take(&mut talc, class).0 else { break };
                 let (block, cache) = (block.cast::<Free>().as_ptr(), cache());
                 (*block).next = (*cache).first[class];
                 (*cache).first[class] = block;
                 (*cache).count[class] += 1;
             }
         }
-        // SAFETY: a class' layout is not empty.
-        unsafe { self.fetch(layout) }
+        self.fetch_class(class)
     }
 
     /// Gives the service thread time to end the process that filled the heap, before the reserve is used up too.
@@ -150,16 +250,37 @@ impl Heap {
         // SAFETY: the region is mapped for the sandbox's life and nobody else uses it.
         if let Ok(claimed) = unsafe { talc.claim(region) } {
             talc.oom_handler.claimed = claimed;
+            CLAIMED.store(claimed.size(), Ordering::Relaxed);
             boot::accounts().add_firm(FIRST);
         }
     }
 }
 
-/// Sizes of the blocks that threads keep for themselves, and for each 16 bytes wanted which of them serves.
-const CLASSES: [usize; 12] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
-const MOST: usize = CLASSES[CLASSES.len() - 1];
-const CLASS_OF: [u8; MOST / 16 + 1] = {
-    let mut table = [0; MOST / 16 + 1];
+/// Sizes of the blocks that are kept when they are freed, the first of them ([`SMALL`]) by threads for themselves.
+const CLASSES: [usize; SMALL + 4 * LARGER] = {
+    let mut classes = [0; SMALL + 4 * LARGER];
+    let small = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+    let mut class = 0;
+    while class < SMALL {
+        classes[class] = small[class];
+        class += 1;
+    }
+    while class < classes.len() {
+        // Four to a doubling: at most a quarter of what was wanted comes on top.
+        let step = class - SMALL;
+        classes[class] = (SMALL_MOST / 4 << step / 4) * (5 + step % 4);
+        class += 1;
+    }
+    classes
+};
+const SMALL: usize = 12;
+/// Bytes of the largest block that threads keep, and how often the largest class doubles it.
+const SMALL_MOST: usize = 1024;
+const LARGER: usize = 5;
+const MOST: usize = SMALL_MOST << LARGER;
+/// For each 16 bytes wanted which small class serves.
+const CLASS_OF: [u8; SMALL_MOST / 16 + 1] = {
+    let mut table = [0; SMALL_MOST / 16 + 1];
     let mut at = 1;
     while at < table.len() {
         let mut class = 0;
@@ -183,8 +304,8 @@ const REFILL_BYTES: usize = 256;
 /// touches it, and the kernel is not interrupted by code that allocates. The next thread on the stack inherits it.
 #[repr(C)]
 struct Cache {
-    first: [*mut Free; CLASSES.len()],
-    count: [u8; CLASSES.len()],
+    first: [*mut Free; SMALL],
+    count: [u8; SMALL],
 }
 
 /// A block nobody uses.
@@ -197,7 +318,25 @@ const _: () = assert!(size_of::<Cache>() <= CACHE_SIZE);
 /// The class that serves a layout.
 #[inline]
 fn class_of(layout: Layout) -> Option<usize> {
-    (layout.size() <= MOST && layout.align() <= ALIGN).then(|| usize::from(CLASS_OF[layout.size().div_ceil(16)]))
+    let size = layout.size();
+    if size > MOST || layout.align() > ALIGN {
+        return None;
+    }
+    if size <= SMALL_MOST {
+        return Some(usize::from(CLASS_OF[size.div_ceil(16)]));
+    }
+    // Of 1025 to 2048 bytes the four classes are told apart by the two bits below the highest of what is one byte less.
+    let doubling = (size - 1).ilog2() as usize;
+    Some(SMALL + 4 * (doubling - SMALL_MOST.ilog2() as usize) + ((size - 1) >> (doubling - 2) & 3))
+}
+
+/// A block of a class, with the allocator locked; whether it is one that the allocator has just given, or has not.
+fn take(talc: &mut Talc<Grow>, class: usize) -> (Option<NonNull<u8>>, bool) {
+    match talc.oom_handler.kept.take(class) {
+        Some(block) => (Some(block), false),
+        // SAFETY: a class' layout is not empty.
+        None => (unsafe { talc.malloc(class_layout(class)) }.ok(), true),
+    }
 }
 
 /// What talc is asked for on behalf of a class.
@@ -223,6 +362,9 @@ unsafe impl GlobalAlloc for Heap {
             // SAFETY: the caller's promise.
             return unsafe { self.fetch(layout) };
         };
+        if class >= SMALL {
+            return self.fetch_class(class);
+        }
         // SAFETY: the cache is the thread's own; the first block of a list is unused and holds the next one's address.
         unsafe {
             let cache = cache();
@@ -244,10 +386,13 @@ unsafe impl GlobalAlloc for Heap {
         };
         // SAFETY: the cache is the thread's own; the block is large enough for a link and nobody's any more.
         unsafe {
+            if class >= SMALL {
+                return self.talc.lock().oom_handler.kept.put(class, pointer);
+            }
             let cache = cache();
             let count = usize::from((*cache).count[class]);
             if count >= KEPT_BLOCKS || count * CLASSES[class] >= KEPT_BYTES {
-                return self.talc.dealloc(pointer, class_layout(class));
+                return self.talc.lock().oom_handler.kept.put(class, pointer);
             }
             let block = pointer.cast::<Free>();
             (*block).next = (*cache).first[class];
@@ -285,6 +430,10 @@ mod tests {
         for size in 1..=MOST {
             let class = class_of(Layout::from_size_align(size, 8).unwrap()).unwrap();
             assert!(CLASSES[class] >= size && (class == 0 || CLASSES[class - 1] < size), "{size}");
+        }
+        for size in (SMALL_MOST..=MOST).rev().take(40).chain(SMALL_MOST..SMALL_MOST + 40) {
+            let class = class_of(Layout::from_size_align(size, 8).unwrap()).unwrap();
+            assert!(CLASSES[class] - size <= size / 4, "{size}");
         }
         assert_eq!(class_of(Layout::from_size_align(MOST + 1, 8).unwrap()), None);
         assert_eq!(class_of(Layout::from_size_align(32, 64).unwrap()), None);

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
@@ -22,7 +21,7 @@ use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
 use crate::user::HostedUser;
-use crate::{boot, random, signal, spawn, usage, vdso, wall};
+use crate::{boot, heap, random, signal, spawn, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -160,6 +159,9 @@ impl LinuxMachine {
         }
         loop {
             word.store(0, Ordering::SeqCst);
+            if spawn::forks()[1] >= spawn::OFTEN {
+                heap::unite();
+            }
             let deadline = serve();
             if word.load(Ordering::SeqCst) == 0 {
                 spawn::park(word, 0, deadline);

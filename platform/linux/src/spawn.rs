@@ -13,7 +13,7 @@ use janua_port::{Flow, Frame, Guest, Nanos, Plain, Spawn, SpawnKind, Trap, UserM
 
 use crate::boot::{self, Jail};
 use crate::identity;
-use crate::{guard, idle};
+use crate::{guard, heap, idle};
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, Call, nr};
@@ -85,6 +85,7 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
     area.guest = unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) };
     area.body = 0;
+    area.made = 0;
     idle::start(area);
     area.tls = tls.unwrap_or(usize::MAX);
     Ok(index)
@@ -115,6 +116,9 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
 /// Forks that have been begun, and those that are done.
 static FORKS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
+/// After so many forks and threads it is worth the trouble to make the heap easier to meet ([`heap::unite`]).
+pub const OFTEN: u32 = 32;
+
 /// How many forks have been begun, and how many are done.
 pub fn forks() -> [u32; 2] {
     [FORKS[0].load(Ordering::SeqCst), FORKS[1].load(Ordering::SeqCst)]
@@ -136,7 +140,15 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
     }
     FORKS[0].fetch_add(1, Ordering::SeqCst);
     let launched = launch(index, flags, spawn.tls);
-    FORKS[1].fetch_add(1, Ordering::SeqCst);
+    let done = FORKS[1].fetch_add(1, Ordering::SeqCst);
+    if done % OFTEN == OFTEN - 1 && heap::is_divided() {
+        machine::wake_service();
+    }
+    if own_process {
+        let here = 0u8;
+        // SAFETY: the thread itself.
+        area::let_go(unsafe { area::of_mut(hosted::index_of(&raw const here as usize)) });
+    }
     match launched {
         Ok(_) => Ok(ThreadId(index as u64 + 1)),
         Err(errno) => {
@@ -284,8 +296,9 @@ fn end(index: usize) -> ! {
     let _ = signal::set_mask(u64::MAX);
     // Between the area's return and this thread's last call another thread may use the area and its selector.
     let _ = disarm();
+    let (word, bit) = area::taken(index);
     // SAFETY: the thread's own area, nothing of it is used afterwards; signals are blocked.
-    unsafe { hosted::hosted_end(&raw const area::of(index).state) }
+    unsafe { hosted::hosted_end(word, bit) }
 }
 
 const MEMBARRIER_GLOBAL_EXPEDITED: usize = 2;

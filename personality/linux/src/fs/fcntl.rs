@@ -124,7 +124,7 @@ fn owner(thread: &Thread, file: &OpenFile, command: u32, arg: usize) -> Result<u
             OwnerKind::None => true,
             OwnerKind::Thread => tree.thread(id).is_some(),
             OwnerKind::Process => tree.process(id).is_some(),
-            OwnerKind::Group => !tree.group(id).is_empty(),
+            OwnerKind::Group => tree.has_group(id),
         };
         drop(tree);
         if !exists {

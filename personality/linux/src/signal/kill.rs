@@ -88,7 +88,7 @@ pub fn kill(thread: &Thread, pid: i32, signal: Signal) -> Result<()> {
 }
 
 fn group_members(thread: &Thread, pgrp: u32) -> Vec<Arc<Task>> {
-    thread.kernel.tree.lock().group(pgrp).to_vec()
+    thread.kernel.tree.lock().group(pgrp).cloned().collect()
 }
 
 /// Sends to several: fine when one could be reached.

@@ -56,7 +56,7 @@ pub fn send_process(kernel: &Kernel, pid: u32, info: SigInfo) -> bool {
 
 /// Sends a signal to every member of a process group; false when it has none.
 pub fn send_group(kernel: &Kernel, pgrp: u32, info: SigInfo) -> bool {
-    let members: Vec<Arc<Task>> = kernel.tree.lock().group(pgrp).to_vec();
+    let members: Vec<Arc<Task>> = kernel.tree.lock().group(pgrp).cloned().collect();
     for member in &members {
         let _ = send_task(member, info);
     }

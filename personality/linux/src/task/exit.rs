@@ -264,7 +264,8 @@ fn is_ending(task: &Task) -> bool {
 
 fn orphan_children(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
     let reaper = reaper(tree, task);
-    for child in tree.children(task.pid).to_vec() {
+    let children: Vec<Arc<Task>> = tree.children(task.pid, None).cloned().collect();
+    for child in children {
         tree.set_parent(&child, reaper);
         child.exit_signal.store(SIGCHLD, Ordering::Relaxed);
         if let State::Dead(_) = child.group.lock().state {
@@ -293,7 +294,7 @@ fn orphan_group(tree: &Tree, member: &Task, parent: &Task, gone: Option<u32>, le
         return;
     }
     let stopped = |member: &Arc<Task>| Some(member.pid) != gone && member.group.lock().stop.is_some();
-    if tree.group(pgrp).iter().any(stopped) && tree.is_orphaned_without(pgrp, gone) {
+    if tree.group(pgrp).any(stopped) && tree.is_orphaned_without(pgrp, gone) {
         for member in tree.group(pgrp) {
             letters.signals.push((member.clone(), signal::kernel_signal(SIGHUP)));
             letters.signals.push((member.clone(), signal::kernel_signal(SIGCONT)));

@@ -31,7 +31,7 @@ pub fn setsid(thread: &Thread) -> Result<u32> {
     let task = &thread.task;
     let mut tree = thread.kernel.tree.lock();
     // A group of that number must not come to lie in two sessions.
-    if super::is_session_leader(task) || !tree.group(task.pid).is_empty() {
+    if super::is_session_leader(task) || tree.has_group(task.pid) {
         return Err(Errno::EPERM);
     }
     tree.new_session(task);
@@ -71,7 +71,7 @@ pub fn setpgid(thread: &Thread, pid: i32, pgid: i32) -> Result<()> {
     if super::is_session_leader(&task) {
         return Err(Errno::EPERM);
     }
-    if pgid != task.pid && !tree.group(pgid).iter().any(|member| member.session().id == me.session().id) {
+    if pgid != task.pid && !tree.group(pgid).any(|member| member.session().id == me.session().id) {
         return Err(Errno::EPERM);
     }
     if task.pgrp() != pgid {

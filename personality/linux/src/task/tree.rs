@@ -2,7 +2,6 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
@@ -20,6 +19,9 @@ pub const INIT: u32 = 1;
 /// The first program.
 pub const FIRST: u32 = 2;
 
+/// Some of the processes, by pid: there may be thousands, and one comes and goes at a time.
+type Members = BTreeMap<u32, Arc<Task>>;
+
 /// All processes and threads of a kernel.
 #[derive(Default)]
 pub struct Tree {
@@ -28,9 +30,9 @@ pub struct Tree {
     /// By tid.
     threads: BTreeMap<u32, Weak<Seat>>,
     /// Members of each process group.
-    groups: BTreeMap<u32, Vec<Arc<Task>>>,
-    /// Children by their parent's pid, in order of birth.
-    children: BTreeMap<u32, Vec<Arc<Task>>>,
+    groups: BTreeMap<u32, Members>,
+    /// Children by their parent's pid.
+    children: BTreeMap<u32, Members>,
     /// Who is traced, by the tracer's process and the tracee's number, those included that have ended and not been waited for.
     tracees: BTreeMap<(u32, u32), Arc<Tracee>>,
     /// The tracer's process by the tracee's number.
@@ -98,19 +100,27 @@ impl Tree {
     }
 
     /// The members of a process group.
-    pub fn group(&self, pgrp: u32) -> &[Arc<Task>] {
-        self.groups.get(&pgrp).map_or(&[], Vec::as_slice)
+    pub fn group(&self, pgrp: u32) -> impl Iterator<Item = &Arc<Task>> {
+        self.groups.get(&pgrp).into_iter().flat_map(Members::values)
     }
 
-    pub fn children(&self, pid: u32) -> &[Arc<Task>] {
-        self.children.get(&pid).map_or(&[], Vec::as_slice)
+    /// Whether a process group has members.
+    pub fn has_group(&self, pgrp: u32) -> bool {
+        self.groups.contains_key(&pgrp)
+    }
+
+    /// The children of a process, or the one of them with the pid `only`.
+    pub fn children(&self, pid: u32, only: Option<u32>) -> impl Iterator<Item = &Arc<Task>> {
+        let children = self.children.get(&pid);
+        let range = only.map_or(0..=u32::MAX, |only| only..=only);
+        children.into_iter().flat_map(move |children| children.range(range.clone())).map(|(_, child)| child)
     }
 
     /// Enters a process: its `parent` and `pgrp` say where.
     pub fn insert_process(&mut self, task: &Arc<Task>) {
         self.processes.insert(task.pid, task.clone());
-        self.groups.entry(task.pgrp()).or_default().push(task.clone());
-        self.children.entry(task.parent()).or_default().push(task.clone());
+        self.groups.entry(task.pgrp()).or_default().insert(task.pid, task.clone());
+        self.children.entry(task.parent()).or_default().insert(task.pid, task.clone());
     }
 
     pub fn insert_thread(&mut self, tid: u32, seat: &Arc<Seat>) {
@@ -131,7 +141,7 @@ impl Tree {
     pub fn set_pgrp(&mut self, task: &Arc<Task>, pgrp: u32) {
         remove_from(&mut self.groups, task.pgrp(), task);
         task.pgrp.store(pgrp, Ordering::Relaxed);
-        self.groups.entry(pgrp).or_default().push(task.clone());
+        self.groups.entry(pgrp).or_default().insert(task.pid, task.clone());
     }
 
     /// Puts a process into a new session and group of its own.
@@ -170,7 +180,7 @@ impl Tree {
     pub fn set_parent(&mut self, task: &Arc<Task>, parent: u32) {
         remove_from(&mut self.children, task.parent(), task);
         task.parent.store(parent, Ordering::Relaxed);
-        self.children.entry(parent).or_default().push(task.clone());
+        self.children.entry(parent).or_default().insert(task.pid, task.clone());
     }
 
     /// Whether nobody is left who could continue a stopped group: no member has a parent in another group of the same
@@ -181,7 +191,7 @@ impl Tree {
 
     /// The same, as if `gone` had ended already.
     pub fn is_orphaned_without(&self, pgrp: u32, gone: Option<u32>) -> bool {
-        !self.group(pgrp).iter().any(|member| {
+        !self.group(pgrp).any(|member| {
             if Some(member.pid) == gone || member.ended().is_some() {
                 return false;
             }
@@ -198,9 +208,9 @@ impl Tree {
     }
 }
 
-fn remove_from(lists: &mut BTreeMap<u32, Vec<Arc<Task>>>, key: u32, task: &Arc<Task>) {
+fn remove_from(lists: &mut BTreeMap<u32, Members>, key: u32, task: &Arc<Task>) {
     if let Some(list) = lists.get_mut(&key) {
-        list.retain(|member| !Arc::ptr_eq(member, task));
+        list.remove(&task.pid);
         if list.is_empty() {
             lists.remove(&key);
         }

@@ -69,10 +69,14 @@ fn look(thread: &Thread, which: &Which, options: u32) -> Result<Option<Found>> {
     let mut tree = kernel.tree.lock();
     let mut any = false;
     let mut ended: Option<(Arc<Task>, u32)> = None;
-    for child in tree.children(thread.process().pid) {
+    let only = match which {
+        Which::Pid(pid) => Some(*pid),
+        Which::Task(task) => Some(task.pid),
+        Which::Any | Which::Group(_) => None,
+    };
+    for child in tree.children(thread.process().pid, only) {
         let meant = match which {
-            Which::Any => true,
-            Which::Pid(pid) => child.pid == *pid,
+            Which::Any | Which::Pid(_) => true,
             Which::Group(pgrp) => child.pgrp() == *pgrp,
             Which::Task(task) => Arc::ptr_eq(child, task),
         };
