@@ -2,6 +2,7 @@
 //! untouched host, and a trace one can read.
 
 mod places;
+mod speed;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -53,10 +54,10 @@ const TESTS: &[Test] = &[
     ("sandbox/trace_lost", trace_lost),
     ("sandbox/trace_of_forks", trace_of_forks),
     ("sandbox/stats", stats),
-    ("sandbox/cancellation_points", cancellation_points),
+    ("sandbox/cancellation_points", speed::cancellation_points),
+    ("sandbox/calls_made_at_run_time", speed::calls_made_at_run_time),
+    ("sandbox/many_processes", speed::many_processes),
     ("sandbox/host_network", host_network),
-    ("sandbox/calls_made_at_run_time", calls_made_at_run_time),
-    ("sandbox/many_processes", many_processes),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),
@@ -661,20 +662,6 @@ fn inherited(s: &Sandbox) -> Result<(), String> {
     Ok(())
 }
 
-/// The cancellation points of C libraries go by the gate `call` once their file has been rewritten, also those of several threads.
-fn cancellation_points(s: &Sandbox) -> Result<(), String> {
-    let program = compare::place().join("bin/sandbox/cancellation");
-    super::attacks::build(&workspace::root().join("test/sandbox/cancellation.c"), &program, &[])?;
-    let outcome = s.run(&["--stats"], &[&program.display().to_string()])?;
-    let lines = ["alone: 4020", "thread: 4020\nthread: 4020\nthread: 4020", "cancelled: -125, no such call: -38"];
-    expect("cancellation points", &outcome, 0, &lines)?;
-    let said = text(&outcome);
-    let by = |gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
-    let (fast, slow) = (by(" calls by the gate call"), by(" calls by the gate sud"));
-    // A few trap before they are worth it, and a few of the start's are never rewritten.
-    if s.gate == "call" && (fast < 16_000 || slow > 200) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
-}
-
 /// Sockets of the host carry what was sent and nothing else; what would give the host memory of the kernel's is refused.
 fn host_network(s: &Sandbox) -> Result<(), String> {
     let program = compare::place().join("bin/sandbox/host_network");
@@ -692,38 +679,6 @@ fn host_network(s: &Sandbox) -> Result<(), String> {
         Some(line) => Err(format!("reached the host: {line}")),
         None => Ok(()),
     }
-}
-
-/// A call in code made at run time goes by the gate `call`, also when its process had several threads before the first of them.
-fn calls_made_at_run_time(s: &Sandbox) -> Result<(), String> {
-    let program = compare::place().join("bin/sandbox/made_calls");
-    super::attacks::build(&workspace::root().join("test/sandbox/made_calls.c"), &program, &[])?;
-    let outcome = s.run(&["--stats"], &[&program.display().to_string()])?;
-    expect("calls made at run time", &outcome, 0, &["thread: 5000\nthread: 5000\nthread: 5000\nthread: 5000"])?;
-    let said = text(&outcome);
-    let by = |gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
-    let (fast, slow) = (by(" calls by the gate call"), by(" calls by the gate sud"));
-    // While a page is written its threads trap on.
-    if s.gate == "call" && (fast < 15_000 || slow > 2000) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
-}
-
-/// A process made after a thousand others have come and gone begins with no more of the kernel's memory in its page tables than one
-/// made before, nor has its parent: the host copies and clears those tables for each process that follows.
-fn many_processes(s: &Sandbox) -> Result<(), String> {
-    let program = compare::place().join("bin/sandbox/many");
-    super::attacks::build(&workspace::root().join("test/sandbox/many.c"), &program, &[])?;
-    let running = up(s, &format!("exec {}", program.display()))?;
-    let mut tables = Vec::new();
-    for pid in running.processes() {
-        // One that has just ended has none.
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmPTE:")?.split_whitespace().next()?.parse::<u64>().ok());
-        tables.extend(kib);
-    }
-    fs::remove_file(s.dir.join("ready")).map_err(|e| e.to_string())?;
-    expect("many processes", &clean(running.wait()?)?, 0, &[])?;
-    // 110 at the time of writing; 260 with what a thousand have left behind.
-    if tables.len() < 4 || tables.iter().any(|kib| *kib > 190) { Err(format!("KiB of page tables: {tables:?}")) } else { Ok(()) }
 }
 
 /// Opens a library of the system and copies of one, closes them, and stops twice on the way.
