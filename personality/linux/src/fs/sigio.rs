@@ -57,7 +57,7 @@ impl Notify for Announcer {
                 return;
             }
             OwnerKind::Process => kernel.tree.lock().process(owner.id).cloned().into_iter().collect(),
-            OwnerKind::Group => kernel.tree.lock().group(owner.id).to_vec(),
+            OwnerKind::Group => kernel.tree.lock().group(owner.id).cloned().collect(),
         };
         for target in targets {
             let first = target.group.lock().threads.first().cloned();
