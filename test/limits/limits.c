@@ -173,6 +173,21 @@ static int processes(void)
     return 0;
 }
 
+/* Children that have ended, and that nobody has waited for. */
+static int ended_children(void)
+{
+    for (int count = 0; count < 200; count++) {
+        int pid = fork();
+        if (pid < 0)
+            return end_with("fork");
+        if (pid == 0)
+            _exit(0);
+        siginfo_t info;
+        MUST(!waitid(P_PID, pid, &info, WEXITED | WNOWAIT));
+    }
+    return 0;
+}
+
 /* What the kernel keeps for programs: bytes in sockets nobody reads. Errors are welcome too, as long as something ends it. */
 static int heap(void)
 {
@@ -620,7 +635,7 @@ int main(int argc, char **argv)
         { "private", private_memory }, { "piece", one_piece }, { "spare", spare_memory }, { "shared", shared_memory },
         { "timers", beside_timers },
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
-        { "processes", processes }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
+        { "processes", processes }, { "ended", ended_children }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
         { "many_objects", many_objects }, { "echo", echo }, { "record", record }, { "watches", watches },
     };
     for (unsigned at = 0; at < sizeof parts / sizeof *parts; at++)

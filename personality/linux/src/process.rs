@@ -3,7 +3,8 @@
 //! Lock order: [`crate::task::Tree`], then a process' `group`, then the small locks of its threads (pending signals, masks).
 //! Two processes' groups are never held together. [`Process::still`] comes before all of these.
 
-use alloc::sync::Arc;
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use janua_kernel::signal::SigSet;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::mm::Mm;
+use janua_object::sysv::sem::SemSet;
 use janua_port::Nanos;
 use janua_port::machine;
 use janua_rt::{Mutex, RwLock, WaitQueue};
@@ -22,6 +24,8 @@ use crate::Seat;
 use crate::fs::FsContext;
 use crate::limits::Limits;
 use crate::signal::{Actions, Queue};
+use crate::task::Place;
+use crate::user::ThreadCharge;
 
 /// The personality's part of a task.
 pub struct Process {
@@ -64,6 +68,10 @@ pub struct Process {
     pub last_comm: Mutex<Vec<u8>>,
     /// The credentials of the last thread, for when it is gone.
     pub last_cred: RwLock<Option<Arc<Cred>>>,
+    /// The semaphore sets, by id, in which its end undoes something (SEM_UNDO).
+    pub undoes: Mutex<BTreeMap<i32, Weak<SemSet>>>,
+    /// What is counted of its last thread: a process that has ended counts (`--pids`, RLIMIT_NPROC) until it is taken out of the tree.
+    pub counted: Mutex<Option<(Place, ThreadCharge)>>,
     /// Woken when a child ends, stops or continues (wait4).
     pub children: WaitQueue,
     /// Woken when a signal becomes pending for the process or one of its threads (signalfd).
@@ -267,6 +275,8 @@ impl Process {
             posix_timers: Default::default(),
             last_comm: Mutex::new(Vec::new()),
             last_cred: RwLock::new(None),
+            undoes: Mutex::new(BTreeMap::new()),
+            counted: Mutex::new(None),
             children: WaitQueue::new(),
             signalled: WaitQueue::new(),
             changes: WaitQueue::new(),

@@ -47,22 +47,32 @@ impl UserCount {
 }
 
 /// A thread in its user's count, until dropped.
-pub struct ThreadCharge(Arc<UserCount>);
+pub struct ThreadCharge {
+    user: Arc<UserCount>,
+    counts: bool,
+}
 
 impl ThreadCharge {
     pub fn new(user: Arc<UserCount>) -> ThreadCharge {
         user.threads.fetch_add(1, Ordering::Relaxed);
-        ThreadCharge(user)
+        ThreadCharge { user, counts: true }
     }
 
     pub fn user(&self) -> &Arc<UserCount> {
-        &self.0
+        &self.user
+    }
+
+    /// The same charge; this one counts no more, and only tells the user.
+    pub fn hand_over(&mut self) -> ThreadCharge {
+        ThreadCharge { user: self.user.clone(), counts: core::mem::take(&mut self.counts) }
     }
 }
 
 impl Drop for ThreadCharge {
     fn drop(&mut self) {
-        self.0.threads.fetch_sub(1, Ordering::Relaxed);
+        if self.counts {
+            self.user.threads.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -54,6 +54,7 @@ const ROWS: &[Row] = &[
     row("limits/small_files", &["--disk", "4M"], &["small", "/tmp"], (3, DISK), &["write: ENOSPC"]),
     row("limits/threads", &["--pids", "20"], &["threads"], (3, PIDS), &["pthread_create: EAGAIN", "limit met: pids (20; 1 request refused)"]),
     row("limits/processes", &["--pids", "20"], &["processes"], (3, PIDS), &["fork: EAGAIN", "limit met: pids (20; 1 request refused)"]),
+    row("limits/ended_children", &["--pids", "20"], &["ended"], (3, PIDS), &["fork: EAGAIN", "limit met: pids (20; 1 request refused)"]),
     row("limits/heap", &["--memory", "64M"], &["heap"], (137, MEMORY), &["is killed"]),
     row("limits/attributes", &["--memory", "64M"], &["attributes", "/tmp"], (0, None), &["enough names"]),
     row("limits/echo", &["--memory", "64M"], &["echo"], (0, None), &["all typed"]),

@@ -10,6 +10,8 @@ pub use msg::{msgctl, msgget, msgrcv, msgsnd};
 pub use sem::{semctl, semctl_as, semget, semop, semtimedop};
 pub use shm::{shmat, shmctl, shmctl_as, shmdt, shmget};
 
+use alloc::sync::Weak;
+
 use janua_abi::linux::Result;
 use janua_kernel::table::{Arg, Kind};
 
@@ -44,7 +46,9 @@ fn now(thread: &Thread) -> i64 {
 
 /// What a process's end undoes.
 pub fn process_ended(thread: &Thread) {
-    for (_, set) in thread.kernel.ipc.sem.all().0 {
+    let undoes = core::mem::take(&mut *thread.task.undoes.lock());
+    // What is removed has nothing to undo.
+    for set in undoes.values().filter_map(Weak::upgrade) {
         set.process_ended(thread.task.pid);
     }
 }

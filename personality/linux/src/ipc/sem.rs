@@ -62,6 +62,9 @@ async fn operate(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, d
     let set = thread.kernel.ipc.sem.find(id)?;
     let alters = ops.iter().any(|op| op.op != 0);
     set.owner().check(&thread.caller().cred(), if alters { 0o222 } else { 0o444 })?;
+    if ops.iter().any(|op| op.flags & SEM_UNDO != 0) {
+        remember_undo(thread, id, &set);
+    }
     let pid = thread.task.pid;
     let mut waiting = None;
     let queue = set.queue.clone();
@@ -87,6 +90,14 @@ async fn operate(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, d
         // semop is never begun again after a handler (signal(7)).
         Err(Cut::Interrupted) => Err(Errno::EINTR),
         Err(Cut::TimedOut) => Err(Errno::EAGAIN),
+    }
+}
+
+/// Lets the process's end come by this set: it asks no others.
+fn remember_undo(thread: &Thread, id: i32, set: &Arc<SemSet>) {
+    let mut undoes = thread.task.undoes.lock();
+    if undoes.insert(id, Arc::downgrade(set)).is_none() && undoes.len().is_power_of_two() {
+        undoes.retain(|_, set| set.strong_count() > 0);
     }
 }
 

@@ -224,9 +224,14 @@ async fn wait_for_vfork(thread: &Thread, done: &VforkDone) {
 }
 
 /// Room for a thread among those the sandbox may have (`--pids`), given back when it is not kept.
-struct Place(&'static Account);
+pub struct Place(&'static Account);
 
 impl Place {
+    /// The one a running thread has kept.
+    pub fn of(thread: &Thread) -> Place {
+        Place(&thread.machine().accounts().tasks)
+    }
+
     /// EAGAIN.
     fn take(thread: &Thread) -> Result<Place> {
         let threads = &thread.machine().accounts().tasks;

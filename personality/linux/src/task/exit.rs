@@ -1,5 +1,6 @@
 //! The end of threads and processes, and of the whole sandbox.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,6 +11,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::thread::work;
 use janua_port::machine::Outside;
 
+use super::clone::Place;
 use super::tree::{FIRST, INIT, Tree};
 use crate::process::{Report, State};
 use crate::signal::{self, SignalName, send};
@@ -94,7 +96,7 @@ pub fn end_thread(thread: &Thread) {
     let task = &thread.task;
     let used = crate::time::cpu::usage_of_caller(thread);
     thread.kernel.tree.lock().remove_thread(thread.tid());
-    thread.machine().accounts().tasks.give(1);
+    let mut counted = Some((Place::of(thread), thread.charge.lock().hand_over()));
     let mut stop_complete = false;
     let ended = {
         let mut group = task.group.lock();
@@ -108,6 +110,9 @@ pub fn end_thread(thread: &Thread) {
         let own = thread.exit_status.load(Ordering::Relaxed);
         let pending = group.pending.set();
         send::retarget_locked(&group, thread, pending);
+        if group.threads.is_empty() {
+            *task.counted.lock() = counted.take();
+        }
         match group.state {
             _ if !group.threads.is_empty() => {
                 stop_complete = super::stop::check_complete(&mut group);
@@ -118,6 +123,7 @@ pub fn end_thread(thread: &Thread) {
         }
     };
     super::access::wait_for_holders(task);
+    drop(counted);
     if stop_complete {
         notify_parent(task, Report::Stopped(0));
     }
@@ -265,6 +271,8 @@ fn is_ending(task: &Task) -> bool {
 fn orphan_children(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
     let reaper = reaper(tree, task);
     let children: Vec<Arc<Task>> = tree.children(task.pid, None).cloned().collect();
+    // Groups that lose a member's parent; each is looked at once, when all have lost theirs.
+    let mut left = BTreeMap::new();
     for child in children {
         tree.set_parent(&child, reaper);
         child.exit_signal.store(SIGCHLD, Ordering::Relaxed);
@@ -279,9 +287,12 @@ fn orphan_children(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
         }
         if child.ended().is_some() {
             bury(tree, &child, letters);
-        } else {
-            orphan_group(tree, &child, task, None, letters);
+        } else if tree.holds(child.pgrp(), &child, task) {
+            left.insert(child.pgrp(), child);
         }
+    }
+    for member in left.values() {
+        orphan_group(tree, member, task, None, letters);
     }
 }
 

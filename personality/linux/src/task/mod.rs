@@ -10,7 +10,7 @@ pub mod stop;
 pub mod tree;
 pub mod wait;
 
-pub use clone::release_vfork;
+pub use clone::{Place, release_vfork};
 pub use exit::notify_parent;
 pub use tree::Tree;
 

@@ -136,6 +136,7 @@ impl Tree {
         self.processes.remove(&task.pid);
         remove_from(&mut self.groups, task.pgrp(), task);
         remove_from(&mut self.children, task.parent(), task);
+        task.counted.lock().take();
     }
 
     pub fn set_pgrp(&mut self, task: &Arc<Task>, pgrp: u32) {
