@@ -170,6 +170,35 @@ impl Descriptors {
     }
 }
 
+/// Bytes that spaces have resident together, of which some may be shared: each comes with what it has resident by itself, shared or not,
+/// which is quickly told; `share` tells its share, which takes as long as it has mappings. An answer beyond `bound` is the least there is.
+///
+/// Nobody makes the look slow by mappings without memory: the largest spaces come first, none is asked for its share once the answer is
+/// certain, and small ones never are.
+pub fn resident_together<T>(spaces: &mut [(usize, T)], bound: usize, mut share: impl FnMut(&T) -> Option<usize>) -> usize {
+    const SMALL: usize = 64;
+    spaces.sort_unstable_by_key(|(alone, _)| core::cmp::Reverse(*alone));
+    let mut rest: usize = spaces.iter().map(|(alone, _)| alone).sum();
+    // What one has is there, whoever shares it.
+    let mut sum = spaces.first().map_or(0, |(alone, _)| *alone);
+    if sum > bound {
+        return sum;
+    }
+    sum = 0;
+    for (alone, space) in spaces.iter() {
+        if sum > bound {
+            return sum;
+        }
+        if rest <= bound / SMALL {
+            break;
+        }
+        rest -= alone;
+        // One that has ended meanwhile has nothing.
+        sum += share(space).unwrap_or(0);
+    }
+    sum + rest
+}
+
 /// All accounts of a machine.
 ///
 /// Memory is counted twice over. *Firm* is what is there and stays: the kernel's heap, the bytes of files in memory, shared memory.
@@ -280,22 +309,21 @@ impl Accounts {
     /// second one makes sure.
     fn fits(&self, machine: &dyn Machine, bytes: usize) -> bool {
         let firm = self.firm().saturating_add(bytes);
-        [false, true].into_iter().any(|exact| {
-            machine.resident_guests(exact).is_some_and(|resident| firm.saturating_add(resident) <= self.memory.limit())
-        })
+        let Some(room) = self.memory.limit().checked_sub(firm) else { return false };
+        [None, Some(room)].into_iter().any(|exact| machine.resident_guests(exact).is_some_and(|resident| resident <= room))
     }
 
     /// Bytes in use beyond the limit, by what is resident; `None` when mapped memory is within the limit, or nobody can tell. The other
-    /// number is how many bytes are left.
-    pub fn excess(&self, machine: &dyn Machine) -> Option<(usize, usize)> {
+    /// number is how many bytes are left. An excess beyond `tolerance` is too much, and may be more than is said.
+    pub fn excess(&self, machine: &dyn Machine, tolerance: usize) -> Option<(usize, usize)> {
         if !self.memory.is_over() {
             return None;
         }
         let limit = self.memory.limit();
         let used = |exact| machine.resident_guests(exact).map(|resident| self.firm().saturating_add(resident));
-        let mut now = used(false)?;
+        let mut now = used(None)?;
         if now > limit {
-            now = used(true)?;
+            now = used(Some(limit.saturating_add(tolerance).saturating_sub(self.firm())))?;
         }
         let left = limit.saturating_sub(now);
         // Half of it, since what was promised before may be touched meanwhile.
@@ -358,6 +386,9 @@ impl Accounts {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]
@@ -376,6 +407,28 @@ mod tests {
         assert_eq!(table.take(Payer::KERNEL), Ok(()));
         assert_eq!(Payer::of_number(first.number()), Some(first));
         assert_eq!(Payer::of_number(0), None);
+    }
+
+    #[test]
+    fn only_who_matters_is_asked_for_its_share() {
+        let count = |spaces: &[usize], bound: usize, share: usize| {
+            let mut spaces: Vec<_> = spaces.iter().copied().zip(0..).collect();
+            let mut asked = Vec::new();
+            let sum = resident_together(&mut spaces, bound, |space| {
+                asked.push(*space);
+                Some(share)
+            });
+            (sum, asked)
+        };
+        // Within the bound after all, by what they share; those that have next to nothing are not asked.
+        assert_eq!(count(&[1, 40_000, 2, 40_000, 40_000], 64_000, 15_000), (45_003, vec![1, 3, 4]));
+        // One is beyond it alone.
+        assert_eq!(count(&[1, 40_000, 65_000], 64_000, 15_000), (65_000, vec![]));
+        // Two are, together.
+        assert_eq!(count(&[10_000, 60_000, 60_000, 10_000], 64_000, 50_000), (100_000, vec![1, 2]));
+        assert_eq!(count(&[30_000; 4], 64_000, 30_000).0, 90_000);
+        assert_eq!(count(&[], 64_000, 1), (0, vec![]));
+        assert_eq!(resident_together(&mut [(5000, ())], 64_000, |()| None), 0);
     }
 
     #[test]

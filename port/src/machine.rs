@@ -138,8 +138,8 @@ pub trait Machine: Send + Sync {
         &crate::accounts::UNLIMITED
     }
     /// Bytes of memory of their own that guests have resident, when the machine can tell. `exact`: what several share is counted once,
-    /// which takes longer.
-    fn resident_guests(&self, _exact: bool) -> Option<usize> {
+    /// which takes longer; an answer beyond this bound is the least there is.
+    fn resident_guests(&self, _exact: Option<usize>) -> Option<usize> {
         None
     }
     /// Bytes of memory of its own that the space of a guest thread has resident, when the machine can tell.

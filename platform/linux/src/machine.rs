@@ -402,7 +402,7 @@ impl Machine for LinuxMachine {
     fn accounts(&self) -> &'static Accounts {
         boot::accounts()
     }
-    fn resident_guests(&self, exact: bool) -> Option<usize> {
+    fn resident_guests(&self, exact: Option<usize>) -> Option<usize> {
         usage::resident_guests(exact)
     }
     fn resident_own(&self, thread: ThreadId) -> Option<usize> {

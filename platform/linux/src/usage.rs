@@ -6,7 +6,7 @@ use core::fmt::Display;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::machine::{Residency, ThreadId, Usage, Whose};
-use janua_port::{Host, Nanos};
+use janua_port::{Host, Nanos, accounts};
 
 use crate::host::{self, LinuxHost};
 use crate::{area, boot, spawn};
@@ -194,18 +194,19 @@ pub fn resident_own(thread: ThreadId) -> Option<usize> {
 }
 
 /// [`janua_port::Machine::resident_guests`].
-pub fn resident_guests(exact: bool) -> Option<usize> {
+pub fn resident_guests(exact: Option<usize>) -> Option<usize> {
     // Where the host numbers processes otherwise this cannot be known.
     of_process(0, "").ok()?;
-    let sum = || {
-        let mut sum = 0;
+    let spaces = || {
+        let mut spaces = Vec::new();
         // One that has ended meanwhile has nothing.
-        area::for_each_space(|tid| sum += own(tid, exact).unwrap_or(0));
-        sum
+        area::for_each_space(|tid| spaces.extend(own(tid, false).map(|alone| (alone, tid))));
+        spaces
     };
-    if !exact {
-        return Some(sum());
-    }
+    let Some(bound) = exact else {
+        return Some(spaces().iter().map(|(alone, _)| alone).sum());
+    };
+    let sum = || accounts::resident_together(&mut spaces(), bound, |tid| own(*tid, true));
     // A fork or an end between the looks at two processes makes what they share appear twice. So the least of several tries counts, and
     // of more if forks have disturbed them; when the host is done with an end nobody knows.
     const TRIES: [usize; 2] = [3, 8];

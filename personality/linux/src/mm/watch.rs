@@ -44,11 +44,14 @@ pub fn run(kernel: &Kernel) -> Option<Nanos> {
             end(kernel, &seat);
         }
     }
-    let Some((over, left)) = accounts.excess(machine) else {
+    // What was touched while the look lasted it may not have seen.
+    let begun = machine.clock().monotonic();
+    let tolerance = accounts.memory.limit() / TOLERANCE;
+    let Some((over, left)) = accounts.excess(machine, tolerance) else {
         return accounts.stop_watch().then_some(0);
     };
     let now = machine.clock().monotonic();
-    let too_much = over > accounts.memory.limit() / TOLERANCE;
+    let too_much = over > tolerance;
     let looks = if too_much { kernel.watch.looks.load(Ordering::Relaxed) + 1 } else { 0 };
     kernel.watch.looks.store(looks, Ordering::Relaxed);
     if looks >= LOOKS && !is_being_ended(kernel, now) {
@@ -61,7 +64,7 @@ pub fn run(kernel: &Kernel) -> Option<Nanos> {
         }
     }
     let time = (left / (TOUCHED * machine.cpus())) as Nanos;
-    Some(now + time.clamp(SHORTEST, LONGEST))
+    Some((begun + time.min(LONGEST)).max(now + SHORTEST))
 }
 
 fn is_being_ended(kernel: &Kernel, now: Nanos) -> bool {
