@@ -174,6 +174,11 @@ impl Fds {
     fn any(&self) -> Option<Arc<OwnedFd>> {
         self.read.clone().or_else(|| self.path.clone()).or_else(|| self.lent.upgrade())
     }
+
+    /// One that was opened for the contents, whatever for.
+    fn of_contents(&self) -> Option<Arc<OwnedFd>> {
+        self.read.clone().or_else(|| self.made.clone()).or_else(|| self.lent.upgrade())
+    }
 }
 
 struct Place {
@@ -709,8 +714,13 @@ impl HostInode {
 
     /// Before a name goes: whoever uses the file reaches it by a descriptor from now on.
     fn pin(&self) -> Result<()> {
-        self.any_fd()?;
-        self.fds.lock().pinned = true;
+        let fd = self.any_fd()?;
+        let mut fds = self.fds.lock();
+        if fds.read.is_none() {
+            // Possibly an open file's, which may be closed before the last user goes.
+            fds.path.get_or_insert(fd);
+        }
+        fds.pinned = true;
         Ok(())
     }
 }

@@ -15,11 +15,7 @@ impl HostInode {
     /// The extended attribute's value.
     pub fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
         let fd = self.content_fd()?;
-        let size = self.host().getxattr(fd.fd(), name, &mut [])?;
-        let mut value = vec![0; size];
-        let n = self.host().getxattr(fd.fd(), name, &mut value)?;
-        value.truncate(n);
-        Ok(value)
+        filled(|out| self.host().getxattr(fd.fd(), name, out))
     }
 
     /// The names of the file's extended attributes; none where its file system has none.
@@ -29,13 +25,10 @@ impl HostInode {
             Err(Errno::EOPNOTSUPP | Errno::EACCES) => return Ok(Vec::new()),
             Err(errno) => return Err(errno),
         };
-        let size = match self.host().listxattr(fd.fd(), &mut []) {
+        let names = match filled(|out| self.host().listxattr(fd.fd(), out)) {
             Err(Errno::EOPNOTSUPP) => return Ok(Vec::new()),
             other => other?,
         };
-        let mut names = vec![0; size];
-        let n = self.host().listxattr(fd.fd(), &mut names)?;
-        names.truncate(n);
         Ok(names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
@@ -51,9 +44,27 @@ impl HostInode {
 
     /// A descriptor that xattr calls accept. EOPNOTSUPP for kinds that are never opened on the host.
     fn content_fd(&self) -> Result<Arc<OwnedFd>> {
-        match self.kind {
-            FileKind::Regular | FileKind::Directory => self.reader(),
-            _ => Err(Errno::EOPNOTSUPP),
+        if !matches!(self.kind, FileKind::Regular | FileKind::Directory) {
+            return Err(Errno::EOPNOTSUPP);
         }
+        let at_hand = self.fds.lock().of_contents();
+        at_hand.map_or_else(|| self.reader(), Ok)
     }
+}
+
+/// What `get` writes into a buffer of the size that it asks for; it answers the size when it is given none, and what is there may have
+/// grown when it is called again.
+fn filled(get: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
+    // XATTR_SIZE_MAX and XATTR_LIST_MAX.
+    const MOST: usize = 65536;
+    let mut out = vec![0; get(&mut [])?];
+    let size = match get(&mut out) {
+        Err(Errno::ERANGE) => {
+            out.resize(MOST, 0);
+            get(&mut out)?
+        }
+        other => other?,
+    };
+    out.truncate(size);
+    Ok(out)
 }
