@@ -184,7 +184,7 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
     })
 }
 
-/// personality(2): the word is kept; ADDR_NO_RANDOMIZE and READ_IMPLIES_EXEC have their effects in exec.
+/// personality(2): the word is kept. ADDR_NO_RANDOMIZE has its effect in exec, READ_IMPLIES_EXEC in mmap, PER_LINUX32 in [`uname`].
 pub fn personality(thread: &Thread, word: u32) -> u32 {
     let slot = &thread.process().settings.personality;
     let old = slot.load(Ordering::Relaxed);

@@ -35,7 +35,7 @@ calls! {
     pub static ROWS for Linux;
     0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::read, Full;
     1 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, Full;
-    2 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Full;
+    2 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Partial("O_TMPFILE with O_EXCL only in a directory of the host (--bind) and on ext4");
     3 close(fd: Fd) => plain fs::fd::close, Full;
     4 stat(path: UserStr, out: UserPtr<Stat>) => plain fs::stat::stat, Full;
     5 fstat(fd: Fd, out: UserPtr<Stat>) => plain fs::stat::fstat, Full;
@@ -131,7 +131,7 @@ calls! {
     95 umask(mask: Mode) => plain fs::dir::umask, Full;
     96 gettimeofday(time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) => plain time::clock::gettimeofday, Full;
     97 getrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::getrlimit, Full;
-    98 getrusage(who: i32, usage: UserPtr<Rusage>) => plain usage::getrusage, Partial("all processor time counts as user time; faults and switches are not counted");
+    98 getrusage(who: i32, usage: UserPtr<Rusage>) => plain usage::getrusage, Partial("in a sandbox the kernel's own work counts as user time; blocks read and written are not counted");
     99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, Partial("no load averages");
     100 times(times: UserPtr<Tms>) => plain time::clock::times, Full;
     101 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, Partial("no debug registers (they read 0), SYSEMU, SYSEMU_SINGLESTEP, SINGLEBLOCK, ARCH_PRCTL or thread areas, which say EIO; no options for filters of calls");
@@ -168,7 +168,7 @@ calls! {
     132 utime(path: UserStr, times: UserPtr<[i64; 2]>) => plain fs::attr::utime, Full;
     133 mknod(path: UserStr, mode: Mode, dev: u64) => plain fs::names::mknod, Full;
     134 uselib() => missing, Missing("libraries in the format before ELF");
-    135 personality(persona: u32) => plain misc::personality, Partial("the execution domain is kept but only ADDR_NO_RANDOMIZE has an effect");
+    135 personality(persona: u32) => plain misc::personality, Partial("kept; ADDR_NO_RANDOMIZE, READ_IMPLIES_EXEC and PER_LINUX32 have an effect");
     136 ustat() => missing, Missing("obsolete; statfs tells more");
     137 statfs(path: UserStr, out: UserPtr<Statfs>) => plain fs::stat::statfs, Full;
     138 fstatfs(fd: Fd, out: UserPtr<Statfs>) => plain fs::stat::fstatfs, Full;
@@ -290,7 +290,7 @@ calls! {
     254 inotify_add_watch(fd: Fd, path: UserStr, mask: fs::inotify::WatchMask) => plain fs::inotify::inotify_add_watch, Full;
     255 inotify_rm_watch(fd: Fd, wd: i32) => plain fs::inotify::inotify_rm_watch, Full;
     256 migrate_pages() => missing, Missing("memory nodes are the host's affair");
-    257 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::openat, Full;
+    257 openat(dir: DirFd, path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::openat, Partial("as open");
     258 mkdirat(dir: DirFd, path: UserStr, mode: Mode) => plain fs::names::mkdirat, Full;
     259 mknodat(dir: DirFd, path: UserStr, mode: Mode, dev: u64) => plain fs::names::mknodat, Full;
     260 fchownat(dir: DirFd, path: UserStr, uid: u32, gid: u32, flags: AtFlags) => plain fs::attr::fchownat, Full;
@@ -470,7 +470,7 @@ calls! {
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
     435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
-    437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Full;
+    437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Partial("as open");
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, Full;
     439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, Full;
     440 process_madvise() => missing, Missing("a guest's memory is advised on only by its own threads");

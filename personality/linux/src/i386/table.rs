@@ -50,7 +50,7 @@ calls! {
     2 fork() => frame_wait task::clone::fork, Full;
     3 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::read, Full;
     4 write(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::rw::write, Full;
-    5 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Partial("files may be large without O_LARGEFILE");
+    5 open(path: UserStr, flags: OpenFlags, mode: Mode) => wait fs::open::open, Partial("files may be large without O_LARGEFILE; O_TMPFILE with O_EXCL only in a directory of the host (--bind) and on ext4");
     6 close(fd: Fd) => plain fs::fd::close, Full;
     7 waitpid(pid: i32, status: UserPtr<u32>, options: WaitOptions) => wait words::waitpid, Full;
     8 creat(path: UserStr, mode: Mode) => wait fs::open::creat, Full;
@@ -122,7 +122,7 @@ calls! {
     74 sethostname(name: UserPtr<u8>, len: usize) => plain misc::sethostname, Full;
     75 setrlimit(resource: Resource, limit: UserPtr<Rlimit32>) => plain limits::setrlimit, Full;
     76 getrlimit(resource: Resource, limit: UserPtr<OldRlimit32>) => plain limits::getrlimit, Full;
-    77 getrusage(who: i32, usage: UserPtr<Rusage32>) => plain usage::getrusage, Partial("all processor time counts as user time; faults and switches are not counted");
+    77 getrusage(who: i32, usage: UserPtr<Rusage32>) => plain usage::getrusage, Partial("in a sandbox the kernel's own work counts as user time; blocks read and written are not counted");
     78 gettimeofday(time: UserPtr<TimeVal32>, zone: UserPtr<TimeZone>) => plain time::clock::gettimeofday, Full;
     79 settimeofday(time: UserPtr<TimeVal32>, zone: UserPtr<TimeZone>) => plain time::clock::settimeofday, Partial("the clock is the machine's: EPERM");
     80 getgroups(size: i32, list: UserPtr<u16>) => plain ids::getgroups, Full;
@@ -142,7 +142,7 @@ calls! {
     94 fchmod(fd: Fd, mode: Mode) => plain fs::attr::fchmod, Full;
     95 fchown(fd: Fd, uid: Id16, gid: Id16) => plain ids::fchown, Full;
     96 getpriority(which: u32, who: u32) => plain sched::getpriority, Full;
-    97 setpriority(which: u32, who: u32, nice: i32) => plain sched::setpriority, Partial("the value is kept for the whole process and not passed to the machine");
+    97 setpriority(which: u32, who: u32, nice: i32) => plain sched::setpriority, Partial("one value for all threads of a process");
     98 profil() => missing, Missing("removed from Linux");
     99 statfs(path: UserStr, out: UserPtr<Statfs32>) => plain fs::stat::statfs, Full;
     100 fstatfs(fd: Fd, out: UserPtr<Statfs32>) => plain fs::stat::fstatfs, Full;
@@ -181,7 +181,7 @@ calls! {
     133 fchdir(fd: Fd) => plain fs::dir::fchdir, Full;
     134 bdflush() => missing, Missing("removed from Linux in 5.15");
     135 sysfs() => missing, Missing("obsolete; /proc/filesystems lists file systems");
-    136 personality(persona: u32) => plain misc::personality, Partial("the execution domain is kept but only ADDR_NO_RANDOMIZE has an effect");
+    136 personality(persona: u32) => plain misc::personality, Partial("kept; ADDR_NO_RANDOMIZE, READ_IMPLIES_EXEC and PER_LINUX32 have an effect");
     137 afs_syscall() => missing, Missing("a number reserved for AFS, never implemented by Linux");
     138 setfsuid(id: Id16) => plain ids::setfsuid, Full;
     139 setfsgid(id: Id16) => plain ids::setfsgid, Full;
@@ -482,7 +482,7 @@ calls! {
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
     435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
-    437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Full;
+    437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Partial("as open");
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, Full;
     439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, Full;
     440 process_madvise() => missing, Missing("a guest's memory is advised on only by its own threads");
