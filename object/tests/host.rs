@@ -324,6 +324,29 @@ fn a_new_file_in_a_bind_is_the_one_that_was_made() {
 }
 
 #[test]
+fn a_file_of_a_bind_keeps_its_attributes_without_a_name() {
+    let world = World::bind("nameless", true);
+    for (number, access) in [O_RDWR, flags::O_WRONLY].into_iter().enumerate() {
+        let name = format!("dir/nameless{number}");
+        let file = world.open(&name, O_CREAT | flags::O_EXCL | access).unwrap();
+        let inode = world.find(&name).unwrap().inode().clone();
+        world.remove(&name, false).unwrap();
+        // Not every file system of a host has attributes of users.
+        let set = inode.set_xattr(b"user.x", b"value", 0);
+        if set != Err(Errno::EOPNOTSUPP) {
+            assert_eq!(set, Ok(()));
+            assert_eq!(inode.get_xattr(b"user.x").unwrap(), b"value");
+            assert!(inode.list_xattr().unwrap().contains(&b"user.x".to_vec()));
+            assert_eq!(inode.remove_xattr(b"user.x"), Ok(()));
+        }
+        // Whoever opened it first may go before others.
+        drop(file);
+        inode.set_attr(&SetAttr { mode: Some(0o640), ..SetAttr::default() }).unwrap();
+        assert_eq!(inode.attr().unwrap().mode & 0o777, 0o640);
+    }
+}
+
+#[test]
 fn a_name_that_is_taken_as_soon_as_it_is_made_changes_nothing_elsewhere() {
     let world = World::bind("taken", true);
     let mode = |name: &str| fs::metadata(world.host.0.join(name)).unwrap().permissions().mode() & 0o7777;
