@@ -26,6 +26,8 @@ pub struct Outcome {
     accounts: Vec<(&'static str, Figures)>,
     /// Bytes of the memory in use that are no private memory of programs.
     firm: usize,
+    /// With JANUA_FAULT: how many calls of the host could have failed.
+    faults: Option<u64>,
 }
 
 /// What an account says at the end.
@@ -94,6 +96,7 @@ impl Outcome {
             self.accounts.push((name, figures));
         }
         self.firm = accounts.firm();
+        self.faults = sandbox.faults();
         self
     }
 
@@ -140,7 +143,11 @@ impl Outcome {
             }
             text.push('}');
         }
-        text.push_str("}}\n");
+        text.push('}');
+        if let Some(faults) = self.faults {
+            let _ = write!(text, ",\"faults\":{faults}");
+        }
+        text.push_str("}\n");
         text
     }
 }

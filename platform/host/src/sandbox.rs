@@ -649,6 +649,13 @@ impl Sandbox {
         Some(self.control().status.load(Ordering::SeqCst)).filter(|status| *status != NO_STATUS)
     }
 
+    /// How many host calls could have failed as [`Setup::fault`] has it; `None` when it asks for nothing.
+    pub fn faults(&self) -> Option<u64> {
+        // SAFETY: as in `control`; `fault` never changes.
+        let asked = unsafe { (*(CONTROL_BASE as *const BootInfo)).fault } != 0;
+        asked.then(|| self.control().faults.load(Ordering::Relaxed))
+    }
+
     /// What guests may have and what they have had. A compromised kernel may write there what it likes.
     pub fn accounts(&self) -> &Accounts {
         &self.control().accounts

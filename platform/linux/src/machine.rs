@@ -154,7 +154,8 @@ impl LinuxMachine {
     /// wants to be called again; [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
         let word = &boot::info().control.service;
-        if spawn::spawn_kernel(Box::new(|| get().reactor.run())).is_err() {
+        if let Err(errno) = spawn::spawn_kernel(Box::new(|| get().reactor.run())) {
+            self.console().write(alloc::format!("janua: the host gives the kernel no thread of its own: {errno:?}\n").as_bytes());
             stop_sandbox(125);
         }
         loop {

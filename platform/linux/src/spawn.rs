@@ -13,7 +13,7 @@ use janua_port::{Flow, Frame, Guest, Nanos, Plain, Spawn, SpawnKind, Trap, UserM
 
 use crate::boot::{self, Jail};
 use crate::identity;
-use crate::{guard, heap, idle};
+use crate::{faults, guard, heap, idle};
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, Call, nr};
@@ -93,6 +93,10 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
 
 /// Starts a host thread or process on the area's stack.
 fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
+    // No call of `sys`, since the child goes on elsewhere.
+    if let Some(errno) = faults::of(nr::CLONE) {
+        return Err(errno);
+    }
     let area = hosted::area(index);
     let stack = hosted::stack_start(index) - 8;
     // SAFETY: the new stack is the area's own, unused; `hosted_clone` pops the area's address in the child. The tid word is in
