@@ -11,7 +11,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
-use janua_port::{Host, HostFd, Machine, Nanos, Space};
+use janua_port::{Machine, Nanos, Space};
 use janua_rt::Mutex;
 
 use crate::config::Config;
