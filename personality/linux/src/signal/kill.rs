@@ -195,8 +195,11 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
         None => procfs::process_of(&file)?,
     };
     let signal = signal.or_none()?;
+    let seat = pidfd.map_or(Ok(None), PidFd::target);
+    // What is not said otherwise goes to what the descriptor is of.
+    let to_thread = flags & THREAD != 0 || flags == 0 && matches!(seat, Ok(Some(_)));
     let info = match info.non_null() {
-        None => by_me(thread, signal, si::USER),
+        None => by_me(thread, signal, if to_thread { si::TKILL } else { si::USER }),
         Some(info) => {
             let signo = info.load(thread.user())?.signo;
             if signo != signal as i32 {
@@ -211,9 +214,8 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
     if thread.kernel.process(target.pid).is_none_or(|known| !Arc::ptr_eq(&known, &target)) {
         return Err(Errno::ESRCH);
     }
-    let seat = pidfd.map_or(Ok(None), PidFd::target)?;
-    // What is not said otherwise goes to what the descriptor is of.
-    if flags & THREAD != 0 || flags == 0 && seat.is_some() {
+    let seat = seat?;
+    if to_thread {
         let seat = seat.or_else(|| thread.kernel.thread(target.pid)).ok_or(Errno::ESRCH)?;
         return send_to_thread(thread, &seat, signal, info);
     }
