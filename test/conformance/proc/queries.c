@@ -45,7 +45,8 @@ static void mappings(void)
 	say("flags %lx offset %lx inode %lu\n", q.vma_flags, q.offset, q.inode);
 	R(ask(0, p + 5 * 4096));
 	T(q.start == (uintptr_t)p + 4 * 4096 && q.end == (uintptr_t)p + 6 * 4096 && q.inode == st.st_ino && q.size == sizeof q);
-	say("flags %lx offset %lx name %u %s\n", q.vma_flags, q.offset, q.name_size, strrchr(name, '/'));
+	say("flags %lx offset %lx %s\n", q.vma_flags, q.offset, strrchr(name, '/'));
+	T(q.name_size == strlen(name) + 1);
 	/* By rights, the first from there on. */
 	R(ask(WRITABLE, p));
 	R(ask(WRITABLE | OR_NEXT, p));
