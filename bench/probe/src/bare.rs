@@ -291,7 +291,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("janua-bare-{}", std::process::id()));
         std::fs::write(&path, elf(|name| ["loop", "null-syscall-2", "tod-syscall", "tod-vdso"].contains(&name))).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let output = std::process::Command::new(&path).output();
+        let output = crate::tests::output_of(&path);
         std::fs::remove_file(&path).unwrap();
         let output = output.unwrap();
         assert!(output.status.success(), "{output:?}");

@@ -263,7 +263,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("janua-bare32-{}", std::process::id()));
         std::fs::write(&path, elf(|name| !name.starts_with("null-") || name.ends_with("-6"))).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let output = std::process::Command::new(&path).output();
+        let output = crate::tests::output_of(&path);
         std::fs::remove_file(&path).unwrap();
         let output = match output {
             Ok(output) => output,

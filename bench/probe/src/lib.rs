@@ -264,7 +264,20 @@ fn refuse(why: &str) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::{io, path::Path, process};
+
     use super::all;
+
+    /// Runs a program that has just been written. A child of another test, which runs in a thread beside this one, has the file open for
+    /// writing until it executes something itself.
+    pub fn output_of(program: &Path) -> io::Result<process::Output> {
+        loop {
+            match process::Command::new(program).output() {
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                other => return other,
+            }
+        }
+    }
 
     #[test]
     fn names_are_unique_and_plain() {
