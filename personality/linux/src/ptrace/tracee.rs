@@ -217,6 +217,11 @@ impl Tracee {
 
     /// A stop is due, also for one that only listens.
     pub fn trap(&self) {
+        let seat = self.seat();
+        // Before it may go on, or it would get to its next call first; and once more below, if it has found nothing due meanwhile.
+        if let Some(seat) = &seat {
+            seat.set_work(work::STOP);
+        }
         let listening = {
             let mut state = self.state.lock();
             state.trap = true;
@@ -227,7 +232,7 @@ impl Tracee {
             }
             state.resume.is_some()
         };
-        if let Some(seat) = self.seat() {
+        if let Some(seat) = seat {
             seat.interrupt(work::STOP);
         }
         if listening {
