@@ -358,21 +358,22 @@ pub fn signal_stop(thread: &Thread, frame: &mut Frame, info: &SigInfo) -> bool {
 pub fn trap(thread: &Thread, frame: &mut Frame) -> bool {
     let Some(tracee) = thread.trace.tracee() else { return false };
     let task = &thread.task;
-    let (signal, complete) = {
+    let (signal, complete, wanted) = {
         let mut group = task.group.lock();
         thread.clear_work(work::STOP);
+        // Under the group's lock: what SIGCONT asks for from here on is asked of the stop that begins now.
+        let wanted = core::mem::take(&mut tracee.state.lock().trap);
         match group.stop {
             Some(stop) => {
                 thread.signals.stopped.store(true, Ordering::SeqCst);
-                (Some(stop.signal), stop::check_complete(&mut group))
+                (Some(stop.signal), stop::check_complete(&mut group), wanted)
             }
-            None => (None, false),
+            None => (None, false, wanted),
         }
     };
     if complete {
         notify_parent(task, Report::Stopped(0));
     }
-    let wanted = core::mem::take(&mut tracee.state.lock().trap);
     let stop = match signal {
         _ if tracee.seized && (wanted || signal.is_some()) => {
             let signal = signal.unwrap_or(SIGTRAP);

@@ -37,6 +37,10 @@ pub fn join(thread: &Thread) -> bool {
     let task = &thread.task;
     let complete = {
         let mut group = task.group.lock();
+        if thread.trace.is_on() {
+            // A tracer has come since: what it wants, it has said by the same flag.
+            return false;
+        }
         thread.clear_work(work::STOP);
         if group.stop.is_none() {
             return false;
