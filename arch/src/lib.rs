@@ -3,6 +3,9 @@
 // The compiler counts inline assembly for SPARC among its experiments.
 #![cfg_attr(target_arch = "sparc", feature(asm_experimental_arch))]
 
+#[cfg(test)]
+#[path = "../../test/random.rs"]
+mod random;
 #[cfg(target_arch = "sparc")]
 pub mod sparc;
 #[cfg(target_arch = "x86_64")]

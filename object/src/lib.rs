@@ -24,6 +24,9 @@ pub mod mm;
 pub mod mqueue;
 pub mod net;
 pub mod pipe;
+#[cfg(test)]
+#[path = "../../test/random.rs"]
+mod random;
 pub mod sysv;
 pub mod timerfd;
 pub mod tty;

@@ -1,6 +1,8 @@
 //! ext4 on a disk in memory, which can be cut off, broken, and shown to the host's own checker.
 
 mod common;
+#[path = "../../test/random.rs"]
+mod random;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -621,11 +623,8 @@ fn damaged_structures_are_errors_at_most() {
     let image = w.disk.image();
     // Where something was ever written, short of the journal and the files' bytes, lie the structures.
     let used: Vec<usize> = image.pieces.keys().copied().collect();
-    let mut seed = 99u64;
-    let mut next = move |below: usize| {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (seed >> 33) as usize % below
-    };
+    let mut random = random::numbers(random::given().unwrap_or(0), 0);
+    let mut next = move |below: usize| random(below as u64) as usize;
     let mut mounted = 0;
     for _ in 0..60 {
         let mut broken = image.clone();

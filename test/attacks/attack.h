@@ -46,6 +46,13 @@ static long part(long tries)
 	return of > 1 ? (tries + of - 1) / of : tries;
 }
 
+/* The seed of random tests, which the runner chooses; 0 without one. */
+static uint64_t day(void)
+{
+	const char *word = getenv("JANUA_SEED");
+	return word ? strtoull(word, 0, 10) : 0;
+}
+
 /* How many seconds something may take: more where a processor is emulated. */
 static unsigned patience(unsigned seconds)
 {

@@ -1,4 +1,4 @@
-/* Calls by every number with hostile pointers and arguments of the right kind at random, from fixed seeds. FUZZ_FIRST,
+/* Calls by every number with hostile pointers and arguments of the right kind at random, from the next seeds every day. FUZZ_FIRST,
  * FUZZ_SEEDS and FUZZ_CALLS in the environment make it another and longer one. A try may end by any signal or error of its own; the kernel and others live. */
 /* none: refused */
 /* pkey: refused */
@@ -99,8 +99,8 @@ static void bounded(long seed)
 static int attack(void)
 {
 	alarm(0);
-	long first = getenv("FUZZ_FIRST") ? atol(getenv("FUZZ_FIRST")) : 0;
 	long seeds = getenv("FUZZ_SEEDS") ? atol(getenv("FUZZ_SEEDS")) : 24;
+	long first = getenv("FUZZ_FIRST") ? atol(getenv("FUZZ_FIRST")) : (long)day() * 24;
 	setpgid(0, 0);
 	/* The runner's, the second guest's, this one's. */
 	others[0] = getppid();

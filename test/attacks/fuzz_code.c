@@ -1,5 +1,5 @@
 /* Threads that at random map, protect, move, drop, write and run the same few pages, with WRPKRU and calls among what they write,
- * while signals arrive and children are forked; from fixed seeds. FUZZ_FIRST, FUZZ_SEEDS and FUZZ_STEPS make it another and longer one. What must not happen is that
+ * while signals arrive and children are forked; from the next seeds every day. FUZZ_FIRST, FUZZ_SEEDS and FUZZ_STEPS make it another and longer one. What must not happen is that
  * the key opens, or that anybody else notices. */
 /* none: refused */
 /* pkey: refused */
@@ -146,7 +146,7 @@ static int one(void *number)
 static int attack(void)
 {
 	alarm(0);
-	long first = getenv("FUZZ_FIRST") ? atol(getenv("FUZZ_FIRST")) : 0;
+	long first = getenv("FUZZ_FIRST") ? atol(getenv("FUZZ_FIRST")) : (long)day() * 12;
 	long seeds = getenv("FUZZ_SEEDS") ? atol(getenv("FUZZ_SEEDS")) : part(12);
 	for (long number = first; number < first + seeds; number++) {
 		int status = 0;

@@ -14,7 +14,7 @@ static int jump(void *to)
 static int attack(void)
 {
 	uintptr_t first = place("ATTACK_WRPKRU", 0);
-	srandom(7);
+	srandom(day() + 7);
 	if (!first)
 		return ENODATA;
 	for (int i = 0; i < 64; i++) {

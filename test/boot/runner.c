@@ -99,12 +99,15 @@ static void run(long limit, char *path)
 	static int number;
 	char line[4096], dir[32], home[64];
 	char *args[] = {path, 0};
+	const char *given = getenv("JANUA_SEED");
+	char seed[64];
 	char *env[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", home, "LC_ALL=C.UTF-8", "TERM=xterm",
-		"TZ=UTC", 0};
+		"TZ=UTC", given ? seed : 0, 0};
 	int pipes[2], status = 0, ended = 0, left = 0, timeout = 0;
 	size_t held = 0;
 
 	snprintf(dir, sizeof dir, "/tmp/test%d", number++);
+	snprintf(seed, sizeof seed, "JANUA_SEED=%s", given ? given : "");
 	snprintf(home, sizeof home, "HOME=%s", dir);
 	tell(line, snprintf(line, sizeof line, "@begin %s\n", path));
 	if (mkdir(dir, 0755) || pipe2(pipes, O_CLOEXEC))

@@ -134,6 +134,13 @@ static long t_must(const char *what, int line, long r)
 #define S(e) say("%s: %s\n", #e, (e))
 #define must(e) t_must(#e, __LINE__, (long)(e))
 
+/* The seed of random tests, which the runner chooses; 0 without one. */
+static uint64_t t_seed(void)
+{
+	const char *word = getenv("JANUA_SEED");
+	return word ? strtoull(word, 0, 10) : 0;
+}
+
 /* What a wait status says. */
 static void t_status(const char *who, int st)
 {

@@ -18,6 +18,9 @@ extern crate std;
 pub mod decode;
 pub mod defuse;
 pub mod elf;
+#[cfg(test)]
+#[path = "../../test/random.rs"]
+mod random;
 pub mod restore;
 pub mod rewrite;
 pub mod scan;

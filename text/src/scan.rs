@@ -132,6 +132,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::random;
 
     fn all(bytes: &[u8]) -> Vec<(usize, Kind)> {
         hits(bytes).map(|hit| (hit.at, hit.kind)).collect()
@@ -258,13 +259,10 @@ mod tests {
         // A small alphabet, so that hits and near misses are dense.
         const ALPHABET: [u8; 16] =
             [0x0f, 0x01, 0xef, 0xae, 0xc7, 0xd5, 0x80, 0x8f, 0x6c, 0xe8, 0x18, 0xd0, 0xd8, 0x00, 0x90, 0xee];
-        let mut state = 1u64;
+        let mut random = random::numbers(random::given().unwrap_or(0), 0);
         for round in 0..2000 {
             let bytes: Vec<u8> = (0..round % 67)
-                .map(|_| {
-                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                    ALPHABET[(state >> 60) as usize]
-                })
+                .map(|_| ALPHABET[random(16) as usize])
                 .collect();
             assert_eq!(all(&bytes), slow(&bytes), "{bytes:02x?}");
         }

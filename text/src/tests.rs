@@ -3,6 +3,7 @@ use std::vec::Vec;
 use std::{env, fs, println};
 
 use crate::elf::{self, Segment};
+use crate::random;
 use crate::rewrite::rewrite;
 use crate::sites::{self, Form, Refusal};
 use crate::trampoline::{self, Patch};
@@ -252,14 +253,11 @@ fn hostile_bytes_end_in_a_refusal() {
         let _ = elf::layout(&bytes[..end]);
     }
     // Noise, with many calls in it.
-    let mut state = 88172645463325252u64;
+    let mut random = random::numbers(random::given().unwrap_or(0), 0);
     let noise: Vec<u8> = (0..200_000)
         .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            let byte = (state >> 24) as u8;
-            [0x0f, 0x05, 0xb8, 0xe9, byte, byte, byte, 0][(state >> 40) as usize % 8]
+            let byte = random(256) as u8;
+            [0x0f, 0x05, 0xb8, 0xe9, byte, byte, byte, 0][random(8) as usize]
         })
         .collect();
     let found = sites::find(&noise);

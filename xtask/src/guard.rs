@@ -71,6 +71,7 @@ impl Run<'_> {
             .env("LC_ALL", "C.UTF-8")
             .env("TERM", "xterm")
             .env("TZ", "UTC")
+            .env(crate::random::VARIABLE, crate::suite::seed().to_string())
             .envs(self.env.iter().map(|(k, v)| (k, v)));
         let _ = fs::remove_file(report);
         let reader = match self.terminal {

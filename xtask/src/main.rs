@@ -8,6 +8,8 @@ mod build;
 mod guard;
 mod packages;
 mod process;
+#[path = "../../test/random.rs"]
+mod random;
 mod rules;
 mod scan;
 mod suite;
@@ -34,6 +36,7 @@ usage: cargo xtask COMMAND [ARGS]       (from anywhere: ./janua build, ./janua t
                           --quick: the first gate and C library only;
                           --native: the tests themselves, without Janua;
                           --long: the longer form of random and repeated tests;
+                          --seed=N: the seed of random tests (without it JANUA_SEED, or else the number of the day);
                           --built: with the `janua` that stands, not built anew
   packages                list the Debian packages the build and the tests install, and why
 

@@ -11,6 +11,7 @@ use janua_port::{Backing, Prot, Space};
 use janua_rt::Mutex;
 
 use super::*;
+use crate::random;
 
 /// Pages that are mapped, with their rights.
 #[derive(Default)]
@@ -192,13 +193,8 @@ fn keys_and_forks() {
 #[test]
 fn random_calls() {
     let (mm, pages) = space();
-    let mut state = 1u64;
-    let mut next = |bound: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % bound as u64) as usize
-    };
+    let mut random = random::numbers(random::given().unwrap_or(0), 0);
+    let mut next = |bound: usize| random(bound as u64) as usize;
     let mut seen = Vec::new();
     for step in 0..2000 {
         let addr = LOW + next(0x200) * PAGE_SIZE;

@@ -42,7 +42,7 @@ static void on_signal(int s)
 
 static void *caller(void *seed)
 {
-	uint64_t state = 0x9e3779b97f4a7c15ul * ((long)seed + 1 + round_now);
+	uint64_t state = 0x9e3779b97f4a7c15ul * (t_seed() * 1000 + (long)seed + 1 + round_now);
 	pid_t pid = getpid();
 	for (int i = 0; i < CALLS; i++) {
 		state ^= state << 13, state ^= state >> 7, state ^= state << 17;

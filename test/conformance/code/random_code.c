@@ -1,4 +1,4 @@
-/* Seeded sequences of mmap, mprotect, munmap, mremap and madvise on a few pages that hold functions, each call's answer and
+/* Random sequences of mmap, mprotect, munmap, mremap and madvise on a few pages that hold functions, each call's answer and
  * each function's value in a sum that must come out as it does natively. */
 /* not: i386 */
 /* linux: 6.17 */
@@ -145,7 +145,8 @@ int main(void)
 	static char stack[65536];
 	stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
 	sigaltstack(&alternative, 0);
-	for (int seed = 1; seed <= SEEDS; seed++) {
+	uint64_t first = t_seed() * SEEDS + 1;
+	for (uint64_t seed = first; seed < first + SEEDS; seed++) {
 		state = 0x9e3779b97f4a7c15ul * seed;
 		sum = seed;
 		/* The arena stands alone, so that what is beside it never joins. */
@@ -155,7 +156,7 @@ int main(void)
 		memset(arena, 0xc3, PAGES * PAGE);
 		for (int i = 0; i < STEPS; i++)
 			step(file);
-		say("seed %d: %016lx\n", seed, (unsigned long)sum);
+		say("seed %lu: %016lx\n", (unsigned long)seed, (unsigned long)sum);
 		munmap(room, (PAGES + 32) * PAGE);
 	}
 	return t_done();

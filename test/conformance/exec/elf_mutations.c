@@ -1,8 +1,8 @@
-/* Three hundred seeded mutations of an ELF image: whatever the answer, this process goes on and can still run a sound program. */
+/* Three hundred random mutations of an ELF image: whatever the answer, this process goes on and can still run a sound program. */
 #include "t.h"
 static unsigned char img[1 << 20];
-static unsigned long seed = 88172645463325252ul;
-static unsigned long rnd(void)
+static uint64_t seed;
+static uint64_t rnd(void)
 {
 	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
 	return seed;
@@ -11,6 +11,7 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		return 42;
+	seed = 0x9e3779b97f4a7c15ull * (t_seed() + 1);
 	int f = must(open("/proc/self/exe", O_RDONLY));
 	ssize_t n = must(read(f, img, sizeof img));
 	close(f);

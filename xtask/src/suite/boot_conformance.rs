@@ -188,7 +188,8 @@ type Told = (BTreeMap<String, Option<Outcome>>, String);
 
 fn boot(batch: &[&Ready], image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {
     let _ = fs::create_dir_all(dir);
-    let mut command = vec![build::janua().display().to_string(), "boot".into(), "--ramfs".into()];
+    let mut command = vec![build::janua().display().to_string(), "boot".into()];
+    command.extend(["--env".into(), format!("{}={}", crate::random::VARIABLE, super::seed()), "--ramfs".into()]);
     command.extend([tree.display().to_string(), "--".into(), "/bin/runner".into()]);
     // Inherited by the native runs, which tell it.
     command.push(rustix::process::nice(0).unwrap_or(0).to_string());

@@ -54,6 +54,7 @@ fn run(mut cargo: Command, filter: Option<&str>, tally: &mut Tally) -> Result<()
         Some(failed) => cargo.arg("--exact").args(failed),
         None => cargo.args(filter),
     };
+    cargo.env(crate::random::VARIABLE, super::seed().to_string());
     cargo.env("CARGO_TERM_COLOR", "never").stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = cargo.stderr(Stdio::piped()).spawn().map_err(|e| format!("cargo test: {e}"))?;
     let stderr = child.stderr.take();

@@ -307,7 +307,7 @@ fn script(tests: &[&Test], copy: &dyn Fn(&Path, &str) -> Result<(), String>) -> 
          exec </dev/null 2>&1; dmesg -n 1\n\
          one() { name=$1; shift; rm -rf /w/* 2>/dev/null; cd /w; echo \"@@ begin $name\"; timeout -s KILL $limit \"$@\"; echo \"@@ end $?\"; }\n",
     );
-    script += &format!("limit={}\n", LIMIT * long);
+    script += &format!("limit={}\nexport {}={}\n", LIMIT * long, crate::random::VARIABLE, super::seed());
     if !super::long() {
         script += &format!("export ATTACK_PART={PART}\n");
     }

@@ -27,14 +27,15 @@ mod toolchains;
 mod walls;
 
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::Mode;
 
 use crate::packages::{self, Need};
 use crate::tally::Tally;
-use crate::{build, process, rules, scan};
+use crate::{build, process, random, rules, scan};
 
 /// One suite of tests.
 struct Suite {
@@ -119,7 +120,18 @@ fn named() -> bool {
     NAMED.load(Ordering::Relaxed)
 }
 
-/// `cargo xtask test [--quick | --native] [--built] [--long] [SUITE] [FILTER]`.
+/// The seed of this run's random tests.
+static SEED: OnceLock<u64> = OnceLock::new();
+
+/// The seed of this run's random tests: what `--seed` or the environment gave, or else the days since 1970 in UTC, so that
+/// every day brings other numbers. It stays the same to the end of the run, also for what is tried again after midnight.
+pub fn seed() -> u64 {
+    *SEED.get_or_init(|| random::given().unwrap_or_else(|| UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() / DAY.as_secs())))
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// `cargo xtask test [--quick | --native] [--built] [--long] [--seed=N] [SUITE] [FILTER]`.
 pub fn command(args: &[String]) -> Result<ExitCode, String> {
     process::start_clean()?;
     // Files that tests make have the rights the tests say, whoever runs them.
@@ -133,7 +145,10 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
             "--long" => LONG.store(true, Ordering::Relaxed),
             "--built" => built = true,
             other => {
-                return Err(format!("no such option: {other} (there are --quick, --native, --long and --built)"));
+                let Some(word) = other.strip_prefix("--seed=") else {
+                    return Err(format!("no such option: {other} (there are --quick, --native, --long, --built and --seed=N)"));
+                };
+                let _ = SEED.set(word.parse().map_err(|e| format!("--seed={word}: {e}"))?);
             }
         }
     }
@@ -148,6 +163,7 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
     }
     let filter = filter.map(|f| f.as_str());
     packages::ensure(Need::Test)?;
+    println!("random tests: --seed={}", seed());
     let (mut tally, mut again) = (Tally::default(), Vec::new());
     if !native() && !built {
         tally.suite("build", |tally| {
@@ -170,7 +186,11 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
             try_again(suite, failed, &mut tally);
         }
     }
-    Ok(if tally.finish() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let passed = tally.finish();
+    if !passed {
+        println!("random tests fail again with --seed={}", seed());
+    }
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn wanted(filter: Option<&str>, name: &str) -> bool {

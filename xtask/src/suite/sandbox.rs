@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 
 use super::compare::{self, Verdict};
 use super::skips::Skips;
-use crate::build;
+use crate::{build, random};
 use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
 use crate::workspace;
@@ -195,24 +195,18 @@ fn wrong_machine(s: &Sandbox) -> Result<(), String> {
     expect("32 bits", &s.run(&[], &[&narrow])?, 126, &["not a program"])
 }
 
-/// Seeded mutations of the headers of a real program: it runs, or is refused, or dies of a signal; Janua does not fail.
+/// Random mutations of the headers of a real program: it runs, or is refused, or dies of a signal; Janua does not fail.
 fn corrupt_elf(s: &Sandbox) -> Result<(), String> {
     let elf = fs::read("/bin/true").map_err(|e| e.to_string())?;
-    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
+    let mut random = random::numbers(super::seed(), 0);
     for round in 0..60 {
         let mut bad = elf.clone();
-        for _ in 0..1 + random() % 4 {
-            let at = (random() % 800) as usize;
-            bad[at] = [0, 0xff, 0x7f, 0x80, random() as u8][(random() % 5) as usize];
+        for _ in 0..1 + random(4) {
+            let at = random(800) as usize;
+            bad[at] = [0, 0xff, 0x7f, 0x80, random(256) as u8][random(5) as usize];
         }
         if round % 10 == 0 {
-            bad.truncate((random() % 800) as usize);
+            bad.truncate(random(800) as usize);
         }
         let path = s.file(&format!("bad{round}"), &bad, 0o755)?;
         // The alarm ends a program whose entry leads into a loop.

@@ -77,17 +77,14 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::random;
 
     #[test]
     fn behaves_as_a_set() {
-        // Against a plain table of bits, with a small generator of its own.
+        // Against a plain table of bits.
         let mut ranges = Ranges::new();
         let mut model = vec![false; 64];
-        let mut seed = 12345u64;
-        let mut next = |below: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (seed >> 33) % below
-        };
+        let mut next = random::numbers(random::given().unwrap_or(0), 0);
         for _ in 0..5000 {
             let (a, b) = (next(64), next(65));
             let put = next(2) == 0;
