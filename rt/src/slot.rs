@@ -9,6 +9,7 @@
 
 use core::cell::UnsafeCell;
 use core::future::Future;
+use core::marker::PhantomPinned;
 use core::mem::MaybeUninit;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -159,15 +160,24 @@ impl Slot {
 }
 
 /// An owner and its slot, kept together: what the slot's future borrows lives as long as the slot.
+///
+/// A pending call's future points at the owner, so nobody pins one without promising that it stays where it is:
+///
+/// ```compile_fail,E0277
+/// let slotted = janua_rt::slot::Slotted::new(0);
+/// let pinned = core::pin::Pin::new(&slotted);
+/// ```
 pub struct Slotted<T> {
     // Dropped first: see the field order rule of Rust. `Drop` below makes it explicit.
     slot: Slot,
     owner: T,
+    // The future in the slot points at `owner`: who has one pinned may not move it, whatever `T` is.
+    _pinned: PhantomPinned,
 }
 
 impl<T> Slotted<T> {
     pub const fn new(owner: T) -> Slotted<T> {
-        Slotted { slot: Slot::new(), owner }
+        Slotted { slot: Slot::new(), owner, _pinned: PhantomPinned }
     }
 
     pub fn owner(&self) -> &T {
