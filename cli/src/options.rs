@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use janua_abi::invasive::record::library;
 use janua_platform_host::boot;
+use janua_port::GateId;
 
 use crate::allowance::Allowed;
 
@@ -25,24 +26,24 @@ impl Gate {
     /// Every gate by which unmodified programs enter, the best first.
     pub const ALL: [Gate; 3] = [Gate::Call, Gate::Sud, Gate::Seccomp];
 
+    /// What it is among all gates of all machines.
+    fn id(self) -> GateId {
+        match self {
+            Gate::Call => GateId::Call,
+            Gate::Sud => GateId::Sud,
+            Gate::Seccomp => GateId::Seccomp,
+            Gate::Signal => GateId::Signal,
+        }
+    }
+
     /// The number the kernel image knows it by.
     pub fn number(self) -> u32 {
-        match self {
-            Gate::Call => 3,
-            Gate::Sud => 1,
-            Gate::Seccomp => 2,
-            Gate::Signal => 4,
-        }
+        self.id().number().into()
     }
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Gate::Call => "call",
-            Gate::Sud => "sud",
-            Gate::Seccomp => "seccomp",
-            Gate::Signal => "signal",
-        }
+        self.id().name()
     }
 }
 

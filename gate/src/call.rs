@@ -8,7 +8,7 @@ use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;
 use janua_arch::x86_64::entry;
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
+use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 
 use crate::sud::Sud;
 
@@ -16,20 +16,12 @@ use crate::sud::Sud;
 pub struct Call;
 
 impl HostedGate for Call {
-    fn id(&self) -> u8 {
-        3
+    fn id(&self) -> GateId {
+        GateId::Call
     }
 
-    fn name(&self) -> &'static str {
-        "call"
-    }
-
-    fn trap_id(&self) -> u8 {
+    fn trap_id(&self) -> GateId {
         Sud.id()
-    }
-
-    fn trap_name(&self) -> &'static str {
-        Sud.name()
     }
 
     fn call_entry(&self, keyed: bool) -> Option<usize> {

@@ -5,7 +5,7 @@
 //! is made by it, as Linux' 32-bit vDSO has an `int 0x80` behind its `sysenter`.
 
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
+use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 /// Bytes of the `int 0x30` behind the call.
 const RESTART: u64 = 2;
@@ -14,12 +14,8 @@ const RESTART: u64 = 2;
 pub struct CallGate;
 
 impl TrapGate for CallGate {
-    fn id(&self) -> u8 {
-        21
-    }
-
-    fn name(&self) -> &'static str {
-        "callgate"
+    fn id(&self) -> GateId {
+        GateId::CallGate
     }
 
     fn ways(&self) -> &'static [Way] {

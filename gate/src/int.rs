@@ -3,7 +3,7 @@
 
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
+use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 const COMPAT: u8 = 0x80;
 const NATIVE: u8 = 0x30;
@@ -12,12 +12,8 @@ const NATIVE: u8 = 0x30;
 pub struct Int;
 
 impl TrapGate for Int {
-    fn id(&self) -> u8 {
-        17
-    }
-
-    fn name(&self) -> &'static str {
-        "int"
+    fn id(&self) -> GateId {
+        GateId::Int
     }
 
     fn ways(&self) -> &'static [Way] {

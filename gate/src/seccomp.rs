@@ -8,7 +8,7 @@ use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::SELECTOR_ALLOW;
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
+use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 
 /// `si_code` of a filtered call.
 const SYS_SECCOMP: i32 = 1;
@@ -17,12 +17,8 @@ const SYS_SECCOMP: i32 = 1;
 pub struct Seccomp;
 
 impl HostedGate for Seccomp {
-    fn id(&self) -> u8 {
-        2
-    }
-
-    fn name(&self) -> &'static str {
-        "seccomp"
+    fn id(&self) -> GateId {
+        GateId::Seccomp
     }
 
     fn arm_sandbox(&self) -> Result<()> {

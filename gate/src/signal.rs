@@ -17,7 +17,7 @@ use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::{KERNEL_BASE, QUEUED, SELECTOR_BLOCK};
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
+use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 
 use crate::call::Call;
 use crate::sud::{self, Sud};
@@ -26,12 +26,8 @@ use crate::sud::{self, Sud};
 pub struct Signal;
 
 impl HostedGate for Signal {
-    fn id(&self) -> u8 {
-        4
-    }
-
-    fn name(&self) -> &'static str {
-        "signal"
+    fn id(&self) -> GateId {
+        GateId::Signal
     }
 
     fn queued(&self) -> Option<u32> {

@@ -10,7 +10,7 @@ use core::ops::Range;
 use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::SELECTOR_BLOCK;
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
+use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 
 const PRCTL: usize = 157;
 const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
@@ -29,12 +29,8 @@ pub(crate) fn arm(selector: *mut u8, allowed: Range<usize>) -> Result<()> {
 pub struct Sud;
 
 impl HostedGate for Sud {
-    fn id(&self) -> u8 {
-        1
-    }
-
-    fn name(&self) -> &'static str {
-        "sud"
+    fn id(&self) -> GateId {
+        GateId::Sud
     }
 
     fn arm_sandbox(&self) -> Result<()> {

@@ -3,18 +3,14 @@
 //! where [`super::sysenter`] does.
 
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
+use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 /// The gate.
 pub struct Syscall;
 
 impl TrapGate for Syscall {
-    fn id(&self) -> u8 {
-        16
-    }
-
-    fn name(&self) -> &'static str {
-        "syscall"
+    fn id(&self) -> GateId {
+        GateId::Syscall
     }
 
     fn ways(&self) -> &'static [Way] {

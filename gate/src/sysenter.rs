@@ -8,18 +8,14 @@
 //! the sixth argument; the call goes on at a fixed address of the vDSO, in front of which stands an `int $0x80`.
 
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
+use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 /// The gate.
 pub struct Sysenter;
 
 impl TrapGate for Sysenter {
-    fn id(&self) -> u8 {
-        20
-    }
-
-    fn name(&self) -> &'static str {
-        "sysenter"
+    fn id(&self) -> GateId {
+        GateId::Sysenter
     }
 
     fn ways(&self) -> &'static [Way] {

@@ -2,9 +2,9 @@
 //!
 //! Calls whose rows are `direct` never get here: the trap's handler calls their functions itself (`arch/src/sparc/entry.rs`).
 
-use janua_port::guest::Abi;
 use janua_port::gate::Way;
-use janua_port::{Entry, Frame, TrapGate, UserMemory};
+use janua_port::guest::Abi;
+use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory};
 
 /// Trap type of `ta 0x10`.
 const TRAP: u8 = 0x90;
@@ -16,12 +16,8 @@ const SEVENTH: usize = 92;
 pub struct Ta;
 
 impl TrapGate for Ta {
-    fn id(&self) -> u8 {
-        6
-    }
-
-    fn name(&self) -> &'static str {
-        "ta"
+    fn id(&self) -> GateId {
+        GateId::Ta
     }
 
     fn ways(&self) -> &'static [Way] {

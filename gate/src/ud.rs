@@ -3,7 +3,7 @@
 
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
+use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 /// #UD, whose frame points at the instruction.
 const INVALID_OPCODE: u8 = 6;
@@ -13,12 +13,8 @@ const LOCK_NOP: [u8; 2] = [0xf0, 0x90];
 pub struct Ud;
 
 impl TrapGate for Ud {
-    fn id(&self) -> u8 {
-        18
-    }
-
-    fn name(&self) -> &'static str {
-        "ud"
+    fn id(&self) -> GateId {
+        GateId::Ud
     }
 
     fn ways(&self) -> &'static [Way] {

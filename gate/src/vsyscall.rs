@@ -4,7 +4,7 @@
 
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
-use janua_port::{Entry, Frame, TrapGate, UserMemory, Way};
+use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 const PAGE_FAULT: u8 = 14;
 /// Bit of the error code: the fault was an instruction fetch. Processors without the no-execute bit leave it clear.
@@ -17,12 +17,8 @@ const ENTRIES: [(usize, u64); 3] =
 pub struct Vsyscall;
 
 impl TrapGate for Vsyscall {
-    fn id(&self) -> u8 {
-        19
-    }
-
-    fn name(&self) -> &'static str {
-        "vsyscall"
+    fn id(&self) -> GateId {
+        GateId::Vsyscall
     }
 
     fn ways(&self) -> &'static [Way] {

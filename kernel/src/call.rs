@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
 use janua_port::guest::Abi;
-use janua_port::{Flow, Frame, Guest, Payer, Plain, Trap};
+use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
 
 use crate::table::{self, CallFn, Row, Run, Words};
 use crate::task::{Before, Leave, Personality};
@@ -263,7 +263,7 @@ impl<P: Personality> Guest for Seat<P> {
         self.work() != 0
     }
 
-    fn set_gate(&self, gate: u8) {
-        self.gate.store(gate, Ordering::Relaxed);
+    fn set_gate(&self, gate: GateId) {
+        self.gate.store(gate.number(), Ordering::Relaxed);
     }
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_port::GateId;
 use janua_rt::AtomicU64;
 
 use crate::table::Row;
@@ -20,16 +21,14 @@ pub struct Counter {
     pub nanos: AtomicU64,
 }
 
-/// Gates that can be told apart.
-pub const GATES: usize = 16;
-
 /// The counters of a kernel.
 pub struct Stats {
     on: AtomicBool,
     calls: Box<[Counter]>,
     /// Those of the second numbering.
     compat: Box<[Counter]>,
-    gates: [AtomicU64; GATES],
+    /// By the gates' numbers; 0 is for calls that came by none.
+    gates: [AtomicU64; GateId::ALL.len() + 1],
 }
 
 impl Stats {
@@ -66,12 +65,11 @@ impl Stats {
         }
     }
 
-    /// The table printed at the end, most time first. `gate_name` names the gates.
+    /// The table printed at the end, most time first.
     pub fn report<P: Personality>(
         &self,
         rows: &[Row<P>],
         compat: &[Row<P>],
-        gate_name: impl Fn(u8) -> &'static str,
     ) -> String {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let mut counted: Vec<(&str, u64, u64, u64)> = rows
@@ -101,7 +99,7 @@ impl Stats {
         }
         for (gate, count) in self.gates.iter().enumerate().map(|(gate, count)| (gate as u8, read(count))) {
             if count > 0 {
-                let _ = writeln!(text, "{count} calls by the gate {}", gate_name(gate));
+                let _ = writeln!(text, "{count} calls by the gate {}", GateId::from_number(gate).map_or("none", GateId::name));
             }
         }
         text

@@ -17,6 +17,57 @@ pub struct HostSignal {
     pub arch: u32,
 }
 
+/// The gates' numbers and names, here alone: frames are counted by the number, and the command tells it to the kernel image; the name is
+/// what `--gate` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum GateId {
+    Sud = 1,
+    Seccomp,
+    Call,
+    Signal,
+    Ta,
+    Syscall,
+    Int,
+    Ud,
+    Vsyscall,
+    Sysenter,
+    CallGate,
+}
+
+impl GateId {
+    /// In the order of their numbers, the first being 1.
+    pub const ALL: [GateId; 11] = {
+        use GateId::{Call, CallGate, Int, Seccomp, Signal, Sud, Syscall, Sysenter, Ta, Ud, Vsyscall};
+        [Sud, Seccomp, Call, Signal, Ta, Syscall, Int, Ud, Vsyscall, Sysenter, CallGate]
+    };
+
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// `None` for 0, which stands for calls that came by no gate, and for numbers no gate has.
+    pub fn from_number(number: u8) -> Option<GateId> {
+        Self::ALL.into_iter().find(|id| id.number() == number)
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            GateId::Sud => "sud",
+            GateId::Seccomp => "seccomp",
+            GateId::Call => "call",
+            GateId::Signal => "signal",
+            GateId::Ta => "ta",
+            GateId::Syscall => "syscall",
+            GateId::Int => "int",
+            GateId::Ud => "ud",
+            GateId::Vsyscall => "vsyscall",
+            GateId::Sysenter => "sysenter",
+            GateId::CallGate => "callgate",
+        }
+    }
+}
+
 /// What becomes of a call that user code makes and the gate did not catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
@@ -28,10 +79,7 @@ pub enum Outside {
 
 /// One way of entering. The platform calls it; it never calls back.
 pub trait HostedGate: Sync {
-    /// Its number, for statistics.
-    fn id(&self) -> u8;
-    /// Its name, as `--gate` has it.
-    fn name(&self) -> &'static str;
+    fn id(&self) -> GateId;
     /// Once, in the first process before guests exist: what is inherited by all.
     fn arm_sandbox(&self) -> Result<()>;
     /// What the platform's filter of host calls does with calls from outside the kernel's text.
@@ -43,13 +91,9 @@ pub trait HostedGate: Sync {
     /// In a thread that will not run user code again: from here on its own calls depend on the selector no more, which may
     /// be another thread's by the time they are made.
     fn disarm_thread(&self) -> Result<()>;
-    /// The number for the statistics of calls that trapped, where calls can also come another way.
-    fn trap_id(&self) -> u8 {
+    /// What calls that trapped are counted as, where calls can also come another way.
+    fn trap_id(&self) -> GateId {
         self.id()
-    }
-    /// The name that goes with [`HostedGate::trap_id`].
-    fn trap_name(&self) -> &'static str {
-        self.name()
     }
     /// Where rewritten call sites jump, for a gate that rewrites; `keyed` when kernel memory is closed by a protection key
     /// while user code runs.
@@ -117,10 +161,7 @@ pub enum Way {
 
 /// One way of entering a kernel on the bare machine. The platform calls it; it never calls back.
 pub trait TrapGate: Sync {
-    /// Its number, for statistics.
-    fn id(&self) -> u8;
-    /// Its name, as `--gate` has it.
-    fn name(&self) -> &'static str;
+    fn id(&self) -> GateId;
     /// The ways it takes calls by. A way that no gate of an image takes is shut.
     fn ways(&self) -> &'static [Way];
     /// Whether this entry is a call that came by this gate; completes the frame (number, result register, next instruction) if so.

@@ -6,6 +6,7 @@ use janua_arch::Frame;
 
 use crate::accounts::Payer;
 use crate::clock::Nanos;
+use crate::gate::GateId;
 
 /// What the machine does with the thread next. Scheduling is a return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,5 +107,5 @@ pub trait Guest: Send + Sync {
         Payer::KERNEL
     }
     /// The gate by which the last call came, for statistics.
-    fn set_gate(&self, gate: u8);
+    fn set_gate(&self, gate: GateId);
 }

@@ -28,7 +28,7 @@ pub use block::BlockDevice;
 pub use clock::{Clock, Nanos};
 pub use compat::Compat;
 pub use console::Console;
-pub use gate::{Entry, HostSignal, HostedGate, TrapGate, Way};
+pub use gate::{Entry, GateId, HostSignal, HostedGate, TrapGate, Way};
 pub use guest::{Flow, Guest, Plain, Trap};
 pub use host::{Host, HostFd};
 pub use machine::{Machine, Spawn, SpawnKind};

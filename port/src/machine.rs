@@ -105,8 +105,6 @@ pub trait Machine: Send + Sync {
     /// The state a new program starts with.
     fn fpu_reset(&self);
 
-    /// The gates by number, for `--stats`.
-    fn gate_name(&self, gate: u8) -> &'static str;
     /// How many processors guests may use.
     fn cpus(&self) -> usize;
     /// Which: 64 of them at a time, bit n of word w being processor 64 w + n. Without gaps unless the machine says otherwise.

@@ -60,7 +60,7 @@ extern "C" fn _start() -> ! {
         let _ = writeln!(Line, "janua: the kernel image and the command have not been built together");
         sys::exit_group(125);
     }
-    let Some(gate) = GATES.iter().find(|gate| u32::from(gate.id()) == info.gate) else {
+    let Some(gate) = GATES.iter().find(|gate| u32::from(gate.id().number()) == info.gate) else {
         refuse("the kernel image has no gate of this number")
     };
     let machine = match LinuxMachine::start(*gate) {

@@ -232,9 +232,6 @@ impl Machine for TestMachine {
         Err(Errno::ENOSYS)
     }
     fn fpu_reset(&self) {}
-    fn gate_name(&self, _gate: u8) -> &'static str {
-        "none"
-    }
     fn cpus(&self) -> usize {
         1
     }

@@ -92,7 +92,7 @@ pub fn end(kernel: &Kernel, code: u8) -> ! {
 
 fn power_off(kernel: &Kernel, code: u8) -> ! {
     if kernel.stats.is_on() {
-        let report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows(), |gate| kernel.machine.gate_name(gate));
+        let report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows());
         kernel.machine.console().write(report.as_bytes());
     }
     kernel.machine.power_off(code)

@@ -250,9 +250,6 @@ impl Machine for Leon3 {
         unsafe { janua_fpu_load([0u64; FPU_SIZE / 8].as_ptr()) };
     }
 
-    fn gate_name(&self, gate: u8) -> &'static str {
-        self.gates.iter().find(|known| known.id() == gate).map_or("none", |gate| gate.name())
-    }
     fn cpus(&self) -> usize {
         1
     }

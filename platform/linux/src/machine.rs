@@ -360,13 +360,6 @@ impl Machine for LinuxMachine {
         boot::jail() == boot::Jail::Pkey
     }
 
-    fn gate_name(&self, gate: u8) -> &'static str {
-        match gate {
-            gate if gate == self.gate.id() => self.gate.name(),
-            gate if gate == self.gate.trap_id() => self.gate.trap_name(),
-            _ => "none",
-        }
-    }
     fn cpus(&self) -> usize {
         self.cpus
     }

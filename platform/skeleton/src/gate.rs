@@ -5,20 +5,17 @@
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::guest::Abi;
-use janua_port::{Frame, HostSignal, HostedGate, UserMemory};
+use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
+
+use crate::missing;
 
 /// A gate no call comes by.
 pub struct SkeletonGate;
 
 impl HostedGate for SkeletonGate {
-    /// Any number no other gate of the image has; it appears in statistics.
-    fn id(&self) -> u8 {
-        0
-    }
-
-    /// The word for `--gate`.
-    fn name(&self) -> &'static str {
-        "skeleton"
+    /// A number and a name of its own among those of [`GateId`], for statistics and `--gate`: a new gate begins with a new line there.
+    fn id(&self) -> GateId {
+        missing("HostedGate::id")
     }
 
     /// What is inherited by every later process and thread: a filter of the host's, for example. After an error the sandbox

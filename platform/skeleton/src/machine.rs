@@ -124,10 +124,6 @@ impl Machine for SkeletonMachine {
         missing("Machine::fpu_reset")
     }
 
-    /// By the numbers that were given to [`Guest::set_gate`](janua_port::Guest::set_gate).
-    fn gate_name(&self, _gate: u8) -> &'static str {
-        "none"
-    }
     /// At least the one this runs on.
     fn cpus(&self) -> usize {
         1

@@ -347,9 +347,6 @@ impl Machine for BareMachine {
         fpu::Area::initial().load();
     }
 
-    fn gate_name(&self, gate: u8) -> &'static str {
-        self.gates.iter().find(|known| known.id() == gate).map_or("none", |gate| gate.name())
-    }
     fn cpus(&self) -> usize {
         cores::count()
     }

@@ -130,6 +130,12 @@ pub fn run(filter: Option<&str>, built: &Built, tally: &mut Tally) -> Result<(),
             expect(boot(image, (2, 1), way, &programs("kicks"), &[])?, "3000 messages interrupted some calls\n", 0)
         })?;
     }
+    for gate in ["syscall", "int"] {
+        test(&format!("invasive/x86_64/stats/{gate}"), &|image| {
+            let options = ["--gate", gate, "--stats"];
+            expect(boot(image, (1, 1), &options, &programs(RIGHT[0]), &[])?, &format!(" calls by the gate {gate}\n"), 0)
+        })?;
+    }
     for name in NAS {
         test(&format!("invasive/x86_64/{name}/2x2"), &|image| {
             expect(boot(image, (2, 2), &[], &programs(name), &["S"])?, "verification successful\n", 0)

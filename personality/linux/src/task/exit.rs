@@ -205,8 +205,7 @@ fn end_process(thread: &Thread, status: u32) {
         let code = kernel.ending.code.load(Ordering::SeqCst);
         if code != Ending::NOT_YET {
             if kernel.stats.is_on() {
-                let gate = |gate| kernel.machine.gate_name(gate);
-                let mut report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows(), gate);
+                let mut report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows());
                 if let Some(rewriter) = &kernel.rewriter {
                     report.push_str(&rewriter.report());
                 }
