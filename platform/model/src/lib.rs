@@ -1,0 +1,23 @@
+//! A machine in the memory of one process, for tests of a kernel: deterministic, and one step at a time.
+//!
+//! ```text
+//! let model = Model::new(Settings::default());
+//! let kernel = start(model, ...);          // the kernel under test, with guests on this machine
+//! model.serve(move || serve(&kernel, 0));  // its service routine
+//! assert_eq!(model.run(), Outcome::Off(0));
+//! ```
+//!
+//! Guests run code of a small part of x86-64 ([`processor`]), which [`program`] writes, in paged address spaces. One guest thread takes
+//! one step at a time: an instruction, a call up to where it waits, a return from the wait. Which thread is next is drawn from
+//! [`Settings::seed`], so that another seed is another order of events and the same seed is the same. Time passes by steps, and
+//! jumps to the next deadline when nobody can run. Faults come by script: frames of memory that run out ([`Settings::frames`]), calls
+//! of the host part that fail ([`Model::fail_host`]).
+#![forbid(unsafe_code)]
+
+mod files;
+mod machine;
+mod memory;
+pub mod processor;
+pub mod program;
+
+pub use machine::{Model, Outcome, Settings};

@@ -1,0 +1,530 @@
+//! The machine: threads, turns, time.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use janua_abi::linux::{Errno, Result};
+use janua_paging::PAGE;
+use janua_port::machine::{Memory as Amounts, Outside};
+use janua_port::{
+    Accounts, Clock, Console, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, UserMemory,
+};
+use janua_port::machine::ThreadId;
+
+use crate::files::Files;
+use crate::memory::{Memory, ModelSpace, is_user, lock};
+use crate::processor;
+
+/// What a model is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The order of events.
+    pub seed: u64,
+    /// Frames of memory there are.
+    pub frames: usize,
+    /// Nanoseconds that pass with a step.
+    pub tick: Nanos,
+    /// Sleepers wake now and then without a reason, as [`Park::park`] may.
+    pub spurious: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { seed: 1, frames: 4096, tick: 100, spurious: true }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The kernel has ended the machine with this exit code.
+    Off(u8),
+    /// Nobody can run, and nobody ever will: a lost wake-up, or a program that waits for itself.
+    Idle,
+    /// As many steps as were allowed are over.
+    Steps,
+}
+
+/// What a thread does when its turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    New,
+    User,
+    /// Waits for its word, or until then.
+    Asleep(Option<Nanos>),
+}
+
+/// A thread with its registers.
+struct Carrier {
+    id: ThreadId,
+    guest: Arc<dyn Guest>,
+    frame: Mutex<Frame>,
+    stage: Mutex<Stage>,
+    space: Mutex<Arc<dyn Space>>,
+    tls: AtomicUsize,
+    gs: AtomicUsize,
+    fpu: Mutex<Vec<u8>>,
+    /// Nanoseconds of turns.
+    used: AtomicU64,
+}
+
+impl Carrier {
+    fn can_run(&self, now: Nanos) -> bool {
+        match *lock(&self.stage) {
+            Stage::New | Stage::User => true,
+            Stage::Asleep(deadline) => self.is_woken() || deadline.is_some_and(|deadline| deadline <= now),
+        }
+    }
+
+    fn is_woken(&self) -> bool {
+        self.guest.wake_word().load(Ordering::SeqCst) != SLEEPS
+    }
+}
+
+/// The value of [`Guest::wake_word`] while its thread sleeps.
+const SLEEPS: u32 = 2;
+
+/// When it wants to be called again, as a kernel's service routine says.
+type Service = Box<dyn FnMut() -> Option<Nanos> + Send>;
+
+#[derive(Default)]
+struct State {
+    threads: BTreeMap<u64, Arc<Carrier>>,
+    last: u64,
+    /// Whose turn it is.
+    current: Option<Arc<Carrier>>,
+    now: Nanos,
+    random: u64,
+    service: Option<Service>,
+    /// The service routine is to run: soon, or then.
+    wanted: bool,
+    due: Option<Nanos>,
+    outside: Vec<Outside>,
+    off: Option<u8>,
+}
+
+/// The machine. It is never given back: kernels want machines that stay.
+pub struct Model {
+    settings: Settings,
+    pub(crate) memory: &'static Memory,
+    pub(crate) files: Files,
+    accounts: &'static Accounts,
+    state: Mutex<State>,
+    this: OnceLock<&'static Model>,
+}
+
+/// Carries an exit code out of the kernel.
+struct Off(u8);
+
+impl Model {
+    pub fn new(settings: Settings) -> &'static Model {
+        let memory = Box::leak(Box::new(Memory::new(settings.frames)));
+        let accounts = Box::leak(Box::new(Accounts::new(usize::MAX, usize::MAX, usize::MAX, usize::MAX)));
+        let state = State { random: settings.seed | 1 << 63, ..State::default() };
+        let model: &'static Model = Box::leak(Box::new(Model {
+            settings,
+            memory,
+            files: Files::default(),
+            accounts,
+            state: Mutex::new(state),
+            this: OnceLock::new(),
+        }));
+        let _ = model.this.set(model);
+        model
+    }
+
+    fn this(&self) -> &'static Model {
+        self.this.get().expect("set where it is made")
+    }
+
+    /// The descriptor of the initial file tree, whose bytes are these.
+    pub fn set_tree(&self, bytes: Vec<u8>) -> HostFd {
+        self.files.set_tree(bytes);
+        HostFd(3)
+    }
+
+    /// What guests and the kernel have written to the line so far.
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&self.files.written()).into_owned()
+    }
+
+    /// After so many calls of the host part that go well, one fails.
+    pub fn fail_host(&self, after: usize, errno: Errno) {
+        self.files.fail(after, errno);
+    }
+
+    /// Frames and memory objects in use: what is left of a sandbox.
+    pub fn in_use(&self) -> (usize, usize) {
+        (self.memory.used(), self.files.open())
+    }
+
+    /// What the kernel has notified the outside of.
+    pub fn notified(&self) -> Vec<Outside> {
+        lock(&self.state).outside.clone()
+    }
+
+    /// Threads there are.
+    pub fn threads(&self) -> usize {
+        lock(&self.state).threads.len()
+    }
+
+    /// The kernel's service routine.
+    pub fn serve(&self, service: impl FnMut() -> Option<Nanos> + Send + 'static) {
+        let mut state = lock(&self.state);
+        state.service = Some(Box::new(service));
+        state.wanted = true;
+    }
+
+    /// Takes steps until the machine is off or nobody can run; [`Outcome::Steps`] after ten million.
+    pub fn run(&self) -> Outcome {
+        self.run_for(10_000_000)
+    }
+
+    /// Takes at most so many steps.
+    pub fn run_for(&self, steps: usize) -> Outcome {
+        for _ in 0..steps {
+            if let Some(outcome) = self.step() {
+                return outcome;
+            }
+        }
+        Outcome::Steps
+    }
+
+    /// Takes one step: `None` if there may be another.
+    pub fn step(&self) -> Option<Outcome> {
+        if let Some(code) = lock(&self.state).off {
+            return Some(Outcome::Off(code));
+        }
+        match catch_unwind(AssertUnwindSafe(|| self.turn())) {
+            Ok(true) => None,
+            Ok(false) => Some(Outcome::Idle),
+            Err(panic) => match panic.downcast::<Off>() {
+                Ok(off) => {
+                    let mut state = lock(&self.state);
+                    state.off = Some(off.0);
+                    state.current = None;
+                    Some(Outcome::Off(off.0))
+                }
+                Err(panic) => resume_unwind(panic),
+            },
+        }
+    }
+
+    /// A number below `end`, drawn from the seed (xorshift64).
+    fn draw(state: &mut State, end: usize) -> usize {
+        state.random ^= state.random << 13;
+        state.random ^= state.random >> 7;
+        state.random ^= state.random << 17;
+        (state.random % end as u64) as usize
+    }
+
+    /// One step of whoever is drawn: false if nobody can run any more.
+    fn turn(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.now += self.settings.tick;
+        let now = state.now;
+        if state.wanted || state.due.is_some_and(|due| due <= now) {
+            drop(state);
+            self.run_service();
+            return true;
+        }
+        let ready: Vec<Arc<Carrier>> = state.threads.values().filter(|carrier| carrier.can_run(now)).cloned().collect();
+        if ready.is_empty() {
+            let sleepers = state.threads.values().filter_map(|carrier| match *lock(&carrier.stage) {
+                Stage::Asleep(deadline) => deadline,
+                _ => None,
+            });
+            let Some(next) = sleepers.chain(state.due).min() else { return false };
+            state.now = next;
+            return true;
+        }
+        let mut chosen = ready[Model::draw(&mut state, ready.len())].clone();
+        if self.settings.spurious && Model::draw(&mut state, 64) == 0 {
+            let all: Vec<Arc<Carrier>> = state.threads.values().cloned().collect();
+            chosen = all[Model::draw(&mut state, all.len())].clone();
+        }
+        state.current = Some(chosen.clone());
+        drop(state);
+        self.advance(&chosen);
+        chosen.used.fetch_add(self.settings.tick, Ordering::Relaxed);
+        lock(&self.state).current = None;
+        true
+    }
+
+    fn run_service(&self) {
+        let service = {
+            let mut state = lock(&self.state);
+            state.wanted = false;
+            state.service.take()
+        };
+        let Some(mut service) = service else {
+            lock(&self.state).due = None;
+            return;
+        };
+        let due = service();
+        let mut state = lock(&self.state);
+        state.service = Some(service);
+        state.due = due;
+    }
+
+    /// A thread's step: what every machine's loop does with it.
+    fn advance(&self, carrier: &Arc<Carrier>) {
+        let guest = &*carrier.guest;
+        let mut frame = lock(&carrier.frame);
+        let stage = *lock(&carrier.stage);
+        let flow = match stage {
+            Stage::New => guest.start(&mut frame),
+            Stage::User if guest.has_work() => guest.trap(&mut frame, Trap::Kick),
+            Stage::User => {
+                let space = lock(&carrier.space).clone();
+                processor::step(guest, &mut frame, ModelSpace::of(&space))
+            }
+            Stage::Asleep(_) => guest.poll(&mut frame),
+        };
+        drop(frame);
+        let next = match flow {
+            Flow::Resume => Stage::User,
+            Flow::Wait(deadline) => {
+                // Who has been woken already finds another value there, and can run.
+                let _ = guest.wake_word().compare_exchange(0, SLEEPS, Ordering::SeqCst, Ordering::SeqCst);
+                Stage::Asleep(deadline)
+            }
+            Flow::Exit => {
+                lock(&self.state).threads.remove(&carrier.id.0);
+                return;
+            }
+        };
+        *lock(&carrier.stage) = next;
+    }
+
+    /// The guest whose turn it is, and the space it lives in.
+    pub(crate) fn here(&self) -> Option<(Arc<dyn Guest>, Arc<dyn Space>)> {
+        let carrier = lock(&self.state).current.clone()?;
+        let space = lock(&carrier.space).clone();
+        Some((carrier.guest.clone(), space))
+    }
+
+    /// The thread whose turn it is lives in another space from now on.
+    pub(crate) fn change_space(&self, space: Arc<dyn Space>) {
+        *lock(&self.current_carrier().space) = space;
+    }
+
+    fn current_carrier(&self) -> Arc<Carrier> {
+        lock(&self.state).current.clone().expect("called in a thread's turn")
+    }
+
+    fn find(&self, thread: ThreadId) -> Option<Arc<Carrier>> {
+        lock(&self.state).threads.get(&thread.0).cloned()
+    }
+
+    fn add(&self, guest: Arc<dyn Guest>, frame: Frame, space: Arc<dyn Space>, like: Option<&Carrier>, tls: Option<usize>) -> ThreadId {
+        let mut state = lock(&self.state);
+        state.last += 1;
+        let id = ThreadId(state.last);
+        let word = |word: fn(&Carrier) -> &AtomicUsize| like.map_or(0, |like| word(like).load(Ordering::Relaxed));
+        let carrier = Carrier {
+            id,
+            guest,
+            frame: Mutex::new(frame),
+            stage: Mutex::new(Stage::New),
+            space: Mutex::new(space),
+            tls: AtomicUsize::new(tls.unwrap_or_else(|| word(|like| &like.tls))),
+            gs: AtomicUsize::new(word(|like| &like.gs)),
+            fpu: Mutex::new(like.map_or_else(initial_fpu, |like| lock(&like.fpu).clone())),
+            used: AtomicU64::new(0),
+        };
+        state.threads.insert(id.0, Arc::new(carrier));
+        id
+    }
+}
+
+/// Bytes of the state of x87 and SSE with the header of XSAVE.
+const FPU: usize = 576;
+
+/// As after FNINIT, with all exceptions masked.
+fn initial_fpu() -> Vec<u8> {
+    let mut state = vec![0; FPU];
+    state[..2].copy_from_slice(&0x37fu16.to_le_bytes());
+    state[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+    state
+}
+
+impl Clock for Model {
+    fn monotonic(&self) -> Nanos {
+        lock(&self.state).now
+    }
+    fn realtime(&self) -> Nanos {
+        // 2020-01-01, so that nobody mistakes one clock for the other.
+        1_577_836_800_000_000_000 + self.monotonic()
+    }
+    fn thread_cpu(&self) -> Nanos {
+        lock(&self.state).current.as_ref().map_or(0, |carrier| carrier.used.load(Ordering::Relaxed))
+    }
+    fn cpu_of(&self, thread: ThreadId, _whole_task: bool) -> Option<Nanos> {
+        Some(self.find(thread)?.used.load(Ordering::Relaxed))
+    }
+}
+
+impl Console for Model {
+    fn write(&self, bytes: &[u8]) {
+        self.files.write_line(bytes);
+    }
+}
+
+impl Park for Model {
+    fn park(&self, word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
+        if word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        // Whoever holds what the caller wants cannot run before the caller's turn is over.
+        let Some(deadline) = deadline else { panic!("the kernel sleeps on a word in the middle of a thread's turn") };
+        let mut state = lock(&self.state);
+        state.now = state.now.max(deadline);
+    }
+    fn unpark(&self, _word: &AtomicU32, _count: u32) {
+        // Sleepers are found by their words.
+    }
+    fn yield_now(&self) {}
+}
+
+impl Machine for Model {
+    fn clock(&self) -> &dyn Clock {
+        self
+    }
+    fn console(&self) -> &dyn Console {
+        self
+    }
+    fn park(&self) -> &dyn Park {
+        self
+    }
+    fn user(&self) -> &dyn UserMemory {
+        self
+    }
+    fn host(&self) -> Option<&dyn Host> {
+        Some(self)
+    }
+    fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
+        let creator = self.current_carrier();
+        let space = spawn.space.unwrap_or_else(|| lock(&creator.space).clone());
+        Ok(self.add(spawn.guest, spawn.frame, space, Some(&creator), spawn.tls))
+    }
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+        let space: Arc<dyn Space> = ModelSpace::new(self.this());
+        Ok((self.add(guest, Frame::start(0, 0), space.clone(), None, None), space))
+    }
+    fn current(&self) -> ThreadId {
+        lock(&self.state).current.as_ref().map_or(ThreadId(0), |carrier| carrier.id)
+    }
+    fn spawn_kernel(&self, _name: &'static str, _body: Box<dyn FnOnce() + Send>) -> Result<()> {
+        // It would have to run beside the guests.
+        Err(Errno::EAGAIN)
+    }
+    fn kick(&self, _thread: ThreadId) {
+        // Work is looked at before each instruction.
+    }
+    fn wake_service(&self) {
+        lock(&self.state).wanted = true;
+    }
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+        Ok(match kind {
+            SpawnKind::Fork => ModelSpace::of(parent).copy()?,
+            SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
+        })
+    }
+    fn tls(&self) -> usize {
+        self.current_carrier().tls.load(Ordering::Relaxed)
+    }
+    fn set_tls(&self, value: usize) {
+        if is_user(value, 0) {
+            self.current_carrier().tls.store(value, Ordering::Relaxed);
+        }
+    }
+    fn gs(&self) -> usize {
+        self.current_carrier().gs.load(Ordering::Relaxed)
+    }
+    fn set_gs(&self, value: usize) {
+        if is_user(value, 0) {
+            self.current_carrier().gs.store(value, Ordering::Relaxed);
+        }
+    }
+    fn fpu_size(&self) -> usize {
+        FPU
+    }
+    fn fpu_features(&self) -> u64 {
+        // x87 and SSE.
+        3
+    }
+    fn fpu_save(&self, area: &mut [u8]) {
+        let carrier = self.current_carrier();
+        let state = lock(&carrier.fpu);
+        let len = area.len().min(FPU);
+        area[..len].copy_from_slice(&state[..len]);
+    }
+    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
+        let carrier = self.current_carrier();
+        let mut state = lock(&carrier.fpu);
+        let len = area.len().min(FPU);
+        state[..len].copy_from_slice(&area[..len]);
+        Ok(())
+    }
+    fn fpu_reset(&self) {
+        *lock(&self.current_carrier().fpu) = initial_fpu();
+    }
+    fn cpus(&self) -> usize {
+        1
+    }
+    fn cpu(&self) -> usize {
+        0
+    }
+    fn set_affinity(&self, _thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
+        if mask.first().is_some_and(|word| word & 1 != 0) { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+    fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
+        let carrier = self.find(thread).ok_or(Errno::ESRCH)?;
+        let space = lock(&carrier.space).clone();
+        match ModelSpace::of(&space).read(addr, out) {
+            0 if !out.is_empty() => Err(Errno::EFAULT),
+            n => Ok(n),
+        }
+    }
+    fn write_remote(&self, thread: ThreadId, addr: usize, data: &[u8]) -> Result<usize> {
+        let carrier = self.find(thread).ok_or(Errno::ESRCH)?;
+        let space = lock(&carrier.space).clone();
+        match ModelSpace::of(&space).write(addr, data) {
+            0 if !data.is_empty() => Err(Errno::EFAULT),
+            n => Ok(n),
+        }
+    }
+    fn resident(&self, thread: ThreadId) -> Option<u64> {
+        let carrier = self.find(thread)?;
+        let space = lock(&carrier.space).clone();
+        Some((ModelSpace::of(&space).pages().0 * PAGE) as u64)
+    }
+    fn accounts(&self) -> &'static Accounts {
+        self.accounts
+    }
+    fn peak_resident(&self) -> u64 {
+        let space = self.here().map(|(_, space)| space);
+        space.map_or(0, |space| (ModelSpace::of(&space).pages().1 * PAGE) as u64)
+    }
+    fn memory(&self) -> Amounts {
+        let bytes = |frames: usize| (frames * PAGE) as u64;
+        let free = bytes(self.memory.most() - self.memory.used());
+        Amounts { total: bytes(self.memory.most()), free, available: free }
+    }
+    fn random(&self, out: &mut [u8]) {
+        let mut state = lock(&self.state);
+        out.fill_with(|| Model::draw(&mut state, 256) as u8);
+    }
+    fn vdso(&self) -> Option<usize> {
+        None
+    }
+    fn power_off(&self, code: u8) -> ! {
+        resume_unwind(Box::new(Off(code)))
+    }
+    fn notify_outside(&self, event: Outside) {
+        lock(&self.state).outside.push(event);
+    }
+}

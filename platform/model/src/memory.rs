@@ -1,0 +1,343 @@
+//! Frames, address spaces, and user memory of the thread whose turn it is.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use janua_abi::linux::{Errno, Result};
+use janua_paging::table::NoMemory;
+use janua_paging::{Access, AtFork, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Table};
+use janua_port::space::Bounds;
+use janua_port::{Backing, Fault, Prot, Space, UserMemory};
+
+use crate::machine::Model;
+
+/// The lowest address a guest may map: null pointers fault.
+const LOW: usize = 0x1_0000;
+/// Where user memory ends, as on Linux.
+pub const END: usize = 0x7fff_ffff_f000;
+
+/// Numbers of madvise(2).
+mod advice {
+    pub const DONTNEED: u32 = 4;
+    pub const FREE: u32 = 8;
+    pub const REMOVE: u32 = 9;
+    pub const DONTFORK: u32 = 10;
+    pub const DOFORK: u32 = 11;
+    pub const WIPEONFORK: u32 = 18;
+    pub const KEEPONFORK: u32 = 19;
+    pub const POPULATE_READ: u32 = 22;
+    pub const POPULATE_WRITE: u32 = 23;
+}
+
+/// A lock whose holder panicked is as good as any: the test is over then.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The machine's frames.
+pub struct Memory {
+    pages: Mutex<Pages>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Pages {
+    /// Bytes and users of each frame; one without users is free.
+    all: Vec<(Box<[u8]>, usize)>,
+    free: Vec<usize>,
+}
+
+impl Memory {
+    pub fn new(most: usize) -> Memory {
+        Memory { pages: Mutex::default(), most }
+    }
+
+    /// Frames with users.
+    pub fn used(&self) -> usize {
+        let pages = lock(&self.pages);
+        pages.all.len() - pages.free.len()
+    }
+
+    /// Frames there are.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+}
+
+impl Frames for Memory {
+    fn take(&self) -> Option<PageFrame> {
+        let mut pages = lock(&self.pages);
+        let zeroes = vec![0; PAGE].into_boxed_slice();
+        if let Some(index) = pages.free.pop() {
+            pages.all[index] = (zeroes, 1);
+            return Some(PageFrame(index));
+        }
+        if pages.all.len() == self.most {
+            return None;
+        }
+        pages.all.push((zeroes, 1));
+        Some(PageFrame(pages.all.len() - 1))
+    }
+    fn share(&self, frame: PageFrame) {
+        lock(&self.pages).all[frame.0].1 += 1;
+    }
+    fn release(&self, frame: PageFrame) {
+        let mut pages = lock(&self.pages);
+        let users = &mut pages.all[frame.0].1;
+        assert!(*users > 0, "a frame is released that nobody uses");
+        *users -= 1;
+        if *users == 0 {
+            pages.free.push(frame.0);
+        }
+    }
+    fn users(&self, frame: PageFrame) -> usize {
+        lock(&self.pages).all[frame.0].1
+    }
+    fn copy(&self, from: PageFrame, to: PageFrame) {
+        let mut pages = lock(&self.pages);
+        let bytes = pages.all[from.0].0.clone();
+        pages.all[to.0].0 = bytes;
+    }
+    fn read(&self, frame: PageFrame, offset: usize, out: &mut [u8]) {
+        out.copy_from_slice(&lock(&self.pages).all[frame.0].0[offset..offset + out.len()]);
+    }
+    fn write(&self, frame: PageFrame, offset: usize, data: &[u8]) {
+        lock(&self.pages).all[frame.0].0[offset..offset + data.len()].copy_from_slice(data);
+    }
+}
+
+/// A page table: a map, which no processor remembers anything of.
+#[derive(Default)]
+pub struct Map(BTreeMap<usize, Entry>);
+
+impl Table for Map {
+    fn get(&self, addr: usize) -> Option<Entry> {
+        self.0.get(&addr).copied()
+    }
+    fn set(&mut self, addr: usize, entry: Entry) -> std::result::Result<(), NoMemory> {
+        self.0.insert(addr, entry);
+        Ok(())
+    }
+    fn clear(&mut self, addr: usize) -> Option<Entry> {
+        self.0.remove(&addr)
+    }
+    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        self.0.range(from..end.max(from)).next().map(|(addr, entry)| (*addr, *entry))
+    }
+    fn flush(&mut self, _start: usize, _end: usize) {}
+}
+
+/// Whether a range is the guests'.
+pub fn is_user(addr: usize, len: usize) -> bool {
+    addr.checked_add(len).is_some_and(|end| end <= END)
+}
+
+fn check(addr: usize, len: usize) -> Result<()> {
+    let aligned = addr.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) && len > 0;
+    if aligned && is_user(addr, len) { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// A guest's address space.
+pub struct ModelSpace {
+    model: &'static Model,
+    paged: Arc<janua_paging::Space<Memory, Map>>,
+}
+
+impl ModelSpace {
+    /// An empty one.
+    pub fn new(model: &'static Model) -> Arc<ModelSpace> {
+        Arc::new(ModelSpace { model, paged: janua_paging::Space::new(model.memory, Map::default()) })
+    }
+
+    /// The space behind a kernel's handle. Every space of this machine is one.
+    pub fn of(space: &Arc<dyn Space>) -> &ModelSpace {
+        let any: &dyn Any = &**space;
+        any.downcast_ref().expect("a space of another machine")
+    }
+
+    /// A copy for a fork.
+    pub fn copy(&self) -> Result<Arc<ModelSpace>> {
+        let child = ModelSpace::new(self.model);
+        self.paged.fork_into(&child.paged)?;
+        Ok(child)
+    }
+
+    /// Makes an access possible, or says why it cannot be.
+    pub fn fault(&self, addr: usize, access: Access) -> std::result::Result<(), Refused> {
+        if is_user(addr, 1) { self.paged.fault(addr, access) } else { Err(Refused::Unmapped) }
+    }
+
+    /// Copies from it: bytes before the first that cannot be read.
+    pub fn read(&self, addr: usize, out: &mut [u8]) -> usize {
+        if is_user(addr, out.len()) { self.paged.read(addr, out) } else { 0 }
+    }
+
+    /// Copies into it: bytes before the first that cannot be written.
+    pub fn write(&self, addr: usize, data: &[u8]) -> usize {
+        if is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
+    }
+
+    /// Pages in memory now, and the most there have been.
+    pub fn pages(&self) -> (usize, usize) {
+        self.paged.pages()
+    }
+}
+
+impl Space for ModelSpace {
+    fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
+        check(addr, len)?;
+        let behind = match backing {
+            Backing::Anon => Behind::Zero,
+            Backing::AnonShared => {
+                Behind::Object { object: Object::new(self.model.memory, len as u64), page: 0, shared: true }
+            }
+            Backing::Host { fd, offset, shared, .. } => {
+                Behind::Object { object: self.model.files.object(*fd)?, page: offset / PAGE as u64, shared: *shared }
+            }
+        };
+        self.paged.map(addr, addr + len, prot, behind)
+    }
+
+    fn unmap(&self, addr: usize, len: usize) -> Result<()> {
+        check(addr, len)?;
+        self.paged.unmap(addr, addr + len);
+        Ok(())
+    }
+
+    fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
+        check(addr, len)?;
+        self.paged.protect(addr, addr + len, prot)
+    }
+
+    fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
+        check(new, new_len)?;
+        check(old, old_len.max(PAGE))?;
+        self.paged.remap(old, old_len, new, new_len, false)
+    }
+
+    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
+        check(old, len)?;
+        check(new, len)?;
+        self.paged.remap(old, len, new, len, true)
+    }
+
+    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
+        check(addr, len)?;
+        let end = addr + len;
+        match advice {
+            advice::DONTNEED | advice::FREE => self.paged.discard(addr, end),
+            advice::DONTFORK => self.paged.set_at_fork(addr, end, AtFork::Absent),
+            advice::WIPEONFORK => self.paged.set_at_fork(addr, end, AtFork::Wiped),
+            advice::DOFORK | advice::KEEPONFORK => self.paged.set_at_fork(addr, end, AtFork::Copied),
+            advice::REMOVE => self.paged.remove(addr, end)?,
+            advice::POPULATE_READ | advice::POPULATE_WRITE => {
+                let access = if advice == advice::POPULATE_WRITE { Access::Write } else { Access::Read };
+                for page in (addr..end).step_by(PAGE) {
+                    self.paged.fault(page, access).map_err(|refused| match refused {
+                        Refused::Unmapped | Refused::NoMemory => Errno::ENOMEM,
+                        Refused::Denied | Refused::BeyondEnd => Errno::EFAULT,
+                    })?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {
+        // Mappings and files share their pages.
+        check(addr, len)
+    }
+
+    fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {
+        check(addr, len)?;
+        if out.len() < len / PAGE {
+            return Err(Errno::EINVAL);
+        }
+        self.paged.residence(addr, addr + len, out);
+        Ok(())
+    }
+
+    fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>> {
+        if !shared {
+            self.paged.clear();
+            return Ok(self);
+        }
+        let fresh: Arc<dyn Space> = ModelSpace::new(self.model);
+        self.model.change_space(fresh.clone());
+        Ok(fresh)
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds { low: LOW, high: END, holes: [(0, 0); 2] }
+    }
+}
+
+// The memory of the thread whose turn it is. Outside of every turn (a service routine) there is none, and each access faults.
+impl Model {
+    /// Copies by `copy(space, done)` until `len` bytes are done or the guest has nothing to add to the faulting place.
+    fn whole(&self, addr: usize, len: usize, store: bool, mut copy: impl FnMut(&ModelSpace, usize) -> usize) -> usize {
+        let Some((guest, space)) = self.here() else { return 0 };
+        if !is_user(addr, len) {
+            return 0;
+        }
+        let mut done = 0;
+        loop {
+            done += copy(ModelSpace::of(&space), done);
+            let at = addr + done;
+            if done >= len || !(guest.hole_fault(at) || store && guest.store_fault(at)) {
+                return done;
+            }
+        }
+    }
+}
+
+impl UserMemory for Model {
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        is_user(addr, len)
+    }
+    fn copy_in(&self, dst: &mut [u8], src: usize) -> std::result::Result<(), Fault> {
+        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
+    }
+    fn copy_out(&self, dst: usize, src: &[u8]) -> std::result::Result<(), Fault> {
+        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
+    }
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        self.whole(src, dst.len(), false, |space, done| space.read(src + done, &mut dst[done..]))
+    }
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        self.whole(dst, src.len(), true, |space, done| space.write(dst + done, &src[done..]))
+    }
+    fn zero(&self, dst: usize, len: usize) -> std::result::Result<(), Fault> {
+        if !is_user(dst, len) {
+            return Err(Fault);
+        }
+        (0..len).step_by(PAGE).try_for_each(|at| self.copy_out(dst + at, &[0; PAGE][..PAGE.min(len - at)]))
+    }
+    fn copy_str(&self, dst: &mut [u8], src: usize) -> std::result::Result<Option<usize>, Fault> {
+        let most = dst.len().min(END.saturating_sub(src));
+        let have = self.copy_in_partial(&mut dst[..most], src);
+        match dst[..have].iter().position(|byte| *byte == 0) {
+            Some(len) => Ok(Some(len)),
+            None if have < dst.len() => Err(Fault),
+            None => Ok(None),
+        }
+    }
+    fn load_u32(&self, addr: usize) -> std::result::Result<u32, Fault> {
+        let mut word = [0; 4];
+        if !addr.is_multiple_of(4) {
+            return Err(Fault);
+        }
+        self.copy_in(&mut word, addr)?;
+        Ok(u32::from_le_bytes(word))
+    }
+    fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> std::result::Result<u32, Fault> {
+        // Nobody else runs meanwhile.
+        let found = self.load_u32(addr)?;
+        if found == old {
+            self.copy_out(addr, &new.to_le_bytes())?;
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,200 @@
+//! The part of x86-64 that guests of this machine are written in: enough for programs that call, compare, jump and fault.
+//!
+//! | bytes | instruction |
+//! |---|---|
+//! | `0f 05` | `syscall` |
+//! | `0f 0b` | `ud2` |
+//! | `90` | `nop` |
+//! | `48/49 b8+r imm64` | `mov r64, imm64` |
+//! | `48..4d 89 /r`, both registers | `mov r64, r64` |
+//! | `48..4d 8b /r` and `89 /r` with a plain base | `mov r64, [r64]`, `mov [r64], r64` |
+//! | `48 05 imm32` | `add rax, imm32` |
+//! | `48 3d imm32` | `cmp rax, imm32` |
+//! | `e9 rel32`, `0f 84 rel32`, `0f 85 rel32` | `jmp`, `je`, `jne` |
+//! | `c3` | `ret` |
+//!
+//! Anything else is an invalid instruction. Of the flags there is only ZF.
+
+use janua_abi::linux::Errno;
+use janua_abi::linux::signal::{SIGBUS, SIGILL, SIGSEGV};
+use janua_paging::{Access, PAGE, Refused};
+use janua_port::guest::Abi;
+use janua_port::{Flow, Frame, Guest, Trap};
+
+use crate::memory::ModelSpace;
+
+const SEGV_MAPERR: i32 = 1;
+const SEGV_ACCERR: i32 = 2;
+const BUS_ADRERR: i32 = 2;
+const ILL_ILLOPN: i32 = 2;
+
+const ZERO: u64 = 1 << 6;
+const PAGE_FAULT: u32 = 14;
+const INVALID_OPCODE: u32 = 6;
+
+/// Why an instruction was not carried out.
+enum Stop {
+    /// No memory is left for a page: the task has to go, for which it may have to wait.
+    NoMemory,
+    Fault(Trap),
+}
+
+/// One instruction of the guest's, with the kernel's part if it calls or faults.
+pub fn step(guest: &dyn Guest, frame: &mut Frame, space: &ModelSpace) -> Flow {
+    let mut processor = Processor { frame, space };
+    match processor.instruction() {
+        Ok(false) => Flow::Resume,
+        Ok(true) => guest.call(frame, Abi::Native),
+        Err(Stop::NoMemory) => {
+            guest.out_of_memory((space.pages().0 * PAGE) as u64);
+            Flow::Resume
+        }
+        Err(Stop::Fault(trap)) => {
+            frame.orig_rax = u64::MAX;
+            guest.trap(frame, trap)
+        }
+    }
+}
+
+struct Processor<'a> {
+    frame: &'a mut Frame,
+    space: &'a ModelSpace,
+}
+
+impl Processor<'_> {
+    fn reach(&self, addr: usize, access: Access) -> Result<(), Stop> {
+        let refused = match self.space.fault(addr, access) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let (signal, code) = match refused {
+            Refused::NoMemory => return Err(Stop::NoMemory),
+            Refused::Unmapped => (SIGSEGV, SEGV_MAPERR),
+            Refused::Denied => (SIGSEGV, SEGV_ACCERR),
+            Refused::BeyondEnd => (SIGBUS, BUS_ADRERR),
+        };
+        // Present, write, user, fetch.
+        let present = u64::from(refused == Refused::Denied);
+        let error = 4 | present | if access == Access::Write { 2 } else { 0 } | if access == Access::Execute { 16 } else { 0 };
+        Err(Stop::Fault(Trap::Fault { signal, code, addr, vector: PAGE_FAULT, error }))
+    }
+
+    fn load(&self, addr: u64) -> Result<u64, Stop> {
+        let mut word = [0; 8];
+        self.reach(addr as usize, Access::Read)?;
+        self.reach(addr.wrapping_add(7) as usize, Access::Read)?;
+        self.space.read(addr as usize, &mut word);
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn store(&self, addr: u64, value: u64) -> Result<(), Stop> {
+        self.reach(addr as usize, Access::Write)?;
+        self.reach(addr.wrapping_add(7) as usize, Access::Write)?;
+        self.space.write(addr as usize, &value.to_le_bytes());
+        Ok(())
+    }
+
+    /// The instruction's bytes, zeroes behind what can be read.
+    fn fetch(&self) -> Result<[u8; 10], Stop> {
+        let at = self.frame.rip as usize;
+        self.reach(at, Access::Execute)?;
+        let mut bytes = [0; 10];
+        self.space.read(at, &mut bytes);
+        Ok(bytes)
+    }
+
+    fn register(&mut self, number: u8) -> &mut u64 {
+        let f = &mut *self.frame;
+        match number & 15 {
+            0 => &mut f.rax,
+            1 => &mut f.rcx,
+            2 => &mut f.rdx,
+            3 => &mut f.rbx,
+            4 => &mut f.rsp,
+            5 => &mut f.rbp,
+            6 => &mut f.rsi,
+            7 => &mut f.rdi,
+            8 => &mut f.r8,
+            9 => &mut f.r9,
+            10 => &mut f.r10,
+            11 => &mut f.r11,
+            12 => &mut f.r12,
+            13 => &mut f.r13,
+            14 => &mut f.r14,
+            _ => &mut f.r15,
+        }
+    }
+
+    /// Carries one instruction out: whether it was a call.
+    fn instruction(&mut self) -> Result<bool, Stop> {
+        let bytes = self.fetch()?;
+        let int32 = |at: usize| i64::from(i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+        let len = match bytes {
+            [0x0f, 0x05, ..] => {
+                let f = &mut *self.frame;
+                f.rip += 2;
+                (f.rcx, f.r11) = (f.rip, f.rflags);
+                f.orig_rax = f.rax;
+                f.rax = Errno::ENOSYS.as_result() as u64;
+                return Ok(true);
+            }
+            [0x90, ..] => 1,
+            [rex @ (0x48 | 0x49), opcode @ 0xb8..=0xbf, ..] => {
+                let value = u64::from_le_bytes([2, 3, 4, 5, 6, 7, 8, 9].map(|at: usize| bytes[at]));
+                *self.register(opcode - 0xb8 + (rex & 1) * 8) = value;
+                10
+            }
+            [rex @ 0x48..=0x4f, opcode @ (0x89 | 0x8b), how, ..] => self.mov(rex, opcode, how)?,
+            [0x48, 0x05, ..] => {
+                self.frame.rax = self.frame.rax.wrapping_add(int32(2) as u64);
+                6
+            }
+            [0x48, 0x3d, ..] => {
+                let equal = self.frame.rax == int32(2) as u64;
+                self.frame.rflags = self.frame.rflags & !ZERO | if equal { ZERO } else { 0 };
+                6
+            }
+            [0xe9, ..] => 5 + int32(1),
+            [0x0f, condition @ (0x84 | 0x85), ..] => {
+                let taken = (self.frame.rflags & ZERO != 0) == (condition == 0x84);
+                6 + if taken { int32(2) } else { 0 }
+            }
+            [0xc3, ..] => {
+                self.frame.rip = self.load(self.frame.rsp)?;
+                self.frame.rsp += 8;
+                return Ok(false);
+            }
+            _ => return Err(self.invalid()),
+        };
+        self.frame.rip = self.frame.rip.wrapping_add_signed(len);
+        Ok(false)
+    }
+
+    fn invalid(&self) -> Stop {
+        let addr = self.frame.rip as usize;
+        Stop::Fault(Trap::Fault { signal: SIGILL, code: ILL_ILLOPN, addr, vector: INVALID_OPCODE, error: 0 })
+    }
+
+    /// `mov` between registers, or between one and the memory another points at.
+    fn mov(&mut self, rex: u8, opcode: u8, how: u8) -> Result<i64, Stop> {
+        let (reg, base) = ((how >> 3 & 7) + (rex & 4) * 2, (how & 7) + (rex & 1) * 8);
+        match how >> 6 {
+            3 => {
+                let (from, to) = if opcode == 0x89 { (reg, base) } else { (base, reg) };
+                *self.register(to) = *self.register(from);
+            }
+            // No scaled index, no displacement.
+            0 if !matches!(how & 7, 4 | 5) => {
+                let addr = *self.register(base);
+                if opcode == 0x89 {
+                    let value = *self.register(reg);
+                    self.store(addr, value)?;
+                } else {
+                    *self.register(reg) = self.load(addr)?;
+                }
+            }
+            _ => return Err(self.invalid()),
+        }
+        Ok(3)
+    }
+}
