@@ -132,7 +132,7 @@ calls! {
     96 gettimeofday(time: UserPtr<TimeVal>, zone: UserPtr<TimeZone>) => plain time::clock::gettimeofday, Full;
     97 getrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::getrlimit, Full;
     98 getrusage(who: i32, usage: UserPtr<Rusage>) => plain usage::getrusage, Partial("in a sandbox the kernel's own work counts as user time; blocks read and written are not counted");
-    99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, Partial("no load averages");
+    99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, Full;
     100 times(times: UserPtr<Tms>) => plain time::clock::times, Full;
     101 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, Partial("no debug registers (they read 0), SYSEMU, SYSEMU_SINGLESTEP, SINGLEBLOCK, ARCH_PRCTL or thread areas, which say EIO; no options for filters of calls");
     102 getuid() => plain cred::ids::getuid, Full;

@@ -161,7 +161,7 @@ calls! {
     113 vm86old() => missing, Missing("virtual 8086 mode does not exist under a 64-bit kernel");
     114 wait4(pid: i32, status: UserPtr<u32>, options: WaitOptions, usage: UserPtr<Rusage32>) => wait task::wait::wait4, Full;
     115 swapoff() => missing, Missing("swapping is the host's affair");
-    116 sysinfo(info: UserPtr<SysInfo32>) => plain misc::sysinfo, Partial("no load averages");
+    116 sysinfo(info: UserPtr<SysInfo32>) => plain misc::sysinfo, Full;
     117 ipc(call: u32, first: i32, second: u32, third: u32, pointer: usize, fifth: u32) => wait ipc::ipc, Partial("the structures of IPC_64 only");
     118 fsync(fd: Fd) => plain fs::sync::fsync, Full;
     119 sigreturn() => frame frame::sigreturn, Full;
