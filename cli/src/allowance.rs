@@ -8,26 +8,26 @@ use janua_platform_host::sandbox::Limits;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct Allowance {
-    /// Memory: of programs what they touch, of the kernel's heap, files in memory and shared memory all. A number with K, M, G or T, or
-    /// max for no limit; without it seven eighths of what the host has available at the start. Beyond it allocations fail, and the
-    /// largest process is killed when the programs have been promised more than there is
+    /// Memory: what the programs have touched, and all of the kernel's heap, of files in memory and of shared memory. A number with K,
+    /// M, G or T, or max for no limit; the default is seven eighths of what the host has available at the start. Beyond it allocations
+    /// fail; when programs touch more than there is of what they were promised, the largest process is killed
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<usize>,
 
-    /// Files in memory: the overlay, /dev/shm and every tmpfs together. As --memory; without it half of that
+    /// Files in memory: the overlay, /dev/shm and every tmpfs together. Written as for --memory; the default is half of that
     #[arg(long, value_name = "SIZE", value_parser = size)]
     disk: Option<usize>,
 
-    /// Processes and threads; fork and clone beyond it fail. Without it the kernel's own limit, 32768
+    /// Processes and threads; fork and clone beyond it fail. The default is the kernel's own limit, 32768
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pids: Option<u32>,
 
-    /// Processors: the sandbox stays on this many of the host's, chosen at the start (by affinity; what it does not use of them is
-    /// everybody's)
+    /// Processors: the sandbox stays on this many of the host's (all, if it has fewer), chosen at the start by affinity; they are not
+    /// reserved for it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
 
-    /// Time until the sandbox is ended, with exit code 124: a number with ms, s, m, h or d
+    /// Time until the sandbox is ended, with exit code 124: a number with ms, s, m, h or d (5 is 5s)
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     time: Option<Duration>,
 
@@ -95,22 +95,22 @@ fn size(text: &str) -> Result<usize, String> {
     if text.eq_ignore_ascii_case("max") {
         return Ok(usize::MAX);
     }
-    let bytes = crate::args::size(text).map_err(|why| format!("{why}, or max for no limit"))?;
-    usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).ok_or_else(|| "nothing runs without any".to_owned())
+    let bytes = crate::args::size(text).map_err(|why| format!("{why} (or max, for no limit)"))?;
+    usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).ok_or_else(|| "the least is 1; a program needs some megabytes".to_owned())
 }
 
 /// "10s", "5m"; seconds without a unit.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| "not a whole number with a unit, as in 10s or 5m".to_owned())?;
     let unit = match &text[digits.len()..] {
         "ms" => 1,
         "" | "s" => 1000,
         "m" => 60 * 1000,
         "h" => 3600 * 1000,
         "d" => 24 * 3600 * 1000,
-        unit => return Err(format!("`{unit}` is no unit: ms, s, m, h or d")),
+        unit => return Err(format!("the unit `{unit}` is not ms, s, m, h or d")),
     };
-    let number: u64 = digits.parse().map_err(|_| "not a whole number, as in 10s or 5m".to_owned())?;
     let millis = number.checked_mul(unit).filter(|millis| *millis > 0);
     millis.map(Duration::from_millis).ok_or_else(|| "too short or too long".to_owned())
 }

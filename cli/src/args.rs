@@ -26,7 +26,7 @@ Examples:
   janua doctor                                what this machine offers
 
 janua run exits as the program does (128+n after signal n); 127: program not found, 126: not
-executable, 125: janua itself failed, and said why.")]
+executable, 125: janua itself failed, and said why, 124: --time ran out.")]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -48,13 +48,13 @@ pub enum Command {
     /// disk (--disk). Its standard input, output and error are the machine's serial line; the kernel's own messages go to standard error.
     /// On a terminal the line is a terminal inside too, and every key goes there: Ctrl-] q ends the machine (exit code 130).
     Boot(Box<Boot>),
-    /// Tell what this machine offers, what is chosen by default, and why
+    /// Show what this machine offers, what is chosen by default, and why
     Doctor,
-    /// Print the table of system calls: which exist, which lack something, which are missing
+    /// Print the table of system calls: which are complete, partial or missing
     Support(Support),
     /// Measure gates, calls and programs, natively and on Janua
     Bench(Bench),
-    /// Make a page of what `janua bench` measured
+    /// Make a web page from what `janua bench` measured
     Report(Report),
     /// The program that `janua bench` measures
     #[command(hide = true, disable_help_flag = true)]
@@ -94,8 +94,9 @@ Examples:
   janua run --personality invasive --tiles 2 --cores 2 -- hello
   janua run --gate seccomp --trace=calls.txt --stats -- python3 -c 'print(42)'
 
-Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
-125: janua failed or its kernel faulted, and standard error says why.")]
+Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not
+executable; 125: janua failed or its kernel faulted, and standard error says why; 124: --time
+ran out.")]
 pub struct Run {
     /// The gate, by which system calls enter the kernel: call (rewritten call sites), sud, seccomp, or auto for the best here
     #[arg(long, value_name = "GATE", default_value = "auto", value_parser = named(&["auto", "call", "sud", "seccomp", "signal"], &["vdso", "ring", "ptrace", "stub", "kvm"]), hide_possible_values = true)]
@@ -284,15 +285,16 @@ fn named(built: &[&'static str], to_come: &[&'static str]) -> PossibleValuesPars
 /// Bytes, from a number that may have a unit. The error is what clap shows.
 pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+    let number: u64 = digits.parse().map_err(|_| "not a number with K, M, G or T, as in 256M".to_string())?;
+    let unit = &text[digits.len()..];
+    let shift = match unit.to_ascii_uppercase().as_str() {
         "" => 0,
         "K" => 10,
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        unit => return Err(format!("`{unit}` is no unit: K, M, G or T")),
+        _ => return Err(format!("the unit `{unit}` is not K, M, G or T")),
     };
-    let number: u64 = digits.parse().map_err(|_| "not a number".to_string())?;
     number.checked_mul(1 << shift).ok_or_else(|| "too large".to_string())
 }
 
@@ -416,13 +418,25 @@ fn refuse<T>(cause: impl Into<String>, remedy: impl Into<String>) -> Result<T, R
 }
 
 impl Run {
+    /// Whether something is asked for that only programs on the system-call library have.
+    fn asks_for_library(&self) -> bool {
+        self.tiles != 1 || self.cores != 2 || self.library != "sys-lib-yes" || self.answers != "on" || self.ask_ids
+    }
+
     /// What is asked for, or why it cannot be.
     pub fn options(self) -> Result<RunOptions, Refusal> {
+        let for_library = self.asks_for_library();
         let mut command = self.command.into_iter();
         let Some(program) = command.next().filter(|p| !p.is_empty()) else {
             return refuse("the program's name is empty", "give a program after --");
         };
         let personality = match self.personality.as_str() {
+            "linux" if for_library => {
+                return refuse(
+                    "--tiles, --cores, --library, --answers and --ask-ids are for the personality `invasive`",
+                    "add --personality invasive, or leave them out",
+                );
+            }
             "linux" => Personality::Linux,
             "invasive" => Personality::Invasive(Machine {
                 tiles: self.tiles,
@@ -509,6 +523,10 @@ fn root(value: &OsStr) -> Result<Root, Refusal> {
             format!("--root {}: not a directory", path.display()),
             "give a directory that holds a file tree, or host",
         );
+    }
+    // The name is found without the right to look inside.
+    if let Err(error) = path.join(".").metadata() {
+        return refuse(format!("--root {}: {error}", path.display()), "give a directory you may look into");
     }
     Ok(if path == Path::new("/") { Root::Host } else { Root::Directory(path) })
 }
@@ -741,6 +759,10 @@ mod tests {
         assert!(parse(&["--jail", "process", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--personality", "pal", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
+        for invasive in [&["--library", "vanilla"][..], &["--tiles", "2"], &["--cores", "4"], &["--answers", "off"], &["--ask-ids"]] {
+            assert!(parse(&[invasive, &["--", "x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
+            assert!(parse(&[invasive, &["--personality", "invasive", "--", "x"]].concat()).is_ok());
+        }
         assert!(parse(&["--gate", "nonsense", "--", "x"]).is_err());
         assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());

@@ -26,16 +26,23 @@ Examples:
   janua bench gates --jail none --json none.json
   janua bench calls --gate sud --runs 3          quicker
   janua bench calls --only pipe,futex-thr,stat   some rows
-  janua bench calls --personality invasive       claims, i-lets and empty calls, beside OctoPOS' figures
-  janua bench calls --personality invasive --platform x86_64   the same on the bare machine, by syscall and int 0x30
-  janua bench calls --platform x86_64 --gate call the bare machine beside the platform linux, in emulated time
+  janua bench calls --list                       the names of the rows
   janua bench apps --json apps.json              compile, find, Python, git, tar, redis
-  janua bench scale --gate call --only alive-10,alive-1000   a fork among 10 and 1,000 sleeping processes
-  janua bench gates --platform x86_64 --kpti on  every gate of the bare machine, in instructions and time
+  janua bench scale --gate call --only alive-10,alive-1000
+                                                 a fork among 10 and 1,000 sleeping processes
   janua report gates.json calls.json apps.json   a page with plots
 
+On the bare machine, and of the personality invasive:
+  janua bench gates --platform x86_64 --kpti on  every gate, in instructions and time
+  janua bench calls --platform x86_64 --gate call
+                                                 beside the platform linux, in emulated time
+  janua bench calls --personality invasive       claims, i-lets and empty calls, beside OctoPOS'
+                                                 figures
+  janua bench calls --personality invasive --platform x86_64
+                                                 the same by syscall and int 0x30
+
 Every round measures native and each gate with its jail in turn. A figure is the best of all
-rounds; a ratio is that figure through native's of the same run, so below 1 is faster than the
+rounds; a ratio is that figure divided by native's of the same run, so below 1 is faster than the
 host. `~` marks rows whose native samples scattered: measure again when the machine is quiet.")]
 pub struct Bench {
     #[command(subcommand)]

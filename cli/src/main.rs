@@ -22,6 +22,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == boot::KEEPER) {
         return boot::keep();
     }
+    if let Err(why) = run::limits::stack() {
+        return exit::fail(&why);
+    }
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

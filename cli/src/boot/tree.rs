@@ -1,5 +1,6 @@
 //! File trees as archives.
 
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -95,17 +96,14 @@ fn entry<'a>(name: &'a Path, meta: &Metadata, data: &'a [u8]) -> Entry<'a> {
     }
 }
 
-/// Packs what there is without a directory given: this machine's busybox, statically linked, with all its names in /bin.
+/// Packs what there is without a directory given: this machine's busybox with all its names in /bin, and its libraries if it has any.
 pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
     const REMEDY: &str = "give a file tree (--ramfs DIR), or install busybox: apt-get install busybox-static";
     let (path, busybox) = ["/bin/busybox", "/usr/bin/busybox"]
         .iter()
         .find_map(|path| fs::read(path).ok().map(|bytes| (path, bytes)))
         .ok_or_else(|| format!("there is no busybox here to make a file tree of\n       {REMEDY}"))?;
-    // A dynamic one names its interpreter.
-    if busybox.windows(12).any(|bytes| bytes == b"/ld-linux-x8") && !is_static(&busybox) {
-        return Err(format!("the busybox here is dynamically linked and would miss its libraries\n       {REMEDY}"));
-    }
+    let libraries = libraries(Path::new(path), &busybox).map_err(|why| format!("{why}\n       {REMEDY}"))?;
     let list = Command::new(path).arg("--list").output().map_err(|error| format!("{path} --list: {error}"))?;
     let dir = |name: &'static str| Entry { name: name.as_bytes(), mode: 0o40755, links: 2, ..EMPTY };
     for name in ["bin", "dev", "etc", "proc", "root", "tmp", "usr", "usr/bin"] {
@@ -116,6 +114,7 @@ pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
     let hosts = b"127.0.0.1 localhost\n::1 localhost\n";
     archive::push(archive, &Entry { name: b"etc/hosts", mode: 0o100_644, data: hosts, ..EMPTY });
     archive::push(archive, &Entry { name: b"bin/busybox", mode: 0o100_755, data: &busybox, ..EMPTY });
+    push_files(archive, &libraries);
     for name in list.stdout.split(|byte| *byte == b'\n').filter(|name| !name.is_empty() && *name != b"busybox") {
         let name = [b"bin/", name].concat();
         archive::push(archive, &Entry { name: &name, mode: 0o120_777, data: b"busybox", ..EMPTY });
@@ -124,15 +123,46 @@ pub fn pack_default(archive: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an ELF file has no interpreter segment (PT_INTERP, 3).
-fn is_static(elf: &[u8]) -> bool {
+/// The interpreter of a dynamically linked ELF program (segment PT_INTERP, 3), an absolute path.
+fn interpreter(elf: &[u8]) -> Option<&Path> {
     let word = |at: usize, len: usize| {
         let bytes = elf.get(at..at + len)?;
         Some(bytes.iter().rev().fold(0usize, |value, byte| value << 8 | *byte as usize))
     };
-    let headers = || Some((word(32, 8)?, word(54, 2)?, word(56, 2)?));
-    let Some((start, size, count)) = headers() else { return false };
-    (0..count).all(|index| word(start + index * size, 4) != Some(3))
+    let (start, size, count) = (word(32, 8)?, word(54, 2)?, word(56, 2)?);
+    let header = (0..count).map(|index| start + index * size).find(|header| word(*header, 4) == Some(3))?;
+    let (at, len) = (word(header + 8, 8)?, word(header + 32, 8)?);
+    let name = elf.get(at..at.checked_add(len)?)?.split(|byte| *byte == 0).next()?;
+    Some(Path::new(OsStr::from_bytes(name)))
+}
+
+/// What a program loads, each by the name it is loaded by: its interpreter lists it (`ld.so --list`). Nothing if it is static.
+fn libraries(program: &Path, elf: &[u8]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let Some(interpreter) = interpreter(elf) else { return Ok(Vec::new()) };
+    let told = |error: std::io::Error| format!("{} has libraries that cannot be listed: {error}", program.display());
+    let list = Command::new(interpreter).arg("--list").arg(program).output().map_err(told)?.stdout;
+    let list = String::from_utf8_lossy(&list);
+    let mut names: Vec<&Path> = list.split_ascii_whitespace().filter(|word| word.starts_with('/')).map(Path::new).collect();
+    names.push(interpreter);
+    names.sort();
+    names.dedup();
+    let read = |name: &Path| fs::read(name).map(|data| (name.to_owned(), data)).map_err(|error| format!("{}: {error}", name.display()));
+    names.into_iter().map(read).collect()
+}
+
+/// Packs files at their own absolute names, and the directories on the way that a tree of busybox alone has not.
+fn push_files(archive: &mut Vec<u8>, files: &[(PathBuf, Vec<u8>)]) {
+    let made = ["bin", "usr", "usr/bin"].map(PathBuf::from);
+    let mut dirs: Vec<&Path> = files.iter().flat_map(|(name, _)| name.ancestors().skip(1)).collect();
+    dirs.sort();
+    dirs.dedup();
+    let inside = |path: &Path| path.strip_prefix("/").unwrap_or(path).to_owned();
+    for dir in dirs.into_iter().map(inside).filter(|dir| !dir.as_os_str().is_empty() && !made.contains(dir)) {
+        archive::push(archive, &Entry { name: dir.as_os_str().as_bytes(), mode: 0o40755, links: 2, ..EMPTY });
+    }
+    for (name, data) in files {
+        archive::push(archive, &Entry { name: inside(name).as_os_str().as_bytes(), mode: 0o100_755, data, ..EMPTY });
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +179,26 @@ mod tests {
         assert!(check(&bytes[..bytes.len() - 20]).unwrap_err().contains("no whole entry at byte 120 of"));
         assert!(check(b"\x1f\x8b\x08").unwrap_err().contains("zcat"));
         assert!(check(b"hello").unwrap_err().contains("not a cpio archive"));
+    }
+
+    #[test]
+    fn a_dynamic_program_comes_with_what_it_loads() {
+        // This test is dynamically linked.
+        let own = std::env::current_exe().unwrap();
+        let files = libraries(&own, &fs::read(&own).unwrap()).unwrap();
+        let has = |part: &str| files.iter().any(|(name, _)| name.to_string_lossy().contains(part));
+        assert!(has("/ld-linux") && has("/libc.so"));
+        let mut bytes = Vec::new();
+        push_files(&mut bytes, &files);
+        archive::finish(&mut bytes);
+        let (mut at, mut seen) = (0, Vec::new());
+        while let Some(entry) = archive::next(&bytes, &mut at).unwrap() {
+            let name = PathBuf::from(OsStr::from_bytes(entry.name));
+            let parent = name.parent().unwrap().to_owned();
+            assert!(parent.as_os_str().is_empty() || parent == Path::new("usr") || seen.contains(&parent), "{name:?}");
+            seen.push(name);
+        }
+        assert!(seen.iter().any(|name| name.to_string_lossy().contains("libc.so")));
     }
 
     #[test]

@@ -18,6 +18,13 @@ const NEEDS: [(Resource, &str, u64); 3] = [
     (Resource::Data, "data (ulimit -d)", 64 << 20),
 ];
 
+/// Descriptors with which a shell and what it starts can run.
+const DESCRIPTORS: u64 = 64;
+
+/// Bytes of stack that this command needs, and those it takes where the host allows them. No more: with a stack without limit the
+/// host would lay out the kernel's processes another way.
+const STACK: (u64, u64) = (256 << 10, 8 << 20);
+
 /// Resource limits by Linux' number.
 const LIMITS: [(usize, Resource); 16] = [
     (0, Resource::Cpu),
@@ -51,6 +58,28 @@ pub fn own() -> [Option<Limit>; 16] {
     })
 }
 
+/// Takes the stack that this command needs, at its start. An error says that the host does not allow it.
+pub fn stack() -> Result<(), String> {
+    let (need, enough) = STACK;
+    own();
+    let old = getrlimit(Resource::Stack);
+    let lowest = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    if lowest(old.current) < enough {
+        let most = Some(enough.max(lowest(old.maximum))).filter(|most| *most != u64::MAX);
+        if setrlimit(Resource::Stack, Rlimit { current: Some(enough), maximum: most }).is_err() {
+            let _ = setrlimit(Resource::Stack, Rlimit { current: old.maximum, maximum: old.maximum });
+        }
+    }
+    if getrlimit(Resource::Stack).current.is_some_and(|limit| limit < need) {
+        return Err(format!(
+            "your hard limit on the stack (ulimit -s) is too low for this command, which needs {} KiB\n       \
+             set a soft limit (ulimit -S): that is the program's alone",
+            need >> 10
+        ));
+    }
+    Ok(())
+}
+
 /// Takes what the host allows.
 pub fn raise() {
     own();
@@ -66,6 +95,12 @@ pub fn raise() {
 
 /// Which limit is below what the kernel needs, in words.
 pub fn too_low() -> Option<String> {
+    if let Some(limit) = getrlimit(Resource::Nofile).current.filter(|limit| *limit < DESCRIPTORS) {
+        return Some(format!(
+            "your hard limit on open files (ulimit -n) is {limit}: the kernel needs at least {DESCRIPTORS}\n       \
+             set a soft limit (ulimit -S): that is the program's alone"
+        ));
+    }
     let low = NEEDS.iter().find(|(resource, _, need)| getrlimit(*resource).current.is_some_and(|limit| limit < *need));
     low.map(|(_, name, need)| {
         format!(

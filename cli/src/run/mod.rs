@@ -2,7 +2,7 @@
 
 mod config;
 pub mod invasive;
-mod limits;
+pub mod limits;
 mod outcome;
 mod terminal;
 

@@ -510,8 +510,7 @@ fn make_tree(tree: &Path) -> Result<(), String> {
     for dir in ["bin", "dev", "proc", "tmp", "lib64", "lib/x86_64-linux-gnu"] {
         fs::create_dir_all(tree.join(dir)).map_err(told)?;
     }
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().find(|path| Path::new(path).is_file());
-    fs::copy(busybox.ok_or("busybox is not installed")?, bin.join("busybox")).map_err(told)?;
+    add_busybox(tree, "bin/busybox")?;
     for name in ["cat", "nproc", "sh", "sort", "tail", "sleep"] {
         symlink("busybox", bin.join(name)).map_err(told)?;
     }
@@ -541,6 +540,16 @@ fn make_tree(tree: &Path) -> Result<(), String> {
     }
     add_libraries(&bin.join("program32"), tree)?;
     add_libraries(&bin.join("threads-glibc"), tree)
+}
+
+/// Copies this machine's busybox into a file tree, by the name `to`, with its libraries where it is not static. Its directory must exist.
+pub fn add_busybox(tree: &Path, to: &str) -> Result<(), String> {
+    let places = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new);
+    let busybox = places.into_iter().find(|path| path.is_file()).ok_or("busybox is not installed")?;
+    fs::copy(busybox, tree.join(to)).map_err(|e| format!("{}: {e}", tree.display()))?;
+    // ldd fails for a static program.
+    let dynamic = process::output(Command::new("ldd").arg(busybox)).is_some_and(|list| list.contains("=>"));
+    if dynamic { add_libraries(busybox, tree) } else { Ok(()) }
 }
 
 /// Puts a dynamic program's loader and libraries into a tree, as the host's own loader names them.

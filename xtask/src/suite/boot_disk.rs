@@ -242,8 +242,7 @@ fn foreign(bench: &Bench<'_>) -> Result<(), String> {
     for part in ["bin", "proc", "dev"] {
         fs::create_dir_all(dir.join(part)).map_err(told)?;
     }
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().find(|path| Path::new(path).is_file());
-    fs::copy(busybox.ok_or("busybox is not installed")?, dir.join("bin/sh")).map_err(told)?;
+    super::boot::add_busybox(&dir, "bin/sh")?;
     let mut command = tool("mkfs.ext4");
     command.args(["-q", "-F", "-d"]).arg(&dir).args([&bench.disk, "64M"]);
     process::step("mkfs", "mkfs.ext4", &mut command)?;

@@ -285,7 +285,7 @@ fn initial(number: usize, tests: &[&Test]) -> Result<PathBuf, String> {
         fs::create_dir_all(root.join(dir)).map_err(|e| format!("{dir}: {e}"))?;
     }
     let copy = |from: &Path, to: &str| fs::copy(from, root.join(to)).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()));
-    copy(Path::new("/bin/busybox"), "bin/busybox").or_else(|_| copy(Path::new("/usr/bin/busybox"), "bin/busybox"))?;
+    super::boot::add_busybox(&root, "bin/busybox")?;
     copy(&build::janua(), "janua")?;
     fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").map_err(|e| e.to_string())?;
     let script = script(tests, &copy)?;

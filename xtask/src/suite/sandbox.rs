@@ -749,9 +749,13 @@ fn host_limits(s: &Sandbox) -> Result<(), String> {
     expect("files", &shell("-S -f 8", "(head -c 100000 /dev/zero >big) 2>/dev/null; wc -c <big")?, 0, &["8192\n"])?;
     expect("data", &shell("-S -d 10000", "ulimit -d; echo fine")?, 0, &["10000\n", "fine"])?;
     expect("address space", &shell("-S -v 200000", "ulimit -v; echo fine")?, 0, &["200000\n", "fine"])?;
+    expect("stack", &shell("-S -s 64", "ulimit -s; echo fine")?, 0, &["64\n", "fine"])?;
+    expect("descriptors", &shell("-S -n 10", "ulimit -n; echo fine")?, 0, &["10\n", "fine"])?;
     expect("time", &shell("-S -t 1", "while :; do :; done")?, 152, &[])?;
     // A caller that may raise a hard limit gets no message.
-    for (limit, name) in [("-f 1000", "ulimit -f"), ("-d 10000", "ulimit -d"), ("-v 1000000", "ulimit -v")] {
+    let hard =
+        [("-f 1000", "ulimit -f"), ("-d 10000", "ulimit -d"), ("-v 1000000", "ulimit -v"), ("-s 64", "ulimit -s"), ("-n 20", "ulimit -n")];
+    for (limit, name) in hard {
         let outcome = shell(limit, "exit 3")?;
         if outcome.code != 3 {
             expect(limit, &outcome, 125, &[name])?;

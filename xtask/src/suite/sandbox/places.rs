@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use super::{Sandbox, clean, expect, shell, text, up};
 
@@ -47,8 +46,7 @@ pub fn file_names(s: &Sandbox) -> Result<(), String> {
 pub fn generated_files(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
     fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
-    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
+    crate::suite::boot::add_busybox(&root, "bin/busybox")?;
     let at = root.display().to_string();
     let show = ["/bin/busybox", "sh", "-c", "/bin/busybox cat /etc/hosts /etc/hostname; /bin/busybox hostname"];
     let outcome = s.run(&["--root", &at], &show)?;
@@ -83,8 +81,7 @@ pub fn process_names(s: &Sandbox) -> Result<(), String> {
 pub fn sys(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
     fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
-    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
+    crate::suite::boot::add_busybox(&root, "bin/busybox")?;
     let script = "cd /sys/class/net; b=/bin/busybox; [ -x $b ] || b=/usr/bin/busybox; $b ls; $b cat lo/mtu lo/type; $b ls /sys/1 2>/dev/null; $b grep -c . /sys/devices/system/cpu/online";
     let at = root.display().to_string();
     let shells: [(&[&str], &[&str]); 2] = [(&["--root", &at], &["/bin/busybox", "sh", "-c", script]), (&[], &["/bin/sh", "-c", script])];
@@ -103,8 +100,7 @@ pub fn writable_root(s: &Sandbox) -> Result<(), String> {
     for dir in ["bin", "proc", "dev/shm"] {
         fs::create_dir_all(root.join(dir)).map_err(|e| e.to_string())?;
     }
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
-    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
+    crate::suite::boot::add_busybox(&root, "bin/busybox")?;
     let bind = |rights: &str| format!("{}:/:{rights}", root.display());
     let program = ["/bin/busybox", "sh", "-c", "echo kept >/made; busybox=/bin/busybox; $busybox cat /made"];
     expect("writable", &s.run(&["--bind", &bind("rw"), "--cwd", "/"], &program)?, 0, &["kept"])?;
@@ -125,8 +121,7 @@ pub fn writable_root(s: &Sandbox) -> Result<(), String> {
 pub fn foreign_environment(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
     fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists()).ok_or("no busybox")?;
-    fs::copy(busybox, root.join("bin/busybox")).map_err(|e| e.to_string())?;
+    crate::suite::boot::add_busybox(&root, "bin/busybox")?;
     let root = root.display().to_string();
     let janua = s.line(&["--root", &root, "--env", "PASSED", "--env", "SET=here"], &["/bin/busybox", "env"]).join("' '");
     let script = format!("export SECRET=x PASSED=on; exec '{janua}'");
