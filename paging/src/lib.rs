@@ -18,6 +18,11 @@ pub mod report;
 pub mod space;
 pub mod table;
 #[cfg(test)]
+#[path = "../../test/random.rs"]
+mod random;
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod tests;
 
 pub use frames::{Frames, PageFrame};

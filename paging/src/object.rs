@@ -12,8 +12,9 @@ use crate::{Frames, PAGE, PageFrame};
 
 /// A space that maps an object.
 pub trait Mapper: Send + Sync {
-    /// Takes out the entries of this object's pages from `page` on (before `end`).
-    fn forget(&self, object: *const (), page: u64, end: u64);
+    /// Takes out the entries of this object's pages from `page` on (before `end`): all of them, private copies too, or those of the
+    /// frames alone that the object had there.
+    fn forget(&self, object: *const (), page: u64, end: u64, frames: Option<&BTreeMap<u64, PageFrame>>);
 }
 
 /// An anonymous file in memory. Missing pages are holes that read as zero.
@@ -49,7 +50,7 @@ impl<F: Frames> Object<F> {
         self.inner.lock().pages.len()
     }
 
-    /// Remembers who must be told when pages go.
+    /// Remembers who must be notified when pages go.
     pub fn add_mapper(&self, mapper: Weak<dyn Mapper>) {
         let mut mappers = self.mappers.lock();
         if mappers.iter().any(|known| known.ptr_eq(&mapper)) {
@@ -139,7 +140,7 @@ impl<F: Frames> Object<F> {
             inner.size = size;
             let first = size.div_ceil(PAGE as u64);
             if shrunk {
-                self.drop_pages(&mut inner, first, u64::MAX);
+                self.release(&take_pages(&mut inner, first, u64::MAX));
                 let inside = (size % PAGE as u64) as usize;
                 if inside > 0
                     && let Some(frame) = inner.pages.get(&(size / PAGE as u64))
@@ -150,21 +151,19 @@ impl<F: Frames> Object<F> {
             (first, shrunk)
         };
         if shrunk {
-            self.tell_mappers(first, u64::MAX);
+            self.notify_mappers(first, u64::MAX, None);
         }
         Ok(())
     }
 
-    /// Makes a range read as zero; whole pages become holes.
+    /// Makes a range read as zero; whole pages become holes. Copies that private mappings have made stay, as on Linux.
     pub fn punch(&self, at: u64, len: u64) {
         let Some(end) = at.checked_add(len) else { return };
         let page = PAGE as u64;
         let (first, last) = (at.div_ceil(page), end / page);
-        {
+        let gone = {
             let mut inner = self.inner.lock();
-            if first < last {
-                self.drop_pages(&mut inner, first, last);
-            }
+            let gone = if first < last { take_pages(&mut inner, first, last) } else { BTreeMap::new() };
             for number in [at / page, end / page] {
                 let start = number * page;
                 let (from, to) = (at.clamp(start, start + page) - start, end.clamp(start, start + page) - start);
@@ -174,9 +173,12 @@ impl<F: Frames> Object<F> {
                     self.zero(*frame, from as usize, to as usize);
                 }
             }
-        }
-        if first < last {
-            self.tell_mappers(first, last);
+            gone
+        };
+        if !gone.is_empty() {
+            self.notify_mappers(first, last, Some(&gone));
+            // Until here the object is a user of them, so that a write to a private mapping copies.
+            self.release(&gone);
         }
     }
 
@@ -214,12 +216,9 @@ impl<F: Frames> Object<F> {
         }
     }
 
-    fn drop_pages(&self, inner: &mut Inner, first: u64, end: u64) {
-        let mut gone = inner.pages.split_off(&first);
-        let mut kept = gone.split_off(&end);
-        inner.pages.append(&mut kept);
-        for frame in gone.into_values() {
-            self.frames.release(frame);
+    fn release(&self, gone: &BTreeMap<u64, PageFrame>) {
+        for frame in gone.values() {
+            self.frames.release(*frame);
         }
     }
 
@@ -233,10 +232,10 @@ impl<F: Frames> Object<F> {
         }
     }
 
-    fn tell_mappers(&self, first: u64, end: u64) {
+    fn notify_mappers(&self, first: u64, end: u64, frames: Option<&BTreeMap<u64, PageFrame>>) {
         let mappers: Vec<_> = self.mappers.lock().iter().filter_map(Weak::upgrade).collect();
         for mapper in mappers {
-            mapper.forget(self.id(), first, end);
+            mapper.forget(self.id(), first, end, frames);
         }
     }
 }
@@ -247,6 +246,14 @@ impl<F: Frames> Drop for Object<F> {
             self.frames.release(*frame);
         }
     }
+}
+
+/// Takes pages from `first` on (before `end`) out of an object, which stays a user of their frames.
+fn take_pages(inner: &mut Inner, first: u64, end: u64) -> BTreeMap<u64, PageFrame> {
+    let mut gone = inner.pages.split_off(&first);
+    let mut kept = gone.split_off(&end);
+    inner.pages.append(&mut kept);
+    gone
 }
 
 /// Page number, offset in it, and bytes of the first page of a range.

@@ -103,7 +103,8 @@ impl<F: Frames, T: Table> Space<F, T> {
     }
 
     /// Moves `old..old+old_len` to `new` and makes it `new_len` long; what lies in the new range is replaced. `keep` leaves the
-    /// old range mapped and empty. An `old_len` of 0 maps the object behind `old` once more. EFAULT when nothing is mapped.
+    /// old range mapped and empty. An `old_len` of 0 maps the object behind `old` once more. EFAULT when nothing is mapped; ENOMEM when
+    /// the table has no room: then the old range is as it was, and nothing is mapped in the new one.
     pub fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize, keep: bool) -> Result<()> {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
@@ -125,18 +126,12 @@ impl<F: Frames, T: Table> Space<F, T> {
         }
         if new != old {
             inner.cut(self.frames, new, new + new_len);
-            let mut at = old;
-            while let Some((page, _)) = inner.table.next(at, old + kept) {
-                let Some(entry) = inner.table.clear(page) else { break };
-                inner.resident -= 1;
-                inner.install(self.frames, page - old + new, entry)?;
-                at = page + PAGE;
+            inner.move_entries(old, kept, new)?;
+            if !keep {
+                // All of them before the first is inserted, which may be joined to the last.
+                pieces.iter().for_each(|(start, _)| drop(inner.regions.remove(start)));
             }
-            inner.table.flush(old, old + kept);
             for (start, region) in pieces {
-                if !keep {
-                    inner.regions.remove(&start);
-                }
                 let (start, end) = (start - old + new, region.end - old + new);
                 inner.insert(start, Region { end, ..region });
             }
@@ -379,6 +374,27 @@ impl<F: Frames, T: Table> Inner<F, T> {
         }
     }
 
+    /// Moves the entries of a range to where there are none. ENOMEM when the table has no room, and then nothing has moved.
+    fn move_entries(&mut self, old: usize, len: usize, new: usize) -> Result<()> {
+        let mut at = old;
+        while let Some((page, entry)) = self.table.next(at, old + len) {
+            if self.table.set(page - old + new, entry).is_err() {
+                // The frames are still the old entries'.
+                while let Some((page, _)) = self.table.next(new, new + len) {
+                    self.table.clear(page);
+                }
+                self.table.flush(new, new + len);
+                return Err(Errno::ENOMEM);
+            }
+            at = page + PAGE;
+        }
+        while let Some((page, _)) = self.table.next(old, old + len) {
+            self.table.clear(page);
+        }
+        self.table.flush(old, old + len);
+        Ok(())
+    }
+
     /// Adds a region where there is none, joining it to the one before when they are alike.
     fn insert(&mut self, start: usize, region: Region<F>) {
         if let Some((_, before)) = self.regions.range_mut(..start).next_back()
@@ -476,15 +492,24 @@ fn rights(prot: Prot, writable: bool) -> Prot {
 }
 
 impl<F: Frames, T: Table> Mapper for Space<F, T> {
-    fn forget(&self, object: *const (), first: u64, end: u64) {
+    fn forget(&self, object: *const (), first: u64, end: u64, frames: Option<&BTreeMap<u64, PageFrame>>) {
         let mut inner = self.inner.lock();
+        let inner = &mut *inner;
         let mut ranges = Vec::new();
         for (start, region) in &inner.regions {
             let Behind::Object { object: mapped, page, .. } = &region.behind else { continue };
             let pages = ((region.end - start) / PAGE) as u64;
             let (from, to) = (first.max(*page), end.min(page + pages));
-            if Object::id(mapped) == object && from < to {
-                ranges.push((start + (from - page) as usize * PAGE, start + (to - page) as usize * PAGE));
+            if Object::id(mapped) != object || from >= to {
+                continue;
+            }
+            let place = |number: u64| start + (number - page) as usize * PAGE;
+            match frames {
+                None => ranges.push((place(from), place(to))),
+                Some(frames) => ranges.extend(frames.range(from..to).filter_map(|(number, frame)| {
+                    let at = place(*number);
+                    inner.table.get(at).filter(|entry| entry.frame == *frame).map(|_| (at, at + PAGE))
+                })),
             }
         }
         for (from, to) in ranges {

@@ -12,18 +12,22 @@ use janua_rt::Mutex;
 use crate::table::NoMemory;
 use crate::{Access, AtFork, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Space, Table};
 
-struct Memory {
+pub struct Memory {
     /// Bytes and users of each frame; those without users are free.
     pages: Mutex<Vec<(Vec<u8>, u32)>>,
     most: usize,
 }
 
 impl Memory {
-    fn new(most: usize) -> &'static Memory {
+    pub fn new(most: usize) -> &'static Memory {
         Box::leak(Box::new(Memory { pages: Mutex::new(Vec::new()), most }))
     }
 
-    fn used(&self) -> usize {
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    pub fn used(&self) -> usize {
         self.pages.lock().iter().filter(|(_, users)| *users > 0).count()
     }
 }
@@ -65,22 +69,44 @@ impl Frames for Memory {
     }
 }
 
-#[derive(Default)]
-struct Map(BTreeMap<usize, Entry>);
+pub struct Map {
+    entries: BTreeMap<usize, Entry>,
+    /// Entries it has room for.
+    room: usize,
+}
+
+impl Default for Map {
+    fn default() -> Map {
+        Map::with_room(usize::MAX)
+    }
+}
+
+impl Map {
+    pub fn with_room(room: usize) -> Map {
+        Map { entries: BTreeMap::new(), room }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= self.room
+    }
+}
 
 impl Table for Map {
     fn get(&self, addr: usize) -> Option<Entry> {
-        self.0.get(&addr).copied()
+        self.entries.get(&addr).copied()
     }
     fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory> {
-        self.0.insert(addr, entry);
+        if self.is_full() && !self.entries.contains_key(&addr) {
+            return Err(NoMemory);
+        }
+        self.entries.insert(addr, entry);
         Ok(())
     }
     fn clear(&mut self, addr: usize) -> Option<Entry> {
-        self.0.remove(&addr)
+        self.entries.remove(&addr)
     }
     fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
-        self.0.range(from..end.max(from)).next().map(|(addr, entry)| (*addr, *entry))
+        self.entries.range(from..end.max(from)).next().map(|(addr, entry)| (*addr, *entry))
     }
     fn flush(&mut self, _start: usize, _end: usize) {}
 }

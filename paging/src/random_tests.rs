@@ -1,0 +1,316 @@
+//! Random operations on a few spaces and objects, each compared with a plain description of what must be there.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use janua_port::Prot;
+
+use crate::tests::{Map, Memory};
+use crate::{AtFork, Behind, Object, PAGE, Space, random};
+
+/// The pages that are used, from this address on.
+const BASE: usize = 0x10_0000;
+const PAGES: usize = 24;
+const OBJECTS: usize = 3;
+const OBJECT_PAGES: u64 = 8;
+const SPACES: usize = 4;
+
+/// What a page must be.
+#[derive(Clone, Copy)]
+struct Page {
+    prot: Prot,
+    at_fork: AtFork,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    /// Its own, with this first byte.
+    Own(u8),
+    /// A page of an object.
+    Shared(usize, u64),
+    /// The same until it is written: then its own byte.
+    Private(usize, u64, Option<u8>),
+}
+
+#[derive(Clone, Default)]
+struct Wanted {
+    pages: BTreeMap<usize, Page>,
+}
+
+/// An object: the first byte of each of its pages.
+type Bytes = Vec<u8>;
+
+struct World {
+    memory: &'static Memory,
+    /// Entries each table has room for.
+    room: usize,
+    objects: Vec<(Arc<Object<Memory>>, Bytes)>,
+    spaces: Vec<(Arc<Space<Memory, Map>>, Wanted)>,
+}
+
+fn addr(page: usize) -> usize {
+    BASE + page * PAGE
+}
+
+fn can_read(prot: Prot) -> bool {
+    prot.read || prot.write || prot.exec
+}
+
+impl World {
+    fn new(frames: usize, room: usize) -> World {
+        let memory = Memory::new(frames);
+        let object = |_| (Object::new(memory, OBJECT_PAGES * PAGE as u64), alloc::vec![0; OBJECT_PAGES as usize]);
+        let spaces = alloc::vec![(Space::new(memory, Map::with_room(room)), Wanted::default())];
+        World { memory, room, objects: (0..OBJECTS).map(object).collect(), spaces }
+    }
+
+    /// The byte a page must have; `None` if it cannot be read.
+    fn wanted(&self, space: usize, page: usize) -> Option<u8> {
+        let page = self.spaces[space].1.pages.get(&page).filter(|page| can_read(page.prot))?;
+        match page.what {
+            What::Own(byte) | What::Private(_, _, Some(byte)) => Some(byte),
+            What::Shared(object, number) | What::Private(object, number, None) => {
+                self.objects[object].1.get(number as usize).copied()
+            }
+        }
+    }
+
+    /// Whether an access that needs a page may find no memory.
+    fn is_short(&self, space: usize) -> bool {
+        self.memory.used() == self.memory.most() || self.spaces[space].0.with_table(Map::is_full)
+    }
+
+    fn check(&self, what: &str) {
+        for (index, (space, _)) in self.spaces.iter().enumerate() {
+            for page in 0..PAGES {
+                let mut byte = [0];
+                let found = (space.read(addr(page), &mut byte) == 1).then_some(byte[0]);
+                let wanted = self.wanted(index, page);
+                let short = found.is_none() && self.is_short(index);
+                assert!(found == wanted || short, "{what}: page {page} of space {index}: {found:?}, not {wanted:?}");
+            }
+        }
+    }
+
+    fn write(&mut self, space: usize, page: usize, byte: u8) {
+        let done = self.spaces[space].0.write(addr(page), &[byte]) == 1;
+        let short = self.is_short(space);
+        let Some(wanted) = self.spaces[space].1.pages.get_mut(&page) else { return assert!(!done) };
+        let inside = match wanted.what {
+            What::Shared(object, number) | What::Private(object, number, None) => {
+                (number as usize) < self.objects[object].1.len()
+            }
+            _ => true,
+        };
+        if !done {
+            assert!(!wanted.prot.write || !inside || short, "page {page}");
+            return;
+        }
+        assert!(wanted.prot.write && inside, "page {page} could be written");
+        match &mut wanted.what {
+            What::Own(now) => *now = byte,
+            What::Private(_, _, own) => *own = Some(byte),
+            What::Shared(object, number) => self.objects[*object].1[*number as usize] = byte,
+        }
+    }
+
+    fn map(&mut self, space: usize, first: usize, count: usize, prot: Prot, what: What) {
+        let behind = match what {
+            What::Own(_) => Behind::Zero,
+            What::Shared(object, page) => Behind::Object { object: self.objects[object].0.clone(), page, shared: true },
+            What::Private(object, page, _) => Behind::Object { object: self.objects[object].0.clone(), page, shared: false },
+        };
+        self.spaces[space].0.map(addr(first), addr(first + count), prot, behind).unwrap();
+        for index in 0..count {
+            let what = match what {
+                What::Own(_) => What::Own(0),
+                What::Shared(object, page) => What::Shared(object, page + index as u64),
+                What::Private(object, page, _) => What::Private(object, page + index as u64, None),
+            };
+            self.spaces[space].1.pages.insert(first + index, Page { prot, at_fork: AtFork::Copied, what });
+        }
+    }
+
+    /// Moves mapped pages to where nothing of them is.
+    fn remap(&mut self, space: usize, first: usize, count: usize, to: usize, keep: bool) {
+        let (paged, wanted) = &mut self.spaces[space];
+        let whole = (first..first + count).all(|page| wanted.pages.contains_key(&page));
+        if !whole || to + count > PAGES || (first < to + count && to < first + count) {
+            return;
+        }
+        if paged.remap(addr(first), count * PAGE, addr(to), count * PAGE, keep).is_err() {
+            assert!(self.room < PAGES);
+            return (to..to + count).for_each(|page| {
+                wanted.pages.remove(&page);
+            });
+        }
+        for index in 0..count {
+            let page = wanted.pages[&(first + index)];
+            wanted.pages.insert(to + index, page);
+            if !keep {
+                wanted.pages.remove(&(first + index));
+                continue;
+            }
+            // What the old range had of its own has moved.
+            if let Some(old) = wanted.pages.get_mut(&(first + index)) {
+                old.what = dropped(old.what);
+            }
+        }
+    }
+
+    fn fork(&mut self, space: usize) {
+        let (parent, wanted) = &self.spaces[space];
+        let child = Space::new(self.memory, Map::with_room(self.room));
+        if parent.fork_into(&child).is_err() {
+            return assert!(self.room < PAGES);
+        }
+        let mut copy = wanted.clone();
+        copy.pages.retain(|_, page| page.at_fork != AtFork::Absent);
+        for page in copy.pages.values_mut() {
+            if page.at_fork == AtFork::Wiped {
+                page.what = dropped(page.what);
+            }
+        }
+        self.spaces.push((child, copy));
+    }
+
+    fn truncate(&mut self, object: usize, pages: usize) {
+        self.objects[object].0.truncate((pages * PAGE) as u64).unwrap();
+        self.objects[object].1.resize(pages, 0);
+        // Copies of what was behind the end go with it.
+        self.each_of(object, |number| number as usize >= pages);
+    }
+
+    /// Private copies of these pages of an object are dropped.
+    fn each_of(&mut self, object: usize, which: impl Fn(u64) -> bool) {
+        for page in self.spaces.iter_mut().flat_map(|(_, wanted)| wanted.pages.values_mut()) {
+            if let What::Private(of, number, own) = &mut page.what
+                && *of == object
+                && which(*number)
+            {
+                *own = None;
+            }
+        }
+    }
+
+    fn punch(&mut self, object: usize, first: usize, count: usize) {
+        self.objects[object].0.punch((first * PAGE) as u64, (count * PAGE) as u64);
+        for byte in self.objects[object].1.iter_mut().skip(first).take(count) {
+            *byte = 0;
+        }
+    }
+}
+
+/// A page whose own contents are forgotten.
+fn dropped(what: What) -> What {
+    match what {
+        What::Own(_) => What::Own(0),
+        What::Private(object, page, _) => What::Private(object, page, None),
+        shared @ What::Shared(..) => shared,
+    }
+}
+
+/// Carries one random operation out: its name.
+fn operation(world: &mut World, next: &mut impl FnMut(u64) -> u64) -> &'static str {
+    let mut below = |bound: usize| next(bound as u64) as usize;
+    let space = below(world.spaces.len());
+    let first = below(PAGES);
+    let count = 1 + below((PAGES - first).min(8));
+    let object = below(OBJECTS);
+    let prot = Prot { read: below(4) > 0, write: below(4) > 0, exec: false };
+    let byte = 1 + below(255) as u8;
+    let range = (addr(first), addr(first + count));
+    match below(24) {
+        0..=7 => {
+            world.write(space, first, byte);
+            "write"
+        }
+        8..=10 => {
+            let page = below(OBJECT_PAGES as usize) as u64;
+            let what = [What::Own(0), What::Shared(object, page), What::Private(object, page, None)][below(3)];
+            world.map(space, first, count, prot, what);
+            "map"
+        }
+        11 => {
+            world.spaces[space].0.unmap(range.0, range.1);
+            world.spaces[space].1.pages.retain(|page, _| !(first..first + count).contains(page));
+            "unmap"
+        }
+        12 | 13 => {
+            world.spaces[space].0.protect(range.0, range.1, prot).unwrap();
+            for (_, page) in world.spaces[space].1.pages.range_mut(first..first + count) {
+                page.prot = prot;
+            }
+            "protect"
+        }
+        14 | 15 => {
+            let (to, keep) = (below(PAGES), below(2) == 0);
+            world.remap(space, first, count, to, keep);
+            "remap"
+        }
+        16 => {
+            world.spaces[space].0.discard(range.0, range.1);
+            for (_, page) in world.spaces[space].1.pages.range_mut(first..first + count) {
+                page.what = dropped(page.what);
+            }
+            "discard"
+        }
+        17 => {
+            let at_fork = [AtFork::Copied, AtFork::Absent, AtFork::Wiped][below(3)];
+            world.spaces[space].0.set_at_fork(range.0, range.1, at_fork);
+            for (_, page) in world.spaces[space].1.pages.range_mut(first..first + count) {
+                page.at_fork = at_fork;
+            }
+            "set_at_fork"
+        }
+        18 if world.spaces.len() < SPACES => {
+            world.fork(space);
+            "fork"
+        }
+        18 | 19 => {
+            if world.spaces.len() > 1 {
+                world.spaces.swap_remove(space);
+            }
+            "end of a space"
+        }
+        20 => {
+            world.truncate(object, below(OBJECT_PAGES as usize + 1));
+            "truncate"
+        }
+        21 => {
+            world.punch(object, below(OBJECT_PAGES as usize), count);
+            "punch"
+        }
+        _ => {
+            let page = below(OBJECT_PAGES as usize);
+            let (real, bytes) = &mut world.objects[object];
+            if real.write((page * PAGE) as u64, &[byte]).is_ok() {
+                // A byte behind the end makes the object end there; the rest of its page reads as zero.
+                bytes.resize(bytes.len().max(page + 1), 0);
+                bytes[page] = byte;
+            } else {
+                assert_eq!(world.memory.used(), world.memory.most());
+            }
+            "write to an object"
+        }
+    }
+}
+
+#[test]
+fn random_operations_leave_what_they_should() {
+    for stream in 0..60 {
+        let mut next = random::numbers(random::given().unwrap_or(0), stream);
+        // With enough memory; with few frames; with little room in the tables.
+        let (frames, room) = [(400, usize::MAX), (40, usize::MAX), (400, 12)][stream as usize % 3];
+        let mut world = World::new(frames, room);
+        for step in 0..400 {
+            let name = operation(&mut world, &mut next);
+            world.check(&alloc::format!("stream {stream}, step {step}, after {name}"));
+        }
+        let World { memory, objects, spaces, .. } = world;
+        drop((objects, spaces));
+        assert_eq!(memory.used(), 0, "stream {stream}: frames are left");
+    }
+}
