@@ -218,7 +218,7 @@ pub struct Accounts {
     room: AtomicUsize,
     /// Not 0 while somebody looks at what is resident.
     watched: AtomicU32,
-    /// Not 0 once the kernel's heap could not grow any more.
+    /// Not 0 once the kernel ended for want of heap.
     exhausted: AtomicU32,
     /// Bytes of files in memory: overlay, tmpfs.
     pub disk: Account,
@@ -374,7 +374,7 @@ impl Accounts {
         Some(self.culprit.swap(0, Ordering::Relaxed)).filter(|thread| *thread != 0)
     }
 
-    /// The kernel's heap cannot grow: the sandbox ends.
+    /// The kernel's heap cannot grow where that is not foreseen: the sandbox ends.
     pub fn note_exhausted(&self) {
         self.exhausted.store(1, Ordering::Relaxed);
     }

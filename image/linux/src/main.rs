@@ -103,6 +103,28 @@ impl Write for Line {
     }
 }
 
+/// What is left to be compared of a text's start; `None` once it was another.
+#[cfg(target_os = "none")]
+struct Start<'a>(Option<&'a str>);
+
+#[cfg(target_os = "none")]
+impl Start<'_> {
+    /// Whether a text begins so: the only sign by which `alloc` tells that there was no memory.
+    fn is(text: impl core::fmt::Display, wanted: &str) -> bool {
+        let mut start = Start(Some(wanted));
+        let _ = write!(start, "{text}");
+        start.0 == Some("")
+    }
+}
+
+#[cfg(target_os = "none")]
+impl Write for Start<'_> {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.0 = self.0.and_then(|wanted| if text.len() < wanted.len() { wanted.strip_prefix(text) } else { text.starts_with(wanted).then_some("") });
+        Ok(())
+    }
+}
+
 /// The exit code of a sandbox that ends because its kernel's heap is full: that of a program the host's kernel ends for memory.
 #[cfg(target_os = "none")]
 const OUT_OF_MEMORY: u8 = 137;
@@ -121,8 +143,9 @@ fn refuse_with(why: &str, errno: janua_abi::linux::Errno) -> ! {
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    if boot::accounts().is_exhausted() {
+    if Start::is(info.message(), "memory allocation of ") {
         // The supervisor says so.
+        boot::accounts().note_exhausted();
         machine::stop_sandbox(OUT_OF_MEMORY)
     }
     let _ = writeln!(Line, "janua: kernel fault: {info}");

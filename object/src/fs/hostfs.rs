@@ -533,6 +533,7 @@ impl HostInode {
         if known.len() >= 1024 && known.len().is_power_of_two() {
             known.retain(|_, weak| weak.strong_count() > 0);
         }
+        known.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
         let inode = HostInode::make(&self.shared, stat, dir, Arc::from(name), hidden)?;
         known.insert((stat.dev, stat.ino), Arc::downgrade(&inode));
         Ok(inode)

@@ -152,14 +152,20 @@ impl File for Snapshot {
         let mut list = self.list.lock();
         if *pos == 0 || list.is_none() {
             let mut fresh = Listing { entries: Vec::with_capacity(32), names: Vec::with_capacity(1024) };
+            // The list of a directory with millions of names may be more than there is.
+            let mut fits = true;
             self.inode.readdir(0, &mut |entry| {
+                fits = fresh.entries.try_reserve(1).is_ok() && fresh.names.try_reserve(entry.name.len()).is_ok();
                 // No file system here has longer names than a byte counts.
-                if let Ok(len) = u8::try_from(entry.name.len()) {
+                if fits && let Ok(len) = u8::try_from(entry.name.len()) {
                     fresh.entries.push(Listed { ino: entry.ino, kind: entry.kind, len, at: fresh.names.len() });
                     fresh.names.extend_from_slice(entry.name);
                 }
-                true
+                fits
             })?;
+            if !fits {
+                return Err(Errno::ENOMEM);
+            }
             *list = Some(fresh);
         }
         if !dots(file, &self.inode, &mut pos, emit)? {

@@ -33,6 +33,10 @@ pub struct Path {
     pub dentry: Arc<Dentry>,
 }
 
+/// Bytes of a name beyond which it is written in part: who walks down can make names of any length, and no call takes one of a
+/// sixteenth of this.
+pub const NAME_MOST: usize = 64 << 10;
+
 /// A place as text.
 pub struct Written {
     /// The absolute name as seen from the root it was asked for, without " (deleted)".
@@ -95,16 +99,17 @@ impl Path {
         Some(Path { dentry: parent, mount: at.mount })
     }
 
-    /// The name of the place as seen from `root`.
+    /// The name of the place as seen from `root`. Of a name longer than [`NAME_MOST`] only an end that is about as long.
     pub fn write(&self, root: &Path) -> Written {
         if self.dentry.is_label() {
             return Written { name: self.dentry.name().to_vec(), deleted: false, reachable: true };
         }
         let deleted = self.dentry.is_deleted();
         let mut parts: Vec<Arc<[u8]>> = Vec::new();
+        let mut len = 0;
         let mut at = self.clone();
         let reachable = loop {
-            if at == *root {
+            if at == *root || len > NAME_MOST {
                 break true;
             }
             if at.is_mount_root() {
@@ -120,13 +125,14 @@ impl Path {
             };
             match parent {
                 Some(parent) => {
+                    len += name.len() + 1;
                     parts.push(name);
                     at.dentry = parent;
                 }
                 None => break false,
             }
         };
-        let mut name = Vec::with_capacity(parts.iter().map(|part| part.len() + 1).sum::<usize>().max(1));
+        let mut name = Vec::with_capacity(len.max(1));
         for part in parts.iter().rev() {
             name.push(b'/');
             name.extend_from_slice(part);

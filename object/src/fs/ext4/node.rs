@@ -595,6 +595,7 @@ impl Inode for Node {
     fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         // Listed in one piece (`Snapshot`): the places of a hashed directory are no numbers that could be told.
         let mut entries = Vec::new();
+        let mut fits = true;
         self.shared.look(|core| {
             let mut reader = core.fs.open_directory_reader(self.number)?;
             let mut cursor = DirectoryCursor::Start;
@@ -602,9 +603,16 @@ impl Inode for Node {
                 let more = core.fs.read_directory_with_reader(&mut reader, cursor, ENTRIES)?;
                 let Some(last) = more.last() else { return Ok(()) };
                 cursor = last.next_cursor;
+                fits = entries.try_reserve(more.len()).is_ok();
+                if !fits {
+                    return Ok(());
+                }
                 entries.extend(more);
             }
         })?;
+        if !fits {
+            return Err(Errno::ENOMEM);
+        }
         entries.retain(|entry| entry.name != b"." && entry.name != b"..");
         for (entry, next) in entries.iter().zip(1..).skip(usize::try_from(from).unwrap_or(usize::MAX)) {
             let (ino, kind) = (entry.inode.raw().into(), entry_kind(entry.file_type));

@@ -18,7 +18,7 @@ mod space;
 mod table;
 mod xattr;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, LinkedList};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
@@ -253,11 +253,17 @@ impl Node {
         }
         let node = Node::over(&self.shared, lower, place)?;
         let mut links = self.shared.links.lock();
-        if links.len() >= 1024 && links.len().is_power_of_two() {
-            links.retain(|_, (weak, _)| weak.strong_count() > 0);
+        // Somebody may have come by another name, in another directory, meanwhile.
+        let known = links.get(&id).and_then(|(known, _)| known.upgrade());
+        if known.is_none() {
+            links.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+            if links.len() >= 1024 && links.len().is_power_of_two() {
+                links.retain(|_, (weak, _)| weak.strong_count() > 0);
+            }
+            links.insert(id, (Arc::downgrade(&node), None));
         }
-        links.insert(id, (Arc::downgrade(&node), None));
-        Ok(node)
+        drop(links);
+        Ok(known.unwrap_or(node))
     }
 
     /// Before the first change: sees to it that the node is found again, and all directories on the way.
@@ -326,9 +332,10 @@ impl Node {
         let node = self.adopt(lower, name)?;
         if node.kept.load(Ordering::Acquire) {
             // A file with several names that has changed already: this name must last too.
+            table.reserve()?;
             table.hold(Arc::from(name), &node);
         } else {
-            table.remember(name, &node);
+            table.remember(name, &node)?;
         }
         Ok(node)
     }
@@ -371,8 +378,13 @@ impl Node {
 
     /// Enters a new node.
     fn enter(&self, name: &[u8], node: &Arc<Node>) -> Result<()> {
+        // A name takes memory, whatever it leads to.
+        if self.shared.space.machine.accounts().is_tight() {
+            return Err(Errno::ENOSPC);
+        }
         self.keep();
         let mut table = self.table()?;
+        table.reserve()?;
         match table.get(name) {
             Some(Entry::Held { .. } | Entry::Below(_)) => return Err(Errno::EEXIST),
             Some(Entry::Whiteout) => table.put(Arc::from(name), node.clone(), true),
@@ -414,9 +426,6 @@ impl Node {
     }
 
     fn born(&self, mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<Node>> {
-        if self.shared.space.machine.accounts().is_tight() {
-            return Err(Errno::ENOSPC);
-        }
         let (mode, gid) = inherit(&Node::perm_of(&self.meta.lock()), mode, cred);
         let body = match FileKind::of_mode(mode).ok_or(Errno::EINVAL)? {
             FileKind::Directory => Body::Directory(Mutex::default()),
@@ -615,6 +624,9 @@ impl Inode for Node {
     }
 
     fn tmpfile(&self, mode: u32, cred: &Cred, linkable: bool) -> Result<Arc<dyn Inode>> {
+        if self.shared.space.machine.accounts().is_tight() {
+            return Err(Errno::ENOSPC);
+        }
         let node = self.born(mode, 0, cred)?;
         node.meta.lock().nlink = 0;
         node.linkable.store(linkable, Ordering::Release);
@@ -720,22 +732,29 @@ impl Inode for Node {
     }
 }
 
-/// Deep trees, and the chains of directories that unkept nodes hold, are let go node by node, not by recursion.
+/// Deep trees, and the chains of directories that unkept nodes hold, are let go node by node, not by recursion, and large directories
+/// without a list of what was in them.
 impl Drop for Node {
     fn drop(&mut self) {
         self.shared.nodes.fetch_sub(1, Ordering::Relaxed);
         if let Body::Regular(data) = &mut self.body {
             data.get_mut().release(&self.shared.space);
         }
-        let mut pending = Vec::new();
-        let take = |node: &mut Node, pending: &mut Vec<Arc<Node>>| {
-            if let Body::Directory(table) = &mut node.body {
-                pending.extend(table.get_mut().take_nodes());
+        let mut pending = LinkedList::new();
+        let take = |node: &mut Node, pending: &mut LinkedList<_>| {
+            let above = node.place.get_mut().take().map(|(dir, _)| dir);
+            let below = match &mut node.body {
+                Body::Directory(table) => Some(table.get_mut().take_nodes()),
+                _ => None,
+            };
+            if above.is_some() || below.is_some() {
+                pending.push_back(above.into_iter().chain(below.into_iter().flatten()));
             }
-            pending.extend(node.place.get_mut().take().map(|(dir, _)| dir));
         };
         take(self, &mut pending);
-        while let Some(node) = pending.pop() {
+        while let Some(mut rest) = pending.pop_back() {
+            let Some(node) = rest.next() else { continue };
+            pending.push_back(rest);
             if let Some(mut node) = Arc::into_inner(node) {
                 take(&mut node, &mut pending);
             }

@@ -64,6 +64,12 @@ impl Node {
                 first = self.table()?;
                 (&mut *first, Some(&mut *second))
             };
+            // Room for what may come, before anything goes.
+            from_table.reserve()?;
+            let to_table = match to_table {
+                Some(table) => table.reserve().map(|()| Some(table))?,
+                None => None,
+            };
             if exchange {
                 if let Some(target) = &target {
                     from_table.replace(old, target.clone());

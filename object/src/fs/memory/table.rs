@@ -4,6 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
+use hashbrown::hash_map::EntryRef;
+use janua_abi::linux::{Errno, Result};
+
 use crate::vfs::NameMap;
 
 use super::Node;
@@ -48,6 +51,13 @@ impl Table {
         self.order.is_empty() && self.whiteouts == 0
     }
 
+    /// Makes room for two more names, which is the most that a call enters. All names are one piece of memory, which doubles when it is
+    /// full: a directory with millions of them may ask for more than there is. ENOMEM.
+    #[inline]
+    pub fn reserve(&mut self) -> Result<()> {
+        self.entries.try_reserve(2).map_err(|_| Errno::ENOMEM)
+    }
+
     fn set(&mut self, name: Arc<[u8]>, entry: Entry) {
         self.whiteouts += usize::from(matches!(entry, Entry::Whiteout));
         if let Some(Entry::Whiteout) = self.entries.insert(name, entry) {
@@ -60,7 +70,7 @@ impl Table {
         self.order.len()
     }
 
-    /// Enters a node under a name that is not held.
+    /// Enters a node under a name that is not held, and for which there is room if the table does not know it ([`Table::reserve`]).
     pub fn put(&mut self, name: Arc<[u8]>, node: Arc<Node>, covers: bool) {
         let cookie = self.next;
         self.next += 1;
@@ -77,40 +87,45 @@ impl Table {
         }
     }
 
-    /// Remembers the node that stands for a file below as long as it lives.
-    pub fn remember(&mut self, name: &[u8], node: &Arc<Node>) {
+    /// Remembers the node that stands for a file below as long as it lives. ENOMEM.
+    pub fn remember(&mut self, name: &[u8], node: &Arc<Node>) -> Result<()> {
         if self.entries.len() >= self.purge_at.max(64) {
             self.entries.retain(|_, entry| !matches!(entry, Entry::Below(weak) if weak.strong_count() == 0));
             self.purge_at = self.entries.len() * 2;
         }
+        self.reserve()?;
         self.set(Arc::from(name), Entry::Below(Arc::downgrade(node)));
+        Ok(())
     }
 
     /// Makes a name below lead to its node for good.
     pub fn hold(&mut self, name: Arc<[u8]>, node: &Arc<Node>) {
-        match self.entries.get(&*name) {
+        match self.entries.get_mut(&*name) {
             Some(Entry::Held { .. } | Entry::Whiteout) => {}
-            Some(Entry::Below(_)) | None => self.put(name, node.clone(), true),
+            // In its place: it needs no room.
+            Some(below @ Entry::Below(_)) => {
+                let cookie = self.next;
+                self.next += 1;
+                *below = Entry::Held { node: node.clone(), cookie, covers: true };
+                self.order.insert(cookie, name);
+            }
+            None => self.put(name, node.clone(), true),
         }
     }
 
     /// Takes a name out: what it led to, if it was held. A name below is covered by a whiteout.
     pub fn remove(&mut self, name: &[u8]) -> Option<Arc<Node>> {
-        let old = self.entries.remove(name)?;
-        self.whiteouts -= usize::from(matches!(old, Entry::Whiteout));
-        match old {
-            Entry::Held { node, cookie, covers } => {
-                let name = self.order.remove(&cookie);
-                if let Some(name) = name.filter(|_| covers) {
-                    self.set(name, Entry::Whiteout);
-                }
-                Some(node)
-            }
-            Entry::Below(_) | Entry::Whiteout => {
-                self.set(Arc::from(name), Entry::Whiteout);
-                None
-            }
-        }
+        let EntryRef::Occupied(mut entry) = self.entries.entry_ref(name) else { return None };
+        let old = if matches!(entry.get(), Entry::Held { covers: false, .. }) {
+            entry.remove()
+        } else {
+            // In its place: it needs no room.
+            self.whiteouts += usize::from(!matches!(entry.get(), Entry::Whiteout));
+            entry.insert(Entry::Whiteout)
+        };
+        let Entry::Held { node, cookie, .. } = old else { return None };
+        self.order.remove(&cookie);
+        Some(node)
     }
 
     /// The next held names from a position on: position, name, node.
@@ -125,16 +140,12 @@ impl Table {
     }
 
     /// Empties the table: the nodes that were held.
-    pub fn take_nodes(&mut self) -> Vec<Arc<Node>> {
+    pub fn take_nodes(&mut self) -> impl Iterator<Item = Arc<Node>> + use<> {
         self.order.clear();
         self.whiteouts = 0;
-        let entries = core::mem::take(&mut self.entries);
-        entries
-            .into_values()
-            .filter_map(|entry| match entry {
-                Entry::Held { node, .. } => Some(node),
-                _ => None,
-            })
-            .collect()
+        core::mem::take(&mut self.entries).into_values().filter_map(|entry| match entry {
+            Entry::Held { node, .. } => Some(node),
+            _ => None,
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::any::Any;
 
 use janua_abi::linux::{Errno, Result};
@@ -24,7 +25,7 @@ pub struct TextFile {
     opener: User,
     /// The number of the program that ran when the file was opened.
     program: u64,
-    text: Mutex<Option<Arc<[u8]>>>,
+    text: Mutex<Option<Arc<Vec<u8>>>>,
 }
 
 impl TextFile {
@@ -48,7 +49,7 @@ impl File for TextFile {
             None => {
                 let mut text = Text::default();
                 self.node.make(&self.opener, self.program, &mut text)?;
-                let text: Arc<[u8]> = text.0.into();
+                let text = Arc::new(text.whole()?);
                 *self.text.lock() = Some(text.clone());
                 text
             }

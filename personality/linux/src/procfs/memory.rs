@@ -39,12 +39,12 @@ fn line(subject: &Subject, region: &Region, text: &mut Text) {
     let mut shown = Text::default();
     name(subject, region, &mut shown);
     if !shown.0.is_empty() {
-        while text.0.len() - from < NAME_COLUMN {
-            text.0.push(b' ');
+        for _ in text.0.len() - from..NAME_COLUMN {
+            text.bytes(b" ");
         }
         text.escaped(&shown.0, b"\n");
     }
-    text.0.push(b'\n');
+    text.bytes(b"\n");
 }
 
 /// The name of a mapping, if it has one.

@@ -24,6 +24,7 @@ use core::any::Any;
 use core::fmt;
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::user::PATH_MAX;
 use janua_object::file::flags::{O_ACCMODE, O_RDONLY};
 use janua_object::file::{DirEntry, File};
 use janua_object::vfs::directory::Directory;
@@ -47,29 +48,38 @@ static PROC: Tables = Tables { name: "proc", magic: 0x9fa0, root: system::ENTRIE
 static SYS: Tables = Tables { name: "sysfs", magic: 0x6265_6572, root: sysfs::ENTRIES, processes: false };
 static SYS_NET: Tables = Tables { root: sysfs::CLASS_NET, ..SYS };
 
-/// The text of a file being made. Names are bytes, so this is no string.
+/// The text of a file being made. Names are bytes, so this is no string. How long it becomes a program decides (mappings, descriptors,
+/// mounts): what there is no memory for is left out, and noted.
 #[derive(Default)]
-pub struct Text(pub Vec<u8>);
+pub struct Text(pub Vec<u8>, bool);
 
 impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
-        Ok(())
+        self.bytes(text.as_bytes());
+        if self.1 { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
 impl Text {
     pub fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        self.1 |= self.0.try_reserve(bytes.len()).is_err();
+        if !self.1 {
+            self.0.extend_from_slice(bytes);
+        }
+    }
+
+    /// ENOMEM if there was no memory for all of it.
+    pub fn whole(self) -> Result<Vec<u8>> {
+        if self.1 { Err(Errno::ENOMEM) } else { Ok(self.0) }
     }
 
     /// Bytes with those in `special` and the backslash as octal escapes, as /proc/self/mounts and maps write names.
     pub fn escaped(&mut self, bytes: &[u8], special: &[u8]) {
         for &byte in bytes {
             if byte == b'\\' || special.contains(&byte) {
-                self.0.extend_from_slice(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]);
+                self.bytes(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]);
             } else {
-                self.0.push(byte);
+                self.bytes(&[byte]);
             }
         }
     }
@@ -554,14 +564,16 @@ impl Inode for Node {
     }
 
     fn readlink(&self, caller: &dyn Caller) -> Result<Vec<u8>> {
-        match self.what {
-            What::Entry(Entry { kind: Kind::Name(name), .. }) => Ok(name(caller)),
+        let text = match self.what {
+            What::Entry(Entry { kind: Kind::Name(name), .. }) => name(caller),
             What::Entry(Entry { kind: Kind::Place(place), .. }) => {
-                self.looked(caller, |subject| Ok(written(subject, &place(subject)?)))
+                self.looked(caller, |subject| Ok(written(subject, &place(subject)?)))?
             }
-            What::Fd(fd) => self.looked(caller, |subject| Ok(name_of(subject, &*fd::file(subject, fd)?))),
-            _ => Err(Errno::EINVAL),
-        }
+            What::Fd(fd) => self.looked(caller, |subject| Ok(name_of(subject, &*fd::file(subject, fd)?)))?,
+            _ => return Err(Errno::EINVAL),
+        };
+        // As for a page with the text and its NUL.
+        if text.len() < PATH_MAX { Ok(text) } else { Err(Errno::ENAMETOOLONG) }
     }
 
     fn jump(&self, caller: &dyn Caller) -> Option<Result<Path>> {

@@ -3,6 +3,7 @@
 use core::fmt::Write;
 
 use janua_abi::linux::Result;
+use janua_object::vfs::path::NAME_MOST;
 use janua_object::vfs::{Mount, Path, device};
 
 use super::{Subject, Text};
@@ -56,7 +57,11 @@ pub fn mountinfo(subject: &Subject, text: &mut Text) -> Result<()> {
         // The place within the file system: "/" but for binds of a directory.
         let mut parts = alloc::vec::Vec::new();
         let mut at = mount.root.clone();
-        while let Some(up) = at.parent() {
+        let mut len = 0;
+        while let Some(up) = at.parent()
+            && len <= NAME_MOST
+        {
+            len += at.name().len() + 1;
             parts.push(at.name());
             at = up;
         }
