@@ -51,15 +51,23 @@ pub mod mask {
 
 /// Events an instance holds before it gives up (/proc/sys/fs/inotify/max_queued_events).
 pub const MAX_QUEUED: usize = 16384;
+/// Bytes of the kernel's memory for the events of all instances of a user: they are made by whoever changes a file, so that it is the
+/// one who watches who must do without. Ten full queues of ordinary names.
+const MAX_BYTES: usize = 16 << 20;
 /// Instances a user may have (/proc/sys/fs/inotify/max_user_instances), and watches in all of them (max_user_watches).
 pub const MAX_INSTANCES: usize = 128;
 pub const MAX_WATCHES: usize = 65536;
 
-/// What a user has of both.
+/// Room for events that an empty queue keeps.
+const KEPT: usize = 64;
+
+/// What a user has of them.
 #[derive(Default)]
 pub struct Counts {
     instances: AtomicUsize,
     watches: AtomicUsize,
+    /// Bytes of queued events.
+    bytes: AtomicUsize,
 }
 
 /// One more of what `count` counts, unless there are `most` already.
@@ -110,9 +118,14 @@ impl Registry {
         }
     }
 
-    fn insert(&self, watch: &Arc<Watch>) {
-        self.by_inode.lock().entry(key(watch.place.inode())).or_default().push(watch.clone());
+    /// ENOMEM.
+    fn insert(&self, watch: &Arc<Watch>) -> Result<()> {
+        let mut map = self.by_inode.lock();
+        map.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        map.entry(key(watch.place.inode())).or_default().push(watch.clone());
+        drop(map);
         self.count(true);
+        Ok(())
     }
 
     fn remove(&self, watch: &Arc<Watch>) {
@@ -177,6 +190,15 @@ impl Event {
     fn size(&self) -> usize {
         HEADER + self.padded_name()
     }
+
+    /// Bytes of the kernel's memory.
+    fn cost(&self) -> usize {
+        size_of::<Event>() + self.name.len()
+    }
+
+    fn is_overflow(&self) -> bool {
+        self.mask & mask::Q_OVERFLOW != 0
+    }
 }
 
 #[derive(Default)]
@@ -184,6 +206,8 @@ struct State {
     watches: BTreeMap<i32, Arc<Watch>>,
     last_wd: i32,
     queue: VecDeque<Event>,
+    /// The queue tells that events are missing.
+    overflowed: bool,
 }
 
 /// An inotify instance.
@@ -235,10 +259,13 @@ impl Inotify {
         if !take(&self.counts().watches, MAX_WATCHES) {
             return Err(Errno::ENOSPC);
         }
-        state.last_wd = wd;
         let watch = Arc::new(Watch { wd, mask: AtomicU32::new(kept), instance: Arc::downgrade(self), place });
-        state.watches.insert(wd, watch.clone());
-        self.registry.insert(&watch);
+        if let Err(errno) = self.registry.insert(&watch) {
+            self.counts().watches.fetch_sub(1, Ordering::Relaxed);
+            return Err(errno);
+        }
+        state.last_wd = wd;
+        state.watches.insert(wd, watch);
         Ok(wd)
     }
 
@@ -265,28 +292,66 @@ impl Inotify {
         // A name's own type belongs to its directory's events; of a file itself these two are said without it.
         let mask = if mask & (event::DELETE_SELF | event::MOVE_SELF) != 0 { mask & !event::IS_DIR } else { mask };
         let mut state = self.state.lock();
-        let new = Event { wd, mask, cookie, name: name.to_vec() };
-        if state.queue.back() == Some(&new) {
+        let is_same = |last: &Event| last.wd == wd && last.mask == mask && last.cookie == cookie && last.name == name;
+        if state.queue.back().is_some_and(is_same) {
             return;
         }
-        match state.queue.len() {
-            MAX_QUEUED.. => return,
-            len if len == MAX_QUEUED - 1 => {
-                state.queue.push_back(Event { wd: -1, mask: mask::Q_OVERFLOW, cookie: 0, name: Vec::new() });
+        let new = match self.event(&mut state, wd, mask, cookie, name) {
+            Some(event) => event,
+            None if state.overflowed => return,
+            None => {
+                state.overflowed = true;
+                self.counts().bytes.fetch_add(size_of::<Event>(), Ordering::Relaxed);
+                Event { wd: -1, mask: mask::Q_OVERFLOW, cookie: 0, name: Vec::new() }
             }
-            _ => state.queue.push_back(new),
-        }
+        };
+        state.queue.push_back(new);
         drop(state);
         self.readable.wake(Events::IN.bits() | Events::RDNORM.bits());
+    }
+
+    /// An event that its owner is charged for; `None` when he can have no more, or there is no memory.
+    fn event(&self, state: &mut State, wd: i32, mask: u32, cookie: u32, text: &[u8]) -> Option<Event> {
+        // Room for the word that something is missing is there in any case.
+        state.queue.try_reserve(2).ok()?;
+        if state.queue.len() >= MAX_QUEUED {
+            return None;
+        }
+        let mut name = Vec::new();
+        name.try_reserve_exact(text.len()).ok()?;
+        name.extend_from_slice(text);
+        let event = Event { wd, mask, cookie, name };
+        let bytes = &self.counts().bytes;
+        if bytes.fetch_add(event.cost(), Ordering::Relaxed) + event.cost() > MAX_BYTES {
+            bytes.fetch_sub(event.cost(), Ordering::Relaxed);
+            return None;
+        }
+        Some(event)
+    }
+
+    /// Takes the first event out.
+    fn take(&self, state: &mut State) -> Option<Event> {
+        let event = state.queue.pop_front()?;
+        self.counts().bytes.fetch_sub(event.cost(), Ordering::Relaxed);
+        if event.is_overflow() {
+            state.overflowed = false;
+        }
+        if state.queue.is_empty() && state.queue.capacity() > KEPT {
+            state.queue = VecDeque::new();
+        }
+        Some(event)
     }
 }
 
 impl Drop for Inotify {
     fn drop(&mut self) {
-        let watches = core::mem::take(&mut self.state.get_mut().watches);
+        let state = self.state.get_mut();
+        let watches = core::mem::take(&mut state.watches);
+        let bytes = state.queue.iter().map(Event::cost).sum();
         for watch in watches.values() {
             self.registry.remove(watch);
         }
+        self.counts().bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.counts().watches.fetch_sub(watches.len(), Ordering::Relaxed);
         self.counts().instances.fetch_sub(1, Ordering::Relaxed);
     }
@@ -308,7 +373,7 @@ impl File for InotifyFile {
                 match state.queue.front() {
                     None if done == 0 => return Err(Errno::EAGAIN),
                     Some(event) if event.size() > buf.left() && done == 0 => return Err(Errno::EINVAL),
-                    Some(event) if event.size() <= buf.left() => state.queue.pop_front(),
+                    Some(event) if event.size() <= buf.left() => self.0.take(&mut state),
                     _ => None,
                 }
             };
