@@ -207,19 +207,25 @@ impl<'a> ReadBuf<'a> {
 
     /// How many of the first `most` bytes of [`Self::user_range`] can be stored to, tried page by page without changing any.
     pub fn storable(&mut self, most: usize) -> usize {
-        const PAGE: usize = 4096;
         let Some((start, len)) = self.user_range() else { return 0 };
         let Place::User { mem, .. } = &self.place else { return 0 };
-        let end = start + len.min(most);
-        let mut at = start;
-        while at < end {
-            let word = at & !3;
-            if mem.load_u32(word).and_then(|value| mem.cmpxchg_u32(word, value, value)).is_err() {
+        storable_at(*mem, start, len.min(most))
+    }
+
+    /// The same for the first `most` bytes of all that is left.
+    pub fn storable_together(&self, most: usize) -> usize {
+        let most = most.min(self.left);
+        let Place::User { mem, first, rest } = &self.place else { return most };
+        let mut done = 0;
+        for &(start, len) in core::iter::once(first).chain(*rest) {
+            let len = len.min(most - done);
+            let fits = storable_at(*mem, start, len);
+            done += fits;
+            if fits < len || done == most {
                 break;
             }
-            at = (at / PAGE + 1) * PAGE;
         }
-        at.min(end) - start
+        done
     }
 
     /// Takes as many of `bytes` as there is room for: how many. EFAULT only when none could be stored.
@@ -348,4 +354,19 @@ impl<'a> WriteBuf<'a> {
         }
         Ok(moved)
     }
+}
+
+/// How many of the bytes from `start` on can be stored to.
+fn storable_at(mem: &dyn UserMemory, start: usize, len: usize) -> usize {
+    const PAGE: usize = 4096;
+    let end = start + len;
+    let mut at = start;
+    while at < end {
+        let word = at & !3;
+        if mem.load_u32(word).and_then(|value| mem.cmpxchg_u32(word, value, value)).is_err() {
+            break;
+        }
+        at = (at / PAGE + 1) * PAGE;
+    }
+    at.min(end) - start
 }

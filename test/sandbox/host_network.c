@@ -86,6 +86,39 @@ static void moves(const char *name, long (*some)(long), int nonblocking)
 	must(close(server));
 }
 
+/* What there is no room for in the reader's memory stays to be read. */
+static void torn(const char *name, int ranges)
+{
+	struct pollfd ready;
+	char *at = mmap(0, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(mprotect(at + 4096, 4096, PROT_NONE));
+	connection();
+	ready = (struct pollfd){server, POLLIN, 0};
+	must(send(client, pattern, 5000, 0));
+	must(poll(&ready, 1, -1));
+	long n = 0, k;
+	struct iovec list[] = {{at + 4096 - 1000, 600}, {at + 4096 - 400, 3000}};
+	errno = 0;
+	k = ranges ? readv(server, list, 2) : recv(server, at + 4096 - 1000, 3000, 0);
+	say("%s: %d", name, (int)k);
+	n = k > 0 ? k : 0;
+	int same = !memcmp(at + 4096 - 1000, pattern, n);
+	errno = 0;
+	k = recv(server, at + 4096, 100, 0);
+	say(" %d %s", (int)k, t_errno(errno));
+	must(close(client));
+	memset(got, 0, 6000);
+	long rest = 0;
+	while ((k = read(server, got + rest, 6000 - rest)) > 0)
+		rest += k;
+	say(" %d %s\n", (int)rest, same && !memcmp(got, pattern + n, 5000 - n) ? "in order" : "other bytes");
+	errno = 0;
+	k = recv(server, at + 4096, 100, 0);
+	say("%s: at the end %d\n", name, (int)k);
+	must(close(server));
+	must(munmap(at, 3 * 4096));
+}
+
 /* A send that asks the host to take pages instead of a copy: only what was sent may arrive, whatever happens meanwhile. */
 static void zerocopy(void)
 {
@@ -177,6 +210,8 @@ int main(int argc, char **argv)
 		moves("write", by_write, nonblocking);
 		moves("writev", by_writev, nonblocking);
 	}
+	torn("one range", 0);
+	torn("two ranges", 1);
 	zerocopy();
 	records();
 	return t_failed;

@@ -119,6 +119,24 @@ fn host_fd(number: usize) -> Result<HostFd> {
     i32::try_from(number).map(HostFd).map_err(|_| Errno::EBADF)
 }
 
+impl HostSocket {
+    /// Whether more bytes than that could be received now. Errors of the receive.
+    fn holds_more_than(&self, len: usize, flags: u32) -> Result<bool> {
+        let mut data = vec![0; len + 1];
+        let got = self.host.socket_call(SocketCall::Recv {
+            fd: self.fd,
+            data: &mut data,
+            flags: flags & RECEIVE_FLAGS | msg::DONTWAIT | msg::PEEK,
+            addr: &mut [],
+            addr_len: &mut 0,
+            control: &mut [],
+            control_len: &mut 0,
+            flags_out: &mut 0,
+        })?;
+        Ok(got > len)
+    }
+}
+
 impl Socket for HostSocket {
     fn common(&self) -> &Common {
         &self.common
@@ -186,7 +204,15 @@ impl Socket for HostSocket {
     }
 
     fn receive(&self, buf: &mut ReadBuf<'_>, flags: u32, _want_from: bool) -> Result<Received> {
-        let mut data = vec![0; buf.left().min(PIECE)];
+        let want = buf.left().min(PIECE);
+        // What a stream's host has handed out it does not hand out again. Should there be more than the program's memory takes, it is only
+        // looked at: on Linux too a segment goes as a whole or not at all.
+        let takes = !self.common.is_records() && flags & (msg::PEEK | msg::TRUNC | msg::ERRQUEUE) == 0;
+        let room = if takes { buf.storable_together(want) } else { want };
+        if room < want && self.holds_more_than(room, flags)? {
+            return Err(Errno::EFAULT);
+        }
+        let mut data = vec![0; room];
         let mut addr = [0; STORAGE];
         let mut addr_len = STORAGE;
         let mut bytes = [0; CONTROL];
