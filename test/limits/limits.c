@@ -287,6 +287,100 @@ static int watches(void)
     return 0;
 }
 
+/* Queues of events that nobody reads: it is the one who watches who does without them, not the one who changes files. */
+static int queues(const char *dir)
+{
+    char name[256], event[sizeof(struct inotify_event) + 256];
+    int ready[2], fd[128], status, made = 0, told = 0;
+    memset(name, 'n', sizeof name);
+    MUST(!chdir(dir) && !mkdir("watched", 0777) && !pipe(ready));
+    int pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        MUST(!chdir("watched") && read(ready[0], event, 1) == 1);
+        for (int count = 0; count < 12000; count++) {
+            sprintf(name + 190, "%d", count);
+            MUST(!mkdir(name, 0700));
+            MUST(!rmdir(name));
+        }
+        _exit(0);
+    }
+    for (int at = 0; at < 120; at++) {
+        MUST((fd[at] = inotify_init1(IN_NONBLOCK)) >= 0);
+        MUST(inotify_add_watch(fd[at], "watched", IN_CREATE | IN_DELETE) == 1);
+    }
+    MUST(write(ready[1], "", 1) == 1 && waitpid(pid, &status, 0) == pid);
+    MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    for (int at = 0; at < 120; at++) {
+        const struct inotify_event *last = 0;
+        ssize_t len;
+        while ((len = read(fd[at], event, sizeof event)) > 0)
+            for (ssize_t from = 0; from < len; from += sizeof *last + last->len, made++)
+                last = (void *)(event + from);
+        MUST(last && last->mask == IN_Q_OVERFLOW && last->wd == -1);
+        told++;
+    }
+    /* What has been read is nobody's any more. */
+    MUST(!mkdir("watched/again", 0700) && read(fd[119], event, sizeof event) > 0);
+    MUST(((struct inotify_event *)event)->mask == (IN_CREATE | IN_ISDIR));
+    MUST(!rmdir("watched/again") && !rmdir("watched"));
+    printf("%d are told, %s\n", told, made > 120 * 100 ? "most events are there" : "few events");
+    return 0;
+}
+
+/* Names of one file in one directory, until the kernel has no memory for more; everything goes on. */
+static int names(const char *dir)
+{
+    char name[32];
+    int count = 0;
+    MUST(!chdir(dir) && !mkdir("full", 0700) && !chdir("full") && close(open("0", O_RDWR | O_CREAT, 0600)) == 0);
+    do
+        snprintf(name, sizeof name, "%d", ++count);
+    while (!link("0", name));
+    MUST(errno == ENOMEM || errno == ENOSPC);
+    MUST(!access("1", F_OK) && access(name, F_OK) < 0 && errno == ENOENT);
+    for (int at = 1; at < count; at++) {
+        snprintf(name, sizeof name, "%d", at);
+        MUST(!unlink(name));
+    }
+    MUST(!link("0", "again") && !unlink("again") && !unlink("0") && !chdir("..") && !rmdir("full"));
+    puts(count > 100000 ? "many names" : "few names");
+    return 0;
+}
+
+/* Small files and bytes in sockets, made and gone again: the memory they had is there for others. */
+static int returned(const char *dir)
+{
+    char name[32];
+    int pair[200][2];
+    MUST(!chdir(dir));
+    for (int round = 0; round < 2; round++) {
+        for (int count = 0; count < 24000; count++) {
+            snprintf(name, sizeof name, "small%d", count);
+            int fd = open(name, O_RDWR | O_CREAT, 0600);
+            MUST(fd >= 0 && write(fd, chunk, 4096) == 4096 && !close(fd));
+        }
+        for (int count = 0; count < 200; count++) {
+            MUST(!socketpair(AF_UNIX, SOCK_DGRAM, 0, pair[count]));
+            MUST(send(pair[count][0], chunk, 150 << 10, 0) == 150 << 10);
+        }
+        for (int count = 0; count < 24000; count++) {
+            snprintf(name, sizeof name, "small%d", count);
+            MUST(!unlink(name));
+        }
+        for (int count = 0; count < 200; count++)
+            MUST(!close(pair[count][0]) && !close(pair[count][1]));
+        /* The kernel gives it back soon, not at once. */
+        sleep(2);
+        char *at = map(160 * MIB, MAP_PRIVATE);
+        MUST(at != MAP_FAILED);
+        memset(at, 1, 160 * MIB);
+        MUST(!munmap(at, 160 * MIB));
+    }
+    puts("all given back");
+    return 0;
+}
+
 /* A core file of far more memory than is used; and of memory that would have to be looked at, until a SIGKILL. */
 static int core(const char *dir)
 {
@@ -649,6 +743,12 @@ int main(int argc, char **argv)
         return attributes(dir);
     if (!strcmp(what, "core"))
         return core(dir);
+    if (!strcmp(what, "queues"))
+        return queues(dir);
+    if (!strcmp(what, "names"))
+        return names(dir);
+    if (!strcmp(what, "returned"))
+        return returned(dir);
     if (!strcmp(what, "given_back"))
         return given_back(dir);
     if (!strcmp(what, "cycles"))

@@ -285,6 +285,8 @@ impl Drop for Dentry {
 pub(super) struct Cache {
     queue: Mutex<VecDeque<Weak<Dentry>>>,
     count: AtomicUsize,
+    /// Names removed since the queue was last cleared of those that nobody uses any more, of which it still has the memory.
+    removed: AtomicUsize,
     limit: usize,
 }
 
@@ -293,7 +295,26 @@ const SWEEP: usize = 8;
 
 impl Cache {
     pub fn new(limit: usize) -> Cache {
-        Cache { queue: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0), limit }
+        Cache { queue: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0), removed: AtomicUsize::new(0), limit }
+    }
+
+    /// A name has been removed.
+    pub fn removed(&self) {
+        const FEW: usize = 1024;
+        let removed = self.removed.fetch_add(1, Ordering::Relaxed) + 1;
+        if removed >= FEW && removed >= self.count.load(Ordering::Relaxed) / 2 {
+            self.clear();
+        }
+    }
+
+    /// Lets go of what is gone.
+    #[cold]
+    fn clear(&self) {
+        self.removed.store(0, Ordering::Relaxed);
+        let mut queue = self.queue.lock();
+        let before = queue.len();
+        queue.retain(|dentry| dentry.strong_count() > 0);
+        self.count.fetch_sub(before - queue.len(), Ordering::Relaxed);
     }
 
     /// Enters a new dentry. No `children` lock may be held.

@@ -197,6 +197,7 @@ impl Vfs {
         names_change(dir);
         dir.inode().unlink(name, want_dir)?;
         victim.set_deleted();
+        self.cache.removed();
         drop(inside);
         forget(dir, children, name);
         Ok(victim)
@@ -336,6 +337,7 @@ impl Vfs {
             && !exchange
         {
             target.set_deleted();
+            self.cache.removed();
         }
         drop(inside);
 

@@ -7,6 +7,8 @@
 //! a call that needs a little memory for a moment takes no lock. A host process that is killed from outside in the middle of it
 //! leaves a lock held; the supervisor stops the sandbox then in any case.
 
+mod back;
+
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -20,6 +22,9 @@ use crate::clock::HostClock;
 use crate::{boot, machine, spawn};
 use crate::lock::FutexLock;
 use crate::sys::{self, nr};
+
+pub use back::give_back;
+use back::Idle;
 
 /// Bytes of the region the allocator starts with. It writes at the end of what it has, and a process needs page tables for
 /// every place it touches.
@@ -62,6 +67,13 @@ impl Kept {
 struct Grow {
     claimed: Span,
     kept: Kept,
+    idle: Idle,
+}
+
+/// Says that the calling thread is the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
+fn blame() {
+    let here = 0u8;
+    boot::accounts().blame(hosted::index_of(&raw const here as usize) + 1);
 }
 
 impl Grow {
@@ -79,6 +91,9 @@ impl Grow {
 
 impl OomHandler for Grow {
     fn handle_oom(talc: &mut Talc<Grow>, layout: Layout) -> Result<(), ()> {
+        if Idle::let_go(talc)? {
+            return Ok(());
+        }
         let old = talc.oom_handler.claimed;
         let kept = talc.oom_handler.kept.bytes;
         if kept > old.size() / 4 {
@@ -97,18 +112,18 @@ impl OomHandler for Grow {
             return Ok(());
         }
         if new.size() < old.size() + least || wanted > room.saturating_add(RESERVE) {
-            accounts.note_exhausted();
+            accounts.memory.refuse();
             return Err(());
         }
         if wanted > room {
-            // Somebody has to go, and who asks for more is the one. The others wait for it in `fetch`.
-            let here = 0u8;
-            accounts.blame(hosted::index_of(&raw const here as usize) + 1);
+            blame();
         }
         accounts.add_firm(new.size() - old.size());
         // SAFETY: the old span is what was claimed, and the new one lies in the heap's region, which nobody else uses.
         talc.oom_handler.claimed = unsafe { talc.extend(old, new) };
-        CLAIMED.store(talc.oom_handler.claimed.size(), Ordering::Relaxed);
+        let claimed = talc.oom_handler.claimed.size();
+        CLAIMED.store(claimed, Ordering::Relaxed);
+        talc.oom_handler.idle.more(claimed - old.size());
         Ok(())
     }
 }
@@ -132,6 +147,11 @@ pub fn is_divided() -> bool {
 pub fn unite() {
     while is_divided() {
         let from = UNITED.load(Ordering::Relaxed);
+        // What has been given back must not come again by the way.
+        if back::has_holes(from, HUGE) {
+            UNITED.store(from + HUGE, Ordering::Relaxed);
+            continue;
+        }
         // SAFETY: the heap's region, whose contents stay as they are.
         let result = unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + from, HUGE, MADV_COLLAPSE, 0, 0, 0]) };
         // A host without it is not asked again; one that had no memory, or a page in use, may have it next time.
@@ -160,7 +180,7 @@ const MADV_POPULATE_WRITE: usize = 23;
 impl Heap {
     #[allow(clippy::new_without_default, reason = "used once, in a static")]
     pub const fn new() -> Heap {
-        Heap { talc: Talc::new(Grow { claimed: Span::empty(), kept: Kept::NONE }).lock(), present: AtomicUsize::new(HEAP_BASE) }
+        Heap { talc: Talc::new(Grow { claimed: Span::empty(), kept: Kept::NONE, idle: Idle::NONE }).lock(), present: AtomicUsize::new(HEAP_BASE) }
     }
 
     /// A block by the common allocator.
@@ -168,10 +188,49 @@ impl Heap {
     /// # Safety
     /// As [`GlobalAlloc::alloc`].
     unsafe fn fetch(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        let block = unsafe { self.talc.alloc(layout) };
+        let block = {
+            let mut talc = self.talc.lock();
+            // SAFETY: the caller's promise.
+            let Ok(block) = (unsafe { talc.malloc(layout) }) else { return core::ptr::null_mut() };
+            let idle = &mut talc.oom_handler.idle;
+            idle.out(layout.size());
+            idle.regain(block.as_ptr(), layout.size());
+            block.as_ptr()
+        };
         self.fetched(block, layout.size());
         block
+    }
+
+    /// A block as long as it was, where it was or elsewhere; neither length is a class'.
+    ///
+    /// # Safety
+    /// As [`GlobalAlloc::realloc`].
+    unsafe fn resize(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let old = layout.size();
+        // SAFETY: the caller's promise.
+        unsafe {
+            let block = NonNull::new_unchecked(pointer);
+            {
+                let mut talc = self.talc.lock();
+                if size <= old {
+                    talc.shrink(block, layout, size);
+                    talc.oom_handler.idle.back(old - size);
+                    return pointer;
+                }
+                if talc.grow_in_place(block, layout, size).is_ok() {
+                    let idle = &mut talc.oom_handler.idle;
+                    idle.out(size - old);
+                    idle.regain(pointer.add(old), size - old);
+                    return pointer;
+                }
+            }
+            let new = self.fetch(Layout::from_size_align_unchecked(size, layout.align()));
+            if !new.is_null() {
+                new.copy_from_nonoverlapping(pointer, old);
+                self.dealloc(pointer, layout);
+            }
+            new
+        }
     }
 
     /// A block of a class, from those that are kept or by the common allocator.
@@ -244,12 +303,14 @@ impl Heap {
     }
 
     /// Gives the allocator the start of its region. Once, before the first allocation.
-    pub fn claim(&self) {
+    pub fn claim(&'static self) {
+        self.is_there();
         let region = Span::from_base_size(HEAP_BASE as *mut u8, FIRST);
         let mut talc = self.talc.lock();
         // SAFETY: the region is mapped for the sandbox's life and nobody else uses it.
         if let Ok(claimed) = unsafe { talc.claim(region) } {
             talc.oom_handler.claimed = claimed;
+            talc.oom_handler.idle.more(claimed.size());
             CLAIMED.store(claimed.size(), Ordering::Relaxed);
             boot::accounts().add_firm(FIRST);
         }
@@ -332,11 +393,28 @@ fn class_of(layout: Layout) -> Option<usize> {
 
 /// A block of a class, with the allocator locked; whether it is one that the allocator has just given, or has not.
 fn take(talc: &mut Talc<Grow>, class: usize) -> (Option<NonNull<u8>>, bool) {
-    match talc.oom_handler.kept.take(class) {
-        Some(block) => (Some(block), false),
-        // SAFETY: a class' layout is not empty.
-        None => (unsafe { talc.malloc(class_layout(class)) }.ok(), true),
+    if let Some(block) = talc.oom_handler.kept.take(class) {
+        talc.oom_handler.idle.out(CLASSES[class]);
+        return (Some(block), false);
     }
+    // SAFETY: a class' layout is not empty.
+    let block = unsafe { talc.malloc(class_layout(class)) }.ok();
+    if let Some(block) = block {
+        let idle = &mut talc.oom_handler.idle;
+        idle.out(CLASSES[class]);
+        idle.regain(block.as_ptr(), CLASSES[class]);
+    }
+    (block, true)
+}
+
+/// Keeps a freed block of a class.
+///
+/// # Safety
+/// The block is of that class and nobody's any more.
+unsafe fn put(talc: &mut Talc<Grow>, class: usize, block: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { talc.oom_handler.kept.put(class, block) };
+    talc.oom_handler.idle.back(CLASSES[class]);
 }
 
 /// What talc is asked for on behalf of a class.
@@ -381,18 +459,20 @@ unsafe impl GlobalAlloc for Heap {
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let Some(class) = class_of(layout) else {
+            let mut talc = self.talc.lock();
             // SAFETY: the caller's promise.
-            return unsafe { self.talc.dealloc(pointer, layout) };
+            unsafe { talc.free(NonNull::new_unchecked(pointer), layout) };
+            return talc.oom_handler.idle.back(layout.size());
         };
         // SAFETY: the cache is the thread's own; the block is large enough for a link and nobody's any more.
         unsafe {
             if class >= SMALL {
-                return self.talc.lock().oom_handler.kept.put(class, pointer);
+                return put(&mut self.talc.lock(), class, pointer);
             }
             let cache = cache();
             let count = usize::from((*cache).count[class]);
             if count >= KEPT_BLOCKS || count * CLASSES[class] >= KEPT_BYTES {
-                return self.talc.lock().oom_handler.kept.put(class, pointer);
+                return put(&mut self.talc.lock(), class, pointer);
             }
             let block = pointer.cast::<Free>();
             (*block).next = (*cache).first[class];
@@ -406,7 +486,7 @@ unsafe impl GlobalAlloc for Heap {
         unsafe {
             let wanted = Layout::from_size_align_unchecked(size, layout.align());
             match (class_of(layout), class_of(wanted)) {
-                (None, None) => self.talc.realloc(pointer, layout, size),
+                (None, None) => self.resize(pointer, layout, size),
                 (Some(old), Some(new)) if old == new => pointer,
                 _ => {
                     let new = self.alloc(wanted);

@@ -164,6 +164,7 @@ impl LinuxMachine {
                 heap::unite();
             }
             let deadline = serve();
+            heap::give_back();
             if word.load(Ordering::SeqCst) == 0 {
                 spawn::park(word, 0, deadline);
             }
