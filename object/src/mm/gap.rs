@@ -10,7 +10,7 @@ pub(super) const END_32: usize = 0x8000_0000;
 
 impl Mm {
     /// Free space for `len` bytes below the mmap base, highest first; above it when there is none. `align` is a power of two.
-    pub(super) fn find_gap(&self, state: &State, len: usize, align: usize) -> Option<usize> {
+    pub(super) fn find_gap(&self, state: &mut State, len: usize, align: usize) -> Option<usize> {
         let base = state.mmap_base;
         self.bounds
             .parts(self.lowest(), base)
@@ -28,15 +28,15 @@ impl Mm {
     /// Free space for exec to map into: at `wish` when that is free, otherwise anywhere. Nothing is reserved: for an address
     /// space with one thread. ENOMEM.
     pub fn find_free(&self, wish: usize, len: usize, align: usize) -> Result<usize> {
-        let state = self.lock_state();
+        let mut state = self.lock_state();
         if wish != 0 && self.is_free_at(&state, wish, len) {
             return Ok(wish);
         }
-        self.find_gap(&state, len, align).ok_or(Errno::ENOMEM)
+        self.find_gap(&mut state, len, align).ok_or(Errno::ENOMEM)
     }
 
     /// Free space in the part that MAP_32BIT means (mmap(2)): the second gigabyte.
-    pub(super) fn find_gap_32(&self, state: &State, len: usize) -> Option<usize> {
+    pub(super) fn find_gap_32(&self, state: &mut State, len: usize) -> Option<usize> {
         self.bounds
             .parts(0x4000_0000.max(self.lowest()), END_32)
             .into_iter()

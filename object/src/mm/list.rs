@@ -1,20 +1,30 @@
 //! The list of mappings: ordered, without overlaps, neighbours that continue each other merged.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 
+use super::free::Free;
 use super::vma::{Vma, VmFlags};
 
 /// Free space kept below a mapping that grows down.
 pub const GUARD_GAP: usize = 256 * 4096;
 
 /// Mappings by start.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct VmaList {
     map: BTreeMap<usize, Vma>,
     /// Bytes of those that are charged for.
     charged: usize,
+    /// What is free between them: from the first search that passes [`MANY`] mappings on, until [`FEW`] are left.
+    free: Option<Box<Free>>,
 }
+
+/// So many mappings are looked at one by one when a free range is searched for.
+const MANY: usize = 64;
+/// With fewer mappings than this it is not worth knowing what is free.
+const FEW: usize = 32;
 
 /// Bytes to be charged for a mapping at `start`.
 fn charge(start: usize, vma: &Vma) -> usize {
@@ -78,20 +88,81 @@ impl VmaList {
     pub fn insert(&mut self, start: usize, vma: Vma) {
         let end = vma.end;
         self.charged += charge(start, &vma);
-        self.map.insert(start, vma);
-        self.merge(start, end);
+        let before = self.map.range_mut(..start).next_back();
+        let at = match before {
+            Some((&before, below)) if below.end == start && below.continues(before, &vma) => {
+                below.end = end;
+                before
+            }
+            _ => {
+                self.map.insert(start, vma);
+                start
+            }
+        };
+        self.join(at, end);
+        self.freed(start, end);
     }
 
     /// Takes out `start..end`, splitting what crosses the ends: the pieces.
     pub fn remove(&mut self, start: usize, end: usize) -> Vec<(usize, Vma)> {
+        let removed = match self.remove_last(start, end) {
+            Some(piece) => vec![(start, piece)],
+            None => self.remove_all(start, end),
+        };
+        self.charged -= removed.iter().map(|(start, vma)| charge(*start, vma)).sum::<usize>();
+        if self.map.len() < FEW {
+            self.free = None;
+        }
+        self.freed(start, end);
+        removed
+    }
+
+    /// Takes out `start..end` if that is the end of one mapping or all of it.
+    fn remove_last(&mut self, start: usize, end: usize) -> Option<Vma> {
+        let (&begin, vma) = self.map.range_mut(..=start).next_back().filter(|(_, vma)| start < end && vma.end == end)?;
+        if begin == start {
+            return self.map.remove(&start);
+        }
+        let upper = Vma { offset: vma.offset_of(begin, start), ..vma.clone() };
+        vma.end = start;
+        Some(upper)
+    }
+
+    fn remove_all(&mut self, start: usize, end: usize) -> Vec<(usize, Vma)> {
         self.split(start);
         self.split(end);
         let mut removed = Vec::new();
         while let Some((&key, _)) = self.map.range(start..end.max(start)).next() {
             removed.extend(self.map.remove(&key).map(|vma| (key, vma)));
-            self.charged -= removed.last().map_or(0, |(start, vma)| charge(*start, vma));
         }
         removed
+    }
+
+    /// Joins the mapping at `at`, which ends at `end`, with the one behind it if that continues it.
+    fn join(&mut self, at: usize, end: usize) {
+        let next_end = match (self.map.get(&end), self.map.get(&at)) {
+            (Some(next), Some(vma)) if vma.continues(at, next) => next.end,
+            _ => return,
+        };
+        self.map.remove(&end);
+        if let Some(vma) = self.map.get_mut(&at) {
+            vma.end = next_end;
+        }
+    }
+
+    /// What is mapped in `start..end` has changed: enters the free ranges from the mapping below to the one above.
+    fn freed(&mut self, start: usize, end: usize) {
+        let Some(free) = &mut self.free else { return };
+        let below = self.map.range(..start).next_back().map_or(0, |(_, vma)| vma.end);
+        let above = self.map.range(end.max(start)..).next();
+        let (top, ceiling) = above.map_or((usize::MAX, usize::MAX), |(&start, vma)| (start, guarded(start, vma)));
+        free.forget(below.min(start), top);
+        let mut floor = below;
+        for (&at, vma) in self.map.range(start..end.max(start)) {
+            free.add(floor, guarded(at, vma));
+            floor = vma.end;
+        }
+        free.add(floor, ceiling);
     }
 
     /// Changes the mappings of `start..end`, splitting what crosses the ends.
@@ -148,41 +219,65 @@ impl VmaList {
         }
     }
 
+    /// The free ranges, for a search among many mappings.
+    fn index(&mut self) -> &Free {
+        self.free.get_or_insert_with(|| {
+            let mut free = Box::new(Free::default());
+            let mut floor = 0;
+            for (&start, vma) in &self.map {
+                free.add(floor, guarded(start, vma));
+                floor = vma.end;
+            }
+            free.add(floor, usize::MAX);
+            free
+        })
+    }
+
     /// The highest free range of `len` bytes in `low..high`, aligned.
-    pub fn highest_gap(&self, low: usize, high: usize, len: usize, align: usize) -> Option<usize> {
+    pub fn highest_gap(&mut self, low: usize, high: usize, len: usize, align: usize) -> Option<usize> {
         let fit = |floor: usize, ceiling: usize| {
             let at = ceiling.checked_sub(len)? & !(align - 1);
             (at >= floor).then_some(at)
         };
-        let mut ceiling = high;
-        for (&start, vma) in self.map.range(..high).rev() {
-            if vma.end < ceiling
-                && let Some(at) = fit(vma.end.max(low), ceiling)
-            {
-                return Some(at);
+        if self.free.is_none() {
+            let mut ceiling = high;
+            for (&start, vma) in self.map.range(..high).rev().take(MANY) {
+                if vma.end < ceiling
+                    && let Some(at) = fit(vma.end.max(low), ceiling)
+                {
+                    return Some(at);
+                }
+                ceiling = ceiling.min(guarded(start, vma));
+                if ceiling <= low {
+                    return None;
+                }
             }
-            ceiling = ceiling.min(guarded(start, vma));
-            if ceiling <= low {
-                return None;
+            if self.map.len() < MANY {
+                return fit(low, ceiling);
             }
         }
-        fit(low, ceiling)
+        self.index().highest(low, high, len, fit)
     }
 
     /// The lowest free range of `len` bytes in `low..high`, aligned.
-    pub fn lowest_gap(&self, low: usize, high: usize, len: usize, align: usize) -> Option<usize> {
+    pub fn lowest_gap(&mut self, low: usize, high: usize, len: usize, align: usize) -> Option<usize> {
         let fit = |floor: usize, ceiling: usize| {
             let at = floor.checked_add(align - 1)? & !(align - 1);
             (at.checked_add(len)? <= ceiling).then_some(at)
         };
-        let mut floor = self.find(low).map_or(low, |(_, vma)| vma.end);
-        for (&start, vma) in self.map.range(low..high) {
-            if let Some(at) = fit(floor, guarded(start, vma).min(high)) {
-                return Some(at);
+        if self.free.is_none() {
+            let mut floor = self.find(low).map_or(low, |(_, vma)| vma.end);
+            for (&start, vma) in self.map.range(low..high).take(MANY) {
+                if let Some(at) = fit(floor, guarded(start, vma).min(high)) {
+                    return Some(at);
+                }
+                floor = floor.max(vma.end);
             }
-            floor = floor.max(vma.end);
+            if self.map.len() < MANY {
+                return fit(floor, high);
+            }
         }
-        fit(floor, high)
+        self.index().lowest(low, high, len, fit)
     }
 }
 
@@ -229,6 +324,47 @@ mod tests {
         assert_eq!(list.find(0x6000).map(|(start, vma)| vma.offset_of(start, 0x6800)), Some(0x7800));
         list.insert(0x5000, Vma { flags: VmFlags::SHARED | VmFlags::READ, dev: 1, ino: 7, offset: 0x6000, ..anon(0x6000) });
         assert_eq!(spans(&list), [(0x4000, 0x9000)]);
+    }
+
+    /// What the index finds is what a look at every address finds, among mappings made and removed at random.
+    #[test]
+    fn gaps_among_many_mappings() {
+        const PAGE: usize = 0x1000;
+        let mut list = VmaList::default();
+        let mut seed = 11u64;
+        let mut random = move |below: usize| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) as usize % below
+        };
+        let mut compared = 0;
+        for step in 0..4000 {
+            let (start, pages) = ((1 + random(2000)) * PAGE, 1 + random(6));
+            let end = start + pages * PAGE;
+            let emptying = step % 1000 > 800;
+            if !emptying && random(3) > 0 && list.is_free(start, end) {
+                let flags = VmFlags::READ | if random(8) == 0 { VmFlags::GROWSDOWN } else { VmFlags::empty() };
+                // Neighbours differ, or the list would not grow long.
+                let flags = flags | if random(2) == 0 { VmFlags::WRITE } else { VmFlags::empty() };
+                list.insert(start, Vma { flags, ..anon(end) });
+            } else {
+                list.remove(start, end);
+            }
+            let (low, high) = (random(1000) * PAGE, (1000 + random(1500)) * PAGE);
+            let (len, align) = ((1 + random(5)) * PAGE, PAGE << random(3));
+            if list.len() < FEW || step % 8 != 0 {
+                continue;
+            }
+            list.index();
+            compared += 1;
+            let fits = |at: &usize| {
+                let clear = |(start, vma)| at + len <= guarded(start, vma);
+                at % align == 0 && list.is_free(*at, at + len) && list.above(*at).is_none_or(clear)
+            };
+            let all: Vec<usize> = (low..=high - len).step_by(PAGE).filter(fits).collect();
+            assert_eq!(list.highest_gap(low, high, len, align), all.last().copied(), "step {step}");
+            assert_eq!(list.lowest_gap(low, high, len, align), all.first().copied(), "step {step}");
+        }
+        assert!(compared > 200, "{compared}");
     }
 
     #[test]

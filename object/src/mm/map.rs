@@ -51,7 +51,7 @@ impl Mm {
         }
         // A loader's first mapping of a file: the trampolines get room below it.
         let room = code.as_ref().map_or(0, |code| code.room());
-        let addr = self.place(&state, &request, len + room)? + room;
+        let addr = self.place(&mut state, &request, len + room)? + room;
         let end = addr + len;
         if fixed && state.holds_trampolines(addr, end) {
             return Err(Errno::ENOMEM);
@@ -66,7 +66,8 @@ impl Mm {
                 return Err(Errno::EAGAIN);
             }
         }
-        if state.list.len() + 1 + state.list.cuts(addr, end) > MAX_MAP_COUNT {
+        let cuts = if fixed { state.list.cuts(addr, end) } else { 0 };
+        if state.list.len() + 1 + cuts > MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
         }
         state.pay(vma.flags, len)?;
@@ -104,8 +105,11 @@ impl Mm {
         let populate = request.flags & (MAP_POPULATE | MAP_NONBLOCK) == MAP_POPULATE
             || vma.flags & (VmFlags::LOCKED | VmFlags::LOCKONFAULT) == VmFlags::LOCKED;
         let vma_flags = vma.flags;
-        let removed = state.list.remove(addr, end);
-        state.sites.forget(addr, end);
+        let mut removed = Removed::new();
+        if fixed {
+            removed = state.list.remove(addr, end);
+            state.sites.forget(addr, end);
+        }
         state.list.insert(addr, Vma { end, ..vma });
         drop(state);
         drop(removed);
@@ -198,7 +202,7 @@ impl Mm {
     }
 
     /// Where the mapping goes.
-    fn place(&self, state: &State, request: &MapRequest, len: usize) -> Result<usize> {
+    fn place(&self, state: &mut State, request: &MapRequest, len: usize) -> Result<usize> {
         let MapRequest { addr, flags, .. } = *request;
         if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 {
             if addr % PAGE_SIZE != 0 {
@@ -260,10 +264,16 @@ impl Mm {
 
     /// Unmaps what the list has in the range, and only that: the kernel's own memory may lie between.
     pub(super) fn unmap_locked(&self, state: &mut State, start: usize, end: usize) -> Result<Removed> {
+        let space = self.space();
+        if state.list.find(start).is_some_and(|(_, vma)| vma.end == end) {
+            // The end of one mapping, or all of it.
+            space.unmap(start, end - start)?;
+            state.sites.forget(start, end);
+            return Ok(state.list.remove(start, end));
+        }
         if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
         }
-        let space = self.space();
         // One call of the machine for each run of neighbours.
         let mut run: Option<(usize, usize)> = None;
         for (begin, vma) in state.list.touching(start, end) {

@@ -8,6 +8,7 @@ mod advise;
 mod change;
 mod code;
 mod found;
+mod free;
 mod gap;
 pub mod guard;
 mod key;

@@ -95,12 +95,15 @@ pub fn end_thread(thread: &Thread) {
     super::clone::release_vfork(thread);
     let task = &thread.task;
     let used = crate::time::cpu::usage_of_caller(thread);
-    thread.kernel.tree.lock().remove_thread(thread.tid());
+    let seat = thread.kernel.tree.lock().remove_thread(thread.tid());
     let mut counted = Some((Place::of(thread), thread.charge.lock().hand_over()));
     let mut stop_complete = false;
     let ended = {
         let mut group = task.group.lock();
-        group.threads.retain(|seat| !core::ptr::eq::<Thread>(&***seat, thread));
+        // By address: among many threads a look at each would fetch its memory. Most that end are young.
+        if let Some(at) = group.threads.iter().rposition(|other| Arc::as_ptr(other) == seat.as_ptr()) {
+            group.threads.remove(at);
+        }
         if let (Some(_), [last]) = (&group.dump, &group.threads[..]) {
             last.interrupt(0);
         }

@@ -127,8 +127,9 @@ impl Tree {
         self.threads.insert(tid, Arc::downgrade(seat));
     }
 
-    pub fn remove_thread(&mut self, tid: u32) {
-        self.threads.remove(&tid);
+    /// Takes a thread out; what it was.
+    pub fn remove_thread(&mut self, tid: u32) -> Weak<Seat> {
+        self.threads.remove(&tid).unwrap_or_default()
     }
 
     /// Takes a process out for good: it has been waited for, or nobody will.
