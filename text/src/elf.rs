@@ -27,6 +27,8 @@ pub struct Layout {
     pub low: u64,
     pub high: u64,
     pub code: Vec<Segment>,
+    /// Where the table of what unwinders know of the code lies (PT_GNU_EH_FRAME), and the segment around it.
+    pub frames: Option<(u64, Segment)>,
 }
 
 /// Reads the layout from the start of a file (as much of it as holds the program headers). `None` when it is no x86-64 file
@@ -46,9 +48,14 @@ pub fn layout(start: &[u8]) -> Option<Layout> {
     let at = usize::try_from(header.phoff).ok()?;
     let len = usize::from(header.phnum) * size_of::<ProgramHeader>();
     let headers = start.get(at..at.checked_add(len)?)?;
-    let mut layout = Layout { low: u64::MAX, high: 0, code: Vec::new() };
+    let mut layout = Layout { low: u64::MAX, high: 0, code: Vec::new(), frames: None };
+    let mut loaded = Vec::new();
+    let mut table = None;
     for bytes in headers.chunks_exact(size_of::<ProgramHeader>()) {
         let segment = ProgramHeader::read_from_bytes(bytes).ok()?;
+        if segment.kind == elf::PT_GNU_EH_FRAME {
+            table = Some(segment.vaddr);
+        }
         if segment.kind != elf::PT_LOAD || segment.memsz == 0 {
             continue;
         }
@@ -59,9 +66,13 @@ pub fn layout(start: &[u8]) -> Option<Layout> {
         }
         layout.low = layout.low.min(segment.vaddr & !(PAGE - 1));
         layout.high = layout.high.max(end);
+        let place = Segment { offset: segment.offset, vaddr: segment.vaddr, len: segment.filesz };
+        loaded.push(place);
         if segment.flags & elf::PF_X != 0 && segment.flags & elf::PF_W == 0 && segment.filesz > 0 {
-            layout.code.push(Segment { offset: segment.offset, vaddr: segment.vaddr, len: segment.filesz });
+            layout.code.push(place);
         }
     }
+    let holds = |table: u64| loaded.iter().find(|segment| table.wrapping_sub(segment.vaddr) < segment.len);
+    layout.frames = table.and_then(|table| Some((table, *holds(table)?)));
     (layout.low < layout.high).then_some(layout)
 }

@@ -18,6 +18,7 @@ extern crate std;
 pub mod decode;
 pub mod defuse;
 pub mod elf;
+pub mod frames;
 #[cfg(test)]
 #[path = "../../test/random.rs"]
 mod random;

@@ -92,7 +92,7 @@ mod tests {
         // The same instruction among others is none of it.
         code[20..25].copy_from_slice(&RESTORE);
         let segment = Segment { offset: 0, vaddr: 0x1000, len: 200 };
-        let layout = Layout { code: vec![segment], low: 0, high: 0x2000 };
+        let layout = Layout { code: vec![segment], low: 0, high: 0x2000, frames: None };
         let mut trampolines = vec![0xcc; 4096];
         let mut patches = Vec::new();
         rewrite(&layout, &mut [(segment, &mut code)], &mut trampolines, &mut patches, 0x6000_1234_5678);

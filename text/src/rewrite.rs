@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::elf::{Layout, Segment};
+use crate::frames;
 use crate::sites::{self, Found, Refusal, Site};
 use crate::trampoline::{self, Patch};
 
@@ -40,11 +41,21 @@ pub struct Rewritten {
 }
 
 /// Rewrites the call sites in the code of a file: `code` are the segments of `layout.code`, in that order, each with its
-/// bytes from the first on. `entry` is the address the trampolines enter the kernel at. `None` when nothing was rewritten;
-/// then the bytes are as they were.
-pub fn rewrite(layout: &Layout, code: &mut [(Segment, &mut [u8])], entry: u64) -> (Count, Option<Rewritten>) {
+/// bytes from the first on. `entry` is the address the trampolines enter the kernel at; `read` reads the file as [`frames::Read`]. `None`
+/// when nothing was rewritten; then the bytes are as they were.
+pub fn rewrite(
+    layout: &Layout,
+    code: &mut [(Segment, &mut [u8])],
+    entry: u64,
+    read: &mut frames::Read,
+) -> (Count, Option<Rewritten>) {
     let mut count = Count::default();
-    let mut found: Vec<Found> = code.iter().map(|(_, bytes)| sites::find(bytes)).collect();
+    let mut search = |(segment, bytes): &(Segment, &mut [u8])| {
+        let mut found = sites::find(bytes);
+        found.take_returns(|site| frames::is_signal_frame(layout, segment.vaddr.wrapping_add(site.start as u64), &mut *read));
+        found
+    };
+    let mut found: Vec<Found> = code.iter().map(&mut search).collect();
     for found in &found {
         for (sum, refused) in count.refused.iter_mut().zip(found.refused) {
             *sum += refused;

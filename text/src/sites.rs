@@ -3,7 +3,7 @@
 //! Two forms are rewritten. [`Form::Number`]: the number is loaded by a `mov` just before the `syscall`; five bytes of the
 //! `mov` become the jump, the `syscall` stays. A thread between the two, and code that jumps straight to the `syscall`, do what
 //! they always did. So do they where a `lea` or a copy of a register stands between the two: it stays as well, and the trampoline has a copy. The same is done with
-//! a store to the stack, or a load from it, just before the `syscall`, wherever the number comes from. [`Form::Tail`]: the `syscall` and what follows it become the
+//! any move just before the `syscall` that a jump fits in, wherever the number comes from. [`Form::Tail`]: the `syscall` and what follows it become the
 //! jump, and what followed runs in the trampoline. That takes more certainty: nothing may jump to what has moved. Every direct jump and call of the segment is
 //! looked at; against jumps through tables, the first instruction moved must be one that looks at the call's result, which no
 //! other way leads to than one that has a result.
@@ -111,6 +111,21 @@ pub struct Found {
     pub sites: Vec<Site>,
     /// Sites that stay, by [`Refusal`].
     pub refused: [u32; Refusal::COUNT],
+    /// Those among them that return from signal handlers, as they would be rewritten: [`Found::take_returns`].
+    returns: Vec<Site>,
+}
+
+impl Found {
+    /// Has the returns from signal handlers rewritten that `known` says unwinders know otherwise than by their bytes.
+    pub fn take_returns(&mut self, mut known: impl FnMut(&Site) -> bool) {
+        for site in core::mem::take(&mut self.returns) {
+            if known(&site) {
+                let at = self.sites.partition_point(|other| other.start < site.start);
+                self.sites.insert(at, site);
+                self.refused[Refusal::SignalReturn as usize] -= 1;
+            }
+        }
+    }
 }
 
 /// Searches a whole executable segment.
@@ -119,7 +134,10 @@ pub fn find(code: &[u8]) -> Found {
     for at in calls(code) {
         match judge(code, Place::Whole, at) {
             Some(Ok(site)) => found.sites.push(site),
-            Some(Err(refusal)) => found.refused[refusal as usize] += 1,
+            Some(Err(refusal)) => {
+                found.refused[refusal as usize] += 1;
+                found.returns.extend(signal_return(code, at).filter(|_| refusal == Refusal::SignalReturn));
+            }
             None => {}
         }
     }
@@ -140,6 +158,14 @@ pub fn find(code: &[u8]) -> Found {
         found.refused[Refusal::JumpedTo as usize] += (before - found.sites.len()) as u32;
     }
     found
+}
+
+/// The site of a return from a signal handler, if the jump has room in the instruction just before the call.
+fn signal_return(code: &[u8], call: usize) -> Option<Site> {
+    let start = Place::Whole.before(code, call, BACK).previous(call)?;
+    let loads = decode::at(code, 0, start)?;
+    let fits = loaded_number(&loads) == Some(RT_SIGRETURN) && loads.len() >= JUMP;
+    fits.then_some(Site { form: Form::Number, start, len: call - start, call })
 }
 
 /// Judges the one site at `at`, where a `syscall` was executed, with `code` around it as far as it is known. A `Tail` is
@@ -245,8 +271,8 @@ fn judge(code: &[u8], place: Place, call: usize) -> Option<Result<Site, Refusal>
     if uses_old_flags(code, call + 2) {
         return Some(Err(Refusal::Flags));
     }
-    let by_stack = |&at: &usize| decode::at(code, 0, at).as_ref().is_some_and(moves_by_stack);
-    if let Some(start) = direct.filter(by_stack).or(start.filter(by_stack)) {
+    let moves = |&at: &usize| decode::at(code, 0, at).as_ref().is_some_and(moves_whole);
+    if let Some(start) = direct.filter(moves).or(start.filter(moves)) {
         return Some(Ok(Site { form: Form::Number, start, len: call - start, call }));
     }
     Some(tail(code, place, call))
@@ -290,15 +316,17 @@ fn may_stand_between(instruction: &Instruction) -> bool {
     same && to != Register::RAX
 }
 
-/// Whether an instruction just before a call stores a register on the stack or loads one from there, and is as long as a jump: `mov %r11,
-/// 8(%rsp)` at the cancellation points of musl and of glibc from 2.41 on, whose number comes from a caller and behind which there is
-/// nothing but a `ret`. The trampoline does it before anything else, and the way into the kernel leaves the stack alone.
-fn moves_by_stack(instruction: &Instruction) -> bool {
-    let kinds = (instruction.op0_kind(), instruction.op1_kind());
-    matches!(instruction.code(), Code::Mov_rm64_r64 | Code::Mov_r64_rm64)
-        && (kinds.0 == OpKind::Memory || kinds.1 == OpKind::Memory)
-        && instruction.memory_base() == Register::RSP
-        && instruction.memory_index() == Register::None
+/// Whether an instruction just before a call does nothing but move a value to or from memory, or load one, and is as long as a jump: `mov
+/// %r11, 8(%rsp)` at the cancellation points of musl and of glibc from 2.41 on, whose number comes from a caller and behind which there is
+/// nothing but a `ret`; `movups %xmm0, 0x2d8(%rbx)` before glibc's set_robust_list(2). The trampoline does it before anything else, once;
+/// a fault of it is shown as one at its own place.
+fn moves_whole(instruction: &Instruction) -> bool {
+    let moves = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Mov | Mnemonic::Movups | Mnemonic::Movaps | Mnemonic::Movdqu | Mnemonic::Movdqa | Mnemonic::Movq | Mnemonic::Movd
+    );
+    moves
+        && instruction.flow_control() == FlowControl::Next
         && instruction.segment_prefix() == Register::None
         && instruction.len() >= JUMP
 }

@@ -16,6 +16,7 @@ pub const EM_X86_64: u16 = 62;
 
 pub const PT_LOAD: u32 = 1;
 pub const PT_INTERP: u32 = 3;
+pub const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 pub const PT_GNU_STACK: u32 = 0x6474_e551;
 
 pub const PF_X: u32 = 1;

@@ -273,7 +273,7 @@ impl Rewriter {
                 (*segment, bytes)
             })
             .collect();
-        let (count, rewritten) = rewrite::rewrite(layout, &mut code, self.entry as u64);
+        let (count, rewritten) = rewrite::rewrite(layout, &mut code, self.entry as u64, &mut |to, offset| read_all(file, to, offset));
         self.count(&count);
         if rewritten.is_none() && !copy {
             return Ok(None);

@@ -23,6 +23,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("find", "find", &["find", "/usr/share/doc", "-size", "+1"]),
     ("ls", "ls", &["ls", "-lR", "/usr/share/doc"]),
     ("tar", "tar", &["tar", "cf", "/dev/shm/archive", "/usr/share/doc"]),
+    ("shell", "sh", &["sh", "-c", "n=0; while [ $n -lt 300 ]; do /bin/true; n=$((n+1)); done"]),
+    ("bash", "bash", &["bash", "-c", "trap 'true' USR1; for n in {1..200}; do kill -USR1 $$; /bin/true; done"]),
     ("perl", "perl", &["perl", "-e", "for (1..2000) { open my $file, '<', '/etc/passwd'; my @lines = <$file> }"]),
     ("python", "/usr/bin/python3", &["/usr/bin/python3", "-c", "import os\nfor n in range(20000): os.stat('/etc')"]),
     ("node", "node", &["node", "-e", "for (let n = 0; n < 3000; n++) require('fs').readFileSync('/etc/passwd')"]),
