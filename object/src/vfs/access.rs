@@ -74,11 +74,16 @@ pub fn inherit(dir: &Perm, mode: u32, cred: &Cred) -> (u32, u32) {
     (if foreign { mode & !S_ISGID } else { mode }, dir.gid)
 }
 
-/// The mode a file has after somebody without CAP_FSETID wrote to it, when that is another.
-pub fn without_privileges(mode: u32) -> Option<u32> {
+/// A mode without the bits that lend rights to who runs the file, when that is another.
+pub fn without_set_id(mode: u32) -> Option<u32> {
     let mut kill = mode & S_ISUID;
     if mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP {
         kill |= S_ISGID;
     }
-    (kill != 0 && FileKind::of_mode(mode) == Some(FileKind::Regular)).then_some(mode & !kill)
+    (kill != 0).then_some(mode & !kill)
+}
+
+/// The mode a file has after somebody without CAP_FSETID wrote to it, when that is another.
+pub fn without_privileges(mode: u32) -> Option<u32> {
+    without_set_id(mode).filter(|_| FileKind::of_mode(mode) == Some(FileKind::Regular))
 }

@@ -1,16 +1,28 @@
-//! Writing to a program that runs, or running a file that is being written, is refused (ETXTBSY).
+//! What an inode keeps of its users: writing to a program that runs, or running a file that is being written, is refused (ETXTBSY);
+//! and whoever changes mode or owners after a look at them does so alone.
 
 use core::sync::atomic::{AtomicI32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_rt::{Mutex, MutexGuard};
 
-/// Counts, in an inode, descriptions open for writing (above zero) or running programs (below); never both.
+/// The users of an inode.
 #[derive(Default)]
-pub struct Busy(AtomicI32);
+pub struct Busy {
+    /// Descriptions open for writing (above zero) or running programs (below); never both.
+    count: AtomicI32,
+    rights: Mutex<()>,
+}
 
 impl Busy {
-    pub const fn new() -> Busy {
-        Busy(AtomicI32::new(0))
+    pub fn new() -> Busy {
+        Busy::default()
+    }
+
+    /// Held from the look at a file's mode and owners to their change: a set-user-ID bit that its owner gives must not arrive when the
+    /// file has become another's.
+    pub fn hold_rights(&self) -> MutexGuard<'_, ()> {
+        self.rights.lock()
     }
 
     /// One writer more. ETXTBSY while the file runs.
@@ -19,7 +31,12 @@ impl Busy {
     }
 
     pub fn end_write(&self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// The same until the answer is dropped.
+    pub fn writer(&self) -> Result<Writer<'_>> {
+        self.begin_write().map(|()| Writer(self))
     }
 
     /// The file runs once more. ETXTBSY while it is being written.
@@ -28,16 +45,25 @@ impl Busy {
     }
 
     pub fn end_run(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
+        self.count.fetch_add(1, Ordering::AcqRel);
     }
 
     /// ETXTBSY while the file runs.
     pub fn check_write(&self) -> Result<()> {
-        if self.0.load(Ordering::Acquire) < 0 { Err(Errno::ETXTBSY) } else { Ok(()) }
+        if self.count.load(Ordering::Acquire) < 0 { Err(Errno::ETXTBSY) } else { Ok(()) }
     }
 
     fn step(&self, step: impl Fn(i32) -> Option<i32>) -> Result<()> {
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).map(|_| ()).map_err(|_| Errno::ETXTBSY)
+        self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).map(|_| ()).map_err(|_| Errno::ETXTBSY)
+    }
+}
+
+/// One who writes to a file without a description of it.
+pub struct Writer<'a>(&'a Busy);
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.0.end_write();
     }
 }
 

@@ -37,7 +37,7 @@ pub use device::{Device, DeviceTable};
 pub use inode::{Attr, Contents, FileKind, Inode, Perm, SetAttr};
 pub use mount::{FileSystem, FsStat, FsType, Mount, MountFlags};
 pub use names::{Make, may_link, rename};
-pub use open::{OpenHow, may_execute};
+pub use open::{OpenHow, drop_privileges, may_execute};
 pub use path::{Path, Written};
 pub use remembered::Remembered;
 pub use slot::Slot;

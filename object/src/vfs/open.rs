@@ -180,11 +180,9 @@ impl Vfs {
 
     fn truncate_at_open(&self, found: &Path, cred: &Cred) -> Result<()> {
         let now = self.now();
-        let mut change = SetAttr { size: Some(0), mtime: Some(now), ctime: Some(now), ..SetAttr::default() };
-        if !cred.capable(access::CAP_FSETID) {
-            change.mode = access::without_privileges(found.inode().perm()?.mode).map(|mode| mode & 0o7777);
-        }
-        found.inode().set_attr(&change)
+        let change = SetAttr { size: Some(0), mtime: Some(now), ctime: Some(now), ..SetAttr::default() };
+        found.inode().set_attr(&change)?;
+        if cred.capable(access::CAP_FSETID) { Ok(()) } else { drop_privileges(&**found.inode()) }
     }
 
     fn open_made(&self, caller: &dyn Caller, made: Path, open: u32) -> Result<Arc<OpenFile>> {
@@ -242,6 +240,18 @@ impl Vfs {
         let fs = self.mounts().into_iter().next().ok_or(Errno::ENXIO)?.fs.clone();
         let mount = Mount::detached(self, 0, fs, dentry.clone(), b"none", MountFlags::default());
         Ok(Path { mount, dentry })
+    }
+}
+
+/// Takes off the bits of a file that lend its owner's rights, since its contents were changed by somebody without CAP_FSETID.
+pub fn drop_privileges(inode: &dyn Inode) -> Result<()> {
+    if access::without_privileges(inode.perm()?.mode).is_none() {
+        return Ok(());
+    }
+    let _held = inode.busy().map(|busy| busy.hold_rights());
+    match access::without_privileges(inode.attr()?.mode) {
+        Some(mode) => inode.set_attr(&SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() }),
+        None => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ use janua_kernel::{UserPtr, UserStr};
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::vfs::watch::event;
-use janua_object::vfs::{FileKind, Path, SetAttr, access};
+use janua_object::vfs::{Busy, FileKind, Path, SetAttr, access, drop_privileges};
 
 use super::at::{self, AtFlags, CWD, DirFd, Mode};
 use crate::Thread;
@@ -40,6 +40,7 @@ fn opened(thread: &Thread, fd: Fd) -> Result<Path> {
 
 fn change_mode(thread: &Thread, path: &Path, mode: u32) -> Result<()> {
     let cred = thread.ext.cred();
+    let _held = path.inode().busy().map(|busy| busy.hold_rights());
     let perm = path.inode().perm()?;
     path.mount.check_write()?;
     if !access::owns(&perm, &cred) {
@@ -75,6 +76,7 @@ pub fn fchmodat2(thread: &Thread, dir: DirFd, path: UserStr, mode: Mode, flags: 
 
 fn change_owner(thread: &Thread, path: &Path, uid: u32, gid: u32) -> Result<()> {
     let cred = thread.ext.cred();
+    let _held = path.inode().busy().map(|busy| busy.hold_rights());
     let perm = path.inode().perm()?;
     path.mount.check_write()?;
     let given = |id: u32| (id != u32::MAX).then_some(id);
@@ -87,13 +89,12 @@ fn change_owner(thread: &Thread, path: &Path, uid: u32, gid: u32) -> Result<()> 
             return Err(Errno::EPERM);
         }
     }
-    let kind = path.dentry.kind();
-    // Giving a file away takes the rights its bits lent.
-    let mode = if kind != FileKind::Directory && (uid.is_some() || gid.is_some()) {
-        access::without_privileges(perm.mode).map(|mode| mode & 0o7777)
-    } else {
-        None
-    };
+    // Giving a file away takes the rights its bits lent, even if it is given to nobody: then that is a change of mode.
+    let mode = if path.dentry.kind() == FileKind::Directory { None } else { access::without_set_id(perm.mode) };
+    if mode.is_some() && uid.is_none() && gid.is_none() && !access::owns(&perm, &cred) {
+        return Err(Errno::EPERM);
+    }
+    let mode = mode.map(|mode| mode & 0o7777);
     apply(thread, path, SetAttr { uid, gid, mode, ..SetAttr::default() }, event::ATTRIB)
 }
 
@@ -254,11 +255,10 @@ pub fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
     let cred = thread.ext.cred();
     access::check(&perm, &cred, access::WRITE)?;
     let size = check_size(thread, size, found.inode().attr()?.size)?;
-    let mode = if cred.capable(access::CAP_FSETID) { None } else { access::without_privileges(perm.mode) };
+    let _writes = found.inode().busy().map(Busy::writer).transpose()?;
     let now = at::vfs(thread).now();
-    let change =
-        SetAttr { size: Some(size), mtime: Some(now), mode: mode.map(|mode| mode & 0o7777), ..SetAttr::default() };
-    apply(thread, &found, change, event::MODIFY)
+    apply(thread, &found, SetAttr { size: Some(size), mtime: Some(now), ..SetAttr::default() }, event::MODIFY)?;
+    if cred.capable(access::CAP_FSETID) { Ok(()) } else { drop_privileges(&**found.inode()) }
 }
 
 fn writable(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
