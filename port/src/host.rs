@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostFd(pub i32);
 
+/// The offset of a write that goes to the end of a file, wherever that is by then.
+pub const END: u64 = u64::MAX;
+
 /// The host's `struct stat`, as far as it matters (inode(7)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostStat {
@@ -59,7 +62,7 @@ pub trait Host: Send + Sync {
     fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64>;
     /// `offset: None` uses the descriptor's own position.
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize>;
-    /// As [`Host::read`], the other way.
+    /// As [`Host::read`], the other way. At [`END`] the host finds the end and writes there in one step.
     fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize>;
     /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted; only where [`Host::reads_copy`].
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;

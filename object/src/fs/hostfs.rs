@@ -202,6 +202,8 @@ pub struct HostInode {
     fds: Mutex<Fds>,
     /// The host's own /proc: shown empty, since it tells of the processes that carry the sandbox and reaches into them.
     hidden: bool,
+    /// Held while something is written behind the end.
+    append: Mutex<()>,
     fifo: Slot,
     socket: Slot,
     busy: Busy,
@@ -322,6 +324,7 @@ impl HostInode {
             place: Mutex::new(Place { dir, name }),
             fds: Mutex::default(),
             hidden,
+            append: Mutex::new(()),
             fifo: Slot::new(),
             socket: Slot::new(),
             busy: Busy::new(),

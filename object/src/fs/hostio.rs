@@ -8,6 +8,8 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_port::{Host, HostFd};
 
+use crate::file::offset;
+
 /// A host descriptor that is closed with its last user.
 pub struct OwnedFd {
     host: &'static dyn Host,
@@ -103,11 +105,14 @@ pub fn read_through(host: &dyn Host, fd: HostFd, buf: &mut ReadBuf<'_>, addr: us
     buf.put(&room[start..start + n.min(want)])
 }
 
-/// Writes the buffer at `offset`: bytes written. Guest memory is read by the host itself.
+/// Writes the buffer at `offset`, which may be [`offset::END`]: bytes written. Guest memory is read by the host itself.
 pub fn write_at(to: &OwnedFd, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
     let mut moved = 0usize;
     while buf.left() > 0 {
-        let at = offset.checked_add(moved as u64).ok_or(Errno::EFBIG)?;
+        let at = match offset {
+            offset::END => janua_port::host::END,
+            offset => offset.checked_add(moved as u64).ok_or(Errno::EFBIG)?,
+        };
         let (want, result) = match buf.user_range() {
             Some((_, 0)) => break,
             Some((addr, len)) => {

@@ -383,6 +383,10 @@ impl Host for TestHost {
     }
     fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
         match offset {
+            Some(janua_port::host::END) => {
+                let range = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+                call!(libc::pwritev2(fd.0, &raw const range, 1, 0, libc::RWF_APPEND))
+            }
             Some(at) => call!(libc::pwrite(fd.0, data.as_ptr().cast(), data.len(), at as i64)),
             None => call!(libc::write(fd.0, data.as_ptr().cast(), data.len())),
         }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::mem::MaybeUninit;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::host::{HostReady, HostStat, SocketCall};
+use janua_port::host::{END, HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
 use crate::boot::{self, Jail};
@@ -262,7 +262,7 @@ impl Host for LinuxHost {
     }
 
     fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
-        transfer(nr::WRITE, nr::PWRITE64, fd, data.as_ptr() as usize, data.len(), offset)
+        store(fd, data.as_ptr() as usize, data.len(), offset)
     }
 
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
@@ -296,7 +296,7 @@ impl Host for LinuxHost {
         if !crate::user::is_user(addr, len) {
             return Err(Errno::EFAULT);
         }
-        transfer(nr::WRITE, nr::PWRITE64, fd, addr, len, offset)
+        store(fd, addr, len, offset)
     }
 
     fn truncate(&self, fd: HostFd, len: u64) -> Result<()> {
@@ -507,6 +507,17 @@ fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset:
             Some(offset) => raw_retry(at, [fd_word(fd), addr, len, offset as usize, 0, 0]),
         }
     }
+}
+
+/// [`transfer`] of a write, which may go to the end of the file.
+fn store(fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
+    const RWF_APPEND: usize = 0x10;
+    if offset != Some(END) {
+        return transfer(nr::WRITE, nr::PWRITE64, fd, addr, len, offset);
+    }
+    let range = [addr, len];
+    // SAFETY: as in `transfer`; the range is ours.
+    unsafe { raw_retry(nr::PWRITEV2, [fd_word(fd), range.as_ptr() as usize, 1, 0, 0, RWF_APPEND]) }
 }
 
 fn named(call: Call, fd: HostFd, addr: &mut [u8], addr_len: &mut usize, flags: usize) -> Result<usize> {

@@ -63,6 +63,7 @@ const TESTS: &[Test] = &[
     ("sandbox/without_proc", without_proc),
     ("sandbox/host_limits", host_limits),
     ("sandbox/writable_root", places::writable_root),
+    ("sandbox/shared_files", places::shared_files),
     ("sandbox/foreign_environment", places::foreign_environment),
     ("sandbox/working_directory", places::working_directory),
     ("sandbox/file_names", places::file_names),

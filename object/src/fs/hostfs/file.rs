@@ -7,23 +7,25 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_port::Backing;
-use janua_rt::Mutex;
 
+use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::fs::hostio::{self, OwnedFd};
+use crate::vfs::access::CAP_FSETID;
+use crate::vfs::drop_privileges;
 
 use super::HostInode;
 
 pub struct HostRegular {
     inode: Arc<HostInode>,
     fd: Arc<OwnedFd>,
-    /// Held while the end is found and written to.
-    append: Mutex<()>,
+    /// The opener may leave set-user-ID bits on what it writes.
+    keeps_privileges: bool,
 }
 
 impl HostRegular {
     /// Opens the file on the host with the same access mode.
-    pub fn open(inode: Arc<HostInode>, open: u32) -> Result<HostRegular> {
+    pub fn open(inode: Arc<HostInode>, caller: &dyn Caller, open: u32) -> Result<HostRegular> {
         let fd = match open & flags::O_ACCMODE {
             flags::O_RDONLY => {
                 let made = inode.fds.lock().made.take();
@@ -45,14 +47,23 @@ impl HostRegular {
                 }
             }
         };
-        Ok(HostRegular::over(inode, fd))
+        Ok(HostRegular::over(inode, caller, fd))
     }
 
     /// An open file over a descriptor with the access mode it was opened with.
-    pub fn over(inode: Arc<HostInode>, fd: Arc<OwnedFd>) -> HostRegular {
+    pub fn over(inode: Arc<HostInode>, caller: &dyn Caller, fd: Arc<OwnedFd>) -> HostRegular {
         inode.shared.note_copies(inode.id.0, &fd);
         inode.fds.lock().lent = Arc::downgrade(&fd);
-        HostRegular { inode, fd, append: Mutex::new(()) }
+        HostRegular { inode, fd, keeps_privileges: caller.cred().capable(CAP_FSETID) }
+    }
+
+    /// The file's contents have been changed.
+    fn wrote(&self) {
+        if !self.keeps_privileges {
+            // The host has done it already unless it takes the whole sandbox for somebody who may keep the bits; where this fails, it
+            // is no such one.
+            let _ = drop_privileges(&*self.inode);
+        }
     }
 }
 
@@ -62,12 +73,12 @@ impl File for HostRegular {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        if offset != offset::END {
-            return hostio::write_at(&self.fd, buf, offset);
-        }
-        let _append = self.append.lock();
-        let end = self.inode.host().stat(self.fd.fd(), b"")?.size;
-        hostio::write_at(&self.fd, buf, end)
+        // Several ranges of one writer stay together.
+        let append = (offset == offset::END).then(|| self.inode.append.lock());
+        let written = hostio::write_at(&self.fd, buf, offset);
+        drop(append);
+        self.wrote();
+        written
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
@@ -92,11 +103,15 @@ impl File for HostRegular {
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
-        self.inode.host().truncate(self.fd.fd(), len)
+        self.inode.host().truncate(self.fd.fd(), len)?;
+        self.wrote();
+        Ok(())
     }
 
     fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
-        self.inode.host().fallocate(self.fd.fd(), mode, offset, len)
+        self.inode.host().fallocate(self.fd.fd(), mode, offset, len)?;
+        self.wrote();
+        Ok(())
     }
 
     fn sync(&self, data_only: bool) -> Result<()> {

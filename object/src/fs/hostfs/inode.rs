@@ -231,13 +231,13 @@ impl Inode for HostInode {
         if self.kind == FileKind::Symlink { self.target() } else { Err(Errno::EINVAL) }
     }
 
-    fn open(self: Arc<Self>, _caller: &dyn Caller, open: u32) -> Result<Arc<dyn File>> {
+    fn open(self: Arc<Self>, caller: &dyn Caller, open: u32) -> Result<Arc<dyn File>> {
         match self.kind {
             FileKind::Directory => {
                 self.reader()?;
                 Ok(Arc::new(Snapshot::new(self)))
             }
-            FileKind::Regular => Ok(Arc::new(file::HostRegular::open(self, open)?)),
+            FileKind::Regular => Ok(Arc::new(file::HostRegular::open(self, caller, open)?)),
             _ => Err(Errno::ENXIO),
         }
     }
@@ -267,7 +267,7 @@ impl Inode for HostInode {
         }
         let access = open & (flags::O_ACCMODE | flags::O_SYNC | flags::O_DSYNC) | flags::O_NONBLOCK;
         let fd = self.open_names(base, names, access)?;
-        Ok(Arc::new(file::HostRegular::over(self, fd)))
+        Ok(Arc::new(file::HostRegular::over(self, caller, fd)))
     }
 
     fn busy(&self) -> Option<&Busy> {

@@ -117,6 +117,37 @@ pub fn writable_root(s: &Sandbox) -> Result<(), String> {
     expect("the host's", &s.run(&["--bind", "/:/:rw"], &["/bin/true"])?, 125, &["cannot be made writable"])
 }
 
+/// Files of a writable bind: writers that append lose nothing of one another's, inside and outside, and who writes to a program takes
+/// its set-ID bits, whoever runs the sandbox.
+pub fn shared_files(s: &Sandbox) -> Result<(), String> {
+    const LINES: usize = 3000;
+    let dir = s.dir.join("shared");
+    fs::create_dir(&dir).map_err(|e| e.to_string())?;
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).map_err(|e| e.to_string())?;
+    let at = dir.display().to_string();
+    let append = format!("i=0; while [ $i -lt {LINES} ]; do echo 0123456789abcde; i=$((i+1)); done >>{at}/log");
+    let inside = s.line(&["--bind", &format!("{at}:{at}:rw")], &["/bin/sh", "-c", &format!("({append})& ({append})& wait")]).join("' '");
+    shell(s, format!("({append})& '{inside}'; wait"))?;
+    let size = fs::metadata(dir.join("log")).map_err(|e| e.to_string())?.len();
+    if size != 3 * 16 * LINES as u64 {
+        return Err(format!("{size} bytes of {}", 3 * 16 * LINES));
+    }
+    if !rustix::process::getuid().is_root() {
+        return Ok(());
+    }
+    let set = format!("cd {at}; echo >prog; chmod 6777 prog");
+    let write = "setpriv --reuid 65534 --regid 65534 --clear-groups sh -c";
+    for change in ["echo more >>prog", "echo new >prog", "dd if=/dev/zero of=prog bs=1 count=1 conv=notrunc 2>/dev/null"] {
+        let script = format!("{set}; {write} '{change}'; stat -c %a prog");
+        let outcome = s.run(&["--bind", &format!("{at}:{at}:rw")], &["/bin/sh", "-c", &script])?;
+        expect(change, &outcome, 0, &["777"])?;
+        if text(&outcome).trim_end() != "777" {
+            return Err(format!("{change}: {}", text(&outcome)));
+        }
+    }
+    Ok(())
+}
+
 /// Programs of another tree do not see the caller's environment, but for what is passed on.
 pub fn foreign_environment(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
