@@ -54,7 +54,6 @@ fn pipe_of(file: &OpenFile) -> Option<&Arc<Pipe>> {
     file.downcast::<PipeEnd>().map(|end| &end.pipe)
 }
 
-/// The alleged offset a call was given.
 /// Where a transfer starts at a file that is no pipe. ESPIPE for an offset to a file without positions, EINVAL for a negative.
 fn place(thread: &Thread, file: &OpenFile, offset: UserPtr<impl Layout<i64>>) -> Result<Place> {
     let Some(pointer) = offset.non_null() else { return Ok(Place::Position) };
@@ -160,15 +159,21 @@ async fn between_pipes(
     copy: bool,
 ) -> Result<usize> {
     let (Some(from), Some(to)) = (pipe_of(input), pipe_of(output)) else { return Err(Errno::EINVAL) };
-    let readable = when_ready(thread, input, Events::READABLE, flags.nonblocking(), || from.peek(&mut [0])).await?;
-    if readable == 0 {
-        return Ok(0);
-    }
-    let room = when_ready(thread, output, Events::WRITABLE, flags.nonblocking(), || to.room_or_wait())
-        .await
-        .map_err(|errno| broken_pipe(thread, errno))?;
-    let mut buffer = vec![0; len.min(room).min(from.held().max(1))];
-    let n = if copy { from.peek(&mut buffer)? } else { from.take(&mut buffer)? };
+    let (buffer, n) = loop {
+        let readable = when_ready(thread, input, Events::READABLE, flags.nonblocking(), || from.peek(&mut [0])).await?;
+        if readable == 0 {
+            return Ok(0);
+        }
+        let room = when_ready(thread, output, Events::WRITABLE, flags.nonblocking(), || to.room_or_wait())
+            .await
+            .map_err(|errno| broken_pipe(thread, errno))?;
+        let mut buffer = vec![0; len.min(room).min(from.held().max(1))];
+        match if copy { from.peek(&mut buffer) } else { from.take(&mut buffer) } {
+            // Another reader has taken it while this one waited for room.
+            Err(Errno::EAGAIN) if !flags.nonblocking() && !input.nonblocking() => {}
+            taken => break (buffer, taken?),
+        }
+    };
     to.push(&buffer[..n]).map_err(|errno| {
         if !copy {
             from.unread(&buffer[..n]);
@@ -448,6 +453,9 @@ pub async fn copy_file_range(
     if start_in > within || start_out > within {
         return Err(Errno::EOVERFLOW);
     }
+    // What overlaps is decided by what there is to copy.
+    let left = attr_in.size.saturating_sub(start_in);
+    let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
     let same = (attr_in.dev, attr_in.ino) == (attr_out.dev, attr_out.ino);
     if same && start_in < start_out + len as u64 && start_out < start_in + len as u64 {
         return Err(Errno::EINVAL);
