@@ -150,14 +150,15 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
         task.parent(),
         seat.map_or(0, |seat| crate::ptrace::tracer_of(seat)),
     );
-    if let Some(cred) = seat.map(|seat| seat.cred()) {
+    let cred = seat.map(|seat| seat.cred()).or_else(|| task.last_cred.read().clone());
+    if let Some(cred) = &cred {
         let _ = write!(text, "Uid:\t{}\t{}\t{}\t{}\n", cred.uid, cred.euid, cred.suid, cred.fsuid);
         let _ = write!(text, "Gid:\t{}\t{}\t{}\t{}\n", cred.gid, cred.egid, cred.sgid, cred.fsgid);
     } else {
         text.bytes(b"Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
     }
     let _ = write!(text, "FDSize:\t{}\nGroups:\t", task.files().numbers().len().next_power_of_two().max(64));
-    for group in seat.map(|seat| seat.cred().groups.clone()).unwrap_or_default() {
+    for group in cred.iter().flat_map(|cred| &cred.groups) {
         let _ = write!(text, "{group} ");
     }
     let _ = write!(
@@ -200,7 +201,7 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
         ignored.0,
         caught.0,
     );
-    if let Some(cred) = seat.map(|seat| seat.cred()) {
+    if let Some(cred) = &cred {
         let _ = write!(
             text,
             "CapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t{:016x}\nCapAmb:\t{:016x}\nNoNewPrivs:\t{}\n",

@@ -80,7 +80,7 @@ pub fn kill(thread: &Thread, pid: i32, signal: Signal) -> Result<()> {
             let me = thread.process().pid;
             let mut all = thread.kernel.processes();
             all.retain(|task| task.pid != INIT && task.pid != me);
-            send_many(thread, all, signal, info)
+            send_to_all(thread, &all, signal, info)
         }
         i32::MIN => Err(Errno::ESRCH),
         _ => send_many(thread, group_members(thread, pid.unsigned_abs()), signal, info),
@@ -98,6 +98,18 @@ fn send_many(thread: &Thread, targets: Vec<Arc<Task>>, signal: u32, info: SigInf
         let one = send_checked(thread, target, signal, info);
         if result.is_err() {
             result = one;
+        }
+    }
+    result
+}
+
+/// Sends to everybody but those whom the caller may not reach: as on Linux it is no error if it may reach nobody. ESRCH when there is nobody.
+fn send_to_all(thread: &Thread, targets: &[Arc<Task>], signal: u32, info: SigInfo) -> Result<()> {
+    let mut result = if targets.is_empty() { Err(Errno::ESRCH) } else { Ok(()) };
+    for target in targets {
+        match send_checked(thread, target, signal, info) {
+            Err(Errno::EPERM) => {}
+            one => result = one,
         }
     }
     result

@@ -283,7 +283,7 @@ fn orphan_children(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
             for seat in child.threads() {
                 let signal = seat.death_signal.load(Ordering::Relaxed);
                 if signal != 0 {
-                    letters.signals.push((child.clone(), SigInfo::by_process(signal, si::USER, task.pid, 0)));
+                    letters.signals.push((child.clone(), SigInfo::by_process(signal, si::USER, task.pid, super::uid_of(task))));
                 }
             }
         }

@@ -57,10 +57,20 @@ impl Found {
     }
 }
 
-/// Whether a wait with these options concerns children with this exit signal (__WALL, __WCLONE).
-fn concerns(task: &Task, options: u32) -> bool {
-    let is_clone = task.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
-    options & wait::ALL != 0 || is_clone == (options & wait::CLONE != 0)
+/// Whether a wait with these options concerns a child, by its exit signal (__WALL, __WCLONE) and whose it is (__WNOTHREAD).
+fn concerns(thread: &Thread, child: &Task, options: u32) -> bool {
+    let is_clone = child.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
+    (options & wait::ALL != 0 || is_clone == (options & wait::CLONE != 0))
+        && (options & wait::NOTHREAD == 0 || is_of_thread(thread, child))
+}
+
+/// Whether a child of the calling thread's process is that thread's: it has made it, or is the first of those that are left when the
+/// maker has ended.
+fn is_of_thread(thread: &Thread, child: &Task) -> bool {
+    let maker = child.maker.load(Ordering::Relaxed);
+    let threads = thread.process().threads();
+    let maker = threads.iter().find(|seat| seat.tid() == maker).or(threads.first());
+    maker.is_some_and(|seat| seat.tid() == thread.tid())
 }
 
 /// Looks for a child with news. ECHILD when there is none to wait for at all.
@@ -80,7 +90,7 @@ fn look(thread: &Thread, which: &Which, options: u32) -> Result<Option<Found>> {
             Which::Group(pgrp) => child.pgrp() == *pgrp,
             Which::Task(task) => Arc::ptr_eq(child, task),
         };
-        if !meant || !concerns(child, options) {
+        if !meant || !concerns(thread, child, options) {
             continue;
         }
         let mut group = child.group.lock();
