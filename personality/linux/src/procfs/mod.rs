@@ -151,6 +151,8 @@ pub struct Entry {
     pub mode: u32,
     pub kind: Kind,
     pub look: Look,
+    /// It is one of /proc/sys.
+    pub setting: bool,
 }
 
 /// What a text asks of who reads it, beyond its permission bits.
@@ -185,7 +187,7 @@ pub enum Kind {
 
 impl Entry {
     pub const fn new(name: &'static str, mode: u32, kind: Kind) -> Entry {
-        Entry { name, mode, kind, look: Look::Free }
+        Entry { name, mode, kind, look: Look::Free, setting: false }
     }
     pub const fn text(name: &'static str, make: Make) -> Entry {
         Entry::new(name, 0o444, Kind::Text(make))
@@ -355,12 +357,12 @@ impl Node {
     fn is_setting(&self) -> bool {
         let What::Entry(entry) = self.what else { return false };
         let own = matches!(entry.name, "cmdline" | "environ" | "auxv") && self.id != Id::System;
-        own || sys::holds(sys::ENTRIES, entry)
+        own || entry.setting
     }
 
     /// Whether it is a file of /proc/sys that cannot be written.
     fn is_fixed(&self) -> bool {
-        matches!(self.what, What::Entry(entry @ Entry { kind: Kind::Text(_), .. }) if sys::holds(sys::ENTRIES, entry))
+        matches!(self.what, What::Entry(Entry { kind: Kind::Text(_), setting: true, .. }))
     }
 
     /// What reading the file asks for.
@@ -446,14 +448,15 @@ impl Inode for Node {
             What::Fd(fd) => fd::mode(&subject, fd)?,
             What::FdInfo(_) => 0o400,
         };
-        let (uid, gid) = match &subject.seat {
-            // What lies in the directories everybody may read is root's, where the process hides from its own user.
-            Some(seat) if self.id != Id::System && (mode == 0o555 && self.kind() == FileKind::Directory || access::is_dumpable(&seat.task)) => {
-                let cred = seat.cred();
-                (cred.euid, cred.egid)
-            }
-            _ => (0, 0),
+        // What is in the directories everybody may read is root's, where the process hides from its own user, or has ended.
+        let open = mode == 0o555 && self.kind() == FileKind::Directory;
+        let cred = match (&subject.seat, &subject.task) {
+            _ if self.id == Id::System => None,
+            (Some(seat), _) => (open || access::is_dumpable(&seat.task)).then(|| seat.cred()),
+            (None, Some(task)) if open => task.last_cred.read().clone(),
+            (None, _) => None,
         };
+        let (uid, gid) = cred.map_or((0, 0), |cred| (cred.euid, cred.egid));
         let started = subject.task.as_ref().map_or(0, |task| task.started.saturating_sub(subject.kernel.booted));
         let time = (subject.kernel.booted_real + started) as i64;
         Ok(Attr {

@@ -10,12 +10,12 @@ use super::process::parse;
 use crate::limits::NR_OPEN;
 use crate::task::tree::PID_MAX;
 
-use super::{Entry, Kind, Subject, Text};
+use super::{Entry, Make, Subject, Take, Text};
 
 /// An entry whose text is always the same.
 macro_rules! fixed {
     ($name:literal, $text:literal) => {
-        Entry::text($name, |_, text| {
+        text($name, |_, text| {
             text.bytes(concat!($text, "\n").as_bytes());
             Ok(())
         })
@@ -24,10 +24,10 @@ macro_rules! fixed {
 
 macro_rules! name {
     ($name:literal, $field:ident) => {
-        Entry::text($name, text_of!($field))
+        text($name, text_of!($field))
     };
     ($name:literal, $field:ident, settable) => {
-        Entry::settable($name, text_of!($field), |subject, word| {
+        settable($name, text_of!($field), |subject, word| {
             let word = word.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default();
             let mut uts = subject.kernel.uts.write();
             // The last byte stays zero.
@@ -58,12 +58,14 @@ pub static ENTRIES: &[Entry] = &[
     Entry::dir("vm", VM),
 ];
 
-/// Whether an entry stands somewhere in a table.
-pub fn holds(table: &[Entry], entry: &Entry) -> bool {
-    table.iter().any(|other| match other.kind {
-        Kind::Dir(below) => holds(below, entry),
-        _ => core::ptr::eq(other, entry),
-    })
+/// An entry of these tables.
+const fn text(name: &'static str, make: Make) -> Entry {
+    Entry { setting: true, ..Entry::text(name, make) }
+}
+
+/// One that can be changed.
+const fn settable(name: &'static str, make: Make, take: Take) -> Entry {
+    Entry { setting: true, ..Entry::settable(name, make, take) }
 }
 
 static FS: &[Entry] = &[
@@ -80,7 +82,7 @@ static FS: &[Entry] = &[
     fixed!("file-max", "9223372036854775807"),
     fixed!("file-nr", "0\t0\t9223372036854775807"),
     fixed!("lease-break-time", "45"),
-    Entry::settable("nr_open", nr_open, set_nr_open),
+    settable("nr_open", nr_open, set_nr_open),
     fixed!("overflowgid", "65534"),
     fixed!("overflowuid", "65534"),
     fixed!("pipe-max-size", "1048576"),
@@ -94,10 +96,10 @@ static KERNEL: &[Entry] = &[
     Entry::dir(
         "random",
         &[
-            Entry::text("boot_id", boot_id),
+            text("boot_id", boot_id),
             fixed!("entropy_avail", "256"),
             fixed!("poolsize", "256"),
-            Entry::text("uuid", uuid),
+            text("uuid", uuid),
         ],
     ),
     fixed!("cap_last_cap", "40"),
@@ -107,9 +109,9 @@ static KERNEL: &[Entry] = &[
     name!("hostname", nodename, settable),
     fixed!("msgmax", "8192"),
     fixed!("msgmnb", "16384"),
-    Entry::settable("msgmni", msgmni, set_msgmni),
+    settable("msgmni", msgmni, set_msgmni),
     fixed!("ngroups_max", "65536"),
-    Entry::settable("ns_last_pid", last_pid, set_last_pid),
+    settable("ns_last_pid", last_pid, set_last_pid),
     name!("osrelease", release),
     name!("ostype", sysname),
     fixed!("overflowgid", "65534"),
@@ -120,7 +122,7 @@ static KERNEL: &[Entry] = &[
     fixed!("seccomp", ""),
     fixed!("shmall", "18446744073692774399"),
     fixed!("shmmax", "18446744073692774399"),
-    Entry::settable("shmmni", shmmni, set_shmmni),
+    settable("shmmni", shmmni, set_shmmni),
     fixed!("tainted", "0"),
     fixed!("threads-max", "32768"),
     name!("version", version),
@@ -179,7 +181,7 @@ static NET: &[Entry] = &[
 
 static VM: &[Entry] = &[
     fixed!("max_map_count", "65530"),
-    Entry::text("mmap_min_addr", |_, text| {
+    text("mmap_min_addr", |_, text| {
         let _ = writeln!(text, "{}", janua_object::mm::least_address());
         Ok(())
     }),
