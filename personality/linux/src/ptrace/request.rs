@@ -228,6 +228,8 @@ fn of_signals(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, data:
             let mask = SigSet(UserPtr::<u64>::new(data).read(user)?).without(UNBLOCKABLE);
             let target = seat(tracee)?;
             with_stop(tracee, |_| {
+                // It is the mask behind the call, too, if that has one of its own (sigsuspend).
+                *target.signals.saved.lock() = None;
                 target.signals.store_blocked(mask);
                 target.set_work(work::SIGNAL);
                 Ok(())
