@@ -96,9 +96,8 @@ impl UdpSocket {
             return Err(Errno::EOPNOTSUPP);
         }
         let len = buf.left();
-        let most = if self.inet.is_v6() { MOST_V6 } else { MOST_V4 };
         let held = self.corked.lock().data.len();
-        if len + held > most {
+        if len + held > self.most() {
             return Err(Errno::EMSGSIZE);
         }
         let connected = *self.remote.read();
@@ -121,6 +120,11 @@ impl UdpSocket {
             self.transmit(data, to, header);
         }
         Ok(len)
+    }
+
+    /// Most bytes of a datagram.
+    fn most(&self) -> usize {
+        if self.inet.is_v6() { MOST_V6 } else { MOST_V4 }
     }
 
     fn transmit(&self, data: Vec<u8>, to: SocketAddr, header: Header) {
@@ -197,6 +201,10 @@ impl UdpSocket {
         if corked.to.is_none() && !more {
             return Ok(Some((data, to)));
         }
+        // Once more: another thread may have added to it.
+        if corked.data.len() + data.len() > self.most() {
+            return Err(Errno::EMSGSIZE);
+        }
         let to = *corked.to.get_or_insert(to);
         corked.data.extend_from_slice(&data);
         if more {
@@ -206,11 +214,8 @@ impl UdpSocket {
         Ok(Some((core::mem::take(&mut corked.data), to)))
     }
 
-    /// To every member of a group, unless this socket does not want its own machine to hear.
+    /// To every member of a group. The loopback interface gives back what leaves by it, whatever IP_MULTICAST_LOOP says.
     fn deliver_to_all(&self, to: SocketAddr, data: &[u8], header: Header) {
-        if to.ip().is_multicast() && !self.inet.options.flag(sol::IP, ip::MULTICAST_LOOP) {
-            return;
-        }
         for target in self.inet.stack.udp.all(to.ip(), to.port()) {
             if target.wants_group(to.ip(), header.from.ip()) && target.takes_from(header.from) {
                 target.deliver(data.into(), header);
