@@ -236,7 +236,7 @@ fn check(code: &[SockFilter]) -> bool {
             return false;
         }
         now &= stored[at];
-        let mut lead = |distance: usize, now: u16| match at.checked_add(1 + distance).and_then(|to| stored.get_mut(to)) {
+        let mut lead = |distance: usize, now: u16| match (at + 1).checked_add(distance).and_then(|to| stored.get_mut(to)) {
             Some(there) => {
                 *there &= now;
                 true

@@ -14,7 +14,7 @@ use janua_port::machine::Machine;
 use janua_rt::Mutex;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::task::CAP_SYS_NICE;
+use crate::task::{CAP_SYS_NICE, access};
 use crate::task::tree::INIT;
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
@@ -129,7 +129,13 @@ pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8
         return Err(Errno::EINVAL);
     }
     let itself = core::ptr::eq::<Thread>(&**target, thread);
-    thread.machine().set_affinity((!itself).then(|| target.machine_id()), &words)?;
+    if itself {
+        thread.machine().set_affinity(None, &words)?;
+    } else {
+        // Its place in the machine must not be another's by then.
+        let _held = access::hold_thread(&target)?;
+        thread.machine().set_affinity(Some(target.machine_id()), &words)?;
+    }
     *target.sched.affinity.lock() = words;
     Ok(())
 }
@@ -351,6 +357,7 @@ fn set_nice(thread: &Thread, task: &Task, nice: i32) -> Result<()> {
     may_nice(thread, task, nice)?;
     let nice = nice.clamp(-20, 19);
     for seat in task.threads() {
+        let Ok(_held) = access::hold_thread(&seat) else { continue };
         match thread.machine().set_nice(seat.machine_id(), nice) {
             // A thread that has just ended, or a machine without priorities.
             Ok(()) | Err(Errno::ESRCH | Errno::ENOSYS) => {}
