@@ -1,6 +1,7 @@
 //! mmap(2), munmap(2), brk(2).
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
@@ -365,8 +366,12 @@ impl Mm {
     }
 
     /// A fault at `addr`, where nothing was mapped: whether the mapping above has grown down to it (MAP_GROWSDOWN), so that the
-    /// access is to be tried again.
-    pub fn grow_down(&self, addr: usize, limits: &Limits) -> bool {
+    /// access is to be tried again. `by` is the thread that made the access.
+    pub fn grow_down(&self, addr: usize, limits: &Limits, by: u32) -> bool {
+        if self.holder.load(Ordering::Relaxed) == by {
+            // In the middle of a fork: the lock is the caller's.
+            return false;
+        }
         let mut state = self.lock_state();
         let page = addr & !(PAGE_SIZE - 1);
         if let Some((_, vma)) = state.list.find(page) {

@@ -29,7 +29,7 @@ pub mod vma;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY};
 use janua_abi::linux::{Errno, Result};
@@ -158,7 +158,20 @@ impl Drop for Locked<'_> {
 }
 
 /// The right to believe that nobody maps, unmaps or changes rights: [`Mm::still`].
-pub struct Still<'a>(Locked<'a>);
+pub struct Still<'a> {
+    holder: &'a AtomicU32,
+    state: Locked<'a>,
+}
+
+impl Drop for Still<'_> {
+    fn drop(&mut self) {
+        // Before the lock goes.
+        self.holder.store(NOBODY, Ordering::Relaxed);
+    }
+}
+
+/// In [`Mm::holder`]: nobody keeps the mappings as they are.
+const NOBODY: u32 = 0;
 
 /// An address space with its list of mappings.
 pub struct Mm {
@@ -167,6 +180,8 @@ pub struct Mm {
     pub space: RwLock<Arc<dyn Space>>,
     bounds: Bounds,
     state: Mutex<State>,
+    /// The thread that keeps the mappings as they are.
+    holder: AtomicU32,
     image: RwLock<Image>,
     /// Processes that use this space. Exec may empty it in place only when there is one.
     users: AtomicUsize,
@@ -217,6 +232,7 @@ impl Mm {
                 sites: site::Sites::default(),
                 paid: Paid::new(None),
             }),
+            holder: AtomicU32::new(NOBODY),
             image: RwLock::new(Image::default()),
             users: AtomicUsize::new(1),
             rewriter: RwLock::new(None),
@@ -235,15 +251,18 @@ impl Mm {
         Locked(self.state.lock())
     }
 
-    /// Keeps the mappings as they are until the result goes: for as long as the machine copies them.
-    pub fn still(&self) -> Still<'_> {
-        Still(self.lock_state())
+    /// Keeps the mappings as they are until the result goes: for as long as the machine copies them. A stack does not grow meanwhile
+    /// where thread `by` accesses it.
+    pub fn still(&self, by: u32) -> Still<'_> {
+        let state = self.lock_state();
+        self.holder.store(by, Ordering::Relaxed);
+        Still { holder: &self.holder, state }
     }
 
     /// The list a child of fork starts with; `space` is the child's. `still` is of this space: what the list says is what the
     /// machine will copy.
     pub fn fork_copy(&self, still: &Still<'_>, space: Arc<dyn Space>) -> Mm {
-        let state = &still.0;
+        let state = &still.state;
         let space = self.space().copied_to(space);
         let mut list = VmaList::default();
         for (start, vma) in state.list.iter() {
@@ -275,6 +294,7 @@ impl Mm {
                 sites: state.sites.clone(),
                 paid,
             }),
+            holder: AtomicU32::new(NOBODY),
             image: RwLock::new(self.image.read().clone()),
             users: AtomicUsize::new(1),
             rewriter: RwLock::new(self.rewriter.read().clone()),

@@ -179,7 +179,7 @@ fn keys_and_forks() {
     let (mm, _) = space();
     let private = map(&mm, 0, 0x1000, ANON).unwrap();
     let shared = map(&mm, 0, 0x2000, MAP_SHARED | MAP_ANONYMOUS).unwrap();
-    let child = mm.fork_copy(&mm.still(), Arc::new(Pages::default()));
+    let child = mm.fork_copy(&mm.still(1), Arc::new(Pages::default()));
     let keys = |addr| (mm.futex_key(addr, false), child.futex_key(addr, false));
     let (ours, theirs) = keys(shared + 0x1004);
     assert!(ours.is_ok() && ours == theirs);

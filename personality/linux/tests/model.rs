@@ -1,15 +1,11 @@
 //! The kernel on the model machine: enter, wait, wake, kick, stop and leave in orders of events that seeds choose.
 
 use janua_abi::linux::Errno;
-use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind};
-use janua_personality_linux::start;
-use janua_platform_model::program::{DATA, Program, Reg, tree};
-use janua_platform_model::{Model, Outcome, Settings};
-use janua_port::HostFd;
+use janua_platform_model::program::{DATA, Program, Reg};
+use janua_platform_model::{Outcome, Settings};
 
-#[path = "../../../test/random.rs"]
-#[allow(dead_code, reason = "the machine draws its own numbers from the seed")]
-mod random;
+mod common;
+use common::{boot, random};
 
 /// Numbers of x86-64's calls.
 mod nr {
@@ -53,27 +49,6 @@ fn seeds(count: u64) -> impl Iterator<Item = u64> {
 
 /// How many for a test that is over soon.
 const COUNT: u64 = 64;
-
-/// A kernel with these programs, the first of which runs.
-fn boot(settings: Settings, programs: &[(&str, Program)]) -> &'static Model {
-    let model = Model::new(settings);
-    let files: Vec<(&str, Vec<u8>)> =
-        programs.iter().map(|(name, program)| (*name, program.clone().executable())).collect();
-    let archive = model.set_tree(tree(&files));
-    let mount = |kind, target: &str| BootMount { kind, target: target.into(), read_only: false };
-    let name = format!("/{}", programs[0].0).into_bytes();
-    let config = BootConfig {
-        program: name.clone(),
-        argv: vec![name],
-        cwd: b"/".to_vec(),
-        files: (0..3).map(|fd| BootFile { fd, host: HostFd(fd as i32), name: Vec::new() }).collect(),
-        mounts: vec![mount(BootMountKind::Archive { archive }, "/"), mount(BootMountKind::Proc, "/proc")],
-        ..BootConfig::default()
-    };
-    let kernel = start::start(model, &config.encode(), None).expect("the kernel starts");
-    model.serve(move || start::serve(&kernel, 0));
-    model
-}
 
 /// Runs the first of these programs to its end in many orders of events: it ends with this code.
 fn ends_with(code: u8, programs: &[(&str, Program)]) {

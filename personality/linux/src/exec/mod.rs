@@ -157,7 +157,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
         let space = {
             // While it is moved out of a space it shares, nobody else may copy that.
             let shared = old.is_shared();
-            let _still = shared.then(|| old.still());
+            let _still = shared.then(|| old.still(tid));
             space.reset(shared)
         };
         (space.map(|space| take_over(thread, space, &prepared, &rights)), rights)

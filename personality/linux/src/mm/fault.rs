@@ -32,7 +32,7 @@ pub fn fault(thread: &Thread, frame: &mut Frame, signal: u32, code: i32, addr: u
     // The work of an instruction is done for 64-bit code only.
     let steps = !frame.is_compat_mode();
     match signal {
-        SIGSEGV if code == SEGV_MAPERR => mm.grow_down(addr, &super::limits(thread)),
+        SIGSEGV if code == SEGV_MAPERR => mm.grow_down(addr, &super::limits(thread), thread.tid()),
         SIGSEGV if code == SEGV_ACCERR && error & FETCH != 0 => {
             mm.fault(addr, Access::Fetch) || steps && mm.is_barred(addr) && walk(thread, frame, addr / PAGE)
         }

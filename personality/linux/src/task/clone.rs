@@ -266,6 +266,10 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
         () if has(clone::VM) => SpawnKind::SharedSpace,
         () => SpawnKind::Fork,
     };
+    if kind == SpawnKind::Fork && has(clone::PIDFD) {
+        // A stack that has to grow for it cannot while the mappings are copied.
+        let _ = UserPtr::<i32>::new(request.pidfd).read(thread.user());
+    }
     // Declared in this order, so that nothing changes the mappings from their copy in the list to the machine's.
     let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
     let mut still = None;
@@ -302,11 +306,15 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
     let vfork = has(clone::VFORK).then(Arc::<VforkDone>::default);
     *seat.vfork.lock() = vfork.clone();
     let tid = seat.tid();
-    let started = tell_and_run(thread, request, &seat, kind);
+    let started = run(thread, request, &seat, kind);
     drop(still);
     match started {
         Ok(()) => {
             place.keep();
+            if kind == SpawnKind::Fork {
+                // Only now, so that the child's copy of the memory does not have it.
+                write_parent_tid(thread, request, tid);
+            }
             Ok((tid, vfork))
         }
         Err(errno) => {
@@ -316,8 +324,15 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
     }
 }
 
-/// Writes the answers that go through pointers and starts the thread.
-fn tell_and_run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) -> Result<()> {
+/// CLONE_PARENT_SETTID. That it cannot be written is no error, as on Linux.
+fn write_parent_tid(thread: &Thread, request: &Request, tid: u32) {
+    if request.flags & clone::PARENT_SETTID != 0 {
+        let _ = UserPtr::<u32>::new(request.parent_tid).write(thread.user(), &tid);
+    }
+}
+
+/// Writes the results that go through pointers and starts the thread.
+fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) -> Result<()> {
     let has = |flag: u64| request.flags & flag != 0;
     let files = thread.process().files();
     let mut pidfd = None;
@@ -326,12 +341,13 @@ fn tell_and_run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: Spaw
         let fd = files.install(file, 0, true, thread.limit(rlimit::NOFILE))?;
         pidfd = Some(fd);
     }
-    let told = (|| {
+    let started = (|| {
         if let Some(Fd(fd)) = pidfd {
             UserPtr::<i32>::new(request.pidfd).write(thread.user(), &fd)?;
         }
-        if has(clone::PARENT_SETTID) {
-            UserPtr::<u32>::new(request.parent_tid).write(thread.user(), &seat.tid())?;
+        if kind != SpawnKind::Fork {
+            // A thread may look for its own number there.
+            write_parent_tid(thread, request, seat.tid());
         }
         let mut frame: Frame = thread.frame();
         frame.set_result(0);
@@ -350,12 +366,12 @@ fn tell_and_run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: Spaw
         }
         Ok(())
     })();
-    if told.is_err()
+    if started.is_err()
         && let Some(fd) = pidfd
     {
         drop(files.remove(fd));
     }
-    told
+    started
 }
 
 /// Takes back a thread that could not be started.
@@ -396,7 +412,7 @@ fn new_process<'a>(
         SpawnKind::Fork => {
             let space = mm.space.read().clone();
             let space = thread.machine().space_for(kind, &space)?;
-            Arc::new(mm.fork_copy(still.insert(mm.still()), space))
+            Arc::new(mm.fork_copy(still.insert(mm.still(thread.tid())), space))
         }
         _ => {
             mm.join();

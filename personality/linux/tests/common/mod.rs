@@ -1,0 +1,37 @@
+//! What tests on the model machine share.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind};
+use janua_personality_linux::start;
+use janua_platform_model::program::{Program, tree};
+use janua_platform_model::{Model, Settings};
+use janua_port::HostFd;
+
+#[path = "../../../../test/random.rs"]
+pub mod random;
+
+/// A kernel with these programs, the first of which runs.
+pub fn boot(settings: Settings, programs: &[(&str, Program)]) -> &'static Model {
+    let files: Vec<(&str, Vec<u8>)> =
+        programs.iter().map(|(name, program)| (*name, program.clone().executable())).collect();
+    boot_files(settings, &files)
+}
+
+/// A kernel with these files, the first of which is the program that runs.
+pub fn boot_files(settings: Settings, files: &[(&str, Vec<u8>)]) -> &'static Model {
+    let model = Model::new(settings);
+    let archive = model.set_tree(tree(files));
+    let mount = |kind, target: &str| BootMount { kind, target: target.into(), read_only: false };
+    let name = format!("/{}", files[0].0).into_bytes();
+    let config = BootConfig {
+        program: name.clone(),
+        argv: vec![name],
+        cwd: b"/".to_vec(),
+        files: (0..3).map(|fd| BootFile { fd, host: HostFd(fd as i32), name: Vec::new() }).collect(),
+        mounts: vec![mount(BootMountKind::Archive { archive }, "/"), mount(BootMountKind::Proc, "/proc")],
+        ..BootConfig::default()
+    };
+    let kernel = start::start(model, &config.encode(), None).expect("the kernel starts");
+    model.serve(move || start::serve(&kernel, 0));
+    model
+}
