@@ -11,7 +11,7 @@ use janua_port::Backing;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::fs::hostio::{self, OwnedFd};
-use crate::vfs::access::CAP_FSETID;
+use crate::vfs::access::{CAP_FSETID, without_privileges};
 use crate::vfs::drop_privileges;
 
 use super::HostInode;
@@ -59,7 +59,8 @@ impl HostRegular {
 
     /// The file's contents have been changed.
     fn wrote(&self) {
-        if !self.keeps_privileges {
+        // As the mode was at the last look: this is asked at every write.
+        if !self.keeps_privileges && without_privileges(self.inode.stat.lock().mode).is_some() {
             // The host has done it already unless it takes the whole sandbox for somebody who may keep the bits; where this fails, it
             // is no such one.
             let _ = drop_privileges(&*self.inode);
