@@ -1,5 +1,6 @@
 //! POSIX message queues (mq_overview(7)).
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -25,6 +26,8 @@ pub const MSGSIZE_DEFAULT: usize = 8192;
 pub const MSG_MOST: usize = 65536;
 pub const MSGSIZE_MOST: usize = 16 << 20;
 const QUEUES_MOST: usize = 256;
+/// What a message costs beside its bytes: on Linux a head and a node of a tree.
+const OVERHEAD: u64 = 96;
 /// Priorities are below this.
 pub const PRIO_MAX: u32 = 32768;
 
@@ -94,7 +97,12 @@ pub struct MessageQueue {
     pub size: usize,
     state: Mutex<State>,
     pub waiters: WaitQueue,
+    /// What it counts for its maker, until it goes.
+    _charge: Charge,
 }
+
+/// What a queue's maker has been charged with, given back when dropped.
+pub type Charge = Box<dyn Any + Send + Sync>;
 
 impl MessageQueue {
     /// Puts a message in. Answers the process that is to be told by a signal: its registration is used up. EMSGSIZE, EAGAIN when full.
@@ -190,8 +198,8 @@ pub struct OpenQueue<'a> {
 }
 
 impl MessageQueues {
-    /// ENOENT, EEXIST, EACCES, ENOSPC.
-    pub fn open(&self, how: &OpenQueue<'_>, cred: &Cred) -> Result<Arc<MessageQueue>> {
+    /// ENOENT, EEXIST, EACCES, ENOSPC, and what `charge` says to the bytes of a new queue.
+    pub fn open(&self, how: &OpenQueue<'_>, cred: &Cred, charge: impl FnOnce(u64) -> Result<Charge>) -> Result<Arc<MessageQueue>> {
         let mut queues = self.0.lock();
         if let Some(queue) = queues.get(how.name) {
             if how.create && how.exclusive {
@@ -207,12 +215,14 @@ impl MessageQueues {
             return Err(Errno::ENOSPC);
         }
         let mode = FileKind::Regular as u32 | how.mode & 0o777;
+        let charge = charge((how.most as u64).saturating_mul(how.size as u64 + OVERHEAD))?;
         let queue = Arc::new(MessageQueue {
             perm: Perm { mode, uid: cred.fsuid, gid: cred.fsgid },
             most: how.most,
             size: how.size,
             state: Mutex::new(State::default()),
             waiters: WaitQueue::new(),
+            _charge: charge,
         });
         queues.insert(how.name.to_vec(), queue.clone());
         Ok(queue)
@@ -315,9 +325,13 @@ mod tests {
     fn priorities() {
         let queues = MessageQueues::default();
         let cred = Cred::of_user(0, 0, Vec::new());
+        let free = |bytes| {
+            assert_eq!(bytes, 3 * (4 + OVERHEAD));
+            Ok::<Charge, Errno>(Box::new(()))
+        };
         let how = OpenQueue { name: b"q", create: true, exclusive: true, want: READ | WRITE, mode: 0o600, most: 3, size: 4 };
-        let queue = queues.open(&how, &cred).unwrap();
-        assert!(matches!(queues.open(&how, &cred), Err(Errno::EEXIST)));
+        let queue = queues.open(&how, &cred, free).unwrap();
+        assert!(matches!(queues.open(&how, &cred, free), Err(Errno::EEXIST)));
         for (text, priority) in [(b"a", 1), (b"b", 5), (b"c", 5)] {
             queue.send(text, priority).unwrap();
         }

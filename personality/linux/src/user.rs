@@ -1,4 +1,4 @@
-//! What is counted for each user id (RLIMIT_NPROC, RLIMIT_SIGPENDING; inotify's by the effective one).
+//! What is counted for each user id (RLIMIT_NPROC, RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE; inotify's by the effective one).
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
@@ -12,6 +12,8 @@ use janua_rt::Mutex;
 pub struct UserCount {
     threads: AtomicU64,
     signals: AtomicU64,
+    /// Bytes that the user's message queues may hold.
+    queues: AtomicU64,
     inotify: Counts,
 }
 
@@ -43,6 +45,27 @@ impl UserCount {
     /// Threads of the user.
     pub fn threads(&self) -> u64 {
         self.threads.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes of a message queue in its maker's count, until dropped.
+pub struct QueueCharge {
+    user: Arc<UserCount>,
+    bytes: u64,
+}
+
+impl QueueCharge {
+    /// So many bytes more, unless they and those there are exceed `limit`.
+    pub fn take(user: Arc<UserCount>, bytes: u64, limit: u64) -> Option<QueueCharge> {
+        let fits = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= limit);
+        user.queues.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(QueueCharge { user, bytes })
+    }
+}
+
+impl Drop for QueueCharge {
+    fn drop(&mut self) {
+        self.user.queues.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

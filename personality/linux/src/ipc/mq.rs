@@ -1,10 +1,12 @@
 //! mq_open(2) and its kin.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use janua_abi::linux::layout::Layout;
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SigInfo, si};
 use janua_abi::linux::time::{SigEvent, sigev};
 use janua_abi::linux::{Errno, Result};
@@ -25,6 +27,7 @@ use crate::signal::is_signal;
 use crate::signal::send_task;
 use crate::task::access;
 use crate::thread::ThreadExt;
+use crate::user::QueueCharge;
 
 /// `struct mq_attr`: flags, most messages, bytes of a message, messages now, and four words of nothing.
 pub type MqAttr = [i64; 8];
@@ -66,7 +69,10 @@ pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr
         size,
     };
     let reserved = fd::reserve(thread)?;
-    let queue = thread.kernel.ipc.posix.open(&how, &cred)?;
+    let user = thread.kernel.users.of(cred.uid);
+    let limit = thread.limit(rlimit::MSGQUEUE);
+    let charge = |bytes| -> Result<mqueue::Charge> { Ok(Box::new(QueueCharge::take(user, bytes, limit).ok_or(Errno::EMFILE)?)) };
+    let queue = thread.kernel.ipc.posix.open(&how, &cred, charge)?;
     let file = OpenFile::new(Arc::new(QueueFile::new(queue, &name)), flags & (O_ACCMODE | O_NONBLOCK), None);
     // Closed by exec, whether that is asked for or not.
     reserved.install(file, true)
