@@ -132,6 +132,31 @@ int main(void)
 		pthread_join(t[i], 0);
 	N(begins(p, p));
 	done();
+	/* By a fork that stores the child's number and pidfd. */
+	p = top(2, PROT_READ | PROT_WRITE);
+	int *number = (int *)(p - 3 * PAGE), *pidfd = (int *)(p - 7 * PAGE), st;
+	int pid = must(syscall(SYS_clone, SIGCHLD | CLONE_PARENT_SETTID, 0, number, 0, 0));
+	if (!pid)
+		_exit(3);
+	must(waitpid(pid, &st, 0));
+	T(*number == pid);
+	N(WEXITSTATUS(st));
+	pid = must(syscall(SYS_clone, SIGCHLD | CLONE_PIDFD, 0, pidfd, 0, 0));
+	if (!pid)
+		_exit(4);
+	must(waitpid(pid, &st, 0));
+	T(*pidfd > 2 && close(*pidfd) == 0);
+	N(WEXITSTATUS(st));
+	N(begins(p, p));
+	done();
+	/* An address where nothing can be: the number goes nowhere, the descriptor must go somewhere. */
+	pid = must(syscall(SYS_clone, SIGCHLD | CLONE_PARENT_SETTID, 0, 16, 0, 0));
+	if (!pid)
+		_exit(5);
+	must(waitpid(pid, &st, 0));
+	N(WEXITSTATUS(st));
+	R(syscall(SYS_clone, SIGCHLD | CLONE_PIDFD, 0, 16, 0, 0));
+	R(waitpid(-1, &st, 0));
 	/* Shared memory and files do not grow. */
 	R(mmap(0, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED ? -1 : 0);
 	return t_failed;
