@@ -25,8 +25,10 @@ Examples:
   janua run --trace -- ls /                   show every system call
   janua doctor                                what this machine offers
 
-janua run exits as the program does (128+n after signal n); 127: program not found, 126: not
-executable, 125: janua itself failed, and said why, 124: --time ran out.")]
+Exit codes: janua run and janua boot exit as the program does (128+n after signal n); 127: program not
+found, 126: not executable, 125: janua itself failed or its command line was wrong, 124: --time was over;
+standard error says why, and --status-fd tells programs. Other commands: 0, 2 for a mistake in the command
+line, 125 for other failures.")]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -52,6 +54,8 @@ pub enum Command {
     Doctor,
     /// Print the table of system calls: which are complete, partial or missing
     Support(Support),
+    /// Print where the kernel's functions are, for perf, and with --elf for debuggers
+    Symbols(crate::symbols::Symbols),
     /// Measure gates, calls and programs, natively and on Janua
     Bench(Bench),
     /// Make a web page from what `janua bench` measured

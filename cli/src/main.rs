@@ -12,6 +12,7 @@ mod exit;
 mod options;
 mod run;
 mod support;
+mod symbols;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,8 +29,14 @@ fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            // Help and version are answers, anything else is a mistake in our own arguments.
-            let code = if error.use_stderr() { exit::JANUA } else { 0 };
+            // Help and version are answers, anything else is a mistake in our own arguments. Where another exit code would be
+            // the program's it is 125, as env(1) has it.
+            let runs = std::env::args_os().nth(1).is_some_and(|command| command == "run" || command == "boot");
+            let code = match (error.use_stderr(), runs) {
+                (false, _) => 0,
+                (true, true) => exit::JANUA,
+                (true, false) => exit::USAGE,
+            };
             // Nothing is left to do when standard error is closed.
             let _ = error.print();
             return ExitCode::from(code);
@@ -49,6 +56,7 @@ fn main() -> ExitCode {
         args::Command::Report(which) => bench::report(&which),
         args::Command::Probe { arguments } => bench::probe(&arguments),
         args::Command::Support(which) => support::print(&which),
+        args::Command::Symbols(which) => symbols::print(&which),
         args::Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::Args::command(), "janua", &mut script);

@@ -115,9 +115,22 @@ fn working_directory(options: &RunOptions) -> PathBuf {
         Root::Host => here,
         Root::Directory(root) | Root::Writable(root) => {
             let inside: PathBuf = here.components().filter(|part| !matches!(part, Component::RootDir)).collect();
-            if root.join(inside).is_dir() { here } else { PathBuf::from("/") }
+            if root.join(inside).is_dir() || under_a_bind(&here, options) {
+                return here;
+            }
+            eprintln!(
+                "janua: {} is not inside {}; the program starts in / (--cwd DIR starts elsewhere, and --cwd / without this line)",
+                here.display(),
+                root.display()
+            );
+            PathBuf::from("/")
         }
     }
+}
+
+/// Whether a directory of the host has its own path inside by a bind.
+fn under_a_bind(here: &Path, options: &RunOptions) -> bool {
+    options.binds.iter().any(|bind| here.strip_prefix(&bind.target).is_ok_and(|rest| bind.source.join(rest).is_dir()))
 }
 
 /// Those of the standard three that are open, each by a descriptor of its own: the program may close what it has, and the kernel

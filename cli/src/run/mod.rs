@@ -19,7 +19,7 @@ use outcome::Outcome;
 use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
 /// The kernel image, as built by `cargo xtask image`.
-static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
+pub static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -186,7 +186,7 @@ fn fault() -> Result<(u32, u64), String> {
 
 /// For work on the kernel: JANUA_IMAGE names an image to be used instead of the embedded one, which saves building the command
 /// again.
-fn other_image() -> Result<Option<Vec<u8>>, String> {
+pub fn other_image() -> Result<Option<Vec<u8>>, String> {
     match std::env::var_os("JANUA_IMAGE") {
         None => Ok(None),
         Some(path) => std::fs::read(&path)

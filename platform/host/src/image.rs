@@ -8,7 +8,7 @@ use janua_arch::x86_64::hosted::{IMAGE_SIZE, KERNEL_BASE};
 use janua_arch::x86_64::vdso;
 use object::elf::{PF_R, PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind};
 
 /// A page range of the image. Text takes whole huge pages.
 pub struct Segment {
@@ -107,6 +107,38 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
         }
     }
     Ok(KERNEL_BASE + elf.entry() as usize)
+}
+
+/// A function of the kernel, where every sandbox has it.
+pub struct Function<'a> {
+    pub address: usize,
+    /// Bytes, up to the next function where the image does not say.
+    pub size: usize,
+    /// As the compiler has mangled it.
+    pub name: &'a str,
+}
+
+/// The functions of an image, lowest first; of several names for one place the first.
+pub fn functions(image: &[u8]) -> Result<Vec<Function<'_>>, Broken> {
+    let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
+    let text = |symbol: &object::read::elf::ElfSymbol64<'_, '_, Endianness>| symbol.section_index().and_then(|index| elf.section_by_index(index).ok());
+    let mut found: Vec<(Function<'_>, usize)> = Vec::new();
+    for symbol in elf.symbols() {
+        let Some(section) = text(&symbol).filter(|section| section.kind() == SectionKind::Text) else { continue };
+        let Some(name) = symbol.name().ok().filter(|name| !name.is_empty()) else { continue };
+        let end = KERNEL_BASE + (section.address() + section.size()) as usize;
+        found.push((Function { address: KERNEL_BASE + symbol.address() as usize, size: symbol.size() as usize, name }, end));
+    }
+    found.sort_by_key(|(function, _)| (function.address, function.size == 0));
+    found.dedup_by_key(|(function, _)| function.address);
+    for at in 0..found.len() {
+        let next = found.get(at + 1).map_or(usize::MAX, |(function, _)| function.address);
+        let (function, end) = &mut found[at];
+        if function.size == 0 {
+            function.size = next.min(*end) - function.address;
+        }
+    }
+    Ok(found.into_iter().map(|(function, _)| function).filter(|function| function.size > 0).collect())
 }
 
 /// The host's vDSO and its data pages: where they lie, and the functions in it.

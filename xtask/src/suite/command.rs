@@ -38,7 +38,7 @@ const fn case(
 use Text::{Holds, Is};
 
 const CASES: &[Case] = &[
-    case("no-command", &[], 125, Is(""), &["Usage: janua"]),
+    case("no-command", &[], 2, Is(""), &["Usage: janua"]),
     case("help", &["--help"], 0, Holds(&["Examples:", "janua run", "125"]), &[]),
     case("version", &["--version"], 0, Holds(&["janua "]), &[]),
     case("run-help", &["run", "--help"], 0, Holds(&["--gate", "--bind", "--trace", "Examples:"]), &[]),
@@ -73,14 +73,18 @@ const CASES: &[Case] = &[
     },
     case("support", &["support", "openat"], 0, Holds(&[" 257 ", "openat"]), &[]),
     case("support-of-nothing", &["support", "nosuchcall"], 125, Is(""), &["nosuchcall"]),
+    case("symbols", &["symbols"], 0, Holds(&[" hosted_call_entry\n", "janua_kernel::"]), &[]),
+    case("symbols-unwritable", &["symbols", "--elf", "/no/such/x"], 125, Is(""), &["cannot write /no/such/x"]),
+    case("unknown-command", &["rnu", "--", "true"], 2, Is(""), &["rnu"]),
+    case("unknown-option-of-support", &["support", "--al"], 2, Is(""), &["--al"]),
     case("doctor", &["doctor"], 0, Holds(&["call", "sud", "seccomp", "jail"]), &[]),
     case("bench-help", &["bench", "--help"], 0, Holds(&["gates", "calls", "apps", "scale", "Examples:"]), &[]),
     case("bench-list", &["bench", "calls", "--list"], 0, Holds(&["fork-exec-wait", "memory-100"]), &[]),
-    case("bench-unknown-option", &["bench", "gates", "--rounds", "2"], 125, Is(""), &["--rounds"]),
+    case("bench-unknown-option", &["bench", "gates", "--rounds", "2"], 2, Is(""), &["--rounds"]),
     case("bench-unknown-gate", &["bench", "gates", "--gate", "door"], 125, Is(""), &["door", "sud"]),
     case("bench-unknown-row", &["bench", "gates", "--only", "fork-wait"], 125, Is(""), &["fork-wait", "null-0"]),
     case("bench-no-gate-works", &["bench", "gates", "--gate", "kvm"], 125, Is(""), &["kvm", "doctor"]),
-    case("bench-no-runs", &["bench", "gates", "--runs", "0"], 125, Is(""), &["--runs"]),
+    case("bench-no-runs", &["bench", "gates", "--runs", "0"], 2, Is(""), &["--runs"]),
     case(
         "bench-json-unwritable",
         &["bench", "gates", "--json", "/no/such/directory/x.json"],

@@ -66,6 +66,7 @@ const TESTS: &[Test] = &[
     ("sandbox/shared_files", places::shared_files),
     ("sandbox/foreign_environment", places::foreign_environment),
     ("sandbox/working_directory", places::working_directory),
+    ("sandbox/foreign_directory", places::foreign_directory),
     ("sandbox/file_names", places::file_names),
     ("sandbox/generated_files", places::generated_files),
     ("sandbox/process_names", places::process_names),

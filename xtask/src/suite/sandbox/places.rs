@@ -84,7 +84,7 @@ pub fn sys(s: &Sandbox) -> Result<(), String> {
     crate::suite::boot::add_busybox(&root, "bin/busybox")?;
     let script = "cd /sys/class/net; b=/bin/busybox; [ -x $b ] || b=/usr/bin/busybox; $b ls; $b cat lo/mtu lo/type; $b ls /sys/1 2>/dev/null; $b grep -c . /sys/devices/system/cpu/online";
     let at = root.display().to_string();
-    let shells: [(&[&str], &[&str]); 2] = [(&["--root", &at], &["/bin/busybox", "sh", "-c", script]), (&[], &["/bin/sh", "-c", script])];
+    let shells: [(&[&str], &[&str]); 2] = [(&["--root", &at, "--cwd", "/"], &["/bin/busybox", "sh", "-c", script]), (&[], &["/bin/sh", "-c", script])];
     for (options, program) in shells {
         let outcome = s.run(options, program)?;
         if text(&outcome) != "lo\n65536\n772\n1\n" {
@@ -143,6 +143,28 @@ pub fn shared_files(s: &Sandbox) -> Result<(), String> {
         expect(change, &outcome, 0, &["777"])?;
         if text(&outcome).trim_end() != "777" {
             return Err(format!("{change}: {}", text(&outcome)));
+        }
+    }
+    Ok(())
+}
+
+/// A working directory that another tree does not hold is /, and that is said; one that a bind shows is kept.
+pub fn foreign_directory(s: &Sandbox) -> Result<(), String> {
+    let root = s.dir.join("root");
+    fs::create_dir_all(root.join("bin")).map_err(|e| e.to_string())?;
+    crate::suite::boot::add_busybox(&root, "bin/busybox")?;
+    let (root, here) = (root.display().to_string(), s.dir.display().to_string());
+    let bind = format!("{here}:{here}");
+    let pwd = ["/bin/busybox", "pwd"];
+    for (options, wanted) in [
+        (&["--root", &root][..], format!("janua: {here} is not inside {root}; the program starts in / (--cwd DIR starts elsewhere, and --cwd / without this line)\n/\n")),
+        (&["--root", &root, "--cwd", "/"], "/\n".into()),
+        (&["--root", &root, "--cwd", "/bin"], "/bin\n".into()),
+        (&["--root", &root, "--bind", &bind], format!("{here}\n")),
+    ] {
+        let outcome = s.run(options, &pwd)?;
+        if text(&outcome) != wanted {
+            return Err(format!("{options:?}: {:?}, not {wanted:?}", text(&outcome)));
         }
     }
     Ok(())
