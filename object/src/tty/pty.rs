@@ -18,7 +18,7 @@ use super::discipline::Discipline;
 use super::job::Job;
 use super::{GroupSignals, Terminal};
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile};
+use crate::file::{Events, File, OpenFile, flags};
 use crate::vfs::{Attr, FileKind, device};
 
 /// Major number of slaves.
@@ -127,6 +127,16 @@ impl Pty {
         state.slaves += 1;
         state.had_slave = true;
         Ok(Arc::new(Slave { pty: self.clone() }))
+    }
+
+    /// The slave's file for a caller that opens it with these flags, whose controlling terminal it may become.
+    pub fn open_by(self: &Arc<Pty>, caller: &dyn Caller, open: u32) -> Result<Arc<dyn File>> {
+        const CAP_SYS_ADMIN: u32 = 21;
+        let file = self.open_slave(caller.cred().capable(CAP_SYS_ADMIN))?;
+        if open & flags::O_NOCTTY == 0 {
+            self.job.take_at_open(caller, self.clone());
+        }
+        Ok(file)
     }
 
     /// Wakes both sides after any change of the state.
@@ -450,6 +460,8 @@ impl File for Slave {
         let value = match request {
             request::FIONREAD => self.pty.state.lock().line.readable(),
             request::TIOCOUTQ => self.pty.state.lock().line.output.len(),
+            // A terminal, but no master (that is asked where descriptors are made).
+            request::TIOCGPTPEER => return Err(Errno::EIO),
             _ => return Err(Errno::ENOTTY),
         };
         UserPtr::<u32>::new(arg).write(caller.user(), &(value as u32)).map(|()| 0)
@@ -478,6 +490,11 @@ pub struct Master {
 impl Master {
     pub fn new(pty: Arc<Pty>, gone: Arc<dyn Fn(u32) + Send + Sync>) -> Master {
         Master { pty, gone }
+    }
+
+    /// The pair.
+    pub fn pty(&self) -> &Arc<Pty> {
+        &self.pty
     }
 }
 

@@ -11,13 +11,16 @@ use janua_object::anon;
 use janua_object::tty::host::{self, Console};
 use janua_object::tty::line::Line;
 use janua_object::tty::pts::{DevPts, Pairs};
+use janua_object::tty::pty::Master;
 use janua_object::tty::{Controlling, GroupSignals, Terminal};
 use janua_object::vfs::{Device, FileKind, FileSystem, MountFlags, Path, Vfs};
 use janua_object::Caller;
+use janua_kernel::table::Fd;
 
 use crate::boot::BootFile;
 use crate::signal::{self, SigInfo};
-use crate::{Kernel, Task, fs};
+use crate::thread::ThreadExt;
+use crate::{Kernel, Task, Thread, fs};
 
 const SIGHUP: u32 = 1;
 const SIGCONT: u32 = 18;
@@ -88,6 +91,15 @@ pub fn register(kernel: &Arc<Kernel>, console: Option<&Outer>) -> Result<()> {
     };
     vfs.register_type("devpts", Arc::new(mount));
     fs::setup::mount_at(kernel, DevPts::new(pairs), b"devpts", MountFlags::NOSUID | MountFlags::NOEXEC, b"/dev/pts")
+}
+
+/// TIOCGPTPEER (ioctl_tty(2)): the slave of `master` opened with the flags `open` of open(2), without a way to its name.
+pub fn open_peer(thread: &Thread, master: &Master, open: u32) -> Result<Fd> {
+    let pty = master.pty();
+    let ops = pty.open_by(&thread.caller(), open)?;
+    let place = fs::setup::place(&thread.kernel, alloc::format!("/dev/pts/{}", pty.number).as_bytes()).ok();
+    let kept = open & (flags::O_ACCMODE | flags::O_APPEND | flags::O_NONBLOCK | flags::O_DSYNC | flags::O_SYNC) | flags::O_LARGEFILE;
+    fs::fd::install(thread, OpenFile::new(ops, kept, place), open & flags::O_CLOEXEC != 0)
 }
 
 /// The outside's terminal, if the sandbox was given one.

@@ -4,15 +4,18 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::fcntl::*;
 use janua_abi::linux::layout::Layout;
+use janua_abi::linux::termios;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::{Caller, OpenFile};
 use janua_object::file::{OwnerKind, SignalOwner, flags, request};
 use janua_object::net::socket::SocketFile;
 use janua_object::pipe::PipeEnd;
+use janua_object::tty::pty::Master;
 use janua_object::vfs::FileKind;
 
 use crate::Thread;
+use crate::dev::terminal;
 use crate::thread::ThreadExt;
 use crate::fs::{fd, locks, sigio};
 
@@ -245,7 +248,10 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
             UserPtr::<i32>::new(arg).write(user, &(whom as i32))?;
             Ok(0)
         }
-        request => file.ops.ioctl(&file, caller, request, arg),
+        request => match file.downcast::<Master>() {
+            Some(master) if request == termios::request::TIOCGPTPEER => Ok(terminal::open_peer(thread, master, arg as u32)?.0 as usize),
+            _ => file.ops.ioctl(&file, caller, request, arg),
+        },
     }
 }
 

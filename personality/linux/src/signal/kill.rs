@@ -217,11 +217,17 @@ pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserP
             if signo != signal as i32 {
                 return Err(Errno::EINVAL);
             }
-            claimed(thread, info, signal, target.pid as i32)?
+            // A group is somebody else, also the caller's own.
+            claimed(thread, info, signal, if flags & PROCESS_GROUP != 0 { 0 } else { target.pid as i32 })?
         }
     };
     if flags & PROCESS_GROUP != 0 {
-        return send_many(thread, group_members(thread, target.pgrp()), signal, info);
+        // The one it leads, or has led: a member leads none. A number that is another's now is not its own any more.
+        let members = match thread.kernel.process(target.pid) {
+            Some(known) if !Arc::ptr_eq(&known, &target) => Vec::new(),
+            _ => group_members(thread, target.pid),
+        };
+        return send_many(thread, members, signal, info);
     }
     if thread.kernel.process(target.pid).is_none_or(|known| !Arc::ptr_eq(&known, &target)) {
         return Err(Errno::ESRCH);
