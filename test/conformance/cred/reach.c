@@ -245,6 +245,15 @@ static ssize_t put(pid_t pid, const char *name, const char *text)
 	errno = e;
 	return n;
 }
+static int readable(pid_t pid, const char *name)
+{
+	char at[64];
+	snprintf(at, sizeof at, "/proc/%d/%s", pid, name);
+	int f = open(at, O_RDONLY);
+	if (f >= 0)
+		close(f);
+	return f < 0 ? -1 : 0;
+}
 static void settings(void)
 {
 	pid_t root = must(fork());
@@ -265,6 +274,9 @@ static void settings(void)
 		N(prctl(PR_GET_TIMERSLACK));
 		R(put(root, "comm", "another"));
 		R(put(getpid(), "comm", "mine"));
+		R(readable(root, "maps"));
+		R(readable(root, "timers"));
+		R(readable(getpid(), "timers"));
 	});
 	R(put(root, "comm", "another"));
 	must(kill(root, SIGKILL));

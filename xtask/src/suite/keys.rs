@@ -26,7 +26,7 @@ const GATES: &[&str] = &["call", "sud"];
 /// Conformance programs that run here too (with musl, which links them statically); with `--long` all do.
 const SAMPLE: &[&str] = &[
     "code/jit_rwx", "code/single_step", "exec/argv_env", "fs/read_write", "futex/pi", "mm/mprotect", "pipe/basics", "poll/epoll", "proc/fork",
-    "ptrace/calls", "ptrace/events", "sig/altstack", "sig/handlers", "thread/sync",
+    "ptrace/calls", "ptrace/events", "sig/altstack", "sig/handlers", "sig/jump_register", "thread/sync",
 ];
 
 /// One of how many tries an attack makes.

@@ -60,7 +60,7 @@ macro_rules! common {
 /// Of a process.
 pub static ENTRIES: &[Entry] = common!(
     Entry::new("task", 0o555, Kind::Tasks),
-    Entry::text("timers", timers),
+    Entry::program("timers", 0o444, timers),
     Entry::new("timerslack_ns", 0o666, Kind::Settable(timer_slack, set_timer_slack)),
 );
 /// Of a thread.
