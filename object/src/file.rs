@@ -427,5 +427,11 @@ impl Drop for OpenFile {
         }
         let ops = self.ops.clone();
         ops.release(self);
+        if self.path.as_ref().is_some_and(|path| path.mount.watches.awaits_end())
+            && let Some(Path { mount, dentry }) = self.path.take()
+        {
+            drop(dentry);
+            mount.watches.released();
+        }
     }
 }

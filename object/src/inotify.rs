@@ -22,7 +22,7 @@ use janua_rt::{Mutex, WaitQueue};
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, request};
 use crate::vfs::watch::{Sink, event};
-use crate::vfs::{Attr, Inode, Path, Watches};
+use crate::vfs::{Attr, Dentry, Inode, Path, Watches};
 
 /// Bits of a watch's mask beyond the events, and of what is read.
 pub mod mask {
@@ -118,6 +118,13 @@ impl Registry {
         }
     }
 
+    /// A watch less: files that ended for it alone are let go.
+    fn released(&self) {
+        if let Some(watches) = self.watches.upgrade() {
+            watches.released();
+        }
+    }
+
     /// ENOMEM.
     fn insert(&self, watch: &Arc<Watch>) -> Result<()> {
         let mut map = self.by_inode.lock();
@@ -144,6 +151,11 @@ impl Registry {
 }
 
 impl Sink for Registry {
+    fn held(&self, dentry: &Arc<Dentry>) -> usize {
+        let map = self.by_inode.lock();
+        map.get(&key(&dentry.inode)).map_or(0, |list| list.iter().filter(|watch| Arc::ptr_eq(&watch.place.dentry, dentry)).count())
+    }
+
     fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
         let told: Vec<Arc<Watch>> = match self.by_inode.lock().get(&key(inode)) {
             Some(list) => list.clone(),
@@ -271,7 +283,11 @@ impl Inotify {
 
     /// Gives a watch up, with the event that says so. EINVAL.
     pub fn remove(&self, wd: i32) -> Result<()> {
-        if self.forget(wd) { Ok(()) } else { Err(Errno::EINVAL) }
+        if !self.forget(wd) {
+            return Err(Errno::EINVAL);
+        }
+        self.registry.released();
+        Ok(())
     }
 
     /// Watches and their masks, for /proc/[pid]/fdinfo.
@@ -351,6 +367,7 @@ impl Drop for Inotify {
         for watch in watches.values() {
             self.registry.remove(watch);
         }
+        self.registry.released();
         self.counts().bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.counts().watches.fetch_sub(watches.len(), Ordering::Relaxed);
         self.counts().instances.fetch_sub(1, Ordering::Relaxed);

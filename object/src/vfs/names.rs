@@ -142,7 +142,8 @@ impl Vfs {
             }
             self.watches.tell(dir.inode(), Some(name), event::DELETE | dir_flag, 0);
             if want_dir || victim.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
-                self.watches.tell(&victim.inode, None, event::DELETE_SELF, 0);
+                drop(fresh);
+                self.watches.unnamed(victim);
             }
         }
         Ok(())
@@ -249,7 +250,8 @@ impl Vfs {
         }
         let Some(moved) = result? else { return Ok(()) };
         if self.watches.any() {
-            self.tell_rename(&moved, old_dir, old.0, new_dir, new.0, flags);
+            drop(fresh);
+            self.tell_rename(moved, old_dir, old.0, new_dir, new.0, flags);
         }
         Ok(())
     }
@@ -366,7 +368,7 @@ impl Vfs {
     }
 
     #[cold]
-    fn tell_rename(&self, moved: &Moved, old_dir: &Path, old: &[u8], new_dir: &Path, new: &[u8], flags: u32) {
+    fn tell_rename(&self, moved: Moved, old_dir: &Path, old: &[u8], new_dir: &Path, new: &[u8], flags: u32) {
         let told = |source: &Arc<Dentry>, from: &Path, old: &[u8], to: &Path, new: &[u8]| {
             let (flag, cookie) = (is_dir_flag(source), self.watches.cookie());
             self.watches.tell(from.inode(), Some(old), event::MOVED_FROM | flag, cookie);
@@ -374,15 +376,15 @@ impl Vfs {
             self.watches.tell(&source.inode, None, event::MOVE_SELF, 0);
         };
         told(&moved.source, old_dir, old, new_dir, new);
-        if let Some(target) = &moved.target {
+        if let Some(target) = moved.target {
             if flags & rename::EXCHANGE != 0 {
-                told(target, new_dir, new, old_dir, old);
+                told(&target, new_dir, new, old_dir, old);
             } else {
                 if !target.is_dir() {
                     self.watches.tell(&target.inode, None, event::ATTRIB, 0);
                 }
                 if target.is_dir() || target.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
-                    self.watches.tell(&target.inode, None, event::DELETE_SELF, 0);
+                    self.watches.unnamed(target);
                 }
             }
         }

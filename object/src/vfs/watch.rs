@@ -1,10 +1,12 @@
 //! Telling of changes in the name space and in files (inotify(7)).
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use janua_rt::RwLock;
+use janua_rt::{Mutex, RwLock};
 
+use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::Inode;
 use crate::vfs::path::Path;
 
@@ -32,6 +34,8 @@ pub mod event {
 pub trait Sink: Send + Sync {
     /// `inode` saw `mask`; with a name it is a directory in which that name did. `cookie` joins the two halves of a rename.
     fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32);
+    /// How many references to a name's dentry its watches hold.
+    fn held(&self, dentry: &Arc<Dentry>) -> usize;
 }
 
 /// The place to announce changes. While nobody watches, announcing costs one load.
@@ -41,6 +45,10 @@ pub struct Watches {
     active: AtomicUsize,
     sink: RwLock<Option<Arc<dyn Sink>>>,
     cookie: AtomicUsize,
+    /// Watched files without a name that somebody still uses: their end is told when nobody does.
+    ending: Mutex<Vec<Arc<Dentry>>>,
+    /// How many those are.
+    endings: AtomicUsize,
 }
 
 impl Watches {
@@ -81,6 +89,50 @@ impl Watches {
         let sink = self.sink.read().clone();
         if let Some(sink) = sink {
             sink.event(inode, name, mask, cookie);
+        }
+    }
+
+    /// The last name of a file is gone, and `dentry` is the caller's only reference. The file ends now, or with its last use: when it is
+    /// closed, and unmapped, and nobody's working directory, and nothing below it is used either.
+    #[cold]
+    pub fn unnamed(&self, dentry: Arc<Dentry>) {
+        let Some(sink) = self.sink.read().clone() else { return };
+        if sink.held(&dentry) == 0 {
+            // If it is watched at all, then by another name.
+            return sink.event(&dentry.inode, None, event::DELETE_SELF, 0);
+        }
+        let mut ending = self.ending.lock();
+        if ending.try_reserve(1).is_err() {
+            drop(ending);
+            return sink.event(&dentry.inode, None, event::DELETE_SELF, 0);
+        }
+        ending.push(dentry);
+        drop(ending);
+        self.endings.fetch_add(1, Ordering::SeqCst);
+        self.released();
+    }
+
+    /// Whether somebody waits for the end of a file.
+    #[inline]
+    pub fn awaits_end(&self) -> bool {
+        self.endings.load(Ordering::Relaxed) != 0
+    }
+
+    /// Something that was used is so no longer: tells of the files that have ended by that. One may hold the next, its directory.
+    pub fn released(&self) {
+        while self.awaits_end() {
+            let Some(sink) = self.sink.read().clone() else { return };
+            let ended = {
+                let mut ending = self.ending.lock();
+                let over = |dentry: &Arc<Dentry>| matches!(sink.held(dentry), held if held == 0 || Arc::strong_count(dentry) <= held + 1);
+                let Some(at) = ending.iter().position(over) else { return };
+                ending.swap_remove(at)
+            };
+            self.endings.fetch_sub(1, Ordering::SeqCst);
+            // It may have got a name again (linkat(2) of an open file).
+            if ended.is_dir() || ended.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
+                sink.event(&ended.inode, None, event::DELETE_SELF, 0);
+            }
         }
     }
 

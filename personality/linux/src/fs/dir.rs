@@ -179,26 +179,27 @@ fn check_dir(thread: &Thread, path: &Path) -> Result<()> {
 }
 
 /// Changes where names start.
-fn move_to(start: &RwLock<Path>, found: Path) {
+fn move_to(thread: &Thread, start: &RwLock<Path>, found: Path) {
     let mut start = start.write();
     let old = core::mem::replace(&mut *start, found);
     changing();
     drop(start);
     drop(old);
+    at::vfs(thread).watches.released();
 }
 
 pub fn chdir(thread: &Thread, path: UserStr) -> Result<()> {
     let path = path.path(thread.user())?;
     let found = at::find(thread, CWD, &path, true)?;
     check_dir(thread, &found)?;
-    move_to(&thread.process().fs.read().cwd, found);
+    move_to(thread, &thread.process().fs.read().cwd, found);
     Ok(())
 }
 
 pub fn fchdir(thread: &Thread, fd: Fd) -> Result<()> {
     let found = at::file(thread, fd)?.path.clone().ok_or(Errno::ENOTDIR)?;
     check_dir(thread, &found)?;
-    move_to(&thread.process().fs.read().cwd, found);
+    move_to(thread, &thread.process().fs.read().cwd, found);
     Ok(())
 }
 
@@ -209,7 +210,7 @@ pub fn chroot(thread: &Thread, path: UserStr) -> Result<()> {
     if !thread.ext.cred().capable(access::CAP_SYS_CHROOT) {
         return Err(Errno::EPERM);
     }
-    move_to(&thread.process().fs.read().root, found);
+    move_to(thread, &thread.process().fs.read().root, found);
     Ok(())
 }
 

@@ -178,6 +178,7 @@ fn end_process(thread: &Thread, status: u32) {
     close_files(thread);
     crate::ipc::process_ended(thread);
     *task.fs.write() = kernel.root.clone();
+    kernel.vfs.watches.released();
     // The last user of an address space takes its mappings and files with it; outside the lock, for that may take a while.
     let mm = task.mm.write().take();
     if let Some(mm) = mm {
