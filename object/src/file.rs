@@ -82,6 +82,8 @@ pub mod request {
     pub const FIOASYNC: u32 = 0x5452;
     pub const FIOQSIZE: u32 = 0x5460;
     pub const FIGETBSZ: u32 = 2;
+    pub const FICLONE: u32 = 0x4004_9409;
+    pub const FICLONERANGE: u32 = 0x4020_940d;
     pub const FIOSETOWN: u32 = 0x8901;
     pub const SIOCSPGRP: u32 = 0x8902;
     pub const FIOGETOWN: u32 = 0x8903;

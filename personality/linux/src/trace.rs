@@ -102,7 +102,8 @@ const IOCTL: &[(u32, &str)] = &[
     (0x8913, "SIOCGIFFLAGS"),
     (0x8915, "SIOCGIFADDR"),
     (0x8933, "SIOCGIFINDEX"),
-    (0x4004_9409, "FICLONE"),
+    (request::FICLONE, "FICLONE"),
+    (request::FICLONERANGE, "FICLONERANGE"),
     (0x8008_6601, "FS_IOC_GETFLAGS"),
 ];
 const PROT: &[(u64, &str)] = names!(u64; PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP);

@@ -239,6 +239,11 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
             UserPtr::<i32>::new(arg).write(user, &i32::try_from(left).unwrap_or(i32::MAX))?;
             Ok(0)
         }
+        request::FICLONE => clone_file(thread, &file, arg as i32),
+        request::FICLONERANGE => {
+            let [source, ..] = UserPtr::<[i64; 4]>::new(arg).read(user)?;
+            clone_file(thread, &file, source as i32)
+        }
         request::FIOSETOWN | request::SIOCSPGRP if is_socket(&file) => {
             let whom = UserPtr::<i32>::new(arg).read(user)?;
             owner(thread, &file, F_SETOWN, whom as usize)
@@ -253,6 +258,27 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
             _ => file.ops.ioctl(&file, caller, request, arg),
         },
     }
+}
+
+/// ioctl_ficlone(2): no file system here can share blocks between files. EOPNOTSUPP, after what is said of the files first.
+fn clone_file(thread: &Thread, to: &OpenFile, from: i32) -> Result<usize> {
+    let from = fd::get(thread, Fd(from))?;
+    if from.flags() & flags::O_PATH != 0 {
+        return Err(Errno::EBADF);
+    }
+    if from.id().0 != to.id().0 {
+        return Err(Errno::EXDEV);
+    }
+    let kinds = [&*from, to].map(|file| file.inode().map(|inode| inode.kind()));
+    if kinds.contains(&Some(FileKind::Directory)) {
+        return Err(Errno::EISDIR);
+    }
+    if kinds != [Some(FileKind::Regular); 2] {
+        return Err(Errno::EINVAL);
+    }
+    from.check_read()?;
+    to.check_write()?;
+    Err(if to.appends() { Errno::EBADF } else { Errno::EOPNOTSUPP })
 }
 
 fn is_socket(file: &OpenFile) -> bool {
