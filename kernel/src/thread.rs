@@ -149,6 +149,11 @@ impl<P: Personality> Thread<P> {
         self.pending.lock().is_some()
     }
 
+    /// Whether the thread has been woken and has not looked yet at what for.
+    pub fn is_woken(&self) -> bool {
+        wake::is_raised(&self.wake.word)
+    }
+
     /// Whether the personality is asked before and after each call.
     #[inline]
     pub fn is_watched(&self) -> bool {

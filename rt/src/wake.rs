@@ -29,6 +29,11 @@ pub fn rearm(word: &AtomicU32) {
     }
 }
 
+/// Whether somebody woke the thread since its last poll. It may have begun the next by the time the answer is looked at.
+pub fn is_raised(word: &AtomicU32) -> bool {
+    word.load(Ordering::Relaxed) == WOKEN
+}
+
 /// Wakes the thread, or keeps it from parking; `unpark` is called when it is parked.
 #[inline]
 pub fn raise(word: &AtomicU32, unpark: impl FnOnce()) {

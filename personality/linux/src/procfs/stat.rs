@@ -42,7 +42,7 @@ fn state(subject: &Subject) -> (char, &'static str) {
         ('t', "tracing stop")
     } else if seat.signals.stopped.load(Ordering::Relaxed) {
         ('T', "stopped")
-    } else if seat.is_waiting() {
+    } else if seat.is_waiting() && !seat.is_woken() {
         ('S', "sleeping")
     } else {
         ('R', "running")
