@@ -30,6 +30,7 @@ use janua_object::file::{DirEntry, File};
 use janua_object::vfs::directory::Directory;
 use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, Perm, SetAttr, Vfs};
 use janua_object::{Caller, Cred, OpenFile};
+use janua_port::Nanos;
 
 use crate::task::tree::INIT;
 use crate::task::{CAP_SYS_PTRACE, access};
@@ -220,8 +221,15 @@ impl Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
     System,
-    Process(u32),
+    /// A process by its number and when it started: another may get the number.
+    Process(u32, Nanos),
     Thread(u32, u32),
+}
+
+impl Id {
+    fn of(task: &Task) -> Id {
+        Id::Process(task.pid, task.started)
+    }
 }
 
 /// The file system.
@@ -246,8 +254,8 @@ impl ProcFs {
         let kernel = self.kernel()?;
         let (task, seat) = match id {
             Id::System => (None, None),
-            Id::Process(pid) => {
-                let task = kernel.process(pid).ok_or(Errno::ESRCH)?;
+            Id::Process(pid, started) => {
+                let task = kernel.process(pid).filter(|task| task.started == started).ok_or(Errno::ESRCH)?;
                 let seat = task.threads().into_iter().next();
                 (Some(task), seat)
             }
@@ -330,7 +338,7 @@ impl Node {
     fn ino(&self) -> u64 {
         let owner = match self.id {
             Id::System => 0,
-            Id::Process(pid) => u64::from(pid),
+            Id::Process(pid, _) => u64::from(pid),
             Id::Thread(_, tid) => u64::from(tid) | 1 << 24,
         };
         let which = match self.what {
@@ -415,7 +423,7 @@ use What::Root;
 pub fn process_of(file: &OpenFile) -> Result<Arc<Task>> {
     let inode: &dyn Any = &**file.inode().ok_or(Errno::EBADF)?;
     match inode.downcast_ref::<Node>() {
-        Some(node @ Node { id: Id::Process(_), what: What::Home, .. }) => {
+        Some(node @ Node { id: Id::Process(..), what: What::Home, .. }) => {
             node.subject().and_then(|subject| subject.task().cloned()).map_err(|_| Errno::ESRCH)
         }
         _ => Err(Errno::EBADF),
@@ -493,6 +501,10 @@ impl Inode for Node {
     }
 
     fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+        if self.id != Id::System {
+            // Nothing is left below the directory of a process that is gone.
+            self.subject().map_err(|_| Errno::ENOENT)?;
+        }
         if let Some(entry) = self.entries().and_then(|all| all.iter().find(|entry| entry.name.as_bytes() == name)) {
             return Ok(self.fs.node(self.id, What::Entry(entry))?);
         }
@@ -500,10 +512,10 @@ impl Inode for Node {
         let subject = self.subject().map_err(|_| Errno::ENOENT)?;
         let (id, what) = match self.what {
             Root if self.fs.kind.processes => {
-                let found = subject.kernel.process(number).map(|task| task.pid);
+                let found = subject.kernel.process(number);
                 // A thread's number leads to its process, though it is not listed.
-                let found = found.or_else(|| subject.kernel.thread(number).map(|seat| seat.task.pid));
-                (Id::Process(found.ok_or(Errno::ENOENT)?), What::Home)
+                let found = found.or_else(|| subject.kernel.thread(number).map(|seat| seat.task.clone()));
+                (Id::of(&*found.ok_or(Errno::ENOENT)?), What::Home)
             }
             What::Entry(Entry { kind: Kind::Tasks, .. }) => {
                 let task = subject.task()?;
