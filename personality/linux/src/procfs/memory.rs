@@ -94,6 +94,11 @@ struct Resident(Vec<Residency>);
 
 type Amounts = [u64; Residency::NAMES.len()];
 
+/// Places in [`Residency::NAMES`].
+const PSS: usize = 1;
+const LOCKED: usize = 17;
+const _: () = assert!(Residency::NAMES[PSS].len() == 3 && LOCKED + 1 == Residency::NAMES.len());
+
 impl Resident {
     /// `None` when the machine does not tell.
     fn of(subject: &Subject) -> Option<Resident> {
@@ -115,6 +120,15 @@ impl Resident {
             }
         }
         sums
+    }
+
+    fn of_region(&self, region: &Region) -> Amounts {
+        let mut amounts = self.amounts(region.start, region.end);
+        if region.flags.contains(VmFlags::LOCKED) {
+            // The machine locks nothing: what is locked is what is there.
+            amounts[LOCKED] = amounts[PSS];
+        }
+        amounts
     }
 }
 
@@ -156,7 +170,7 @@ pub fn smaps(subject: &Subject, text: &mut Text) -> Result<()> {
         amount("Size", size as u64, text);
         text.bytes(b"KernelPageSize:        4 kB\nMMUPageSize:           4 kB\n");
         if let Some(resident) = &resident {
-            show(&resident.amounts(region.start, region.end), text);
+            show(&resident.of_region(&region), text);
         }
         text.bytes(b"VmFlags:");
         for (flag, name) in VM_FLAGS {
@@ -176,7 +190,7 @@ pub fn smaps_rollup(subject: &Subject, text: &mut Text) -> Result<()> {
     let resident = Resident::of(subject).ok_or(Errno::ESRCH)?;
     let mut sums = Amounts::default();
     for region in &regions {
-        for (sum, amount) in sums.iter_mut().zip(resident.amounts(region.start, region.end)) {
+        for (sum, amount) in sums.iter_mut().zip(resident.of_region(region)) {
             *sum += amount;
         }
     }
@@ -338,10 +352,31 @@ fn strings(subject: &Subject, (start, end): (usize, usize), at_start: &[u8], tex
     Ok(())
 }
 
+/// What a program has written over its arguments, where they no longer end with a zero (setproctitle(3)): up to the first zero, beyond
+/// the arguments too, and no more than a page.
+fn title(subject: &Subject, (start, end): (usize, usize)) -> Option<Vec<u8>> {
+    let seat = subject.seat().ok()?;
+    let mut last = [0];
+    if start >= end || peek(seat, end - 1, &mut last) != Ok(1) || last == [0] {
+        return None;
+    }
+    let mut page = vec![0; PAGE];
+    let read = peek(seat, start, &mut page).ok()?;
+    page.truncate(read);
+    if let Some(zero) = page.iter().position(|byte| *byte == 0) {
+        page.truncate(zero + 1);
+    }
+    Some(page)
+}
+
 /// /proc/PID/cmdline.
 pub fn cmdline(subject: &Subject, text: &mut Text) -> Result<()> {
     let Ok(mm) = mm(subject) else { return Ok(()) };
     let image = mm.image();
+    if let Some(title) = title(subject, image.args) {
+        text.bytes(&title);
+        return Ok(());
+    }
     strings(subject, image.args, &image.args_text, text)
 }
 
