@@ -118,7 +118,8 @@ impl NetSystem {
             (sock::STREAM, 0 | ipproto::TCP) | (sock::DGRAM, 0 | ipproto::UDP) => {}
             // Echo sockets are for the groups of net.ipv4.ping_group_range, which starts out empty.
             (sock::DGRAM, ipproto::ICMP) => return Err(Errno::EACCES),
-            (sock::RAW, _) => return Err(Errno::EPERM),
+            (sock::RAW, 1..) => return Err(Errno::EPERM),
+            (sock::RAW, 0) => return Err(Errno::EPROTONOSUPPORT),
             (sock::STREAM | sock::DGRAM, _) => return Err(Errno::EPROTONOSUPPORT),
             _ => return Err(Errno::ESOCKTNOSUPPORT),
         }

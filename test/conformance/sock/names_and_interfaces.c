@@ -72,6 +72,8 @@ int main(void)
 	T(v6 <= 1);
 	/* Netlink by hand. */
 	R(socket(AF_NETLINK, SOCK_RAW, 999));
+	R(socket(AF_INET, SOCK_RAW, 0));
+	R(socketpair(AF_INET, SOCK_RAW, 0, (int[2]){0}));
 	int n = must(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 	struct sockaddr_nl l = {.nl_family = AF_NETLINK};
 	R(bind(n, (void *)&l, sizeof l));
