@@ -21,6 +21,8 @@ struct Script {
     limit: u64,
     expect: i32,
     shell: String,
+    /// Programs it needs that are too large to be installed for it.
+    needs: Vec<String>,
 }
 
 /// The names of all scripts, as the skip list writes them.
@@ -45,6 +47,9 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 }
 
 fn judge(script: &Script, bin: &Path, skips: &Skips) -> Vec<Verdict> {
+    if let Some(lacking) = script.needs.iter().find(|program| !process::on_path(program)) {
+        return vec![Verdict::Skipped(script.name.clone(), format!("{lacking} is not installed"))];
+    }
     Case {
         name: script.name.clone(),
         command: vec![script.shell.clone(), script.path.display().to_string()],
@@ -76,6 +81,7 @@ fn find() -> Result<Vec<Script>, String> {
             limit: number("seconds", LIMIT)?,
             expect: number("exit", 0)? as i32,
             shell: directive(&text, "shell").unwrap_or("/bin/sh").to_string(),
+            needs: directive(&text, "needs").unwrap_or_default().split_whitespace().map(str::to_string).collect(),
             path,
         });
     }
