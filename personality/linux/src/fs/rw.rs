@@ -231,8 +231,7 @@ fn limit_size(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: P
     if buf.left() == 0 || !file.inode().is_some_and(|inode| inode.kind() == FileKind::Regular) {
         return Ok(());
     }
-    let limit = thread.limit(rlimit::FSIZE);
-    if limit == rlimit::INFINITY {
+    if thread.limit(rlimit::FSIZE) == rlimit::INFINITY {
         return Ok(());
     }
     let start = match place {
@@ -240,12 +239,18 @@ fn limit_size(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: P
         Place::At(at) => at,
         Place::Position => *file.pos.lock(),
     };
-    if start >= limit {
+    buf.limit(usize::try_from(room_below_limit(thread, start)?).unwrap_or(usize::MAX));
+    Ok(())
+}
+
+/// Bytes from a place in a file up to RLIMIT_FSIZE. EFBIG, with SIGXFSZ, when there are none.
+pub fn room_below_limit(thread: &Thread, start: u64) -> Result<u64> {
+    let limit = thread.limit(rlimit::FSIZE);
+    if limit != rlimit::INFINITY && start >= limit {
         signal::send_self(thread, SIGXFSZ);
         return Err(Errno::EFBIG);
     }
-    buf.limit(usize::try_from(limit - start).unwrap_or(usize::MAX));
-    Ok(())
+    Ok(limit - start.min(limit))
 }
 
 /// read(2)

@@ -16,7 +16,7 @@ use janua_object::pipe::{PIPE_BUF, Pipe, PipeEnd};
 use janua_object::vfs::FileKind;
 use janua_object::{Events, OpenFile};
 
-use crate::fs::rw::{Place, RWF_NOWAIT, RwFlags, read_file, write_file};
+use crate::fs::rw::{self, Place, RWF_NOWAIT, RwFlags, read_file, write_file};
 use crate::fs::fd;
 use crate::{Thread, signal};
 
@@ -209,21 +209,36 @@ async fn from_pipe(
         if taken == 0 {
             break;
         }
-        let written = write_file(thread, output, &mut WriteBuf::kernel(&buffer[..taken]), place, rwf).await;
-        let n = *written.as_ref().unwrap_or(&0);
+        let (n, error) = write_rest(thread, output, &buffer[..taken], &mut place, rwf).await;
         pipe.unread(&buffer[n..taken]);
         done += n;
-        if let Place::At(at) = &mut place {
-            *at += n as u64;
-        }
-        match written {
-            Err(errno) if done == 0 => return Err(errno),
-            Err(_) => break,
-            Ok(n) if n < taken => break,
-            Ok(_) => {}
+        match error {
+            Some(errno) if done == 0 => return Err(errno),
+            Some(_) => break,
+            None if n < taken => break,
+            None => {}
         }
     }
     Ok(done)
+}
+
+/// Writes until all is written or an error says why not: as on Linux what a write takes in part is tried once more, which is when
+/// SIGXFSZ comes.
+async fn write_rest(thread: &Thread, output: &OpenFile, bytes: &[u8], place: &mut Place, rwf: RwFlags) -> (usize, Option<Errno>) {
+    let mut done = 0;
+    while done < bytes.len() {
+        match write_file(thread, output, &mut WriteBuf::kernel(&bytes[done..]), *place, rwf).await {
+            Ok(0) => break,
+            Ok(n) => {
+                done += n;
+                if let Place::At(at) = place {
+                    *at += n as u64;
+                }
+            }
+            Err(errno) => return (done, Some(errno)),
+        }
+    }
+    (done, None)
 }
 
 /// File to pipe: as much as one read brings and there is room for.
@@ -383,20 +398,11 @@ async fn copy(
                 break;
             }
         };
-        match write_file(thread, output, &mut WriteBuf::kernel(&buffer[..n]), to, RwFlags(0)).await {
-            Ok(written) => {
-                done += written;
-                if let Place::At(at) = &mut to {
-                    *at += written as u64;
-                }
-                if written < n {
-                    break;
-                }
-            }
-            Err(errno) => {
-                error = Some(errno);
-                break;
-            }
+        let (written, failed) = write_rest(thread, output, &buffer[..n], &mut to, RwFlags(0)).await;
+        done += written;
+        error = failed;
+        if written < n {
+            break;
         }
         // A long copy must not keep a kill waiting.
         if thread.interrupted() {
@@ -456,6 +462,8 @@ pub async fn copy_file_range(
     // What overlaps is decided by what there is to copy.
     let left = attr_in.size.saturating_sub(start_in);
     let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
+    // The limit on sizes is looked at once, before anything is read: what is cut there is no reason for a signal.
+    let len = len.min(usize::try_from(rw::room_below_limit(thread, start_out)?).unwrap_or(usize::MAX));
     let same = (attr_in.dev, attr_in.ino) == (attr_out.dev, attr_out.ino);
     if same && start_in < start_out + len as u64 && start_out < start_in + len as u64 {
         return Err(Errno::EINVAL);
