@@ -88,6 +88,10 @@ pub trait Caller: Sync {
     fn set_terminal(&self, terminal: Option<Arc<dyn core::any::Any + Send + Sync>>);
     /// Whether the caller leads its session.
     fn is_session_leader(&self) -> bool;
+    /// Whether the calling thread is to end as soon as it can: what takes long gives up.
+    fn is_killed(&self) -> bool {
+        false
+    }
     /// RLIMIT_* soft limit by number.
     fn limit(&self, resource: u32) -> u64;
 }

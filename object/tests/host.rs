@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use common::hosted;
+use common::{TestCaller, hosted, root};
 use common::tree::Tree;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -107,6 +107,52 @@ fn error<T>(result: Result<T>) -> Errno {
 }
 
 const BELOW: [&str; 7] = [".", "..", "dir", "file", "link", "outside", "twin"];
+
+#[test]
+fn a_copy_for_a_writer_who_is_killed_is_given_up() {
+    let w = World::overlay("killed");
+    let big = vec![7; 3 << 20];
+    fs::write(w.host.0.join("big"), &big).unwrap();
+    let killed = TestCaller { killed: true, ..root(w.who.machine) };
+    let inode = w.find("/big").unwrap().inode().clone();
+    assert_eq!(error(inode.clone().open(&killed, O_RDWR)), Errno::EINTR);
+    assert_eq!(error(inode.before_size(&killed, 2 << 20)), Errno::EINTR);
+    // Nobody has paid for it, and the next one gets all of it.
+    assert_eq!(inode.attr().unwrap().size, 3 << 20);
+    let file = w.open("/big", O_RDWR).unwrap();
+    let mut read = vec![0; 3 << 20];
+    assert_eq!(file.ops.read(&file, &mut ReadBuf::kernel(&mut read), 0).unwrap(), 3 << 20);
+    assert_eq!(read, big);
+    file.ops.write(&file, &mut WriteBuf::kernel(b"new"), 0).unwrap();
+    assert_eq!(fs::read(w.host.0.join("big")).unwrap(), big);
+}
+
+/// Two threads that find a file below by two of its names have found one file, whoever is first.
+#[test]
+fn names_of_one_file_below_lead_to_one_node() {
+    for round in 0..200 {
+        let w = World::overlay("names");
+        fs::create_dir(w.host.0.join("other")).unwrap();
+        fs::hard_link(w.host.0.join("file"), w.host.0.join("other/third")).unwrap();
+        let (w, start) = (&w, &std::sync::Barrier::new(2));
+        let [one, two] = std::thread::scope(|scope| {
+            ["/file", "/other/third"]
+                .map(|path| {
+                    scope.spawn(move || {
+                        start.wait();
+                        w.find(path).unwrap().inode().clone()
+                    })
+                })
+                .map(|thread| thread.join().unwrap())
+        });
+        assert!(Arc::ptr_eq(&one, &two), "round {round}");
+        assert!(Arc::ptr_eq(&one, w.find("/twin").unwrap().inode()));
+        assert_eq!(one.attr().unwrap().nlink, 3);
+        w.write("/other/third", "changed");
+        assert_eq!(w.read("/twin").unwrap(), "changed");
+        assert_eq!(one.attr().unwrap().ino, w.find("/file").unwrap().inode().attr().unwrap().ino);
+    }
+}
 
 #[test]
 fn an_overlay_shows_what_is_below_and_changes_nothing_there() {

@@ -158,11 +158,15 @@ pub fn write_all(to: &OwnedFd, bytes: &[u8], offset: u64) -> Result<()> {
     Ok(())
 }
 
-/// Copies up to `len` bytes from the start of one file to the start of another; what the source lacks stays away.
-pub fn copy(from: &OwnedFd, to: &OwnedFd, len: u64) -> Result<()> {
+/// Copies up to `len` bytes from the start of one file to the start of another; what the source lacks stays away. EINTR once `stop` says
+/// so.
+pub fn copy(from: &OwnedFd, to: &OwnedFd, len: u64, stop: &dyn Fn() -> bool) -> Result<()> {
     let mut chunk = vec![0u8; usize::try_from(len).unwrap_or(usize::MAX).clamp(1, CHUNK)];
     let mut at = 0;
     while at < len {
+        if stop() {
+            return Err(Errno::EINTR);
+        }
         // Holes stay holes where the host can tell.
         match from.host.lseek(from.fd, at as i64, 3) {
             Ok(data) => at = data.min(len),

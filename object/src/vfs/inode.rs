@@ -171,6 +171,11 @@ pub trait Inode: Send + Sync + Any {
     fn searchable_by_all(&self) -> bool {
         false
     }
+    /// A regular file is about to get this size, by [`Inode::set_attr`]: what takes long is done now, and the caller's end cuts it short
+    /// (EINTR).
+    fn before_size(&self, _caller: &dyn Caller, _size: u64) -> Result<()> {
+        Ok(())
+    }
     fn set_attr(&self, _change: &SetAttr) -> Result<()> {
         Err(Errno::EPERM)
     }

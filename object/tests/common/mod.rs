@@ -42,14 +42,16 @@ pub fn small(memory: u64) -> &'static TestMachine {
 pub struct TestCaller {
     pub machine: &'static TestMachine,
     pub cred: Arc<Cred>,
+    /// What it answers to the question whether it is killed from then on.
+    pub killed: bool,
 }
 
 pub fn root(machine: &'static TestMachine) -> TestCaller {
-    TestCaller { machine, cred: Arc::new(Cred::of_user(0, 0, Vec::new())) }
+    TestCaller { machine, cred: Arc::new(Cred::of_user(0, 0, Vec::new())), killed: false }
 }
 
 pub fn user(machine: &'static TestMachine, uid: u32) -> TestCaller {
-    TestCaller { machine, cred: Arc::new(Cred::of_user(uid, uid, Vec::new())) }
+    TestCaller { machine, cred: Arc::new(Cred::of_user(uid, uid, Vec::new())), killed: false }
 }
 
 /// A name space with `fs` as its root.
@@ -117,6 +119,9 @@ impl Caller for TestCaller {
     }
     fn limit(&self, _resource: u32) -> u64 {
         u64::MAX
+    }
+    fn is_killed(&self) -> bool {
+        self.killed
     }
 }
 

@@ -5,6 +5,7 @@ use core::any::Any;
 
 use janua_abi::linux::signal::si;
 use janua_kernel::signal::SigSet;
+use janua_kernel::thread::work;
 use janua_object::{Caller, Cred};
 use janua_port::{Machine, UserMemory};
 
@@ -38,6 +39,10 @@ impl Caller for ThisThread<'_> {
 
     fn tid(&self) -> u32 {
         self.0.ext.tid()
+    }
+
+    fn is_killed(&self) -> bool {
+        self.0.work() & work::KILL != 0
     }
 
     fn pgrp(&self) -> u32 {

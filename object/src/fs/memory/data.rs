@@ -152,7 +152,7 @@ impl Data {
 
     /// Writes at `offset`, growing the file: bytes written. ENOSPC at the limit of the file system, EFBIG.
     pub fn write(&mut self, space: &Space, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        self.own(space, self.size)?;
+        self.own(space, self.size, &|| false)?;
         self.changes += 1;
         let room = SIZE_MOST.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EFBIG)?;
         buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
@@ -240,7 +240,7 @@ impl Data {
         if size > SIZE_MOST {
             return Err(Errno::EFBIG);
         }
-        self.own(space, size)?;
+        self.own(space, size, &|| false)?;
         self.changes += 1;
         match &mut self.place {
             Place::Heap(pages) => {
@@ -282,7 +282,7 @@ impl Data {
         if !matches!(kind, 0 | allocate::PUNCH_HOLE | allocate::ZERO_RANGE) || kind == allocate::PUNCH_HOLE && !keep {
             return Err(Errno::EOPNOTSUPP);
         }
-        self.own(space, self.size)?;
+        self.own(space, self.size, &|| false)?;
         self.changes += 1;
         if kind == 0 && matches!(self.place, Place::Heap(_)) && end > HEAP_MOST {
             self.to_host(space)?;
@@ -368,7 +368,7 @@ impl Data {
     /// a host, ENOMEM.
     pub fn map(&mut self, space: &Space, for_write: bool, from: u64, to: u64) -> Result<Arc<OwnedFd>> {
         if for_write {
-            self.own(space, self.size)?;
+            self.own(space, self.size, &|| false)?;
         }
         if let Place::Lower(lower) = &self.place {
             return lower.reader();
@@ -387,8 +387,8 @@ impl Data {
         matches!(&self.place, Place::Lower(lower) if lower.is_frozen())
     }
 
-    /// Copies a lower file's first `keep` bytes here, so that it may be changed.
-    pub fn own(&mut self, space: &Space, keep: u64) -> Result<()> {
+    /// Copies a lower file's first `keep` bytes here, so that it may be changed. EINTR, with nothing changed, once `stop` says so.
+    pub fn own(&mut self, space: &Space, keep: u64, stop: &dyn Fn() -> bool) -> Result<()> {
         let Place::Lower(lower) = &self.place else { return Ok(()) };
         let keep = keep.min(self.size);
         if keep == 0 {
@@ -400,7 +400,7 @@ impl Data {
         space.charge(pages, true)?;
         let copied = (|| {
             let to = memfd(from.host())?;
-            hostio::copy(&from, &to, keep)?;
+            hostio::copy(&from, &to, keep, stop)?;
             to.host().truncate(to.fd(), self.size)?;
             Ok(to)
         })();

@@ -52,7 +52,7 @@ impl MemoryFile {
                     node.keep();
                     let mut data = data.lock();
                     let size = data.size();
-                    data.own(&node.shared.space, size)?;
+                    data.own(&node.shared.space, size, &|| caller.is_killed())?;
                 }
             } else if data.lock().is_lower() {
                 // What the host refuses is refused now, not at the first read.

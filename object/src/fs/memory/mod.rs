@@ -6,6 +6,9 @@
 //! they change. Nothing is copied up but what a change needs: a new mode costs no data, a rename of a directory moves the
 //! node, which remembers what it stands for.
 //!
+//! A file below with several names is one node whatever name leads to it, with one number and one copy, and stays one file when it
+//! has changed: as with Linux's overlayfs and index=on.
+//!
 //! An unchanged node is forgotten with its last user. A changed one must be found again, so before its first change it is
 //! *kept*: entered for good in its directory's table, and that directory in its own, up to the root.
 //!
@@ -514,6 +517,11 @@ impl Inode for Node {
 
     fn searchable_by_all(&self) -> bool {
         self.open_to_all.load(Ordering::Acquire)
+    }
+
+    fn before_size(&self, caller: &dyn Caller, size: u64) -> Result<()> {
+        self.keep();
+        self.data()?.lock().own(&self.shared.space, size, &|| caller.is_killed())
     }
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {

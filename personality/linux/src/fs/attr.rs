@@ -256,6 +256,7 @@ pub fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
     access::check(&perm, &cred, access::WRITE)?;
     let size = check_size(thread, size, found.inode().attr()?.size)?;
     let _writes = found.inode().busy().map(Busy::writer).transpose()?;
+    found.inode().before_size(&thread.caller(), size)?;
     let now = at::vfs(thread).now();
     apply(thread, &found, SetAttr { size: Some(size), mtime: Some(now), ..SetAttr::default() }, event::MODIFY)?;
     if cred.capable(access::CAP_FSETID) { Ok(()) } else { drop_privileges(&**found.inode()) }
