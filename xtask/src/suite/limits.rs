@@ -253,11 +253,11 @@ fn many_objects(p: &Place) -> Result<(), String> {
 fn refused(p: &Place) -> Result<(), String> {
     let janua = build::janua().display().to_string();
     for (option, value, word) in [
-        ("--memory", "10X", "no unit"),
-        ("--memory", "0", "nothing runs"),
-        ("--disk", "big", "no unit"),
+        ("--memory", "10X", "the unit"),
+        ("--memory", "0", "the least is 1"),
+        ("--disk", "big", "not a number"),
         ("--pids", "0", "not in"),
-        ("--time", "10y", "no unit"),
+        ("--time", "10y", "the unit"),
         ("--status-fd", "77", "no such descriptor"),
     ] {
         let command = [&janua, "run", option, value, "--", "true"].map(str::to_string).to_vec();
