@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 use std::{fs, thread, time::Duration};
 
 use crate::Plan;
-use crate::model::{Configuration, Kind, Unit};
-use crate::programs::{self, run_bare};
+use crate::model::{Configuration, Kind, NATIVE, Unit};
+use crate::programs::{self, on_path, run_bare};
 
 /// A row that this process measures itself.
 pub struct WholeRow {
@@ -29,6 +29,14 @@ const ROWS: &[WholeRow] = &[
         unit: Unit::Nanoseconds,
         once: false,
         measure: start,
+    },
+    WholeRow {
+        name: "start-bwrap",
+        title: "start and end of /bin/true (natively: in the sandbox of bwrap)",
+        group: "start",
+        unit: Unit::Nanoseconds,
+        once: false,
+        measure: start_beside_bwrap,
     },
     memory("memory-0", "memory of a sandbox with one program, all told", sandbox),
     memory("memory-1", "memory of an idle process, 1 of them", |plan, under| idle(plan, under, 1)),
@@ -69,9 +77,24 @@ const fn memory(
     WholeRow { name, title, group: "idle memory", unit: Unit::Kibibytes, once: true, measure }
 }
 
+/// A sandbox of the host's namespaces that shows all files, read-only, as Janua does.
+const BWRAP: &[&str] =
+    &["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/bin/true"];
+
 fn start(plan: &Plan, configuration: &Configuration) -> Result<Vec<f64>, String> {
+    starts(plan, configuration, &["/bin/true"])
+}
+
+fn start_beside_bwrap(plan: &Plan, configuration: &Configuration) -> Result<Vec<f64>, String> {
+    if !on_path(BWRAP[0]) {
+        return Err("bwrap (bubblewrap) is not installed".to_owned());
+    }
+    if configuration.name == NATIVE { starts(plan, configuration, BWRAP) } else { start(plan, configuration) }
+}
+
+fn starts(plan: &Plan, configuration: &Configuration, words: &[&str]) -> Result<Vec<f64>, String> {
     const STARTS: usize = 5;
-    (0..STARTS).map(|_| Ok(run_bare(plan, configuration, &["/bin/true"])?.as_nanos() as f64)).collect()
+    (0..STARTS).map(|_| Ok(run_bare(plan, configuration, words)?.as_nanos() as f64)).collect()
 }
 
 /// Starts while `number` others wait.
