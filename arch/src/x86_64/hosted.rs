@@ -116,6 +116,10 @@ pub struct Area {
     pub space: AtomicU32,
     /// Processes that the thread has made since its own process let go of the stacks of others.
     pub made: u32,
+    /// The host thread has its identity: [`super::entry::THREAD_SELECTOR`]'s limit is the index.
+    pub identified: bool,
+    /// The address space ([`Area::space`]) that has a guard below this stack; 0: none is known of.
+    pub guarded: u32,
 }
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`.

@@ -86,6 +86,7 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     area.guest = unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) };
     area.body = 0;
     area.made = 0;
+    area.identified = false;
     idle::start(area);
     area.tls = tls.unwrap_or(usize::MAX);
     Ok(index)
@@ -140,6 +141,14 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
     let here = 0u8;
     area::set_space(index, (flags & CLONE_VM != 0).then(|| hosted::index_of(&raw const here as usize)));
     if flags & CLONE_VM != 0 {
+        // Alone until now, which told who called.
+        // SAFETY: the thread itself.
+        let known = identify(unsafe { area::of_mut(hosted::index_of(&raw const here as usize)) });
+        if let Err(errno) = known {
+            drop_guest(index);
+            area::give_back(index);
+            return Err(errno);
+        }
         hosted::join(index);
     }
     FORKS[0].fetch_add(1, Ordering::SeqCst);
@@ -220,14 +229,28 @@ pub fn arm_again(index: usize) -> Result<()> {
         machine::get().gate.arm_process(tid)?;
     }
     // A thread of a process that others share has been counted by its creator.
-    if hosted::is_empty() {
+    let alone = hosted::is_empty();
+    if alone {
         hosted::join(index);
     }
-    let (gate, keyed) = (machine::get().gate, boot::jail() == Jail::Pkey);
-    if keyed || gate.call_entry(keyed).is_some() {
-        identity::set(index)?;
+    // Under the jail every entry asks for the identity; otherwise the rewritten call alone does, where there are others.
+    if !alone || boot::jail() == Jail::Pkey {
+        // SAFETY: the thread itself.
+        identify(unsafe { area::of_mut(index) })?;
     }
-    gate.arm_thread(hosted::selector(index))
+    machine::get().gate.arm_thread(hosted::selector(index))
+}
+
+/// Sees to it that the calling thread, whose area it is, has its identity where the entries ask for one. The host call takes 0.3 us on
+/// some machines and 5 on others, so a process with one thread does without as long as it can.
+fn identify(this: &mut Area) -> Result<()> {
+    let keyed = boot::jail() == Jail::Pkey;
+    let asked = keyed || machine::get().gate.call_entry(keyed).is_some();
+    if asked && !this.identified {
+        identity::set(hosted::index_of(&raw const *this as usize))?;
+        this.identified = true;
+    }
+    Ok(())
 }
 
 /// Makes the calling thread's calls independent of its selector: it will not run user code again.
@@ -241,7 +264,8 @@ pub fn disarm() -> Result<()> {
 /// Called by `hosted_clone` with the area it was given.
 pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
     let index = hosted::index_of(area as usize);
-    guard::set(index);
+    // SAFETY: the thread itself.
+    guard_stack(unsafe { area::of_mut(index) }, index);
     // SAFETY: the selector of this thread, which the host reads only after `arm`.
     unsafe { hosted::selector(index).write_volatile(hosted::SELECTOR_ALLOW) };
     // SAFETY: the thread itself.
@@ -263,6 +287,17 @@ pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
     let area = carry_on(this, index, flow);
     // SAFETY: `carry_on` says that the thread may go to user code.
     unsafe { entry::hosted_exit(area) }
+}
+
+/// Makes the lowest page of a new thread's stack a guard, unless a thread of this address space has had that stack before.
+fn guard_stack(this: &mut Area, index: usize) {
+    let space = this.space.load(Ordering::Relaxed);
+    // A thread of the kernel's own is in a space without a number.
+    let known = this.body == 0 && this.guarded == space;
+    if !known {
+        guard::set(index);
+        this.guarded = if this.body == 0 { space } else { 0 };
+    }
 }
 
 /// What a thread does after an entry: goes back, waits, or ends. Answers the area to leave through.
