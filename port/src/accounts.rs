@@ -363,6 +363,14 @@ impl Accounts {
         self.culprit.store(thread, Ordering::Relaxed);
     }
 
+    /// The thread ends: nobody who gets its number afterwards is to end for it.
+    #[inline]
+    pub fn forgive(&self, thread: usize) {
+        if self.has_culprit() {
+            let _ = self.culprit.compare_exchange(thread, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
     /// Whether a thread is named.
     #[inline]
     pub fn has_culprit(&self) -> bool {

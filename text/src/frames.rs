@@ -61,26 +61,29 @@ impl Frames<'_, '_> {
         if (version, count, entries) != (1, NUMBER, FROM_TABLE) {
             return None;
         }
-        let (mut low, mut high) = (0, u64::from(self.word(self.table + 8)?));
+        let (mut low, mut high) = (0, u64::from(self.word(self.table.checked_add(8)?)?));
         while low < high {
             let middle = (low + high) / 2;
             let entry = self.table.checked_add(HEADER + middle * ENTRY)?;
             if self.address(entry, self.table)? <= pc { low = middle + 1 } else { high = middle }
         }
-        self.address(self.table + HEADER + low.checked_sub(1)? * ENTRY + 4, self.table)
+        let entry = self.table.checked_add(HEADER + low.checked_sub(1)? * ENTRY + 4)?;
+        self.address(entry, self.table)
     }
 
     fn is_signal(&mut self, pc: u64) -> Option<bool> {
         let fde = self.find(pc)?;
         // Length, then how far back what it has in common with others (CIE) stands.
-        let common = (fde + 4).checked_sub(u64::from(self.word(fde + 4)?))?;
-        let start = self.address(fde + 8, fde + 8)?;
-        let len = u64::from(self.word(fde + 12)?);
+        let back = fde.checked_add(4)?;
+        let common = back.checked_sub(u64::from(self.word(back)?))?;
+        let begin = fde.checked_add(8)?;
+        let start = self.address(begin, begin)?;
+        let len = u64::from(self.word(fde.checked_add(12)?)?);
         // Its length, 0, version 1, and "zRS" with the end: code factor 1, data factor and return address in a byte each, then the length
         // of what `R` brings.
         let head: [u8; 17] = self.bytes(common)?;
         let is_signal = head[4..13] == *b"\0\0\0\0\x01zRS\0" && head[16] == 1;
-        let [encoding] = self.bytes(common + 17)?;
+        let [encoding] = self.bytes(common.checked_add(17)?)?;
         Some(is_signal && encoding == FROM_HERE && pc.wrapping_sub(start) < len)
     }
 }

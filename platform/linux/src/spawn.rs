@@ -332,6 +332,8 @@ fn end(index: usize) -> ! {
         hosted::leave(index);
     }
     drop_guest(index);
+    // Nothing is allocated from here on.
+    boot::accounts().forgive(index + 1);
     let _ = signal::set_mask(u64::MAX);
     // Between the area's return and this thread's last call another thread may use the area and its selector.
     let _ = disarm();
