@@ -12,7 +12,7 @@ use super::GroupSignals;
 use super::pty::{Master, Pty, SLAVE_MAJOR};
 use crate::anon;
 use crate::caller::Caller;
-use crate::file::{DirEntry, File, flags};
+use crate::file::{DirEntry, File};
 use crate::vfs::directory::Snapshot;
 use crate::vfs::{Attr, Device, FileKind, FileSystem, FsStat, Inode, Path, SetAttr, Vfs, device};
 
