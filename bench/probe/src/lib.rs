@@ -190,7 +190,6 @@ pub const ROWS: &[Row] = &[
     two("futex-thr-2", "futex round trip, two threads, two cores", Group::Pair, pairs::futex_threads_apart),
     row("futex-proc", "futex round trip, two processes, one core", Group::Pair, pairs::futex_processes),
     two("futex-proc-2", "futex round trip, two processes, two cores", Group::Pair, pairs::futex_processes_apart),
-    row("requeue", "move 64 waiters from one futex to another", Group::Pair, seldom::requeue),
     row("semop", "raise and lower a semaphore (System V)", Group::Pair, seldom::semop),
     row("unix", "socketpair round trip, two processes, one core", Group::Pair, pairs::unix),
     row("tcp", "loopback TCP round trip, two processes, one core", Group::Pair, pairs::tcp),
@@ -202,6 +201,8 @@ pub const ROWS: &[Row] = &[
     row("vfork-exec-wait", "vfork, exec of a static program, wait (posix_spawn)", Group::Process, process::spawn_wait),
     row("daemon", "start a daemon: two forks, setsid, a byte by a pipe", Group::Process, seldom::daemon),
     row("affinity", "set a thread's processors", Group::Process, seldom::affinity),
+    // Behind the forks: what its threads leave in the C library's heaps makes each of those dearer.
+    row("requeue", "move 64 waiters from one futex to another", Group::Process, seldom::requeue),
     row("clock-vdso", "clock_gettime by the C library", Group::Time, gates::vdso),
     row("clock-call", "clock_gettime by syscall", Group::Time, gates::clock),
 ];
