@@ -27,7 +27,7 @@ pub struct Layout {
     pub low: u64,
     pub high: u64,
     pub code: Vec<Segment>,
-    /// Where the table of what unwinders know of the code lies (PT_GNU_EH_FRAME), and the segment around it.
+    /// Where the table of what unwinders know of the code is (PT_GNU_EH_FRAME), and the segment around it.
     pub frames: Option<(u64, Segment)>,
 }
 

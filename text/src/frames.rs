@@ -22,7 +22,7 @@ const FROM_TABLE: u8 = 0x3b;
 const HEADER: u64 = 12;
 const ENTRY: u64 = 8;
 
-/// Whether unwinders are told that code which returns to `address`, of the file's own addresses, is a signal's.
+/// Whether unwinders are informed that code which returns to `address`, of the file's own addresses, is a signal's.
 pub fn is_signal_frame(layout: &Layout, address: u64, read: &mut Read) -> bool {
     let Some((table, segment)) = layout.frames else { return false };
     // They look for the instruction before a return address.

@@ -603,7 +603,7 @@ global_asm!(
     "lea r11, [rax + rcx]",
     "movzx edx, byte ptr [rdi + 169]",
     "mov [r11], dl",
-    // The short way is for calls, which leave the address in rcx and the flags in r11; it loses r11. What a signal interrupted may hold the
+    // The fast exit is for calls, which leave the address in rcx and the flags in r11; it loses r11. What a signal interrupted may hold the
     // address in rcx as well, where it has just jumped by it, and anything in r11.
     "mov rcx, [rdi + 8*16]",
     "cmp rcx, [rdi + 8*11]",

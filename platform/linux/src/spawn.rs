@@ -141,7 +141,7 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
     let here = 0u8;
     area::set_space(index, (flags & CLONE_VM != 0).then(|| hosted::index_of(&raw const here as usize)));
     if flags & CLONE_VM != 0 {
-        // Alone until now, which told who called.
+        // Alone until now, which identified the caller.
         // SAFETY: the thread itself.
         let known = identify(unsafe { area::of_mut(hosted::index_of(&raw const here as usize)) });
         if let Err(errno) = known {

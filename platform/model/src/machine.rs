@@ -220,7 +220,7 @@ impl Model {
         (state.random % end as u64) as usize
     }
 
-    /// One step of whoever is drawn: false if nobody can run any more.
+    /// One step of a thread that is drawn: false if none can run any more.
     fn turn(&self) -> bool {
         let mut state = lock(&self.state);
         state.now += self.settings.tick;
@@ -378,7 +378,7 @@ impl Park for Model {
         if word.load(Ordering::SeqCst) != expected {
             return;
         }
-        // Whoever holds what the caller wants cannot run before the caller's turn is over.
+        // The holder of what the caller wants cannot run before the caller's turn is over.
         let Some(deadline) = deadline else { panic!("the kernel sleeps on a word in the middle of a thread's turn") };
         let mut state = lock(&self.state);
         state.now = state.now.max(deadline);
