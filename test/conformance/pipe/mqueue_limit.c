@@ -1,6 +1,7 @@
 /* RLIMIT_MSGQUEUE: what a user's queues may hold together, whoever opens them; what is gone counts no more. */
 #include "t.h"
 #include <mqueue.h>
+#include <sys/file.h>
 static char name[3][32];
 static mqd_t make(int at, long messages, long size)
 {
@@ -9,9 +10,14 @@ static mqd_t make(int at, long messages, long size)
 }
 int main(void)
 {
-	/* A user who has no other queues. */
+	/* A user who has no other queues: this test runs several times at once. */
 	if (!getuid())
-		must(setgid(4321)), must(setuid(4321));
+		must(setgid(100000 + getpid())), must(setuid(100000 + getpid()));
+	else {
+		char lock[40];
+		snprintf(lock, sizeof lock, "/tmp/.mqueue_limit.%d", getuid());
+		must(flock(must(open(lock, O_RDWR | O_CREAT, 0600)), LOCK_EX));
+	}
 	for (int i = 0; i < 3; i++)
 		snprintf(name[i], sizeof name[i], "/limit%d.%d", getpid(), i);
 	struct rlimit l = {20000, 20000};

@@ -4,6 +4,9 @@
 
 enum { NAME_SIZE = 32, NO_TILE = 0xff };
 
+/* For what has begun on a core that was given up to end, also on a host with far more to do. */
+enum { GIVEN_UP_NANOSECONDS = 1000000000 };
+
 /* What has been set in constraints. */
 enum { SET_QUANTITY = 1, SET_PLACE = 2, SET_SHAREABLE = 4, SET_STICKY = 8, SET_CURVE = 16, SET_MALLEABLE = 32, SET_REINVADE = 64 };
 
@@ -202,9 +205,10 @@ static void tell(agentclaim_t claim, int tile, int cores)
     mem_free(marks);
 }
 
-/* Has malleable claims of others give up cores on allowed tiles. */
-static void make_room(agentclaim_t claim, constraints_t constraints, int wanted)
+/* Has malleable claims of others give up cores on allowed tiles. Answers how many they gave. */
+static int make_room(agentclaim_t claim, constraints_t constraints, int wanted)
 {
+    int given = 0;
     for (agentclaim_t other = claims; other && wanted > 0; other = other->next) {
         constraints_t its = other->constraints;
         if (other == claim || !its || !its->malleable || !its->resize || !its->shareable)
@@ -216,10 +220,23 @@ static void make_room(agentclaim_t claim, constraints_t constraints, int wanted)
             if (cores <= 0 || !allowed(constraints, tile))
                 continue;
             tell(other, tile, cores);
-            if (shrink(other, tile, cores))
+            if (shrink(other, tile, cores)) {
                 wanted -= cores;
+                given += cores;
+            }
         }
     }
+    return given;
+}
+
+/* Takes cores that others gave up. Such a core is free when what had begun on it has ended, which is soon: whoever was told to give
+   it up has been asked, and has agreed. */
+static void take(agentclaim_t claim, constraints_t constraints, int given)
+{
+    uint64_t until = octo_clock_nanoseconds() + GIVEN_UP_NANOSECONDS;
+    do
+        given -= gather(claim, constraints, given);
+    while (given > 0 && octo_clock_nanoseconds() < until);
 }
 
 static int on_allowed(agentclaim_t claim, constraints_t constraints)
@@ -241,8 +258,9 @@ static int fit(agentclaim_t claim, constraints_t constraints)
     gather(claim, constraints, constraints->most - on_allowed(claim, constraints));
     int lacking = constraints->least - on_allowed(claim, constraints);
     if (lacking > 0) {
-        make_room(claim, constraints, lacking);
-        gather(claim, constraints, lacking);
+        int given = make_room(claim, constraints, lacking);
+        if (given > 0)
+            take(claim, constraints, given);
     }
     int have = on_allowed(claim, constraints);
     if (have < constraints->least) {
