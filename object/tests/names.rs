@@ -300,6 +300,64 @@ fn mounts_hide_bind_and_come_off() {
 }
 
 #[test]
+fn a_stack_of_mounts_comes_off_without_a_deep_stack() {
+    std::thread::Builder::new()
+        .stack_size(256 * 1024)
+        .spawn(|| {
+            let w = World::new();
+            let dir = w.mkdir("/m").unwrap();
+            let fresh = || TmpFs::new(w.who.machine, w.vfs.new_dev(), 0o755, 0, 0, u64::MAX);
+            let first = w.vfs.mount(fresh(), b"tmpfs", MountFlags::empty(), &dir).unwrap();
+            let root = Path::of_mount(&first);
+            for _ in 0..3_000 {
+                w.vfs.mount(fresh(), b"tmpfs", MountFlags::empty(), &dir).unwrap();
+            }
+            let copy = w.mkdir("/copy").unwrap();
+            w.vfs.bind(&w.root, &copy, true).unwrap();
+            assert_eq!(w.vfs.mounts().len(), 2 * 3_002);
+            w.vfs.detach(&first, true).unwrap();
+            // Nothing is put on what has come off.
+            assert_eq!(w.vfs.mount(fresh(), b"tmpfs", MountFlags::empty(), &root).err(), Some(Errno::EINVAL));
+            assert_eq!(w.vfs.mounts().len(), 3_003);
+            let bound = w.vfs.mounts()[1].clone();
+            assert_eq!(w.name(&Path::of_mount(&bound)), "/copy");
+            w.vfs.detach(&bound, true).unwrap();
+            assert_eq!(w.vfs.mounts().len(), 1);
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+#[test]
+fn what_was_moved_out_of_a_bound_directory_leads_nowhere() {
+    let w = World::new();
+    for dir in ["/a", "/a/in", "/b", "/m"] {
+        w.mkdir(dir).unwrap();
+    }
+    w.write("/secret", "s");
+    w.vfs.bind(&w.find("/a").unwrap(), &w.find("/m").unwrap(), false).unwrap();
+    let inside = w.find("/m/in").unwrap();
+    let from = |path: &str| find_from(&w.vfs, &w.who, &w.root, &inside, path, Resolve::empty());
+    assert_eq!(w.name(&from("..").unwrap()), "/m");
+    w.rename("/a/in", "/b/in", 0).unwrap();
+    assert_eq!(error(from("..")), Errno::ENOENT);
+    assert_eq!(error(from("../../secret")), Errno::ENOENT);
+    w.rename("/b/in", "/a/back", 0).unwrap();
+    assert_eq!(w.name(&from("../back").unwrap()), "/m/back");
+}
+
+#[test]
+fn a_place_below_the_old_root_is_no_place_for_it() {
+    let w = World::new();
+    let (new, put_old) = (w.mkdir("/new").unwrap(), w.mkdir("/old").unwrap());
+    let fs = TmpFs::new(w.who.machine, w.vfs.new_dev(), 0o755, 0, 0, u64::MAX);
+    let new = w.vfs.mount(fs, b"tmpfs", MountFlags::empty(), &new).unwrap();
+    assert_eq!(error(w.vfs.pivot(&new, &w.root.mount, &put_old)), Errno::EINVAL);
+    assert_eq!(w.name(&w.find("/new").unwrap()), "/new");
+}
+
+#[test]
 fn files_have_holes() {
     let w = World::new();
     let file = w.open("/f", O_CREAT | O_RDWR).unwrap();

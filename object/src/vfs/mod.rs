@@ -28,7 +28,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
-use janua_rt::{Mutex, RwLock};
+use janua_rt::{Mutex, MutexGuard, RwLock};
 
 pub use busy::Busy;
 pub use cached::{Cached, Trusted, Walked};
@@ -85,6 +85,11 @@ impl Vfs {
             listing: Mutex::default(),
             glanced: (0..GLANCED).map(|_| AtomicU32::new(0)).collect(),
         }
+    }
+
+    /// While the guard lives no directory moves.
+    fn hold_renames(&self) -> MutexGuard<'_, ()> {
+        self.renames.lock()
     }
 
     /// A device number without a device, for a file system's `st_dev`.

@@ -109,6 +109,8 @@ pub struct Mount {
     pub source: Box<[u8]>,
     flags: AtomicU32,
     parent: RwLock<Option<Path>>,
+    /// The root has something above it in its file system, so that a directory can be moved out of what is seen here.
+    pub(super) partial: bool,
     /// Where changes to files reached through here are told.
     pub watches: Arc<Watches>,
 }
@@ -126,6 +128,7 @@ impl Mount {
         Arc::new(Mount {
             id,
             fs,
+            partial: root.parent().is_some(),
             root,
             source: source.into(),
             flags: AtomicU32::new(flags.bits()),
@@ -175,6 +178,9 @@ impl Mount {
     }
 }
 
+/// Most mounts there may be (Linux' fs.mount-max).
+const MOST_MOUNTS: usize = 100_000;
+
 type Point = (u64, usize);
 
 #[derive(Default)]
@@ -215,6 +221,24 @@ impl Table {
         self.by_id.insert(mount.id, mount.clone());
         changing();
         *mount.parent.write() = Some(at);
+    }
+
+    /// The mount and all that are mounted below it, each behind the one it is mounted on. A list, since a guest decides how deep they are.
+    fn tree(&self, top: &Arc<Mount>) -> Vec<Arc<Mount>> {
+        let mut on: BTreeMap<u64, Vec<&Arc<Mount>>> = BTreeMap::new();
+        for mount in self.by_id.values() {
+            if let Some(place) = mount.parent() {
+                on.entry(place.mount.id).or_default().push(mount);
+            }
+        }
+        let mut tree = alloc::vec![top.clone()];
+        let mut next = 0;
+        while let Some(mount) = tree.get(next) {
+            let below = on.remove(&mount.id).unwrap_or_default();
+            tree.extend(below.into_iter().cloned());
+            next += 1;
+        }
+        tree
     }
 
     /// Takes a mount off its place: which. EINVAL for what is attached nowhere.
@@ -268,10 +292,16 @@ impl Vfs {
     }
 
     /// Attaches a mount to a place (which is then hidden). EBUSY when it is attached already, ENOTDIR when a directory would
-    /// hide another kind of file or the reverse.
+    /// hide another kind of file or the reverse, EINVAL for a place in a mount that has been taken off, ENOSPC beyond [`MOST_MOUNTS`].
     pub fn attach(&self, mount: &Arc<Mount>, at: &Path) -> Result<()> {
         let mut table = self.mounts.table.write();
         check_place(mount, at)?;
+        if !table.by_id.contains_key(&at.mount.id) {
+            return Err(Errno::EINVAL);
+        }
+        if table.by_id.len() >= MOST_MOUNTS {
+            return Err(Errno::ENOSPC);
+        }
         if mount.parent.read().is_some() {
             return Err(Errno::EBUSY);
         }
@@ -293,23 +323,18 @@ impl Vfs {
         };
         let top = copy(&from.mount, &from.dentry);
         // The mounts below are found before the new one is attached, so that binding "/" into itself ends.
-        let mut copies: Vec<(Arc<Mount>, Arc<Mount>)> = alloc::vec![(from.mount.clone(), top.clone())];
+        let below = if recursive { self.mounts.table.read().tree(&from.mount) } else { Vec::new() };
+        if below.len() > MOST_MOUNTS / 2 {
+            return Err(Errno::ENOSPC);
+        }
+        let mut copies = BTreeMap::from([(from.mount.id, top.clone())]);
         let mut attach: Vec<(Arc<Mount>, Path)> = Vec::new();
-        if recursive {
-            let mut next = 0;
-            while next < copies.len() {
-                let (old, new) = copies[next].clone();
-                next += 1;
-                for below in self.mounts_on(&old) {
-                    let Some(place) = below.parent() else { continue };
-                    if !place.dentry.is_below(&new.root) {
-                        continue;
-                    }
-                    let made = copy(&below, &below.root);
-                    attach.push((made.clone(), Path { mount: new.clone(), dentry: place.dentry }));
-                    copies.push((below, made));
-                }
-            }
+        for old in below.iter().skip(1) {
+            let Some(place) = old.parent() else { continue };
+            let Some(new) = copies.get(&place.mount.id).filter(|new| place.dentry.is_below(&new.root)) else { continue };
+            let made = copy(old, &old.root);
+            attach.push((made.clone(), Path { mount: new.clone(), dentry: place.dentry }));
+            copies.insert(old.id, made);
         }
         self.attach(&top, at)?;
         for (mount, place) in attach {
@@ -322,24 +347,18 @@ impl Vfs {
         Ok(top)
     }
 
-    fn mounts_on(&self, parent: &Arc<Mount>) -> Vec<Arc<Mount>> {
-        let table = self.mounts.table.read();
-        table.by_id.values().filter(|m| m.parent().is_some_and(|p| p.mount.id == parent.id)).cloned().collect()
-    }
-
     /// Takes a mount off its place. EBUSY while others are mounted below it, unless `lazy`, which takes those along; EINVAL
     /// for what is attached nowhere. Whether files of it are in use is the caller's to judge.
     pub fn detach(&self, mount: &Arc<Mount>, lazy: bool) -> Result<()> {
-        let below = self.mounts_on(mount);
-        if !below.is_empty() && !lazy {
+        let mut table = self.mounts.table.write();
+        let tree = table.tree(mount);
+        if tree.len() > 1 && !lazy {
             return Err(Errno::EBUSY);
         }
-        for mount in below {
-            self.detach(&mount, true)?;
+        for mount in tree.iter().rev() {
+            table.take_off(mount)?;
+            table.by_id.remove(&mount.id);
         }
-        let mut table = self.mounts.table.write();
-        table.take_off(mount)?;
-        table.by_id.remove(&mount.id);
         let last = !table.by_id.values().any(|other| Arc::ptr_eq(&other.fs, &mount.fs));
         drop(table);
         if last && !lazy {
@@ -364,10 +383,15 @@ impl Vfs {
         Ok(())
     }
 
-    /// pivot_root(2) on mounts: `new` becomes the first of all and the old first is attached to `put_old`.
+    /// pivot_root(2) on mounts: `new` becomes the first of all and the old first is attached to `put_old`. EINVAL when that is not at or
+    /// below the root of `new`.
     pub fn pivot(&self, new: &Arc<Mount>, old: &Arc<Mount>, put_old: &Path) -> Result<()> {
         let mut table = self.mounts.table.write();
         check_place(old, put_old)?;
+        // Looked at where no mount can be moved meanwhile: a place below the old root would make a ring of the two.
+        if !put_old.is_below(&Path::of_mount(new)) {
+            return Err(Errno::EINVAL);
+        }
         table.take_off(new)?;
         let place = old.parent.write().take();
         if let Some(from) = place {

@@ -99,6 +99,26 @@ impl Path {
         Some(Path { dentry: parent, mount: at.mount })
     }
 
+    /// Whether this is `ancestor` or lies below it, across mounts.
+    pub fn is_below(&self, ancestor: &Path) -> bool {
+        let mut at = Some(self.clone());
+        while let Some(path) = at {
+            if path == *ancestor {
+                return true;
+            }
+            at = path.above();
+        }
+        false
+    }
+
+    /// What this hangs on: the place a mount's root covers, the directory of a name; `None` at the root of all.
+    fn above(&self) -> Option<Path> {
+        if self.is_mount_root() {
+            return self.mount.parent();
+        }
+        Some(Path { dentry: self.dentry.parent()?, mount: self.mount.clone() })
+    }
+
     /// The name of the place as seen from `root`. Of a name longer than [`NAME_MOST`] only an end that is about as long.
     pub fn write(&self, root: &Path) -> Written {
         if self.dentry.is_label() {

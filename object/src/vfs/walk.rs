@@ -465,13 +465,32 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// The directory above a place. Another may move the place out of what its mount shows, or out of what a scoped walk is to stay
+    /// in, at any moment, and ".." must not follow it there. ENOENT, EAGAIN (as on Linux).
+    fn above(&self, at: &Path) -> Result<Option<Path>> {
+        let scoped = self.resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
+        match at.up() {
+            Some(up) if scoped || up.mount.partial => {}
+            plain => return Ok(plain),
+        }
+        let _still = self.vfs.hold_renames();
+        let Some(up) = at.up() else { return Ok(None) };
+        if up.mount.partial && !up.dentry.is_below(&up.mount.root) {
+            return Err(Errno::ENOENT);
+        }
+        if scoped && !up.is_below(self.root) {
+            return Err(Errno::EAGAIN);
+        }
+        Ok(Some(up))
+    }
+
     /// "..": stays at the root; above the start of a scoped walk it is an error (BENEATH).
     fn up(&mut self, at: &mut Path) -> Result<()> {
         self.settle(&at.dentry)?;
         if *at == *self.root {
             return if self.resolve.contains(Resolve::BENEATH) { Err(Errno::EXDEV) } else { Ok(()) };
         }
-        if let Some(mut up) = at.up() {
+        if let Some(mut up) = self.above(at)? {
             let left = up.mount.id != at.mount.id;
             if self.vfs.cross(&mut up) | left && self.resolve.contains(Resolve::NO_XDEV) {
                 return Err(Errno::EXDEV);

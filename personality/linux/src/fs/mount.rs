@@ -198,11 +198,6 @@ pub fn pivot_root(thread: &Thread, new_root: UserStr, put_old: UserStr) -> Resul
     }
     mounted(&root)?;
     mounted(&new)?;
-    // The old root goes to a place at or below the new one.
-    let mut above = put_old.clone();
-    while above != new {
-        above = above.up().ok_or(Errno::EINVAL)?;
-    }
     at::vfs(thread).pivot(&new.mount, &root.mount, &put_old)?;
     for process in thread.kernel.processes() {
         let fs = process.fs();
