@@ -34,6 +34,7 @@ struct Way {
 }
 
 /// Those on the LEON3.
+#[rustfmt::skip]
 const WAYS_LEON3: &[Way] = &[
     Way { name: "sys-lib-yes ta", gate: Some("ta"), jail: "mmu", options: &[] },
     Way { name: "sys-lib-no", gate: None, jail: "none", options: &["--library", "sys-lib-no"] },

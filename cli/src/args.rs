@@ -383,7 +383,7 @@ impl Boot {
             return refuse("--cores: cores are the machine's processors", "give --smp N, which the tiles share out among them");
         }
         let tiles = u32::from(self.tiles);
-        if smp % tiles != 0 {
+        if !smp.is_multiple_of(tiles) {
             return refuse(
                 format!("{smp} processors cannot be shared out among {tiles} tiles"),
                 format!("give a multiple of {tiles} (--smp {}), or other tiles", smp.next_multiple_of(tiles)),

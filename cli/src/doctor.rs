@@ -113,9 +113,7 @@ const HOSTILE_WITHOUT: &str = concat!(
     "                             processes. Do not rely on them alone: run what you would also run without Janua. A processor\n",
     "                             with protection keys (Intel servers since 2017, AMD since Zen 3) and Linux 6.12 bring the jail.\n",
 );
-const OTHERS: &str = concat!(
-    "  one sandbox from another   Each `janua run` has a kernel of its own; they share only what you bind into both.\n",
-);
+const OTHERS: &str = "  one sandbox from another   Each `janua run` has a kernel of its own; they share only what you bind into both.\n";
 
 fn why_gate(gate: Gate) -> &'static str {
     match gate {

@@ -28,6 +28,7 @@ pub type CallFn<P> = extern "C" fn(Pin<&Slotted<Thread<P>>>, usize, usize, usize
 /// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`](crate::calls).
 #[cfg(not(target_arch = "sparc"))]
 #[macro_export]
+#[rustfmt::skip]
 macro_rules! call_fn {
     ($p:ty, $seat:ident, $words:ident, $body:block) => {{
         #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]

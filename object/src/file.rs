@@ -240,7 +240,7 @@ pub trait File: Send + Sync + Any {
     }
     /// The last descriptor is gone.
     fn release(&self, _file: &OpenFile) {}
-    /// What /proc/self/fd shows for a file without a path: "pipe:[42]", "anon_inode:[eventfd]".
+    /// What /proc/self/fd shows for a file without a path: `pipe:[42]`, `anon_inode:[eventfd]`.
     fn label(&self) -> alloc::string::String {
         alloc::string::String::from("anon_inode:[unknown]")
     }
@@ -395,7 +395,7 @@ impl OpenFile {
         id.unwrap_or_default()
     }
 
-    /// What it holds ([`Inode::contents`](crate::vfs::Inode::contents)).
+    /// What it holds ([`Inode::contents`]).
     pub fn contents(&self) -> Option<Contents> {
         match self.inode() {
             Some(inode) => inode.contents(),

@@ -290,7 +290,7 @@ impl Inotify {
         Ok(())
     }
 
-    /// Watches and their masks, for /proc/[pid]/fdinfo.
+    /// Watches and their masks, for /proc/PID/fdinfo.
     pub fn list(&self) -> Vec<(i32, Path, u32)> {
         let state = self.state.lock();
         state.watches.values().map(|w| (w.wd, w.place.clone(), w.mask.load(Ordering::Relaxed))).collect()

@@ -360,7 +360,7 @@ fn a_new_file_in_a_bind_is_the_one_that_was_made() {
     assert_eq!(error(world.open("dir/inner", exclusive)), Errno::EEXIST);
     // Without O_EXCL what is there is opened, whoever made it.
     fs::write(world.host.0.join("dir/theirs"), "theirs").unwrap();
-    assert_eq!(world.read_open(&*world.open("dir/theirs", O_CREAT | O_RDWR).unwrap()), "theirs");
+    assert_eq!(world.read_open(&world.open("dir/theirs", O_CREAT | O_RDWR).unwrap()), "theirs");
     // An open file outlives its name, and a new one with that name is another.
     world.remove("dir/fresh", false).unwrap();
     world.write("dir/fresh", "second");

@@ -123,6 +123,7 @@ pub trait Host: Send + Sync {
 }
 
 /// Host socket calls. Buffers are the kernel's.
+#[rustfmt::skip]
 pub enum SocketCall<'a> {
     Socket { domain: u32, kind: u32, protocol: u32 },
     Bind { fd: HostFd, addr: &'a [u8] },

@@ -105,8 +105,9 @@ impl Slot {
             unsafe { space.cast::<F>().write(make()) };
             const {
                 &Vtable {
-                    // SAFETY (both): called with the pointer written above, before its drop; it does not move while in the slot.
+                    // SAFETY: called with the pointer written above, before its drop; it does not move while in the slot.
                     poll: |space, cx| unsafe { Pin::new_unchecked(&mut *space.cast::<F>()) }.poll(cx),
+                    // SAFETY: as above, and once.
                     drop: |space| unsafe { space.cast::<F>().drop_in_place() },
                 }
             }

@@ -280,7 +280,7 @@ fn shifted(mnemonic: Mnemonic, left: u64, count: u32, size: usize) -> (u64, u64)
             (cut((wide >> count) as u64, size), count.checked_sub(1).map_or(0, |by| (wide >> by) as u64 & 1), 0)
         }
     };
-    (value, carry * CF | overflow * OF | result_flags(value, size))
+    (value, (carry * CF) | (overflow * OF) | result_flags(value, size))
 }
 
 fn push(core: &mut dyn Core, value: u64) -> Option<()> {
@@ -411,7 +411,7 @@ fn arithmetic(mnemonic: Mnemonic, left: u64, right: u64, size: usize) -> (u64, u
 fn result_flags(value: u64, size: usize) -> u64 {
     let sign = 1u64 << (8 * size - 1);
     let even = (value as u8).count_ones().is_multiple_of(2);
-    u64::from(value == 0) * ZF | u64::from(value & sign != 0) * SF | u64::from(even) * PF
+    (u64::from(value == 0) * ZF) | (u64::from(value & sign != 0) * SF) | (u64::from(even) * PF)
 }
 
 fn holds(condition: ConditionCode, flags: u64) -> Option<bool> {
@@ -574,13 +574,13 @@ mod tests {
         // setg %al; cmovb %ecx, %eax; cdq; cqo; cltq
         (toy.registers[0], toy.registers[1], toy.flags) = (u64::MAX, 7, 0x202);
         run(&mut toy, &[0x0f, 0x9f, 0xc0]);
-        assert_eq!(toy.registers[0], u64::MAX & !0xff | 1);
+        assert_eq!(toy.registers[0], !0xff | 1);
         run(&mut toy, &[0x0f, 0x42, 0xc1]);
         assert_eq!(toy.registers[0], 0xffff_ff01);
         run(&mut toy, &[0x99]);
         assert_eq!(toy.registers[2], 0xffff_ffff);
         run(&mut toy, &[0x48, 0x98]);
-        assert_eq!(toy.registers[0], u64::MAX & !0xff | 1);
+        assert_eq!(toy.registers[0], !0xff | 1);
         run(&mut toy, &[0x48, 0x99]);
         assert_eq!(toy.registers[2], u64::MAX);
     }

@@ -57,6 +57,7 @@ pub unsafe fn wait_for_interrupt() {
 }
 
 /// Stops the machine: a trap while traps are off. QEMU ends.
+#[rustfmt::skip]
 pub fn stop() -> ! {
     // SAFETY: nothing runs after it.
     unsafe {

@@ -20,6 +20,7 @@ pub const WINDOWS: usize = 8;
 
 // Checks that 64 bytes at %sp are aligned to 8 and the user's to write; goes to the label given if not. %g2 and %g3 are free.
 // A page table entry (type 2) with access 1 or 3 is: of its low five bits all but bit 3 are 00110.
+#[rustfmt::skip]
 macro_rules! check_stack {
     ($bad:literal) => {
         concat!(

@@ -66,6 +66,7 @@ const PUSHES: u32 = 3;
 
 /// ecx: low, edi: high half of the nanoseconds since start, ebx: the image. Changes eax, edx, ebp. Goes to the label when
 /// there is no counter to be read. The product is as the kernel has it, bit for bit: the middle 64 bits of 128.
+#[rustfmt::skip]
 macro_rules! now {
     ($none:literal) => {
         concat!(
@@ -108,6 +109,7 @@ macro_rules! end {
 }
 
 /// clock_gettime; to the label with a clock that needs a call. Leaves seconds and nanoseconds as `divide`.
+#[rustfmt::skip]
 macro_rules! clock {
     ($call:literal) => {
         concat!(
@@ -123,6 +125,7 @@ macro_rules! clock {
 }
 
 /// The call itself, with two arguments.
+#[rustfmt::skip]
 macro_rules! call {
     ($number:literal) => {
         concat!("mov eax, ", $number, "\nmov ebx, [esp + 20]\nmov ecx, [esp + 24]\ncall 50b\n", end!())
@@ -131,6 +134,7 @@ macro_rules! call {
 
 /// An unwinder's entry for a function that begins and ends with four pushes and pops. The ends of functions are within; rows: after
 /// each push, at the last pops.
+#[rustfmt::skip]
 macro_rules! unwind {
     ($from:literal, $to:literal) => {
         concat!(

@@ -15,6 +15,7 @@ pub const SAMPLES: u64 = 8;
 pub(crate) const NAME: usize = 8;
 
 /// A record of 64-bit code: `before` the readings, then every turn `loads` and `gate`. The counter is in r12.
+#[rustfmt::skip]
 macro_rules! record {
     ($name:expr, $before:expr, $loads:expr, $gate:expr) => {
         concat!(
@@ -26,6 +27,7 @@ macro_rules! record {
 }
 
 /// The records of one gate that takes the registers of `syscall`, with 0 to 6 arguments loaded.
+#[rustfmt::skip]
 macro_rules! null_calls {
     ($gate:literal, $code:expr) => {
         concat!(
@@ -44,6 +46,7 @@ macro_rules! null_calls {
 }
 
 /// The same with the registers of i386.
+#[rustfmt::skip]
 macro_rules! null_calls_i386 {
     ($gate:literal, $code:expr) => {
         concat!(

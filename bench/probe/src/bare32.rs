@@ -9,6 +9,7 @@ use crate::bare::{NAME, SAMPLES, TURNS, bytes, records};
 
 /// A record of 32-bit code: `before` the readings, then every turn `loads` and `gate`. The stack has, from the top, the counter of turns,
 /// the first reading, and from 52 on what the program keeps: 64 bytes for routines, `__kernel_vsyscall`, `__vdso_gettimeofday`.
+#[rustfmt::skip]
 macro_rules! record {
     ($name:expr, $before:expr, $loads:expr, $gate:expr) => {
         concat!(
@@ -20,6 +21,7 @@ macro_rules! record {
 }
 
 /// Answers 0 unless `__kernel_vsyscall` has this instruction.
+#[rustfmt::skip]
 macro_rules! only_by {
     ($instruction:literal) => {
         concat!("mov eax, [esp + 104]\ncmp word ptr [eax + 5], ", $instruction, "\nje 3f\nxor eax, eax\nret\n3:")
@@ -27,6 +29,7 @@ macro_rules! only_by {
 }
 
 /// The records of one gate with 0 to 6 arguments loaded.
+#[rustfmt::skip]
 macro_rules! null_calls {
     ($gate:literal, $before:expr, $code:expr) => {
         concat!(

@@ -162,7 +162,7 @@ fn times(count: usize, what: &str, how: &str) -> String {
 
 fn time_text(time: Duration) -> String {
     let millis = time.as_millis();
-    if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
+    if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
 
 /// As JSON wants it between quotes.

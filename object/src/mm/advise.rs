@@ -88,7 +88,7 @@ impl Mm {
                     if !matches!(advice, MADV_DONTDUMP | MADV_DODUMP) {
                         space.advise(from, to - from, advice)?;
                     }
-                    state.list.change(from, to, |vma| vma.flags = vma.flags - clear | set);
+                    state.list.change(from, to, |vma| vma.flags = (vma.flags - clear) | set);
                 }
                 None if advice == MADV_REMOVE => {
                     // Shared anonymous memory is the host's; a file's hole is punched below, without the lock.
@@ -126,7 +126,7 @@ impl Mm {
     /// msync(2). ENOMEM for a hole, after the mapped parts have been written back; EBUSY for MS_INVALIDATE on locked memory.
     pub fn sync(&self, addr: usize, len: usize, flags: u32) -> Result<()> {
         if flags & !(MS_ASYNC | MS_INVALIDATE | MS_SYNC) != 0
-            || addr % PAGE_SIZE != 0
+            || !addr.is_multiple_of(PAGE_SIZE)
             || flags & (MS_ASYNC | MS_SYNC) == MS_ASYNC | MS_SYNC
         {
             return Err(Errno::EINVAL);
@@ -158,7 +158,7 @@ impl Mm {
 
     /// mincore(2): one byte for each page, bit 0 set when resident. ENOMEM for a hole.
     pub fn resident(&self, addr: usize, len: usize, mut emit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        if addr % PAGE_SIZE != 0 {
+        if !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
         }
         let len = round_up(len).ok_or(Errno::ENOMEM)?;

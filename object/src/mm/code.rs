@@ -644,7 +644,7 @@ impl Mm {
         for (at, vma) in own {
             let Some(Part::Rewritten(backing)) = placed.part(vma.offset_of(at, at), at, vma.end - at) else { continue };
             space.map(at, vma.end - at, vma.flags.prot(), &backing)?;
-            state.list.change(at, vma.end, |vma| vma.flags = vma.flags - VmFlags::REWRITABLE | VmFlags::REWRITTEN);
+            state.list.change(at, vma.end, |vma| vma.flags = (vma.flags - VmFlags::REWRITABLE) | VmFlags::REWRITTEN);
         }
         Ok(())
     }
@@ -686,7 +686,7 @@ impl Mm {
         let space = self.space();
         for (at, vma) in rewritten {
             space.map(at, vma.end - at, vma.flags.prot(), &vma.backing(vma.offset_of(at, at), vma.end - at)?)?;
-            state.list.change(at, vma.end, |vma| vma.flags = vma.flags - VmFlags::REWRITTEN | VmFlags::REWRITABLE);
+            state.list.change(at, vma.end, |vma| vma.flags = (vma.flags - VmFlags::REWRITTEN) | VmFlags::REWRITABLE);
         }
         self.restore_singles(state, 0, usize::MAX);
         Ok(())

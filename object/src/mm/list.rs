@@ -32,6 +32,7 @@ fn charge(start: usize, vma: &Vma) -> usize {
 }
 
 impl VmaList {
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         self.map.len()
     }
@@ -358,7 +359,7 @@ mod tests {
             compared += 1;
             let fits = |at: &usize| {
                 let clear = |(start, vma)| at + len <= guarded(start, vma);
-                at % align == 0 && list.is_free(*at, at + len) && list.above(*at).is_none_or(clear)
+                at.is_multiple_of(align) && list.is_free(*at, at + len) && list.above(*at).is_none_or(clear)
             };
             let all: Vec<usize> = (low..=high - len).step_by(PAGE).filter(fits).collect();
             assert_eq!(list.highest_gap(low, high, len, align), all.last().copied(), "step {step}");

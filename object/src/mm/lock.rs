@@ -27,7 +27,7 @@ impl Mm {
         if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
             return Err(Errno::ENOMEM);
         }
-        state.list.change(start, end, |vma| vma.flags = vma.flags - VmFlags::LOCKONFAULT | add);
+        state.list.change(start, end, |vma| vma.flags = (vma.flags - VmFlags::LOCKONFAULT) | add);
         let ranges: alloc::vec::Vec<_> =
             state.list.touching(start, end).map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags)).collect();
         drop(state);
@@ -70,7 +70,7 @@ impl Mm {
         }
         state.lock_future = if flags & MCL_FUTURE != 0 { add } else { VmFlags::empty() };
         if flags & MCL_CURRENT != 0 {
-            state.list.change(0, usize::MAX, |vma| vma.flags = vma.flags - VmFlags::LOCKONFAULT | add);
+            state.list.change(0, usize::MAX, |vma| vma.flags = (vma.flags - VmFlags::LOCKONFAULT) | add);
         }
         Ok(())
     }

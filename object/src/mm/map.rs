@@ -206,7 +206,7 @@ impl Mm {
     fn place(&self, state: &mut State, request: &MapRequest, len: usize) -> Result<usize> {
         let MapRequest { addr, flags, .. } = *request;
         if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 {
-            if addr % PAGE_SIZE != 0 {
+            if !addr.is_multiple_of(PAGE_SIZE) {
                 return Err(Errno::EINVAL);
             }
             if addr.checked_add(len).is_none_or(|end| end > self.bounds.high) {
@@ -230,13 +230,13 @@ impl Mm {
         if flags & MAP_32BIT != 0 {
             return self.find_gap_32(state, len).ok_or(Errno::ENOMEM);
         }
-        let align = if request.file.is_none() && len >= HUGE && len % HUGE == 0 { HUGE } else { PAGE_SIZE };
+        let align = if request.file.is_none() && len >= HUGE && len.is_multiple_of(HUGE) { HUGE } else { PAGE_SIZE };
         self.find_gap(state, len, align).or_else(|| self.find_gap(state, len, PAGE_SIZE)).ok_or(Errno::ENOMEM)
     }
 
     /// Removes every mapping of the range.
     pub fn unmap(&self, addr: usize, len: usize) -> Result<()> {
-        if addr % PAGE_SIZE != 0 || len == 0 {
+        if !addr.is_multiple_of(PAGE_SIZE) || len == 0 {
             return Err(Errno::EINVAL);
         }
         let len = round_up(len).ok_or(Errno::EINVAL)?;
@@ -361,7 +361,7 @@ impl Mm {
     pub fn set_special(&self, start: usize, len: usize, name: &'static str) {
         self.lock_state().list.change(start, start + len, |vma| {
             vma.source = Source::Special(name);
-            vma.flags = vma.flags - VmFlags::MAY_WRITE | VmFlags::DONTEXPAND;
+            vma.flags = (vma.flags - VmFlags::MAY_WRITE) | VmFlags::DONTEXPAND;
         });
     }
 

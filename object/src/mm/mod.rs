@@ -379,7 +379,7 @@ impl Mm {
 
     /// The page-aligned range of a call that wants its address aligned and rounds its length up. EINVAL, ENOMEM on overflow.
     fn range(&self, addr: usize, len: usize) -> Result<(usize, usize)> {
-        if addr % PAGE_SIZE != 0 {
+        if !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
         }
         let len = round_up(len).ok_or(Errno::EINVAL)?;

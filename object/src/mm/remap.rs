@@ -191,11 +191,11 @@ impl Mm {
             space.remap(old, kept, target, new_len)?;
         } else {
             move_pages(&*space, old, kept, target)?;
-            if new_len > kept {
-                if let Err(errno) = vma.map_at(&*space, target + kept, offset + kept as u64, new_len - kept) {
-                    move_pages(&*space, target, kept, old)?;
-                    return Err(errno);
-                }
+            if new_len > kept
+                && let Err(errno) = vma.map_at(&*space, target + kept, offset + kept as u64, new_len - kept)
+            {
+                move_pages(&*space, target, kept, old)?;
+                return Err(errno);
             }
         }
         if flags & MREMAP_DONTUNMAP != 0 {

@@ -14,9 +14,9 @@ pub enum Label {
     None,
     /// A file: its path, or its label when it has none.
     File(Arc<OpenFile>),
-    /// A fixed name: "[heap]", "[stack]", "[vdso]", "/dev/zero (deleted)".
+    /// A fixed name: `[heap]`, `[stack]`, `[vdso]`, `/dev/zero (deleted)`.
     Fixed(&'static str),
-    /// PR_SET_VMA_ANON_NAME: shown as "[anon:name]".
+    /// PR_SET_VMA_ANON_NAME: shown as `[anon:name]`.
     Named(Arc<[u8]>),
 }
 

@@ -149,7 +149,7 @@ impl SocketFile {
         Arc::new(SocketFile { socket, attr: Mutex::new(attr) })
     }
 
-    /// The number in "socket:[n]" and /proc/net.
+    /// The number in `socket:[n]` and /proc/net.
     pub fn ino(&self) -> u64 {
         self.attr.lock().ino
     }

@@ -153,7 +153,7 @@ pub struct Dentry {
     used: AtomicBool,
     /// How many mounts sit on this dentry.
     mounted: AtomicU32,
-    /// A name that is only a label ("pipe:[7]"), outside every tree.
+    /// A name that is only a label (`pipe:[7]`), outside every tree.
     label: bool,
 }
 

@@ -15,7 +15,7 @@ pub(super) fn until_slash(text: &[u8]) -> usize {
     for (at, chunk) in words.by_ref().enumerate() {
         let mut word = [0; 8];
         word.copy_from_slice(chunk);
-        let word = u64::from_le_bytes(word) ^ ONES * u64::from(b'/');
+        let word = u64::from_le_bytes(word) ^ (ONES * u64::from(b'/'));
         // The lowest set bit is in the first byte that is zero now.
         let zero = word.wrapping_sub(ONES) & !word & ONES << 7;
         if zero != 0 {

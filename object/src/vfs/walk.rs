@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
 
     /// Walks a whole path; a link at its end is followed when `follow` or when slashes come after it.
     pub fn whole(&mut self, path: &[u8], follow: bool) -> Result<Path> {
-        match self.again(|walk| walk.to_end(path, follow, false))? {
+        match self.again(|walk| walk.walk_to_end(path, follow, false))? {
             End::At(path) => Ok(path),
             End::Glanced(..) => Err(Errno::EIO),
         }
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
     /// The attributes of what a whole path names. A file that nobody has asked for lately is only looked at: nothing is kept
     /// of it in memory.
     pub fn stat(&mut self, path: &[u8], follow: bool) -> Result<Stat> {
-        match self.again(|walk| walk.to_end(path, follow, true))? {
+        match self.again(|walk| walk.walk_to_end(path, follow, true))? {
             End::At(path) => {
                 let inode = path.inode();
                 let seen = self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, inode));
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn to_end(&mut self, path: &[u8], follow: bool, glance: bool) -> Result<End> {
+    fn walk_to_end(&mut self, path: &[u8], follow: bool, glance: bool) -> Result<End> {
         let mut parent = self.begin(path)?;
         loop {
             let Last::Name(name) = &parent.last else { return self.last_known(&parent).map(End::At) };

@@ -26,6 +26,7 @@ pub struct Start {
 
 /// A message. Futures are addresses on the tile `from`, everything else is the receiver's.
 #[derive(Debug)]
+#[rustfmt::skip]
 pub enum Message {
     /// A new claim with that many cores.
     Invade { from: u8, future: usize, quantity: u32 },

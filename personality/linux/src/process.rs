@@ -209,11 +209,11 @@ pub struct Settings {
     pub nice: AtomicI32,
     /// personality(2).
     pub personality: AtomicU32,
-    /// /proc/[pid]/oom_score_adj.
+    /// /proc/PID/oom_score_adj.
     pub oom_score_adj: AtomicI32,
     /// The least value that may be set without CAP_SYS_RESOURCE: the last one set with it.
     pub oom_score_adj_min: AtomicI32,
-    /// /proc/[pid]/coredump_filter.
+    /// /proc/PID/coredump_filter.
     pub coredump_filter: AtomicU32,
 }
 

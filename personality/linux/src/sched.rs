@@ -142,7 +142,7 @@ pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8
 
 /// sched_getaffinity(2): how many bytes were stored.
 pub fn sched_getaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8>) -> Result<usize> {
-    if len % 8 != 0 {
+    if !len.is_multiple_of(8) {
         return Err(Errno::EINVAL);
     }
     let words = with(thread, any(pid)?, |sched| sched.processors(thread.machine()))?;

@@ -67,10 +67,10 @@ fn something(program: Program, next: &mut impl FnMut(u64) -> u64) -> Program {
         5 => program.call(294, &[FLAGS]),
         6 => named(program, b"memfd\0\0\0").call(319, &[NAME, 2]),
         // socket of a family and kind, and bind to a port of the loopback's, listen.
-        7 => program.call(41, &[[1, 2, 10, 16][next(4) as usize], 1 + next(3) | FLAGS, 0]),
+        7 => program.call(41, &[[1, 2, 10, 16][next(4) as usize], (1 + next(3)) | FLAGS, 0]),
         8 => program
             .store_at(NAME, 2 | 0x0101 << 16 | 0x0100_007f << 32)
-            .call(41, &[2, 1 + next(2) | FLAGS, 0])
+            .call(41, &[2, (1 + next(2)) | FLAGS, 0])
             .call(49, &[3 + next(8), NAME, 16])
             .call(50, &[3 + next(8), 4]),
         // open of a new file, of one of /proc, of a directory; mkdir.

@@ -229,7 +229,7 @@ fn no_wake_up_of_a_futex_is_lost() {
             .store_at(WORD, others)
             .call(nr::FUTEX, &[WORD, FUTEX_WAKE, 1])
             .copy(Reg::Rax, Reg::R12)
-            .add(-1)
+            .add_to_rax(-1)
             .copy(Reg::R12, Reg::Rax)
             .jump_unless(0, &look)
             .label(&done)
@@ -387,7 +387,7 @@ fn who_uses_up_the_memory_is_ended_and_nobody_else() {
         .label("touch")
         .store(Reg::R14, Reg::R14)
         .copy(Reg::Rax, Reg::R14)
-        .add(4096)
+        .add_to_rax(4096)
         .copy(Reg::R14, Reg::Rax)
         .jump("touch");
     for seed in seeds(COUNT / 8) {

@@ -1,7 +1,6 @@
 //! A sandbox seen from outside: its memory is made, its first process started, its end awaited.
 
 use alloc::collections::BTreeSet;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::ffi::c_int;
 use core::ptr;
@@ -303,7 +302,7 @@ fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
     if setup.config.len() > CONFIG_MOST {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
     }
-    let maps = image::read_proc(c"/proc/self/maps").unwrap_or_else(String::new);
+    let maps = image::read_proc(c"/proc/self/maps").unwrap_or_default();
     // The vDSO stays where it is and guests map below it; one too low would leave them too little room.
     let vdso = image::vdso(&maps).filter(|vdso| vdso.start > USER_END - (16 << 40)).unwrap_or_default();
     let info = BootInfo {

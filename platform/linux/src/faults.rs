@@ -29,6 +29,7 @@ const MEMORY: &[Call] = &[
 /// Calls that make a descriptor.
 const DESCRIPTORS: &[Call] = &[nr::MEMFD_CREATE, nr::OPENAT2, nr::EPOLL_CREATE1, nr::SOCKET, nr::ACCEPT4];
 /// Calls that may wait, and be interrupted.
+#[rustfmt::skip]
 const WAITING: &[Call] = &[nr::READ, nr::WRITE, nr::PREAD64, nr::PWRITE64, nr::PWRITEV2, nr::POLL, nr::EPOLL_PWAIT, nr::OPENAT2, nr::FALLOCATE];
 /// Calls that need room in a file system.
 const ROOM: &[Call] = &[nr::WRITE, nr::PWRITE64, nr::PWRITEV2, nr::FTRUNCATE, nr::FALLOCATE, nr::MKDIRAT, nr::SYMLINKAT, nr::LINKAT, nr::RENAMEAT2];

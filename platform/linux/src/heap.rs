@@ -329,7 +329,7 @@ const CLASSES: [usize; SMALL + 4 * LARGER] = {
     while class < classes.len() {
         // Four to a doubling: at most a quarter of what was wanted comes on top.
         let step = class - SMALL;
-        classes[class] = (SMALL_MOST / 4 << step / 4) * (5 + step % 4);
+        classes[class] = ((SMALL_MOST / 4) << (step / 4)) * (5 + step % 4);
         class += 1;
     }
     classes

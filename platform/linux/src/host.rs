@@ -277,7 +277,7 @@ impl Host for LinuxHost {
                 Ok(n) => {
                     read += n;
                     // A file's end seldom lies on a border of pages of the buffer; a stream has given what it had.
-                    n > 0 && read < len && (addr + read) % 4096 == 0 && offset.is_some() && boot::jail() == Jail::Pkey
+                    n > 0 && read < len && (addr + read).is_multiple_of(4096) && offset.is_some() && boot::jail() == Jail::Pkey
                 }
                 Err(errno) => errno == Errno::EFAULT,
             };
@@ -535,8 +535,8 @@ fn socket_call(call: SocketCall<'_>) -> Result<usize> {
             let args = [domain as usize, kind as usize | SOCK_CLOEXEC_NONBLOCK, protocol as usize, 0, 0, 0];
             descriptors::charged(|| words(nr::SOCKET, args)).map(|fd| fd.0 as usize)
         }
-        // SAFETY (both): the address is the caller's slice.
         SocketCall::Bind { fd, addr } => unsafe {
+            // SAFETY: the address is the caller's slice.
             raw(nr::BIND, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0])
         },
         // SAFETY: as above.

@@ -79,7 +79,7 @@ impl UserMemory for HostedUser {
     }
 
     fn load_u32(&self, addr: usize) -> Result<u32, Fault> {
-        if !is_user(addr, 4) || addr % 4 != 0 {
+        if !is_user(addr, 4) || !addr.is_multiple_of(4) {
             return Err(Fault);
         }
         let mut value = 0;
@@ -88,7 +88,7 @@ impl UserMemory for HostedUser {
     }
 
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault> {
-        if !is_user(addr, 4) || addr % 4 != 0 {
+        if !is_user(addr, 4) || !addr.is_multiple_of(4) {
             return Err(Fault);
         }
         let mut found = 0;

@@ -111,7 +111,7 @@ impl Program {
         self.set(Reg::Rax, number as u64).bytes(&[0x0f, 0x05])
     }
 
-    pub fn add(self, value: i32) -> Program {
+    pub fn add_to_rax(self, value: i32) -> Program {
         self.bytes(&[0x48, 0x05]).bytes(&value.to_le_bytes())
     }
 

@@ -17,7 +17,7 @@ use crate::user::SkeletonUser;
 /// A machine that runs nothing.
 ///
 /// A thread's life, which [`Machine::spawn`] sets going and every port has to write once, as a loop round
-/// [`Guest`](janua_port::Guest):
+/// [`Guest`]:
 ///
 /// 1. `guest.start(&mut frame)`, before anything of the user's runs;
 /// 2. as long as the answer is [`Flow::Wait`](janua_port::Flow::Wait): exchange `guest.wake_word()` from 0 (quiet) to 2

@@ -150,6 +150,7 @@ pub const fn from_base(offset: usize) -> isize {
 // Pieces of assembly that several entries share.
 
 /// From the place of rdi down: what a C function may change. rax has its own.
+#[rustfmt::skip]
 macro_rules! push_scratch {
     ($rax:literal) => {
         concat!(
@@ -172,6 +173,7 @@ macro_rules! pop_kept {
 }
 
 /// What is below rdi in a frame.
+#[rustfmt::skip]
 macro_rules! push_lower {
     () => {
         concat!("push rsi\npush rdx\npush rcx\npush rax\npush r8\npush r9\npush r10\npush r11\n", push_kept!())
@@ -179,6 +181,7 @@ macro_rules! push_lower {
 }
 
 /// All general registers of a frame; rsp is where orig_rax is then.
+#[rustfmt::skip]
 macro_rules! pop_all {
     () => {
         concat!(
@@ -189,6 +192,7 @@ macro_rules! pop_all {
 }
 
 /// The last two instructions of every way to user code: with page-table isolation a jump takes their place.
+#[rustfmt::skip]
 macro_rules! to_user {
     ($back:literal, $isolated:literal) => {
         concat!(
@@ -198,6 +202,7 @@ macro_rules! to_user {
 }
 
 /// rsp: the place of r11, and all above it saved; eax: the reason. Ends the frame and goes to the loop.
+#[rustfmt::skip]
 macro_rules! to_loop {
     () => {
         concat!(push_kept!(), "\nmov rsp, [rsp + 21*8]\njmp entry_return\n")

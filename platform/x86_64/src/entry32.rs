@@ -21,6 +21,7 @@ use crate::boot::{DIRECT, KERNEL_OFFSET};
 use crate::entry::{ANSWERED_COMPAT, LAST_CALL, SYSCALL_COMPAT, SYSENTER_COMPAT, Save, from_base, push_kept, to_loop};
 
 /// An instruction that opens or closes user memory, where the processor guards it (SMAP); its address is noted.
+#[rustfmt::skip]
 macro_rules! guard {
     ($instruction:literal) => {
         concat!("772:\n", $instruction, "\n.pushsection .guard_sites, \"a\", @progbits\n.quad 772b\n.popsection\n")
@@ -39,6 +40,7 @@ macro_rules! kernel_root {
 
 /// Saves arguments and number, takes the thread's kernel stack, which gets the functions' last argument. r11: base; `$second`: the register
 /// of the second argument.
+#[rustfmt::skip]
 macro_rules! save {
     ($second:literal) => {
         concat!(
@@ -49,6 +51,7 @@ macro_rules! save {
 }
 
 /// rax: number, r11: base, arguments where C functions have them. Makes the call and goes back, or to the label without a function.
+#[rustfmt::skip]
 macro_rules! call {
     ($mode:ident, $none:literal) => {
         concat!(
@@ -76,6 +79,7 @@ macro_rules! leave {
 }
 
 /// `sysenter`. Registers as for `int 0x80`, but that ebp is the stack pointer, and the sixth argument is what it points at.
+#[rustfmt::skip]
 macro_rules! sysenter32_entry {
     ($mode:ident, $name:literal) => {
         concat!(
@@ -94,6 +98,7 @@ macro_rules! sysenter32_entry {
 
 /// `syscall`. ebp has the second argument, since ecx has the return address, which nobody wants; the sixth is on top of the stack. r11:
 /// flags. TF, IF, DF, AC and NT are clear by SFMASK.
+#[rustfmt::skip]
 macro_rules! syscall32_entry {
     ($mode:ident, $name:literal) => {
         concat!(

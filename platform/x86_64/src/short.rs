@@ -34,6 +34,7 @@ macro_rules! enter {
 }
 
 /// A word that the processor has pushed: its offset from the base. r11: base.
+#[rustfmt::skip]
 macro_rules! pushed {
     (plain, $offset:literal) => {
         concat!("[r11 + ", $offset, "]")
@@ -45,6 +46,7 @@ macro_rules! pushed {
 
 /// Saves what a C function may change, but for rax, and makes r11 the base, which lies `$above` rsp. Interrupts are off: what
 /// lies below rsp is safe.
+#[rustfmt::skip]
 macro_rules! save_scratch {
     ($above:literal) => {
         concat!("mov [rsp + ", $above, " - 80], r11\nlea r11, [rsp + ", $above, "]\nmov [r11 - 40], rcx\n", save_arguments!())
@@ -73,6 +75,7 @@ macro_rules! clean_flags {
 
 /// rax: number, r11: base. Finds the function; jumps to the label when there is none. A number beyond the end becomes the last,
 /// which is none, without a branch that could be foreseen wrongly.
+#[rustfmt::skip]
 macro_rules! find_function {
     ($functions:literal, $none:expr) => {
         concat!(
@@ -83,6 +86,7 @@ macro_rules! find_function {
 }
 
 /// Makes the call, with its fourth word where C functions have it; goes to the label when it left work. rsp is the base then.
+#[rustfmt::skip]
 macro_rules! make_call {
     ($work:expr) => {
         concat!("mov rcx, r10\n", make_short_call!($work))
@@ -90,6 +94,7 @@ macro_rules! make_call {
 }
 
 /// A call of three words at most.
+#[rustfmt::skip]
 macro_rules! make_short_call {
     ($work:expr) => {
         concat!(
@@ -107,6 +112,7 @@ macro_rules! load_arguments {
 
 /// rsp: base; rax: result. The way back of gates that leave rcx and r11 to the processor, whose words are in the frame. Neither TF nor RF
 /// can be set by `sysretq` as `iretq` would: to the label with them. The return address is canonical.
+#[rustfmt::skip]
 macro_rules! leave_by_sysret {
     (plain, $flags:literal) => {
         concat!(
@@ -124,6 +130,7 @@ macro_rules! leave_by_sysret {
 }
 
 /// rsp: base; rax: result. The way back of all others.
+#[rustfmt::skip]
 macro_rules! leave_by_iret {
     (plain) => {
         concat!("mov r11, [rsp - 80]\nmov rcx, [rsp - 40]\n", load_arguments!(), "swapgs\niretq\n")
@@ -137,6 +144,7 @@ macro_rules! leave_by_iret {
 }
 
 /// Completes the frame by what the processor has pushed; r11: base.
+#[rustfmt::skip]
 macro_rules! fetch_pushed {
     (plain) => {
         ""
@@ -150,6 +158,7 @@ macro_rules! fetch_pushed {
 }
 
 /// Goes to the loop with the reason in eax; r11: base, and all registers of the frame above that of rbx are saved.
+#[rustfmt::skip]
 macro_rules! gate_to_loop {
     ($mode:ident) => {
         concat!(fetch_pushed!($mode), "lea rsp, [r11 - 80]\n", to_loop!())
@@ -159,6 +168,7 @@ macro_rules! gate_to_loop {
 /// The short way's two ends in the loop, for gates whose number is in orig_rax: "NAME_long" without a function, as the vector's own stub
 /// has it (rax as user code had it, no error code), with the reason `$reason`; "NAME_answered" with work left (rsp: base, rax:
 /// result).
+#[rustfmt::skip]
 macro_rules! gate_ends {
     ($mode:ident, $name:expr, $reason:literal, $answered:literal) => {
         concat!(
@@ -171,6 +181,7 @@ macro_rules! gate_ends {
 
 /// `syscall`. rcx: return address, r11: flags. TF, IF, DF, AC and NT are clear by SFMASK. The address is canonical: it follows an
 /// instruction of user code, which never lies at the end of the lower half.
+#[rustfmt::skip]
 macro_rules! syscall_entry {
     ($mode:ident, $name:literal) => {
         concat!(
@@ -185,6 +196,7 @@ macro_rules! syscall_entry {
 
 /// `sysenter`. Nothing is saved by the processor: the return address is in rcx, the stack pointer in r11. Interrupts are off, the
 /// other flags are user code's, but for TF, which the trap it brought has cleared.
+#[rustfmt::skip]
 macro_rules! sysenter_entry {
     ($mode:ident, $name:literal) => {
         concat!(
@@ -212,6 +224,7 @@ macro_rules! kernel_root {
 }
 
 /// `int 0x30`. Only user code raises it.
+#[rustfmt::skip]
 macro_rules! int_entry {
     ($mode:ident, $name:literal) => {
         concat!(
@@ -224,6 +237,7 @@ macro_rules! int_entry {
 }
 
 /// `int 0x80`: the i386 numbering, whose words are the lower halves of ebx, ecx, edx, esi, edi, ebp.
+#[rustfmt::skip]
 macro_rules! int80_entry {
     ($mode:ident, $name:literal) => {
         concat!(
@@ -238,6 +252,7 @@ macro_rules! int80_entry {
 
 /// The call gate. The processor has pushed ss, rsp, cs, rip, without flags, and left interrupts on: until `cli` is through, one may come,
 /// from ring 0 with the user's GS, which is why `kernel_trap` uses none.
+#[rustfmt::skip]
 macro_rules! call_gate_entry {
     ($mode:ident, $name:literal) => {
         concat!(
@@ -258,6 +273,7 @@ macro_rules! call_gate_entry {
 
 /// Exception 6 and its guest's instruction: a call if that is LOCK NOP. Twice, since a processor with SMAP must open user memory
 /// to look.
+#[rustfmt::skip]
 macro_rules! ud_entry {
     ($mode:ident, $name:literal, $open:literal) => {
         concat!(
@@ -276,6 +292,7 @@ macro_rules! ud_entry {
 
 /// Page faults: a call if the next instruction is the first of a function of the vsyscall page. That page is not mapped then, so the fault was
 /// the fetch. Such a call has three words at most. The frame is changed only when nothing can fail any more.
+#[rustfmt::skip]
 macro_rules! vsyscall_entry {
     ($mode:ident, $name:literal, $above:literal, $open:literal) => {
         concat!(

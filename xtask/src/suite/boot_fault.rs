@@ -23,6 +23,7 @@ const KERNEL_CODE: u32 = 0x10;
 const NOWHERE: u64 = 0xffff_ffff_ffff_0000;
 
 /// The core, the register that is spoiled, and how the kernel's report begins and goes on.
+#[rustfmt::skip]
 const CASES: &[(&str, usize, usize, &str, &str)] = &[
     ("boot/fault/jump", 0, RIP, "janua: kernel fault: core 0 vector 14 ", "at 0xffffffffffff0000, address 0xffffffffffff0000\n"),
     ("boot/fault/other-core", 1, RIP, "janua: kernel fault: core 1 vector 14 ", "at 0xffffffffffff0000, address 0xffffffffffff0000\n"),

@@ -24,6 +24,7 @@ use crate::{build, workspace};
 const GATES: &[&str] = &["call", "sud"];
 
 /// Conformance programs that run here too (with musl, which links them statically); with `--long` all do.
+#[rustfmt::skip]
 const SAMPLE: &[&str] = &[
     "code/jit_rwx", "code/single_step", "exec/argv_env", "fs/read_write", "futex/pi", "mm/mprotect", "pipe/basics", "poll/epoll", "proc/fork",
     "ptrace/calls", "ptrace/events", "sig/altstack", "sig/handlers", "sig/jump_register", "thread/sync",

@@ -39,6 +39,7 @@ const MEMORY: Option<&str> = Some("memory");
 const DISK: Option<&str> = Some("disk");
 const PIDS: Option<&str> = Some("pids");
 
+#[rustfmt::skip]
 const ROWS: &[Row] = &[
     row("limits/private", &["--memory", "64M"], &["private"], (3, MEMORY), &["mmap: ENOMEM", "limit met: memory (64M; "]),
     row("limits/piece", &["--memory", "64m"], &["piece"], (3, MEMORY), &["mmap: ENOMEM", "memory (64M; 1 request refused)"]),

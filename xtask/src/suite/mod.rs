@@ -48,6 +48,7 @@ struct Suite {
 }
 
 /// Every suite, in the order they run: cheap ones first.
+#[rustfmt::skip]
 const SUITES: &[Suite] = &[
     Suite { name: "layers", about: "the rules of the source tree (docs/rules.md)", run: layers, moving: false },
     Suite { name: "scan", about: "the instructions of the kernel images for x86-64", run: image, moving: false },

@@ -259,7 +259,7 @@ fn status(said: &str) -> Result<(), String> {
         let line = said.lines().find(|line| line.starts_with(name));
         line.map(|line| line[name.len()..].trim()).ok_or_else(|| format!("no {name}"))
     };
-    let bits = |name: &str| Ok::<_, String>(u64::from_str_radix(field(name)?, 16).map_err(|e| format!("{name} {e}"))?);
+    let bits = |name: &str| u64::from_str_radix(field(name)?, 16).map_err(|e| format!("{name} {e}"));
     const CAP_DAC_READ_SEARCH: u64 = 1 << 2;
     if field("NoNewPrivs:")? != "1" || field("Seccomp:")? != "2" {
         return Err("no_new_privs and the filter are not both set".into());

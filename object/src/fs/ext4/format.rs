@@ -14,7 +14,7 @@ pub fn format<D: BlockIo>(device: D, clock: impl Clock + Send + 'static) -> Ext4
     // The crate neither allows large files from the start nor when the first one comes.
     let sector = u64::from(device.geometry().logical_block_size);
     let (first, count) = (SUPERBLOCK_OFFSET / sector, (SUPERBLOCK_SIZE as u64).div_ceil(sector));
-    if SUPERBLOCK_OFFSET % sector != 0 {
+    if !SUPERBLOCK_OFFSET.is_multiple_of(sector) {
         return Err(Ext4Error::unsupported().with_operation("format:sector_size"));
     }
     let mut bytes = vec![0; (count * sector) as usize];

@@ -73,7 +73,6 @@ impl Ranges {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
     use alloc::vec::Vec;
 
     use super::*;
@@ -83,7 +82,7 @@ mod tests {
     fn behaves_as_a_set() {
         // Against a plain table of bits.
         let mut ranges = Ranges::new();
-        let mut model = vec![false; 64];
+        let mut model = [false; 64];
         let mut next = random::numbers(random::given().unwrap_or(0), 0);
         for _ in 0..5000 {
             let (a, b) = (next(64), next(65));

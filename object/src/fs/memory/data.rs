@@ -6,6 +6,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
 use alloc::vec;
 
@@ -159,7 +160,7 @@ impl Data {
         let end = offset + buf.left() as u64;
         if end > HEAP_MOST && matches!(self.place, Place::Heap(_)) {
             // Where the host has no descriptor left the heap has to do.
-            match self.to_host(space) {
+            match self.move_to_host(space) {
                 Err(errno) if !matches!(errno, Errno::EMFILE | Errno::ENFILE) => return Err(errno),
                 _ => {}
             }
@@ -285,7 +286,7 @@ impl Data {
         self.own(space, self.size, &|| false)?;
         self.changes += 1;
         if kind == 0 && matches!(self.place, Place::Heap(_)) && end > HEAP_MOST {
-            self.to_host(space)?;
+            self.move_to_host(space)?;
         }
         match &mut self.place {
             Place::Heap(pages) => {
@@ -297,10 +298,10 @@ impl Data {
                     self.charged -= gone;
                 } else {
                     for number in offset / PAGE as u64..end.div_ceil(PAGE as u64) {
-                        if !pages.contains_key(&number) {
+                        if let Entry::Vacant(hole) = pages.entry(number) {
                             space.charge(1, false)?;
                             self.charged += 1;
-                            pages.insert(number, vec![0; PAGE].into_boxed_slice());
+                            hole.insert(vec![0; PAGE].into_boxed_slice());
                         }
                     }
                 }
@@ -373,7 +374,7 @@ impl Data {
         if let Place::Lower(lower) = &self.place {
             return lower.reader();
         }
-        self.to_host(space)?;
+        self.move_to_host(space)?;
         let Place::Host(fd, coverage) = &mut self.place else { return Err(Errno::ENODEV) };
         let more = coverage.to_map(from, to, self.size);
         space.charge(more, true).map_err(|_| Errno::ENOMEM)?;
@@ -412,7 +413,7 @@ impl Data {
         Ok(())
     }
 
-    fn to_host(&mut self, space: &Space) -> Result<()> {
+    fn move_to_host(&mut self, space: &Space) -> Result<()> {
         let Place::Heap(pages) = &self.place else { return Ok(()) };
         let Some(host) = space.machine.host() else {
             // Without a host everything lives in the heap, and nothing can be mapped.

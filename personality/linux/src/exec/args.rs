@@ -81,7 +81,7 @@ pub fn spend(budget: &mut u64, len: usize) -> Result<()> {
 
 /// Bytes that strings and their pointers may take, by RLIMIT_STACK.
 pub fn budget(stack_limit: u64) -> u64 {
-    (stack_limit / 4).min(MOST).max(ARG_MAX)
+    (stack_limit / 4).clamp(ARG_MAX, MOST)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ const NEAR_TOP: usize = 0x7e90_0000_0000;
 /// well, since sanitizers know the place (docs/layout.md).
 fn two_thirds(high: usize) -> usize {
     let all = if (NEAR_TOP..TOP).contains(&high) { TOP } else { high };
-    all / 3 * 2 & !4095
+    (all / 3 * 2) & !4095
 }
 
 /// Where mappings begin, `below` downwards, `chance` bytes or fewer from there. Sanitizers take what is further down than Linux would

@@ -34,7 +34,7 @@ pub fn shmget(thread: &Thread, key: i32, size: usize, flags: GetFlags) -> Result
 pub fn shmat(thread: &Thread, id: i32, addr: Addr, flags: u32) -> Result<usize> {
     let segment = thread.kernel.ipc.shm.ids.find(id)?;
     let mut at = addr.0;
-    if at % PAGE_SIZE != 0 {
+    if !at.is_multiple_of(PAGE_SIZE) {
         if flags & SHM_RND == 0 {
             return Err(Errno::EINVAL);
         }

@@ -159,6 +159,6 @@ impl Core for User<'_> {
         let mut area = vec![0; machine.fpu_size()];
         // A compacted area may end before a page that is not there.
         let got = self.thread.user().copy_in_partial(&mut area, addr as usize);
-        addr % 64 == 0 && machine.fpu_restore_part(&area[..got], mask).is_ok()
+        addr.is_multiple_of(64) && machine.fpu_restore_part(&area[..got], mask).is_ok()
     }
 }

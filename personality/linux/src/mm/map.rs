@@ -43,7 +43,7 @@ pub fn mmap(
     fd: Fd,
     offset: u64,
 ) -> Result<usize> {
-    if offset % PAGE_SIZE as u64 != 0 {
+    if !offset.is_multiple_of(PAGE_SIZE as u64) {
         return Err(Errno::EINVAL);
     }
     let file = if flags.0 & MAP_ANONYMOUS != 0 { None } else { Some(thread.process().files().get(fd)?) };
@@ -113,7 +113,7 @@ pub fn msync(thread: &Thread, addr: Addr, len: usize, flags: SyncWord) -> Result
 /// mincore(2).
 pub fn mincore(thread: &Thread, addr: Addr, len: usize, vector: UserPtr<u8>) -> Result<()> {
     let pages = len.div_ceil(PAGE_SIZE);
-    if addr.0 % PAGE_SIZE != 0 {
+    if !addr.0.is_multiple_of(PAGE_SIZE) {
         return Err(Errno::EINVAL);
     }
     if !thread.user().in_range(addr.0, len) {

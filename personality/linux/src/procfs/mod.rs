@@ -344,7 +344,7 @@ impl Node {
         let which = match self.what {
             Root => 1,
             What::Home => 2,
-            What::Entry(entry) => core::ptr::from_ref(entry) as u64 / 8 & 0x7f_ffff | 1 << 24,
+            What::Entry(entry) => (core::ptr::from_ref(entry) as u64 / 8) & 0x7f_ffff | 1 << 24,
             What::Fd(fd) => 1 << 25 | fd.unsigned_abs() as u64,
             What::FdInfo(fd) => 1 << 26 | fd.unsigned_abs() as u64,
         };

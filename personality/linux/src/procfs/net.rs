@@ -14,6 +14,7 @@ macro_rules! files {
 }
 
 /// The names [`proc_net`] knows.
+#[rustfmt::skip]
 pub static ENTRIES: &[Entry] = files![
     "arp", "dev", "if_inet6", "ipv6_route", "netlink", "packet", "protocols", "raw", "raw6", "route", "snmp", "sockstat", "sockstat6", "tcp",
     "tcp6", "udp", "udp6", "unix",

@@ -45,7 +45,7 @@ pub static ENTRIES: &[Entry] = links! {
     "uts": "uts" 0x0400_0000 4_026_531_838,
 };
 
-/// Where the link leads: a file without a name, labelled "net:[4026531840]".
+/// Where the link leads: a file without a name, labelled `net:[4026531840]`.
 fn place(subject: &Subject, namespace: Namespace) -> Result<Path> {
     subject.seat()?;
     subject.kernel.vfs.place_of(&OpenFile::new(Arc::new(namespace), 0, None))

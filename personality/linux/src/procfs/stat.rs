@@ -152,8 +152,8 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     );
     let cred = seat.map(|seat| seat.cred()).or_else(|| task.last_cred.read().clone());
     if let Some(cred) = &cred {
-        let _ = write!(text, "Uid:\t{}\t{}\t{}\t{}\n", cred.uid, cred.euid, cred.suid, cred.fsuid);
-        let _ = write!(text, "Gid:\t{}\t{}\t{}\t{}\n", cred.gid, cred.egid, cred.sgid, cred.fsgid);
+        let _ = writeln!(text, "Uid:\t{}\t{}\t{}\t{}", cred.uid, cred.euid, cred.suid, cred.fsuid);
+        let _ = writeln!(text, "Gid:\t{}\t{}\t{}\t{}", cred.gid, cred.egid, cred.sgid, cred.fsgid);
     } else {
         text.bytes(b"Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
     }

@@ -68,6 +68,7 @@ fn misc(_: &Subject, _: &mut Text) -> Result<()> {
 }
 
 /// Features by the register and bit of CPUID that tells them: leaf 1 edx, leaf 1 ecx, leaf 7 ebx, leaf 0x80000001 edx and ecx.
+#[rustfmt::skip]
 const FEATURES: [&[(u32, &str)]; 5] = [
     &[
         (0, "fpu"), (3, "pse"), (4, "tsc"), (5, "msr"), (6, "pae"), (8, "cx8"), (11, "sep"), (15, "cmov"), (19, "clflush"),
@@ -260,6 +261,7 @@ fn version(subject: &Subject, text: &mut Text) -> Result<()> {
 static SYSVIPC: &[Entry] =
     &[Entry::text("msg", sysv_msg), Entry::text("sem", sysv_sem), Entry::text("shm", sysv_shm)];
 
+#[rustfmt::skip]
 fn sysv_shm(subject: &Subject, text: &mut Text) -> Result<()> {
     text.bytes(b"       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n");
     for (id, segment) in subject.kernel.ipc.shm.ids.all().0 {

@@ -55,6 +55,7 @@ pub struct Registers {
 }
 
 /// `struct user_regs_struct` of the calling thread, in whose memory `frame` is to be understood.
+#[rustfmt::skip]
 pub fn general(thread: &Thread, frame: &Frame) -> [u64; USER_REGS] {
     let mut general = [0; USER_REGS];
     let rip = thread.process().mm().map_or(frame.rip, |mm| mm.original_pc(frame.rip as usize) as u64);
@@ -94,6 +95,7 @@ impl Registers {
     pub fn load(&mut self, thread: &Thread, frame: &mut Frame) {
         let machine = thread.machine();
         if core::mem::take(&mut self.changed) {
+            #[rustfmt::skip]
             let [
                 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, number, rip, cs, flags, rsp, _, fs, gs, ..,
             ] = self.general;

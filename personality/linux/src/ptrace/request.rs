@@ -196,7 +196,7 @@ fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, dat
 
 /// The word at an offset in `struct user`: what is no register is 0. EIO for what is no word of it.
 fn user_word(general: &[u64; USER_REGS], offset: usize) -> Result<u64> {
-    if offset % WORD != 0 || offset >= USER_SIZE {
+    if !offset.is_multiple_of(WORD) || offset >= USER_SIZE {
         return Err(Errno::EIO);
     }
     Ok(general.get(offset / WORD).copied().unwrap_or(0))

@@ -95,7 +95,7 @@ impl Actions {
         SigSet(self.ignored.load(Ordering::SeqCst))
     }
 
-    /// Signals whose action is SIG_IGN, and those with a handler: what /proc/[pid]/status shows.
+    /// Signals whose action is SIG_IGN, and those with a handler: what /proc/PID/status shows.
     pub fn summary(&self) -> (SigSet, SigSet) {
         let table = self.table.lock();
         let of = |wanted: fn(u64) -> bool| {

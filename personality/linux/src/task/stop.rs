@@ -91,7 +91,7 @@ pub async fn stopped(thread: &Thread) {
     .await;
 }
 
-/// Whether every thread of a process is in a stop, for /proc/[pid]/stat.
+/// Whether every thread of a process is in a stop, for /proc/PID/stat.
 pub fn is_stopped(task: &Arc<crate::Task>) -> bool {
     task.group.lock().stop.is_some_and(|stop| stop.complete)
 }
