@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_port::Backing;
-use janua_rt::Mutex;
+use janua_rt::{Mutex, Registration, WaitQueue};
 
 use crate::caller::Caller;
 use crate::lock::{FileLocks, Owner};
@@ -230,6 +230,10 @@ pub trait File: Send + Sync + Any {
     fn announces(&self) -> bool {
         false
     }
+    /// The queue that is woken when urgent data comes (MSG_OOB), for files that know such.
+    fn urgency(&self) -> Option<WaitQueue> {
+        None
+    }
     /// F_SETFL has changed the status flags.
     fn flags_changed(&self, _file: &OpenFile, _flags: u32) {}
     /// A descriptor for this file was closed (there may be others); `caller` is who closed.
@@ -294,6 +298,8 @@ pub struct OpenFile {
     owner: Mutex<Option<Arc<Mutex<SignalOwner>>>>,
     /// With O_ASYNC: the registration that sends those signals.
     pub announce: Mutex<Option<PollTable>>,
+    /// With an owner: the registration that sends SIGURG.
+    pub announce_urgent: Mutex<Option<Registration>>,
     /// Counted among the writers of its inode ([`crate::vfs::Busy`]).
     writer: AtomicBool,
     /// The number of this description: the owner of its locks.
@@ -316,6 +322,7 @@ impl OpenFile {
             path,
             owner: Mutex::new(None),
             announce: Mutex::new(None),
+            announce_urgent: Mutex::new(None),
             writer: AtomicBool::new(false),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
             locks: Mutex::new(None),

@@ -12,7 +12,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_rt::Mutex;
+use janua_rt::{Mutex, WaitQueue};
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags};
@@ -110,6 +110,10 @@ pub trait Socket: Send + Sync + Any {
     fn unsent_bytes(&self) -> usize {
         0
     }
+    /// The queue that is woken when urgent data comes.
+    fn urgency(&self) -> Option<WaitQueue> {
+        None
+    }
     /// Requests beyond those of every socket.
     fn ioctl(&self, _caller: &dyn Caller, _request: u32, _arg: usize) -> Result<usize> {
         Err(Errno::ENOTTY)
@@ -173,6 +177,10 @@ impl File for SocketFile {
 
     fn announces(&self) -> bool {
         true
+    }
+
+    fn urgency(&self) -> Option<WaitQueue> {
+        self.socket.urgency()
     }
 
     fn streams(&self) -> bool {

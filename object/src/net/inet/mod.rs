@@ -12,6 +12,7 @@ pub mod tcp;
 mod tcp_transfer;
 pub mod udp;
 mod udp_transfer;
+mod urgent;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};

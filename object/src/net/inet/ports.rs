@@ -67,7 +67,7 @@ pub struct Sharing {
     /// SO_REUSEPORT, which also wants the same user.
     pub reuse_port: bool,
     pub uid: u32,
-    /// Streams: a listener shares with nobody by SO_REUSEADDR.
+    /// Streams: nobody binds or listens where a listener is by SO_REUSEADDR alone.
     pub listening: bool,
 }
 
@@ -77,8 +77,9 @@ impl Sharing {
         self.reuse_addr || self.reuse_port
     }
 
-    fn with(self, other: Sharing) -> bool {
-        (self.reuse_addr && other.reuse_addr && !self.listening && !other.listening)
+    /// Whether a socket that is there leaves room for another that comes, be it to bind or to listen.
+    fn admits(self, other: Sharing) -> bool {
+        (self.reuse_addr && other.reuse_addr && !self.listening)
             || (self.reuse_port && other.reuse_port && self.uid == other.uid)
     }
 }
@@ -118,7 +119,7 @@ impl<S> Table<S> {
     fn conflicts(&self, port: u16, place: Place, sharing: Sharing, but: u64, now: Nanos) -> bool {
         self.ports.get(&port).is_some_and(|entry| {
             let bound = entry.bindings.iter().any(|binding| {
-                binding.id != but && binding.place.overlaps(place) && !binding.sharing.with(sharing)
+                binding.id != but && binding.place.overlaps(place) && !binding.sharing.admits(sharing)
             });
             let held = |reuse: usize| entry.accepted[reuse] > 0 || entry.lingering[reuse] > now;
             bound || held(0) || (held(1) && !sharing.reuses())
@@ -320,6 +321,9 @@ mod tests {
             (ALONE, REUSE, false),
             (REUSE, REUSE, true),
             (LISTEN, REUSE, false),
+            (LISTEN, LISTEN, false),
+            (REUSE, LISTEN, true),
+            (ALONE, LISTEN, false),
             (GROUP, GROUP, true),
             (GROUP, Sharing { uid: 7, ..GROUP }, false),
             (GROUP, REUSE, false),

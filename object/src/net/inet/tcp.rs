@@ -19,10 +19,11 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_rt::{Mutex, RwLock};
+use janua_rt::{Mutex, RwLock, WaitQueue};
 use zerocopy::IntoBytes;
 
 use super::ports::{Place, Sharing, TIME_WAIT};
+use super::urgent::{Mark, Urgency};
 use super::{Inet, InetStack, Reach, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
@@ -83,9 +84,8 @@ struct State {
 pub struct TcpSocket {
     pub(super) inet: Inet,
     me: Weak<TcpSocket>,
-    pub(super) inbox: Inbox<()>,
-    /// The urgent byte (MSG_OOB).
-    pub(super) urgent: Mutex<Option<u8>>,
+    pub(super) inbox: Inbox<Mark>,
+    pub(super) urgent: Urgency,
     pub(super) peer: RwLock<Option<Arc<TcpSocket>>>,
     /// The peer has said that it sends no more.
     pub(super) finished: AtomicBool,
@@ -106,7 +106,7 @@ impl TcpSocket {
             inet,
             me: me.clone(),
             inbox: Inbox::default(),
-            urgent: Mutex::new(None),
+            urgent: Urgency::default(),
             peer: RwLock::new(None),
             finished: AtomicBool::new(false),
             released: AtomicBool::new(false),
@@ -355,6 +355,7 @@ impl TcpSocket {
         self.finished.store(false, Ordering::SeqCst);
         self.finished_first.store(false, Ordering::SeqCst);
         self.inbox.bytes.clear();
+        self.urgent.forget();
         self.inet.common.clear_shut();
         self.inet.common.wait.wake_all();
     }
@@ -662,7 +663,11 @@ impl Socket for TcpSocket {
     }
 
     fn readable_bytes(&self) -> usize {
-        self.inbox.bytes.len()
+        self.bytes_before_mark()
+    }
+
+    fn urgency(&self) -> Option<WaitQueue> {
+        Some(self.urgent.queue())
     }
 
     fn ioctl(&self, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
@@ -671,8 +676,7 @@ impl Socket for TcpSocket {
             // A stream has no time of its own.
             _ => return stamp::ioctl(&Stamp::default(), caller, request, arg),
         }
-        let at_mark = self.urgent.lock().is_some() && self.inbox.bytes.is_empty();
-        UserPtr::<i32>::new(arg).write(caller.user(), &i32::from(at_mark))?;
+        UserPtr::<i32>::new(arg).write(caller.user(), &i32::from(self.is_at_mark()))?;
         Ok(0)
     }
 

@@ -1,10 +1,8 @@
 //! Moving bytes between stream sockets, and their readiness.
 
-use alloc::sync::Arc;
-use alloc::vec;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::net::{msg, so};
+use janua_abi::linux::net::msg;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 
@@ -16,8 +14,6 @@ use crate::net::socket::{Outgoing, Received};
 /// Bytes under way in one direction when nobody chose the buffers: enough to keep both sides busy, few enough to stay in the
 /// processor's cache.
 const WINDOW: usize = 512 * 1024;
-/// Most bytes sent at a time with MSG_OOB.
-const URGENT_MOST: usize = 64 * 1024;
 
 /// Drops up to `most` bytes of `buf`: how many.
 fn lose(buf: &mut WriteBuf<'_>, most: usize) -> usize {
@@ -69,7 +65,7 @@ impl TcpSocket {
             return Ok(lost);
         }
         if message.flags & msg::OOB != 0 {
-            return self.send_urgent(peer, buf);
+            return self.send_urgent(peer, buf, self.window(peer));
         }
         let sent = peer.inbox.write(buf, self.window(peer), None)?;
         if sent > 0 {
@@ -82,27 +78,6 @@ impl TcpSocket {
     /// any more may be because we have said that we send nothing any more, and then we do not.)
     fn wants_nothing(&self) -> bool {
         self.released.load(Ordering::SeqCst) || self.inet.common.shut() == shut::BOTH
-    }
-
-    /// The last byte is urgent, those before it are not.
-    fn send_urgent(&self, peer: &Arc<TcpSocket>, buf: &mut WriteBuf<'_>) -> Result<usize> {
-        let window = self.window(peer);
-        if !peer.inbox.writable(window) {
-            return Err(Errno::EAGAIN);
-        }
-        let mut bytes = vec![0; buf.left().min(window / 3).min(URGENT_MOST)];
-        let len = buf.get(&mut bytes)?;
-        let Some((&urgent, before)) = bytes[..len].split_last() else { return Ok(0) };
-        let (inline, last) = (peer.inet.common.flag(so::OOBINLINE), buf.left() == 0);
-        let stream = if inline || !last { &bytes[..len] } else { before };
-        if !stream.is_empty() {
-            peer.inbox.write(&mut WriteBuf::kernel(stream), usize::MAX, None)?;
-        }
-        if last {
-            *peer.urgent.lock() = Some(urgent);
-        }
-        peer.inet.common.wake_readers();
-        Ok(len)
     }
 
     pub(super) fn receive_bytes(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
@@ -118,20 +93,20 @@ impl TcpSocket {
         let finished = self.finished.load(Ordering::SeqCst);
         let ended = common.shut() & shut::RECEIVE != 0;
         let failed = common.has_error();
+        if buf.done() > 0 && self.is_at_mark() {
+            // The call ends with what it has got.
+            return Ok(Received::default());
+        }
         let room = buf.left();
-        let mut sink = |bytes: &[u8]| if flags & msg::TRUNC != 0 { Ok(bytes.len()) } else { buf.put(bytes) };
-        let len = if flags & msg::PEEK != 0 {
-            self.inbox.bytes.peek(0, room, |_, _| true, &mut sink)?.0
-        } else {
-            let len = self.inbox.bytes.read(room, |_, _| true, &mut sink)?.0;
+        let len = self.take(buf, flags)?;
+        if flags & msg::PEEK == 0 {
             if len > 0 && self.inbox.freed() {
                 let peer = self.peer.read();
                 if let Some(peer) = peer.as_ref() {
                     peer.inet.common.wake_writers();
                 }
             }
-            len
-        };
+        }
         // Who asks for nothing waits for something to leave where it is.
         if len > 0 || room == 0 && !self.inbox.bytes.is_empty() {
             return Ok(Received::bytes(len));
@@ -149,18 +124,24 @@ impl TcpSocket {
         if alone && !self.is_connecting() { Err(Errno::ENOTCONN) } else { Err(Errno::EAGAIN) }
     }
 
-    fn receive_urgent(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
-        if self.inet.common.flag(so::OOBINLINE) {
-            return Err(Errno::EINVAL);
+    /// Takes what a read with `flags` gets from the queue: how many bytes.
+    fn take(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<usize> {
+        let room = buf.left();
+        // An urgent byte that comes while this looks for bytes is marked before it is in the queue.
+        let mut sink = |bytes: &[u8]| match flags & msg::TRUNC != 0 {
+            _ if self.urgent.is_marked() => Err(Errno::EAGAIN),
+            true => Ok(bytes.len()),
+            false => buf.put(bytes),
+        };
+        let taken = if flags & msg::PEEK != 0 {
+            self.inbox.bytes.peek(0, room, |_, next| next.is_none(), &mut sink)
+        } else {
+            self.inbox.bytes.read(room, |_, next| next.is_none(), &mut sink)
+        };
+        match taken {
+            Err(Errno::EAGAIN) => self.take_to_mark(buf, flags),
+            taken => Ok(taken?.0),
         }
-        let mut urgent = self.urgent.lock();
-        let byte = urgent.ok_or(Errno::EINVAL)?;
-        if flags & msg::PEEK == 0 {
-            *urgent = None;
-        }
-        drop(urgent);
-        let len = buf.put(&[byte])?;
-        Ok(Received { flags: msg::OOB, ..Received::bytes(len) })
     }
 
     /// The events of poll(2) that hold now.
@@ -184,10 +165,10 @@ impl TcpSocket {
         if peer.is_none() && self.is_connecting() {
             return events;
         }
-        if self.inbox.bytes.len() >= common.rcvlowat.load(Ordering::Relaxed) {
+        if self.inbox.bytes.len().saturating_sub(usize::from(self.skips_next())) >= common.rcvlowat.load(Ordering::Relaxed) {
             events |= Events::IN | Events::RDNORM;
         }
-        if self.urgent.lock().is_some() {
+        if self.urgent.has_byte() {
             events |= Events::PRI;
         }
         let writable = shut & shut::SEND != 0

@@ -135,8 +135,10 @@ fn owner(thread: &Thread, file: &OpenFile, command: u32, arg: usize) -> Result<u
         }
         let cred = thread.cred();
         let owner = file.signal_owner();
-        let mut owner = owner.lock();
-        *owner = SignalOwner { kind, id, signal: owner.signal, uid: cred.uid, euid: cred.euid };
+        let mut current = owner.lock();
+        *current = SignalOwner { kind, id, signal: current.signal, uid: cred.uid, euid: cred.euid };
+        drop(current);
+        sigio::follow_urgent(thread, file, kind != OwnerKind::None);
         Ok(0)
     };
     let none_for_zero = |kind, id| if id == 0 { OwnerKind::None } else { kind };

@@ -1,4 +1,4 @@
-//! Signals that announce readiness: O_ASYNC, F_SETOWN, F_SETSIG (fcntl(2)).
+//! Signals that announce readiness: O_ASYNC, F_SETOWN, F_SETSIG (fcntl(2)); and urgent data, for which an owner is enough.
 //!
 //! A description with O_ASYNC is registered with its file's wait queues like any other waiter. The announcement is made with
 //! such a queue locked; it locks the owner and what sending a signal locks, which never waits for a file's queue: files whose
@@ -7,7 +7,7 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
-use janua_abi::linux::signal::{SIGIO, SigInfo, si};
+use janua_abi::linux::signal::{SIGIO, SIGURG, SigInfo, si};
 use janua_kernel::wait::PollTable;
 use janua_object::file::{OwnerKind, SignalOwner, flags};
 use janua_object::{Cred, Events, OpenFile};
@@ -19,6 +19,12 @@ struct Announcer {
     owner: Arc<Mutex<SignalOwner>>,
     kernel: Weak<Kernel>,
     fd: i32,
+}
+
+/// Tells of urgent data.
+struct UrgentAnnouncer {
+    owner: Arc<Mutex<SignalOwner>>,
+    kernel: Weak<Kernel>,
 }
 
 /// `si_code` of SIGIO by what is ready.
@@ -47,23 +53,35 @@ impl Notify for Announcer {
                 SigInfo::poll(number, code, u64::from(events.bits()), self.fd)
             }
         };
-        let targets: Vec<Arc<Task>> = match owner.kind {
-            OwnerKind::None => return,
-            OwnerKind::Thread => {
-                let target = kernel.tree.lock().thread(owner.id);
-                if let Some(target) = target.filter(|target| may_reach(&owner, &target.cred())) {
-                    let _ = signal::send_thread(&target, info);
-                }
-                return;
+        send(&kernel, &owner, info);
+    }
+}
+
+impl Notify for UrgentAnnouncer {
+    fn notify(&self, _events: u32) {
+        let Some(kernel) = self.kernel.upgrade() else { return };
+        let owner = *self.owner.lock();
+        send(&kernel, &owner, SigInfo::new(SIGURG, si::KERNEL));
+    }
+}
+
+fn send(kernel: &Kernel, owner: &SignalOwner, info: SigInfo) {
+    let targets: Vec<Arc<Task>> = match owner.kind {
+        OwnerKind::None => return,
+        OwnerKind::Thread => {
+            let target = kernel.tree.lock().thread(owner.id);
+            if let Some(target) = target.filter(|target| may_reach(owner, &target.cred())) {
+                let _ = signal::send_thread(&target, info);
             }
-            OwnerKind::Process => kernel.tree.lock().process(owner.id).cloned().into_iter().collect(),
-            OwnerKind::Group => kernel.tree.lock().group(owner.id).cloned().collect(),
-        };
-        for target in targets {
-            let first = target.group.lock().threads.first().cloned();
-            if first.is_some_and(|first| may_reach(&owner, &first.cred())) {
-                let _ = signal::send_task(&target, info);
-            }
+            return;
+        }
+        OwnerKind::Process => kernel.tree.lock().process(owner.id).cloned().into_iter().collect(),
+        OwnerKind::Group => kernel.tree.lock().group(owner.id).cloned().collect(),
+    };
+    for target in targets {
+        let first = target.group.lock().threads.first().cloned();
+        if first.is_some_and(|first| may_reach(owner, &first.cred())) {
+            let _ = signal::send_task(&target, info);
         }
     }
 }
@@ -87,5 +105,19 @@ pub fn follow(thread: &Thread, file: &Arc<OpenFile>, fd: i32) {
         table
     });
     let old = core::mem::replace(&mut *file.announce.lock(), table);
+    drop(old);
+}
+
+/// Begins or ends announcing urgent data after the owner has changed.
+pub fn follow_urgent(thread: &Thread, file: &OpenFile, wanted: bool) {
+    let Some(queue) = file.ops.urgency() else { return };
+    if wanted == file.announce_urgent.lock().is_some() {
+        return;
+    }
+    let registration = wanted.then(|| {
+        let announcer = UrgentAnnouncer { owner: file.signal_owner(), kernel: Arc::downgrade(&thread.kernel) };
+        queue.register(Target::Notify(Arc::new(announcer)), u32::MAX)
+    });
+    let old = core::mem::replace(&mut *file.announce_urgent.lock(), registration);
     drop(old);
 }
