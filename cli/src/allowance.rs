@@ -31,7 +31,7 @@ pub struct Allowance {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     time: Option<Duration>,
 
-    /// Write how it ended to this descriptor, as a line of JSON: exit, signal, limit, fault, usage, limits
+    /// Write how it ended to this descriptor, as a line of JSON: exit, signal, limit, fault, usage, limits, cgroup
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     status_fd: Option<i32>,
 }
@@ -68,6 +68,18 @@ impl Allowed {
             cpus: count(self.cpus),
             time: self.time,
         }
+    }
+
+    /// Those of the limits that a cgroup is to keep too: what was asked for. `None` when nothing was, and there is to be no group.
+    pub fn for_group(&self, limits: &Limits) -> Option<Limits> {
+        let asked = |asked: bool, limit: usize| if asked { limit } else { usize::MAX };
+        let kept = Limits {
+            memory: asked(self.memory.is_some(), limits.memory),
+            threads: asked(self.pids.is_some(), limits.threads),
+            cpus: asked(self.cpus.is_some(), limits.cpus),
+            ..Limits::NONE
+        };
+        Some(kept).filter(|kept| *kept != Limits::NONE)
     }
 }
 
@@ -153,5 +165,8 @@ mod tests {
         let limits = Allowed { memory: Some(usize::MAX), ..Allowed::default() }.limits();
         assert_eq!((limits.memory, limits.disk, limits.time), (usize::MAX, usize::MAX, None));
         assert!(Allowed::default().limits().memory > 1 << 20);
+        assert_eq!(Allowed::default().for_group(&Allowed::default().limits()), None);
+        let asked = Allowed { memory: Some(usize::MAX), cpus: Some(2), ..Allowed::default() };
+        assert_eq!(asked.for_group(&asked.limits()), Some(Limits { cpus: 2, ..Limits::NONE }));
     }
 }

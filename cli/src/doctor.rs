@@ -6,12 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use janua_platform_host as host;
+use janua_platform_host::sandbox::Limits;
 use janua_platform_host::{Probe, Refused};
 
 use crate::boot;
 use crate::choice::{Choice, choose, gate_works, no_keys};
 use crate::exit;
 use crate::options::{Gate, Jail};
+use crate::run::cgroup::Group;
 
 /// The lowest `vm.max_map_count` that large programs (a JVM, a browser engine) get along with.
 const MAP_COUNT: u64 = 65530;
@@ -302,6 +304,7 @@ fn limits() -> Vec<Finding> {
         }
     };
     vec![
+        cgroup(),
         at_least(maps, MAP_COUNT, format!("vm.max_map_count {maps}"), format!("sysctl vm.max_map_count={MAP_COUNT}")),
         at_least(
             hard,
@@ -310,6 +313,25 @@ fn limits() -> Vec<Finding> {
             format!("ulimit -Hn {DESCRIPTORS} (as root)"),
         ),
     ]
+}
+
+/// Whether a sandbox gets a cgroup of its own.
+fn cgroup() -> Finding {
+    const ASKED: Limits = Limits { memory: 256 << 20, threads: 64, cpus: 1, ..Limits::NONE };
+    let what = "cgroup".into();
+    match Group::make(&ASKED) {
+        Ok(group) => {
+            let place = group.path().parent().unwrap_or(group.path()).display();
+            let holds: Vec<&str> = ["memory", "pids", "cpus"].into_iter().filter(|name| group.holds.iter().any(|held| name.starts_with(held))).collect();
+            let options = format!("--{}", holds.join(", --"));
+            Finding { mark: Mark::Good, what, note: format!("{options}: the host keeps them too, by a group of the sandbox's own in {place}") }
+        }
+        Err(why) => Finding {
+            mark: Mark::Lacking,
+            what,
+            note: format!("{}. The kernel's own accounts keep --memory, --pids and --cpus, as far as they go (docs/architecture.md).", upper(&why)),
+        },
+    }
 }
 
 /// The soft and hard limit of open files.

@@ -61,7 +61,18 @@ static int spare_memory(void)
     return 0;
 }
 
-/* The same beside timers that are due at every moment: whoever looks at the limit has its turn. */
+/* Pages of zeroes, which are nobody's memory; what shows them is the host's, and grows. */
+static int page_tables(void)
+{
+    const size_t most = 1ul << 40;
+    volatile char *at = map(most, MAP_PRIVATE | MAP_NORESERVE);
+    MUST(at != MAP_FAILED);
+    for (size_t offset = 0; offset < most; offset += 2 * MIB)
+        MUST(at[offset] == 0);
+    return 0;
+}
+
+/* Promised memory used beside timers that are due at every moment: whoever looks at the limit has its turn. */
 static int beside_timers(void)
 {
     struct sigevent none = { .sigev_notify = SIGEV_NONE }, blocked = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
@@ -727,7 +738,7 @@ int main(int argc, char **argv)
         int (*run)(void);
     } parts[] = {
         { "private", private_memory }, { "piece", one_piece }, { "spare", spare_memory }, { "shared", shared_memory },
-        { "timers", beside_timers },
+        { "timers", beside_timers }, { "tables", page_tables },
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
         { "processes", processes }, { "ended", ended_children }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
         { "many_objects", many_objects }, { "echo", echo }, { "record", record }, { "watches", watches },
@@ -753,5 +764,10 @@ int main(int argc, char **argv)
         return given_back(dir);
     if (!strcmp(what, "cycles"))
         return cycles(dir);
+    /* For scripts where no tool does that: a line of the shell as an ordinary user. */
+    if (!strcmp(what, "as_user")) {
+        MUST(!setgid(1000) && !setuid(1000));
+        execl("/bin/sh", "sh", "-c", dir, (char *)0);
+    }
     return strcmp(what, "nothing") != 0;
 }

@@ -1,5 +1,6 @@
 //! `janua run`: starts the program on the embedded kernel and supervises the sandbox.
 
+pub mod cgroup;
 mod config;
 pub mod invasive;
 pub mod limits;
@@ -22,6 +23,7 @@ use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 pub static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
 
 const SIGINT: i32 = 2;
+const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
 /// How long a kernel that runs may take to see a signal; a second one after that ends the sandbox.
@@ -73,6 +75,8 @@ fn supervise(options: RunOptions) -> Outcome {
         Ok(other) => other,
         Err(why) => return Outcome::fault(why),
     };
+    let limits = options.allowed.limits();
+    let mut group = options.allowed.for_group(&limits).and_then(|limits| cgroup::Group::make(&limits).ok());
     let setup = Setup {
         image: other.as_deref().unwrap_or(IMAGE),
         gate: gate.number(),
@@ -85,7 +89,8 @@ fn supervise(options: RunOptions) -> Outcome {
             everything: options.root == Root::Host && options.personality == Personality::Linux,
             network: options.net == Net::Host,
         },
-        limits: options.allowed.limits(),
+        limits,
+        group: group.as_ref().map(cgroup::Group::directory),
         config: &config.encoded,
         fault: match fault() {
             Ok(fault) => fault,
@@ -102,6 +107,9 @@ fn supervise(options: RunOptions) -> Outcome {
             return Outcome::fault(why);
         }
     };
+    if !sandbox.is_grouped() {
+        group = None;
+    }
     let terminal = terminal::Saved::new();
     // When the kernel was last asked to end its program, and had no such request pending.
     let mut asked: Option<Instant> = None;
@@ -111,7 +119,7 @@ fn supervise(options: RunOptions) -> Outcome {
                 let outcome = Outcome::ended(code).of(&sandbox, &setup.limits, &options.allowed);
                 sandbox.destroy();
                 terminal.over();
-                return outcome;
+                return outcome.grouped(group.as_ref(), &setup.limits);
             }
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
             Event::Signal(signal) => {
@@ -132,11 +140,16 @@ fn supervise(options: RunOptions) -> Outcome {
                 let outcome = Outcome::timeout(time).of(&sandbox, &setup.limits, &options.allowed);
                 sandbox.destroy();
                 terminal.restore();
-                return outcome;
+                return outcome.grouped(group.as_ref(), &setup.limits);
             }
             Event::Lost { pid, signal } => {
+                let short = signal == SIGKILL && group.as_ref().is_some_and(|group| group.counted().killed > 0);
+                let outcome = short.then(|| Outcome::ended(limits::KILLED).of(&sandbox, &setup.limits, &options.allowed));
                 sandbox.destroy();
                 terminal.restore();
+                if let Some(outcome) = outcome {
+                    return outcome.grouped(group.as_ref(), &setup.limits);
+                }
                 let used = janua_platform_host::sandbox::used_by_children();
                 if limits::is_time(signal, used.user + used.system) {
                     eprintln!("janua: the host's limit of processor time (ulimit -t) ended the sandbox");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use janua_platform_host::sandbox::{self, Limits, Sandbox};
 use janua_port::Account;
 
+use super::cgroup::{Counted, Group};
 use crate::allowance::{Allowed, shown};
 use crate::exit;
 
@@ -26,6 +27,8 @@ pub struct Outcome {
     accounts: Vec<(&'static str, Figures)>,
     /// Bytes of the memory in use that are no private memory of programs.
     firm: usize,
+    /// The sandbox's cgroup by name, by what it held it, and what the host has counted for it.
+    group: Option<(String, Vec<&'static str>, Counted)>,
     /// With JANUA_FAULT: how many calls of the host could have failed.
     faults: Option<u64>,
 }
@@ -100,6 +103,21 @@ impl Outcome {
         self
     }
 
+    /// With what the host has counted for the sandbox's cgroup, all of whose processes have ended.
+    pub fn grouped(mut self, group: Option<&Group>, limits: &Limits) -> Outcome {
+        let Some(group) = group else { return self };
+        let counted = group.counted();
+        if counted.killed > 0 {
+            let killed = times(counted.killed as usize, "process", "killed by the host for want of memory");
+            match self.met.iter_mut().find(|met| met.name == "memory") {
+                Some(met) => met.text.insert_str(met.text.len() - 1, &format!(", {killed}")),
+                None => self.met.insert(0, Met { name: "memory", text: format!("memory ({}; {killed})", shown(limits.memory)) }),
+            }
+        }
+        self.group = Some((group.path().display().to_string(), group.holds.clone(), counted));
+        self
+    }
+
     /// Says on standard error and to the status descriptor how it ended: the exit code.
     pub fn tell(&self, allowed: &Allowed, wall: Duration) -> ExitCode {
         if let Some(why) = &self.fault {
@@ -143,7 +161,23 @@ impl Outcome {
             }
             text.push('}');
         }
-        text.push('}');
+        text.push_str("},\"cgroup\":");
+        match &self.group {
+            None => text.push_str("null"),
+            Some((path, holds, counted)) => {
+                let holds: Vec<String> = holds.iter().map(|name| quoted(name)).collect();
+                let _ = write!(
+                    text,
+                    "{{\"path\":{},\"holds\":[{}],\"memory\":{},\"killed\":{},\"user\":{:.6},\"system\":{:.6}}}",
+                    quoted(path),
+                    holds.join(","),
+                    or_null(counted.memory.map(|bytes| bytes.to_string())),
+                    counted.killed,
+                    counted.user.as_secs_f64(),
+                    counted.system.as_secs_f64(),
+                );
+            }
+        }
         if let Some(faults) = self.faults {
             let _ = write!(text, ",\"faults\":{faults}");
         }
@@ -191,7 +225,7 @@ mod tests {
         outcome.accounts.push(("memory", Figures { peak: 10, used: 9, limit: usize::MAX }));
         let json = outcome.json(Duration::from_millis(1500));
         assert!(json.starts_with("{\"exit\":125,\"signal\":null,\"limit\":null,\"fault\":\"a \\\"word\\\"\\nand\\u0009two\",\"usage\":{\"wall\":1.500000,"));
-        assert!(json.ends_with("\"limits\":{\"memory\":{\"peak\":10,\"used\":9,\"limit\":null,\"firm\":0}}}\n"));
+        assert!(json.ends_with("\"limits\":{\"memory\":{\"peak\":10,\"used\":9,\"limit\":null,\"firm\":0}},\"cgroup\":null}\n"));
         let killed = Outcome { code: 137, status: Some(9), ..Outcome::default() };
         assert!(killed.json(Duration::ZERO).starts_with("{\"exit\":137,\"signal\":9,"));
         let late = Outcome::timeout(Duration::from_secs(10)).json(Duration::ZERO);

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod found;
+pub mod group;
 pub mod image;
 pub mod namespaces;
 mod probe_jail;

@@ -16,6 +16,7 @@ use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO
 use janua_platform_linux::descriptors;
 use janua_port::Accounts;
 
+use crate::group::fork_into;
 use crate::namespaces::{self, Processes};
 use crate::{image, wall};
 
@@ -30,6 +31,8 @@ pub struct Setup<'a> {
     pub needs: wall::Needs<'a>,
     /// What its guests may have together.
     pub limits: Limits,
+    /// The directory of a cgroup all its processes are to be in.
+    pub group: Option<i32>,
     /// The personality's configuration, encoded.
     pub config: &'a [u8],
     /// For tests: an errno, and which of the host calls that could answer it does so without being made; (0, 0) for none.
@@ -94,6 +97,8 @@ pub struct Sandbox {
     settling: bool,
     /// When the time is over, by CLOCK_MONOTONIC.
     deadline: Option<Duration>,
+    /// Whether the host has put its processes into [`Setup::group`].
+    grouped: bool,
 }
 
 /// How long the ended processes of a busy sandbox may wait to be reaped. Each one reaped at once would cost its siblings two
@@ -531,8 +536,9 @@ impl Sandbox {
             let Ok((processes, first)) = Processes::begin() else {
                 return Err(failed("cannot start the first process of a pid namespace (clone)"));
             };
+            let into_group = setup.group.map(|group| fork_into(group, ENDED)).filter(|first| *first >= 0);
             // fork(2), but for what the host sends at its end.
-            match libc::syscall(libc::SYS_clone, ENDED, 0, 0, 0, 0) as i32 {
+            match into_group.unwrap_or_else(|| libc::syscall(libc::SYS_clone, ENDED, 0, 0, 0, 0) as i32) {
                 0 => become_first(entry, &setup.needs, processes, to_news, setup.limits.cpus),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
                 init => {
@@ -540,7 +546,7 @@ impl Sandbox {
                     let mut urgent = signals;
                     libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
                     libc::sigdelset(&raw mut urgent, ENDED);
-                    Ok(Sandbox { init, first, news, old_mask, signals, urgent, settling: false, deadline })
+                    Ok(Sandbox { init, first, news, old_mask, signals, urgent, settling: false, deadline, grouped: into_group.is_some() })
                 }
             }
         }
@@ -653,6 +659,11 @@ impl Sandbox {
         // SAFETY: as in `control`; `fault` never changes.
         let asked = unsafe { (*(CONTROL_BASE as *const BootInfo)).fault } != 0;
         asked.then(|| self.control().faults.load(Ordering::Relaxed))
+    }
+
+    /// Whether the sandbox is in the cgroup that was asked for; the host may have refused.
+    pub fn is_grouped(&self) -> bool {
+        self.grouped
     }
 
     /// What guests may have and what they have had. A compromised kernel may write there what it likes.

@@ -1,5 +1,5 @@
 //! The jail `pkey` on every machine: a Linux with protection keys on an emulated processor, and in it the attacks under both gates and
-//! a sample of conformance.
+//! a sample of conformance. And cgroups, which this machine may lack or keep from its callers.
 //!
 //! The Linux is Debian's, fetched once into the target directory; nothing of it is installed. Its initial file system holds busybox,
 //! the `janua` command and the programs, linked statically. On an emulated processor everything takes twenty times as long, so
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::compare::{self, Verdict};
 use super::conformance::{self, directive, sorted};
-use super::{attacks, keys_linux};
+use super::{attacks, keys_cgroup, keys_linux};
 use crate::tally::Tally;
 use crate::{build, workspace};
 
@@ -55,6 +55,8 @@ enum Kind {
     Attack { gate: &'static str, ends: String },
     /// A conformance program: natively, then under both gates.
     Same,
+    /// A script, given the program.
+    Script(&'static keys_cgroup::Script),
 }
 
 /// What a test said and its exit code: `None` when it was not done.
@@ -117,6 +119,11 @@ fn chosen(filter: Option<&str>) -> Result<Vec<Test>, String> {
         if super::wanted(filter, &name) {
             tests.push(Test { name, program: conformance::build(test)?, kind: Kind::Same });
         }
+    }
+    for script in keys_cgroup::SCRIPTS.iter().filter(|script| super::wanted(filter, script.name)) {
+        let program = place.join("limits");
+        attacks::build(&workspace::root().join("test/limits/limits.c"), &program, &["-static-pie"])?;
+        tests.push(Test { name: script.name.to_owned(), program, kind: Kind::Script(script) });
     }
     Ok(tests)
 }
@@ -192,6 +199,13 @@ fn judge(test: &Test, said: &BTreeMap<String, Said>) -> Option<Verdict> {
                     if code == 0 && alive { Some(Verdict::Passed(name)) } else { failed(format!("the sandbox did not survive (exit {code})"), lines) }
                 }
                 _ => failed(format!("ended as {end:?}, not as `{ends}` (exit {code})"), lines),
+            }
+        }
+        Kind::Script(script) => {
+            let (lines, _) = of("")?;
+            match script.judge(lines) {
+                Ok(()) => Some(Verdict::Passed(name)),
+                Err(what) => failed(what, lines),
             }
         }
         Kind::Same => {
@@ -320,6 +334,7 @@ fn script(tests: &[&Test], copy: &dyn Fn(&Path, &str) -> Result<(), String>) -> 
         copy(&test.program, &program[1..])?;
         match &test.kind {
             Kind::Attack { gate, .. } => script += &format!("one {name} /janua run --jail pkey --gate {gate} -- {program}\n"),
+            Kind::Script(what) => script += &format!("{}one {name} sh -c '{}' sh {program}\n", keys_cgroup::BEFORE, what.text),
             Kind::Same => {
                 script += &format!("one {name}@native {program}\n");
                 for gate in GATES {

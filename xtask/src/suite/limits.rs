@@ -77,6 +77,7 @@ const OTHERS: &[Own] = &[
     ("limits/cpus", cpus),
     ("limits/outcome", outcome),
     ("limits/refused", refused),
+    ("limits/cgroup", cgroup),
     ("limits/descriptors", descriptors),
     ("limits/descriptors_given_back", descriptors_given_back),
     ("limits/many_objects", many_objects),
@@ -249,6 +250,27 @@ fn descriptors_given_back(p: &Place) -> Result<(), String> {
 
 fn many_objects(p: &Place) -> Result<(), String> {
     p.with_few_descriptors(&["many_objects"], "all there")
+}
+
+/// What a cgroup does is seen in the suite `keys`, on a host that has all of its controllers; here, that a sandbox has one just when
+/// `janua doctor` says so and a limit was asked for, and leaves none behind.
+fn cgroup(p: &Place) -> Result<(), String> {
+    let doctor = std::process::Command::new(build::janua()).arg("doctor").output().map_err(|e| format!("janua doctor: {e}"))?;
+    let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    let line = doctor.lines().find(|line| line.contains("  cgroup  ")).ok_or("janua doctor says nothing of a cgroup")?;
+    let offered = line.trim_start().starts_with("yes");
+    let (outcome, status) = p.run(&[], &["/bin/true"])?;
+    p.expect(&outcome, &status, 0, None, &[])?;
+    if !status["cgroup"].is_null() {
+        return Err(format!("a cgroup that nobody asked for\n{status}"));
+    }
+    let (outcome, status) = p.run(&["--memory", "64M", "--pids", "20"], &["/bin/true"])?;
+    p.expect(&outcome, &status, 0, None, &[])?;
+    match status["cgroup"]["path"].as_str() {
+        Some(path) if std::path::Path::new(path).exists() => Err(format!("{path} is left behind")),
+        path if path.is_some() != offered => Err(format!("{status}\n{line}")),
+        _ => Ok(()),
+    }
 }
 
 fn refused(p: &Place) -> Result<(), String> {

@@ -15,6 +15,7 @@ mod faults;
 mod invasive;
 mod invasive_boot;
 mod keys;
+mod keys_cgroup;
 mod keys_linux;
 mod leon3;
 mod limits;
