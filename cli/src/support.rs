@@ -1,13 +1,9 @@
-//! `janua support`: the table of system calls, from the rows the kernel itself dispatches on.
+//! `janua support`: the table of system calls, read from the rows that the kernel itself is built of. As text: to link the rows would
+//! take the whole kernel, compiled a second time for the host.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
-
-use janua_kernel::Personality;
-use janua_kernel::table::{Row, Support as State};
-use janua_personality_linux::i386::table::ROWS as I386_ROWS;
-use janua_personality_linux::table::ROWS;
 
 use crate::args::Support;
 use crate::exit;
@@ -22,6 +18,13 @@ missing call of Linux' answers -ENOSYS, as does a number that is not listed; one
 number that is not listed does.
 ";
 
+/// The tables, each with its heading and the source file that declares its rows (`janua_kernel::calls!`).
+const TABLES: [(&str, &str); 3] = [
+    ("x86-64", include_str!("../../personality/linux/src/table.rs")),
+    ("i386", include_str!("../../personality/linux/src/i386/table.rs")),
+    ("invasive", include_str!("../../personality/invasive/src/table.rs")),
+];
+
 /// One call.
 struct Line {
     number: usize,
@@ -32,22 +35,25 @@ struct Line {
     remark: &'static str,
 }
 
-fn lines<P: Personality>(rows: &[Row<P>]) -> Vec<Line> {
-    let line = |row: &Row<P>| {
-        let names: Vec<&str> = row.params.iter().map(|p| p.name).collect();
-        let (state, remark) = match row.support {
-            State::Full => ("full", ""),
-            State::Partial(note) => ("partial", note),
-            State::Missing(note) => ("missing", note),
-        };
-        Line { number: row.number, name: row.name, call: format!("{}({})", row.name, names.join(", ")), state, remark }
+/// The row that a line of source declares: `39 getpid() => plain task::getpid, Full;`. `None` for any other line.
+fn row(source: &'static str) -> Option<Line> {
+    let (number, rest) = source.trim().split_once(' ')?;
+    let number = number.parse().ok()?;
+    let (declared, handled) = rest.split_once(") => ")?;
+    let (name, params) = declared.split_once('(')?;
+    // `name: Type, name: Type`; an array's type has no comma.
+    let names: Vec<&str> = params.split(", ").filter_map(|param| param.split_once(':')).map(|(name, _)| name).collect();
+    let (_, support) = handled.split_once(", ")?;
+    let (state, remark) = match support.strip_suffix(';')?.split_once("(\"") {
+        None => ("full", ""),
+        Some((state, note)) => (if state == "Partial" { "partial" } else { "missing" }, note.strip_suffix("\")")?),
     };
-    rows.iter().map(line).collect()
+    Some(Line { number, name, call: format!("{name}({})", names.join(", ")), state, remark })
 }
 
 /// The tables, each with its heading.
 fn tables() -> [(&'static str, Vec<Line>); 3] {
-    [("x86-64", lines(ROWS)), ("i386", lines(I386_ROWS)), ("invasive", lines(janua_personality_invasive::table::ROWS))]
+    TABLES.map(|(heading, source)| (heading, source.lines().filter_map(row).collect()))
 }
 
 /// The name of rows that only fill a gap in the numbers.
@@ -102,7 +108,33 @@ fn markdown(heading: &str, rows: &[Line]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use janua_kernel::Personality;
+    use janua_kernel::table::{Row, Support as State};
+
     use super::*;
+
+    /// Each row that is linked was read, in order, and says the same.
+    fn same<P: Personality>(read: &[Line], rows: &[Row<P>]) {
+        assert_eq!(read.len(), rows.len());
+        for (line, row) in read.iter().zip(rows) {
+            let names: Vec<&str> = row.params.iter().map(|p| p.name).collect();
+            let (state, remark) = match row.support {
+                State::Full => ("full", ""),
+                State::Partial(note) => ("partial", note),
+                State::Missing(note) => ("missing", note),
+            };
+            let call = format!("{}({})", row.name, names.join(", "));
+            assert_eq!((line.number, line.name, &line.call, line.state, line.remark), (row.number, row.name, &call, state, remark));
+        }
+    }
+
+    #[test]
+    fn the_rows_that_are_read_are_those_that_are_linked() {
+        let [(_, x86_64), (_, i386), (_, invasive)] = tables();
+        same(&x86_64, janua_personality_linux::table::ROWS);
+        same(&i386, janua_personality_linux::i386::table::ROWS);
+        same(&invasive, janua_personality_invasive::table::ROWS);
+    }
 
     #[test]
     fn every_row_says_where_it_stands() {

@@ -1,6 +1,9 @@
 //! ext4 on a disk in memory, which can be cut off, broken, and shown to the host's own checker.
 
 mod common;
+// What `janua boot` makes disks with.
+#[path = "../../cli/src/boot/format.rs"]
+mod format;
 #[path = "../../test/random.rs"]
 mod random;
 
@@ -135,7 +138,7 @@ impl Disk {
                 Ok(())
             }
         }
-        let raw = ext4::format(Raw(Contents::empty(size)), Fixed).expect("a new file system");
+        let raw = format::format(Raw(Contents::empty(size)), Fixed).expect("a new file system");
         Disk::of(raw.0)
     }
 

@@ -4,21 +4,18 @@
 
 #![forbid(unsafe_code)]
 
-mod build;
 mod guard;
-mod packages;
-mod process;
 #[path = "../../test/random.rs"]
 mod random;
 mod rules;
 mod scan;
 mod suite;
 mod tally;
-mod toolchain;
-mod user;
 mod workspace;
 
 use std::process::ExitCode;
+
+use janua_build::{build, packages, process, toolchain, user};
 
 const HELP: &str = "\
 Build, check and test Janua.
@@ -49,16 +46,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let rest = args.get(1..).unwrap_or(&[]);
     let result = match args.first().map(String::as_str) {
-        Some("build") => match rest.first().map(String::as_str) {
-            None => build::all(),
-            // The command embeds the images that are there when it is built.
-            Some("--boot") => build::image_x86_64().and_then(|_| build::all()),
-            Some("--leon3") => {
-                build::image_leon3().and_then(|_| user::build(&user::LEON3)).and_then(|_| build::image_x86_64()).and_then(|_| build::all())
-            }
-            Some(other) => Err(format!("no such option: {other} (there are --boot and --leon3: with the images for bare machines)")),
-        }
-        .map(|_| ExitCode::SUCCESS),
+        Some("build") => build::command(rest).map(|()| ExitCode::SUCCESS),
         Some("image") => match rest.first().map(String::as_str) {
             None | Some("linux") => build::image(),
             Some("x86_64") => build::image_x86_64(),

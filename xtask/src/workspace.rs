@@ -1,27 +1,8 @@
-//! Where things are: the workspace root, its members, the target directory.
+//! Where things are, and the members of the workspace.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-/// The root of the workspace this `xtask` was built in.
-pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace root")
-}
-
-/// The directory cargo builds into.
-pub fn target() -> PathBuf {
-    match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(dir) => root().join(dir),
-        None => root().join("target"),
-    }
-}
-
-/// The cargo on the caller's `PATH`: it builds everything that runs on the host.
-pub fn cargo() -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(root());
-    command
-}
+pub use janua_build::workspace::{cargo, relative, root, target};
 
 /// One package of the workspace.
 pub struct Member {
@@ -77,9 +58,4 @@ fn member(package: &serde_json::Value, names: &[&str]) -> Result<Member, String>
 
 fn has(list: &serde_json::Value, item: &str) -> bool {
     list.as_array().is_some_and(|l| l.iter().any(|v| v.as_str() == Some(item)))
-}
-
-/// `path` relative to the workspace root, as text.
-pub fn relative(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use janua_personality_linux::boot::archive::{self, Entry};
-use janua_personality_linux::boot::format_disk;
+use janua_personality_outside::archive::{self, Entry};
+use super::format;
 use rsext4::{
     BlockIo, Clock, DeviceCapabilities, DeviceGeometry, DeviceNumber, Ext4, Ext4Error, Ext4ErrorKind, Ext4Result,
     Ext4Timestamp, FileName, FilePermissions, InodeInfo, InodeMetadataUpdate, InodeNumber, MountOptions,
@@ -94,7 +94,7 @@ fn fill(path: &Path, size: u64, archive: &[u8]) -> Result<usize, String> {
         _ => format!("cannot make the file system: {error}"),
     };
     let image = Image { file, sectors: size / SECTOR };
-    let image = format_disk(image, Host).map_err(told)?;
+    let image = format::format(image, Host).map_err(told)?;
     let fs = Ext4::mount(image, MountServices::new(Host, (), NoopObserver), MountOptions::read_write()).map_err(told)?;
     let root = fs.root_inode();
     let mut tree = Tree { fs, root, times: Vec::new() };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use janua_personality_linux::boot::archive::{self, EMPTY, Entry};
+use janua_personality_outside::archive::{self, EMPTY, Entry};
 
 use super::qemu::{self, Accelerator, Shape};
 

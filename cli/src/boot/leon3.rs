@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use janua_personality_invasive::config::Config;
+use janua_personality_outside::invasive::Config;
 
 use super::keeper::Keeper;
 use super::qemu::memory_file;

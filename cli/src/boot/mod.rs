@@ -2,6 +2,7 @@
 
 mod console;
 mod disk;
+mod format;
 mod keeper;
 pub mod kvm;
 mod leon3;
@@ -11,8 +12,9 @@ mod tree;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use janua_personality_invasive::config::Config;
-use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, archive};
+use janua_personality_outside::invasive::Config;
+use janua_personality_outside::archive;
+use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, BootMountKind};
 use janua_port::HostFd;
 
 use crate::exit;

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use janua_personality_linux::boot::archive::{self, EMPTY, Entry};
+use janua_personality_outside::archive::{self, EMPTY, Entry};
 
 /// Takes a file tree that is an archive already.
 pub fn take(file: &Path, archive: &mut Vec<u8>) -> Result<(), String> {

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, BootText};
+use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, BootText};
 use janua_platform_host::found;
 use janua_platform_host::wall::Shown;
 use janua_port::HostFd;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use janua_personality_invasive::config::Config as Encoded;
+use janua_personality_outside::invasive::Config as Encoded;
 
 use super::config::{self, Config};
 use crate::options::{Machine, RunOptions};

@@ -10,7 +10,8 @@
 
 extern crate alloc;
 
-pub mod config;
+pub use janua_personality_outside::invasive as config;
+
 pub mod handler;
 pub mod load;
 pub mod memory;

@@ -1,17 +1,13 @@
 //! The start of a kernel and of its first program.
 
-pub mod archive;
-
-/// What makes a disk that a kernel can be started from ([`BootMountKind::Disk`]).
-pub use janua_object::fs::ext4::format as format_disk;
+pub use janua_personality_outside::archive;
+pub use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, BootText};
 
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::process::{Rlimit, rlimit};
 use janua_abi::linux::signal::{SIG_IGN, SIGMAX, SigAction};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::signal::SigSet;
@@ -22,8 +18,7 @@ use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::tty::discipline;
 use janua_object::vfs::Vfs;
-use janua_port::{Frame, HostFd, Machine, Space};
-use serde::{Deserialize, Serialize};
+use janua_port::{Frame, Machine, Space};
 
 use crate::dev::terminal::Outer;
 use crate::fs::FsContext;
@@ -33,133 +28,6 @@ use crate::task::exit;
 use crate::task::tree::{FIRST, INIT};
 use crate::thread::ThreadState;
 use crate::{Kernel, Seat, Task, Thread};
-
-/// How a sandbox is to be: everything the outside decides.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct BootConfig {
-    /// The program's path as given: looked up in the environment's PATH when it has no slash.
-    pub program: Vec<u8>,
-    pub argv: Vec<Vec<u8>>,
-    pub envp: Vec<Vec<u8>>,
-    /// Working directory inside; and whether it was asked for, so that the user must be allowed there, rather than inherited.
-    pub cwd: Vec<u8>,
-    pub cwd_asked: bool,
-    pub umask: u32,
-    pub uid: u32,
-    pub gid: u32,
-    pub groups: Vec<u32>,
-    /// RLIMIT_* by number; the usual ones where `None`.
-    pub limits: [Option<Rlimit>; rlimit::COUNT],
-    pub hostname: Vec<u8>,
-    pub domainname: Vec<u8>,
-    /// Signals the first program finds ignored, bit n-1 for signal n (nohup, a shell's background job).
-    pub ignored_signals: u64,
-    /// Nice value the program starts with.
-    pub nice: i32,
-    /// What the program finds at descriptors 0, 1, 2 and on.
-    pub files: Vec<BootFile>,
-    /// The outside's terminal, when there is one: the controlling terminal of the first session. A descriptor that is no terminal
-    /// is a line with a terminal at its other end.
-    pub terminal: Option<HostFd>,
-    /// A shell outside can continue the first program when it stops.
-    pub job_control: bool,
-    /// The first program is started into a session, and into a process group, that somebody outside leads: both are init's inside.
-    /// Otherwise it leads them.
-    pub in_session: bool,
-    pub in_group: bool,
-    /// File systems in order; the first is the root.
-    pub mounts: Vec<BootMount>,
-    /// Files made where the tree of names lacks them.
-    pub texts: Vec<BootText>,
-    pub net: BootNet,
-    /// Where trace lines go.
-    pub trace: Option<HostFd>,
-    /// Whether the sandbox ends when a line of the trace cannot be written.
-    pub trace_whole: bool,
-    pub stats: bool,
-}
-
-impl BootConfig {
-    /// The bytes the outside leaves for the kernel.
-    pub fn encode(&self) -> Vec<u8> {
-        // Fails only for types that do not know their length, and there are none.
-        postcard::to_allocvec(self).unwrap_or_default()
-    }
-
-    /// EINVAL for bytes no [`BootConfig::encode`] made.
-    pub fn decode(bytes: &[u8]) -> Result<BootConfig> {
-        postcard::from_bytes(bytes).map_err(|_| Errno::EINVAL)
-    }
-}
-
-/// A descriptor the first program starts with.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootFile {
-    /// Its number inside.
-    pub fd: u32,
-    /// What is behind it.
-    pub host: HostFd,
-    /// What the outside calls it, for /proc/PID/fd; empty where that means nothing inside.
-    pub name: Vec<u8>,
-}
-
-/// A small file to be there at the start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootText {
-    pub path: Vec<u8>,
-    pub text: Vec<u8>,
-}
-
-/// A file system to be mounted at the start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootMount {
-    pub kind: BootMountKind,
-    /// The place inside, absolute.
-    pub target: Vec<u8>,
-    pub read_only: bool,
-}
-
-/// Which file system.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum BootMountKind {
-    /// A directory or file of the host itself; `source` is its path outside, for /proc/mounts. `top`: it is the host's root directory,
-    /// above which there is nothing; the descriptor does not show it, since the root of a cloned tree has nothing above it either.
-    Host {
-        root: HostFd,
-        source: Vec<u8>,
-        top: bool,
-    },
-    /// A private layer in memory over a directory of the host, with the same fields.
-    Overlay {
-        root: HostFd,
-        source: Vec<u8>,
-        top: bool,
-    },
-    /// A file system in memory, filled from an archive (cpio, newc) that a descriptor of the machine's holds. Only as the root.
-    Archive {
-        archive: HostFd,
-    },
-    /// The file system on the machine's disk. Only as the root.
-    Disk,
-    /// An empty file system in memory.
-    Memory,
-    Proc,
-    Dev,
-    /// What the kernel has of /sys.
-    Sys,
-    /// The part of it about the network, over what another machine's /sys tells.
-    SysNet,
-}
-
-/// Which network the sandbox has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BootNet {
-    /// A loopback of its own.
-    #[default]
-    Loopback,
-    /// Internet sockets are the host's.
-    Host,
-}
 
 /// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
 pub fn boot_on(

@@ -16,7 +16,7 @@ mod probe_jail;
 pub mod sandbox;
 pub mod wall;
 
-pub use janua_platform_linux::boot;
+pub use janua_platform_boot as boot;
 pub use probe_jail::{call_gate, call_under_pkey, protected_signal_stack, thread_descriptor};
 
 use core::ffi::{c_int, c_long, c_void};

@@ -12,8 +12,7 @@ use janua_arch::x86_64::hosted::{
     self, CONFIG_BASE, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
     SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
 };
-use janua_platform_linux::boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
-use janua_platform_linux::descriptors;
+use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, DESCRIPTORS_MOST, Jail, MAGIC, NO_STATUS};
 use janua_port::Accounts;
 
 use crate::group::fork_into;
@@ -391,7 +390,7 @@ fn descriptor_limit() -> libc::rlim_t {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is ours.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    limit.rlim_max.min(descriptors::MOST as libc::rlim_t)
+    limit.rlim_max.min(DESCRIPTORS_MOST as libc::rlim_t)
 }
 
 /// How many the kernel may make: what is shown and inherited, and a few of the supervisor's, are there already.

@@ -1,83 +1,8 @@
-//! What the supervisor leaves for the kernel, and the words they share afterwards.
+//! What the supervisor has left for the kernel, and the words they share afterwards.
 
-use core::sync::atomic::{AtomicU32, AtomicU64};
-
-use janua_arch::x86_64::hosted::{CONFIG_BASE, CONTROL_BASE, CONTROL_SIZE, INFO_SIZE};
-use janua_arch::x86_64::vdso;
+use janua_arch::x86_64::hosted::{CONFIG_BASE, CONTROL_BASE};
+pub use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
 use janua_port::Accounts;
-
-/// Proof that supervisor and image belong together: changes with the size of [`BootInfo`], and by hand where that stays.
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0006 | (size_of::<BootInfo>() as u64) << 8;
-
-/// What keeps guests out of the kernel's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Jail {
-    /// Nothing.
-    None = 0,
-    /// Protection keys: kernel memory has a key that is closed while user code runs.
-    Pkey = 1,
-}
-
-/// At [`CONTROL_BASE`], written by the supervisor before the kernel starts.
-#[repr(C)]
-pub struct BootInfo {
-    pub magic: u64,
-    /// Which gate (its number).
-    pub gate: u32,
-    /// Which jail: the number of a [`Jail`].
-    pub jail: u32,
-    /// 1 when guests use the host's network, otherwise the second wall leaves no socket call.
-    pub host_network: u32,
-    /// 1 when guests may change files of the host, otherwise the second wall leaves no call that changes a directory or attributes.
-    pub host_writes: u32,
-    /// A descriptor: what is written to it makes the supervisor look at [`Control`].
-    pub news: i32,
-    /// A descriptor of the host's /proc.
-    pub proc: i32,
-    /// 1 when the numbers of processes there are those the sandbox's see.
-    pub proc_same_numbers: u32,
-    /// The errno that one host call answers on purpose (0: none does), and which of those that could: see [`crate::faults`].
-    pub fault: u32,
-    pub fault_at: u64,
-    /// The host's AT_HWCAP and AT_HWCAP2. From the host, not from `cpuid`, which is an exit under a hypervisor and does not know
-    /// what the host has switched on.
-    pub hwcap: [u64; 2],
-    /// The host's vDSO with its data pages, kept mapped in every guest: start and end; 0 when there is none.
-    pub vdso_start: u64,
-    pub vdso_end: u64,
-    /// The functions of the host's vDSO.
-    pub vdso: vdso::Data,
-    /// The configuration of the personality, encoded: bytes that follow this structure.
-    pub config_len: u64,
-    pub control: Control,
-}
-
-/// Words both sides read and write while the sandbox runs.
-#[repr(C)]
-pub struct Control {
-    /// Set by the kernel, last thing: 0 running, 1 ended with `exit_code`.
-    pub ended: AtomicU32,
-    pub exit_code: AtomicU32,
-    /// Set by the kernel when the first program stopped: the signal; the supervisor puts 0 back.
-    pub stopped: AtomicU32,
-    /// Set by the supervisor: bit n-1 is host signal n, for the foreground group of the terminal.
-    pub signals: AtomicU64,
-    /// Woken by the supervisor when it has set `signals`, and by timers: the service thread parks on it.
-    pub service: AtomicU32,
-    /// How many calls have been made that could answer `fault`.
-    pub faults: AtomicU64,
-    /// Set by the kernel when the first program has ended: its wait status; [`NO_STATUS`] before.
-    pub status: AtomicU32,
-    /// What guests may have and what they have. The supervisor sets the limits, the kernel counts.
-    pub accounts: Accounts,
-}
-
-/// [`Control::status`] of a sandbox whose first program has not ended.
-pub const NO_STATUS: u32 = u32::MAX;
-
-/// The encoded configuration may be this long.
-pub const CONFIG_MOST: usize = CONTROL_BASE + CONTROL_SIZE - CONFIG_BASE;
-const _: () = assert!(size_of::<BootInfo>() <= INFO_SIZE);
 
 /// The jail of this sandbox.
 pub fn jail() -> Jail {

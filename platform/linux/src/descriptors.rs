@@ -5,15 +5,13 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted;
+use janua_platform_boot::DESCRIPTORS_MOST;
 use janua_port::{HostFd, Payer};
 
 use crate::{area, boot, spawn};
 
-/// The host's table has at most so many, whatever its own limit.
-pub const MOST: usize = 1 << 20;
-
 /// By number: the payer's, and 0 for those that were there before the kernel. Memory is taken where it is used.
-static PAYERS: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
+static PAYERS: [AtomicU8; DESCRIPTORS_MOST] = [const { AtomicU8::new(0) }; DESCRIPTORS_MOST];
 
 /// Who pays for what the calling thread takes.
 fn payer() -> Payer {

@@ -12,7 +12,6 @@
 mod data;
 mod device;
 mod file;
-mod format;
 mod node;
 mod ranges;
 
@@ -33,7 +32,6 @@ use janua_rt::Mutex;
 use rsext4::{Ext4, Ext4Error, Ext4ErrorKind, Ext4Result, InodeInfo, InodeNumber, MountOptions, MountServices, MountedServices};
 
 use crate::vfs::{FileSystem, FsStat, Inode, NAME_MAX, NameHasher, now};
-pub use format::format;
 
 use device::{Device, Entropy, Stamp, Table, Times, Witness};
 use node::Node;

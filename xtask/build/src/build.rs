@@ -125,6 +125,24 @@ fn build_with(toolchain: &Toolchain, dir: &Path, profile: &str, linked: &Linked<
     Ok(Image { full, embedded })
 }
 
+/// `build` with these arguments.
+pub fn command(args: &[String]) -> Result<(), String> {
+    // The command embeds the images that are there when it is built.
+    match args.first().map(String::as_str) {
+        None => {}
+        Some("--boot") => {
+            image_x86_64()?;
+        }
+        Some("--leon3") => {
+            image_leon3()?;
+            user::build(&user::LEON3)?;
+            image_x86_64()?;
+        }
+        Some(other) => return Err(format!("no such option: {other} (there are --boot and --leon3: with the images for bare machines)")),
+    }
+    all().map(|_| ())
+}
+
 /// Builds everything; the `janua` command is at [`janua`] then.
 pub fn all() -> Result<Image, String> {
     let image = image()?;

@@ -1,7 +1,5 @@
 //! New file systems.
 
-use alloc::vec;
-
 use rsext4::checksum::ext4_update_superblock_checksum;
 use rsext4::endian::DiskFormat;
 use rsext4::superblock::Ext4Superblock;

@@ -1,0 +1,9 @@
+//! What the outside tells a personality before it starts: the supervisor that encodes it needs nothing else of the kernel.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod archive;
+pub mod invasive;
+pub mod linux;

@@ -1,0 +1,29 @@
+//! Where things are: the workspace root, the target directory.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the workspace this was built in.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask/build lies below the workspace root")
+}
+
+/// The directory cargo builds into.
+pub fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// The cargo on the caller's `PATH`: it builds everything that runs on the host.
+pub fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root());
+    command
+}
+
+/// `path` relative to the workspace root, as text.
+pub fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
