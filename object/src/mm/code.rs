@@ -52,6 +52,9 @@ const MOST_FILES: usize = 512;
 const MOST_KEPT: u64 = 64 << 20;
 /// Traps in one process' mapping of a file after which the file is worth an image.
 const WORTH: u32 = 4;
+/// The same for the first dynamic linker that a sandbox runs. It makes some thirty calls for a small program and none afterwards: what
+/// they trap for is a tenth of the time its image takes, a millisecond, which pays from the second program on.
+const WORTH_OF_FIRST_LINKER: u32 = 32;
 /// Code of a file that guests may write to would be copied by every process that runs it ([`super::guard`]); an image is one copy for
 /// all. From this many bytes on it is worth one at once, less of it when it is mapped the second time.
 const WORTH_COPYING: u64 = 64 << 10;
@@ -85,6 +88,8 @@ pub struct Code {
     image: Option<Arc<Image>>,
     /// How often the file was about to be mapped, this time included.
     maps: u32,
+    /// [`WORTH`] of it.
+    worth: u32,
     /// Device and inode number.
     id: (u64, u64),
 }
@@ -193,7 +198,7 @@ impl Rewriter {
         {
             let layout = known.layout.clone().filter(|layout| is_span(layout))?;
             known.maps = known.maps.saturating_add(1);
-            return Some(Code { layout, image: known.image.clone(), maps: known.maps, id: key });
+            return Some(Code { layout, image: known.image.clone(), maps: known.maps, worth: WORTH, id: key });
         }
         let mut start = vec![0; HEADERS.min(contents.size as usize)];
         read_all(file, &mut start, 0).ok()?;
@@ -211,7 +216,7 @@ impl Rewriter {
         }
         let known = Known { contents, maps: 1, layout: layout.clone(), image: None, making: false };
         files.insert(key, known);
-        layout.map(|layout| Code { layout, image: None, maps: 1, id: key })
+        layout.map(|layout| Code { layout, image: None, maps: 1, worth: WORTH, id: key })
     }
 
     /// The same, with an image of a file whose code would be copied otherwise.
@@ -516,12 +521,16 @@ impl Mm {
     }
 
     /// What is known of the code of a program file about to be loaded; it wants [`Code::room`] free bytes below its lowest
-    /// page.
-    pub fn code_of(&self, file: &Arc<OpenFile>) -> Option<Code> {
+    /// page. `links`: it is another program's dynamic linker.
+    pub fn code_of(&self, file: &Arc<OpenFile>, links: bool) -> Option<Code> {
         if self.has_own_code() {
             return None;
         }
-        self.rewriter.read().clone()?.code_to_map(file, None)
+        let mut code = self.rewriter.read().clone()?.code_to_map(file, None)?;
+        if links && code.maps == 1 {
+            code.worth = WORTH_OF_FIRST_LINKER;
+        }
+        Some(code)
     }
 
     /// The same for a mapping by which a loader reserves the room for all of a file.
@@ -593,7 +602,7 @@ impl Mm {
         let placed = state.placed.iter_mut().find(|placed| is_here(placed));
         if let (Some(file), Some(placed)) = (file, placed) {
             placed.traps = placed.traps.saturating_add(1);
-            if placed.traps < WORTH {
+            if placed.traps < placed.code.worth {
                 return pc;
             }
             if alone {

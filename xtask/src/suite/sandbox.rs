@@ -55,6 +55,7 @@ const TESTS: &[Test] = &[
     ("sandbox/trace_of_forks", trace_of_forks),
     ("sandbox/stats", stats),
     ("sandbox/cancellation_points", speed::cancellation_points),
+    ("sandbox/first_linker", speed::first_linker),
     ("sandbox/calls_made_at_run_time", speed::calls_made_at_run_time),
     ("sandbox/many_processes", speed::many_processes),
     ("sandbox/host_network", host_network),

@@ -25,16 +25,17 @@ pub struct Loaded {
     pub end: usize,
 }
 
-/// Loads a program or interpreter. A relocatable one goes to `wish` when that is free, otherwise where there is room.
-pub fn load(mm: &Mm, mem: &dyn UserMemory, elf: &Elf, file: &Arc<OpenFile>, wish: usize, limits: &Limits) -> Result<Loaded> {
+/// Loads a program, or with `wish` `None` its interpreter. A relocatable one goes to `wish` when that is free, otherwise where there is
+/// room.
+pub fn load(mm: &Mm, mem: &dyn UserMemory, elf: &Elf, file: &Arc<OpenFile>, wish: Option<usize>, limits: &Limits) -> Result<Loaded> {
     let (low, high) = elf.span().ok_or(Errno::EINVAL)?;
-    let code = mm.code_of(file);
+    let code = mm.code_of(file, wish.is_none());
     let room = code.as_ref().map_or(0, |code| code.room());
     let bias = if elf.is_relocatable() {
         let align = elf.alignment();
         // Room for the trampolines below, as much as keeps the segments aligned.
         let below = room.next_multiple_of(align);
-        let wish = (wish & !(align - 1)).saturating_sub(below);
+        let wish = (wish.unwrap_or_default() & !(align - 1)).saturating_sub(below);
         (mm.find_free(wish, below + (high - low), align)? + below).wrapping_sub(low)
     } else if mm.find_free(low, high - low, PAGE_SIZE)? == low {
         0

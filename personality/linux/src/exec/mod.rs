@@ -445,9 +445,9 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
     )?;
     mm.set_mmap_base(layout.mmap_base);
 
-    let program = load::load(mm, mem, &prepared.elf, &prepared.file.file, layout.program, &limits)?;
+    let program = load::load(mm, mem, &prepared.elf, &prepared.file.file, Some(layout.program), &limits)?;
     let interpreter = match &prepared.interpreter {
-        Some((file, elf)) => Some(load::load(mm, mem, elf, file, 0, &limits)?),
+        Some((file, elf)) => Some(load::load(mm, mem, elf, file, None, &limits)?),
         None => None,
     };
     let entry = interpreter.map_or(program.entry, |interpreter| interpreter.entry);

@@ -21,6 +21,25 @@ pub fn cancellation_points(s: &Sandbox) -> Result<(), String> {
     if s.gate == "call" && (fast < 16_000 || slow > 200) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
 }
 
+/// The dynamic linker of a sandbox's only program is not worth rewriting; that of a shell's programs is, from the second on.
+pub fn first_linker(s: &Sandbox) -> Result<(), String> {
+    let by = |said: &str, gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
+    let (one, many) = (s.run(&["--stats"], &["/bin/true"])?, s.run(&["--stats"], &["/bin/sh", "-c", "/bin/true;/bin/true;/bin/true;exit 0"])?);
+    for outcome in [&one, &many] {
+        expect("true", outcome, 0, &[])?;
+    }
+    let (one, many) = (text(&one), text(&many));
+    if s.gate != "call" {
+        return Ok(());
+    }
+    if !one.contains("0 call sites in 0 files") {
+        return Err(format!("one program:\n{one}"));
+    }
+    // 34 and 130 at the time of writing.
+    let (fast, slow) = (by(&many, " calls by the gate call"), by(&many, " calls by the gate sud"));
+    if slow > 45 || fast < 2 * slow { Err(format!("{fast} calls without a trap, {slow} with one:\n{many}")) } else { Ok(()) }
+}
+
 /// A call in code made at run time goes by the gate `call`, also when its process had several threads before the first of them.
 pub fn calls_made_at_run_time(s: &Sandbox) -> Result<(), String> {
     let program = compare::place().join("bin/sandbox/made_calls");
