@@ -61,7 +61,8 @@ pub fn syscall_user_dispatch() -> Probe {
 fn syscall_user_dispatch_here() -> Probe {
     static mut SELECTOR: u8 = SYSCALL_DISPATCH_FILTER_ALLOW;
     extern "C" fn caught(_: c_int) {
-        // SAFETY: the only thread of the child; the host reads the byte at the next system call, below.
+        // SAFETY: the only thread that runs (a child that borrows memory has its lender wait); the host reads the byte at the next
+        // system call, below.
         unsafe {
             ptr::write_volatile(&raw mut SELECTOR, SYSCALL_DISPATCH_FILTER_ALLOW);
             libc::_exit(0)
@@ -72,7 +73,7 @@ fn syscall_user_dispatch_here() -> Probe {
     // SAFETY: the selector is a static byte, and the child never returns to code that does not expect dispatch.
     let armed = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0usize, 0usize, selector) };
     answer(armed.into())?;
-    // SAFETY: the only thread of the child writes its own static; from here on every call traps until `caught` ran.
+    // SAFETY: the only thread that runs writes the static; from here on every call of the child's traps until `caught` ran.
     unsafe {
         ptr::write_volatile(selector, SYSCALL_DISPATCH_FILTER_BLOCK);
         libc::syscall(libc::SYS_getppid);

@@ -19,24 +19,28 @@ pub fn protected_signal_stack() -> Probe {
     in_child(|| protected_signal_stack_here(&mut Left::default()))
 }
 
-/// All that the gate `call` needs under the jail `pkey`. Every start asks, so the child borrows this process' memory instead of
-/// having its page tables copied.
+/// All that the gate `call` needs under the jail `pkey`.
 pub fn call_under_pkey() -> Probe {
-    let mut left = Left::default();
-    let probe = in_borrower(|| {
-        thread_descriptor_here(&mut left)?;
-        protected_signal_stack_here(&mut left)
-    });
-    left.tidy();
-    probe
+    asked_at_start(|left| {
+        thread_descriptor_here(left)?;
+        protected_signal_stack_here(left)
+    })
 }
 
 /// All that the gate `call` needs without a jail.
 pub fn call_gate() -> Probe {
-    in_child(|| {
-        thread_descriptor_here(&mut Left::default())?;
+    asked_at_start(|left| {
+        thread_descriptor_here(left)?;
         syscall_user_dispatch_here()
     })
+}
+
+/// Every start asks, so the child borrows this process' memory instead of having its page tables copied.
+fn asked_at_start(probe: impl FnOnce(&mut Left) -> Probe) -> Probe {
+    let mut left = Left::default();
+    let probe = in_borrower(|| probe(&mut left));
+    left.tidy();
+    probe
 }
 
 const PAGE: usize = 4096;
