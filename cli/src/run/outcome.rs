@@ -83,6 +83,10 @@ impl Outcome {
         if accounts.is_exhausted() {
             words.push("the kernel's own memory is used up: the sandbox was ended".to_owned());
         }
+        // What the kernel has at its start is not asked for.
+        if words.is_empty() && self.code == exit::JANUA && sandbox.status().is_none() && accounts.memory.used() > accounts.memory.limit() {
+            words.push("less than the kernel itself takes".to_owned());
+        }
         if !words.is_empty() {
             self.met.push(Met { name: "memory", text: format!("memory ({}; {})", shown(limits.memory), words.join(", ")) });
         }

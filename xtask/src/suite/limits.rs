@@ -67,6 +67,7 @@ const ROWS: &[Row] = &[
     row("limits/core", &["--memory", "64M"], &["core", "/tmp"], (0, None), &["over soon"]),
     row("limits/fork", &["--memory", "64M"], &["fork"], (0, None), &["4 children"]),
     row("limits/cycles", &["--memory", "64M", "--disk", "16M", "--pids", "5"], &["cycles", "/tmp"], (0, None), &["all rounds"]),
+    row("limits/start", &["--memory", "64K"], &["fork"], (125, MEMORY), &["limit met: memory (64K; less than the kernel itself takes)"]),
     row("limits/none", &["--memory", "max", "--disk", "max"], &["cycles", "/dev/shm"], (0, None), &["all rounds"]),
 ];
 
