@@ -535,8 +535,8 @@ fn socket_call(call: SocketCall<'_>) -> Result<usize> {
             let args = [domain as usize, kind as usize | SOCK_CLOEXEC_NONBLOCK, protocol as usize, 0, 0, 0];
             descriptors::charged(|| words(nr::SOCKET, args)).map(|fd| fd.0 as usize)
         }
+        // SAFETY: the address is the caller's slice.
         SocketCall::Bind { fd, addr } => unsafe {
-            // SAFETY: the address is the caller's slice.
             raw(nr::BIND, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0])
         },
         // SAFETY: as above.
