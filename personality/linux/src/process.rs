@@ -195,6 +195,9 @@ impl Usage {
     }
 }
 
+/// The user id of a login and its number, where there was none.
+pub const NO_LOGIN: u32 = u32::MAX;
+
 /// What prctl(2) and kin set for a whole process.
 pub struct Settings {
     /// PR_SET_DUMPABLE: 0, 1 or 2.
@@ -215,6 +218,8 @@ pub struct Settings {
     pub oom_score_adj_min: AtomicI32,
     /// /proc/PID/coredump_filter.
     pub coredump_filter: AtomicU32,
+    /// Who logged in, and the number of that login: /proc/PID/loginuid and sessionid ([`NO_LOGIN`] when nobody did).
+    pub login: [AtomicU32; 2],
 }
 
 impl Default for Settings {
@@ -229,6 +234,7 @@ impl Default for Settings {
             oom_score_adj: AtomicI32::new(0),
             oom_score_adj_min: AtomicI32::new(0),
             coredump_filter: AtomicU32::new(crate::signal::coredump::DEFAULT_FILTER),
+            login: [const { AtomicU32::new(NO_LOGIN) }; 2],
         }
     }
 }
@@ -244,6 +250,9 @@ impl Settings {
         settings.oom_score_adj.store(self.oom_score_adj.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.oom_score_adj_min.store(self.oom_score_adj_min.load(Ordering::Relaxed), Ordering::Relaxed);
         settings.coredump_filter.store(self.coredump_filter.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (word, own) in settings.login.iter().zip(&self.login) {
+            word.store(own.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         settings
     }
 }

@@ -109,7 +109,8 @@ impl File for TextFile {
     }
 
     fn truncate(&self, _file: &OpenFile, _len: u64) -> Result<()> {
-        Err(Errno::EINVAL)
+        // What is written does not lie in the file; programs empty it before they write all the same.
+        Ok(())
     }
 
     fn attr(&self) -> Result<janua_object::vfs::Attr> {

@@ -2,14 +2,15 @@
 
 use alloc::vec::Vec;
 use core::fmt::Write;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_object::vfs::Path;
 
 use crate::signal::coredump::FILTER_BITS;
-use crate::task::{CAP_SYS_NICE, CAP_SYS_RESOURCE};
+use crate::process::NO_LOGIN;
+use crate::task::{CAP_AUDIT_CONTROL, CAP_SYS_NICE, CAP_SYS_RESOURCE};
 
 use super::{Entry, Kind, Subject, Text, memory, mounts, net, ns, stat};
 
@@ -33,7 +34,7 @@ macro_rules! common {
             Entry::text("cpuset", cpuset),
             Entry::text("gid_map", id_map),
             Entry::text("limits", limits),
-            Entry::text("loginuid", no_login),
+            Entry::settable("loginuid", login_uid, set_login_uid),
             Entry::program("maps", 0o444, memory::maps),
             Entry::new("mem", 0o600, Kind::Memory),
             Entry::text("mountinfo", mounts::mountinfo),
@@ -44,7 +45,7 @@ macro_rules! common {
             Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
             Entry::guarded("personality", personality),
             Entry::text("projid_map", id_map),
-            Entry::text("sessionid", no_login),
+            Entry::text("sessionid", login_number),
             Entry::text("setgroups", setgroups),
             Entry::program("smaps", 0o444, memory::smaps),
             Entry::program("smaps_rollup", 0o444, memory::smaps_rollup),
@@ -172,8 +173,31 @@ fn id_map(_: &Subject, text: &mut Text) -> Result<()> {
 }
 
 /// Nobody has logged in: the id is -1.
-fn no_login(_: &Subject, text: &mut Text) -> Result<()> {
-    let _ = write!(text, "{}", u32::MAX);
+fn login_uid(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = write!(text, "{}", subject.task()?.settings.login[0].load(Ordering::Relaxed));
+    Ok(())
+}
+
+/// Whoever has no login sets one for itself (pam_loginuid(8)). EPERM for another process, or to change it without
+/// CAP_AUDIT_CONTROL.
+fn set_login_uid(subject: &Subject, word: &[u8]) -> Result<()> {
+    static LOGINS: AtomicU32 = AtomicU32::new(0);
+    let [uid, number] = &subject.task()?.settings.login;
+    if !subject.is_own() {
+        return Err(Errno::EPERM);
+    }
+    let new: u32 = parse(word)?;
+    if uid.load(Ordering::Relaxed) != NO_LOGIN && !subject.is_for_capable(CAP_AUDIT_CONTROL) {
+        return Err(Errno::EPERM);
+    }
+    uid.store(new, Ordering::Relaxed);
+    let login = if new == NO_LOGIN { NO_LOGIN } else { LOGINS.fetch_add(1, Ordering::Relaxed) + 1 };
+    number.store(login, Ordering::Relaxed);
+    Ok(())
+}
+
+fn login_number(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = write!(text, "{}", subject.task()?.settings.login[1].load(Ordering::Relaxed));
     Ok(())
 }
 

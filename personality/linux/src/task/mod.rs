@@ -30,6 +30,7 @@ pub const CAP_SYS_PTRACE: u32 = 19;
 pub const CAP_SYS_ADMIN: u32 = 21;
 pub const CAP_SYS_NICE: u32 = 23;
 pub const CAP_SYS_RESOURCE: u32 = 24;
+pub const CAP_AUDIT_CONTROL: u32 = 30;
 
 /// Whether a process leads its session.
 pub fn is_session_leader(process: &Process) -> bool {
