@@ -99,6 +99,9 @@ pub mod whence {
     pub const SEEK_HOLE: u32 = 4;
 }
 
+/// Most bytes that one read of an endless file gives ([`File::endless`]), so that a signal need not wait for all of a long one.
+pub const ENDLESS_PART: usize = 1 << 20;
+
 /// What kind of file this is to someone who looks through `dyn File`.
 pub trait File: Send + Sync + Any {
     /// Reads at `offset` (ignored by streams): bytes read, 0 at the end. EAGAIN when nothing is there yet.
@@ -162,6 +165,10 @@ pub trait File: Send + Sync + Any {
     /// What a wait that ran into [`File::wait_limit`] answers.
     fn timed_out(&self, _write: bool) -> Result<usize> {
         Err(Errno::EAGAIN)
+    }
+    /// Whether there is always more to read: then one read gives [`ENDLESS_PART`] at most, and who wants more asks again.
+    fn endless(&self) -> bool {
+        false
     }
     /// Whether splice(2) moves bytes out of the file, or into it; otherwise EINVAL.
     fn splices(&self, _write: bool) -> bool {

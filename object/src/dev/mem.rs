@@ -11,7 +11,7 @@ use janua_kernel::wait::PollTable;
 use janua_port::{Backing, Machine};
 
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile};
+use crate::file::{ENDLESS_PART, Events, File, OpenFile};
 use crate::vfs::{Device, FileKind, Path, Vfs};
 
 /// Which device; the value is the minor number.
@@ -71,12 +71,13 @@ impl File for MemoryDevice {
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         match self.kind {
             Memory::Null => Ok(0),
-            Memory::Zero | Memory::Full => buf.put_zeros(buf.left()),
+            Memory::Zero | Memory::Full => buf.put_zeros(buf.left().min(ENDLESS_PART)),
             Memory::Random | Memory::Urandom => {
+                let want = buf.left().min(ENDLESS_PART);
                 let mut done = 0;
-                while buf.left() > 0 {
+                while done < want {
                     let mut bytes = [0; 256];
-                    let len = buf.left().min(bytes.len());
+                    let len = (want - done).min(bytes.len());
                     self.machine.random(&mut bytes[..len]);
                     match buf.put(&bytes[..len]) {
                         Ok(moved) => done += moved,
@@ -87,6 +88,10 @@ impl File for MemoryDevice {
                 Ok(done)
             }
         }
+    }
+
+    fn endless(&self) -> bool {
+        self.kind != Memory::Null
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {

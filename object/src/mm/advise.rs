@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
+use janua_port::Space;
 
 use super::vma::{Source, VmFlags, Vma};
-use super::{MAX_MAP_COUNT, Mm, round_up};
+use super::{Killed, MAX_MAP_COUNT, Mm, round_up};
 use crate::file::OpenFile;
 
 /// What an advice does to the list's flags.
@@ -29,6 +30,19 @@ fn flag_change(advice: u32) -> Option<(VmFlags, VmFlags)> {
         MADV_NOHUGEPAGE => (VmFlags::NOHUGEPAGE, VmFlags::HUGEPAGE),
         _ => return None,
     })
+}
+
+/// Gives an advice that takes as long as there are pages, a part at a time. EINTR when the caller has been killed.
+pub(super) fn advise_in_parts(space: &dyn Space, addr: usize, len: usize, advice: u32, killed: Killed<'_>) -> Result<()> {
+    /// Bytes, a multiple of every page's.
+    const PART: usize = 32 << 20;
+    for done in (0..len).step_by(PART) {
+        if done > 0 && killed() {
+            return Err(Errno::EINTR);
+        }
+        space.advise(addr + done, PART.min(len - done), advice)?;
+    }
+    Ok(())
 }
 
 /// EINVAL (or EACCES) when the mapping cannot take the advice.
@@ -56,7 +70,7 @@ fn accepts(vma: &Vma, advice: u32) -> Result<()> {
 
 impl Mm {
     /// madvise(2). A hole answers ENOMEM, after the mapped parts have taken the advice.
-    pub fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
+    pub fn advise(&self, addr: usize, len: usize, advice: u32, killed: Killed<'_>) -> Result<()> {
         match advice {
             MADV_NORMAL..=MADV_DONTNEED | MADV_FREE..=MADV_COLLAPSE | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {}
             _ => return Err(Errno::EINVAL),
@@ -98,6 +112,9 @@ impl Mm {
                         }
                         _ => space.advise(from, to - from, advice)?,
                     }
+                }
+                None if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE) => {
+                    advise_in_parts(&*space, from, to - from, advice, killed)?;
                 }
                 None => {
                     space.advise(from, to - from, advice)?;

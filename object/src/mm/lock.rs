@@ -5,11 +5,11 @@ use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 
 use super::vma::VmFlags;
-use super::{Limits, MAX_MAP_COUNT, Mm, round_up};
+use super::{Killed, Limits, MAX_MAP_COUNT, Mm, round_up};
 
 impl Mm {
     /// mlock(2), mlock2(2): `on_fault` leaves absent pages alone until they are touched.
-    pub fn lock(&self, addr: usize, len: usize, on_fault: bool, limits: &Limits) -> Result<()> {
+    pub fn lock(&self, addr: usize, len: usize, on_fault: bool, limits: &Limits, killed: Killed<'_>) -> Result<()> {
         if !limits.may_lock && limits.memlock == 0 {
             return Err(Errno::EPERM);
         }
@@ -35,7 +35,7 @@ impl Mm {
             let space = self.space();
             for (from, to, flags) in ranges {
                 if flags.intersects(VmFlags::ACCESS) {
-                    self.populate(&*space, from, to - from, flags);
+                    self.populate(&*space, from, to - from, flags, killed);
                 }
             }
         }

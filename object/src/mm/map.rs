@@ -5,13 +5,14 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
-use janua_port::{Backing, Prot};
+use janua_port::{Backing, Prot, Space};
 
 use super::code::Part;
 use super::gap::END_32;
 use super::vma::{MappedFile, Source, VmFlags, Vma};
 use crate::coverage::Charge;
-use super::{Limits, MAX_MAP_COUNT, Mm, Removed, State, next_id, round_up};
+use super::advise::advise_in_parts;
+use super::{Killed, Limits, MAX_MAP_COUNT, Mm, NEVER, Removed, State, next_id, round_up};
 use crate::file::{OpenFile, flags};
 use crate::vfs::MountFlags;
 
@@ -34,6 +35,11 @@ const SHARED_ANON_DEV: u64 = 1;
 impl Mm {
     /// Makes a mapping: its address.
     pub fn map(&self, request: MapRequest, limits: &Limits) -> Result<usize> {
+        self.map_until(request, limits, NEVER)
+    }
+
+    /// The same for a caller who may be killed while pages are made present.
+    pub fn map_until(&self, request: MapRequest, limits: &Limits, killed: Killed<'_>) -> Result<usize> {
         let len = round_up(request.len).filter(|&len| len != 0);
         let len = len.ok_or(if request.len == 0 { Errno::EINVAL } else { Errno::ENOMEM })?;
         let mut vma = self.describe(&request, len)?;
@@ -115,19 +121,19 @@ impl Mm {
         drop(state);
         drop(removed);
         if populate {
-            self.populate(&*space, addr, len, vma_flags);
+            self.populate(&*space, addr, len, vma_flags, killed);
         }
         Ok(addr)
     }
 
     /// Makes pages present; what cannot be is left to the first access, as mmap(2) has it.
-    pub(super) fn populate(&self, space: &dyn janua_port::Space, addr: usize, len: usize, flags: VmFlags) {
+    pub(super) fn populate(&self, space: &dyn Space, addr: usize, len: usize, flags: VmFlags, killed: Killed<'_>) {
         let advice = if flags & (VmFlags::WRITE | VmFlags::SHARED) == VmFlags::WRITE {
             MADV_POPULATE_WRITE
         } else {
             MADV_POPULATE_READ
         };
-        let _ = space.advise(addr, len, advice);
+        let _ = advise_in_parts(space, addr, len, advice, killed);
     }
 
     /// The new mapping before it has a place.
@@ -405,7 +411,7 @@ impl Mm {
         drop(state);
         drop(pieces);
         if locked {
-            self.populate(&*self.space(), page, grow, flags);
+            self.populate(&*self.space(), page, grow, flags, NEVER);
         }
         true
     }

@@ -173,6 +173,12 @@ impl Drop for Still<'_> {
 /// In [`Mm::holder`]: nobody keeps the mappings as they are.
 const NOBODY: u32 = 0;
 
+/// Whether the calling thread is to end as soon as it can: asked between parts of what takes long.
+pub type Killed<'a> = &'a dyn Fn() -> bool;
+
+/// For what a kill need not cut short.
+pub const NEVER: Killed<'static> = &|| false;
+
 /// An address space with its list of mappings.
 pub struct Mm {
     /// Unlike any other's of this kernel.

@@ -7,7 +7,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::Space;
 
 use super::vma::{Source, VmFlags, Vma};
-use super::{Limits, MAX_MAP_COUNT, Mm, Removed, State, round_up};
+use super::{Killed, Limits, MAX_MAP_COUNT, Mm, Removed, State, round_up};
 
 /// The arguments of mremap(2).
 pub struct RemapRequest {
@@ -22,7 +22,7 @@ pub struct RemapRequest {
 
 impl Mm {
     /// Moves or resizes a mapping: its address.
-    pub fn remap(&self, request: RemapRequest, limits: &Limits) -> Result<usize> {
+    pub fn remap(&self, request: RemapRequest, limits: &Limits, killed: Killed<'_>) -> Result<usize> {
         let RemapRequest { old, flags, new, .. } = request;
         if flags & !(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP) != 0
             || flags & MREMAP_FIXED != 0 && flags & MREMAP_MAYMOVE == 0
@@ -64,7 +64,7 @@ impl Mm {
         drop(state);
         drop(removed);
         if let Some((at, flags)) = populate {
-            self.populate(&*self.space(), at, new_len, flags);
+            self.populate(&*self.space(), at, new_len, flags, killed);
         }
         result
     }

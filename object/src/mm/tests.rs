@@ -144,7 +144,7 @@ fn remap() {
     let (mm, pages) = space();
     let at = map(&mm, 0x10_0000, 0x4000, ANON | MAP_FIXED).unwrap();
     let go = |old, old_len, new_len, flags, new| {
-        mm.remap(RemapRequest { old, old_len, new_len, flags, new }, &Limits::NONE)
+        mm.remap(RemapRequest { old, old_len, new_len, flags, new }, &Limits::NONE, NEVER)
     };
     assert_eq!(go(at, 0x4000, 0x2000, 0, 0), Ok(at));
     assert_eq!(go(at, 0x2000, 0x3000, 0, 0), Ok(at));
@@ -167,9 +167,9 @@ fn limits_and_locks() {
     let at = mm.map(request(0x3000, ANON), &limits).unwrap();
     assert_eq!(mm.map(request(0x2000, ANON), &limits), Err(Errno::ENOMEM));
     assert_eq!(mm.map(request(0x1000, ANON | MAP_LOCKED), &limits).map(|_| ()), Ok(()));
-    assert_eq!(mm.lock(at, 0x1000, false, &limits), Err(Errno::ENOMEM));
+    assert_eq!(mm.lock(at, 0x1000, false, &limits, NEVER), Err(Errno::ENOMEM));
     mm.unlock_all();
-    mm.lock(at, 1, false, &limits).unwrap();
+    mm.lock(at, 1, false, &limits, NEVER).unwrap();
     assert_eq!(mm.sizes().locked, 0x1000);
     check(&mm, &pages);
 }
@@ -213,7 +213,7 @@ fn random_calls() {
                     flags,
                     new: LOW + next(0x200) * PAGE_SIZE,
                 };
-                mm.remap(request, &Limits::NONE).map(|_| ())
+                mm.remap(request, &Limits::NONE, NEVER).map(|_| ())
             }
         };
         seen.push(result.is_ok());

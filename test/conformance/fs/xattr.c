@@ -47,6 +47,17 @@ int main(void)
 	R(fremovexattr(f, "user.fd"));
 	must(mkdir("d", 0755));
 	R(setxattr("d", "user.dir", "1", 1, 0));
+	/* A sticky directory takes attributes of its owner only. */
+	must(chmod("d", 01777));
+	R(setxattr("d", "user.dir", "2", 1, 0));
+	if (!geteuid()) {
+		must(setregid(1000, 1000)), must(setreuid(1000, 1000));
+		T(setxattr("d", "user.dir", "3", 1, 0) == -1 && errno == EPERM);
+		T(removexattr("d", "user.dir") == -1 && errno == EPERM);
+		T(getxattr("d", "user.dir", b, sizeof b) == 1);
+	} else {
+		T(1), T(1), T(1);
+	}
 	R(rename("f", "g"));
 	R(getxattr("g", "user.empty", b, sizeof b));
 	return t_done();

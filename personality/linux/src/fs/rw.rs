@@ -10,7 +10,7 @@ use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result, UserPtr};
-use janua_object::file::{flags, offset};
+use janua_object::file::{ENDLESS_PART, flags, offset};
 use janua_object::vfs::FileKind;
 use janua_object::vfs::watch::event;
 use janua_object::{Events, OpenFile};
@@ -158,10 +158,26 @@ pub async fn read_file(
         }
         result => result,
     };
+    let result = match result {
+        Ok(ENDLESS_PART) if buf.left() > 0 && file.ops.endless() => Ok(ENDLESS_PART + read_on(thread, file, buf, place)),
+        result => result,
+    };
     if matches!(result, Ok(n) if n > 0) {
         file.tell(event::ACCESS);
     }
     result
+}
+
+/// Reads more of what has no end, until the buffer is full or a signal comes.
+fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> usize {
+    let mut done = 0;
+    while buf.left() > 0 && !thread.interrupted() {
+        match try_read(file, buf, place) {
+            Ok(n) if n > 0 => done += n,
+            _ => break,
+        }
+    }
+    done
 }
 
 /// Writes. A stream's blocking write goes on until everything is written; what has been written counts, whatever ends it.

@@ -50,6 +50,10 @@ fn permit(thread: &Thread, path: &Path, name: &[u8], write: bool) -> Result<()> 
             FileKind::Regular | FileKind::Directory => {}
             _ => return Err(if write { Errno::EPERM } else { Errno::ENODATA }),
         }
+        // As with its names, nobody else's are put on a directory that all may write to.
+        if write && path.dentry.kind() == FileKind::Directory && perm.mode & access::S_ISVTX != 0 && !access::owns(&perm, &cred) {
+            return Err(Errno::EPERM);
+        }
         return access::check(&perm, &cred, if write { access::WRITE } else { access::READ });
     }
     if name.starts_with(b"security.") {

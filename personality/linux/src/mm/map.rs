@@ -9,7 +9,7 @@ use janua_kernel::table::Fd;
 use janua_object::mm::{MapRequest, RemapRequest};
 use janua_port::Prot;
 
-use super::{Addr, AdviceWord, MapWord, ProtWord, RemapWord, SyncWord, limits, mm};
+use super::{Addr, AdviceWord, MapWord, ProtWord, RemapWord, SyncWord, is_killed, limits, mm};
 use crate::Thread;
 use crate::thread::ThreadExt;
 
@@ -49,7 +49,8 @@ pub fn mmap(
     let file = if flags.0 & MAP_ANONYMOUS != 0 { None } else { Some(thread.process().files().get(fd)?) };
     let (mm, limits) = (mm(thread)?, limits(thread));
     with_rights(prot(thread, protection.0), |prot| {
-        mm.map(MapRequest { addr: addr.0, len, prot, flags: flags.0, file: file.clone(), offset }, &limits)
+        let request = MapRequest { addr: addr.0, len, prot, flags: flags.0, file: file.clone(), offset };
+        mm.map_until(request, &limits, &|| is_killed(thread))
     })
 }
 
@@ -97,12 +98,12 @@ pub fn pkey_free(_thread: &Thread, _key: i32) -> Result<()> {
 /// mremap(2).
 pub fn mremap(thread: &Thread, old: Addr, old_len: usize, new_len: usize, flags: RemapWord, new: Addr) -> Result<usize> {
     let request = RemapRequest { old: old.0, old_len, new_len, flags: flags.0, new: new.0 };
-    mm(thread)?.remap(request, &limits(thread))
+    mm(thread)?.remap(request, &limits(thread), &|| is_killed(thread))
 }
 
 /// madvise(2).
 pub fn madvise(thread: &Thread, addr: Addr, len: usize, advice: AdviceWord) -> Result<()> {
-    mm(thread)?.advise(addr.0, len, advice.0)
+    mm(thread)?.advise(addr.0, len, advice.0, &|| is_killed(thread))
 }
 
 /// msync(2).

@@ -20,6 +20,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Kind};
+use janua_kernel::thread::work;
 use janua_object::mm::{Limits, Mm};
 
 use crate::Thread;
@@ -66,6 +67,11 @@ impl Arg for Addr {
 /// The caller's memory. A thread that makes calls has some.
 fn mm(thread: &Thread) -> Result<Arc<Mm>> {
     thread.process().mm().ok_or(Errno::ENOMEM)
+}
+
+/// Whether the thread is to end: what takes long gives up.
+fn is_killed(thread: &Thread) -> bool {
+    thread.work() & work::KILL != 0
 }
 
 /// What the thread's mappings may come to.
