@@ -10,6 +10,9 @@ use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::bench::{Bench, Report};
+use crate::control::Name;
+use crate::environment::environment;
+use crate::control::client::{Exec, Kill, List, Logs, Wait};
 
 use crate::options::{
     Bind, BootMachine, BootOptions, BootPlatform, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace,
@@ -23,11 +26,12 @@ Examples:
   janua run -- /bin/sh -c 'uname -a; ls /'    a shell on Janua's kernel
   janua run --bind .::rw -- make -j2          let writes reach the current directory
   janua run --trace -- ls /                   show every system call
+  janua run --name web --detach -- redis-server; janua list; janua exec web -- ps aux; janua kill web
   janua doctor                                what this machine offers
 
 Exit codes: janua run and janua boot exit as the program does (128+n after signal n); 127: program not
 found, 126: not executable, 125: janua itself failed or its command line was wrong, 124: --time was over;
-standard error says why, and --status-fd tells programs. Other commands: 0, 2 for a mistake in the command
+standard error says why, and --status-fd tells programs. janua exec and janua wait exit as run would. Other commands: 0, 2 for a mistake in the command
 line, 125 for other failures.")]
 pub struct Args {
     #[command(subcommand)]
@@ -43,6 +47,19 @@ pub enum Command {
     /// output and error. What it writes is gone when it ends, except below a writable --bind. When it ends, whatever it left
     /// running ends too.
     Run(Box<Run>),
+    /// List the sandboxes that run, with their processes
+    List(List),
+    /// Run one more program in a sandbox that runs
+    ///
+    /// It begins where the sandbox's program began: its user, directory, environment. On a terminal it gets one of its own inside. It ends
+    /// when the command does, and with the sandbox.
+    Exec(Box<Exec>),
+    /// End a sandbox, or send its program a signal
+    Kill(Kill),
+    /// Show what a sandbox in the background has written
+    Logs(Logs),
+    /// Wait for the end of a sandbox and exit as it did
+    Wait(Wait),
     /// Boot the kernel on a bare machine and run a program on it
     ///
     /// The machine is QEMU's, emulated in software. The program sees a file tree in memory, made of a directory (--ramfs) or of
@@ -172,6 +189,14 @@ pub struct Run {
     /// At the end, print the calls made by name, with count, time and gate
     #[arg(long)]
     stats: bool,
+
+    /// What `janua exec`, kill, logs and wait find it by; without it the number of the host process `janua list` shows
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Go on in the background once the program runs, and print the name; `janua logs` shows what it writes
+    #[arg(long, short = 'd')]
+    detach: bool,
 
     /// The program and its arguments; a name without a slash is looked up in PATH
     #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
@@ -417,7 +442,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn refuse<T>(cause: impl Into<String>, remedy: impl Into<String>) -> Result<T, Refusal> {
+pub fn refuse<T>(cause: impl Into<String>, remedy: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal { cause: cause.into(), remedy: remedy.into() })
 }
 
@@ -478,8 +503,14 @@ impl Run {
             stats: self.stats,
             program,
             args: command.collect(),
+            name: self.name.as_deref().map(name).transpose()?,
+            detach: self.detach,
         })
     }
+}
+
+fn name(text: &str) -> Result<Name, Refusal> {
+    Name::given(text).or_else(|why| refuse(format!("--name {text}: {why}"), "for example --name web"))
 }
 
 /// A configuration by the thesis' name for it; clap knows no other names.
@@ -623,48 +654,6 @@ fn cwd(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
         ),
         other => Ok(other),
     }
-}
-
-/// What a foreign file tree's programs get of the caller's environment.
-const PASSED_ON: [&str; 3] = ["TERM", "LANG", "COLORTERM"];
-
-/// The environment of the program: the caller's own (`own`) in its order, or for a foreign file tree a clean one, with the settings
-/// applied: K=V sets a variable, K alone passes the caller's on.
-fn environment(own: Vec<(OsString, OsString)>, settings: &[OsString], foreign: bool) -> Result<Vec<(OsString, OsString)>, Refusal> {
-    let mut all = if foreign { clean(&own) } else { own.clone() };
-    for setting in settings {
-        let bytes = setting.as_bytes();
-        let (key, value) = match bytes.iter().position(|&b| b == b'=') {
-            Some(0) => {
-                return refuse(
-                    format!("--env {}: not of the form K=V, or K", setting.to_string_lossy()),
-                    "for example --env LANG=C (--env LANG= sets it empty, --env LANG passes yours on)",
-                );
-            }
-            Some(at) => (OsString::from_vec(bytes[..at].to_vec()), OsString::from_vec(bytes[at + 1..].to_vec())),
-            None => match own.iter().find(|(key, _)| key == setting) {
-                Some(entry) => entry.clone(),
-                None => {
-                    return refuse(
-                        format!("--env {}: it is not in your environment", setting.to_string_lossy()),
-                        "give it a value: --env K=V",
-                    );
-                }
-            },
-        };
-        match all.iter_mut().find(|(k, _)| *k == key) {
-            Some(entry) => entry.1 = value,
-            None => all.push((key, value)),
-        }
-    }
-    Ok(all)
-}
-
-/// A clean environment for programs of another tree.
-fn clean(own: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    let fixed = [("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/root")];
-    let fixed = fixed.into_iter().map(|(key, value)| (key.into(), value.into()));
-    fixed.chain(own.iter().filter(|(key, _)| PASSED_ON.iter().any(|name| key == name)).cloned()).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ mod args;
 mod bench;
 mod boot;
 mod choice;
+mod control;
 mod doctor;
+mod environment;
 mod exit;
 mod options;
 mod run;
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, anything else is a mistake in our own arguments. Where another exit code would be
             // the program's it is 125, as env(1) has it.
-            let runs = std::env::args_os().nth(1).is_some_and(|command| command == "run" || command == "boot");
+            let runs = std::env::args_os().nth(1).is_some_and(|command| ["run", "boot", "exec", "wait"].iter().any(|runs| command == *runs));
             let code = match (error.use_stderr(), runs) {
                 (false, _) => 0,
                 (true, true) => exit::JANUA,
@@ -47,6 +49,11 @@ fn main() -> ExitCode {
             Ok(options) => run::run(options),
             Err(why) => exit::fail(&why),
         },
+        args::Command::List(which) => control::client::list(&which),
+        args::Command::Exec(what) => control::client::exec(*what),
+        args::Command::Kill(which) => control::client::kill(&which),
+        args::Command::Logs(which) => control::client::logs(&which),
+        args::Command::Wait(which) => control::client::wait(&which),
         args::Command::Boot(boot) => match boot.options() {
             Ok(options) => boot::boot(&options),
             Err(why) => exit::fail(&why),

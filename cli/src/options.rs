@@ -8,6 +8,7 @@ use janua_platform_host::boot;
 use janua_port::GateId;
 
 use crate::allowance::Allowed;
+use crate::control::Name;
 
 /// How the program enters the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +188,10 @@ pub struct RunOptions {
     pub program: OsString,
     /// Without the program's own name.
     pub args: Vec<OsString>,
+    /// What others find the sandbox by.
+    pub name: Option<Name>,
+    /// It goes on in the background.
+    pub detach: bool,
 }
 
 /// A bare machine.

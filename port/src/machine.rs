@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Frame;
 
-use crate::{Accounts, BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Plain, Space, UserMemory};
+use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Plain, Space, UserMemory};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,10 @@ pub trait Machine: Send + Sync {
     fn resident_own(&self, _thread: ThreadId) -> Option<usize> {
         None
     }
+    /// The number by which the outside knows the process of a guest thread, when there is an outside that has one.
+    fn outer_number(&self, _thread: ThreadId) -> Option<u32> {
+        None
+    }
     /// What threads have used so far, when the machine can tell.
     fn usage(&self, _whose: Whose) -> Option<Usage> {
         None
@@ -206,7 +210,7 @@ pub trait Machine: Send + Sync {
     }
     /// Ends the machine: `code` is the sandbox's exit code.
     fn power_off(&self, code: u8) -> !;
-    /// The whole sandbox was stopped and continued from outside, or the first program stopped: `true` asks the outside to stop.
+    /// Tells the outside.
     fn notify_outside(&self, event: Outside);
 }
 
@@ -286,10 +290,12 @@ pub struct Memory {
 }
 
 /// What the outside (the supervisor, a console) should know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outside {
     /// The first program was stopped by this signal.
     Stopped(u32),
     /// The first program ended with this wait status; the sandbox is about to end.
     Ended(u32),
+    /// What the outside has asked for.
+    Answer(Answer),
 }

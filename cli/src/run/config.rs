@@ -70,6 +70,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         trace: trace(options)?,
         trace_whole: options.trace_whole,
         stats: options.stats,
+        told: options.detach,
         ..BootConfig::default()
     };
     config.limits = limits::own();

@@ -10,12 +10,16 @@ mod terminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use janua_platform_host::sandbox::{self, Event, Sandbox, Setup};
+use janua_platform_host::channel::Garbage;
+use janua_platform_host::sandbox::{self, Event, Limits, Sandbox, Setup};
 use janua_platform_host::wall::Needs;
 
 use crate::choice::Choice;
+use crate::control::detach::{self, Detached};
+use crate::control::server::Server;
 use crate::exit;
 use outcome::Outcome;
+pub use outcome::escaped;
 
 use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 
@@ -38,12 +42,32 @@ pub fn run(options: RunOptions) -> ExitCode {
     if let Some(fd) = allowed.status_fd.filter(|fd| !sandbox::is_open(*fd)) {
         return exit::fail(&format!("--status-fd {fd}: no such descriptor is open\n       for example --status-fd 3 3>status.json"));
     }
+    let mut detached = match options.detach.then(detach::begin).transpose() {
+        Ok(detached) => detached,
+        Err(code) => return code,
+    };
     let started = Instant::now();
-    supervise(options).tell(&allowed, started.elapsed())
+    let mut server = None;
+    let outcome = supervise(options, &mut server, &mut detached);
+    let code = outcome.tell(&allowed, started.elapsed());
+    // Who waited for the end finds the log whole and the name free.
+    let ran = detached.as_mut().is_none_or(Detached::finish_log);
+    if let Some(mut server) = server {
+        server.end(outcome.code(), ran);
+    }
+    if let Some(detached) = detached {
+        detached.end(outcome.code());
+    }
+    code
 }
 
-fn supervise(options: RunOptions) -> Outcome {
+fn supervise(options: RunOptions, server: &mut Option<Server>, detached: &mut Option<Detached>) -> Outcome {
     limits::raise();
+    let command = std::iter::once(&options.program).chain(&options.args).map(|word| word.to_string_lossy().into_owned());
+    let server = match Server::new(options.name.clone(), options.detach, command.collect()) {
+        Ok(made) => server.insert(made),
+        Err(why) => return Outcome::fault(why),
+    };
     if let Some(why) = limits::too_low() {
         return Outcome::fault(why);
     }
@@ -57,24 +81,32 @@ fn supervise(options: RunOptions) -> Outcome {
              --jail none runs without this line"
         );
     }
-    let config = match options.personality {
-        Personality::Linux => config::make(&options),
-        Personality::Invasive(machine) => match invasive::find(&options.program) {
-            Ok(program) => invasive::make(&options, machine, program),
-            Err((code, why)) => {
-                eprintln!("janua: {why}");
-                return Outcome::ended(code);
+    if let Some(Err(why)) = detached.as_mut().map(|detached| detached.redirect(server)) {
+        return Outcome::fault(why);
+    }
+    match run_in(&options, gate, jail, server, detached) {
+        Ok(outcome) => outcome,
+        Err(outcome) => {
+            if let Some(detached) = detached {
+                detached.failed();
             }
+            *outcome
+        }
+    }
+}
+
+/// Runs the program. The error is an outcome without any run.
+fn run_in(options: &RunOptions, gate: Gate, jail: Jail, server: &mut Server, detached: &mut Option<Detached>) -> Result<Outcome, Box<Outcome>> {
+    let failed = |why: String| Box::new(Outcome::fault(why));
+    let config = match options.personality {
+        Personality::Linux => config::make(options),
+        Personality::Invasive(machine) => match invasive::find(&options.program) {
+            Ok(program) => invasive::make(options, machine, program),
+            Err((code, why)) => return Err(Box::new(Outcome::not_begun(code, why))),
         },
     };
-    let config = match config {
-        Ok(config) => config,
-        Err(why) => return Outcome::fault(why),
-    };
-    let other = match other_image() {
-        Ok(other) => other,
-        Err(why) => return Outcome::fault(why),
-    };
+    let config = config.map_err(failed)?;
+    let other = other_image().map_err(failed)?;
     let limits = options.allowed.limits();
     let mut group = options.allowed.for_group(&limits).and_then(|limits| cgroup::Group::make(&limits).ok());
     let setup = Setup {
@@ -92,36 +124,76 @@ fn supervise(options: RunOptions) -> Outcome {
         limits,
         group: group.as_ref().map(cgroup::Group::directory),
         config: &config.encoded,
-        fault: match fault() {
-            Ok(fault) => fault,
-            Err(why) => return Outcome::fault(why),
-        },
+        fault: fault().map_err(failed)?,
     };
-    let mut sandbox = match Sandbox::start(&setup) {
-        Ok(sandbox) => sandbox,
-        Err(error) => {
-            let why = match error.errno {
-                0 => format!("the kernel image is broken: {}", error.what),
-                errno => format!("{}: {}", error.what, std::io::Error::from_raw_os_error(errno)),
-            };
-            return Outcome::fault(why);
+    let sandbox = Sandbox::start(&setup).map_err(|error| {
+        failed(match error.errno {
+            0 => format!("the kernel image is broken: {}", error.what),
+            errno => format!("{}: {}", error.what, std::io::Error::from_raw_os_error(errno)),
+        })
+    })?;
+    server.listen();
+    if let Some(detached) = detached {
+        // Who keeps the log has to find its end.
+        sandbox::close(config.inherited.iter().copied().chain(config.trace));
+        if options.personality != Personality::Linux {
+            detached.runs(server);
         }
-    };
+    }
     if !sandbox.is_grouped() {
         group = None;
     }
+    Ok(watch(sandbox, options, &limits, group.as_ref(), server, detached))
+}
+
+/// Supervises a sandbox until its end.
+fn watch(
+    mut sandbox: Sandbox,
+    options: &RunOptions,
+    limits: &Limits,
+    group: Option<&cgroup::Group>,
+    server: &mut Server,
+    detached: &mut Option<Detached>,
+) -> Outcome {
     let terminal = terminal::Saved::new();
     // When the kernel was last asked to end its program, and had no such request pending.
     let mut asked: Option<Instant> = None;
     loop {
         match sandbox.wait() {
             Event::Ended(code) => {
-                let outcome = Outcome::ended(code).of(&sandbox, &setup.limits, &options.allowed);
+                // What it said last is still to be passed on.
+                if let (Ok(wish), Some(detached)) = (server.news(&sandbox), detached.as_mut()) {
+                    wish.first.iter().for_each(|answer| detached.hear(answer, server));
+                }
+                let outcome = Outcome::ended(code).of(&sandbox, limits, &options.allowed);
                 sandbox.destroy();
                 terminal.over();
-                return outcome.grouped(group.as_ref(), &setup.limits);
+                return outcome.grouped(group, limits);
             }
+            // In the background nobody would continue it.
+            Event::Stopped(_) if detached.is_some() => {}
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
+            Event::News => match server.news(&sandbox) {
+                Ok(wish) => {
+                    if let Some(detached) = detached {
+                        wish.first.iter().for_each(|answer| detached.hear(answer, server));
+                    }
+                    for signal in wish.signals {
+                        sandbox.signal(signal);
+                    }
+                    if wish.kill {
+                        let outcome = Outcome::killed().of(&sandbox, limits, &options.allowed);
+                        sandbox.destroy();
+                        terminal.restore();
+                        return outcome.grouped(group, limits);
+                    }
+                }
+                Err(Garbage) => {
+                    sandbox.destroy();
+                    terminal.restore();
+                    return Outcome::fault("the sandbox's kernel says what it never would, so it is not itself any more: the sandbox is stopped");
+                }
+            },
             Event::Signal(signal) => {
                 let taken = sandbox.signal(signal);
                 if !matches!(signal, SIGINT | SIGTERM) {
@@ -136,19 +208,19 @@ fn supervise(options: RunOptions) -> Outcome {
                 }
             }
             Event::Timeout => {
-                let time = setup.limits.time.unwrap_or_default();
-                let outcome = Outcome::timeout(time).of(&sandbox, &setup.limits, &options.allowed);
+                let time = limits.time.unwrap_or_default();
+                let outcome = Outcome::timeout(time).of(&sandbox, limits, &options.allowed);
                 sandbox.destroy();
                 terminal.restore();
-                return outcome.grouped(group.as_ref(), &setup.limits);
+                return outcome.grouped(group, limits);
             }
             Event::Lost { pid, signal } => {
-                let short = signal == SIGKILL && group.as_ref().is_some_and(|group| group.counted().killed > 0);
-                let outcome = short.then(|| Outcome::ended(limits::KILLED).of(&sandbox, &setup.limits, &options.allowed));
+                let short = signal == SIGKILL && group.is_some_and(|group| group.counted().killed > 0);
+                let outcome = short.then(|| Outcome::ended(limits::KILLED).of(&sandbox, limits, &options.allowed));
                 sandbox.destroy();
                 terminal.restore();
                 if let Some(outcome) = outcome {
-                    return outcome.grouped(group.as_ref(), &setup.limits);
+                    return outcome.grouped(group, limits);
                 }
                 let used = janua_platform_host::sandbox::used_by_children();
                 if limits::is_time(signal, used.user + used.system) {

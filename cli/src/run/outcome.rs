@@ -53,6 +53,21 @@ impl Outcome {
         Outcome { code, ..Outcome::default() }
     }
 
+    /// The program cannot be run, and why.
+    pub fn not_begun(code: u8, why: String) -> Outcome {
+        Outcome { code, fault: Some(why), ..Outcome::default() }
+    }
+
+    /// Somebody had it ended.
+    pub fn killed() -> Outcome {
+        Outcome { code: super::limits::KILLED, ..Outcome::default() }
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
     /// Janua failed.
     pub fn fault(why: impl Into<String>) -> Outcome {
         Outcome { code: exit::JANUA, fault: Some(why.into()), ..Outcome::default() }
@@ -204,7 +219,7 @@ fn time_text(time: Duration) -> String {
 }
 
 /// As JSON wants it between quotes.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut all = String::new();
     for letter in text.chars() {
         match letter {

@@ -7,6 +7,8 @@
 
 extern crate alloc;
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::AtomicU32;
 
@@ -15,8 +17,10 @@ use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
 use janua_platform_linux::heap::Heap;
 use janua_platform_linux::machine::{self, LockSleep};
-use janua_platform_linux::{LinuxMachine, boot, sys};
-use janua_port::HostedGate;
+use janua_platform_linux::host::LinuxHost;
+use janua_platform_linux::{LinuxMachine, boot, channel, sys};
+use janua_port::machine::Outside;
+use janua_port::{Answer, Host, HostedGate, Machine, Request};
 use janua_rt::Sleep;
 
 #[global_allocator]
@@ -76,7 +80,7 @@ extern "C" fn _start() -> ! {
     };
     machine.serve(move || {
         let signals = boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst);
-        janua_personality_linux::start::serve(&kernel, signals)
+        janua_personality_linux::start::serve(&kernel, signals, channel::requests())
     })
 }
 
@@ -86,10 +90,24 @@ fn invasive(machine: &'static LinuxMachine) -> ! {
     let direct = machine.allow_direct_calls().is_ok();
     match system::start(machine, boot::config(), TILE, direct.then(table::functions)) {
         Ok(kernel) => machine.serve(move || {
+            refuse_requests(machine);
             system::outside(&kernel, boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst));
             None
         }),
         Err(errno) => refuse_with("the kernel cannot start", errno),
+    }
+}
+
+/// Answers requests to a kernel that has no processes.
+fn refuse_requests(machine: &LinuxMachine) {
+    for asked in channel::requests() {
+        asked.handed.into_iter().for_each(|fd| LinuxHost.close(fd));
+        let answer = match asked.request {
+            Request::Guests { id } => Answer::Guests { id, guests: Vec::new(), more: false },
+            Request::Run { id, .. } => Answer::Refused { id, why: String::from("this personality runs one application, and no other program") },
+            Request::Signal { .. } | Request::Resize { .. } => continue,
+        };
+        machine.notify_outside(Outside::Answer(answer));
     }
 }
 

@@ -73,7 +73,7 @@ extern "C" fn janua_start() -> ! {
         Ok(kernel) => kernel,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };
-    machine.serve(move || janua_personality_linux::start::serve(&kernel, 0))
+    machine.serve(move || janua_personality_linux::start::serve(&kernel, 0, Vec::new()))
 }
 
 /// What programs call by address, by number: functions of calls that answer at once; for others, and where all are to be counted,

@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_rt::Mutex;
 
 use super::GroupSignals;
-use super::pty::{Master, Pty, SLAVE_MAJOR};
+use super::pty::{Master, Pty, SLAVE_MAJOR, Screen};
 use crate::anon;
 use crate::caller::Caller;
 use crate::file::{DirEntry, File};
@@ -56,11 +56,27 @@ impl Pairs {
         let me = self.me.clone();
         let gone = move |number| {
             if let Some(pairs) = me.upgrade() {
-                let pty = pairs.pairs.lock().remove(&number);
-                drop(pty);
+                pairs.free(number);
             }
         };
         Ok(Arc::new(Master::new(pty, Arc::new(gone))))
+    }
+
+    /// A terminal without a master's file, which belongs to the user of `attr`. ENOSPC. It has its number until [`Pairs::free`].
+    pub fn at_screen(&self, screen: Arc<dyn Screen>, attr: Attr) -> Result<Arc<Pty>> {
+        let mut pairs = self.pairs.lock();
+        let number = (0..MOST).find(|number| !pairs.contains_key(number)).ok_or(Errno::ENOSPC)?;
+        let attr = Attr { dev: self.dev, ino: u64::from(number) + 3, gid: 5, ..attr };
+        let label = format!("/dev/pts/{number}");
+        let pty = Pty::at_screen(Some(number), device::number(SLAVE_MAJOR, number), &label, screen, attr, self.signals.clone());
+        pairs.insert(number, pty.clone());
+        Ok(pty)
+    }
+
+    /// The number of a terminal is another's from now on.
+    pub fn free(&self, number: u32) {
+        let pty = self.pairs.lock().remove(&number);
+        drop(pty);
     }
 
     fn pair(&self, number: u32) -> Option<Arc<Pty>> {

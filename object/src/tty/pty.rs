@@ -52,7 +52,8 @@ struct State {
 
 /// What shows a terminal's output at once, instead of a master that reads it.
 pub trait Screen: Send + Sync {
-    fn show(&self, bytes: &[u8]);
+    /// Shows bytes, and answers how many. After fewer than all [`Pty::screen_ready`] tells when there is room again.
+    fn show(&self, bytes: &[u8]) -> usize;
     /// Something typed was read: the keyboard may have room again.
     fn input_taken(&self);
 }
@@ -80,8 +81,10 @@ impl Pty {
         Arc::new(Pty::made(number, device, format!("/dev/pts/{number}"), None, state, attr, signals))
     }
 
-    /// A terminal without a master's file: what is written goes to `screen`, what is typed comes by [`Pty::type_bytes`].
+    /// A terminal without a master's file: what is written goes to `screen`, what is typed comes by [`Pty::type_bytes`]. `number`: its
+    /// own among the slaves, if it has one.
     pub fn at_screen(
+        number: Option<u32>,
         device: u64,
         label: &str,
         screen: Arc<dyn Screen>,
@@ -89,7 +92,7 @@ impl Pty {
         signals: Arc<dyn GroupSignals>,
     ) -> Arc<Pty> {
         let state = State { master_open: true, ..State::default() };
-        Arc::new(Pty::made(0, device, String::from(label), Some(screen), state, attr, signals))
+        Arc::new(Pty::made(number.unwrap_or(0), device, String::from(label), Some(screen), state, attr, signals))
     }
 
     fn made(
@@ -153,10 +156,22 @@ impl Pty {
         if state.line.stopped || state.line.output.is_empty() {
             return;
         }
-        for part in <[&[u8]; 2]>::from(state.line.output.as_slices()) {
-            screen.show(part);
+        let (first, second) = state.line.output.as_slices();
+        let mut shown = screen.show(first);
+        if shown == first.len() && !second.is_empty() {
+            shown += screen.show(second);
         }
-        state.line.output.clear();
+        state.line.output.drain(..shown);
+    }
+
+    /// The screen has room again.
+    pub fn screen_ready(&self) {
+        self.changed();
+    }
+
+    /// Whether all output has been shown.
+    pub fn is_shown(&self) -> bool {
+        self.state.lock().line.output.is_empty()
     }
 
     /// The keyboard is gone: readers find the end, the session is told.

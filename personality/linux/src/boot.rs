@@ -6,6 +6,7 @@ pub use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, Boot
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::signal::{SIG_IGN, SIGMAX, SigAction};
@@ -18,10 +19,11 @@ use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::tty::discipline;
 use janua_object::vfs::Vfs;
-use janua_port::{Frame, Machine, Space};
+use janua_port::{Answer, Frame, Machine, Space};
 
 use crate::dev::terminal::Outer;
 use crate::fs::FsContext;
+use crate::outside;
 use crate::process::Process;
 use crate::system::System;
 use crate::task::exit;
@@ -69,22 +71,13 @@ pub fn spawn_first(
     console: Option<&Outer>,
 ) -> Result<Arc<Seat>> {
     let config = &kernel.config;
-    let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));
     let (task, seat) = {
         let mut tree = kernel.tree.lock();
         let pid = tree.allocate_pid()?;
         debug_assert_eq!(pid, FIRST);
-        let mut process = Process::new(pid, kernel.root.clone(), kernel.machine.clock().monotonic());
-        *process.files.write() = files;
-        process.limits = crate::limits::Limits::new(&config.limits);
-        process.parent.store(INIT, Ordering::Relaxed);
-        process.settings.nice.store(config.nice, Ordering::Relaxed);
-        let task = Arc::new(Task { kernel: kernel.clone(), ext: process });
-        let state = ThreadState::new(pid, cred, kernel.users.of(config.uid));
-        state.load_first.store(true, Ordering::Relaxed);
-        let seat = Seat::new(Thread::new(task.clone(), state));
-        seat.set_seat(&seat);
-        task.group.lock().threads.push(seat.clone());
+        let (task, seat) = program_process(kernel, pid, kernel.root.clone(), files);
+        task.parent.store(INIT, Ordering::Relaxed);
+        task.outer.store(if config.told { janua_port::outside::FIRST } else { 0 }, Ordering::Relaxed);
         let outer = tree.process(INIT).filter(|_| config.in_session).map(|init| init.session());
         if let Some(session) = &outer {
             *task.session.write() = session.clone();
@@ -95,7 +88,7 @@ pub fn spawn_first(
             tree.new_session(&task);
         }
         if let Some(console) = console {
-            crate::dev::terminal::give(console, &task);
+            crate::dev::terminal::give(&console.terminal(), &task);
         }
         tree.insert_thread(pid, &seat);
         (task, seat)
@@ -106,33 +99,68 @@ pub fn spawn_first(
         }
     }
     kernel.ending.born();
-    // Held while the thread is made: it takes its space from here, and may run before this function goes on.
-    let mut first_space = kernel.first_space.lock();
     kernel.machine.accounts().tasks.force(1);
-    let (id, space) = kernel.machine.spawn_first(seat.clone())?;
-    *first_space = Some(space);
-    seat.set_machine_id(id);
-    drop(first_space);
+    begin(kernel, &task, &seat)?;
     Ok(seat)
 }
 
-/// First words of the first program's thread: finds the program and loads it. When that fails a message says why, and the
-/// exit code is the shell's: 127 for a program that is not there, 126 for one that cannot be run.
-pub fn load_first(thread: &Thread, frame: &mut Frame) {
-    let config = &thread.kernel.config;
-    let space = thread.kernel.first_space.lock().take();
+/// A process of the configured user with one thread, which will load its program. The tree does not know it yet.
+pub(crate) fn program_process(kernel: &Arc<Kernel>, pid: u32, fs: Arc<FsContext>, files: Arc<FdTable>) -> (Arc<Task>, Arc<Seat>) {
+    let config = &kernel.config;
+    let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));
+    let mut process = Process::new(pid, fs, kernel.machine.clock().monotonic());
+    *process.files.write() = files;
+    process.limits = crate::limits::Limits::new(&config.limits);
+    process.settings.nice.store(config.nice, Ordering::Relaxed);
+    let task = Arc::new(Task { kernel: kernel.clone(), ext: process });
+    let state = ThreadState::new(pid, cred, kernel.users.of(config.uid));
+    state.loads.store(true, Ordering::Relaxed);
+    let seat = Seat::new(Thread::new(task.clone(), state));
+    seat.set_seat(&seat);
+    task.group.lock().threads.push(seat.clone());
+    (task, seat)
+}
+
+/// Lets the thread of such a process run, in a new address space.
+pub(crate) fn begin(kernel: &Kernel, task: &Task, seat: &Arc<Seat>) -> Result<()> {
+    // Held while the thread is made: it takes its space from here, and may run before this function goes on.
+    let mut spaces = kernel.new_spaces.lock();
+    let (id, space) = kernel.machine.spawn_first(seat.clone())?;
+    spaces.insert(task.pid, space);
+    seat.set_machine_id(id);
+    Ok(())
+}
+
+/// First words of such a thread: finds the program and loads it. When that fails a message says why, and the exit code is the
+/// shell's: 127 for a program that is not there, 126 for one that cannot be run.
+pub fn load(thread: &Thread, frame: &mut Frame) {
+    let kernel = &thread.kernel;
+    let (pid, outer) = (thread.task.pid, thread.task.outer.load(Ordering::Relaxed));
+    let space = kernel.new_spaces.lock().remove(&pid);
+    let config = &kernel.config;
+    let asked = kernel.outside.take_program(pid);
+    let (path, argv, envp) = match &asked {
+        Some(program) => (&program.path, &program.argv, &program.envp),
+        None => (&config.program, &config.argv, &config.envp),
+    };
     let loaded = match space {
-        Some(space) => find_and_load(thread, space, config),
+        Some(space) => find_and_load(thread, space, path, argv, envp),
         None => Err(Errno::ENOMEM),
     };
     match loaded {
-        Ok(Some(first)) => *frame = first,
+        Ok(Some(first)) => {
+            *frame = first;
+            outside::tell(kernel, outer, |id| Answer::Started { id, pid });
+        }
         // Past the point of no return the process has been told to end already.
         Ok(None) => {}
         Err(errno) => {
-            let name = String::from_utf8_lossy(&config.program);
+            let name = String::from_utf8_lossy(path);
             let text = format!("janua: {name}: {}\n", reason(errno));
-            thread.machine().console().write(text.as_bytes());
+            if asked.is_none() {
+                thread.machine().console().write(text.as_bytes());
+            }
+            outside::tell(kernel, outer, |id| Answer::Says { id, text });
             let missing = matches!(errno, Errno::ENOENT | Errno::ENOTDIR);
             exit::exit_group(thread, if missing { 127 } else { 126 });
         }
@@ -156,16 +184,22 @@ fn reason(errno: Errno) -> String {
 }
 
 /// As a shell does: a name without a slash is looked up along PATH.
-fn find_and_load(thread: &Thread, space: Arc<dyn Space>, config: &BootConfig) -> Result<Option<Frame>> {
-    let load = |path: &[u8]| crate::exec::first(thread, space.clone(), path, &config.argv, &config.envp);
-    if config.program.contains(&b'/') {
-        return load(&config.program);
+fn find_and_load(
+    thread: &Thread,
+    space: Arc<dyn Space>,
+    name: &[u8],
+    argv: &[Vec<u8>],
+    envp: &[Vec<u8>],
+) -> Result<Option<Frame>> {
+    let load = |path: &[u8]| crate::exec::first(thread, space.clone(), path, argv, envp);
+    if name.contains(&b'/') {
+        return load(name);
     }
-    let path = config.envp.iter().find_map(|entry| entry.strip_prefix(b"PATH=".as_slice()));
+    let path = envp.iter().find_map(|entry| entry.strip_prefix(b"PATH=".as_slice()));
     let mut worst = Errno::ENOENT;
     for dir in path.unwrap_or(b"/usr/local/bin:/usr/bin:/bin").split(|byte| *byte == b':') {
         let dir = if dir.is_empty() { b".".as_slice() } else { dir };
-        match load(&[dir, b"/", &config.program].concat()) {
+        match load(&[dir, b"/", name].concat()) {
             Err(Errno::ENOENT | Errno::ENOTDIR) => {}
             Err(Errno::EACCES) => worst = Errno::EACCES,
             other => return other,

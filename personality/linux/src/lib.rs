@@ -22,6 +22,7 @@ pub mod mm;
 pub mod poll;
 pub mod prctl;
 pub mod net;
+pub mod outside;
 pub mod process;
 pub mod procfs;
 pub mod ptrace;

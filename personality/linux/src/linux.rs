@@ -43,8 +43,8 @@ impl Personality for Linux {
     fn start(thread: &Thread, frame: &mut Frame) -> Leave {
         // The creator does this too, but perhaps only after the thread has run for a while.
         thread.set_machine_id(thread.machine().current());
-        if thread.load_first.swap(false, Ordering::Relaxed) {
-            crate::boot::load_first(thread, frame);
+        if thread.loads.swap(false, Ordering::Relaxed) {
+            crate::boot::load(thread, frame);
         }
         task::clone::begin(thread);
         signal::recompute(thread);

@@ -41,6 +41,8 @@ pub struct Process {
     pub still: RwLock<()>,
     /// The number of the program it runs, new with each exec ([`crate::task::access::new_program`]). Written while `still` is held.
     pub program: AtomicU64,
+    /// The outside's number for it, where that has asked for it; 0 otherwise.
+    pub outer: AtomicU32,
     /// When it started, monotonic.
     pub started: Nanos,
     /// The parent's pid, 0 for init. Written under the tree's lock.
@@ -267,6 +269,7 @@ impl Process {
             mm: RwLock::new(None),
             still: RwLock::new(()),
             program: AtomicU64::new(crate::task::access::new_program()),
+            outer: AtomicU32::new(0),
             started,
             parent: AtomicU32::new(0),
             maker: AtomicU32::new(0),

@@ -1,18 +1,19 @@
 //! From the outside's bytes to a running kernel: file systems, standard files, the first program, the service routine.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_object::fdtable::FdTable;
-use janua_port::{Machine, Nanos};
+use janua_port::{Asked, Machine, Nanos};
 
 use crate::Kernel;
 use crate::boot::{self, BootConfig};
 use crate::dev::{self, terminal};
 use crate::dev::terminal::Outer;
 use crate::fs::setup::MountDisk;
-use crate::{fs, procfs};
+use crate::{fs, outside, procfs};
 
 /// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
 /// refused with a message on the console and exit code 125. `disk` mounts the machine's disk, in images for machines that may
@@ -60,11 +61,12 @@ fn standard_files(kernel: &Kernel, console: Option<&Outer>) -> Result<Arc<FdTabl
     Ok(Arc::new(table))
 }
 
-/// What the platform's service thread does: passes the outside's signals on and fires what is due. Answers when it wants to be
+/// What the platform's service thread does: passes the outside's signals on, does what it asks for and fires what is due. Answers when it wants to be
 /// called again.
-pub fn serve(kernel: &Kernel, signals: u64) -> Option<Nanos> {
+pub fn serve(kernel: &Arc<Kernel>, signals: u64, requests: Vec<Asked>) -> Option<Nanos> {
     boot::pass_signals(kernel, signals);
     terminal::pump(kernel);
+    outside::serve(kernel, requests);
     let look = crate::mm::watch::run(kernel);
     kernel.timers.run(kernel).into_iter().chain(look).min()
 }

@@ -1,5 +1,6 @@
 //! State of one Linux kernel instance: what would be globals elsewhere.
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
@@ -8,6 +9,7 @@ use janua_abi::linux::process::UtsName;
 use janua_object::memfd::MemFs;
 use janua_object::mm::Rewriter;
 use janua_object::sysv::Ipc;
+use janua_object::tty::pts::Pairs;
 use janua_object::net::NetSystem;
 use janua_object::vfs::Vfs;
 use janua_port::{Machine, Nanos, Space};
@@ -56,8 +58,12 @@ pub struct System {
     pub(crate) load: crate::load::Load,
     /// How this kernel was started.
     pub config: BootConfig,
-    /// The machine's first address space, on its way to the thread that loads the first program.
-    pub first_space: Mutex<Option<Arc<dyn Space>>>,
+    /// New address spaces by the process they are for, on their way to the thread that loads a program there.
+    pub new_spaces: Mutex<BTreeMap<u32, Arc<dyn Space>>>,
+    /// What the outside has asked for beside the first program.
+    pub outside: crate::outside::Running,
+    /// The pseudoterminals; there from the start of the first program.
+    pub pairs: RwLock<Option<Arc<Pairs>>>,
     /// The outside's terminal, when there is one.
     pub outer: RwLock<Option<Arc<Outer>>>,
     /// Who was ended because memory was used up.
@@ -91,7 +97,9 @@ impl System {
             booted_real: machine.clock().realtime(),
             load: crate::load::Load::default(),
             config,
-            first_space: Mutex::new(None),
+            new_spaces: Mutex::default(),
+            outside: Default::default(),
+            pairs: RwLock::default(),
             outer: RwLock::default(),
             watch: Watch::default(),
             ending: Ending::default(),

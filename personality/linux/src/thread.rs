@@ -40,8 +40,8 @@ pub struct ThreadState {
     pub exit_status: AtomicU32,
     /// It ends by itself, whatever becomes of its process meanwhile.
     pub leaves: AtomicBool,
-    /// The first program's first thread has still to load it.
-    pub load_first: AtomicBool,
+    /// The first thread of a program that the outside has asked for, which has still to load it.
+    pub loads: AtomicBool,
     /// Set in a vfork child as long as its parent waits, see [`crate::task::release_vfork`].
     pub vfork: Mutex<Option<Arc<VforkDone>>>,
     /// PR_SET_PDEATHSIG.
@@ -136,7 +136,7 @@ impl ThreadState {
             set_child_tid: AtomicUsize::new(0),
             exit_status: AtomicU32::new(0),
             leaves: AtomicBool::new(false),
-            load_first: AtomicBool::new(false),
+            loads: AtomicBool::new(false),
             vfork: Mutex::new(None),
             death_signal: AtomicU32::new(0),
             timer_slack: AtomicU64::new(TIMER_SLACK),

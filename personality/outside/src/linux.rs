@@ -50,6 +50,8 @@ pub struct BootConfig {
     /// Whether the sandbox ends when a line of the trace cannot be written.
     pub trace_whole: bool,
     pub stats: bool,
+    /// The outside is to be told of the first program ([`janua_port::outside::FIRST`]).
+    pub told: bool,
 }
 
 impl BootConfig {

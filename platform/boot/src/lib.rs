@@ -3,6 +3,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+pub mod channel;
+
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use janua_arch::x86_64::hosted::{CONFIG_BASE, CONTROL_BASE, CONTROL_SIZE, INFO_SIZE};
@@ -10,7 +14,7 @@ use janua_arch::x86_64::vdso;
 use janua_port::Accounts;
 
 /// Proof that supervisor and image belong together: changes with the size of [`BootInfo`], and by hand where that stays.
-pub const MAGIC: u64 = 0x4a61_6e75_6100_0006 | (size_of::<BootInfo>() as u64) << 8;
+pub const MAGIC: u64 = 0x4a61_6e75_6100_0007 | (size_of::<BootInfo>() as u64) << 8;
 
 /// What keeps guests out of the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +37,8 @@ pub struct BootInfo {
     pub host_network: u32,
     /// 1 when guests may change files of the host, otherwise the second wall leaves no call that changes a directory or attributes.
     pub host_writes: u32,
-    /// A descriptor: what is written to it makes the supervisor look at [`Control`].
-    pub news: i32,
+    /// A descriptor: the kernel's end of the channel to the supervisor ([`channel`]).
+    pub channel: i32,
     /// A descriptor of the host's /proc.
     pub proc: i32,
     /// 1 when the numbers of processes there are those the sandbox's see.

@@ -38,6 +38,11 @@ pub fn was_open(fd: u32) -> bool {
     FOUND.load(Ordering::Relaxed) & 1 << fd == 0
 }
 
+/// All three are open now.
+pub fn opened() {
+    FOUND.fetch_and(PIPE_IGNORED, Ordering::Relaxed);
+}
+
 /// Whether SIGPIPE was ignored.
 pub fn pipe_signal_was_ignored() -> bool {
     FOUND.load(Ordering::Relaxed) & PIPE_IGNORED != 0

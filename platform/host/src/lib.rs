@@ -8,11 +8,13 @@
 
 extern crate alloc;
 
+pub mod channel;
 pub mod found;
 pub mod group;
 pub mod image;
 pub mod namespaces;
 mod probe_jail;
+pub mod processes;
 pub mod sandbox;
 pub mod wall;
 

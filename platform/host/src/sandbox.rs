@@ -13,10 +13,12 @@ use janua_arch::x86_64::hosted::{
     SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
 };
 use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, DESCRIPTORS_MOST, Jail, MAGIC, NO_STATUS};
-use janua_port::Accounts;
+use janua_port::{Accounts, Answer, Request};
 
+use crate::channel::{Channel, Garbage, NEWS};
 use crate::group::fork_into;
 use crate::namespaces::{self, Processes};
+use crate::processes::{HostProcess, children};
 use crate::{image, wall};
 
 /// What a sandbox is made of.
@@ -77,6 +79,8 @@ pub enum Event {
     Lost { pid: i32, signal: i32 },
     /// The supervisor itself got this signal.
     Signal(i32),
+    /// Something has come: an answer ([`Sandbox::answer`]), or by a descriptor that is [announced](crate::channel::announce).
+    News,
     /// The time is over.
     Timeout,
 }
@@ -86,8 +90,7 @@ pub struct Sandbox {
     init: i32,
     /// The first process of the sandbox's pid namespace, if it has one.
     first: Option<i32>,
-    /// The kernel writes to it what makes the host send SIGUSR1 here.
-    news: i32,
+    channel: Channel,
     old_mask: libc::sigset_t,
     signals: libc::sigset_t,
     /// The same without those that tell of ends.
@@ -131,8 +134,11 @@ enum Reaped {
 }
 
 /// Host signals the supervisor takes itself: news of the sandbox, and what is to be passed on.
-const TAKEN: [i32; 13] = [
+const TAKEN: [i32; 15] = [
     ENDED,
+    NEWS,
+    // In place of the former when the host's queue is full.
+    libc::SIGIO,
     libc::SIGCHLD,
     libc::SIGUSR1,
     libc::SIGUSR2,
@@ -284,25 +290,7 @@ fn load(setup: &Setup<'_>) -> Result<(usize, Vec<image::Segment>), StartError> {
     Ok((entry, segments))
 }
 
-/// A pipe by which the kernel tells the supervisor: what is written to its second end makes the host send SIGUSR1 here. A signal of
-/// the kernel's own could not leave its namespace, and would need a kill(2) that reaches others.
-fn news_pipe() -> Result<[i32; 2], StartError> {
-    const F_SETSIG: i32 = 10;
-    let mut ends = [0; 2];
-    // SAFETY: the array is ours, the rest plain words.
-    unsafe {
-        let [news, _] = match libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) {
-            0 => ends,
-            _ => return Err(failed("cannot make a pipe to the kernel (pipe2)")),
-        };
-        let set = libc::fcntl(news, F_SETSIG, libc::SIGUSR1) == 0
-            && libc::fcntl(news, libc::F_SETOWN, libc::getpid()) == 0
-            && libc::fcntl(news, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK) == 0;
-        if set { Ok(ends) } else { Err(failed("cannot get signals from a pipe (fcntl)")) }
-    }
-}
-
-fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
+fn write_boot_info(setup: &Setup<'_>, channel: i32) -> Result<(), StartError> {
     if setup.config.len() > CONFIG_MOST {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
     }
@@ -315,7 +303,7 @@ fn write_boot_info(setup: &Setup<'_>, news: i32) -> Result<(), StartError> {
         jail: setup.jail as u32,
         host_network: setup.needs.network.into(),
         host_writes: setup.needs.writes().into(),
-        news,
+        channel,
         proc: -1,
         proc_same_numbers: 0,
         // SAFETY: plain queries.
@@ -416,7 +404,7 @@ fn make_room_for_descriptors(limit: libc::rlim_t) {
 }
 
 /// The first process: everything of the supervisor is left behind.
-fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, news: i32, cpus: usize) -> ! {
+fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, channel: i32, cpus: usize) -> ! {
     // SAFETY: plain calls; then a jump to the kernel's entry on its own stack, from which nothing returns.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -433,10 +421,10 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, new
         let info = CONTROL_BASE as *mut BootInfo;
         (*info).proc = proc.fd;
         (*info).proc_same_numbers = proc.same_numbers.into();
-        wall::close_others(needs, [proc.fd, news]);
+        wall::close_others(needs, [proc.fd, channel]);
         // A supervisor that ended before the first line has sent no signal.
-        let mut pipe = libc::pollfd { fd: news, events: 0, revents: 0 };
-        if libc::poll(&raw mut pipe, 1, 0) == 1 && pipe.revents & libc::POLLERR != 0 {
+        let mut supervisor = libc::pollfd { fd: channel, events: 0, revents: 0 };
+        if libc::poll(&raw mut supervisor, 1, 0) == 1 && supervisor.revents & libc::POLLHUP != 0 {
             libc::_exit(0);
         }
         wall::raise(needs, proc.fd, processes == Processes::Own, proc.own_tree);
@@ -482,12 +470,6 @@ fn next_ended() -> Option<i32> {
     unsafe { take_signal(&raw const set, Some(timespec(Duration::ZERO))) }.1
 }
 
-/// The host processes whose parent this thread is, also those that have ended and are to be reaped. `None` where there is no /proc.
-fn children() -> Option<Vec<i32>> {
-    let list = image::read_proc(c"/proc/thread-self/children")?;
-    Some(list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
-}
-
 /// Stops all children, so that none of them makes more: until a look shows nobody new, or they are made faster than they can be
 /// stopped for long.
 fn stop_children() {
@@ -516,8 +498,8 @@ impl Sandbox {
         map_memory()?;
         let deadline = setup.limits.time.map(|time| now().saturating_add(time));
         let (entry, segments) = load(setup)?;
-        let [news, to_news] = news_pipe()?;
-        write_boot_info(setup, to_news)?;
+        let (channel, kernels) = Channel::pair()?;
+        write_boot_info(setup, kernels)?;
         if setup.jail == Jail::Pkey {
             lock(&segments)?;
         }
@@ -538,14 +520,14 @@ impl Sandbox {
             let into_group = setup.group.map(|group| fork_into(group, ENDED)).filter(|first| *first >= 0);
             // fork(2), but for what the host sends at its end.
             match into_group.unwrap_or_else(|| libc::syscall(libc::SYS_clone, ENDED, 0, 0, 0, 0) as i32) {
-                0 => become_first(entry, &setup.needs, processes, to_news, setup.limits.cpus),
+                0 => become_first(entry, &setup.needs, processes, kernels, setup.limits.cpus),
                 -1 => Err(failed("cannot start the kernel's first process (fork)")),
                 init => {
-                    libc::close(to_news);
+                    libc::close(kernels);
                     let mut urgent = signals;
                     libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
                     libc::sigdelset(&raw mut urgent, ENDED);
-                    Ok(Sandbox { init, first, news, old_mask, signals, urgent, settling: false, deadline, grouped: into_group.is_some() })
+                    Ok(Sandbox { init, first, channel, old_mask, signals, urgent, settling: false, deadline, grouped: into_group.is_some() })
                 }
             }
         }
@@ -563,12 +545,7 @@ impl Sandbox {
         }
         match control.stopped.swap(0, Ordering::SeqCst) {
             0 => None,
-            signal => {
-                let mut word = [0u8; 16];
-                // SAFETY: a buffer of ours; the pipe is never waited for.
-                unsafe { libc::read(self.news, word.as_mut_ptr().cast(), word.len()) };
-                Some(Event::Stopped(signal))
-            }
+            signal => Some(Event::Stopped(signal)),
         }
     }
 
@@ -595,16 +572,11 @@ impl Sandbox {
                     Reaped::Event(event) => return event,
                     Reaped::Ended(count) => self.settling = count > 0,
                 },
-                libc::SIGUSR1 if self.news_pending() => {}
+                NEWS | libc::SIGIO => return self.news().unwrap_or(Event::News),
                 signal if signal > 0 => return Event::Signal(signal),
                 _ => {}
             }
         }
-    }
-
-    fn news_pending(&self) -> bool {
-        let control = self.control();
-        control.ended.load(Ordering::SeqCst) != 0 || control.stopped.load(Ordering::SeqCst) != 0
     }
 
     /// Reaps those that have ended, `first` before the others.
@@ -670,6 +642,23 @@ impl Sandbox {
         &self.control().accounts
     }
 
+    /// Asks the kernel, with descriptors that stay open here. The host's errno: E2BIG for what is too long, EAGAIN when it does not listen.
+    pub fn ask(&self, request: &Request, handed: &[i32]) -> Result<(), i32> {
+        self.channel.send(request, handed)
+    }
+
+    /// The next answer that has come. Garbage says that the kernel is not itself any more.
+    pub fn answer(&self) -> Option<Result<Answer, Garbage>> {
+        self.channel.receive()
+    }
+
+    /// The sandbox's processes on the host.
+    pub fn processes(&self) -> Vec<HostProcess> {
+        let own_numbers = self.first.is_some();
+        let all = children().unwrap_or_default().into_iter().filter(|pid| Some(*pid) != self.first);
+        all.filter_map(|pid| HostProcess::look(pid, own_numbers)).collect()
+    }
+
     /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program. `false` when the
     /// kernel has not even taken the same signal that was passed on before.
     pub fn signal(&self, signal: i32) -> bool {
@@ -711,7 +700,8 @@ impl Sandbox {
                 any_left = (0..killed.len().max(1)).all(|_| libc::waitpid(-1, ptr::null_mut(), libc::__WALL) > 0);
             }
             // News of an end that has been acted on may still be pending, and so may those of processes; their default action would be ours.
-            libc::signal(libc::SIGUSR1, libc::SIG_IGN);
+            libc::signal(NEWS, libc::SIG_IGN);
+            libc::signal(libc::SIGIO, libc::SIG_IGN);
             libc::signal(ENDED, libc::SIG_IGN);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const self.old_mask, ptr::null_mut());
         }
@@ -743,6 +733,14 @@ pub fn used_by_children() -> Used {
 pub fn is_open(fd: i32) -> bool {
     // SAFETY: plain words.
     unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
+}
+
+/// Closes descriptors by number, which nobody here uses any more.
+pub fn close(fds: impl IntoIterator<Item = i32>) {
+    for fd in fds {
+        // SAFETY: a plain word; by the caller's promise nobody's who would miss it.
+        unsafe { libc::close(fd) };
+    }
 }
 
 /// Writes all of it to a descriptor by number, giving up on errors.

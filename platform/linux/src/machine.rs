@@ -11,7 +11,7 @@ use janua_arch::x86_64::{cpu, entry, hosted};
 use janua_text::scan;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    Accounts, Clock, Compat, Console, Guest, Host, HostFd, HostedGate, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, UserMemory,
+    Accounts, Clock, Compat, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, UserMemory,
 };
 
 use crate::clock::HostClock;
@@ -21,7 +21,7 @@ use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
 use crate::user::HostedUser;
-use crate::{boot, heap, random, signal, spawn, usage, vdso, wall};
+use crate::{boot, channel, heap, random, signal, spawn, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -61,18 +61,18 @@ pub fn stop_sandbox(code: u8) -> ! {
     let control = &boot::info().control;
     control.exit_code.store(u32::from(code), Ordering::SeqCst);
     control.ended.store(1, Ordering::SeqCst);
-    tell_supervisor();
+    channel::look();
     sys::exit_group(hosted::ENDED)
 }
 
-/// Whether the supervisor is gone: who asked for its signal after that gets none. The other end of its pipe is gone with it.
+/// Whether the supervisor is gone: who asked for its signal after that gets none. Its end of the channel is gone with it.
 pub fn is_orphaned() -> bool {
-    const POLLERR: u64 = 8;
+    const POLLHUP: u64 = 0x10;
     // struct pollfd: the descriptor, then the events asked for (none) and those returned.
-    let mut pipe = u64::from(boot::info().news as u32);
+    let mut channel = u64::from(boot::info().channel as u32);
     // SAFETY: the word is ours.
-    let ready = unsafe { sys::raw(nr::POLL, [&raw mut pipe as usize, 1, 0, 0, 0, 0]) };
-    ready.is_ok_and(|count| count == 1) && pipe >> 48 & POLLERR != 0
+    let ready = unsafe { sys::raw(nr::POLL, [&raw mut channel as usize, 1, 0, 0, 0, 0]) };
+    ready.is_ok_and(|count| count == 1) && channel >> 48 & POLLHUP != 0
 }
 
 /// [`Machine::wake_service`].
@@ -81,11 +81,6 @@ pub fn wake_service() {
     if word.swap(1, Ordering::SeqCst) == 0 {
         spawn::unpark(word, 1);
     }
-}
-
-fn tell_supervisor() {
-    // A pipe that is full has told enough.
-    let _ = LinuxHost.write(HostFd(boot::info().news), &[0], None);
 }
 
 /// Largest XSAVE area passed to guests.
@@ -132,6 +127,7 @@ impl LinuxMachine {
         // SAFETY: an array of ours.
         unsafe { (&raw mut secret).write_volatile([0; 8]) };
         gate.arm_sandbox()?;
+        channel::listen(&machine.reactor)?;
         wall::raise(gate.outside(), gate.queued())?;
         Ok(machine)
     }
@@ -150,7 +146,7 @@ impl LinuxMachine {
         self.cpus
     }
 
-    /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's wishes) and answers when it
+    /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's requests) and answers when it
     /// wants to be called again; [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
         let word = &boot::info().control.service;
@@ -403,6 +399,9 @@ impl Machine for LinuxMachine {
     fn resident_own(&self, thread: ThreadId) -> Option<usize> {
         usage::resident_own(thread)
     }
+    fn outer_number(&self, thread: ThreadId) -> Option<u32> {
+        spawn::host_ids(thread).map(|(pid, _)| pid)
+    }
     fn usage(&self, whose: Whose) -> Option<Usage> {
         usage::usage(whose)
     }
@@ -473,9 +472,10 @@ impl Machine for LinuxMachine {
         match event {
             Outside::Stopped(signal) => {
                 control.stopped.store(signal, Ordering::SeqCst);
-                tell_supervisor();
+                channel::look();
             }
             Outside::Ended(status) => control.status.store(status, Ordering::SeqCst),
+            Outside::Answer(answer) => channel::answer(&answer),
         }
     }
 }

@@ -41,11 +41,13 @@ enum When {
     Network,
     /// It does, and the lower word of the first argument is one of these.
     NetworkOf(&'static [u32]),
+    /// It does, or the first argument is the channel to the supervisor.
+    Channel,
     /// The sandbox may change files of the host.
     Writing,
 }
 
-use When::{Always, Network, NetworkOf, OneOf, Only, Writing};
+use When::{Always, Channel, Network, NetworkOf, OneOf, Only, Writing};
 
 /// A row of the list.
 struct Row {
@@ -87,7 +89,7 @@ host_calls! {
     41 SOCKET NetworkOf(FAMILIES), "sockets of the host; never one that leads to its other programs by a name of a file";
     42 CONNECT Network, "sockets of the host";
     46 SENDMSG Network, "sockets of the host";
-    47 RECVMSG Network, "sockets of the host";
+    47 RECVMSG Channel, "requests of the supervisor, with descriptors; sockets of the host";
     48 SHUTDOWN Network, "sockets of the host";
     49 BIND Network, "sockets of the host";
     50 LISTEN Network, "sockets of the host";
@@ -248,6 +250,8 @@ struct Settings {
     queued: Option<u32>,
     network: bool,
     writes: bool,
+    /// The descriptor of the channel to the supervisor.
+    channel: u32,
     /// The range of the host's vDSO, which makes a call itself when it cannot read the clock.
     vdso: (u64, u64),
 }
@@ -281,6 +285,8 @@ fn verdict(row: Option<&Row>, settings: &Settings) -> Vec<Filter> {
         Some(Writing) => code.extend(if settings.writes { allow } else { kill }),
         Some(NetworkOf(families)) if settings.network => one_of(0, families, &mut code),
         Some(NetworkOf(_)) => code.extend(kill),
+        Some(Channel) if settings.network => code.extend(allow),
+        Some(Channel) => one_of(0, &[settings.channel], &mut code),
         Some(OneOf(index, values)) => one_of(index, values, &mut code),
         Some(Only(index, bits, needed)) => {
             code.push(argument(index));
@@ -413,6 +419,7 @@ pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
         queued,
         network: info.host_network != 0,
         writes: info.host_writes != 0,
+        channel: info.channel as u32,
         vdso: (info.vdso_start, info.vdso_end),
     });
     let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
@@ -466,7 +473,7 @@ mod tests {
     }
 
     const SETTINGS: Settings =
-        Settings { outside: Outside::Kill, queued: None, network: false, writes: false, vdso: VDSO };
+        Settings { outside: Outside::Kill, queued: None, network: false, writes: false, channel: 5, vdso: VDSO };
     const VDSO: (u64, u64) = (0x7fff_1000_0000, 0x7fff_1000_4000);
 
     fn from_kernel(number: u32, args: [u64; 6]) -> Data {
@@ -490,7 +497,7 @@ mod tests {
                 let row = ROWS.iter().find(|row| u32::from(row.call.0) == number);
                 let want = match row.map(|row| row.when) {
                     Some(Always) => ALLOW,
-                    Some(Network) if network => ALLOW,
+                    Some(Network | Channel) if network => ALLOW,
                     Some(Writing) if writes => ALLOW,
                     Some(OneOf(_, values)) if values.contains(&0) => ALLOW,
                     _ => KILL_PROCESS,
@@ -508,6 +515,10 @@ mod tests {
             assert_eq!(call(nr::IOCTL, [0, u64::from(*request), 0, 0, 0, 0]), ALLOW);
         }
         assert_eq!(call(nr::IOCTL, [0, u64::from(tty::TIOCSTI), 0, 0, 0, 0]), KILL_PROCESS);
+        assert_eq!(call(nr::RECVMSG, [5, 0x1000, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(call(nr::RECVMSG, [6, 0x1000, 0, 0, 0, 0]), KILL_PROCESS);
+        // No descriptor can be sent to anybody.
+        assert_eq!(call(nr::SENDMSG, [5, 0x1000, 0, 0, 0, 0]), KILL_PROCESS);
         let network = super::filter(&Settings { network: true, ..SETTINGS });
         for (family, verdict) in [(1, KILL_PROCESS), (2, ALLOW), (10, ALLOW), (16, ALLOW), (17, KILL_PROCESS), (40, KILL_PROCESS)] {
             assert_eq!(judge(&network, &from_kernel(nr::SOCKET.0.into(), [family, 1, 0, 0, 0, 0])), verdict);

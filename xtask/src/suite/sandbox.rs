@@ -2,6 +2,7 @@
 //! untouched host, and a trace one can read.
 
 mod places;
+mod running;
 mod speed;
 
 use std::fs;
@@ -72,6 +73,14 @@ const TESTS: &[Test] = &[
     ("sandbox/generated_files", places::generated_files),
     ("sandbox/process_names", places::process_names),
     ("sandbox/sys", places::sys),
+    ("sandbox/names", running::names),
+    ("sandbox/list", running::list),
+    ("sandbox/exec", running::exec),
+    ("sandbox/exec_terminal", running::exec_terminal),
+    ("sandbox/background", running::background),
+    ("sandbox/running_supervisor_killed", running::supervisor_killed),
+    ("sandbox/other_user", running::other_user),
+    ("sandbox/garbage_in_the_channel", running::garbage),
 ];
 
 /// The names of all tests, as the skip list writes them.

@@ -58,7 +58,7 @@ pub enum Outer {
 }
 
 impl Outer {
-    fn terminal(&self) -> Arc<dyn Terminal> {
+    pub fn terminal(&self) -> Arc<dyn Terminal> {
         match self {
             Outer::Host(console) => console.clone(),
             Outer::Line(line) => line.terminal.clone(),
@@ -90,6 +90,7 @@ pub fn register(kernel: &Arc<Kernel>, console: Option<&Outer>) -> Result<()> {
         Ok(DevPts::new(again.clone()))
     };
     vfs.register_type("devpts", Arc::new(mount));
+    *kernel.pairs.write() = Some(pairs.clone());
     fs::setup::mount_at(kernel, DevPts::new(pairs), b"devpts", MountFlags::NOSUID | MountFlags::NOEXEC, b"/dev/pts")
 }
 
@@ -118,7 +119,7 @@ pub fn console(kernel: &Arc<Kernel>) -> Result<Option<Outer>> {
 pub fn pump(kernel: &Kernel) {
     let outer = kernel.outer.read().clone();
     if let Some(Outer::Line(line)) = outer.as_deref() {
-        line.pump();
+        let _ = line.pump();
     }
 }
 
@@ -138,11 +139,10 @@ pub fn standard_file(kernel: &Kernel, console: Option<&Outer>, file: &BootFile) 
     Ok(OpenFile::new(ops, mode, place))
 }
 
-/// Makes the console the controlling terminal of the first program's session, which is in the foreground.
-pub fn give(console: &Outer, first: &Task) {
-    let terminal = console.terminal();
+/// Makes a terminal the controlling one of a program's session, which is in the foreground.
+pub fn give(terminal: &Arc<dyn Terminal>, first: &Task) {
     terminal.job().set(first.session().id, first.pgrp());
-    *first.session().terminal.lock() = Some(Arc::new(Controlling(terminal)));
+    *first.session().terminal.lock() = Some(Arc::new(Controlling(terminal.clone())));
 }
 
 /// The controlling terminal of a process.

@@ -197,13 +197,21 @@ pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
 /// Where the first program starts. One who was somewhere before may stay there; who asks for a place must be allowed to go there.
 fn working_directory(kernel: &Kernel, boot: Boot) -> Result<Path> {
     let config = &kernel.config;
-    let caller = if config.cwd_asked { Boot::as_user(kernel) } else { boot };
-    let path = find(&kernel.vfs, &caller, &kernel.root.root.read().clone(), &config.cwd)?;
+    directory_for(kernel, &if config.cwd_asked { Boot::as_user(kernel) } else { boot }, &config.cwd)
+}
+
+fn directory_for(kernel: &Kernel, caller: &Boot, path: &[u8]) -> Result<Path> {
+    let path = find(&kernel.vfs, caller, &kernel.root.root.read().clone(), path)?;
     if !path.dentry.is_dir() {
         return Err(Errno::ENOTDIR);
     }
     access::check(&path.inode().perm()?, &caller.cred, access::EXEC)?;
     Ok(path)
+}
+
+/// A directory that the user of the sandbox may go to. The error is for a person.
+pub fn directory(kernel: &Kernel, path: &[u8]) -> core::result::Result<Path, String> {
+    directory_for(kernel, &Boot::as_user(kernel), path).map_err(words)
 }
 
 /// Makes a small file where there is none of that name.

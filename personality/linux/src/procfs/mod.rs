@@ -110,6 +110,16 @@ impl User {
     }
 }
 
+/// The letter of a process's state and its arguments, with a zero behind each, for the outside; its name where it has none.
+pub fn shown(task: &Arc<Task>) -> (u8, Vec<u8>) {
+    let seat = task.threads().into_iter().next();
+    let subject = Subject { kernel: task.kernel.clone(), task: Some(task.clone()), seat, is_thread: false, user: None };
+    let mut text = Text::default();
+    let told = memory::cmdline(&subject, &mut text).and_then(|()| text.whole());
+    let command = told.ok().filter(|command| !command.is_empty()).unwrap_or_else(|| subject.comm());
+    (stat::state(&subject).0 as u8, command)
+}
+
 impl Subject {
     /// Whether who uses the file is of the process it is about.
     pub fn is_own(&self) -> bool {

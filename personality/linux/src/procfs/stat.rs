@@ -29,7 +29,7 @@ fn usage(subject: &Subject) -> Result<Usage> {
 }
 
 /// The letter and word of a state.
-fn state(subject: &Subject) -> (char, &'static str) {
+pub fn state(subject: &Subject) -> (char, &'static str) {
     let Ok(task) = subject.task() else { return ('X', "dead") };
     let Ok(seat) = subject.seat() else {
         return match task.group.lock().state {

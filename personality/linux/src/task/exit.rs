@@ -202,6 +202,7 @@ fn end_process(thread: &Thread, status: u32) {
     letters.deliver();
     ptrace::process_ended(task, status);
     task.changes.wake_all();
+    crate::outside::program_ended(kernel, task.outer.load(Ordering::Relaxed), status);
     if task.pid == FIRST {
         begin_ending(kernel, status);
     }

@@ -1,0 +1,259 @@
+//! The commands on running sandboxes, but for how a list is written and a program is run.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueHint;
+use rustix::fd::OwnedFd;
+
+use super::place::{Name, Place};
+use super::wire::{self, Ask, Received, Reply};
+use super::{exec, list, log};
+use crate::exit;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+PID is a process's number on the host for a sandbox, and inside for its processes, which follow it; HOST is theirs on
+the host. CPU is processor time. A sandbox's memory is what counts against its --memory, a process's what it alone has
+resident.")]
+pub struct List {
+    /// Print an array of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print names only
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  janua exec web -- ps aux
+  janua exec web -- sh
+  echo 'flushall' | janua exec web -- redis-cli
+
+Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable; 125: there is no
+such sandbox, or it refuses. What the program left running goes on until the sandbox ends.")]
+pub struct Exec {
+    /// The sandbox
+    pub name: String,
+    /// Set K to V in the program's environment, or pass your K on; can be repeated
+    #[arg(long, value_name = "K[=V]")]
+    pub env: Vec<OsString>,
+    /// The directory to start in, a path inside; without it where the sandbox's program started
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub cwd: Option<PathBuf>,
+    /// The program and its arguments; a name without a slash is looked up in PATH inside
+    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+pub struct Kill {
+    /// The sandboxes
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// The signal, by name or number, for the sandbox's program; without it, or with KILL, all of the sandbox ends
+    #[arg(long, short, value_name = "S", default_value = "KILL", value_parser = signal)]
+    pub signal: u32,
+}
+
+#[derive(clap::Args)]
+pub struct Logs {
+    /// The sandbox; one that has ended, too
+    pub name: String,
+    /// Go on with what is still written, until the sandbox ends
+    #[arg(long, short)]
+    pub follow: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Exit code: that of the sandbox, as janua run would give it; 125: there is no such sandbox.")]
+pub struct Wait {
+    /// The sandbox; one in the background that has ended, too
+    pub name: String,
+}
+
+/// A signal's number.
+fn signal(text: &str) -> Result<u32, String> {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT",
+        "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    if let Ok(number) = text.parse() {
+        return if (1..=64).contains(&number) { Ok(number) } else { Err("signals have the numbers 1 to 64".to_owned()) };
+    }
+    let upper = text.to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    NAMES.iter().position(|known| *known == name).map(|at| at as u32 + 1).ok_or_else(|| "no such signal; for example TERM".to_owned())
+}
+
+/// The place of all sandboxes and the name of one.
+fn place_of(name: &str) -> Result<(Place, Name), String> {
+    let unknown = || format!("there is no sandbox named {}\n       janua list shows those that run", name.escape_debug());
+    let parsed = Name::parse(name).ok_or_else(unknown)?;
+    Ok((Place::find()?.ok_or_else(unknown)?, parsed))
+}
+
+/// A connection to the sandbox of this name.
+pub fn reach(name: &str) -> Result<OwnedFd, String> {
+    let (place, name) = place_of(name)?;
+    place.reach(&name)?.ok_or_else(|| match place.ended(&name) {
+        Some(code) => format!("the sandbox {name} has ended, with exit code {code}"),
+        None => format!("there is no sandbox named {name}\n       janua list shows those that run"),
+    })
+}
+
+/// The next reply. `patient`: however long it takes. The error says that the supervisor does not answer, or is gone.
+pub fn reply(socket: &OwnedFd, patient: bool) -> Result<Reply, String> {
+    loop {
+        return match wire::receive(socket) {
+            Received::Message(reply, _) => Ok(reply),
+            Received::Nothing if patient => continue,
+            Received::Nothing => Err("the sandbox's supervisor does not answer: is it stopped?".to_owned()),
+            Received::End => Err("the sandbox's supervisor has been killed".to_owned()),
+            Received::Garbage => Err("the sandbox's supervisor is of another version of janua".to_owned()),
+        };
+    }
+}
+
+pub fn ask(socket: &OwnedFd, ask: &Ask) -> Result<(), String> {
+    wire::send(socket, ask, &[]).map_err(|error| format!("the sandbox's supervisor does not take it: {error}"))
+}
+
+fn told(result: Result<ExitCode, String>) -> ExitCode {
+    result.unwrap_or_else(|why| exit::fail(&why))
+}
+
+pub fn list(which: &List) -> ExitCode {
+    told(Place::find().map(|place| list::print(place.as_ref(), which)))
+}
+
+pub fn exec(what: Exec) -> ExitCode {
+    told(exec::run(what))
+}
+
+pub fn kill(which: &Kill) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for name in &which.names {
+        if let Err(why) = kill_one(name, which.signal) {
+            code = exit::fail(&why);
+        }
+    }
+    code
+}
+
+fn kill_one(name: &str, signal: u32) -> Result<(), String> {
+    const KILL: u32 = 9;
+    let socket = reach(name)?;
+    ask(&socket, &Ask::Kill(signal))?;
+    match wire::receive(&socket) {
+        Received::Message(Reply::Done | Reply::Ended(_), _) => Ok(()),
+        Received::Message(Reply::Refused(why), _) => Err(why),
+        Received::Message(..) | Received::Garbage => Err("the sandbox's supervisor is of another version of janua".to_owned()),
+        // It had more to end than can be ended in that time.
+        Received::Nothing if signal == KILL => {
+            let supervisor = rustix::net::sockopt::socket_peercred(&socket).map(|peer| peer.pid);
+            let killed = supervisor.and_then(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+            killed.map_err(|error| format!("the sandbox's supervisor does not answer, and cannot be killed: {error}"))
+        }
+        Received::Nothing => Err("the sandbox's supervisor does not answer: is it stopped?".to_owned()),
+        Received::End if signal == KILL => Ok(()),
+        Received::End => Err("the sandbox's supervisor has been killed".to_owned()),
+    }
+}
+
+pub fn wait(which: &Wait) -> ExitCode {
+    told(wait_for(&which.name).map(ExitCode::from))
+}
+
+fn wait_for(name: &str) -> Result<u8, String> {
+    let (place, parsed) = place_of(name)?;
+    if let Some(socket) = place.reach(&parsed)? {
+        // It may end before it hears.
+        let _ = ask(&socket, &Ask::Wait);
+        match reply(&socket, true) {
+            Ok(Reply::Ended(code)) => return Ok(code),
+            Ok(_) => return Err("the sandbox's supervisor is of another version of janua".to_owned()),
+            Err(why) => return place.ended(&parsed).ok_or(why),
+        }
+    }
+    place.ended(&parsed).ok_or_else(|| format!("there is no sandbox named {parsed}\n       janua list shows those that run"))
+}
+
+pub fn logs(which: &Logs) -> ExitCode {
+    told(show_log(which).map(|()| ExitCode::SUCCESS))
+}
+
+fn show_log(which: &Logs) -> Result<(), String> {
+    let (place, name) = place_of(&which.name)?;
+    let [older, newer] = log::files(&place, &name);
+    let mut runs = place.reach(&name)?.is_some();
+    let Ok(mut file) = File::open(&newer) else {
+        return Err(match runs {
+            true => format!("the sandbox {name} has no log: it runs in the foreground"),
+            false => format!("there is no sandbox named {name}\n       janua list shows those that run"),
+        });
+    };
+    let mut out = io::stdout().lock();
+    // A reader that closes early has seen what it wanted.
+    let mut copy = |file: &mut File| -> Option<u64> {
+        let mut piece = [0; 16 << 10];
+        let mut sum = 0;
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) | Err(_) => return out.flush().ok().map(|()| sum),
+                Ok(count) => out.write_all(&piece[..count]).ok()?,
+            }
+            sum += 1;
+        }
+    };
+    if let Ok(mut file) = File::open(&older) {
+        copy(&mut file);
+    }
+    while let Some(some) = copy(&mut file) {
+        // What it wrote last, and what it wrote to the next file.
+        if some == 0 && !runs {
+            break;
+        }
+        if !which.follow {
+            break;
+        }
+        if some == 0 {
+            std::thread::sleep(Duration::from_millis(100));
+            runs = place.reach(&name)?.is_some();
+            if let Some(next) = next_file(&file, &newer) {
+                copy(&mut file);
+                file = next;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The file that has taken the place of `old`, if one has.
+fn next_file(old: &File, path: &PathBuf) -> Option<File> {
+    use std::os::unix::fs::MetadataExt;
+    let next = File::open(path).ok()?;
+    let (old, new) = (old.metadata().ok()?, next.metadata().ok()?);
+    ((old.dev(), old.ino()) != (new.dev(), new.ino())).then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for (text, number) in [("TERM", 15), ("sigterm", 15), ("9", 9), ("SYS", 31), ("64", 64)] {
+            assert_eq!(signal(text), Ok(number), "{text}");
+        }
+        for wrong in ["0", "65", "-1", "NOPE", ""] {
+            assert!(signal(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The log of a sandbox in the background: what its programs and janua itself write to standard output and error, as much of it as came
+//! last.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use rustix::fd::OwnedFd;
+
+use super::place::{Name, Place};
+
+/// A log has two files at most, of this size.
+const SIZE: u64 = 4 << 20;
+
+/// The files of a log, the older first.
+pub fn files(place: &Place, name: &Name) -> [PathBuf; 2] {
+    [place.file(name, "log.1"), place.file(name, "log")]
+}
+
+pub fn remove(place: &Place, name: &Name) {
+    for file in files(place, name) {
+        let _ = fs::remove_file(file);
+    }
+}
+
+fn create(path: &PathBuf) -> io::Result<File> {
+    let _ = fs::remove_file(path);
+    File::options().append(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Writes what comes by the pipe to a new log, until nobody has its other end any more. `name` gives the sandbox's name first, and is told
+/// when there is a log.
+pub fn keep(mut name: UnixStream, pipe: OwnedFd) {
+    let mut given = String::new();
+    let Ok(_) = name.read_to_string(&mut given) else { return };
+    let (Some(given), Ok(Some(place))) = (Name::parse(&given), Place::find()) else { return };
+    remove(&place, &given);
+    let [older, newer] = files(&place, &given);
+    let (Ok(mut log), mut pipe) = (create(&newer), File::from(pipe)) else { return };
+    if name.write_all(&[0]).is_err() {
+        return;
+    }
+    let (mut piece, mut size) = ([0; 16 << 10], 0);
+    loop {
+        let count = match pipe.read(&mut piece) {
+            Ok(0) => return,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        if size + count as u64 > SIZE && fs::rename(&newer, &older).is_ok() {
+            size = 0;
+            if let Ok(next) = create(&newer) {
+                log = next;
+            }
+        }
+        // What a full file system does not take is lost; the programs go on.
+        if log.write_all(&piece[..count]).is_ok() {
+            size += count as u64;
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Running sandboxes: where their supervisors are found, what is asked of them, and what they answer.
+
+pub mod client;
+pub mod detach;
+mod exec;
+mod list;
+pub mod log;
+mod place;
+pub mod server;
+mod wire;
+
+pub use place::Name;

@@ -1,0 +1,66 @@
+//! The processes of a sandbox as the host's /proc tells of them.
+
+use alloc::ffi::CString;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::image;
+
+/// The host processes whose parent this thread is, also those that have ended and are to be reaped. `None` where there is no /proc.
+pub(crate) fn children() -> Option<Vec<i32>> {
+    let list = image::read_proc(c"/proc/thread-self/children")?;
+    Some(list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
+}
+
+/// A process of a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostProcess {
+    pub pid: u32,
+    /// The number the kernel inside knows it by: that of its number space.
+    pub inner: u32,
+    /// Processor time so far.
+    pub time: Duration,
+}
+
+fn read(pid: i32, file: &str) -> Option<String> {
+    image::read_proc(&CString::new(format!("/proc/{pid}/{file}")).ok()?)
+}
+
+impl HostProcess {
+    /// `own_numbers`: the sandbox has a number space of its own.
+    pub(crate) fn look(pid: i32, own_numbers: bool) -> Option<HostProcess> {
+        let inner = match own_numbers {
+            true => {
+                let status = read(pid, "status")?;
+                let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+                numbers.split_ascii_whitespace().last()?.parse().ok()?
+            }
+            false => pid as u32,
+        };
+        Some(HostProcess { pid: pid as u32, inner, time: time(&read(pid, "stat")?)? })
+    }
+}
+
+/// User and system time of /proc/PID/stat.
+fn time(stat: &str) -> Option<Duration> {
+    /// Of a clock tick, which all of Linux shows as a hundredth of a second.
+    const TICK: u64 = 10;
+    // Behind the name in parentheses the first field is the third.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(14 - 3);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Duration::from_millis((user + system) * TICK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_behind_any_name() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 12 30 0 0 20 0 1 0 100 1 1";
+        assert_eq!(time(stat), Some(Duration::from_millis(420)));
+        assert_eq!(time("7 (a) S 1"), None);
+    }
+}

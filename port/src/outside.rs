@@ -1,0 +1,103 @@
+//! What a kernel and its outside say to each other while it runs: requests in, answers out.
+//!
+//! The machine carries them ([`crate::Machine::notify_outside`]; how requests arrive is the platform's affair), the personality makes
+//! them true, the kernel between them knows neither. What the inside says is never believed outside: an answer gives no rights, names
+//! no file and hands over no descriptor.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::HostFd;
+
+/// What the outside asks for. `id` is its own number for the matter; answers name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Tell of all guests: [`Answer::Guests`].
+    Guests { id: u32 },
+    /// Run a program: [`Answer::Started`] or [`Answer::Says`], and [`Answer::Ended`].
+    Run { id: u32, program: Box<Program> },
+    /// Send the program of a [`Request::Run`] a signal. One that is not known has ended.
+    Signal { id: u32, signal: u32 },
+    /// The window of such a program's terminal has another size.
+    Resize { id: u32, size: WindowSize },
+}
+
+/// Rows and columns of a terminal's window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowSize {
+    pub rows: u16,
+    pub columns: u16,
+}
+
+/// A request, and the descriptors that came with it.
+#[derive(Debug)]
+pub struct Asked {
+    pub request: Request,
+    /// The kernel's from now on.
+    pub handed: Vec<HostFd>,
+}
+
+/// A program to be run inside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its path; looked up in the environment's PATH when it has no slash.
+    pub path: Vec<u8>,
+    pub argv: Vec<Vec<u8>>,
+    /// Variables beside those the first program was given, in place of those of the same name.
+    pub envp: Vec<Vec<u8>>,
+    /// The directory it starts in, in place of the first program's.
+    pub cwd: Option<Vec<u8>>,
+    /// The numbers inside of the descriptors handed over, in their order.
+    pub files: Vec<u32>,
+    /// It gets a terminal of its own, with a window of this size, and finds it at those of 0, 1 and 2 for which no descriptor has been
+    /// handed over. One more has been: the line (a stream) at whose other end are keyboard and screen. It never blocks.
+    pub terminal: Option<WindowSize>,
+}
+
+/// What the inside tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The words that both share have changed.
+    Look,
+    /// Some of the guests; `more` follow.
+    Guests { id: u32, guests: Vec<GuestInfo>, more: bool },
+    /// The program has been loaded and begins to run, as the process `pid` inside.
+    Started { id: u32, pid: u32 },
+    /// What is to be read by who asked for the program: why it does not run.
+    Says { id: u32, text: String },
+    /// The program has ended with this wait status.
+    Ended { id: u32, status: u32 },
+    /// The request cannot be met, and why.
+    Refused { id: u32, why: String },
+}
+
+/// A guest process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestInfo {
+    /// Its number and its parent's inside.
+    pub pid: u32,
+    pub parent: u32,
+    /// Its number on the host as the host's /proc inside has it, 0 when it has none (any more).
+    pub host: u32,
+    /// The letter of its state, as in /proc/PID/stat.
+    pub state: u8,
+    pub threads: u32,
+    pub uid: u32,
+    /// Processor time, nanoseconds.
+    pub time: u64,
+    /// Bytes of its own that are resident.
+    pub memory: u64,
+    /// Its arguments, with a zero behind each, cut to [`GuestInfo::COMMAND_MOST`]; its name where it has none.
+    pub command: Vec<u8>,
+}
+
+impl GuestInfo {
+    /// Bytes of a command that are told.
+    pub const COMMAND_MOST: usize = 1024;
+}
+
+/// The outside's number for the first program, where it wants to be told of it.
+pub const FIRST: u32 = 1;

@@ -1,0 +1,270 @@
+//! Sandboxes that run: their names, `janua list`, `exec`, `kill`, `logs` and `wait`.
+
+use rustix::fd::AsFd;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, Pid, pidfd_getfd, pidfd_open};
+
+use super::super::terminal::Step::{Resize, Type, Until};
+use super::super::terminal::on_terminal;
+use super::{Sandbox, clean, text};
+use crate::build;
+
+/// A script that has `$J`, the command, `$run`, the beginning of a `janua run`, and a place of its own for names.
+fn script(s: &Sandbox, body: &str) -> Vec<String> {
+    let run = s.line(&[], &[]).join("' '");
+    // The last word is the one before the program.
+    let run = run.trim_end_matches("' '--");
+    let head = format!(
+        "export XDG_RUNTIME_DIR='{}/rt'; mkdir -m 700 -p \"$XDG_RUNTIME_DIR\"; J='{}'; run() {{ '{run}' \"$@\"; }}\n",
+        s.dir.display(),
+        build::janua().display()
+    );
+    vec!["/bin/sh".into(), "-c".into(), head + body]
+}
+
+/// What a script says must be this.
+fn says(s: &Sandbox, body: &str, want: &str) -> Result<(), String> {
+    let outcome = clean(s.start(script(s, body))?.wait()?)?;
+    let said = text(&outcome);
+    if said == want { Ok(()) } else { Err(format!("it says {said:?}, not {want:?}")) }
+}
+
+/// A name is one sandbox's as long as that runs, and free afterwards; without one the supervisor's number is it.
+pub fn names(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run --name a --detach -- sleep 100
+run --name a -- true; echo taken $?
+run --name a --detach -- true; echo taken $?
+for bad in 12 .x a/b ''; do run --name "$bad" -- true 2>/dev/null; echo bad $?; done
+$J list -q
+$J kill a; echo killed $?
+run --name a -- $J list -q 2>/dev/null; echo free $?
+run --name b -- sh -c 'exit 3'; echo code $?
+id=$(run -d -- sleep 100)
+test "$(readlink /proc/$id/exe)" = "$(readlink -f $J)" && echo number
+$J kill $id; $J list -q; ls "$XDG_RUNTIME_DIR/janua"
+"#;
+    let taken = "janua: a sandbox named a runs already\n       give another --name, or end it: janua kill a\n";
+    let want = format!("a\n{taken}taken 125\n{taken}taken 125\n{}a\nkilled 0\nfree 0\ncode 3\nnumber\n", "bad 125\n".repeat(4));
+    // Inside there is no list of the host's sandboxes.
+    says(s, body, &want)
+}
+
+/// The list has what runs, with its processes, for a person and for a program; attached ones without a name too.
+pub fn list(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name web -- sh -c 'sleep 100 & sleep 101; true' >/dev/null
+run -- sleep 102 & attached=$!
+for i in $(seq 100); do test $($J list | grep -c 'sleep 10[012]$') = 4 && break; sleep 0.1; done
+$J list --json | python3 -c '
+import json, sys, os
+all = {s["name"]: s for s in json.load(sys.stdin)}
+web, = [s for s in all.values() if s["name"] == "web"]
+other, = [s for s in all.values() if s["name"] != "web"]
+print(web["detached"], web["command"][:2], [g["command"] for g in web["guests"]][1:], [g["pid"] for g in web["guests"]])
+print(other["detached"], other["name"] == str(other["pid"]), other["command"])
+for s in all.values():
+    for g in s["guests"]:
+        print(open("/proc/%d/comm" % g["host"]).read().strip(), g["parent"], g["state"])
+'
+$J kill web $($J list -q | grep -v web); wait $attached; echo code $?; $J list -q
+"#;
+    let want = "True ['sh', '-c'] [['sleep', '100'], ['sleep', '101']] [2, 3, 4]\nFalse True ['sleep', '102']\n";
+    let outcome = clean(s.start(script(s, body))?.wait()?)?;
+    let said = text(&outcome);
+    let guests = ["janua:sh 1 S", "janua:sleep 2 S", "janua:sleep 2 S", "janua:sleep 1 S"];
+    let fine = said.starts_with(want) && guests.iter().all(|guest| said.contains(guest)) && said.ends_with("code 137\n");
+    if fine { Ok(()) } else { Err(said) }
+}
+
+/// A program beside the others: exit codes, streams, environment, directory, its place among the processes.
+pub fn exec(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name x --env A=first --cwd /usr -- sleep 100 >/dev/null
+for code in 0 7 255; do $J exec x -- sh -c "exit $code"; echo $?; done
+for signal in TERM KILL SEGV; do $J exec x -- sh -c "ulimit -c 0; kill -$signal \$\$"; echo $?; done
+$J exec x -- nosuch; echo $?
+$J exec x -- /etc/passwd 2>/dev/null; echo $?
+$J exec nosuch -- true 2>/dev/null; echo $?
+printf 'one\ntwo\n' | $J exec x -- tr a-z A-Z | tail -n 1
+$J exec x -- sh -c 'echo out; echo err >&2' 2>err; cat err
+$J exec x -- sh -c 'echo $A $PPID; pwd; ps -o sess= -p $$ | tr -d " " | grep -qx $$ && echo leads'
+B=host $J exec --env A=other --env B --cwd /etc x -- sh -c 'echo $A $B; pwd'
+$J exec --cwd /nosuch x -- true 2>/dev/null; echo $?
+seq 100000 | $J exec x -- cat | md5sum; seq 100000 | md5sum
+$J exec x -- sh -c 'exec 3</etc/passwd; ls /proc/$$/fd' | tr '\n' ' '; echo
+$J exec x -- sh -c 'trap "echo told; exit 4" TERM; echo >ready; sleep 100 & wait' >said & client=$!
+sleep 1; kill -TERM $client; wait $client; echo $?; cat said
+for i in $(seq 20); do $J exec x -- sh -c "sleep 0.2; exit $i" & pids="$pids $!"; done
+sum=0; for pid in $pids; do wait $pid; sum=$((sum + $?)); done; echo $sum
+$J exec x -- sleep 50 & client=$!; sleep 1; kill -KILL $client
+for i in $(seq 50); do $J list | grep -q 'sleep 50' || break; sleep 0.1; done; $J list | grep -c 'sleep 50'
+$J exec x -- sleep 60 & client=$!; sleep 1; $J kill x; wait $client; echo $?
+"#;
+    let sum: u32 = (1..=20).sum();
+    let outcome = clean(s.start(script(s, body))?.wait()?)?;
+    let said = text(&outcome);
+    let mut lines = said.lines();
+    let mut expect = |wanted: &str| match lines.next() {
+        Some(line) if line == wanted => Ok(()),
+        line => Err(format!("{line:?}, not {wanted:?}\n{said}")),
+    };
+    for wanted in ["0", "7", "255", "143", "137", "139"] {
+        expect(wanted)?;
+    }
+    expect("janua: nosuch: no such file or directory (or its interpreter is missing) inside the sandbox")?;
+    for wanted in ["127", "126", "125", "TWO", "out", "err", "first 0", "/usr", "leads", "other host", "/etc", "125"] {
+        expect(wanted)?;
+    }
+    let sums: Vec<&str> = lines.by_ref().take(2).collect();
+    if sums[0] != sums[1] {
+        return Err(format!("bytes are lost: {sums:?}"));
+    }
+    let mut expect = |wanted: &str| match lines.next() {
+        Some(line) if line.trim_end() == wanted => Ok(()),
+        line => Err(format!("{line:?}, not {wanted:?}\n{said}")),
+    };
+    for wanted in ["0 1 2 3", "4", "told", &sum.to_string(), "0", "137"] {
+        expect(wanted)?;
+    }
+    Ok(())
+}
+
+/// A program on a terminal of its own inside: size, names, job control, signals; the terminal outside is left as it was.
+pub fn exec_terminal(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name t -- sleep 100 >/dev/null
+$J exec t -- sh -c 'tty; stty size; echo x >/dev/tty; ps -o tty= -p $$'
+$J exec --env 'PS1=ok> ' t -- bash --norc --noprofile --noediting -i; echo code $?
+$J exec t -- sh -c 'trap "" INT; printf ready; sleep 100; echo not reached'; echo code $?
+$J exec t -- sh -c 'echo out; seq 20000 | tail -n 1' | cat
+$J kill t
+"#;
+    let steps = [
+        Until("ok> "),
+        Type("sleep 100\n"),
+        Until("sleep 100"),
+        Type("\x1a"),
+        Until("Stopped"),
+        Type("jobs; fg\n"),
+        Until("sleep 100\r\n"),
+        Type("\x03"),
+        Until("ok> "),
+        Resize(41, 101),
+        Type("stty size\n"),
+        Until("41 101"),
+        Type("exit 9\n"),
+        Until("ready"),
+        Type("\x03"),
+        Until("^C"),
+        Type("\x1c"),
+    ];
+    let outcome = clean(on_terminal(script(s, body), &s.dir, &steps, true)?)?;
+    let said = text(&outcome);
+    let wanted = ["/dev/pts/0\r\n", "x\r\npts/0", "41 101\r\n", "exit\r\ncode 9\r\n", "code 131\r\n", "out\r\n20000\r\n"];
+    match wanted.iter().find(|wanted| !said.contains(**wanted)) {
+        Some(wanted) => Err(format!("no {wanted:?} in {said:?}")),
+        None => Ok(()),
+    }
+}
+
+/// A sandbox in the background: its log, bounded; its end, for whoever waits; signals for its program.
+pub fn background(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name a -- sh -c 'echo out; echo err >&2; cat; trap "echo told; exit 5" TERM; echo ready; while :; do sleep 0.1; done'
+for i in $(seq 100); do $J logs a | grep -q ready && break; sleep 0.1; done
+$J wait a & first=$!; $J wait a & second=$!; $J logs --follow a >followed & third=$!
+sleep 1; $J kill --signal TERM a; wait $first; echo $?; wait $second; echo $?; wait $third; echo $?
+cat followed; $J wait a; echo $?; $J logs a | tail -n 1; $J list -q
+$J exec a -- true; echo $?
+run -d -- nosuch-program; echo $?
+run -d --name b -- sh -c 'yes 0123456789abcdef | head -c 20000000; echo; echo end; exit 6' >/dev/null; $J wait b; echo $?
+test $($J logs b | wc -c) -lt 9000000 && $J logs b | tail -n 1
+run -d --name b -- true >/dev/null; $J wait b; echo $?; $J logs b | wc -c
+run --name c -- sleep 100 & sleep 1; $J logs c 2>&1 | cut -d' ' -f1-8; $J kill c; wait $!; echo $?
+$J wait c 2>/dev/null; echo $?
+"#;
+    let want = "a\n5\n5\n0\nout\nerr\nready\ntold\n5\ntold\njanua: the sandbox a has ended, with exit code 5\n125\n\
+                janua: nosuch-program: no such file or directory (or its interpreter is missing) inside the sandbox\n127\n\
+                6\nend\n0\n0\njanua: the sandbox c has no log: it\n137\n125\n";
+    says(s, body, want)
+}
+
+/// A killed supervisor leaves nothing that confuses anybody.
+pub fn supervisor_killed(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name a -- sleep 100 >/dev/null
+id=$(run -d -- sleep 100)
+$J wait a 2>said & waiter=$!; sleep 0.5
+kill -KILL $id $($J list --json | python3 -c 'import json, sys; print([s["pid"] for s in json.load(sys.stdin) if s["name"] == "a"][0])')
+wait $waiter; echo $?; cat said
+sleep 0.5; $J list -q; ls -A "$XDG_RUNTIME_DIR/janua"; $J exec a -- true 2>/dev/null; echo $?
+run -d --name a -- sleep 100; $J kill a; ls "$XDG_RUNTIME_DIR/janua"
+"#;
+    says(s, body, "125\njanua: the sandbox's supervisor has been killed\n125\na\n")
+}
+
+/// Somebody else finds nothing, and a place that is not the user's alone is not used.
+pub fn other_user(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name a -- sleep 100 >/dev/null
+chmod 777 "$XDG_RUNTIME_DIR/janua"; $J list 2>&1 | grep -c 'not yours alone'; run --name b -- true 2>&1 | grep -c 'not yours alone'
+chmod 700 "$XDG_RUNTIME_DIR/janua"
+run -- sh -c "ls $XDG_RUNTIME_DIR/janua/a >/dev/null && python3 -c '
+import socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+try: s.connect(\"$XDG_RUNTIME_DIR/janua/a\"); print(\"reached\")
+except OSError as e: print(\"no way\")'"
+if [ $(id -u) = 0 ]; then
+  other="setpriv --reuid 65534 --regid 65534 --clear-groups"
+  chmod 711 . "$XDG_RUNTIME_DIR" 2>/dev/null
+  $other $J list >/dev/null 2>&1; echo list $?
+  $other $J exec a -- true >/dev/null 2>&1; echo exec $?; $other $J kill a >/dev/null 2>&1; echo kill $?
+else
+  printf 'list 125\nexec 125\nkill 125\n'
+fi
+$J list -q; $J kill a
+"#;
+    let outcome = clean(s.start(script(s, body))?.wait()?)?;
+    let said = text(&outcome);
+    // As another user the list is empty or refused, by whose directory it is.
+    let fine = said.starts_with("1\n1\nno way\nlist ") && said.ends_with("exec 125\nkill 125\na\n");
+    if fine { Ok(()) } else { Err(said) }
+}
+
+/// A kernel that has been taken over says what it likes: the sandbox ends with a message, and nobody else notices.
+pub fn garbage(s: &Sandbox) -> Result<(), String> {
+    let words: [&[u8]; 5] = [&[0xff; 64], &[1], &[1, 200, 1, 0, 0], &[0, 0, 0], &[3, 1, 1, b'x']];
+    for garbage in words {
+        let running = s.start(script(s, "run -- sh -c 'touch ready; sleep 100'; echo code $?"))?;
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let channel = loop {
+            // The kernel has one socket: its end of the channel.
+            let found = running.processes().into_iter().filter_map(channel_of).next();
+            match found {
+                Some(channel) => break channel,
+                None if std::time::Instant::now() > end => return Err("no kernel's channel is found".into()),
+                None => std::thread::sleep(std::time::Duration::from_millis(50)),
+            }
+        };
+        rustix::io::write(&channel, garbage).map_err(|error| error.to_string())?;
+        let outcome = clean(running.wait()?)?;
+        let said = text(&outcome);
+        if !said.ends_with("code 125\n") || !said.contains("janua: the sandbox's kernel says what it never would") {
+            return Err(format!("after {garbage:?}: {said}"));
+        }
+    }
+    Ok(())
+}
+
+/// The channel's end of a process of a kernel's.
+fn channel_of(pid: i32) -> Option<rustix::fd::OwnedFd> {
+    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    if !comm.starts_with("janua:sleep") {
+        return None;
+    }
+    let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let is_socket = |entry: &std::fs::DirEntry| entry.path().read_link().is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+    let number = fds.filter(is_socket).find_map(|entry| entry.file_name().to_str()?.parse().ok())?;
+    pidfd_getfd(process.as_fd(), number, PidfdGetfdFlags::empty()).ok()
+}
