@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::wanted;
+use super::{compare, wanted};
 use crate::tally::Tally;
 use crate::{build, workspace};
 
@@ -286,7 +286,9 @@ fn closed_output() -> Result<(), String> {
 /// The launcher works from any directory and through a symbolic link, and adds nothing of its own.
 fn launcher() -> Result<(), String> {
     let direct = call(Command::new(build::janua()).arg("--version"), "")?;
-    let link = std::env::temp_dir().join(format!("janua-launcher-{}", std::process::id()));
+    let place = compare::place();
+    std::fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+    let link = place.join("launcher");
     // Left over from a run that was ended.
     let _ = std::fs::remove_file(&link);
     std::os::unix::fs::symlink(workspace::root().join("janua"), &link)
@@ -295,7 +297,7 @@ fn launcher() -> Result<(), String> {
     let calls = [
         call(Command::new(workspace::root().join("janua")).arg("--version").current_dir("/"), ""),
         call(Command::new(&link).arg("--version").current_dir("/"), ""),
-        call(Command::new(name).arg("--version").current_dir(std::env::temp_dir()), ""),
+        call(Command::new(name).arg("--version").current_dir(&place), ""),
     ];
     let removed = std::fs::remove_file(&link).map_err(|e| format!("{}: {e}", link.display()));
     for output in calls {
