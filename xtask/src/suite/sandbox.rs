@@ -764,6 +764,7 @@ fn host_limits(s: &Sandbox) -> Result<(), String> {
     expect("stack", &shell("-S -s 64", "ulimit -s; echo fine")?, 0, &["64\n", "fine"])?;
     expect("descriptors", &shell("-S -n 10", "ulimit -n; echo fine")?, 0, &["10\n", "fine"])?;
     expect("time", &shell("-S -t 1", "while :; do :; done")?, 152, &[])?;
+    expect("time at most", &shell("-t 1", "while :; do :; done")?, 137, &[])?;
     // A caller that may raise a hard limit gets no message.
     let hard =
         [("-f 1000", "ulimit -f"), ("-d 10000", "ulimit -d"), ("-v 1000000", "ulimit -v"), ("-s 64", "ulimit -s"), ("-n 20", "ulimit -n")];
