@@ -446,8 +446,9 @@ impl Drop for OpenFile {
         if self.path.as_ref().is_some_and(|path| path.mount.watches.awaits_end())
             && let Some(Path { mount, dentry }) = self.path.take()
         {
+            let chain = mount.watches.chain(&dentry);
             drop(dentry);
-            mount.watches.released();
+            mount.watches.released_of(&chain);
         }
     }
 }

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use hashbrown::HashMap;
 use janua_rt::{Mutex, RwLock};
 
 use crate::vfs::dentry::Dentry;
@@ -45,10 +46,19 @@ pub struct Watches {
     active: AtomicUsize,
     sink: RwLock<Option<Arc<dyn Sink>>>,
     cookie: AtomicUsize,
-    /// Watched files without a name that somebody still uses: their end is told when nobody does.
-    ending: Mutex<Vec<Arc<Dentry>>>,
+    /// Watched files without a name that somebody still uses, by their place in memory: their end is told when nobody does.
+    ending: Mutex<HashMap<usize, Arc<Dentry>>>,
     /// How many those are.
     endings: AtomicUsize,
+}
+
+/// A file without a name and the directories without one above it.
+pub struct Chain(Vec<usize>);
+
+/// Whether only its watches and the list hold it.
+fn is_over(sink: &dyn Sink, dentry: &Arc<Dentry>) -> bool {
+    let held = sink.held(dentry);
+    held == 0 || Arc::strong_count(dentry) <= held + 1
 }
 
 impl Watches {
@@ -106,7 +116,7 @@ impl Watches {
             drop(ending);
             return sink.event(&dentry.inode, None, event::DELETE_SELF, 0);
         }
-        ending.push(dentry);
+        ending.insert(Arc::as_ptr(&dentry).addr(), dentry);
         drop(ending);
         self.endings.fetch_add(1, Ordering::SeqCst);
         self.released();
@@ -124,15 +134,45 @@ impl Watches {
             let Some(sink) = self.sink.read().clone() else { return };
             let ended = {
                 let mut ending = self.ending.lock();
-                let over = |dentry: &Arc<Dentry>| matches!(sink.held(dentry), held if held == 0 || Arc::strong_count(dentry) <= held + 1);
-                let Some(at) = ending.iter().position(over) else { return };
-                ending.swap_remove(at)
+                let over = ending.iter().find(|(_, dentry)| is_over(&*sink, dentry)).map(|(&at, _)| at);
+                over.and_then(|at| ending.remove(&at))
             };
-            self.endings.fetch_sub(1, Ordering::SeqCst);
-            // It may have got a name again (linkat(2) of an open file).
-            if ended.is_dir() || ended.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
-                sink.event(&ended.inode, None, event::DELETE_SELF, 0);
+            let Some(ended) = ended else { return };
+            self.ended(&*sink, ended);
+        }
+    }
+
+    /// What a file that is about to be let go may be the last use of: for [`Watches::released_of`].
+    pub fn chain(&self, dentry: &Arc<Dentry>) -> Chain {
+        let mut chain = Vec::new();
+        let mut at = self.awaits_end().then(|| dentry.clone());
+        while let Some(dentry) = at.filter(|dentry| dentry.is_deleted()) {
+            chain.push(Arc::as_ptr(&dentry).addr());
+            at = dentry.parent();
+        }
+        Chain(chain)
+    }
+
+    /// [`Watches::released`] of a file that is known, however many files others watch.
+    pub fn released_of(&self, chain: &Chain) {
+        for at in &chain.0 {
+            let Some(sink) = self.sink.read().clone() else { return };
+            let ended = {
+                let mut ending = self.ending.lock();
+                let over = ending.get(at).is_some_and(|dentry| is_over(&*sink, dentry));
+                over.then(|| ending.remove(at)).flatten()
+            };
+            if let Some(ended) = ended {
+                self.ended(&*sink, ended);
             }
+        }
+    }
+
+    fn ended(&self, sink: &dyn Sink, dentry: Arc<Dentry>) {
+        self.endings.fetch_sub(1, Ordering::SeqCst);
+        // It may have got a name again (linkat(2) of an open file).
+        if dentry.is_dir() || dentry.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
+            sink.event(&dentry.inode, None, event::DELETE_SELF, 0);
         }
     }
 

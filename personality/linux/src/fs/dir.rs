@@ -184,8 +184,9 @@ fn move_to(thread: &Thread, start: &RwLock<Path>, found: Path) {
     let old = core::mem::replace(&mut *start, found);
     changing();
     drop(start);
+    let chain = at::vfs(thread).watches.chain(&old.dentry);
     drop(old);
-    at::vfs(thread).watches.released();
+    at::vfs(thread).watches.released_of(&chain);
 }
 
 pub fn chdir(thread: &Thread, path: UserStr) -> Result<()> {
