@@ -9,6 +9,7 @@ use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
 use crate::table::{self, CallFn, Row, Run, Words};
 use crate::task::{Before, Leave, Personality};
 use crate::thread::{Pending, Seat, work};
+use crate::wait::NEWS;
 
 impl<P: Personality> Seat<P> {
     /// A system call: number and words are in the frame. Scheduling is the answer.
@@ -224,6 +225,7 @@ impl<P: Personality> Guest for Seat<P> {
     }
 
     fn poll(&self, frame: &mut Frame) -> Flow {
+        NEWS.advance();
         self.prepare_poll();
         let result = match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
             Some(Poll::Pending) => return self.wait(),

@@ -108,6 +108,11 @@ pub trait File: Send + Sync + Any {
     fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize>;
     /// Writes at `offset` (ignored by streams), which is [`offset::END`] for appending: bytes written. EAGAIN when full.
     fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize>;
+    /// Writes behind the end in one step: bytes written, and where the end is then, which others may have moved before it is asked for.
+    fn append(&self, file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
+        let n = self.write(file, buf, offset::END)?;
+        Ok((n, self.size()?))
+    }
     /// What is ready now. With a table, first registers with the queues that announce changes.
     fn poll(&self, file: &OpenFile, table: Option<&mut PollTable>) -> Events;
 

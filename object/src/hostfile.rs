@@ -14,13 +14,14 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_kernel::wait::PollTable;
-use janua_port::host::{HostReady, HostStat};
+use janua_kernel::wait::{NEWS, PollTable};
+use janua_port::host::{self, HostReady, HostStat};
 use janua_port::{Backing, Host, HostFd};
 use janua_rt::WaitQueue;
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset, request};
+use crate::fs::hostfs::Change;
 use crate::fs::hostfs::frozen;
 use crate::fs::hostio::{self, CHUNK};
 use crate::pipe::PIPE_BUF;
@@ -128,7 +129,16 @@ impl HostFile {
 
     /// What of `interest` the host says is ready now.
     pub fn host_events(&self, interest: Events) -> Events {
-        Events::from_bits_truncate(self.host.poll(self.fd, interest.bits()))
+        let events = Events::from_bits_truncate(self.host.poll(self.fd, interest.bits()));
+        NEWS.advance();
+        events
+    }
+
+    /// The host's answer of now.
+    fn fetch(&self) -> Result<HostStat> {
+        let stat = self.host.stat(self.fd, b"");
+        NEWS.advance();
+        stat
     }
 
     fn has_position(&self) -> bool {
@@ -140,8 +150,12 @@ impl HostFile {
         if self.has_position() || !self.host_events(interest).is_empty() { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
-    fn host_offset(at: u64) -> Option<u64> {
-        (at != offset::CURRENT && at != offset::END).then_some(at)
+    fn host_offset(&self, at: u64) -> Option<u64> {
+        match at {
+            offset::END if self.has_position() => Some(host::END),
+            offset::CURRENT | offset::END => None,
+            at => Some(at),
+        }
     }
 }
 
@@ -156,7 +170,7 @@ impl Drop for HostFile {
 
 impl File for HostFile {
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, at: u64) -> Result<usize> {
-        let mut at = Self::host_offset(at);
+        let mut at = self.host_offset(at);
         let mut moved = 0;
         while buf.left() > 0 {
             let step = self.ask(Events::READABLE).and_then(|()| match buf.user_range() {
@@ -197,11 +211,13 @@ impl File for HostFile {
                 Err(errno) => return Err(errno),
             }
         }
+        NEWS.advance();
         Ok(moved)
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
-        let mut at = Self::host_offset(at);
+        let _change = Change::begin();
+        let mut at = self.host_offset(at);
         let most = if self.has_position() || !self.watched() { usize::MAX } else { PIPE_BUF };
         let mut moved = 0;
         while buf.left() > 0 {
@@ -222,7 +238,7 @@ impl File for HostFile {
                 Ok((n, asked)) => {
                     buf.advance(n);
                     moved += n;
-                    at = at.map(|at| at + n as u64);
+                    at = at.map(|at| if at == host::END { at } else { at + n as u64 });
                     if n < asked || n == 0 {
                         break;
                     }
@@ -258,7 +274,7 @@ impl File for HostFile {
     }
 
     fn size(&self) -> Result<u64> {
-        if self.has_position() { Ok(self.host.stat(self.fd, b"")?.size) } else { Err(Errno::ESPIPE) }
+        if self.has_position() { Ok(self.fetch()?.size) } else { Err(Errno::ESPIPE) }
     }
 
     fn seek(&self, _file: &OpenFile, offset: i64, whence: u32) -> Result<u64> {
@@ -291,10 +307,12 @@ impl File for HostFile {
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
         self.may(flags::O_WRONLY)?;
+        let _change = Change::begin();
         self.host.truncate(self.fd, len)
     }
 
     fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
+        let _change = Change::begin();
         self.host.fallocate(self.fd, mode, offset, len)
     }
 
@@ -312,7 +330,7 @@ impl File for HostFile {
     }
 
     fn attr(&self) -> Result<Attr> {
-        let stat = if self.has_position() { self.host.stat(self.fd, b"")? } else { self.stat };
+        let stat = if self.has_position() { self.fetch()? } else { self.stat };
         Ok(Attr {
             dev: stat.dev,
             ino: stat.ino,

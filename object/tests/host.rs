@@ -618,3 +618,59 @@ fn a_place_below_one_that_may_be_written_to_is_not_frozen() {
     assert!(!frozen(root, true, &whole(&over.host)));
     assert!(frozen(root, true, &whole(&other)));
 }
+
+#[test]
+fn a_directory_that_was_on_the_way_a_moment_ago_is_asked_for_again_when_there_is_news() {
+    let world = World::bind("lately", true);
+    let start = Start { root: world.root.clone(), base: world.root.clone() };
+    let stat = |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false).map(|_| ());
+    world.find("dir/sub/leaf").unwrap();
+    // A name nobody has asked for, by way of a directory that is somewhere else by now.
+    let moved = |round: u32, told: &dyn Fn()| {
+        let (place, new) = (world.host.0.join("dir/sub"), format!("dir/sub/new{round}"));
+        stat(&format!("dir/sub/none{round}")).unwrap_err();
+        fs::rename(&place, world.host.0.join("moved")).unwrap();
+        fs::write(world.host.0.join(format!("moved/new{round}")), "").unwrap();
+        told();
+        let found = stat(&new);
+        fs::rename(world.host.0.join("moved"), &place).unwrap();
+        world.told();
+        stat(&new).unwrap();
+        found
+    };
+    for round in 0..100 {
+        assert_eq!(moved(round, &|| world.told()), Err(Errno::ENOENT));
+    }
+    // A file that is open is asked for again when it has been changed, inside or outside.
+    let (file, other) = (world.open("file", O_RDWR).unwrap(), world.open("file", O_RDWR).unwrap());
+    for round in 1..100u64 {
+        world.find("file").unwrap();
+        assert_eq!(file.attr().unwrap().size, other.attr().unwrap().size);
+        other.ops.truncate(&other, round).unwrap();
+        assert_eq!(file.attr().unwrap().size, round);
+        world.find("file").unwrap();
+        fs::write(world.host.0.join("file"), "more than a hundred bytes".repeat(5)).unwrap();
+        world.told();
+        assert_eq!(file.attr().unwrap().size, 125);
+    }
+}
+
+#[test]
+fn who_cannot_take_the_rights_off_a_program_does_not_write_to_it() {
+    let world = World::bind("privileges", true);
+    let place = world.host.0.join("file");
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o4777)).unwrap();
+    let stranger = common::user(hosted(), 12345);
+    let inode = world.find("file").unwrap().inode().clone();
+    let file = world.open("file", O_RDWR).unwrap();
+    let ops = inode.open(&stranger, O_RDWR).unwrap();
+    let write = || ops.write(&file, &mut WriteBuf::kernel(b"X"), 0);
+    common::REFUSES_CHMOD.set(true);
+    assert_eq!((error(write()), fs::read(&place).unwrap()), (Errno::EIO, b"below".to_vec()));
+    common::REFUSES_CHMOD.set(false);
+    // Nothing written takes nothing away.
+    assert_eq!(ops.write(&file, &mut WriteBuf::kernel(b""), 0), Ok(0));
+    assert_eq!(fs::metadata(&place).unwrap().mode() & 0o7777, 0o4777);
+    assert_eq!((write(), fs::read(&place).unwrap()), (Ok(1), b"Xelow".to_vec()));
+    assert_eq!(fs::metadata(&place).unwrap().mode() & 0o7777, 0o777);
+}

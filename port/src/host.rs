@@ -62,7 +62,8 @@ pub trait Host: Send + Sync {
     fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64>;
     /// `offset: None` uses the descriptor's own position.
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize>;
-    /// As [`Host::read`], the other way. At [`END`] the host finds the end and writes there in one step.
+    /// As [`Host::read`], the other way. At [`END`] the host finds the end and writes there in one step, and
+    /// the descriptor's own position is behind what was written then.
     fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize>;
     /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted; only where [`Host::reads_copy`].
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;

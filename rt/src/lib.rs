@@ -6,6 +6,8 @@
 extern crate alloc;
 
 mod atomic;
+#[cfg(not(loom))]
+pub mod epoch;
 pub mod slot;
 pub mod sync;
 pub mod waitq;
@@ -14,6 +16,8 @@ pub mod wake;
 mod wide;
 
 pub use slot::Slot;
+#[cfg(not(loom))]
+pub use epoch::Epoch;
 #[cfg(not(loom))]
 pub use sync::{RwLock, RwLockReadGuard};
 pub use sync::{Mutex, MutexGuard, Sleep};

@@ -36,6 +36,13 @@ mod locked {
             old
         }
 
+        pub fn fetch_max(&self, value: u64, _: Ordering) -> u64 {
+            let mut word = self.0.lock();
+            let old = *word;
+            *word = old.max(value);
+            old
+        }
+
         pub fn fetch_min(&self, value: u64, _: Ordering) -> u64 {
             let mut word = self.0.lock();
             let old = *word;

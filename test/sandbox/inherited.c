@@ -1,4 +1,4 @@
-/* Standard input that the host does not read by copying: a socket, a file with O_DIRECT. `give KIND PROGRAM...` becomes the program
+/* Standard input that the host does not read by copying: a socket, a file with O_DIRECT; and a file that is appended to by who inherits it. `give KIND PROGRAM...` becomes the program
  * with such an input; `take KIND` says what it reads, which is to be the same on Linux. Run by the suite `sandbox`. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,6 +41,9 @@ static void give(const char *kind, char **program)
 		if (fds[0] < 0)
 			fds[0] = open("direct", O_RDONLY);
 		MUST(fds[0] >= 0 && !unlink("direct"));
+	} else if (!strcmp(kind, "append")) {
+		fds[0] = open("appended", O_RDWR | O_CREAT | O_TRUNC, 0600);
+		MUST(fds[0] >= 0 && pwrite(fds[0], bytes, 100, 0) == 100 && !unlink("appended"));
 	} else {
 		int is_stream = !strcmp(kind, "stream");
 		MUST(!socketpair(AF_UNIX, is_stream ? SOCK_STREAM : SOCK_DGRAM, 0, fds));
@@ -75,6 +78,24 @@ static int take(const char *kind)
 		say("not aligned", pread(0, room + 1, PAGE, 0), room + 1, 0);
 		say("rest", read(0, room, FILE_SIZE + PAGE), room, 5 * PAGE);
 		say("end", read(0, room, PAGE), room, 0);
+		return 0;
+	}
+	if (!strcmp(kind, "append")) {
+		say("set", fcntl(0, F_SETFL, O_APPEND), room, 0);
+		for (size_t at = 0; at < 8; at++)
+			room[at] = byte_at(100 + at);
+		say("write", write(0, room, 4), room, 100);
+		printf("at %ld\n", (long)lseek(0, 0, SEEK_CUR));
+		struct iovec two[2] = { { room + 4, 1 }, { room + 5, 3 } };
+		MUST(lseek(0, 7, SEEK_SET) == 7);
+		say("two", writev(0, two, 2), room, 100);
+		printf("at %ld\n", (long)lseek(0, 0, SEEK_CUR));
+		say("all", pread(0, room, 200, 0), room, 0);
+		say("clear", fcntl(0, F_SETFL, 0), room, 0);
+		MUST(lseek(0, 8, SEEK_SET) == 8);
+		say("over", write(0, room, 0), room, 0);
+		say("over", write(0, room + 8, 4), room, 0);
+		printf("at %ld\n", (long)lseek(0, 0, SEEK_CUR));
 		return 0;
 	}
 	if (!strcmp(kind, "stream")) {

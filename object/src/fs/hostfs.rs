@@ -5,7 +5,7 @@
 //! however the host's tree changes. Directories and files are opened when needed and their descriptors kept in a bounded
 //! cache; one that was dropped is opened again by its place.
 //!
-//! Two modes: a *bind* asks the host every time (names and attributes are those of the moment, one inode per host file); the
+//! Two modes: a *bind* asks the host every time (names and attributes are those of the moment but for [`lately`], one inode per host file); the
 //! *snapshot* below an overlay remembers attributes from the first look. A walk through known directories of a bind asks once,
 //! for all names together ([`HostInode::check_names`]): a link that somebody outside has put into the middle is then followed by the
 //! host, and what is found counts only if it is the known file.
@@ -15,6 +15,7 @@
 mod file;
 pub mod frozen;
 mod inode;
+mod lately;
 mod xattr;
 
 use alloc::collections::VecDeque;
@@ -25,6 +26,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::wait::NEWS;
 use janua_port::host::HostStat;
 use janua_port::{Host, HostFd, Machine, Nanos};
 use janua_rt::Mutex;
@@ -34,6 +36,10 @@ use crate::file::flags;
 use crate::fs::hostio::OwnedFd;
 use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
+
+use lately::{Moment, Ways};
+
+pub use lately::Change;
 
 /// Inodes whose descriptors are kept open, and which part of the machine's descriptors they may have.
 const CACHED_FDS: usize = 1024;
@@ -56,6 +62,7 @@ struct Shared {
     fresh: bool,
     /// A file has been found under another name than before (binds only).
     several_names: AtomicBool,
+    ways: Ways,
     /// One inode per host file (binds only).
     known: Mutex<Known>,
     /// Inodes with open descriptors, oldest first, and how many there may be.
@@ -63,14 +70,15 @@ struct Shared {
     cached: usize,
     /// The host device of the root.
     root_dev: u64,
-    /// Other host devices met so far.
-    devs: Mutex<Vec<u64>>,
     /// Whether reads of a device's files copy ([`Host::reads_copy`]); of the root's, 0 as long as it is not known, or [`COPIES`] or not.
     root_copies: AtomicU8,
     copies: Mutex<Vec<(u64, bool)>>,
     /// The buffer of the last listing, for the next.
     listing: Mutex<Vec<u8>>,
 }
+
+/// Host devices met below binds and overlays whose roots are on others.
+static FURTHER: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 type Known = HashMap<(u64, u64), Weak<HostInode>, core::hash::BuildHasherDefault<NameHasher>>;
 
@@ -80,7 +88,7 @@ impl Shared {
         if dev == self.root_dev {
             return ino;
         }
-        let mut devs = self.devs.lock();
+        let mut devs = FURTHER.lock();
         let index = devs.iter().position(|known| *known == dev).unwrap_or_else(|| {
             devs.push(dev);
             devs.len() - 1
@@ -198,6 +206,9 @@ pub struct HostInode {
     stat: Mutex<HostStat>,
     /// When `stat` was asked for, monotonic nanoseconds; 0 when it is known to be out of date.
     looked: AtomicU64,
+    /// Before it was asked for ([`lately`]), written with `stat` locked.
+    news: AtomicU64,
+    changes: AtomicU64,
     place: Mutex<Place>,
     fds: Mutex<Fds>,
     /// The host's own /proc: shown empty, since it tells of the processes that carry the sandbox and reaches into them.
@@ -242,11 +253,11 @@ impl HostFs {
             top,
             fresh,
             several_names: AtomicBool::new(false),
+            ways: Ways::default(),
             known: Mutex::default(),
             open: Mutex::default(),
             cached: CACHED_FDS.min(machine.accounts().descriptors.all.limit() / CACHED_PART),
             root_dev: stat.dev,
-            devs: Mutex::default(),
             root_copies: AtomicU8::new(0),
             copies: Mutex::default(),
             listing: Mutex::default(),
@@ -321,6 +332,8 @@ impl HostInode {
             born: stat.btime,
             stat: Mutex::new(stat),
             looked: AtomicU64::new(shared.machine.clock().monotonic()),
+            news: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
             place: Mutex::new(Place { dir, name }),
             fds: Mutex::default(),
             hidden,
@@ -337,8 +350,7 @@ impl HostInode {
 
     /// Takes over the host's answer about the file.
     fn saw(&self, stat: HostStat) {
-        *self.stat.lock() = stat;
-        self.looked.store(self.shared.machine.clock().monotonic(), Ordering::Relaxed);
+        self.saw_at(stat, Moment::default());
     }
 
     /// Whether the host's answer is about this file.
@@ -389,12 +401,14 @@ impl HostInode {
             }
             path.extend_from_slice(&name);
         }
+        let moment = Moment::now();
         let fd = self.shared.open(&base, &path, open | flags::O_NOFOLLOW, 0, BENEATH)?;
         if self.shared.fresh {
             let stat = self.host().stat(fd.fd(), b"")?;
             if (stat.dev, stat.ino) != self.id() {
                 return Err(Errno::ESTALE);
             }
+            self.saw_at(stat, moment);
         }
         Ok(fd)
     }
@@ -448,12 +462,13 @@ impl HostInode {
 
     /// Opens the file by names that begin in `base` and may lead elsewhere by now: ESTALE, or what the host says to them.
     fn open_names(&self, base: &HostInode, names: &[u8], open: u32) -> Result<Arc<OwnedFd>> {
+        let moment = Moment::now();
         let fd = self.shared.open(&*base.any_fd()?, names, open | flags::O_NOFOLLOW, 0, BENEATH)?;
         let stat = self.host().stat(fd.fd(), b"")?;
         if !self.is(&stat) {
             return Err(Errno::ESTALE);
         }
-        self.saw(stat);
+        self.saw_at(stat, moment);
         Ok(fd)
     }
 
@@ -594,6 +609,7 @@ impl HostInode {
                 }
             }
         };
+        NEWS.advance();
         *self.shared.listing.lock() = raw;
         let mut fds = self.fds.lock();
         if fds.read.is_none() {
@@ -712,8 +728,9 @@ impl HostInode {
         self.adopt(stat, name)
     }
 
-    fn check_writable(&self) -> Result<()> {
-        if self.shared.writable { Ok(()) } else { Err(Errno::EROFS) }
+    /// Before a change of anything on the host, which lasts as long as what this answers. EROFS.
+    fn change(&self) -> Result<Change> {
+        if self.shared.writable { Ok(Change::begin()) } else { Err(Errno::EROFS) }
     }
 
     /// Before a name goes: whoever uses the file reaches it by a descriptor from now on.

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_kernel::wait::NEWS;
 use janua_port::{Host, HostFd};
 
 use crate::file::offset;
@@ -54,6 +55,12 @@ pub const CHUNK: usize = 256 * 1024;
 
 /// Reads from `offset` on until the buffer is full or the file ends: bytes read. Guest memory is filled by the host itself.
 pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    let read = read_all_at(from, buf, offset);
+    NEWS.advance();
+    read
+}
+
+fn read_all_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
     let mut moved = 0usize;
     while buf.left() > 0 {
         let at = offset + moved as u64;

@@ -222,8 +222,10 @@ impl Rewriter {
     /// The same, with an image of a file whose code would be copied otherwise.
     fn code_to_map(&self, file: &Arc<OpenFile>, span: Option<u64>) -> Option<Code> {
         let mut code = self.code(file, span)?;
+        // Without a key nothing is copied, and the image can wait until calls trap.
+        let copied = self.restore.is_some();
         let changes = || matches!(file.ops.backing(file, 0, PAGE_SIZE, false), Ok(Backing::Host { frozen: false, .. }));
-        if code.image.is_none() && (code.bytes() >= WORTH_COPYING || code.maps > 1) && changes() {
+        if copied && code.image.is_none() && (code.bytes() >= WORTH_COPYING || code.maps > 1) && changes() {
             code.image = self.image(file, true);
         }
         Some(code)

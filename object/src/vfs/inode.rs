@@ -201,6 +201,11 @@ pub trait Inode: Send + Sync + Any {
     fn check_names(&self, _names: &[u8], _file: &Arc<dyn Inode>) -> bool {
         false
     }
+    /// Whether [`Inode::check_names`] has said so of these names and this directory a moment ago, so that it need not be asked again by who
+    /// is only on the way through.
+    fn checked_lately(&self, _names: &[u8], _dir: &Arc<dyn Inode>) -> bool {
+        false
+    }
     /// Stores the attributes of the file of that name, where they can be had without making an inode; `false` where not. ENOENT.
     fn glance(&self, _name: &[u8], _attr: &mut Attr) -> Result<bool> {
         Ok(false)

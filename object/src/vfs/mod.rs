@@ -61,6 +61,8 @@ pub struct Vfs {
     /// Who wants to know of changes (inotify).
     pub watches: Arc<Watches>,
     next_dev: AtomicU64,
+    /// [`Vfs::dev_of_host`]: the host's number, and ours.
+    host_devs: Mutex<Vec<(u64, u64)>>,
     /// The buffer of the last listing, for the next.
     listing: Mutex<Vec<u8>>,
     /// Hashes of names that were glanced at lately.
@@ -82,6 +84,7 @@ impl Vfs {
             types: RwLock::new(BTreeMap::new()),
             watches: Arc::default(),
             next_dev: AtomicU64::new(20),
+            host_devs: Mutex::default(),
             listing: Mutex::default(),
             glanced: (0..GLANCED).map(|_| AtomicU32::new(0)).collect(),
         }
@@ -95,6 +98,17 @@ impl Vfs {
     /// A device number without a device, for a file system's `st_dev`.
     pub fn new_dev(&self) -> u64 {
         device::number(0, self.next_dev.fetch_add(1, Ordering::Relaxed) as u32)
+    }
+
+    /// The `st_dev` of what lies on that device of the host: the same wherever it is shown.
+    pub fn dev_of_host(&self, device: u64) -> u64 {
+        let mut known = self.host_devs.lock();
+        if let Some(&(_, dev)) = known.iter().find(|(host, _)| *host == device) {
+            return dev;
+        }
+        let dev = self.new_dev();
+        known.push((device, dev));
+        dev
     }
 
     /// Nanoseconds since 1970, for time stamps.

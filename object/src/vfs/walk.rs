@@ -444,6 +444,9 @@ impl<'a> Walk<'a> {
         if self.resolve.contains(Resolve::CACHED) {
             return Err(Errno::EAGAIN);
         }
+        if at.is_dir() && base.checked_lately(names, &at.inode) {
+            return Ok(());
+        }
         if !base.check_names(names, &at.inode) {
             return Err(Errno::ESTALE);
         }

@@ -38,6 +38,11 @@ pub fn small(memory: u64) -> &'static TestMachine {
     Box::leak(Box::new(TestMachine { host: Some(TestHost), memory }))
 }
 
+thread_local! {
+    /// The host's chmod fails, for the tests of this thread.
+    pub static REFUSES_CHMOD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// A caller with the given credentials.
 pub struct TestCaller {
     pub machine: &'static TestMachine,
@@ -390,7 +395,7 @@ impl Host for TestHost {
         match offset {
             Some(janua_port::host::END) => {
                 let range = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
-                call!(libc::pwritev2(fd.0, &raw const range, 1, 0, libc::RWF_APPEND))
+                call!(libc::pwritev2(fd.0, &raw const range, 1, -1, libc::RWF_APPEND))
             }
             Some(at) => call!(libc::pwrite(fd.0, data.as_ptr().cast(), data.len(), at as i64)),
             None => call!(libc::write(fd.0, data.as_ptr().cast(), data.len())),
@@ -436,6 +441,9 @@ impl Host for TestHost {
         call!(libc::syscall(libc::SYS_renameat2, old_dir.0, old.as_ptr(), new_dir.0, new.as_ptr(), flags)).map(|_| ())
     }
     fn chmod(&self, fd: HostFd, mode: u32) -> Result<()> {
+        if REFUSES_CHMOD.get() {
+            return Err(Errno::EIO);
+        }
         let (at, text) = place(fd, b"");
         call!(libc::fchmodat(at, text.as_ptr(), mode, 0)).map(|_| ())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use janua_abi::linux::Result;
+use janua_kernel::wait::NEWS;
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::vfs::{FileKind, FileSystem, Make, OpenHow, Path, Resolve, Start, Vfs, Walk};
@@ -23,10 +24,17 @@ impl Tree {
     }
 
     fn start(&self) -> Start {
+        self.told();
         Start { root: self.root.clone(), base: self.root.clone() }
     }
 
+    /// Tests change files outside as well, and know of it: each call is made by somebody who may have been told.
+    pub fn told(&self) {
+        NEWS.advance();
+    }
+
     pub fn find(&self, path: &str) -> Result<Path> {
+        self.told();
         find(&self.vfs, &self.who, &self.root, path)
     }
 

@@ -512,12 +512,14 @@ fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset:
 /// [`transfer`] of a write, which may go to the end of the file.
 fn store(fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
     const RWF_APPEND: usize = 0x10;
+    /// Both halves of an offset of -1.
+    const OWN_POSITION: usize = usize::MAX;
     if offset != Some(END) {
         return transfer(nr::WRITE, nr::PWRITE64, fd, addr, len, offset);
     }
     let range = [addr, len];
     // SAFETY: as in `transfer`; the range is ours.
-    unsafe { raw_retry(nr::PWRITEV2, [fd_word(fd), range.as_ptr() as usize, 1, 0, 0, RWF_APPEND]) }
+    unsafe { raw_retry(nr::PWRITEV2, [fd_word(fd), range.as_ptr() as usize, 1, OWN_POSITION, OWN_POSITION, RWF_APPEND]) }
 }
 
 fn named(call: Call, fd: HostFd, addr: &mut [u8], addr_len: &mut usize, flags: usize) -> Result<usize> {

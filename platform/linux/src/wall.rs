@@ -146,7 +146,7 @@ host_calls! {
     318 GETRANDOM Always, "random bytes";
     319 MEMFD_CREATE Always, "memory of files in memory, once it is mapped or large";
     324 MEMBARRIER Always, "barriers between the threads of a guest";
-    328 PWRITEV2 Writing, "the end of a file of a writable bind, found and written to in one step";
+    328 PWRITEV2 Always, "the end of a file of a writable bind or of one that was inherited, found and written to in one step";
     332 STATX Always, "files of the host";
     437 OPENAT2 Always, "files of the host, below a directory the supervisor opened";
 }

@@ -653,7 +653,7 @@ fn inherited(s: &Sandbox) -> Result<(), String> {
     let program = compare::place().join("bin/sandbox/inherited");
     super::attacks::build(&workspace::root().join("test/sandbox/inherited.c"), &program, &[])?;
     let program = program.display().to_string();
-    for kind in ["stream", "datagram", "direct"] {
+    for kind in ["stream", "datagram", "direct", "append"] {
         let give = [program.as_str(), "give", kind].map(str::to_string);
         let take = [program.as_str(), "take", kind];
         let run = |line: Vec<String>| clean(s.start(give.iter().cloned().chain(line).collect())?.wait()?);

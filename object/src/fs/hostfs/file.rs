@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -9,12 +10,12 @@ use janua_kernel::wait::PollTable;
 use janua_port::Backing;
 
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::file::{Events, File, OpenFile, flags, offset, whence};
 use crate::fs::hostio::{self, OwnedFd};
 use crate::vfs::access::{CAP_FSETID, without_privileges};
-use crate::vfs::drop_privileges;
 
 use super::HostInode;
+use super::lately::Change;
 
 pub struct HostRegular {
     inode: Arc<HostInode>,
@@ -57,13 +58,20 @@ impl HostRegular {
         HostRegular { inode, fd, keeps_privileges: caller.cred().capable(CAP_FSETID) }
     }
 
-    /// The file's contents have been changed.
-    fn wrote(&self) {
+    /// The file's contents are about to be changed: takes off the bits that lend its owner's rights, as Linux does before it writes.
+    fn writes(&self) -> Result<()> {
         // As the mode was at the last look: this is asked at every write.
-        if !self.keeps_privileges && without_privileges(self.inode.stat.lock().mode).is_some() {
-            // The host has done it already unless it takes the whole sandbox for somebody who may keep the bits; where this fails, it
-            // is no such one.
-            let _ = drop_privileges(&*self.inode);
+        if self.keeps_privileges || without_privileges(self.inode.stat.lock().mode).is_none() {
+            return Ok(());
+        }
+        let _held = self.inode.busy.hold_rights();
+        let stat = self.inode.host().stat(self.fd.fd(), b"")?;
+        let Some(mode) = without_privileges(stat.mode) else { return Ok(()) };
+        self.inode.looked.store(0, Ordering::Relaxed);
+        match self.inode.host().chmod(self.fd.fd(), mode & 0o7777) {
+            // Then the host does it itself when it is written to: it takes the sandbox for nobody who may keep the bits.
+            Err(Errno::EPERM) => Ok(()),
+            other => other,
         }
     }
 }
@@ -73,13 +81,26 @@ impl File for HostRegular {
         hostio::read_at(&self.fd, buf, offset)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+    fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        if offset == offset::END {
+            return Ok(self.append(file, buf)?.0);
+        }
+        if buf.left() == 0 {
+            return Ok(0);
+        }
+        self.writes()?;
+        let _change = Change::begin();
+        hostio::write_at(&self.fd, buf, offset)
+    }
+
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
+        self.writes()?;
         // Several ranges of one writer stay together.
-        let append = (offset == offset::END).then(|| self.inode.append.lock());
-        let written = hostio::write_at(&self.fd, buf, offset);
-        drop(append);
-        self.wrote();
-        written
+        let _append = self.inode.append.lock();
+        let _change = Change::begin();
+        let n = hostio::write_at(&self.fd, buf, offset::END)?;
+        // The host has moved its own position, which nothing else does.
+        Ok((n, self.inode.host().lseek(self.fd.fd(), 0, whence::SEEK_CUR)?))
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
@@ -104,15 +125,15 @@ impl File for HostRegular {
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
-        self.inode.host().truncate(self.fd.fd(), len)?;
-        self.wrote();
-        Ok(())
+        self.writes()?;
+        let _change = Change::begin();
+        self.inode.host().truncate(self.fd.fd(), len)
     }
 
     fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
-        self.inode.host().fallocate(self.fd.fd(), mode, offset, len)?;
-        self.wrote();
-        Ok(())
+        self.writes()?;
+        let _change = Change::begin();
+        self.inode.host().fallocate(self.fd.fd(), mode, offset, len)
     }
 
     fn sync(&self, data_only: bool) -> Result<()> {

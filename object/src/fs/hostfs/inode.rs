@@ -7,6 +7,8 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 
+use janua_kernel::wait::NEWS;
+
 use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File, flags};
 use crate::vfs::access::{S_ISGID, S_ISUID, inherit};
@@ -14,6 +16,7 @@ use crate::vfs::directory::Snapshot;
 use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
 use crate::vfs::{Busy, Slot};
 
+use super::lately::Moment;
 use super::{BENEATH, HostInode, PERM_AGE, file, host_inode};
 
 impl Inode for HostInode {
@@ -22,7 +25,10 @@ impl Inode for HostInode {
     }
 
     fn attr(&self) -> Result<Attr> {
-        let stat = if self.shared.fresh { self.fetch()? } else { *self.stat.lock() };
+        let stat = match self.shared.fresh {
+            true => self.seen_lately().map_or_else(|| self.fetch(), Ok)?,
+            false => *self.stat.lock(),
+        };
         Ok(self.convert(&stat))
     }
 
@@ -53,7 +59,7 @@ impl Inode for HostInode {
     }
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
-        self.check_writable()?;
+        let _change = self.change()?;
         if let Some(size) = change.size {
             let fd = self.open_place(flags::O_WRONLY | flags::O_NONBLOCK)?;
             self.host().truncate(fd.fd(), size)?;
@@ -100,13 +106,21 @@ impl Inode for HostInode {
     fn check_names(&self, names: &[u8], file: &Arc<dyn Inode>) -> bool {
         let Ok(file) = host_inode(file) else { return false };
         let Ok(dir) = self.any_fd() else { return false };
+        let moment = Moment::now();
         match self.host().stat(dir.fd(), names) {
             Ok(stat) if file.is(&stat) => {
-                file.saw(stat);
+                file.saw_at(stat, moment);
+                if file.kind == FileKind::Directory {
+                    self.shared.ways.note(self, names, file, moment);
+                }
                 true
             }
             _ => false,
         }
+    }
+
+    fn checked_lately(&self, names: &[u8], dir: &Arc<dyn Inode>) -> bool {
+        host_inode(dir).is_ok_and(|dir| self.led_lately(names, dir))
     }
 
     fn glance(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
@@ -128,7 +142,7 @@ impl Inode for HostInode {
     }
 
     fn create(&self, name: &[u8], mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<dyn Inode>> {
-        self.check_writable()?;
+        let _change = self.change()?;
         let dir = self.any_fd()?;
         let (mode, gid) = inherit(&self.perm()?, mode, cred);
         let since = self.shared.machine.clock().realtime();
@@ -149,7 +163,7 @@ impl Inode for HostInode {
     }
 
     fn symlink(&self, name: &[u8], target: &[u8], cred: &Cred) -> Result<Arc<dyn Inode>> {
-        self.check_writable()?;
+        let _change = self.change()?;
         let dir = self.any_fd()?;
         let since = self.shared.machine.clock().realtime();
         self.host().symlink(target, dir.fd(), name)?;
@@ -159,7 +173,7 @@ impl Inode for HostInode {
     }
 
     fn link(&self, name: &[u8], target: &Arc<dyn Inode>) -> Result<()> {
-        self.check_writable()?;
+        let _change = self.change()?;
         let target = host_inode(target)?;
         if !Arc::ptr_eq(&target.shared, &self.shared) {
             return Err(Errno::EXDEV);
@@ -173,8 +187,12 @@ impl Inode for HostInode {
     }
 
     fn unlink(&self, name: &[u8], dir: bool) -> Result<()> {
-        self.check_writable()?;
-        self.host().unlink(self.any_fd()?.fd(), name, dir)
+        let _change = self.change()?;
+        self.host().unlink(self.any_fd()?.fd(), name, dir)?;
+        if dir {
+            NEWS.advance();
+        }
+        Ok(())
     }
 
     fn unlink_unseen(&self, name: &[u8]) -> Option<Result<()>> {
@@ -182,16 +200,19 @@ impl Inode for HostInode {
         if !self.shared.fresh || !self.shared.writable || self.shared.several_names.load(Ordering::Relaxed) {
             return None;
         }
+        let _change = self.change().ok()?;
         Some(self.any_fd().and_then(|dir| self.host().unlink(dir.fd(), name, false)))
     }
 
     fn rename(&self, old: &[u8], new_dir: &Arc<dyn Inode>, new: &[u8], change: u32) -> Result<()> {
-        self.check_writable()?;
+        let _change = self.change()?;
         let to = host_inode(new_dir)?;
         if !Arc::ptr_eq(&to.shared, &self.shared) {
             return Err(Errno::EXDEV);
         }
         self.host().rename(self.any_fd()?.fd(), old, to.any_fd()?.fd(), new, change)?;
+        // Another bind may show the same directories.
+        NEWS.advance();
         to.settle_in(new);
         if change & crate::vfs::rename::EXCHANGE != 0 {
             self.settle_in(old);
@@ -200,7 +221,7 @@ impl Inode for HostInode {
     }
 
     fn tmpfile(&self, mode: u32, cred: &Cred, linkable: bool) -> Result<Arc<dyn Inode>> {
-        self.check_writable()?;
+        let _change = self.change()?;
         // The host links by name, and this file has none; the program then makes a named one.
         if linkable {
             return Err(Errno::EOPNOTSUPP);

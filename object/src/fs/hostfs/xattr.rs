@@ -33,12 +33,12 @@ impl HostInode {
     }
 
     pub(super) fn change_xattr(&self, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
-        self.check_writable()?;
+        let _change = self.change()?;
         self.host().setxattr(self.content_fd()?.fd(), name, value, flags)
     }
 
     pub(super) fn drop_xattr(&self, name: &[u8]) -> Result<()> {
-        self.check_writable()?;
+        let _change = self.change()?;
         self.host().removexattr(self.content_fd()?.fd(), name)
     }
 

@@ -71,6 +71,18 @@ impl MemoryFile {
         self.node.note_access(mount.contains(MountFlags::RELATIME));
     }
 
+    /// Bytes written, and the offset behind them.
+    fn write_at(&self, buf: &mut WriteBuf<'_>, offset: u64) -> Result<(usize, u64)> {
+        let written = {
+            let mut data = self.node.data()?.lock();
+            let at = if offset == offset::END { data.size() } else { offset };
+            let n = data.write(&self.node.shared.space, buf, at)?;
+            (n, at + n as u64)
+        };
+        self.wrote();
+        Ok(written)
+    }
+
     fn wrote(&self) {
         let now = self.node.shared.now();
         let mut meta = self.node.meta.lock();
@@ -100,16 +112,11 @@ impl File for MemoryFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        if buf.left() == 0 {
-            return Ok(0);
-        }
-        let n = {
-            let mut data = self.node.data()?.lock();
-            let at = if offset == offset::END { data.size() } else { offset };
-            data.write(&self.node.shared.space, buf, at)?
-        };
-        self.wrote();
-        Ok(n)
+        if buf.left() == 0 { Ok(0) } else { Ok(self.write_at(buf, offset)?.0) }
+    }
+
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
+        self.write_at(buf, offset::END)
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {

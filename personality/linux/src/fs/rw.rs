@@ -105,11 +105,18 @@ pub fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: 
         Place::At(at) => file.ops.write(file, buf, at),
         Place::Position if file.ops.seekable() && !file.ops.keeps_position() => {
             let mut pos = file.pos.lock();
-            let n = file.ops.write(file, buf, if append { offset::END } else { *pos })?;
-            *pos = if append { file.ops.size()? } else { *pos + n as u64 };
+            // Nothing written moves nothing.
+            let (n, end) = match append && buf.left() > 0 {
+                true => file.ops.append(file, buf)?,
+                false => {
+                    let n = file.ops.write(file, buf, *pos)?;
+                    (n, *pos + n as u64)
+                }
+            };
+            *pos = end;
             Ok(n)
         }
-        Place::Position => file.ops.write(file, buf, offset::CURRENT),
+        Place::Position => file.ops.write(file, buf, if append { offset::END } else { offset::CURRENT }),
     }
 }
 

@@ -288,7 +288,8 @@ fn flags(mount: &BootMount) -> MountFlags {
 fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSystem>, Vec<u8>)>> {
     Ok(Some(match &mount.kind {
         BootMountKind::Host { root, source, top } => {
-            (HostFs::bind(vfs.machine, vfs.new_dev(), *root, !mount.read_only, *top)?, source.clone())
+            let device = vfs.machine.host().ok_or(Errno::ENODEV)?.stat(*root, b"")?.dev;
+            (HostFs::bind(vfs.machine, vfs.dev_of_host(device), *root, !mount.read_only, *top)?, source.clone())
         }
         BootMountKind::Overlay { root, source, top } => {
             (Overlay::new(vfs.machine, vfs.new_dev(), *root, source, *top)?, b"overlay".to_vec())

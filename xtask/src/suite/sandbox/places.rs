@@ -132,6 +132,11 @@ pub fn shared_files(s: &Sandbox) -> Result<(), String> {
     if size != 3 * 16 * LINES as u64 {
         return Err(format!("{size} bytes of {}", 3 * 16 * LINES));
     }
+    // One file, wherever it is shown: numbers, and locks.
+    let twice = ["--bind", &format!("{at}:/tmp/one:rw"), "--bind", &format!("{at}:/tmp/two")];
+    let script = "cd /tmp; [ one/log -ef two/log ] && [ \"$(stat -c %d:%i one/log)\" = \"$(stat -c %d:%i two/log)\" ] && echo same;
+        exec 8>>one/log; flock -n 8 && ! flock -n two/log true && echo locked";
+    expect("two binds", &s.run(&twice, &["/bin/sh", "-c", script])?, 0, &["same", "locked"])?;
     if !rustix::process::getuid().is_root() {
         return Ok(());
     }

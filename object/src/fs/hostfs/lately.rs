@@ -1,0 +1,121 @@
+//! How long what has been seen of a bind's files may be relied on.
+//!
+//! Files of a bind are changed by others, so each question about them goes to the host. Many programs ask two questions in a row to which
+//! the host's first answer would do: open(2) looks at what it has opened and fstat(2) is called next; a thousand files of a directory
+//! are asked for, each by the same way. So an answer counts for [`LATELY`] more, **unless a guest can have learnt of something
+//! newer**: since then no thread has waited and gone on, and none has read what others write ([`NEWS`]), and no guest has
+//! changed anything on the host itself ([`CHANGES`]; attributes only, and where directories are, only by moving them). Who changes files outside
+//! and then tells the sandbox, by whatever way but memory that both have mapped, finds it to know.
+
+use alloc::sync::Arc;
+use core::hash::Hasher;
+use core::sync::atomic::Ordering;
+
+use janua_kernel::wait::NEWS;
+use janua_port::host::HostStat;
+use janua_rt::{Epoch, Mutex};
+
+use super::HostInode;
+use crate::vfs::NameHasher;
+
+/// Nanoseconds.
+const LATELY: u64 = 50_000;
+
+/// Advances after guests have changed files of the host.
+static CHANGES: Epoch = Epoch::new();
+
+/// A change of the host's files by a guest, until it is dropped.
+pub struct Change(());
+
+impl Change {
+    pub fn begin() -> Change {
+        Change(())
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        CHANGES.advance();
+    }
+}
+
+/// The moment before a question.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Moment {
+    news: u64,
+    changes: u64,
+}
+
+impl Moment {
+    pub fn now() -> Moment {
+        Moment { news: NEWS.stamp(), changes: CHANGES.stamp() }
+    }
+}
+
+/// Ways to directories, by the hash of where they begin and of their names.
+const WAYS: usize = 8;
+
+/// A way along which a directory was found.
+#[derive(Default)]
+struct Way {
+    hash: u64,
+    to: (u64, u64),
+    news: u64,
+    at: u64,
+}
+
+/// The ways along which directories of a bind have been found lately.
+#[derive(Default)]
+pub(super) struct Ways([Mutex<Way>; WAYS]);
+
+impl Ways {
+    fn of(&self, base: &HostInode, names: &[u8]) -> (&Mutex<Way>, u64) {
+        let mut hasher = NameHasher::default();
+        hasher.write_u64(base.id.0);
+        hasher.write_u64(base.id.1);
+        hasher.write(names);
+        let hash = hasher.finish();
+        (&self.0[(hash >> 32) as usize % WAYS], hash)
+    }
+
+    /// Notes that `names` in `base` have led to `dir`, which was asked at `moment`.
+    pub fn note(&self, base: &HostInode, names: &[u8], dir: &HostInode, moment: Moment) {
+        let (way, hash) = self.of(base, names);
+        *way.lock() = Way { hash, to: dir.id, news: moment.news, at: dir.looked.load(Ordering::Relaxed) };
+    }
+
+    /// Whether they have done so lately.
+    pub fn is_known(&self, base: &HostInode, names: &[u8], dir: &HostInode) -> bool {
+        let (way, hash) = self.of(base, names);
+        let way = way.lock();
+        way.hash == hash && way.to == dir.id && NEWS.is(way.news) && base.is_lately(way.at)
+    }
+}
+
+impl HostInode {
+    fn is_lately(&self, at: u64) -> bool {
+        self.shared.machine.clock().monotonic().saturating_sub(at) <= LATELY
+    }
+
+    /// Takes over the host's answer about the file to a question asked after `moment`.
+    pub(super) fn saw_at(&self, stat: HostStat, moment: Moment) {
+        let mut known = self.stat.lock();
+        *known = stat;
+        self.looked.store(self.shared.machine.clock().monotonic(), Ordering::Relaxed);
+        self.news.store(moment.news, Ordering::Relaxed);
+        self.changes.store(moment.changes, Ordering::Relaxed);
+    }
+
+    /// The host's answer about the file, if it is of a moment ago.
+    pub(super) fn seen_lately(&self) -> Option<HostStat> {
+        let known = self.stat.lock();
+        let (news, changes) = (self.news.load(Ordering::Relaxed), self.changes.load(Ordering::Relaxed));
+        let holds = NEWS.is(news) && CHANGES.is(changes) && self.is_lately(self.looked.load(Ordering::Relaxed));
+        holds.then(|| *known)
+    }
+
+    /// [`crate::vfs::Inode::check_names`], of which the last is a directory's, as far as that is known.
+    pub(super) fn led_lately(&self, names: &[u8], dir: &HostInode) -> bool {
+        Arc::ptr_eq(&self.shared, &dir.shared) && self.shared.ways.is_known(self, names, dir)
+    }
+}
