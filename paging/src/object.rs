@@ -197,6 +197,33 @@ impl<F: Frames> Object<F> {
         Ok(())
     }
 
+    /// fallocate(2): fills holes, or makes some. EOPNOTSUPP for other modes, EFBIG, ENOSPC.
+    pub fn fallocate(&self, mode: u32, at: u64, len: u64) -> Result<()> {
+        const KEEP_SIZE: u32 = 1;
+        const PUNCH_HOLE: u32 = 2;
+        const ZERO_RANGE: u32 = 16;
+        match mode & !KEEP_SIZE {
+            0 => self.allocate(at, len, mode & KEEP_SIZE != 0),
+            PUNCH_HOLE | ZERO_RANGE => {
+                self.punch(at, len);
+                Ok(())
+            }
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// lseek(2) to data or to a hole; the one position such a file has is the caller's. EINVAL, ENXIO behind the end.
+    pub fn lseek(&self, offset: i64, whence: u32) -> Result<u64> {
+        const SEEK_DATA: u32 = 3;
+        const SEEK_HOLE: u32 = 4;
+        let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+        match whence {
+            SEEK_DATA => self.seek(at, false),
+            SEEK_HOLE => self.seek(at, true),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
     /// SEEK_DATA, or SEEK_HOLE when `hole`. ENXIO behind the end.
     pub fn seek(&self, at: u64, hole: bool) -> Result<u64> {
         let inner = self.inner.lock();

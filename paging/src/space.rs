@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
+use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Prot;
 use janua_rt::Mutex;
@@ -179,6 +180,31 @@ impl<F: Frames, T: Table> Space<F, T> {
         let page = addr & !(PAGE - 1);
         let mut guard = self.inner.lock();
         guard.resolve(self.frames, page, access)
+    }
+
+    /// madvise(2) for whole pages; what is only a hint is nothing here. ENOMEM, EFAULT.
+    pub fn advise(&self, start: usize, end: usize, advice: u32) -> Result<()> {
+        match advice {
+            MADV_DONTNEED | MADV_FREE => self.discard(start, end),
+            MADV_DONTFORK => self.set_at_fork(start, end, AtFork::Absent),
+            MADV_WIPEONFORK => self.set_at_fork(start, end, AtFork::Wiped),
+            MADV_DOFORK | MADV_KEEPONFORK => self.set_at_fork(start, end, AtFork::Copied),
+            MADV_REMOVE => self.remove(start, end)?,
+            MADV_POPULATE_READ => self.populate(start, end, Access::Read)?,
+            MADV_POPULATE_WRITE => self.populate(start, end, Access::Write)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn populate(&self, start: usize, end: usize, access: Access) -> Result<()> {
+        for page in (start..end).step_by(PAGE) {
+            self.fault(page, access).map_err(|refused| match refused {
+                Refused::Unmapped | Refused::NoMemory => Errno::ENOMEM,
+                Refused::Denied | Refused::BeyondEnd => Errno::EFAULT,
+            })?;
+        }
+        Ok(())
     }
 
     /// Drops the pages of a range; they come anew from what is behind them.

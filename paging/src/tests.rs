@@ -291,3 +291,35 @@ fn a_report_tells_own_pages_from_shared_ones() {
     let [zero, _] = reports(&space)[..] else { panic!("two regions") };
     assert_eq!((zero.own, zero.copied_on_write, zero.proportional), (1, 1, 4096 + 2048));
 }
+
+#[test]
+fn advice_and_ranges_of_objects() {
+    use janua_abi::linux::Errno;
+    use janua_abi::linux::mman::*;
+    const FAR: usize = 0x10_0000;
+    let memory = Memory::new(6);
+    let space = space(memory);
+    space.map(FAR, FAR + 8 * PAGE, ALL, Behind::Zero).unwrap();
+    space.advise(FAR, FAR + 2 * PAGE, MADV_POPULATE_WRITE).unwrap();
+    assert_eq!(memory.used(), 2);
+    space.advise(FAR, FAR + PAGE, MADV_DONTNEED).unwrap();
+    assert_eq!(memory.used(), 1);
+    assert_eq!(space.advise(FAR, FAR + PAGE, MADV_REMOVE), Err(Errno::EINVAL));
+    assert_eq!(space.advise(FAR, FAR + 9 * PAGE, MADV_POPULATE_READ).err(), Some(Errno::ENOMEM));
+    space.protect(FAR, FAR + PAGE, Prot { read: true, write: false, exec: false }).unwrap();
+    assert_eq!(space.advise(FAR, FAR + PAGE, MADV_POPULATE_WRITE), Err(Errno::EFAULT));
+    space.unmap(FAR, FAR + 8 * PAGE);
+    assert_eq!(memory.used(), 0);
+
+    let object = Object::new(memory, 4 * PAGE as u64);
+    object.fallocate(1, PAGE as u64, 2 * PAGE as u64).unwrap();
+    assert_eq!((object.lseek(0, 3), object.lseek(PAGE as i64, 4)), (Ok(PAGE as u64), Ok(3 * PAGE as u64)));
+    object.fallocate(3, PAGE as u64, PAGE as u64).unwrap();
+    assert_eq!((object.lseek(0, 3), memory.used()), (Ok(2 * PAGE as u64), 1));
+    assert_eq!(object.lseek(4 * PAGE as i64, 3), Err(Errno::ENXIO));
+    assert_eq!((object.lseek(-1, 3), object.lseek(0, 0)), (Err(Errno::EINVAL), Err(Errno::EINVAL)));
+    object.fallocate(0, 4 * PAGE as u64, 1).unwrap();
+    assert_eq!(object.size(), 4 * PAGE as u64 + 1);
+    assert_eq!(object.fallocate(0, u64::MAX, 1), Err(Errno::EFBIG));
+    assert_eq!(object.fallocate(8, 0, 1), Err(Errno::EOPNOTSUPP));
+}

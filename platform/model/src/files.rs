@@ -21,11 +21,6 @@ const POLLOUT: u32 = 4;
 const O_RDWR: u32 = 2;
 const S_IFCHR: u32 = 0o020000;
 const S_IFREG: u32 = 0o100000;
-const SEEK_DATA: u32 = 3;
-const SEEK_HOLE: u32 = 4;
-const KEEP_SIZE: u32 = 1;
-const PUNCH_HOLE: u32 = 2;
-const ZERO_RANGE: u32 = 0x10;
 
 type Anonymous = Arc<Object<Memory>>;
 
@@ -159,12 +154,7 @@ impl Host for Model {
         if LINE.contains(&fd) {
             return Err(Errno::ESPIPE);
         }
-        let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-        match whence {
-            SEEK_DATA => self.files.object(fd)?.seek(at, false),
-            SEEK_HOLE => self.files.object(fd)?.seek(at, true),
-            _ => Err(Errno::EINVAL),
-        }
+        self.files.object(fd)?.lseek(offset, whence)
     }
 
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
@@ -208,15 +198,7 @@ impl Host for Model {
 
     fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
         self.files.may_fail()?;
-        let object = self.files.object(fd)?;
-        match mode & !KEEP_SIZE {
-            0 => object.allocate(offset, len, mode & KEEP_SIZE != 0),
-            PUNCH_HOLE | ZERO_RANGE => {
-                object.punch(offset, len);
-                Ok(())
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
+        self.files.object(fd)?.fallocate(mode, offset, len)
     }
 
     fn fsync(&self, _fd: HostFd, _data_only: bool) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::table::NoMemory;
-use janua_paging::{Access, AtFork, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Table};
+use janua_paging::{Access, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Table};
 use janua_port::space::Bounds;
 use janua_port::{Backing, Fault, Prot, Space, UserMemory};
 
@@ -16,19 +16,6 @@ use crate::machine::Model;
 const LOW: usize = 0x1_0000;
 /// Where user memory ends, as on Linux.
 pub const END: usize = 0x7fff_ffff_f000;
-
-/// Numbers of madvise(2).
-mod advice {
-    pub const DONTNEED: u32 = 4;
-    pub const FREE: u32 = 8;
-    pub const REMOVE: u32 = 9;
-    pub const DONTFORK: u32 = 10;
-    pub const DOFORK: u32 = 11;
-    pub const WIPEONFORK: u32 = 18;
-    pub const KEEPONFORK: u32 = 19;
-    pub const POPULATE_READ: u32 = 22;
-    pub const POPULATE_WRITE: u32 = 23;
-}
 
 /// A lock whose holder panicked is as good as any: the test is over then.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -224,25 +211,7 @@ impl Space for ModelSpace {
 
     fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
         check(addr, len)?;
-        let end = addr + len;
-        match advice {
-            advice::DONTNEED | advice::FREE => self.paged.discard(addr, end),
-            advice::DONTFORK => self.paged.set_at_fork(addr, end, AtFork::Absent),
-            advice::WIPEONFORK => self.paged.set_at_fork(addr, end, AtFork::Wiped),
-            advice::DOFORK | advice::KEEPONFORK => self.paged.set_at_fork(addr, end, AtFork::Copied),
-            advice::REMOVE => self.paged.remove(addr, end)?,
-            advice::POPULATE_READ | advice::POPULATE_WRITE => {
-                let access = if advice == advice::POPULATE_WRITE { Access::Write } else { Access::Read };
-                for page in (addr..end).step_by(PAGE) {
-                    self.paged.fault(page, access).map_err(|refused| match refused {
-                        Refused::Unmapped | Refused::NoMemory => Errno::ENOMEM,
-                        Refused::Denied | Refused::BeyondEnd => Errno::EFAULT,
-                    })?;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+        self.paged.advise(addr, addr + len, advice)
     }
 
     fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {

@@ -27,11 +27,6 @@ const S_IFCHR: u32 = 0o020000;
 const S_IFREG: u32 = 0o100000;
 const FIONREAD: u32 = 0x541b;
 const TIOCGWINSZ: u32 = 0x5413;
-const SEEK_DATA: u32 = 3;
-const SEEK_HOLE: u32 = 4;
-const KEEP_SIZE: u32 = 1;
-const PUNCH_HOLE: u32 = 2;
-const ZERO_RANGE: u32 = 0x10;
 
 /// Bytes moved at a time between user memory and an object.
 const CHUNK: usize = PAGE;
@@ -135,13 +130,7 @@ impl Host for BareHost {
         if is_serial(fd) {
             return Err(Errno::ESPIPE);
         }
-        let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-        match whence {
-            SEEK_DATA => object(fd)?.seek(at, false),
-            SEEK_HOLE => object(fd)?.seek(at, true),
-            // The one position these files have is the caller's.
-            _ => Err(Errno::EINVAL),
-        }
+        object(fd)?.lseek(offset, whence)
     }
 
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
@@ -203,15 +192,7 @@ impl Host for BareHost {
     }
 
     fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
-        let object = object(fd)?;
-        match mode & !KEEP_SIZE {
-            0 => object.allocate(offset, len, mode & KEEP_SIZE != 0),
-            PUNCH_HOLE | ZERO_RANGE => {
-                object.punch(offset, len);
-                Ok(())
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
+        object(fd)?.fallocate(mode, offset, len)
     }
 
     fn fsync(&self, _fd: HostFd, _data_only: bool) -> Result<()> {

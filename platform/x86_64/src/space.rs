@@ -4,8 +4,9 @@ use alloc::sync::Arc;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_abi::linux::mman::MADV_POPULATE_WRITE;
 use janua_abi::linux::{Errno, Result};
-use janua_paging::{Access, AtFork, Behind, Object, PAGE, Refused};
+use janua_paging::{Access, Behind, Object, PAGE, Refused};
 use janua_port::machine::{Residency, Usage};
 use janua_port::space::Bounds;
 use janua_port::{Backing, Prot, Space};
@@ -32,16 +33,6 @@ pub struct BareSpace {
 
 /// Lowest address a guest may map: the first pages stay free, so that null pointers fault.
 const LOW: usize = 0x1_0000;
-
-const MADV_DONTNEED: u32 = 4;
-const MADV_FREE: u32 = 8;
-const MADV_REMOVE: u32 = 9;
-const MADV_DONTFORK: u32 = 10;
-const MADV_DOFORK: u32 = 11;
-const MADV_WIPEONFORK: u32 = 18;
-const MADV_KEEPONFORK: u32 = 19;
-const MADV_POPULATE_READ: u32 = 22;
-const MADV_POPULATE_WRITE: u32 = 23;
 
 fn check(addr: usize, len: usize) -> Result<()> {
     let aligned = addr.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) && len > 0;
@@ -216,26 +207,7 @@ impl Space for BareSpace {
 
     fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
         check(addr, len)?;
-        match advice {
-            MADV_DONTNEED | MADV_FREE => self.paged.discard(addr, addr + len),
-            MADV_DONTFORK => self.paged.set_at_fork(addr, addr + len, AtFork::Absent),
-            MADV_WIPEONFORK => self.paged.set_at_fork(addr, addr + len, AtFork::Wiped),
-            MADV_DOFORK | MADV_KEEPONFORK => self.paged.set_at_fork(addr, addr + len, AtFork::Copied),
-            MADV_REMOVE => self.paged.remove(addr, addr + len)?,
-            MADV_POPULATE_READ | MADV_POPULATE_WRITE => {
-                let access = if advice == MADV_POPULATE_WRITE { Access::Write } else { Access::Read };
-                for page in (addr..addr + len).step_by(PAGE) {
-                    self.paged.fault(page, access).map_err(|refused| match refused {
-                        Refused::Unmapped => Errno::ENOMEM,
-                        Refused::NoMemory => Errno::ENOMEM,
-                        Refused::Denied | Refused::BeyondEnd => Errno::EFAULT,
-                    })?;
-                }
-            }
-            // Everything else is a hint, and there is nothing to be made of it here.
-            _ => {}
-        }
-        Ok(())
+        self.paged.advise(addr, addr + len, advice)
     }
 
     fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {
