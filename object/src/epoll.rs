@@ -197,6 +197,16 @@ impl Items {
     }
 }
 
+/// What an epoll watches, for /proc/PID/fdinfo.
+pub struct Watched {
+    /// The descriptor it was given.
+    pub fd: i32,
+    pub file: Arc<OpenFile>,
+    /// Events wanted and mode bits.
+    pub events: u32,
+    pub data: u64,
+}
+
 /// An epoll instance.
 pub struct Epoll {
     clock: &'static dyn Clock,
@@ -216,6 +226,19 @@ impl Epoll {
             watchers: Watchers::default(),
             me: me.clone(),
         })
+    }
+
+    /// What is watched, by descriptor.
+    pub fn watched(&self) -> Vec<Watched> {
+        let of = |(&(fd, _), item): (&Key, &Arc<Item>)| {
+            let (file, data) = (item.file.upgrade()?, item.watch.lock().data);
+            Some(Watched { fd, file, events: item.interest.load(Ordering::Acquire), data })
+        };
+        // Those of closed files go too, but only once the lock is free: the last to hold a file closes it.
+        let items = self.items.lock();
+        let all: Vec<Option<Watched>> = items.map.iter().map(of).collect();
+        drop(items);
+        all.into_iter().flatten().collect()
     }
 
     /// EPOLL_CTL_ADD. EEXIST when the descriptor with this description is there, EPERM for a file that is always ready, ELOOP

@@ -30,6 +30,11 @@ impl EventFd {
         Arc::new(EventFd { clock, count: Mutex::new(initial), semaphore, queue: WaitQueue::new() })
     }
 
+    /// The counter, and whether it is a semaphore, for /proc/PID/fdinfo.
+    pub fn state(&self) -> (u64, bool) {
+        (*self.count.lock(), self.semaphore)
+    }
+
     /// Adds to the counter from inside the kernel, stopping short of overflow.
     pub fn signal(&self, add: u64) {
         {

@@ -43,6 +43,7 @@ pub fn ioctl(caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
     }
     // The SIOCSIF* requests of this block, all of which change something.
     if matches!(request, 0x8914 | 0x8916 | 0x8918 | 0x891a | 0x891c | 0x891e | 0x8922..=0x8926 | 0x8943 | 0x8971) {
+        read_request(caller, arg)?;
         return Err(Errno::EPERM);
     }
     if !matches!(

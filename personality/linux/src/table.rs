@@ -191,7 +191,7 @@ calls! {
     155 pivot_root(new_root: UserStr, put_old: UserStr) => plain fs::mount::pivot_root, Full;
     156 _sysctl() => missing, Missing("removed from Linux in 5.5; /proc/sys is the way");
     157 prctl(option: PrctlOption, a: usize, b: usize, c: usize, d: usize) => plain prctl::prctl, Partial("no seccomp, PR_SET_MM, speculation or dispatch control");
-    158 arch_prctl(code: u32, addr: mm::Addr) => plain mm::arch_prctl, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
+    158 arch_prctl(code: mm::ArchCode, addr: mm::Addr) => plain mm::arch_prctl, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
     159 adjtimex(state: UserPtr<Timex>) => plain time::clock::adjtimex, Partial("reads only: EPERM for a change");
     160 setrlimit(resource: Resource, limit: UserPtr<Rlimit>) => plain limits::setrlimit, Full;
     161 chroot(path: UserStr) => plain fs::dir::chroot, Full;

@@ -203,6 +203,22 @@ const PTRACE: &[(u32, &str)] = names!(u32;
     | ptrace::GETEVENTMSG | ptrace::GETSIGINFO | ptrace::SETSIGINFO | ptrace::GETREGSET | ptrace::SETREGSET | ptrace::SEIZE
     | ptrace::INTERRUPT | ptrace::LISTEN | ptrace::PEEKSIGINFO | ptrace::GETSIGMASK | ptrace::SETSIGMASK
     | ptrace::GET_SYSCALL_INFO; "PTRACE_");
+/// Those that programs ask for without their being offered, too.
+const ARCH_PRCTL: &[(u32, &str)] = &[
+    (0x1001, "ARCH_SET_GS"),
+    (0x1002, "ARCH_SET_FS"),
+    (0x1003, "ARCH_GET_FS"),
+    (0x1004, "ARCH_GET_GS"),
+    (0x1011, "ARCH_GET_CPUID"),
+    (0x1012, "ARCH_SET_CPUID"),
+    (0x1021, "ARCH_GET_XCOMP_SUPP"),
+    (0x1022, "ARCH_GET_XCOMP_PERM"),
+    (0x1023, "ARCH_REQ_XCOMP_PERM"),
+    (0x3001, "ARCH_CET_STATUS"),
+    (0x5001, "ARCH_SHSTK_ENABLE"),
+    (0x5002, "ARCH_SHSTK_DISABLE"),
+    (0x5005, "ARCH_SHSTK_STATUS"),
+];
 const PRCTL: &[(u32, &str)] = &[
     (1, "PR_SET_PDEATHSIG"),
     (2, "PR_GET_PDEATHSIG"),
@@ -265,6 +281,7 @@ fn family(name: &str) -> Option<Family> {
         "memfd" => Family::Any(MEMFD),
         "rlimit" => Family::One(RLIMIT),
         "prctl" => Family::One(PRCTL),
+        "arch_prctl" => Family::One(ARCH_PRCTL),
         "ptrace" => Family::One(PTRACE),
         _ => return None,
     })

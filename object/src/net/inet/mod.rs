@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use janua_abi::linux::net::{af, ip, ipv6, so, sol};
+use janua_abi::linux::net::{af, ip, ipv6, so, sock, sol};
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Clock, Nanos};
 use janua_rt::Mutex;
@@ -224,13 +224,14 @@ impl Inet {
     }
 
     fn get_ip_option(&self, connected: bool, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
+        let own = if self.common.kind == sock::STREAM { sol::TCP } else { sol::UDP };
         match (level, name) {
             (sol::IP, ip::MTU) | (sol::IPV6, ipv6::MTU) => {
                 let mtu = crate::net::iface::MTU;
                 if connected { Ok(mtu.to_ne_bytes().to_vec()) } else { Err(Errno::ENOTCONN) }
             }
-            // As Linux answers for a level there is not; AF_INET6 has no such difference.
-            _ if !self.is_v6() && !matches!(level, sol::IP | sol::IPV6 | sol::TCP | sol::UDP) => Err(Errno::EOPNOTSUPP),
+            // As Linux answers for a level the socket does not have; AF_INET6 has no such difference.
+            _ if !self.is_v6() && level != sol::IP && level != own => Err(Errno::EOPNOTSUPP),
             _ => self.options.get(self.common.family, self.common.kind, level, name, room),
         }
     }

@@ -12,7 +12,8 @@ use janua_object::mm::FutexKey;
 
 use super::{pi, wake};
 use crate::Thread;
-use crate::task::access;
+use crate::task::tree::INIT;
+use crate::task::{CAP_SYS_PTRACE, access};
 
 pub fn set_robust_list(thread: &Thread, head: usize, len: usize) -> Result<()> {
     set(thread, head, len, false)
@@ -50,7 +51,13 @@ fn head_of(thread: &Thread, tid: i32) -> Result<usize> {
     Ok(if tid == 0 {
         thread.futex.robust.load(Ordering::Relaxed)
     } else {
-        let other = u32::try_from(tid).ok().and_then(|tid| thread.kernel.thread(tid)).ok_or(Errno::ESRCH)?;
+        let other = match u32::try_from(tid).ok().and_then(|tid| thread.kernel.thread(tid)) {
+            Some(other) => other,
+            // The first process has no thread here; it is root's, and has no such list.
+            None if tid.unsigned_abs() == INIT && tid > 0 && thread.cred().capable(CAP_SYS_PTRACE) => return Ok(0),
+            None if tid.unsigned_abs() == INIT && tid > 0 => return Err(Errno::EPERM),
+            None => return Err(Errno::ESRCH),
+        };
         let _held = access::hold(&other.task);
         access::check_call(thread, &other)?;
         other.futex.robust.load(Ordering::Relaxed)

@@ -429,7 +429,7 @@ calls! {
     381 pkey_alloc(flags: usize, access_rights: usize) => plain mm::pkey_alloc, Partial("no keys are given out: ENOSPC");
     382 pkey_free(pkey: i32) => plain mm::pkey_free, Partial("no keys are given out: EINVAL");
     383 statx(dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) => plain words::statx, Full;
-    384 arch_prctl(code: u32, addr: mm::Addr) => plain words::arch_prctl, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
+    384 arch_prctl(code: mm::ArchCode, addr: mm::Addr) => plain words::arch_prctl, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
     385 io_pgetevents() => missing, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
     386 rseq() => missing, Missing("threads may move between processors without the kernel seeing it; the C library does without");
     387 unassigned() => missing, Missing("not a number of this interface");

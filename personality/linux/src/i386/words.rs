@@ -18,7 +18,7 @@ use crate::fs::fcntl::{FcntlCommand, Request};
 use crate::fs::rw::{RwFlags, Whence};
 use crate::fs::{self, mount::UmountFlags};
 use crate::futex::{self, FutexOp};
-use crate::mm::{Addr, MapWord, ProtWord};
+use crate::mm::{Addr, ArchCode, MapWord, ProtWord};
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::thread::ThreadExt;
@@ -322,7 +322,7 @@ pub fn oldolduname(thread: &Thread, out: UserPtr<u8>) -> Result<()> {
 }
 
 /// arch_prctl(2): what is not about the bases of 64-bit code.
-pub fn arch_prctl(thread: &Thread, code: u32, addr: Addr) -> Result<usize> {
-    if (0x1001..=0x1004).contains(&code) { Err(Errno::EINVAL) } else { mm::arch_prctl(thread, code, addr) }
+pub fn arch_prctl(thread: &Thread, code: ArchCode, addr: Addr) -> Result<usize> {
+    if (0x1001..=0x1004).contains(&code.0) { Err(Errno::EINVAL) } else { mm::arch_prctl(thread, code, addr) }
 }
 

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
-use janua_kernel::table::Fd;
+use janua_kernel::table::{Arg, Fd, Kind};
 use janua_object::mm::{MapRequest, RemapRequest};
 use janua_port::Prot;
 
@@ -141,11 +141,22 @@ mod arch {
     pub const SET_CPUID: u32 = 0x1012;
 }
 
+/// ARCH_* as an argument.
+#[derive(Clone, Copy, Debug)]
+pub struct ArchCode(pub u32);
+
+impl Arg for ArchCode {
+    const KIND: Kind = Kind::Named("arch_prctl");
+    fn decode(word: usize) -> Result<Self> {
+        Ok(ArchCode(word as u32))
+    }
+}
+
 /// arch_prctl(2): the thread bases. CPUID cannot be switched off; shadow stacks and dynamic vector state are not offered.
-pub fn arch_prctl(thread: &Thread, code: u32, addr: Addr) -> Result<usize> {
+pub fn arch_prctl(thread: &Thread, code: ArchCode, addr: Addr) -> Result<usize> {
     let machine = thread.machine();
     let user = |addr: usize| if thread.user().is_user(addr, 1) || addr == 0 { Ok(addr) } else { Err(Errno::EPERM) };
-    match code {
+    match code.0 {
         arch::SET_FS => machine.set_tls(user(addr.0)?),
         arch::SET_GS => machine.set_gs(user(addr.0)?),
         arch::GET_FS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(machine.tls() as u64))?,

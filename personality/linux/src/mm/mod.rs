@@ -12,7 +12,7 @@ pub use lock::{mlock, mlock2, mlockall, munlock, munlockall};
 pub use memfd::{MemfdFlags, memfd_create};
 pub use remote::{membarrier, process_vm_readv, process_vm_writev};
 pub use map::{
-    arch_prctl, brk, madvise, mincore, mmap, mprotect, mremap, msync, munmap, pkey_alloc, pkey_free, pkey_mprotect,
+    ArchCode, arch_prctl, brk, madvise, mincore, mmap, mprotect, mremap, msync, munmap, pkey_alloc, pkey_free, pkey_mprotect,
 };
 
 use alloc::sync::Arc;

@@ -8,9 +8,13 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_object::OpenFile;
 use janua_object::file::flags;
+use janua_object::epoll::{Epoll, Watched};
+use janua_object::eventfd::EventFd;
 use janua_object::inotify::InotifyFile;
 
 use super::{Subject, Text};
+use crate::signal::signalfd::SignalFd;
+use crate::task::pidfd::PidFd;
 
 /// The open file behind a descriptor. ENOENT.
 pub fn file(subject: &Subject, fd: i32) -> Result<Arc<OpenFile>> {
@@ -43,6 +47,12 @@ pub fn info(subject: &Subject, fd: i32, text: &mut Text) -> Result<()> {
     };
     let pos = *file.pos.lock();
     let _ = write!(text, "pos:\t{pos}\nflags:\t0{shown:o}\nmnt_id:\t{mount}\nino:\t{ino}\n");
+    own_lines(&file, text);
+    Ok(())
+}
+
+/// What a file of its kind has to tell.
+fn own_lines(file: &OpenFile, text: &mut Text) {
     if let Some(InotifyFile(instance)) = file.downcast() {
         for (wd, place, mask) in instance.list() {
             let (dev, ino) = place.inode().id().unwrap_or_default();
@@ -51,6 +61,21 @@ pub fn info(subject: &Subject, fd: i32, text: &mut Text) -> Result<()> {
             let minor = place.mount.fs.dev() & 0xff | place.mount.fs.dev() >> 12 & 0xfff00;
             let _ = writeln!(text, "inotify wd:{wd:x} ino:{ino:x} sdev:{:x} mask:{mask:x} ignored_mask:0 ", dev << 20 | minor);
         }
+    } else if let Some(counter) = file.downcast::<EventFd>() {
+        let (count, semaphore) = counter.state();
+        let _ = write!(text, "eventfd-count: {count:16x}\neventfd-semaphore: {}\n", u8::from(semaphore));
+    } else if let Some(signals) = file.downcast::<SignalFd>() {
+        let _ = writeln!(text, "sigmask:\t{:016x}", signals.set().0);
+    } else if let Some(process) = file.downcast::<PidFd>() {
+        let _ = match process.number() {
+            Some(number) => write!(text, "Pid:\t{number}\nNSpid:\t{number}\n"),
+            None => text.write_str("Pid:\t-1\nNSpid:\t-1\n"),
+        };
+    } else if let Some(epoll) = file.downcast::<Epoll>() {
+        for Watched { fd, file, events, data } in epoll.watched() {
+            let (dev, ino) = file.ops.attr().map_or((0, 0), |attr| (attr.dev, attr.ino));
+            let pos = *file.pos.lock();
+            let _ = writeln!(text, "tfd: {fd:8} events: {events:8x} data: {data:16x}  pos:{pos} ino:{ino:x} sdev:{dev:x}");
+        }
     }
-    Ok(())
 }

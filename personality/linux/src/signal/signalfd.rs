@@ -33,7 +33,8 @@ pub struct SignalFd {
 }
 
 impl SignalFd {
-    fn set(&self) -> SigSet {
+    /// The signals it takes.
+    pub fn set(&self) -> SigSet {
         SigSet(self.set.load(Ordering::Relaxed))
     }
 

@@ -44,6 +44,14 @@ impl PidFd {
         }
     }
 
+    /// The number of the process or thread; `None` once it has been waited for.
+    pub fn number(&self) -> Option<u32> {
+        if self.is_gone() {
+            return None;
+        }
+        Some(self.seat().filter(|_| self.is_thread()).map_or(self.task.pid, |seat| seat.tid()))
+    }
+
     /// Whether nothing can be said of it any more: it has been waited for.
     pub(super) fn is_gone(&self) -> bool {
         self.is_thread() && self.has_ended() || self.was_reaped()
