@@ -16,9 +16,7 @@ fn main() {
             let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
             let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("image/janua-linux");
             if last.is_file() {
-                println!(
-                    "cargo::warning=embedding the kernel image that was built last; `./janua build` builds it anew"
-                );
+                println!("cargo::warning=embedding the kernel image that was built last; `./janua build` builds it anew");
             }
             last
         }

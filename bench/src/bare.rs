@@ -51,7 +51,11 @@ const MACHINES: [Machine; 4] = [
     Machine { program: "native", options: &["--vsyscall", "native"], has: |name| name == NATIVE_PAGE },
     Machine { program: "gates32", options: &[], has: |name| is_32(name) && !name.contains(OF_AMD) },
     // The same emulation with another maker's name, which has the instruction.
-    Machine { program: "amd32", options: &["--cpu", "max,vendor=AuthenticAMD"], has: |name| is_32(name) && name.contains(OF_AMD) },
+    Machine {
+        program: "amd32",
+        options: &["--cpu", "max,vendor=AuthenticAMD"],
+        has: |name| is_32(name) && name.contains(OF_AMD),
+    },
 ];
 
 /// In the names of rows that want a processor of AMD's.
@@ -250,9 +254,7 @@ fn per_call(boot: &Boot, name: &str, of: Of, tsc_hz: f64) -> Option<Summary> {
     match of {
         // What is more than the least was interrupted.
         Of::Instructions | Of::Walks => Summary::of(&[each(least(samples(name)?))]),
-        Of::Time => {
-            Summary::of(&samples(name)?.iter().map(|ticks| each(*ticks) * 1e9 / tsc_hz).collect::<Vec<_>>())
-        }
+        Of::Time => Summary::of(&samples(name)?.iter().map(|ticks| each(*ticks) * 1e9 / tsc_hz).collect::<Vec<_>>()),
     }
 }
 
@@ -343,7 +345,9 @@ fn boot_once(plan: &Plan, tree: &Tree, isolation: &str, count: bool, machine: &M
         match start(plan, tree, isolation, machine, Meter::CountAndModel) {
             Ok(boot) => return Ok(boot),
             // The machine itself works without, or the next start tells why not.
-            Err(why) => format!("QEMU did not run with a plugin, which it can when built with --enable-plugins, as Debian's qemu-system-x86 is: {why}"),
+            Err(why) => format!(
+                "QEMU did not run with a plugin, which it can when built with --enable-plugins, as Debian's qemu-system-x86 is: {why}"
+            ),
         }
     };
     start(plan, tree, isolation, machine, Meter::Count).map(|boot| Boot { walks: Err(why), ..boot })
@@ -433,7 +437,8 @@ fn text(measurement: &Measurement) -> String {
             let _ = writeln!(text, "\n{what}, {}, by arguments", configuration.name);
             let _ = writeln!(text, "{:28}{}", "getppid by", (0..7).fold(String::new(), |line, n| line + &format!("{n:>8}")));
             for (gate, title) in GATES {
-                let figures: Vec<_> = (0..7).map(|n| figure(&format!("{}-null-{gate}-{n}", of.prefix()), configuration)).collect();
+                let figures: Vec<_> =
+                    (0..7).map(|n| figure(&format!("{}-null-{gate}-{n}", of.prefix()), configuration)).collect();
                 if figures.iter().any(Option::is_some) {
                     let cells = figures.into_iter().fold(String::new(), |line, value| line + &format!("{:>8}", cell(value)));
                     let _ = writeln!(text, "{title:28}{cells}");

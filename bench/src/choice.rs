@@ -76,10 +76,5 @@ fn refusal(plan: &Plan, configuration: &Configuration) -> Option<String> {
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     let line = errors.lines().map(str::trim).find(|line| !line.is_empty());
-    Some(
-        line.map_or_else(
-            || format!("a program ended with {}", output.status),
-            |l| l.trim_start_matches("janua: ").into(),
-        ),
-    )
+    Some(line.map_or_else(|| format!("a program ended with {}", output.status), |l| l.trim_start_matches("janua: ").into()))
 }

@@ -86,8 +86,18 @@ fn passes(plan: &Plan) -> (&'static [Way], Vec<Pass>) {
 }
 
 const WAYS: &[Way] = &[
-    Way { name: "sys-lib-yes signal/pkey", gate: Some("signal"), jail: "pkey", options: &["--gate", "signal", "--jail", "pkey"] },
-    Way { name: "sys-lib-yes signal/none", gate: Some("signal"), jail: "none", options: &["--gate", "signal", "--jail", "none"] },
+    Way {
+        name: "sys-lib-yes signal/pkey",
+        gate: Some("signal"),
+        jail: "pkey",
+        options: &["--gate", "signal", "--jail", "pkey"],
+    },
+    Way {
+        name: "sys-lib-yes signal/none",
+        gate: Some("signal"),
+        jail: "none",
+        options: &["--gate", "signal", "--jail", "none"],
+    },
     Way {
         name: "sys-lib-yes signal/none, 3 host calls",
         gate: Some("signal"),
@@ -130,8 +140,11 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
     machine.tsc_hz = janua_probe::ticks_per_second();
     machine.load[0] = machine::load();
     let (ways, passes) = passes(plan);
-    let measured: Vec<(Pass, Vec<Result<Figures, String>>)> =
-        passes.into_iter().map(|pass| (collect(plan, ways, &pass, machine.tsc_hz), pass)).map(|(all, pass)| (pass, all)).collect();
+    let measured: Vec<(Pass, Vec<Result<Figures, String>>)> = passes
+        .into_iter()
+        .map(|pass| (collect(plan, ways, &pass, machine.tsc_hz), pass))
+        .map(|(all, pass)| (pass, all))
+        .collect();
     machine.load[1] = machine::load();
     // The thesis' method is the host's.
     let hosted = plan.platform == Platform::Linux;
@@ -150,14 +163,22 @@ pub fn measure(plan: &Plan) -> Result<Measurement, Failure> {
         title: (*title).into(),
         group: format!("{group}{}", pass.behind),
         unit: pass.unit,
-        cells: configurations.iter().zip(collected.iter().skip(usize::from(!hosted))).map(|(configuration, figures)| cell(configuration, figures, name)).collect(),
+        cells: configurations
+            .iter()
+            .zip(collected.iter().skip(usize::from(!hosted)))
+            .map(|(configuration, figures)| cell(configuration, figures, name))
+            .collect(),
     };
     let rows: Vec<RowResult> = measured
         .iter()
-        .flat_map(|(pass, collected)| ROWS.iter().filter(|(name, ..)| chosen(name)).map(move |named| row(pass, collected, named)))
+        .flat_map(|(pass, collected)| {
+            ROWS.iter().filter(|(name, ..)| chosen(name)).map(move |named| row(pass, collected, named))
+        })
         .collect();
     if rows.is_empty() {
-        return Failure::new("--only names no row of this table\n       `janua bench calls --personality invasive --list` names them");
+        return Failure::new(
+            "--only names no row of this table\n       `janua bench calls --personality invasive --list` names them",
+        );
     }
     Ok(Measurement {
         schema: SCHEMA,
@@ -216,7 +237,8 @@ fn cell(configuration: &Configuration, figures: &Result<Figures, String>, name: 
 /// What the figures say about the goal.
 fn notes(rows: &[RowResult]) -> Vec<String> {
     let mut notes = vec![
-        "native here is the thesis' method on this host: three host calls and a signal handler in an ordinary process".to_owned(),
+        "native here is the thesis' method on this host: three host calls and a signal handler in an ordinary process"
+            .to_owned(),
     ];
     let median = |row: &RowResult, name: &str| row.under(name).map(|summary| summary.median);
     if let Some(row) = rows.iter().find(|row| row.name == "empty-0")
@@ -262,7 +284,9 @@ fn notes_x86_64(rows: &[RowResult]) -> Vec<String> {
 
 /// The same for the LEON3.
 fn notes_leon3(rows: &[RowResult], collected: &[Result<Figures, String>]) -> Vec<String> {
-    let mut notes = vec!["figures of the LEON3 are instructions, counted by QEMU; the thesis' are ticks of a processor at 50 MHz".to_owned()];
+    let mut notes = vec![
+        "figures of the LEON3 are instructions, counted by QEMU; the thesis' are ticks of a processor at 50 MHz".to_owned(),
+    ];
     let median = |row: &RowResult, name: &str| row.under(name).map(|summary| summary.median);
     for row in rows.iter().filter(|row| row.group == "empty call") {
         if let (Some(gate), Some(vanilla)) = (median(row, WAYS_LEON3[0].name), median(row, "vanilla")) {
@@ -281,7 +305,8 @@ fn notes_leon3(rows: &[RowResult], collected: &[Result<Figures, String>]) -> Vec
 fn native(plan: &Plan, tsc_hz: f64) -> Result<Figures, String> {
     let (output, _) = output(Command::new(&plan.command).args(["probe", "--samples", "1000", "queued-3"]))?;
     let line = output.lines().find_map(|line| line.strip_prefix("row queued-3 ")).ok_or("the probe has no such row")?;
-    let samples: Vec<f64> = line.split(' ').filter_map(|word| word.parse::<f64>().ok()).map(|ticks| ticks * 1e9 / tsc_hz).collect();
+    let samples: Vec<f64> =
+        line.split(' ').filter_map(|word| word.parse::<f64>().ok()).map(|ticks| ticks * 1e9 / tsc_hz).collect();
     Ok((0..=6).map(|words| (format!("empty-{words}"), samples.clone())).collect())
 }
 
@@ -314,7 +339,9 @@ fn parse(text: &str) -> Option<Figures> {
     let mut figures: Figures = text
         .lines()
         .filter_map(|line| line.strip_prefix("row ")?.split_once(' '))
-        .map(|(name, words)| (name.to_owned(), words.split(' ').filter_map(|w| w.parse::<f64>().ok()).map(|t| t * tick).collect()))
+        .map(|(name, words)| {
+            (name.to_owned(), words.split(' ').filter_map(|w| w.parse::<f64>().ok()).map(|t| t * tick).collect())
+        })
         .collect();
     let stopwatch = Summary::of(figures.get(STOPWATCH)?)?.median;
     for samples in figures.iter_mut().filter(|(name, _)| *name != STOPWATCH).flat_map(|(_, samples)| samples) {

@@ -139,11 +139,9 @@ pub fn report(files: &[PathBuf], output: &std::path::Path) -> Result<(), Failure
 
 /// What a file tells.
 fn measurement(path: &std::path::Path) -> Result<Measurement, Failure> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?;
-    Measurement::from_json(&text).map_err(|why| {
-        Failure(format!("{}: {why}\n       give files that `janua bench --json FILE` wrote", path.display()))
-    })
+    let text = std::fs::read_to_string(path).map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?;
+    Measurement::from_json(&text)
+        .map_err(|why| Failure(format!("{}: {why}\n       give files that `janua bench --json FILE` wrote", path.display())))
 }
 
 /// The measured program, given its arguments: `janua probe`.

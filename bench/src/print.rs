@@ -89,9 +89,7 @@ pub fn table(measurement: &Measurement) -> String {
     let columns: Vec<usize> = measurement
         .configurations
         .iter()
-        .map(|c| {
-            measurement.rows.iter().map(|row| cell(row, &c.name).chars().count()).max().unwrap_or(0).max(c.name.len())
-        })
+        .map(|c| measurement.rows.iter().map(|row| cell(row, &c.name).chars().count()).max().unwrap_or(0).max(c.name.len()))
         .collect();
     let mut group = "";
     for row in &measurement.rows {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use janua_probe::Row;
 
-use crate::{Plan, emulated};
 use crate::choice::start_arguments;
 use crate::machine::Pinned;
 use crate::model::{Configuration, Kind};
+use crate::{Plan, emulated};
 
 /// How long one row may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,13 +27,7 @@ pub struct Collected {
 }
 
 /// One round of `rows` under a configuration, pinned when a processor is given. A row that fails is not tried again.
-pub fn round(
-    plan: &Plan,
-    configuration: &Configuration,
-    rows: &[&'static Row],
-    pin: Option<usize>,
-    into: &mut Collected,
-) {
+pub fn round(plan: &Plan, configuration: &Configuration, rows: &[&'static Row], pin: Option<usize>, into: &mut Collected) {
     let mut rows: Vec<&'static Row> = rows.iter().copied().filter(|row| !into.skipped.contains_key(row.name)).collect();
     // What a thousand things leave behind is not the next point's.
     let at_once = if plan.kind == Kind::Scale { 1 } else { usize::MAX };
@@ -45,13 +39,7 @@ pub fn round(
 }
 
 /// Measures rows in order by one process; returns how many are dealt with, at least one.
-fn once(
-    plan: &Plan,
-    configuration: &Configuration,
-    rows: &[&'static Row],
-    pin: Option<usize>,
-    into: &mut Collected,
-) -> usize {
+fn once(plan: &Plan, configuration: &Configuration, rows: &[&'static Row], pin: Option<usize>, into: &mut Collected) -> usize {
     let mut command = Command::new(&plan.command);
     let emulated = configuration.name == emulated::NAME;
     command.args(start_arguments(plan, configuration, rows[0].cores));
@@ -85,11 +73,8 @@ fn once(
     };
     let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
     if done < rows.len() {
-        let why = if why.is_empty() {
-            format!("the measuring program ended early ({status}) {}", last_words(&errors))
-        } else {
-            why
-        };
+        let why =
+            if why.is_empty() { format!("the measuring program ended early ({status}) {}", last_words(&errors)) } else { why };
         into.samples.remove(rows[done].name);
         into.skipped.insert(rows[done].name, why.trim().to_owned());
         done += 1;

@@ -50,8 +50,7 @@ fn finish(command: &mut Command) -> Result<Run, String> {
     let Output { status, stdout, stderr } =
         command.output().map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
     let took = begin.elapsed();
-    let (stdout, stderr) =
-        (String::from_utf8_lossy(&stdout).into_owned(), String::from_utf8_lossy(&stderr).into_owned());
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout).into_owned(), String::from_utf8_lossy(&stderr).into_owned());
     if status.success() {
         return Ok(Run { took, stdout, stderr });
     }

@@ -68,8 +68,7 @@ pub fn chosen(plan: &Plan) -> Result<Chosen, Failure> {
         ));
     }
     let wanted = |name: &str| {
-        names.iter().any(|(known, _)| *known == name)
-            && (plan.only.is_empty() || plan.only.iter().any(|only| only == name))
+        names.iter().any(|(known, _)| *known == name) && (plan.only.is_empty() || plan.only.iter().any(|only| only == name))
     };
     Ok(Chosen {
         probe: every_row().filter(|row| wanted(row.name)).collect(),
@@ -134,8 +133,11 @@ pub fn measure(plan: &Plan, chosen: &Chosen, choice: Choice) -> Measurement {
             }
             for row in chosen.whole.iter().filter(|row| run == 0 || !row.once) {
                 let measured = configuration.name == NATIVE || configuration.is_hosted();
-                let result =
-                    if measured { (row.measure)(plan, configuration) } else { Err("of the host and the platform linux".into()) };
+                let result = if measured {
+                    (row.measure)(plan, configuration)
+                } else {
+                    Err("of the host and the platform linux".into())
+                };
                 figures.take(&[row.name], index, result.map(|samples| vec![samples]));
             }
             for app in work.iter().flat_map(|_| &chosen.apps) {
@@ -215,14 +217,7 @@ impl Figures {
         }
     }
 
-    fn row(
-        &self,
-        name: &'static str,
-        title: &str,
-        group: &str,
-        unit: Unit,
-        configurations: &[Configuration],
-    ) -> RowResult {
+    fn row(&self, name: &'static str, title: &str, group: &str, unit: Unit, configurations: &[Configuration]) -> RowResult {
         let cell = |(index, configuration): (usize, &Configuration)| Cell {
             configuration: configuration.name.clone(),
             result: self.samples.get(&(name, index)).and_then(|samples| Summary::of(samples)),
@@ -286,22 +281,22 @@ fn warnings(plan: &Plan, rows: &[RowResult], machine: &crate::model::Machine) ->
     }
     let busy = machine.load[0].max(0.0);
     if busy > machine.processors as f64 * 0.75 {
-        notes
-            .push(format!("the machine was busy when this began: load {busy:.1} on {} processors", machine.processors));
+        notes.push(format!("the machine was busy when this began: load {busy:.1} on {} processors", machine.processors));
     }
     if !machine.tsc_steady {
         notes.push(
-            "the time stamp counter is not said to be steady here: times may be wrong by the processor's frequency"
-                .into(),
+            "the time stamp counter is not said to be steady here: times may be wrong by the processor's frequency".into(),
         );
     }
     if std::env::var_os("JANUA_IMAGE").is_some() {
         notes.push("JANUA_IMAGE was set: the kernel image measured is not the one built into the command".into());
     } else if plan.image != "image" {
         notes.push(match plan.image {
-            "image-fast" => "the kernel image is the variant for work on the kernel (JANUA_FAST=1), which runs slower: build it with \
+            "image-fast" => {
+                "the kernel image is the variant for work on the kernel (JANUA_FAST=1), which runs slower: build it with \
                              `./janua build` to measure"
-                .into(),
+                    .into()
+            }
             _ => "how the kernel image was built is not known: measure with one built by `./janua build`".into(),
         });
     }

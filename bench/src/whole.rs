@@ -78,8 +78,7 @@ const fn memory(
 }
 
 /// A sandbox of the host's namespaces that shows all files, read-only, as Janua does.
-const BWRAP: &[&str] =
-    &["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/bin/true"];
+const BWRAP: &[&str] = &["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/bin/true"];
 
 fn start(plan: &Plan, configuration: &Configuration) -> Result<Vec<f64>, String> {
     starts(plan, configuration, &["/bin/true"])

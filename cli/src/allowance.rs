@@ -108,7 +108,10 @@ fn size(text: &str) -> Result<usize, String> {
         return Ok(usize::MAX);
     }
     let bytes = crate::args::size(text).map_err(|why| format!("{why} (or max, for no limit)"))?;
-    usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).ok_or_else(|| "the least is 1; a program needs some megabytes".to_owned())
+    usize::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "the least is 1; a program needs some megabytes".to_owned())
 }
 
 /// "10s", "5m"; seconds without a unit.
@@ -148,7 +151,10 @@ mod tests {
 
     #[test]
     fn sizes_and_times() {
-        assert_eq!((size("256M"), size("1g"), size("max"), size("4096")), (Ok(256 << 20), Ok(1 << 30), Ok(usize::MAX), Ok(4096)));
+        assert_eq!(
+            (size("256M"), size("1g"), size("max"), size("4096")),
+            (Ok(256 << 20), Ok(1 << 30), Ok(usize::MAX), Ok(4096))
+        );
         assert!(size("0").is_err() && size("10X").is_err() && size("").is_err());
         let millis = |text| duration(text).map(|time| time.as_millis());
         assert_eq!((millis("10s"), millis("5m"), millis("250ms"), millis("2")), (Ok(10_000), Ok(300_000), Ok(250), Ok(2000)));

@@ -11,8 +11,8 @@ use clap_complete::Shell;
 
 use crate::bench::{Bench, Report};
 use crate::control::Name;
-use crate::environment::environment;
 use crate::control::client::{Exec, Kill, List, Logs, Wait};
+use crate::environment::environment;
 
 use crate::options::{
     Bind, BootMachine, BootOptions, BootPlatform, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace,
@@ -341,7 +341,10 @@ impl Boot {
         }
         let invasive = self.machine(leon3, smp)?;
         if invasive.is_some() && self.ramfs.is_some() {
-            return refuse("--ramfs: the personality `invasive` has no files", "leave --ramfs out, and give the application after --");
+            return refuse(
+                "--ramfs: the personality `invasive` has no files",
+                "leave --ramfs out, and give the application after --",
+            );
         }
         if invasive.is_some() && self.disk.is_some() {
             return refuse("--disk: the personality `invasive` has no files", "leave --disk out");
@@ -598,7 +601,9 @@ fn parts(value: &OsStr) -> Vec<OsString> {
     while let Some(byte) = bytes.next() {
         match byte {
             b':' => parts.push(Vec::new()),
-            b'\\' if matches!(bytes.peek(), Some(b':' | b'\\')) => parts.last_mut().into_iter().for_each(|part| part.extend(bytes.next())),
+            b'\\' if matches!(bytes.peek(), Some(b':' | b'\\')) => {
+                parts.last_mut().into_iter().for_each(|part| part.extend(bytes.next()))
+            }
             byte => parts.last_mut().into_iter().for_each(|part| part.push(byte)),
         }
     }
@@ -676,7 +681,10 @@ mod tests {
 
     #[test]
     fn boot_says_what_it_cannot() {
-        let boot = |args: &[&str]| match Args::try_parse_from(["janua", "boot"].iter().chain(args)).map_err(|e| e.to_string())?.command {
+        let boot = |args: &[&str]| match Args::try_parse_from(["janua", "boot"].iter().chain(args))
+            .map_err(|e| e.to_string())?
+            .command
+        {
             Command::Boot(boot) => boot.options().map_err(|r| r.to_string()),
             _ => Err("not boot".into()),
         };
@@ -694,7 +702,8 @@ mod tests {
         assert!(Args::try_parse_from(["janua", "boot", "--smp", "0", "x"]).is_err());
         assert_eq!((boot(&["--kpti", "on", "x"]).unwrap().kpti, boot(&["x"]).unwrap().kpti), (Some(true), None));
         assert!(boot(&["--platform", "leon3", "--ramfs", "/", "x"]).unwrap_err().contains("has no files"));
-        for invasive in [["--library", "vanilla"], ["--tiles", "2"], ["--gate", "int"], ["--answers", "off"], ["--cores", "2"]] {
+        for invasive in [["--library", "vanilla"], ["--tiles", "2"], ["--gate", "int"], ["--answers", "off"], ["--cores", "2"]]
+        {
             assert!(boot(&[&invasive[..], &["x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
         }
         let invasive = |args: &[&str]| boot(&[&["--personality", "invasive"], args, &["x"]].concat());
@@ -752,7 +761,9 @@ mod tests {
         assert!(parse(&["--jail", "process", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--personality", "pal", "--", "x"]).unwrap_err().contains("not built yet"));
         assert!(parse(&["--gate", "signal", "--", "x"]).unwrap_err().contains("--personality invasive"));
-        for invasive in [&["--library", "vanilla"][..], &["--tiles", "2"], &["--cores", "4"], &["--answers", "off"], &["--ask-ids"]] {
+        for invasive in
+            [&["--library", "vanilla"][..], &["--tiles", "2"], &["--cores", "4"], &["--answers", "off"], &["--ask-ids"]]
+        {
             assert!(parse(&[invasive, &["--", "x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
             assert!(parse(&[invasive, &["--personality", "invasive", "--", "x"]].concat()).is_ok());
         }

@@ -152,12 +152,16 @@ pub fn run(bench: Bench) -> ExitCode {
     let kind = match (options.personality.as_str(), kind) {
         ("invasive", Kind::Calls) => Kind::Invasive,
         ("invasive", _) => {
-            return exit::fail(&"only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive");
+            return exit::fail(
+                &"only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive",
+            );
         }
         _ => kind,
     };
     if options.platform == "leon3" && kind != Kind::Invasive {
-        return exit::fail(&"on the LEON3 only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive --platform leon3");
+        return exit::fail(
+            &"on the LEON3 only the calls of the personality `invasive` are measured\n       janua bench calls --personality invasive --platform leon3",
+        );
     }
     if options.platform == "x86_64" && !matches!(kind, Kind::Calls | Kind::Invasive) {
         let measured = bare_plan(kind, options).and_then(|plan| plan.map_or(Ok(()), |plan| janua_bench::bare::run(&plan)));
@@ -184,10 +188,15 @@ fn own_command() -> Result<PathBuf, Failure> {
 /// What to measure on the bare machine; `None` after the rows were listed.
 fn bare_plan(kind: Kind, options: Options) -> Result<Option<janua_bench::bare::Plan>, Failure> {
     if kind != Kind::Gates {
-        return Err(Failure(format!("`bench {}` is for the platform linux\n       x86_64 has `bench gates` and `bench calls`", kind.name())));
+        return Err(Failure(format!(
+            "`bench {}` is for the platform linux\n       x86_64 has `bench gates` and `bench calls`",
+            kind.name()
+        )));
     }
     if !(options.gate.is_empty() && options.jail.is_empty()) {
-        return Err(Failure("x86_64 has all its gates at once, and no jail\n       choose rows by --only (--list names them)".into()));
+        return Err(Failure(
+            "x86_64 has all its gates at once, and no jail\n       choose rows by --only (--list names them)".into(),
+        ));
     }
     if options.list {
         print!("{}", janua_bench::bare::list());

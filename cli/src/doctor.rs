@@ -75,7 +75,9 @@ fn report() -> (String, bool) {
     match &choice {
         Ok(Choice { gate, jail, unlocked }) => {
             text += &format!("  gate         {:<8} {}\n", gate.name(), why_gate(*gate));
-            let note = unlocked.as_deref().unwrap_or("protection keys lock the kernel's memory while the program runs; --jail none does without");
+            let note = unlocked
+                .as_deref()
+                .unwrap_or("protection keys lock the kernel's memory while the program runs; --jail none does without");
             text += &format!("  jail         {:<8} {note}\n", jail.name());
         }
         Err(why) => {
@@ -115,7 +117,8 @@ const HOSTILE_WITHOUT: &str = concat!(
     "                             processes. Do not rely on them alone: run what you would also run without Janua. A processor\n",
     "                             with protection keys (Intel servers since 2017, AMD since Zen 3) and Linux 6.12 bring the jail.\n",
 );
-const OTHERS: &str = "  one sandbox from another   Each `janua run` has a kernel of its own; they share only what you bind into both.\n";
+const OTHERS: &str =
+    "  one sandbox from another   Each `janua run` has a kernel of its own; they share only what you bind into both.\n";
 
 fn why_gate(gate: Gate) -> &'static str {
     match gate {
@@ -208,8 +211,10 @@ fn walls() -> Vec<Finding> {
         "It needs Linux 5.19 and `landlock` in the host's list of security modules (lsm=). Without it a program that took \
          the kernel over could change what your account can change.",
     );
-    const RIGHT: &str = "It needs CAP_SYS_ADMIN. (A user namespace would do without, but in it all files of others are nobody's.)";
-    let files = finding(host::namespaces::files(), "third: mount namespace", "nothing but writable binds can be changed at all", RIGHT);
+    const RIGHT: &str =
+        "It needs CAP_SYS_ADMIN. (A user namespace would do without, but in it all files of others are nobody's.)";
+    let files =
+        finding(host::namespaces::files(), "third: mount namespace", "nothing but writable binds can be changed at all", RIGHT);
     let processes = finding(
         host::namespaces::processes(),
         "third: pid namespace",
@@ -236,7 +241,11 @@ fn jails() -> Vec<Finding> {
             "the jail `pkey` needs them",
             "The jail `pkey` is not possible here: it needs Linux 6.12 or newer.",
         ),
-        Err(_) => Finding { mark: Mark::Lacking, what: "protected signal stacks".into(), note: "not tried: they need protection keys".into() },
+        Err(_) => Finding {
+            mark: Mark::Lacking,
+            what: "protected signal stacks".into(),
+            note: "not tried: they need protection keys".into(),
+        },
     };
     vec![
         match keys {
@@ -244,7 +253,10 @@ fn jails() -> Vec<Finding> {
             Err(why) => Finding {
                 mark: Mark::Lacking,
                 what: "protection keys".into(),
-                note: format!("{}. It matters: there is no jail without them (the end of this page says what that means).", upper(&no_keys(why))),
+                note: format!(
+                    "{}. It matters: there is no jail without them (the end of this page says what that means).",
+                    upper(&no_keys(why))
+                ),
             },
         },
         stacks,
@@ -269,7 +281,11 @@ fn machine() -> Finding {
         Some(answer) => {
             let text = String::from_utf8_lossy(&answer.stdout);
             let version = text.lines().next().unwrap_or_default().trim_start_matches("QEMU emulator version ");
-            Finding { mark: Mark::Good, what: format!("QEMU {}", version.split(' ').next().unwrap_or_default()), note: String::new() }
+            Finding {
+                mark: Mark::Good,
+                what: format!("QEMU {}", version.split(' ').next().unwrap_or_default()),
+                note: String::new(),
+            }
         }
         None => Finding {
             mark: Mark::Lacking,
@@ -322,14 +338,24 @@ fn cgroup() -> Finding {
     match Group::make(&ASKED) {
         Ok(group) => {
             let place = group.path().parent().unwrap_or(group.path()).display();
-            let holds: Vec<&str> = ["memory", "pids", "cpus"].into_iter().filter(|name| group.holds.iter().any(|held| name.starts_with(held))).collect();
+            let holds: Vec<&str> = ["memory", "pids", "cpus"]
+                .into_iter()
+                .filter(|name| group.holds.iter().any(|held| name.starts_with(held)))
+                .collect();
             let options = format!("--{}", holds.join(", --"));
-            Finding { mark: Mark::Good, what, note: format!("{options}: the host keeps them too, by a group of the sandbox's own in {place}") }
+            Finding {
+                mark: Mark::Good,
+                what,
+                note: format!("{options}: the host keeps them too, by a group of the sandbox's own in {place}"),
+            }
         }
         Err(why) => Finding {
             mark: Mark::Lacking,
             what,
-            note: format!("{}. The kernel's own accounts keep --memory, --pids and --cpus, as far as they go (docs/architecture.md).", upper(&why)),
+            note: format!(
+                "{}. The kernel's own accounts keep --memory, --pids and --cpus, as far as they go (docs/architecture.md).",
+                upper(&why)
+            ),
         },
     }
 }

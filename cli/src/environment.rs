@@ -10,7 +10,11 @@ const PASSED_ON: [&str; 3] = ["TERM", "LANG", "COLORTERM"];
 
 /// The environment of the program: the caller's own (`own`) in its order, or for a foreign file tree a clean one, with the settings
 /// applied: K=V sets a variable, K alone passes the caller's on.
-pub fn environment(own: Vec<(OsString, OsString)>, settings: &[OsString], foreign: bool) -> Result<Vec<(OsString, OsString)>, Refusal> {
+pub fn environment(
+    own: Vec<(OsString, OsString)>,
+    settings: &[OsString],
+    foreign: bool,
+) -> Result<Vec<(OsString, OsString)>, Refusal> {
     let mut all = if foreign { clean(&own) } else { own.clone() };
     for setting in settings {
         let bytes = setting.as_bytes();

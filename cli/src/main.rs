@@ -33,7 +33,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, anything else is a mistake in our own arguments. Where another exit code would be
             // the program's it is 125, as env(1) has it.
-            let runs = std::env::args_os().nth(1).is_some_and(|command| ["run", "boot", "exec", "wait"].iter().any(|runs| command == *runs));
+            let runs = std::env::args_os()
+                .nth(1)
+                .is_some_and(|command| ["run", "boot", "exec", "wait"].iter().any(|runs| command == *runs));
             let code = match (error.use_stderr(), runs) {
                 (false, _) => 0,
                 (true, true) => exit::JANUA,

@@ -61,9 +61,8 @@ const UNASSIGNED: &str = "unassigned";
 
 /// Prints the table.
 pub fn print(which: &Support) -> ExitCode {
-    let wanted = |row: &Line| {
-        row.name != UNASSIGNED && which.filter.as_ref().is_none_or(|filter| row.name.contains(filter.as_str()))
-    };
+    let wanted =
+        |row: &Line| row.name != UNASSIGNED && which.filter.as_ref().is_none_or(|filter| row.name.contains(filter.as_str()));
     let tables = tables().map(|(heading, rows)| (heading, rows.into_iter().filter(wanted).collect::<Vec<_>>()));
     if tables.iter().all(|(_, rows)| rows.is_empty()) {
         let filter = which.filter.as_deref().unwrap_or_default();
@@ -124,7 +123,10 @@ mod tests {
                 State::Missing(note) => ("missing", note),
             };
             let call = format!("{}({})", row.name, names.join(", "));
-            assert_eq!((line.number, line.name, &line.call, line.state, line.remark), (row.number, row.name, &call, state, remark));
+            assert_eq!(
+                (line.number, line.name, &line.call, line.state, line.remark),
+                (row.number, row.name, &call, state, remark)
+            );
         }
     }
 

@@ -120,20 +120,12 @@ macro_rules! common {
                     return Err(Errno::EFAULT);
                 }
                 let len = len.min(MOST);
-                Ok($name {
-                    place: Place::User { mem, first: (addr, len), rest: &[] },
-                    done: 0,
-                    left: len,
-                })
+                Ok($name { place: Place::User { mem, first: (addr, len), rest: &[] }, done: 0, left: len })
             }
 
             /// Several ranges of guest memory, in order.
             pub fn user_vec(mem: &'a dyn UserMemory, list: &'a IoVec) -> Self {
-                $name {
-                    place: Place::User { mem, first: (0, 0), rest: list.ranges() },
-                    done: 0,
-                    left: list.total,
-                }
+                $name { place: Place::User { mem, first: (0, 0), rest: list.ranges() }, done: 0, left: list.total }
             }
 
             /// Bytes still to be moved.

@@ -35,12 +35,7 @@ impl Stats {
     /// Counters for numbers below `numbers`, and below `compat` in the second numbering; off.
     pub fn new(numbers: usize, compat: usize) -> Stats {
         let counters = |count| (0..count).map(|_| Counter::default()).collect();
-        Stats {
-            on: AtomicBool::new(false),
-            calls: counters(numbers),
-            compat: counters(compat),
-            gates: Default::default(),
-        }
+        Stats { on: AtomicBool::new(false), calls: counters(numbers), compat: counters(compat), gates: Default::default() }
     }
 
     pub fn turn_on(&self) {
@@ -66,11 +61,7 @@ impl Stats {
     }
 
     /// The table printed at the end, most time first.
-    pub fn report<P: Personality>(
-        &self,
-        rows: &[Row<P>],
-        compat: &[Row<P>],
-    ) -> String {
+    pub fn report<P: Personality>(&self, rows: &[Row<P>], compat: &[Row<P>]) -> String {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let mut counted: Vec<(&str, u64, u64, u64)> = rows
             .iter()

@@ -45,7 +45,15 @@ macro_rules! call_fn {
 macro_rules! call_fn {
     ($p:ty, $seat:ident, $words:ident, $body:block) => {{
         #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-        extern "C" fn run($seat: $crate::table::SeatOf<'_, $p>, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
+        extern "C" fn run(
+            $seat: $crate::table::SeatOf<'_, $p>,
+            a: usize,
+            b: usize,
+            c: usize,
+            d: usize,
+            e: usize,
+            f: usize,
+        ) -> isize {
             let $words: $crate::table::Words = [a, b, c, d, e, f];
             $body
         }

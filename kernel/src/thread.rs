@@ -9,8 +9,8 @@ use core::task::{Context, Poll, Waker};
 use janua_port::guest::Abi;
 use janua_port::machine::ThreadId;
 use janua_port::{Frame, Guest, Machine, UserMemory};
-use janua_rt::{AtomicU64, Mutex, wake};
 use janua_rt::slot::{Handler, Slotted};
+use janua_rt::{AtomicU64, Mutex, wake};
 
 use crate::table::{Row, SeatOf, Words};
 use crate::task::{Kernel, Personality, Task};

@@ -120,7 +120,8 @@ impl<P: Personality> Thread<P> {
         }
         let mut taken = Taken::new();
         for (at, (param, word)) in row.params.iter().zip(words).enumerate() {
-            let text = if matches!(param.kind, Kind::Str) { self.string(word) } else { P::trace_data(self, row, at, words, None) };
+            let text =
+                if matches!(param.kind, Kind::Str) { self.string(word) } else { P::trace_data(self, row, at, words, None) };
             taken.extend(text.map(|text| (at, text)));
         }
         *self.taken.lock() = taken;
@@ -213,7 +214,11 @@ fn trace_word<P: Personality>(line: &mut String, kind: Kind, word: usize) {
         Kind::Ptr | Kind::Str if word == 0 => line.write_str("NULL"),
         Kind::Hex | Kind::Ptr | Kind::Str => write!(line, "{word:#x}"),
         Kind::Named(family) => {
-            if P::trace_named(family, word, line) { Ok(()) } else { write!(line, "{word:#x}") }
+            if P::trace_named(family, word, line) {
+                Ok(())
+            } else {
+                write!(line, "{word:#x}")
+            }
         }
     };
 }

@@ -183,8 +183,7 @@ impl Items {
         if self.map.len() < self.sweep.max(64) {
             return;
         }
-        let dead: Vec<Key> =
-            self.map.iter().filter(|(_, item)| item.file.strong_count() == 0).map(|(key, _)| *key).collect();
+        let dead: Vec<Key> = self.map.iter().filter(|(_, item)| item.file.strong_count() == 0).map(|(key, _)| *key).collect();
         for key in dead {
             self.remove(key);
         }
@@ -342,12 +341,7 @@ impl Epoll {
     /// Gives up to `most` events to `emit`: how many. `emit` answers false when it cannot take one, which ends the collection
     /// and leaves that event for the next. With a table it joins the queue of waiters first, and asks in the end to be polled
     /// again when time may make an item ready.
-    pub fn collect(
-        &self,
-        most: usize,
-        mut table: Option<&mut PollTable>,
-        emit: &mut dyn FnMut(u32, u64) -> bool,
-    ) -> usize {
+    pub fn collect(&self, most: usize, mut table: Option<&mut PollTable>, emit: &mut dyn FnMut(u32, u64) -> bool) -> usize {
         if let Some(table) = &mut table {
             table.add(&self.ready.queue);
         }

@@ -106,8 +106,7 @@ pub struct Registry {
 impl Registry {
     /// A registry that `watches` tells.
     pub fn new(watches: &Arc<Watches>) -> Arc<Registry> {
-        let registry =
-            Arc::new(Registry { watches: Arc::downgrade(watches), by_inode: Mutex::new(HashMap::new()) });
+        let registry = Arc::new(Registry { watches: Arc::downgrade(watches), by_inode: Mutex::new(HashMap::new()) });
         watches.set_sink(registry.clone());
         registry
     }
@@ -153,7 +152,8 @@ impl Registry {
 impl Sink for Registry {
     fn held(&self, dentry: &Arc<Dentry>) -> usize {
         let map = self.by_inode.lock();
-        map.get(&key(&dentry.inode)).map_or(0, |list| list.iter().filter(|watch| Arc::ptr_eq(&watch.place.dentry, dentry)).count())
+        map.get(&key(&dentry.inode))
+            .map_or(0, |list| list.iter().filter(|watch| Arc::ptr_eq(&watch.place.dentry, dentry)).count())
     }
 
     fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {

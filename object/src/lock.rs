@@ -109,11 +109,8 @@ impl LockTable {
         if files.len() == files.capacity() {
             files.retain(|_, locks| locks.strong_count() > 0);
         }
-        let locks = Arc::new(FileLocks {
-            table: self.clone(),
-            state: Mutex::new(State::default()),
-            released: WaitQueue::new(),
-        });
+        let locks =
+            Arc::new(FileLocks { table: self.clone(), state: Mutex::new(State::default()), released: WaitQueue::new() });
         files.insert(key, Arc::downgrade(&locks));
         locks
     }
@@ -141,8 +138,7 @@ impl LockTable {
 
     /// Every held lock with its file (/proc/locks).
     pub fn list(&self) -> Vec<Held> {
-        let all: Vec<_> =
-            self.files.lock().iter().filter_map(|(key, locks)| Some((*key, locks.upgrade()?))).collect();
+        let all: Vec<_> = self.files.lock().iter().filter_map(|(key, locks)| Some((*key, locks.upgrade()?))).collect();
         all.into_iter()
             .map(|(file, locks)| {
                 let state = locks.state.lock();

@@ -36,9 +36,15 @@ pub const PRIO_MAX: u32 = 32768;
 pub enum Notify {
     /// The registration goes, and that is all (SIGEV_NONE).
     Nothing,
-    Signal { signal: u32, value: u64 },
+    Signal {
+        signal: u32,
+        value: u64,
+    },
     /// The C library's thread waits at a netlink socket for this cookie, whose last byte says what happened.
-    Thread { socket: Arc<OpenFile>, cookie: [u8; COOKIE] },
+    Thread {
+        socket: Arc<OpenFile>,
+        cookie: [u8; COOKIE],
+    },
 }
 
 /// Bytes of a cookie.
@@ -199,7 +205,12 @@ pub struct OpenQueue<'a> {
 
 impl MessageQueues {
     /// ENOENT, EEXIST, EACCES, ENOSPC, and what `charge` says to the bytes of a new queue.
-    pub fn open(&self, how: &OpenQueue<'_>, cred: &Cred, charge: impl FnOnce(u64) -> Result<Charge>) -> Result<Arc<MessageQueue>> {
+    pub fn open(
+        &self,
+        how: &OpenQueue<'_>,
+        cred: &Cred,
+        charge: impl FnOnce(u64) -> Result<Charge>,
+    ) -> Result<Arc<MessageQueue>> {
         let mut queues = self.0.lock();
         if let Some(queue) = queues.get(how.name) {
             if how.create && how.exclusive {

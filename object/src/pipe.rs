@@ -248,8 +248,7 @@ impl Pipe {
     fn end(self: &Arc<Pipe>, read: bool, write: bool, anonymous: bool) -> PipeEnd {
         let mut state = self.state.lock();
         // Whether the other side is there is decided here: it may be gone again before the open is over.
-        let (peers, peers_ever) =
-            if read { (state.writers, state.writers_ever) } else { (state.readers, state.readers_ever) };
+        let (peers, peers_ever) = if read { (state.writers, state.writers_ever) } else { (state.readers, state.readers_ever) };
         let seen = (!anonymous && peers == 0 && !(read && write)).then_some(peers_ever);
         let hup_after = if anonymous { None } else { Some(state.writers_ever) };
         if read {
@@ -478,7 +477,6 @@ impl PipeEnd {
     pub fn arrivals(&self) -> &WaitQueue {
         if self.read { &self.pipe.readable } else { &self.pipe.writable }
     }
-
 }
 
 impl Drop for PipeEnd {

@@ -209,7 +209,9 @@ fn check(image: &Contents, options: &str) -> (i32, String) {
     for (number, piece) in &image.pieces {
         file.write_all_at(piece, (number * PIECE) as u64).unwrap();
     }
-    let said = ["/sbin/e2fsck", "/usr/sbin/e2fsck"].iter().find_map(|tool| Command::new(tool).args([options, "-f"]).arg(&path).output().ok());
+    let said = ["/sbin/e2fsck", "/usr/sbin/e2fsck"]
+        .iter()
+        .find_map(|tool| Command::new(tool).args([options, "-f"]).arg(&path).output().ok());
     let _ = fs::remove_file(&path);
     let said = said.expect("e2fsck is installed (e2fsprogs)");
     (said.status.code().unwrap_or(-1), String::from_utf8_lossy(&said.stdout).into_owned())

@@ -9,8 +9,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use common::{TestCaller, hosted, root};
 use common::tree::Tree;
+use common::{TestCaller, hosted, root};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
@@ -43,10 +43,8 @@ impl Scratch {
     }
 
     fn names(&self, dir: &str) -> Vec<String> {
-        let mut names: Vec<_> = fs::read_dir(self.0.join(dir))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> =
+            fs::read_dir(self.0.join(dir)).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -443,12 +441,8 @@ fn a_glance_tells_what_a_dentry_would() {
 fn known_names_are_walked_as_others_are() {
     let world = World::overlay("known");
     let known = |path: &str, follow: bool| {
-        let walk = Cached {
-            root: &|| Some(world.root.clone()),
-            all: &|| true,
-            follow,
-            then: &|_, dentry| Some(dentry.inode.clone()),
-        };
+        let walk =
+            Cached { root: &|| Some(world.root.clone()), all: &|| true, follow, then: &|_, dentry| Some(dentry.inode.clone()) };
         match walk.walk(&world.vfs, &world.root, path.as_bytes())? {
             Walked::Done(found) => Some(found),
             Walked::All(..) | Walked::Trusted(_) => None,
@@ -623,7 +617,8 @@ fn a_place_below_one_that_may_be_written_to_is_not_frozen() {
 fn a_directory_that_was_on_the_way_a_moment_ago_is_asked_for_again_when_there_is_news() {
     let world = World::bind("lately", true);
     let start = Start { root: world.root.clone(), base: world.root.clone() };
-    let stat = |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false).map(|_| ());
+    let stat =
+        |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false).map(|_| ());
     world.find("dir/sub/leaf").unwrap();
     // A name nobody has asked for, by way of a directory that is somewhere else by now.
     let moved = |round: u32, told: &dyn Fn()| {

@@ -13,15 +13,15 @@ extern crate alloc;
 
 pub mod frames;
 pub mod object;
-pub mod region;
-pub mod report;
-pub mod space;
-pub mod table;
 #[cfg(test)]
 #[path = "../../test/random.rs"]
 mod random;
 #[cfg(test)]
 mod random_tests;
+pub mod region;
+pub mod report;
+pub mod space;
+pub mod table;
 #[cfg(test)]
 mod tests;
 

@@ -18,9 +18,7 @@ impl<F: Frames> Clone for Behind<F> {
     fn clone(&self) -> Self {
         match self {
             Behind::Zero => Behind::Zero,
-            Behind::Object { object, page, shared } => {
-                Behind::Object { object: object.clone(), page: *page, shared: *shared }
-            }
+            Behind::Object { object, page, shared } => Behind::Object { object: object.clone(), page: *page, shared: *shared },
         }
     }
 }

@@ -216,7 +216,9 @@ pub trait Machine: Send + Sync {
 
 /// The numbers of the processors guests may use, rising.
 pub fn processors(machine: &dyn Machine) -> impl Iterator<Item = usize> {
-    (0..).flat_map(move |word| (0..64).filter(move |bit| machine.allowed(word) >> bit & 1 != 0).map(move |bit| word * 64 + bit)).take(machine.cpus())
+    (0..)
+        .flat_map(move |word| (0..64).filter(move |bit| machine.allowed(word) >> bit & 1 != 0).map(move |bit| word * 64 + bit))
+        .take(machine.cpus())
 }
 
 /// Whose use of the machine is meant.

@@ -15,12 +15,12 @@ pub mod wake;
 #[cfg(not(loom))]
 mod wide;
 
-pub use slot::Slot;
 #[cfg(not(loom))]
 pub use epoch::Epoch;
+pub use slot::Slot;
+pub use sync::{Mutex, MutexGuard, Sleep};
 #[cfg(not(loom))]
 pub use sync::{RwLock, RwLockReadGuard};
-pub use sync::{Mutex, MutexGuard, Sleep};
 pub use waitq::{Notify, Registration, Target, WaitQueue};
 #[cfg(not(loom))]
 pub use wide::AtomicU64;

@@ -168,8 +168,7 @@ const WRITER: u32 = 1 << 31;
 #[cfg(not(loom))]
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "lock_api's way of initialising")]
-    const INIT: RawRwLock =
-        RawRwLock { state: AtomicU32::new(0), gate: <RawMutex as lock_api::RawMutex>::INIT };
+    const INIT: RawRwLock = RawRwLock { state: AtomicU32::new(0), gate: <RawMutex as lock_api::RawMutex>::INIT };
     type GuardMarker = lock_api::GuardNoSend;
 
     #[inline]

@@ -198,7 +198,9 @@ impl Before {
             }
             if count {
                 self.sequences += 1;
-                if at == self.end && let Some(seen) = self.seen.last_mut() {
+                if at == self.end
+                    && let Some(seen) = self.seen.last_mut()
+                {
                     *seen += 1;
                 }
             }

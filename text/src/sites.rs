@@ -323,7 +323,13 @@ fn may_stand_between(instruction: &Instruction) -> bool {
 fn moves_whole(instruction: &Instruction) -> bool {
     let moves = matches!(
         instruction.mnemonic(),
-        Mnemonic::Mov | Mnemonic::Movups | Mnemonic::Movaps | Mnemonic::Movdqu | Mnemonic::Movdqa | Mnemonic::Movq | Mnemonic::Movd
+        Mnemonic::Mov
+            | Mnemonic::Movups
+            | Mnemonic::Movaps
+            | Mnemonic::Movdqu
+            | Mnemonic::Movdqa
+            | Mnemonic::Movq
+            | Mnemonic::Movd
     );
     moves
         && instruction.flow_control() == FlowControl::Next
@@ -333,11 +339,10 @@ fn moves_whole(instruction: &Instruction) -> bool {
 
 /// The number an instruction loads into rax.
 fn loaded_number(instruction: &Instruction) -> Option<u64> {
-    let loads = matches!(
-        instruction.code(),
-        Code::Mov_r32_imm32 | Code::Mov_rm32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64
-    ) && instruction.op0_kind() == OpKind::Register
-        && instruction.op0_register().full_register() == Register::RAX;
+    let loads =
+        matches!(instruction.code(), Code::Mov_r32_imm32 | Code::Mov_rm32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64)
+            && instruction.op0_kind() == OpKind::Register
+            && instruction.op0_register().full_register() == Register::RAX;
     loads.then(|| instruction.immediate(1))
 }
 
@@ -386,9 +391,7 @@ fn is_movable(instruction: &Instruction) -> Result<bool, Refusal> {
         Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne | Mnemonic::Jcxz | Mnemonic::Jecxz | Mnemonic::Jrcxz
     );
     match instruction.flow_control() {
-        FlowControl::Next
-            if !matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Endbr64) =>
-        {
+        FlowControl::Next if !matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Endbr64) => {
             Ok(true)
         }
         FlowControl::ConditionalBranch if short_or_near && instruction.is_jcc_short_or_near() => Ok(true),
@@ -406,12 +409,11 @@ fn is_inside(start: usize, len: usize, target: u64) -> bool {
 /// Whether a branch near the site may lead into it. Every way to read the bytes counts.
 fn short_jumps(code: &[u8], place: Place, site: &Site) -> bool {
     let leads_in = |at: usize| {
-        code.get(at..).is_some_and(may_branch) && decode::at(code, 0, at).is_some_and(|instruction| {
-            matches!(
-                instruction.op0_kind(),
-                OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16
-            ) && is_inside(site.start, site.len, instruction.near_branch_target())
-        })
+        code.get(at..).is_some_and(may_branch)
+            && decode::at(code, 0, at).is_some_and(|instruction| {
+                matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16)
+                    && is_inside(site.start, site.len, instruction.near_branch_target())
+            })
     };
     let before = place.before(code, site.start, BACK_SHORT);
     // Nothing certain close by: then nothing is known of what jumps.

@@ -5,7 +5,9 @@
 //! and just-in-time compilers make there: moves, integer arithmetic, pushes, near jumps and calls, loads of a vector register.
 //! Everything else, everything with a segment, lock or repeat prefix, is not done. (Intel SDM volume 2 for each.)
 
-use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register,
+};
 
 use crate::decode::LONGEST;
 
@@ -51,8 +53,8 @@ pub fn knows(found: &Instruction) -> bool {
         && found.segment_prefix() == Register::None
         && found.vex_or_evex_free();
     let operands = match found.mnemonic() {
-        Mov | Movzx | Movsx | Movsxd | Lea | Add | Or | And | Sub | Xor | Cmp | Test | Inc | Dec | Neg | Not | Push
-        | Pop | Shl | Shr | Sar | Nop => (0..found.op_count()).all(|at| general(found, at)),
+        Mov | Movzx | Movsx | Movsxd | Lea | Add | Or | And | Sub | Xor | Cmp | Test | Inc | Dec | Neg | Not | Push | Pop
+        | Shl | Shr | Sar | Nop => (0..found.op_count()).all(|at| general(found, at)),
         Imul => found.op_count() >= 2,
         Cdqe | Cdq | Cqo => true,
         Leave | Ret => matches!(found.code(), Code::Leaveq | Code::Retnq),
@@ -61,12 +63,14 @@ pub fn knows(found: &Instruction) -> bool {
             found.op_count() == 2 && found.op0_register().is_xmm() && found.op1_kind() == OpKind::Memory
         }
         Xrstor | Xrstor64 => true,
-        _ => matches!(
-            (found.flow_control(), found.op0_kind()),
-            (FlowControl::ConditionalBranch, OpKind::NearBranch64)
-                | (FlowControl::UnconditionalBranch | FlowControl::Call, OpKind::NearBranch64)
-        ) && found.condition_code() != ConditionCode::None
-            || matches!(found.mnemonic(), Jmp | Call) && (found.op0_kind() == OpKind::NearBranch64 || is_indirect(found)),
+        _ => {
+            matches!(
+                (found.flow_control(), found.op0_kind()),
+                (FlowControl::ConditionalBranch, OpKind::NearBranch64)
+                    | (FlowControl::UnconditionalBranch | FlowControl::Call, OpKind::NearBranch64)
+            ) && found.condition_code() != ConditionCode::None
+                || matches!(found.mnemonic(), Jmp | Call) && (found.op0_kind() == OpKind::NearBranch64 || is_indirect(found))
+        }
     };
     plain && operands
 }

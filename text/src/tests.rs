@@ -101,7 +101,8 @@ fn a_number_an_address_and_a_call() {
 fn a_store_to_the_stack_and_a_call() {
     // mov %r9, %r10; mov 8(%rsp), %r8; mov 16(%rsp), %r9; mov %r11, 8(%rsp); syscall; ret: a cancellation point
     let bytes = [
-        0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24, 0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05, 0xc3,
+        0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24, 0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05,
+        0xc3,
     ];
     let (code, found) = one(&bytes);
     let site = found.sites[0];
@@ -112,7 +113,10 @@ fn a_store_to_the_stack_and_a_call() {
     assert_eq!(out[..8], [0x4c, 0x89, 0x5c, 0x24, 0x08, 0x48, 0x8d, 0x0d]);
     assert_eq!(number_in_rcx(&out, 5, at), BASE + 320);
     // Before the store its own place stands for the trampoline, then the call.
-    assert_eq!((patch.original(at), patch.original(at + 5), patch.moved(BASE + 318)), (Some(BASE + 313), Some(BASE + 318), None));
+    assert_eq!(
+        (patch.original(at), patch.original(at + 5), patch.moved(BASE + 318)),
+        (Some(BASE + 313), Some(BASE + 318), None)
+    );
     // A load: `syscall` of a function with seven arguments. Also with a copy of a register behind it.
     let load = [0x4c, 0x8b, 0x4c, 0x24, 0x08, 0x48, 0x89, 0xca, 0x0f, 0x05, 0xc3];
     let (code, found) = one(&load);
@@ -376,7 +380,11 @@ fn real_files() {
             assert_eq!(original, changed);
             continue;
         };
-        println!("    {} bytes of trampolines, {} by number", rewritten.trampolines.len(), rewritten.patches.iter().filter(|p| p.form == Form::Number).count());
+        println!(
+            "    {} bytes of trampolines, {} by number",
+            rewritten.trampolines.len(),
+            rewritten.patches.iter().filter(|p| p.form == Form::Number).count()
+        );
         let mut expected = original.clone();
         let first = layout.low.wrapping_sub(rewritten.trampolines.len() as u64);
         for patch in &rewritten.patches {
@@ -403,7 +411,11 @@ fn real_files() {
         assert!(expected == changed, "{path}: other bytes have changed");
         if path.ends_with("/libc.so.6") {
             assert!(count.rewritten * 10 > count.found() * 8, "most sites of a C library can be rewritten");
-            assert_eq!(count.refused[Refusal::SignalReturn as usize], 0, "glibc tells unwinders of its return from signal handlers");
+            assert_eq!(
+                count.refused[Refusal::SignalReturn as usize],
+                0,
+                "glibc tells unwinders of its return from signal handlers"
+            );
         }
     }
     assert!(looked_at > 0, "no file to look at");

@@ -178,13 +178,7 @@ fn jump(opcode: u8, target: u64, at: u64, out: &mut Vec<u8>) -> Result<(), Refus
 }
 
 /// Copies one instruction to `at` so that it does what it did; whether the flow goes on behind it.
-fn copy(
-    instruction: &Instruction,
-    bytes: &[u8],
-    displacement: usize,
-    at: u64,
-    out: &mut Vec<u8>,
-) -> Result<bool, Refusal> {
+fn copy(instruction: &Instruction, bytes: &[u8], displacement: usize, at: u64, out: &mut Vec<u8>) -> Result<bool, Refusal> {
     match instruction.flow_control() {
         FlowControl::UnconditionalBranch => {
             jump(0xe9, instruction.near_branch_target(), at, out)?;
@@ -204,10 +198,7 @@ fn copy(
                 let next = at.wrapping_add(bytes.len() as u64);
                 let field = out.get_mut(begin + displacement..begin + displacement + 4).ok_or(Refusal::Unmovable)?;
                 field.copy_from_slice(&relative(target, next).ok_or(Refusal::Far)?);
-            } else if matches!(
-                instruction.op0_kind(),
-                OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
-            ) {
+            } else if matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64) {
                 return Err(Refusal::Unmovable);
             }
             Ok(flow != FlowControl::Return)

@@ -109,8 +109,7 @@ impl Running {
         let mut found = vec![self.guard.id() as i32];
         let mut next = 0;
         while let Some(parent) = found.get(next).copied() {
-            let mut children: Vec<i32> =
-                table.iter().filter(|(_, p)| p.parent == parent).map(|(pid, _)| *pid).collect();
+            let mut children: Vec<i32> = table.iter().filter(|(_, p)| p.parent == parent).map(|(pid, _)| *pid).collect();
             found.append(&mut children);
             next += 1;
         }

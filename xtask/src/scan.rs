@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use iced_x86::{
-    CpuidFeature, Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory, IntelFormatter, Mnemonic,
-    Register,
+    CpuidFeature, Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory, IntelFormatter, Mnemonic, Register,
 };
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SegmentFlags, SymbolKind, elf};
 
@@ -37,23 +36,19 @@ const AUDITED: &[Audited] = &[
     audited("audited-host-calls", "hostcall", "the one way of the kernel to its host"),
     audited("audited-host-calls", "hostcall32", "the thread's descriptor, which only the 32-bit interface sets"),
     audited("audited-host-calls", "hosted_signal_entry", "rt_sigreturn into interrupted kernel code"),
+    audited("audited-host-calls", "hosted_clone", "the child starts on another stack, so nothing may be on the old one"),
     audited(
         "audited-host-calls",
-        "hosted_clone",
-        "the child starts on another stack, so nothing may be on the old one",
+        "hosted_hop",
+        "clone, and in the parent madvise, futex and exit on one shared stack, with no push between",
     ),
-    audited("audited-host-calls", "hosted_hop", "clone, and in the parent madvise, futex and exit on one shared stack, with no push between"),
     audited("audited-host-calls", "hosted_end", "exit after the stack has been given back"),
     audited("audited-key-switch", "hosted_call_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
     audited("audited-key-switch", "hosted_signal_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
     audited("audited-key-switch", "hosted_queued_entry_pkey", "opens the kernel's key; everything is derived anew behind it"),
     audited("audited-key-switch", "hosted_signal_entry", "loads the guest's vector state from the host's frame; never PKRU"),
     audited("audited-key-switch", "hosted_exit", "closes the kernel's key; checked behind it"),
-    audited(
-        "audited-key-switch",
-        "hosted_fpu_load",
-        "loads the guest's vector state; never PKRU, which is checked after",
-    ),
+    audited("audited-key-switch", "hosted_fpu_load", "loads the guest's vector state; never PKRU, which is checked after"),
     audited("audited-key-switch", "hosted_restore", "run by the guest; whether it has loaded PKRU is checked behind it"),
     audited("audited-key-switch", "hosted_fpu_store", "stores the guest's vector state"),
     audited("no-vector-registers", "search_escaped", "puts the registers that it uses aside"),
@@ -100,7 +95,8 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             findings.instructions += 1;
-            let strays = entries.as_ref().is_some_and(|entries| is_way_out(&instruction) && !entries.contains(&instruction.ip()));
+            let strays =
+                entries.as_ref().is_some_and(|entries| is_way_out(&instruction) && !entries.contains(&instruction.ip()));
             let Some(rule) = strays.then_some("entries-only").or_else(|| refused(&instruction, &mut factory)) else {
                 continue;
             };

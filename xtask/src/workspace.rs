@@ -27,8 +27,7 @@ pub fn members() -> Result<Vec<Member>, String> {
     if !output.status.success() {
         return Err(format!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr)));
     }
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
     let names: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
     packages.iter().map(|package| member(package, &names)).collect()

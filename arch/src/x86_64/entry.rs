@@ -39,8 +39,8 @@ use core::arch::global_asm;
 use super::hooks::{HOOKS, KEY_PLACE, SECRET};
 pub use super::hooks::{Hooks, set_hooks, set_key_place, set_secret};
 use super::hosted::{
-    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, KERNEL_SHIFT, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT,
-    STACK_SIZE,
+    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, KERNEL_SHIFT, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE,
+    STACK_SHIFT, STACK_SIZE,
 };
 
 /// PKRU while user code runs: key 1 (the kernel's memory) neither readable nor writable, key 2 (selectors) not writable.

@@ -359,7 +359,13 @@ unsafe extern "C" fn child_main(area: *mut Area) -> ! {
 
 unsafe extern "C" {
     pub fn hosted_clone(flags: usize, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
-    pub fn hosted_hop(flags: usize, child_tid: *mut u32, kept: *const [usize; 2], count: usize, given: *const AtomicU32) -> isize;
+    pub fn hosted_hop(
+        flags: usize,
+        child_tid: *mut u32,
+        kept: *const [usize; 2],
+        count: usize,
+        given: *const AtomicU32,
+    ) -> isize;
     pub fn hosted_end(taken: *const AtomicU64, bit: u64) -> !;
     pub fn hosted_fpu_load(area: *const u8, mask: u64);
     pub fn hosted_fpu_store(area: *mut u8, mask: u64);

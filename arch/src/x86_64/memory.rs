@@ -219,7 +219,9 @@ mod tests {
     fn moves_exactly() {
         let source: [u8; MOST] = core::array::from_fn(|at| (at * 7 + at / 256) as u8 | 1);
         for len in 0..=MOST / 2 {
-            for (from, to) in [(0, 0), (0, 1), (0, 8), (0, 15), (0, 16), (3, 40), (0, 33), (0, 500), (1, 0), (9, 1), (80, 3), (64, 0)] {
+            for (from, to) in
+                [(0, 0), (0, 1), (0, 8), (0, 15), (0, 16), (3, 40), (0, 33), (0, 500), (1, 0), (9, 1), (80, 3), (64, 0)]
+            {
                 let mut moved = source;
                 // SAFETY: `len` bytes from `from` and from `to` on lie in the array.
                 let end = unsafe { memory_move(moved.as_mut_ptr().add(to), moved.as_ptr().add(from), len) };

@@ -4,8 +4,8 @@
 mod claims;
 pub mod cpu;
 pub mod entry;
-mod hooks;
 pub mod frame;
+mod hooks;
 pub mod hostcall;
 pub mod hosted;
 pub mod memory;

@@ -143,9 +143,8 @@ pub fn fixup(rip: usize) -> Option<usize> {
     if (&raw const usercopy_words as usize..&raw const usercopy_words_end as usize).contains(&rip) {
         return Some(&raw const usercopy_tail as usize);
     }
-    let (start, end, fixup) = {
-        (&raw const usercopy_start as usize, &raw const usercopy_end as usize, &raw const usercopy_fixup as usize)
-    };
+    let (start, end, fixup) =
+        { (&raw const usercopy_start as usize, &raw const usercopy_end as usize, &raw const usercopy_fixup as usize) };
     (start..end).contains(&rip).then_some(fixup)
 }
 

@@ -59,8 +59,7 @@ const RT_SIGRETURN: u32 = 0x660;
 /// Where calls go on.
 const LANDING: u32 = VSYSCALL + 9;
 /// Those that the kernel uses.
-pub const PLACES: Vdso32 =
-    Vdso32 { vsyscall: VSYSCALL, sigreturn: SIGRETURN, rt_sigreturn: RT_SIGRETURN, landing: LANDING };
+pub const PLACES: Vdso32 = Vdso32 { vsyscall: VSYSCALL, sigreturn: SIGRETURN, rt_sigreturn: RT_SIGRETURN, landing: LANDING };
 /// Bytes of `__kernel_vsyscall` in front of those that [`Instruction`] says.
 const PUSHES: u32 = 3;
 

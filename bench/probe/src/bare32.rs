@@ -277,9 +277,23 @@ mod tests {
         let text = String::from_utf8(output.stdout).unwrap();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
         let names: Vec<&str> = lines.iter().map(|line| line[1]).collect();
-        assert_eq!(names, ["loop-32", "null-int80-32-6", "null-sysenter-32-6", "null-syscall-32-6", "tod-int80", "tod-sysenter", "tod-syscall-32", "tod-vdso32"]);
+        assert_eq!(
+            names,
+            [
+                "loop-32",
+                "null-int80-32-6",
+                "null-sysenter-32-6",
+                "null-syscall-32-6",
+                "tod-int80",
+                "tod-sysenter",
+                "tod-syscall-32",
+                "tod-vdso32"
+            ]
+        );
         assert!(lines.iter().all(|line| line.len() == 2 + SAMPLES as usize), "{text}");
-        let counts = |name: &str| lines.iter().find(|line| line[1] == name).unwrap()[2..].iter().map(|ticks| ticks.parse::<u64>().unwrap());
+        let counts = |name: &str| {
+            lines.iter().find(|line| line[1] == name).unwrap()[2..].iter().map(|ticks| ticks.parse::<u64>().unwrap())
+        };
         // One of the two instructions at most is this processor's.
         assert!(counts("null-int80-32-6").all(|ticks| ticks > 0));
         assert!(counts("tod-sysenter").all(|ticks| ticks == 0) || counts("tod-syscall-32").all(|ticks| ticks == 0));

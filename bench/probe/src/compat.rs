@@ -163,11 +163,8 @@ impl Low {
         }
         let block = data as *mut Block;
         let low = Low { code, block };
-        let fresh = Block {
-            low_stack: (data + PAGE + STACK) as u64,
-            back: low.at(&raw const probe32_back),
-            ..Block::default()
-        };
+        let fresh =
+            Block { low_stack: (data + PAGE + STACK) as u64, back: low.at(&raw const probe32_back), ..Block::default() };
         // SAFETY: the page is mapped, writable and aligned.
         unsafe { block.write(fresh) };
         Ok(low)

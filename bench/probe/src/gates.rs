@@ -190,8 +190,7 @@ pub fn clock(meter: &Meter) -> Samples {
     let to = (&raw mut time) as usize;
     meter.each(|| {
         // SAFETY: the time goes to a local.
-        unsafe { sys::call3::<{ libc::SYS_clock_gettime }>("clock_gettime", libc::CLOCK_MONOTONIC as usize, to, 0) }
-            .map(drop)
+        unsafe { sys::call3::<{ libc::SYS_clock_gettime }>("clock_gettime", libc::CLOCK_MONOTONIC as usize, to, 0) }.map(drop)
     })
 }
 

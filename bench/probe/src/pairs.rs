@@ -128,9 +128,7 @@ const END: u32 = 2;
 fn hand(turn: &AtomicU32, to: u32, private: usize) {
     turn.store(to, Ordering::SeqCst);
     // SAFETY: the word lives as long as both sides.
-    unsafe {
-        sys::call::<{ libc::SYS_futex }>([turn.as_ptr() as usize, libc::FUTEX_WAKE as usize | private, 1, 0, 0, 0])
-    };
+    unsafe { sys::call::<{ libc::SYS_futex }>([turn.as_ptr() as usize, libc::FUTEX_WAKE as usize | private, 1, 0, 0, 0]) };
 }
 
 /// Waits, in the kernel, until the turn is not `other` any more.

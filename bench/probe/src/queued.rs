@@ -48,8 +48,7 @@ fn empty(words: [usize; 6]) -> usize {
 static TABLE: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 
 fn dispatch(number: usize, words: [usize; 6]) -> usize {
-    let Some(function) = TABLE.get(number).map(|entry| entry.load(Ordering::Relaxed)).filter(|address| *address != 0)
-    else {
+    let Some(function) = TABLE.get(number).map(|entry| entry.load(Ordering::Relaxed)).filter(|address| *address != 0) else {
         // The thesis' dispatcher panics.
         std::process::abort()
     };
@@ -71,24 +70,15 @@ extern "C" fn on_call(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) 
 /// One call; asks the host for thread and process where `ids` does not tell them.
 fn call(ids: Option<(usize, usize)>) -> Result<(), Skip> {
     let mut record = Record { number: EMPTY, words: [7; 6], result: 0 };
-    let info = Info {
-        signal: SIGNAL,
-        errno: 0,
-        code: -1,
-        pad: 0,
-        pid: 0,
-        uid: 0,
-        value: &raw mut record as usize,
-        rest: [0; 12],
-    };
+    let info =
+        Info { signal: SIGNAL, errno: 0, code: -1, pad: 0, pid: 0, uid: 0, value: &raw mut record as usize, rest: [0; 12] };
     // SAFETY: neither call has an argument or an effect.
     let (tid, pid) = ids.unwrap_or_else(|| unsafe {
         (sys::call::<{ libc::SYS_gettid }>([0; 6]) as usize, sys::call::<{ libc::SYS_getpid }>([0; 6]) as usize)
     });
     // SAFETY: information and record live until the handler has run, which is before the call returns.
-    let sent = unsafe {
-        sys::call::<{ libc::SYS_rt_tgsigqueueinfo }>([pid, tid, SIGNAL as usize, &raw const info as usize, 0, 0])
-    };
+    let sent =
+        unsafe { sys::call::<{ libc::SYS_rt_tgsigqueueinfo }>([pid, tid, SIGNAL as usize, &raw const info as usize, 0, 0]) };
     // SAFETY: the handler may have written it.
     let result = unsafe { (&raw const record.result).read_volatile() };
     match (sent, result) {
@@ -125,9 +115,8 @@ pub fn knowing(meter: &Meter) -> Samples {
     isolated(|| {
         listen()?;
         // SAFETY: neither call has an argument or an effect.
-        let (tid, pid) = unsafe {
-            (sys::call::<{ libc::SYS_gettid }>([0; 6]) as usize, sys::call::<{ libc::SYS_getpid }>([0; 6]) as usize)
-        };
+        let (tid, pid) =
+            unsafe { (sys::call::<{ libc::SYS_gettid }>([0; 6]) as usize, sys::call::<{ libc::SYS_getpid }>([0; 6]) as usize) };
         meter.each(|| call(Some((tid, pid))))
     })
 }

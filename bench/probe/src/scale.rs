@@ -2,10 +2,10 @@
 //! name ends with the number of things ([`crate::Row::point`]).
 
 use std::fs::File;
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::mpsc::channel;
-use std::io;
 
 use crate::calls::{Fd, PAGE, map, touch, unmap};
 use crate::files::Scratch;

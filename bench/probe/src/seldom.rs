@@ -125,7 +125,16 @@ pub fn requeue(meter: &Meter) -> Samples {
                 let at = (&raw const words[0]) as usize;
                 while words[0].load(Ordering::Relaxed) == 0 {
                     // SAFETY: the word lives; no time limit.
-                    unsafe { sys::call::<{ libc::SYS_futex }>([at, (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize, 0, 0, 0, 0]) };
+                    unsafe {
+                        sys::call::<{ libc::SYS_futex }>([
+                            at,
+                            (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize,
+                            0,
+                            0,
+                            0,
+                            0,
+                        ])
+                    };
                 }
             })
         })
@@ -153,7 +162,9 @@ pub fn requeue(meter: &Meter) -> Samples {
     for word in words.iter() {
         let at = ptr::from_ref(word) as usize;
         // SAFETY: the word lives.
-        unsafe { sys::call::<{ libc::SYS_futex }>([at, (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize, WAITERS, 0, 0, 0]) };
+        unsafe {
+            sys::call::<{ libc::SYS_futex }>([at, (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize, WAITERS, 0, 0, 0])
+        };
     }
     for thread in asleep {
         thread.join().map_err(|_| Skip("a thread failed".into()))?;

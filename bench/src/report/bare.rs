@@ -37,7 +37,13 @@ pub fn gates(html: &mut String, measurement: &Measurement) {
         ((*name).to_owned(), *title, figures)
     });
     let mut rows = String::new();
-    table(&mut rows, measurement, "gettimeofday by", &["ns, isolation on (theirs)", "ns, isolation off (theirs)"], article.collect());
+    table(
+        &mut rows,
+        measurement,
+        "gettimeofday by",
+        &["ns, isolation on (theirs)", "ns, isolation off (theirs)"],
+        article.collect(),
+    );
     theirs(html, &rows, GETTIMEOFDAY_SOURCE);
     let _ = writeln!(html, "<p>{}</p>", escape(WHAT_INSTRUCTIONS_ARE));
 }

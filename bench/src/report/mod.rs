@@ -83,9 +83,7 @@ fn section(html: &mut String, measurement: &Measurement) {
         Kind::Calls => ratios(html, measurement, "Calls: multiples of native"),
         Kind::Invasive => invasive(html, measurement),
         Kind::Scale => scale::curves(html, measurement),
-        Kind::Apps => {
-            ratios(html, measurement, "Programs: wall time, or for rates its inverse, as multiples of native")
-        }
+        Kind::Apps => ratios(html, measurement, "Programs: wall time, or for rates its inverse, as multiples of native"),
     }
     if measurement.kind != Kind::Scale {
         distributions(html, measurement);
@@ -107,29 +105,15 @@ fn machine(html: &mut String, measurement: &Measurement) {
     let pinned = method.pinned.map_or_else(|| "not pinned".into(), |cpu| format!("pinned to processor {cpu}"));
     let virtual_machine = if machine.virtual_machine { ", virtual machine" } else { "" };
     let facts = [
-        (
-            "measured",
-            format!("{}, {} rounds of up to {} samples, {pinned}", measurement.date, method.runs, method.samples),
-        ),
+        ("measured", format!("{}, {} rounds of up to {} samples, {pinned}", measurement.date, method.runs, method.samples)),
         ("by", format!("janua {}, commit {}, kernel image: {}", tool.version, tool.commit, tool.image)),
-        (
-            "processor",
-            format!("{} × {} ({}){virtual_machine}", machine.processors, machine.processor, machine.stepping),
-        ),
+        ("processor", format!("{} × {} ({}){virtual_machine}", machine.processors, machine.processor, machine.stepping)),
         ("host", format!("Linux {} {}", machine.kernel, machine.kernel_version)),
         (
             "memory, load",
-            format!(
-                "{} MiB; load {:.2} before, {:.2} after",
-                machine.memory_kib / 1024,
-                machine.load[0],
-                machine.load[1]
-            ),
+            format!("{} MiB; load {:.2} before, {:.2} after", machine.memory_kib / 1024, machine.load[0], machine.load[1]),
         ),
-        (
-            "time stamp counter",
-            format!("{:.1} MHz{}", machine.tsc_hz / 1e6, if machine.tsc_steady { ", steady" } else { "" }),
-        ),
+        ("time stamp counter", format!("{:.1} MHz{}", machine.tsc_hz / 1e6, if machine.tsc_steady { ", steady" } else { "" })),
         ("page-table isolation", machine.mitigations.get("meltdown").cloned().unwrap_or_else(|| "not known".into())),
     ];
     html.push_str("<table class=\"facts\">\n");
@@ -181,8 +165,7 @@ fn gates(html: &mut String, measurement: &Measurement) {
     series_with_theirs.push("article, isolation on (theirs)".into());
     series_with_theirs.push("article, isolation off (theirs)".into());
     let mut groups = bars(measurement, of_group(measurement, "gettimeofday"));
-    let measured =
-        of_group(measurement, "gettimeofday").filter(|row| row.cells.iter().any(|cell| cell.result.is_some()));
+    let measured = of_group(measurement, "gettimeofday").filter(|row| row.cells.iter().any(|cell| cell.result.is_some()));
     for (group, row) in groups.iter_mut().zip(measured) {
         let theirs = published::GETTIMEOFDAY.iter().find(|(name, ..)| *name == row.name);
         for (index, value) in theirs.into_iter().flat_map(|(_, on, off)| [(0, *on), (1, *off)]) {
@@ -297,17 +280,13 @@ fn ratios(html: &mut String, measurement: &Measurement, title: &str) {
                 })
                 .collect();
             if let Some((ratio, name)) = best_peer(&row.name).filter(|_| !marks.is_empty()) {
-                marks.push((
-                    peer,
-                    Mark::Bar(ratio, format!("{} {}", times(ratio), name.split(' ').next().unwrap_or(name))),
-                ));
+                marks.push((peer, Mark::Bar(ratio, format!("{} {}", times(ratio), name.split(' ').next().unwrap_or(name)))));
             }
             Group { label: short(&row.title), marks }
         })
         .filter(|group| !group.marks.is_empty())
         .collect();
-    let figure =
-        plot(title, "multiple of native, logarithmic: less is better", &series, &groups, Some((1.0, "native")));
+    let figure = plot(title, "multiple of native, logarithmic: less is better", &series, &groups, Some((1.0, "native")));
     html.push_str(&figure);
     if groups.iter().any(|group| group.marks.iter().any(|(index, _)| *index == peer)) {
         let _ = writeln!(html, "<p class=\"source\">Peers: {}</p>", escape(published::PEERS_SOURCE));
@@ -349,20 +328,14 @@ fn table(html: &mut String, measurement: &Measurement) {
     for row in &measurement.rows {
         if row.group != group {
             group = &row.group;
-            let _ = writeln!(
-                html,
-                "<tr><td class=\"group\" colspan=\"{}\">{}</td></tr>",
-                4 + 3 * others.len(),
-                escape(group)
-            );
+            let _ = writeln!(html, "<tr><td class=\"group\" colspan=\"{}\">{}</td></tr>", 4 + 3 * others.len(), escape(group));
         }
         let _ = write!(html, "<tr><td>{}</td>", escape(&row.title));
         match row.under(NATIVE) {
             Some(summary) => {
                 let mark = if summary.spread() > NOISY { " ~" } else { "" };
                 let (figure, median) = (amount(best(summary, row.unit), row.unit), amount(summary.median, row.unit));
-                let _ =
-                    write!(html, "<td>{figure}</td><td>{median}</td><td>{:.0} %{mark}</td>", summary.spread() * 100.0);
+                let _ = write!(html, "<td>{figure}</td><td>{median}</td><td>{:.0} %{mark}</td>", summary.spread() * 100.0);
             }
             None => html.push_str("<td class=\"skip\">–</td><td></td><td></td>"),
         }

@@ -24,7 +24,8 @@ pub const GETTIMEOFDAY: &[(&str, f64, f64)] = &[
     ("tod-vdso32", 51.0, 51.0),
 ];
 
-const OCTOPOS: &str = "E. Dengler, Decoupling User and Kernel Space: A System Call Framework for OctoPOS, FAU Erlangen 2020, Table 5.2: averages";
+const OCTOPOS: &str =
+    "E. Dengler, Decoupling User and Kernel Space: A System Call Framework for OctoPOS, FAU Erlangen 2020, Table 5.2: averages";
 
 /// OctoPOS' empty system call with 0 to 6 parameters: machine and variant, averages in ticks, ns per tick.
 pub const EMPTY_CALLS: &[(&str, [f64; 7], f64)] = &[
@@ -99,7 +100,8 @@ pub fn best_peer(row: &str) -> Option<(f64, &'static str)> {
 const FIASCO: &str = "U. Steinberg, Fiasco µ-Kernel User-Mode Port, TU Dresden 2002";
 const ZCORE: &str =
     "Y. Wu, Exploring Asynchronous Operating System Design Using Rust, Imperial College London 2022, Tables 5.2 to 5.7";
-const BARRELFISH: &str = "Y. Bieri, Running Linux Binaries over Barrelfish using a LibraryOS, ETH Zürich 2015: two Intel E5-2670 v2, 2.5 GHz";
+const BARRELFISH: &str =
+    "Y. Bieri, Running Linux Binaries over Barrelfish using a LibraryOS, ETH Zürich 2015: two Intel E5-2670 v2, 2.5 GHz";
 
 /// Every other table.
 pub const TABLES: &[Published] = &[

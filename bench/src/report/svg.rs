@@ -102,12 +102,7 @@ pub fn plot(title: &str, axis: &str, series: &[String], groups: &[Group], refere
     let mut y = top + GAP / 2.0;
     for group in groups {
         let middle = y + group.marks.len() as f64 * BAR / 2.0 + 4.0;
-        let _ = writeln!(
-            svg,
-            "<text x=\"{}\" y=\"{middle:.1}\" class=\"label\">{}</text>",
-            LEFT - 8.0,
-            escape(&group.label)
-        );
+        let _ = writeln!(svg, "<text x=\"{}\" y=\"{middle:.1}\" class=\"label\">{}</text>", LEFT - 8.0, escape(&group.label));
         for (index, mark) in &group.marks {
             draw(&mut svg, &scale, y, *index, mark);
             y += BAR;

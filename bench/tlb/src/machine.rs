@@ -216,8 +216,10 @@ mod tests {
     fn isolation_costs_walks() {
         let plain = second(true, &[(USER, Class::Entry), (KERNEL, Class::Other)]);
         assert_eq!(plain, Sample::default());
-        let isolated =
-            second(false, &[(USER, Class::Entry), (KERNEL, Class::Root), (KERNEL + 9, Class::Other), (KERNEL + 18, Class::Root)]);
+        let isolated = second(
+            false,
+            &[(USER, Class::Entry), (KERNEL, Class::Root), (KERNEL + 9, Class::Other), (KERNEL + 18, Class::Root)],
+        );
         // The entry's page by user code's tables, the same by the kernel's, and after the second write the program's.
         assert_eq!(isolated, Sample { misses: Misses { first: [3, 0], walks: [3, 0] }, roots: 2 });
     }

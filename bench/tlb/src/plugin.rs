@@ -91,7 +91,12 @@ extern "C" fn translated(_id: u64, block: *mut Opaque) {
 /// # Safety
 /// `arguments` are `count` strings.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn qemu_plugin_install(id: u64, _info: *const c_void, count: c_int, arguments: *const *const c_char) -> c_int {
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: u64,
+    _info: *const c_void,
+    count: c_int,
+    arguments: *const *const c_char,
+) -> c_int {
     let mut out = None;
     let mut global = false;
     for index in 0..usize::try_from(count).unwrap_or(0) {

@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use janua_personality_outside::archive::{self, Entry};
 use super::format;
+use janua_personality_outside::archive::{self, Entry};
 use rsext4::{
     BlockIo, Clock, DeviceCapabilities, DeviceGeometry, DeviceNumber, Ext4, Ext4Error, Ext4ErrorKind, Ext4Result,
-    Ext4Timestamp, FileName, FilePermissions, InodeInfo, InodeMetadataUpdate, InodeNumber, MountOptions,
-    MountServices, MountedServices, MutationContext, NoopObserver, SectorId, SpecialInodeKind,
+    Ext4Timestamp, FileName, FilePermissions, InodeInfo, InodeMetadataUpdate, InodeNumber, MountOptions, MountServices,
+    MountedServices, MutationContext, NoopObserver, SectorId, SpecialInodeKind,
 };
 use rustix::fs::{FallocateFlags, SeekFrom};
 
@@ -25,11 +25,7 @@ const CHUNK: usize = 1 << 20;
 
 /// Sees to it that there is a file system on the image: one that does not exist, or holds nothing, is made, formatted and
 /// filled with the tree of `archive`. Answers the image's path as QEMU wants it.
-pub fn prepare(
-    image: &Path,
-    size: Option<u64>,
-    archive: impl FnOnce() -> Result<Vec<u8>, String>,
-) -> Result<PathBuf, String> {
+pub fn prepare(image: &Path, size: Option<u64>, archive: impl FnOnce() -> Result<Vec<u8>, String>) -> Result<PathBuf, String> {
     let told = |error: std::io::Error| format!("--disk {}: {error}", image.display());
     let found = match fs::metadata(image) {
         Ok(meta) => Some(meta),
@@ -167,7 +163,8 @@ impl Tree {
     /// Adds a file. What stands before it in the archive holds it; a name that is there already keeps its file, which gets mode
     /// and owner.
     fn add(&mut self, entry: &Entry<'_>) -> Ext4Result<()> {
-        let mut parts: Vec<&[u8]> = entry.name.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();
+        let mut parts: Vec<&[u8]> =
+            entry.name.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();
         let Some(name) = parts.pop() else { return Ok(()) };
         let mut dir = self.root;
         for part in parts {

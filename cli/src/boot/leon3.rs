@@ -10,12 +10,12 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use janua_personality_outside::invasive::Config;
 
+use super::application;
 use super::keeper::Keeper;
 use super::qemu::memory_file;
 use crate::exit;
 use crate::options::BootOptions;
 use crate::run::invasive::{Programs, find_among};
-use super::application;
 
 /// The kernel image, as built by `cargo xtask image leon3`; empty when the command was built without one.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LEON3"));
@@ -60,7 +60,9 @@ pub fn boot(options: &BootOptions) -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let Some(machine) = options.invasive else { return exit::fail(&"the LEON3 runs applications of the personality `invasive`") };
+    let Some(machine) = options.invasive else {
+        return exit::fail(&"the LEON3 runs applications of the personality `invasive`");
+    };
     let config = Config { tiles: 1, ..application(options, machine, program) };
     match run(&image, &config.encode(), options, machine.stats) {
         Ok(code) => ExitCode::from(code),
@@ -122,7 +124,9 @@ fn listen(child: &mut Child, stats: bool) -> Option<u8> {
                     if let Some(numbers) = text.strip_prefix(WINDOWS) {
                         let numbers: Vec<&str> = numbers.split(' ').collect();
                         if let ([spilled, filled, switches], true) = (&numbers[..], stats) {
-                            eprintln!("janua: windows spilled: {spilled}, filled: {filled}; switches between cores: {switches}");
+                            eprintln!(
+                                "janua: windows spilled: {spilled}, filled: {filled}; switches between cores: {switches}"
+                            );
                         }
                         own = None;
                         continue;

@@ -12,8 +12,8 @@ mod tree;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use janua_personality_outside::invasive::Config;
 use janua_personality_outside::archive;
+use janua_personality_outside::invasive::Config;
 use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, BootMountKind};
 use janua_port::HostFd;
 

@@ -79,7 +79,10 @@ pub fn machine(shape: Shape<'_>, image: &[u8], module: &[u8], disk: Option<&Path
         .stderr(Stdio::piped());
     if let Some(disk) = disk {
         // What the disk cannot do is told to the kernel: QEMU would rather stop the machine. A comma stands for itself when doubled.
-        let drive = format!("id=disk,format=raw,if=none,werror=report,rerror=report,file={}", disk.display().to_string().replace(',', ",,"));
+        let drive = format!(
+            "id=disk,format=raw,if=none,werror=report,rerror=report,file={}",
+            disk.display().to_string().replace(',', ",,")
+        );
         command
             .args(["-global", "virtio-mmio.force-legacy=false", "-drive", &drive])
             .args(["-device", "virtio-blk-device,drive=disk"]);
@@ -114,7 +117,8 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, options: &BootOptio
     // Only the emulation counts instructions, has plugins, or is another processor.
     let emulated = options.icount.is_some() || options.plugin.is_some() || options.cpu.is_some();
     let accelerator = if !emulated && kvm::is_usable() { Accelerator::Kvm } else { Accelerator::Tcg };
-    let mut machine = machine(Shape { accelerator, memory, processors: smp, model: options.cpu.as_deref() }, image, module, disk)?;
+    let mut machine =
+        machine(Shape { accelerator, memory, processors: smp, model: options.cpu.as_deref() }, image, module, disk)?;
     machine.command.args(["-append", &command_line(options)]);
     if let Some(shift) = options.icount {
         machine.command.arg("-icount").arg(format!("shift={shift}"));

@@ -146,7 +146,9 @@ fn libraries(program: &Path, elf: &[u8]) -> Result<Vec<(PathBuf, Vec<u8>)>, Stri
     names.push(interpreter);
     names.sort();
     names.dedup();
-    let read = |name: &Path| fs::read(name).map(|data| (name.to_owned(), data)).map_err(|error| format!("{}: {error}", name.display()));
+    let read = |name: &Path| {
+        fs::read(name).map(|data| (name.to_owned(), data)).map_err(|error| format!("{}: {error}", name.display()))
+    };
     names.into_iter().map(read).collect()
 }
 

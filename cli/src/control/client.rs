@@ -81,15 +81,20 @@ pub struct Wait {
 /// A signal's number.
 fn signal(text: &str) -> Result<u32, String> {
     const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT",
-        "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
+        "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO",
+        "PWR", "SYS",
     ];
     if let Ok(number) = text.parse() {
         return if (1..=64).contains(&number) { Ok(number) } else { Err("signals have the numbers 1 to 64".to_owned()) };
     }
     let upper = text.to_ascii_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-    NAMES.iter().position(|known| *known == name).map(|at| at as u32 + 1).ok_or_else(|| "no such signal; for example TERM".to_owned())
+    NAMES
+        .iter()
+        .position(|known| *known == name)
+        .map(|at| at as u32 + 1)
+        .ok_or_else(|| "no such signal; for example TERM".to_owned())
 }
 
 /// The place of all sandboxes and the name of one.

@@ -152,6 +152,7 @@ fn silence(output: Option<OwnedFd>) -> std::io::Result<()> {
 
 /// A text of the inside's as a terminal may show it: in one line, without control characters.
 pub fn printable(text: &str) -> String {
-    let line: String = text.trim_end_matches('\n').chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+    let line: String =
+        text.trim_end_matches('\n').chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
     line + "\n"
 }

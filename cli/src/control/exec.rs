@@ -27,8 +27,13 @@ pub fn run(what: Exec) -> Result<ExitCode, String> {
     let socket = reach(&what.name)?;
     let screen = Screen::open()?;
     let program = program(&what, screen.as_ref())?;
-    let streams = [io::stdin().as_fd().try_clone_to_owned(), io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-    let streams: Vec<OwnedFd> = streams.into_iter().collect::<Result<_, _>>().map_err(|error| format!("cannot hand over a descriptor: {error}"))?;
+    let streams = [
+        io::stdin().as_fd().try_clone_to_owned(),
+        io::stdout().as_fd().try_clone_to_owned(),
+        io::stderr().as_fd().try_clone_to_owned(),
+    ];
+    let streams: Vec<OwnedFd> =
+        streams.into_iter().collect::<Result<_, _>>().map_err(|error| format!("cannot hand over a descriptor: {error}"))?;
     let mut handed: Vec<BorrowedFd<'_>> = program.files.iter().map(|number| streams[*number as usize].as_fd()).collect();
     handed.extend(screen.as_ref().map(|screen| screen.inside.as_fd()));
     let caught = Caught::take(&[&PASSED_ON[..], &[SIGWINCH]].concat()).ok_or("the host gives no descriptor for signals")?;
@@ -57,7 +62,8 @@ fn program(what: &Exec, screen: Option<&Screen>) -> Result<Program, String> {
             text if text.contains(&b'=') => text.to_vec(),
             name => {
                 let value = std::env::var_os(OsStr::from_bytes(name));
-                let value = value.ok_or_else(|| format!("--env {}: it is not in your environment", setting.to_string_lossy()))?;
+                let value =
+                    value.ok_or_else(|| format!("--env {}: it is not in your environment", setting.to_string_lossy()))?;
                 [name, b"=", value.as_bytes()].concat()
             }
         });
@@ -109,7 +115,9 @@ impl End {
                 Received::Message(Reply::Refused(why), _) => self.why = Some(why),
                 Received::Nothing => return false,
                 Received::End => self.why = Some("the sandbox's supervisor has been killed".to_owned()),
-                Received::Message(..) | Received::Garbage => self.why = Some("the sandbox's supervisor is of another version of janua".to_owned()),
+                Received::Message(..) | Received::Garbage => {
+                    self.why = Some("the sandbox's supervisor is of another version of janua".to_owned())
+                }
             }
             if self.status.is_some() || self.why.is_some() {
                 return true;
@@ -177,7 +185,8 @@ impl Screen {
         let failed = |error: rustix::io::Errno| format!("cannot use the terminal: {error}");
         let settings = tcgetattr(io::stdin()).map_err(failed)?;
         let (line, inside) =
-            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).map_err(failed)?;
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+                .map_err(failed)?;
         Ok(Some(Screen { line, inside, settings }))
     }
 

@@ -114,7 +114,16 @@ fn table(all: &[Shown]) -> String {
             let host = if guest.host == 0 { "-".to_owned() } else { guest.host.to_string() };
             let state = char::from(info.state).to_string();
             let used = time(info.time / 1_000_000);
-            rows.push([String::new(), info.pid.to_string(), host, state, String::new(), used, size(info.memory), command(guest)]);
+            rows.push([
+                String::new(),
+                info.pid.to_string(),
+                host,
+                state,
+                String::new(),
+                used,
+                size(info.memory),
+                command(guest),
+            ]);
         }
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

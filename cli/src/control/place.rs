@@ -12,10 +12,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, flock};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 use rustix::process::{geteuid, getpid};
 
 /// Connections that may wait to be taken.
@@ -88,7 +88,8 @@ pub struct Place {
 /// What stands in the directory's path besides the user's own.
 fn path() -> PathBuf {
     let uid = geteuid().as_raw();
-    let own = |dir: &PathBuf| dir.is_absolute() && dir.metadata().is_ok_and(|meta| meta.is_dir() && (meta.uid() == uid || uid == 0));
+    let own =
+        |dir: &PathBuf| dir.is_absolute() && dir.metadata().is_ok_and(|meta| meta.is_dir() && (meta.uid() == uid || uid == 0));
     match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(own) {
         Some(dir) => dir.join("janua"),
         None if uid == 0 && Path::new("/run").is_dir() => PathBuf::from("/run/janua"),
@@ -101,7 +102,9 @@ impl Place {
     pub fn make() -> Result<Place, String> {
         let path = path();
         match DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(format!("cannot make {}: {error}", path.display())),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(format!("cannot make {}: {error}", path.display()));
+            }
             _ => {}
         }
         Place::open(path)?.ok_or_else(|| "it has been removed".to_owned())
@@ -139,11 +142,13 @@ impl Place {
 
     /// A socket at which others find this process by the name.
     pub fn claim(&self, name: &Name) -> Result<OwnedFd, Taken> {
-        let failed = |what: &str, error: rustix::io::Errno| Taken::Failed(format!("{what} in {}: {error}", self.path.display()));
+        let failed =
+            |what: &str, error: rustix::io::Errno| Taken::Failed(format!("{what} in {}: {error}", self.path.display()));
         let _locked = name.number().is_none().then(|| self.lock());
         let address = self.address(name).map_err(Taken::Failed)?;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
-            .map_err(|error| failed("cannot make a socket", error))?;
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+                .map_err(|error| failed("cannot make a socket", error))?;
         match bind(&socket, &address) {
             Err(rustix::io::Errno::ADDRINUSE) => {
                 if !matches!(self.reach(name), Ok(None)) {

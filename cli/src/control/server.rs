@@ -52,7 +52,10 @@ enum Wants {
     /// The end of the sandbox.
     End,
     /// The end of a program.
-    Program { id: u32, terminal: bool },
+    Program {
+        id: u32,
+        terminal: bool,
+    },
 }
 
 impl Wants {
@@ -91,7 +94,11 @@ impl Server {
         let name = given.unwrap_or_else(Name::own);
         let found = match claim(&name, detached, later) {
             Ok(found) => found,
-            Err(Taken::Running) => return Err(format!("a sandbox named {name} runs already\n       give another --name, or end it: janua kill {name}")),
+            Err(Taken::Running) => {
+                return Err(format!(
+                    "a sandbox named {name} runs already\n       give another --name, or end it: janua kill {name}"
+                ));
+            }
             Err(Taken::Failed(why)) => return Err(format!("the sandbox cannot be given a name: {why}")),
         };
         let about = About { pid: getpid().as_raw_nonzero().get() as u32, detached, command, ..About::default() };
@@ -283,7 +290,8 @@ impl Server {
         let socket = &self.clients[at].socket;
         if matches!(wire::send(socket, &reply, &[]), Err(rustix::io::Errno::AGAIN)) {
             let _ = set_socket_timeout(socket, Timeout::Send, Some(std::time::Duration::from_secs(1)));
-            let blocking = rustix::fs::fcntl_getfl(socket).and_then(|flags| rustix::fs::fcntl_setfl(socket, flags - rustix::fs::OFlags::NONBLOCK));
+            let blocking = rustix::fs::fcntl_getfl(socket)
+                .and_then(|flags| rustix::fs::fcntl_setfl(socket, flags - rustix::fs::OFlags::NONBLOCK));
             let _ = blocking.and_then(|()| wire::send(socket, &reply, &[]));
             channel::announce(socket.as_raw_fd());
         }

@@ -7,7 +7,8 @@ use janua_port::outside::{GuestInfo, Program, WindowSize};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -37,12 +38,17 @@ pub enum Ask {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
     About(About),
-    Guests { guests: Vec<Guest>, more: bool },
+    Guests {
+        guests: Vec<Guest>,
+        more: bool,
+    },
     Done,
     /// The sandbox has ended with this exit code.
     Ended(u8),
     /// The program runs.
-    Started { pid: u32 },
+    Started {
+        pid: u32,
+    },
     /// Why it does not.
     Says(String),
     /// It has ended with this wait status.

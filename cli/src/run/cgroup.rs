@@ -66,7 +66,8 @@ fn bounds(limits: &Limits) -> Vec<Bound> {
     if limits.memory != usize::MAX {
         let most = limits.memory.saturating_add(limits.memory / 4).saturating_add(ROOM).to_string();
         // As much again in swap. One process of a sandbox is no use without the others: they share a kernel.
-        let files = vec![("memory.max", most), ("memory.swap.max", limits.memory.to_string()), ("memory.oom.group", "1".into())];
+        let files =
+            vec![("memory.max", most), ("memory.swap.max", limits.memory.to_string()), ("memory.oom.group", "1".into())];
         bounds.push(Bound { controller: "memory", files });
     }
     if limits.threads != usize::MAX {
@@ -114,7 +115,9 @@ impl Group {
                     files[1..].iter().for_each(|file| drop(set(file)));
                     group.holds.push(controller);
                 }
-                Err(error) => why = Some(format!("the controller {controller} is not to be had in {}: {error}", parent.display())),
+                Err(error) => {
+                    why = Some(format!("the controller {controller} is not to be had in {}: {error}", parent.display()))
+                }
             }
         }
         match why {
@@ -139,10 +142,11 @@ impl Group {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made.map_err(|error| format!("{}: {error}", path.display()))?,
             }
-            let locked = File::open(&path).and_then(|directory| match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => Ok(directory),
-                Err(errno) => Err(errno.into()),
-            });
+            let locked =
+                File::open(&path).and_then(|directory| match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+                    Ok(()) => Ok(directory),
+                    Err(errno) => Err(errno.into()),
+                });
             match locked {
                 Ok(directory) => return Ok(Group { path, directory, holds: Vec::new() }),
                 // Somebody who sweeps was faster.
@@ -206,10 +210,16 @@ fn is_root(group: &Path) -> bool {
 
 /// The directory the caller's own group is in, if a sandbox may be beside that.
 fn beside<'a>(root: &Path, own: &'a Path) -> Result<&'a Path, String> {
-    let parent = own.parent().filter(|_| own != root).ok_or("the cgroup this process is in has processes, and nothing above it is shown")?;
+    let parent = own
+        .parent()
+        .filter(|_| own != root)
+        .ok_or("the cgroup this process is in has processes, and nothing above it is shown")?;
     if own.extension() == Some(OsStr::new("service")) {
         // Rules for a service that systemd keeps by other means would not hold there.
-        return Err(format!("{} is a service's own; one with Delegate=yes and DelegateSubgroup=main has room for sandboxes", own.display()));
+        return Err(format!(
+            "{} is a service's own; one with Delegate=yes and DelegateSubgroup=main has room for sandboxes",
+            own.display()
+        ));
     }
     let free = |file: &str| words(&own.join(file)).first().is_none_or(|word| word == "max");
     match BOUNDS.into_iter().find(|file| !free(file)) {

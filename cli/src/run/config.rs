@@ -35,11 +35,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
     let mut config = BootConfig {
         program: bytes(&options.program),
         argv: std::iter::once(&options.program).chain(&options.args).map(|arg| bytes(arg)).collect(),
-        envp: options
-            .environment
-            .iter()
-            .map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat())
-            .collect(),
+        envp: options.environment.iter().map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes()].concat()).collect(),
         cwd: bytes(working_directory(options).as_os_str()),
         cwd_asked: options.cwd.is_some(),
         umask: umask(),

@@ -40,7 +40,9 @@ const SIGSYS: i32 = 31;
 pub fn run(options: RunOptions) -> ExitCode {
     let allowed = options.allowed;
     if let Some(fd) = allowed.status_fd.filter(|fd| !sandbox::is_open(*fd)) {
-        return exit::fail(&format!("--status-fd {fd}: no such descriptor is open\n       for example --status-fd 3 3>status.json"));
+        return exit::fail(&format!(
+            "--status-fd {fd}: no such descriptor is open\n       for example --status-fd 3 3>status.json"
+        ));
     }
     let mut detached = match options.detach.then(detach::begin).transpose() {
         Ok(detached) => detached,
@@ -96,7 +98,13 @@ fn supervise(options: RunOptions, server: &mut Option<Server>, detached: &mut Op
 }
 
 /// Runs the program. The error is an outcome without any run.
-fn run_in(options: &RunOptions, gate: Gate, jail: Jail, server: &mut Server, detached: &mut Option<Detached>) -> Result<Outcome, Box<Outcome>> {
+fn run_in(
+    options: &RunOptions,
+    gate: Gate,
+    jail: Jail,
+    server: &mut Server,
+    detached: &mut Option<Detached>,
+) -> Result<Outcome, Box<Outcome>> {
     let failed = |why: String| Box::new(Outcome::fault(why));
     let config = match options.personality {
         Personality::Linux => config::make(options),
@@ -191,7 +199,9 @@ fn watch(
                 Err(Garbage) => {
                     sandbox.destroy();
                     terminal.restore();
-                    return Outcome::fault("the sandbox's kernel says what it never would, so it is not itself any more: the sandbox is stopped");
+                    return Outcome::fault(
+                        "the sandbox's kernel says what it never would, so it is not itself any more: the sandbox is stopped",
+                    );
                 }
             },
             Event::Signal(signal) => {

@@ -88,7 +88,8 @@ impl Outcome {
         let ended = accounts.killed();
         let mut words = Vec::new();
         // A default limit is reported only when it was nearly used up: programs try absurd sizes to see whether they are refused.
-        let asked = |asked: bool, account: &Account| account.refused() > 0 && (asked || account.peak() > account.limit() / 4 * 3);
+        let asked =
+            |asked: bool, account: &Account| account.refused() > 0 && (asked || account.peak() > account.limit() / 4 * 3);
         if asked(allowed.memory.is_some(), &accounts.memory) {
             words.push(times(accounts.memory.refused(), "request", "refused"));
         }
@@ -99,7 +100,11 @@ impl Outcome {
             words.push("the kernel's own memory is used up: the sandbox was ended".to_owned());
         }
         // What the kernel has at its start is not asked for.
-        if words.is_empty() && self.code == exit::JANUA && sandbox.status().is_none() && accounts.memory.used() > accounts.memory.limit() {
+        if words.is_empty()
+            && self.code == exit::JANUA
+            && sandbox.status().is_none()
+            && accounts.memory.used() > accounts.memory.limit()
+        {
             words.push("less than the kernel itself takes".to_owned());
         }
         if !words.is_empty() {
@@ -130,7 +135,9 @@ impl Outcome {
             let killed = times(counted.killed as usize, "process", "killed by the host for want of memory");
             match self.met.iter_mut().find(|met| met.name == "memory") {
                 Some(met) => met.text.insert_str(met.text.len() - 1, &format!(", {killed}")),
-                None => self.met.insert(0, Met { name: "memory", text: format!("memory ({}; {killed})", shown(limits.memory)) }),
+                None => {
+                    self.met.insert(0, Met { name: "memory", text: format!("memory ({}; {killed})", shown(limits.memory)) })
+                }
             }
         }
         self.group = Some((group.path().display().to_string(), group.holds.clone(), counted));
@@ -244,7 +251,9 @@ mod tests {
         outcome.accounts.push(("memory", Figures { peak: 10, used: 9, limit: usize::MAX }));
         let json = outcome.json(Duration::from_millis(1500));
         assert!(json.starts_with("{\"exit\":125,\"signal\":null,\"limit\":null,\"fault\":\"a \\\"word\\\"\\nand\\u0009two\",\"usage\":{\"wall\":1.500000,"));
-        assert!(json.ends_with("\"limits\":{\"memory\":{\"peak\":10,\"used\":9,\"limit\":null,\"firm\":0}},\"cgroup\":null}\n"));
+        assert!(
+            json.ends_with("\"limits\":{\"memory\":{\"peak\":10,\"used\":9,\"limit\":null,\"firm\":0}},\"cgroup\":null}\n")
+        );
         let killed = Outcome { code: 137, status: Some(9), ..Outcome::default() };
         assert!(killed.json(Duration::ZERO).starts_with("{\"exit\":137,\"signal\":9,"));
         let late = Outcome::timeout(Duration::from_secs(10)).json(Duration::ZERO);

@@ -16,8 +16,8 @@ use janua_gate::{call::Call, seccomp::Seccomp, signal::Signal, sud::Sud};
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
 use janua_platform_linux::heap::Heap;
-use janua_platform_linux::machine::{self, LockSleep};
 use janua_platform_linux::host::LinuxHost;
+use janua_platform_linux::machine::{self, LockSleep};
 use janua_platform_linux::{LinuxMachine, boot, channel, sys};
 use janua_port::machine::Outside;
 use janua_port::{Answer, Host, HostedGate, Machine, Request};
@@ -104,7 +104,9 @@ fn refuse_requests(machine: &LinuxMachine) {
         asked.handed.into_iter().for_each(|fd| LinuxHost.close(fd));
         let answer = match asked.request {
             Request::Guests { id } => Answer::Guests { id, guests: Vec::new(), more: false },
-            Request::Run { id, .. } => Answer::Refused { id, why: String::from("this personality runs one application, and no other program") },
+            Request::Run { id, .. } => {
+                Answer::Refused { id, why: String::from("this personality runs one application, and no other program") }
+            }
             Request::Signal { .. } | Request::Resize { .. } => continue,
         };
         machine.notify_outside(Outside::Answer(answer));
@@ -138,7 +140,9 @@ impl Start<'_> {
 #[cfg(target_os = "none")]
 impl Write for Start<'_> {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        self.0 = self.0.and_then(|wanted| if text.len() < wanted.len() { wanted.strip_prefix(text) } else { text.starts_with(wanted).then_some("") });
+        self.0 = self.0.and_then(|wanted| {
+            if text.len() < wanted.len() { wanted.strip_prefix(text) } else { text.starts_with(wanted).then_some("") }
+        });
         Ok(())
     }
 }

@@ -119,9 +119,7 @@ impl File for MemoryDevice {
         /// RNDGETENTCNT: the bits in the pool, which is full once it has been filled.
         const GET_COUNT: u32 = 0x8004_5200;
         match (self.kind, request) {
-            (Memory::Random | Memory::Urandom, GET_COUNT) => {
-                UserPtr::<i32>::new(arg).write(caller.user(), &256).map(|()| 0)
-            }
+            (Memory::Random | Memory::Urandom, GET_COUNT) => UserPtr::<i32>::new(arg).write(caller.user(), &256).map(|()| 0),
             _ => Err(Errno::ENOTTY),
         }
     }

@@ -536,8 +536,8 @@ impl HostInode {
             drop(known);
             inode.saw(stat);
             let mut place = inode.place.lock();
-            let same = place.name[..] == *name
-                && place.dir.as_ref().zip(dir.as_ref()).is_some_and(|(old, new)| Arc::ptr_eq(old, new));
+            let same =
+                place.name[..] == *name && place.dir.as_ref().zip(dir.as_ref()).is_some_and(|(old, new)| Arc::ptr_eq(old, new));
             if !same && place.dir.is_some() {
                 self.shared.several_names.store(true, Ordering::Relaxed);
                 let old = core::mem::replace(&mut *place, Place { dir, name: Arc::from(name) });

@@ -103,7 +103,14 @@ fn read_all_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usi
 
 /// Reads `want` bytes for the start of the buffer's range, which is user memory at `addr`, by way of the kernel's: bytes read. `at` as
 /// for [`Host::read`].
-pub fn read_through(host: &dyn Host, fd: HostFd, buf: &mut ReadBuf<'_>, addr: usize, want: usize, at: Option<u64>) -> Result<usize> {
+pub fn read_through(
+    host: &dyn Host,
+    fd: HostFd,
+    buf: &mut ReadBuf<'_>,
+    addr: usize,
+    want: usize,
+    at: Option<u64>,
+) -> Result<usize> {
     const PAGE: usize = 4096;
     let mut room = vec![0; want + PAGE];
     // As far behind a border of pages as the reader's: that is what O_DIRECT asks for.

@@ -108,7 +108,11 @@ impl Mm {
                     // Shared anonymous memory is the host's; a file's hole is punched below, without the lock.
                     match &vma.source {
                         Source::File(mapped) => {
-                            holes.push((mapped.file.clone(), vma.offset.wrapping_add((from - self.start_of(&state, from)) as u64), to - from));
+                            holes.push((
+                                mapped.file.clone(),
+                                vma.offset.wrapping_add((from - self.start_of(&state, from)) as u64),
+                                to - from,
+                            ));
                         }
                         _ => space.advise(from, to - from, advice)?,
                     }

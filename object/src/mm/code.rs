@@ -280,7 +280,8 @@ impl Rewriter {
                 (*segment, bytes)
             })
             .collect();
-        let (count, rewritten) = rewrite::rewrite(layout, &mut code, self.entry as u64, &mut |to, offset| read_all(file, to, offset));
+        let (count, rewritten) =
+            rewrite::rewrite(layout, &mut code, self.entry as u64, &mut |to, offset| read_all(file, to, offset));
         self.count(&count);
         if rewritten.is_none() && !copy {
             return Ok(None);
@@ -469,11 +470,8 @@ impl State {
         let of_files = self.placed.iter().filter(|placed| placed.is_rewritten() && placed.is_used(&self.list, start, end));
         for (from, to) in of_files.map(Placed::room).chain(self.sites.rooms()) {
             if from < end && start < to {
-                parts = parts
-                    .into_iter()
-                    .flat_map(|(a, b)| [(a, b.min(from)), (a.max(to), b)])
-                    .filter(|(a, b)| a < b)
-                    .collect();
+                parts =
+                    parts.into_iter().flat_map(|(a, b)| [(a, b.min(from)), (a.max(to), b)]).filter(|(a, b)| a < b).collect();
             }
         }
         parts

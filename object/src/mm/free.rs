@@ -91,7 +91,8 @@ impl Free {
         let mut next = class(len);
         while let Some((&(class, _), _)) = self.by_size.range((next, 0)..).next() {
             let below = best.unwrap_or(high).max(low);
-            let mut places = self.by_size.range((class, low)..(class, below)).filter_map(|(&(_, start), &end)| fit(start, end.min(high)));
+            let mut places =
+                self.by_size.range((class, low)..(class, below)).filter_map(|(&(_, start), &end)| fit(start, end.min(high)));
             best = places.next().into_iter().chain(best).min();
             next = class + 1;
         }

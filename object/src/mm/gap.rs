@@ -49,12 +49,9 @@ impl Mm {
             return false;
         }
         let end = addr + len;
-        let below_stack = state
-            .list
-            .above(end)
-            .is_some_and(|(start, vma)| {
-                vma.flags.contains(super::VmFlags::GROWSDOWN) && start.saturating_sub(super::list::GUARD_GAP) < end
-            });
+        let below_stack = state.list.above(end).is_some_and(|(start, vma)| {
+            vma.flags.contains(super::VmFlags::GROWSDOWN) && start.saturating_sub(super::list::GUARD_GAP) < end
+        });
         state.list.is_free(addr, end) && !below_stack
     }
 

@@ -38,8 +38,8 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::space::{Access, Bounds};
 use janua_port::{Backing, Host, Prot, Space, UserMemory};
 use janua_rt::{Mutex, RwLock};
-use janua_text::scan::{self, CONTEXT, Hit};
 use janua_text::defuse;
+use janua_text::scan::{self, CONTEXT, Hit};
 
 use super::found::{self, Made};
 
@@ -275,14 +275,7 @@ impl CodeGuard {
 
     /// Overwrites an instruction of a file's, if it is certain that it is one and lies in `start..end`, which is closed and stays
     /// so. Answers the pages that others could write to for a moment and that must be scanned again.
-    fn defuse(
-        &self,
-        state: &mut State,
-        start: usize,
-        end: usize,
-        hit: &Hit,
-        under: Under,
-    ) -> Result<Option<(usize, usize)>> {
+    fn defuse(&self, state: &mut State, start: usize, end: usize, hit: &Hit, under: Under) -> Result<Option<(usize, usize)>> {
         let user = self.user;
         let from = hit.at.saturating_sub(defuse::BEFORE).max(start);
         let to = (hit.at + defuse::LONGEST).min(end);

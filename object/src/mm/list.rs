@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::free::Free;
-use super::vma::{Vma, VmFlags};
+use super::vma::{VmFlags, Vma};
 
 /// Free space kept below a mapping that grows down.
 pub const GUARD_GAP: usize = 256 * 4096;
@@ -292,7 +292,15 @@ mod tests {
     use crate::mm::vma::Source;
 
     fn anon(end: usize) -> Vma {
-        Vma { end, flags: VmFlags::READ | VmFlags::MAY_ALL, source: Source::Anon(None), offset: 0, dev: 0, ino: 0, charge: None }
+        Vma {
+            end,
+            flags: VmFlags::READ | VmFlags::MAY_ALL,
+            source: Source::Anon(None),
+            offset: 0,
+            dev: 0,
+            ino: 0,
+            charge: None,
+        }
     }
 
     fn spans(list: &VmaList) -> Vec<(usize, usize)> {

@@ -61,8 +61,7 @@ impl Mm {
         if !limits.may_lock && limits.memlock == 0 {
             return Err(Errno::EPERM);
         }
-        let add =
-            if flags & MCL_ONFAULT != 0 { VmFlags::LOCKED | VmFlags::LOCKONFAULT } else { VmFlags::LOCKED };
+        let add = if flags & MCL_ONFAULT != 0 { VmFlags::LOCKED | VmFlags::LOCKONFAULT } else { VmFlags::LOCKED };
         let mut state = self.lock_state();
         let all = state.list.bytes(0, usize::MAX, |_| true);
         if flags & MCL_CURRENT != 0 && !limits.may_lock && all as u64 > limits.memlock {

@@ -7,12 +7,12 @@ use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Prot, Space};
 
+use super::advise::advise_in_parts;
 use super::code::Part;
 use super::gap::END_32;
 use super::vma::{MappedFile, Source, VmFlags, Vma};
-use crate::coverage::Charge;
-use super::advise::advise_in_parts;
 use super::{Killed, Limits, MAX_MAP_COUNT, Mm, NEVER, Removed, State, next_id, round_up};
+use crate::coverage::Charge;
 use crate::file::{OpenFile, flags};
 use crate::vfs::MountFlags;
 
@@ -128,11 +128,8 @@ impl Mm {
 
     /// Makes pages present; what cannot be is left to the first access, as mmap(2) has it.
     pub(super) fn populate(&self, space: &dyn Space, addr: usize, len: usize, flags: VmFlags, killed: Killed<'_>) {
-        let advice = if flags & (VmFlags::WRITE | VmFlags::SHARED) == VmFlags::WRITE {
-            MADV_POPULATE_WRITE
-        } else {
-            MADV_POPULATE_READ
-        };
+        let advice =
+            if flags & (VmFlags::WRITE | VmFlags::SHARED) == VmFlags::WRITE { MADV_POPULATE_WRITE } else { MADV_POPULATE_READ };
         let _ = advise_in_parts(space, addr, len, advice, killed);
     }
 
@@ -167,7 +164,15 @@ impl Mm {
                 flags |= VmFlags::GROWSDOWN;
             }
             let (dev, ino) = if shared { (SHARED_ANON_DEV, next_id()) } else { (0, 0) };
-            return Ok(Vma { end: 0, flags: flags.with_charge(), source: Source::Anon(None), offset: 0, dev, ino, charge: None });
+            return Ok(Vma {
+                end: 0,
+                flags: flags.with_charge(),
+                source: Source::Anon(None),
+                offset: 0,
+                dev,
+                ino,
+                charge: None,
+            });
         };
         if map & MAP_GROWSDOWN != 0 {
             return Err(Errno::EINVAL);
@@ -346,7 +351,9 @@ impl Mm {
         }
         state.pay(flags, len)?;
         self.space().map(old_end, len, flags.prot(), &Backing::Anon)?;
-        state.list.insert(old_end, Vma { end: new_end, flags, source: Source::Anon(None), offset: 0, dev: 0, ino: 0, charge: None });
+        state
+            .list
+            .insert(old_end, Vma { end: new_end, flags, source: Source::Anon(None), offset: 0, dev: 0, ino: 0, charge: None });
         Ok(Removed::new())
     }
 
@@ -390,7 +397,8 @@ impl Mm {
         }
         // What lies below keeps its distance, unless it cannot be accessed or grows itself.
         let below = state.list.touching(page.saturating_sub(super::list::GUARD_GAP), page).last();
-        let near = below.is_some_and(|(_, vma)| vma.flags.intersects(VmFlags::ACCESS) && !vma.flags.contains(VmFlags::GROWSDOWN));
+        let near =
+            below.is_some_and(|(_, vma)| vma.flags.intersects(VmFlags::ACCESS) && !vma.flags.contains(VmFlags::GROWSDOWN));
         let (size, grow) = (vma.end - page, start - page);
         let locked = vma.flags.contains(VmFlags::LOCKED);
         if near

@@ -11,19 +11,19 @@ mod found;
 mod free;
 mod gap;
 pub mod guard;
+#[cfg(test)]
+mod guard_tests;
 mod key;
 pub mod list;
 mod lock;
 mod map;
+mod paid;
 mod remap;
 mod report;
 mod site;
-mod traced;
-#[cfg(test)]
-mod guard_tests;
 #[cfg(test)]
 mod tests;
-mod paid;
+mod traced;
 pub mod vma;
 
 use alloc::sync::Arc;
@@ -33,8 +33,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 
 use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY};
 use janua_abi::linux::{Errno, Result};
-use janua_port::{Machine, Space, UserMemory};
 use janua_port::space::{Access, Bounds};
+use janua_port::{Machine, Space, UserMemory};
 use janua_rt::{Mutex, MutexGuard, RwLock};
 
 use crate::file::OpenFile;
@@ -43,8 +43,8 @@ pub use code::{Code, Rewriter, TRAMPOLINES};
 pub use guard::CodeGuard;
 pub use key::FutexKey;
 use list::VmaList;
-use paid::Paid;
 pub use map::MapRequest;
+use paid::Paid;
 pub use remap::RemapRequest;
 pub use report::{Label, Region, Sizes};
 pub use vma::{Source, VmFlags, Vma};
@@ -422,9 +422,7 @@ impl State {
 
     /// Whether `grow` bytes more may be locked.
     fn may_lock(&self, limits: &Limits, grow: usize) -> bool {
-        limits.may_lock
-            || limits.memlock == RLIM_INFINITY
-            || self.locked_bytes().saturating_add(grow) as u64 <= limits.memlock
+        limits.may_lock || limits.memlock == RLIM_INFINITY || self.locked_bytes().saturating_add(grow) as u64 <= limits.memlock
     }
 }
 

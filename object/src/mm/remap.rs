@@ -77,7 +77,8 @@ impl Mm {
         while old < old_end {
             let found = state.list.touching(old, old_end).next().map(|(start, vma)| (start.max(old), vma.end.min(old_end)));
             let Some((start, end)) = found.filter(|(start, _)| old > plan.old || *start == old) else { break };
-            let part = Plan { old: start, old_len: end - start, new_len: end - start, new: plan.new + (start - plan.old), ..*plan };
+            let part =
+                Plan { old: start, old_len: end - start, new_len: end - start, new: plan.new + (start - plan.old), ..*plan };
             self.remap_locked(state, &part, limits, removed)?;
             old = end;
         }

@@ -114,10 +114,12 @@ impl Sites {
     pub(super) fn moved(&self, pc: usize) -> Option<usize> {
         // The longest window starts so far in front of what it moves.
         let near = self.known.range(pc.saturating_sub(64)..=pc);
-        near.rev().find_map(|(_, single)| match &single.fate {
-            Fate::Rewritten(patch, _) if patch.form == Form::Tail => patch.moved(pc as u64),
-            _ => None,
-        }).map(|pc| pc as usize)
+        near.rev()
+            .find_map(|(_, single)| match &single.fate {
+                Fate::Rewritten(patch, _) if patch.form == Form::Tail => patch.moved(pc as u64),
+                _ => None,
+            })
+            .map(|pc| pc as usize)
     }
 }
 

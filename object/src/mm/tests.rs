@@ -143,9 +143,8 @@ fn break_moves() {
 fn remap() {
     let (mm, pages) = space();
     let at = map(&mm, 0x10_0000, 0x4000, ANON | MAP_FIXED).unwrap();
-    let go = |old, old_len, new_len, flags, new| {
-        mm.remap(RemapRequest { old, old_len, new_len, flags, new }, &Limits::NONE, NEVER)
-    };
+    let go =
+        |old, old_len, new_len, flags, new| mm.remap(RemapRequest { old, old_len, new_len, flags, new }, &Limits::NONE, NEVER);
     assert_eq!(go(at, 0x4000, 0x2000, 0, 0), Ok(at));
     assert_eq!(go(at, 0x2000, 0x3000, 0, 0), Ok(at));
     map(&mm, at + 0x4000, 0x1000, ANON | MAP_FIXED).unwrap();

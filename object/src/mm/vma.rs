@@ -52,11 +52,7 @@ bitflags! {
 impl VmFlags {
     /// The access rights as the machine takes them.
     pub fn prot(self) -> Prot {
-        Prot {
-            read: self.contains(VmFlags::READ),
-            write: self.contains(VmFlags::WRITE),
-            exec: self.contains(VmFlags::EXEC),
-        }
+        Prot { read: self.contains(VmFlags::READ), write: self.contains(VmFlags::WRITE), exec: self.contains(VmFlags::EXEC) }
     }
 
     /// With [`VmFlags::CHARGED`] if these are the flags of a mapping that can have pages of its own.

@@ -26,7 +26,10 @@ pub enum SockAddr {
     Unspec([u8; 6]),
     Unix(UnixName),
     Inet(SocketAddr),
-    Netlink { pid: u32, groups: u32 },
+    Netlink {
+        pid: u32,
+        groups: u32,
+    },
     /// A family this kernel has no sockets of.
     Other(u16),
 }
@@ -88,10 +91,9 @@ impl SockAddr {
                 let scope = part(bytes, 24).map_or(0, u32::from_ne_bytes);
                 SockAddr::Inet(SocketAddrV6::new(addr, u16::from_be_bytes(part(bytes, 2)?), flow, scope).into())
             }
-            af::NETLINK if bytes.len() >= 12 => SockAddr::Netlink {
-                pid: u32::from_ne_bytes(part(bytes, 4)?),
-                groups: u32::from_ne_bytes(part(bytes, 8)?),
-            },
+            af::NETLINK if bytes.len() >= 12 => {
+                SockAddr::Netlink { pid: u32::from_ne_bytes(part(bytes, 4)?), groups: u32::from_ne_bytes(part(bytes, 8)?) }
+            }
             af::INET | af::INET6 | af::NETLINK => return Err(Errno::EINVAL),
             other => SockAddr::Other(other),
         })

@@ -124,11 +124,7 @@ impl<N: Note> ByteQueue<N> {
         let mut moved = 0;
         while moved < want {
             let piece = (want - moved).min(LARGE);
-            let stored = if piece <= SMALL {
-                self.append(buf, piece, &mut note)
-            } else {
-                self.push(buf, piece, &mut note)
-            };
+            let stored = if piece <= SMALL { self.append(buf, piece, &mut note) } else { self.push(buf, piece, &mut note) };
             match stored {
                 Ok(n) => {
                     moved += n;
@@ -328,10 +324,14 @@ mod tests {
     fn read(queue: &ByteQueue<Tag>, most: usize) -> (Vec<u8>, Option<u32>) {
         let mut out = Vec::new();
         let (n, note) = queue
-            .read(most, |_, _| true, |bytes| {
-                out.extend_from_slice(bytes);
-                Ok(bytes.len())
-            })
+            .read(
+                most,
+                |_, _| true,
+                |bytes| {
+                    out.extend_from_slice(bytes);
+                    Ok(bytes.len())
+                },
+            )
             .unwrap();
         assert_eq!(n, out.len());
         (out, note.map(|tag| tag.0))

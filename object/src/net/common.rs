@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::net::{Linger, sock, so};
+use janua_abi::linux::net::{Linger, so, sock};
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
 use janua_rt::{Mutex, WaitQueue};

@@ -203,7 +203,11 @@ fn is_known(insn: &SockFilter) -> bool {
             }
             bpf::MEM => (k as usize) < WORDS,
             bpf::IMM | bpf::LEN => true,
-            _ => matches!(rest & bpf::MODE, bpf::ABS | bpf::IND) && rest & bpf::SIZE != bpf::SIZE && rest & !(bpf::MODE | bpf::SIZE) == 0,
+            _ => {
+                matches!(rest & bpf::MODE, bpf::ABS | bpf::IND)
+                    && rest & bpf::SIZE != bpf::SIZE
+                    && rest & !(bpf::MODE | bpf::SIZE) == 0
+            }
         },
         bpf::LDX => match rest {
             bpf::MEM => (k as usize) < WORDS,

@@ -331,7 +331,8 @@ impl Socket for HostSocket {
                 self.host.ioctl(self.fd, request, own.as_mut_bytes())?;
                 let got = usize::try_from(own.len).unwrap_or(0);
                 if target != 0 {
-                    let entries: Vec<u8> = list[..got.min(list.len())].chunks(wide).flat_map(|entry| &entry[..size]).copied().collect();
+                    let entries: Vec<u8> =
+                        list[..got.min(list.len())].chunks(wide).flat_map(|entry| &entry[..size]).copied().collect();
                     caller.user().copy_out(target, &entries).map_err(|_| Errno::EFAULT)?;
                 }
                 iface::write_conf_len(caller, arg, (got / wide * size) as i32)?;

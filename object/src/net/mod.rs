@@ -59,13 +59,7 @@ impl NetSystem {
     pub fn new(mode: NetMode, clock: &'static dyn Clock, seed: u64) -> NetSystem {
         let (unix, inet) = (Arc::<UnixSpace>::default(), InetStack::new(clock, seed));
         let own = (mode == NetMode::Loopback).then(|| inet.clone());
-        NetSystem {
-            mode,
-            netlink: NetlinkSpace::new(own, unix.clone()),
-            unix,
-            inet,
-            next_ino: AtomicU64::new(1024),
-        }
+        NetSystem { mode, netlink: NetlinkSpace::new(own, unix.clone()), unix, inet, next_ino: AtomicU64::new(1024) }
     }
 
     /// A new socket. `kind` is the type without flags. The errors are those of socket(2).
@@ -139,13 +133,7 @@ impl NetSystem {
     }
 
     /// Two connected sockets. EOPNOTSUPP for families without pairs.
-    pub fn create_pair(
-        &self,
-        caller: &dyn NetCaller,
-        family: u32,
-        kind: u32,
-        protocol: u32,
-    ) -> Result<[Arc<dyn Socket>; 2]> {
+    pub fn create_pair(&self, caller: &dyn NetCaller, family: u32, kind: u32, protocol: u32) -> Result<[Arc<dyn Socket>; 2]> {
         if family != u32::from(af::UNIX) {
             // The family is asked first, whether it makes such sockets at all.
             self.create(caller, family, kind, protocol)?.release();

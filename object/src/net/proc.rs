@@ -15,8 +15,11 @@ use crate::net::socket::Socket;
 
 /// The file of that name under /proc/net, if there is one. Host sockets (`--net host`) are not listed.
 pub fn proc_net(net: &NetSystem, name: &str) -> Option<String> {
-    let tcp = |family| net.inet.tcp_sockets().iter().map(|socket| socket.status()).filter(move |s| s.family == family).collect();
-    let udp = |family| net.inet.udp_sockets().iter().filter_map(|socket| socket.status()).filter(move |s| s.family == family).collect();
+    let tcp =
+        |family| net.inet.tcp_sockets().iter().map(|socket| socket.status()).filter(move |s| s.family == family).collect();
+    let udp = |family| {
+        net.inet.udp_sockets().iter().filter_map(|socket| socket.status()).filter(move |s| s.family == family).collect()
+    };
     Some(match name {
         "tcp" => table(false, "tx_queue rx_queue tr tm->when retrnsmt", tcp(af::INET)),
         "tcp6" => table(true, "tx_queue rx_queue tr tm->when retrnsmt", tcp(af::INET6)),
@@ -26,14 +29,15 @@ pub fn proc_net(net: &NetSystem, name: &str) -> Option<String> {
         "dev" => dev(),
         "if_inet6" => format!("{:032x} {:02x} 80 10 80 {:>8}\n", 1, iface::INDEX, iface::NAME),
         "route" => String::from("Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"),
-        "ipv6_route" => format!(
-            "{:032x} 80 {:032x} 00 {:032x} 00000100 00000001 00000000 00000001 {:>8}\n",
-            1, 0, 0, iface::NAME
-        ),
+        "ipv6_route" => {
+            format!("{:032x} 80 {:032x} 00 {:032x} 00000100 00000001 00000000 00000001 {:>8}\n", 1, 0, 0, iface::NAME)
+        }
         "netlink" => String::from("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n"),
         "packet" => String::from("sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n"),
         "raw" | "raw6" => table(name == "raw6", "tx_queue rx_queue tr tm->when retrnsmt", alloc::vec::Vec::new()),
-        "protocols" => String::from("protocol  size sockets  memory press maxhdr  slab module     cl co di ac io in de sh ss gs se re bi br ha uh gp em\n"),
+        "protocols" => String::from(
+            "protocol  size sockets  memory press maxhdr  slab module     cl co di ac io in de sh ss gs se re bi br ha uh gp em\n",
+        ),
         "snmp" => snmp(net),
         "sockstat" => sockstat(net),
         "sockstat6" => sockstat6(net),
@@ -48,7 +52,9 @@ fn snmp(net: &NetSystem) -> String {
     const CLOSE_WAIT: u8 = 8;
     let stands = |state| state == ESTABLISHED || state == CLOSE_WAIT;
     let current = net.inet.tcp_sockets().iter().filter(|socket| stands(socket.status().state)).count();
-    format!("Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: RtoAlgorithm RtoMin RtoMax MaxConn CurrEstab\nTcp: 1 200 120000 -1 {current}\n")
+    format!(
+        "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: RtoAlgorithm RtoMin RtoMax MaxConn CurrEstab\nTcp: 1 200 120000 -1 {current}\n"
+    )
 }
 
 /// Sockets by protocol; memory is counted for the whole kernel, not by protocol, and left out.
@@ -57,7 +63,9 @@ fn sockstat(net: &NetSystem) -> String {
     let tcp = count(af::INET);
     let udp = net.inet.udp_sockets().iter().filter_map(|socket| socket.status()).filter(|s| s.family == af::INET).count();
     let used = net.unix.names.sockets().len() + net.inet.tcp_sockets().len() + net.inet.udp_sockets().len();
-    format!("sockets: used {used}\nTCP: inuse {tcp} orphan 0 tw 0 alloc {tcp} mem 0\nUDP: inuse {udp} mem 0\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n")
+    format!(
+        "sockets: used {used}\nTCP: inuse {tcp} orphan 0 tw 0 alloc {tcp} mem 0\nUDP: inuse {udp} mem 0\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n"
+    )
 }
 
 fn sockstat6(net: &NetSystem) -> String {

@@ -12,8 +12,8 @@ use janua_kernel::wait::PollTable;
 use janua_port::{Host, HostFd};
 use zerocopy::IntoBytes;
 
-use super::job::Job;
 use super::Terminal;
+use super::job::Job;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile};
 use crate::hostfile::HostFile;

@@ -134,12 +134,7 @@ impl Job {
         }
     }
 
-    fn become_controlling(
-        &self,
-        caller: &dyn Caller,
-        terminal: &dyn Fn() -> Arc<dyn Terminal>,
-        arg: usize,
-    ) -> Result<usize> {
+    fn become_controlling(&self, caller: &dyn Caller, terminal: &dyn Fn() -> Arc<dyn Terminal>, arg: usize) -> Result<usize> {
         const CAP_SYS_ADMIN: u32 = 21;
         if caller.is_session_leader() && self.session() == caller.session() {
             return Ok(0);

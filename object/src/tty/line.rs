@@ -2,8 +2,8 @@
 
 use alloc::sync::Arc;
 
-use janua_abi::linux::{Errno, Result};
 use janua_abi::linux::termios::{Winsize, request};
+use janua_abi::linux::{Errno, Result};
 use janua_port::host::HostReady;
 use janua_port::{Host, HostFd};
 use janua_rt::Mutex;

@@ -4,8 +4,8 @@ pub mod discipline;
 pub mod host;
 pub mod job;
 pub mod line;
-pub mod pty;
 pub mod pts;
+pub mod pty;
 
 use alloc::sync::Arc;
 use core::any::Any;

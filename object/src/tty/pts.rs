@@ -40,12 +40,7 @@ impl Pairs {
 
     fn open_master(&self, caller: &dyn Caller) -> Result<Arc<dyn File>> {
         let cred = caller.cred();
-        let attr = Attr {
-            dev: self.dev,
-            uid: cred.fsuid,
-            gid: 5,
-            ..anon::attr(caller.machine().clock())
-        };
+        let attr = Attr { dev: self.dev, uid: cred.fsuid, gid: 5, ..anon::attr(caller.machine().clock()) };
         let pty = {
             let mut pairs = self.pairs.lock();
             let number = (0..MOST).find(|number| !pairs.contains_key(number)).ok_or(Errno::ENOSPC)?;

@@ -13,12 +13,12 @@ use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
 
+use crate::vfs::Vfs;
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::{FileKind, Inode};
 use crate::vfs::mount::{Mount, MountFlags};
 use crate::vfs::path::{Path, until_slash};
 use crate::vfs::walk::NAME_MAX;
-use crate::vfs::Vfs;
 
 /// Names in a row; a longer path is walked the other way.
 const MOST_NAMES: u32 = 24;
@@ -109,7 +109,8 @@ impl Text {
 impl<R> Cached<'_, R> {
     /// Walks `path`, which is not absolute or begins at `base`, its root. `None`: not this way.
     pub fn walk(&self, vfs: &Vfs, base: &Path, path: &[u8]) -> Option<Walked<R>> {
-        let mut step = self.step(At { vfs, whole: path, unchecked: None, all: false }, &base.mount, &base.dentry, path, MOST_NAMES);
+        let mut step =
+            self.step(At { vfs, whole: path, unchecked: None, all: false }, &base.mount, &base.dentry, path, MOST_NAMES);
         let mut text: Option<Text> = None;
         for _ in 0..MOST_LINKS {
             let (dir, target, rest) = match step {

@@ -28,12 +28,7 @@ impl Directory {
 }
 
 /// "." and ".." as far as they are still to come: false when `emit` is full.
-fn dots(
-    file: &OpenFile,
-    inode: &Arc<dyn Inode>,
-    pos: &mut u64,
-    emit: &mut dyn FnMut(&DirEntry<'_>) -> bool,
-) -> Result<bool> {
+fn dots(file: &OpenFile, inode: &Arc<dyn Inode>, pos: &mut u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<bool> {
     if *pos >= FIRST {
         return Ok(true);
     }

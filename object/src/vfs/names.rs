@@ -27,7 +27,10 @@ pub mod rename {
 /// What a new name is to be.
 pub enum Make<'a> {
     /// A file, directory, fifo, socket or device of this mode (with its type) and device number.
-    Node { mode: u32, rdev: u64 },
+    Node {
+        mode: u32,
+        rdev: u64,
+    },
     Symlink(&'a [u8]),
     /// Another name of this file.
     Link(&'a Arc<dyn Inode>),
@@ -428,7 +431,11 @@ fn may_delete(dir: &Perm, victim: &Arc<Dentry>, cred: &Cred) -> Result<()> {
 /// Tells a file that is about to lose a name if somebody besides the caller and the directory, which is locked, uses it. The caller
 /// has the dentry twice when it is `fresh`.
 fn outlive(victim: &Arc<Dentry>, fresh: bool) -> Result<()> {
-    if Arc::strong_count(victim) > 2 + usize::from(fresh) || Arc::strong_count(&victim.inode) > 1 { victim.inode.outlives_name() } else { Ok(()) }
+    if Arc::strong_count(victim) > 2 + usize::from(fresh) || Arc::strong_count(&victim.inode) > 1 {
+        victim.inode.outlives_name()
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether nobody but the directory, which is locked, uses what it knows of a name that is no directory's.

@@ -9,6 +9,7 @@ use janua_kernel::wait::PollTable;
 use crate::caller::{Caller, Cred};
 use crate::file::{Events, File, OpenFile, flags};
 use crate::pipe::Pipe;
+use crate::vfs::Vfs;
 use crate::vfs::access::{self, EXEC, READ, S_ISVTX, WRITE};
 use crate::vfs::cached::Trusted;
 use crate::vfs::dentry::Dentry;
@@ -18,7 +19,6 @@ use crate::vfs::names::Make;
 use crate::vfs::path::Path;
 use crate::vfs::walk::{Last, Next, Resolve, Start, Walk};
 use crate::vfs::watch::event;
-use crate::vfs::Vfs;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -202,9 +202,7 @@ impl Vfs {
                 Some((base, names)) => inode.clone().open_by_names(caller, open, base, names)?,
                 None => inode.clone().open(caller, open)?,
             },
-            FileKind::CharDevice | FileKind::BlockDevice => {
-                self.devices.open(caller, &path, inode.attr()?.rdev, open)?
-            }
+            FileKind::CharDevice | FileKind::BlockDevice => self.devices.open(caller, &path, inode.attr()?.rdev, open)?,
             FileKind::Fifo => match inode.fifo_slot() {
                 Some(slot) => {
                     let pipe = slot.get_or_init(|| Pipe::new(Attr::default())).ok_or(Errno::ENXIO)?;

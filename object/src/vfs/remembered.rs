@@ -25,10 +25,10 @@ use core::sync::atomic::Ordering;
 use janua_rt::AtomicU64;
 
 use crate::vfs::dentry::{Dentry, NameHasher};
-use crate::vfs::mount::Mount;
-use crate::vfs::walk::Stat;
 #[allow(unused_imports, reason = "named in the text above")]
 use crate::vfs::inode::Inode;
+use crate::vfs::mount::Mount;
+use crate::vfs::walk::Stat;
 
 /// Changes so far. It belongs to the machine, not to one name space: a change elsewhere costs another walk and nothing more.
 static CHANGES: AtomicU64 = AtomicU64::new(0);

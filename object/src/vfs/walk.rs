@@ -385,7 +385,11 @@ impl<'a> Walk<'a> {
         if !dir.is_dir() {
             return Err(Errno::ENOTDIR);
         }
-        if self.all || dir.inode.searchable_by_all() { Ok(()) } else { access::check(&dir.inode.perm()?, &self.cred, access::EXEC) }
+        if self.all || dir.inode.searchable_by_all() {
+            Ok(())
+        } else {
+            access::check(&dir.inode.perm()?, &self.cred, access::EXEC)
+        }
     }
 
     /// The file of that name in a directory, as far as it is known or can be taken for true. Outer `None`: [`Walk::ask`].

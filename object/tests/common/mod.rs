@@ -72,14 +72,7 @@ pub fn find(vfs: &Vfs, who: &TestCaller, root: &Path, path: &str) -> Result<Path
     find_from(vfs, who, root, root, path, Resolve::empty())
 }
 
-pub fn find_from(
-    vfs: &Vfs,
-    who: &TestCaller,
-    root: &Path,
-    base: &Path,
-    path: &str,
-    resolve: Resolve,
-) -> Result<Path> {
+pub fn find_from(vfs: &Vfs, who: &TestCaller, root: &Path, base: &Path, path: &str, resolve: Resolve) -> Result<Path> {
     let start = Start { root: root.clone(), base: base.clone() };
     Walk::new(vfs, who, &start, resolve).whole(path.as_bytes(), true)
 }
@@ -301,18 +294,12 @@ fn name(path: &[u8]) -> CString {
 
 /// Directory and name, an empty name being the descriptor itself by its /proc name.
 fn place(dir: HostFd, path: &[u8]) -> (i32, CString) {
-    if path.is_empty() {
-        (libc::AT_FDCWD, name(format!("/proc/self/fd/{}", dir.0).as_bytes()))
-    } else {
-        (dir.0, name(path))
-    }
+    if path.is_empty() { (libc::AT_FDCWD, name(format!("/proc/self/fd/{}", dir.0).as_bytes())) } else { (dir.0, name(path)) }
 }
 
 fn time(nanos: Option<i64>) -> libc::timespec {
     match nanos {
-        Some(nanos) => {
-            libc::timespec { tv_sec: nanos.div_euclid(1_000_000_000), tv_nsec: nanos.rem_euclid(1_000_000_000) }
-        }
+        Some(nanos) => libc::timespec { tv_sec: nanos.div_euclid(1_000_000_000), tv_nsec: nanos.rem_euclid(1_000_000_000) },
         None => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT },
     }
 }

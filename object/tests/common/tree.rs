@@ -61,9 +61,7 @@ impl Tree {
 
     pub fn rename(&self, old: &str, new: &str, flags: u32) -> Result<()> {
         self.at(old, |old_dir, old| {
-            self.at(new, |new_dir, new| {
-                self.vfs.rename(&self.who.cred, old_dir, (old, false), new_dir, (new, false), flags)
-            })
+            self.at(new, |new_dir, new| self.vfs.rename(&self.who.cred, old_dir, (old, false), new_dir, (new, false), flags))
         })
     }
 

@@ -10,10 +10,10 @@ use janua_port::machine::processors;
 use janua_port::{Backing, Frame, Prot, Space, Spawn, SpawnKind};
 use zerocopy::IntoBytes;
 
+use crate::Thread;
 use crate::memory::{DATA, Layout, PAGE};
 use crate::system::{NO_ROOM, ThreadExt};
 use crate::tile::FIRST_CLAIM;
-use crate::Thread;
 
 /// Exit code of a program that is none.
 const NOT_A_PROGRAM: u8 = 126;
@@ -32,10 +32,8 @@ pub fn start_core(thread: &Thread) {
                 NOT_A_PROGRAM,
                 format_args!("the program is not a static executable for this machine that fits its memory"),
             ),
-            Errno::EACCES => thread.fatal(
-                NOT_A_PROGRAM,
-                format_args!("the program holds an instruction that would unlock the kernel's memory"),
-            ),
+            Errno::EACCES => thread
+                .fatal(NOT_A_PROGRAM, format_args!("the program holds an instruction that would unlock the kernel's memory")),
             errno => thread.fatal(NO_ROOM, format_args!("the tile cannot start ({errno:?})")),
         });
         write_record(thread, arguments);
@@ -204,7 +202,8 @@ fn parse(file: &[u8]) -> Option<Program> {
         if word(at)? != LOAD {
             continue;
         }
-        let fields = if wide { [at + 8, at + 16, at + 32, at + 40, at + 4] } else { [at + 4, at + 8, at + 16, at + 20, at + 24] };
+        let fields =
+            if wide { [at + 8, at + 16, at + 32, at + 40, at + 4] } else { [at + 4, at + 8, at + 16, at + 20, at + 24] };
         let flags = word(fields[4])?;
         segments.push(Segment {
             offset: long(fields[0])?,

@@ -36,10 +36,9 @@ impl Personality for Invasive {
                 BAD_CALL,
                 format_args!("system call {number:#x} is out of range, the last is {:#x}", table::ROWS.len() - 1),
             ),
-            Some(row) => thread.fatal(
-                BAD_CALL,
-                format_args!("system call {number:#x} ({}) is not registered in this kernel", row.name),
-            ),
+            Some(row) => {
+                thread.fatal(BAD_CALL, format_args!("system call {number:#x} ({}) is not registered in this kernel", row.name))
+            }
         }
     }
 
@@ -54,10 +53,8 @@ impl Personality for Invasive {
         let code = (128 + signal) as u8;
         match signal {
             // Without an address it was not a page that refused: a privileged instruction, or an address no page can have.
-            SIGSEGV if addr == 0 => thread.fatal(
-                BAD_ACCESS,
-                format_args!("user code at {pc:#x} used the address 0, or what only the kernel may use"),
-            ),
+            SIGSEGV if addr == 0 => thread
+                .fatal(BAD_ACCESS, format_args!("user code at {pc:#x} used the address 0, or what only the kernel may use")),
             SIGSEGV | SIGBUS => {
                 thread.fatal(code, format_args!("user code at {pc:#x} used the address {addr:#x}, which it may not"))
             }

@@ -134,7 +134,8 @@ pub fn start(
     }
     let tiles = (0..config.tiles).map(|id| Tile::new(id, &layout)).collect();
     let started = machine.clock().monotonic();
-    let system = System { entry: load::entry(&config.program), config, layout, tiles, started, functions, over: AtomicBool::new(false) };
+    let system =
+        System { entry: load::entry(&config.program), config, layout, tiles, started, functions, over: AtomicBool::new(false) };
     let kernel = Arc::new(Kernel { machine, table, compat, tracer, stats, system });
     for tile in kernel.tiles.iter() {
         spawn_tile(&kernel, tile)?;

@@ -234,7 +234,8 @@ impl TileState {
     /// Whether a core without an i-let has one to run.
     pub fn has_work(&self, core: usize) -> bool {
         let slot = &self.cores[core];
-        !slot.ready.is_empty() || slot.claim != 0 && !slot.leaving && self.claim(slot.claim).is_some_and(|claim| !claim.queue.is_empty())
+        !slot.ready.is_empty()
+            || slot.claim != 0 && !slot.leaving && self.claim(slot.claim).is_some_and(|claim| !claim.queue.is_empty())
     }
 }
 
@@ -260,15 +261,8 @@ impl Tile {
     }
 
     pub fn set_cores(&self, seats: Vec<Arc<Seat>>) {
-        let slot = |seat| CoreSlot {
-            seat,
-            claim: 0,
-            leaving: false,
-            current: None,
-            block: None,
-            ready: VecDeque::new(),
-            waiting: 0,
-        };
+        let slot =
+            |seat| CoreSlot { seat, claim: 0, leaving: false, current: None, block: None, ready: VecDeque::new(), waiting: 0 };
         self.state.lock().cores = seats.into_iter().map(slot).collect();
     }
 

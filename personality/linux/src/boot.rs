@@ -32,12 +32,7 @@ use crate::thread::ThreadState;
 use crate::{Kernel, Seat, Task, Thread};
 
 /// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
-pub fn boot_on(
-    machine: &'static dyn Machine,
-    config: BootConfig,
-    vfs: Vfs,
-    root: Arc<FsContext>,
-) -> Result<Arc<Kernel>> {
+pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> Result<Arc<Kernel>> {
     let rows = crate::table::ROWS;
     let table = Table::new(rows);
     table.register_all();
@@ -65,11 +60,7 @@ pub fn boot_on(
 
 /// Makes the first program's process (pid 2) and starts its thread, which loads the program. Its session has the outside's terminal
 /// as its controlling terminal; `files` are its descriptors.
-pub fn spawn_first(
-    kernel: &Arc<Kernel>,
-    files: Arc<FdTable>,
-    console: Option<&Outer>,
-) -> Result<Arc<Seat>> {
+pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>, console: Option<&Outer>) -> Result<Arc<Seat>> {
     let config = &kernel.config;
     let (task, seat) = {
         let mut tree = kernel.tree.lock();
@@ -105,7 +96,12 @@ pub fn spawn_first(
 }
 
 /// A process of the configured user with one thread, which will load its program. The tree does not know it yet.
-pub(crate) fn program_process(kernel: &Arc<Kernel>, pid: u32, fs: Arc<FsContext>, files: Arc<FdTable>) -> (Arc<Task>, Arc<Seat>) {
+pub(crate) fn program_process(
+    kernel: &Arc<Kernel>,
+    pid: u32,
+    fs: Arc<FsContext>,
+    files: Arc<FdTable>,
+) -> (Arc<Task>, Arc<Seat>) {
     let config = &kernel.config;
     let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));
     let mut process = Process::new(pid, fs, kernel.machine.clock().monotonic());

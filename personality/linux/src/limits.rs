@@ -141,13 +141,7 @@ pub fn setrlimit(thread: &Thread, resource: Resource, new: UserPtr<impl Layout<R
 }
 
 /// prlimit(2).
-pub fn prlimit64(
-    thread: &Thread,
-    pid: i32,
-    resource: Resource,
-    new: UserPtr<Rlimit>,
-    old: UserPtr<Rlimit>,
-) -> Result<()> {
+pub fn prlimit64(thread: &Thread, pid: i32, resource: Resource, new: UserPtr<Rlimit>, old: UserPtr<Rlimit>) -> Result<()> {
     let resource = resource.check()?;
     let new = new.non_null().map(|new| new.read(thread.user())).transpose()?;
     let task = match pid {

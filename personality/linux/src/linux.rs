@@ -131,13 +131,7 @@ impl Personality for Linux {
         crate::trace::named(family, word, out) || crate::net::args::trace(family, word, out)
     }
 
-    fn trace_data(
-        thread: &Thread,
-        row: &'static Row<Linux>,
-        at: usize,
-        words: Words,
-        result: Option<isize>,
-    ) -> Option<String> {
+    fn trace_data(thread: &Thread, row: &'static Row<Linux>, at: usize, words: Words, result: Option<isize>) -> Option<String> {
         let narrow = thread.kernel.compat.holds(row);
         crate::trace::data::shown(thread.user(), narrow, row.name, at, words, result)
     }

@@ -170,7 +170,8 @@ fn run(kernel: &Arc<Kernel>, id: u32, program: Box<Program>, handed: Vec<HostFd>
 fn context(kernel: &Kernel, cwd: Option<&[u8]>) -> core::result::Result<Arc<FsContext>, String> {
     let first = &kernel.root;
     let cwd = match cwd {
-        Some(cwd) => fs::setup::directory(kernel, cwd).map_err(|why| format!("cannot start in {}: {why}", String::from_utf8_lossy(cwd)))?,
+        Some(cwd) => fs::setup::directory(kernel, cwd)
+            .map_err(|why| format!("cannot start in {}: {why}", String::from_utf8_lossy(cwd)))?,
         None => fs::setup::directory(kernel, &kernel.config.cwd).unwrap_or_else(|_| first.root.read().clone()),
     };
     let umask = AtomicU32::new(kernel.config.umask & 0o777);
@@ -252,7 +253,13 @@ fn enter(
 }
 
 /// The terminal at a line, opened at those of the standard descriptors that have nothing else.
-fn attach(kernel: &Arc<Kernel>, line: HostFd, size: WindowSize, files: &FdTable, host: &'static dyn Host) -> Result<Arc<Attached>> {
+fn attach(
+    kernel: &Arc<Kernel>,
+    line: HostFd,
+    size: WindowSize,
+    files: &FdTable,
+    host: &'static dyn Host,
+) -> Result<Arc<Attached>> {
     let pairs = kernel.pairs.read().clone().ok_or(Errno::ENODEV)?;
     let busy = Arc::new(AtomicBool::new(true));
     let (machine, mark) = (kernel.machine, busy.clone());

@@ -28,9 +28,7 @@ pub async fn restart_syscall(thread: &Thread) -> Result<usize> {
     match how {
         None => Err(Errno::EINTR),
         Some(Restart::Sleep { deadline, remaining }) => time::sleep::go_on(thread, deadline, remaining).await,
-        Some(Restart::CpuSleep { clock, until, remaining }) => {
-            time::sleep::cpu_go_on(thread, clock, until, remaining).await
-        }
+        Some(Restart::CpuSleep { clock, until, remaining }) => time::sleep::cpu_go_on(thread, clock, until, remaining).await,
         Some(Restart::Poll { fds, count, deadline }) => poll::poll::go_on(thread, fds, count, deadline).await,
         Some(Restart::Futex { addr, value, bitset, private, deadline }) => {
             futex::wait::go_on(thread, addr, value, bitset, private, deadline).await

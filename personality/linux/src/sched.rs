@@ -14,8 +14,8 @@ use janua_port::machine::Machine;
 use janua_rt::Mutex;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::task::{CAP_SYS_NICE, access};
 use crate::task::tree::INIT;
+use crate::task::{CAP_SYS_NICE, access};
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
 
@@ -221,8 +221,8 @@ fn set(thread: &Thread, target: &Thread, word: u32, priority: u32) -> Result<()>
     if !cred.capable(CAP_SYS_NICE) {
         let most = u64::from(target.sched.priority.load(Ordering::Relaxed)).max(target.limit(rlimit::RTPRIO));
         let real_time = matches!(policy, policy::FIFO | policy::RR);
-        let reset_undone = target.sched.policy.load(Ordering::Relaxed) & policy::RESET_ON_FORK != 0
-            && word & policy::RESET_ON_FORK == 0;
+        let reset_undone =
+            target.sched.policy.load(Ordering::Relaxed) & policy::RESET_ON_FORK != 0 && word & policy::RESET_ON_FORK == 0;
         if real_time && u64::from(priority) > most || reset_undone {
             return Err(Errno::EPERM);
         }
@@ -317,9 +317,7 @@ fn whose(thread: &Thread, which: u32, who: u32) -> Result<Vec<Arc<Task>>> {
     let tree = thread.kernel.tree.lock();
     let tasks: Vec<Arc<Task>> = match which {
         0 if who == 0 => vec![thread.task.clone()],
-        0 => {
-            tree.process(who).cloned().or_else(|| tree.thread(who).map(|seat| seat.task.clone())).into_iter().collect()
-        }
+        0 => tree.process(who).cloned().or_else(|| tree.thread(who).map(|seat| seat.task.clone())).into_iter().collect(),
         1 => tree.group(if who == 0 { thread.process().pgrp() } else { who }).cloned().collect(),
         2 => {
             let uid = if who == 0 { thread.cred().uid } else { who };

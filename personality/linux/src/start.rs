@@ -10,8 +10,8 @@ use janua_port::{Asked, Machine, Nanos};
 
 use crate::Kernel;
 use crate::boot::{self, BootConfig};
-use crate::dev::{self, terminal};
 use crate::dev::terminal::Outer;
+use crate::dev::{self, terminal};
 use crate::fs::setup::MountDisk;
 use crate::{fs, outside, procfs};
 

@@ -28,7 +28,9 @@ use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
-use crate::{event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, usage};
+use crate::{
+    event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, usage,
+};
 
 calls! {
     /// All rows, by number.

@@ -65,8 +65,7 @@ const RWF: &[(u64, &str)] = &[
     (0x20, "RWF_NOAPPEND"),
 ];
 const FLOCK: &[(u64, &str)] = &[(1, "LOCK_SH"), (2, "LOCK_EX"), (4, "LOCK_NB"), (8, "LOCK_UN")];
-const SPLICE: &[(u64, &str)] =
-    &[(1, "SPLICE_F_MOVE"), (2, "SPLICE_F_NONBLOCK"), (4, "SPLICE_F_MORE"), (8, "SPLICE_F_GIFT")];
+const SPLICE: &[(u64, &str)] = &[(1, "SPLICE_F_MOVE"), (2, "SPLICE_F_NONBLOCK"), (4, "SPLICE_F_MORE"), (8, "SPLICE_F_GIFT")];
 const CLOSE_RANGE: &[(u64, &str)] = &[(2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC")];
 const INOTIFY: &[(u64, &str)] = names!(u64;
     event::ACCESS | event::MODIFY | event::ATTRIB | event::CLOSE_WRITE | event::CLOSE_NOWRITE | event::OPEN
@@ -185,13 +184,8 @@ const CLOCK: &[(u32, &str)] = &[
     (11, "CLOCK_TAI"),
 ];
 const EPOLL_CTL: &[(u32, &str)] = &[(1, "EPOLL_CTL_ADD"), (2, "EPOLL_CTL_DEL"), (3, "EPOLL_CTL_MOD")];
-const MEMFD: &[(u64, &str)] = &[
-    (1, "MFD_CLOEXEC"),
-    (2, "MFD_ALLOW_SEALING"),
-    (4, "MFD_HUGETLB"),
-    (8, "MFD_NOEXEC_SEAL"),
-    (16, "MFD_EXEC"),
-];
+const MEMFD: &[(u64, &str)] =
+    &[(1, "MFD_CLOEXEC"), (2, "MFD_ALLOW_SEALING"), (4, "MFD_HUGETLB"), (8, "MFD_NOEXEC_SEAL"), (16, "MFD_EXEC")];
 const RLIMIT: &[(u32, &str)] = names!(u32;
     rlimit::CPU | rlimit::FSIZE | rlimit::DATA | rlimit::STACK | rlimit::CORE | rlimit::RSS | rlimit::NPROC
     | rlimit::NOFILE | rlimit::MEMLOCK | rlimit::AS | rlimit::LOCKS | rlimit::SIGPENDING | rlimit::MSGQUEUE

@@ -88,10 +88,7 @@ impl More for Program {
         self.store_at(TIME, 0).store_at(TIME + 8, nanos).call(nr::NANOSLEEP, &[TIME, 0])
     }
     fn wait(self, options: u64, status: i32, wrong: u64) -> Program {
-        self.store_at(STATUS, 0)
-            .call(nr::WAIT4, &[u64::MAX, STATUS, options, 0])
-            .load_at(STATUS)
-            .expect(status, wrong)
+        self.store_at(STATUS, 0).call(nr::WAIT4, &[u64::MAX, STATUS, options, 0]).load_at(STATUS).expect(status, wrong)
     }
     fn handle(self, signal: u64, handler: &str, flags: u64) -> Program {
         // struct sigaction as the kernel has it: handler, flags, restorer, mask.
@@ -345,9 +342,8 @@ fn a_killed_sleeper_ends() {
 
 #[test]
 fn a_stopped_child_goes_on_when_it_is_continued() {
-    let send = |program: Program, signal| {
-        program.copy(Reg::Rdi, Reg::R12).set(Reg::Rsi, signal).call_again(nr::KILL).expect(0, 1)
-    };
+    let send =
+        |program: Program, signal| program.copy(Reg::Rdi, Reg::R12).set(Reg::Rsi, signal).call_again(nr::KILL).expect(0, 1);
     let parent = program().call(nr::FORK, &[]).jump_if(0, "child").copy(Reg::R12, Reg::Rax);
     let stopped = send(parent, SIGSTOP).wait(WUNTRACED, (SIGSTOP << 8 | 0x7f) as i32, 2);
     let continued = send(stopped, SIGCONT).wait(WCONTINUED, 0xffff, 3);

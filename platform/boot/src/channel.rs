@@ -27,8 +27,8 @@ pub fn decode_answer(bytes: &[u8]) -> Result<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
     use alloc::boxed::Box;
+    use alloc::vec;
     use janua_port::outside::{GuestInfo, Program};
 
     #[test]

@@ -169,7 +169,10 @@ mod tests {
     fn what_is_no_answer_is_garbage() {
         let mut ends = [0; 2];
         // SAFETY: the array is ours.
-        assert_eq!(unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK, 0, ends.as_mut_ptr()) }, 0);
+        assert_eq!(
+            unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK, 0, ends.as_mut_ptr()) },
+            0
+        );
         let channel = Channel { fd: ends[0] };
         let write = |bytes: &[u8]| crate::sandbox::write_to(ends[1], bytes);
         assert_eq!(channel.receive(), None);

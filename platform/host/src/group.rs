@@ -28,8 +28,12 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// # Safety
 /// As for fork: the caller has one thread, or the child keeps to what a handler may do.
 pub(crate) unsafe fn fork_into(directory: i32, exit_signal: i32) -> i32 {
-    let args =
-        CloneArgs { flags: CLONE_INTO_CGROUP, exit_signal: exit_signal as u64, cgroup: directory as u64, ..CloneArgs::default() };
+    let args = CloneArgs {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: exit_signal as u64,
+        cgroup: directory as u64,
+        ..CloneArgs::default()
+    };
     // SAFETY: a structure of the size given; with no stack and no shared memory it is a fork, which the caller answers for.
     unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<CloneArgs>()) as i32 }
 }

@@ -39,9 +39,8 @@ pub fn segments(image: &[u8]) -> Result<Vec<Segment>, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
     let endian = elf.endian();
     let relocated = elf.elf_program_headers().iter().find(|header| header.p_type(endian) == PT_GNU_RELRO);
-    let relocated = relocated.map_or(0..0, |header| {
-        header.p_vaddr(endian)..header.p_vaddr(endian).saturating_add(header.p_memsz(endian))
-    });
+    let relocated =
+        relocated.map_or(0..0, |header| header.p_vaddr(endian)..header.p_vaddr(endian).saturating_add(header.p_memsz(endian)));
     let used = used_from(&elf);
     let mut segments: Vec<Segment> = Vec::new();
     for header in elf.elf_program_headers() {
@@ -121,7 +120,9 @@ pub struct Function<'a> {
 /// The functions of an image, lowest first; of several names for one place the first.
 pub fn functions(image: &[u8]) -> Result<Vec<Function<'_>>, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
-    let text = |symbol: &object::read::elf::ElfSymbol64<'_, '_, Endianness>| symbol.section_index().and_then(|index| elf.section_by_index(index).ok());
+    let text = |symbol: &object::read::elf::ElfSymbol64<'_, '_, Endianness>| {
+        symbol.section_index().and_then(|index| elf.section_by_index(index).ok())
+    };
     let mut found: Vec<(Function<'_>, usize)> = Vec::new();
     for symbol in elf.symbols() {
         let Some(section) = text(&symbol).filter(|section| section.kind() == SectionKind::Text) else { continue };

@@ -61,7 +61,8 @@ fn clone_tree(fd: i32, writable: bool, devices: bool) -> Result<i32, Refused> {
     let attr = MountAttr { set: MOUNT_ATTR_NOSUID | read_only | no_devices, clear: 0, propagation: MS_PRIVATE, userns_fd: 0 };
     let flags = libc::AT_EMPTY_PATH as u32 | AT_RECURSIVE;
     // SAFETY: as above; the structure has the size given.
-    let set = unsafe { libc::syscall(libc::SYS_mount_setattr, tree, c"".as_ptr(), flags, &raw const attr, size_of::<MountAttr>()) };
+    let set =
+        unsafe { libc::syscall(libc::SYS_mount_setattr, tree, c"".as_ptr(), flags, &raw const attr, size_of::<MountAttr>()) };
     answer(set).inspect_err(|_| close(tree))?;
     Ok(tree)
 }
@@ -124,7 +125,9 @@ fn enter_tree(needs: &Needs<'_>, own_proc: Option<i32>) -> Probe {
     // SAFETY: constant paths and plain words.
     unsafe {
         // The kernel has devices, terminals and shared memory of its own; the caller's other terminals and FIFOs need no names.
-        if needs.everything && let Ok(empty) = mount_new(c"tmpfs") {
+        if needs.everything
+            && let Ok(empty) = mount_new(c"tmpfs")
+        {
             libc::syscall(libc::SYS_move_mount, empty, c"".as_ptr(), root, c"dev".as_ptr(), MOVE_MOUNT_F_EMPTY_PATH);
             close(empty);
         }
@@ -234,10 +237,8 @@ pub fn files() -> Probe {
 
 /// Whether a sandbox can have a number space of its own.
 pub fn processes() -> Probe {
-    crate::in_child(|| {
-        match Processes::begin()?.0 {
-            Processes::Own => crate::in_child(|| mount_proc().map(close)),
-            Processes::Hosts => Err(Refused::Errno(crate::errno())),
-        }
+    crate::in_child(|| match Processes::begin()?.0 {
+        Processes::Own => crate::in_child(|| mount_proc().map(close)),
+        Processes::Hosts => Err(Refused::Errno(crate::errno())),
     })
 }

@@ -4,8 +4,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ffi::c_int;
 use core::ptr;
-use core::time::Duration;
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 
 use janua_arch::x86_64::entry::{KERNEL_KEY, SELECTOR_KEY};
 use janua_arch::x86_64::hosted::{
@@ -57,8 +57,7 @@ pub struct Limits {
 
 impl Limits {
     /// None at all.
-    pub const NONE: Limits =
-        Limits { memory: usize::MAX, disk: usize::MAX, threads: usize::MAX, cpus: usize::MAX, time: None };
+    pub const NONE: Limits = Limits { memory: usize::MAX, disk: usize::MAX, threads: usize::MAX, cpus: usize::MAX, time: None };
 }
 
 /// Why a sandbox could not be started: what was tried, and the host's errno (0 when the host is not to blame).
@@ -225,7 +224,10 @@ fn lock(segments: &[image::Segment]) -> Result<(), StartError> {
         }
         // The numbers are part of the kernel's code.
         if key != i64::from(wanted) {
-            return Err(StartError { what: "the jail `pkey` needs the first two protection keys, which are in use", errno: libc::EBUSY });
+            return Err(StartError {
+                what: "the jail `pkey` needs the first two protection keys, which are in use",
+                errno: libc::EBUSY,
+            });
         }
     }
     let both = libc::PROT_READ | libc::PROT_WRITE;
@@ -322,7 +324,12 @@ fn write_boot_info(setup: &Setup<'_>, channel: i32) -> Result<(), StartError> {
             service: 0.into(),
             faults: 0.into(),
             status: NO_STATUS.into(),
-            accounts: Accounts::new(setup.limits.memory, setup.limits.disk, setup.limits.threads, descriptors_for_guests(&setup.needs)),
+            accounts: Accounts::new(
+                setup.limits.memory,
+                setup.limits.disk,
+                setup.limits.threads,
+                descriptors_for_guests(&setup.needs),
+            ),
         },
     };
     // SAFETY: the control part of the mapping, large enough (checked above).
@@ -527,7 +534,17 @@ impl Sandbox {
                     let mut urgent = signals;
                     libc::sigdelset(&raw mut urgent, libc::SIGCHLD);
                     libc::sigdelset(&raw mut urgent, ENDED);
-                    Ok(Sandbox { init, first, channel, old_mask, signals, urgent, settling: false, deadline, grouped: into_group.is_some() })
+                    Ok(Sandbox {
+                        init,
+                        first,
+                        channel,
+                        old_mask,
+                        signals,
+                        urgent,
+                        settling: false,
+                        deadline,
+                        grouped: into_group.is_some(),
+                    })
                 }
             }
         }
@@ -568,10 +585,12 @@ impl Sandbox {
             let (signal, pid) = unsafe { take_signal(set, limit) };
             let timeout = signal < 0 && crate::errno() == libc::EAGAIN;
             match signal {
-                _ if timeout || signal == libc::SIGCHLD || signal == ENDED => match self.reap(pid.filter(|_| signal == ENDED)) {
-                    Reaped::Event(event) => return event,
-                    Reaped::Ended(count) => self.settling = count > 0,
-                },
+                _ if timeout || signal == libc::SIGCHLD || signal == ENDED => {
+                    match self.reap(pid.filter(|_| signal == ENDED)) {
+                        Reaped::Event(event) => return event,
+                        Reaped::Ended(count) => self.settling = count > 0,
+                    }
+                }
                 NEWS | libc::SIGIO => return self.news().unwrap_or(Event::News),
                 signal if signal > 0 => return Event::Signal(signal),
                 _ => {}

@@ -292,8 +292,7 @@ pub fn raise(needs: &Needs<'_>, proc: i32, own_numbers: bool, own_tree: bool) {
 }
 
 /// Nothing to be written, everything to be read.
-const NOTHING: Needs<'static> =
-    Needs { shown: &[], root: None, inherited: &[], trace: None, everything: true, network: false };
+const NOTHING: Needs<'static> = Needs { shown: &[], root: None, inherited: &[], trace: None, everything: true, network: false };
 
 /// Whether Landlock really keeps a process from writing.
 pub fn landlock() -> Probe {

@@ -2,7 +2,7 @@
 //!
 //! The kernel runs as supervisor in the machine's own memory, which is mapped where it is; programs run as users in the address
 //! space below. One core; interrupts stay out while the kernel runs, so a thread in the kernel goes on until it waits. A thread has
-//! a kernel stack of its own. A trap calls [`trap::janua_trapped`] on it, and that returns when user code is to go on.
+//! a kernel stack of its own. A trap calls `trap::janua_trapped` on it, and that returns when user code is to go on.
 #![no_std]
 // The crate is empty on other processors: a check of the whole workspace, for the host, meets it too.
 #![cfg(target_arch = "sparc")]

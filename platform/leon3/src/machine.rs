@@ -8,9 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::sparc::entry::{self, janua_enter_user};
 use janua_arch::sparc::switch::{janua_fpu_load, janua_fpu_save};
 use janua_port::machine::{Memory, Outside, ThreadId};
-use janua_port::{
-    Clock, Console, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, TrapGate, UserMemory,
-};
+use janua_port::{Clock, Console, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, TrapGate, UserMemory};
 
 use crate::frames::{self, PAGE};
 use crate::space::UserSpace;

@@ -96,7 +96,8 @@ fn receive(room: &mut [u8]) -> Option<Option<Asked>> {
     };
     let channel = boot::info().channel as usize;
     // SAFETY: the structures and the buffers they name are ours and outlive the call.
-    let got = unsafe { sys::raw_retry(nr::RECVMSG, [channel, &raw mut head as usize, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0, 0, 0]) };
+    let got =
+        unsafe { sys::raw_retry(nr::RECVMSG, [channel, &raw mut head as usize, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0, 0, 0]) };
     // No bytes: the supervisor is gone, and so is the sandbox in a moment.
     let len = got.ok().filter(|len| *len > 0)?;
     let count = match rights {

@@ -1,11 +1,11 @@
 //! Time, from the host's vDSO.
 
-use janua_port::machine::ThreadId;
 use janua_port::clock::OtherClock;
+use janua_port::machine::ThreadId;
 use janua_port::{Clock, Nanos};
 
-use crate::{boot, spawn};
 use crate::sys::{self, nr};
+use crate::{boot, spawn};
 
 #[repr(C)]
 #[derive(Default)]

@@ -32,7 +32,17 @@ const DESCRIPTORS: &[Call] = &[nr::MEMFD_CREATE, nr::OPENAT2, nr::EPOLL_CREATE1,
 #[rustfmt::skip]
 const WAITING: &[Call] = &[nr::READ, nr::WRITE, nr::PREAD64, nr::PWRITE64, nr::PWRITEV2, nr::POLL, nr::EPOLL_PWAIT, nr::OPENAT2, nr::FALLOCATE];
 /// Calls that need room in a file system.
-const ROOM: &[Call] = &[nr::WRITE, nr::PWRITE64, nr::PWRITEV2, nr::FTRUNCATE, nr::FALLOCATE, nr::MKDIRAT, nr::SYMLINKAT, nr::LINKAT, nr::RENAMEAT2];
+const ROOM: &[Call] = &[
+    nr::WRITE,
+    nr::PWRITE64,
+    nr::PWRITEV2,
+    nr::FTRUNCATE,
+    nr::FALLOCATE,
+    nr::MKDIRAT,
+    nr::SYMLINKAT,
+    nr::LINKAT,
+    nr::RENAMEAT2,
+];
 /// Calls that make a process or a thread.
 const TASKS: &[Call] = &[nr::CLONE];
 

@@ -13,18 +13,18 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use janua_arch::x86_64::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
 use janua_abi::linux::Errno;
+use janua_arch::x86_64::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
 use janua_port::{Clock, Nanos};
 use talc::{OomHandler, Span, Talc, Talck};
 
 use crate::clock::HostClock;
-use crate::{boot, machine, spawn};
 use crate::lock::FutexLock;
 use crate::sys::{self, nr};
+use crate::{boot, machine, spawn};
 
-pub use back::give_back;
 use back::Idle;
+pub use back::give_back;
 
 /// Bytes of the region the allocator starts with. It writes at the end of what it has, and a process needs page tables for
 /// every place it touches.
@@ -180,7 +180,10 @@ const MADV_POPULATE_WRITE: usize = 23;
 impl Heap {
     #[allow(clippy::new_without_default, reason = "used once, in a static")]
     pub const fn new() -> Heap {
-        Heap { talc: Talc::new(Grow { claimed: Span::empty(), kept: Kept::NONE, idle: Idle::NONE }).lock(), present: AtomicUsize::new(HEAP_BASE) }
+        Heap {
+            talc: Talc::new(Grow { claimed: Span::empty(), kept: Kept::NONE, idle: Idle::NONE }).lock(),
+            present: AtomicUsize::new(HEAP_BASE),
+        }
     }
 
     /// A block by the common allocator.

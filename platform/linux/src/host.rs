@@ -8,9 +8,9 @@ use janua_port::host::{END, HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
 use crate::boot::{self, Jail};
-use crate::{copying, descriptors, machine};
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
 use crate::user::HostedUser;
+use crate::{copying, descriptors, machine};
 
 /// The host the sandbox runs on.
 pub struct LinuxHost;
@@ -538,9 +538,7 @@ fn socket_call(call: SocketCall<'_>) -> Result<usize> {
             descriptors::charged(|| words(nr::SOCKET, args)).map(|fd| fd.0 as usize)
         }
         // SAFETY: the address is the caller's slice.
-        SocketCall::Bind { fd, addr } => unsafe {
-            raw(nr::BIND, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0])
-        },
+        SocketCall::Bind { fd, addr } => unsafe { raw(nr::BIND, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0]) },
         // SAFETY: as above.
         SocketCall::Connect { fd, addr } => unsafe {
             raw(nr::CONNECT, [fd_word(fd), addr.as_ptr() as usize, addr.len(), 0, 0, 0])

@@ -8,11 +8,11 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::USER_END;
 use janua_arch::x86_64::segments::{self, Segments};
 use janua_arch::x86_64::{cpu, entry, hosted};
-use janua_text::scan;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
     Accounts, Clock, Compat, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, UserMemory,
 };
+use janua_text::scan;
 
 use crate::clock::HostClock;
 use crate::compat::HostedCompat;
@@ -113,7 +113,15 @@ impl LinuxMachine {
         let bytes = unsafe { sys::raw(nr::SCHED_GETAFFINITY, [0, size_of_val(&set), set.as_mut_ptr() as usize, 0, 0, 0]) }?;
         let cpus = set[..bytes / 8].iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
         let stack_stays = gate.queued().is_some();
-        let machine = Box::leak(Box::new(LinuxMachine { gate, reactor: Reactor::new()?, fpu_mask, fpu_size, cpus, cpu_set: set, stack_stays }));
+        let machine = Box::leak(Box::new(LinuxMachine {
+            gate,
+            reactor: Reactor::new()?,
+            fpu_mask,
+            fpu_size,
+            cpus,
+            cpu_set: set,
+            stack_stays,
+        }));
         MACHINE.store(machine, Ordering::Release);
         entry::set_hooks(&HOOKS);
         Arc::new(HostedSpace).reset(false)?;
@@ -151,7 +159,8 @@ impl LinuxMachine {
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
         let word = &boot::info().control.service;
         if let Err(errno) = spawn::spawn_kernel(Box::new(|| get().reactor.run())) {
-            self.console().write(alloc::format!("janua: the host gives the kernel no thread of its own: {errno:?}\n").as_bytes());
+            self.console()
+                .write(alloc::format!("janua: the host gives the kernel no thread of its own: {errno:?}\n").as_bytes());
             stop_sandbox(125);
         }
         loop {
@@ -480,7 +489,6 @@ impl Machine for LinuxMachine {
     }
 }
 
-
 /// Sleeping of contended locks.
 pub struct LockSleep;
 
@@ -492,4 +500,3 @@ impl LockSleep {
         spawn::unpark(word, 1);
     }
 }
-

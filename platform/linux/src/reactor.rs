@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
+use crate::lock::Mutex;
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::HostReady;
-use crate::lock::Mutex;
 
 use crate::sys::{self, nr};
 
@@ -70,10 +70,7 @@ impl Reactor {
         loop {
             // SAFETY: the array is ours.
             let count = unsafe {
-                sys::raw(
-                    nr::EPOLL_PWAIT,
-                    [self.epoll as usize, events.as_mut_ptr() as usize, events.len(), usize::MAX, 0, 8],
-                )
+                sys::raw(nr::EPOLL_PWAIT, [self.epoll as usize, events.as_mut_ptr() as usize, events.len(), usize::MAX, 0, 8])
             };
             for event in &events[..count.unwrap_or(0)] {
                 let fd = event.data as i32;

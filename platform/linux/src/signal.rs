@@ -8,12 +8,12 @@ use janua_arch::x86_64::{cpu, entry, usercopy};
 use janua_port::guest::Abi;
 use janua_port::{Flow, HostSignal, Trap};
 
+use crate::area;
 use crate::boot::Jail;
 use crate::machine;
 use crate::spawn;
-use crate::user::{HostedUser, is_user};
 use crate::sys::{self, nr};
-use crate::area;
+use crate::user::{HostedUser, is_user};
 
 pub const SIGILL: u32 = 4;
 pub const SIGTRAP: u32 = 5;

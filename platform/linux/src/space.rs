@@ -10,13 +10,13 @@ use janua_arch::x86_64::usercopy;
 use janua_port::space::Bounds;
 use janua_port::{Backing, HostFd, Prot, Space};
 
-use crate::{boot, descriptors, host};
+use crate::area;
 use crate::lock::Mutex;
 use crate::signal;
 use crate::spawn;
 use crate::sys::{self, Call, nr};
-use crate::area;
 use crate::vdso;
+use crate::{boot, descriptors, host};
 
 const MAP_SHARED: usize = 1;
 const MAP_PRIVATE: usize = 2;
@@ -41,11 +41,7 @@ pub struct HostedSpace;
 fn bounds() -> Bounds {
     // The kernel's vDSO and the host's lie above everything a guest maps.
     // The page below the kernel stays empty, so that an access that starts in guest memory never ends in the kernel's.
-    Bounds {
-        low: LOWEST,
-        high: vdso::ranges()[0].0,
-        holes: [(KERNEL_BASE - PAGE, KERNEL_END), (0, 0)],
-    }
+    Bounds { low: LOWEST, high: vdso::ranges()[0].0, holes: [(KERNEL_BASE - PAGE, KERNEL_END), (0, 0)] }
 }
 
 /// The second wall behind the kernel's own checks: page aligned, not empty, the guest's.
@@ -253,7 +249,8 @@ fn hop() -> Result<()> {
     let tid = (&raw const this.host_tid).cast_mut().cast();
     // SAFETY: the child goes on here with everything as it was; the parent does not come back, and is done with the list when it
     // sets the word.
-    let hopped = Errno::from_raw(unsafe { hosted::hosted_hop(spawn::HOP_FLAGS, tid, kept.as_ptr(), kept.len(), &raw const given) });
+    let hopped =
+        Errno::from_raw(unsafe { hosted::hosted_hop(spawn::HOP_FLAGS, tid, kept.as_ptr(), kept.len(), &raw const given) });
     if hopped.is_err() {
         mark(&kept, MADV_DOFORK);
     } else {

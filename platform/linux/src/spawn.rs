@@ -11,14 +11,14 @@ use janua_port::guest::{NO_CALLS, PLAIN_CALLS};
 use janua_port::machine::ThreadId;
 use janua_port::{Flow, Frame, Guest, Nanos, Plain, Spawn, SpawnKind, Trap, UserMemory};
 
+use crate::area;
 use crate::boot::{self, Jail};
 use crate::identity;
-use crate::{faults, guard, heap, idle};
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, Call, nr};
 use crate::user::HostedUser;
-use crate::area;
+use crate::{faults, guard, heap, idle};
 
 const CLONE_VM: usize = 0x100;
 const CLONE_FS: usize = 0x200;
@@ -31,8 +31,7 @@ const CLONE_SETTLS: usize = 0x8_0000;
 const CLONE_PARENT_SETTID: usize = 0x10_0000;
 const CLONE_CHILD_SETTID: usize = 0x0100_0000;
 
-const THREAD_FLAGS: usize =
-    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+const THREAD_FLAGS: usize = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
 const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | signal::SIGCHLD as usize;
 

@@ -9,8 +9,8 @@ use janua_port::machine::{Residency, ThreadId, Usage, Whose};
 use janua_port::{Host, Nanos, accounts};
 
 use crate::host::{self, LinuxHost};
-use crate::{area, boot, spawn};
 use crate::sys::{self, nr};
+use crate::{area, boot, spawn};
 
 /// The name of a file below /proc about a process. EOPNOTSUPP when the host's /proc numbers them otherwise.
 pub fn of_process(pid: u32, file: impl Display) -> Result<Vec<u8>> {

@@ -11,9 +11,7 @@ pub struct HostedUser;
 pub fn is_user(addr: usize, len: usize) -> bool {
     match addr.checked_add(len) {
         Some(end) => {
-            end <= USER_END
-                && (end <= KERNEL_BASE || addr >= KERNEL_END)
-                && (addr >= LOW_PAGE + LOW_SIZE || end <= LOW_PAGE)
+            end <= USER_END && (end <= KERNEL_BASE || addr >= KERNEL_END) && (addr >= LOW_PAGE + LOW_SIZE || end <= LOW_PAGE)
         }
         None => false,
     }
@@ -93,10 +91,6 @@ impl UserMemory for HostedUser {
         }
         let mut found = 0;
         // SAFETY: an atomic access to guest memory, which no Rust object lies in; our own word is written.
-        if unsafe { usercopy::usercopy_cmpxchg32(addr, old, new, 0, &raw mut found) } == 0 {
-            Ok(found)
-        } else {
-            Err(Fault)
-        }
+        if unsafe { usercopy::usercopy_cmpxchg32(addr, old, new, 0, &raw mut found) } == 0 { Ok(found) } else { Err(Fault) }
     }
 }

@@ -426,7 +426,9 @@ pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
     // SAFETY: words only.
     Errno::from_raw(unsafe { hostcall(PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) })?;
     // SAFETY: program and filter outlive the call, which copies them.
-    let set = |flags| Errno::from_raw(unsafe { hostcall(SECCOMP, SET_MODE_FILTER as usize, flags, &raw const program as usize, 0, 0, 0) });
+    let set = |flags| {
+        Errno::from_raw(unsafe { hostcall(SECCOMP, SET_MODE_FILTER as usize, flags, &raw const program as usize, 0, 0, 0) })
+    };
     match set(SPEC_ALLOW) {
         Err(Errno::EINVAL) => set(0),
         other => other,
@@ -520,7 +522,9 @@ mod tests {
         // No descriptor can be sent to anybody.
         assert_eq!(call(nr::SENDMSG, [5, 0x1000, 0, 0, 0, 0]), KILL_PROCESS);
         let network = super::filter(&Settings { network: true, ..SETTINGS });
-        for (family, verdict) in [(1, KILL_PROCESS), (2, ALLOW), (10, ALLOW), (16, ALLOW), (17, KILL_PROCESS), (40, KILL_PROCESS)] {
+        for (family, verdict) in
+            [(1, KILL_PROCESS), (2, ALLOW), (10, ALLOW), (16, ALLOW), (17, KILL_PROCESS), (40, KILL_PROCESS)]
+        {
             assert_eq!(judge(&network, &from_kernel(nr::SOCKET.0.into(), [family, 1, 0, 0, 0, 0])), verdict);
         }
         assert_eq!(call(nr::TGKILL, [1, 1, u64::from(KICK), 0, 0, 0]), ALLOW);
@@ -585,9 +589,7 @@ mod tests {
     #[test]
     fn a_gate_by_signals_opens_what_it_needs() {
         let filter = filter(&Settings { queued: Some(40), ..SETTINGS });
-        let call = |number, signal, arch| {
-            judge(&filter, &Data { ip: 0x40_0000, arch, number, args: [1, 1, signal, 0, 0, 0] })
-        };
+        let call = |number, signal, arch| judge(&filter, &Data { ip: 0x40_0000, arch, number, args: [1, 1, signal, 0, 0, 0] });
         assert_eq!(call(u32::from(nr::TGKILL.0), 40, ARCH_X86_64), ALLOW);
         assert_eq!(call(u32::from(nr::TGKILL.0), 9, ARCH_X86_64), KILL_PROCESS);
         assert_eq!(call(u32::from(nr::TGKILL.0), 40, ARCH_I386), KILL_PROCESS);
@@ -600,10 +602,8 @@ mod tests {
     /// Numbers that assembly and gates write down themselves are in the list too.
     #[test]
     fn calls_made_elsewhere_are_listed() {
-        let assembly = concat!(
-            include_str!("../../../arch/src/x86_64/hosted.rs"),
-            include_str!("../../../arch/src/x86_64/entry.rs")
-        );
+        let assembly =
+            concat!(include_str!("../../../arch/src/x86_64/hosted.rs"), include_str!("../../../arch/src/x86_64/entry.rs"));
         let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
         let mut seen = 0;
         for pair in lines.windows(2).filter(|pair| pair[1] == "\"syscall\",") {

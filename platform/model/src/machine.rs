@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
+use janua_port::machine::ThreadId;
 use janua_port::machine::{Memory as Amounts, Outside};
 use janua_port::{
     Accounts, Clock, Console, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, UserMemory,
 };
-use janua_port::machine::ThreadId;
 
 use crate::files::Files;
 use crate::memory::{Memory, ModelSpace, is_user, lock};
@@ -319,7 +319,14 @@ impl Model {
         lock(&self.state).threads.get(&thread.0).cloned()
     }
 
-    fn add(&self, guest: Arc<dyn Guest>, frame: Frame, space: Arc<dyn Space>, like: Option<&Carrier>, tls: Option<usize>) -> ThreadId {
+    fn add(
+        &self,
+        guest: Arc<dyn Guest>,
+        frame: Frame,
+        space: Arc<dyn Space>,
+        like: Option<&Carrier>,
+        tls: Option<usize>,
+    ) -> ThreadId {
         let mut state = lock(&self.state);
         state.last += 1;
         let id = ThreadId(state.last);

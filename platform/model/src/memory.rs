@@ -176,9 +176,7 @@ impl Space for ModelSpace {
         check(addr, len)?;
         let behind = match backing {
             Backing::Anon => Behind::Zero,
-            Backing::AnonShared => {
-                Behind::Object { object: Object::new(self.model.memory, len as u64), page: 0, shared: true }
-            }
+            Backing::AnonShared => Behind::Object { object: Object::new(self.model.memory, len as u64), page: 0, shared: true },
             Backing::Host { fd, offset, shared, .. } => {
                 Behind::Object { object: self.model.files.object(*fd)?, page: offset / PAGE as u64, shared: *shared }
             }

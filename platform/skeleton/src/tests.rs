@@ -19,8 +19,8 @@ use janua_port::{
 
 use crate::SkeletonMachine;
 use crate::gate::SkeletonGate;
-use crate::user::SkeletonUser;
 use crate::space::SkeletonSpace;
+use crate::user::SkeletonUser;
 
 static MACHINE: &dyn Machine = &SkeletonMachine;
 
@@ -71,7 +71,10 @@ fn threads_are_refused_and_never_started() {
     }
     assert_eq!(MACHINE.spawn_first(guest.clone()).map(|_| ()), Err(Errno::ENOSYS));
     let ran = Arc::new(AtomicU32::new(0));
-    let body = { let ran = ran.clone(); Box::new(move || ran.store(1, core::sync::atomic::Ordering::SeqCst)) };
+    let body = {
+        let ran = ran.clone();
+        Box::new(move || ran.store(1, core::sync::atomic::Ordering::SeqCst))
+    };
     assert_eq!(MACHINE.spawn_kernel("service", body), Err(Errno::ENOSYS));
     assert_eq!(guest.0.load(core::sync::atomic::Ordering::SeqCst), 0);
     assert_eq!(ran.load(core::sync::atomic::Ordering::SeqCst), 0);

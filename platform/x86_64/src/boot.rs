@@ -227,7 +227,11 @@ pub fn place_other_start() {
     let (start, end) = (&raw const other_start as usize, &raw const other_start_end as usize);
     // SAFETY: memory below 1 MiB is left free for this; the code lies in the image, at its physical address.
     unsafe {
-        core::ptr::copy_nonoverlapping((DIRECT + start) as *const u8, (DIRECT + usize::from(OTHER_PAGE) * 4096) as *mut u8, end - start);
+        core::ptr::copy_nonoverlapping(
+            (DIRECT + start) as *const u8,
+            (DIRECT + usize::from(OTHER_PAGE) * 4096) as *mut u8,
+            end - start,
+        );
     }
 }
 

@@ -14,11 +14,11 @@ use crate::entry;
 use crate::entry32;
 use crate::isolation;
 use crate::machine;
-use crate::unprotected;
-use crate::vdso;
 use crate::sched::Turn;
 use crate::short;
 use crate::tables::{self, InUse};
+use crate::unprotected;
+use crate::vdso;
 
 pub const KERNEL_CS: u16 = 0x10;
 pub const KERNEL_SS: u16 = 0x18;
@@ -57,27 +57,27 @@ struct ExceptionStack([u8; EXCEPTION_STACK]);
 /// What the processor and the entries read and write: the first words are known to the assembly by their offset.
 #[repr(C)]
 struct Words {
-    /// gs:[0]. Where an entry by `syscall` or `sysenter` starts to push: below the place of ss in the running thread's frame.
+    /// `gs:[0]`. Where an entry by `syscall` or `sysenter` starts to push: below the place of ss in the running thread's frame.
     frame_top: u64,
-    /// gs:[8]. A register of user code, for the few instructions until it is pushed.
+    /// `gs:[8]`. A register of user code, for the few instructions until it is pushed.
     scratch: u64,
-    /// gs:[16]. The address of the core itself.
+    /// `gs:[16]`. The address of the core itself.
     itself: u64,
-    /// gs:[24]. The place of rip in the frame ([`entry::BASE_TO_END`]).
+    /// `gs:[24]`. The place of rip in the frame ([`entry::BASE_TO_END`]).
     frame_base: u64,
-    /// gs:[32] and gs:[40]. The physical roots of the tables in use: the kernel's, and those for user code, which are others
+    /// `gs:[32]` and `gs:[40]`. The physical roots of the tables in use: the kernel's, and those for user code, which are others
     /// with page-table isolation ([`crate::isolation`]).
     kernel_root: u64,
     user_root: u64,
-    /// gs:[48]. With isolation, where what interrupts user code starts to push: the end of `entry_stack`.
+    /// `gs:[48]`. With isolation, where what interrupts user code starts to push: the end of `entry_stack`.
     entry_top: u64,
-    /// gs:[56]. Another register.
+    /// `gs:[56]`. Another register.
     scratch2: u64,
-    /// gs:[64]. Where the five words of an interrupt lie on the entry stack ([`PUSHED`]).
+    /// `gs:[64]`. Where the five words of an interrupt lie on the entry stack ([`PUSHED`]).
     entry_pushed: u64,
-    /// gs:[72]. The first address that is not user code's.
+    /// `gs:[72]`. The first address that is not user code's.
     user_end: u64,
-    /// gs:[80]. The numbers of the vsyscall page's calls: gettimeofday, time, getcpu.
+    /// `gs:[80]`. The numbers of the vsyscall page's calls: gettimeofday, time, getcpu.
     vsyscalls: [u16; 4],
     task: TaskState,
     gdt: [u64; GDT_ENTRIES],
@@ -178,11 +178,8 @@ static IDT: Idt = Idt(UnsafeCell::new([[0; 2]; 256]));
 /// An interrupt gate (interrupts off on entry).
 fn gate(handler: u64, stack: u8, user: bool) -> [u64; 2] {
     let access = 0x8e00 | if user { 0x6000 } else { 0 };
-    let low = handler & 0xffff
-        | u64::from(KERNEL_CS) << 16
-        | u64::from(stack) << 32
-        | access << 32
-        | (handler & 0xffff_0000) << 32;
+    let low =
+        handler & 0xffff | u64::from(KERNEL_CS) << 16 | u64::from(stack) << 32 | access << 32 | (handler & 0xffff_0000) << 32;
     [low, handler >> 32]
 }
 

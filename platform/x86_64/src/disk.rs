@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use bitflags::bitflags;
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
-use janua_port::block::{BlockDevice, SECTOR};
 use janua_port::Nanos;
+use janua_port::block::{BlockDevice, SECTOR};
 use virtio_drivers::queue::VirtQueue;
 use virtio_drivers::transport::mmio::{MmioTransport, VirtIOHeader};
 use virtio_drivers::transport::{DeviceType, Transport};
@@ -318,10 +318,7 @@ impl Disk {
 }
 
 /// Without the empty parts.
-fn trim<'a, 'b>(
-    inputs: &'a [&'b [u8]; 2],
-    outputs: &'a mut [&'b mut [u8]; 2],
-) -> (&'a [&'b [u8]], &'a mut [&'b mut [u8]]) {
+fn trim<'a, 'b>(inputs: &'a [&'b [u8]; 2], outputs: &'a mut [&'b mut [u8]; 2]) -> (&'a [&'b [u8]], &'a mut [&'b mut [u8]]) {
     let inputs = if inputs[1].is_empty() { &inputs[..1] } else { &inputs[..] };
     let skip = usize::from(outputs[0].is_empty());
     (inputs, &mut outputs[skip..])

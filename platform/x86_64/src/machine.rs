@@ -8,8 +8,8 @@ use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
 use janua_port::{
-    BlockDevice, Clock, Compat, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, Trap, TrapGate,
-    UserMemory,
+    BlockDevice, Clock, Compat, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, Trap,
+    TrapGate, UserMemory,
 };
 
 use crate::acpi::Cores;
@@ -22,8 +22,8 @@ use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
 use crate::{
-    apic, clock, core as cores, cpu, disk, entry, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
-    unprotected, vdso,
+    apic, clock, core as cores, cpu, disk, entry, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp,
+    tables, trap, unprotected, vdso,
 };
 
 /// The bare machine; there is one.

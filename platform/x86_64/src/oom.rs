@@ -7,8 +7,8 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use janua_port::machine::ThreadId;
 use janua_port::Nanos;
+use janua_port::machine::ThreadId;
 
 use crate::frames::FRAMES;
 use crate::space::BareSpace;

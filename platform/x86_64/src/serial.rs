@@ -73,7 +73,11 @@ enum Decoder {
     /// Behind WILL, WONT, DO or DONT: an option follows. None is answered.
     Option,
     /// In a subnegotiation: what has come of it, at most five bytes; whether IAC came last.
-    Sub { bytes: [u8; 5], len: usize, escaped: bool },
+    Sub {
+        bytes: [u8; 5],
+        len: usize,
+        escaped: bool,
+    },
 }
 
 /// Commands of the telnet protocol.

@@ -9,10 +9,10 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
+use crate::apic;
 use crate::core as cores;
 use crate::lock::Mutex;
 use crate::tables::{self, Root};
-use crate::apic;
 
 /// Who asks, one at a time.
 static ASKING: Mutex<()> = Mutex::new(());

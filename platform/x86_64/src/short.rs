@@ -12,11 +12,11 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use crate::entry32;
 use crate::entry::{
-    ANSWERED, ANSWERED_COMPAT, CALL_GATE, INT_COMPAT, INT_NATIVE, INVALID_OPCODE, LAST_CALL, PAGE_FAULT, SYSCALL, SYSENTER, Save, from_base,
-    push_kept, to_loop,
+    ANSWERED, ANSWERED_COMPAT, CALL_GATE, INT_COMPAT, INT_NATIVE, INVALID_OPCODE, LAST_CALL, PAGE_FAULT, SYSCALL, SYSENTER,
+    Save, from_base, push_kept, to_loop,
 };
+use crate::entry32;
 
 /// The way in of gates that are interrupts or exceptions: user code's words, and rsp is `$pushed` bytes below the base.
 macro_rules! enter {
@@ -457,8 +457,20 @@ pub fn gate(vector: u8, isolated: bool, guarded: bool) -> Option<u64> {
     Some(address(match vector {
         INVALID_OPCODE => look(&UD),
         PAGE_FAULT => look(&VSYSCALL),
-        INT_NATIVE => if isolated { isolated_int } else { int_entry },
-        INT_COMPAT => if isolated { isolated_int80 } else { int80_entry },
+        INT_NATIVE => {
+            if isolated {
+                isolated_int
+            } else {
+                int_entry
+            }
+        }
+        INT_COMPAT => {
+            if isolated {
+                isolated_int80
+            } else {
+                int80_entry
+            }
+        }
         _ => return None,
     }))
 }

@@ -64,9 +64,7 @@ fn start_one(id: u32) -> Result<(), &'static str> {
     if !wait(200_000_000, || boot::OTHER_STACK.load(Ordering::Acquire) == 0) {
         apic::send_start(id, boot::OTHER_PAGE);
     }
-    if !wait(PATIENCE, || boot::OTHER_STACK.load(Ordering::Acquire) == 0)
-        && boot::OTHER_STACK.swap(0, Ordering::AcqRel) != 0
-    {
+    if !wait(PATIENCE, || boot::OTHER_STACK.load(Ordering::Acquire) == 0) && boot::OTHER_STACK.swap(0, Ordering::AcqRel) != 0 {
         return Err("it did not start");
     }
     // It has the stack, so it is on its way: not to be given up any more.

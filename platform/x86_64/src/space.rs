@@ -13,8 +13,8 @@ use janua_port::{Backing, Prot, Space};
 
 use crate::barrier::{self, Registered};
 use crate::frames::{FRAMES, Physical};
-use crate::memory;
 use crate::lock::Mutex;
+use crate::memory;
 use crate::tables::{self, Hardware, Root};
 use crate::{oom, sched, thread, unprotected, user};
 

@@ -81,8 +81,7 @@ struct Table {
     next_stack: usize,
 }
 
-static TABLE: Mutex<Table> =
-    Mutex::new(Table { threads: Vec::new(), free: Vec::new(), stacks: Vec::new(), next_stack: 0 });
+static TABLE: Mutex<Table> = Mutex::new(Table { threads: Vec::new(), free: Vec::new(), stacks: Vec::new(), next_stack: 0 });
 
 impl Table {
     /// A stack with its pages. EAGAIN without memory or at the limit.

@@ -244,7 +244,10 @@ fn user_copy(frame: &mut Frame) -> bool {
     let mut refused = resolve(&thread, addr, frame.orig_rax);
     // The kernel may hold what somebody who is killed needs to end, so there is an end to the waiting.
     let mut looks = 0;
-    while refused == Err(Refused::NoMemory) && looks < MEMORY_LOOKS && !thread.guest.as_ref().is_some_and(|guest| guest.has_work()) {
+    while refused == Err(Refused::NoMemory)
+        && looks < MEMORY_LOOKS
+        && !thread.guest.as_ref().is_some_and(|guest| guest.has_work())
+    {
         oom::wait();
         looks += 1;
         refused = resolve(&thread, addr, frame.orig_rax);

@@ -30,7 +30,7 @@ pub fn init(command_line: &[u8]) {
     ON.store(command_line.split(|byte| *byte == b' ').any(|word| word == b"protection=off"), Ordering::Relaxed);
 }
 
-/// Offset of a field of [`Save`] from the last word of its frame, which gs:[0] points at.
+/// Offset of a field of [`Save`] from the last word of its frame, which `gs:[0]` points at.
 const fn from_top(offset: usize) -> isize {
     offset as isize - (offset_of!(Save, frame) + offset_of!(Frame, ss)) as isize
 }

@@ -138,7 +138,9 @@ pub fn command(args: &[String]) -> Result<(), String> {
             user::build(&user::LEON3)?;
             image_x86_64()?;
         }
-        Some(other) => return Err(format!("no such option: {other} (there are --boot and --leon3: with the images for bare machines)")),
+        Some(other) => {
+            return Err(format!("no such option: {other} (there are --boot and --leon3: with the images for bare machines)"));
+        }
     }
     all().map(|_| ())
 }

@@ -25,9 +25,7 @@ pub fn step(name: &str, what: &str, command: &mut Command) -> Result<(), String>
             }
             Ok(())
         }
-        Ok(status) => {
-            Err(format!("{what} failed ({status})\n{}\n{what} failed; this text is in {}", text(), path.display()))
-        }
+        Ok(status) => Err(format!("{what} failed ({status})\n{}\n{what} failed; this text is in {}", text(), path.display())),
         Err(e) => Err(format!("{what}: {}: {e}", command.get_program().to_string_lossy())),
     }
 }
@@ -39,7 +37,8 @@ pub fn start_clean() -> Result<(), String> {
     const OURS: u64 = 1 << 12 | 1 << 31 | 1 << 32;
     const TRIED: &str = "JANUA_STARTED_CLEAN";
     /// Closes what is open, the shell's own included, and goes on.
-    const CLOSE: &str = r#"for f in /proc/self/fd/*; do n=${f##*/}; [ "$n" -le 2 ] || eval "exec $n>&-"; done; exec env --default-signal "$@""#;
+    const CLOSE: &str =
+        r#"for f in /proc/self/fd/*; do n=${f##*/}; [ "$n" -le 2 ] || eval "exec $n>&-"; done; exec env --default-signal "$@""#;
     if std::env::var_os(TRIED).is_some() {
         return Ok(());
     }

@@ -80,15 +80,19 @@ impl Toolchain {
     /// The compiler by one way; it is installed when it can be.
     pub fn by(way: Way) -> Result<Toolchain, String> {
         let found = match way {
-            Way::Target => {
-                Self::with_target().or_else(Self::added_target).ok_or_else(|| format!("the compiler on PATH has no {TARGET}, and rustup cannot bring it"))
-            }
+            Way::Target => Self::with_target()
+                .or_else(Self::added_target)
+                .ok_or_else(|| format!("the compiler on PATH has no {TARGET}, and rustup cannot bring it")),
             Way::Source => Self::with_source_of("rustc".into())
                 .or_else(Self::added_source)
                 .ok_or_else(|| "the compiler on PATH has no library source (rust-src), and rustup cannot bring it".to_owned()),
             Way::Packages => {
                 packages::install(&Self::packages()?.iter().map(String::as_str).collect::<Vec<_>>())?;
-                Self::compilers().into_iter().skip(1).find_map(Self::with_source_of).ok_or_else(|| "the packages brought no library source".to_owned())
+                Self::compilers()
+                    .into_iter()
+                    .skip(1)
+                    .find_map(Self::with_source_of)
+                    .ok_or_else(|| "the packages brought no library source".to_owned())
             }
         };
         found?.linked()
@@ -122,9 +126,7 @@ impl Toolchain {
             if let Some(found) = Self::added_target() {
                 return found.linked();
             }
-            eprintln!(
-                "janua: rustup could not bring {TARGET} (no network to its server?); trying the distribution's compiler"
-            );
+            eprintln!("janua: rustup could not bring {TARGET} (no network to its server?); trying the distribution's compiler");
         }
         packages::install(&Self::packages()?.iter().map(String::as_str).collect::<Vec<_>>())?;
         let found = Self::with_source().ok_or(
@@ -144,7 +146,8 @@ impl Toolchain {
             packages::install(&list.iter().map(String::as_str).collect::<Vec<_>>()).ok()?;
             Self::with_source()
         });
-        let found = found.ok_or("the LEON3's image needs a compiler with its library source (rustc-web, cargo-web, rust-web-src)")?;
+        let found =
+            found.ok_or("the LEON3's image needs a compiler with its library source (rustc-web, cargo-web, rust-web-src)")?;
         Ok(Toolchain { linker: Some(SPARC_LINKER.into()), target: TARGET_SPARC, ..found })
     }
 
@@ -229,12 +232,17 @@ impl Toolchain {
                 .find(|m| packages::candidate(&format!("rustc-1.{m}")).is_some())
                 .map(|m| vec![format!("rustc-1.{m}"), format!("cargo-1.{m}"), format!("rust-1.{m}-src")])
         };
-        let mut list = known().or_else(|| { packages::update(); known() }).ok_or_else(|| {
-            format!(
-                "no compiler for {TARGET}: rustup cannot bring it and the distribution has no Rust 1.{OLDEST} or newer\n\
+        let mut list = known()
+            .or_else(|| {
+                packages::update();
+                known()
+            })
+            .ok_or_else(|| {
+                format!(
+                    "no compiler for {TARGET}: rustup cannot bring it and the distribution has no Rust 1.{OLDEST} or newer\n\
                  On a machine with network access to rustup's server, type: rustup target add {TARGET}"
-            )
-        })?;
+                )
+            })?;
         list.push("lld".into());
         Ok(list)
     }

@@ -32,8 +32,7 @@ pub fn named_rules(_: &Tree) -> Vec<Breach> {
     let Ok(text) = fs::read_to_string(workspace::root().join(page)) else {
         return vec![Breach::new("named-rules", page, "the page is missing")];
     };
-    let headings: Vec<&str> =
-        text.lines().filter_map(|l| l.strip_prefix("### ")).map(|h| h.trim_matches('`')).collect();
+    let headings: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("### ")).map(|h| h.trim_matches('`')).collect();
     let names = || RULES.iter().map(|(name, _)| *name).chain(crate::scan::RULES.iter().copied());
     let missing = names().filter(|n| !headings.contains(n)).map(|n| (n, "has no heading"));
     let surplus = headings.iter().filter(|h| !names().any(|n| n == **h)).map(|h| (*h, "is no rule that is checked"));
@@ -68,10 +67,7 @@ fn defines(code: &str, name: &str) -> bool {
     let words = super::source::words(code);
     words.windows(2).any(|pair| {
         pair[1] == name
-            && matches!(
-                pair[0],
-                "fn" | "struct" | "enum" | "trait" | "const" | "static" | "macro_rules" | "mod" | "type" | "!"
-            )
+            && matches!(pair[0], "fn" | "struct" | "enum" | "trait" | "const" | "static" | "macro_rules" | "mod" | "type" | "!")
     }) || (words.first() == Some(&name) && words.get(1) == Some(&":"))
 }
 

@@ -64,11 +64,8 @@ pub fn check() -> Result<Vec<(&'static str, Vec<Breach>)>, String> {
 
 /// One line a breach.
 pub fn describe(breaches: &[Breach], warnings: bool) -> String {
-    let lines: Vec<String> = breaches
-        .iter()
-        .filter(|b| b.warning == warnings)
-        .map(|b| format!("{}: {}: {}", b.rule, b.place, b.what))
-        .collect();
+    let lines: Vec<String> =
+        breaches.iter().filter(|b| b.warning == warnings).map(|b| format!("{}: {}: {}", b.rule, b.place, b.what)).collect();
     lines.join("\n")
 }
 

@@ -79,8 +79,7 @@ fn lacks(file: &SourceFile, number: usize) -> Option<&'static str> {
         return (!explained(file, number, "SAFETY", 3)).then_some("no `// SAFETY:` comment says why this is sound");
     }
     let function = matches!(after, Some("fn" | "extern")) && found.first() == Some(&"pub") && found.contains(&"fn");
-    (function && !explained(file, number, "# Safety", 0))
-        .then_some("no `# Safety` section says what the caller must ensure")
+    (function && !explained(file, number, "# Safety", 0)).then_some("no `# Safety` section says what the caller must ensure")
 }
 
 /// Whether `mark` stands in a comment on the line, or above it across comments, attributes and at most `slack`

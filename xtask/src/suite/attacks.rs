@@ -70,7 +70,9 @@ fn lacking() -> Option<String> {
 /// Whether the host's processor and Linux have protection keys.
 pub fn has_keys() -> bool {
     fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
-        text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.split_whitespace().any(|flag| flag == "ospke"))
+        text.lines()
+            .find(|line| line.starts_with("flags"))
+            .is_some_and(|line| line.split_whitespace().any(|flag| flag == "ospke"))
     })
 }
 
@@ -114,26 +116,24 @@ fn entries(file: &object::File<'_>) -> Result<(Vec<String>, Vec<String>), String
     let (start, end) = (address("hosted_entries_start")?, address("hosted_exit_end")?);
     let places = [start, end, address("hosted_call_entry")?, address("hosted_call_entry_pkey")?];
     let section = file.sections().find(|section| (section.address()..section.address() + section.size()).contains(&start));
-    let code = section.and_then(|section| section.data_range(start, end - start).ok().flatten()).ok_or("the entries are in no section")?;
+    let code = section
+        .and_then(|section| section.data_range(start, end - start).ok().flatten())
+        .ok_or("the entries are in no section")?;
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let shown = |address: u64| format!("{:x}", KERNEL_BASE + address);
     Ok((places.map(shown).to_vec(), decoder.into_iter().map(|instruction| shown(instruction.ip())).collect()))
 }
 
 /// One run. `Some` is the reason for not doing it.
-fn judge(
-    source: &Path,
-    stem: &str,
-    jail: &str,
-    gate: &str,
-    gadgets: &[(String, String)],
-) -> Result<Option<String>, String> {
+fn judge(source: &Path, stem: &str, jail: &str, gate: &str, gadgets: &[(String, String)]) -> Result<Option<String>, String> {
     let text = fs::read_to_string(source).map_err(|e| format!("{}: {e}", source.display()))?;
     if let Some(reason) = directive(&text, &format!("skip {jail}")) {
         return Ok(Some(reason));
     }
     let without = (jail == "none" && !has_keys()).then(|| directive(&text, "no keys")).flatten();
-    let wanted = without.or_else(|| directive(&text, jail)).ok_or_else(|| format!("no line /* {jail}: END */ in {}", source.display()))?;
+    let wanted = without
+        .or_else(|| directive(&text, jail))
+        .ok_or_else(|| format!("no line /* {jail}: END */ in {}", source.display()))?;
     let program = compiled(source, stem)?;
     let dir = compare::place().join(format!("run/attacks/{stem}/{jail}/{gate}"));
     compare::fresh(&dir)?;

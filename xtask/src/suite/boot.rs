@@ -25,12 +25,7 @@ struct Case {
     code: i32,
 }
 
-const fn case(
-    name: &'static str,
-    command: &'static [&'static str],
-    output: &'static str,
-    code: i32,
-) -> Case {
+const fn case(name: &'static str, command: &'static [&'static str], output: &'static str, code: i32) -> Case {
     Case { name, own_tree: false, options: &[], command, output, code }
 }
 
@@ -147,7 +142,9 @@ clock: ok
 macro_rules! gates32 {
     ($instruction:literal) => {
         concat!(
-            "calls by ", $instruction, "\nanswers: yes\nkeeps: yes yes yes\nsix arguments: yes\nrestarts: yes yes\n",
+            "calls by ",
+            $instruction,
+            "\nanswers: yes\nkeeps: yes yes yes\nsix arguments: yes\nrestarts: yes yes\n",
             "with a signal: yes\nstepped: yes\nclocks of the vDSO: yes\nno such clock: -22 -22 -22\n",
             "gettimeofday, time: yes\ngetcpu: yes\n64-bit code: yes yes\nint 0x30: yes\n"
         )
@@ -433,7 +430,11 @@ fn stream(image: &Path, dir: &Path) -> Result<(), String> {
         let outcome = Run { command, dir, env, limit: LIMIT, terminal: None }.outcome(&dir.join("report"))?;
         if outcome.code != 0 || outcome.output != bytes {
             let same = outcome.output.iter().zip(&bytes).take_while(|(a, b)| a == b).count();
-            return Err(format!("{cores} cores: exit code {}, {} bytes, {same} of them right", outcome.code, outcome.output.len()));
+            return Err(format!(
+                "{cores} cores: exit code {}, {} bytes, {same} of them right",
+                outcome.code,
+                outcome.output.len()
+            ));
         }
     }
     Ok(())
@@ -447,7 +448,9 @@ fn lines(image: &Path, dir: &Path) -> Result<(), String> {
         "for i in {}; do (l=$i; while [ ${{#l}} -lt 64 ]; do l=$l$l; done; n=0; while [ $n -lt {EACH} ]; do echo $l; n=$((n+1)); done) & done; wait",
         WRITERS.join(" ")
     );
-    let command = [&build::janua().display().to_string(), "boot", "--smp", "4", "--", "/bin/sh", "-c", &script].map(String::from).to_vec();
+    let command = [&build::janua().display().to_string(), "boot", "--smp", "4", "--", "/bin/sh", "-c", &script]
+        .map(String::from)
+        .to_vec();
     let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];
     let outcome = Run { command, dir, env, limit: LIMIT, terminal: None }.outcome(&dir.join("report"))?;
     let text = String::from_utf8_lossy(&outcome.output);
@@ -479,7 +482,11 @@ fn refusals(image: &Path, dir: &Path) -> Result<(), String> {
         (path("text.cpio"), None, "text.cpio: not a cpio archive\n"),
         (path("packed.cpio"), None, "packed.cpio: a compressed archive\n       unpack it first: zcat"),
         (path("cut.cpio"), None, "cut.cpio: broken or cut off: no whole entry at byte 112 of "),
-        (path("large"), None, "does not fit into a machine of 512 MiB: it is there packed and unpacked\n       give the machine more (--memory "),
+        (
+            path("large"),
+            None,
+            "does not fit into a machine of 512 MiB: it is there packed and unpacked\n       give the machine more (--memory ",
+        ),
         (path("nosuch"), None, "--ramfs "),
         (path("tree-of-none"), Some("/nonexistent"), "qemu-system-x86_64 is not installed"),
     ] {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
+use super::boot;
 use super::compare::{self, Verdict};
 use super::conformance::{self, Test};
 use super::skips::Skips;
-use super::boot;
 use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
 use crate::{build, process};
@@ -53,14 +53,17 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) ->
     }
     let mut ready = Vec::new();
     let chosen: Vec<&Test> = tests.iter().collect();
-    compare::parallel(&chosen, |test| prepare(test, &skips), |prepared| match prepared {
-        Ok(prepared) => ready.push(prepared),
-        Err(verdict) => verdict.count(tally),
-    });
+    compare::parallel(
+        &chosen,
+        |test| prepare(test, &skips),
+        |prepared| match prepared {
+            Ok(prepared) => ready.push(prepared),
+            Err(verdict) => verdict.count(tally),
+        },
+    );
     let tree = dir.join("conformance");
     make_tree(&tree, &ready)?;
-    let batches: Mutex<Vec<Vec<&Ready>>> =
-        Mutex::new(ready.chunks(BATCH).rev().map(|batch| batch.iter().collect()).collect());
+    let batches: Mutex<Vec<Vec<&Ready>>> = Mutex::new(ready.chunks(BATCH).rev().map(|batch| batch.iter().collect()).collect());
     let verdicts = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for worker in 0..BOOTS {
@@ -84,8 +87,7 @@ fn prepare<'a>(test: &'a Test, skips: &Skips) -> Result<Ready<'a>, Verdict> {
         return Err(Verdict::Skipped(name(test), reason));
     }
     let program = conformance::build(test).map_err(|why| Verdict::Failed(format!("{}/build", name(test)), why))?;
-    let native =
-        test.case(&program).native().map_err(|why| Verdict::Failed(format!("{}/native", name(test)), why))?;
+    let native = test.case(&program).native().map_err(|why| Verdict::Failed(format!("{}/native", name(test)), why))?;
     Ok(Ready { test, program, native, skip: skips.reason(&test.test, MACHINE) })
 }
 

@@ -191,7 +191,8 @@ fn power_cut(bench: &Bench<'_>) -> Result<(), String> {
 fn corrupt(bench: &Bench<'_>) -> Result<(), String> {
     let refused = |what: &str, why: &str| {
         let (said, code) = bench.boot(&[], "echo started")?;
-        if code != 125 || !said.starts_with("janua: cannot mount the disk: ") || !said.contains(why) || said.contains("started") {
+        if code != 125 || !said.starts_with("janua: cannot mount the disk: ") || !said.contains(why) || said.contains("started")
+        {
             return Err(format!("{what}: exit code {code}; it wrote:\n{said}"));
         }
         Ok(())

@@ -43,7 +43,8 @@ fn check(image: &Path, dir: &Path, core: usize, register: usize, begins: &str, g
     let _ = fs::remove_file(&socket);
     fs::create_dir_all(&tools).map_err(told)?;
     let qemu = tools.join("qemu-system-x86_64");
-    let script = format!("#!/bin/sh\nPATH=${{PATH#*:}} exec qemu-system-x86_64 \"$@\" -gdb unix:{},server,nowait\n", socket.display());
+    let script =
+        format!("#!/bin/sh\nPATH=${{PATH#*:}} exec qemu-system-x86_64 \"$@\" -gdb unix:{},server,nowait\n", socket.display());
     fs::write(&qemu, script).map_err(told)?;
     fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).map_err(told)?;
 

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::terminal::{Step, on_terminal};
 use super::compare;
+use super::terminal::{Step, on_terminal};
 use crate::build;
 use crate::guard::Outcome;
 use crate::tally::Tally;
@@ -49,7 +49,11 @@ const SESSIONS: &[Session] = &[
     },
     Session {
         name: "boot/terminal/raw",
-        command: &["sh", "-c", "busybox stty raw -echo; echo ready; busybox dd bs=1 count=5 2>/dev/null | busybox od -c; busybox stty sane"],
+        command: &[
+            "sh",
+            "-c",
+            "busybox stty raw -echo; echo ready; busybox dd bs=1 count=5 2>/dev/null | busybox od -c; busybox stty sane",
+        ],
         steps: &[Until("ready"), Type("\x03\x04\r\u{ff}")],
     },
     Session {

@@ -252,7 +252,8 @@ fn bench_gates() -> Result<(), String> {
     }
     // A file that is missing is told, and the page is made from the others.
     std::fs::remove_file(&page).map_err(|e| e.to_string())?;
-    let output = call(Command::new(build::janua()).arg("report").arg("-o").arg(&page).args([&file, Path::new("/no/such.json")]), "")?;
+    let output =
+        call(Command::new(build::janua()).arg("report").arg("-o").arg(&page).args([&file, Path::new("/no/such.json")]), "")?;
     let said = String::from_utf8_lossy(&output.stderr);
     let told = output.status.code() == Some(125) && said.contains("cannot read /no/such.json") && page.exists();
     told.then_some(()).ok_or_else(|| format!("report with a file missing: {}: {said}", output.status))
@@ -266,7 +267,9 @@ fn bench_calls() -> Result<(), String> {
 
 /// The points of curves that take no time.
 fn bench_scale() -> Result<(), String> {
-    let small = |name: &String| name.rsplit_once('-').and_then(|(_, point)| point.parse::<u32>().ok()).is_some_and(|point| point <= 100);
+    let small = |name: &String| {
+        name.rsplit_once('-').and_then(|(_, point)| point.parse::<u32>().ok()).is_some_and(|point| point <= 100)
+    };
     let names: Vec<String> = row_names("scale")?.into_iter().filter(|name| small(name) && name != "sandboxes-100").collect();
     complete("scale", &measured(&["scale", "--only", &names.join(",")])?, &names)
 }
@@ -291,8 +294,7 @@ fn launcher() -> Result<(), String> {
     let link = place.join("launcher");
     // Left over from a run that was ended.
     let _ = std::fs::remove_file(&link);
-    std::os::unix::fs::symlink(workspace::root().join("janua"), &link)
-        .map_err(|e| format!("{}: {e}", link.display()))?;
+    std::os::unix::fs::symlink(workspace::root().join("janua"), &link).map_err(|e| format!("{}: {e}", link.display()))?;
     let name = Path::new(".").join(link.file_name().unwrap_or_default());
     let calls = [
         call(Command::new(workspace::root().join("janua")).arg("--version").current_dir("/"), ""),

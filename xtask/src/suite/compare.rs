@@ -85,11 +85,7 @@ impl Case {
 
     /// The command line that repeats a run on Janua.
     fn again(&self, gate: &str) -> String {
-        format!(
-            "again: mkdir -p {dir} && cd {dir} && {}",
-            under(gate, &self.command).join(" "),
-            dir = self.dir().display()
-        )
+        format!("again: mkdir -p {dir} && cd {dir} && {}", under(gate, &self.command).join(" "), dir = self.dir().display())
     }
 
     fn dir(&self) -> PathBuf {
@@ -104,8 +100,7 @@ impl Case {
             Some(gate) => under(gate, &self.command),
             None => self.command.clone(),
         };
-        let outcome =
-            Run { command, dir: &dir, env: self.env.clone(), limit: self.limit, terminal: None }.outcome(&report)?;
+        let outcome = Run { command, dir: &dir, env: self.env.clone(), limit: self.limit, terminal: None }.outcome(&report)?;
         if gate.is_some() {
             let made: Vec<String> = fs::read_dir(&dir)
                 .into_iter()

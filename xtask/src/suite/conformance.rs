@@ -33,18 +33,8 @@ const VARIANTS: &[Variant] = &[
         libraries: &["-lm"],
         on_request: false,
     },
-    Variant {
-        name: "glibc-static",
-        compiler: &["gcc", "-static"],
-        libraries: &["-lrt", "-lutil", "-lm"],
-        on_request: true,
-    },
-    Variant {
-        name: "i386",
-        compiler: &["gcc", "-m32"],
-        libraries: &["-lrt", "-lutil", "-lm", "-ldl"],
-        on_request: false,
-    },
+    Variant { name: "glibc-static", compiler: &["gcc", "-static"], libraries: &["-lrt", "-lutil", "-lm"], on_request: true },
+    Variant { name: "i386", compiler: &["gcc", "-m32"], libraries: &["-lrt", "-lutil", "-lm", "-ldl"], on_request: false },
     Variant {
         name: "i386-static",
         compiler: &["gcc", "-m32", "-static"],
@@ -69,7 +59,10 @@ pub struct Test {
 impl Test {
     /// Why its native run cannot be had on this host, if it cannot.
     pub fn too_new(&self) -> Option<String> {
-        self.since.as_ref().filter(|version| !host_has(version)).map(|version| format!("the host's Linux is older than {version}"))
+        self.since
+            .as_ref()
+            .filter(|version| !host_has(version))
+            .map(|version| format!("the host's Linux is older than {version}"))
     }
 
     /// Its native run, by which the others are judged.
@@ -103,17 +96,14 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         .filter(|t| super::wanted(filter, &t.name))
         .filter(|t| !super::quick() || t.variant.name == "glibc")
         .collect();
-    compare::parallel(
-        &chosen,
-        |test| judge(test, &skips),
-        |verdicts| verdicts.into_iter().for_each(|v| v.count(tally)),
-    );
+    compare::parallel(&chosen, |test| judge(test, &skips), |verdicts| verdicts.into_iter().for_each(|v| v.count(tally)));
     Ok(())
 }
 
 /// Whether the host's Linux is at least this version ("6.13").
 pub fn host_has(version: &str) -> bool {
-    let numbers = |text: &str| text.split(|c: char| !c.is_ascii_digit()).take(2).map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    let numbers =
+        |text: &str| text.split(|c: char| !c.is_ascii_digit()).take(2).map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     numbers(&release) >= numbers(version)
 }

@@ -63,8 +63,7 @@ fn run(mut cargo: Command, filter: Option<&str>, tally: &mut Tally) -> Result<()
     cargo.env("CARGO_TERM_COLOR", "never").stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = cargo.stderr(Stdio::piped()).spawn().map_err(|e| format!("cargo test: {e}"))?;
     let stderr = child.stderr.take();
-    let messages =
-        std::thread::spawn(move || stderr.map(std::io::read_to_string).and_then(Result::ok).unwrap_or_default());
+    let messages = std::thread::spawn(move || stderr.map(std::io::read_to_string).and_then(Result::ok).unwrap_or_default());
     let mut report = Report::default();
     for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
         report.line(&line.map_err(|e| format!("cargo test: {e}"))?, tally);

@@ -68,7 +68,11 @@ fn prepare(dir: &Path) -> Result<(), String> {
     ];
     for (name, compiler, options) in ways {
         let mut build = Command::new(compiler);
-        process::step(name, "building a program that reads files", build.args(options).arg("-o").arg(dir.join(name)).current_dir(&sources))?;
+        process::step(
+            name,
+            "building a program that reads files",
+            build.args(options).arg("-o").arg(dir.join(name)).current_dir(&sources),
+        )?;
     }
     let mut build = super::programs::go_build();
     process::step("go", "building a program that reads files", build.arg(dir.join("go")).arg("reads.go").current_dir(&sources))
@@ -76,7 +80,10 @@ fn prepare(dir: &Path) -> Result<(), String> {
 
 fn is_fast(words: &[String], dir: &Path) -> Result<(), String> {
     let janua = build::janua().display().to_string();
-    let head = [janua.as_str(), "run", "--gate", "call"].into_iter().chain(compare::jail("call").iter().copied()).chain(["--stats", "--"]);
+    let head = [janua.as_str(), "run", "--gate", "call"]
+        .into_iter()
+        .chain(compare::jail("call").iter().copied())
+        .chain(["--stats", "--"]);
     let command = head.map(str::to_string).chain(words.iter().cloned()).collect();
     let run = Run { command, dir, env: Vec::new(), limit: LIMIT, terminal: None };
     let outcome = run.start(&dir.join("fast.report"))?.wait()?;
@@ -85,7 +92,10 @@ fn is_fast(words: &[String], dir: &Path) -> Result<(), String> {
         return Err(format!("code {}\n{said}", outcome.code));
     }
     // Every gate but `call` and the vDSO traps.
-    let counts = said.lines().filter_map(|line| line.split_once(" calls by the gate ")).filter_map(|(count, gate)| Some((count.parse::<u64>().ok()?, gate)));
+    let counts = said
+        .lines()
+        .filter_map(|line| line.split_once(" calls by the gate "))
+        .filter_map(|(count, gate)| Some((count.parse::<u64>().ok()?, gate)));
     let (fast, slow): (Vec<_>, Vec<_>) = counts.partition(|(_, gate)| matches!(*gate, "call" | "vdso"));
     let sum = |counts: &[(u64, &str)]| counts.iter().map(|(count, _)| count).sum::<u64>();
     let (fast, slow) = (sum(&fast), sum(&slow));

@@ -83,7 +83,8 @@ impl Test {
         let env = vec![("JANUA_FAULT".into(), format!("{}:{}", self.error, self.nth))];
         let run = Run { command, dir: &dir, env, limit: LIMIT, terminal: None };
         let outcome = run.outcome(&dir.with_extension("report"))?;
-        let faults = fs::read_to_string(&told).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok()?["faults"].as_u64());
+        let faults =
+            fs::read_to_string(&told).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok()?["faults"].as_u64());
         let _ = fs::remove_file(&told);
         let _ = compare::clear(&dir);
         Ok(Ran { outcome, faults })

@@ -86,9 +86,15 @@ fn cases() -> Vec<Case> {
             code: 0,
         });
     }
-    for (kernel, tiles, cores) in
-        [("ep", "2", "2"), ("is", "1", "1"), ("is", "2", "2"), ("cg", "1", "2"), ("cg", "2", "2"), ("mg", "2", "2"), ("ft", "2", "2")]
-    {
+    for (kernel, tiles, cores) in [
+        ("ep", "2", "2"),
+        ("is", "1", "1"),
+        ("is", "2", "2"),
+        ("cg", "1", "2"),
+        ("cg", "2", "2"),
+        ("mg", "2", "2"),
+        ("ft", "2", "2"),
+    ] {
         cases.push(Case {
             name: format!("invasive/{kernel}/{tiles}x{cores}"),
             options: words(&["--tiles", tiles, "--cores", cores]),
@@ -152,8 +158,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     }
     let lacking = lacking();
     let quick = |case: &Case| !super::quick() || case.name.ends_with("signal") || case.name.contains("/bad/");
-    let chosen: Vec<Case> =
-        cases().into_iter().filter(|case| super::wanted(filter, &case.name) && quick(case)).collect();
+    let chosen: Vec<Case> = cases().into_iter().filter(|case| super::wanted(filter, &case.name) && quick(case)).collect();
     let programs = built.programs.display().to_string();
     compare::parallel(
         &chosen,

@@ -75,7 +75,13 @@ fn janua(arguments: &[&str], application: &Path, rest: &[&str], image: Option<&P
 }
 
 /// Boots an application on that many tiles and cores of each.
-fn boot(image: &Path, (tiles, cores): (u32, u32), options: &[&str], application: &Path, rest: &[&str]) -> Result<Outcome, String> {
+fn boot(
+    image: &Path,
+    (tiles, cores): (u32, u32),
+    options: &[&str],
+    application: &Path,
+    rest: &[&str],
+) -> Result<Outcome, String> {
     let (smp, tiles) = ((tiles * cores).to_string(), tiles.to_string());
     let machine = ["boot", "--personality", "invasive", "--smp", &smp, "--tiles", &tiles];
     janua(&[&machine, options].concat(), application, rest, Some(image))
@@ -161,7 +167,16 @@ fn foreign(image: &Path, built: &Built) -> Result<(), String> {
     std::fs::write(&source, text).map_err(|e| e.to_string())?;
     let mut compiler = std::process::Command::new("cc");
     compiler
-        .args(["-O2", "-ffreestanding", "-fno-stack-protector", "-fno-pic", "-no-pie", "-static", "-nostdlib", "-Wl,-e,octo_start"])
+        .args([
+            "-O2",
+            "-ffreestanding",
+            "-fno-stack-protector",
+            "-fno-pic",
+            "-no-pie",
+            "-static",
+            "-nostdlib",
+            "-Wl,-e,octo_start",
+        ])
         .arg(format!("-I{}", workspace::root().join("user/libsyscall/include").display()))
         .args([source.as_path(), &built.library])
         .args(["-Wl,-z,separate-code", "-Wl,-z,noexecstack", "-o"])

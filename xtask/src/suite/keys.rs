@@ -65,7 +65,10 @@ type Said = (Vec<String>, Option<i32>);
 /// Runs the tests whose name holds the filter.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     if attacks::has_keys() && !super::named() {
-        tally.skip("keys", "this processor has protection keys: the suites attacks and walls use them; `./janua test keys` emulates some");
+        tally.skip(
+            "keys",
+            "this processor has protection keys: the suites attacks and walls use them; `./janua test keys` emulates some",
+        );
         return Ok(());
     }
     let linux = match keys_linux::fetched() {
@@ -98,7 +101,9 @@ fn chosen(filter: Option<&str>) -> Result<Vec<Test>, String> {
     fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
     // Position-independent: attacks tell their own addresses, which are high, from the kernel's low ones.
     let mut tests = Vec::new();
-    for source in sorted(&workspace::root().join("test/attacks"))?.into_iter().filter(|path| path.extension().is_some_and(|e| e == "c")) {
+    for source in
+        sorted(&workspace::root().join("test/attacks"))?.into_iter().filter(|path| path.extension().is_some_and(|e| e == "c"))
+    {
         let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
         if directive(&text, "skip pkey").is_some() {
@@ -114,7 +119,10 @@ fn chosen(filter: Option<&str>) -> Result<Vec<Test>, String> {
             }
         }
     }
-    for test in conformance::find()?.iter().filter(|test| test.variant.name == "musl" && (super::long() || SAMPLE.contains(&&*test.test))) {
+    for test in conformance::find()?
+        .iter()
+        .filter(|test| test.variant.name == "musl" && (super::long() || SAMPLE.contains(&&*test.test)))
+    {
         let name = format!("keys/{}", test.test);
         if super::wanted(filter, &name) {
             tests.push(Test { name, program: conformance::build(test)?, kind: Kind::Same });
@@ -167,7 +175,10 @@ fn work(number: usize, linux: &Path, queue: &Mutex<Vec<&Test>>, verdicts: &Mutex
                 starts = 0;
             } else if starts == STARTS {
                 let test = batch.remove(0);
-                give(Verdict::Failed(test.name.clone(), format!("no verdict from {STARTS} emulated machines; the last lines:\n{}", tail(&said))));
+                give(Verdict::Failed(
+                    test.name.clone(),
+                    format!("no verdict from {STARTS} emulated machines; the last lines:\n{}", tail(&said)),
+                ));
                 starts = 0;
             }
         }
@@ -184,7 +195,8 @@ fn tail(said: &BTreeMap<String, Said>) -> String {
 fn judge(test: &Test, said: &BTreeMap<String, Said>) -> Option<Verdict> {
     let name = test.name.clone();
     let of = |part: &str| said.get(&format!("{name}{part}")).and_then(|(lines, code)| code.map(|code| (lines, code)));
-    let failed = |what: String, lines: &[String]| Some(Verdict::Failed(test.name.clone(), format!("{what}\n{}", lines.join("\n"))));
+    let failed =
+        |what: String, lines: &[String]| Some(Verdict::Failed(test.name.clone(), format!("{what}\n{}", lines.join("\n"))));
     match &test.kind {
         Kind::Attack { ends, .. } => {
             let (lines, code) = of("")?;
@@ -195,8 +207,13 @@ fn judge(test: &Test, said: &BTreeMap<String, Said>) -> Option<Verdict> {
             let end = lines.iter().find_map(|line| line.strip_prefix("end: "));
             match end {
                 Some(end) if ends.split(" | ").any(|one| one == end) => {
-                    let alive = ["kernel: alive", "second guest: alive"].iter().all(|word| lines.iter().any(|line| line == word));
-                    if code == 0 && alive { Some(Verdict::Passed(name)) } else { failed(format!("the sandbox did not survive (exit {code})"), lines) }
+                    let alive =
+                        ["kernel: alive", "second guest: alive"].iter().all(|word| lines.iter().any(|line| line == word));
+                    if code == 0 && alive {
+                        Some(Verdict::Passed(name))
+                    } else {
+                        failed(format!("the sandbox did not survive (exit {code})"), lines)
+                    }
                 }
                 _ => failed(format!("ended as {end:?}, not as `{ends}` (exit {code})"), lines),
             }
@@ -214,11 +231,20 @@ fn judge(test: &Test, said: &BTreeMap<String, Said>) -> Option<Verdict> {
                 let there = of(&format!("@{gate}"))?;
                 if there != native {
                     let (old, new) = (native.0.join("\n"), there.0.join("\n"));
-                    let what = format!("{gate}: exit code {}, native {}\n{}", there.1, native.1, compare::difference(old.as_bytes(), new.as_bytes()));
+                    let what = format!(
+                        "{gate}: exit code {}, native {}\n{}",
+                        there.1,
+                        native.1,
+                        compare::difference(old.as_bytes(), new.as_bytes())
+                    );
                     return failed(what, &[]);
                 }
             }
-            if native.1 == 0 { Some(Verdict::Passed(name)) } else { Some(Verdict::Skipped(name, format!("natively exit code {} on the emulated machine", native.1))) }
+            if native.1 == 0 {
+                Some(Verdict::Passed(name))
+            } else {
+                Some(Verdict::Skipped(name, format!("natively exit code {} on the emulated machine", native.1)))
+            }
         }
     }
 }
@@ -229,7 +255,21 @@ fn session(number: usize, linux: &Path, tests: &[&Test]) -> Result<BTreeMap<Stri
     let mut child = Command::new("qemu-system-x86_64")
         // No cmpxchg16b: QEMU 7.2 spoils the flags by it, and Linux panics. No SMAP: QEMU reads the stack of iretq as the supervisor.
         // One processor: with two a booting Linux breaks now and then.
-        .args(["-M", "q35", "-accel", "tcg", "-cpu", "max,-smap,-smep,-cx16", "-smp", "1", "-m", "1500", "-display", "none", "-no-reboot"])
+        .args([
+            "-M",
+            "q35",
+            "-accel",
+            "tcg",
+            "-cpu",
+            "max,-smap,-smep,-cx16",
+            "-smp",
+            "1",
+            "-m",
+            "1500",
+            "-display",
+            "none",
+            "-no-reboot",
+        ])
         .args(["-nodefaults", "-serial", "stdio", "-kernel"])
         .arg(linux)
         .arg("-initrd")
@@ -299,7 +339,8 @@ fn initial(number: usize, tests: &[&Test]) -> Result<PathBuf, String> {
     for dir in ["bin", "proc", "sys", "dev", "tmp", "w", "t", "etc", "root", "dev/shm"] {
         fs::create_dir_all(root.join(dir)).map_err(|e| format!("{dir}: {e}"))?;
     }
-    let copy = |from: &Path, to: &str| fs::copy(from, root.join(to)).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()));
+    let copy =
+        |from: &Path, to: &str| fs::copy(from, root.join(to)).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()));
     super::boot::add_busybox(&root, "bin/busybox")?;
     copy(&build::janua(), "janua")?;
     fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").map_err(|e| e.to_string())?;

@@ -142,13 +142,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Boots an application: its exit code, and what it and the kernel wrote. `built`: the applications' directory and the image.
-fn boot(
-    options: &[&str],
-    command: &[&str],
-    limit: u64,
-    built: (&Path, &Path),
-    report: &Path,
-) -> Result<(i32, String), String> {
+fn boot(options: &[&str], command: &[&str], limit: u64, built: (&Path, &Path), report: &Path) -> Result<(i32, String), String> {
     let (programs, image) = built;
     let (program, arguments) = command.split_first().ok_or("no application")?;
     // Time by instructions: the interrupts of one run are those of the next.

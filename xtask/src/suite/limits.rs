@@ -89,8 +89,10 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let program = compare::place().join("bin/limits/limits");
     super::attacks::build(&workspace::root().join("test/limits/limits.c"), &program, &[])?;
     let names = ROWS.iter().map(|row| row.name).chain(OTHERS.iter().map(|(name, _)| *name));
-    let chosen: Vec<(&str, &str)> =
-        names.filter(|name| super::wanted(filter, name)).flat_map(|name| compare::gates().iter().map(move |gate| (name, *gate))).collect();
+    let chosen: Vec<(&str, &str)> = names
+        .filter(|name| super::wanted(filter, name))
+        .flat_map(|name| compare::gates().iter().map(move |gate| (name, *gate)))
+        .collect();
     compare::parallel(
         &chosen,
         |&(name, gate)| {

@@ -22,14 +22,15 @@ mod limits;
 mod programs;
 mod sandbox;
 mod skips;
+mod style;
 pub mod support;
 mod terminal;
 mod toolchains;
 mod walls;
 
 use std::process::ExitCode;
-use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::Mode;
@@ -53,6 +54,7 @@ struct Suite {
 const SUITES: &[Suite] = &[
     Suite { name: "layers", about: "the rules of the source tree (docs/rules.md)", run: layers, moving: false },
     Suite { name: "scan", about: "the instructions of the kernel images for x86-64", run: image, moving: false },
+    Suite { name: "style", about: "cargo fmt, clippy and doc have nothing to say", run: style::run, moving: false },
     Suite { name: "unit", about: "unit tests of every crate, on the host", run: crates::unit, moving: true },
     Suite { name: "models", about: "loom models of the wait queue and the lock word", run: crates::models, moving: false },
     Suite { name: "command", about: "the janua command: answers, refusals, exit codes, streams", run: command::suite, moving: true },
@@ -128,7 +130,9 @@ static SEED: OnceLock<u64> = OnceLock::new();
 /// The seed of this run's random tests: what `--seed` or the environment gave, or else the days since 1970 in UTC, so that
 /// every day brings other numbers. It stays the same to the end of the run, also for what is tried again after midnight.
 pub fn seed() -> u64 {
-    *SEED.get_or_init(|| random::given().unwrap_or_else(|| UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() / DAY.as_secs())))
+    *SEED.get_or_init(|| {
+        random::given().unwrap_or_else(|| UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() / DAY.as_secs()))
+    })
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -98,7 +98,11 @@ fn guests() -> Result<PathBuf, String> {
     let bin = compare::place().join("bin");
     fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
     let sources = workspace::root().join("test/programs");
-    process::step("guest-go", "building the Go guest", go_build().arg(bin.join("guest-go")).arg(".").current_dir(sources.join("go")))?;
+    process::step(
+        "guest-go",
+        "building the Go guest",
+        go_build().arg(bin.join("guest-go")).arg(".").current_dir(sources.join("go")),
+    )?;
     let mut build = Command::new("rustc");
     build
         .args(["--edition", "2021", "-O", "-C", "target-feature=+crt-static", "-o"])

@@ -15,10 +15,10 @@ use rustix::process::{Pid, Signal};
 
 use super::compare::{self, Verdict};
 use super::skips::Skips;
-use crate::{build, random};
 use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
 use crate::workspace;
+use crate::{build, random};
 
 /// Seconds one run may take.
 const LIMIT: u64 = 90;
@@ -239,9 +239,7 @@ fn exit_codes(s: &Sandbox) -> Result<(), String> {
     for code in [0, 1, 42, 125, 126, 127, 255] {
         expect("exit", &s.run(&[], &["/bin/sh", "-c", &format!("exit {code}")])?, code, &[])?;
     }
-    for (signal, number) in
-        [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("ABRT", 6), ("HUP", 1), ("PIPE", 13), ("USR1", 10)]
-    {
+    for (signal, number) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("ABRT", 6), ("HUP", 1), ("PIPE", 13), ("USR1", 10)] {
         let script = format!("ulimit -c 0; kill -{signal} $$");
         expect(signal, &s.run(&[], &["/bin/sh", "-c", &script])?, 128 + number, &[])?;
     }
@@ -266,7 +264,10 @@ fn named_streams(s: &Sandbox) -> Result<(), String> {
     let script = [
         format!("'{}' >out; cat out", run("echo lost >/dev/stdout; echo kept >/dev/stdout; echo more >>/proc/self/fd/1")),
         format!("'{}' 2>err; cat err", run("echo error >/dev/stderr")),
-        format!("echo given >in; '{}' <in 2>/dev/null; cat in", run("cat /dev/stdin; echo evil >>/dev/stdin; echo evil >/dev/stdin")),
+        format!(
+            "echo given >in; '{}' <in 2>/dev/null; cat in",
+            run("cat /dev/stdin; echo evil >>/dev/stdin; echo evil >/dev/stdin")
+        ),
         format!("'{}' <>in; cat in", run("cat /dev/fd/0; echo written >/dev/stdin")),
         format!("echo piped | '{}' | cat", run("cat /dev/stdin | tee /dev/stdout")),
     ];
@@ -277,7 +278,9 @@ fn named_streams(s: &Sandbox) -> Result<(), String> {
 
 /// What the caller ignores the program ignores, as after nohup(1).
 fn ignored_signals(s: &Sandbox) -> Result<(), String> {
-    let inside = s.line(&[], &["/bin/sh", "-c", "kill -INT $$; kill -HUP $$; kill -PIPE $$; echo alive; kill -USR1 $$; echo dead"]).join("' '");
+    let inside = s
+        .line(&[], &["/bin/sh", "-c", "kill -INT $$; kill -HUP $$; kill -PIPE $$; echo alive; kill -USR1 $$; echo dead"])
+        .join("' '");
     let script = format!("trap '' INT HUP PIPE; '{inside}'; echo $?; trap - PIPE; '{inside}'; echo $?");
     let said = shell(s, script)?;
     if said == "alive\n138\n141\n" { Ok(()) } else { Err(said) }
@@ -608,9 +611,7 @@ fn trace(s: &Sandbox) -> Result<(), String> {
         &["exit_group(3)"],
     ];
     match wanted.iter().find(|w| !has(w)) {
-        Some(line) => {
-            Err(format!("no line with {line:?} in\n{}", lines.lines().take(60).collect::<Vec<_>>().join("\n")))
-        }
+        Some(line) => Err(format!("no line with {line:?} in\n{}", lines.lines().take(60).collect::<Vec<_>>().join("\n"))),
         None => Ok(()),
     }
 }
@@ -622,7 +623,12 @@ fn trace_lost(s: &Sandbox) -> Result<(), String> {
     if text(&outcome).matches("trace cannot").count() != 1 {
         return Err(format!("said more than once:\n{}", text(&outcome)));
     }
-    expect("ended", &s.run(&["--trace=/dev/full", "--trace-whole"], &["/bin/sh", "-c", "echo on; exit 3"])?, 125, &["sandbox is stopped"])
+    expect(
+        "ended",
+        &s.run(&["--trace=/dev/full", "--trace-whole"], &["/bin/sh", "-c", "echo on; exit 3"])?,
+        125,
+        &["sandbox is stopped"],
+    )
 }
 
 fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
@@ -767,8 +773,13 @@ fn host_limits(s: &Sandbox) -> Result<(), String> {
     expect("time", &shell("-S -t 1", "while :; do :; done")?, 152, &[])?;
     expect("time at most", &shell("-t 1", "while :; do :; done")?, 137, &[])?;
     // A caller that may raise a hard limit gets no message.
-    let hard =
-        [("-f 1000", "ulimit -f"), ("-d 10000", "ulimit -d"), ("-v 1000000", "ulimit -v"), ("-s 64", "ulimit -s"), ("-n 20", "ulimit -n")];
+    let hard = [
+        ("-f 1000", "ulimit -f"),
+        ("-d 10000", "ulimit -d"),
+        ("-v 1000000", "ulimit -v"),
+        ("-s 64", "ulimit -s"),
+        ("-n 20", "ulimit -n"),
+    ];
     for (limit, name) in hard {
         let outcome = shell(limit, "exit 3")?;
         if outcome.code != 3 {

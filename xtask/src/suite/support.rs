@@ -13,10 +13,8 @@ fn page() -> PathBuf {
 
 /// What the page must hold.
 fn generated() -> Result<String, String> {
-    let output = Command::new(build::janua())
-        .args(["support", "--markdown"])
-        .output()
-        .map_err(|e| format!("janua support: {e}"))?;
+    let output =
+        Command::new(build::janua()).args(["support", "--markdown"]).output().map_err(|e| format!("janua support: {e}"))?;
     if !output.status.success() {
         return Err(format!("janua support --markdown: {}", String::from_utf8_lossy(&output.stderr)));
     }

@@ -67,11 +67,7 @@ const SESSIONS: &[Session] = &[
     },
     Session {
         name: "terminal/resize",
-        command: &[
-            "/bin/bash",
-            "-c",
-            "trap 'stty size; exit 4' WINCH; stty size; echo ready; while :; do sleep 0.05; done",
-        ],
+        command: &["/bin/bash", "-c", "trap 'stty size; exit 4' WINCH; stty size; echo ready; while :; do sleep 0.05; done"],
         steps: &[Until("ready"), Resize(40, 100)],
     },
     Session {
@@ -150,14 +146,7 @@ const SESSIONS: &[Session] = &[
     Session {
         name: "terminal/vi",
         command: &["/bin/sh", "-c", "vi -u NONE -N file; cat file; echo code $?"],
-        steps: &[
-            Until("file"),
-            Type("ihello world\x1b"),
-            Until("world"),
-            Type("yyp0cwbye\x1b"),
-            Until("bye"),
-            Type(":wq\r"),
-        ],
+        steps: &[Until("file"), Type("ihello world\x1b"), Until("world"), Type("yyp0cwbye\x1b"), Until("bye"), Type(":wq\r")],
     },
     Session {
         name: "terminal/python",
@@ -174,11 +163,7 @@ const SESSIONS: &[Session] = &[
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let skips = Skips::read()?;
     let chosen: Vec<&Session> = SESSIONS.iter().filter(|s| super::wanted(filter, s.name)).collect();
-    compare::parallel(
-        &chosen,
-        |session| judge(session, &skips),
-        |verdicts| verdicts.into_iter().for_each(|v| v.count(tally)),
-    );
+    compare::parallel(&chosen, |session| judge(session, &skips), |verdicts| verdicts.into_iter().for_each(|v| v.count(tally)));
     Ok(())
 }
 

@@ -46,7 +46,11 @@ fn image(toolchain: &Toolchain, way: Way) -> Result<(), String> {
 fn clone(way: Way) -> Result<(), String> {
     let dir = compare::place().join("clone");
     compare::clear(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-    let cloned = Command::new("git").args(["clone", "--quiet", "--depth", "1"]).arg(format!("file://{}", workspace::root().display())).arg(&dir).status();
+    let cloned = Command::new("git")
+        .args(["clone", "--quiet", "--depth", "1"])
+        .arg(format!("file://{}", workspace::root().display()))
+        .arg(&dir)
+        .status();
     if !cloned.map_err(|e| format!("git: {e}"))?.success() {
         return Err("git clone failed".into());
     }

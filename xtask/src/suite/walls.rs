@@ -38,7 +38,9 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     }
     // The same filter whatever the gate.
     let listed = listed(&workspace::root().join("platform/linux/src/wall.rs"))?;
-    let forbidden = (0..NUMBERS).filter(|n| !EXEMPT.contains(n)).filter(|n| listed.get(n).is_none_or(|when| CONDITIONAL.iter().any(|c| when.starts_with(c))));
+    let forbidden = (0..NUMBERS)
+        .filter(|n| !EXEMPT.contains(n))
+        .filter(|n| listed.get(n).is_none_or(|when| CONDITIONAL.iter().any(|c| when.starts_with(c))));
     if let Some(gate) = compare::gates().first() {
         chosen.extend(forbidden.map(|number| Test { gate, try_: Try::Number(number) }));
     }
@@ -46,7 +48,9 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     compare::parallel(
         &chosen,
         |test| match place.judge(test) {
-            _ if place.lacks(test).is_some() => Verdict::Skipped(test.name(), format!("here is no {}", place.lacks(test).unwrap_or_default())),
+            _ if place.lacks(test).is_some() => {
+                Verdict::Skipped(test.name(), format!("here is no {}", place.lacks(test).unwrap_or_default()))
+            }
             Ok(()) => Verdict::Passed(test.name()),
             Err(why) => Verdict::Failed(test.name(), why),
         },
@@ -136,7 +140,8 @@ impl Place {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let rows = text.lines().map(|line| {
             let mut parts = line.split('\t').map(str::to_owned);
-            let (Some(options), Some(needs), Some(end), Some(name)) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+            let (Some(options), Some(needs), Some(end), Some(name)) = (parts.next(), parts.next(), parts.next(), parts.next())
+            else {
                 return Err(format!("not a row: {line}"));
             };
             Ok(Row { options, needs, end, name })
@@ -175,7 +180,11 @@ impl Place {
                         program = PathBuf::from("/taken_over");
                         options.extend(["--root", &shown]);
                         // A foreign tree gets a clean environment.
-                        options.extend(["GADGET", "OUTSIDE", "INSIDE_INODE", "VICTIM", "VICTIM_STACK"].iter().flat_map(|key| ["--env", key]));
+                        options.extend(
+                            ["GADGET", "OUTSIDE", "INSIDE_INODE", "VICTIM", "VICTIM_STACK"]
+                                .iter()
+                                .flat_map(|key| ["--env", key]),
+                        );
                     }
                     "bind" => options.extend(["--bind", &bind]),
                     "net" => options.extend(["--net", "host"]),

@@ -219,17 +219,9 @@ impl Layout<SysInfo> for SysInfo32 {
 
 impl Layout<RobustListHead> for RobustListHead32 {
     fn load(self) -> RobustListHead {
-        RobustListHead {
-            next: self.next.into(),
-            futex_offset: self.futex_offset.into(),
-            pending: self.pending.into(),
-        }
+        RobustListHead { next: self.next.into(), futex_offset: self.futex_offset.into(), pending: self.pending.into() }
     }
     fn store(value: &RobustListHead) -> Result<Self> {
-        Ok(RobustListHead32 {
-            next: value.next as u32,
-            futex_offset: value.futex_offset as i32,
-            pending: value.pending as u32,
-        })
+        Ok(RobustListHead32 { next: value.next as u32, futex_offset: value.futex_offset as i32, pending: value.pending as u32 })
     }
 }

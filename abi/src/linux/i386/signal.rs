@@ -5,7 +5,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::structs;
 use crate::linux::Result;
 use crate::linux::layout::Layout;
-use crate::linux::signal::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGIO, SIGSEGV, SIGSYS, SIGTRAP, SigAction, SigInfo, StackT, sa, si};
+use crate::linux::signal::{
+    SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGIO, SIGSEGV, SIGSYS, SIGTRAP, SigAction, SigInfo, StackT, sa, si,
+};
 use crate::linux::time::SigEvent;
 
 structs! {
@@ -147,13 +149,7 @@ impl Layout<SigEvent> for SigEvent32 {
         SigEvent { value: self.value.into(), signo: self.signo, notify: self.notify, tid: self.tid, _pad: [0; 11] }
     }
     fn store(value: &SigEvent) -> Result<Self> {
-        Ok(SigEvent32 {
-            value: value.value as u32,
-            signo: value.signo,
-            notify: value.notify,
-            tid: value.tid,
-            pad: [0; 12],
-        })
+        Ok(SigEvent32 { value: value.value as u32, signo: value.signo, notify: value.notify, tid: value.tid, pad: [0; 12] })
     }
 }
 

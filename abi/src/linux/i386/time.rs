@@ -152,8 +152,7 @@ impl Layout<Tms> for Tms32 {
         Tms { utime, stime, cutime, cstime }
     }
     fn store(value: &Tms) -> Result<Self> {
-        let [utime, stime, cutime, cstime] =
-            [value.utime, value.stime, value.cutime, value.cstime].map(|ticks| ticks as i32);
+        let [utime, stime, cutime, cstime] = [value.utime, value.stime, value.cutime, value.cstime].map(|ticks| ticks as i32);
         Ok(Tms32 { utime, stime, cutime, cstime })
     }
 }

@@ -11,7 +11,8 @@ use janua_port::{BlockDevice, Machine};
 use janua_rt::Mutex;
 use rsext4::crc32c::{crc32c_append, crc32c_init};
 use rsext4::{
-    Clock, DeviceCapabilities, DeviceGeometry, EntropySource, Event, Ext4Error, Ext4Result, Ext4Timestamp, InodeInfo, Observer, SectorId,
+    Clock, DeviceCapabilities, DeviceGeometry, EntropySource, Event, Ext4Error, Ext4Result, Ext4Timestamp, InodeInfo, Observer,
+    SectorId,
 };
 
 use super::BLOCK;

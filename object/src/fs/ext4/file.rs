@@ -8,8 +8,8 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_port::Backing;
 
-use super::node::Node;
 use super::BLOCK;
+use super::node::Node;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::vfs::MountFlags;

@@ -29,7 +29,9 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::block::SECTOR;
 use janua_port::{BlockDevice, Machine, Nanos};
 use janua_rt::Mutex;
-use rsext4::{Ext4, Ext4Error, Ext4ErrorKind, Ext4Result, InodeInfo, InodeNumber, MountOptions, MountServices, MountedServices};
+use rsext4::{
+    Ext4, Ext4Error, Ext4ErrorKind, Ext4Result, InodeInfo, InodeNumber, MountOptions, MountServices, MountedServices,
+};
 
 use crate::vfs::{FileSystem, FsStat, Inode, NAME_MAX, NameHasher, now};
 

@@ -185,9 +185,7 @@ impl Node {
             meta.ctime = now;
             meta.blocks = None;
             meta.stale = true;
-            if !keeps_privileges
-                && let Some(mode) = without_privileges(meta.mode)
-            {
+            if !keeps_privileges && let Some(mode) = without_privileges(meta.mode) {
                 meta.mode = mode;
             }
         }
@@ -352,11 +350,8 @@ fn entry_kind(kind: DirectoryEntryType) -> u8 {
 }
 
 /// Extended attributes: the prefixes of their names and what the disk has for each.
-const PREFIXES: [(&[u8], XattrNamespace); 3] = [
-    (b"user.", XattrNamespace::User),
-    (b"trusted.", XattrNamespace::Trusted),
-    (b"security.", XattrNamespace::Security),
-];
+const PREFIXES: [(&[u8], XattrNamespace); 3] =
+    [(b"user.", XattrNamespace::User), (b"trusted.", XattrNamespace::Trusted), (b"security.", XattrNamespace::Security)];
 /// Those that are all prefix.
 const WHOLE: [(&[u8], XattrNamespace); 2] = [
     (b"system.posix_acl_access", XattrNamespace::PosixAclAccess),

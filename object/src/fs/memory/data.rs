@@ -102,7 +102,6 @@ impl Data {
         matches!(self.place, Place::Host(..))
     }
 
-
     /// Units of 512 bytes in use; `lower` is what the layer below said.
     pub fn blocks(&self, lower: u64) -> u64 {
         match &self.place {

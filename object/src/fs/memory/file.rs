@@ -65,7 +65,10 @@ impl MemoryFile {
 
     fn read_done(&self, file: &OpenFile) {
         let mount = file.path.as_ref().map_or(MountFlags::NOATIME, |path| path.mount.flags());
-        if file.flags() & flags::O_NOATIME != 0 || mount.contains(MountFlags::NOATIME) || file.path.as_ref().is_some_and(|path| path.mount.check_write().is_err()) {
+        if file.flags() & flags::O_NOATIME != 0
+            || mount.contains(MountFlags::NOATIME)
+            || file.path.as_ref().is_some_and(|path| path.mount.check_write().is_err())
+        {
             return;
         }
         self.node.note_access(mount.contains(MountFlags::RELATIME));

@@ -129,7 +129,10 @@ enum Body {
     /// `None`: not yet read from below.
     Symlink(Mutex<Option<Arc<[u8]>>>),
     /// Devices, fifos, sockets.
-    Special { fifo: Slot, socket: Slot },
+    Special {
+        fifo: Slot,
+        socket: Slot,
+    },
 }
 
 /// An inode in memory.
@@ -650,8 +653,7 @@ impl Inode for Node {
                 let Some(last) = batch.last() else { return Ok(()) };
                 at = last.0 + 1;
                 for (cookie, name, node) in &batch {
-                    let entry =
-                        DirEntry { ino: node.ino, next: cookie + 1, kind: node.kind.dirent(), name };
+                    let entry = DirEntry { ino: node.ino, next: cookie + 1, kind: node.kind.dirent(), name };
                     if !emit(&entry) {
                         return Ok(());
                     }

@@ -55,7 +55,8 @@ impl Node {
             Some(_) if flags & CREATE != 0 && there => return Err(Errno::EEXIST),
             Some(_) if flags & REPLACE != 0 && !there => return Err(Errno::ENODATA),
             Some(value) => {
-                let all: usize = xattrs.iter().filter(|(other, _)| *other != name).map(|(other, value)| size(other, value)).sum();
+                let all: usize =
+                    xattrs.iter().filter(|(other, _)| *other != name).map(|(other, value)| size(other, value)).sum();
                 if all + size(name, value) > MOST {
                     return Err(Errno::ENOSPC);
                 }

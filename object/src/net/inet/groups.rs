@@ -31,7 +31,10 @@ pub(super) enum Change {
     Join,
     Leave,
     /// A source, to be let in (or kept out), added to the list or taken from it.
-    Source { include: bool, add: bool },
+    Source {
+        include: bool,
+        add: bool,
+    },
 }
 
 /// The memberships of one socket.

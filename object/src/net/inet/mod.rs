@@ -143,9 +143,7 @@ impl Inet {
     /// An address as this socket's programs see it.
     pub fn present(&self, addr: SocketAddr) -> SockAddr {
         SockAddr::Inet(match addr {
-            SocketAddr::V4(v4) if self.is_v6() => {
-                SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0))
-            }
+            SocketAddr::V4(v4) if self.is_v6() => SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0)),
             other => other,
         })
     }

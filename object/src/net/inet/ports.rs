@@ -118,9 +118,10 @@ pub struct Ports<S> {
 impl<S> Table<S> {
     fn conflicts(&self, port: u16, place: Place, sharing: Sharing, but: u64, now: Nanos) -> bool {
         self.ports.get(&port).is_some_and(|entry| {
-            let bound = entry.bindings.iter().any(|binding| {
-                binding.id != but && binding.place.overlaps(place) && !binding.sharing.admits(sharing)
-            });
+            let bound = entry
+                .bindings
+                .iter()
+                .any(|binding| binding.id != but && binding.place.overlaps(place) && !binding.sharing.admits(sharing));
             let held = |reuse: usize| entry.accepted[reuse] > 0 || entry.lingering[reuse] > now;
             bound || held(0) || (held(1) && !sharing.reuses())
         })
@@ -144,22 +145,17 @@ impl<S> Ports<S> {
     }
 
     /// Binds socket `id` to a port, or to a free ephemeral one when that is 0: the port. EADDRINUSE.
-    pub fn bind(
-        &self,
-        id: u64,
-        socket: &Weak<S>,
-        port: u16,
-        place: Place,
-        sharing: Sharing,
-        now: Nanos,
-    ) -> Result<u16> {
+    pub fn bind(&self, id: u64, socket: &Weak<S>, port: u16, place: Place, sharing: Sharing, now: Nanos) -> Result<u16> {
         let mut table = self.table.lock();
         let port = if port == 0 {
             let size = EPHEMERAL.end() - EPHEMERAL.start() + 1;
             let start = table.next;
             // Alone on its port, whatever may be shared; a stride keeps successive ports apart as Linux' do.
             let free = (0..size)
-                .map(|turn| EPHEMERAL.start() + ((u32::from(start) + u32::from(turn) * 2 + u32::from(turn >= size / 2)) % u32::from(size)) as u16)
+                .map(|turn| {
+                    EPHEMERAL.start()
+                        + ((u32::from(start) + u32::from(turn) * 2 + u32::from(turn >= size / 2)) % u32::from(size)) as u16
+                })
                 .find(|port| table.ports.get(port).is_none_or(|entry| entry.is_free(now)))
                 .ok_or(Errno::EADDRINUSE)?;
             table.next = (free - EPHEMERAL.start() + 2) % size;
@@ -217,13 +213,7 @@ impl<S> Ports<S> {
 
     /// The socket that best fits `addr`:`port` among those `bonus` accepts; what it answers is added to the score of the
     /// address. Among equals `choose` picks (SO_REUSEPORT).
-    pub fn find(
-        &self,
-        addr: IpAddr,
-        port: u16,
-        choose: u32,
-        mut bonus: impl FnMut(&S) -> Option<u32>,
-    ) -> Option<Arc<S>> {
+    pub fn find(&self, addr: IpAddr, port: u16, choose: u32, mut bonus: impl FnMut(&S) -> Option<u32>) -> Option<Arc<S>> {
         let table = self.table.lock();
         let mut best = 0;
         let mut found: Vec<Arc<S>> = Vec::new();

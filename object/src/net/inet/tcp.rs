@@ -14,7 +14,7 @@ use core::any::Any;
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use janua_abi::linux::net::{TcpInfo, ipproto, ioctl, so, sock, sol, tcp};
+use janua_abi::linux::net::{TcpInfo, ioctl, ipproto, so, sock, sol, tcp};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -384,11 +384,8 @@ impl TcpSocket {
         let reset = abort || self.inbox.bytes.clear() > 0 || (linger.onoff != 0 && linger.linger == 0);
         let listener = {
             let mut state = self.state.lock();
-            let first = if sent_fin {
-                self.finished_first.load(Ordering::SeqCst)
-            } else {
-                !self.finished.load(Ordering::SeqCst)
-            };
+            let first =
+                if sent_fin { self.finished_first.load(Ordering::SeqCst) } else { !self.finished.load(Ordering::SeqCst) };
             let connected = matches!(state.phase, Phase::Connected | Phase::Unreported);
             if connected
                 && !reset

@@ -99,12 +99,10 @@ impl TcpSocket {
         }
         let room = buf.left();
         let len = self.take(buf, flags)?;
-        if flags & msg::PEEK == 0 {
-            if len > 0 && self.inbox.freed() {
-                let peer = self.peer.read();
-                if let Some(peer) = peer.as_ref() {
-                    peer.inet.common.wake_writers();
-                }
+        if flags & msg::PEEK == 0 && len > 0 && self.inbox.freed() {
+            let peer = self.peer.read();
+            if let Some(peer) = peer.as_ref() {
+                peer.inet.common.wake_writers();
             }
         }
         // Who asks for nothing waits for something to leave where it is.
@@ -171,10 +169,8 @@ impl TcpSocket {
         if self.urgent.has_byte() {
             events |= Events::PRI;
         }
-        let writable = shut & shut::SEND != 0
-            || peer.is_none_or(|peer| {
-                peer.wants_nothing() || peer.inbox.writable(self.window(&peer))
-            });
+        let writable =
+            shut & shut::SEND != 0 || peer.is_none_or(|peer| peer.wants_nothing() || peer.inbox.writable(self.window(&peer)));
         if writable {
             events |= Events::OUT | Events::WRNORM;
         }

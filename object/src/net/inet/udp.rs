@@ -8,7 +8,7 @@ use core::any::Any;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::net::{ip, ipproto, ipv6, sock, so, sol};
+use janua_abi::linux::net::{ip, ipproto, ipv6, so, sock, sol};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -26,8 +26,8 @@ use crate::net::addr::SockAddr;
 use crate::net::common::{Common, shut};
 use crate::net::iface;
 use crate::net::records::RecordQueue;
-use crate::net::stamp::{self, Stamp};
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::stamp::{self, Stamp};
 
 /// What goes with a datagram.
 #[derive(Clone, Copy)]

@@ -272,7 +272,8 @@ impl UdpSocket {
         let Some(filter) = self.inet.common.filter.get() else { return Some(data) };
         let head = headers::udp(with.from.port(), self.state.lock().port, data.len());
         let (network, protocol) = headers::ip(with, head.len() + data.len());
-        let packet = Packet { head: &head, data: &data, network: &network, protocol, interface: Some((iface::INDEX, iface::HARDWARE)) };
+        let packet =
+            Packet { head: &head, data: &data, network: &network, protocol, interface: Some((iface::INDEX, iface::HARDWARE)) };
         let keep = filter.run(&packet) as usize;
         if keep == 0 {
             return None;

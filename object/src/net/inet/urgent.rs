@@ -164,11 +164,8 @@ impl TcpSocket {
         let room = buf.left();
         let joins = |_: Option<&Mark>, next: Option<&Mark>| next != Some(&mark);
         let sink = |bytes: &[u8]| if flags & msg::TRUNC != 0 { Ok(bytes.len()) } else { buf.put(bytes) };
-        let taken = if peek {
-            queue.peek(usize::from(next && !inline), room, joins, sink)
-        } else {
-            queue.read(room, joins, sink)
-        };
+        let taken =
+            if peek { queue.peek(usize::from(next && !inline), room, joins, sink) } else { queue.read(room, joins, sink) };
         let passed = next && !peek && (!inline || taken.as_ref().is_ok_and(|(len, _)| *len > 0));
         if passed {
             self.urgent.pass(&mut state);

@@ -44,9 +44,7 @@ pub fn answer(
     let &[family, protocol, ..] = request.payload() else { return Err(Errno::EINVAL) };
     let out = Out { request, pid, dump: request.flags & NLM_F_DUMP == NLM_F_DUMP };
     match u16::from(family) {
-        family @ (af::INET | af::INET6) => {
-            out.inet(family, u32::from(protocol), inet.ok_or(Errno::ENOENT)?, send)
-        }
+        family @ (af::INET | af::INET6) => out.inet(family, u32::from(protocol), inet.ok_or(Errno::ENOENT)?, send),
         af::UNIX => out.unix(unix, send),
         _ => Err(Errno::ENOENT),
     }

@@ -45,8 +45,12 @@ impl<'a> Request<'a> {
         if len < HEADER || len > buffer.len() {
             return None;
         }
-        let request =
-            Request { kind: u16_at(buffer, 4)?, flags: u16_at(buffer, 6)?, sequence: u32_at(buffer, 8)?, bytes: &buffer[..len] };
+        let request = Request {
+            kind: u16_at(buffer, 4)?,
+            flags: u16_at(buffer, 6)?,
+            sequence: u32_at(buffer, 8)?,
+            bytes: &buffer[..len],
+        };
         let next = len.next_multiple_of(4).min(buffer.len());
         Some((request, &buffer[next..]))
     }

@@ -166,7 +166,11 @@ impl NetlinkSocket {
 
     /// Gives the socket something to receive, from the kernel.
     pub fn deliver(&self, bytes: &[u8]) {
-        let keep = self.common.filter.get().map_or(bytes.len(), |filter| filter.run(&Packet { data: bytes, ..Packet::default() }) as usize);
+        let keep = self
+            .common
+            .filter
+            .get()
+            .map_or(bytes.len(), |filter| filter.run(&Packet { data: bytes, ..Packet::default() }) as usize);
         if keep == 0 && !bytes.is_empty() {
             return;
         }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::net::{Ucred, sock, so, sol};
+use janua_abi::linux::net::{Ucred, so, sock, sol};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -30,8 +30,8 @@ use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
 use crate::vfs::{FileKind, Inode};
 
 pub use names::Names;
-pub use rights::{Flight, Rights};
 use names::{NodeKey, key_of};
+pub use rights::{Flight, Rights};
 
 /// What all AF_UNIX sockets of a kernel share.
 #[derive(Default)]
@@ -51,10 +51,7 @@ pub struct PeerCred {
 impl PeerCred {
     fn of(caller: &dyn NetCaller) -> PeerCred {
         let cred = caller.cred();
-        PeerCred {
-            ucred: Ucred { pid: caller.pid(), uid: cred.euid, gid: cred.egid },
-            groups: cred.groups.clone(),
-        }
+        PeerCred { ucred: Ucred { pid: caller.pid(), uid: cred.euid, gid: cred.egid }, groups: cred.groups.clone() }
     }
 }
 
@@ -500,11 +497,7 @@ impl Socket for UnixSocket {
     }
 
     fn send(&self, caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
-        if self.common.kind == sock::STREAM {
-            self.send_stream(buf, message)
-        } else {
-            self.send_record(caller, buf, message)
-        }
+        if self.common.kind == sock::STREAM { self.send_stream(buf, message) } else { self.send_record(caller, buf, message) }
     }
 
     fn receive(&self, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {

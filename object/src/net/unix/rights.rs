@@ -48,7 +48,12 @@ pub struct Sender {
 
 impl Rights {
     /// Puts files in flight. ETOOMANYREFS when the user has more than he may already.
-    pub fn new(flight: &Arc<Flight>, files: Vec<Arc<OpenFile>>, sender: Sender, machine: &'static dyn Machine) -> Result<Arc<Rights>> {
+    pub fn new(
+        flight: &Arc<Flight>,
+        files: Vec<Arc<OpenFile>>,
+        sender: Sender,
+        machine: &'static dyn Machine,
+    ) -> Result<Arc<Rights>> {
         {
             let mut users = flight.users.lock();
             let count = users.entry(sender.uid).or_insert(0);

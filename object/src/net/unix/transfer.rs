@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::net::{Ucred, msg, sock, so};
+use janua_abi::linux::net::{Ucred, msg, so, sock};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 
@@ -234,9 +234,7 @@ impl UnixSocket {
             }
         };
         if flags & msg::PEEK != 0 {
-            if let Some(peeked) =
-                self.records.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len)))
-            {
+            if let Some(peeked) = self.records.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len))) {
                 return peeked;
             }
         } else {

@@ -15,8 +15,8 @@ use janua_abi::invasive::Ilet;
 use janua_abi::invasive::types::ClaimId;
 use janua_kernel::{UserPtr, UserSlice};
 
-use crate::switch::bad_address;
 use crate::Thread;
+use crate::switch::bad_address;
 
 /// Failure.
 pub const FAILED: isize = -1;

@@ -7,9 +7,9 @@ use janua_kernel::UserPtr;
 use janua_port::Frame;
 
 use super::{FAILED, ilet, write};
-use crate::switch::{self, set_user_u32, user_u32};
 use crate::Thread;
 use crate::handler::claim::own_dispatch;
+use crate::switch::{self, set_user_u32, user_u32};
 use crate::system::ThreadExt;
 
 pub fn simple_init(thread: &Thread, signal: UserPtr<Signal>, count: u32) -> isize {

@@ -6,18 +6,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::Result;
-use janua_object::{Caller, Cred};
 use janua_object::dev::mem::{self, Memory};
 use janua_object::fs::tmpfs::TmpFs;
 use janua_object::vfs::{FileKind, FileSystem, Inode, Vfs, device};
+use janua_object::{Caller, Cred};
 
 /// Links, by name and target.
-const LINKS: [(&str, &str); 4] = [
-    ("fd", "/proc/self/fd"),
-    ("stdin", "/proc/self/fd/0"),
-    ("stdout", "/proc/self/fd/1"),
-    ("stderr", "/proc/self/fd/2"),
-];
+const LINKS: [(&str, &str); 4] =
+    [("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")];
 
 /// Directories other file systems are mounted on.
 const DIRECTORIES: [&str; 2] = ["pts", "shm"];

@@ -5,17 +5,17 @@ use core::any::Any;
 
 use janua_abi::linux::signal::si;
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::Fd;
+use janua_object::Caller;
+use janua_object::anon;
 use janua_object::file::{File, OpenFile, flags};
 use janua_object::hostfile::HostFile;
-use janua_object::anon;
 use janua_object::tty::host::{self, Console};
 use janua_object::tty::line::Line;
 use janua_object::tty::pts::{DevPts, Pairs};
 use janua_object::tty::pty::Master;
 use janua_object::tty::{Controlling, GroupSignals, Terminal};
 use janua_object::vfs::{Device, FileKind, FileSystem, MountFlags, Path, Vfs};
-use janua_object::Caller;
-use janua_kernel::table::Fd;
 
 use crate::boot::BootFile;
 use crate::signal::{self, SigInfo};
@@ -86,9 +86,8 @@ pub fn register(kernel: &Arc<Kernel>, console: Option<&Outer>) -> Result<()> {
     vfs.devices.register(FileKind::CharDevice, 5, Some(0), Arc::new(Own));
     vfs.devices.register(FileKind::CharDevice, 5, Some(1), Arc::new(ConsoleDevice(console.map(Outer::terminal))));
     let again = pairs.clone();
-    let mount = move |_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| -> Result<Arc<dyn FileSystem>> {
-        Ok(DevPts::new(again.clone()))
-    };
+    let mount =
+        move |_: &Vfs, _: &dyn Caller, _: &[u8], _: &[u8]| -> Result<Arc<dyn FileSystem>> { Ok(DevPts::new(again.clone())) };
     vfs.register_type("devpts", Arc::new(mount));
     *kernel.pairs.write() = Some(pairs.clone());
     fs::setup::mount_at(kernel, DevPts::new(pairs), b"devpts", MountFlags::NOSUID | MountFlags::NOEXEC, b"/dev/pts")
@@ -99,7 +98,8 @@ pub fn open_peer(thread: &Thread, master: &Master, open: u32) -> Result<Fd> {
     let pty = master.pty();
     let ops = pty.open_by(&thread.caller(), open)?;
     let place = fs::setup::place(&thread.kernel, alloc::format!("/dev/pts/{}", pty.number).as_bytes()).ok();
-    let kept = open & (flags::O_ACCMODE | flags::O_APPEND | flags::O_NONBLOCK | flags::O_DSYNC | flags::O_SYNC) | flags::O_LARGEFILE;
+    let kept =
+        open & (flags::O_ACCMODE | flags::O_APPEND | flags::O_NONBLOCK | flags::O_DSYNC | flags::O_SYNC) | flags::O_LARGEFILE;
     fs::fd::install(thread, OpenFile::new(ops, kept, place), open & flags::O_CLOEXEC != 0)
 }
 

@@ -9,9 +9,9 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::thread::work;
 use janua_rt::Target;
 
-use crate::{Thread, ptrace};
 use crate::process::State;
 use crate::thread::ThreadExt;
+use crate::{Thread, ptrace};
 
 /// Ends the other threads of the process and waits until they are gone; the caller is the leader then, with the process's
 /// number. EAGAIN when another thread is in exec already, EINTR when the process is being killed. Signals do not interrupt:

@@ -98,7 +98,9 @@ mod tests {
     fn shared_root_and_directory() {
         let user = Cred::of_user(1000, 1000, Vec::new());
         let Rights { cred, secure, .. } = for_program(&user, &SET_UID, true, true);
-        assert!((cred.euid, cred.suid, cred.fsuid, cred.cap_permitted, cred.cap_effective) == (1000, 1000, 1000, 0, 0) && secure);
+        assert!(
+            (cred.euid, cred.suid, cred.fsuid, cred.cap_permitted, cred.cap_effective) == (1000, 1000, 1000, 0, 0) && secure
+        );
         let root = Cred::of_user(0, 0, Vec::new());
         let Rights { cred, .. } = for_program(&root, &Perm { uid: 5, ..SET_UID }, true, true);
         assert!((cred.euid, cred.cap_effective) == (5, 0));

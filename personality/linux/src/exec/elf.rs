@@ -67,11 +67,8 @@ impl Elf {
     }
 
     fn checked(header: Header, is_32: bool, source: Source<'_>, bad: Errno) -> Result<Elf> {
-        let (machine, entry) = if is_32 {
-            (EM_386, size_of::<ProgramHeader32>())
-        } else {
-            (elf::EM_X86_64, size_of::<ProgramHeader>())
-        };
+        let (machine, entry) =
+            if is_32 { (EM_386, size_of::<ProgramHeader32>()) } else { (elf::EM_X86_64, size_of::<ProgramHeader>()) };
         let fits = header.ident[..4] == elf::MAGIC
             && matches!(header.kind, elf::ET_EXEC | elf::ET_DYN)
             && header.machine == machine

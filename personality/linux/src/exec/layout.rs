@@ -69,11 +69,8 @@ impl Layout {
         let mut pages = |bits: u32| (words.next().unwrap_or(0) & ((1 << bits) - 1)) as usize * 4096;
         let high = mm.bounds().high & !4095;
         let narrow = high >> 32 == 0;
-        let (stack_bits, mmap_bits, most_stack) = if narrow {
-            (STACK_BITS_32, MMAP_BITS_32, MOST_STACK_32)
-        } else {
-            (STACK_BITS, MMAP_BITS, MOST_STACK)
-        };
+        let (stack_bits, mmap_bits, most_stack) =
+            if narrow { (STACK_BITS_32, MMAP_BITS_32, MOST_STACK_32) } else { (STACK_BITS, MMAP_BITS, MOST_STACK) };
         let top = high - pages(stack_bits);
         let size = stack_limit.min(most_stack).max(LEAST_STACK + strings as u64) as usize & !4095;
         let bottom = top - size;

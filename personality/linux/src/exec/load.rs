@@ -27,7 +27,14 @@ pub struct Loaded {
 
 /// Loads a program, or with `wish` `None` its interpreter. A relocatable one goes to `wish` when that is free, otherwise where there is
 /// room.
-pub fn load(mm: &Mm, mem: &dyn UserMemory, elf: &Elf, file: &Arc<OpenFile>, wish: Option<usize>, limits: &Limits) -> Result<Loaded> {
+pub fn load(
+    mm: &Mm,
+    mem: &dyn UserMemory,
+    elf: &Elf,
+    file: &Arc<OpenFile>,
+    wish: Option<usize>,
+    limits: &Limits,
+) -> Result<Loaded> {
     let (low, high) = elf.span().ok_or(Errno::EINVAL)?;
     let code = mm.code_of(file, wish.is_none());
     let room = code.as_ref().map_or(0, |code| code.room());

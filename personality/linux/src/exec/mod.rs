@@ -34,8 +34,8 @@ use janua_object::{Caller, OpenFile};
 use janua_port::{Frame, Prot, Space};
 
 use crate::Thread;
-use crate::thread::ThreadExt;
 use crate::i386::{thread_area, vdso};
+use crate::thread::ThreadExt;
 use crate::{ptrace, signal, task};
 use args::Strings;
 use cred::Rights;
@@ -79,12 +79,7 @@ struct Prepared {
 }
 
 /// execve(2).
-pub async fn execve<W: Words<usize>>(
-    thread: &Thread,
-    path: UserStr,
-    argv: UserPtr<W>,
-    envp: UserPtr<W>,
-) -> Result<()> {
+pub async fn execve<W: Words<usize>>(thread: &Thread, path: UserStr, argv: UserPtr<W>, envp: UserPtr<W>) -> Result<()> {
     let prepared = from_user(thread, AT_FDCWD, path, argv, envp, 0)?;
     replace(thread, prepared).await
 }
@@ -190,7 +185,8 @@ fn rights(thread: &Thread, prepared: &Prepared) -> Rights {
 /// Whether another process shares root, directory and umask with the caller's (CLONE_FS).
 fn shares_fs(thread: &Thread) -> bool {
     let own = thread.process().fs();
-    let others = |task: &&Arc<crate::Task>| task.pid != thread.process().pid && task.pid != task::tree::INIT && task.ended().is_none();
+    let others =
+        |task: &&Arc<crate::Task>| task.pid != thread.process().pid && task.pid != task::tree::INIT && task.ended().is_none();
     thread.kernel.tree.lock().processes().filter(others).any(|task| Arc::ptr_eq(&task.fs(), &own))
 }
 

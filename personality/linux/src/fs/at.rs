@@ -81,11 +81,8 @@ pub fn start(thread: &Thread, dir: DirFd, path: &[u8]) -> Result<Start> {
     if path.first() == Some(&b'/') {
         return Ok(Start { base: root.clone(), root });
     }
-    let base = if dir == CWD {
-        context.cwd.read().clone()
-    } else {
-        file(thread, Fd(dir.0))?.path.clone().ok_or(Errno::ENOTDIR)?
-    };
+    let base =
+        if dir == CWD { context.cwd.read().clone() } else { file(thread, Fd(dir.0))?.path.clone().ok_or(Errno::ENOTDIR)? };
     Ok(Start { root, base })
 }
 

@@ -205,11 +205,8 @@ pub fn utimensat(
 
 pub fn futimesat(thread: &Thread, dir: DirFd, path: UserStr, times: UserPtr<impl Layout<[[i64; 2]; 2]>>) -> Result<()> {
     let times = read_times(thread, times, from_timeval)?;
-    let found = if path.is_null() {
-        opened(thread, Fd(dir.0))?
-    } else {
-        at::find(thread, dir, &path.path(thread.user())?, true)?
-    };
+    let found =
+        if path.is_null() { opened(thread, Fd(dir.0))? } else { at::find(thread, dir, &path.path(thread.user())?, true)? };
     change_times(thread, &found, times)
 }
 

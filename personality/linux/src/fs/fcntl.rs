@@ -7,17 +7,17 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::termios;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
-use janua_object::{Caller, OpenFile};
 use janua_object::file::{OwnerKind, SignalOwner, flags, request};
 use janua_object::net::socket::SocketFile;
 use janua_object::pipe::PipeEnd;
 use janua_object::tty::pty::Master;
 use janua_object::vfs::FileKind;
+use janua_object::{Caller, OpenFile};
 
 use crate::Thread;
 use crate::dev::terminal;
-use crate::thread::ThreadExt;
 use crate::fs::{fd, locks, sigio};
+use crate::thread::ThreadExt;
 
 /// The command of fcntl(2).
 #[derive(Clone, Copy, Debug)]
@@ -256,7 +256,9 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
             Ok(0)
         }
         request => match file.downcast::<Master>() {
-            Some(master) if request == termios::request::TIOCGPTPEER => Ok(terminal::open_peer(thread, master, arg as u32)?.0 as usize),
+            Some(master) if request == termios::request::TIOCGPTPEER => {
+                Ok(terminal::open_peer(thread, master, arg as u32)?.0 as usize)
+            }
             _ => file.ops.ioctl(&file, caller, request, arg),
         },
     }

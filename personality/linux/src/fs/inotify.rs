@@ -4,11 +4,11 @@ use alloc::sync::Arc;
 
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserStr};
+use janua_object::OpenFile;
 use janua_object::file::flags::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 use janua_object::inotify::{Inotify, InotifyFile, mask};
 use janua_object::vfs::access::{self, READ};
 use janua_object::vfs::{FileKind, Resolve, Start, Walk};
-use janua_object::OpenFile;
 
 use crate::Thread;
 use crate::fs::fd;

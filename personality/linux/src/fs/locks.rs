@@ -2,8 +2,8 @@
 
 use alloc::sync::Arc;
 
-use janua_abi::linux::layout::Layout;
 use janua_abi::linux::fcntl::{F_RDLCK, F_UNLCK, F_WRLCK, Flock};
+use janua_abi::linux::layout::Layout;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::OpenFile;
@@ -87,7 +87,13 @@ pub fn get(thread: &Thread, file: &OpenFile, arg: UserPtr<impl Layout<Flock>>, b
 }
 
 /// F_SETLK, F_SETLKW and their OFD kin.
-pub async fn set(thread: &Thread, file: &OpenFile, arg: UserPtr<impl Layout<Flock>>, by_description: bool, wait: bool) -> Result<()> {
+pub async fn set(
+    thread: &Thread,
+    file: &OpenFile,
+    arg: UserPtr<impl Layout<Flock>>,
+    by_description: bool,
+    wait: bool,
+) -> Result<()> {
     let flock = arg.load(thread.user())?;
     if by_description && flock.pid != 0 {
         return Err(Errno::EINVAL);

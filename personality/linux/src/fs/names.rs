@@ -110,18 +110,9 @@ pub fn renameat(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, n
     renameat2(thread, old_dir, old, new_dir, new, 0)
 }
 
-pub fn renameat2(
-    thread: &Thread,
-    old_dir: DirFd,
-    old: UserStr,
-    new_dir: DirFd,
-    new: UserStr,
-    flags: u32,
-) -> Result<()> {
+pub fn renameat2(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) -> Result<()> {
     use rename_flags::{EXCHANGE, NOREPLACE, WHITEOUT};
-    if flags & !(NOREPLACE | EXCHANGE | WHITEOUT) != 0
-        || (flags & EXCHANGE != 0 && flags & (NOREPLACE | WHITEOUT) != 0)
-    {
+    if flags & !(NOREPLACE | EXCHANGE | WHITEOUT) != 0 || (flags & EXCHANGE != 0 && flags & (NOREPLACE | WHITEOUT) != 0) {
         return Err(Errno::EINVAL);
     }
     if flags & WHITEOUT != 0 && !thread.ext.cred().capable(access::CAP_MKNOD) {
@@ -145,14 +136,7 @@ pub fn link(thread: &Thread, old: UserStr, new: UserStr) -> Result<()> {
     linkat(thread, CWD, old, CWD, new, AtFlags(0))
 }
 
-pub fn linkat(
-    thread: &Thread,
-    old_dir: DirFd,
-    old: UserStr,
-    new_dir: DirFd,
-    new: UserStr,
-    flags: AtFlags,
-) -> Result<()> {
+pub fn linkat(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: AtFlags) -> Result<()> {
     let flags = flags.check(at_flags::SYMLINK_FOLLOW | at_flags::EMPTY_PATH)?;
     let old = at::read_path(thread, old, false)?;
     let new = new.path(thread.user())?;

@@ -60,8 +60,5 @@ pub async fn opened(thread: &Thread, file: &OpenFile) -> Result<()> {
     if file.nonblocking() || end.peer_arrived() {
         return Ok(());
     }
-    thread
-        .wait_on(end.arrivals(), None, || end.peer_arrived().then_some(()))
-        .await
-        .map_err(|cut| cut.errno(Errno::EAGAIN))
+    thread.wait_on(end.arrivals(), None, || end.peer_arrived().then_some(())).await.map_err(|cut| cut.errno(Errno::EAGAIN))
 }

@@ -137,13 +137,7 @@ fn cut(cut: Cut, interrupted: Errno) -> Errno {
 }
 
 /// Reads, waiting for the first bytes unless the file or `nowait` says not to.
-pub async fn read_file(
-    thread: &Thread,
-    file: &OpenFile,
-    buf: &mut ReadBuf<'_>,
-    place: Place,
-    nowait: bool,
-) -> Result<usize> {
+pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place, nowait: bool) -> Result<usize> {
     if file.ops.streams() {
         file.ops.job_control(&thread.caller(), false)?;
     }
@@ -188,13 +182,7 @@ fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place
 }
 
 /// Writes. A stream's blocking write goes on until everything is written; what has been written counts, whatever ends it.
-pub async fn write_file(
-    thread: &Thread,
-    file: &OpenFile,
-    buf: &mut WriteBuf<'_>,
-    place: Place,
-    rwf: RwFlags,
-) -> Result<usize> {
+pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, rwf: RwFlags) -> Result<usize> {
     let append = rwf.0 & RWF_APPEND != 0 || file.appends() && rwf.0 & RWF_NOAPPEND == 0;
     limit_size(thread, file, buf, place, append)?;
     if file.ops.streams() {
@@ -345,23 +333,13 @@ async fn write_list<V: Layout<[usize; 2]>>(
 }
 
 /// readv(2)
-pub async fn readv(
-    thread: &Thread,
-    fd: Fd,
-    list: UserPtr<impl Layout<[usize; 2]>>,
-    count: usize,
-) -> Result<usize> {
+pub async fn readv(thread: &Thread, fd: Fd, list: UserPtr<impl Layout<[usize; 2]>>, count: usize) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     read_list(thread, &file, (list, count), Place::Position, false).await
 }
 
 /// writev(2)
-pub async fn writev(
-    thread: &Thread,
-    fd: Fd,
-    list: UserPtr<impl Layout<[usize; 2]>>,
-    count: usize,
-) -> Result<usize> {
+pub async fn writev(thread: &Thread, fd: Fd, list: UserPtr<impl Layout<[usize; 2]>>, count: usize) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     write_list(thread, &file, (list, count), Place::Position, RwFlags(0)).await
 }

@@ -11,13 +11,13 @@ use core::any::Any;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_object::fs::hostfs::HostFs;
-use janua_object::fs::overlay::Overlay;
-use janua_object::fs::tmpfs::TmpFs;
 use janua_kernel::iobuf::WriteBuf;
 use janua_object::OpenFile;
 use janua_object::file::flags as file_flags;
-use janua_object::vfs::{access, FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk};
+use janua_object::fs::hostfs::HostFs;
+use janua_object::fs::overlay::Overlay;
+use janua_object::fs::tmpfs::TmpFs;
+use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk, access};
 use janua_object::{Caller, Cred};
 use janua_port::{BlockDevice, Machine, UserMemory};
 use janua_rt::RwLock;
@@ -109,11 +109,7 @@ pub fn root(
         BootMountKind::Archive { .. } => made_root(&vfs, mount).map_err(not_unpacked)?,
         _ => made_root(&vfs, mount).map_err(|errno| format!("cannot mount {} as the root: {}", named(mount), words(errno)))?,
     };
-    let context = FsContext {
-        root: RwLock::new(made.clone()),
-        cwd: RwLock::new(made),
-        umask: AtomicU32::new(umask & 0o777),
-    };
+    let context = FsContext { root: RwLock::new(made.clone()), cwd: RwLock::new(made), umask: AtomicU32::new(umask & 0o777) };
     Ok((vfs, Arc::new(context)))
 }
 
@@ -175,9 +171,8 @@ pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
             }
             continue;
         }
-        mount_one(vfs, &boot, kernel.root.root.read().clone(), mount).map_err(|errno| {
-            format!("cannot mount {} at {}: {}", named(mount), lossy(&mount.target), words(errno))
-        })?;
+        mount_one(vfs, &boot, kernel.root.root.read().clone(), mount)
+            .map_err(|errno| format!("cannot mount {} at {}: {}", named(mount), lossy(&mount.target), words(errno)))?;
     }
     kernel.root.umask.store(kernel.config.umask & 0o777, Ordering::Relaxed);
     for text in &kernel.config.texts {
@@ -276,7 +271,9 @@ fn flags(mount: &BootMount) -> MountFlags {
     let mut flags = MountFlags::RELATIME;
     flags.set(MountFlags::RDONLY, mount.read_only);
     match mount.kind {
-        BootMountKind::Proc | BootMountKind::Sys | BootMountKind::SysNet => flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        BootMountKind::Proc | BootMountKind::Sys | BootMountKind::SysNet => {
+            flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC
+        }
         BootMountKind::Dev => flags |= MountFlags::NOSUID,
         BootMountKind::Memory => flags |= MountFlags::NOSUID | MountFlags::NODEV,
         BootMountKind::Host { .. } | BootMountKind::Overlay { .. } | BootMountKind::Archive { .. } | BootMountKind::Disk => {}
@@ -294,17 +291,11 @@ fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSyste
         BootMountKind::Overlay { root, source, top } => {
             (Overlay::new(vfs.machine, vfs.new_dev(), *root, source, *top)?, b"overlay".to_vec())
         }
-        BootMountKind::Archive { .. } => {
-            (TmpFs::new(vfs.machine, vfs.new_dev(), 0o755, 0, 0, u64::MAX), b"rootfs".to_vec())
+        BootMountKind::Archive { .. } => (TmpFs::new(vfs.machine, vfs.new_dev(), 0o755, 0, 0, u64::MAX), b"rootfs".to_vec()),
+        BootMountKind::Memory => (TmpFs::new(vfs.machine, vfs.new_dev(), 0o1777, 0, 0, u64::MAX), b"tmpfs".to_vec()),
+        BootMountKind::Proc | BootMountKind::Sys | BootMountKind::SysNet | BootMountKind::Dev | BootMountKind::Disk => {
+            return Ok(None);
         }
-        BootMountKind::Memory => {
-            (TmpFs::new(vfs.machine, vfs.new_dev(), 0o1777, 0, 0, u64::MAX), b"tmpfs".to_vec())
-        }
-        BootMountKind::Proc
-        | BootMountKind::Sys
-        | BootMountKind::SysNet
-        | BootMountKind::Dev
-        | BootMountKind::Disk => return Ok(None),
     }))
 }
 

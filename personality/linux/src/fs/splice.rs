@@ -16,8 +16,8 @@ use janua_object::pipe::{PIPE_BUF, Pipe, PipeEnd};
 use janua_object::vfs::FileKind;
 use janua_object::{Events, OpenFile};
 
-use crate::fs::rw::{self, Place, RWF_NOWAIT, RwFlags, read_file, write_file};
 use crate::fs::fd;
+use crate::fs::rw::{self, Place, RWF_NOWAIT, RwFlags, read_file, write_file};
 use crate::{Thread, signal};
 
 /// Flags of splice(2), tee(2) and vmsplice(2).
@@ -224,7 +224,13 @@ async fn from_pipe(
 
 /// Writes until all is written or an error says why not: as on Linux what a write takes in part is tried once more, which is when
 /// SIGXFSZ comes.
-async fn write_rest(thread: &Thread, output: &OpenFile, bytes: &[u8], place: &mut Place, rwf: RwFlags) -> (usize, Option<Errno>) {
+async fn write_rest(
+    thread: &Thread,
+    output: &OpenFile,
+    bytes: &[u8],
+    place: &mut Place,
+    rwf: RwFlags,
+) -> (usize, Option<Errno>) {
     let mut done = 0;
     while done < bytes.len() {
         match write_file(thread, output, &mut WriteBuf::kernel(&bytes[done..]), *place, rwf).await {
@@ -372,14 +378,7 @@ pub async fn sendfile(
 
 /// Copies from a file with positions until `len` bytes, the end, or the first thing in the way. What the other side did not
 /// accept counts as not read.
-async fn copy(
-    thread: &Thread,
-    input: &OpenFile,
-    from: Place,
-    output: &OpenFile,
-    mut to: Place,
-    len: usize,
-) -> Result<usize> {
+async fn copy(thread: &Thread, input: &OpenFile, from: Place, output: &OpenFile, mut to: Place, len: usize) -> Result<usize> {
     let start = match from {
         Place::At(at) => at,
         Place::Position => input.ops.seek(input, 0, whence::SEEK_CUR)?,

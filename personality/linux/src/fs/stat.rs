@@ -85,14 +85,7 @@ fn split(dev: u64) -> (u32, u32) {
     (major as u32, minor as u32)
 }
 
-pub fn statx(
-    thread: &Thread,
-    dir: DirFd,
-    path: UserStr,
-    flags: AtFlags,
-    mask: u32,
-    out: UserPtr<Statx>,
-) -> Result<()> {
+pub fn statx(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) -> Result<()> {
     out.write(thread.user(), &extended(thread, dir, path, flags, mask)?)
 }
 
@@ -102,8 +95,7 @@ pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask
         return Err(Errno::EINVAL);
     }
     let sync = at_flags::STATX_SYNC_TYPE;
-    let flags =
-        flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::NO_AUTOMOUNT | at_flags::EMPTY_PATH | sync)?;
+    let flags = flags.check(at_flags::SYMLINK_NOFOLLOW | at_flags::NO_AUTOMOUNT | at_flags::EMPTY_PATH | sync)?;
     if flags.0 & sync == sync {
         return Err(Errno::EINVAL);
     }
@@ -190,13 +182,13 @@ pub fn faccessat2(thread: &Thread, dir: DirFd, path: UserStr, mode: u32, flags: 
         let cred = Arc::make_mut(&mut cred);
         (cred.fsuid, cred.fsgid, cred.cap_effective) = real;
     }
-    if mode & access::EXEC != 0
-        && found.dentry.kind() == FileKind::Regular
-        && found.mount.flags().contains(MountFlags::NOEXEC)
+    if mode & access::EXEC != 0 && found.dentry.kind() == FileKind::Regular && found.mount.flags().contains(MountFlags::NOEXEC)
     {
         return Err(Errno::EACCES);
     }
-    if mode & access::WRITE != 0 && !matches!(found.dentry.kind(), FileKind::CharDevice | FileKind::BlockDevice | FileKind::Fifo | FileKind::Socket) {
+    if mode & access::WRITE != 0
+        && !matches!(found.dentry.kind(), FileKind::CharDevice | FileKind::BlockDevice | FileKind::Fifo | FileKind::Socket)
+    {
         found.mount.check_write()?;
     }
     access::check(&found.inode().perm()?, &cred, mode)

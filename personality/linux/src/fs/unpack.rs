@@ -109,13 +109,7 @@ fn place(
     };
     let time = i64::from(entry.mtime) * 1_000_000_000;
     let mode = (FileKind::of_mode(entry.mode) != Some(FileKind::Symlink)).then_some(entry.mode & 0o7777);
-    inode.set_attr(&SetAttr {
-        mode,
-        uid: Some(entry.uid),
-        gid: Some(entry.gid),
-        mtime: Some(time),
-        ..SetAttr::default()
-    })
+    inode.set_attr(&SetAttr { mode, uid: Some(entry.uid), gid: Some(entry.gid), mtime: Some(time), ..SetAttr::default() })
 }
 
 fn write(caller: &dyn Caller, path: &Path, source: &Source<'_>, data: Range<usize>) -> Result<()> {

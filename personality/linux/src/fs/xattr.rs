@@ -51,7 +51,8 @@ fn permit(thread: &Thread, path: &Path, name: &[u8], write: bool) -> Result<()> 
             _ => return Err(if write { Errno::EPERM } else { Errno::ENODATA }),
         }
         // As with its names, nobody else's are put on a directory that all may write to.
-        if write && path.dentry.kind() == FileKind::Directory && perm.mode & access::S_ISVTX != 0 && !access::owns(&perm, &cred) {
+        if write && path.dentry.kind() == FileKind::Directory && perm.mode & access::S_ISVTX != 0 && !access::owns(&perm, &cred)
+        {
             return Err(Errno::EPERM);
         }
         return access::check(&perm, &cred, if write { access::WRITE } else { access::READ });
@@ -239,14 +240,7 @@ pub fn getxattrat(
     get(t, &by_flags(t, dir, path, flags)?, attr, out, len)
 }
 
-pub fn listxattrat(
-    t: &Thread,
-    dir: DirFd,
-    path: UserStr,
-    flags: AtFlags,
-    out: UserPtr<u8>,
-    size: usize,
-) -> Result<usize> {
+pub fn listxattrat(t: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, out: UserPtr<u8>, size: usize) -> Result<usize> {
     list(t, &by_flags(t, dir, path, flags)?, out, size)
 }
 

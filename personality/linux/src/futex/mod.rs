@@ -71,12 +71,7 @@ pub(crate) fn exchange(thread: &Thread, addr: usize, old: u32, new: u32) -> Resu
 }
 
 /// The monotonic end of a wait: `timeout` may be null, relative, or a point of one of two clocks.
-fn deadline(
-    thread: &Thread,
-    timeout: UserPtr<impl Layout<TimeSpec>>,
-    relative: bool,
-    realtime: bool,
-) -> Result<Option<Nanos>> {
+fn deadline(thread: &Thread, timeout: UserPtr<impl Layout<TimeSpec>>, relative: bool, realtime: bool) -> Result<Option<Nanos>> {
     let Some(timeout) = timeout.non_null() else { return Ok(None) };
     let nanos = timeout.load(thread.user())?.nanos()?;
     let clocks = thread.machine().clock();

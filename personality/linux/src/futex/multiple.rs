@@ -6,8 +6,8 @@ use core::task::Poll;
 
 use alloc::sync::Arc;
 
-use janua_abi::linux::layout::Layout;
 use janua_abi::linux::futex::{BITSET_MATCH_ANY, FutexWaitv, WAITV_MAX};
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::time::TimeSpec;
 use janua_kernel::{Errno, Result, UserPtr};
 

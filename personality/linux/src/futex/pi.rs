@@ -77,8 +77,7 @@ pub async fn lock(thread: &Thread, addr: usize, private: bool, deadline: Option<
             Attempt::Owned(_) if !exists => return Err(Errno::ESRCH),
             Attempt::Owned(owner) => {
                 place.waiter.set(Waiting::Queued);
-                let waiter =
-                    LockWaiter { tid: thread.tid(), waiter: place.waiter.clone(), waker: thread.waker().clone() };
+                let waiter = LockWaiter { tid: thread.tid(), waiter: place.waiter.clone(), waker: thread.waker().clone() };
                 table.add_lock_waiter(&mut queues, &key, addr, owner, waiter);
                 break;
             }
@@ -105,13 +104,7 @@ pub fn unlock(thread: &Thread, addr: usize, private: bool) -> Result<usize> {
 }
 
 /// Gives the caller's lock to the next waiter, or to nobody; `mark` is set in the word besides.
-fn release(
-    thread: &Thread,
-    queues: &mut Queues,
-    key: &FutexKey,
-    addr: usize,
-    mark: u32,
-) -> Result<Option<core::task::Waker>> {
+fn release(thread: &Thread, queues: &mut Queues, key: &FutexKey, addr: usize, mark: u32) -> Result<Option<core::task::Waker>> {
     let mut word = super::load(thread, addr)?;
     loop {
         if word & TID_MASK != thread.tid() {

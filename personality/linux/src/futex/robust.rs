@@ -4,9 +4,9 @@
 
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::futex::{OWNER_DIED, ROBUST_LIST_LIMIT, RobustListHead, TID_MASK, WAITERS};
 use janua_abi::linux::i386::process::RobustListHead32;
 use janua_abi::linux::layout::Layout;
-use janua_abi::linux::futex::{OWNER_DIED, ROBUST_LIST_LIMIT, RobustListHead, TID_MASK, WAITERS};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::mm::FutexKey;
 

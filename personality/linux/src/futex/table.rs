@@ -234,14 +234,7 @@ impl FutexTable {
     }
 
     /// [`FutexTable::wake`] with the bucket locked; the wakers are for the caller to call.
-    pub fn take(
-        &self,
-        queues: &mut Queues,
-        key: &FutexKey,
-        most: usize,
-        bitset: u32,
-        wakers: &mut Wakers,
-    ) -> Result<usize> {
+    pub fn take(&self, queues: &mut Queues, key: &FutexKey, most: usize, bitset: u32, wakers: &mut Wakers) -> Result<usize> {
         let (mut at, mut count) = (0, 0);
         while at < queues.entries.len() && count < most {
             let entry = &queues.entries[at];

@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::future::poll_fn;
 use core::task::Poll;
 
-use janua_abi::linux::layout::Layout;
 use janua_abi::linux::futex::futex2;
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::time::{TimeSpec, clock};
 use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result, UserPtr};
@@ -66,8 +66,7 @@ pub async fn wait(
     }
     let key = super::key(thread, addr, private)?;
     let place = Place { table: &thread.kernel.futexes, waiter: thread.futex.waiter.clone() };
-    let entry =
-        Entry { key, bitset, waiter: place.waiter.clone(), waker: thread.waker().clone(), purpose: Purpose::Wake };
+    let entry = Entry { key, bitset, waiter: place.waiter.clone(), waker: thread.waker().clone(), purpose: Purpose::Wake };
     place.table.enqueue(entry, || if super::load(thread, addr)? == value { Ok(()) } else { Err(Errno::EAGAIN) })?;
     match place.wait(thread, deadline).await {
         Ok(_) => Ok(0),
@@ -80,14 +79,7 @@ pub async fn wait(
 }
 
 /// After a restart.
-pub async fn go_on(
-    thread: &Thread,
-    addr: usize,
-    value: u32,
-    bitset: u32,
-    private: bool,
-    deadline: Nanos,
-) -> Result<usize> {
+pub async fn go_on(thread: &Thread, addr: usize, value: u32, bitset: u32, private: bool, deadline: Nanos) -> Result<usize> {
     wait(thread, addr, value, bitset, private, Some(deadline)).await
 }
 

@@ -4,9 +4,7 @@
 //! the x87 state as FSAVE stores it, then `struct sigframe_ia32`, or `struct rt_sigframe_ia32` for SA_SIGINFO, so placed that the
 //! handler finds the stack as after a call. As with the frames of 64-bit code, what comes back is a claim.
 
-use janua_abi::linux::i386::signal::{
-    FpState32, RtSigFrame32, SigContext32, SigFrame32, SigInfo32, StackT32, UContext32,
-};
+use janua_abi::linux::i386::signal::{FpState32, RtSigFrame32, SigContext32, SigFrame32, SigInfo32, StackT32, UContext32};
 use janua_abi::linux::i386::stat::{halves, whole};
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::{FPX_SW_OFFSET, SIGSEGV, SigAction, SigInfo, StackT, UC_FP_XSTATE, sa, ss};

@@ -20,36 +20,18 @@ pub fn shmctl(thread: &Thread, id: i32, command: Command, buffer: usize) -> Resu
 }
 
 /// msgrcv(2): the kind that is wanted is signed.
-pub async fn msgrcv(
-    thread: &Thread,
-    id: i32,
-    out: UserPtr<i32>,
-    size: usize,
-    kind: i32,
-    flags: u32,
-) -> Result<usize> {
+pub async fn msgrcv(thread: &Thread, id: i32, out: UserPtr<i32>, size: usize, kind: i32, flags: u32) -> Result<usize> {
     calls::msgrcv(thread, id, out, size, kind.into(), flags).await
 }
 
 /// The command of a control call made through ipc(2). EINVAL for one that wants the structures before IPC_64.
 fn command(word: u32) -> Result<Command> {
-    let has_structure = matches!(
-        word,
-        IPC_SET | IPC_STAT | SEM_STAT | SEM_STAT_ANY | MSG_STAT | MSG_STAT_ANY
-    );
+    let has_structure = matches!(word, IPC_SET | IPC_STAT | SEM_STAT | SEM_STAT_ANY | MSG_STAT | MSG_STAT_ANY);
     if has_structure { Err(Errno::EINVAL) } else { Command::decode((word & !IPC_64) as usize) }
 }
 
 /// ipc(2). Four words of the call's own, of which one is a pointer.
-pub async fn ipc(
-    thread: &Thread,
-    call: u32,
-    first: i32,
-    second: u32,
-    third: u32,
-    pointer: usize,
-    fifth: u32,
-) -> Result<usize> {
+pub async fn ipc(thread: &Thread, call: u32, first: i32, second: u32, third: u32, pointer: usize, fifth: u32) -> Result<usize> {
     let (call, version) = (call & 0xffff, call >> 16);
     let flags = |word: u32| GetFlags::decode(word as usize);
     let size = second as usize;

@@ -35,12 +35,7 @@ pub fn rt_sigaction(
     act(thread, signal, new, old)
 }
 
-pub fn sigaction(
-    thread: &Thread,
-    signal: Signal,
-    new: UserPtr<OldSigAction32>,
-    old: UserPtr<OldSigAction32>,
-) -> Result<()> {
+pub fn sigaction(thread: &Thread, signal: Signal, new: UserPtr<OldSigAction32>, old: UserPtr<OldSigAction32>) -> Result<()> {
     act(thread, signal, new, old)
 }
 
@@ -104,4 +99,3 @@ pub fn sigpending(thread: &Thread, set: UserPtr<u32>) -> Result<()> {
 pub async fn sigsuspend(thread: &Thread, _: u32, _: u32, mask: u32) -> Result<()> {
     calls::suspend(thread, SigSet(mask.into())).await
 }
-

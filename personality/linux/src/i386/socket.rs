@@ -10,9 +10,9 @@ use janua_kernel::UserPtr;
 use janua_kernel::table::{Answer, Fd};
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::Thread;
 use crate::net::args::{Domain, Level, MsgFlags, Type};
 use crate::net::{self, Open, connect, options, transfer};
-use crate::Thread;
 
 /// How many arguments each call has, by its number (linux/net.h); 0 is no call.
 const COUNTS: [usize; 21] = [0, 3, 3, 3, 2, 3, 3, 3, 4, 4, 4, 6, 6, 2, 5, 5, 3, 3, 4, 5, 4];
@@ -76,14 +76,7 @@ pub fn setsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserP
 }
 
 /// getsockopt(2)
-pub fn getsockopt(
-    thread: &Thread,
-    fd: Fd,
-    level: Level,
-    name: u32,
-    value: UserPtr<u8>,
-    len: UserPtr<i32>,
-) -> Result<()> {
+pub fn getsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) -> Result<()> {
     if !is_time(level, name) {
         return options::getsockopt(thread, fd, level, name, value, len);
     }

@@ -1,9 +1,9 @@
 //! Calls whose words differ: wide numbers in two words, arguments in memory, signed 32-bit numbers.
 
+use janua_abi::linux::fcntl::{F_GETLK, F_SETLK, F_SETLKW};
 use janua_abi::linux::i386::HIGHEST;
 use janua_abi::linux::i386::stat::{Flock32, Flock64, Statfs64, fold_ino, whole};
 use janua_abi::linux::i386::time::{TimeSpec32, TimeSpec64, TimeVal32};
-use janua_abi::linux::fcntl::{F_GETLK, F_SETLK, F_SETLKW};
 use janua_abi::linux::mman::MAP_32BIT;
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::stat::Statx;
@@ -102,39 +102,15 @@ pub fn fadvise64(thread: &Thread, fd: Fd, low: u32, high: u32, len: u32, advice:
     fs::sync::fadvise64(thread, fd, wide(low, high), len.into(), advice)
 }
 
-pub fn fadvise64_64(
-    thread: &Thread,
-    fd: Fd,
-    low: u32,
-    high: u32,
-    len_low: u32,
-    len_high: u32,
-    advice: u32,
-) -> Result<()> {
+pub fn fadvise64_64(thread: &Thread, fd: Fd, low: u32, high: u32, len_low: u32, len_high: u32, advice: u32) -> Result<()> {
     fs::sync::fadvise64(thread, fd, wide(low, high), wide(len_low, len_high), advice)
 }
 
-pub fn fallocate(
-    thread: &Thread,
-    fd: Fd,
-    mode: u32,
-    low: u32,
-    high: u32,
-    len_low: u32,
-    len_high: u32,
-) -> Result<()> {
+pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, low: u32, high: u32, len_low: u32, len_high: u32) -> Result<()> {
     fs::attr::fallocate(thread, fd, mode, wide(low, high), wide(len_low, len_high))
 }
 
-pub fn sync_file_range(
-    thread: &Thread,
-    fd: Fd,
-    low: u32,
-    high: u32,
-    len_low: u32,
-    len_high: u32,
-    flags: u32,
-) -> Result<()> {
+pub fn sync_file_range(thread: &Thread, fd: Fd, low: u32, high: u32, len_low: u32, len_high: u32, flags: u32) -> Result<()> {
     fs::sync::sync_file_range(thread, fd, wide(low, high), wide(len_low, len_high), flags)
 }
 
@@ -158,14 +134,7 @@ pub fn fstatfs64(thread: &Thread, fd: Fd, size: usize, out: UserPtr<Statfs64>) -
 }
 
 /// statx(2), with the inode number that stat(2) tells.
-pub fn statx(
-    thread: &Thread,
-    dir: DirFd,
-    path: UserStr,
-    flags: AtFlags,
-    mask: u32,
-    out: UserPtr<Statx>,
-) -> Result<()> {
+pub fn statx(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) -> Result<()> {
     let wide = fs::stat::extended(thread, dir, path, flags, mask)?;
     out.write(thread.user(), &Statx { ino: fold_ino(wide.ino).into(), ..wide })
 }
@@ -187,12 +156,8 @@ pub async fn fcntl64(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize)
 /// ioctl(2): requests whose number holds the size of a `long` have another number. Two whose structures hold words are missing.
 pub fn ioctl(thread: &Thread, fd: Fd, request: Request, arg: usize) -> Result<usize> {
     /// FS_IOC32_* and FS_IOC_*: flags and version, get and set.
-    const NARROW: [(u32, u32); 4] = [
-        (0x8004_6601, 0x8008_6601),
-        (0x4004_6602, 0x4008_6602),
-        (0x8004_7601, 0x8008_7601),
-        (0x4004_7602, 0x4008_7602),
-    ];
+    const NARROW: [(u32, u32); 4] =
+        [(0x8004_6601, 0x8008_6601), (0x4004_6602, 0x4008_6602), (0x8004_7601, 0x8008_7601), (0x4004_7602, 0x4008_7602)];
     let found = NARROW.iter().find(|(narrow, _)| *narrow == request.0);
     fs::fcntl::ioctl_by(thread, &ThisThread(thread, true), fd, found.map_or(request, |(_, wide)| Request(*wide)), arg)
 }
@@ -203,15 +168,7 @@ pub fn umount(thread: &Thread, target: UserStr) -> Result<()> {
 }
 
 /// mmap2(2): the offset counts pages.
-pub fn mmap2(
-    thread: &Thread,
-    addr: Addr,
-    length: usize,
-    prot: ProtWord,
-    flags: MapWord,
-    fd: Fd,
-    page: u32,
-) -> Result<usize> {
+pub fn mmap2(thread: &Thread, addr: Addr, length: usize, prot: ProtWord, flags: MapWord, fd: Fd, page: u32) -> Result<usize> {
     map(thread, addr, length, prot, flags, fd, u64::from(page) << 12)
 }
 
@@ -221,15 +178,7 @@ pub fn old_mmap(thread: &Thread, args: UserPtr<[u32; 6]>) -> Result<usize> {
     map(thread, Addr(addr as usize), length as usize, ProtWord(prot), MapWord(flags), Fd(fd as i32), offset.into())
 }
 
-fn map(
-    thread: &Thread,
-    addr: Addr,
-    length: usize,
-    prot: ProtWord,
-    flags: MapWord,
-    fd: Fd,
-    offset: u64,
-) -> Result<usize> {
+fn map(thread: &Thread, addr: Addr, length: usize, prot: ProtWord, flags: MapWord, fd: Fd, offset: u64) -> Result<usize> {
     // A 64-bit program that makes this call wants an address it can name by this call.
     let high = thread.process().mm().is_some_and(|mm| mm.bounds().high > HIGHEST);
     let flags = MapWord(if high { flags.0 | MAP_32BIT } else { flags.0 });
@@ -325,4 +274,3 @@ pub fn oldolduname(thread: &Thread, out: UserPtr<u8>) -> Result<()> {
 pub fn arch_prctl(thread: &Thread, code: ArchCode, addr: Addr) -> Result<usize> {
     if (0x1001..=0x1004).contains(&code.0) { Err(Errno::EINVAL) } else { mm::arch_prctl(thread, code, addr) }
 }
-

@@ -71,7 +71,8 @@ pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr
     let reserved = fd::reserve(thread)?;
     let user = thread.kernel.users.of(cred.uid);
     let limit = thread.limit(rlimit::MSGQUEUE);
-    let charge = |bytes| -> Result<mqueue::Charge> { Ok(Box::new(QueueCharge::take(user, bytes, limit).ok_or(Errno::EMFILE)?)) };
+    let charge =
+        |bytes| -> Result<mqueue::Charge> { Ok(Box::new(QueueCharge::take(user, bytes, limit).ok_or(Errno::EMFILE)?)) };
     let queue = thread.kernel.ipc.posix.open(&how, &cred, charge)?;
     let file = OpenFile::new(Arc::new(QueueFile::new(queue, &name)), flags & (O_ACCMODE | O_NONBLOCK), None);
     // Closed by exec, whether that is asked for or not.
@@ -206,7 +207,12 @@ pub async fn mq_timedreceive(
 }
 
 /// mq_getsetattr(2): O_NONBLOCK is what can be set.
-pub fn mq_getsetattr(thread: &Thread, fd: Fd, new: UserPtr<impl Layout<MqAttr>>, old: UserPtr<impl Layout<MqAttr>>) -> Result<()> {
+pub fn mq_getsetattr(
+    thread: &Thread,
+    fd: Fd,
+    new: UserPtr<impl Layout<MqAttr>>,
+    old: UserPtr<impl Layout<MqAttr>>,
+) -> Result<()> {
     let (file, queue) = queue(thread, fd)?;
     let before = file.flags();
     if let Some(new) = new.non_null() {

@@ -2,8 +2,8 @@
 
 use alloc::vec;
 
-use janua_abi::linux::layout::Layout;
 use janua_abi::linux::ipc::*;
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::wait::Cut;
@@ -57,7 +57,14 @@ pub async fn msgsnd(thread: &Thread, id: i32, message: UserPtr<impl Layout<i64>>
 }
 
 /// msgrcv(2): the number of bytes of the message.
-pub async fn msgrcv(thread: &Thread, id: i32, out: UserPtr<impl Layout<i64>>, size: usize, kind: i64, flags: u32) -> Result<usize> {
+pub async fn msgrcv(
+    thread: &Thread,
+    id: i32,
+    out: UserPtr<impl Layout<i64>>,
+    size: usize,
+    kind: i64,
+    flags: u32,
+) -> Result<usize> {
     if size > isize::MAX as usize || id < 0 {
         return Err(Errno::EINVAL);
     }

@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use janua_abi::linux::layout::Layout;
 use janua_abi::linux::ipc::*;
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::wait::Cut;
@@ -36,7 +36,13 @@ pub async fn semop(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize)
 }
 
 /// semtimedop(2); the timeout is a `struct timespec`.
-pub async fn semtimedop(thread: &Thread, id: i32, ops: UserPtr<Sembuf>, count: usize, timeout: UserPtr<impl Layout<[i64; 2]>>) -> Result<()> {
+pub async fn semtimedop(
+    thread: &Thread,
+    id: i32,
+    ops: UserPtr<Sembuf>,
+    count: usize,
+    timeout: UserPtr<impl Layout<[i64; 2]>>,
+) -> Result<()> {
     let deadline = match timeout.non_null() {
         None => None,
         Some(timeout) => {
@@ -107,13 +113,7 @@ pub fn semctl(thread: &Thread, id: i32, num: i32, command: Command, arg: usize) 
 }
 
 /// semctl(2) of programs whose `struct semid_ds` lies in memory as `D`.
-pub fn semctl_as<D: Layout<SemidDs>>(
-    thread: &Thread,
-    id: i32,
-    num: i32,
-    command: Command,
-    arg: usize,
-) -> Result<i32> {
+pub fn semctl_as<D: Layout<SemidDs>>(thread: &Thread, id: i32, num: i32, command: Command, arg: usize) -> Result<i32> {
     let ids = &thread.kernel.ipc.sem;
     let user = thread.user();
     let cred = thread.caller().cred();

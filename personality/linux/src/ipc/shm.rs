@@ -142,8 +142,7 @@ pub fn shmctl_as<D: Layout<ShmidDs>, L: Layout<ShmInfo64>, I: Layout<ShmInfo>>(
         }
         IPC_INFO => {
             let most = segments.ids.most() as u64;
-            let info =
-                ShmInfo64 { shmmax: SHMMAX, shmmin: 1, shmmni: most, shmseg: most, shmall: SHMMAX, unused: [0; 4] };
+            let info = ShmInfo64 { shmmax: SHMMAX, shmmin: 1, shmmni: most, shmseg: most, shmall: SHMMAX, unused: [0; 4] };
             buffer.cast::<L>().store(user, &info)?;
             return Ok(segments.ids.all().1 as i32);
         }

@@ -19,9 +19,8 @@ const READ_IMPLIES_EXEC: u32 = 0x040_0000;
 /// The rights a word asks for, and whether the right to execute is among them only because of the personality.
 fn prot(thread: &Thread, word: u32) -> (Prot, bool) {
     let read = word & PROT_READ != 0;
-    let implied = read
-        && word & PROT_EXEC == 0
-        && thread.process().settings.personality.load(Ordering::Relaxed) & READ_IMPLIES_EXEC != 0;
+    let implied =
+        read && word & PROT_EXEC == 0 && thread.process().settings.personality.load(Ordering::Relaxed) & READ_IMPLIES_EXEC != 0;
     (Prot { read, write: word & PROT_WRITE != 0, exec: word & PROT_EXEC != 0 || implied }, implied)
 }
 
@@ -67,8 +66,7 @@ pub fn brk(thread: &Thread, addr: Addr) -> Result<usize> {
 /// mprotect(2).
 pub fn mprotect(thread: &Thread, addr: Addr, len: usize, protection: ProtWord) -> Result<()> {
     let word = protection.0;
-    if word & !(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP) != 0
-        || word & PROT_GROWSUP != 0
+    if word & !(PROT_READ | PROT_WRITE | PROT_EXEC | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP) != 0 || word & PROT_GROWSUP != 0
     {
         // No mapping grows up on this machine.
         return Err(Errno::EINVAL);

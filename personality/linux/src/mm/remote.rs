@@ -57,9 +57,9 @@ pub fn process_vm_writev<V: Layout<[usize; 2]>>(
     transfer(thread, remote, remote_count, from.left(), chunk.len(), |addr, len| {
         let got = from.get(&mut chunk[..len])?;
         match target(thread, pid, flags)? {
-            Some(other) => remotely(thread, &other, |id| {
-                remote_write(|| thread.machine().write_remote(id, addr, &chunk[..got]))
-            }),
+            Some(other) => {
+                remotely(thread, &other, |id| remote_write(|| thread.machine().write_remote(id, addr, &chunk[..got])))
+            }
             None => Ok(thread.user().copy_out_partial(addr, &chunk[..got])),
         }
     })

@@ -69,7 +69,9 @@ pub fn run(kernel: &Kernel) -> Option<Nanos> {
 
 fn is_being_ended(kernel: &Kernel, now: Nanos) -> bool {
     let victim = kernel.watch.victim.lock();
-    victim.as_ref().is_some_and(|(task, since)| now < since + PATIENCE && task.upgrade().is_some_and(|task| task.ended().is_none()))
+    victim
+        .as_ref()
+        .is_some_and(|(task, since)| now < since + PATIENCE && task.upgrade().is_some_and(|task| task.ended().is_none()))
 }
 
 fn end(kernel: &Kernel, seat: &Arc<Seat>) {

@@ -57,8 +57,7 @@ const DOMAINS: &[(u32, &str)] = &[
     (40, "AF_VSOCK"),
 ];
 
-const TYPES: &[(u32, &str)] =
-    &[(1, "SOCK_STREAM"), (2, "SOCK_DGRAM"), (3, "SOCK_RAW"), (4, "SOCK_RDM"), (5, "SOCK_SEQPACKET")];
+const TYPES: &[(u32, &str)] = &[(1, "SOCK_STREAM"), (2, "SOCK_DGRAM"), (3, "SOCK_RAW"), (4, "SOCK_RDM"), (5, "SOCK_SEQPACKET")];
 
 const LEVELS: &[(u32, &str)] =
     &[(0, "SOL_IP"), (1, "SOL_SOCKET"), (6, "SOL_TCP"), (17, "SOL_UDP"), (41, "SOL_IPV6"), (270, "SOL_NETLINK")];

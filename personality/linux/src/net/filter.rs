@@ -29,7 +29,15 @@ pub(super) fn attach(thread: &Thread, open: &Open, name: u32, value: &[u8]) -> R
     let number = int(value)?;
     let place = &filtered(thread, open)?.common().filter;
     let narrow = thread.caller().is_32();
-    if value.len() != if name == so::ATTACH_BPF { 4 } else if narrow { 8 } else { 16 } {
+    if value.len()
+        != if name == so::ATTACH_BPF {
+            4
+        } else if narrow {
+            8
+        } else {
+            16
+        }
+    {
         return Err(Errno::EINVAL);
     }
     place.may_change()?;

@@ -33,13 +33,7 @@ pub(super) fn outgoing(thread: &Thread, open: &Open) -> Result<Outgoing> {
 }
 
 /// Takes the control messages of a send. EINVAL, EBADF, EPERM, ESRCH, ENOBUFS, ETOOMANYREFS.
-pub(super) fn read_control(
-    thread: &Thread,
-    open: &Open,
-    hdr: &MsgHdr,
-    out: &mut Outgoing,
-    words: Words,
-) -> Result<()> {
+pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut Outgoing, words: Words) -> Result<()> {
     if hdr.control == 0 || hdr.control_len == 0 {
         return Ok(());
     }

@@ -155,4 +155,3 @@ pub(crate) fn read_value(thread: &Thread, value: UserPtr<u8>, len: usize) -> Res
     thread.user().copy_in(&mut bytes, value.addr()).map_err(|_| Errno::EFAULT)?;
     Ok(bytes)
 }
-

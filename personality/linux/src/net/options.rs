@@ -31,14 +31,7 @@ pub(crate) fn set(thread: &Thread, open: &Open, level: Level, name: u32, value: 
 }
 
 /// getsockopt(2)
-pub fn getsockopt(
-    thread: &Thread,
-    fd: Fd,
-    level: Level,
-    name: u32,
-    value: UserPtr<u8>,
-    len: UserPtr<i32>,
-) -> Result<()> {
+pub fn getsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) -> Result<()> {
     let open = Open::get(thread, fd)?;
     let room = usize::try_from(len.read(thread.user())?).map_err(|_| Errno::EINVAL)?;
     if (level.0, name) == (sol::SOCKET, so::ATTACH_FILTER) {

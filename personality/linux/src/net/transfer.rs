@@ -109,13 +109,7 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
 }
 
 /// Receives, waiting for the first bytes (with MSG_WAITALL for all) unless told not to.
-async fn receive(
-    thread: &Thread,
-    open: &Open,
-    buf: &mut ReadBuf<'_>,
-    flags: u32,
-    want_from: bool,
-) -> Result<Received> {
+async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {
     let socket = open.socket()?;
     let wait = flags & (msg::DONTWAIT | msg::ERRQUEUE) == 0 && !open.file().nonblocking();
     let all = flags & msg::WAITALL != 0 && flags & (msg::PEEK | msg::OOB) == 0 && !socket.common().is_records();
@@ -263,13 +257,7 @@ pub async fn recvmsg<M: Message>(thread: &Thread, fd: Fd, hdr: UserPtr<M>, flags
 }
 
 /// sendmmsg(2): how many messages were sent.
-pub async fn sendmmsg<L: Messages>(
-    thread: &Thread,
-    fd: Fd,
-    list: UserPtr<L>,
-    count: u32,
-    flags: MsgFlags,
-) -> Result<usize> {
+pub async fn sendmmsg<L: Messages>(thread: &Thread, fd: Fd, list: UserPtr<L>, count: u32, flags: MsgFlags) -> Result<usize> {
     let open = Open::get(thread, fd)?;
     let count = (count as usize).min(MOST_MESSAGES);
     for turn in 0..count {

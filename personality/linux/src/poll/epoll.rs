@@ -74,13 +74,7 @@ pub fn epoll_ctl(thread: &Thread, epfd: Fd, op: Op, fd: Fd, event: UserPtr<Epoll
 }
 
 /// epoll_wait(2): `timeout` in milliseconds, negative for ever.
-pub async fn epoll_wait(
-    thread: &Thread,
-    epfd: Fd,
-    events: UserPtr<EpollEvent>,
-    most: i32,
-    timeout: i32,
-) -> Result<usize> {
+pub async fn epoll_wait(thread: &Thread, epfd: Fd, events: UserPtr<EpollEvent>, most: i32, timeout: i32) -> Result<usize> {
     let deadline = millis(thread, timeout);
     wait(thread, epfd, events, most, deadline).await
 }
@@ -146,13 +140,7 @@ impl Drop for PassOn {
     }
 }
 
-async fn wait(
-    thread: &Thread,
-    epfd: Fd,
-    events: UserPtr<EpollEvent>,
-    most: i32,
-    deadline: Option<Nanos>,
-) -> Result<usize> {
+async fn wait(thread: &Thread, epfd: Fd, events: UserPtr<EpollEvent>, most: i32, deadline: Option<Nanos>) -> Result<usize> {
     let most = usize::try_from(most).ok().filter(|most| (1..=MOST).contains(most)).ok_or(Errno::EINVAL)?;
     if !thread.user().is_user(events.addr(), most * size_of::<EpollEvent>()) {
         return Err(Errno::EFAULT);

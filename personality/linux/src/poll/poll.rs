@@ -61,12 +61,7 @@ pub async fn ppoll(
     }
 }
 
-async fn wait(
-    thread: &Thread,
-    fds: UserPtr<PollFd>,
-    count: u32,
-    deadline: Option<Nanos>,
-) -> Result<Result<usize, Cut>> {
+async fn wait(thread: &Thread, fds: UserPtr<PollFd>, count: u32, deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
     if u64::from(count) > thread.limit(rlimit::NOFILE) {
         return Err(Errno::EINVAL);
     }

@@ -86,12 +86,7 @@ fn answer(result: Result<usize, Cut>, time_lost: bool) -> Result<usize> {
     }
 }
 
-async fn wait<W>(
-    thread: &Thread,
-    count: i32,
-    sets: Sets<W>,
-    deadline: Option<Nanos>,
-) -> Result<Result<usize, Cut>> {
+async fn wait<W>(thread: &Thread, count: i32, sets: Sets<W>, deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
     let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
     let files = thread.process().files.read().clone();
     // What lies beyond every open descriptor and an ordinary set is not looked at.

@@ -7,9 +7,9 @@ use core::fmt::Write;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_object::OpenFile;
-use janua_object::file::flags;
 use janua_object::epoll::{Epoll, Watched};
 use janua_object::eventfd::EventFd;
+use janua_object::file::flags;
 use janua_object::inotify::InotifyFile;
 
 use super::{Subject, Text};

@@ -8,8 +8,8 @@ use core::any::Any;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_object::file::{Events, File, OpenFile, whence};
 use janua_object::Caller;
+use janua_object::file::{Events, File, OpenFile, whence};
 use janua_object::vfs::Inode;
 use janua_rt::Mutex;
 

@@ -564,7 +564,9 @@ impl Inode for Node {
             }
         }
         let (numbers, kind): (Vec<u32>, FileKind) = match self.what {
-            Root if self.fs.kind.processes => (subject.kernel.processes().iter().map(|task| task.pid).collect(), FileKind::Directory),
+            Root if self.fs.kind.processes => {
+                (subject.kernel.processes().iter().map(|task| task.pid).collect(), FileKind::Directory)
+            }
             What::Entry(Entry { kind: Kind::Tasks, .. }) => {
                 let mut tids: Vec<u32> = subject.task()?.threads().iter().map(|seat| seat.tid()).collect();
                 tids.sort_unstable();

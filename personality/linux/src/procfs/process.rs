@@ -8,8 +8,8 @@ use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_object::vfs::Path;
 
-use crate::signal::coredump::FILTER_BITS;
 use crate::process::NO_LOGIN;
+use crate::signal::coredump::FILTER_BITS;
 use crate::task::{CAP_AUDIT_CONTROL, CAP_SYS_NICE, CAP_SYS_RESOURCE};
 
 use super::{Entry, Kind, Subject, Text, memory, mounts, net, ns, stat};

@@ -92,7 +92,8 @@ pub fn answer(subject: &Subject, caller: &dyn Caller, arg: usize) -> Result<usiz
         }
         query.name_size = text.0.len() as u32;
     }
-    let out = |to: u64, bytes: &[u8]| user.copy_out(usize::try_from(to).unwrap_or(usize::MAX), bytes).map_err(|_| Errno::EFAULT);
+    let out =
+        |to: u64, bytes: &[u8]| user.copy_out(usize::try_from(to).unwrap_or(usize::MAX), bytes).map_err(|_| Errno::EFAULT);
     if !text.0.is_empty() {
         out(query.name, &text.0)?;
     }

@@ -70,9 +70,8 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let children = task.usage.children.get();
     let nice = task.settings.nice.load(Ordering::Relaxed);
     let (ignored, caught) = task.actions().summary();
-    let (pending, blocked) = seat.map_or((SigSet::EMPTY, SigSet::EMPTY), |seat| {
-        (seat.signals.pending().union(task.pending()), seat.signals.blocked())
-    });
+    let (pending, blocked) = seat
+        .map_or((SigSet::EMPTY, SigSet::EMPTY), |seat| (seat.signals.pending().union(task.pending()), seat.signals.blocked()));
     let (policy, priority) =
         seat.map_or((0, 0), |seat| (seat.sched.policy.load(Ordering::Relaxed), seat.sched.priority.load(Ordering::Relaxed)));
     let shown_priority = if priority > 0 { -1 - i64::from(priority) } else { 20 + i64::from(nice) };

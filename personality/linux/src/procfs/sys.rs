@@ -51,12 +51,8 @@ macro_rules! text_of {
     };
 }
 
-pub static ENTRIES: &[Entry] = &[
-    Entry::dir("fs", FS),
-    Entry::dir("kernel", KERNEL),
-    Entry::dir("net", NET),
-    Entry::dir("vm", VM),
-];
+pub static ENTRIES: &[Entry] =
+    &[Entry::dir("fs", FS), Entry::dir("kernel", KERNEL), Entry::dir("net", NET), Entry::dir("vm", VM)];
 
 /// An entry of these tables.
 const fn text(name: &'static str, make: Make) -> Entry {
@@ -72,11 +68,7 @@ static FS: &[Entry] = &[
     Entry::dir("epoll", &[fixed!("max_user_watches", "1048576")]),
     Entry::dir(
         "inotify",
-        &[
-            fixed!("max_queued_events", "16384"),
-            fixed!("max_user_instances", "128"),
-            fixed!("max_user_watches", "65536"),
-        ],
+        &[fixed!("max_queued_events", "16384"), fixed!("max_user_instances", "128"), fixed!("max_user_watches", "65536")],
     ),
     fixed!("aio-max-nr", "65536"),
     fixed!("file-max", "9223372036854775807"),
@@ -95,12 +87,7 @@ static FS: &[Entry] = &[
 static KERNEL: &[Entry] = &[
     Entry::dir(
         "random",
-        &[
-            text("boot_id", boot_id),
-            fixed!("entropy_avail", "256"),
-            fixed!("poolsize", "256"),
-            text("uuid", uuid),
-        ],
+        &[text("boot_id", boot_id), fixed!("entropy_avail", "256"), fixed!("poolsize", "256"), text("uuid", uuid)],
     ),
     fixed!("cap_last_cap", "40"),
     fixed!("core_pattern", "core"),

@@ -247,19 +247,24 @@ fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
     let running = running(subject);
     let born = subject.kernel.tree.lock().last_pid();
     let boot = subject.kernel.booted_real / 1_000_000_000;
-    let _ = writeln!(text, "intr 0\nctxt {}\nbtime {boot}\nprocesses {born}\nprocs_running {running}\nprocs_blocked 0\nsoftirq 0", used.waits + used.preemptions);
+    let _ = writeln!(
+        text,
+        "intr 0\nctxt {}\nbtime {boot}\nprocesses {born}\nprocs_running {running}\nprocs_blocked 0\nsoftirq 0",
+        used.waits + used.preemptions
+    );
     Ok(())
 }
 
 fn version(subject: &Subject, text: &mut Text) -> Result<()> {
     let uts = *subject.kernel.uts.read();
-    let name = |field: &[u8]| alloc::string::String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+    let name = |field: &[u8]| {
+        alloc::string::String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+    };
     let _ = writeln!(text, "{} version {} {}", name(&uts.sysname), name(&uts.release), name(&uts.version));
     Ok(())
 }
 
-static SYSVIPC: &[Entry] =
-    &[Entry::text("msg", sysv_msg), Entry::text("sem", sysv_sem), Entry::text("shm", sysv_shm)];
+static SYSVIPC: &[Entry] = &[Entry::text("msg", sysv_msg), Entry::text("sem", sysv_sem), Entry::text("shm", sysv_shm)];
 
 #[rustfmt::skip]
 fn sysv_shm(subject: &Subject, text: &mut Text) -> Result<()> {

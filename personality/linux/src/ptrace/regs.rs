@@ -182,7 +182,9 @@ impl Registers {
                 }
                 self.set_fpu(seat, area)
             }
-            NT_X86_XSTATE if self.fpu.len() > FXSAVE_SIZE && bytes.len() == self.fpu.len() => self.set_fpu(seat, bytes.to_vec()),
+            NT_X86_XSTATE if self.fpu.len() > FXSAVE_SIZE && bytes.len() == self.fpu.len() => {
+                self.set_fpu(seat, bytes.to_vec())
+            }
             _ => Err(Errno::EINVAL),
         }
     }
@@ -232,4 +234,3 @@ impl Registers {
         info
     }
 }
-

@@ -8,9 +8,9 @@ use janua_abi::linux::signal::si;
 use super::tracee::{Tracee, unlink};
 use crate::Thread;
 use crate::process::State;
+use crate::task::Tree;
 use crate::task::exit::{self, Letters};
 use crate::task::wait::{Found, Which, found};
-use crate::task::Tree;
 use crate::thread::ThreadExt;
 
 /// Looks for a tracee with news, a stop or an end; `any` becomes true when there is one to wait for. The letters are to be sent once

@@ -51,9 +51,8 @@ fn is_ignored(signal: u32, action: &SigAction) -> bool {
 
 impl Actions {
     fn from_table(table: [SigAction; SIGMAX as usize]) -> Actions {
-        let ignored = (1..=SIGMAX)
-            .filter(|signal| is_ignored(*signal, &table[*signal as usize - 1]))
-            .fold(SigSet::EMPTY, SigSet::with);
+        let ignored =
+            (1..=SIGMAX).filter(|signal| is_ignored(*signal, &table[*signal as usize - 1])).fold(SigSet::EMPTY, SigSet::with);
         Actions { table: Mutex::new(table), ignored: AtomicU64::new(ignored.0) }
     }
 

@@ -54,7 +54,12 @@ pub fn change(thread: &Thread, new: &StackT, sp: u64) -> Result<()> {
 }
 
 /// sigaltstack(2).
-pub fn sigaltstack(thread: &Thread, frame: &mut Frame, new: UserPtr<impl Layout<StackT>>, old: UserPtr<impl Layout<StackT>>) -> Result<()> {
+pub fn sigaltstack(
+    thread: &Thread,
+    frame: &mut Frame,
+    new: UserPtr<impl Layout<StackT>>,
+    old: UserPtr<impl Layout<StackT>>,
+) -> Result<()> {
     let new = new.non_null().map(|new| new.load(thread.user())).transpose()?;
     let before = *thread.signals.altstack.lock();
     let answer = StackT { flags: state(&before, frame.rsp) | before.flags & ss::AUTODISARM, _pad: 0, ..before };

@@ -74,9 +74,7 @@ fn registers(thread: &Thread, frame: &Frame) -> Registers {
 /// Whether the end by this signal leaves a core file: where the limit allows one, of 64-bit programs that are not secret.
 fn is_wanted(thread: &Thread, frame: &Frame) -> bool {
     let process = thread.process();
-    thread.limit(rlimit::CORE) >= PAGE as u64
-        && process.settings.dumpable.load(Ordering::Relaxed) == 1
-        && frame.cs == USER_CS
+    thread.limit(rlimit::CORE) >= PAGE as u64 && process.settings.dumpable.load(Ordering::Relaxed) == 1 && frame.cs == USER_CS
 }
 
 /// Begins the end of the calling thread's process by a signal, with a core file. False when there is to be none, or the end has begun

@@ -167,8 +167,8 @@ pub fn read_fpu(thread: &Thread, at: usize, before: usize) -> Result<Vec<u8>> {
     let mut area = vec![0; size];
     user.copy_in(&mut area[..FXSAVE_SIZE], at).map_err(|_| Errno::EFAULT)?;
     if size >= FXSAVE_SIZE + XSAVE_HEADER {
-        let words = FpxSwBytes::read_from_bytes(&area[FPX_SW_OFFSET..FPX_SW_OFFSET + size_of::<FpxSwBytes>()])
-            .unwrap_or_default();
+        let words =
+            FpxSwBytes::read_from_bytes(&area[FPX_SW_OFFSET..FPX_SW_OFFSET + size_of::<FpxSwBytes>()]).unwrap_or_default();
         let claimed = words.xstate_size as usize;
         let whole = words.magic1 == FP_XSTATE_MAGIC1
             && claimed >= FXSAVE_SIZE + XSAVE_HEADER

@@ -131,7 +131,8 @@ fn find_thread(thread: &Thread, tgid: Option<i32>, tid: i32) -> Result<Arc<Seat>
 /// that is no error.
 fn waits_for_parent(thread: &Thread, tgid: Option<i32>, tid: i32) -> bool {
     let process = u32::try_from(tid).ok().and_then(|tid| thread.kernel.process(tid));
-    tgid.is_none_or(|tgid| tgid == tid) && process.is_some_and(|process| process.ended().is_some() && may_signal(thread, &process, 0))
+    tgid.is_none_or(|tgid| tgid == tid)
+        && process.is_some_and(|process| process.ended().is_some() && may_signal(thread, &process, 0))
 }
 
 fn send_to_thread(thread: &Thread, target: &Seat, signal: u32, info: SigInfo) -> Result<()> {
@@ -182,7 +183,13 @@ pub fn rt_sigqueueinfo(thread: &Thread, pid: i32, signal: Signal, info: UserPtr<
 }
 
 /// rt_tgsigqueueinfo(2).
-pub fn rt_tgsigqueueinfo(thread: &Thread, tgid: i32, tid: i32, signal: Signal, info: UserPtr<impl Layout<SigInfo>>) -> Result<()> {
+pub fn rt_tgsigqueueinfo(
+    thread: &Thread,
+    tgid: i32,
+    tid: i32,
+    signal: Signal,
+    info: UserPtr<impl Layout<SigInfo>>,
+) -> Result<()> {
     let signal = signal.or_none()?;
     if tid <= 0 || tgid <= 0 {
         return Err(Errno::EINVAL);
@@ -193,7 +200,13 @@ pub fn rt_tgsigqueueinfo(thread: &Thread, tgid: i32, tid: i32, signal: Signal, i
 }
 
 /// pidfd_send_signal(2).
-pub fn pidfd_send_signal(thread: &Thread, pidfd: Fd, signal: Signal, info: UserPtr<impl Layout<SigInfo>>, flags: u32) -> Result<()> {
+pub fn pidfd_send_signal(
+    thread: &Thread,
+    pidfd: Fd,
+    signal: Signal,
+    info: UserPtr<impl Layout<SigInfo>>,
+    flags: u32,
+) -> Result<()> {
     const THREAD: u32 = 1;
     const THREAD_GROUP: u32 = 2;
     const PROCESS_GROUP: u32 = 4;

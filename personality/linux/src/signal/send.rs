@@ -120,8 +120,7 @@ fn send_locked(
         return Ok(Sent::Ignored);
     }
     let first = group.threads.first().cloned();
-    let Some(user) = target.or(first.as_deref().map(|seat| &**seat)).map(|thread| thread.charge.lock().user().clone())
-    else {
+    let Some(user) = target.or(first.as_deref().map(|seat| &**seat)).map(|thread| thread.charge.lock().user().clone()) else {
         return Ok(Sent::Pending);
     };
     let limit = task.limits.soft(rlimit::SIGPENDING);
@@ -158,9 +157,7 @@ fn is_ignored(task: &Task, group: &Group, target: Option<&Thread>, signal: u32) 
         return false;
     }
     // Nor is one that a tracer wants to see.
-    let blocked = |thread: &Thread| {
-        thread.trace.is_on() || thread.signals.blocked().union(thread.signals.waited()).has(signal)
-    };
+    let blocked = |thread: &Thread| thread.trace.is_on() || thread.signals.blocked().union(thread.signals.waited()).has(signal);
     match target {
         Some(thread) => !blocked(thread),
         None => !group.threads.iter().any(|seat| blocked(seat)),

@@ -13,8 +13,8 @@ use janua_rt::RwLockReadGuard;
 
 use super::CAP_SYS_PTRACE;
 use crate::process::Process;
-use crate::{Seat, Thread};
 use crate::thread::ThreadExt;
+use crate::{Seat, Thread};
 
 /// Which ids of who looks count: for /proc those for files (PTRACE_MODE_FSCREDS), for system calls the real ones
 /// (PTRACE_MODE_REALCREDS).

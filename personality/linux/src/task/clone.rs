@@ -13,9 +13,9 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::thread::work;
-use janua_object::mm::{Mm, Still};
 use janua_object::OpenFile;
 use janua_object::file::flags::O_RDWR;
+use janua_object::mm::{Mm, Still};
 use janua_port::{Account, Frame, Spawn, SpawnKind};
 use janua_rt::{RwLock, Target, WaitQueue};
 use zerocopy::{FromZeros, IntoBytes};
@@ -214,11 +214,7 @@ async fn wait_for_vfork(thread: &Thread, done: &VforkDone) {
         if registration.is_none() {
             registration = Some(done.queue.register(Target::Task(cx.waker().clone()), u32::MAX));
         }
-        if done.done.load(Ordering::SeqCst) || thread.work() & work::KILL != 0 {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if done.done.load(Ordering::SeqCst) || thread.work() & work::KILL != 0 { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }
@@ -450,13 +446,7 @@ pub fn copy_fs(fs: &FsContext) -> FsContext {
     }
 }
 
-fn new_thread(
-    thread: &Thread,
-    request: &Request,
-    task: &Arc<Task>,
-    tid: u32,
-    user: Arc<crate::user::UserCount>,
-) -> Arc<Seat> {
+fn new_thread(thread: &Thread, request: &Request, task: &Arc<Task>, tid: u32, user: Arc<crate::user::UserCount>) -> Arc<Seat> {
     let has = |flag: u64| request.flags & flag != 0;
     let state = ThreadState::new(tid, thread.cred(), user);
     state.signals.store_blocked(thread.signals.saved.lock().unwrap_or(thread.signals.blocked()));

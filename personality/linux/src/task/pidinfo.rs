@@ -59,8 +59,7 @@ pub(super) fn ioctl(fd: &PidFd, caller: &dyn Caller, request: u32, arg: usize) -
         info.pid = seat.filter(|_| fd.is_thread()).map_or(task.pid, |seat| seat.tid());
         info.tgid = task.pid;
         info.ppid = task.parent();
-        info.ids =
-            [cred.uid, cred.gid, cred.euid, cred.egid, cred.suid, cred.sgid, cred.fsuid, cred.fsgid];
+        info.ids = [cred.uid, cred.gid, cred.euid, cred.egid, cred.suid, cred.sgid, cred.fsuid, cred.fsgid];
     }
     // What the structure has more than this one stays as it is zero.
     let room = (request >> SIZE_SHIFT & SIZE_MASK) as usize;

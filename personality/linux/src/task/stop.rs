@@ -9,8 +9,8 @@ use janua_kernel::thread::work;
 
 use super::notify_parent;
 use crate::Thread;
-use crate::signal::coredump;
 use crate::process::{Group, Report, State, Stop};
+use crate::signal::coredump;
 use crate::thread::ThreadExt;
 
 /// Begins a stop of the calling thread's process, by a signal the thread has taken. The thread itself stops in [`join`].

@@ -197,8 +197,12 @@ pub fn times(thread: &Thread, place: UserPtr<impl Layout<Tms>>) -> Result<i64> {
         let own = cpu::usage_of_task(&thread.task, Some(thread));
         let children = thread.task.usage.children.get();
         let ticks = |nanos: Nanos| (nanos / TICK) as i64;
-        let times =
-            Tms { utime: ticks(own.user), stime: ticks(own.system), cutime: ticks(children.user), cstime: ticks(children.system) };
+        let times = Tms {
+            utime: ticks(own.user),
+            stime: ticks(own.system),
+            cutime: ticks(children.user),
+            cstime: ticks(children.system),
+        };
         place.store(thread.user(), &times)?;
     }
     let up = thread.machine().clock().monotonic().saturating_sub(thread.kernel.booted);

@@ -132,8 +132,7 @@ fn rearm(task: &Arc<Task>, real: &mut Armed) {
     if let Some(old) = real.key.take() {
         task.kernel.timers.cancel(old);
     }
-    real.key =
-        real.progress.next.map(|at| task.kernel.timers.add(&task.kernel, at, Target::Real(Arc::downgrade(task))));
+    real.key = real.progress.next.map(|at| task.kernel.timers.add(&task.kernel, at, Target::Real(Arc::downgrade(task))));
 }
 
 /// Which timer, checked. EINVAL.
@@ -196,7 +195,12 @@ pub fn getitimer(thread: &Thread, number: i32, place: UserPtr<impl Layout<ITimer
 }
 
 /// setitimer(2); a null new value disarms, as Linux still has it.
-pub fn setitimer(thread: &Thread, number: i32, new: UserPtr<impl Layout<ITimerVal>>, old: UserPtr<impl Layout<ITimerVal>>) -> Result<()> {
+pub fn setitimer(
+    thread: &Thread,
+    number: i32,
+    new: UserPtr<impl Layout<ITimerVal>>,
+    old: UserPtr<impl Layout<ITimerVal>>,
+) -> Result<()> {
     let new = match new.non_null() {
         Some(new) => new.load(thread.user())?,
         None => ITimerVal::default(),

@@ -23,9 +23,7 @@ impl Remaining {
     const NONE: Remaining = Remaining { place: 0, store: |_, _, _| Ok(()) };
 
     fn at<L: Layout<TimeSpec>>(place: UserPtr<L>) -> Remaining {
-        let store = |thread: &Thread, place, nanos| {
-            UserPtr::<L>::new(place).store(thread.user(), &TimeSpec::from_nanos(nanos))
-        };
+        let store = |thread: &Thread, place, nanos| UserPtr::<L>::new(place).store(thread.user(), &TimeSpec::from_nanos(nanos));
         Remaining { place: place.addr(), store }
     }
 
@@ -35,7 +33,11 @@ impl Remaining {
 }
 
 /// nanosleep(2).
-pub async fn nanosleep(thread: &Thread, time: UserPtr<impl Layout<TimeSpec>>, remaining: UserPtr<impl Layout<TimeSpec>>) -> Result<usize> {
+pub async fn nanosleep(
+    thread: &Thread,
+    time: UserPtr<impl Layout<TimeSpec>>,
+    remaining: UserPtr<impl Layout<TimeSpec>>,
+) -> Result<usize> {
     let nanos = time.load(thread.user())?.nanos()?;
     let deadline = thread.machine().clock().monotonic().saturating_add(nanos);
     go_on(thread, deadline, Remaining::at(remaining)).await
@@ -114,4 +116,3 @@ pub async fn cpu_go_on(thread: &Thread, clock: ClockId, until: Nanos, remaining:
         }
     }
 }
-

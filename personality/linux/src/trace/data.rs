@@ -51,20 +51,15 @@ fn read(memory: &dyn UserMemory, narrow: bool, name: &str, at: usize, words: Wor
         ("execve", 2) | ("execveat", 3) => Some(format!("{word:#x} /* {} variables */", pointers(memory, narrow, word)?.len())),
         ("nanosleep", 0) | ("clock_nanosleep" | "ppoll", 2) => time(memory, narrow, word),
         ("clock_nanosleep_time64" | "ppoll_time64", 2) => time(memory, false, word),
-        ("poll" | "ppoll" | "ppoll_time64", 0) => polled(memory, word, words[1], |file| format!("{{fd={}, events={:#x}}}", file.fd, file.events)),
+        ("poll" | "ppoll" | "ppoll_time64", 0) => {
+            polled(memory, word, words[1], |file| format!("{{fd={}, events={:#x}}}", file.fd, file.events))
+        }
         ("connect" | "bind", 1) => address(memory, word, words[2]),
         _ => None,
     }
 }
 
-fn written(
-    memory: &dyn UserMemory,
-    narrow: bool,
-    name: &str,
-    at: usize,
-    words: Words,
-    result: usize,
-) -> Option<String> {
+fn written(memory: &dyn UserMemory, narrow: bool, name: &str, at: usize, words: Words, result: usize) -> Option<String> {
     let word = words[at];
     match (name, at) {
         ("read" | "pread64" | "recvfrom", 1) | ("readlinkat", 2) | ("readlink", 1) | ("getrandom", 0) => {
@@ -77,9 +72,7 @@ fn written(
         }
         ("wait4", 1) if result > 0 => Some(status(value::<u32>(memory, word)?)),
         ("stat" | "lstat" | "fstat", 1) if narrow => Some(attributes(&value::<Stat32>(memory, word)?.load())),
-        ("stat64" | "lstat64" | "fstat64", 1) | ("fstatat64", 2) => {
-            Some(attributes(&value::<Stat64>(memory, word)?.load()))
-        }
+        ("stat64" | "lstat64" | "fstat64", 1) | ("fstatat64", 2) => Some(attributes(&value::<Stat64>(memory, word)?.load())),
         ("stat" | "lstat" | "fstat", 1) | ("newfstatat", 2) => {
             let stat = value::<Stat>(memory, word)?;
             Some(attributes(&stat))

@@ -12,8 +12,7 @@ pub mod random;
 
 /// A kernel with these programs, the first of which runs.
 pub fn boot(settings: Settings, programs: &[(&str, Program)]) -> &'static Model {
-    let files: Vec<(&str, Vec<u8>)> =
-        programs.iter().map(|(name, program)| (*name, program.clone().executable())).collect();
+    let files: Vec<(&str, Vec<u8>)> = programs.iter().map(|(name, program)| (*name, program.clone().executable())).collect();
     boot_files(settings, &files)
 }
 
@@ -32,6 +31,6 @@ pub fn boot_files(settings: Settings, files: &[(&str, Vec<u8>)]) -> &'static Mod
         ..BootConfig::default()
     };
     let kernel = start::start(model, &config.encode(), None).expect("the kernel starts");
-    model.serve(move || start::serve(&kernel, 0));
+    model.serve(move || start::serve(&kernel, 0, Vec::new()));
     model
 }

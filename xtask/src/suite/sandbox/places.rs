@@ -84,7 +84,8 @@ pub fn sys(s: &Sandbox) -> Result<(), String> {
     crate::suite::boot::add_busybox(&root, "bin/busybox")?;
     let script = "cd /sys/class/net; b=/bin/busybox; [ -x $b ] || b=/usr/bin/busybox; $b ls; $b cat lo/mtu lo/type; $b ls /sys/1 2>/dev/null; $b grep -c . /sys/devices/system/cpu/online";
     let at = root.display().to_string();
-    let shells: [(&[&str], &[&str]); 2] = [(&["--root", &at, "--cwd", "/"], &["/bin/busybox", "sh", "-c", script]), (&[], &["/bin/sh", "-c", script])];
+    let shells: [(&[&str], &[&str]); 2] =
+        [(&["--root", &at, "--cwd", "/"], &["/bin/busybox", "sh", "-c", script]), (&[], &["/bin/sh", "-c", script])];
     for (options, program) in shells {
         let outcome = s.run(options, program)?;
         if text(&outcome) != "lo\n65536\n772\n1\n" {
@@ -126,7 +127,8 @@ pub fn shared_files(s: &Sandbox) -> Result<(), String> {
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).map_err(|e| e.to_string())?;
     let at = dir.display().to_string();
     let append = format!("i=0; while [ $i -lt {LINES} ]; do echo 0123456789abcde; i=$((i+1)); done >>{at}/log");
-    let inside = s.line(&["--bind", &format!("{at}:{at}:rw")], &["/bin/sh", "-c", &format!("({append})& ({append})& wait")]).join("' '");
+    let inside =
+        s.line(&["--bind", &format!("{at}:{at}:rw")], &["/bin/sh", "-c", &format!("({append})& ({append})& wait")]).join("' '");
     shell(s, format!("({append})& '{inside}'; wait"))?;
     let size = fs::metadata(dir.join("log")).map_err(|e| e.to_string())?.len();
     if size != 3 * 16 * LINES as u64 {
@@ -134,7 +136,8 @@ pub fn shared_files(s: &Sandbox) -> Result<(), String> {
     }
     // One file, wherever it is shown: numbers, and locks.
     let twice = ["--bind", &format!("{at}:/tmp/one:rw"), "--bind", &format!("{at}:/tmp/two")];
-    let script = "cd /tmp; [ one/log -ef two/log ] && [ \"$(stat -c %d:%i one/log)\" = \"$(stat -c %d:%i two/log)\" ] && echo same;
+    let script =
+        "cd /tmp; [ one/log -ef two/log ] && [ \"$(stat -c %d:%i one/log)\" = \"$(stat -c %d:%i two/log)\" ] && echo same;
         exec 8>>one/log; flock -n 8 && ! flock -n two/log true && echo locked";
     expect("two binds", &s.run(&twice, &["/bin/sh", "-c", script])?, 0, &["same", "locked"])?;
     if !rustix::process::getuid().is_root() {
@@ -162,7 +165,12 @@ pub fn foreign_directory(s: &Sandbox) -> Result<(), String> {
     let bind = format!("{here}:{here}");
     let pwd = ["/bin/busybox", "pwd"];
     for (options, wanted) in [
-        (&["--root", &root][..], format!("janua: {here} is not inside {root}; the program starts in / (--cwd DIR starts elsewhere, and --cwd / without this line)\n/\n")),
+        (
+            &["--root", &root][..],
+            format!(
+                "janua: {here} is not inside {root}; the program starts in / (--cwd DIR starts elsewhere, and --cwd / without this line)\n/\n"
+            ),
+        ),
         (&["--root", &root, "--cwd", "/"], "/\n".into()),
         (&["--root", &root, "--cwd", "/bin"], "/bin\n".into()),
         (&["--root", &root, "--bind", &bind], format!("{here}\n")),

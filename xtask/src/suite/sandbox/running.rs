@@ -1,7 +1,7 @@
 //! Sandboxes that run: their names, `janua list`, `exec`, `kill`, `logs` and `wait`.
 
 use rustix::fd::AsFd;
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, Pid, pidfd_getfd, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::super::terminal::Step::{Resize, Type, Until};
 use super::super::terminal::on_terminal;
@@ -264,7 +264,8 @@ fn channel_of(pid: i32) -> Option<rustix::fd::OwnedFd> {
     }
     let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-    let is_socket = |entry: &std::fs::DirEntry| entry.path().read_link().is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+    let is_socket =
+        |entry: &std::fs::DirEntry| entry.path().read_link().is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
     let number = fds.filter(is_socket).find_map(|entry| entry.file_name().to_str()?.parse().ok())?;
     pidfd_getfd(process.as_fd(), number, PidfdGetfdFlags::empty()).ok()
 }

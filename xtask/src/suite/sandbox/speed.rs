@@ -18,13 +18,20 @@ pub fn cancellation_points(s: &Sandbox) -> Result<(), String> {
     let by = |gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
     let (fast, slow) = (by(" calls by the gate call"), by(" calls by the gate sud"));
     // A few trap before they are worth it, and a few of the start's are never rewritten.
-    if s.gate == "call" && (fast < 16_000 || slow > 200) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
+    if s.gate == "call" && (fast < 16_000 || slow > 200) {
+        Err(format!("{fast} calls without a trap, {slow} with one:\n{said}"))
+    } else {
+        Ok(())
+    }
 }
 
 /// The dynamic linker of a sandbox's only program is not worth rewriting; that of a shell's programs is, from the second on.
 pub fn first_linker(s: &Sandbox) -> Result<(), String> {
     let by = |said: &str, gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
-    let (one, many) = (s.run(&["--stats"], &["/bin/true"])?, s.run(&["--stats"], &["/bin/sh", "-c", "/bin/true;/bin/true;/bin/true;exit 0"])?);
+    let (one, many) = (
+        s.run(&["--stats"], &["/bin/true"])?,
+        s.run(&["--stats"], &["/bin/sh", "-c", "/bin/true;/bin/true;/bin/true;exit 0"])?,
+    );
     for outcome in [&one, &many] {
         expect("true", outcome, 0, &[])?;
     }
@@ -50,7 +57,11 @@ pub fn calls_made_at_run_time(s: &Sandbox) -> Result<(), String> {
     let by = |gate: &str| said.lines().find_map(|line| line.strip_suffix(gate)?.parse::<u32>().ok()).unwrap_or(0);
     let (fast, slow) = (by(" calls by the gate call"), by(" calls by the gate sud"));
     // While a page is written its threads trap on.
-    if s.gate == "call" && (fast < 15_000 || slow > 2000) { Err(format!("{fast} calls without a trap, {slow} with one:\n{said}")) } else { Ok(()) }
+    if s.gate == "call" && (fast < 15_000 || slow > 2000) {
+        Err(format!("{fast} calls without a trap, {slow} with one:\n{said}"))
+    } else {
+        Ok(())
+    }
 }
 
 /// A process made after a thousand others have come and gone begins with no more of the kernel's memory in its page tables than one
@@ -69,5 +80,9 @@ pub fn many_processes(s: &Sandbox) -> Result<(), String> {
     fs::remove_file(s.dir.join("ready")).map_err(|e| e.to_string())?;
     expect("many processes", &clean(running.wait()?)?, 0, &[])?;
     // 110 at the time of writing; 260 with what a thousand have left behind.
-    if tables.len() < 4 || tables.iter().any(|kib| *kib > 190) { Err(format!("KiB of page tables: {tables:?}")) } else { Ok(()) }
+    if tables.len() < 4 || tables.iter().any(|kib| *kib > 190) {
+        Err(format!("KiB of page tables: {tables:?}"))
+    } else {
+        Ok(())
+    }
 }
