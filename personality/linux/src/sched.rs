@@ -209,6 +209,21 @@ pub fn sched_setparam(thread: &Thread, pid: i32, param: UserPtr<u32>) -> Result<
     set(thread, &target, target.sched.policy.load(Ordering::Relaxed), priority)
 }
 
+/// Whether only CAP_SYS_NICE gives a thread this policy and priority: more than RLIMIT_RTPRIO allows, an end of SCHED_RESET_ON_FORK, or
+/// one of SCHED_IDLE, which counts as a lower nice value (RLIMIT_NICE).
+fn needs_right(target: &Thread, word: u32, priority: u32) -> bool {
+    let (policy, old) = (word & !policy::RESET_ON_FORK, target.sched.policy.load(Ordering::Relaxed));
+    let now = old & !policy::RESET_ON_FORK;
+    let limit = target.limit(rlimit::RTPRIO);
+    let most = u64::from(target.sched.priority.load(Ordering::Relaxed)).max(limit);
+    let real_time = matches!(policy, policy::FIFO | policy::RR);
+    let beyond = real_time && (policy != now && limit == 0 || u64::from(priority) > most);
+    let reset_undone = old & policy::RESET_ON_FORK != 0 && word & policy::RESET_ON_FORK == 0;
+    let nice = target.process().settings.nice.load(Ordering::Relaxed);
+    let leaves_idle = now == policy::IDLE && policy != policy::IDLE && !is_within(&target.task, nice);
+    beyond || reset_undone || leaves_idle
+}
+
 fn set(thread: &Thread, target: &Thread, word: u32, priority: u32) -> Result<()> {
     let policy = word & !policy::RESET_ON_FORK;
     if policy == policy::DEADLINE || !priorities(policy)?.contains(&priority) {
@@ -218,14 +233,8 @@ fn set(thread: &Thread, target: &Thread, word: u32, priority: u32) -> Result<()>
     if !may_change(thread, target) {
         return Err(Errno::EPERM);
     }
-    if !cred.capable(CAP_SYS_NICE) {
-        let most = u64::from(target.sched.priority.load(Ordering::Relaxed)).max(target.limit(rlimit::RTPRIO));
-        let real_time = matches!(policy, policy::FIFO | policy::RR);
-        let reset_undone =
-            target.sched.policy.load(Ordering::Relaxed) & policy::RESET_ON_FORK != 0 && word & policy::RESET_ON_FORK == 0;
-        if real_time && u64::from(priority) > most || reset_undone {
-            return Err(Errno::EPERM);
-        }
+    if !cred.capable(CAP_SYS_NICE) && needs_right(target, word, priority) {
+        return Err(Errno::EPERM);
     }
     target.sched.policy.store(word, Ordering::Relaxed);
     target.sched.priority.store(priority, Ordering::Relaxed);
@@ -345,8 +354,12 @@ fn may_nice(thread: &Thread, task: &Task, nice: i32) -> Result<()> {
         return Err(Errno::EPERM);
     }
     let nice = nice.clamp(-20, 19);
-    let within = i64::from(20 - nice) <= i64::try_from(task.limits.soft(rlimit::NICE)).unwrap_or(i64::MAX);
-    if nice >= task.settings.nice.load(Ordering::Relaxed) || within { Ok(()) } else { Err(Errno::EACCES) }
+    if nice >= task.settings.nice.load(Ordering::Relaxed) || is_within(task, nice) { Ok(()) } else { Err(Errno::EACCES) }
+}
+
+/// Whether RLIMIT_NICE gives a process this nice value.
+fn is_within(task: &Task, nice: i32) -> bool {
+    i64::from(20 - nice) <= i64::try_from(task.limits.soft(rlimit::NICE)).unwrap_or(i64::MAX)
 }
 
 /// Gives a process a nice value, and its threads on the machine. The errors of [`may_nice`], and EACCES or EPERM where the machine

@@ -4,6 +4,7 @@
 mod places;
 mod running;
 mod speed;
+mod traced;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -51,9 +52,9 @@ const TESTS: &[Test] = &[
     ("sandbox/stopped_and_continued", stopped_and_continued),
     ("sandbox/unanswered", unanswered),
     ("sandbox/daemon_ends", daemon_ends),
-    ("sandbox/trace", trace),
-    ("sandbox/trace_lost", trace_lost),
-    ("sandbox/trace_of_forks", trace_of_forks),
+    ("sandbox/trace", traced::trace),
+    ("sandbox/trace_lost", traced::trace_lost),
+    ("sandbox/trace_of_forks", traced::trace_of_forks),
     ("sandbox/stats", stats),
     ("sandbox/cancellation_points", speed::cancellation_points),
     ("sandbox/first_linker", speed::first_linker),
@@ -588,67 +589,6 @@ fn daemon_ends(s: &Sandbox) -> Result<(), String> {
         4,
         &["started"],
     )
-}
-
-fn trace(s: &Sandbox) -> Result<(), String> {
-    let plain = s.run(&[], &["/bin/ls", "/"])?;
-    let traced = s.run(&["--trace=/dev/null"], &["/bin/ls", "/"])?;
-    if plain.output != traced.output || traced.code != 0 {
-        return Err(format!("tracing changes the output\n{}", compare::difference(&plain.output, &traced.output)));
-    }
-    let file = s.dir.join("trace");
-    let option = format!("--trace={}", file.display());
-    let outcome = s.run(&[&option], &["/bin/sh", "-c", "cat /etc/hostname /none >/dev/null 2>&1; exit 3"])?;
-    expect("traced", &outcome, 3, &[])?;
-    let lines = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let has = |parts: &[&str]| lines.lines().any(|l| parts.iter().all(|p| l.contains(p)));
-    let wanted: &[&[&str]] = &[
-        &["openat(", "\"/etc/hostname\"", "O_RDONLY", " = "],
-        &["openat(", "\"/none\"", "= -1 ENOENT"],
-        &["execve(", "cat"],
-        &["write("],
-        &["arch_prctl(ARCH_SET_FS, "],
-        &["exit_group(3)"],
-    ];
-    match wanted.iter().find(|w| !has(w)) {
-        Some(line) => Err(format!("no line with {line:?} in\n{}", lines.lines().take(60).collect::<Vec<_>>().join("\n"))),
-        None => Ok(()),
-    }
-}
-
-/// A trace that cannot be written is said once, or ends the run.
-fn trace_lost(s: &Sandbox) -> Result<(), String> {
-    let outcome = s.run(&["--trace=/dev/full"], &["/bin/sh", "-c", "echo on; exit 3"])?;
-    expect("said", &outcome, 3, &["trace cannot be written (ENOSPC)", "on"])?;
-    if text(&outcome).matches("trace cannot").count() != 1 {
-        return Err(format!("said more than once:\n{}", text(&outcome)));
-    }
-    expect(
-        "ended",
-        &s.run(&["--trace=/dev/full", "--trace-whole"], &["/bin/sh", "-c", "echo on; exit 3"])?,
-        125,
-        &["sandbox is stopped"],
-    )
-}
-
-fn trace_of_forks(s: &Sandbox) -> Result<(), String> {
-    let file = s.dir.join("trace");
-    let option = format!("--trace={}", file.display());
-    let outcome = s.run(&[&option], &["/bin/sh", "-c", "for i in 1 2 3; do (echo $i | cat) & done; wait"])?;
-    if outcome.code != 0 {
-        return Err(format!("code {}\n{}", outcome.code, text(&outcome)));
-    }
-    let lines = fs::read_to_string(&file).map_err(|e| e.to_string())?;
-    let who: std::collections::BTreeSet<&str> = lines.lines().filter_map(|l| l.split_whitespace().next()).collect();
-    let whole = lines.lines().filter(|l| l.contains("execve(")).count();
-    if who.len() < 4 || whole < 3 {
-        return Err(format!(
-            "{} threads, {whole} execve in\n{}",
-            who.len(),
-            lines.lines().take(60).collect::<Vec<_>>().join("\n")
-        ));
-    }
-    Ok(())
 }
 
 fn stats(s: &Sandbox) -> Result<(), String> {
