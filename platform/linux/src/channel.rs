@@ -14,7 +14,7 @@ use janua_platform_boot::channel::{HANDED_MOST, REQUEST_MOST};
 use janua_port::host::HostReady;
 use janua_port::{Answer, Asked, Host, HostFd};
 
-use crate::host::LinuxHost;
+use crate::host::{IoVec, LinuxHost, MsgHdr};
 use crate::reactor::Reactor;
 use crate::sys::{self, nr};
 use crate::{boot, descriptors, machine};
@@ -46,23 +46,6 @@ pub fn requests() -> Vec<Asked> {
         }
     }
     all
-}
-
-#[repr(C)]
-struct IoVec {
-    base: usize,
-    len: usize,
-}
-
-#[repr(C)]
-struct MsgHdr {
-    name: usize,
-    name_len: u32,
-    iov: usize,
-    iov_len: usize,
-    control: usize,
-    control_len: usize,
-    flags: u32,
 }
 
 /// `struct cmsghdr` with the descriptors behind it.

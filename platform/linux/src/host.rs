@@ -164,21 +164,23 @@ fn timespec(time: Option<i64>) -> Timespec {
     }
 }
 
+/// `struct iovec`.
 #[repr(C)]
-struct IoVec {
-    base: usize,
-    len: usize,
+pub struct IoVec {
+    pub base: usize,
+    pub len: usize,
 }
 
+/// `struct msghdr`.
 #[repr(C)]
-struct MsgHdr {
-    name: usize,
-    name_len: u32,
-    iov: usize,
-    iov_len: usize,
-    control: usize,
-    control_len: usize,
-    flags: u32,
+pub struct MsgHdr {
+    pub name: usize,
+    pub name_len: u32,
+    pub iov: usize,
+    pub iov_len: usize,
+    pub control: usize,
+    pub control_len: usize,
+    pub flags: u32,
 }
 
 /// Whether the user's memory at `addr` can be stored to. The host's own copies stop at a page that is executable at the moment
