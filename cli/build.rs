@@ -1,6 +1,6 @@
 //! Finds the kernel images that the command embeds.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn main() {
     bare("x86_64");
@@ -14,7 +14,7 @@ fn main() {
         Some(path) => PathBuf::from(path),
         None => {
             let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
-            let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("image/janua-linux");
+            let last = here().join(target).join("image/janua-linux");
             if last.is_file() {
                 println!("cargo::warning=embedding the kernel image that was built last; `./janua build` builds it anew");
             }
@@ -32,11 +32,16 @@ fn main() {
     println!("cargo::rustc-env=JANUA_IMAGE_LINUX={}", image.display());
 }
 
+/// This directory, now: cargo runs a build script that it built before the tree was moved or copied.
+fn here() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
+}
+
 /// The invasive applications for a machine, as built by `cargo xtask user` and `cargo xtask image leon3`: a list of names and bytes.
 /// Without them there are none.
 fn programs(machine: &str) {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("user").join(machine).join("bin");
+    let dir = here().join(target).join("user").join(machine).join("bin");
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(&dir).map(|dir| dir.flatten().map(|entry| entry.path()).collect()).unwrap_or_default();
     files.sort();
@@ -60,7 +65,7 @@ fn plugin() {
     println!("cargo::rerun-if-env-changed=JANUA_TLB_PLUGIN");
     let named = std::env::var_os("JANUA_TLB_PLUGIN").map(PathBuf::from);
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
-    let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join("release/libjanua_tlb.so");
+    let last = here().join(target).join("release/libjanua_tlb.so");
     embed("JANUA_TLB_PLUGIN", named.unwrap_or(last));
 }
 
@@ -70,7 +75,7 @@ fn bare(platform: &str) {
     println!("cargo::rerun-if-env-changed={name}");
     let named = std::env::var_os(&name).map(PathBuf::from);
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);
-    let last = Path::new(env!("CARGO_MANIFEST_DIR")).join(target).join(format!("image/janua-{platform}"));
+    let last = here().join(target).join(format!("image/janua-{platform}"));
     embed(&name, named.unwrap_or(last));
 }
 

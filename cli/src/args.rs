@@ -120,7 +120,7 @@ executable; 125: janua failed or its kernel faulted, and standard error says why
 ran out.")]
 pub struct Run {
     /// The gate, by which system calls enter the kernel: call (rewritten call sites), sud, seccomp, or auto for the best here
-    #[arg(long, value_name = "GATE", default_value = "auto", value_parser = named(&["auto", "call", "sud", "seccomp", "signal"], &["vdso", "ring", "ptrace", "stub", "kvm"]), hide_possible_values = true)]
+    #[arg(long, value_name = "GATE", default_value = "auto", value_parser = crate::gates::Names, hide_possible_values = true)]
     gate: String,
 
     /// The jail, which locks the kernel's memory while the program runs: pkey, none, or auto for the best here; `janua doctor`
@@ -481,7 +481,7 @@ impl Run {
                 return refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux");
             }
         };
-        let gate = gate(&self.gate)?;
+        let gate = crate::gates::named(&self.gate)?;
         if gate == Some(Gate::Signal) && personality == Personality::Linux {
             return refuse(
                 "the gate `signal` is for programs on Janua's system-call library",
@@ -522,19 +522,6 @@ fn library(name: &str) -> Library {
         "vanilla" => Library::Vanilla,
         "sys-lib-no" => Library::Dispatcher,
         _ => Library::Gate,
-    }
-}
-
-fn gate(name: &str) -> Result<Option<Gate>, Refusal> {
-    if name == "auto" {
-        return Ok(None);
-    }
-    match Gate::ALL.into_iter().chain([Gate::Signal]).find(|g| g.name() == name) {
-        Some(gate) => Ok(Some(gate)),
-        None => refuse(
-            format!("the gate `{name}` is not built yet"),
-            "gates that are: call, sud, seccomp (--gate sud), or leave --gate out",
-        ),
     }
 }
 
@@ -767,7 +754,12 @@ mod tests {
             assert!(parse(&[invasive, &["--", "x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
             assert!(parse(&[invasive, &["--personality", "invasive", "--", "x"]].concat()).is_ok());
         }
-        assert!(parse(&["--gate", "nonsense", "--", "x"]).is_err());
+        for (name, at) in
+            [("linux", "for linux: call, sud, seccomp\n"), ("invasive", "for invasive: signal, call, sud, seccomp")]
+        {
+            let said = parse(&["--personality", name, "--gate", "nonsense", "--", "x"]).unwrap_err();
+            assert!(said.contains("no gate `nonsense`") && said.contains(at), "{said}");
+        }
         assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());
         assert!(parse(&["--", ""]).is_err());

@@ -11,6 +11,7 @@ mod control;
 mod doctor;
 mod environment;
 mod exit;
+mod gates;
 mod options;
 mod run;
 mod support;

@@ -2,10 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
-/// The root of the workspace this was built in.
+/// The root of the workspace: what the launcher or `cargo xtask` says, or where this was built. Cargo takes a tool that was built
+/// before the tree was moved or copied for up to date, so that the place of the build may be another tree's.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask/build lies below the workspace root")
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| match std::env::var_os("JANUA_ROOT") {
+        Some(root) => root.into(),
+        None => {
+            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask/build lies below the workspace root").into()
+        }
+    })
 }
 
 /// The directory cargo builds into.

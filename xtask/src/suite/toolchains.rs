@@ -1,6 +1,7 @@
 //! The ways to a compiler for the images (`toolchain::Way`): by each that this machine can offer a kernel image is built, which must run
 //! a shell; by name (`./janua test toolchains`) a fresh clone of the last commit also goes the launcher's whole way.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::compare;
@@ -42,7 +43,7 @@ fn image(toolchain: &Toolchain, way: Way) -> Result<(), String> {
     answers(&mut command)
 }
 
-/// A fresh clone of the last commit builds and runs by the README's command.
+/// A fresh clone of the last commit builds and runs by the README's command, and builds again where it was moved to.
 fn clone(way: Way) -> Result<(), String> {
     let dir = compare::place().join("clone");
     compare::clear(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -54,12 +55,26 @@ fn clone(way: Way) -> Result<(), String> {
     if !cloned.map_err(|e| format!("git: {e}"))?.success() {
         return Err("git clone failed".into());
     }
-    let mut command = Command::new(dir.join("janua"));
-    command.args(["run", "--jail", "none", "--", "/bin/sh", "-c", SCRIPT]).current_dir(&dir).env("JANUA_TOOLCHAIN", way.name());
-    command.env_remove("JANUA_ROOT").env_remove("CARGO_TARGET_DIR").env_remove("JANUA_FAST");
-    let result = answers(&mut command);
+    let moved = compare::place().join("moved");
+    compare::clear(&moved).map_err(|e| format!("{}: {e}", moved.display()))?;
+    let result = launch(&dir, way).and_then(|()| {
+        std::fs::rename(&dir, &moved).map_err(|e| format!("{}: {e}", moved.display()))?;
+        let source = moved.join("cli/src/main.rs");
+        let file = std::fs::File::options().append(true).open(&source).map_err(|e| format!("{}: {e}", source.display()))?;
+        file.set_modified(std::time::SystemTime::now()).map_err(|e| format!("{}: {e}", source.display()))?;
+        launch(&moved, way).map_err(|why| format!("after the tree was moved: {why}"))
+    });
     let _ = compare::clear(&dir);
+    let _ = compare::clear(&moved);
     result
+}
+
+/// Runs a shell by a tree's launcher, which builds what is out of date.
+fn launch(dir: &Path, way: Way) -> Result<(), String> {
+    let mut command = Command::new(dir.join("janua"));
+    command.args(["run", "--jail", "none", "--", "/bin/sh", "-c", SCRIPT]).current_dir(dir).env("JANUA_TOOLCHAIN", way.name());
+    command.env_remove("JANUA_ROOT").env_remove("CARGO_TARGET_DIR").env_remove("JANUA_FAST");
+    answers(&mut command)
 }
 
 fn answers(command: &mut Command) -> Result<(), String> {
