@@ -754,12 +754,8 @@ mod tests {
             assert!(parse(&[invasive, &["--", "x"]].concat()).unwrap_err().contains("for the personality `invasive`"));
             assert!(parse(&[invasive, &["--personality", "invasive", "--", "x"]].concat()).is_ok());
         }
-        for (name, at) in
-            [("linux", "for linux: call, sud, seccomp\n"), ("invasive", "for invasive: signal, call, sud, seccomp")]
-        {
-            let said = parse(&["--personality", name, "--gate", "nonsense", "--", "x"]).unwrap_err();
-            assert!(said.contains("no gate `nonsense`") && said.contains(at), "{said}");
-        }
+        let said = parse(&["--gate", "nonsense", "--", "x"]).unwrap_err();
+        assert!(said.contains("no gate `nonsense`") && said.contains("call, sud, seccomp (linux); signal, "), "{said}");
         assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());
         assert!(parse(&["--", ""]).is_err());

@@ -44,9 +44,10 @@ pub fn environment(
     Ok(all)
 }
 
-/// A clean environment for programs of another tree.
+/// A clean environment for programs of another tree. The home of a user whom the tree does not know is its root.
 fn clean(own: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    let fixed = [("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/root")];
+    let home = if rustix::process::geteuid().is_root() { "/root" } else { "/" };
+    let fixed = [("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", home)];
     let fixed = fixed.into_iter().map(|(key, value)| (key.into(), value.into()));
     fixed.chain(own.iter().filter(|(key, _)| PASSED_ON.iter().any(|name| key == name)).cloned()).collect()
 }

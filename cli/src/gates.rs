@@ -31,7 +31,7 @@ impl TypedValueParser for Names {
         {
             return Ok(name.into_owned());
         }
-        Err(Error::raw(ErrorKind::InvalidValue, format!("there is no gate `{name}`; gates that are:\n{}\n", list()))
+        Err(Error::raw(ErrorKind::InvalidValue, format!("there is no gate `{name}`; gates that are: {}\n", list()))
             .with_cmd(command))
     }
 
@@ -49,10 +49,9 @@ pub fn named(name: &str) -> Result<Option<Gate>, Refusal> {
     }
     match BY_PERSONALITY.iter().find_map(|(_, gates)| by_name(gates, name)) {
         Some(gate) => Ok(Some(gate)),
-        None => refuse(
-            format!("the gate `{name}` is not built yet; gates that are:\n{}", list()),
-            "leave --gate out for the best here",
-        ),
+        None => {
+            refuse(format!("the gate `{name}` is not built yet"), format!("gates that are: {}; or leave --gate out", list()))
+        }
     }
 }
 
@@ -60,11 +59,11 @@ fn by_name(gates: &[Gate], name: &str) -> Option<Gate> {
     gates.iter().copied().find(|gate| gate.name() == name)
 }
 
-/// A line for each personality.
+/// The gates of each personality.
 fn list() -> String {
     let line = |(personality, gates): &(&str, &[Gate])| {
         let names: Vec<&str> = gates.iter().map(|gate| gate.name()).collect();
-        format!("  for {personality}: {}", names.join(", "))
+        format!("{} ({personality})", names.join(", "))
     };
-    BY_PERSONALITY.iter().map(line).collect::<Vec<_>>().join("\n")
+    BY_PERSONALITY.iter().map(line).collect::<Vec<_>>().join("; ")
 }

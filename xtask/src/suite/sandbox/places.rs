@@ -190,9 +190,19 @@ pub fn foreign_environment(s: &Sandbox) -> Result<(), String> {
     crate::suite::boot::add_busybox(&root, "bin/busybox")?;
     let root = root.display().to_string();
     let janua = s.line(&["--root", &root, "--env", "PASSED", "--env", "SET=here"], &["/bin/busybox", "env"]).join("' '");
-    let script = format!("export SECRET=x PASSED=on; exec '{janua}'");
-    let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
-    let said = text(&outcome);
-    expect("an environment", &outcome, 0, &["PASSED=on", "SET=here", "HOME=/root", "PATH=/usr/local/sbin"])?;
-    if said.contains("SECRET") { Err(format!("the secret is seen:\n{said}")) } else { Ok(()) }
+    let (own, other) = if rustix::process::geteuid().is_root() {
+        ("HOME=/root\n", "setpriv --reuid 65534 --regid 65534 --clear-groups")
+    } else {
+        ("HOME=/\n", "")
+    };
+    for (by, home) in [("", own), (other, "HOME=/\n")] {
+        let script = format!("export SECRET=x PASSED=on; exec {by} '{janua}'");
+        let outcome = clean(s.start(vec!["/bin/sh".into(), "-c".into(), script])?.wait()?)?;
+        expect("an environment", &outcome, 0, &["PASSED=on\n", "SET=here\n", home, "PATH=/usr/local/sbin"])?;
+        let said = text(&outcome);
+        if said.contains("SECRET") {
+            return Err(format!("the secret is seen:\n{said}"));
+        }
+    }
+    Ok(())
 }
