@@ -8,7 +8,7 @@ use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
 
 use crate::table::{self, CallFn, Row, Run, Words};
 use crate::task::{Before, Leave, Personality};
-use crate::thread::{Pending, Seat, work};
+use crate::thread::{Blocked, Pending, Seat, work};
 use crate::wait::NEWS;
 
 impl<P: Personality> Seat<P> {
@@ -30,7 +30,8 @@ impl<P: Personality> Seat<P> {
                 Before::Skip => return self.finish(frame, None, frame.result()),
                 Before::Wait => {}
             }
-            if let Some(flow) = self.stop() {
+            let words = if abi == Abi::Native { frame.args() } else { frame.compat_args() };
+            if let Some(flow) = self.stop(frame, Some(P::number(frame.number())), words) {
                 *self.entering.lock() = Some(abi);
                 return flow;
             }
@@ -59,7 +60,7 @@ impl<P: Personality> Seat<P> {
         }
         match self.run(frame, row, words) {
             Poll::Ready(result) => self.finish(frame, Some(row), result),
-            Poll::Pending => self.suspend(Some(row), words, 0),
+            Poll::Pending => self.suspend(frame, Some(row), words, 0),
         }
     }
 
@@ -70,7 +71,7 @@ impl<P: Personality> Seat<P> {
         let words = frame.args();
         match self.run(frame, row, words) {
             Poll::Ready(result) => self.finish(frame, Some(row), result),
-            Poll::Pending => self.suspend(Some(row), words, 0),
+            Poll::Pending => self.suspend(frame, Some(row), words, 0),
         }
     }
 
@@ -102,7 +103,7 @@ impl<P: Personality> Seat<P> {
                 self.observe(row, words, result, started);
                 self.finish(frame, Some(row), result)
             }
-            Poll::Pending => self.suspend(Some(row), words, started),
+            Poll::Pending => self.suspend(frame, Some(row), words, started),
         }
     }
 
@@ -119,8 +120,9 @@ impl<P: Personality> Seat<P> {
         Flow::Wait((deadline != u64::MAX).then_some(deadline))
     }
 
-    fn suspend(&self, row: Option<&'static Row<P>>, words: Words, started: u64) -> Flow {
-        *self.pending.lock() = Some((row, Pending { words, started }));
+    fn suspend(&self, frame: &Frame, row: Option<&'static Row<P>>, words: Words, started: u64) -> Flow {
+        let at = [frame.stack_pointer(), frame.program_counter()];
+        *self.pending.lock() = Some((row, Pending { words, started, at }));
         self.wait()
     }
 
@@ -149,20 +151,24 @@ impl<P: Personality> Seat<P> {
             if let Some(flow) = P::leave(self, frame, row.take()).done() {
                 return flow;
             }
-            if let Some(flow) = self.stop() {
+            if let Some(flow) = self.stop(frame, None, [0; 6]) {
                 return flow;
             }
         }
     }
 
-    /// Stopped: waits in the slot. `None` when that is over at once.
-    fn stop(&self) -> Option<Flow> {
+    /// Stopped, before this call or outside one: waits in the slot. `None` when that is over at once.
+    fn stop(&self, frame: &Frame, number: Option<usize>, words: Words) -> Option<Flow> {
         self.prepare_poll();
         async fn stopped<P: Personality>(thread: &crate::Thread<P>, (): ()) -> isize {
             P::stopped(thread).await
         }
         let stopped = self.slotted.as_ref().start(stopped::<P>, (), &mut Context::from_waker(&self.waker));
-        stopped.is_pending().then(|| self.wait())
+        if stopped.is_ready() {
+            return None;
+        }
+        *self.stopped.lock() = Some(Blocked { number, words, at: [frame.stack_pointer(), frame.program_counter()] });
+        Some(self.wait())
     }
 }
 
@@ -193,7 +199,8 @@ impl<P: Personality> Guest for Seat<P> {
             }
         };
         if self.take_marks() {
-            return self.suspend(row, [0; 6], 0);
+            let words = if abi == Abi::Native { frame.args() } else { frame.compat_args() };
+            return self.suspend(frame, row, words, 0);
         }
         let result = frame.result();
         self.finish(frame, row, result)
@@ -242,6 +249,7 @@ impl<P: Personality> Guest for Seat<P> {
             return self.finish(frame, row, result);
         }
         // What waited was a stop, whose result means nothing.
+        *self.stopped.lock() = None;
         let entering = self.entering.lock().take();
         match entering {
             Some(abi) => self.enter_watched(frame, abi),

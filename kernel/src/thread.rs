@@ -72,6 +72,8 @@ pub struct Thread<P: Personality> {
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
     pub(crate) pending: Mutex<Option<(Option<&'static Row<P>>, Pending)>>,
+    /// Where it is, while it is stopped.
+    pub(crate) stopped: Mutex<Option<Blocked>>,
     /// The personality is asked before and after each call ([`Seat::watch_calls`]).
     watched: AtomicBool,
     /// A call the personality lets wait before it begins.
@@ -87,6 +89,18 @@ pub struct Thread<P: Personality> {
 pub(crate) struct Pending {
     pub words: [usize; 6],
     pub started: u64,
+    /// Stack pointer and program counter of the user code that called.
+    pub at: [usize; 2],
+}
+
+/// Where a thread is that waits or is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The call it waits in, and its words; `None` for a thread that is stopped outside one.
+    pub number: Option<usize>,
+    pub words: [usize; 6],
+    /// Stack pointer and program counter of its user code.
+    pub at: [usize; 2],
 }
 
 impl<P: Personality> core::ops::Deref for Thread<P> {
@@ -112,6 +126,7 @@ impl<P: Personality> Thread<P> {
             gate: AtomicU8::new(0),
             frame: Mutex::new(None),
             pending: Mutex::new(None),
+            stopped: Mutex::new(None),
             watched: AtomicBool::new(false),
             entering: Mutex::new(None),
             taken: Mutex::default(),
@@ -147,6 +162,14 @@ impl<P: Personality> Thread<P> {
     /// Whether a call of this thread waits.
     pub fn is_waiting(&self) -> bool {
         self.pending.lock().is_some()
+    }
+
+    /// Where it waits or is stopped; `None` for one that runs.
+    pub fn blocked(&self) -> Option<Blocked> {
+        if let Some((row, pending)) = &*self.pending.lock() {
+            return Some(Blocked { number: row.map(|row| row.number), words: pending.words, at: pending.at });
+        }
+        *self.stopped.lock()
     }
 
     /// Whether the thread has been woken and has not looked yet at what for.

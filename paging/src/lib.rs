@@ -28,7 +28,7 @@ mod tests;
 pub use frames::{Frames, PageFrame};
 pub use object::Object;
 pub use region::{AtFork, Behind};
-pub use report::Report;
+pub use report::{PageKind, Report};
 pub use space::{Access, Refused, Space};
 pub use table::{Entry, Table};
 

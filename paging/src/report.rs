@@ -2,6 +2,28 @@
 
 use crate::{Behind, Entry, Frames, Object};
 
+/// What a page in memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageKind {
+    /// One of the object behind the region, no copy of the space's own.
+    pub of_object: bool,
+    /// How many spaces have it.
+    pub users: usize,
+}
+
+impl PageKind {
+    /// Of the page `index` of a region that has `behind` behind it.
+    pub(crate) fn of<F: Frames>(frames: &F, behind: &Behind<F>, index: usize, entry: Entry) -> PageKind {
+        let users = frames.users(entry.frame).max(1);
+        let of_object = match behind {
+            Behind::Zero => false,
+            Behind::Object { object, page, .. } => Object::frame(object, page + index as u64) == Some(entry.frame),
+        };
+        // The object is one of its pages' users.
+        PageKind { of_object, users: if of_object { (users - 1).max(1) } else { users } }
+    }
+}
+
 /// Pages of a region, by kind; each is counted once among private and shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -24,13 +46,7 @@ impl Report {
 
     /// Counts the page `index` of a region that has `behind` behind it.
     pub(crate) fn count<F: Frames>(&mut self, frames: &F, behind: &Behind<F>, index: usize, entry: Entry) {
-        let users = frames.users(entry.frame).max(1);
-        let of_object = match behind {
-            Behind::Zero => false,
-            Behind::Object { object, page, .. } => Object::frame(object, page + index as u64) == Some(entry.frame),
-        };
-        // The object is one of its pages' users.
-        let users = if of_object { (users - 1).max(1) } else { users };
+        let PageKind { of_object, users } = PageKind::of(frames, behind, index, entry);
         let kind = match (of_object, users > 1) {
             (false, false) => &mut self.own,
             (false, true) => &mut self.copied_on_write,

@@ -11,7 +11,7 @@ use janua_rt::Mutex;
 
 use crate::object::Mapper;
 use crate::region::Region;
-use crate::report::Report;
+use crate::report::{PageKind, Report};
 use crate::table::NoMemory;
 use crate::{AtFork, Behind, Entry, Frames, Object, PAGE, PageFrame, Table};
 
@@ -168,6 +168,18 @@ impl<F: Frames, T: Table> Space<F, T> {
             (*start..region.end, report)
         };
         inner.regions.iter().map(one).collect()
+    }
+
+    /// Shows the pages of a range that are in memory, in order.
+    pub fn each_present(&self, start: usize, end: usize, mut see: impl FnMut(usize, PageKind)) {
+        let inner = self.inner.lock();
+        let mut at = start;
+        while let Some((page, entry)) = inner.table.next(at, end) {
+            if let Some((from, region)) = inner.find(page) {
+                see(page, PageKind::of(self.frames, &region.behind, (page - from) / PAGE, entry));
+            }
+            at = page + PAGE;
+        }
     }
 
     /// Makes an access possible.

@@ -157,6 +157,15 @@ pub trait Machine: Send + Sync {
     fn residency(&self, _thread: ThreadId, _each: &mut dyn FnMut(&Residency)) -> Result<()> {
         Err(Errno::ENOSYS)
     }
+    /// A word for each page of the space a guest thread runs in, from the one at `addr` on, in the form of proc_pid_pagemap(5).
+    /// ENOSYS where the machine cannot tell.
+    fn page_map(&self, _thread: ThreadId, _addr: usize, _out: &mut [u64]) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    /// How a thread has had the processor, when the machine counts it.
+    fn scheduled(&self, _thread: ThreadId) -> Option<Scheduled> {
+        None
+    }
     /// Gives a thread a nice value (-20..=19, setpriority(2)). EACCES or EPERM where the machine refuses it, ENOSYS where it knows no
     /// such thing.
     fn set_nice(&self, _thread: ThreadId, _nice: i32) -> Result<()> {
@@ -247,6 +256,16 @@ pub struct Usage {
     /// Times the processor was given up to wait, and times it was taken away.
     pub waits: u64,
     pub preemptions: u64,
+}
+
+/// How a thread has had the processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Nanoseconds it had one, and was ready for one.
+    pub ran: Nanos,
+    pub waited: Nanos,
+    /// How often it got one.
+    pub times: u64,
 }
 
 /// What is resident of one mapping, in the words of proc_pid_smaps(5).

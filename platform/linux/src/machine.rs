@@ -8,7 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::USER_END;
 use janua_arch::x86_64::segments::{self, Segments};
 use janua_arch::x86_64::{cpu, entry, hosted};
-use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
+use janua_port::machine::{Memory, Outside, Residency, Scheduled, ThreadId, Usage, Whose};
 use janua_port::{
     Accounts, Clock, Compat, Console, Guest, Host, HostedGate, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, UserMemory,
 };
@@ -416,6 +416,12 @@ impl Machine for LinuxMachine {
     }
     fn residency(&self, thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<()> {
         usage::residency(thread, each)
+    }
+    fn page_map(&self, thread: ThreadId, addr: usize, out: &mut [u64]) -> Result<()> {
+        usage::page_map(thread, addr, out)
+    }
+    fn scheduled(&self, thread: ThreadId) -> Option<Scheduled> {
+        usage::scheduled(thread)
     }
     fn set_nice(&self, thread: ThreadId, nice: i32) -> Result<()> {
         usage::set_nice(thread, nice)

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::machine::{Residency, ThreadId, Usage, Whose};
+use janua_port::machine::{Residency, Scheduled, ThreadId, Usage, Whose};
 use janua_port::{Host, Nanos, accounts};
 
 use crate::host::{self, LinuxHost};
@@ -155,6 +155,38 @@ fn range(line: &[u8]) -> Option<(usize, usize)> {
     let place = line.split(|byte| *byte == b' ').next()?;
     let (start, end) = core::str::from_utf8(place).ok()?.split_once('-')?;
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+}
+
+/// [`janua_port::Machine::page_map`], from /proc/PID/pagemap.
+pub fn page_map(thread: ThreadId, addr: usize, out: &mut [u64]) -> Result<()> {
+    const WORD: usize = 8;
+    // Any thread's number names its process, and it is known as soon as the thread exists.
+    let fd = host::open_proc(&of_process(spawn::host_tid(thread), "pagemap")?)?;
+    let mut bytes = [0; 512 * WORD];
+    let mut at = addr / PAGE * WORD;
+    let mut result = Ok(());
+    for part in out.chunks_mut(bytes.len() / WORD) {
+        let read = LinuxHost.read(fd, &mut bytes[..part.len() * WORD], Some(at as u64));
+        // Behind the last address there is nothing.
+        bytes[*read.as_ref().unwrap_or(&0)..].fill(0);
+        for (word, bytes) in part.iter_mut().zip(bytes.chunks_exact(WORD)) {
+            *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        }
+        at += part.len() * WORD;
+        result = result.and(read.map(|_| ()));
+    }
+    LinuxHost.close(fd);
+    result
+}
+
+/// [`janua_port::Machine::scheduled`], from /proc/PID/task/TID/schedstat.
+pub fn scheduled(thread: ThreadId) -> Option<Scheduled> {
+    let (pid, tid) = spawn::host_ids(thread)?;
+    let mut text = [0; 128];
+    let text = read_small(&of_process(pid, format_args!("task/{tid}/schedstat")).ok()?, &mut text)?;
+    let mut words = text.split_ascii_whitespace().map(str::parse);
+    let mut next = || words.next()?.ok();
+    Some(Scheduled { ran: next()?, waited: next()?, times: next()? })
 }
 
 /// [`janua_port::Machine::set_nice`].

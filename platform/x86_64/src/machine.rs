@@ -389,6 +389,11 @@ impl Machine for BareMachine {
         BareSpace::of(&space).residency(each);
         Ok(())
     }
+    fn page_map(&self, thread: ThreadId, addr: usize, out: &mut [u64]) -> Result<()> {
+        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
+        BareSpace::of(&space).page_map(addr, out);
+        Ok(())
+    }
     fn usage(&self, whose: Whose) -> Option<Usage> {
         let (thread, whole) = match whose {
             Whose::Caller => (sched::current(), false),

@@ -148,6 +148,19 @@ impl BareSpace {
         }
     }
 
+    /// [`janua_port::Machine::page_map`].
+    pub fn page_map(&self, addr: usize, out: &mut [u64]) {
+        const PRESENT: u64 = 1 << 63;
+        const OF_OBJECT: u64 = 1 << 61;
+        const EXCLUSIVE: u64 = 1 << 56;
+        out.fill(0);
+        self.paged.each_present(addr, addr.saturating_add(out.len() * PAGE), |page, kind| {
+            let object = if kind.of_object { OF_OBJECT } else { 0 };
+            let alone = if kind.users == 1 { EXCLUSIVE } else { 0 };
+            out[(page - addr) / PAGE] = PRESENT | object | alone;
+        });
+    }
+
     /// Bytes in memory now, and the most there have been.
     pub fn bytes(&self) -> (u64, u64) {
         let (now, most) = self.paged.pages();

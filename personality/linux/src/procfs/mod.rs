@@ -7,10 +7,12 @@
 mod fd;
 mod file;
 mod locks;
+mod map_files;
 mod memory;
 mod mounts;
 mod net;
 mod ns;
+mod pagemap;
 mod process;
 mod query;
 mod stat;
@@ -33,7 +35,7 @@ use janua_object::{Caller, Cred, OpenFile};
 use janua_port::Nanos;
 
 use crate::task::tree::INIT;
-use crate::task::{CAP_SYS_PTRACE, access};
+use crate::task::{CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, CAP_SYS_PTRACE, access};
 use crate::{Kernel, Seat, Task};
 
 /// A file system made of tables.
@@ -191,9 +193,12 @@ pub enum Kind {
     Dir(&'static [Entry]),
     /// The process's memory.
     Memory,
+    /// What its pages are.
+    PageMap,
     Tasks,
     Fds,
     FdInfos,
+    MapFiles,
 }
 
 impl Entry {
@@ -220,9 +225,9 @@ impl Entry {
 
     fn file_kind(&self) -> FileKind {
         match self.kind {
-            Kind::Text(_) | Kind::Settable(..) | Kind::Memory => FileKind::Regular,
+            Kind::Text(_) | Kind::Settable(..) | Kind::Memory | Kind::PageMap => FileKind::Regular,
             Kind::Place(_) | Kind::Name(_) => FileKind::Symlink,
-            Kind::Dir(_) | Kind::Tasks | Kind::Fds | Kind::FdInfos => FileKind::Directory,
+            Kind::Dir(_) | Kind::Tasks | Kind::Fds | Kind::FdInfos | Kind::MapFiles => FileKind::Directory,
         }
     }
 }
@@ -327,6 +332,8 @@ enum What {
     /// A descriptor: its link, or what fdinfo tells of it.
     Fd(i32),
     FdInfo(i32),
+    /// The link of a mapping of a file.
+    Map(map_files::Range),
 }
 
 /// An inode.
@@ -357,6 +364,7 @@ impl Node {
             What::Entry(entry) => (core::ptr::from_ref(entry) as u64 / 8) & 0x7f_ffff | 1 << 24,
             What::Fd(fd) => 1 << 25 | fd.unsigned_abs() as u64,
             What::FdInfo(fd) => 1 << 26 | fd.unsigned_abs() as u64,
+            What::Map((start, _)) => 1 << 27 | (start as u64 >> 12) & 0x7ff_ffff,
         };
         owner << 28 | which
     }
@@ -452,7 +460,7 @@ impl Inode for Node {
         match self.what {
             Root | What::Home => FileKind::Directory,
             What::Entry(entry) => entry.file_kind(),
-            What::Fd(_) => FileKind::Symlink,
+            What::Fd(_) | What::Map(_) => FileKind::Symlink,
             What::FdInfo(_) => FileKind::Regular,
         }
     }
@@ -465,6 +473,7 @@ impl Inode for Node {
             What::Entry(entry) => entry.mode,
             What::Fd(fd) => fd::mode(&subject, fd)?,
             What::FdInfo(_) => 0o400,
+            What::Map(range) => map_files::mode(&subject, range)?,
         };
         // What is in the directories everybody may read is root's, where the process hides from its own user, or has ended.
         let open = mode == 0o555 && self.kind() == FileKind::Directory;
@@ -495,10 +504,10 @@ impl Inode for Node {
 
     fn perm(&self) -> Result<Perm> {
         let mut perm = Perm::from(&self.attr()?);
-        if let What::Entry(Entry { kind: Kind::Fds, .. }) = self.what
+        if let What::Entry(Entry { kind: Kind::Fds | Kind::MapFiles, .. }) = self.what
             && self.is_callers()
         {
-            // A process reaches its own descriptors, whosesoever they are shown to be.
+            // A process reaches its own descriptors and mappings, whosesoever they are shown to be.
             perm.mode |= 0o555;
         }
         Ok(perm)
@@ -517,6 +526,11 @@ impl Inode for Node {
         }
         if let Some(entry) = self.entries().and_then(|all| all.iter().find(|entry| entry.name.as_bytes() == name)) {
             return Ok(self.fs.node(self.id, What::Entry(entry))?);
+        }
+        if let What::Entry(Entry { kind: Kind::MapFiles, .. }) = self.what {
+            let range = map_files::range(name).ok_or(Errno::ENOENT)?;
+            map_files::file(&self.subject()?, range)?;
+            return Ok(self.fs.node(self.id, What::Map(range))?);
         }
         let number = number(name).ok_or(Errno::ENOENT)?;
         let subject = self.subject().map_err(|_| Errno::ENOENT)?;
@@ -563,6 +577,17 @@ impl Inode for Node {
                 return Ok(());
             }
         }
+        if let What::Entry(Entry { kind: Kind::MapFiles, .. }) = self.what {
+            for range in map_files::ranges(&subject) {
+                let at = range.0 as u64;
+                let (name, kind) = (map_files::name(range), FileKind::Symlink.dirent());
+                let seen = at < from || emit(&DirEntry { ino: at, next: at + 1, kind, name: name.as_bytes() });
+                if !seen {
+                    break;
+                }
+            }
+            return Ok(());
+        }
         let (numbers, kind): (Vec<u32>, FileKind) = match self.what {
             Root if self.fs.kind.processes => {
                 (subject.kernel.processes().iter().map(|task| task.pid).collect(), FileKind::Directory)
@@ -597,6 +622,7 @@ impl Inode for Node {
                 self.looked(caller, |subject| Ok(written(subject, &place(subject)?)))?
             }
             What::Fd(fd) => self.looked(caller, |subject| Ok(name_of(subject, &*fd::file(subject, fd)?)))?,
+            What::Map(range) => self.looked(caller, |subject| Ok(name_of(subject, &*map_files::file(subject, range)?)))?,
             _ => return Err(Errno::EINVAL),
         };
         // As for a page with the text and its NUL.
@@ -608,6 +634,9 @@ impl Inode for Node {
         match self.what {
             What::Entry(Entry { kind: Kind::Place(place), .. }) => Some(to(place)),
             What::Fd(fd) => Some(to(&|subject| subject.kernel.vfs.place_of(&fd::file(subject, fd)?))),
+            // A mapping outlives the descriptor that could be passed on: following it takes a right of its own.
+            What::Map(_) if !may_follow(&caller.cred()) => Some(Err(Errno::EPERM)),
+            What::Map(range) => Some(to(&|subject| subject.kernel.vfs.place_of(&map_files::file(subject, range)?))),
             _ => None,
         }
     }
@@ -632,6 +661,10 @@ impl Inode for Node {
             may_look(caller, &subject)?;
             return Ok(Arc::new(memory::MemoryFile::new(&subject)?));
         }
+        if let What::Entry(Entry { kind: Kind::PageMap, .. }) = self.what {
+            may_look(caller, &subject)?;
+            return Ok(Arc::new(pagemap::PageMap::new(&subject)?));
+        }
         let program = subject.task.as_ref().map_or(0, |task| task.program());
         Ok(Arc::new(file::TextFile::new(self, user, program)))
     }
@@ -653,6 +686,11 @@ fn may_look(caller: &dyn Caller, subject: &Subject) -> Result<()> {
         };
     };
     access::check(caller.pid(), &caller.cred(), access::Ids::File, seat).map_err(|_| Errno::EACCES)
+}
+
+/// Whether somebody may follow the links of map_files.
+fn may_follow(cred: &Cred) -> bool {
+    cred.capable(CAP_SYS_ADMIN) || cred.capable(CAP_CHECKPOINT_RESTORE)
 }
 
 /// A place as the subject's process would name it.

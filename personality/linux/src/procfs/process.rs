@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::thread::Blocked;
 use janua_object::vfs::Path;
 
 use crate::process::NO_LOGIN;
@@ -43,8 +44,10 @@ macro_rules! common {
             Entry::settable("oom_adj", oom_adj, set_oom_adj),
             Entry::text("oom_score", oom_score),
             Entry::settable("oom_score_adj", oom_score_adj, set_oom_score_adj),
+            Entry::new("pagemap", 0o400, Kind::PageMap),
             Entry::guarded("personality", personality),
             Entry::text("projid_map", id_map),
+            Entry::text("schedstat", schedstat),
             Entry::text("sessionid", login_number),
             Entry::text("setgroups", setgroups),
             Entry::program("smaps", 0o444, memory::smaps),
@@ -52,6 +55,7 @@ macro_rules! common {
             Entry::text("stat", stat::stat),
             Entry::text("statm", memory::statm),
             Entry::text("status", stat::status),
+            Entry::guarded("syscall", syscall),
             Entry::text("uid_map", id_map),
             Entry::text("wchan", wchan),
         ]
@@ -60,6 +64,7 @@ macro_rules! common {
 
 /// Of a process.
 pub static ENTRIES: &[Entry] = common!(
+    Entry::new("map_files", 0o500, Kind::MapFiles),
     Entry::new("task", 0o555, Kind::Tasks),
     Entry::program("timers", 0o444, timers),
     Entry::new("timerslack_ns", 0o666, Kind::Settable(timer_slack, set_timer_slack)),
@@ -131,6 +136,32 @@ fn children(subject: &Subject, text: &mut Text) -> Result<()> {
     for child in subject.kernel.processes().iter().filter(|task| task.parent() == pid) {
         let _ = write!(text, "{} ", child.pid);
     }
+    Ok(())
+}
+
+/// Of the thread: time on a processor and time it was ready for one, nanoseconds, and how often it got one; zeros where the machine
+/// does not count, as on Linux without CONFIG_SCHED_INFO.
+fn schedstat(subject: &Subject, text: &mut Text) -> Result<()> {
+    let seat = subject.seat().ok();
+    let counted = seat.and_then(|seat| subject.kernel.machine.scheduled(seat.machine_id())).unwrap_or_default();
+    let _ = writeln!(text, "{} {} {}", counted.ran, counted.waited, counted.times);
+    Ok(())
+}
+
+/// The call a thread waits in, with its words, stack pointer and program counter; -1 for one that is stopped outside a call.
+fn syscall(subject: &Subject, text: &mut Text) -> Result<()> {
+    let seat = subject.seat()?;
+    let mm = memory::mm(subject).ok();
+    let shown = |[stack, pc]: [usize; 2]| [stack, mm.as_ref().map_or(pc, |mm| mm.original_pc(pc))];
+    let blocked = seat.blocked().map(|blocked| Blocked { at: shown(blocked.at), ..blocked });
+    let _ = match blocked {
+        _ if seat.is_woken() => writeln!(text, "running"),
+        None => writeln!(text, "running"),
+        Some(Blocked { number: None, at: [stack, pc], .. }) => writeln!(text, "-1 {stack:#x} {pc:#x}"),
+        Some(Blocked { number: Some(number), words: [a, b, c, d, e, f], at: [stack, pc] }) => {
+            writeln!(text, "{number} {a:#x} {b:#x} {c:#x} {d:#x} {e:#x} {f:#x} {stack:#x} {pc:#x}")
+        }
+    };
     Ok(())
 }
 

@@ -31,6 +31,7 @@ pub const CAP_SYS_ADMIN: u32 = 21;
 pub const CAP_SYS_NICE: u32 = 23;
 pub const CAP_SYS_RESOURCE: u32 = 24;
 pub const CAP_AUDIT_CONTROL: u32 = 30;
+pub const CAP_CHECKPOINT_RESTORE: u32 = 40;
 
 /// Whether a process leads its session.
 pub fn is_session_leader(process: &Process) -> bool {
