@@ -14,7 +14,7 @@ use janua_rt::{Mutex, Registration, WaitQueue};
 use crate::caller::Caller;
 use crate::lock::{FileLocks, Owner};
 use crate::vfs::watch::event;
-use crate::vfs::{Attr, Contents, Inode, Path, SetAttr};
+use crate::vfs::{Attr, Contents, FileFlags, Inode, Path, SetAttr};
 
 bitflags! {
     /// Readiness, as in poll(2) and epoll(7).
@@ -84,6 +84,10 @@ pub mod request {
     pub const FIGETBSZ: u32 = 2;
     pub const FICLONE: u32 = 0x4004_9409;
     pub const FICLONERANGE: u32 = 0x4020_940d;
+    pub const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
+    pub const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
+    pub const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
+    pub const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
     pub const FIOSETOWN: u32 = 0x8901;
     pub const SIOCSPGRP: u32 = 0x8902;
     pub const FIOGETOWN: u32 = 0x8903;
@@ -383,6 +387,11 @@ impl OpenFile {
     pub fn check_write(&self) -> Result<()> {
         let mode = self.flags();
         if mode & flags::O_PATH != 0 || mode.wrapping_add(1) & flags::O_RDWR == 0 { Err(Errno::EBADF) } else { Ok(()) }
+    }
+
+    /// What its file is besides its mode; nothing where there are no such flags.
+    pub fn file_flags(&self) -> FileFlags {
+        self.inode().and_then(|inode| inode.flags()).unwrap_or_default()
     }
 
     pub fn inode(&self) -> Option<&Arc<dyn Inode>> {

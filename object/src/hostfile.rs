@@ -346,6 +346,7 @@ impl File for HostFile {
             mtime: stat.mtime,
             ctime: stat.ctime,
             btime: stat.btime,
+            flags: None,
         })
     }
 

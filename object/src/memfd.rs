@@ -197,6 +197,7 @@ impl Inode for MemInode {
             mtime: state.mtime,
             ctime: state.ctime,
             btime: self.btime,
+            flags: None,
         })
     }
 

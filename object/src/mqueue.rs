@@ -18,7 +18,7 @@ use crate::file::{Events, File, OpenFile};
 use crate::net::SocketFile;
 use crate::net::netlink::NetlinkSocket;
 use crate::vfs::access::{self, READ, WRITE};
-use crate::vfs::{Attr, FileKind, Perm};
+use crate::vfs::{Attr, FileFlags, FileKind, Perm};
 
 /// Defaults and limits (/proc/sys/fs/mqueue): messages, bytes of a message, queues.
 pub const MSG_DEFAULT: usize = 10;
@@ -228,7 +228,7 @@ impl MessageQueues {
         let mode = FileKind::Regular as u32 | how.mode & 0o777;
         let charge = charge((how.most as u64).saturating_mul(how.size as u64 + OVERHEAD))?;
         let queue = Arc::new(MessageQueue {
-            perm: Perm { mode, uid: cred.fsuid, gid: cred.fsgid },
+            perm: Perm { mode, uid: cred.fsuid, gid: cred.fsgid, flags: FileFlags::empty() },
             most: how.most,
             size: how.size,
             state: Mutex::new(State::default()),
@@ -308,7 +308,7 @@ impl File for QueueFile {
         Ok(80)
     }
     fn attr(&self) -> Result<Attr> {
-        let Perm { mode, uid, gid } = self.queue.perm;
+        let Perm { mode, uid, gid, .. } = self.queue.perm;
         Ok(Attr { mode, uid, gid, nlink: 1, size: 80, blksize: 4096, ..Attr::default() })
     }
     fn label(&self) -> String {

@@ -74,6 +74,10 @@ pub mod statx {
     pub const RESERVED: u32 = 0x8000_0000;
     /// STATX_ATTR_MOUNT_ROOT.
     pub const ATTR_MOUNT_ROOT: u64 = 0x2000;
+    /// STATX_ATTR_IMMUTABLE, APPEND and NODUMP: of files that have such flags, whose FS_*_FL are the same bits.
+    pub const ATTR_FLAGS: u64 = 0x70;
+    /// What is known of every file: STATX_ATTR_AUTOMOUNT, MOUNT_ROOT and DAX.
+    pub const ATTR_ALWAYS: u64 = 0x20_3000;
 }
 
 /// `struct statfs`.

@@ -676,6 +676,7 @@ impl HostInode {
             mtime: stat.mtime,
             ctime: stat.ctime,
             btime: stat.btime,
+            flags: None,
         }
     }
 

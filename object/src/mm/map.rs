@@ -14,7 +14,7 @@ use super::vma::{MappedFile, Source, VmFlags, Vma};
 use super::{Killed, Limits, MAX_MAP_COUNT, Mm, NEVER, Removed, State, next_id, round_up};
 use crate::coverage::Charge;
 use crate::file::{OpenFile, flags};
-use crate::vfs::MountFlags;
+use crate::vfs::{FileFlags, MountFlags};
 
 /// The arguments of mmap(2), the descriptor looked up.
 pub struct MapRequest {
@@ -190,6 +190,9 @@ impl Mm {
                 return Err(Errno::EACCES);
             }
             flags -= VmFlags::MAY_WRITE;
+        }
+        if shared && access == flags::O_RDWR && file.file_flags().contains(FileFlags::APPEND) {
+            return Err(Errno::EACCES);
         }
         if file.path.as_ref().is_some_and(|path| path.mount.flags().contains(MountFlags::NOEXEC)) {
             if prot.exec {

@@ -3,13 +3,14 @@
 use janua_abi::linux::{Errno, Result};
 
 use crate::caller::Cred;
-use crate::vfs::inode::{FileKind, Perm};
+use crate::vfs::inode::{FileFlags, FileKind, Perm};
 
 pub const CAP_CHOWN: u32 = 0;
 pub const CAP_DAC_OVERRIDE: u32 = 1;
 pub const CAP_DAC_READ_SEARCH: u32 = 2;
 pub const CAP_FOWNER: u32 = 3;
 pub const CAP_FSETID: u32 = 4;
+pub const CAP_LINUX_IMMUTABLE: u32 = 9;
 pub const CAP_SYS_CHROOT: u32 = 18;
 pub const CAP_SYS_ADMIN: u32 = 21;
 pub const CAP_MKNOD: u32 = 27;
@@ -25,8 +26,11 @@ pub const READ: u32 = 4;
 pub const WRITE: u32 = 2;
 pub const EXEC: u32 = 1;
 
-/// Whether `cred` has all of `want` on a file. EACCES.
+/// Whether `cred` has all of `want` on a file. EACCES; EPERM for who wants to write to what cannot be changed.
 pub fn check(perm: &Perm, cred: &Cred, want: u32) -> Result<()> {
+    if want & WRITE != 0 && perm.flags.contains(FileFlags::IMMUTABLE) {
+        return Err(Errno::EPERM);
+    }
     let class = if cred.fsuid == perm.uid {
         perm.mode >> 6
     } else if cred.in_group(perm.gid) {

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use bitflags::bitflags;
 use janua_abi::linux::{Errno, Result};
 
 use crate::caller::{Caller, Cred};
@@ -46,6 +47,23 @@ impl FileKind {
     }
 }
 
+bitflags! {
+    /// What a file is besides its mode (ioctl_iflags(2)): the values are FS_*_FL.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FileFlags: u32 {
+        /// Nobody changes it, nor its names.
+        const IMMUTABLE = 0x10;
+        /// What is there stays: a file only grows, a directory only gets names.
+        const APPEND = 0x20;
+        /// Backups leave it out; a mark for dump(8).
+        const NODUMP = 0x40;
+        /// Reading does not change its access time.
+        const NOATIME = 0x80;
+        /// New files have these from their directory.
+        const INHERITED = 0xc0;
+    }
+}
+
 /// Attributes of a file (inode(7)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attr {
@@ -67,6 +85,8 @@ pub struct Attr {
     pub mtime: i64,
     pub ctime: i64,
     pub btime: i64,
+    /// `None` where the file system has none.
+    pub flags: Option<FileFlags>,
 }
 
 impl Attr {
@@ -82,11 +102,25 @@ pub struct Perm {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
+    pub flags: FileFlags,
 }
 
 impl From<&Attr> for Perm {
     fn from(attr: &Attr) -> Perm {
-        Perm { mode: attr.mode, uid: attr.uid, gid: attr.gid }
+        Perm { mode: attr.mode, uid: attr.uid, gid: attr.gid, flags: attr.flags.unwrap_or_default() }
+    }
+}
+
+impl FileFlags {
+    /// Neither its attributes nor its name may change. EPERM.
+    pub fn check_frozen(self) -> Result<()> {
+        let frozen = self.intersects(FileFlags::IMMUTABLE.union(FileFlags::APPEND));
+        if frozen { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    /// What is in it stays. EPERM.
+    pub fn check_append(self) -> Result<()> {
+        if self.contains(FileFlags::APPEND) { Err(Errno::EPERM) } else { Ok(()) }
     }
 }
 
@@ -178,6 +212,14 @@ pub trait Inode: Send + Sync + Any {
     }
     fn set_attr(&self, _change: &SetAttr) -> Result<()> {
         Err(Errno::EPERM)
+    }
+    /// Its flags; `None` where the file system has none.
+    fn flags(&self) -> Option<FileFlags> {
+        None
+    }
+    /// Sets them. ENOTTY where there are none.
+    fn set_flags(&self, _flags: FileFlags) -> Result<()> {
+        Err(Errno::ENOTTY)
     }
     /// It has been read: where access times are kept here, that of the file is now; if `relative`, only when the one before is no
     /// later than the last change, or a day old.

@@ -34,7 +34,7 @@ pub use busy::Busy;
 pub use cached::{Cached, Trusted, Walked};
 pub use dentry::{Dentry, NameHasher, NameMap};
 pub use device::{Device, DeviceTable};
-pub use inode::{Attr, Contents, FileKind, Inode, Perm, SetAttr};
+pub use inode::{Attr, Contents, FileFlags, FileKind, Inode, Perm, SetAttr};
 pub use mount::{FileSystem, FsStat, FsType, Mount, MountFlags};
 pub use names::{Make, may_link, rename};
 pub use open::{OpenHow, drop_privileges, may_execute};

@@ -89,6 +89,9 @@ impl Vfs {
             return Err(Errno::ENOENT);
         }
         writable()?;
+        if let Make::Link(target) = make {
+            target.flags().unwrap_or_default().check_frozen()?;
+        }
         let made = match make {
             Make::Node { mode, rdev } => inode.create(name, *mode, *rdev, cred)?,
             Make::Symlink(target) => inode.symlink(name, target, cred)?,
@@ -422,10 +425,11 @@ impl Both<'_> {
 /// Whether a name may be taken out of a directory: EACCES, or EPERM in a sticky one.
 fn may_delete(dir: &Perm, victim: &Arc<Dentry>, cred: &Cred) -> Result<()> {
     access::check(dir, cred, WRITE | EXEC)?;
+    dir.flags.check_append()?;
     if dir.mode & access::S_ISVTX != 0 {
         access::check_sticky(dir, &victim.inode.perm()?, cred)?;
     }
-    Ok(())
+    victim.inode.flags().unwrap_or_default().check_frozen()
 }
 
 /// Tells a file that is about to lose a name if somebody besides the caller and the directory, which is locked, uses it. The caller

@@ -158,6 +158,9 @@ impl Vfs {
             }
         }
         access::check(&perm, cred, want)?;
+        if truncates || writes && open & flags::O_APPEND == 0 {
+            perm.flags.check_append()?;
+        }
         if open & flags::O_NOATIME != 0 && !access::owns(&perm, cred) {
             return Err(Errno::EPERM);
         }

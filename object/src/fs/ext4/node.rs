@@ -23,7 +23,7 @@ use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File};
 use crate::vfs::access::{inherit, without_privileges};
 use crate::vfs::directory::Snapshot;
-use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::inode::{Attr, FileFlags, FileKind, Inode, Perm, SetAttr};
 use crate::vfs::remembered::changing;
 use crate::vfs::{Busy, Slot, device, rename};
 
@@ -56,7 +56,7 @@ impl Meta {
     }
 
     fn perm(&self) -> Perm {
-        Perm { mode: self.mode, uid: self.uid, gid: self.gid }
+        Perm { mode: self.mode, uid: self.uid, gid: self.gid, flags: FileFlags::empty() }
     }
 
     /// Takes over what a change of names has made of the inode.
@@ -413,6 +413,7 @@ impl Inode for Node {
             mtime: meta.mtime,
             ctime: meta.ctime,
             btime: meta.btime,
+            flags: None,
         })
     }
 

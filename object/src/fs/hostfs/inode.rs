@@ -13,7 +13,7 @@ use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File, flags};
 use crate::vfs::access::{S_ISGID, S_ISUID, inherit};
 use crate::vfs::directory::Snapshot;
-use crate::vfs::inode::{Attr, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::inode::{Attr, FileFlags, FileKind, Inode, Perm, SetAttr};
 use crate::vfs::{Busy, Slot};
 
 use super::lately::Moment;
@@ -55,7 +55,7 @@ impl Inode for HostInode {
             }
         }
         let stat = self.stat.lock();
-        Ok(Perm { mode: stat.mode, uid: stat.uid, gid: stat.gid })
+        Ok(Perm { mode: stat.mode, uid: stat.uid, gid: stat.gid, flags: FileFlags::empty() })
     }
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {

@@ -12,8 +12,8 @@ use janua_rt::Mutex;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::fs::hostio::{self, OwnedFd};
-use crate::vfs::MountFlags;
 use crate::vfs::access::{CAP_FSETID, without_privileges};
+use crate::vfs::{FileFlags, MountFlags};
 
 use super::Node;
 use super::data::Source;
@@ -34,6 +34,9 @@ impl Node {
     pub(super) fn note_access(&self, relative: bool) {
         let now = self.shared.now();
         let mut meta = self.meta.lock();
+        if meta.flags.contains(FileFlags::NOATIME) {
+            return;
+        }
         let stale = meta.atime <= meta.mtime || meta.atime <= meta.ctime || now - meta.atime >= DAY;
         if stale || !relative {
             meta.atime = now;

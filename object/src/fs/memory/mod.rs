@@ -37,7 +37,7 @@ use crate::file::{DirEntry, File};
 use crate::fs::hostfs::HostInode;
 use crate::vfs::access::inherit;
 use crate::vfs::directory::{Directory, Snapshot};
-use crate::vfs::inode::{Attr, Contents, FileKind, Inode, Perm, SetAttr};
+use crate::vfs::inode::{Attr, Contents, FileFlags, FileKind, Inode, Perm, SetAttr};
 use crate::vfs::remembered::changing;
 use crate::vfs::{Busy, NameHasher, Slot, now};
 
@@ -119,6 +119,7 @@ struct Meta {
     mtime: i64,
     ctime: i64,
     btime: i64,
+    flags: FileFlags,
     /// `None`: those of the file below, or none.
     xattrs: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
 }
@@ -195,6 +196,7 @@ impl Node {
                 mtime: now,
                 ctime: now,
                 btime: now,
+                flags: FileFlags::empty(),
                 xattrs: None,
             }),
             body,
@@ -232,6 +234,7 @@ impl Node {
                 mtime: attr.mtime,
                 ctime: attr.ctime,
                 btime: attr.btime,
+                flags: FileFlags::empty(),
                 xattrs: None,
             }),
             body,
@@ -424,22 +427,26 @@ impl Node {
             mtime: meta.mtime,
             ctime: meta.ctime,
             btime: meta.btime,
+            flags: Some(meta.flags),
         }
     }
 
     fn perm_of(meta: &Meta) -> Perm {
-        Perm { mode: meta.mode, uid: meta.uid, gid: meta.gid }
+        Perm { mode: meta.mode, uid: meta.uid, gid: meta.gid, flags: meta.flags }
     }
 
     fn born(&self, mode: u32, rdev: u64, cred: &Cred) -> Result<Arc<Node>> {
-        let (mode, gid) = inherit(&Node::perm_of(&self.meta.lock()), mode, cred);
+        let dir = Node::perm_of(&self.meta.lock());
+        let (mode, gid) = inherit(&dir, mode, cred);
         let body = match FileKind::of_mode(mode).ok_or(Errno::EINVAL)? {
             FileKind::Directory => Body::Directory(Mutex::default()),
             FileKind::Regular => Body::Regular(Mutex::new(Data::new())),
             FileKind::Symlink => return Err(Errno::EINVAL),
             _ => Body::Special { fifo: Slot::new(), socket: Slot::new() },
         };
-        Ok(Node::make(&self.shared, mode, rdev, cred.fsuid, gid, body))
+        let node = Node::make(&self.shared, mode, rdev, cred.fsuid, gid, body);
+        node.meta.lock().flags = dir.flags & FileFlags::INHERITED;
+        Ok(node)
     }
 }
 
@@ -552,6 +559,18 @@ impl Inode for Node {
         Ok(())
     }
 
+    fn flags(&self) -> Option<FileFlags> {
+        Some(self.meta.lock().flags)
+    }
+
+    fn set_flags(&self, flags: FileFlags) -> Result<()> {
+        self.keep();
+        let mut meta = self.meta.lock();
+        meta.flags = flags;
+        meta.ctime = self.shared.now();
+        Ok(())
+    }
+
     fn accessed(&self, relative: bool) {
         self.note_access(relative);
     }
@@ -582,9 +601,11 @@ impl Inode for Node {
 
     fn symlink(&self, name: &[u8], target: &[u8], cred: &Cred) -> Result<Arc<dyn Inode>> {
         let mode = FileKind::Symlink as u32 | 0o777;
-        let (_, gid) = inherit(&Node::perm_of(&self.meta.lock()), mode, cred);
+        let dir = Node::perm_of(&self.meta.lock());
+        let (_, gid) = inherit(&dir, mode, cred);
         let body = Body::Symlink(Mutex::new(Some(Arc::from(target))));
         let node = Node::make(&self.shared, mode, 0, cred.fsuid, gid, body);
+        node.meta.lock().flags = dir.flags & FileFlags::INHERITED;
         self.enter(name, &node)?;
         Ok(node)
     }

@@ -78,9 +78,10 @@ pub fn for_program(old: &Cred, file: &Perm, set_id: bool, shared: bool) -> Right
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use janua_object::vfs::FileFlags;
 
-    const SET_UID: Perm = Perm { mode: 0o104755, uid: 0, gid: 0 };
-    const PLAIN: Perm = Perm { mode: 0o100755, uid: 0, gid: 0 };
+    const SET_UID: Perm = Perm { mode: 0o104755, uid: 0, gid: 0, flags: FileFlags::empty() };
+    const PLAIN: Perm = Perm { mode: 0o100755, uid: 0, gid: 0, flags: FileFlags::empty() };
 
     #[test]
     fn set_user_id() {

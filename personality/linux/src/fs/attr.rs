@@ -10,7 +10,7 @@ use janua_kernel::{UserPtr, UserStr};
 use janua_object::OpenFile;
 use janua_object::file::flags;
 use janua_object::vfs::watch::event;
-use janua_object::vfs::{Busy, FileKind, Path, SetAttr, access, drop_privileges};
+use janua_object::vfs::{Busy, FileFlags, FileKind, Path, SetAttr, access, drop_privileges};
 
 use super::at::{self, AtFlags, CWD, DirFd, Mode};
 use crate::Thread;
@@ -43,6 +43,7 @@ fn change_mode(thread: &Thread, path: &Path, mode: u32) -> Result<()> {
     let _held = path.inode().busy().map(|busy| busy.hold_rights());
     let perm = path.inode().perm()?;
     path.mount.check_write()?;
+    perm.flags.check_frozen()?;
     if !access::owns(&perm, &cred) {
         return Err(Errno::EPERM);
     }
@@ -81,6 +82,9 @@ fn change_owner(thread: &Thread, path: &Path, uid: u32, gid: u32) -> Result<()> 
     path.mount.check_write()?;
     let given = |id: u32| (id != u32::MAX).then_some(id);
     let (uid, gid) = (given(uid), given(gid));
+    if uid.is_some() || gid.is_some() {
+        perm.flags.check_frozen()?;
+    }
     if !cred.capable(access::CAP_CHOWN) {
         let own = cred.fsuid == perm.uid;
         let fine_uid = uid.is_none_or(|uid| own && uid == perm.uid);
@@ -128,6 +132,11 @@ fn change_times(thread: &Thread, path: &Path, times: Option<[Time; 2]>) -> Resul
     path.mount.check_write()?;
     let cred = thread.ext.cred();
     let perm = path.inode().perm()?;
+    if times != [Time::Now; 2] {
+        perm.flags.check_frozen()?;
+    } else if perm.flags.contains(FileFlags::IMMUTABLE) {
+        return Err(Errno::EPERM);
+    }
     if !access::owns(&perm, &cred) {
         // Others may say "now", if they may write.
         if times != [Time::Now; 2] {
@@ -251,6 +260,7 @@ pub fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
     let perm = found.inode().perm()?;
     let cred = thread.ext.cred();
     access::check(&perm, &cred, access::WRITE)?;
+    perm.flags.check_append()?;
     let size = check_size(thread, size, found.inode().attr()?.size)?;
     let _writes = found.inode().busy().map(Busy::writer).transpose()?;
     found.inode().before_size(&thread.caller(), size)?;
@@ -273,6 +283,7 @@ pub fn ftruncate(thread: &Thread, fd: Fd, size: i64) -> Result<()> {
     }
     let file = writable(thread, fd)?;
     file.check_write().map_err(|_| Errno::EINVAL)?;
+    file.file_flags().check_append()?;
     let size = check_size(thread, size, file.attr()?.size)?;
     file.ops.truncate(&file, size)?;
     if let Some(path) = &file.path {
@@ -288,6 +299,13 @@ pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i64) -> R
     }
     let file = writable(thread, fd)?;
     file.check_write()?;
+    let file_flags = file.file_flags();
+    if mode & !KEEP_SIZE != 0 {
+        file_flags.check_append()?;
+    }
+    if file_flags.contains(FileFlags::IMMUTABLE) {
+        return Err(Errno::EPERM);
+    }
     let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
     match file.attr()?.kind() {
         Some(FileKind::Regular) => {}

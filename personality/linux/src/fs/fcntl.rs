@@ -108,6 +108,9 @@ fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usi
 
 /// F_SETFL. EPERM for O_NOATIME on another user's file.
 fn set_flags(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, new: u32) -> Result<()> {
+    if (new ^ file.flags()) & flags::O_APPEND != 0 {
+        file.file_flags().check_append()?;
+    }
     if new & flags::O_NOATIME & !file.flags() != 0 {
         let cred = thread.cred();
         if file.attr()?.uid != cred.fsuid && !cred.capable(CAP_FOWNER) {
@@ -254,6 +257,9 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
             let whom = owner(thread, &file, F_GETOWN, 0)?;
             UserPtr::<i32>::new(arg).write(user, &(whom as i32))?;
             Ok(0)
+        }
+        request::FS_IOC_GETFLAGS | request::FS_IOC_SETFLAGS | request::FS_IOC_FSGETXATTR | request::FS_IOC_FSSETXATTR => {
+            super::flags::ioctl(thread, &file, request.0, arg)
         }
         request => match file.downcast::<Master>() {
             Some(master) if request == termios::request::TIOCGPTPEER => {

@@ -6,6 +6,7 @@ pub mod context;
 pub mod dir;
 pub mod fcntl;
 pub mod fd;
+pub mod flags;
 pub mod inotify;
 pub mod locks;
 pub mod mount;

@@ -102,10 +102,11 @@ pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask
     let Stated { attr, mount, is_mount_root } = stat_at(thread, dir, path, flags)?;
     let (dev_major, dev_minor) = split(attr.dev);
     let (rdev_major, rdev_minor) = split(attr.rdev);
+    let attributes = u64::from(attr.flags.unwrap_or_default().bits()) & bits::ATTR_FLAGS;
     Ok(Statx {
         mask: bits::BASIC_STATS | bits::MNT_ID | if attr.btime != 0 { bits::BTIME } else { 0 },
         blksize: attr.blksize,
-        attributes: if is_mount_root { bits::ATTR_MOUNT_ROOT } else { 0 },
+        attributes: if is_mount_root { bits::ATTR_MOUNT_ROOT } else { 0 } | attributes,
         nlink: attr.nlink,
         uid: attr.uid,
         gid: attr.gid,
@@ -113,7 +114,7 @@ pub fn extended(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask
         ino: attr.ino,
         size: attr.size,
         blocks: attr.blocks,
-        attributes_mask: bits::ATTR_MOUNT_ROOT,
+        attributes_mask: bits::ATTR_ALWAYS | if attr.flags.is_some() { bits::ATTR_FLAGS } else { 0 },
         atime: statx_time(attr.atime),
         btime: statx_time(attr.btime),
         ctime: statx_time(attr.ctime),

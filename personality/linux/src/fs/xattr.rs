@@ -40,6 +40,7 @@ fn permit(thread: &Thread, path: &Path, name: &[u8], write: bool) -> Result<()> 
     let perm = path.inode().perm()?;
     if write {
         path.mount.check_write()?;
+        perm.flags.check_frozen()?;
     }
     if name.starts_with(b"trusted.") {
         let hidden = if write { Errno::EPERM } else { Errno::ENODATA };
