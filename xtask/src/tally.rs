@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+/// How many of the first and of the last lines of a failure are shown.
+const SHOWN: usize = 100;
+
 /// Results of all suites of one run.
 #[derive(Default)]
 pub struct Tally {
@@ -30,8 +33,14 @@ impl Tally {
     /// A test did not do what it should: `why` is shown at once and the name again at the end.
     pub fn fail(&mut self, name: &str, why: &str) {
         println!("FAILED {name}");
-        for line in why.lines() {
-            println!("    {line}");
+        let lines: Vec<&str> = why.lines().collect();
+        let left_out = lines.len().saturating_sub(2 * SHOWN);
+        for (at, line) in lines.iter().enumerate() {
+            if left_out == 0 || at < SHOWN || at >= SHOWN + left_out {
+                println!("    {line}");
+            } else if at == SHOWN {
+                println!("    ... {left_out} lines ...");
+            }
         }
         self.failures.push(name.to_string());
     }

@@ -92,7 +92,7 @@ B=host $J exec --env A=other --env B --cwd /etc x -- sh -c 'echo $A $B; pwd'
 $J exec --cwd /nosuch x -- true 2>/dev/null; echo $?
 seq 100000 | $J exec x -- cat | md5sum; seq 100000 | md5sum
 $J exec x -- sh -c 'exec 3</etc/passwd; ls /proc/$$/fd' | tr '\n' ' '; echo
-$J exec x -- sh -c 'trap "echo told; exit 4" TERM; echo >ready; sleep 100 & wait' >said & client=$!
+$J exec x -- sh -c 'trap "echo told; exit 4" TERM; sleep 100 & wait' >said & client=$!
 sleep 1; kill -TERM $client; wait $client; echo $?; cat said
 for i in $(seq 20); do $J exec x -- sh -c "sleep 0.2; exit $i" & pids="$pids $!"; done
 sum=0; for pid in $pids; do wait $pid; sum=$((sum + $?)); done; echo $sum
