@@ -68,6 +68,8 @@ pub struct Process {
     pub posix_timers: crate::time::PosixTimers,
     /// The name of the thread that ended last, for when it is gone.
     pub last_comm: Mutex<Vec<u8>>,
+    /// How the first thread, or the last, was scheduled, for when it is gone.
+    pub last_sched: crate::sched::Sched,
     /// The credentials of the last thread, for when it is gone.
     pub last_cred: RwLock<Option<Arc<Cred>>>,
     /// The semaphore sets, by id, in which its end undoes something (SEM_UNDO).
@@ -286,6 +288,7 @@ impl Process {
             interval: Default::default(),
             posix_timers: Default::default(),
             last_comm: Mutex::new(Vec::new()),
+            last_sched: crate::sched::Sched::default(),
             last_cred: RwLock::new(None),
             undoes: Mutex::new(BTreeMap::new()),
             counted: Mutex::new(None),

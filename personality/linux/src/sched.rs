@@ -4,12 +4,13 @@
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
+use janua_object::Cred;
 use janua_port::machine::Machine;
 use janua_rt::Mutex;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -31,7 +32,47 @@ pub mod policy {
     pub const RESET_ON_FORK: u32 = 0x4000_0000;
 }
 
-/// A thread's policy and static priority.
+/// SCHED_FLAG_*.
+mod attribute {
+    pub const RESET_ON_FORK: u64 = 0x1;
+    /// RECLAIM and DL_OVERRUN: kept with a deadline.
+    pub const OF_DEADLINE: u64 = 0x6;
+    pub const KEEP_POLICY: u64 = 0x8;
+    pub const KEEP_PARAMS: u64 = 0x10;
+    pub const UTIL_CLAMP: u64 = 0x60;
+}
+
+/// What SCHED_DEADLINE gives a thread: so much time, until then, in each period; nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Deadline {
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+    /// [`attribute::OF_DEADLINE`].
+    flags: u64,
+}
+
+impl Deadline {
+    /// EINVAL for what makes no sense (sched(7)), or a period outside of 100 us to 2^22 us, which are Linux' limits.
+    fn check(&self) -> Result<()> {
+        const LEAST_RUNTIME: u64 = 1 << 10;
+        const PERIODS: core::ops::RangeInclusive<u64> = 100_000..=(1 << 22) * 1000;
+        let fine = self.deadline != 0
+            && self.runtime >= LEAST_RUNTIME
+            && (self.deadline | self.period) >> 63 == 0
+            && self.period >= self.deadline
+            && self.deadline >= self.runtime
+            && PERIODS.contains(&self.period);
+        if fine { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+
+    /// The part of a processor it needs, in 2^-20.
+    fn share(&self) -> u64 {
+        (self.runtime << 20).checked_div(self.period).unwrap_or(0)
+    }
+}
+
+/// A thread's policy and what goes with it.
 #[derive(Default)]
 pub struct Sched {
     /// SCHED_*, with RESET_ON_FORK.
@@ -40,6 +81,9 @@ pub struct Sched {
     pub priority: AtomicU32,
     /// ioprio_set(2)'s word.
     pub io_priority: AtomicU32,
+    /// The slice it asked for under the fair policies, nanoseconds; 0 for the usual one.
+    slice: AtomicU64,
+    deadline: Mutex<Deadline>,
     /// Processors allowed, bit n of word n/64; empty for all.
     affinity: Mutex<Vec<u64>>,
 }
@@ -48,16 +92,53 @@ impl Sched {
     /// Takes another thread's over (a child from its parent).
     pub fn copy_from(&self, other: &Sched) {
         let policy = other.policy.load(Ordering::Relaxed);
-        let real_time = matches!(policy & !policy::RESET_ON_FORK, policy::FIFO | policy::RR | policy::DEADLINE);
         if policy & policy::RESET_ON_FORK == 0 {
             self.policy.store(policy, Ordering::Relaxed);
             self.priority.store(other.priority.load(Ordering::Relaxed), Ordering::Relaxed);
-        } else if !real_time {
+            self.slice.store(other.slice.load(Ordering::Relaxed), Ordering::Relaxed);
+        } else if !other.is_real_time() {
             self.policy.store(policy & !policy::RESET_ON_FORK, Ordering::Relaxed);
         }
         self.io_priority.store(other.io_priority.load(Ordering::Relaxed), Ordering::Relaxed);
         let affinity = other.affinity.lock().clone();
         *self.affinity.lock() = affinity;
+    }
+
+    /// Takes over all that a thread had which has ended: what its process shows until it is waited for.
+    pub fn keep(&self, other: &Sched) {
+        for (own, theirs) in [(&self.policy, &other.policy), (&self.priority, &other.priority)] {
+            own.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.slice.store(other.slice.load(Ordering::Relaxed), Ordering::Relaxed);
+        *self.deadline.lock() = *other.deadline.lock();
+        *self.affinity.lock() = core::mem::take(&mut *other.affinity.lock());
+    }
+
+    /// SCHED_*, without RESET_ON_FORK.
+    fn plain_policy(&self) -> u32 {
+        self.policy.load(Ordering::Relaxed) & !policy::RESET_ON_FORK
+    }
+
+    /// Whether what it has is given back at a fork.
+    fn resets(&self) -> bool {
+        self.policy.load(Ordering::Relaxed) & policy::RESET_ON_FORK != 0
+    }
+
+    fn is_real_time(&self) -> bool {
+        matches!(self.plain_policy(), policy::FIFO | policy::RR | policy::DEADLINE)
+    }
+
+    /// The time promised to a thread with a deadline is its own: it makes no other thread unless that starts anew. EAGAIN.
+    pub fn check_fork(&self) -> Result<()> {
+        if self.plain_policy() == policy::DEADLINE && !self.resets() { Err(Errno::EAGAIN) } else { Ok(()) }
+    }
+
+    /// The nice value of a child of a process that has this one.
+    pub fn inherited_nice(&self, nice: i32) -> i32 {
+        if !self.resets() {
+            return nice;
+        }
+        if self.is_real_time() { 0 } else { nice.max(0) }
     }
 
     /// The processors the thread may use, in words.
@@ -78,20 +159,43 @@ fn allowed(machine: &dyn Machine) -> Vec<u64> {
     words
 }
 
-/// The thread `pid` names, 0 being the caller's own.
-fn target(thread: &Thread, pid: i32) -> Result<Arc<Seat>> {
-    match pid {
-        0 => thread.seat().ok_or(Errno::ESRCH),
-        1.. => thread.kernel.thread(pid.unsigned_abs()).ok_or(Errno::ESRCH),
-        _ => Err(Errno::EINVAL),
+/// Whom a call is about: a thread, or a process that has ended and not been waited for.
+struct Target {
+    seat: Option<Arc<Seat>>,
+    task: Arc<Task>,
+}
+
+impl Target {
+    /// The thread `pid` names, 0 being the caller's own. EINVAL, ESRCH.
+    fn of(thread: &Thread, pid: i32) -> Result<Target> {
+        let number = u32::try_from(pid).map_err(|_| Errno::EINVAL)?;
+        let seat = if number == 0 { thread.seat() } else { thread.kernel.thread(number) };
+        let task = match &seat {
+            Some(seat) => seat.task.clone(),
+            // The first process has no thread, and is no such one.
+            None => thread.kernel.process(number).filter(|task| task.pid != INIT).ok_or(Errno::ESRCH)?,
+        };
+        Ok(Target { seat, task })
+    }
+
+    fn sched(&self) -> &Sched {
+        self.seat.as_ref().map_or(&self.task.last_sched, |seat| &seat.sched)
+    }
+
+    fn cred(&self) -> Option<Arc<Cred>> {
+        self.seat.as_ref().map(|seat| seat.cred()).or_else(|| self.task.last_cred.read().clone())
+    }
+
+    fn nice(&self) -> i32 {
+        self.task.settings.nice.load(Ordering::Relaxed)
     }
 }
 
-/// What `pid` names, for a call that only asks: the first process, which has no thread, is scheduled like any other.
+/// What `pid` names, for a call that only asks: the first process is scheduled like any other.
 fn with<R>(thread: &Thread, pid: i32, read: impl FnOnce(&Sched) -> R) -> Result<R> {
-    match target(thread, pid) {
+    match Target::of(thread, pid) {
         Err(Errno::ESRCH) if pid.unsigned_abs() == INIT => Ok(read(&Sched::default())),
-        target => Ok(read(&target?.sched)),
+        target => Ok(read(target?.sched())),
     }
 }
 
@@ -101,9 +205,10 @@ fn any(pid: i32) -> Result<i32> {
 }
 
 /// Whether the caller may change another thread's scheduling: same user or CAP_SYS_NICE.
-fn may_change(thread: &Thread, target: &Thread) -> bool {
-    let (mine, theirs) = (thread.cred(), target.cred());
-    mine.euid == theirs.euid || mine.euid == theirs.uid || mine.capable(CAP_SYS_NICE)
+fn may_change(thread: &Thread, target: &Target) -> bool {
+    let mine = thread.cred();
+    let same = target.cred().is_some_and(|theirs| mine.euid == theirs.euid || mine.euid == theirs.uid);
+    same || mine.capable(CAP_SYS_NICE)
 }
 
 /// sched_yield(2).
@@ -113,7 +218,7 @@ pub fn sched_yield(thread: &Thread) {
 
 /// sched_setaffinity(2).
 pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8>) -> Result<()> {
-    let target = target(thread, any(pid)?)?;
+    let target = Target::of(thread, any(pid)?)?;
     let allowed = allowed(thread.machine());
     let mut words = vec![0u64; allowed.len()];
     let bytes = words.as_mut_slice().as_mut_bytes();
@@ -122,21 +227,25 @@ pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8
     if !may_change(thread, &target) {
         return Err(Errno::EPERM);
     }
-    for (word, allowed) in words.iter_mut().zip(allowed) {
+    for (word, allowed) in words.iter_mut().zip(&allowed) {
         *word &= allowed;
+    }
+    if target.sched().plain_policy() == policy::DEADLINE && words != allowed {
+        return Err(Errno::EBUSY);
     }
     if words.iter().all(|word| *word == 0) {
         return Err(Errno::EINVAL);
     }
-    let itself = core::ptr::eq::<Thread>(&**target, thread);
-    if itself {
-        thread.machine().set_affinity(None, &words)?;
-    } else {
-        // Its place in the machine must not be another's by then.
-        let _held = access::hold_thread(&target)?;
-        thread.machine().set_affinity(Some(target.machine_id()), &words)?;
+    match &target.seat {
+        Some(seat) if core::ptr::eq::<Thread>(&***seat, thread) => thread.machine().set_affinity(None, &words)?,
+        Some(seat) => {
+            // Its place in the machine must not be another's by then.
+            let _held = access::hold_thread(seat)?;
+            thread.machine().set_affinity(Some(seat.machine_id()), &words)?;
+        }
+        None => {}
     }
-    *target.sched.affinity.lock() = words;
+    *target.sched().affinity.lock() = words;
     Ok(())
 }
 
@@ -190,13 +299,14 @@ pub fn sched_getparam(thread: &Thread, pid: i32, param: UserPtr<u32>) -> Result<
 
 /// sched_setscheduler(2).
 pub fn sched_setscheduler(thread: &Thread, pid: i32, policy: i32, param: UserPtr<u32>) -> Result<()> {
-    let policy = u32::try_from(policy).map_err(|_| Errno::EINVAL)?;
+    let word = u32::try_from(policy).map_err(|_| Errno::EINVAL)?;
     if param.is_null() {
         return Err(Errno::EINVAL);
     }
     let priority = param.read(thread.user())?;
-    let target = target(thread, pid)?;
-    set(thread, &target, policy, priority)
+    let target = Target::of(thread, pid)?;
+    let (policy, reset) = (word & !policy::RESET_ON_FORK, word & policy::RESET_ON_FORK != 0);
+    set(thread, &target, &Change { policy, reset, priority, ..Change::default() })
 }
 
 /// sched_setparam(2).
@@ -205,39 +315,80 @@ pub fn sched_setparam(thread: &Thread, pid: i32, param: UserPtr<u32>) -> Result<
         return Err(Errno::EINVAL);
     }
     let priority = param.read(thread.user())?;
-    let target = target(thread, pid)?;
-    set(thread, &target, target.sched.policy.load(Ordering::Relaxed), priority)
+    let target = Target::of(thread, pid)?;
+    let (policy, reset) = (target.sched().plain_policy(), target.sched().resets());
+    set(thread, &target, &Change { policy, reset, priority, ..Change::default() })
 }
 
-/// Whether only CAP_SYS_NICE gives a thread this policy and priority: more than RLIMIT_RTPRIO allows, an end of SCHED_RESET_ON_FORK, or
-/// one of SCHED_IDLE, which counts as a lower nice value (RLIMIT_NICE).
-fn needs_right(target: &Thread, word: u32, priority: u32) -> bool {
-    let (policy, old) = (word & !policy::RESET_ON_FORK, target.sched.policy.load(Ordering::Relaxed));
-    let now = old & !policy::RESET_ON_FORK;
-    let limit = target.limit(rlimit::RTPRIO);
-    let most = u64::from(target.sched.priority.load(Ordering::Relaxed)).max(limit);
+/// What a thread is to become.
+#[derive(Default)]
+struct Change {
+    policy: u32,
+    /// SCHED_RESET_ON_FORK.
+    reset: bool,
+    priority: u32,
+    deadline: Deadline,
+    /// Under the fair policies: slice and nice value, where they change.
+    fair: Option<(u64, i32)>,
+}
+
+/// Whether only CAP_SYS_NICE gives a thread this policy and priority: a deadline, more than RLIMIT_RTPRIO allows, an end of
+/// SCHED_RESET_ON_FORK, a lower nice value than RLIMIT_NICE gives, or an end of SCHED_IDLE, which counts as one.
+fn needs_right(target: &Target, change: &Change) -> bool {
+    let (now, policy) = (target.sched().plain_policy(), change.policy);
+    let limit = target.task.limits.soft(rlimit::RTPRIO);
+    let most = u64::from(target.sched().priority.load(Ordering::Relaxed)).max(limit);
     let real_time = matches!(policy, policy::FIFO | policy::RR);
-    let beyond = real_time && (policy != now && limit == 0 || u64::from(priority) > most);
-    let reset_undone = old & policy::RESET_ON_FORK != 0 && word & policy::RESET_ON_FORK == 0;
-    let nice = target.process().settings.nice.load(Ordering::Relaxed);
-    let leaves_idle = now == policy::IDLE && policy != policy::IDLE && !is_within(&target.task, nice);
-    beyond || reset_undone || leaves_idle
+    let beyond = real_time && (policy != now && limit == 0 || u64::from(change.priority) > most);
+    let reset_undone = target.sched().resets() && !change.reset;
+    let leaves_idle = now == policy::IDLE && policy != policy::IDLE && !is_within(&target.task, target.nice());
+    let nicer = change.fair.is_some_and(|(_, nice)| nice < target.nice() && !is_within(&target.task, nice));
+    policy == policy::DEADLINE || beyond || reset_undone || leaves_idle || nicer
 }
 
-fn set(thread: &Thread, target: &Thread, word: u32, priority: u32) -> Result<()> {
-    let policy = word & !policy::RESET_ON_FORK;
-    if policy == policy::DEADLINE || !priorities(policy)?.contains(&priority) {
+/// A deadline is promised to threads that may use every processor (EPERM), and only as long as all of them need no more than 95 % of the
+/// processors, which is Linux' default (EBUSY).
+fn admit(thread: &Thread, target: &Target, deadline: &Deadline) -> Result<()> {
+    let machine = thread.machine();
+    if target.sched().processors(machine) != allowed(machine) {
+        return Err(Errno::EPERM);
+    }
+    let most = (95 << 20) / 100 * machine.cpus() as u64;
+    let of_others = |seat: &Arc<Seat>| {
+        !core::ptr::eq(&raw const seat.sched, target.sched()) && seat.sched.plain_policy() == policy::DEADLINE
+    };
+    let tree = thread.kernel.tree.lock();
+    let promised: u64 = tree.threads().filter(of_others).map(|seat| seat.sched.deadline.lock().share()).sum();
+    if promised + deadline.share() > most { Err(Errno::EBUSY) } else { Ok(()) }
+}
+
+fn set(thread: &Thread, target: &Target, change: &Change) -> Result<()> {
+    if !priorities(change.policy)?.contains(&change.priority) {
         return Err(Errno::EINVAL);
     }
-    let cred = thread.cred();
+    if change.policy == policy::DEADLINE {
+        change.deadline.check()?;
+    }
     if !may_change(thread, target) {
         return Err(Errno::EPERM);
     }
-    if !cred.capable(CAP_SYS_NICE) && needs_right(target, word, priority) {
+    if !thread.cred().capable(CAP_SYS_NICE) && needs_right(target, change) {
         return Err(Errno::EPERM);
     }
-    target.sched.policy.store(word, Ordering::Relaxed);
-    target.sched.priority.store(priority, Ordering::Relaxed);
+    if change.policy == policy::DEADLINE {
+        admit(thread, target, &change.deadline)?;
+    }
+    if let Some((_, nice)) = change.fair {
+        set_nice(thread, &target.task, nice)?;
+    }
+    let sched = target.sched();
+    let reset = if change.reset { policy::RESET_ON_FORK } else { 0 };
+    *sched.deadline.lock() = change.deadline;
+    sched.policy.store(change.policy | reset, Ordering::Relaxed);
+    sched.priority.store(change.priority, Ordering::Relaxed);
+    if let Some((slice, _)) = change.fair {
+        sched.slice.store(slice, Ordering::Relaxed);
+    }
     Ok(())
 }
 
@@ -247,13 +398,13 @@ pub fn sched_rr_get_interval(thread: &Thread, pid: i32, interval: UserPtr<impl L
     // Linux's RR slice, and the slice of its fair classes at 250 ticks a second.
     let nanos = match policy {
         policy::RR => 100_000_000,
-        policy::FIFO => 0,
+        policy::FIFO | policy::DEADLINE => 0,
         _ => 4_000_000,
     };
     interval.store(thread.user(), &[0, nanos])
 }
 
-/// `struct sched_attr` in its first version, 48 bytes.
+/// `struct sched_attr`, 56 bytes; 48 in its first version.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 struct SchedAttr {
@@ -265,60 +416,121 @@ struct SchedAttr {
     runtime: u64,
     deadline: u64,
     period: u64,
+    util_min: u32,
+    util_max: u32,
+}
+
+const FIRST_SIZE: usize = 48;
+const PAGE: usize = 4096;
+
+/// Policies whose threads have nice values and slices.
+fn is_fair(policy: u32) -> bool {
+    matches!(policy, policy::OTHER | policy::BATCH | policy::IDLE)
+}
+
+impl SchedAttr {
+    /// Reads as much as the program says there is. E2BIG, with the size known here, for less than the first version or for anything in
+    /// what is not known; EINVAL, EFAULT.
+    fn read(thread: &Thread, attr: UserPtr<u32>) -> Result<SchedAttr> {
+        let size = match attr.read(thread.user())? as usize {
+            0 => FIRST_SIZE,
+            size => size,
+        };
+        let too_big = || match attr.write(thread.user(), &(size_of::<SchedAttr>() as u32)) {
+            Ok(()) => Errno::E2BIG,
+            Err(errno) => errno,
+        };
+        if !(FIRST_SIZE..=PAGE).contains(&size) {
+            return Err(too_big());
+        }
+        let bytes = attr.cast::<u8>().slice(size).read_vec(thread.user(), PAGE)?;
+        let (known, unknown) = bytes.split_at(size.min(size_of::<SchedAttr>()));
+        if unknown.iter().any(|byte| *byte != 0) {
+            return Err(too_big());
+        }
+        let mut given = SchedAttr::new_zeroed();
+        given.as_mut_bytes()[..known.len()].copy_from_slice(known);
+        if given.flags & attribute::UTIL_CLAMP != 0 && size < size_of::<SchedAttr>() {
+            return Err(Errno::EINVAL);
+        }
+        given.nice = given.nice.clamp(-20, 19);
+        Ok(given)
+    }
+
+    /// What a thread's policy has, its policy itself left out.
+    fn of(target: &Target) -> SchedAttr {
+        let sched = target.sched();
+        let mut attr = SchedAttr::new_zeroed();
+        match sched.plain_policy() {
+            policy::DEADLINE => {
+                let Deadline { runtime, deadline, period, flags } = *sched.deadline.lock();
+                (attr.runtime, attr.deadline, attr.period, attr.flags) = (runtime, deadline, period, flags);
+            }
+            policy if is_fair(policy) => {
+                attr.nice = target.nice();
+                attr.runtime = sched.slice.load(Ordering::Relaxed);
+            }
+            _ => attr.priority = sched.priority.load(Ordering::Relaxed),
+        }
+        attr
+    }
 }
 
 /// sched_setattr(2).
 pub fn sched_setattr(thread: &Thread, pid: i32, attr: UserPtr<u32>, flags: u32) -> Result<()> {
-    const RESET_ON_FORK: u64 = 1;
-    const KEEP_POLICY: u64 = 8;
-    const KEEP_PARAMS: u64 = 0x10;
-    if attr.is_null() || flags != 0 {
+    use attribute::{KEEP_PARAMS, KEEP_POLICY, OF_DEADLINE, RESET_ON_FORK, UTIL_CLAMP};
+    if attr.is_null() || pid < 0 || flags != 0 {
         return Err(Errno::EINVAL);
     }
-    let size = match attr.read(thread.user())? as usize {
-        0 => size_of::<SchedAttr>(),
-        size => size,
+    let given = SchedAttr::read(thread, attr)?;
+    if given.policy >> 31 != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let target = Target::of(thread, pid)?;
+    let old = target.sched();
+    let keeps_policy = given.flags & KEEP_POLICY != 0;
+    let (policy, reset) = match keeps_policy {
+        true => (old.plain_policy(), old.resets()),
+        false => (given.policy, given.flags & RESET_ON_FORK != 0),
     };
-    if !(48..=4096).contains(&size) {
-        attr.write(thread.user(), &(size_of::<SchedAttr>() as u32))?;
-        return Err(Errno::E2BIG);
-    }
-    let given = attr.cast::<SchedAttr>().read(thread.user())?;
-    if given.flags & !(RESET_ON_FORK | KEEP_POLICY | KEEP_PARAMS) != 0 {
+    if given.flags & !(RESET_ON_FORK | KEEP_POLICY | KEEP_PARAMS | OF_DEADLINE | UTIL_CLAMP) != 0 {
         return Err(Errno::EINVAL);
     }
-    let target = target(thread, pid)?;
-    let old = &target.sched;
-    let word = if given.flags & KEEP_POLICY != 0 { old.policy.load(Ordering::Relaxed) } else { given.policy };
-    let keep = given.flags & KEEP_PARAMS != 0;
-    let priority = if keep { old.priority.load(Ordering::Relaxed) } else { given.priority };
-    let reset = if given.flags & RESET_ON_FORK != 0 { policy::RESET_ON_FORK } else { 0 };
-    let policy = word & !policy::RESET_ON_FORK;
-    let fair = matches!(policy, policy::OTHER | policy::BATCH);
-    if fair && !keep {
-        may_nice(thread, &target.task, given.nice)?;
+    priorities(policy)?;
+    if given.flags & UTIL_CLAMP != 0 {
+        // As on a Linux that does not clamp.
+        return Err(Errno::EOPNOTSUPP);
     }
-    set(thread, &target, policy | reset, priority)?;
-    if fair && !keep {
-        set_nice(thread, &target.task, given.nice)?;
-    }
-    Ok(())
+    let keeps = given.flags & KEEP_PARAMS != 0;
+    let wanted = if keeps { SchedAttr::of(&target) } else { given };
+    let period = if wanted.period == 0 { wanted.deadline } else { wanted.period };
+    let flags = if keeps { wanted.flags } else { given.flags & OF_DEADLINE };
+    let deadline = match policy {
+        policy::DEADLINE => Deadline { runtime: wanted.runtime, deadline: wanted.deadline, period, flags },
+        _ => Deadline::default(),
+    };
+    // Linux' bounds of a slice: 0.1 to 100 ms.
+    let slice = if wanted.runtime == 0 { 0 } else { wanted.runtime.clamp(100_000, 100_000_000) };
+    let fair = (is_fair(policy) && !keeps).then_some((slice, wanted.nice));
+    set(thread, &target, &Change { policy, reset, priority: wanted.priority, deadline, fair })
 }
 
 /// sched_getattr(2).
 pub fn sched_getattr(thread: &Thread, pid: i32, attr: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
-    if attr.is_null() || !(48..=4096).contains(&size) || flags != 0 {
+    if attr.is_null() || !(FIRST_SIZE..=PAGE).contains(&size) || flags != 0 || pid < 0 {
         return Err(Errno::EINVAL);
     }
-    let target = target(thread, pid)?;
-    let word = target.sched.policy.load(Ordering::Relaxed);
-    let mut answer = SchedAttr::new_zeroed();
-    answer.size = size_of::<SchedAttr>() as u32;
-    answer.policy = word & !policy::RESET_ON_FORK;
-    answer.flags = u64::from(word & policy::RESET_ON_FORK != 0);
-    answer.priority = target.sched.priority.load(Ordering::Relaxed);
-    answer.nice = target.process().settings.nice.load(Ordering::Relaxed);
-    attr.cast::<SchedAttr>().write(thread.user(), &answer)
+    let target = Target::of(thread, pid)?;
+    let mut answer = SchedAttr::of(&target);
+    let len = size.min(size_of::<SchedAttr>());
+    answer.size = len as u32;
+    answer.policy = target.sched().plain_policy();
+    answer.flags |= u64::from(target.sched().resets());
+    if is_fair(answer.policy) && answer.runtime == 0 {
+        // What Linux gives: 0.7 ms, and as much again for each doubling of up to eight processors.
+        answer.runtime = 700_000 * u64::from(1 + thread.machine().cpus().clamp(1, 8).ilog2());
+    }
+    thread.user().copy_out(attr.addr(), &answer.as_bytes()[..len]).map_err(|_| Errno::EFAULT)
 }
 
 /// Whose priority: PRIO_PROCESS, PRIO_PGRP, PRIO_USER.
@@ -405,11 +617,14 @@ pub fn ioprio_set(thread: &Thread, which: i32, who: i32, word: u32) -> Result<()
     if which != PROCESS {
         return Err(Errno::EINVAL);
     }
-    let target = target(thread, who).map_err(|_| Errno::ESRCH)?;
+    let target = Target::of(thread, who).map_err(|_| Errno::ESRCH)?;
     if !may_change(thread, &target) {
         return Err(Errno::EPERM);
     }
-    target.sched.io_priority.store(word, Ordering::Relaxed);
+    // One that has ended has no requests to come.
+    if let Some(seat) = &target.seat {
+        seat.sched.io_priority.store(word, Ordering::Relaxed);
+    }
     Ok(())
 }
 
@@ -419,7 +634,7 @@ pub fn ioprio_get(thread: &Thread, which: i32, who: i32) -> Result<u32> {
     if which != PROCESS {
         return Err(Errno::EINVAL);
     }
-    Ok(target(thread, who).map_err(|_| Errno::ESRCH)?.sched.io_priority.load(Ordering::Relaxed))
+    Ok(Target::of(thread, who).map_err(|_| Errno::ESRCH)?.sched().io_priority.load(Ordering::Relaxed))
 }
 
 /// getcpu(2).

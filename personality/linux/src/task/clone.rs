@@ -256,6 +256,7 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
         return Err(Errno::EAGAIN);
     }
 
+    thread.sched.check_fork()?;
     let place = Place::take(thread)?;
     let kind = match () {
         () if has(clone::THREAD) => SpawnKind::Thread,
@@ -421,6 +422,8 @@ fn new_process<'a>(
     child.mm = RwLock::new(Some(mm));
     child.limits = parent.limits.duplicate();
     child.settings = parent.settings.inherit();
+    let nice = &child.settings.nice;
+    nice.store(thread.sched.inherited_nice(nice.load(Ordering::Relaxed)), Ordering::Relaxed);
     child.pgrp.store(parent.pgrp(), Ordering::Relaxed);
     child.session = RwLock::new(parent.session());
     child.maker.store(thread.tid(), Ordering::Relaxed);

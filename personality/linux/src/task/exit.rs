@@ -110,6 +110,9 @@ pub fn end_thread(thread: &Thread) {
         task.usage.threads.add(used);
         *task.last_comm.lock() = thread.comm();
         *task.last_cred.write() = Some(thread.cred());
+        if thread.tid() == task.pid || group.threads.is_empty() {
+            task.last_sched.keep(&thread.sched);
+        }
         let own = thread.exit_status.load(Ordering::Relaxed);
         let pending = group.pending.set();
         send::retarget_locked(&group, thread, pending);
