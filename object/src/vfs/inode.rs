@@ -256,9 +256,15 @@ pub trait Inode: Send + Sync + Any {
     fn outlives_name(&self) -> Result<()> {
         Ok(())
     }
-    /// A new file, directory, device, fifo or socket; `mode` has the type bits. EEXIST.
-    fn create(&self, _name: &[u8], _mode: u32, _rdev: u64, _cred: &Cred) -> Result<Arc<dyn Inode>> {
-        Err(Errno::EPERM)
+    /// Whether a name that is not in this directory fails with ENOENT before any permission is looked at, also where it is to be made: proc's
+    /// lookup returns that error, where others return an empty entry.
+    fn fixed_names(&self) -> bool {
+        false
+    }
+    /// A new file, directory, device, fifo or socket; `mode` has the type bits. EEXIST. Linux has another error for a regular file
+    /// (`fs/namei.c:vfs_create`) than for the others where none can be made.
+    fn create(&self, _name: &[u8], mode: u32, _rdev: u64, _cred: &Cred) -> Result<Arc<dyn Inode>> {
+        Err(if FileKind::of_mode(mode) == Some(FileKind::Regular) { Errno::EACCES } else { Errno::EPERM })
     }
     fn symlink(&self, _name: &[u8], _target: &[u8], _cred: &Cred) -> Result<Arc<dyn Inode>> {
         Err(Errno::EPERM)

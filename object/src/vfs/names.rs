@@ -85,7 +85,7 @@ impl Vfs {
         if !at_once && self.lookup_locked(&dir.dentry, children, name, fresh)?.is_some() {
             return Err(Errno::EEXIST);
         }
-        if dir.dentry.is_deleted() {
+        if dir.dentry.is_deleted() || inode.fixed_names() {
             return Err(Errno::ENOENT);
         }
         writable()?;
@@ -281,6 +281,9 @@ impl Vfs {
         access::check(&new_perm, cred, EXEC)?;
         let source = self.lookup_locked(&old_dir.dentry, both.from(), old, &mut fresh[0])?.ok_or(Errno::ENOENT)?;
         let target = self.lookup_locked(&new_dir.dentry, both.to(), new, &mut fresh[1])?;
+        if target.is_none() && new_dir.inode().fixed_names() {
+            return Err(Errno::ENOENT);
+        }
         if flags & rename::NOREPLACE != 0 && target.is_some() {
             return Err(Errno::EEXIST);
         }

@@ -32,6 +32,11 @@ int main(void)
 {
 	int s[2], p[2], file = must(open("f", O_CREAT | O_RDWR, 0600));
 	char b[64] = "";
+	/* Without privilege no more descriptors may be in messages than one may have open. */
+	struct rlimit open_files;
+	must(getrlimit(RLIMIT_NOFILE, &open_files));
+	open_files.rlim_cur = open_files.rlim_max;
+	must(setrlimit(RLIMIT_NOFILE, &open_files));
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, s)), must(pipe(p));
 	must(write(file, "shared offset", 13)), must(lseek(file, 7, SEEK_SET));
 	R(send_fds(s[0], &file, 1, "text"));

@@ -104,13 +104,12 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
         ));
     }
     let root = process::output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
+    let known = packages.iter().all(|p| candidate(p).is_some());
     if !root {
-        return Err(format!(
-            "missing: {list}\nType this, then run the same command again:\n\n    sudo apt-get install {list}\n"
-        ));
+        return Err(to_type(&list, known));
     }
     eprintln!("janua: installing {list}");
-    if !packages.iter().all(|p| candidate(p).is_some()) {
+    if !known {
         update();
     }
     if get(&["install", "-y", "--no-install-recommends"], packages) {
@@ -122,6 +121,12 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("apt-get install {list} failed; its messages are above"))
+}
+
+/// What somebody who may not install packages is to type; where apt does not know them its lists are to be fetched first.
+fn to_type(list: &str, known: bool) -> String {
+    let update = if known { "" } else { "sudo apt-get update && " };
+    format!("missing: {list}\nType this, then run the same command again:\n\n    {update}sudo apt-get install {list}\n")
 }
 
 /// Brings the package lists up to date.
@@ -162,5 +167,16 @@ pub fn print() {
         if need == Need::Build {
             println!("  a compiler       for x86_64-unknown-none: rustup's, else rustc-web cargo-web rust-web-src lld");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::to_type;
+
+    #[test]
+    fn what_to_type_fetches_the_lists_where_they_lack() {
+        assert!(to_type("gcc lld", true).contains("\n    sudo apt-get install gcc lld\n"));
+        assert!(to_type("gcc", false).contains("\n    sudo apt-get update && sudo apt-get install gcc\n"));
     }
 }

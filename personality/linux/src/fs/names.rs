@@ -27,6 +27,21 @@ fn with_parent<T>(
     act(&mut walk, &parent)
 }
 
+/// The name of what is to be made and is no directory. What ends in a slash would be one: EEXIST if it is there, ENOENT if not.
+pub fn file_name<'a>(walk: &mut Walk<'_>, parent: &'a Parent<'_>) -> Result<&'a [u8]> {
+    let name = parent.new_name()?;
+    if parent.slash { Err(unless_there(walk, parent, Errno::ENOENT)) } else { Ok(name) }
+}
+
+/// Why nothing can be made at a place: `why`, unless something is there already or the place cannot be looked at.
+fn unless_there(walk: &mut Walk<'_>, parent: &Parent<'_>, why: Errno) -> Errno {
+    match walk.last(parent) {
+        Ok(_) => Errno::EEXIST,
+        Err(Errno::ENOENT) => why,
+        Err(errno) => errno,
+    }
+}
+
 fn umask(thread: &Thread) -> u32 {
     thread.process().fs.read().umask.load(Ordering::Relaxed)
 }
@@ -35,14 +50,7 @@ fn make(thread: &Thread, dir: DirFd, path: UserStr, kind: FileKind, mode: u32, r
     let path = path.path(thread.user())?;
     let mode = kind as u32 | mode & !umask(thread);
     with_parent(thread, dir, &path, |walk, parent| {
-        let name = parent.new_name()?;
-        if parent.slash && kind != FileKind::Directory {
-            // What ends in a slash is a directory, which this call does not make.
-            return match walk.last(parent) {
-                Ok(_) => Err(Errno::EEXIST),
-                Err(errno) => Err(errno),
-            };
-        }
+        let name = if kind == FileKind::Directory { parent.new_name()? } else { file_name(walk, parent)? };
         let cred = walk.cred.clone();
         at::vfs(thread).make(&cred, &parent.dir, name, &Make::Node { mode, rdev }).map(|_| ())
     })
@@ -149,14 +157,10 @@ pub fn linkat(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, new
         at::find(thread, old_dir, &old, flags.has(at_flags::SYMLINK_FOLLOW))?
     };
     with_parent(thread, new_dir, &new, |walk, parent| {
-        let name = parent.new_name()?;
-        if parent.slash {
-            return Err(Errno::ENOENT);
-        }
-        if target.mount.id != parent.dir.mount.id {
-            return Err(Errno::EXDEV);
-        }
-        janua_object::vfs::may_link(target.inode())?;
+        let name = file_name(walk, parent)?;
+        let elsewhere = target.mount.id != parent.dir.mount.id;
+        let allowed = if elsewhere { Err(Errno::EXDEV) } else { janua_object::vfs::may_link(target.inode()) };
+        allowed.map_err(|why| unless_there(walk, parent, why))?;
         let cred = walk.cred.clone();
         at::vfs(thread).make(&cred, &parent.dir, name, &Make::Link(target.inode())).map(|_| ())
     })
@@ -173,10 +177,7 @@ pub fn symlinkat(thread: &Thread, target: UserStr, dir: DirFd, path: UserStr) ->
     }
     let path = path.path(thread.user())?;
     with_parent(thread, dir, &path, |walk, parent| {
-        let name = parent.new_name()?;
-        if parent.slash {
-            return Err(Errno::ENOENT);
-        }
+        let name = file_name(walk, parent)?;
         let cred = walk.cred.clone();
         at::vfs(thread).make(&cred, &parent.dir, name, &Make::Symlink(&target)).map(|_| ())
     })

@@ -10,6 +10,7 @@ use janua_object::vfs::{FileKind, Inode, Make, Resolve, Walk, access};
 
 use crate::caller::ThisThread;
 use crate::fs::at::{self, CWD};
+use crate::fs::names::file_name;
 use crate::thread::ThreadExt;
 
 impl NetCaller for ThisThread<'_> {
@@ -20,7 +21,8 @@ impl NetCaller for ThisThread<'_> {
         let parent = walk.parent(path)?;
         let umask = thread.process().fs.read().umask.load(Ordering::Relaxed);
         let node = Make::Node { mode: FileKind::Socket as u32 | mode & !umask, rdev: 0 };
-        let made = parent.new_name().and_then(|name| at::vfs(thread).make(&self.cred(), &parent.dir, name, &node));
+        let name = file_name(&mut walk, &parent);
+        let made = name.and_then(|name| at::vfs(thread).make(&self.cred(), &parent.dir, name, &node));
         match made {
             Ok(place) => Ok(place.inode().clone()),
             Err(Errno::EEXIST) => Err(Errno::EADDRINUSE),

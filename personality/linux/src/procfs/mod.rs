@@ -559,12 +559,8 @@ impl Inode for Node {
         Ok(self.fs.node(id, what)?)
     }
 
-    fn create(&self, _name: &[u8], _mode: u32, _rdev: u64, _cred: &Cred) -> Result<Arc<dyn Inode>> {
-        Err(Errno::ENOENT)
-    }
-
-    fn symlink(&self, _name: &[u8], _target: &[u8], _cred: &Cred) -> Result<Arc<dyn Inode>> {
-        Err(Errno::ENOENT)
+    fn fixed_names(&self) -> bool {
+        true
     }
 
     fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
