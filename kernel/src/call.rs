@@ -1,5 +1,6 @@
 //! The one core: every gate ends in [`Seat::enter`].
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
@@ -8,7 +9,7 @@ use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
 
 use crate::table::{self, CallFn, Row, Run, Words};
 use crate::task::{Before, Leave, Personality};
-use crate::thread::{Blocked, Pending, Seat, work};
+use crate::thread::{Blocked, Pending, Seat, Thread, work};
 use crate::wait::NEWS;
 
 impl<P: Personality> Seat<P> {
@@ -160,7 +161,7 @@ impl<P: Personality> Seat<P> {
     /// Stopped, before this call or outside one: waits in the slot. `None` when that is over at once.
     fn stop(&self, frame: &Frame, number: Option<usize>, words: Words) -> Option<Flow> {
         self.prepare_poll();
-        async fn stopped<P: Personality>(thread: &crate::Thread<P>, (): ()) -> isize {
+        async fn stopped<P: Personality>(thread: &Thread<P>, (): ()) -> isize {
             P::stopped(thread).await
         }
         let stopped = self.slotted.as_ref().start(stopped::<P>, (), &mut Context::from_waker(&self.waker));
@@ -173,6 +174,10 @@ impl<P: Personality> Seat<P> {
 }
 
 impl<P: Personality> Guest for Seat<P> {
+    fn attach(&self, context: Arc<dyn janua_port::Context>) {
+        Thread::attach(self, context);
+    }
+
     fn call(&self, frame: &mut Frame, abi: Abi) -> Flow {
         self.enter(frame, abi)
     }

@@ -1,16 +1,21 @@
 //! Threads: a flow of control in a task, with the one call it may have pending.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use core::task::{Context, Poll, Waker};
+use core::task::{self, Poll, Waker};
 
+use janua_abi::linux::{Errno, Result};
+use janua_port::context::Context;
 use janua_port::guest::Abi;
-use janua_port::machine::ThreadId;
-use janua_port::{Frame, Guest, Machine, UserMemory};
+use janua_port::user::NoMemory;
+use janua_port::{Frame, Guest, Machine, Registers, UserMemory};
 use janua_rt::slot::{Handler, Slotted};
 use janua_rt::{AtomicU64, Mutex, wake};
+
+use once_cell::race::OnceBox;
 
 use crate::table::{Row, SeatOf, Words};
 use crate::task::{Kernel, Personality, Task};
@@ -66,8 +71,8 @@ pub struct Thread<P: Personality> {
     /// Earliest deadline asked for during the current poll; `u64::MAX` is none.
     pub(crate) deadline: AtomicU64,
     work: AtomicU32,
-    /// The machine's name for this thread, 0 before it runs.
-    machine_id: AtomicU64,
+    /// What the machine has of it, from just before it starts.
+    context: OnceBox<Arc<dyn Context>>,
     pub(crate) gate: AtomicU8,
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
@@ -122,7 +127,7 @@ impl<P: Personality> Thread<P> {
             wake,
             deadline: AtomicU64::new(u64::MAX),
             work: AtomicU32::new(0),
-            machine_id: AtomicU64::new(0),
+            context: OnceBox::new(),
             gate: AtomicU8::new(0),
             frame: Mutex::new(None),
             pending: Mutex::new(None),
@@ -139,19 +144,30 @@ impl<P: Personality> Thread<P> {
         self.kernel.machine
     }
 
-    /// The memory of this thread's task. Only the thread itself (or who runs its call) may use it.
-    pub fn user(&self) -> &'static dyn UserMemory {
-        self.kernel.machine.user()
+    /// What the machine has of it, from just before it starts.
+    #[inline]
+    pub fn context(&self) -> Option<&dyn Context> {
+        self.context.get().map(|context| &**context)
     }
 
-    /// The machine's name for it; 0 before it runs.
-    pub fn machine_id(&self) -> ThreadId {
-        ThreadId(self.machine_id.load(Ordering::Acquire))
+    /// [`Guest::attach`].
+    pub(crate) fn attach(&self, context: Arc<dyn Context>) {
+        // A machine does it once.
+        let _ = self.context.set(Box::new(context));
     }
 
-    /// Notes the machine's name for it.
-    pub fn set_machine_id(&self, id: ThreadId) {
-        self.machine_id.store(id.0, Ordering::Release);
+    /// The memory of this thread's task; none before the thread has begun to run.
+    #[inline]
+    pub fn user(&self) -> &dyn UserMemory {
+        match self.context() {
+            Some(context) => context.memory(),
+            None => &NoMemory,
+        }
+    }
+
+    /// Its registers beyond the frame. EXDEV, as [`Context::registers`]; ESRCH before the thread has begun to run.
+    pub fn registers(&self) -> Result<&dyn Registers> {
+        self.context().ok_or(Errno::ESRCH)?.registers()
     }
 
     /// Wakes the call that this thread waits in.
@@ -206,9 +222,9 @@ impl<P: Personality> Thread<P> {
     pub fn interrupt(&self, flags: u32) {
         self.work.fetch_or(flags, Ordering::SeqCst);
         self.wake.raise();
-        let id = self.machine_id();
-        if id != ThreadId(0) {
-            self.kernel.machine.kick(id);
+        // One that has not begun to run looks at its work when it does.
+        if let Some(context) = self.context() {
+            context.kick();
         }
     }
 
@@ -226,7 +242,7 @@ impl<P: Personality> Thread<P> {
     {
         let thread = seat.get_ref().owner();
         thread.prepare_poll();
-        match seat.start(call, words, &mut Context::from_waker(&thread.waker)) {
+        match seat.start(call, words, &mut task::Context::from_waker(&thread.waker)) {
             Poll::Ready(result) => {
                 if P::is_special(result) {
                     thread.set_work(work::CODED);
@@ -289,7 +305,9 @@ impl<P: Personality> Seat<P> {
     /// longer. For the thread itself.
     pub fn watch_calls(&self, watch: bool) {
         if self.watched.swap(watch, Ordering::Relaxed) != watch {
-            self.kernel.machine.set_plain(self.plain());
+            if let Some(context) = self.context() {
+                context.set_plain(self.plain());
+            }
         }
     }
 }

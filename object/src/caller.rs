@@ -65,7 +65,7 @@ impl Cred {
 /// The calling thread, for operations whose outcome depends on it.
 pub trait Caller: Sync {
     fn machine(&self) -> &'static dyn Machine;
-    fn user(&self) -> &'static dyn UserMemory;
+    fn user(&self) -> &dyn UserMemory;
     /// Whether the call it makes is one of the i386 numbering, to which structures with pointers in them have another layout.
     fn is_32(&self) -> bool {
         false

@@ -481,9 +481,6 @@ mod tests {
         fn realtime(&self) -> Nanos {
             self.monotonic()
         }
-        fn thread_cpu(&self) -> Nanos {
-            0
-        }
     }
 
     fn clock() -> &'static Hand {

@@ -1,7 +1,5 @@
 //! Time.
 
-use crate::machine::ThreadId;
-
 /// Nanoseconds; since boot for the monotonic clock, since 1970 for the real-time clock.
 pub type Nanos = u64;
 
@@ -31,11 +29,5 @@ pub trait Clock: Send + Sync {
             OtherClock::RealtimeCoarse | OtherClock::Tai => self.realtime(),
             OtherClock::MonotonicRaw | OtherClock::MonotonicCoarse | OtherClock::Boottime => self.monotonic(),
         }
-    }
-    /// Nanoseconds of processor time the calling thread has used (user and kernel together).
-    fn thread_cpu(&self) -> Nanos;
-    /// Processor time another thread has used, or all threads of its task together; `None` when the machine cannot tell.
-    fn cpu_of(&self, _thread: ThreadId, _whole_task: bool) -> Option<Nanos> {
-        None
     }
 }

@@ -111,7 +111,7 @@ pub trait HostedGate: Sync {
     fn arm_process(&self, _pid: u32) -> Result<()> {
         Ok(())
     }
-    /// [`crate::Machine::door`], for a thread the host knows by these numbers.
+    /// [`crate::Context::door`], for a thread the host knows by these numbers.
     fn door(&self, _keyed: bool, _pid: u32, _tid: u32) -> (usize, [usize; 3]) {
         (janua_abi::invasive::record::door::INSTRUCTION, [0; 3])
     }

@@ -1,11 +1,13 @@
 //! The thread a machine carries, as the machine and the gates see it.
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use janua_arch::Frame;
 
 use crate::accounts::Payer;
 use crate::clock::Nanos;
+use crate::context::Context;
 use crate::gate::GateId;
 
 /// What the machine does with the thread next. Scheduling is a return value.
@@ -24,7 +26,7 @@ pub enum Flow {
 pub enum Trap {
     /// A processor exception in user code, in Linux' words: signal number, `si_code`, fault address, vector and error code.
     Fault { signal: u32, code: i32, addr: usize, vector: u32, error: u64 },
-    /// Somebody asked for the thread's attention ([`crate::Machine::kick`]).
+    /// Somebody asked for the thread's attention ([`crate::Context::kick`]).
     Kick,
 }
 
@@ -65,6 +67,8 @@ pub struct Plain<'a> {
 /// fetched (pull). Exactly one core is inside a guest's methods at a time, except for [`Guest::wake_word`], [`Guest::has_work`] and
 /// [`Guest::out_of_memory`].
 pub trait Guest: Send + Sync {
+    /// What the machine has of the thread; once, before anything else.
+    fn attach(&self, context: Arc<dyn Context>);
     /// A system call: number and arguments are in the frame.
     fn call(&self, frame: &mut Frame, abi: Abi) -> Flow;
     /// The call about to be made came by a trap though calls can be rewritten: an occasion to rewrite it. The frame may go on

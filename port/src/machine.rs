@@ -3,10 +3,10 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use janua_abi::linux::{Errno, Result};
+use janua_abi::linux::Result;
 use janua_arch::Frame;
 
-use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Guest, Host, Nanos, Park, Plain, Space, UserMemory};
+use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Context, Guest, Host, Nanos, Park, Space, UserMemory};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum SpawnKind {
     SharedSpace,
 }
 
-/// A thread to be started by [`Machine::spawn`].
+/// A thread to be started by [`Context::spawn`].
 pub struct Spawn {
     pub kind: SpawnKind,
     /// Its registers: what it resumes with.
@@ -31,7 +31,7 @@ pub struct Spawn {
     pub space: Option<Arc<dyn Space>>,
 }
 
-/// A started thread, as the machine names it; opaque to the kernel.
+/// A thread, as the machine numbers it; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ThreadId(pub u64);
 
@@ -58,52 +58,20 @@ pub trait Machine: Send + Sync {
         None
     }
 
-    /// Starts a guest thread. Called on the creator's own core, by the creator: its address space and vector registers are
-    /// what is copied. The new thread calls [`Guest::start`] first. The id is valid until the thread's [`crate::Flow::Exit`].
-    fn spawn(&self, spawn: Spawn) -> Result<ThreadId>;
     /// The first guest thread of the machine, in an empty address space; `Guest::start` loads the program.
-    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)>;
-    /// The thread the caller runs on, as [`Machine::spawn`] named it.
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)>;
+    /// The thread the caller runs on, as [`Context::id`] names it.
     fn current(&self) -> ThreadId;
     /// A thread of the kernel's own (services); it never runs user code.
     fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
-    /// Makes a thread that runs user code enter the kernel soon with [`crate::Trap::Kick`]. Harmless when it is in the kernel.
-    fn kick(&self, thread: ThreadId);
-    /// [`Guest::plain`] of the calling thread's guest answers something else from now on: this.
-    fn set_plain(&self, _plain: Option<Plain<'_>>) {}
     /// Makes the kernel's service routine (timers, wishes from outside) run soon.
     fn wake_service(&self);
     /// The space a forked or sharing task lives in; `parent` is the creator's. A fork's is a copy where the machine makes it
-    /// before the thread; where [`Machine::spawn`] makes it, a handle. ENOMEM.
+    /// before the thread; where [`Context::spawn`] makes it, a handle. ENOMEM.
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>>;
 
-    /// The calling thread's thread pointer (FS base).
-    fn tls(&self) -> usize;
-    /// Sets it.
-    fn set_tls(&self, value: usize);
-    /// The calling thread's GS base.
-    fn gs(&self) -> usize;
-    /// Sets it.
-    fn set_gs(&self, value: usize);
-
-    /// Bytes needed by [`Machine::fpu_save`].
-    fn fpu_size(&self) -> usize;
-    /// The components of the state that guests may have, as in XCR0; 0 where there is no such state.
-    fn fpu_features(&self) -> u64 {
-        0
-    }
-    /// Saves the calling guest's vector and floating-point registers in the machine's standard form (XSAVE).
-    fn fpu_save(&self, area: &mut [u8]);
-    /// Loads them. The area is a guest's word: reserved bits and forbidden components are masked, or EINVAL.
-    fn fpu_restore(&self, area: &[u8]) -> Result<()>;
-    /// Loads those of the components in `mask` (and of what guests may use) that the area names, and puts the others of the mask
-    /// in their initial state: what `xrstor` does. The area is a guest's word, in standard or compacted form; EINVAL where the
-    /// processor would refuse it.
-    fn fpu_restore_part(&self, _area: &[u8], _mask: u64) -> Result<()> {
-        Err(Errno::EINVAL)
-    }
-    /// The state a new program starts with.
-    fn fpu_reset(&self);
+    /// How a thread's vector and floating-point registers are stored.
+    fn fpu(&self) -> Fpu;
 
     /// How many processors guests may use.
     fn cpus(&self) -> usize;
@@ -116,21 +84,6 @@ pub trait Machine: Send + Sync {
     }
     /// The processor the caller runs on.
     fn cpu(&self) -> usize;
-    /// Restricts the calling thread to the processors of the mask (bit n is processor n).
-    fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()>;
-    /// Reads memory of the space another guest thread runs in: bytes read before the first that cannot be. The range is the
-    /// guest's part of the address space; checked again. EFAULT when nothing could be read, EPERM where the machine forbids it.
-    fn read_remote(&self, _thread: ThreadId, _addr: usize, _out: &mut [u8]) -> Result<usize> {
-        Err(Errno::EPERM)
-    }
-    /// Writes memory of the space another guest thread runs in, as [`Machine::read_remote`] reads it.
-    fn write_remote(&self, _thread: ThreadId, _addr: usize, _data: &[u8]) -> Result<usize> {
-        Err(Errno::EPERM)
-    }
-    /// Bytes of memory the machine holds for the space a guest thread runs in, when it can tell.
-    fn resident(&self, _thread: ThreadId) -> Option<u64> {
-        None
-    }
     /// What guests may have, and what they have.
     fn accounts(&self) -> &'static Accounts {
         &crate::accounts::UNLIMITED
@@ -140,54 +93,15 @@ pub trait Machine: Send + Sync {
     fn resident_guests(&self, _exact: Option<usize>) -> Option<usize> {
         None
     }
-    /// Bytes of memory of its own that the space of a guest thread has resident, when the machine can tell.
-    fn resident_own(&self, _thread: ThreadId) -> Option<usize> {
-        None
-    }
-    /// The number by which the outside knows the process of a guest thread, when there is an outside that has one.
-    fn outer_number(&self, _thread: ThreadId) -> Option<u32> {
-        None
-    }
-    /// What threads have used so far, when the machine can tell.
-    fn usage(&self, _whose: Whose) -> Option<Usage> {
-        None
-    }
-    /// What is resident of each mapping of the space a guest thread runs in, in order of addresses. Mappings are the machine's: it
-    /// may have split or joined the kernel's. ENOSYS where the machine cannot tell.
-    fn residency(&self, _thread: ThreadId, _each: &mut dyn FnMut(&Residency)) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
-    /// A word for each page of the space a guest thread runs in, from the one at `addr` on, in the form of proc_pid_pagemap(5).
-    /// ENOSYS where the machine cannot tell.
-    fn page_map(&self, _thread: ThreadId, _addr: usize, _out: &mut [u64]) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
-    /// How a thread has had the processor, when the machine counts it.
-    fn scheduled(&self, _thread: ThreadId) -> Option<Scheduled> {
-        None
-    }
-    /// Gives a thread a nice value (-20..=19, setpriority(2)). EACCES or EPERM where the machine refuses it, ENOSYS where it knows no
-    /// such thing.
-    fn set_nice(&self, _thread: ThreadId, _nice: i32) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
-    /// membarrier(2) for the threads of the calling thread's space, with its commands and answers.
-    fn membarrier(&self, _command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
-        Err(Errno::ENOSYS)
-    }
     /// Whether a protection key locks the kernel's memory while user code runs. Then no code of a guest's may load the key
     /// register (`janua_object::mm::guard`).
     fn locks_by_key(&self) -> bool {
         false
     }
-    /// The most memory the calling thread's task has had resident, bytes.
-    fn peak_resident(&self) -> u64;
     /// Memory guests may use.
     fn memory(&self) -> Memory;
     /// Random bytes from the machine's generator.
     fn random(&self, out: &mut [u8]);
-    /// Names the calling thread for who looks from outside: at most 15 bytes, without a zero.
-    fn set_name(&self, _name: &[u8]) {}
     /// The processor's features as programs are told them: AT_HWCAP and AT_HWCAP2.
     fn hwcap(&self) -> [u64; 2] {
         janua_arch::hwcap()
@@ -200,11 +114,6 @@ pub trait Machine: Send + Sync {
     /// locks the kernel's memory with them; `None` where it may do that itself.
     fn restore_entry(&self) -> Option<usize> {
         None
-    }
-    /// How a library in user code calls the kernel from the calling thread, in the words of [`janua_abi::invasive::record::door`]:
-    /// the way and what it needs.
-    fn door(&self) -> (usize, [usize; 3]) {
-        (janua_abi::invasive::record::door::INSTRUCTION, [0; 3])
     }
     /// Whether user code may not have these bytes in executable memory, since they would let it past what keeps it out of the
     /// kernel.
@@ -228,19 +137,6 @@ pub fn processors(machine: &dyn Machine) -> impl Iterator<Item = usize> {
     (0..)
         .flat_map(move |word| (0..64).filter(move |bit| machine.allowed(word) >> bit & 1 != 0).map(move |bit| word * 64 + bit))
         .take(machine.cpus())
-}
-
-/// Whose use of the machine is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// The calling thread.
-    Caller,
-    /// All threads of the calling thread's task, those that have ended among them.
-    CallersTask,
-    /// One thread.
-    Thread(ThreadId),
-    /// All threads of a thread's task, those that have ended among them.
-    Task(ThreadId),
 }
 
 /// What threads have used of the machine.
@@ -299,6 +195,15 @@ impl Residency {
         "SwapPss",
         "Locked",
     ];
+}
+
+/// How a machine stores its threads' vector and floating-point registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fpu {
+    /// Bytes of the whole, a constant of the machine; 0 when there are no such registers, and signal frames carry none.
+    pub size: usize,
+    /// The components that guests may have, as in XCR0; 0 where there is no such state.
+    pub features: u64,
 }
 
 /// How much memory a machine has, bytes.

@@ -1,13 +1,13 @@
 //! User memory, as far as the machine is concerned: copies that survive a fault.
 //!
-//! These act on the address space of the thread that runs on this core. Addresses are a guest's word: an implementation
+//! It is the memory of one guest thread ([`crate::Context::memory`]), whoever asks. Addresses are a guest's word: an implementation
 //! checks that the whole range is user memory before it touches a byte, and a fault on the way is an answer, not a crash.
 
 /// A user address could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault;
 
-/// Access to the current thread's user memory.
+/// Access to a thread's user memory.
 pub trait UserMemory: Send + Sync {
     /// Whether `addr..addr+len` lies in the part of the address space that belongs to guests. Says nothing about mappings.
     fn is_user(&self, addr: usize, len: usize) -> bool;
@@ -36,6 +36,254 @@ pub trait UserMemory: Send + Sync {
     fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault>;
     /// Atomically reads the aligned 32-bit word at `addr`.
     fn load_u32(&self, addr: usize) -> Result<u32, Fault>;
-    /// Atomic compare-and-exchange on the aligned 32-bit word at `addr`: the value found (equal to `old` when it was stored).
+    /// Atomic compare-and-exchange on the aligned 32-bit word at `addr`: the value found (equal to `old` when it was stored). A fault
+    /// too where the memory can only be copied from where the caller runs: calls that need it are made at home.
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault>;
+}
+
+/// The memory of a thread that has none: all of it faults.
+pub struct NoMemory;
+
+impl UserMemory for NoMemory {
+    fn is_user(&self, _addr: usize, _len: usize) -> bool {
+        false
+    }
+    fn copy_in(&self, _dst: &mut [u8], _src: usize) -> Result<(), Fault> {
+        Err(Fault)
+    }
+    fn copy_out(&self, _dst: usize, _src: &[u8]) -> Result<(), Fault> {
+        Err(Fault)
+    }
+    fn copy_in_partial(&self, _dst: &mut [u8], _src: usize) -> usize {
+        0
+    }
+    fn copy_out_partial(&self, _dst: usize, _src: &[u8]) -> usize {
+        0
+    }
+    fn zero(&self, _dst: usize, _len: usize) -> Result<(), Fault> {
+        Err(Fault)
+    }
+    fn copy_str(&self, _dst: &mut [u8], _src: usize) -> Result<Option<usize>, Fault> {
+        Err(Fault)
+    }
+    fn load_u32(&self, _addr: usize) -> Result<u32, Fault> {
+        Err(Fault)
+    }
+    fn cmpxchg_u32(&self, _addr: usize, _old: u32, _new: u32) -> Result<u32, Fault> {
+        Err(Fault)
+    }
+}
+
+/// Memory of one thread's, which may be in use where the caller runs or not: then it is there by copies alone. What implements this is a
+/// [`UserMemory`].
+pub trait Reach: Send + Sync {
+    /// Memory in place.
+    type Near: UserMemory;
+    /// The memory in use where the caller runs.
+    fn near(&self) -> &Self::Near;
+    /// Whether this memory is in use where the caller runs.
+    fn is_near(&self) -> bool;
+    /// Copies from it, whoever runs: bytes before the first that cannot be read. The range is in user memory.
+    fn read(&self, addr: usize, out: &mut [u8]) -> usize;
+    /// Copies to it, as [`Reach::read`].
+    fn write(&self, addr: usize, data: &[u8]) -> usize;
+}
+
+/// The grain of copies from afar: nothing within it is there in part.
+const PAGE: usize = 4096;
+
+impl<T: Reach> UserMemory for T {
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        self.near().is_user(addr, len)
+    }
+
+    fn is_code(&self, addr: usize) -> bool {
+        self.near().is_code(addr)
+    }
+
+    fn in_range(&self, addr: usize, len: usize) -> bool {
+        self.near().in_range(addr, len)
+    }
+
+    fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
+        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
+    }
+
+    fn copy_out(&self, dst: usize, src: &[u8]) -> Result<(), Fault> {
+        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
+    }
+
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        match self.is_near() {
+            true => self.near().copy_in_partial(dst, src),
+            false if self.is_user(src, dst.len()) => self.read(src, dst),
+            false => 0,
+        }
+    }
+
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        match self.is_near() {
+            true => self.near().copy_out_partial(dst, src),
+            false if self.is_user(dst, src.len()) => self.write(dst, src),
+            false => 0,
+        }
+    }
+
+    fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
+        if self.is_near() {
+            return self.near().zero(dst, len);
+        }
+        if !self.is_user(dst, len) {
+            return Err(Fault);
+        }
+        (0..len).step_by(PAGE).try_for_each(|at| self.copy_out(dst + at, &[0; PAGE][..PAGE.min(len - at)]))
+    }
+
+    fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
+        if self.is_near() {
+            return self.near().copy_str(dst, src);
+        }
+        let mut done = 0;
+        while done < dst.len() {
+            let addr = src.checked_add(done).ok_or(Fault)?;
+            let len = (dst.len() - done).min(PAGE - addr % PAGE);
+            let piece = &mut dst[done..done + len];
+            self.copy_in(piece, addr)?;
+            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+                return Ok(Some(done + end));
+            }
+            done += len;
+        }
+        Ok(None)
+    }
+
+    fn load_u32(&self, addr: usize) -> Result<u32, Fault> {
+        if self.is_near() {
+            return self.near().load_u32(addr);
+        }
+        if !addr.is_multiple_of(4) {
+            return Err(Fault);
+        }
+        let mut word = [0; 4];
+        self.copy_in(&mut word, addr)?;
+        Ok(u32::from_ne_bytes(word))
+    }
+
+    fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault> {
+        if self.is_near() { self.near().cmpxchg_u32(addr, old, new) } else { Err(Fault) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::sync::Mutex;
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Two pages from [`BASE`] on, of which the caller has the second alone in use when it is near.
+    struct Remote(Mutex<Vec<u8>>);
+    const BASE: usize = 0x1_0000;
+
+    impl Remote {
+        fn part(&self, addr: usize, len: usize) -> core::ops::Range<usize> {
+            let start = (addr - BASE).min(2 * PAGE);
+            start..(start + len).min(2 * PAGE)
+        }
+    }
+
+    struct Everything;
+    impl UserMemory for Everything {
+        fn is_user(&self, addr: usize, len: usize) -> bool {
+            addr >= BASE && addr.checked_add(len).is_some_and(|end| end <= BASE + 4 * PAGE)
+        }
+        fn copy_in(&self, _dst: &mut [u8], _src: usize) -> Result<(), Fault> {
+            panic!("not in place")
+        }
+        fn copy_out(&self, _dst: usize, _src: &[u8]) -> Result<(), Fault> {
+            panic!("not in place")
+        }
+        fn copy_in_partial(&self, _dst: &mut [u8], _src: usize) -> usize {
+            panic!("not in place")
+        }
+        fn copy_out_partial(&self, _dst: usize, _src: &[u8]) -> usize {
+            panic!("not in place")
+        }
+        fn zero(&self, _dst: usize, _len: usize) -> Result<(), Fault> {
+            panic!("not in place")
+        }
+        fn copy_str(&self, _dst: &mut [u8], _src: usize) -> Result<Option<usize>, Fault> {
+            panic!("not in place")
+        }
+        fn load_u32(&self, _addr: usize) -> Result<u32, Fault> {
+            panic!("not in place")
+        }
+        fn cmpxchg_u32(&self, _addr: usize, _old: u32, _new: u32) -> Result<u32, Fault> {
+            panic!("not in place")
+        }
+    }
+
+    impl Reach for Remote {
+        type Near = Everything;
+        fn near(&self) -> &Everything {
+            &Everything
+        }
+        fn is_near(&self) -> bool {
+            false
+        }
+        fn read(&self, addr: usize, out: &mut [u8]) -> usize {
+            let range = self.part(addr, out.len());
+            out[..range.len()].copy_from_slice(&self.0.lock().unwrap()[range.clone()]);
+            range.len()
+        }
+        fn write(&self, addr: usize, data: &[u8]) -> usize {
+            let range = self.part(addr, data.len());
+            self.0.lock().unwrap()[range.clone()].copy_from_slice(&data[..range.len()]);
+            range.len()
+        }
+    }
+
+    fn remote() -> Remote {
+        Remote(Mutex::new(std::vec![b'x'; 2 * PAGE]))
+    }
+
+    #[test]
+    fn copies_from_afar_end_where_the_memory_does() {
+        let memory = remote();
+        let mut out = [0; 32];
+        assert_eq!(memory.copy_in_partial(&mut out, BASE + 2 * PAGE - 8), 8);
+        assert_eq!(memory.copy_in(&mut out, BASE + 2 * PAGE - 8), Err(Fault));
+        assert_eq!(memory.copy_in_partial(&mut out, BASE + 4 * PAGE - 8), 0, "the range leaves user memory");
+        assert_eq!(memory.copy_out_partial(BASE + 2 * PAGE - 4, &[1; 8]), 4);
+        assert_eq!(memory.zero(BASE + 8, 2 * PAGE - 8), Ok(()));
+        assert_eq!(memory.zero(BASE + 8, 2 * PAGE), Err(Fault));
+        assert_eq!(memory.zero(usize::MAX, 2), Err(Fault));
+        assert_eq!(memory.0.lock().unwrap()[..9], *b"xxxxxxxx\0");
+    }
+
+    #[test]
+    fn strings_from_afar_run_over_pages_but_not_beyond_the_last() {
+        let memory = remote();
+        let mut out = [0; PAGE + 64];
+        assert_eq!(memory.copy_str(&mut out, BASE + PAGE - 4), Err(Fault), "no end in what there is");
+        assert_eq!(memory.copy_out(BASE + PAGE + 3, b"\0"), Ok(()));
+        assert_eq!(memory.copy_str(&mut out, BASE + PAGE - 4), Ok(Some(7)));
+        assert_eq!(out[..8], *b"xxxxxxx\0");
+        assert_eq!(memory.copy_str(&mut out[..7], BASE + PAGE - 4), Ok(None));
+        assert_eq!(memory.copy_out(BASE + 2 * PAGE - 1, b"\0"), Ok(()));
+        assert_eq!(memory.copy_str(&mut out, BASE + 2 * PAGE - 3), Ok(Some(2)), "the end lies in the last byte there is");
+        assert_eq!(memory.copy_str(&mut out, usize::MAX - 2), Err(Fault));
+    }
+
+    #[test]
+    fn words_from_afar_are_read_but_not_exchanged() {
+        let memory = remote();
+        assert_eq!(memory.copy_out(BASE + 8, &7u32.to_ne_bytes()), Ok(()));
+        assert_eq!(memory.load_u32(BASE + 8), Ok(7));
+        assert_eq!(memory.load_u32(BASE + 9), Err(Fault));
+        assert_eq!(memory.cmpxchg_u32(BASE + 8, 7, 8), Err(Fault));
+        assert_eq!(memory.load_u32(BASE + 8), Ok(7));
+    }
 }

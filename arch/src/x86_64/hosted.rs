@@ -112,7 +112,7 @@ pub struct Area {
     pub arrival: Arrival,
     /// What the thread remembers of its waits, for the platform.
     pub idle: AtomicU32,
-    /// Which address space the thread runs in: a number of its own for each.
+    /// Which address space the thread runs in: a number of its own for each; 0 for threads of the kernel's own.
     pub space: AtomicU32,
     /// Processes that the thread has made since its own process let go of the stacks of others.
     pub made: u32,
@@ -120,6 +120,8 @@ pub struct Area {
     pub identified: bool,
     /// The address space ([`Area::space`]) that has a guard below this stack; 0: none is known of.
     pub guarded: u32,
+    /// How many guest threads have ended here.
+    pub ended: AtomicU32,
 }
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`.

@@ -14,8 +14,8 @@ use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk}
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
 use janua_port::host::{HostReady, HostStat, SocketCall};
-use janua_port::machine::{Memory, Outside, Spawn, SpawnKind, ThreadId};
-use janua_port::{Clock, Console, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
+use janua_port::machine::{Fpu, Memory, Outside, SpawnKind, ThreadId};
+use janua_port::{Clock, Console, Context, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
 
 pub struct TestMachine {
     host: Option<TestHost>,
@@ -81,7 +81,7 @@ impl Caller for TestCaller {
     fn machine(&self) -> &'static dyn Machine {
         self.machine
     }
-    fn user(&self) -> &'static dyn UserMemory {
+    fn user(&self) -> &dyn UserMemory {
         self.machine
     }
     fn cred(&self) -> Arc<Cred> {
@@ -136,9 +136,6 @@ impl Clock for TestMachine {
     }
     fn realtime(&self) -> Nanos {
         clock(libc::CLOCK_REALTIME)
-    }
-    fn thread_cpu(&self) -> Nanos {
-        clock(libc::CLOCK_THREAD_CPUTIME_ID)
     }
 }
 
@@ -206,49 +203,26 @@ impl Machine for TestMachine {
         self.host.as_ref().map(|host| host as &dyn Host)
     }
     fn wake_service(&self) {}
-    fn spawn(&self, _spawn: Spawn) -> Result<ThreadId> {
-        Err(Errno::ENOSYS)
-    }
-    fn spawn_first(&self, _guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+    fn spawn_first(&self, _guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
         Err(Errno::ENOSYS)
     }
     fn spawn_kernel(&self, _name: &'static str, _body: Box<dyn FnOnce() + Send>) -> Result<()> {
         Err(Errno::ENOSYS)
     }
-    fn kick(&self, _thread: ThreadId) {}
     fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
         Ok(parent.clone())
     }
-    fn tls(&self) -> usize {
-        0
+    fn fpu(&self) -> Fpu {
+        Fpu::default()
     }
-    fn set_tls(&self, _value: usize) {}
-    fn gs(&self) -> usize {
-        0
-    }
-    fn set_gs(&self, _value: usize) {}
-    fn fpu_size(&self) -> usize {
-        0
-    }
-    fn fpu_save(&self, _area: &mut [u8]) {}
-    fn fpu_restore(&self, _area: &[u8]) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
-    fn fpu_reset(&self) {}
     fn cpus(&self) -> usize {
         1
     }
     fn cpu(&self) -> usize {
         0
     }
-    fn set_affinity(&self, _thread: Option<ThreadId>, _mask: &[u64]) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
     fn current(&self) -> ThreadId {
         ThreadId::default()
-    }
-    fn peak_resident(&self) -> u64 {
-        0
     }
     fn memory(&self) -> Memory {
         Memory { total: self.memory, ..Memory::default() }

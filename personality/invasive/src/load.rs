@@ -60,7 +60,7 @@ fn pin(thread: &Thread) {
     let pinned = processors(thread.machine()).nth(place).and_then(|processor| {
         let mut mask = [0; 16];
         *mask.get_mut(processor / 64)? = 1u64 << (processor % 64);
-        thread.machine().set_affinity(None, &mask).ok()
+        thread.context()?.restrict(&mask).ok()
     });
     if pinned.is_none() {
         thread.fatal(NO_ROOM, format_args!("the machine has {} processors, too few for its tiles", thread.machine().cpus()));
@@ -73,7 +73,7 @@ fn start_tile(thread: &Thread) -> Result<usize> {
     let space = thread.task.ext.space.lock().clone().ok_or(Errno::ENOMEM)?;
     space.map(layout.records, Layout::RECORDS_SIZE, DATA, &Backing::Anon)?;
     load(thread, &space)?;
-    thread.machine().set_tls(record_of(layout, 0));
+    thread.registers()?.set_tls(record_of(layout, 0));
     // An array of pointers with a null behind it, then the strings.
     let args = &thread.kernel.config.args;
     let (mut strings, mut pointers) = (Vec::new(), Vec::new());
@@ -113,7 +113,9 @@ fn write_record(thread: &Thread, argv: usize) {
     let (kernel, layout, machine) = (&thread.kernel, &thread.kernel.layout, thread.machine());
     let config = &kernel.config;
     let this = record_of(layout, thread.index);
-    let (mut way, mut words) = machine.door();
+    let Some((mut way, mut words)) = thread.context().map(|context| context.door()) else {
+        thread.fatal(NO_ROOM, format_args!("the core has not begun to run"))
+    };
     match way {
         door::SIGNAL if config.asks_ids => way = door::SIGNAL_ASKING,
         door::INSTRUCTION if config.interrupts => way = door::INTERRUPT,
@@ -157,9 +159,9 @@ fn start_other_cores(thread: &Thread) {
             guest: seat.clone(),
             space: None,
         };
-        match thread.machine().spawn(spawn) {
-            Ok(id) => seat.set_machine_id(id),
-            Err(errno) => thread.fatal(NO_ROOM, format_args!("core {} cannot start ({errno:?})", seat.index)),
+        let started = thread.context().map_or(Err(Errno::ESRCH), |context| context.spawn(spawn));
+        if let Err(errno) = started {
+            thread.fatal(NO_ROOM, format_args!("core {} cannot start ({errno:?})", seat.index));
         }
     }
 }

@@ -21,7 +21,6 @@ impl Personality for Invasive {
 
     fn start(thread: &Thread, _frame: &mut Frame) -> Leave {
         // The creator does this too, but perhaps only after the thread has run for a while.
-        thread.set_machine_id(thread.machine().current());
         load::start_core(thread);
         Leave::Wait
     }

@@ -154,8 +154,7 @@ fn spawn_tile(kernel: &Arc<Kernel>, tile: &Tile) -> Result<()> {
     tile.set_cores(seats);
     // Held while the thread is made: it takes its space from here, and may run before this function goes on.
     let mut slot = task.ext.space.lock();
-    let (id, space) = kernel.machine.spawn_first(first.clone())?;
+    let (_, space) = kernel.machine.spawn_first(first)?;
     *slot = Some(space);
-    first.set_machine_id(id);
     Ok(())
 }

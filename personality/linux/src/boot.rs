@@ -121,9 +121,8 @@ pub(crate) fn program_process(
 pub(crate) fn begin(kernel: &Kernel, task: &Task, seat: &Arc<Seat>) -> Result<()> {
     // Held while the thread is made: it takes its space from here, and may run before this function goes on.
     let mut spaces = kernel.new_spaces.lock();
-    let (id, space) = kernel.machine.spawn_first(seat.clone())?;
+    let (_, space) = kernel.machine.spawn_first(seat.clone())?;
     spaces.insert(task.pid, space);
-    seat.set_machine_id(id);
     Ok(())
 }
 

@@ -21,7 +21,7 @@ impl Caller for ThisThread<'_> {
         self.0.machine()
     }
 
-    fn user(&self) -> &'static dyn UserMemory {
+    fn user(&self) -> &dyn UserMemory {
         self.0.user()
     }
 

@@ -41,8 +41,6 @@ impl Personality for Linux {
     type Thread = ThreadState;
 
     fn start(thread: &Thread, frame: &mut Frame) -> Leave {
-        // The creator does this too, but perhaps only after the thread has run for a while.
-        thread.set_machine_id(thread.machine().current());
         if thread.loads.swap(false, Ordering::Relaxed) {
             crate::boot::load(thread, frame);
         }
@@ -99,7 +97,7 @@ impl Personality for Linux {
         let process = thread.process();
         let Some(mm) = process.mm() else { return };
         let alone = !mm.is_shared() && process.group.lock().threads.len() == 1;
-        frame.rip = mm.trapped(thread.user(), frame.rip as usize, alone) as u64;
+        frame.rip = mm.trapped(thread.machine().user(), frame.rip as usize, alone) as u64;
     }
 
     fn call_begins(thread: &Thread, frame: &mut Frame) -> Before {

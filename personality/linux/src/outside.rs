@@ -325,21 +325,20 @@ fn tell_guests(kernel: &Kernel, id: u32) {
 }
 
 fn guest(task: &Arc<Task>) -> GuestInfo {
-    let machine = task.kernel.machine;
     let (state, mut command) = procfs::shown(task);
     command.truncate(GuestInfo::COMMAND_MOST);
     let threads = task.threads();
-    let first = threads.first().map(|seat| seat.machine_id());
+    let first = threads.first().and_then(|seat| seat.context());
     let used = cpu::usage_of_task(task, None);
     GuestInfo {
         pid: task.pid,
         parent: task.parent(),
-        host: first.and_then(|id| machine.outer_number(id)).unwrap_or(0),
+        host: first.and_then(|context| context.outer_number()).unwrap_or(0),
         state,
         threads: threads.len() as u32,
         uid: threads.first().map_or(0, |seat| seat.cred().uid),
         time: used.user + used.system,
-        memory: first.and_then(|id| machine.resident_own(id)).unwrap_or(0) as u64,
+        memory: first.and_then(|context| context.resident_own()).unwrap_or(0) as u64,
         command,
     }
 }

@@ -129,7 +129,9 @@ pub fn prctl(thread: &Thread, option: PrctlOption, a: usize, b: usize, c: usize,
                 other => other?,
             };
             thread.set_comm(&name);
-            thread.machine().set_name(&name);
+            if let Some(context) = thread.context() {
+                context.set_name(&name);
+            }
             Ok(0)
         }
         pr::GET_NAME => {

@@ -236,14 +236,10 @@ pub fn sched_setaffinity(thread: &Thread, pid: i32, len: usize, mask: UserPtr<u8
     if words.iter().all(|word| *word == 0) {
         return Err(Errno::EINVAL);
     }
-    match &target.seat {
-        Some(seat) if core::ptr::eq::<Thread>(&***seat, thread) => thread.machine().set_affinity(None, &words)?,
-        Some(seat) => {
-            // Its place in the machine must not be another's by then.
-            let _held = access::hold_thread(seat)?;
-            thread.machine().set_affinity(Some(seat.machine_id()), &words)?;
-        }
-        None => {}
+    if let Some(seat) = &target.seat {
+        // Another's place in the machine must not be a third one's by then.
+        let _held = if core::ptr::eq::<Thread>(&***seat, thread) { None } else { Some(access::hold_thread(seat)?) };
+        seat.context().ok_or(Errno::ESRCH)?.restrict(&words)?;
     }
     *target.sched().affinity.lock() = words;
     Ok(())
@@ -581,8 +577,8 @@ fn set_nice(thread: &Thread, task: &Task, nice: i32) -> Result<()> {
     let nice = nice.clamp(-20, 19);
     for seat in task.threads() {
         let Ok(_held) = access::hold_thread(&seat) else { continue };
-        match thread.machine().set_nice(seat.machine_id(), nice) {
-            // A thread that has just ended, or a machine without priorities.
+        match seat.context().map_or(Err(Errno::ESRCH), |context| context.set_nice(nice)) {
+            // A thread that has just ended or has not begun, or a machine without priorities.
             Ok(()) | Err(Errno::ESRCH | Errno::ENOSYS) => {}
             Err(errno) => return Err(errno),
         }

@@ -47,6 +47,6 @@ pub fn rusage(usage: Usage, maxrss: u64) -> Rusage {
 
 /// Asks the machine how much memory the calling process has had. KiB, as getrusage(2) gives it.
 pub fn note_peak(thread: &Thread) {
-    let peak = thread.machine().peak_resident() / 1024;
+    let peak = thread.context().map_or(0, |context| context.peak_resident()) / 1024;
     thread.process().usage.maxrss.fetch_max(peak, Ordering::Relaxed);
 }

@@ -2,7 +2,6 @@
 
 use core::ptr::{read_volatile, write_volatile};
 
-use janua_port::machine::ThreadId;
 use janua_port::{Clock, Nanos};
 
 use crate::lock::Mutex;
@@ -95,11 +94,5 @@ impl Clock for Ticks {
     }
     fn realtime(&self) -> Nanos {
         now()
-    }
-    fn thread_cpu(&self) -> Nanos {
-        crate::sched::used_by_current()
-    }
-    fn cpu_of(&self, _thread: ThreadId, _whole_task: bool) -> Option<Nanos> {
-        None
     }
 }

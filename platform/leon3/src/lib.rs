@@ -12,6 +12,7 @@ extern crate alloc;
 
 pub mod boot;
 pub mod clock;
+mod context;
 pub mod frames;
 pub mod heap;
 pub mod lock;

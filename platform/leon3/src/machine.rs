@@ -6,14 +6,13 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::sparc::entry::{self, janua_enter_user};
-use janua_arch::sparc::switch::{janua_fpu_load, janua_fpu_save};
-use janua_port::machine::{Memory, Outside, ThreadId};
-use janua_port::{Clock, Console, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind, TrapGate, UserMemory};
+use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
+use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
 
 use crate::frames::{self, PAGE};
 use crate::space::UserSpace;
 use crate::thread::{self, Thread};
-use crate::{boot, clock, report, sched, tables, trap, uart, user};
+use crate::{boot, clock, context, report, sched, tables, trap, uart, user};
 
 /// The machine; there is one.
 pub struct Leon3 {
@@ -116,7 +115,7 @@ pub fn running() -> &'static Thread {
 }
 
 /// First code of a thread with a guest.
-extern "C" fn guest_main() -> ! {
+pub extern "C" fn guest_main() -> ! {
     sched::arrived();
     let thread = running();
     if let Some(guest) = thread.guest.as_deref() {
@@ -140,9 +139,6 @@ extern "C" fn kernel_main() -> ! {
     sched::end()
 }
 
-/// Bytes of the floating-point registers with their state register.
-const FPU_SIZE: usize = 136;
-
 impl Machine for Leon3 {
     fn clock(&self) -> &dyn Clock {
         &clock::Ticks
@@ -160,25 +156,9 @@ impl Machine for Leon3 {
         None
     }
 
-    fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
-        if spawn.kind == SpawnKind::Fork {
-            return Err(Errno::ENOSYS);
-        }
-        let tls = spawn.tls.unwrap_or_else(|| self.tls());
-        let thread = thread::make(spawn.frame, Some(spawn.guest), None, guest_main)?;
-        thread.tls.store(tls, Ordering::Relaxed);
-        // SAFETY: the new thread does not run yet; the registers are the creator's.
-        unsafe { janua_fpu_save((*thread.own.get()).fpu.as_mut_ptr()) };
-        let id = thread.id;
-        sched::start(thread);
-        Ok(id)
-    }
-
-    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
         let thread = thread::make(Frame::default(), Some(guest), None, guest_main)?;
-        let id = thread.id;
-        sched::start(thread);
-        Ok((id, Arc::new(UserSpace)))
+        Ok((context::begin(thread), Arc::new(UserSpace)))
     }
 
     fn current(&self) -> ThreadId {
@@ -188,10 +168,6 @@ impl Machine for Leon3 {
     fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {
         sched::start(thread::make(Frame::default(), None, Some(body), kernel_main)?);
         Ok(())
-    }
-
-    fn kick(&self, _thread: ThreadId) {
-        // The caller runs, so the thread does not: it looks at its work on its way to user code.
     }
 
     fn wake_service(&self) {
@@ -207,45 +183,8 @@ impl Machine for Leon3 {
         }
     }
 
-    fn tls(&self) -> usize {
-        running().tls.load(Ordering::Relaxed)
-    }
-    fn set_tls(&self, value: usize) {
-        running().tls.store(value, Ordering::Relaxed);
-    }
-    fn gs(&self) -> usize {
-        0
-    }
-    fn set_gs(&self, _value: usize) {
-        // There is no such register.
-    }
-
-    fn fpu_size(&self) -> usize {
-        FPU_SIZE
-    }
-    fn fpu_save(&self, area: &mut [u8]) {
-        let mut state = [0u64; FPU_SIZE / 8];
-        // SAFETY: the array has the size; the registers are the calling guest's.
-        unsafe { janua_fpu_save(state.as_mut_ptr()) };
-        for (to, from) in area.chunks_exact_mut(8).zip(state) {
-            to.copy_from_slice(&from.to_ne_bytes());
-        }
-    }
-    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
-        let mut state = [0u64; FPU_SIZE / 8];
-        if area.len() < FPU_SIZE {
-            return Err(Errno::EINVAL);
-        }
-        for (to, from) in state.iter_mut().zip(area.chunks_exact(8)) {
-            *to = from.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        }
-        // SAFETY: as above.
-        unsafe { janua_fpu_load(state.as_ptr()) };
-        Ok(())
-    }
-    fn fpu_reset(&self) {
-        // SAFETY: as above.
-        unsafe { janua_fpu_load([0u64; FPU_SIZE / 8].as_ptr()) };
+    fn fpu(&self) -> Fpu {
+        Fpu { size: context::FPU_SIZE, features: 0 }
     }
 
     fn cpus(&self) -> usize {
@@ -253,13 +192,6 @@ impl Machine for Leon3 {
     }
     fn cpu(&self) -> usize {
         0
-    }
-    fn set_affinity(&self, _thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
-        if mask.first().is_some_and(|word| word & 1 != 0) { Ok(()) } else { Err(Errno::EINVAL) }
-    }
-    fn peak_resident(&self) -> u64 {
-        let (total, free) = frames::count();
-        ((total - free) * PAGE) as u64
     }
     fn memory(&self) -> Memory {
         let (total, free) = frames::count();

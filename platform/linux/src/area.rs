@@ -75,8 +75,17 @@ pub fn take() -> Result<usize> {
     Err(Errno::EAGAIN)
 }
 
+/// The thread of an area has ended, as far as the kernel is concerned: what is known of it names nobody any more.
+pub fn note_ended(index: usize) {
+    of(index).ended.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The number of no space: of threads of the kernel's own.
+pub const NO_SPACE: u32 = 0;
+
 /// Gives an area back that never ran.
 pub fn give_back(index: usize) {
+    note_ended(index);
     let (word, bit) = taken(index);
     word.fetch_and(!bit, Ordering::Release);
 }

@@ -1,11 +1,10 @@
 //! Time, from the host's vDSO.
 
 use janua_port::clock::OtherClock;
-use janua_port::machine::ThreadId;
 use janua_port::{Clock, Nanos};
 
+use crate::boot;
 use crate::sys::{self, nr};
-use crate::{boot, spawn};
 
 #[repr(C)]
 #[derive(Default)]
@@ -61,19 +60,20 @@ impl Clock for HostClock {
             OtherClock::Tai => 11,
         })
     }
+}
 
-    fn thread_cpu(&self) -> Nanos {
-        by_call(THREAD_CPU)
-    }
+/// Processor time the calling thread has used.
+pub fn of_caller() -> Nanos {
+    by_call(THREAD_CPU)
+}
 
-    fn cpu_of(&self, thread: ThreadId, whole_task: bool) -> Option<Nanos> {
-        // clock_getcpuclockid(3): the complement of the id above three bits, of which 2 is "scheduler" and 4 "one thread". The
-        // host lets a thread be measured from within its own process only, but a process from anywhere.
-        let (pid, tid) = spawn::host_ids(thread)?;
-        let clock = if whole_task { !(pid as usize) << 3 | 2 } else { !(tid as usize) << 3 | 6 };
-        let mut time = Timespec::default();
-        // SAFETY: `time` is ours and of the right size.
-        unsafe { sys::raw(nr::CLOCK_GETTIME, [clock as u32 as usize, &raw mut time as usize, 0, 0, 0, 0]) }.ok()?;
-        Some(time.seconds as u64 * 1_000_000_000 + time.nanos as u64)
-    }
+/// The same of another, by the host's ids of its process and of itself, or of all of the process.
+pub fn of_other((pid, tid): (u32, u32), whole_task: bool) -> Option<Nanos> {
+    // clock_getcpuclockid(3): the complement of the id above three bits, of which 2 is "scheduler" and 4 "one thread". The
+    // host lets a thread be measured from within its own process only, but a process from anywhere.
+    let clock = if whole_task { !(pid as usize) << 3 | 2 } else { !(tid as usize) << 3 | 6 };
+    let mut time = Timespec::default();
+    // SAFETY: `time` is ours and of the right size.
+    unsafe { sys::raw(nr::CLOCK_GETTIME, [clock as u32 as usize, &raw mut time as usize, 0, 0, 0, 0]) }.ok()?;
+    Some(time.seconds as u64 * 1_000_000_000 + time.nanos as u64)
 }

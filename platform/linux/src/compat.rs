@@ -2,7 +2,6 @@
 
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
-use janua_arch::Segments;
 use janua_arch::x86_64::entry::THREAD_ENTRY;
 use janua_arch::x86_64::vdso32::{self, Data, Instruction};
 use janua_port::{Compat, Vdso32};
@@ -14,27 +13,20 @@ const FIRST: u32 = 12;
 const COUNT: u32 = 2;
 const _: () = assert!(FIRST + COUNT == THREAD_ENTRY);
 
+/// One of the calling thread's entries. EINVAL.
+pub fn set_thread_area(descriptor: &UserDesc) -> Result<()> {
+    if !(FIRST..FIRST + COUNT).contains(&descriptor.entry) {
+        return Err(Errno::EINVAL);
+    }
+    identity::set_entry(descriptor)
+}
+
 /// 32-bit guests of this platform.
 pub struct HostedCompat;
 
 impl Compat for HostedCompat {
     fn thread_areas(&self) -> (u32, u32) {
         (FIRST, COUNT)
-    }
-
-    fn set_thread_area(&self, descriptor: &UserDesc) -> Result<()> {
-        if !(FIRST..FIRST + COUNT).contains(&descriptor.entry) {
-            return Err(Errno::EINVAL);
-        }
-        identity::set_entry(descriptor)
-    }
-
-    fn segments(&self) -> Segments {
-        Segments::current()
-    }
-
-    fn set_segments(&self, segments: Segments) {
-        segments.load();
     }
 
     fn vdso(&self) -> Vdso32 {

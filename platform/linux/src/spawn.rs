@@ -4,20 +4,19 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
-use janua_abi::linux::{Errno, Result};
+use janua_abi::linux::Result;
 use janua_arch::x86_64::entry;
 use janua_arch::x86_64::hosted::{self, Area, KICK, SHORTCUTS, Shortcut};
 use janua_port::guest::{NO_CALLS, PLAIN_CALLS};
-use janua_port::machine::ThreadId;
-use janua_port::{Flow, Frame, Guest, Nanos, Plain, Spawn, SpawnKind, Trap, UserMemory};
+use janua_port::{Context, Flow, Frame, Guest, Nanos, Plain, Spawn, SpawnKind, Trap};
 
 use crate::area;
 use crate::boot::{self, Jail};
+use crate::context::{HostedContext, here};
 use crate::identity;
 use crate::machine;
 use crate::signal;
-use crate::sys::{self, Call, nr};
-use crate::user::HostedUser;
+use crate::sys::{self, nr};
 use crate::{faults, guard, heap, idle};
 
 const CLONE_VM: usize = 0x100;
@@ -52,10 +51,9 @@ pub fn guest(area: &Area) -> &'static dyn Guest {
     unsafe { &*core::mem::transmute::<[usize; 2], *const dyn Guest>(area.guest) }
 }
 
-/// [`janua_port::Machine::set_plain`].
+/// [`janua_port::Context::set_plain`].
 pub fn set_plain(plain: Option<Plain<'_>>) {
-    let here = 0u8;
-    let area = hosted::area(hosted::index_of(&raw const here as usize));
+    let area = hosted::area(here());
     let functions = plain.map_or(NO_CALLS.as_ptr(), |plain| plain.native.as_ptr());
     // SAFETY: the thread's own area; only its entries read the word, and it is not in one. Thread and work words stay: they are the same
     // for a guest's life wherever they are used.
@@ -66,8 +64,10 @@ pub fn set_plain(plain: Option<Plain<'_>>) {
 static NO_WORK: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(PLAIN_CALLS == SHORTCUTS);
 
-fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
+fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<(usize, Arc<HostedContext>)> {
     let index = area::take()?;
+    let context = Arc::new(HostedContext::new(index));
+    guest.attach(context.clone());
     // SAFETY: just taken; no thread runs on it.
     let area = unsafe { area::of_mut(index) };
     area.frame = frame;
@@ -88,7 +88,7 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
     area.identified = false;
     idle::start(area);
     area.tls = tls.unwrap_or(usize::MAX);
-    Ok(index)
+    Ok((index, context))
 }
 
 /// Starts a host thread or process on the area's stack.
@@ -128,21 +128,20 @@ pub fn forks() -> [u32; 2] {
     [FORKS[0].load(Ordering::SeqCst), FORKS[1].load(Ordering::SeqCst)]
 }
 
-/// [`janua_port::Machine::spawn`].
-pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
+/// [`janua_port::Context::spawn`], of the calling thread.
+pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
     let (flags, own_process) = match spawn.kind {
         SpawnKind::Thread => (THREAD_FLAGS, false),
         SpawnKind::Fork => (PROCESS_FLAGS, true),
         SpawnKind::SharedSpace => (PROCESS_FLAGS | CLONE_VM, true),
     };
-    let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
+    let (index, context) = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
-    let here = 0u8;
-    area::set_space(index, (flags & CLONE_VM != 0).then(|| hosted::index_of(&raw const here as usize)));
+    area::set_space(index, (flags & CLONE_VM != 0).then(here));
     if flags & CLONE_VM != 0 {
         // Alone until now, which identified the caller.
         // SAFETY: the thread itself.
-        let known = identify(unsafe { area::of_mut(hosted::index_of(&raw const here as usize)) });
+        let known = identify(unsafe { area::of_mut(here()) });
         if let Err(errno) = known {
             drop_guest(index);
             area::give_back(index);
@@ -157,12 +156,11 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
         machine::wake_service();
     }
     if own_process {
-        let here = 0u8;
         // SAFETY: the thread itself.
-        area::let_go(unsafe { area::of_mut(hosted::index_of(&raw const here as usize)) });
+        area::let_go(unsafe { area::of_mut(here()) });
     }
     match launched {
-        Ok(_) => Ok(ThreadId(index as u64 + 1)),
+        Ok(_) => Ok(context),
         Err(errno) => {
             if flags & CLONE_VM != 0 {
                 hosted::leave(index);
@@ -175,7 +173,7 @@ pub fn spawn(spawn: Spawn) -> Result<ThreadId> {
 }
 
 /// The first guest process: like a fork of the kernel's own first process.
-pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<ThreadId> {
+pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<Arc<dyn Context>> {
     spawn(Spawn { kind: SpawnKind::Fork, frame: Frame::start(0, 0), tls: Some(0), guest, space: None })
 }
 
@@ -187,14 +185,14 @@ pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
     area.in_guest = 0.into();
     area.host_pid.store(own_pid(), Ordering::Relaxed);
     area.guest = [0; 2];
+    area.space.store(area::NO_SPACE, Ordering::Relaxed);
     area.body = Box::into_raw(Box::new(body)) as usize;
     launch(index, THREAD_FLAGS, None).map(|_| ())
 }
 
 /// The host process of the calling thread.
 fn own_pid() -> u32 {
-    let here = 0u8;
-    area::of(hosted::index_of(&raw const here as usize)).host_pid.load(Ordering::Relaxed)
+    area::of(here()).host_pid.load(Ordering::Relaxed)
 }
 
 fn drop_guest(index: usize) {
@@ -330,6 +328,7 @@ fn end(index: usize) -> ! {
     if area::of(index).guest != [0; 2] {
         hosted::leave(index);
     }
+    area::note_ended(index);
     drop_guest(index);
     // Nothing is allocated from here on.
     boot::accounts().forgive(index + 1);
@@ -360,11 +359,9 @@ fn barrier() {
 const IN_GUEST_KICKED: u8 = 2;
 
 /// Interrupts the thread if it runs user code.
-pub fn kick(thread: ThreadId) {
-    let Some(index) = (thread.0 as usize).checked_sub(1) else { return };
-    let here = 0u8;
+pub fn kick(index: usize) {
     // The thread itself sees its work on the way out.
-    if index == hosted::index_of(&raw const here as usize) {
+    if index == here() {
         return;
     }
     let this = area::of(index);
@@ -400,32 +397,4 @@ pub fn unpark(word: &AtomicU32, count: u32) {
     let word = &raw const *word as usize;
     // SAFETY: the host only looks up the address.
     let _ = unsafe { sys::raw(nr::FUTEX, [word, FUTEX_WAKE, count as usize, 0, 0, 0]) };
-}
-
-/// The host's id of a thread.
-pub fn host_tid(thread: ThreadId) -> u32 {
-    (thread.0 as usize).checked_sub(1).map_or(0, |index| area::of(index).host_tid.load(Ordering::Relaxed))
-}
-
-/// The host's ids of a thread's process and of the thread itself, once it runs.
-pub fn host_ids(thread: ThreadId) -> Option<(u32, u32)> {
-    let area = area::of((thread.0 as usize).checked_sub(1)?);
-    let ids = (area.host_pid.load(Ordering::Relaxed), area.host_tid.load(Ordering::Relaxed));
-    (ids.0 != 0 && ids.1 != 0).then_some(ids)
-}
-
-/// Copies between `len` bytes of the kernel at `local` and the memory of another thread's host process, by
-/// process_vm_readv(2) or process_vm_writev(2).
-pub fn remote(call: Call, thread: ThreadId, addr: usize, local: usize, len: usize) -> Result<usize> {
-    // Any thread's id names its process; it is known as soon as the thread exists.
-    let pid = host_tid(thread);
-    if pid == 0 {
-        return Err(Errno::ESRCH);
-    }
-    if !HostedUser.is_user(addr, len) {
-        return Err(Errno::EFAULT);
-    }
-    let (local, remote) = ([local, len], [addr, len]);
-    // SAFETY: the local range is a slice of the caller's, the remote one is guest memory in another process.
-    unsafe { sys::raw(call, [pid as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::machine::{Residency, Scheduled, ThreadId, Usage, Whose};
+use janua_port::machine::{Residency, Scheduled, Usage};
 use janua_port::{Host, Nanos, accounts};
 
 use crate::host::{self, LinuxHost};
@@ -13,7 +13,7 @@ use crate::sys::{self, nr};
 use crate::{area, boot, spawn};
 
 /// The name of a file below /proc about a process. EOPNOTSUPP when the host's /proc numbers them otherwise.
-pub fn of_process(pid: u32, file: impl Display) -> Result<Vec<u8>> {
+pub fn below_proc(pid: u32, file: impl Display) -> Result<Vec<u8>> {
     match boot::info().proc_same_numbers {
         0 => Err(Errno::EOPNOTSUPP),
         _ => Ok(format!("{pid}/{file}").into_bytes()),
@@ -61,25 +61,29 @@ fn rusage(who: usize) -> Option<[u64; 18]> {
 const RUSAGE_SELF: usize = 0;
 const RUSAGE_THREAD: usize = 1;
 
-/// [`janua_port::Machine::peak_resident`].
+/// [`janua_port::Context::peak_resident`], of the calling thread's process.
 pub fn peak_resident() -> u64 {
     rusage(RUSAGE_SELF).map_or(0, |words| words[4].saturating_mul(1024))
 }
 
-/// [`janua_port::Machine::usage`]: getrusage(2) for the caller, /proc for others.
-pub fn usage(whose: Whose) -> Option<Usage> {
-    match whose {
-        Whose::Caller => rusage(RUSAGE_THREAD).map(from_rusage),
-        Whose::CallersTask => rusage(RUSAGE_SELF).map(from_rusage),
-        Whose::Thread(thread) => {
-            let (pid, tid) = spawn::host_ids(thread)?;
-            of_other(pid, &format!("task/{tid}/"))
-        }
-        Whose::Task(thread) => {
-            let (pid, _) = spawn::host_ids(thread)?;
-            of_other(pid, "")
-        }
-    }
+/// What the calling thread has used.
+pub fn of_caller() -> Option<Usage> {
+    rusage(RUSAGE_THREAD).map(from_rusage)
+}
+
+/// What the calling thread's process has used.
+pub fn of_callers_process() -> Option<Usage> {
+    rusage(RUSAGE_SELF).map(from_rusage)
+}
+
+/// What another thread has used, by the host's ids of its process and of itself.
+pub fn of_thread((pid, tid): (u32, u32)) -> Option<Usage> {
+    of_other(pid, &format!("task/{tid}/"))
+}
+
+/// What another process has used.
+pub fn of_process(pid: u32) -> Option<Usage> {
+    of_other(pid, "")
 }
 
 fn from_rusage(words: [u64; 18]) -> Usage {
@@ -98,7 +102,7 @@ fn from_rusage(words: [u64; 18]) -> Usage {
 fn of_other(pid: u32, directory: &str) -> Option<Usage> {
     const TICK: Nanos = 10_000_000;
     let mut text = [0; 1024];
-    let stat = read_small(&of_process(pid, format_args!("{directory}stat")).ok()?, &mut text)?;
+    let stat = read_small(&below_proc(pid, format_args!("{directory}stat")).ok()?, &mut text)?;
     // The name is the only field with blanks and brackets; the state, field 3, comes next.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
@@ -110,17 +114,16 @@ fn of_other(pid: u32, directory: &str) -> Option<Usage> {
         ..Usage::default()
     };
     let mut text = [0; 4096];
-    let status = read_small(&of_process(pid, format_args!("{directory}status")).ok()?, &mut text)?;
+    let status = read_small(&below_proc(pid, format_args!("{directory}status")).ok()?, &mut text)?;
     let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     usage.waits = value("voluntary_ctxt_switches:")?;
     usage.preemptions = value("nonvoluntary_ctxt_switches:")?;
     Some(usage)
 }
 
-/// [`janua_port::Machine::residency`], from /proc/PID/smaps.
-pub fn residency(thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<()> {
-    let (pid, _) = spawn::host_ids(thread).ok_or(Errno::ESRCH)?;
-    let text = read_all(&of_process(pid, "smaps")?)?;
+/// [`janua_port::Context::residency`], from /proc/PID/smaps.
+pub fn residency(pid: u32, each: &mut dyn FnMut(&Residency)) -> Result<()> {
+    let text = read_all(&below_proc(pid, "smaps")?)?;
     let mut current: Option<Residency> = None;
     // The names come in their order: where the next one is expected.
     let mut expected = 0;
@@ -157,11 +160,10 @@ fn range(line: &[u8]) -> Option<(usize, usize)> {
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
 }
 
-/// [`janua_port::Machine::page_map`], from /proc/PID/pagemap.
-pub fn page_map(thread: ThreadId, addr: usize, out: &mut [u64]) -> Result<()> {
+/// [`janua_port::Context::page_map`], from /proc/PID/pagemap.
+pub fn page_map(tid: u32, addr: usize, out: &mut [u64]) -> Result<()> {
     const WORD: usize = 8;
-    // Any thread's number names its process, and it is known as soon as the thread exists.
-    let fd = host::open_proc(&of_process(spawn::host_tid(thread), "pagemap")?)?;
+    let fd = host::open_proc(&below_proc(tid, "pagemap")?)?;
     let mut bytes = [0; 512 * WORD];
     let mut at = addr / PAGE * WORD;
     let mut result = Ok(());
@@ -179,23 +181,18 @@ pub fn page_map(thread: ThreadId, addr: usize, out: &mut [u64]) -> Result<()> {
     result
 }
 
-/// [`janua_port::Machine::scheduled`], from /proc/PID/task/TID/schedstat.
-pub fn scheduled(thread: ThreadId) -> Option<Scheduled> {
-    let (pid, tid) = spawn::host_ids(thread)?;
+/// [`janua_port::Context::scheduled`], from /proc/PID/task/TID/schedstat.
+pub fn scheduled((pid, tid): (u32, u32)) -> Option<Scheduled> {
     let mut text = [0; 128];
-    let text = read_small(&of_process(pid, format_args!("task/{tid}/schedstat")).ok()?, &mut text)?;
+    let text = read_small(&below_proc(pid, format_args!("task/{tid}/schedstat")).ok()?, &mut text)?;
     let mut words = text.split_ascii_whitespace().map(str::parse);
     let mut next = || words.next()?.ok();
     Some(Scheduled { ran: next()?, waited: next()?, times: next()? })
 }
 
-/// [`janua_port::Machine::set_nice`].
-pub fn set_nice(thread: ThreadId, nice: i32) -> Result<()> {
+/// [`janua_port::Context::set_nice`], of a host thread.
+pub fn set_nice(tid: u32, nice: i32) -> Result<()> {
     const PRIO_PROCESS: usize = 0;
-    let tid = spawn::host_tid(thread);
-    if tid == 0 {
-        return Err(Errno::ESRCH);
-    }
     sys::words(nr::SETPRIORITY, [PRIO_PROCESS, tid as usize, nice as usize, 0, 0, 0]).map(|_| ())
 }
 
@@ -206,12 +203,12 @@ fn own(tid: u32, exact: bool) -> Option<usize> {
     if !exact {
         let mut text = [0; 128];
         // Pages of the whole, those in memory, and of these the ones that belong to files.
-        let mut words = read_small(&of_process(tid, "statm").ok()?, &mut text)?.split(' ').skip(1).map(str::parse::<usize>);
+        let mut words = read_small(&below_proc(tid, "statm").ok()?, &mut text)?.split(' ').skip(1).map(str::parse::<usize>);
         let (resident, of_files) = (words.next()?.ok()?, words.next()?.ok()?);
         return Some(resident.saturating_sub(of_files) * PAGE);
     }
     let mut text = [0; 2048];
-    let text = read_small(&of_process(tid, "smaps_rollup").ok()?, &mut text)?;
+    let text = read_small(&below_proc(tid, "smaps_rollup").ok()?, &mut text)?;
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_ascii_whitespace().next()?.parse::<usize>().ok()
@@ -220,15 +217,23 @@ fn own(tid: u32, exact: bool) -> Option<usize> {
     value("Pss_Anon:").or_else(|| value("Anonymous:")).map(|kib| kib << 10)
 }
 
-/// [`janua_port::Machine::resident_own`].
-pub fn resident_own(thread: ThreadId) -> Option<usize> {
-    own(spawn::host_ids(thread)?.1, false)
+/// [`janua_port::Context::resident_own`], of a host thread's process.
+pub fn resident_own(tid: u32) -> Option<usize> {
+    own(tid, false)
+}
+
+/// [`janua_port::Context::resident`], of a process.
+pub fn resident(pid: u32) -> Option<u64> {
+    let mut text = [0; 128];
+    // Pages of the whole, then those in memory.
+    let text = read_small(&below_proc(pid, "statm").ok()?, &mut text)?;
+    text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64)
 }
 
 /// [`janua_port::Machine::resident_guests`].
 pub fn resident_guests(exact: Option<usize>) -> Option<usize> {
     // Where the host numbers processes otherwise this cannot be known.
-    of_process(0, "").ok()?;
+    below_proc(0, "").ok()?;
     let spaces = || {
         let mut spaces = Vec::new();
         // One that has ended meanwhile has nothing.

@@ -14,6 +14,7 @@
 //! of the host part that fail ([`Model::fail_host`]).
 #![forbid(unsafe_code)]
 
+mod context;
 mod files;
 mod machine;
 mod memory;

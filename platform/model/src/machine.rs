@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::machine::ThreadId;
-use janua_port::machine::{Memory as Amounts, Outside};
+use janua_port::machine::{Fpu, Memory as Amounts, Outside};
 use janua_port::{
-    Accounts, Clock, Console, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, Spawn, SpawnKind, Trap, UserMemory,
+    Accounts, Clock, Console, Context, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, SpawnKind, Trap,
+    UserMemory,
 };
 
+use crate::context::ModelContext;
 use crate::files::Files;
-use crate::memory::{Memory, ModelSpace, is_user, lock};
+use crate::memory::{Memory, ModelSpace, lock};
 use crate::processor;
 
 /// What a model is made with.
@@ -57,17 +59,17 @@ enum Stage {
 }
 
 /// A thread with its registers.
-struct Carrier {
+pub(crate) struct Carrier {
     id: ThreadId,
     guest: Arc<dyn Guest>,
     frame: Mutex<Frame>,
     stage: Mutex<Stage>,
-    space: Mutex<Arc<dyn Space>>,
-    tls: AtomicUsize,
-    gs: AtomicUsize,
-    fpu: Mutex<Vec<u8>>,
+    pub space: Mutex<Arc<dyn Space>>,
+    pub tls: AtomicUsize,
+    pub gs: AtomicUsize,
+    pub fpu: Mutex<Vec<u8>>,
     /// Nanoseconds of turns.
-    used: AtomicU64,
+    pub used: AtomicU64,
 }
 
 impl Carrier {
@@ -299,6 +301,11 @@ impl Model {
         *lock(&carrier.stage) = next;
     }
 
+    /// Whether it is this thread's turn.
+    pub(crate) fn is_turn_of(&self, thread: ThreadId) -> bool {
+        lock(&self.state).current.as_ref().is_some_and(|carrier| carrier.id == thread)
+    }
+
     /// The guest whose turn it is, and the space it lives in.
     pub(crate) fn here(&self) -> Option<(Arc<dyn Guest>, Arc<dyn Space>)> {
         let carrier = lock(&self.state).current.clone()?;
@@ -311,25 +318,28 @@ impl Model {
         *lock(&self.current_carrier().space) = space;
     }
 
-    fn current_carrier(&self) -> Arc<Carrier> {
+    pub(crate) fn current_carrier(&self) -> Arc<Carrier> {
         lock(&self.state).current.clone().expect("called in a thread's turn")
     }
 
-    fn find(&self, thread: ThreadId) -> Option<Arc<Carrier>> {
+    pub(crate) fn find(&self, thread: ThreadId) -> Option<Arc<Carrier>> {
         lock(&self.state).threads.get(&thread.0).cloned()
     }
 
-    fn add(
+    pub(crate) fn add(
         &self,
         guest: Arc<dyn Guest>,
         frame: Frame,
         space: Arc<dyn Space>,
         like: Option<&Carrier>,
         tls: Option<usize>,
-    ) -> ThreadId {
+    ) -> Arc<dyn Context> {
+        let this = self.this();
         let mut state = lock(&self.state);
         state.last += 1;
         let id = ThreadId(state.last);
+        let context = Arc::new(ModelContext { model: this, id });
+        guest.attach(context.clone());
         let word = |word: fn(&Carrier) -> &AtomicUsize| like.map_or(0, |like| word(like).load(Ordering::Relaxed));
         let carrier = Carrier {
             id,
@@ -343,15 +353,15 @@ impl Model {
             used: AtomicU64::new(0),
         };
         state.threads.insert(id.0, Arc::new(carrier));
-        id
+        context
     }
 }
 
 /// Bytes of the state of x87 and SSE with the header of XSAVE.
-const FPU: usize = 576;
+pub(crate) const FPU: usize = 576;
 
 /// As after FNINIT, with all exceptions masked.
-fn initial_fpu() -> Vec<u8> {
+pub(crate) fn initial_fpu() -> Vec<u8> {
     let mut state = vec![0; FPU];
     state[..2].copy_from_slice(&0x37fu16.to_le_bytes());
     state[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
@@ -365,12 +375,6 @@ impl Clock for Model {
     fn realtime(&self) -> Nanos {
         // 2020-01-01, so that nobody mistakes one clock for the other.
         1_577_836_800_000_000_000 + self.monotonic()
-    }
-    fn thread_cpu(&self) -> Nanos {
-        lock(&self.state).current.as_ref().map_or(0, |carrier| carrier.used.load(Ordering::Relaxed))
-    }
-    fn cpu_of(&self, thread: ThreadId, _whole_task: bool) -> Option<Nanos> {
-        Some(self.find(thread)?.used.load(Ordering::Relaxed))
     }
 }
 
@@ -412,12 +416,7 @@ impl Machine for Model {
     fn host(&self) -> Option<&dyn Host> {
         Some(self)
     }
-    fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
-        let creator = self.current_carrier();
-        let space = spawn.space.unwrap_or_else(|| lock(&creator.space).clone());
-        Ok(self.add(spawn.guest, spawn.frame, space, Some(&creator), spawn.tls))
-    }
-    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
         let space: Arc<dyn Space> = ModelSpace::new(self.this());
         Ok((self.add(guest, Frame::start(0, 0), space.clone(), None, None), space))
     }
@@ -428,9 +427,6 @@ impl Machine for Model {
         // It would have to run beside the guests.
         Err(Errno::EAGAIN)
     }
-    fn kick(&self, _thread: ThreadId) {
-        // Work is looked at before each instruction.
-    }
     fn wake_service(&self) {
         lock(&self.state).wanted = true;
     }
@@ -440,44 +436,9 @@ impl Machine for Model {
             SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
         })
     }
-    fn tls(&self) -> usize {
-        self.current_carrier().tls.load(Ordering::Relaxed)
-    }
-    fn set_tls(&self, value: usize) {
-        if is_user(value, 0) {
-            self.current_carrier().tls.store(value, Ordering::Relaxed);
-        }
-    }
-    fn gs(&self) -> usize {
-        self.current_carrier().gs.load(Ordering::Relaxed)
-    }
-    fn set_gs(&self, value: usize) {
-        if is_user(value, 0) {
-            self.current_carrier().gs.store(value, Ordering::Relaxed);
-        }
-    }
-    fn fpu_size(&self) -> usize {
-        FPU
-    }
-    fn fpu_features(&self) -> u64 {
+    fn fpu(&self) -> Fpu {
         // x87 and SSE.
-        3
-    }
-    fn fpu_save(&self, area: &mut [u8]) {
-        let carrier = self.current_carrier();
-        let state = lock(&carrier.fpu);
-        let len = area.len().min(FPU);
-        area[..len].copy_from_slice(&state[..len]);
-    }
-    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
-        let carrier = self.current_carrier();
-        let mut state = lock(&carrier.fpu);
-        let len = area.len().min(FPU);
-        state[..len].copy_from_slice(&area[..len]);
-        Ok(())
-    }
-    fn fpu_reset(&self) {
-        *lock(&self.current_carrier().fpu) = initial_fpu();
+        Fpu { size: FPU, features: 3 }
     }
     fn cpus(&self) -> usize {
         1
@@ -485,36 +446,8 @@ impl Machine for Model {
     fn cpu(&self) -> usize {
         0
     }
-    fn set_affinity(&self, _thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
-        if mask.first().is_some_and(|word| word & 1 != 0) { Ok(()) } else { Err(Errno::EINVAL) }
-    }
-    fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
-        let carrier = self.find(thread).ok_or(Errno::ESRCH)?;
-        let space = lock(&carrier.space).clone();
-        match ModelSpace::of(&space).read(addr, out) {
-            0 if !out.is_empty() => Err(Errno::EFAULT),
-            n => Ok(n),
-        }
-    }
-    fn write_remote(&self, thread: ThreadId, addr: usize, data: &[u8]) -> Result<usize> {
-        let carrier = self.find(thread).ok_or(Errno::ESRCH)?;
-        let space = lock(&carrier.space).clone();
-        match ModelSpace::of(&space).write(addr, data) {
-            0 if !data.is_empty() => Err(Errno::EFAULT),
-            n => Ok(n),
-        }
-    }
-    fn resident(&self, thread: ThreadId) -> Option<u64> {
-        let carrier = self.find(thread)?;
-        let space = lock(&carrier.space).clone();
-        Some((ModelSpace::of(&space).pages().0 * PAGE) as u64)
-    }
     fn accounts(&self) -> &'static Accounts {
         self.accounts
-    }
-    fn peak_resident(&self) -> u64 {
-        let space = self.here().map(|(_, space)| space);
-        space.map_or(0, |space| (ModelSpace::of(&space).pages().1 * PAGE) as u64)
     }
     fn memory(&self) -> Amounts {
         let bytes = |frames: usize| (frames * PAGE) as u64;

@@ -1,6 +1,5 @@
 //! Time.
 
-use janua_port::machine::ThreadId;
 use janua_port::{Clock, Nanos};
 
 use crate::missing;
@@ -18,16 +17,5 @@ impl Clock for SkeletonClock {
     /// The same counter plus what a real-time clock, a boot parameter or the host said the time was at start.
     fn realtime(&self) -> Nanos {
         missing("Clock::realtime")
-    }
-
-    /// What the calling thread has run since its start, user and kernel together: accumulated at each switch on bare metal, the
-    /// host's CLOCK_THREAD_CPUTIME_ID on a hosted machine. Only grows.
-    fn thread_cpu(&self) -> Nanos {
-        missing("Clock::thread_cpu")
-    }
-
-    /// The same of another thread or of all threads of its task. `None` is an answer: the kernel then shows what it last saw.
-    fn cpu_of(&self, _thread: ThreadId, _whole_task: bool) -> Option<Nanos> {
-        None
     }
 }

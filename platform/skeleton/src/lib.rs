@@ -22,6 +22,7 @@ extern crate alloc;
 
 pub mod clock;
 pub mod console;
+pub mod context;
 pub mod gate;
 pub mod host;
 pub mod machine;

@@ -11,13 +11,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
 use janua_port::host::SocketCall;
-use janua_port::machine::{Memory, Outside, ThreadId};
+use janua_port::machine::{Memory, Outside};
 use janua_port::{
-    Backing, Fault, Flow, Frame, Guest, HostFd, HostSignal, HostedGate, Machine, Prot, Space, Spawn, SpawnKind, Trap,
-    UserMemory,
+    Backing, Context, Fault, Flow, Frame, Guest, HostFd, HostSignal, HostedGate, Machine, Prot, Registers, Space, Spawn,
+    SpawnKind, Trap, UserMemory,
 };
 
 use crate::SkeletonMachine;
+use crate::context::{SkeletonContext, SkeletonRegisters};
 use crate::gate::SkeletonGate;
 use crate::space::SkeletonSpace;
 use crate::user::SkeletonUser;
@@ -28,6 +29,8 @@ static MACHINE: &dyn Machine = &SkeletonMachine;
 struct Nobody(AtomicU32);
 
 impl Guest for Nobody {
+    fn attach(&self, _context: Arc<dyn Context>) {}
+
     fn store_fault(&self, _addr: usize) -> bool {
         false
     }
@@ -67,7 +70,7 @@ fn threads_are_refused_and_never_started() {
     let guest = Arc::new(Nobody(AtomicU32::new(0)));
     for kind in [SpawnKind::Thread, SpawnKind::Fork, SpawnKind::SharedSpace] {
         let spawn = Spawn { kind, frame: Frame::default(), tls: None, guest: guest.clone(), space: None };
-        assert_eq!(MACHINE.spawn(spawn), Err(Errno::ENOSYS));
+        assert_eq!(SkeletonContext.spawn(spawn).map(|_| ()), Err(Errno::ENOSYS));
     }
     assert_eq!(MACHINE.spawn_first(guest.clone()).map(|_| ()), Err(Errno::ENOSYS));
     let ran = Arc::new(AtomicU32::new(0));
@@ -83,10 +86,13 @@ fn threads_are_refused_and_never_started() {
 
 #[test]
 fn what_can_fail_says_enosys() {
-    assert_eq!(MACHINE.set_affinity(None, &[1]), Err(Errno::ENOSYS));
-    assert_eq!(MACHINE.fpu_restore(&[0; 512]), Err(Errno::ENOSYS));
-    assert_eq!(MACHINE.membarrier(0, 0, 0), Err(Errno::ENOSYS));
-    assert_eq!(MACHINE.read_remote(ThreadId(1), 0x1000, &mut [0]), Err(Errno::EPERM));
+    assert_eq!(SkeletonContext.restrict(&[1]), Err(Errno::ENOSYS));
+    assert_eq!(SkeletonContext.set_nice(1), Err(Errno::ENOSYS));
+    assert_eq!(SkeletonContext.membarrier(0, 0, 0), Err(Errno::ENOSYS));
+    assert_eq!(SkeletonContext.residency(&mut |_| panic!("there is nothing")), Err(Errno::ENOSYS));
+    let registers = SkeletonContext.registers().unwrap();
+    assert_eq!(registers.fpu_restore(&[0; 512]), Err(Errno::ENOSYS));
+    assert_eq!(registers.fpu_restore_part(&[0; 576], 3), Err(Errno::EINVAL));
 
     let space: Arc<dyn Space> = Arc::new(SkeletonSpace);
     let prot = Prot { read: true, write: true, exec: false };
@@ -117,7 +123,7 @@ fn what_can_fail_says_enosys() {
 
 #[test]
 fn there_is_no_user_memory() {
-    let user: &dyn UserMemory = MACHINE.user();
+    let user: &dyn UserMemory = SkeletonContext.memory();
     let here = [1u8; 8];
     let address = here.as_ptr() as usize;
     let mut out = [5u8; 8];
@@ -135,8 +141,10 @@ fn there_is_no_user_memory() {
 fn where_none_is_an_answer_it_is_given() {
     assert_eq!(MACHINE.vdso(), None);
     assert_eq!(MACHINE.vdso_ranges(), None);
-    assert_eq!(MACHINE.resident(ThreadId(1)), None);
-    assert_eq!(MACHINE.clock().cpu_of(ThreadId(1), true), None);
+    assert_eq!(SkeletonContext.resident(), None);
+    assert_eq!(SkeletonContext.cpu(true), None);
+    assert_eq!(SkeletonContext.outer_number(), None);
+    assert_eq!(MACHINE.fpu().size, 0);
     assert_eq!(MACHINE.memory(), Memory::default());
     assert!(MACHINE.cpu() < MACHINE.cpus());
 }
@@ -147,16 +155,16 @@ fn everything_else_ends_with_the_name_of_what_lacks() {
     let reports = [
         ("Clock::monotonic", report(|| MACHINE.clock().monotonic())),
         ("Clock::realtime", report(|| MACHINE.clock().realtime())),
-        ("Clock::thread_cpu", report(|| MACHINE.clock().thread_cpu())),
         ("Console::write", report(|| MACHINE.console().write(b"hello"))),
         ("Park::park", report(|| MACHINE.park().park(&word, 0, None))),
         ("Park::unpark", report(|| MACHINE.park().unpark(&word, 1))),
         ("Park::yield_now", report(|| MACHINE.park().yield_now())),
         ("Machine::current", report(|| MACHINE.current())),
-        ("Machine::kick", report(|| MACHINE.kick(ThreadId(1)))),
-        ("Machine::tls", report(|| MACHINE.tls())),
-        ("Machine::set_tls", report(|| MACHINE.set_tls(0))),
-        ("Machine::fpu_save", report(|| MACHINE.fpu_save(&mut []))),
+        ("Context::id", report(|| SkeletonContext.id())),
+        ("Context::kick", report(|| SkeletonContext.kick())),
+        ("Registers::tls", report(|| SkeletonRegisters.tls())),
+        ("Registers::set_tls", report(|| SkeletonRegisters.set_tls(0))),
+        ("Registers::fpu_save", report(|| SkeletonRegisters.fpu_save(&mut []))),
         ("Machine::random", report(|| MACHINE.random(&mut [0; 16]))),
         ("Machine::notify_outside", report(|| MACHINE.notify_outside(Outside::Ended(0)))),
     ];

@@ -3,11 +3,10 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_arch::x86_64::cpu::rdtsc;
-use janua_port::machine::ThreadId;
 use janua_port::{Clock, Nanos};
 
+use crate::apic;
 use crate::cpu::{inb, outb};
-use crate::{apic, sched};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -88,13 +87,5 @@ impl Clock for BareClock {
 
     fn realtime(&self) -> Nanos {
         DATE.load(Ordering::Relaxed) + now()
-    }
-
-    fn thread_cpu(&self) -> Nanos {
-        sched::used_by_current()
-    }
-
-    fn cpu_of(&self, thread: ThreadId, whole_task: bool) -> Option<Nanos> {
-        if whole_task { None } else { Some(crate::thread::find(thread)?.used()) }
     }
 }

@@ -69,6 +69,53 @@ impl State {
     }
 }
 
+/// [`janua_port::Registers::set_thread_area`].
+pub fn set_thread_area(descriptor: &UserDesc) -> Result<()> {
+    let thread = sched::current();
+    let own = thread.own.get();
+    let index = descriptor.entry.checked_sub(FIRST).ok_or(Errno::EINVAL)? as usize;
+    // SAFETY: the running thread's own part.
+    let areas = unsafe { &mut (*own).compat.areas };
+    *areas.get_mut(index).ok_or(Errno::EINVAL)? = encode(descriptor);
+    cores::here().set_areas(*areas);
+    // A register that holds the entry has what was there before until it is loaded again.
+    let now = Segments::current();
+    if [now.ds, now.es, now.fs, now.gs].iter().any(|selector| u32::from(selector >> 3) == descriptor.entry) {
+        load(now);
+    }
+    Ok(())
+}
+
+/// [`janua_port::Registers::set_segments`].
+pub fn set_segments(segments: Segments) {
+    // SAFETY: every 64-bit processor has the registers.
+    let bases = || unsafe { (cpu::rdmsr(cpu::MSR_FS_BASE), cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE)) };
+    let before = bases();
+    load(segments);
+    // A null selector leaves the base on some processors and clears it on others: it stays, as after Linux' way back.
+    // SAFETY: values that the registers had.
+    unsafe {
+        if segments.fs & !3 == 0 {
+            cpu::wrmsr(cpu::MSR_FS_BASE, before.0);
+        }
+        if segments.gs & !3 == 0 {
+            cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, before.1);
+        }
+    }
+}
+
+/// [`janua_port::Registers::set_landing`].
+pub fn set_landing(address: u32) {
+    let thread = sched::current();
+    let own = thread.own.get();
+    // SAFETY: the running thread's own part.
+    unsafe {
+        (*own).save.landing = address.into();
+        (*own).compat.is_32 = address != 0;
+    }
+    cores::here().set_program(address != 0);
+}
+
 /// 32-bit programs of this platform.
 pub struct BareCompat;
 
@@ -77,59 +124,11 @@ impl Compat for BareCompat {
         (FIRST, COUNT as u32)
     }
 
-    fn set_thread_area(&self, descriptor: &UserDesc) -> Result<()> {
-        let thread = sched::current();
-        let own = thread.own.get();
-        let index = descriptor.entry.checked_sub(FIRST).ok_or(Errno::EINVAL)? as usize;
-        // SAFETY: the running thread's own part.
-        let areas = unsafe { &mut (*own).compat.areas };
-        *areas.get_mut(index).ok_or(Errno::EINVAL)? = encode(descriptor);
-        cores::here().set_areas(*areas);
-        // A register that holds the entry has what was there before until it is loaded again.
-        let now = Segments::current();
-        if [now.ds, now.es, now.fs, now.gs].iter().any(|selector| u32::from(selector >> 3) == descriptor.entry) {
-            load(now);
-        }
-        Ok(())
-    }
-
-    fn segments(&self) -> Segments {
-        Segments::current()
-    }
-
-    fn set_segments(&self, segments: Segments) {
-        // SAFETY: every 64-bit processor has the registers.
-        let bases = || unsafe { (cpu::rdmsr(cpu::MSR_FS_BASE), cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE)) };
-        let before = bases();
-        load(segments);
-        // A null selector leaves the base on some processors and clears it on others: it stays, as after Linux' way back.
-        // SAFETY: values that the registers had.
-        unsafe {
-            if segments.fs & !3 == 0 {
-                cpu::wrmsr(cpu::MSR_FS_BASE, before.0);
-            }
-            if segments.gs & !3 == 0 {
-                cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, before.1);
-            }
-        }
-    }
-
     fn vdso(&self) -> Vdso32 {
         vdso32::PLACES
     }
 
     fn vdso_image(&self) -> [u8; vdso32::SIZE] {
         vdso32::image(cores::instruction32(), &vdso::data32())
-    }
-
-    fn set_landing(&self, address: u32) {
-        let thread = sched::current();
-        let own = thread.own.get();
-        // SAFETY: the running thread's own part.
-        unsafe {
-            (*own).save.landing = address.into();
-            (*own).compat.is_32 = address != 0;
-        }
-        cores::here().set_program(address != 0);
     }
 }

@@ -67,7 +67,7 @@ pub struct Save {
     pub none: usize,
     /// What the processor had pushed on the core's entry stack when the thread left the core ([`crate::core::Core::exchange_pushed`]).
     pub pushed: [u64; 5],
-    /// Where a 32-bit program's calls go on that did not come by `int 0x80` ([`janua_port::Compat::set_landing`]).
+    /// Where a 32-bit program's calls go on that did not come by `int 0x80` ([`janua_port::Registers::set_landing`]).
     pub landing: u64,
 }
 

@@ -99,7 +99,7 @@ impl Area {
     }
 }
 
-/// [`janua_port::Machine::fpu_save`].
+/// [`janua_port::Registers::fpu_save`].
 pub fn save(out: &mut [u8]) {
     let mut area = Area([0; MOST]);
     area.store();
@@ -107,7 +107,7 @@ pub fn save(out: &mut [u8]) {
     out[..len].copy_from_slice(&area.0[..len]);
 }
 
-/// [`janua_port::Machine::fpu_restore`].
+/// [`janua_port::Registers::fpu_restore`].
 pub fn restore(from: &[u8]) -> Result<()> {
     if from.len() < LEGACY {
         return Err(Errno::EINVAL);

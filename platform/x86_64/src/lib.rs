@@ -13,6 +13,7 @@ pub mod barrier;
 pub mod boot;
 pub mod clock;
 pub mod compat;
+mod context;
 pub mod core;
 pub mod cpu;
 pub mod disk;

@@ -4,26 +4,27 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use janua_abi::linux::{Errno, Result};
+use janua_abi::linux::Result;
 use janua_paging::PAGE;
-use janua_port::machine::{Memory, Outside, Residency, ThreadId, Usage, Whose};
+use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
 use janua_port::{
-    BlockDevice, Clock, Compat, Console, Flow, Frame, Guest, Host, Machine, Nanos, Park, Plain, Space, Spawn, SpawnKind, Trap,
-    TrapGate, UserMemory,
+    BlockDevice, Clock, Compat, Console, Context, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind,
+    Trap, TrapGate, UserMemory,
 };
 
 use crate::acpi::Cores;
 use crate::boot::{DIRECT, Loaded};
 use crate::clock::BareClock;
 use crate::compat::BareCompat;
+use crate::context::BareContext;
 use crate::frames::FRAMES;
 use crate::memory::{self, BareHost};
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
 use crate::{
-    apic, clock, core as cores, cpu, disk, entry, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp,
-    tables, trap, unprotected, vdso,
+    apic, clock, core as cores, cpu, disk, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables,
+    trap, unprotected, vdso,
 };
 
 /// The bare machine; there is one.
@@ -216,6 +217,37 @@ extern "C" fn kernel_main() -> ! {
     sched::end()
 }
 
+/// Hands a new guest thread its context and lets it run.
+fn begin(thread: Arc<Thread>) -> Arc<dyn Context> {
+    let context = Arc::new(BareContext::of(&thread));
+    if let Some(guest) = &thread.guest {
+        guest.attach(context.clone());
+    }
+    sched::start(thread);
+    context
+}
+
+/// [`Context::spawn`], of the running thread.
+pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
+    let creator = sched::current();
+    let space = spawn.space.or_else(|| creator.space.lock().clone());
+    let thread = thread::make(spawn.frame, Some(spawn.guest), None, space, Some(guest_main))?;
+    let own = thread.own.get();
+    // SAFETY: the new thread does not run yet; the processor's registers are the creator's.
+    unsafe {
+        (*own).fpu.store();
+        (*own).fs = spawn.tls.map_or_else(|| cpu::rdmsr(cpu::MSR_FS_BASE), |tls| tls as u64);
+        (*own).gs = cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE);
+        (*own).compat = (*creator.own.get()).compat;
+        (*own).compat.store();
+        (*own).save.landing = (*creator.own.get()).save.landing;
+    }
+    thread.share.inherit(&creator.share);
+    thread.affinity.store(creator.affinity.load(Ordering::SeqCst), Ordering::SeqCst);
+    thread.last.store(cores::here().number, Ordering::Relaxed);
+    Ok(begin(thread))
+}
+
 impl Machine for BareMachine {
     fn clock(&self) -> &dyn Clock {
         &BareClock
@@ -241,36 +273,12 @@ impl Machine for BareMachine {
         Some(&BareCompat)
     }
 
-    fn spawn(&self, spawn: Spawn) -> Result<ThreadId> {
-        let creator = sched::current();
-        let space = spawn.space.or_else(|| creator.space.lock().clone());
-        let thread = thread::make(spawn.frame, Some(spawn.guest), None, space, Some(guest_main))?;
-        let own = thread.own.get();
-        // SAFETY: the new thread does not run yet; the processor's registers are the creator's.
-        unsafe {
-            (*own).fpu.store();
-            (*own).fs = spawn.tls.map_or_else(|| cpu::rdmsr(cpu::MSR_FS_BASE), |tls| tls as u64);
-            (*own).gs = cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE);
-            (*own).compat = (*creator.own.get()).compat;
-            (*own).compat.store();
-            (*own).save.landing = (*creator.own.get()).save.landing;
-        }
-        thread.share.inherit(&creator.share);
-        thread.affinity.store(creator.affinity.load(Ordering::SeqCst), Ordering::SeqCst);
-        thread.last.store(cores::here().number, Ordering::Relaxed);
-        let id = thread.id;
-        sched::start(thread);
-        Ok(id)
-    }
-
-    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(ThreadId, Arc<dyn Space>)> {
+    fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
         let space = BareSpace::new()?;
         space.set_first();
         let space: Arc<dyn Space> = space;
         let thread = thread::make(Frame::start(0, 0), Some(guest), None, Some(space.clone()), Some(guest_main))?;
-        let id = thread.id;
-        sched::start(thread);
-        Ok((id, space))
+        Ok((begin(thread), space))
     }
 
     fn current(&self) -> ThreadId {
@@ -280,21 +288,6 @@ impl Machine for BareMachine {
     fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {
         sched::start(thread::make(Frame::start(0, 0), None, Some(body), None, Some(kernel_main))?);
         Ok(())
-    }
-
-    fn set_plain(&self, plain: Option<Plain<'_>>) {
-        let thread = sched::current();
-        // SAFETY: the running thread's own part.
-        unsafe { entry::Save::set_calls(&raw mut (*thread.own.get()).save, plain) };
-    }
-
-    fn kick(&self, thread: ThreadId) {
-        // On this core it does not run, and looks at its work on its way to user code.
-        if cores::count() > 1
-            && let Some(thread) = thread::find(thread)
-        {
-            sched::nudge(&thread);
-        }
     }
 
     fn wake_service(&self) {
@@ -310,41 +303,8 @@ impl Machine for BareMachine {
         })
     }
 
-    fn tls(&self) -> usize {
-        // SAFETY: every 64-bit processor has the register; in the kernel it still holds user code's.
-        unsafe { cpu::rdmsr(cpu::MSR_FS_BASE) as usize }
-    }
-    fn set_tls(&self, value: usize) {
-        if user::is_user(value, 0) {
-            // SAFETY: as above; the value is canonical.
-            unsafe { cpu::wrmsr(cpu::MSR_FS_BASE, value as u64) };
-        }
-    }
-    fn gs(&self) -> usize {
-        // SAFETY: as above; user code's GS base is here while the kernel runs.
-        unsafe { cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE) as usize }
-    }
-    fn set_gs(&self, value: usize) {
-        if user::is_user(value, 0) {
-            // SAFETY: as above.
-            unsafe { cpu::wrmsr(cpu::MSR_KERNEL_GS_BASE, value as u64) };
-        }
-    }
-
-    fn fpu_size(&self) -> usize {
-        fpu::size()
-    }
-    fn fpu_features(&self) -> u64 {
-        fpu::features()
-    }
-    fn fpu_save(&self, area: &mut [u8]) {
-        fpu::save(area);
-    }
-    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
-        fpu::restore(area)
-    }
-    fn fpu_reset(&self) {
-        fpu::Area::initial().load();
+    fn fpu(&self) -> Fpu {
+        Fpu { size: fpu::size(), features: fpu::features() }
     }
 
     fn cpus(&self) -> usize {
@@ -352,72 +312,6 @@ impl Machine for BareMachine {
     }
     fn cpu(&self) -> usize {
         cores::here().number
-    }
-    fn set_affinity(&self, thread: Option<ThreadId>, mask: &[u64]) -> Result<()> {
-        let all = cores::all().fold(0, |set, core| set | core.bit());
-        let allowed = mask.first().copied().unwrap_or_default() & all;
-        if allowed == 0 {
-            return Err(Errno::EINVAL);
-        }
-        let thread = match thread {
-            Some(id) => thread::find(id).ok_or(Errno::ESRCH)?,
-            None => sched::current(),
-        };
-        sched::restrict(&thread, allowed);
-        Ok(())
-    }
-    fn read_remote(&self, thread: ThreadId, addr: usize, out: &mut [u8]) -> Result<usize> {
-        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
-        match BareSpace::of(&space).read(addr, out) {
-            0 if !out.is_empty() => Err(Errno::EFAULT),
-            n => Ok(n),
-        }
-    }
-    fn write_remote(&self, thread: ThreadId, addr: usize, data: &[u8]) -> Result<usize> {
-        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
-        match BareSpace::of(&space).write(addr, data) {
-            0 if !data.is_empty() => Err(Errno::EFAULT),
-            n => Ok(n),
-        }
-    }
-    fn resident(&self, thread: ThreadId) -> Option<u64> {
-        let space = thread::find(thread)?.space.lock().clone()?;
-        Some(BareSpace::of(&space).bytes().0)
-    }
-    fn residency(&self, thread: ThreadId, each: &mut dyn FnMut(&Residency)) -> Result<()> {
-        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
-        BareSpace::of(&space).residency(each);
-        Ok(())
-    }
-    fn page_map(&self, thread: ThreadId, addr: usize, out: &mut [u64]) -> Result<()> {
-        let space = thread::find(thread).and_then(|thread| thread.space.lock().clone()).ok_or(Errno::ESRCH)?;
-        BareSpace::of(&space).page_map(addr, out);
-        Ok(())
-    }
-    fn usage(&self, whose: Whose) -> Option<Usage> {
-        let (thread, whole) = match whose {
-            Whose::Caller => (sched::current(), false),
-            Whose::CallersTask => (sched::current(), true),
-            Whose::Thread(id) => (thread::find(id)?, false),
-            Whose::Task(id) => (thread::find(id)?, true),
-        };
-        let space = thread.space.lock().clone();
-        Some(match space.filter(|_| whole) {
-            Some(space) => thread::add(thread::usage_in(&space), BareSpace::of(&space).ended()),
-            None => thread.usage(),
-        })
-    }
-    fn set_nice(&self, thread: ThreadId, nice: i32) -> Result<()> {
-        thread::find(thread).ok_or(Errno::ESRCH)?.share.set_nice(nice);
-        Ok(())
-    }
-    fn membarrier(&self, command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
-        let space = sched::current().space.lock().clone().ok_or(Errno::ENOSYS)?;
-        BareSpace::of(&space).membarrier(command)
-    }
-    fn peak_resident(&self) -> u64 {
-        let space = sched::current().space.lock().clone();
-        space.map_or(0, |space| BareSpace::of(&space).bytes().1)
     }
     fn memory(&self) -> Memory {
         let (total, free) = FRAMES.pages();

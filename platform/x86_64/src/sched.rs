@@ -37,6 +37,7 @@ const LOOK: Nanos = 4 * SLICE;
 
 /// What a core runs, and what it will.
 pub struct Turn {
+    running: AtomicU64,
     own: UnsafeCell<Own>,
     ready: Mutex<VecDeque<Ready>>,
     /// The run time of the thread chosen last, as this core counts it; never goes back.
@@ -78,10 +79,17 @@ impl Turn {
     pub const fn new() -> Turn {
         Turn {
             own: UnsafeCell::new(Own { current: None, previous: None, idle: None }),
+            running: AtomicU64::new(0),
             ready: Mutex::new(VecDeque::new()),
             floor: AtomicU64::new(0),
             timers: Mutex::new(BTreeMap::new()),
         }
+    }
+
+    /// The [`Thread::serial`] of the running thread, on the calling core; 0 before there are threads.
+    #[inline]
+    pub fn running(&self) -> u64 {
+        self.running.load(Ordering::Relaxed)
     }
 
     /// Runs `act` on the calling core's own part; it must not switch threads.
@@ -165,6 +173,7 @@ pub fn enter_as(core: &'static Core, thread: Arc<Thread>) -> janua_abi::linux::R
     thread.on.store(core.number, Ordering::SeqCst);
     thread.start_clock();
     core.turn.with(|own| {
+        core.turn.running.store(thread.serial, Ordering::Relaxed);
         own.current = Some(thread);
         own.idle = Some(idle);
     });
@@ -182,11 +191,6 @@ pub fn current_id() -> Option<ThreadId> {
         return None;
     }
     cores::here().turn.with(|own| own.current.as_ref().map(|thread| thread.id))
-}
-
-/// Processor time the running thread has used.
-pub fn used_by_current() -> Nanos {
-    current().used()
 }
 
 /// A new thread is ready.
@@ -445,6 +449,7 @@ fn switch_to(new: Arc<Thread>, again: bool) {
         }
         let sp = (*new_own).sp;
         core.turn.with(|own| {
+            core.turn.running.store(new.serial, Ordering::Relaxed);
             own.current = Some(new);
             own.previous = Some((old, again));
         });

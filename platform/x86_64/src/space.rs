@@ -148,7 +148,7 @@ impl BareSpace {
         }
     }
 
-    /// [`janua_port::Machine::page_map`].
+    /// [`janua_port::Context::page_map`].
     pub fn page_map(&self, addr: usize, out: &mut [u64]) {
         const PRESENT: u64 = 1 << 63;
         const OF_OBJECT: u64 = 1 << 61;

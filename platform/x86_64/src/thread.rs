@@ -41,7 +41,10 @@ pub struct Own {
 
 /// A thread of the machine.
 pub struct Thread {
+    /// Its place in the table, which is another's after its end.
     pub id: ThreadId,
+    /// A number no other thread ever has.
+    pub serial: u64,
     pub own: UnsafeCell<Own>,
     /// `None` for threads of the kernel's own.
     pub guest: Option<Arc<dyn Guest>>,
@@ -127,8 +130,10 @@ pub fn make(
         }
     }
     let own = Own { sp, save: Save::new(frame), fpu: fpu::Area::initial(), fs: 0, gs: 0, compat: compat::State::default() };
+    static SERIALS: AtomicU64 = AtomicU64::new(1);
     let thread = Arc::new(Thread {
         id: ThreadId(index as u64 + 1),
+        serial: SERIALS.fetch_add(1, Ordering::Relaxed),
         own: UnsafeCell::new(own),
         guest,
         body: Mutex::new(body),

@@ -113,7 +113,7 @@ pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8
     let prepared = prepare(thread, target, args, env, budget)?;
     let mut space = space.reset(false)?;
     if thread.machine().locks_by_key() {
-        space = Arc::new(CodeGuard::new(space, thread.user(), thread.machine().host()));
+        space = Arc::new(CodeGuard::new(space, thread.machine().user(), thread.machine().host()));
     }
     let rights = rights(thread, &prepared);
     let mm = take_over(thread, space, &prepared, &rights);
@@ -375,15 +375,18 @@ fn commit(thread: &Thread, mm: &Arc<Mm>, prepared: Box<Prepared>, rights: Rights
     process.settings.has_execed.store(true, Ordering::Relaxed);
     unshare_files(thread);
     alone::reset_signals(thread);
-    let machine = thread.machine();
-    machine.fpu_reset();
-    machine.set_tls(0);
-    machine.set_gs(0);
+    let (Some(context), Ok(registers)) = (thread.context(), thread.registers()) else {
+        die(thread);
+        return None;
+    };
+    registers.fpu_reset();
+    registers.set_tls(0);
+    registers.set_gs(0);
     thread_area::reset(thread, is_32);
 
     let name = prepared.execfn.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     thread.set_comm(name);
-    machine.set_name(name);
+    context.set_name(name);
 
     match fill(thread, mm, &prepared, &rights) {
         Ok(frame) => Some(frame),
@@ -464,7 +467,7 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
     let vdso = match machine.compat().filter(|_| is_32) {
         Some(compat) => {
             let vdso = vdso::map(mm, mem, compat, &limits)?;
-            compat.set_landing(vdso.landing);
+            thread.registers()?.set_landing(vdso.landing);
             Some(vdso)
         }
         None => None,

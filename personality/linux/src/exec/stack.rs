@@ -101,7 +101,7 @@ fn auxiliary(machine: &dyn Machine, told: &Told<'_>, random: usize, execfn: usiz
         entry(elf::AT_SYSINFO_EHDR, vdso as u64);
     }
     let frame = if told.vdso32.is_some() { SIGNAL_FRAME_32 } else { SIGNAL_FRAME };
-    entry(elf::AT_MINSIGSTKSZ, (machine.fpu_size() + frame) as u64);
+    entry(elf::AT_MINSIGSTKSZ, (machine.fpu().size + frame) as u64);
     entry(elf::AT_HWCAP, hwcap[0]);
     entry(elf::AT_PAGESZ, 4096);
     entry(elf::AT_CLKTCK, CLOCK_TICKS);

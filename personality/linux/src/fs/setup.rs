@@ -19,6 +19,7 @@ use janua_object::fs::overlay::Overlay;
 use janua_object::fs::tmpfs::TmpFs;
 use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk, access};
 use janua_object::{Caller, Cred};
+use janua_port::user::NoMemory;
 use janua_port::{BlockDevice, Machine, UserMemory};
 use janua_rt::RwLock;
 
@@ -49,8 +50,8 @@ impl Caller for Boot {
     fn machine(&self) -> &'static dyn Machine {
         self.machine
     }
-    fn user(&self) -> &'static dyn UserMemory {
-        self.machine.user()
+    fn user(&self) -> &dyn UserMemory {
+        &NoMemory
     }
     fn cred(&self) -> Arc<Cred> {
         self.cred.clone()

@@ -32,7 +32,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     let switch = action.flags & sa::ONSTACK != 0 && stack.size != 0 && !nested;
     let sp = if switch { stack.sp.wrapping_add(stack.size) } else { old_sp };
 
-    let fpu = save(thread);
+    let fpu = save(thread)?;
     // The vector state is what is aligned, FSAVE's form stands before it.
     let fp_at = match fpu.len() {
         0 => sp,
@@ -88,10 +88,9 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     if stack.flags & ss::AUTODISARM != 0 {
         *thread.signals.altstack.lock() = altstack::DISABLED;
     }
-    thread.machine().fpu_reset();
-    if let Some(compat) = thread.machine().compat() {
-        compat.set_segments(Segments { ds: Segments::FLAT.ds, es: Segments::FLAT.es, ..compat.segments() });
-    }
+    let registers = thread.registers()?;
+    registers.fpu_reset();
+    registers.set_segments(Segments { ds: Segments::FLAT.ds, es: Segments::FLAT.es, ..registers.segments() });
     frame.rax = info.signal().into();
     frame.call_user32(action.handler as u32, at);
     Ok(())
@@ -113,7 +112,7 @@ fn restorer(thread: &Thread, action: &SigAction, offset: fn(Vdso32) -> u32, retc
 
 fn context(thread: &Thread, frame: &Frame, mask: SigSet, fpstate: u32) -> SigContext32 {
     let fault = *thread.signals.fault.lock();
-    let segments = thread.machine().compat().map_or(Segments::FLAT, |compat| compat.segments());
+    let segments = thread.registers().map_or(Segments::FLAT, |registers| registers.segments());
     SigContext32 {
         gs: segments.gs.into(),
         fs: segments.fs.into(),
@@ -183,10 +182,8 @@ fn restore(thread: &Thread, frame: &mut Frame, saved: &SigContext32) -> Result<(
         return Err(Errno::EFAULT);
     }
     load(thread, saved.fpstate as usize)?;
-    if let Some(compat) = thread.machine().compat() {
-        let [ds, es, fs, gs] = [saved.ds, saved.es, saved.fs, saved.gs].map(|word| word as u16);
-        compat.set_segments(Segments { ds, es, fs, gs });
-    }
+    let [ds, es, fs, gs] = [saved.ds, saved.es, saved.fs, saved.gs].map(|word| word as u16);
+    thread.registers()?.set_segments(Segments { ds, es, fs, gs });
     frame.rdi = saved.edi.into();
     frame.rsi = saved.esi.into();
     frame.rbp = saved.ebp.into();
@@ -220,10 +217,10 @@ fn word(area: &[u8], at: usize) -> u32 {
 }
 
 /// The calling thread's floating-point and vector state as it goes into a frame; empty when the machine has none.
-fn save(thread: &Thread) -> alloc::vec::Vec<u8> {
-    let mut area = save_fpu(thread);
+fn save(thread: &Thread) -> Result<alloc::vec::Vec<u8>> {
+    let mut area = save_fpu(thread)?;
     if area.is_empty() {
-        return area;
+        return Ok(area);
     }
     if area.len() > FXSAVE_SIZE {
         // The size of the whole counts FSAVE's form.
@@ -246,7 +243,7 @@ fn save(thread: &Thread) -> alloc::vec::Vec<u8> {
     }
     let mut whole = head.as_bytes().to_vec();
     whole.append(&mut area);
-    whole
+    Ok(whole)
 }
 
 /// The tag word in its full form: two bits a register, from the one bit of FXSAVE's form and what the register holds.
@@ -276,9 +273,9 @@ fn short_tags(full: u16) -> u8 {
 
 /// Loads the state from a frame. What FSAVE's form says of the x87 registers counts.
 fn load(thread: &Thread, at: usize) -> Result<()> {
-    let machine = thread.machine();
-    if at == 0 || machine.fpu_size() < FXSAVE_SIZE {
-        machine.fpu_reset();
+    let registers = thread.registers()?;
+    if at == 0 || thread.machine().fpu().size < FXSAVE_SIZE {
+        registers.fpu_reset();
         return Ok(());
     }
     let head = UserPtr::<FpState32>::new(at).read(thread.user())?;
@@ -293,7 +290,7 @@ fn load(thread: &Thread, at: usize) -> Result<()> {
     for (at, register) in head.registers.iter().enumerate() {
         put(fx::REGISTERS + at * 16, register.as_bytes());
     }
-    machine.fpu_restore(&area)
+    registers.fpu_restore(&area)
 }
 
 #[cfg(test)]

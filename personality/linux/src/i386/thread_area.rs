@@ -14,14 +14,14 @@ pub type Areas = [UserDesc; 2];
 /// A new program begins without thread areas and with the segment registers of its kind of code.
 pub fn reset(thread: &Thread, is_32: bool) {
     let areas = core::mem::take(&mut *thread.areas.lock());
-    let Some(compat) = thread.machine().compat() else { return };
+    let (Some(compat), Ok(registers)) = (thread.machine().compat(), thread.registers()) else { return };
     for (at, area) in areas.iter().enumerate() {
         if area.flags != 0 {
-            let _ = compat.set_thread_area(&empty(compat.thread_areas().0 + at as u32));
+            let _ = registers.set_thread_area(&empty(compat.thread_areas().0 + at as u32));
         }
     }
-    compat.set_landing(0);
-    compat.set_segments(if is_32 { janua_port::Segments::FLAT } else { janua_port::Segments::default() });
+    registers.set_landing(0);
+    registers.set_segments(if is_32 { janua_port::Segments::FLAT } else { janua_port::Segments::default() });
 }
 
 fn empty(entry: u32) -> UserDesc {
@@ -60,7 +60,7 @@ fn check(compat: &dyn Compat, area: &UserDesc) -> Result<usize> {
 fn set(thread: &Thread, compat: &dyn Compat, area: &UserDesc) -> Result<()> {
     let at = check(compat, area)?;
     let (told, kept) = if area.is_empty() { (empty(area.entry), UserDesc::default()) } else { (*area, *area) };
-    compat.set_thread_area(&told)?;
+    thread.registers()?.set_thread_area(&told)?;
     if let Some(slot) = thread.areas.lock().get_mut(at) {
         *slot = kept;
     }

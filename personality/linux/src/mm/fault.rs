@@ -141,9 +141,9 @@ impl Core for User<'_> {
         const REGISTERS: usize = 160;
         const PRESENT: usize = 512;
         const SSE: u8 = 1 << 1;
-        let machine = self.thread.machine();
-        let mut area = vec![0; machine.fpu_size()];
-        machine.fpu_save(&mut area);
+        let Ok(registers) = self.thread.registers() else { return false };
+        let mut area = vec![0; self.thread.machine().fpu().size];
+        registers.fpu_save(&mut area);
         let Some(place) = area.get_mut(REGISTERS + 16 * number..).and_then(|place| place.first_chunk_mut()) else {
             return false;
         };
@@ -151,14 +151,14 @@ impl Core for User<'_> {
         if let Some(present) = area.get_mut(PRESENT) {
             *present |= SSE;
         }
-        machine.fpu_restore(&area).is_ok()
+        registers.fpu_restore(&area).is_ok()
     }
 
     fn restore(&mut self, addr: u64, mask: u64) -> bool {
-        let machine = self.thread.machine();
-        let mut area = vec![0; machine.fpu_size()];
+        let Ok(registers) = self.thread.registers() else { return false };
+        let mut area = vec![0; self.thread.machine().fpu().size];
         // A compacted area may end before a page that is not there.
         let got = self.thread.user().copy_in_partial(&mut area, addr as usize);
-        addr.is_multiple_of(64) && machine.fpu_restore_part(&area[..got], mask).is_ok()
+        addr.is_multiple_of(64) && registers.fpu_restore_part(&area[..got], mask).is_ok()
     }
 }

@@ -152,13 +152,13 @@ impl Arg for ArchCode {
 
 /// arch_prctl(2): the thread bases. CPUID cannot be switched off; shadow stacks and dynamic vector state are not offered.
 pub fn arch_prctl(thread: &Thread, code: ArchCode, addr: Addr) -> Result<usize> {
-    let machine = thread.machine();
+    let registers = thread.registers()?;
     let user = |addr: usize| if thread.user().is_user(addr, 1) || addr == 0 { Ok(addr) } else { Err(Errno::EPERM) };
     match code.0 {
-        arch::SET_FS => machine.set_tls(user(addr.0)?),
-        arch::SET_GS => machine.set_gs(user(addr.0)?),
-        arch::GET_FS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(machine.tls() as u64))?,
-        arch::GET_GS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(machine.gs() as u64))?,
+        arch::SET_FS => registers.set_tls(user(addr.0)?),
+        arch::SET_GS => registers.set_gs(user(addr.0)?),
+        arch::GET_FS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(registers.tls() as u64))?,
+        arch::GET_GS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(registers.gs() as u64))?,
         arch::GET_CPUID => return Ok(1),
         // As where the processor cannot have it trap.
         arch::SET_CPUID => return Err(Errno::ENODEV),

@@ -8,7 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IOV_MAX, IoVec, ReadBuf, WriteBuf};
 use janua_object::mm::guard::remote_write;
-use janua_port::machine::ThreadId;
+use janua_port::UserMemory;
 
 use crate::task::access;
 use crate::thread::ThreadExt;
@@ -33,7 +33,7 @@ pub fn process_vm_readv<V: Layout<[usize; 2]>>(
     let mut chunk = vec![0; CHUNK.min(to.left())];
     transfer(thread, remote, remote_count, to.left(), chunk.len(), |addr, len| {
         let n = match target(thread, pid, flags)? {
-            Some(other) => remotely(thread, &other, |id| thread.machine().read_remote(id, addr, &mut chunk[..len]))?,
+            Some(other) => remotely(thread, &other, |user| user.copy_in_partial(&mut chunk[..len], addr))?,
             None => thread.user().copy_in_partial(&mut chunk[..len], addr),
         };
         to.put(&chunk[..n])
@@ -57,9 +57,7 @@ pub fn process_vm_writev<V: Layout<[usize; 2]>>(
     transfer(thread, remote, remote_count, from.left(), chunk.len(), |addr, len| {
         let got = from.get(&mut chunk[..len])?;
         match target(thread, pid, flags)? {
-            Some(other) => {
-                remotely(thread, &other, |id| remote_write(|| thread.machine().write_remote(id, addr, &chunk[..got])))
-            }
+            Some(other) => remotely(thread, &other, |user| remote_write(|| user.copy_out_partial(addr, &chunk[..got]))),
             None => Ok(thread.user().copy_out_partial(addr, &chunk[..got])),
         }
     })
@@ -117,11 +115,11 @@ fn target(thread: &Thread, pid: u32, flags: usize) -> Result<Option<Arc<Seat>>> 
     Ok(Some(seat))
 }
 
-/// Runs a copy by the machine from or to the memory of another process, which the caller may look into until it is done. ESRCH, EPERM.
-fn remotely(thread: &Thread, seat: &Seat, copy: impl FnOnce(ThreadId) -> Result<usize>) -> Result<usize> {
+/// Runs a copy from or to the memory of another process, which the caller may look into until it is done. ESRCH, EPERM.
+fn remotely(thread: &Thread, seat: &Seat, copy: impl FnOnce(&dyn UserMemory) -> usize) -> Result<usize> {
     let _held = access::hold_thread(seat)?;
     access::check_call(thread, seat)?;
-    copy(seat.machine_id())
+    Ok(copy(seat.user()))
 }
 
 /// membarrier(2) commands the machine is asked for: all but those of restartable sequences, which there are none of.
@@ -132,6 +130,6 @@ pub fn membarrier(thread: &Thread, command: u32, flags: u32, cpu: u32) -> Result
     if flags != 0 || command & !MEMBARRIER_KNOWN != 0 || command.count_ones() > 1 {
         return Err(Errno::EINVAL);
     }
-    let answer = thread.machine().membarrier(command, flags, cpu)?;
+    let answer = thread.context().ok_or(Errno::ENOSYS)?.membarrier(command, flags, cpu)?;
     Ok(if command == 0 { answer & MEMBARRIER_KNOWN as usize } else { answer })
 }

@@ -39,7 +39,7 @@ pub struct Watch {
 pub fn run(kernel: &Kernel) -> Option<Nanos> {
     let (machine, accounts) = (kernel.machine, kernel.machine.accounts());
     if let Some(thread) = accounts.take_culprit() {
-        let of_thread = |seat: &Arc<Seat>| seat.machine_id() == ThreadId(thread as u64);
+        let of_thread = |seat: &Arc<Seat>| seat.context().is_some_and(|context| context.id() == ThreadId(thread as u64));
         if let Some(seat) = kernel.processes().iter().find_map(|task| task.threads().into_iter().find(of_thread)) {
             end(kernel, &seat);
         }
@@ -57,7 +57,7 @@ pub fn run(kernel: &Kernel) -> Option<Nanos> {
     if looks >= LOOKS && !is_being_ended(kernel, now) {
         let own = |task: &Arc<Task>| {
             let seat = task.threads().into_iter().next()?;
-            Some((machine.resident_own(seat.machine_id())?, seat))
+            Some((seat.context()?.resident_own()?, seat))
         };
         if let Some((_, seat)) = kernel.processes().iter().filter_map(own).max_by_key(|(bytes, _)| *bytes) {
             end(kernel, &seat);
@@ -78,5 +78,6 @@ fn end(kernel: &Kernel, seat: &Arc<Seat>) {
     let machine = kernel.machine;
     *kernel.watch.victim.lock() = Some((Arc::downgrade(&seat.task), machine.clock().monotonic()));
     machine.accounts().note_killed();
-    Linux::out_of_memory(seat, machine.resident_own(seat.machine_id()).unwrap_or(0) as u64);
+    let resident = seat.context().and_then(|context| context.resident_own());
+    Linux::out_of_memory(seat, resident.unwrap_or(0) as u64);
 }

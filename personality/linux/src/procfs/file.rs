@@ -36,7 +36,8 @@ impl TextFile {
     /// The thread that makes this call.
     fn caller(subject: &Subject) -> Option<User> {
         let current = subject.kernel.machine.current();
-        let seat = subject.kernel.tree.lock().threads().find(|seat| seat.machine_id() == current)?;
+        let seat =
+            subject.kernel.tree.lock().threads().find(|seat| seat.context().is_some_and(|context| context.id() == current))?;
         Some(User { pid: seat.task.pid, cred: seat.cred() })
     }
 }

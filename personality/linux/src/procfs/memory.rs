@@ -103,8 +103,7 @@ impl Resident {
     /// `None` when the machine does not tell.
     fn of(subject: &Subject) -> Option<Resident> {
         let mut all = Vec::new();
-        let machine = subject.kernel.machine;
-        machine.residency(subject.seat().ok()?.machine_id(), &mut |one| all.push(*one)).ok()?;
+        subject.seat().ok()?.context()?.residency(&mut |one| all.push(*one)).ok()?;
         Some(Resident(all))
     }
 
@@ -227,15 +226,6 @@ pub fn auxv(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// Reads memory of a thread's process, from the call of any thread: bytes read before the first that cannot be.
-fn peek(seat: &Seat, addr: usize, out: &mut [u8]) -> Result<usize> {
-    let machine = seat.machine();
-    if machine.current() == seat.machine_id() {
-        return Ok(machine.user().copy_in_partial(out, addr));
-    }
-    machine.read_remote(seat.machine_id(), addr, out)
-}
-
 /// /proc/PID/mem: the memory as it is, by address. What the mapping's rights forbid to write is written by the process itself, as for
 /// ptrace(2): when it is the caller, or is traced and stopped.
 pub struct MemoryFile {
@@ -282,11 +272,11 @@ impl File for MemoryFile {
         while buf.left() > 0 {
             let want = buf.left().min(chunk.len());
             let addr = usize::try_from(offset).ok().and_then(|addr| addr.checked_add(moved)).ok_or(Errno::EIO)?;
-            let Some(read) = self.with(|seat| peek(seat, addr, &mut chunk[..want])) else { break };
+            let Some(read) = self.with(|seat| seat.user().copy_in_partial(&mut chunk[..want], addr)) else { break };
             match read {
-                Ok(0) | Err(_) if moved == 0 => return Err(Errno::EIO),
-                Ok(0) | Err(_) => break,
-                Ok(n) => moved += buf.put(&chunk[..n])?,
+                0 if moved == 0 => return Err(Errno::EIO),
+                0 => break,
+                n => moved += buf.put(&chunk[..n])?,
             }
         }
         Ok(moved)
@@ -299,10 +289,11 @@ impl File for MemoryFile {
         buf.peek(&mut chunk)?;
         let tried = self.with(|seat| {
             let machine = seat.machine();
-            if seat.task.group.lock().threads.iter().any(|seat| seat.machine_id() == machine.current()) {
-                return (Some(seat.task.clone()), machine.user().copy_out_partial(addr, &chunk));
+            let calls = |seat: &Arc<Seat>| seat.context().is_some_and(|context| context.id() == machine.current());
+            if seat.task.group.lock().threads.iter().any(calls) {
+                return (Some(seat.task.clone()), seat.user().copy_out_partial(addr, &chunk));
             }
-            (None, remote_write(|| machine.write_remote(seat.machine_id(), addr, &chunk)).unwrap_or(0))
+            (None, remote_write(|| seat.user().copy_out_partial(addr, &chunk)))
         });
         let Some((own, mut written)) = tried else { return Ok(0) };
         if written == 0 && len > 0 {
@@ -344,11 +335,8 @@ fn strings(subject: &Subject, (start, end): (usize, usize), at_start: &[u8], tex
     const MOST: usize = 6 << 20;
     let seat = subject.seat()?;
     let mut bytes = alloc::vec![0; end.saturating_sub(start).min(MOST)];
-    let read = peek(seat, start, &mut bytes);
-    match read {
-        Ok(n) if n == bytes.len() => text.bytes(&bytes),
-        _ => text.bytes(at_start),
-    }
+    let read = seat.user().copy_in_partial(&mut bytes, start);
+    text.bytes(if read == bytes.len() { &bytes } else { at_start });
     Ok(())
 }
 
@@ -357,11 +345,11 @@ fn strings(subject: &Subject, (start, end): (usize, usize), at_start: &[u8], tex
 fn title(subject: &Subject, (start, end): (usize, usize)) -> Option<Vec<u8>> {
     let seat = subject.seat().ok()?;
     let mut last = [0];
-    if start >= end || peek(seat, end - 1, &mut last) != Ok(1) || last == [0] {
+    if start >= end || seat.user().copy_in_partial(&mut last, end - 1) != 1 || last == [0] {
         return None;
     }
     let mut page = vec![0; PAGE];
-    let read = peek(seat, start, &mut page).ok()?;
+    let read = seat.user().copy_in_partial(&mut page, start);
     page.truncate(read);
     if let Some(zero) = page.iter().position(|byte| *byte == 0) {
         page.truncate(zero + 1);

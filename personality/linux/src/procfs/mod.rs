@@ -411,7 +411,7 @@ impl Node {
     fn is_callers(&self) -> bool {
         let Ok(Subject { kernel, task: Some(task), .. }) = self.subject() else { return false };
         let current = kernel.machine.current();
-        task.group.lock().threads.iter().any(|seat| seat.machine_id() == current)
+        task.group.lock().threads.iter().any(|seat| seat.context().is_some_and(|context| context.id() == current))
     }
 
     /// Makes the text for who has opened the file, when the process ran the program of that number. It is that of another program only

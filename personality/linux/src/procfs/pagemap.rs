@@ -38,8 +38,7 @@ impl PageMap {
     pub fn new(subject: &Subject) -> Result<PageMap> {
         let task = subject.task()?;
         mm(subject)?;
-        let machine = subject.kernel.machine;
-        machine.page_map(subject.seat()?.machine_id(), 0, &mut []).map_err(|_| Errno::ENOENT)?;
+        subject.seat()?.context().ok_or(Errno::ENOENT)?.page_map(0, &mut []).map_err(|_| Errno::ENOENT)?;
         Ok(PageMap { task: Arc::downgrade(task), program: task.program() })
     }
 
@@ -55,7 +54,7 @@ impl PageMap {
 
 /// The words of the pages from `addr` on. Of pages that are no mapping's, such as the kernel's, nothing is told.
 fn words(seat: &Seat, mm: &Mm, addr: usize, out: &mut [u64]) -> Result<()> {
-    seat.machine().page_map(seat.machine_id(), addr, out)?;
+    seat.context().ok_or(Errno::ESRCH)?.page_map(addr, out)?;
     let end = addr + out.len() * PAGE;
     let mut clear_from = addr;
     let place = |at: usize| (at - addr) / PAGE;

@@ -143,7 +143,7 @@ fn children(subject: &Subject, text: &mut Text) -> Result<()> {
 /// does not count, as on Linux without CONFIG_SCHED_INFO.
 fn schedstat(subject: &Subject, text: &mut Text) -> Result<()> {
     let seat = subject.seat().ok();
-    let counted = seat.and_then(|seat| subject.kernel.machine.scheduled(seat.machine_id())).unwrap_or_default();
+    let counted = seat.and_then(|seat| seat.context()?.scheduled()).unwrap_or_default();
     let _ = writeln!(text, "{} {} {}", counted.ran, counted.waited, counted.times);
     Ok(())
 }

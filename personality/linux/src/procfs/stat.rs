@@ -17,7 +17,7 @@ const TICK: u64 = 10_000_000;
 /// Bytes the host holds in memory for the process; 0 when it does not say.
 pub fn resident(subject: &Subject) -> u64 {
     let Ok(seat) = subject.seat() else { return 0 };
-    subject.kernel.machine.resident(seat.machine_id()).unwrap_or(0)
+    seat.context().and_then(|context| context.resident()).unwrap_or(0)
 }
 
 /// What the process, or the thread, has used.

@@ -65,8 +65,10 @@ pub fn general(thread: &Thread, frame: &Frame) -> [u64; USER_REGS] {
         frame.rcx, frame.rdx, frame.rsi, frame.rdi, number, rip, frame.cs, frame.rflags, frame.rsp, frame.ss,
     ];
     general[..first.len()].copy_from_slice(&first);
-    general[at::FS_BASE] = thread.machine().tls() as u64;
-    general[at::GS_BASE] = thread.machine().gs() as u64;
+    if let Ok(registers) = thread.registers() {
+        general[at::FS_BASE] = registers.tls() as u64;
+        general[at::GS_BASE] = registers.gs() as u64;
+    }
     general
 }
 
@@ -78,11 +80,13 @@ impl Registers {
         self.is_compat_call = frame.is_compat_call();
         self.changed = false;
         self.fpu_changed = false;
-        let machine = thread.machine();
-        self.fpu.resize(machine.fpu_size(), 0);
-        machine.fpu_save(&mut self.fpu);
+        let fpu = thread.machine().fpu();
+        self.fpu.resize(fpu.size, 0);
+        if let Ok(registers) = thread.registers() {
+            registers.fpu_save(&mut self.fpu);
+        }
         if let Some(possible) = self.fpu.get_mut(POSSIBLE..POSSIBLE + 8) {
-            possible.copy_from_slice(&machine.fpu_features().to_le_bytes());
+            possible.copy_from_slice(&fpu.features.to_le_bytes());
         }
     }
 
@@ -93,7 +97,7 @@ impl Registers {
 
     /// Gives the calling thread what has been changed.
     pub fn load(&mut self, thread: &Thread, frame: &mut Frame) {
-        let machine = thread.machine();
+        let Ok(registers) = thread.registers() else { return };
         if core::mem::take(&mut self.changed) {
             #[rustfmt::skip]
             let [
@@ -107,17 +111,17 @@ impl Registers {
             // Checked when it was set.
             let _ = frame.set_code_segment(cs);
             frame.set_user_flags(flags);
-            if machine.tls() as u64 != fs {
-                machine.set_tls(fs as usize);
+            if registers.tls() as u64 != fs {
+                registers.set_tls(fs as usize);
             }
-            if machine.gs() as u64 != gs {
-                machine.set_gs(gs as usize);
+            if registers.gs() as u64 != gs {
+                registers.set_gs(gs as usize);
             }
         }
         if core::mem::take(&mut self.fpu_changed) {
             // What software has written there is none of the processor's.
             self.fpu[POSSIBLE..FXSAVE_SIZE].fill(0);
-            let _ = machine.fpu_restore(&self.fpu);
+            let _ = registers.fpu_restore(&self.fpu);
         }
     }
 
@@ -193,7 +197,7 @@ impl Registers {
     fn set_fpu(&mut self, seat: &Seat, mut area: Vec<u8>) -> Result<()> {
         let word = |at: usize| area.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
         let reserved = area.get(26..28) != Some(&[0; 2]);
-        if reserved || word(PRESENT) & !(seat.machine().fpu_features() | LEGACY_FEATURES) != 0 || word(PRESENT + 8) != 0 {
+        if reserved || word(PRESENT) & !(seat.machine().fpu().features | LEGACY_FEATURES) != 0 || word(PRESENT + 8) != 0 {
             return Err(Errno::EINVAL);
         }
         area[POSSIBLE..FXSAVE_SIZE].copy_from_slice(&self.fpu[POSSIBLE..FXSAVE_SIZE]);

@@ -285,19 +285,22 @@ fn reach<'a>(thread: &Thread, target: &'a Seat) -> Result<RwLockReadGuard<'a, ()
     if access::is_dumpable(&target.task) || thread.capable(CAP_SYS_PTRACE) { Ok(held) } else { Err(Errno::EIO) }
 }
 
+/// Whether two threads use the same memory.
+fn same_memory(thread: &Thread, target: &Seat) -> bool {
+    match (thread.process().mm(), target.process().mm()) {
+        (Some(own), Some(other)) => own.id == other.id,
+        _ => false,
+    }
+}
+
 /// A word of the tracee's memory. EIO.
 fn peek(thread: &Thread, target: &Seat, addr: usize) -> Result<usize> {
     let mut word = [0; WORD];
-    let same = match (thread.process().mm(), target.process().mm()) {
-        (Some(own), Some(other)) => own.id == other.id,
-        _ => return Err(Errno::EIO),
-    };
-    let got = if same {
-        thread.user().copy_in_partial(&mut word, addr)
-    } else {
-        let _held = reach(thread, target)?;
-        thread.machine().read_remote(target.machine_id(), addr, &mut word).unwrap_or(0)
-    };
+    if target.process().mm().is_none() {
+        return Err(Errno::EIO);
+    }
+    let _held = if same_memory(thread, target) { None } else { Some(reach(thread, target)?) };
+    let got = target.user().copy_in_partial(&mut word, addr);
     if got == WORD { Ok(usize::from_ne_bytes(word)) } else { Err(Errno::EIO) }
 }
 
@@ -306,9 +309,11 @@ async fn poke(thread: &Thread, tracee: &Tracee, addr: usize, bytes: &[u8]) -> Re
     let target = seat(tracee)?;
     let written = {
         let _held = reach(thread, &target)?;
-        remote_write(|| thread.machine().write_remote(target.machine_id(), addr, bytes))
+        let write = || target.user().copy_out_partial(addr, bytes);
+        // In memory that both share it is a store like any other.
+        if same_memory(thread, &target) { write() } else { remote_write(write) }
     };
-    if written == Ok(bytes.len()) {
+    if written == bytes.len() {
         return Ok(());
     }
     let mut registration = None;

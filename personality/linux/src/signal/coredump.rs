@@ -68,7 +68,7 @@ impl Dump {
 /// The registers in the order of `struct user_regs_struct`.
 fn registers(thread: &Thread, frame: &Frame) -> Registers {
     let general = crate::ptrace::regs::general(thread, frame);
-    Registers { tid: thread.tid(), general, fpu: save_fpu(thread) }
+    Registers { tid: thread.tid(), general, fpu: save_fpu(thread).unwrap_or_default() }
 }
 
 /// Whether the end by this signal leaves a core file: where the limit allows one, of 64-bit programs that are not secret.
@@ -165,7 +165,7 @@ impl Pages {
                 ranges.push(range);
             }
         };
-        thread.machine().residency(thread.machine_id(), &mut each).ok()?;
+        thread.context()?.residency(&mut each).ok()?;
         Some(Pages(ranges))
     }
 

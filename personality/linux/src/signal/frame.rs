@@ -42,7 +42,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     if switch {
         sp = stack.sp.wrapping_add(stack.size);
     }
-    let fpu = save_fpu(thread);
+    let fpu = save_fpu(thread)?;
     let fp_at = sp.wrapping_sub(fpu.len() as u64) & !63;
     let frame_at = (fp_at.wrapping_sub(size_of::<RtSigFrame>() as u64) & !15).wrapping_sub(8);
     // A frame that runs over the end of the alternate stack would land in somebody else's memory.
@@ -106,7 +106,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     if stack.flags & ss::AUTODISARM != 0 {
         *thread.signals.altstack.lock() = altstack::DISABLED;
     }
-    thread.machine().fpu_reset();
+    thread.registers()?.fpu_reset();
     const INFO: u64 = core::mem::offset_of!(RtSigFrame, info) as u64;
     const UC: u64 = core::mem::offset_of!(RtSigFrame, uc) as u64;
     frame.rdi = u64::from(info.signal());
@@ -118,15 +118,15 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     Ok(())
 }
 
-/// The calling thread's vector state as it goes into a frame; empty when the machine has none.
-pub fn save_fpu(thread: &Thread) -> Vec<u8> {
-    let size = thread.machine().fpu_size();
+/// A thread's vector state as it goes into a frame; empty when the machine has none. EXDEV, as [`Thread::registers`].
+pub fn save_fpu(thread: &Thread) -> Result<Vec<u8>> {
+    let size = thread.machine().fpu().size;
     if size < FXSAVE_SIZE {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let extended = size >= FXSAVE_SIZE + XSAVE_HEADER;
     let mut area = vec![0; if extended { size + 4 } else { FXSAVE_SIZE }];
-    thread.machine().fpu_save(&mut area[..size]);
+    thread.registers()?.fpu_save(&mut area[..size]);
     if extended {
         let present = features(&area);
         let words = FpxSwBytes {
@@ -139,7 +139,7 @@ pub fn save_fpu(thread: &Thread) -> Vec<u8> {
         area[FPX_SW_OFFSET..FPX_SW_OFFSET + size_of::<FpxSwBytes>()].copy_from_slice(words.as_bytes());
         area[size..].copy_from_slice(&FP_XSTATE_MAGIC2.to_ne_bytes());
     }
-    area
+    Ok(area)
 }
 
 /// XSTATE_BV of an area in XSAVE form.
@@ -151,18 +151,18 @@ fn features(area: &[u8]) -> u64 {
 
 /// Loads vector state from a frame.
 fn load_fpu(thread: &Thread, at: u64) -> Result<()> {
-    let machine = thread.machine();
-    if at == 0 || machine.fpu_size() < FXSAVE_SIZE {
-        machine.fpu_reset();
+    let registers = thread.registers()?;
+    if at == 0 || thread.machine().fpu().size < FXSAVE_SIZE {
+        registers.fpu_reset();
         return Ok(());
     }
-    machine.fpu_restore(&read_fpu(thread, at as usize, 0)?)
+    registers.fpu_restore(&read_fpu(thread, at as usize, 0)?)
 }
 
 /// Reads vector state from a frame; an area without the magic numbers counts as the legacy part alone. `before` are bytes that
 /// stand before it and are counted in the size it tells.
 pub fn read_fpu(thread: &Thread, at: usize, before: usize) -> Result<Vec<u8>> {
-    let size = thread.machine().fpu_size();
+    let size = thread.machine().fpu().size;
     let user = thread.user();
     let mut area = vec![0; size];
     user.copy_in(&mut area[..FXSAVE_SIZE], at).map_err(|_| Errno::EFAULT)?;

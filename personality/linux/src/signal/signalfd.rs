@@ -42,7 +42,7 @@ impl SignalFd {
     fn reader(&self) -> Option<Arc<Seat>> {
         let kernel = self.kernel.upgrade()?;
         let id = kernel.machine.current();
-        kernel.tree.lock().threads().find(|seat| seat.machine_id() == id)
+        kernel.tree.lock().threads().find(|seat| seat.context().is_some_and(|context| context.id() == id))
     }
 }
 

@@ -355,13 +355,8 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
         }
         let tls = (has(clone::SETTLS) && request.area.is_none()).then_some(request.tls as usize);
         let space = seat.task.mm().map(|mm| mm.space.read().clone());
-        let id = thread.machine().spawn(Spawn { kind, frame, tls, guest: seat.clone(), space })?;
-        seat.set_machine_id(id);
-        // What was sent before the thread had a name could not interrupt it.
-        if seat.work() != 0 {
-            thread.machine().kick(id);
-        }
-        Ok(())
+        let context = thread.context().ok_or(Errno::ESRCH)?;
+        context.spawn(Spawn { kind, frame, tls, guest: seat.clone(), space }).map(|_| ())
     })();
     if started.is_err()
         && let Some(fd) = pidfd

@@ -100,13 +100,13 @@ impl ClockId {
         Ok(match self {
             ClockId::Realtime { .. } => clocks.realtime(),
             ClockId::Monotonic { .. } => clocks.monotonic(),
-            ClockId::Thread { tid: 0 } => clocks.thread_cpu(),
+            ClockId::Thread { tid: 0 } => cpu::own(thread),
             ClockId::Process { pid: 0 } => cpu::of_task(&thread.task, Some(thread)),
             ClockId::Process { pid } => {
                 let task = thread.kernel.process(pid).ok_or(Errno::EINVAL)?;
                 cpu::of_task(&task, Some(thread))
             }
-            ClockId::Thread { tid } if tid == thread.tid() => clocks.thread_cpu(),
+            ClockId::Thread { tid } if tid == thread.tid() => cpu::own(thread),
             ClockId::Thread { tid } => {
                 let seat = thread.kernel.thread(tid).ok_or(Errno::EINVAL)?;
                 cpu::of_thread(&seat)

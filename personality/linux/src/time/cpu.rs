@@ -7,25 +7,21 @@ use core::sync::atomic::Ordering;
 
 use janua_kernel::thread::work;
 use janua_port::Nanos;
-use janua_port::machine::{ThreadId, Usage, Whose};
+use janua_port::machine::Usage;
 
 use crate::{Seat, Task, Thread};
 
 /// A thread's, as far as it is known.
 pub fn of_thread(seat: &Seat) -> Nanos {
     let known = seat.cpu_seen.load(Ordering::Relaxed);
-    let id = seat.machine_id();
-    if id == ThreadId(0) {
-        return known;
-    }
-    let clock = seat.machine().clock();
+    let Some(context) = seat.context() else { return known };
     // A process' only thread has used what the process has and those before it have not.
     let only = || {
         let alone = seat.task.group.lock().threads.len() == 1;
-        let all = alone.then(|| clock.cpu_of(id, true)).flatten();
+        let all = alone.then(|| context.cpu(true)).flatten();
         all.map(|all| all.saturating_sub(seat.task.usage.threads.time()))
     };
-    let now = clock.cpu_of(id, false).or_else(only).unwrap_or(known).max(known);
+    let now = context.cpu(false).or_else(only).unwrap_or(known).max(known);
     seat.cpu_seen.fetch_max(now, Ordering::Relaxed);
     now
 }
@@ -33,15 +29,14 @@ pub fn of_thread(seat: &Seat) -> Nanos {
 /// Has a thread leave its figure behind, where the machine tells it to nobody else: one that runs does so at once, and one that
 /// waits uses nothing.
 pub fn ask(seat: &Seat) {
-    let id = seat.machine_id();
-    if id != ThreadId(0) && !seat.is_waiting() && seat.machine().clock().cpu_of(id, false).is_none() {
+    if !seat.is_waiting() && seat.context().is_some_and(|context| context.cpu(false).is_none()) {
         seat.interrupt(work::LOOK);
     }
 }
 
 /// The calling thread's.
 pub fn own(thread: &Thread) -> Nanos {
-    let now = thread.machine().clock().thread_cpu();
+    let now = thread.context().and_then(|context| context.cpu(false)).unwrap_or_default();
     thread.cpu_seen.store(now, Ordering::Relaxed);
     now
 }
@@ -51,10 +46,10 @@ pub fn of_task(task: &Task, caller: Option<&Thread>) -> Nanos {
     let threads = task.threads();
     let inside = caller.filter(|thread| core::ptr::eq(&*thread.task, task));
     let mut sum = task.usage.threads.time();
-    let whole = threads.first().map(|seat| seat.machine_id()).filter(|id| *id != ThreadId(0));
+    let whole = threads.first().and_then(|seat| seat.context());
     if threads.len() > 1 || inside.is_none() {
         // One question for all threads.
-        if let Some(all) = whole.and_then(|id| task.kernel.machine.clock().cpu_of(id, true)) {
+        if let Some(all) = whole.and_then(|context| context.cpu(true)) {
             return all.max(sum);
         }
     }
@@ -70,23 +65,20 @@ pub fn of_task(task: &Task, caller: Option<&Thread>) -> Nanos {
 /// What the calling thread has used. Where the machine does not tell user and system time apart, all of it is user time, as for a
 /// program that spends its time in its libraries.
 pub fn usage_of_caller(thread: &Thread) -> Usage {
-    thread.machine().usage(Whose::Caller).unwrap_or_else(|| Usage { user: own(thread), ..Usage::default() })
+    thread.context().and_then(|context| context.usage(false)).unwrap_or_else(|| Usage { user: own(thread), ..Usage::default() })
 }
 
 /// What a thread has used.
 pub fn usage_of_thread(seat: &Seat) -> Usage {
-    let told = Some(seat.machine_id()).filter(|id| *id != ThreadId(0)).and_then(|id| seat.machine().usage(Whose::Thread(id)));
+    let told = seat.context().and_then(|context| context.usage(false));
     told.unwrap_or_else(|| Usage { user: of_thread(seat), ..Usage::default() })
 }
 
 /// What a process has used: its live threads and those that have ended. `caller` is the thread that asks.
 pub fn usage_of_task(task: &Task, caller: Option<&Thread>) -> Usage {
-    let machine = task.kernel.machine;
-    let told = if caller.is_some_and(|thread| core::ptr::eq(&*thread.task, task)) {
-        machine.usage(Whose::CallersTask)
-    } else {
-        let first = task.threads().first().map(|seat| seat.machine_id()).filter(|id| *id != ThreadId(0));
-        first.and_then(|id| machine.usage(Whose::Task(id)))
+    let told = match caller.filter(|thread| core::ptr::eq(&*thread.task, task)) {
+        Some(thread) => thread.context().and_then(|context| context.usage(true)),
+        None => task.threads().first().and_then(|seat| seat.context()?.usage(true)),
     };
     let ended = task.usage.threads.get();
     // A process that took a new place at exec has left what it used before behind: never show less than is known.

@@ -1,0 +1,208 @@
+//! What the platform has of a guest thread, for whoever in the kernel asks.
+//!
+//! Nothing is kept here: a thread's place is its area, and the host knows the rest by the numbers that stand there. An area is used again when its
+//! thread has ended, so a context remembers how many have ended in it ([`Area::ended`]).
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::hosted::{self, Area};
+use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
+use janua_port::user::Reach;
+use janua_port::{Context, Nanos, Plain, Registers, Spawn, UserMemory};
+
+use crate::boot::{self, Jail};
+use crate::registers::HostedRegisters;
+use crate::sys::{self, Call, nr};
+use crate::user::HostedUser;
+use crate::{area, clock, machine, spawn, usage};
+
+/// A guest thread.
+pub struct HostedContext {
+    index: usize,
+    ended: u32,
+}
+
+/// The index of the calling thread: every thread runs on its area's stack while it is in the kernel.
+pub fn here() -> usize {
+    let here = 0u8;
+    hosted::index_of(&raw const here as usize)
+}
+
+impl HostedContext {
+    /// The thread that is about to run in an area.
+    pub fn new(index: usize) -> HostedContext {
+        HostedContext { index, ended: area::of(index).ended.load(Ordering::Relaxed) }
+    }
+
+    /// Its area, as long as it lives.
+    fn area(&self) -> Option<&'static Area> {
+        Some(area::of(self.index)).filter(|area| area.ended.load(Ordering::Relaxed) == self.ended)
+    }
+
+    /// Whether it is the caller.
+    fn is_caller(&self) -> bool {
+        here() == self.index && self.area().is_some()
+    }
+
+    /// The host's ids of its process and of itself, once it runs.
+    fn host_ids(&self) -> Option<(u32, u32)> {
+        let area = self.area()?;
+        let ids = (area.host_pid.load(Ordering::Relaxed), area.host_tid.load(Ordering::Relaxed));
+        (ids.0 != 0 && ids.1 != 0).then_some(ids)
+    }
+
+    /// Whether the caller is a thread of its host process.
+    fn is_in_process(&self) -> bool {
+        let pid = area::of(here()).host_pid.load(Ordering::Relaxed);
+        pid != 0 && self.host_ids().is_some_and(|ids| ids.0 == pid)
+    }
+
+    /// Copies between `len` bytes of the kernel at `local` and the memory of its host process, by process_vm_readv(2) or
+    /// process_vm_writev(2): bytes copied before the first that cannot be.
+    fn copy(&self, call: Call, addr: usize, local: usize, len: usize) -> usize {
+        // Any thread's id names its process; it is known as soon as the thread exists.
+        let Some(pid) = self.area().map(|area| area.host_tid.load(Ordering::Relaxed)).filter(|pid| *pid != 0) else { return 0 };
+        let (local, remote) = ([local, len], [addr, len]);
+        // SAFETY: the local range is a slice of the caller's, the remote one is guest memory in another process.
+        let copied = unsafe { sys::raw(call, [pid as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) };
+        copied.unwrap_or(0)
+    }
+}
+
+impl Reach for HostedContext {
+    type Near = HostedUser;
+
+    #[inline]
+    fn near(&self) -> &HostedUser {
+        &HostedUser
+    }
+
+    #[inline]
+    fn is_near(&self) -> bool {
+        let Some(area) = self.area() else { return false };
+        let here = here();
+        here == self.index || area::of(here).space.load(Ordering::Relaxed) == area.space.load(Ordering::Relaxed)
+    }
+
+    fn read(&self, addr: usize, out: &mut [u8]) -> usize {
+        self.copy(nr::PROCESS_VM_READV, addr, out.as_mut_ptr() as usize, out.len())
+    }
+
+    fn write(&self, addr: usize, data: &[u8]) -> usize {
+        self.copy(nr::PROCESS_VM_WRITEV, addr, data.as_ptr() as usize, data.len())
+    }
+}
+
+impl Context for HostedContext {
+    fn id(&self) -> ThreadId {
+        ThreadId(self.index as u64 + 1)
+    }
+
+    fn memory(&self) -> &dyn UserMemory {
+        self
+    }
+
+    fn registers(&self) -> Result<&dyn Registers> {
+        if self.is_caller() { Ok(&HostedRegisters) } else { Err(Errno::EXDEV) }
+    }
+
+    fn spawn(&self, spawn: Spawn) -> Result<Arc<dyn Context>> {
+        if self.is_caller() { spawn::spawn(spawn) } else { Err(Errno::EXDEV) }
+    }
+
+    fn kick(&self) {
+        if self.area().is_some() {
+            spawn::kick(self.index);
+        }
+    }
+
+    fn set_plain(&self, plain: Option<Plain<'_>>) {
+        if self.is_caller() {
+            spawn::set_plain(plain);
+        }
+    }
+
+    fn restrict(&self, cpus: &[u64]) -> Result<()> {
+        let tid = if self.is_caller() { 0 } else { self.host_ids().ok_or(Errno::ESRCH)?.1 };
+        let args = [tid as usize, size_of_val(cpus), cpus.as_ptr() as usize, 0, 0, 0];
+        // SAFETY: the array is the caller's.
+        unsafe { sys::raw(nr::SCHED_SETAFFINITY, args) }.map(|_| ())
+    }
+
+    fn set_nice(&self, nice: i32) -> Result<()> {
+        usage::set_nice(self.host_ids().ok_or(Errno::ESRCH)?.1, nice)
+    }
+
+    fn set_name(&self, name: &[u8]) {
+        const PR_SET_NAME: usize = 15;
+        if !self.is_caller() {
+            return;
+        }
+        let mut text = *b"janua:\0\0\0\0\0\0\0\0\0\0";
+        // What does not fit with the byte that ends it is cut.
+        for (to, from) in text[6..15].iter_mut().zip(name) {
+            *to = *from;
+        }
+        let _ = sys::words(nr::PRCTL, [PR_SET_NAME, text.as_ptr() as usize, 0, 0, 0, 0]);
+    }
+
+    fn outer_number(&self) -> Option<u32> {
+        Some(self.host_ids()?.0)
+    }
+
+    fn door(&self) -> (usize, [usize; 3]) {
+        let (pid, tid) = self.host_ids().unwrap_or_default();
+        machine::get().gate.door(boot::jail() == Jail::Pkey, pid, tid)
+    }
+
+    fn cpu(&self, whole_task: bool) -> Option<Nanos> {
+        if !whole_task && self.is_caller() {
+            return Some(clock::of_caller());
+        }
+        clock::of_other(self.host_ids()?, whole_task)
+    }
+
+    fn usage(&self, whole_task: bool) -> Option<Usage> {
+        match whole_task {
+            false if self.is_caller() => usage::of_caller(),
+            false => usage::of_thread(self.host_ids()?),
+            true if self.is_in_process() => usage::of_callers_process(),
+            true => usage::of_process(self.host_ids()?.0),
+        }
+    }
+
+    fn resident(&self) -> Option<u64> {
+        usage::resident(self.host_ids()?.0)
+    }
+
+    fn resident_own(&self) -> Option<usize> {
+        usage::resident_own(self.host_ids()?.1)
+    }
+
+    fn peak_resident(&self) -> u64 {
+        if self.is_in_process() { usage::peak_resident() } else { 0 }
+    }
+
+    fn residency(&self, each: &mut dyn FnMut(&Residency)) -> Result<()> {
+        usage::residency(self.host_ids().ok_or(Errno::ESRCH)?.0, each)
+    }
+
+    fn page_map(&self, addr: usize, out: &mut [u64]) -> Result<()> {
+        // Any thread's number names its process, and it is known as soon as the thread exists.
+        let tid = self.area().ok_or(Errno::ESRCH)?.host_tid.load(Ordering::Relaxed);
+        usage::page_map(tid, addr, out)
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
+        usage::scheduled(self.host_ids()?)
+    }
+
+    fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {
+        if !self.is_in_process() {
+            return Err(Errno::EXDEV);
+        }
+        sys::words(nr::MEMBARRIER, [command as usize, flags as usize, cpu as usize, 0, 0, 0])
+    }
+}

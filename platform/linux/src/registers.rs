@@ -1,0 +1,177 @@
+//! The calling guest thread's registers that stay in the processor while the kernel works: bases, segments, vector state.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use janua_abi::linux::i386::UserDesc;
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::hosted::USER_END;
+use janua_arch::x86_64::segments::{self, Segments};
+use janua_arch::x86_64::{cpu, hosted};
+use janua_port::Registers;
+use janua_port::machine::Fpu;
+
+use crate::sys::{self, nr};
+use crate::{boot, compat};
+
+/// Largest XSAVE area passed to guests.
+const FPU_MOST: usize = 4096;
+
+#[repr(C, align(64))]
+struct FpuArea([u8; FPU_MOST]);
+
+/// Components guests may use: everything switched on but PKRU (bit 9), whose value is never taken from memory, and AMX
+/// (17, 18), which the host gives only on request.
+fn fpu_layout() -> (u64, usize) {
+    let mask = cpu::xcr0() & !(1 << 9 | 1 << 17 | 1 << 18);
+    let end = (2..63).filter(|bit| mask & (1 << bit) != 0).map(|bit| {
+        let [size, offset, ..] = cpu::cpuid(0xd, bit);
+        (size + offset) as usize
+    });
+    (mask, end.fold(576, usize::max))
+}
+
+/// XSAVE components guests may use, and the bytes they take in the standard form.
+static LAYOUT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Finds out what there is, once. EOPNOTSUPP when it is larger than this platform has room for.
+pub fn find_layout() -> Result<()> {
+    let (mask, size) = fpu_layout();
+    if size > FPU_MOST {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    LAYOUT[0].store(mask, Ordering::Relaxed);
+    LAYOUT[1].store(size as u64, Ordering::Relaxed);
+    Ok(())
+}
+
+fn components() -> u64 {
+    LAYOUT[0].load(Ordering::Relaxed)
+}
+
+fn size() -> usize {
+    LAYOUT[1].load(Ordering::Relaxed) as usize
+}
+
+/// How it is stored.
+pub fn layout() -> Fpu {
+    Fpu { size: size(), features: components() }
+}
+
+const ARCH_SET_GS: usize = 0x1001;
+const ARCH_SET_FS: usize = 0x1002;
+const ARCH_GET_FS: usize = 0x1003;
+const ARCH_GET_GS: usize = 0x1004;
+
+fn get_base(what: usize) -> usize {
+    let mut base = 0usize;
+    // SAFETY: the word is ours.
+    let _ = unsafe { sys::raw(nr::ARCH_PRCTL, [what, &raw mut base as usize, 0, 0, 0, 0]) };
+    base
+}
+
+/// Whether user code may read and set the bases of FS and GS without the host.
+fn has_base_instructions() -> bool {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    boot::info().hwcap[1] & HWCAP2_FSGSBASE != 0
+}
+
+/// Those of the calling thread.
+pub struct HostedRegisters;
+
+impl Registers for HostedRegisters {
+    fn tls(&self) -> usize {
+        // SAFETY: the host has said that the instruction is there.
+        if has_base_instructions() { unsafe { segments::fs_base() } } else { get_base(ARCH_GET_FS) }
+    }
+    fn set_tls(&self, value: usize) {
+        if has_base_instructions() && Segments::current().fs == 0 && value < USER_END {
+            // SAFETY: the host has said that the instruction is there; the base is canonical.
+            return unsafe { segments::set_fs_base(value) };
+        }
+        let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_FS, value, 0, 0, 0, 0]);
+    }
+    fn gs(&self) -> usize {
+        // SAFETY: the host has said that the instruction is there.
+        if has_base_instructions() { unsafe { segments::gs_base() } } else { get_base(ARCH_GET_GS) }
+    }
+    fn set_gs(&self, value: usize) {
+        if has_base_instructions() && Segments::current().gs == 0 && value < USER_END {
+            // SAFETY: the host has said that the instruction is there; the base is canonical.
+            return unsafe { segments::set_gs_base(value) };
+        }
+        let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_GS, value, 0, 0, 0, 0]);
+    }
+
+    fn fpu_save(&self, area: &mut [u8]) {
+        let mut own = FpuArea([0; FPU_MOST]);
+        // SAFETY: the buffer is aligned, zeroed (so the header is) and as large as the components of the mask need.
+        unsafe { hosted::hosted_fpu_store(own.0.as_mut_ptr(), components()) };
+        let len = area.len().min(size());
+        area[..len].copy_from_slice(&own.0[..len]);
+    }
+
+    fn fpu_restore(&self, area: &[u8]) -> Result<()> {
+        if area.len() < 512 {
+            return Err(Errno::EINVAL);
+        }
+        let mut own = FpuArea([0; FPU_MOST]);
+        let len = area.len().min(size());
+        own.0[..len].copy_from_slice(&area[..len]);
+        // MXCSR: reserved bits would fault.
+        own.0[26..28].fill(0);
+        let mask = if len < 576 { 3 } else { components() };
+        let present = if len < 576 { 3u64 } else { u64::from_le_bytes(own.0[512..520].try_into().unwrap_or_default()) };
+        own.0[512..520].copy_from_slice(&(present & mask).to_le_bytes());
+        own.0[520..576].fill(0);
+        // SAFETY: aligned, large enough, and the header is clean: only components of the mask, standard form.
+        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), components()) };
+        Ok(())
+    }
+
+    fn fpu_restore_part(&self, area: &[u8], mask: u64) -> Result<()> {
+        const COMPACTED: u64 = 1 << 63;
+        if area.len() < 576 || area.len() > FPU_MOST {
+            return Err(Errno::EINVAL);
+        }
+        let mut own = FpuArea([0; FPU_MOST]);
+        own.0[..area.len()].copy_from_slice(area);
+        let word = |at: usize| u64::from_le_bytes(own.0[at..at + 8].try_into().unwrap_or_default());
+        let (present, layout) = (word(512), word(520));
+        let allowed = if layout & COMPACTED != 0 { layout & !COMPACTED } else { components() };
+        let fine = present & !allowed == 0
+            && allowed & !components() == 0
+            && (layout == 0 || layout & COMPACTED != 0)
+            && own.0[528..576].iter().all(|&byte| byte == 0);
+        // MXCSR is loaded whenever SSE or AVX is asked for, but from the compacted form only with SSE's own state: `xsavec`
+        // leaves the bytes as they were when there is none.
+        const SSE: u64 = 1 << 1;
+        let loads_mxcsr = layout & COMPACTED == 0 || present & SSE != 0;
+        if !fine || loads_mxcsr && own.0[26..28] != [0; 2] {
+            return Err(Errno::EINVAL);
+        }
+        // SAFETY: aligned; the header names only components guests may use, whose bytes lie in the buffer in either form, since
+        // the compacted one is never longer than the standard one; reserved bits are zero.
+        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), mask & components()) };
+        Ok(())
+    }
+
+    fn fpu_reset(&self) {
+        let mut own = FpuArea([0; FPU_MOST]);
+        // MXCSR's start value; it is loaded even where the header says "initial".
+        own.0[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+        // SAFETY: aligned, and a header of zeroes means the initial state of every component.
+        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), components()) };
+    }
+
+    fn segments(&self) -> Segments {
+        Segments::current()
+    }
+
+    fn set_segments(&self, segments: Segments) {
+        segments.load();
+    }
+
+    fn set_thread_area(&self, descriptor: &UserDesc) -> Result<()> {
+        compat::set_thread_area(descriptor)
+    }
+}
