@@ -1,14 +1,15 @@
 //! What traps mean: those of user code, and the few of the kernel's own.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_arch::sparc::entry::{self, BAD_SEVENTH, SUPERVISOR, WORK};
 use janua_arch::sparc::switch::janua_flush_windows;
 use janua_arch::sparc::window::BAD_STACK;
 use janua_arch::sparc::{cpu, usercopy};
+use janua_port::drive::PARKED;
 use janua_port::gate::Way;
 use janua_port::guest::Abi;
-use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
+use janua_port::{Carrier, Entry, Flow, Frame, Guest, Nanos, Next, Trap, UserMemory, drive};
 
 use crate::thread::Thread;
 use crate::user::Memory;
@@ -65,22 +66,23 @@ extern "C" fn janua_trapped(frame: &mut Frame, kind: u32) {
     go_on(thread, guest, frame, flow);
 }
 
+/// The processor, as [`drive`] has it.
+struct Processor;
+
+impl Carrier for Processor {
+    fn enter_user(&mut self) {
+        // A kick is a flag; whoever sets it runs while this thread does not, so it is seen.
+    }
+    fn stay(&mut self) {}
+    fn sleep(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
+        sched::park(word, PARKED, deadline);
+    }
+}
+
 /// Does what the flow says until user code is to go on.
-pub fn go_on(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, mut flow: Flow) {
-    loop {
-        flow = match flow {
-            // A kick is a flag; whoever sets it runs while this thread does not, so it is seen here.
-            Flow::Resume if guest.has_work() => guest.trap(frame, Trap::Kick),
-            Flow::Resume => break,
-            Flow::Wait(deadline) => {
-                let word = guest.wake_word();
-                if word.compare_exchange(0, 2, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    sched::park(word, 2, deadline);
-                }
-                guest.poll(frame)
-            }
-            Flow::Exit => sched::end(),
-        };
+pub fn go_on(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, flow: Flow) {
+    if drive(&mut Processor, guest, frame, flow) == Next::End {
+        sched::end();
     }
     frame.psr &= !SUPERVISOR;
     if !machine::is_protected() {

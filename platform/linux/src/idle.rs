@@ -9,15 +9,12 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_arch::x86_64::hosted::Area;
+use janua_port::drive::{self, QUIET};
 use janua_port::{Clock, Nanos};
 
 use crate::clock::HostClock;
 use crate::machine;
-use crate::spawn;
-
-/// States of a wake word: see [`janua_port::Guest::wake_word`].
-const QUIET: u32 = 0;
-const PARKED: u32 = 2;
+use crate::spawn::Hosted;
 
 /// Longest look, nanoseconds: about what a sleep and a wake-up cost.
 const MOST: Nanos = 15_000;
@@ -61,24 +58,23 @@ pub fn start(this: &Area) {
 }
 
 /// Waits until the word is no longer quiet, until `deadline` (monotonic), or shorter.
-pub fn wait(this: &Area, word: &AtomicU32, deadline: Option<Nanos>) {
+pub fn wait(carrier: &mut Hosted<'_>, word: &AtomicU32, deadline: Option<Nanos>) {
+    let idle = carrier.idle;
     if word.load(Ordering::Relaxed) != QUIET {
         return;
     }
     let cores = machine::get().cores() as u32;
-    let record = Record::load(&this.idle);
+    let record = Record::load(idle);
     if cores == 1 || record.rest > 0 {
-        Record { rest: record.rest.saturating_sub(1), ..record }.store(&this.idle);
+        Record { rest: record.rest.saturating_sub(1), ..record }.store(idle);
     } else {
         let woken = look(word, cores, deadline);
-        if woken { Record { rest: 0, failures: 0 } } else { record.failed() }.store(&this.idle);
+        if woken { Record { rest: 0, failures: 0 } } else { record.failed() }.store(idle);
         if woken {
             return;
         }
     }
-    if word.compare_exchange(QUIET, PARKED, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-        spawn::park(word, PARKED, deadline);
-    }
+    drive::park(carrier, word, deadline);
 }
 
 /// Looks on: whether the word changed.

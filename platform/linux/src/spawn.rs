@@ -2,13 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::Result;
 use janua_arch::x86_64::entry;
 use janua_arch::x86_64::hosted::{self, Area, KICK, SHORTCUTS, Shortcut};
+use janua_port::drive::PARKED;
 use janua_port::guest::{NO_CALLS, PLAIN_CALLS};
-use janua_port::{Context, Flow, Frame, Guest, Nanos, Plain, Spawn, SpawnKind, Trap};
+use janua_port::{Carrier, Context, Flow, Frame, Guest, Nanos, Next, Plain, Spawn, SpawnKind, drive};
 
 use crate::area;
 use crate::boot::{self, Jail};
@@ -297,29 +298,44 @@ fn guard_stack(this: &mut Area, index: usize) {
     }
 }
 
+/// The calling thread, as [`drive`] has it.
+pub struct Hosted<'a> {
+    index: usize,
+    in_guest: &'a AtomicU8,
+    /// What it remembers of its waits ([`idle`]).
+    pub idle: &'a AtomicU32,
+}
+
+impl Carrier for Hosted<'_> {
+    #[inline]
+    fn enter_user(&mut self) {
+        // From here on a kick is a host signal; before, it was a flag. Either we see the work or the kicker sees that we are in user
+        // code: its membarrier(2) stands in for the fence that is missing here, on the way of every call.
+        self.in_guest.store(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn stay(&mut self) {
+        self.in_guest.store(0, Ordering::SeqCst);
+    }
+
+    fn sleep(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
+        park(word, PARKED, deadline);
+    }
+
+    fn wait(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
+        guard::check(self.index);
+        idle::wait(self, word, deadline);
+    }
+}
+
 /// What a thread does after an entry: goes back, waits, or ends. Answers the area to leave through.
-pub fn carry_on(this: &mut Area, index: usize, mut flow: Flow) -> *mut Area {
+pub fn carry_on(this: &mut Area, index: usize, flow: Flow) -> *mut Area {
     let guest = guest(this);
-    loop {
-        flow = match flow {
-            Flow::Resume => {
-                // From here on a kick is a host signal; before, it was a flag. Either we see the work or the kicker sees that we are
-                // in user code: its membarrier(2) stands in for the fence that is missing here, on the way of every call.
-                this.in_guest.store(1, Ordering::Relaxed);
-                compiler_fence(Ordering::SeqCst);
-                if !guest.has_work() {
-                    return this;
-                }
-                this.in_guest.store(0, Ordering::SeqCst);
-                guest.trap(&mut this.frame, Trap::Kick)
-            }
-            Flow::Wait(deadline) => {
-                guard::check(index);
-                idle::wait(this, guest.wake_word(), deadline);
-                guest.poll(&mut this.frame)
-            }
-            Flow::Exit => end(index),
-        };
+    let mut carrier = Hosted { index, in_guest: &this.in_guest, idle: &this.idle };
+    match drive(&mut carrier, guest, &mut this.frame, flow) {
+        Next::User => this,
+        Next::End => end(index),
     }
 }
 

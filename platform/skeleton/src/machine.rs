@@ -16,19 +16,15 @@ use crate::user::SkeletonUser;
 
 /// A machine that runs nothing.
 ///
-/// A thread's life, which [`Context::spawn`] sets going and every port has to write once, as a loop round
-/// [`Guest`]:
+/// A thread's life, which [`Context::spawn`] sets going, is [`janua_port::drive()`]; what a port writes is the way in and out of it:
 ///
 /// 1. `guest.attach(context)`, in the thread's creator; `guest.start(&mut frame)` on its own stack, before anything of the user's runs;
-/// 2. as long as the answer is [`Flow::Wait`](janua_port::Flow::Wait): exchange `guest.wake_word()` from 0 (quiet) to 2
-///    (parked), if that succeeds [`Park::park`] on it until it is no longer 2 or the deadline has passed, then ask
-///    `guest.poll(&mut frame)`. A wake-up that came in between has made it 1, and the exchange fails;
-/// 3. [`Flow::Exit`](janua_port::Flow::Exit): the thread is over, touch the guest no more;
-/// 4. [`Flow::Resume`](janua_port::Flow::Resume): mark the thread as being in user code, *then* read `guest.has_work()`; if
-///    there is some, unmark it and call `guest.trap(&mut frame, Trap::Kick)`. Otherwise load the frame and go;
-/// 5. when it comes back: unmark it, save all registers in the frame, and call `guest.call` or `guest.trap`.
+/// 2. `drive(carrier, guest, &mut frame, flow)`, with how a thread sleeps on this machine and how it is marked as being in user code
+///    ([`janua_port::Carrier`]). [`Next::End`](janua_port::Next::End): the thread is over; [`Next::User`](janua_port::Next::User): load
+///    the frame and go;
+/// 3. when it comes back: take the mark off, save all registers in the frame, call `guest.call` or `guest.trap`, and go on with 2.
 ///
-/// [`Context::kick`] looks at the mark of step 4 after the work was flagged; with both orders kept no kick is lost.
+/// [`Context::kick`] looks at the mark after the work was flagged, and `drive` at the work after the mark was made: no kick is lost.
 pub struct SkeletonMachine;
 
 impl Machine for SkeletonMachine {

@@ -6,10 +6,11 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
 use janua_paging::PAGE;
+use janua_port::drive::PARKED;
 use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
 use janua_port::{
-    BlockDevice, Clock, Compat, Console, Context, Flow, Frame, Guest, Host, Machine, Nanos, Park, Space, Spawn, SpawnKind,
-    Trap, TrapGate, UserMemory,
+    BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, Nanos, Next, Park, Space, Spawn,
+    SpawnKind, TrapGate, UserMemory, drive,
 };
 
 use crate::acpi::Cores;
@@ -189,21 +190,22 @@ fn live(thread: &Thread, guest: &dyn Guest) {
     // SAFETY: as above; the guest is the thread's and lives as long.
     unsafe { (*thread.own.get()).save.set_plain(guest.plain()) };
     let mut flow = guest.start(frame());
-    loop {
-        flow = match flow {
-            // A kick is a flag, and an interrupt to the core that runs the thread: the flag is seen here, or the interrupt comes in
-            // user code.
-            Flow::Resume if guest.has_work() => guest.trap(frame(), Trap::Kick),
-            Flow::Resume => trap::run_user(thread, guest),
-            Flow::Wait(deadline) => {
-                let word = guest.wake_word();
-                if word.compare_exchange(0, 2, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    sched::park(word, 2, deadline);
-                }
-                guest.poll(frame())
-            }
-            Flow::Exit => return,
-        };
+    while drive(&mut Core, guest, frame(), flow) == Next::User {
+        flow = trap::run_user(thread, guest);
+    }
+}
+
+/// The calling core, as [`drive`] has it.
+struct Core;
+
+impl Carrier for Core {
+    fn enter_user(&mut self) {
+        // A kick is a flag, and an interrupt to the core that runs the thread: interrupts are off until user code runs, so either the
+        // flag is seen, or the interrupt comes there.
+    }
+    fn stay(&mut self) {}
+    fn sleep(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
+        sched::park(word, PARKED, deadline);
     }
 }
 
