@@ -17,6 +17,7 @@ pub mod drive;
 pub mod gate;
 pub mod guest;
 pub mod host;
+pub mod jail;
 pub mod machine;
 pub mod outside;
 pub mod park;

@@ -93,11 +93,6 @@ pub trait Machine: Send + Sync {
     fn resident_guests(&self, _exact: Option<usize>) -> Option<usize> {
         None
     }
-    /// Whether a protection key locks the kernel's memory while user code runs. Then no code of a guest's may load the key
-    /// register (`janua_object::mm::guard`).
-    fn locks_by_key(&self) -> bool {
-        false
-    }
     /// Memory guests may use.
     fn memory(&self) -> Memory;
     /// Random bytes from the machine's generator.
@@ -108,11 +103,6 @@ pub trait Machine: Send + Sync {
     }
     /// Where rewritten call sites jump, when the gate wants them rewritten.
     fn call_entry(&self) -> Option<usize> {
-        None
-    }
-    /// Where code that is rewritten goes in place of an instruction that loads the vector registers from memory and could load what
-    /// locks the kernel's memory with them; `None` where it may do that itself.
-    fn restore_entry(&self) -> Option<usize> {
         None
     }
     /// Whether user code may not have these bytes in executable memory, since they would let it past what keeps it out of the

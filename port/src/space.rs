@@ -5,10 +5,9 @@
 //! checked and non-empty; the range has been cleared of the kernel's own memory by the caller *and* is checked again here.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::any::Any;
 
-use janua_abi::linux::{Errno, Result};
+use janua_abi::linux::Result;
 
 use crate::host::HostFd;
 
@@ -60,47 +59,6 @@ pub trait Space: Send + Sync + Any {
     /// Forgets every guest mapping (exec). When `shared` other tasks go on using this space, so the caller is moved to a
     /// fresh one and the returned space replaces this one; otherwise the emptied space itself comes back.
     fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>>;
-    /// Makes a wholly mapped range private anonymous memory with the same contents and with the right to be read only, in one
-    /// step as seen by other threads. From the first page that cannot be read on, every access is a SIGBUS for good. EOPNOTSUPP where mappings have nothing behind them
-    /// that could change.
-    fn own(&self, _addr: usize, _len: usize) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-    /// The space of a fork's child, given what the machine has made for it: with whatever this one knows beyond the machine.
-    fn copied_to(&self, child: Arc<dyn Space>) -> Arc<dyn Space> {
-        child
-    }
-    /// Whether pages may have other rights than were asked for, as this space sees fit. Only then do the methods below until
-    /// [`Space::patch`] have anything to say.
-    fn guards_code(&self) -> bool {
-        false
-    }
-    /// An access that the mapping's rights allow has faulted on rights the page has in truth: whether they are right now, so that
-    /// the access is to be tried again.
-    fn fault(&self, _addr: usize, _access: Access) -> bool {
-        false
-    }
-    /// Whether code at `addr` was asked to be executable and must not run nevertheless, so that the kernel does its work one instruction at
-    /// a time. To be asked when [`Space::fault`] has not helped.
-    fn is_barred(&self, _addr: usize) -> bool {
-        false
-    }
-    /// The instruction (bytes and length) that stood at `addr` before the space overwrote it with an invalid one, which has
-    /// trapped there: the kernel does its work.
-    fn defused(&self, _addr: usize) -> Option<([u8; 15], usize)> {
-        None
-    }
-    /// The parts of `start..end` that hold a copy of the contents of the file that was mapped there: to drop their pages is to map
-    /// the file again.
-    fn copies(&self, _start: usize, _end: usize) -> Vec<(usize, usize)> {
-        Vec::new()
-    }
-    /// Replaces `old` at `addr`, in executable memory that is not writable, by `new` of the same length, so that a thread that
-    /// runs there meanwhile is held until it is done. EAGAIN when other bytes stand there, EACCES where the new ones must not run,
-    /// EOPNOTSUPP where the space cannot hold threads.
-    fn patch(&self, _addr: usize, _old: &[u8], _new: &[u8]) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
     /// The lowest and the end of the highest user address, and the holes between them that the kernel keeps.
     fn bounds(&self) -> Bounds;
 }

@@ -13,6 +13,7 @@ use core::fmt::Write;
 use core::sync::atomic::AtomicU32;
 
 use janua_gate::{call::Call, seccomp::Seccomp, signal::Signal, sud::Sud};
+use janua_jail::KeyJail;
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
 use janua_platform_linux::heap::Heap;
@@ -74,7 +75,8 @@ extern "C" fn _start() -> ! {
     if Config::is_one(boot::config()) {
         invasive(machine);
     }
-    let kernel = match janua_personality_linux::start::start(machine, boot::config(), None) {
+    let jail = KeyJail::start(machine.host(), machine.call_entry(), machine.ground());
+    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };

@@ -67,7 +67,7 @@ extern "C" fn janua_start() -> ! {
         )),
     };
     machine.set_root(root);
-    let kernel = match janua_personality_linux::start::start(machine, config, Some(ext4::mount)) {
+    let kernel = match janua_personality_linux::start::start(machine, None, config, Some(ext4::mount)) {
         Ok(kernel) => kernel,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };

@@ -7,6 +7,7 @@ use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Space;
 
+use super::jail::Change;
 use super::vma::{Source, VmFlags, Vma};
 use super::{Killed, MAX_MAP_COUNT, Mm, round_up};
 use crate::file::OpenFile;
@@ -48,7 +49,7 @@ pub(super) fn advise_in_parts(space: &dyn Space, addr: usize, len: usize, advice
 /// EINVAL (or EACCES) when the mapping cannot take the advice.
 fn accepts(vma: &Vma, advice: u32) -> Result<()> {
     let ok = match advice {
-        _ if vma.is_trampolines() => false,
+        _ if vma.is_jails() => false,
         MADV_DONTNEED | MADV_PAGEOUT | MADV_COLD => !vma.flags.contains(VmFlags::LOCKED),
         MADV_FREE => vma.is_anon() && !vma.is_shared() && !vma.flags.contains(VmFlags::LOCKED),
         MADV_WIPEONFORK => vma.is_anon() && !vma.is_shared(),
@@ -90,9 +91,9 @@ impl Mm {
             return Err(Errno::ENOMEM);
         }
         if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED | MADV_FREE | MADV_REMOVE | MADV_POPULATE_WRITE) {
-            self.restore_singles(&mut state, start, end);
+            self.changes(&mut state, start, end, Change::Dropped)?;
         }
-        let space = self.space();
+        let space = &*self.space;
         let mut holes = Vec::new();
         for (from, to, vma) in parts {
             accepts(&vma, advice)?;
@@ -118,13 +119,16 @@ impl Mm {
                     }
                 }
                 None if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE) => {
-                    advise_in_parts(&*space, from, to - from, advice, killed)?;
+                    advise_in_parts(space, from, to - from, advice, killed)?;
                 }
                 None => {
                     space.advise(from, to - from, advice)?;
-                    if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED) && vma.file().is_some() {
+                    if let Some(guard) = &self.guard
+                        && matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED)
+                        && vma.file().is_some()
+                    {
                         // What is dropped comes back with the file's contents.
-                        for (at, end) in space.copies(from, to) {
+                        for (at, end) in guard.copies(from, to) {
                             let offset = vma.offset_of(self.start_of(&state, at), at);
                             space.map(at, end - at, vma.flags.prot(), &vma.backing(offset, end - at)?)?;
                         }
@@ -164,7 +168,7 @@ impl Mm {
             .map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags, vma.file().filter(|_| vma.is_shared()).cloned()))
             .collect();
         drop(state);
-        let space = self.space();
+        let space = &*self.space;
         for (from, to, vma_flags, shared_file) in parts {
             if flags & MS_INVALIDATE != 0 && vma_flags.contains(VmFlags::LOCKED) {
                 return Err(Errno::EBUSY);
@@ -196,7 +200,7 @@ impl Mm {
                 if !state.list.is_covered(at, at + part) {
                     return Err(Errno::ENOMEM);
                 }
-                self.space().resident(at, part, &mut buffer[..pages])?;
+                self.space.resident(at, part, &mut buffer[..pages])?;
             }
             emit(&buffer[..pages])?;
             at += part;

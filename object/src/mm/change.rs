@@ -6,6 +6,7 @@ use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Prot;
 
+use super::jail::Change;
 use super::vma::{Source, VmFlags, Vma};
 use super::{Limits, MAX_MAP_COUNT, Mm};
 
@@ -40,7 +41,7 @@ impl Mm {
             if begin > at {
                 break;
             }
-            if vma.is_trampolines() {
+            if vma.is_jails() {
                 refusal = Some(Errno::EACCES);
                 break;
             }
@@ -70,14 +71,8 @@ impl Mm {
         state.paid.pay(newly_charged[0], false)?;
         state.paid.pay(newly_charged[1], true)?;
         if at > start {
-            let space = self.space();
-            if prot.write || !prot.exec {
-                self.restore_singles(&mut state, start, at);
-            }
-            if prot.write {
-                self.restore_code(&mut state, &*space, start, at)?;
-            }
-            space.protect(start, at - start, prot)?;
+            self.changes(&mut state, start, at, Change::Rights(prot))?;
+            self.space.protect(start, at - start, prot)?;
             state.list.change(start, at, |vma| vma.flags = vma.flags.with_prot(prot).with_charge());
         }
         refusal.map_or(Ok(()), Err)

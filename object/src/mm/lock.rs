@@ -32,10 +32,10 @@ impl Mm {
             state.list.touching(start, end).map(|(at, vma)| (at.max(start), vma.end.min(end), vma.flags)).collect();
         drop(state);
         if !on_fault {
-            let space = self.space();
+            let space = &*self.space;
             for (from, to, flags) in ranges {
                 if flags.intersects(VmFlags::ACCESS) {
-                    self.populate(&*space, from, to - from, flags, killed);
+                    self.populate(space, from, to - from, flags, killed);
                 }
             }
         }

@@ -8,8 +8,8 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Prot, Space};
 
 use super::advise::advise_in_parts;
-use super::code::Part;
 use super::gap::END_32;
+use super::jail::Loader;
 use super::vma::{MappedFile, Source, VmFlags, Vma};
 use super::{Killed, Limits, MAX_MAP_COUNT, Mm, NEVER, Removed, State, next_id, round_up};
 use crate::coverage::Charge;
@@ -46,7 +46,7 @@ impl Mm {
         let fixed = request.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
         let code = match &request.file {
             Some(file) if !fixed && request.addr == 0 && request.offset == 0 && !vma.is_shared() => {
-                self.code_of_span(file, len)
+                self.code_of(file, Loader::Map(len))
             }
             _ => None,
         };
@@ -56,11 +56,11 @@ impl Mm {
         if request.flags & MAP_LOCKED != 0 {
             vma.flags |= VmFlags::LOCKED;
         }
-        // A loader's first mapping of a file: the trampolines get room below it.
-        let room = code.as_ref().map_or(0, |code| code.room());
+        // A loader's first mapping of a file: what the jail wants gets room below it.
+        let room = code.as_ref().map_or(0, |code| code.room);
         let addr = self.place(&mut state, &request, len + room)? + room;
         let end = addr + len;
-        if fixed && state.holds_trampolines(addr, end) {
+        if fixed && state.is_needed(addr, end) {
             return Err(Errno::ENOMEM);
         }
         let replaced = if fixed { state.list.bytes(addr, end, |_| true) } else { 0 };
@@ -85,22 +85,18 @@ impl Mm {
             Source::Anon(_) if vma.is_shared() => Backing::AnonShared,
             _ => vma.backing(request.offset, len)?,
         };
-        let space = self.space();
+        let space = &*self.space;
         if fixed {
             state.give_up_room(addr, end);
         }
         if let Some(code) = &code {
-            // Without them the code runs as it is.
+            // Without it the code runs as it is.
             let _ = self.place_locked(&mut state, code, addr);
         }
-        let backing = match state.code_part(&vma, request.offset, addr, len) {
-            Some(Part::Rewritten(rewritten)) => {
-                vma.flags |= VmFlags::REWRITTEN;
-                rewritten
-            }
-            Some(Part::Own) => {
-                vma.flags |= VmFlags::REWRITABLE;
-                backing
+        let backing = match state.jailed.as_ref().and_then(|jailed| jailed.mapped(&vma, request.offset, addr, len)) {
+            Some(instead) => {
+                vma.flags |= instead.flags;
+                instead.backing.unwrap_or(backing)
             }
             None => backing,
         };
@@ -115,13 +111,13 @@ impl Mm {
         let mut removed = Removed::new();
         if fixed {
             removed = state.list.remove(addr, end);
-            state.sites.forget(addr, end);
+            state.unmapped(addr, end);
         }
         state.list.insert(addr, Vma { end, ..vma });
         drop(state);
         drop(removed);
         if populate {
-            self.populate(&*space, addr, len, vma_flags, killed);
+            self.populate(space, addr, len, vma_flags, killed);
         }
         Ok(addr)
     }
@@ -258,7 +254,7 @@ impl Mm {
             return Err(Errno::EINVAL);
         }
         let mut state = self.lock_state();
-        if !state.touches_code(addr, addr + len) {
+        if !state.jailed.as_ref().is_some_and(|jailed| jailed.touches(addr, addr + len)) {
             let removed = self.unmap_locked(&mut state, addr, addr + len)?;
             drop(state);
             drop(removed);
@@ -266,7 +262,7 @@ impl Mm {
         }
         let mut removed = Removed::new();
         state.give_up_room(addr, addr + len);
-        for (start, end) in state.without_trampolines(addr, addr + len) {
+        for (start, end) in state.removable(addr, addr + len) {
             removed.extend(self.unmap_locked(&mut state, start, end)?);
         }
         for (start, end) in state.take_idle() {
@@ -279,11 +275,11 @@ impl Mm {
 
     /// Unmaps what the list has in the range, and only that: the kernel's own memory may lie between.
     pub(super) fn unmap_locked(&self, state: &mut State, start: usize, end: usize) -> Result<Removed> {
-        let space = self.space();
+        let space = &*self.space;
         if state.list.find(start).is_some_and(|(_, vma)| vma.end == end) {
             // The end of one mapping, or all of it.
             space.unmap(start, end - start)?;
-            state.sites.forget(start, end);
+            state.unmapped(start, end);
             return Ok(state.list.remove(start, end));
         }
         if state.list.len() + state.list.cuts(start, end) > MAX_MAP_COUNT {
@@ -305,7 +301,7 @@ impl Mm {
         if let Some((from, to)) = run {
             space.unmap(from, to - from)?;
         }
-        state.sites.forget(start, end);
+        state.unmapped(start, end);
         Ok(state.list.remove(start, end))
     }
 
@@ -353,7 +349,7 @@ impl Mm {
             return Err(Errno::ENOMEM);
         }
         state.pay(flags, len)?;
-        self.space().map(old_end, len, flags.prot(), &Backing::Anon)?;
+        self.space.map(old_end, len, flags.prot(), &Backing::Anon)?;
         state
             .list
             .insert(old_end, Vma { end: new_end, flags, source: Source::Anon(None), offset: 0, dev: 0, ino: 0, charge: None });
@@ -413,7 +409,7 @@ impl Mm {
             return false;
         }
         let vma = vma.clone();
-        if state.pay(vma.flags, grow).is_err() || self.space().map(page, grow, vma.flags.prot(), &Backing::Anon).is_err() {
+        if state.pay(vma.flags, grow).is_err() || self.space.map(page, grow, vma.flags.prot(), &Backing::Anon).is_err() {
             return false;
         }
         let flags = vma.flags;
@@ -422,7 +418,7 @@ impl Mm {
         drop(state);
         drop(pieces);
         if locked {
-            self.populate(&*self.space(), page, grow, flags, NEVER);
+            self.populate(&*self.space, page, grow, flags, NEVER);
         }
         true
     }

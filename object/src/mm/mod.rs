@@ -6,13 +6,9 @@
 
 mod advise;
 mod change;
-mod code;
-mod found;
 mod free;
 mod gap;
-pub mod guard;
-#[cfg(test)]
-mod guard_tests;
+pub mod jail;
 mod key;
 pub mod list;
 mod lock;
@@ -20,12 +16,12 @@ mod map;
 mod paid;
 mod remap;
 mod report;
-mod site;
 #[cfg(test)]
 mod tests;
 mod traced;
 pub mod vma;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
@@ -33,14 +29,13 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 
 use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY};
 use janua_abi::linux::{Errno, Result};
-use janua_port::space::{Access, Bounds};
-use janua_port::{Machine, Space, UserMemory};
+use janua_port::space::Bounds;
+use janua_port::{Machine, Space};
 use janua_rt::{Mutex, MutexGuard, RwLock};
 
 use crate::file::OpenFile;
 
-pub use code::{Code, Rewriter, TRAMPOLINES};
-pub use guard::CodeGuard;
+use jail::{Enclosed, Guard, Jail, Jailed};
 pub use key::FutexKey;
 use list::VmaList;
 pub use map::MapRequest;
@@ -126,10 +121,8 @@ struct State {
     brk: usize,
     /// What mlockall(MCL_FUTURE) gives to new mappings.
     lock_future: VmFlags,
-    /// Rewritten code that has been placed.
-    placed: Vec<code::Placed>,
-    /// Calls rewritten one by one.
-    sites: site::Sites,
+    /// What the jail keeps of this space.
+    jailed: Option<Box<dyn Jailed>>,
     /// What the mappings have been charged for.
     paid: Paid,
 }
@@ -183,7 +176,10 @@ pub const NEVER: Killed<'static> = &|| false;
 pub struct Mm {
     /// Unlike any other's of this kernel.
     pub id: u64,
-    pub space: RwLock<Arc<dyn Space>>,
+    space: Arc<dyn Space>,
+    /// The kernel's jail, if it has one, and what it has between the list and the machine's pages here.
+    jail: Option<&'static dyn Jail>,
+    guard: Option<Arc<dyn Guard>>,
     bounds: Bounds,
     state: Mutex<State>,
     /// The thread that keeps the mappings as they are.
@@ -191,12 +187,8 @@ pub struct Mm {
     image: RwLock<Image>,
     /// Processes that use this space. Exec may empty it in place only when there is one.
     users: AtomicUsize,
-    /// What rewrites the calls of code that is mapped here, when calls are to be rewritten.
-    rewriter: RwLock<Option<Arc<Rewriter>>>,
-    /// Nothing is rewritten here for the time being: somebody looks at the code from outside.
+    /// The program's own code is to be seen for the time being: somebody looks at it from outside.
     own_code: AtomicBool,
-    /// The memory of whoever calls, once a call has been rewritten alone.
-    user: RwLock<Option<&'static dyn UserMemory>>,
 }
 
 /// Identities for address spaces and shared anonymous memory; only their difference matters.
@@ -226,7 +218,9 @@ impl Mm {
         LEAST.store(bounds.low, Ordering::Relaxed);
         Mm {
             id: next_id(),
-            space: RwLock::new(space),
+            space,
+            jail: None,
+            guard: None,
             bounds,
             state: Mutex::new(State {
                 list: VmaList::default(),
@@ -234,16 +228,13 @@ impl Mm {
                 brk_start: 0,
                 brk: 0,
                 lock_future: VmFlags::empty(),
-                placed: Vec::new(),
-                sites: site::Sites::default(),
+                jailed: None,
                 paid: Paid::new(None),
             }),
             holder: AtomicU32::new(NOBODY),
             image: RwLock::new(Image::default()),
             users: AtomicUsize::new(1),
-            rewriter: RwLock::new(None),
             own_code: AtomicBool::new(false),
-            user: RwLock::new(None),
         }
     }
 
@@ -269,7 +260,10 @@ impl Mm {
     /// machine will copy.
     pub fn fork_copy(&self, still: &Still<'_>, space: Arc<dyn Space>) -> Mm {
         let state = &still.state;
-        let space = self.space().copied_to(space);
+        let Enclosed { space, guard, jailed } = match &state.jailed {
+            Some(jailed) => jailed.copied(space),
+            None => Enclosed::free(space),
+        };
         let mut list = VmaList::default();
         for (start, vma) in state.list.iter() {
             if !vma.flags.contains(VmFlags::DONTFORK) {
@@ -288,7 +282,9 @@ impl Mm {
         let _ = paid.pay(list.charged(), true);
         Mm {
             id: next_id(),
-            space: RwLock::new(space),
+            space,
+            jail: self.jail,
+            guard,
             bounds: self.bounds,
             state: Mutex::new(State {
                 list,
@@ -296,16 +292,13 @@ impl Mm {
                 brk_start: state.brk_start,
                 brk: state.brk,
                 lock_future: VmFlags::empty(),
-                placed: state.placed.clone(),
-                sites: state.sites.clone(),
+                jailed,
                 paid,
             }),
             holder: AtomicU32::new(NOBODY),
             image: RwLock::new(self.image.read().clone()),
             users: AtomicUsize::new(1),
-            rewriter: RwLock::new(self.rewriter.read().clone()),
             own_code: AtomicBool::new(false),
-            user: RwLock::new(*self.user.read()),
         }
     }
 
@@ -358,24 +351,9 @@ impl Mm {
         state.brk = start;
     }
 
-    fn space(&self) -> Arc<dyn Space> {
-        self.space.read().clone()
-    }
-
-    /// An access that the list of mappings may allow has faulted: whether it is to be tried again.
-    pub fn fault(&self, addr: usize, access: Access) -> bool {
-        let space = self.space();
-        if space.guards_code() { space.fault(addr, access) } else { access == Access::Fetch && self.held_back(&*space, addr) }
-    }
-
-    /// Whether code at `addr` must not run although its mapping is executable.
-    pub fn is_barred(&self, addr: usize) -> bool {
-        self.space().is_barred(addr)
-    }
-
-    /// The instruction that stood at `addr` before it was overwritten with one that traps.
-    pub fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {
-        self.space().defused(addr)
+    /// The machine's part of it.
+    pub fn space(&self) -> &Arc<dyn Space> {
+        &self.space
     }
 
     /// Whether `addr..addr+len` may hold user mappings.

@@ -6,6 +6,7 @@ use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Space;
 
+use super::jail::Change;
 use super::vma::{Source, VmFlags, Vma};
 use super::{Killed, Limits, MAX_MAP_COUNT, Mm, Removed, State, round_up};
 
@@ -43,8 +44,8 @@ impl Mm {
             }
         }
         let mut state = self.lock_state();
-        let source_moves = state.list.touching(old, old_end.max(old + 1)).any(|(_, vma)| vma.is_trampolines());
-        if source_moves || flags & MREMAP_FIXED != 0 && state.holds_trampolines(new, new + new_len) {
+        let source_moves = state.list.touching(old, old_end.max(old + 1)).any(|(_, vma)| vma.is_jails());
+        if source_moves || flags & MREMAP_FIXED != 0 && state.is_needed(new, new + new_len) {
             return Err(Errno::EFAULT);
         }
         if flags & MREMAP_FIXED != 0 {
@@ -64,7 +65,7 @@ impl Mm {
         drop(state);
         drop(removed);
         if let Some((at, flags)) = populate {
-            self.populate(&*self.space(), at, new_len, flags, killed);
+            self.populate(&*self.space, at, new_len, flags, killed);
         }
         result
     }
@@ -154,15 +155,15 @@ impl Mm {
 
     /// Grows a mapping where it is.
     fn extend(&self, state: &mut State, vma: &Vma, start: usize, old: usize, kept: usize, grow: usize) -> Result<()> {
-        let space = self.space();
+        let space = &*self.space;
         let end = vma.end;
         if vma.is_anon() && vma.is_shared() {
             space.remap(old, kept, old, kept + grow)?;
         } else {
-            vma.map_at(&*space, end, vma.offset_of(start, end), grow)?;
+            vma.map_at(space, end, vma.offset_of(start, end), grow)?;
         }
         let offset = vma.offset_of(start, end);
-        let flags = vma.flags - VmFlags::CODE;
+        let flags = vma.flags - VmFlags::JAIL;
         state.list.insert(end, Vma { end: end + grow, offset, flags, ..vma.clone() });
         Ok(())
     }
@@ -179,23 +180,22 @@ impl Mm {
         removed: &mut Removed,
     ) -> Result<()> {
         let &Plan { old, new_len, flags, .. } = plan;
-        let space = self.space();
-        self.restore_singles(state, old, old + kept);
-        self.restore_code(state, &*space, old, old + kept.max(1))?;
-        let vma = &Vma { flags: vma.flags - VmFlags::CODE, ..vma.clone() };
+        let space = &*self.space;
+        self.changes(state, old, old + kept.max(1), Change::Moved)?;
+        let vma = &Vma { flags: vma.flags - VmFlags::JAIL, ..vma.clone() };
         if flags & MREMAP_DONTUNMAP != 0 {
             space.remap_keep(old, kept, target)?;
         } else if vma.file().is_some() && kept == 0 {
-            vma.map_at(&*space, target, offset, new_len)?;
+            vma.map_at(space, target, offset, new_len)?;
         } else if vma.is_anon() && vma.is_shared() || kept == 0 {
             // The object behind it is the host's alone: only the host can map more of it.
             space.remap(old, kept, target, new_len)?;
         } else {
-            move_pages(&*space, old, kept, target)?;
+            move_pages(space, old, kept, target)?;
             if new_len > kept
-                && let Err(errno) = vma.map_at(&*space, target + kept, offset + kept as u64, new_len - kept)
+                && let Err(errno) = vma.map_at(space, target + kept, offset + kept as u64, new_len - kept)
             {
-                move_pages(&*space, target, kept, old)?;
+                move_pages(space, target, kept, old)?;
                 return Err(errno);
             }
         }

@@ -16,7 +16,7 @@ impl Mm {
         if self.own_code.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        self.restore_all(&mut self.lock_state())
+        self.put_code_back()
     }
 
     /// Calls may be rewritten again.

@@ -36,11 +36,8 @@ bitflags! {
         /// Zero-filled in a child of fork.
         const WIPEONFORK = 0x200_0000;
         const DONTDUMP = 0x400_0000;
-        /// The pages are rewritten code ([`super::Rewriter`]); no flag of Linux.
-        const REWRITTEN = 0x1000_0000;
-        /// The pages are the code of a file that may be rewritten later; no flag of Linux.
-        const REWRITABLE = 0x0800_0000;
-        const CODE = 0x1800_0000;
+        /// What the jail has, or may have, in place of these pages ([`super::jail::Instead`]); no flags of Linux.
+        const JAIL = 0x1800_0000;
         const HUGEPAGE = 0x2000_0000;
         const NOHUGEPAGE = 0x4000_0000;
         const MERGEABLE = 0x8000_0000;
@@ -132,7 +129,7 @@ impl Vma {
         self.flags.contains(VmFlags::SHARED)
     }
 
-    pub(super) fn is_special(&self) -> bool {
+    pub fn is_special(&self) -> bool {
         matches!(self.source, Source::Special(_))
     }
 
@@ -195,7 +192,7 @@ impl Vma {
     }
 
     /// What the machine needs to map `len` bytes at `offset` of this source. Shared anonymous memory has no second mapping.
-    pub(super) fn backing(&self, offset: u64, len: usize) -> Result<Backing> {
+    pub fn backing(&self, offset: u64, len: usize) -> Result<Backing> {
         match &self.source {
             Source::File(mapped) => mapped.file.ops.backing(&mapped.file, offset, len, self.is_shared()),
             Source::Anon(_) if !self.is_shared() => Ok(Backing::Anon),

@@ -17,6 +17,7 @@ use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
+use janua_object::mm::jail::Jail;
 use janua_object::tty::discipline;
 use janua_object::vfs::Vfs;
 use janua_port::{Answer, Frame, Machine, Space};
@@ -32,7 +33,13 @@ use crate::thread::ThreadState;
 use crate::{Kernel, Seat, Task, Thread};
 
 /// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
-pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> Result<Arc<Kernel>> {
+pub fn boot_on(
+    machine: &'static dyn Machine,
+    jail: Option<&'static dyn Jail>,
+    config: BootConfig,
+    vfs: Vfs,
+    root: Arc<FsContext>,
+) -> Result<Arc<Kernel>> {
     let rows = crate::table::ROWS;
     let table = Table::new(rows);
     table.register_all();
@@ -42,7 +49,7 @@ pub fn boot_on(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root
     if config.stats {
         stats.turn_on();
     }
-    let system = System::new(machine, config, vfs, root);
+    let system = System::new(machine, jail, config, vfs, root);
     let kernel = Arc::new(Kernel { machine, table, compat, tracer: Tracer::default(), stats, system });
     {
         let mut tree = kernel.tree.lock();

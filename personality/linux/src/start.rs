@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_object::fdtable::FdTable;
+use janua_object::mm::jail::Jail;
 use janua_port::{Asked, Machine, Nanos};
 
 use crate::Kernel;
@@ -16,9 +17,14 @@ use crate::fs::setup::MountDisk;
 use crate::{fs, outside, procfs};
 
 /// Starts a kernel and its first program from [`BootConfig::encode`]'s bytes. A configuration that cannot be made true is
-/// refused with a message on the console and exit code 125. `disk` mounts the machine's disk, in images for machines that may
-/// have one.
-pub fn start(machine: &'static dyn Machine, config: &[u8], disk: Option<MountDisk>) -> Result<Arc<Kernel>> {
+/// refused with a message on the console and exit code 125. `jail` keeps guests from the kernel where the machine alone does not; `disk`
+/// mounts the machine's disk, in images for machines that may have one.
+pub fn start(
+    machine: &'static dyn Machine,
+    jail: Option<&'static dyn Jail>,
+    config: &[u8],
+    disk: Option<MountDisk>,
+) -> Result<Arc<Kernel>> {
     let config = BootConfig::decode(config)?;
     let root = config.mounts.first().ok_or(Errno::EINVAL)?;
     let (vfs, context) = match fs::setup::root(machine, root, config.umask, disk) {
@@ -26,7 +32,7 @@ pub fn start(machine: &'static dyn Machine, config: &[u8], disk: Option<MountDis
         Err(why) => refuse(machine, &why),
     };
     vfs.register_type("devtmpfs", Arc::new(dev::mount));
-    let kernel = boot::boot_on(machine, config, vfs, context)?;
+    let kernel = boot::boot_on(machine, jail, config, vfs, context)?;
     procfs::register(&kernel);
     if let Err(why) = fs::setup::mount_all(&kernel) {
         refuse(machine, &why);

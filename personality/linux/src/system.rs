@@ -7,12 +7,12 @@ use core::sync::atomic::AtomicU64;
 
 use janua_abi::linux::process::UtsName;
 use janua_object::memfd::MemFs;
-use janua_object::mm::Rewriter;
+use janua_object::mm::jail::Jail;
 use janua_object::net::NetSystem;
 use janua_object::sysv::Ipc;
 use janua_object::tty::pts::Pairs;
 use janua_object::vfs::Vfs;
-use janua_port::{Machine, Nanos, Space};
+use janua_port::{Machine, Nanos, Space, UserMemory};
 use janua_rt::{Mutex, RwLock};
 
 use crate::boot::BootConfig;
@@ -39,8 +39,8 @@ pub struct System {
     pub vfs: Vfs,
     /// Files in memory without a name; `None` on a machine without a host.
     pub memory: Option<Arc<MemFs>>,
-    /// Rewrites the calls of program files; `None` where calls are to trap.
-    pub rewriter: Option<Arc<Rewriter>>,
+    /// What keeps guests from this kernel and rewrites their calls; `None` where the machine does the one and calls trap.
+    pub jail: Option<&'static dyn Jail>,
     /// Most descriptors anybody may ask for (/proc/sys/fs/nr_open).
     pub nr_open: AtomicU64,
     /// System V IPC objects.
@@ -73,16 +73,19 @@ pub struct System {
 }
 
 impl System {
-    pub fn new(machine: &'static dyn Machine, config: BootConfig, vfs: Vfs, root: Arc<FsContext>) -> System {
+    pub fn new(
+        machine: &'static dyn Machine,
+        jail: Option<&'static dyn Jail>,
+        config: BootConfig,
+        vfs: Vfs,
+        root: Arc<FsContext>,
+    ) -> System {
         let memory = MemFs::new(&vfs).ok();
         System {
             nr_open: AtomicU64::new(crate::limits::NR_OPEN),
             ipc: Ipc::new(&vfs, memory.clone()),
             memory,
-            rewriter: machine
-                .host()
-                .zip(machine.call_entry())
-                .map(|(host, entry)| Arc::new(Rewriter::new(host, entry, machine.restore_entry()))),
+            jail,
             tree: Mutex::new(Tree::default()),
             users: Users::default(),
             futexes: crate::futex::FutexTable::default(),
@@ -104,6 +107,14 @@ impl System {
             watch: Watch::default(),
             ending: Ending::default(),
         }
+    }
+
+    /// Writes `user`, the memory of another process than the caller's, at a time when the jail can bear it: bytes written.
+    pub fn write_remote(&self, user: &dyn UserMemory, addr: usize, data: &[u8]) -> usize {
+        let Some(jail) = self.jail else { return user.copy_out_partial(addr, data) };
+        let mut written = 0;
+        jail.write_remote(&mut || written = user.copy_out_partial(addr, data));
+        written
     }
 
     /// A process by number, ended or not.

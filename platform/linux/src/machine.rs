@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{entry, hosted};
+use janua_port::jail::Ground;
 use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
 use janua_port::{
     Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind, UserMemory,
@@ -121,6 +122,11 @@ impl LinuxMachine {
         self.cpus
     }
 
+    /// What it does for the jail, if that locks the kernel's memory by a key.
+    pub fn ground(&self) -> Option<&'static dyn Ground> {
+        (boot::jail() == boot::Jail::Pkey).then_some(&HostedSpace)
+    }
+
     /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's requests) and answers when it
     /// wants to be called again; [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
@@ -210,10 +216,6 @@ impl Machine for LinuxMachine {
         registers::layout()
     }
 
-    fn locks_by_key(&self) -> bool {
-        boot::jail() == boot::Jail::Pkey
-    }
-
     fn cpus(&self) -> usize {
         self.cpus
     }
@@ -257,11 +259,8 @@ impl Machine for LinuxMachine {
     fn call_entry(&self) -> Option<usize> {
         self.gate.call_entry(boot::jail() == boot::Jail::Pkey)
     }
-    fn restore_entry(&self) -> Option<usize> {
-        self.locks_by_key().then_some(entry::hosted_restore as *const () as usize)
-    }
     fn forbids_code(&self, code: &[u8]) -> bool {
-        self.locks_by_key() && scan::hits(code).any(|hit| hit.kind.loads_keys())
+        self.ground().is_some() && scan::hits(code).any(|hit| hit.kind.loads_keys())
     }
     fn vdso(&self) -> Option<usize> {
         Some(vdso::ranges()[1].0)

@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
-use janua_arch::x86_64::usercopy;
+use janua_arch::x86_64::{entry, usercopy};
+use janua_port::jail::Ground;
 use janua_port::space::Bounds;
 use janua_port::{Backing, HostFd, Prot, Space};
 
@@ -137,26 +138,6 @@ impl Space for HostedSpace {
         call(nr::MREMAP, [old, old_len, new_len, flags, new, 0]).map(|_| ())
     }
 
-    fn own(&self, addr: usize, len: usize) -> Result<()> {
-        check(addr, len)?;
-        // From here on the contents stay as they are, as far as this mapping goes.
-        self.protect(addr, len, READ_ONLY)?;
-        let (copy, readable) = copy_readable(addr, len)?;
-        if readable > 0 {
-            let moved = call(nr::MPROTECT, [copy, readable, bits(READ_ONLY), 0, 0, 0])
-                .and_then(|_| call(nr::MREMAP, [copy, readable, readable, MREMAP_MAYMOVE | MREMAP_FIXED, addr, 0]));
-            if moved.is_err() {
-                let _ = call(nr::MUNMAP, [copy, readable, 0, 0, 0, 0]);
-            }
-            moved?;
-        }
-        if readable < len {
-            let backing = Backing::Host { fd: nothing()?, offset: 0, shared: false, frozen: true };
-            self.map(addr + readable, len - readable, READ_ONLY, &backing)?;
-        }
-        Ok(())
-    }
-
     fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
         check(old, len)?;
         check(new, len)?;
@@ -201,6 +182,32 @@ impl Space for HostedSpace {
 
     fn bounds(&self) -> Bounds {
         bounds()
+    }
+}
+
+impl Ground for HostedSpace {
+    fn own(&self, addr: usize, len: usize) -> Result<()> {
+        check(addr, len)?;
+        // From here on the contents stay as they are, as far as this mapping goes.
+        self.protect(addr, len, READ_ONLY)?;
+        let (copy, readable) = copy_readable(addr, len)?;
+        if readable > 0 {
+            let moved = call(nr::MPROTECT, [copy, readable, bits(READ_ONLY), 0, 0, 0])
+                .and_then(|_| call(nr::MREMAP, [copy, readable, readable, MREMAP_MAYMOVE | MREMAP_FIXED, addr, 0]));
+            if moved.is_err() {
+                let _ = call(nr::MUNMAP, [copy, readable, 0, 0, 0, 0]);
+            }
+            moved?;
+        }
+        if readable < len {
+            let backing = Backing::Host { fd: nothing()?, offset: 0, shared: false, frozen: true };
+            self.map(addr + readable, len - readable, READ_ONLY, &backing)?;
+        }
+        Ok(())
+    }
+
+    fn restore_entry(&self) -> usize {
+        entry::hosted_restore as *const () as usize
     }
 }
 

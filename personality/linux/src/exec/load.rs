@@ -6,6 +6,7 @@ use janua_abi::linux::elf::{self, ProgramHeader};
 use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PAGE_SIZE};
 use janua_abi::linux::{Errno, Result};
 use janua_object::OpenFile;
+use janua_object::mm::jail::Loader;
 use janua_object::mm::{Limits, MapRequest, Mm, round_up};
 use janua_port::{Prot, UserMemory};
 
@@ -36,11 +37,11 @@ pub fn load(
     limits: &Limits,
 ) -> Result<Loaded> {
     let (low, high) = elf.span().ok_or(Errno::EINVAL)?;
-    let code = mm.code_of(file, wish.is_none());
-    let room = code.as_ref().map_or(0, |code| code.room());
+    let code = mm.code_of(file, if wish.is_none() { Loader::ExecLinker } else { Loader::Exec });
+    let room = code.as_ref().map_or(0, |code| code.room);
     let bias = if elf.is_relocatable() {
         let align = elf.alignment();
-        // Room for the trampolines below, as much as keeps the segments aligned.
+        // The jail's room below, as much as keeps the segments aligned.
         let below = room.next_multiple_of(align);
         let wish = (wish.unwrap_or_default() & !(align - 1)).saturating_sub(below);
         (mm.find_free(wish, below + (high - low), align)? + below).wrapping_sub(low)
@@ -50,7 +51,7 @@ pub fn load(
         return Err(Errno::EEXIST);
     };
     if let Some(code) = &code {
-        // Where there is no room for them the code runs as it is.
+        // Where there is no room for it the code runs as it is.
         let _ = mm.place_code(code, low.wrapping_add(bias));
     }
     let mut loaded = Loaded { bias, code: (usize::MAX, 0), ..Loaded::default() };

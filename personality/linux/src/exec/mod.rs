@@ -27,7 +27,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
 use janua_object::file::flags;
-use janua_object::mm::{CodeGuard, Image, MapRequest, Mm, Running};
+use janua_object::mm::{Image, MapRequest, Mm, Running};
 use janua_object::vfs::watch::event;
 use janua_object::vfs::{MountFlags, Path, Perm, Resolve, Start, Walk, access, may_execute};
 use janua_object::{Caller, OpenFile};
@@ -111,10 +111,7 @@ pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8
     let [args, env] = strings;
     let target = open_target(thread, AT_FDCWD, path, 0)?;
     let prepared = prepare(thread, target, args, env, budget)?;
-    let mut space = space.reset(false)?;
-    if thread.machine().locks_by_key() {
-        space = Arc::new(CodeGuard::new(space, thread.machine().user(), thread.machine().host()));
-    }
+    let space = space.reset(false)?;
     let rights = rights(thread, &prepared);
     let mm = take_over(thread, space, &prepared, &rights);
     Ok(commit(thread, &mm, prepared, rights))
@@ -141,7 +138,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     let tid = thread.tid();
     alone::de_thread(thread).await?;
     let old = thread.process().mm().ok_or(Errno::ESRCH)?;
-    let space = old.space.read().clone();
+    let space = old.space().clone();
     task::exit::leave_memory(thread);
     crate::time::posix::delete_all(&thread.task);
     // From here on there is no old program to return to.
@@ -194,8 +191,7 @@ fn shares_fs(thread: &Thread) -> bool {
 fn take_over(thread: &Thread, space: Arc<dyn Space>, prepared: &Prepared, rights: &Rights) -> Arc<Mm> {
     let process = thread.process();
     let mm = if prepared.elf.is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) };
-    let mm = Arc::new(mm.accounted(thread.machine()));
-    mm.set_rewriter(thread.kernel.rewriter.clone());
+    let mm = Arc::new(mm.accounted(thread.machine()).jailed(thread.kernel.jail, thread.machine().user()));
     if thread.trace.is_on() {
         // Nothing is mapped yet that could be rewritten.
         let _ = mm.use_own_code();

@@ -7,7 +7,6 @@ use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IOV_MAX, IoVec, ReadBuf, WriteBuf};
-use janua_object::mm::guard::remote_write;
 use janua_port::UserMemory;
 
 use crate::task::access;
@@ -57,7 +56,7 @@ pub fn process_vm_writev<V: Layout<[usize; 2]>>(
     transfer(thread, remote, remote_count, from.left(), chunk.len(), |addr, len| {
         let got = from.get(&mut chunk[..len])?;
         match target(thread, pid, flags)? {
-            Some(other) => remotely(thread, &other, |user| remote_write(|| user.copy_out_partial(addr, &chunk[..got]))),
+            Some(other) => remotely(thread, &other, |user| thread.kernel.write_remote(user, addr, &chunk[..got])),
             None => Ok(thread.user().copy_out_partial(addr, &chunk[..got])),
         }
     })

@@ -12,7 +12,6 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_object::OpenFile;
 use janua_object::file::{Events, File};
-use janua_object::mm::guard::remote_write;
 use janua_object::mm::{Label, Mm, Region, VmFlags};
 use janua_object::vfs::device;
 use janua_port::machine::Residency;
@@ -293,7 +292,7 @@ impl File for MemoryFile {
             if seat.task.group.lock().threads.iter().any(calls) {
                 return (Some(seat.task.clone()), seat.user().copy_out_partial(addr, &chunk));
             }
-            (None, remote_write(|| seat.user().copy_out_partial(addr, &chunk)))
+            (None, seat.kernel.write_remote(seat.user(), addr, &chunk))
         });
         let Some((own, mut written)) = tried else { return Ok(0) };
         if written == 0 && len > 0 {

@@ -152,7 +152,7 @@ fn schedstat(subject: &Subject, text: &mut Text) -> Result<()> {
 fn syscall(subject: &Subject, text: &mut Text) -> Result<()> {
     let seat = subject.seat()?;
     let mm = memory::mm(subject).ok();
-    let shown = |[stack, pc]: [usize; 2]| [stack, mm.as_ref().map_or(pc, |mm| mm.original_pc(pc))];
+    let shown = |[stack, pc]: [usize; 2]| [stack, mm.as_ref().map_or(pc, |mm| mm.pc_shown(pc))];
     let blocked = seat.blocked().map(|blocked| Blocked { at: shown(blocked.at), ..blocked });
     let _ = match blocked {
         _ if seat.is_woken() => writeln!(text, "running"),

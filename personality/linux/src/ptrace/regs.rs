@@ -58,7 +58,7 @@ pub struct Registers {
 #[rustfmt::skip]
 pub fn general(thread: &Thread, frame: &Frame) -> [u64; USER_REGS] {
     let mut general = [0; USER_REGS];
-    let rip = thread.process().mm().map_or(frame.rip, |mm| mm.original_pc(frame.rip as usize) as u64);
+    let rip = thread.process().mm().map_or(frame.rip, |mm| mm.pc_shown(frame.rip as usize) as u64);
     let number = if frame.is_compat_call() { frame.orig_rax & 0xffff_ffff } else { frame.orig_rax };
     let first = [
         frame.r15, frame.r14, frame.r13, frame.r12, frame.rbp, frame.rbx, frame.r11, frame.r10, frame.r9, frame.r8, frame.rax,

@@ -13,7 +13,6 @@ use janua_kernel::UserPtr;
 use janua_kernel::signal::SigSet;
 use janua_kernel::table::{Arg, Kind as ArgKind};
 use janua_kernel::thread::work;
-use janua_object::mm::guard::remote_write;
 use janua_rt::{RwLockReadGuard, Target};
 use zerocopy::IntoBytes;
 
@@ -309,9 +308,12 @@ async fn poke(thread: &Thread, tracee: &Tracee, addr: usize, bytes: &[u8]) -> Re
     let target = seat(tracee)?;
     let written = {
         let _held = reach(thread, &target)?;
-        let write = || target.user().copy_out_partial(addr, bytes);
         // In memory that both share it is a store like any other.
-        if same_memory(thread, &target) { write() } else { remote_write(write) }
+        if same_memory(thread, &target) {
+            target.user().copy_out_partial(addr, bytes)
+        } else {
+            thread.kernel.write_remote(target.user(), addr, bytes)
+        }
     };
     if written == bytes.len() {
         return Ok(());

@@ -58,7 +58,7 @@ fn begin(thread: &Thread, frame: &mut Frame, stop: Stop, message: Option<u64>) -
     if let Some(mm) = thread.process().mm() {
         // With the program's own code in place it can go on there, wherever it was.
         if mm.use_own_code().is_ok() {
-            frame.rip = mm.original_pc(frame.rip as usize) as u64;
+            frame.rip = mm.pc_shown(frame.rip as usize) as u64;
         }
     }
     let mut own = thread.trace.own.lock();

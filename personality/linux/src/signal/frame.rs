@@ -57,7 +57,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     let fault = *thread.signals.fault.lock();
     // A handler sees the program's own code, not the trampoline a rewritten call came from.
     let program_counter = match thread.process().mm() {
-        Some(mm) => mm.original_pc(frame.rip as usize) as u64,
+        Some(mm) => mm.pc_shown(frame.rip as usize) as u64,
         None => frame.rip,
     };
     let flags = if fpu.len() > FXSAVE_SIZE { UC_FP_XSTATE } else { 0 } | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
@@ -232,7 +232,7 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
     frame.rcx = context.rcx;
     frame.rsp = context.rsp;
     frame.rip = match thread.process().mm() {
-        Some(mm) => mm.moved_pc(context.rip as usize) as u64,
+        Some(mm) => mm.pc_real(context.rip as usize) as u64,
         None => context.rip,
     };
     frame.set_user_flags(context.eflags);

@@ -354,7 +354,7 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
             frame.rsp = request.stack;
         }
         let tls = (has(clone::SETTLS) && request.area.is_none()).then_some(request.tls as usize);
-        let space = seat.task.mm().map(|mm| mm.space.read().clone());
+        let space = seat.task.mm().map(|mm| mm.space().clone());
         let context = thread.context().ok_or(Errno::ESRCH)?;
         context.spawn(Spawn { kind, frame, tls, guest: seat.clone(), space }).map(|_| ())
     })();
@@ -402,7 +402,7 @@ fn new_process<'a>(
     };
     let mm = match kind {
         SpawnKind::Fork => {
-            let space = mm.space.read().clone();
+            let space = mm.space().clone();
             let space = thread.machine().space_for(kind, &space)?;
             Arc::new(mm.fork_copy(still.insert(mm.still(thread.tid())), space))
         }

@@ -214,11 +214,10 @@ fn end_process(thread: &Thread, status: u32) {
         if code != Ending::NOT_YET {
             if kernel.stats.is_on() {
                 let mut report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows());
-                if let Some(rewriter) = &kernel.rewriter {
-                    report.push_str(&rewriter.report());
+                if let Some(jail) = kernel.jail {
+                    report.push_str(&jail.report());
                 }
                 kernel.machine.console().write(report.as_bytes());
-                kernel.machine.console().write(janua_object::mm::guard::report().as_bytes());
             }
             finish_files(kernel);
             kernel.machine.power_off(code as u8);

@@ -30,7 +30,7 @@ pub fn boot_files(settings: Settings, files: &[(&str, Vec<u8>)]) -> &'static Mod
         mounts: vec![mount(BootMountKind::Archive { archive }, "/"), mount(BootMountKind::Proc, "/proc")],
         ..BootConfig::default()
     };
-    let kernel = start::start(model, &config.encode(), None).expect("the kernel starts");
+    let kernel = start::start(model, None, &config.encode(), None).expect("the kernel starts");
     model.serve(move || start::serve(&kernel, 0, Vec::new()));
     model
 }

@@ -15,14 +15,14 @@
 //!
 //! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
 //! known for certain ([`janua_text::defuse`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
-//! overwritten with `ud2`, in this mapping alone, and [`Space::defused`] tells what stood there. In memory without a file nothing is
+//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::defused_at`] tells what stood there. In memory without a file nothing is
 //! overwritten, because just-in-time compilers read and change what they have made: what has to be done there is done by the kernel
-//! as far as it can ([`Space::is_barred`]).
+//! as far as it can ([`super::walk`]).
 //!
-//! The kernel's own changes of code, [`Space::patch`], keep the same rules: closed, written, scanned with what is around them, opened.
+//! The kernel's own changes of code, [`CodeGuard::patch`], keep the same rules: closed, written, scanned with what is around them, opened.
 //!
 //! Everything goes from not executable to executable in [`CodeGuard::open`] and nowhere else. Executable pages are always
-//! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`remote_write`]). The guard's lock is not held across stores to user memory that may
+//! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`REMOTE`]). The guard's lock is not held across stores to user memory that may
 //! fault, because a fault takes it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -35,24 +35,21 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
+use janua_object::mm::jail::{Guard, Interrupted};
+use janua_port::jail::Ground;
 use janua_port::space::{Access, Bounds};
 use janua_port::{Backing, Host, Prot, Space, UserMemory};
 use janua_rt::{Mutex, RwLock};
 use janua_text::defuse;
 use janua_text::scan::{self, CONTEXT, Hit};
 
-use super::found::{self, Made};
+use crate::found::{self, Made};
+use crate::walk;
 
 /// Held exclusively while the machine writes to the memory of another process; shared while pages are made executable. The machine looks up the pages
 /// once, as writable, and copies afterwards: a page that is closed and scanned meanwhile would still be written to. One lock for all
 /// spaces, since the process that was found by a thread's number may be another by then.
-pub(super) static REMOTE: RwLock<()> = RwLock::new(());
-
-/// Runs a write by the machine to memory of another process, while no page is opened for execution anywhere.
-pub fn remote_write<T>(write: impl FnOnce() -> T) -> T {
-    let _nobody_opens = REMOTE.write();
-    write()
-}
+pub static REMOTE: RwLock<()> = RwLock::new(());
 
 /// What lies under a span, as far as its contents can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +151,7 @@ const WRITABLE: Prot = Prot { read: true, write: true, exec: false };
 /// A space in which nothing runs that was not looked at. See the top of the file.
 pub struct CodeGuard {
     inner: Arc<dyn Space>,
+    ground: &'static dyn Ground,
     user: &'static dyn UserMemory,
     host: Option<&'static dyn Host>,
     state: Mutex<State>,
@@ -161,12 +159,17 @@ pub struct CodeGuard {
 
 impl CodeGuard {
     /// Guards an empty space, whose memory is read and written by `user`; `host` tells the identity of files.
-    pub fn new(inner: Arc<dyn Space>, user: &'static dyn UserMemory, host: Option<&'static dyn Host>) -> CodeGuard {
-        CodeGuard { inner, user, host, state: Mutex::default() }
+    pub fn new(
+        inner: Arc<dyn Space>,
+        ground: &'static dyn Ground,
+        user: &'static dyn UserMemory,
+        host: Option<&'static dyn Host>,
+    ) -> CodeGuard {
+        CodeGuard { inner, ground, user, host, state: Mutex::default() }
     }
 
     /// What stood at `addr` before it was overwritten with `ud2`, if it still is.
-    fn defused_at(&self, addr: usize) -> Option<Defused> {
+    pub fn defused_at(&self, addr: usize) -> Option<Defused> {
         let found = *self.state.lock().defused.get(&addr)?;
         let mut now = [0; defuse::LONGEST];
         self.user.copy_in(&mut now[..found.len], addr).ok()?;
@@ -382,7 +385,7 @@ impl CodeGuard {
         let changing = state.touching(start, end).filter(|(_, span)| span.under == Under::Changing);
         let changing: Vec<_> = changing.map(|(at, span)| (at.max(start), span.end.min(end))).collect();
         for (from, to) in changing {
-            self.inner.own(from, to - from)?;
+            self.ground.own(from, to - from)?;
             count(&COUNTERS.copied, to - from);
             for (at, span) in state.take(from, to) {
                 state.add(at, Span { under: Under::Copied, ..span });
@@ -588,10 +591,6 @@ impl Space for CodeGuard {
         Ok(())
     }
 
-    fn own(&self, addr: usize, len: usize) -> Result<()> {
-        self.inner.own(addr, len)
-    }
-
     fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
         let mut state = self.state.lock();
         // Code that moves has new neighbours.
@@ -665,26 +664,26 @@ impl Space for CodeGuard {
     }
 
     fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>> {
-        let inner = self.inner.clone().reset(shared)?;
-        Ok(Arc::new(CodeGuard::new(inner, self.user, self.host)))
+        // What comes of it has no guard yet: [`janua_object::mm::jail::Jail::enclose`].
+        self.inner.clone().reset(shared)
     }
 
     fn bounds(&self) -> Bounds {
         self.inner.bounds()
     }
+}
 
-    fn copied_to(&self, child: Arc<dyn Space>) -> Arc<dyn Space> {
+impl CodeGuard {
+    /// The same for the space of a fork's child.
+    pub fn copied_to(&self, child: Arc<dyn Space>) -> CodeGuard {
         // What the host has for a page may be older or newer than this copy, if another thread is just changing it. A fault in
-        // the child sets it right: `fault` looks at what was asked for, and does not believe that a page is open or closed.
+        // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not believe that a page is open or closed.
         let state = Mutex::new(self.state.lock().clone());
-        Arc::new(CodeGuard { inner: child, user: self.user, host: self.host, state })
+        CodeGuard { inner: child, ground: self.ground, user: self.user, host: self.host, state }
     }
 
-    fn guards_code(&self) -> bool {
-        true
-    }
-
-    fn fault(&self, addr: usize, access: Access) -> bool {
+    /// [`Guard::fault`].
+    fn set_right(&self, addr: usize, access: Access) -> bool {
         let mut state = self.state.lock();
         let Some((start, span)) = state.find(addr).filter(|(_, span)| span.want.exec) else { return false };
         let page = addr & !(PAGE_SIZE - 1);
@@ -714,7 +713,9 @@ impl Space for CodeGuard {
         }
     }
 
-    fn patch(&self, addr: usize, old: &[u8], new: &[u8]) -> Result<()> {
+    /// Replaces `old` at `addr`, in executable memory that is not writable, by `new` of the same length, so that a thread that
+    /// runs there meanwhile is held until it is done. EAGAIN when other bytes stand there, EACCES where the new ones must not run.
+    pub fn patch(&self, addr: usize, old: &[u8], new: &[u8]) -> Result<()> {
         let end = addr.checked_add(new.len()).ok_or(Errno::EINVAL)?;
         let (page, last) = (addr & !(PAGE_SIZE - 1), end.next_multiple_of(PAGE_SIZE));
         let mut state = self.state.lock();
@@ -745,17 +746,44 @@ impl Space for CodeGuard {
         result
     }
 
-    fn copies(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+    /// [`Guard::copies`].
+    fn copied_parts(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let state = self.state.lock();
         let copied = state.touching(start, end).filter(|(_, span)| span.under == Under::Copied);
         copied.map(|(at, span)| (at.max(start), span.end.min(end))).collect()
     }
 
+    /// Whether code at `addr` was asked to be executable and must not run nevertheless, so that the kernel does its work one instruction
+    /// at a time. To be asked when [`Guard::fault`] has not helped.
     fn is_barred(&self, addr: usize) -> bool {
         self.state.lock().find(addr).is_some_and(|(_, span)| span.want.exec)
     }
+}
 
-    fn defused(&self, addr: usize) -> Option<([u8; 15], usize)> {
-        self.defused_at(addr).map(|found| (found.bytes, found.len))
+impl Guard for CodeGuard {
+    fn fault(&self, addr: usize, access: Access) -> bool {
+        self.set_right(addr, access)
+    }
+
+    fn user_fault(&self, by: &mut Interrupted<'_>, addr: usize, access: Access) -> bool {
+        // The work of an instruction is done for 64-bit code only.
+        let steps = !by.frame.is_compat_mode();
+        let right = self.set_right(addr, access);
+        match access {
+            Access::Fetch => right || steps && self.is_barred(addr) && walk::walk(by, addr / PAGE_SIZE),
+            Access::Store => right && (!walk::is_near(by.frame, addr) || steps && walk::step_over(by)),
+        }
+    }
+
+    fn illegal(&self, by: &mut Interrupted<'_>) -> bool {
+        if by.frame.is_compat_mode() {
+            return false;
+        }
+        let found = self.defused_at(by.frame.rip as usize);
+        found.is_some_and(|found| walk::step_as(by, &found.bytes[..found.len]))
+    }
+
+    fn copies(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        self.copied_parts(start, end)
     }
 }

@@ -9,12 +9,14 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_abi::linux::mman::*;
 use janua_abi::linux::{Errno, Result};
+use janua_object::mm::jail::Guard;
+use janua_port::jail::Ground;
 use janua_port::space::{Access, Bounds};
 use janua_port::{Backing, Fault, HostFd, Prot, Space, UserMemory};
 use janua_rt::Mutex;
 use janua_text::scan;
 
-use super::guard::CodeGuard;
+use crate::guard::CodeGuard;
 use crate::random;
 
 type Page = (Prot, Box<[u8; PAGE_SIZE]>);
@@ -104,16 +106,11 @@ impl Space for Toy {
         Ok(())
     }
     fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
-        assert!(!prot.exec || super::guard::REMOTE.try_write().is_none(), "opened while the machine may write for others");
+        assert!(!prot.exec || crate::guard::REMOTE.try_write().is_none(), "opened while the machine may write for others");
         for page in (addr..addr + len).step_by(PAGE_SIZE).filter(|_| prot.exec && self.racing.load(Ordering::Relaxed)) {
             self.copy_out_partial(page + 1000, &WRPKRU);
         }
         self.each(addr, len, |page| page.0 = prot)
-    }
-    fn own(&self, addr: usize, len: usize) -> Result<()> {
-        self.each(addr, len, |page| page.0 = Prot { read: true, write: false, exec: false })?;
-        self.live.lock().retain(|page, _| !(addr..addr + len).contains(page));
-        Ok(())
     }
     fn remap(&self, old: usize, old_len: usize, new: usize, _: usize) -> Result<()> {
         let mut pages = self.pages.lock();
@@ -157,6 +154,17 @@ impl Space for Toy {
     }
     fn bounds(&self) -> Bounds {
         Bounds { low: 0x1_0000, high: 0x100_0000, holes: [(0, 0); 2] }
+    }
+}
+
+impl Ground for Toy {
+    fn own(&self, addr: usize, len: usize) -> Result<()> {
+        self.each(addr, len, |page| page.0 = Prot { read: true, write: false, exec: false })?;
+        self.live.lock().retain(|page, _| !(addr..addr + len).contains(page));
+        Ok(())
+    }
+    fn restore_entry(&self) -> usize {
+        0
     }
 }
 
@@ -219,7 +227,7 @@ fn hostile() -> Hostile {
         racing: AtomicBool::new(false),
     });
     let kept: &'static Arc<Toy> = Box::leak(Box::new(toy.clone()));
-    let guard = Arc::new(CodeGuard::new(toy, &**kept, None));
+    let guard = Arc::new(CodeGuard::new(toy, &**kept, &**kept, None));
     Hostile { toy: kept, guard }
 }
 
@@ -317,14 +325,14 @@ fn files() {
         // Certainly an instruction: overwritten, and its page runs.
         h.guard.map(BASE, PAGE_SIZE, prot(2), &file(false, frozen)).unwrap();
         assert!(h.runs(BASE));
-        assert_eq!(h.guard.defused(BASE + 120).map(|(bytes, len)| (bytes[..3] == WRPKRU, len)), Some((true, 3)));
-        assert_eq!(h.guard.defused(BASE + 121), None);
+        assert_eq!(h.guard.defused_at(BASE + 120).map(|found| (found.bytes[..3] == WRPKRU, found.len)), Some((true, 3)));
+        assert!(h.guard.defused_at(BASE + 121).is_none());
         h.check("a file");
     }
     // The program has written something else over it.
     h.guard.protect(BASE, PAGE_SIZE, prot(1)).unwrap();
     h.store(BASE + 120, &[0x90; 3]);
-    assert_eq!(h.guard.defused(BASE + 120), None);
+    assert!(h.guard.defused_at(BASE + 120).is_none());
     // Made executable later.
     h.guard.map(BASE, PAGE_SIZE, prot(1), &file(true, false)).unwrap();
     assert_eq!(h.guard.protect(BASE, PAGE_SIZE, prot(2)), Err(Errno::EACCES));

@@ -7,10 +7,10 @@
 //!
 //! **Other threads.** The page is taken out of execution while it is written: a thread that comes by faults, waits until it is done
 //! and goes on, and no processor can hold an instruction of the page when it comes back. Where a guard stands between, that does it
-//! ([`Space::patch`]), and the thread waits for it; otherwise the list of mappings is what it waits for ([`Mm::held_back`]). What is left are threads that stand between
+//! ([`crate::guard::CodeGuard::patch`]), and the thread waits for it; otherwise the list of mappings is what it waits for ([`Cell::held_back`]). What is left are threads that stand between
 //! two instructions. With [`Form::Number`] there is no place between: one instruction becomes one instruction, and the `syscall`
 //! stays. [`Form::Tail`] moves what a thread may be about to run, so it is done only when no other thread is there to run it
-//! ([`Fate::Waits`] until then); the caller's own place, and those kept in signal frames, are translated by [`Mm::moved_pc`].
+//! ([`Fate::Waits`] until then); the caller's own place, and those kept in signal frames, are translated by [`Cell::moved`].
 //!
 //! **Code that changes.** Rewritten bytes are the program's again before it may write to them (mprotect(2)), drop them (madvise(2)) or move
 //! them (mremap(2)); unmapped ones are forgotten. Memory that is writable and executable at once is left alone. Trampolines
@@ -24,13 +24,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::mman::PAGE_SIZE;
 use janua_abi::linux::{Errno, Result};
+use janua_object::mm::VmFlags;
+use janua_object::mm::jail::{Listed, own_mapping};
+use janua_object::mm::list::VmaList;
 use janua_port::{Backing, Prot, Space, UserMemory};
 use janua_text::sites::{self, Form, JUMP, Refusal, Site};
 use janua_text::trampoline::{self, Patch};
 
-use super::code::trampolines;
-use super::vma::VmFlags;
-use super::{Mm, State};
+use crate::cell::Cell;
 
 /// Traps after which a site is looked at.
 const TIMES: u8 = 4;
@@ -66,7 +67,7 @@ struct Single {
 
 /// The single sites of an address space.
 #[derive(Clone, Default)]
-pub(super) struct Sites {
+pub struct Sites {
     /// By the address of the `syscall`.
     known: BTreeMap<usize, Single>,
     /// Pages of trampolines with the bytes used.
@@ -75,25 +76,25 @@ pub(super) struct Sites {
 
 /// How many sites were rewritten alone, and how many left by [`Refusal`]; all address spaces of this kernel.
 #[derive(Default)]
-pub(super) struct Singles {
+pub struct Singles {
     pub rewritten: AtomicU32,
     pub refused: [AtomicU32; Refusal::COUNT],
 }
 
 impl Sites {
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
     /// Forgets sites that are no more.
-    pub(super) fn forget(&mut self, start: usize, end: usize) {
+    pub fn forget(&mut self, start: usize, end: usize) {
         if !self.known.is_empty() {
             self.known.retain(|&call, _| !(start..end).contains(&call));
         }
     }
 
     /// The pages of trampolines.
-    pub(super) fn rooms(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn rooms(&self) -> impl Iterator<Item = (usize, usize)> {
         self.pages.iter().map(|&(start, _)| (start, start + PAGE_SIZE))
     }
 
@@ -105,13 +106,13 @@ impl Sites {
     }
 
     /// What the site says whose trampoline holds an address.
-    pub(super) fn ask<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<T> {
+    pub fn ask<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<T> {
         let here = self.rooms().any(|(start, end)| (start..end).contains(&pc));
         self.patches().filter(|_| here).find_map(|patch| ask(patch, pc as u64))
     }
 
     /// Where an instruction that has moved is now.
-    pub(super) fn moved(&self, pc: usize) -> Option<usize> {
+    pub fn moved(&self, pc: usize) -> Option<usize> {
         // The longest window starts so far in front of what it moves.
         let near = self.known.range(pc.saturating_sub(64)..=pc);
         near.rev()
@@ -123,14 +124,15 @@ impl Sites {
     }
 }
 
-impl Mm {
+impl Cell {
     /// The call at `call` has trapped, and no file's image will do anything about it.
-    pub(super) fn single_trapped(&self, state: &mut State, user: &dyn UserMemory, call: usize, alone: bool) {
-        let Some(rewriter) = self.rewriter.read().clone() else { return };
-        if state.sites.known.len() >= MOST_KNOWN && !state.sites.known.contains_key(&call) {
+    pub fn single_trapped(&mut self, listed: &mut Listed<'_>, call: usize, alone: bool) {
+        let jail = self.jail;
+        let Some(rewriter) = &jail.rewriter else { return };
+        if self.sites.known.len() >= MOST_KNOWN && !self.sites.known.contains_key(&call) {
             return;
         }
-        let single = state.sites.known.entry(call).or_insert(Single { traps: 0, fate: Fate::Open });
+        let single = self.sites.known.entry(call).or_insert(Single { traps: 0, fate: Fate::Open });
         match single.fate {
             Fate::Open if single.traps + 1 >= TIMES => {}
             Fate::Open => {
@@ -140,7 +142,7 @@ impl Mm {
             Fate::Waits if alone => {}
             _ => return,
         }
-        let fate = match self.rewrite_single(state, user, call, rewriter.entry(), alone) {
+        let fate = match self.rewrite_single(listed, call, rewriter.entry(), alone) {
             Ok(fate) => {
                 rewriter.singles().rewritten.fetch_add(1, Ordering::Relaxed);
                 fate
@@ -150,18 +152,18 @@ impl Mm {
                 if refusal == Refusal::Threads { Fate::Waits } else { Fate::Left }
             }
         };
-        state.sites.known.insert(call, Single { traps: 0, fate });
+        self.sites.known.insert(call, Single { traps: 0, fate });
     }
 
     fn rewrite_single(
-        &self,
-        state: &mut State,
-        user: &dyn UserMemory,
+        &mut self,
+        listed: &mut Listed<'_>,
         call: usize,
         entry: usize,
         alone: bool,
     ) -> core::result::Result<Fate, Refusal> {
-        let (start, vma) = state.list.find(call).ok_or(Refusal::Memory)?;
+        let user = self.user;
+        let (start, vma) = listed.list.find(call).ok_or(Refusal::Memory)?;
         let want = VmFlags::EXEC | VmFlags::READ;
         if vma.flags & (want | VmFlags::WRITE | VmFlags::SHARED) != want || vma.is_special() {
             return Err(Refusal::Memory);
@@ -179,67 +181,80 @@ impl Mm {
         let mut trampoline = Vec::new();
         // Its size does not depend on where it lies, if that is not too far.
         trampoline::build(&bytes, base as u64, &site, base as u64 & !63, entry as u64, &mut trampoline)?;
-        let at = self.take_room(state, call, trampoline.len())?;
+        let at = self.take_room(listed, call, trampoline.len())?;
         trampoline.clear();
         let patch = trampoline::build(&bytes, base as u64, &site, at as u64, entry as u64, &mut trampoline)?;
         let jump = patch.jump().ok_or(Refusal::Far)?;
         let before: [u8; JUMP] = bytes.get(site.start..).and_then(|rest| rest.first_chunk()).copied().ok_or(Refusal::Memory)?;
-        let space = self.space();
         let page = Prot { read: true, write: false, exec: true };
-        let write = |at: usize, old: &[u8], new: &[u8]| replace(&*space, user, at, old, new, page).map_err(|_| Refusal::Memory);
+        let write =
+            |at: usize, old: &[u8], new: &[u8]| self.replace(listed.space, at, old, new, page).map_err(|_| Refusal::Memory);
         write(at, &vec![0; trampoline.len()], &trampoline)?;
         write(base + site.start, &before, &jump)?;
         Ok(Fate::Rewritten(patch, before))
     }
 
     /// Room for a trampoline within reach of a call.
-    fn take_room(&self, state: &mut State, call: usize, len: usize) -> core::result::Result<usize, Refusal> {
+    fn take_room(&mut self, listed: &mut Listed<'_>, call: usize, len: usize) -> core::result::Result<usize, Refusal> {
         let reach = call.saturating_sub(REACH)..call.saturating_add(REACH);
         let is_near = |&&mut (start, used): &&mut (usize, usize)| reach.contains(&start) && used + len <= PAGE_SIZE;
-        if let Some((start, used)) = state.sites.pages.iter_mut().find(is_near) {
+        if let Some((start, used)) = self.sites.pages.iter_mut().find(is_near) {
             *used += len;
             return Ok(*start + *used - len);
         }
-        if state.sites.pages.len() >= MOST_PAGES {
+        if self.sites.pages.len() >= MOST_PAGES {
             return Err(Refusal::Far);
         }
-        let parts = self.bounds.parts(reach.start.max(self.lowest()), reach.end);
-        let gap = parts.into_iter().rev().find_map(|(low, high)| state.list.highest_gap(low, high, PAGE_SIZE, PAGE_SIZE));
+        let parts = listed.bounds.parts(reach.start.max(listed.lowest), reach.end);
+        let gap = parts.into_iter().rev().find_map(|(low, high)| listed.list.highest_gap(low, high, PAGE_SIZE, PAGE_SIZE));
         let start = gap.ok_or(Refusal::Far)?;
         let prot = Prot { read: true, write: false, exec: true };
-        self.space().map(start, PAGE_SIZE, prot, &Backing::Anon).map_err(|_| Refusal::Memory)?;
-        state.list.insert(start, trampolines(start + PAGE_SIZE, VmFlags::READ | VmFlags::EXEC));
-        state.sites.pages.push((start, len));
+        listed.space.map(start, PAGE_SIZE, prot, &Backing::Anon).map_err(|_| Refusal::Memory)?;
+        listed.list.insert(start, own_mapping(start + PAGE_SIZE, VmFlags::READ | VmFlags::EXEC));
+        self.sites.pages.push((start, len));
         Ok(start)
     }
 
     /// Gives the program its own bytes back in `start..end`, which it is about to write to, to drop or to move.
-    pub(super) fn restore_singles(&self, state: &mut State, start: usize, end: usize) {
-        if state.sites.is_empty() {
+    pub fn restore_singles(&mut self, listed: &Listed<'_>, start: usize, end: usize) {
+        if self.sites.is_empty() {
             return;
         }
-        let Some(user) = *self.user.read() else { return };
-        let space = self.space();
+        let mut known = core::mem::take(&mut self.sites.known);
         // A number is loaded up to ten bytes before its call.
-        for (_, single) in state.sites.known.range_mut(start..end.saturating_add(16)) {
+        for (_, single) in known.range_mut(start..end.saturating_add(16)) {
             let Fate::Rewritten(patch, before) = single.fate else { continue };
             let at = patch.start as usize;
             let Some(jump) = patch.jump().filter(|_| at < end && start < at + JUMP) else { continue };
             let prot = Prot { read: true, write: false, exec: true };
-            let _ = replace(&*space, user, at, &jump, &before, prot);
+            let _ = self.replace(listed.space, at, &jump, &before, prot);
             single.fate = Fate::Open;
         }
+        self.sites.known = known;
     }
 
     /// A fetch at `addr` has faulted on the rights of its page: whether it is to be tried again, because the page was just being written
     /// here. `space` gives its pages the rights that were asked for.
-    pub(super) fn held_back(&self, space: &dyn Space, addr: usize) -> bool {
-        // Who writes holds the list.
-        let state = self.lock_state();
-        let Some((_, vma)) = state.list.find(addr).filter(|_| !state.sites.is_empty()) else { return false };
+    pub fn held_back(&self, list: &VmaList, space: &dyn Space, addr: usize) -> bool {
+        let Some((_, vma)) = list.find(addr).filter(|_| !self.sites.is_empty()) else { return false };
         let page = addr & !(PAGE_SIZE - 1);
         // It has its rights back by now, unless the host could not give them. Where it cannot now either, the fault is the program's.
         vma.flags.contains(VmFlags::EXEC) && space.protect(page, PAGE_SIZE, vma.flags.prot()).is_ok()
+    }
+    /// Changes bytes of code while nobody can run them: by the space's guard, or by taking the right to execute for as long as it takes.
+    /// Threads that come by meanwhile are held back. The list of mappings is locked.
+    fn replace(&self, space: &dyn Space, at: usize, old: &[u8], new: &[u8], prot: Prot) -> Result<()> {
+        if let Some(guard) = &self.guard {
+            return guard.patch(at, old, new);
+        }
+        let first = at & !(PAGE_SIZE - 1);
+        let len = (at + new.len()).next_multiple_of(PAGE_SIZE) - first;
+        space.protect(first, len, Prot { read: true, write: true, exec: false })?;
+        let mut now = vec![0; old.len()];
+        let same = self.user.copy_in(&mut now, at).is_ok() && now == old;
+        let written = same && self.user.copy_out(at, new).is_ok();
+        space.protect(first, len, prot)?;
+        if written { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 }
 
@@ -258,20 +273,4 @@ fn judge(bytes: &[u8], call: usize) -> core::result::Result<Site, Refusal> {
         return Err(Refusal::Memory);
     }
     sites::find_at(bytes, call)
-}
-
-/// Changes bytes of code while nobody can run them: by the space's guard, or by taking the right to execute for as long as it takes. Threads
-/// that come by meanwhile are held back. The list of mappings is locked.
-fn replace(space: &dyn Space, user: &dyn UserMemory, at: usize, old: &[u8], new: &[u8], prot: Prot) -> Result<()> {
-    if space.guards_code() {
-        return space.patch(at, old, new);
-    }
-    let first = at & !(PAGE_SIZE - 1);
-    let len = (at + new.len()).next_multiple_of(PAGE_SIZE) - first;
-    space.protect(first, len, Prot { read: true, write: true, exec: false })?;
-    let mut now = vec![0; old.len()];
-    let same = user.copy_in(&mut now, at).is_ok() && now == old;
-    let written = same && user.copy_out(at, new).is_ok();
-    space.protect(first, len, prot)?;
-    if written { Ok(()) } else { Err(Errno::EAGAIN) }
 }

@@ -1,7 +1,7 @@
 //! What has been found in files' code, so that nothing is looked at twice. [`super::guard::CodeGuard`] asks here before it scans.
 //!
 //! Files of the host's are known by their identity and the range that was mapped. Files the kernel has made itself
-//! ([`super::code`]) are scanned before they are written, and what would have to be overwritten in every process' mapping
+//! ([`super::image`]) are scanned before they are written, and what would have to be overwritten in every process' mapping
 //! is overwritten in the file: their pages are then the same for all, no process has copies of its own, and a fork has no page tables
 //! of theirs to copy.
 
@@ -11,13 +11,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
+use janua_object::fs::hostio::{self, OwnedFd};
 use janua_port::{Host, HostFd};
 use janua_rt::Mutex;
 use janua_text::defuse;
 use janua_text::scan::{self, CONTEXT, Hit};
 
-use super::guard::Defused;
-use crate::fs::hostio::{self, OwnedFd};
+use crate::guard::Defused;
 
 /// Scan results of files that do not change: hits by offset in the range.
 static SCANNED: Mutex<BTreeMap<Range, Arc<[Hit]>>> = Mutex::new(BTreeMap::new());
@@ -39,7 +39,7 @@ struct Patched {
 
 /// Where a file of the kernel's has a page with these contents. Mapped in place of a file's own page it leaves the mapping
 /// around it without a page of its process' own, so that a fork has no page tables of it to copy, and is the same for all.
-pub(super) fn patched(host: &'static dyn Host, page: &[u8]) -> Result<(HostFd, u64)> {
+pub fn patched(host: &'static dyn Host, page: &[u8]) -> Result<(HostFd, u64)> {
     let mut patched = PATCHED.lock();
     let file = match &patched.file {
         Some(file) => file.clone(),
@@ -59,7 +59,7 @@ pub(super) fn patched(host: &'static dyn Host, page: &[u8]) -> Result<(HostFd, u
 
 /// A range of a file at a point of its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Range {
+pub struct Range {
     dev: u64,
     ino: u64,
     mtime: i64,
@@ -71,18 +71,18 @@ pub(super) struct Range {
 
 impl Range {
     /// `None` when the host does not tell.
-    pub(super) fn new(host: Option<&'static dyn Host>, fd: HostFd, offset: u64, len: usize) -> Option<Range> {
+    pub fn new(host: Option<&'static dyn Host>, fd: HostFd, offset: u64, len: usize) -> Option<Range> {
         let stat = host?.stat(fd, b"").ok()?;
         Some(Range { dev: stat.dev, ino: stat.ino, mtime: stat.mtime, ctime: stat.ctime, size: stat.size, offset, len })
     }
 
     /// What an earlier scan has found.
-    pub(super) fn hits(&self) -> Option<Arc<[Hit]>> {
+    pub fn hits(&self) -> Option<Arc<[Hit]>> {
         SCANNED.lock().get(self).cloned()
     }
 
     /// Keeps what a scan has found.
-    pub(super) fn keep(self, hits: Arc<[Hit]>) {
+    pub fn keep(self, hits: Arc<[Hit]>) {
         let mut kept = SCANNED.lock();
         if kept.len() < SCANNED_MOST {
             kept.insert(self, hits);
@@ -92,7 +92,7 @@ impl Range {
 
 /// What is in a file of the kernel's own; places are offsets in it.
 #[derive(Default)]
-pub(super) struct Made {
+pub struct Made {
     /// What could not be overwritten, in order.
     hits: Vec<Hit>,
     /// What was.
@@ -101,7 +101,7 @@ pub(super) struct Made {
 
 impl Made {
     /// Scans a piece of code that will lie at `offset`, whole pages, and overwrites what can be.
-    pub(super) fn add(&mut self, code: &mut [u8], offset: u64) {
+    pub fn add(&mut self, code: &mut [u8], offset: u64) {
         let offset = offset as usize;
         let mut hits: Vec<Hit> = scan::hits(code).filter(|hit| hit.kind.loads_keys()).collect();
         let first = self.defused.len();
@@ -130,29 +130,29 @@ impl Made {
     }
 
     /// Tells the guard of all spaces what the file holds, now that it is written and nobody will change it.
-    pub(super) fn publish(self, fd: HostFd) {
+    pub fn publish(self, fd: HostFd) {
         MADE.lock().insert(fd.0, Arc::new(self));
     }
 
     /// Forgets the file; before its descriptor is closed.
-    pub(super) fn withdraw(fd: HostFd) {
+    pub fn withdraw(fd: HostFd) {
         MADE.lock().remove(&fd.0);
     }
 
     /// What is known of a file, if it is one of the kernel's own.
-    pub(super) fn of(fd: HostFd) -> Option<Arc<Made>> {
+    pub fn of(fd: HostFd) -> Option<Arc<Made>> {
         MADE.lock().get(&fd.0).cloned()
     }
 
     /// What is left in `offset..offset+len`, relative to its start. One that lies across a border belongs to both sides.
-    pub(super) fn hits(&self, offset: u64, len: usize) -> Arc<[Hit]> {
+    pub fn hits(&self, offset: u64, len: usize) -> Arc<[Hit]> {
         let (start, end) = (offset as usize, offset as usize + len);
         let inside = self.hits.iter().filter(|hit| hit.at >= start && hit.at + hit.len <= end);
         inside.map(|hit| Hit { at: hit.at - start, ..*hit }).collect()
     }
 
     /// What was overwritten there, likewise.
-    pub(super) fn defused(&self, offset: u64, len: usize) -> impl Iterator<Item = (usize, Defused)> {
+    pub fn defused(&self, offset: u64, len: usize) -> impl Iterator<Item = (usize, Defused)> {
         let (start, end) = (offset as usize, offset as usize + len);
         self.defused.iter().filter(move |(at, _)| (start..end).contains(at)).map(move |&(at, found)| (at - start, found))
     }

@@ -1,0 +1,100 @@
+//! What keeps guests from a kernel that lies in their own address space, and what takes their calls there without a trap.
+//!
+//! All that exists only because of protection keys and of rewriting is here, behind the traits of [`janua_object::mm::jail`]:
+//!
+//! - [`guard`] decides what may be executed, where a key locks the kernel's memory: no instruction that loads the key register.
+//!   [`found`] remembers what has been found in which file, [`walk`] does the work of instructions that must not run where they are.
+//! - [`image`] rewrites the calls of program files, [`placed`] is what of it is mapped in one address space, [`site`] rewrites single
+//!   calls where they trap.
+//! - [`cell`] joins the two for one address space.
+//!
+//! What reads and makes machine code, without an address space, is `janua_text`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod cell;
+mod found;
+mod guard;
+#[cfg(test)]
+mod guard_tests;
+mod image;
+mod placed;
+#[cfg(test)]
+#[path = "../../test/random.rs"]
+mod random;
+mod site;
+mod walk;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use janua_object::OpenFile;
+use janua_object::mm::jail::{Code, Enclosed, Jail, Known, Loader};
+use janua_port::jail::Ground;
+use janua_port::{Host, Space, UserMemory};
+
+use cell::Cell;
+use guard::CodeGuard;
+use image::Rewriter;
+
+/// The jail of a kernel.
+pub struct KeyJail {
+    host: Option<&'static dyn Host>,
+    /// `Some` where a key locks the kernel's memory.
+    ground: Option<&'static dyn Ground>,
+    /// `None` where calls are to trap.
+    rewriter: Option<Rewriter>,
+}
+
+impl KeyJail {
+    /// With a `host`, calls are rewritten to jump to `entry`, if there is one; with a `ground`, code is guarded. `None` where there is
+    /// nothing to do. It is there for good.
+    pub fn start(
+        host: Option<&'static dyn Host>,
+        entry: Option<usize>,
+        ground: Option<&'static dyn Ground>,
+    ) -> Option<&'static dyn Jail> {
+        let restore = ground.map(|ground| ground.restore_entry());
+        let rewriter = host.zip(entry).map(|(host, entry)| Rewriter::new(host, entry, restore));
+        if rewriter.is_none() && ground.is_none() {
+            return None;
+        }
+        Some(Box::leak(Box::new(KeyJail { host, ground, rewriter })))
+    }
+}
+
+impl Jail for KeyJail {
+    fn enclose(&'static self, space: Arc<dyn Space>, user: &'static dyn UserMemory) -> Enclosed {
+        match self.ground {
+            Some(ground) => {
+                let guard = CodeGuard::new(space, ground, user, self.host);
+                Cell::new(self, user).guarded(guard)
+            }
+            None => Cell::new(self, user).open(space),
+        }
+    }
+
+    fn code(&self, file: &Arc<OpenFile>, by: Loader) -> Option<Code> {
+        let code = self.rewriter.as_ref()?.code_to_map(file, by)?;
+        Some(Code { room: code.room(), known: Arc::new(code) })
+    }
+
+    fn image(&self, file: &Arc<OpenFile>) -> Option<Known> {
+        let image = self.rewriter.as_ref()?.image(file, false)?;
+        Some(image)
+    }
+
+    fn write_remote(&self, write: &mut dyn FnMut()) {
+        let _nobody_opens = guard::REMOTE.write();
+        write();
+    }
+
+    fn report(&self) -> String {
+        let mut report = self.rewriter.as_ref().map_or_else(String::new, Rewriter::report);
+        report.push_str(&guard::report());
+        report
+    }
+}
