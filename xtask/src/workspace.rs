@@ -14,6 +14,8 @@ pub struct Member {
     pub roots: Vec<String>,
     /// Names of the workspace packages it depends on (dependencies for tests and build scripts left out).
     pub depends: Vec<String>,
+    /// Names of the packages from elsewhere that it depends on, likewise.
+    pub foreign: Vec<String>,
     /// Cargo features it declares.
     pub features: Vec<String>,
 }
@@ -44,15 +46,14 @@ fn member(package: &serde_json::Value, names: &[&str]) -> Result<Member, String>
         .filter_map(|t| t["src_path"].as_str())
         .map(|path| relative(Path::new(path)))
         .collect();
-    let depends = list("dependencies")
+    let (depends, foreign) = list("dependencies")
         .iter()
         .filter(|d| d["kind"].is_null())
         .filter_map(|d| d["name"].as_str())
-        .filter(|d| names.contains(d))
         .map(String::from)
-        .collect();
+        .partition(|d| names.contains(&d.as_str()));
     let features = package["features"].as_object().map(|f| f.keys().cloned().collect()).unwrap_or_default();
-    Ok(Member { name: name.into(), dir, roots, depends, features })
+    Ok(Member { name: name.into(), dir, roots, depends, foreign, features })
 }
 
 fn has(list: &serde_json::Value, item: &str) -> bool {

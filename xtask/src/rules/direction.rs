@@ -11,16 +11,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("paging", &["rt", "port", "abi"]),
     ("kernel", &["rt", "port", "arch", "abi"]),
     ("text", &["arch", "abi"]),
-    ("object", &["text", "kernel", "rt", "port", "arch", "abi"]),
-    ("personality", &["object", "text", "kernel", "rt", "port", "arch", "abi"]),
-    ("gate", &["kernel", "text", "rt", "port", "arch", "abi"]),
+    ("object", &["kernel", "rt", "port", "arch", "abi"]),
+    ("jail", &["object", "text", "kernel", "rt", "port", "arch", "abi"]),
+    ("personality", &["object", "kernel", "rt", "port", "arch", "abi"]),
+    ("gate", &["kernel", "rt", "port", "arch", "abi"]),
     ("platform", &["paging", "text", "rt", "port", "arch", "abi"]),
-    ("image", &["gate", "personality", "platform", "object", "text", "kernel", "rt", "port", "arch", "abi"]),
+    ("image", &["gate", "personality", "platform", "jail", "object", "kernel", "rt", "port", "arch", "abi"]),
     ("user", &["abi"]),
     ("cli", &["bench", "personality", "kernel", "platform", "port", "abi"]),
     ("bench", &["abi"]),
     ("xtask", &[]),
-    ("test", &["personality", "object", "text", "kernel", "rt", "port", "arch", "abi"]),
+    ("test", &["personality", "object", "kernel", "rt", "port", "arch", "abi"]),
 ];
 
 /// Rule `direction`: dependences point the way `LAYERS` says, within a layer freely.
@@ -67,6 +68,35 @@ pub fn neutral_kernel(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
+/// Who may decode instructions: what reads machine code, and tools that run on the host.
+const DECODERS: &[&str] = &["text", "xtask"];
+/// Layers of the kernel that know no protection key and no rewritten code, and parts of the words that those who do would use.
+const KEYLESS: &[&str] = &["port", "rt", "paging", "kernel", "object", "personality", "gate"];
+const KEY_WORDS: &[&str] = &["iced", "pkru", "xrstor", "trampoline", "defuse", "rewriter"];
+
+/// Rule `one-jail`: what exists because of protection keys and of rewritten code is in `jail` and `text`.
+pub fn one_jail(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for member in &tree.members {
+        let layer = member.dir.split('/').next().unwrap_or_default();
+        if member.foreign.iter().any(|name| name == "iced-x86") && !DECODERS.contains(&layer) {
+            let place = format!("{}/Cargo.toml", member.dir);
+            breaches.push(Breach::new("one-jail", place, format!("`{layer}` decodes instructions")));
+        }
+    }
+    for file in tree.files.iter().filter(|f| f.is_rust() && KEYLESS.contains(&f.layer())) {
+        for (number, line) in file.lines.iter().enumerate() {
+            let words = source::words(&line.code);
+            let named = words.iter().find(|w| KEY_WORDS.iter().any(|key| w.to_lowercase().contains(key)));
+            if let Some(word) = named {
+                let place = format!("{}:{}", file.path, number + 1);
+                breaches.push(Breach::new("one-jail", place, format!("`{word}` belongs to the jail")));
+            }
+        }
+    }
+    breaches
+}
+
 /// Rule `platform-is-a-crate`: no Cargo feature is called after a platform, gate or personality.
 pub fn platform_is_a_crate(tree: &Tree) -> Vec<Breach> {
     let choices: Vec<&str> = tree
@@ -94,7 +124,7 @@ mod tests {
 
     fn member(name: &str, dir: &str, depends: &[&str]) -> Member {
         let depends = depends.iter().map(|d| d.to_string()).collect();
-        Member { name: name.into(), dir: dir.into(), roots: vec![], depends, features: vec![] }
+        Member { name: name.into(), dir: dir.into(), roots: vec![], depends, foreign: vec![], features: vec![] }
     }
 
     #[test]
@@ -109,6 +139,14 @@ mod tests {
         assert_eq!(breaches.len(), 2);
         assert!(breaches[0].what.contains("`kernel` must not depend on `platform`"));
         assert!(breaches[1].what.contains("somewhere"));
+    }
+
+    #[test]
+    fn a_decoder_below_the_jail_is_refused() {
+        let of = |dir: &str| Member { foreign: vec!["iced-x86".into()], ..member("one", dir, &[]) };
+        let breaches = one_jail(&Tree { members: vec![of("object"), of("text")], files: vec![] });
+        assert_eq!(breaches.len(), 1);
+        assert!(breaches[0].place.starts_with("object"));
     }
 
     #[test]

@@ -45,6 +45,7 @@ type Rule = fn(&Tree) -> Vec<Breach>;
 const RULES: &[(&str, Rule)] = &[
     ("direction", direction::direction),
     ("neutral-kernel", direction::neutral_kernel),
+    ("one-jail", direction::one_jail),
     ("platform-is-a-crate", direction::platform_is_a_crate),
     ("no-std", text::no_std),
     ("unsafe-home", unsafety::home),
