@@ -85,6 +85,7 @@ pub mod so {
     pub const PEEK_OFF: u32 = 42;
     pub const LOCK_FILTER: u32 = 44;
     pub const BUSY_POLL: u32 = 46;
+    pub const BPF_EXTENSIONS: u32 = 48;
     pub const INCOMING_CPU: u32 = 49;
     pub const ATTACH_BPF: u32 = 50;
     pub const COOKIE: u32 = 57;
@@ -225,6 +226,8 @@ pub mod bpf {
     /// Offsets (negative) that count from the network's header (SKF_NET_OFF), and those of extensions (SKF_AD_OFF).
     pub const NET_OFF: u32 = -0x10_0000i32 as u32;
     pub const AD_OFF: u32 = -0x1000i32 as u32;
+    /// How far extensions may reach (SKF_AD_MAX).
+    pub const AD_MAX: u32 = 64;
     pub const AD_PROTOCOL: u32 = 0;
     pub const AD_IFINDEX: u32 = 8;
     pub const AD_HATYPE: u32 = 28;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::net::{Linger, so, sock};
+use janua_abi::linux::net::{Linger, bpf, so, sock};
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
 use janua_rt::{Mutex, WaitQueue};
@@ -300,6 +300,7 @@ impl Common {
             so::LOCK_FILTER => u32::from(self.filter.is_locked()),
             so::PEEK_OFF => u32::MAX,
             so::INCOMING_CPU => 0,
+            so::BPF_EXTENSIONS => bpf::AD_MAX,
             _ if name < 64 && FLAGS & (1 << name) != 0 => u32::from(self.flag(name)),
             _ => return Err(Errno::ENOPROTOOPT),
         };

@@ -157,6 +157,7 @@ impl InetOptions {
             _ if spec.flag => i32::from(given != 0),
             UNSET if spec.least == UNSET => spec.default,
             0 if (level, name) == (sol::IP, ip::TTL) => return Err(Errno::EINVAL),
+            _ if (level, name) == (sol::TCP, tcp::DEFER_ACCEPT) => retransmitted(given),
             _ => given,
         };
         self.changed.lock().insert((level, name), kept);
@@ -172,6 +173,20 @@ impl InetOptions {
         }
         Ok(value.to_ne_bytes().to_vec())
     }
+}
+
+/// Seconds rounded up to what some number of retransmissions takes: 1, then twice as long each, at most 120; at most 255 of them
+/// (`net/ipv4/tcp.c:secs_to_retrans`).
+fn retransmitted(seconds: i32) -> i32 {
+    let waits = (0..255).map(|nth| if nth < 7 { 1 << nth } else { 120 });
+    let mut period = 0;
+    for wait in waits.take_while(|_| seconds > 0) {
+        period += wait;
+        if period >= seconds {
+            break;
+        }
+    }
+    period
 }
 
 #[cfg(test)]
