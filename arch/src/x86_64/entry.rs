@@ -58,7 +58,7 @@ const CALL_FLAGS: u64 = 0x202;
 /// Bytes of the host's frame that must lie below the area for it to be believed: up to the end of the siginfo.
 const HOST_FRAME: usize = 312 + 128;
 
-// Offsets into `Area` (checked in `hosted`), into the frame in it, and into the host's signal frame (arch/x86 rt_sigframe: restorer, ucontext, siginfo).
+// Offsets into the frame at the start of `Area` (checked in `hosted`), and into the host's signal frame (arch/x86 rt_sigframe: restorer, ucontext, siginfo).
 global_asm!(
     ".pushsection .text.hosted, \"ax\", @progbits",
     ".globl hosted_entries_start",
@@ -171,7 +171,7 @@ global_asm!(
     "mov [rdi + 8*3], r12",
     "mov [rdi + 8*4], rbp",
     "mov [rdi + 8*5], rbx",
-    "movzx ecx, byte ptr [rdi + 171]",
+    "movzx ecx, byte ptr [rdi + {stepping}]",
     "shl ecx, 8",
     "or ecx, {call_flags}",
     "mov [rdi + 8*6], rcx",
@@ -186,7 +186,7 @@ global_asm!(
     "mov [rdi + 8*19], rsp",
     "mov qword ptr [rdi + 8*20], 0x2b",
     // From here on the user's registers are in the area.
-    "mov byte ptr [rdi + 168], 0",
+    "mov byte ptr [rdi + {in_guest}], 0",
     "lea rsp, [rdi - {signal_room}]",
     "jmp hosted_call_entered",
     ".endm",
@@ -240,7 +240,7 @@ global_asm!(
     "mov rdi, r11",
     "shl rdi, {stack_shift}",
     "lea rdi, [rdx + rdi + {area_offset}]",
-    "cmp byte ptr [rdi + 168], 0",
+    "cmp byte ptr [rdi + {in_guest}], 0",
     "je 2f",
     "mov rcx, [rsp + 8 + 168]",
     "cmp rcx, [rsp + 8 + 152]",
@@ -281,7 +281,7 @@ global_asm!(
     "mov rax, [rsp + 8 + 160]",
     "mov [rdi + 8*19], rax",
     "mov qword ptr [rdi + 8*20], 0x2b",
-    "mov byte ptr [rdi + 168], 0",
+    "mov byte ptr [rdi + {in_guest}], 0",
     "mov rsi, r12",
     "mov r11, rbx",
     "lea rsp, [rdi - {signal_room}]",
@@ -349,7 +349,7 @@ global_asm!(
     // r8: area, rcx: the interrupted address, rsi: siginfo.
     "mov rcx, [rsp + 8 + 168]",
     "lea rsi, [rsp + 312]",
-    "cmp byte ptr [r8 + 168], 0",
+    "cmp byte ptr [r8 + {in_guest}], 0",
     "je hosted_signal_nested",
     "mov rax, rcx",
     "mov rdx, {kernel}",
@@ -410,7 +410,7 @@ global_asm!(
     "cmp dword ptr [rsi], {sigtrap}",
     "jne hosted_signal_back",
     "and dword ptr [rsp + 8 + 176], ~0x100",
-    "mov byte ptr [r8 + 171], 1",
+    "mov byte ptr [r8 + {stepping}], 1",
     "jmp hosted_signal_back",
 
     // The user's registers are in the host's frame.
@@ -485,7 +485,7 @@ global_asm!(
     "test eax, 0x200",
     "jnz hosted_refuse",
     "6:",
-    "mov byte ptr [r8 + 168], 0",
+    "mov byte ptr [r8 + {in_guest}], 0",
     "lea rsp, [r8 - {signal_room}]",
     // The host clears DF and TF for a handler but leaves AC, with which unaligned kernel accesses would fault.
     "pushfq",
@@ -552,7 +552,7 @@ global_asm!(
     "jne 3f",
     // The call is over and the frame is whole: from here on a kick is a host signal, and starts over from it. A kicker's fence
     // stands in for ours.
-    "mov byte ptr [rdi + 168], 1",
+    "mov byte ptr [rdi + {in_guest}], 1",
     "cmp dword ptr [rcx], 0",
     "jne 3f",
     "mov r11, rdi",
@@ -564,7 +564,7 @@ global_asm!(
     // Single steps and alignment checks go the long way.
     "cmp qword ptr [rdi + 8*18], {call_flags}",
     "jne hosted_exit",
-    "movzx edx, byte ptr [rdi + 169]",
+    "movzx edx, byte ptr [rdi + {selector_value}]",
     "mov [r11], dl",
     "mov rcx, [rdi + 8*16]",
     "mov rdx, [rdi + 8*12]",
@@ -583,7 +583,7 @@ global_asm!(
     "jmp hosted_exit",
     // The call left work behind, or waits.
     "3:",
-    "mov byte ptr [rdi + 168], 0",
+    "mov byte ptr [rdi + {in_guest}], 0",
     "xor ebp, ebp",
     "mov rax, [rip + {hooks}]",
     "call [rax + 32]",
@@ -601,7 +601,7 @@ global_asm!(
     "shr rax, {stack_shift} - {selector_shift}",
     "mov rcx, {selectors}",
     "lea r11, [rax + rcx]",
-    "movzx edx, byte ptr [rdi + 169]",
+    "movzx edx, byte ptr [rdi + {selector_value}]",
     "mov [r11], dl",
     // The fast exit is for calls, which leave the address in rcx and the flags in r11; it loses r11. What a signal interrupted may hold the
     // address in rcx as well, where it has just jumped by it, and anything in r11.
@@ -632,7 +632,7 @@ global_asm!(
     "mov r8, [rdi + 8*9]",
     "mov rsi, [rdi + 8*13]",
     "mov rsp, [rdi + 8*19]",
-    "cmp byte ptr [rdi + 170], 0",
+    "cmp byte ptr [rdi + {keyed}], 0",
     "mov rdi, [rdi + 8*14]",
     "je 6f",
     "CLOSE",
@@ -664,7 +664,7 @@ global_asm!(
     "mov rax, [rdi + 8*20]",
     "mov [r11 + 8*8], rax",
     "lea rsp, [r11 + 8]",
-    "mov byte ptr [rdi + 171], 0",
+    "mov byte ptr [rdi + {stepping}], 0",
     "mov r15, [rdi + 8*0]",
     "mov r14, [rdi + 8*1]",
     "mov r13, [rdi + 8*2]",
@@ -676,7 +676,7 @@ global_asm!(
     "mov r9, [rdi + 8*8]",
     "mov r8, [rdi + 8*9]",
     "mov rsi, [rdi + 8*13]",
-    "cmp byte ptr [rdi + 170], 0",
+    "cmp byte ptr [rdi + {keyed}], 0",
     "mov rdi, [rdi + 8*14]",
     "je 8f",
     "CLOSE",
@@ -734,8 +734,12 @@ global_asm!(
     kernel_high = const KERNEL_BASE >> KERNEL_SHIFT,
     kernel_shift = const KERNEL_SHIFT,
     image_size = const IMAGE_SIZE,
-    arrival = const core::mem::offset_of!(Area, arrival),
-    shortcut = const core::mem::offset_of!(Area, shortcut),
+    arrival = const core::mem::offset_of!(Area, own.arrival),
+    shortcut = const core::mem::offset_of!(Area, own.shortcut),
+    in_guest = const core::mem::offset_of!(Area, shared.in_guest),
+    selector_value = const core::mem::offset_of!(Area, own.selector_value),
+    keyed = const core::mem::offset_of!(Area, own.keyed),
+    stepping = const core::mem::offset_of!(Area, own.stepping),
     shortcuts = const super::hosted::SHORTCUTS,
     thread_selector = const THREAD_SELECTOR,
     call_flags = const CALL_FLAGS,

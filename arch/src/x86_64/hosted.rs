@@ -7,7 +7,7 @@
 //! The ways in and out are in [`super::entry`].
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use super::entry;
 use super::frame::Frame;
@@ -87,21 +87,25 @@ pub const ENDED: u8 = 74;
 /// What lies at the top of a thread's kernel stack.
 #[repr(C, align(64))]
 pub struct Area {
+    pub own: Own,
+    pub shared: Shared,
+}
+
+/// The thread's own part, which nobody else touches once it runs.
+#[repr(C)]
+pub struct Own {
     /// User registers while the thread is in the kernel.
     pub frame: Frame,
-    /// 1 from just before the last look at the work flags until the next entry, 2 when a kick is on its way; else 0.
-    pub in_guest: AtomicU8,
     /// [`SELECTOR_BLOCK`] where calls are dispatched by selector; what the way out writes there.
     pub selector_value: u8,
     /// 1 under the jail `pkey`: the way out closes the kernel's key.
     pub keyed: u8,
     /// 1 when a single step was interrupted by an entry: the way out sets the trap flag again.
     pub stepping: u8,
-    /// Host ids of the thread.
-    pub host_pid: AtomicU32,
-    pub host_tid: AtomicU32,
-    /// The guest thread: the two words of a `*const dyn Guest` made by `Arc::into_raw`.
-    pub guest: [usize; 2],
+    /// The host thread has its identity: [`super::entry::THREAD_SELECTOR`]'s limit is the index.
+    pub identified: bool,
+    /// Processes that the thread has made since its own process let go of the stacks of others.
+    pub made: u32,
     /// The calls the entry makes itself.
     pub shortcut: Shortcut,
     /// Address of a boxed body, for threads of the kernel's own.
@@ -110,16 +114,24 @@ pub struct Area {
     pub tls: usize,
     /// The last host signal that interrupted user code.
     pub arrival: Arrival,
+    /// The address space ([`Shared::space`]) that has a guard below this stack; 0: none is known of.
+    pub guarded: u32,
+}
+
+/// What others may read and change, the thread itself in the middle of anything among them.
+#[repr(C)]
+pub struct Shared {
+    /// 1 from just before the last look at the work flags until the next entry, 2 when a kick is on its way; else 0.
+    pub in_guest: AtomicU8,
+    /// Host ids of the thread.
+    pub host_pid: AtomicU32,
+    pub host_tid: AtomicU32,
+    /// The guest thread: the two words of a `*const dyn Guest` made by `Arc::into_raw`; 0 where there is none.
+    pub guest: [AtomicUsize; 2],
     /// What the thread remembers of its waits, for the platform.
     pub idle: AtomicU32,
     /// Which address space the thread runs in: a number of its own for each; 0 for threads of the kernel's own.
     pub space: AtomicU32,
-    /// Processes that the thread has made since its own process let go of the stacks of others.
-    pub made: u32,
-    /// The host thread has its identity: [`super::entry::THREAD_SELECTOR`]'s limit is the index.
-    pub identified: bool,
-    /// The address space ([`Area::space`]) that has a guard below this stack; 0: none is known of.
-    pub guarded: u32,
     /// How many guest threads have ended here.
     pub ended: AtomicU32,
 }
@@ -159,11 +171,7 @@ pub struct Arrival {
 const _: () = {
     use core::mem::offset_of;
     assert!(size_of::<Area>() <= CACHE_OFFSET && AREA_SIZE.is_multiple_of(align_of::<Area>()));
-    assert!(offset_of!(Area, frame) == 0);
-    assert!(offset_of!(Area, in_guest) == 168);
-    assert!(offset_of!(Area, selector_value) == 169);
-    assert!(offset_of!(Area, keyed) == 170);
-    assert!(offset_of!(Area, stepping) == 171);
+    assert!(offset_of!(Area, own.frame) == 0);
     assert!(offset_of!(Arrival, rip) == 40);
     assert!(STACK_BASE.trailing_zeros() >= STACK_SHIFT && SELECTOR_BASE.trailing_zeros() >= 12);
     assert!(FILE_SIZE < KERNEL_END - KERNEL_BASE && KERNEL_BASE.trailing_zeros() >= KERNEL_SHIFT);

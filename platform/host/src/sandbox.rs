@@ -437,8 +437,8 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, cha
         wall::raise(needs, proc.fd, processes == Processes::Own, proc.own_tree);
         let area = hosted::area(0);
         let pid = libc::syscall(libc::SYS_getpid) as u32;
-        (*area).host_pid.store(pid, Ordering::Relaxed);
-        (*area).host_tid.store(pid, Ordering::Relaxed);
+        (*area).shared.host_pid.store(pid, Ordering::Relaxed);
+        (*area).shared.host_tid.store(pid, Ordering::Relaxed);
         core::arch::asm!(
             "mov rsp, {stack}",
             "xor ebp, ebp",

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, Area, STACK_BASE, STACK_SIZE, THREADS};
+use janua_arch::x86_64::hosted::{self, Own, STACK_BASE, STACK_SIZE, Shared, THREADS};
 
 use crate::sys::{self, nr};
 
@@ -95,7 +95,7 @@ pub fn give_back(index: usize) {
 /// What it wrote on the new stack stays in its own process' page tables. The host copies those of all stacks at each fork, because one
 /// has a guard ([`crate::guard`]), and takes them down at each child's end: after a thousand processes that was most of a fork. So
 /// once in a while the process forgets all stacks, which are shared memory and lose nothing by it.
-pub fn let_go(this: &mut Area) {
+pub fn let_go(this: &mut Own) {
     const OFTEN: u32 = 64;
     this.made += 1;
     if this.made == OFTEN {
@@ -106,19 +106,19 @@ pub fn let_go(this: &mut Area) {
     }
 }
 
-/// The shared part of an area: its atomics.
-pub fn of(index: usize) -> &'static Area {
+/// What others may touch of an area, running or not.
+pub fn of(index: usize) -> &'static Shared {
     // SAFETY: index is below THREADS, so the area lies in the stack region, which is mapped for the sandbox's life; zeroes are
-    // a valid area. Fields that are not atomic are read and written only by the area's own thread or before it starts.
-    unsafe { &*hosted::area(index) }
+    // a valid area. All of this part is atomic.
+    unsafe { &(*hosted::area(index)).shared }
 }
 
-/// The area of a running thread, to change its plain fields.
+/// A thread's own part of its area.
 ///
 /// # Safety
-/// Only for the thread itself, or before it starts.
+/// Only for the thread itself, or before it starts; while this is in use it is not to be had again.
 #[allow(clippy::mut_from_ref, reason = "the area is raw shared memory")]
-pub unsafe fn of_mut(index: usize) -> &'static mut Area {
-    // SAFETY: as `of`, and the caller is the only one to touch the plain fields.
-    unsafe { &mut *hosted::area(index) }
+pub unsafe fn own(index: usize) -> &'static mut Own {
+    // SAFETY: mapped, as in `of`, and the caller is the only one to touch it.
+    unsafe { &mut (*hosted::area(index)).own }
 }

@@ -1,13 +1,13 @@
 //! What the platform has of a guest thread, for whoever in the kernel asks.
 //!
 //! Nothing is kept here: a thread's place is its area, and the host knows the rest by the numbers that stand there. An area is used again when its
-//! thread has ended, so a context remembers how many have ended in it ([`Area::ended`]).
+//! thread has ended, so a context remembers how many have ended in it ([`Shared::ended`]).
 
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, Area};
+use janua_arch::x86_64::hosted::{self, Shared};
 use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
 use janua_port::user::Reach;
 use janua_port::{Context, Nanos, Plain, Registers, Spawn, UserMemory};
@@ -37,7 +37,7 @@ impl HostedContext {
     }
 
     /// Its area, as long as it lives.
-    fn area(&self) -> Option<&'static Area> {
+    fn area(&self) -> Option<&'static Shared> {
         Some(area::of(self.index)).filter(|area| area.ended.load(Ordering::Relaxed) == self.ended)
     }
 

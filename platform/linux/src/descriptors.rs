@@ -4,20 +4,18 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted;
 use janua_platform_boot::DESCRIPTORS_MOST;
 use janua_port::{HostFd, Payer};
 
-use crate::{area, boot, spawn};
+use crate::{boot, context, spawn};
 
 /// By number: the payer's, and 0 for those that were there before the kernel. Memory is taken where it is used.
 static PAYERS: [AtomicU8; DESCRIPTORS_MOST] = [const { AtomicU8::new(0) }; DESCRIPTORS_MOST];
 
 /// Who pays for what the calling thread takes.
 fn payer() -> Payer {
-    let here = 0u8;
-    let area = area::of(hosted::index_of(&raw const here as usize));
-    if area.guest == [0; 2] { Payer::KERNEL } else { spawn::guest(area).payer() }
+    let here = context::here();
+    if spawn::has_guest(here) { spawn::guest(here).payer() } else { Payer::KERNEL }
 }
 
 /// Makes a descriptor for the calling thread. ENFILE, and what `make` says.

@@ -8,7 +8,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use janua_arch::x86_64::hosted::Area;
+use janua_arch::x86_64::hosted::Shared;
 use janua_port::drive::{self, QUIET};
 use janua_port::{Clock, Nanos};
 
@@ -53,7 +53,7 @@ impl Record {
 }
 
 /// Prepares the area of a new thread.
-pub fn start(this: &Area) {
+pub fn start(this: &Shared) {
     Record::NEW.store(&this.idle);
 }
 

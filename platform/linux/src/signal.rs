@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, SIGNAL_ROOM};
+use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
 use janua_arch::x86_64::{cpu, entry, usercopy};
 use janua_port::guest::Abi;
 use janua_port::{Flow, HostSignal, Trap};
@@ -179,13 +179,13 @@ pub unsafe extern "C" fn on_signal(area: *mut Area) -> *mut Area {
 fn interrupted(area: *mut Area) -> *mut Area {
     let index = hosted::index_of(area as usize);
     // SAFETY: the thread itself.
-    let this = unsafe { area::of_mut(index) };
+    let this = unsafe { area::own(index) };
     let arrival = this.arrival;
     let signal = arrival.signal as u32;
     let in_kernel = (arrival.rip as usize).wrapping_sub(KERNEL_BASE) < IMAGE_SIZE;
     let host = HostSignal { signal, code: arrival.code, number: arrival.number, arch: arrival.arch };
     let gate = machine::get().gate;
-    let guest = spawn::guest(this);
+    let guest = spawn::guest(index);
     let frame = &mut this.frame;
     if let Some(pc) = entry::restoring(arrival.rip as usize, frame.rcx as usize) {
         if signal == SIGTRAP && arrival.code == TRAP_TRACE {
@@ -225,9 +225,9 @@ fn interrupted(area: *mut Area) -> *mut Area {
 }
 
 /// A call that came by the host's signal.
-fn trapped_call(this: &mut Area, index: usize, abi: Abi) -> *mut Area {
+fn trapped_call(this: &mut Own, index: usize, abi: Abi) -> *mut Area {
     let gate = machine::get().gate;
-    let guest = spawn::guest(this);
+    let guest = spawn::guest(index);
     let differs = gate.trap_id() != gate.id();
     if differs {
         guest.set_gate(gate.trap_id());
@@ -245,10 +245,11 @@ fn trapped_call(this: &mut Area, index: usize, abi: Abi) -> *mut Area {
 /// # Safety
 /// Called by the entry assembly only, on the thread's own kernel stack.
 pub unsafe extern "C" fn on_call(area: *mut Area) -> *mut Area {
+    let index = hosted::index_of(area as usize);
     // SAFETY: the thread's own area.
-    let this = unsafe { &mut *area };
-    let flow = spawn::guest(this).call(&mut this.frame, Abi::Native);
-    spawn::carry_on(this, hosted::index_of(area as usize), flow)
+    let this = unsafe { &mut (*area).own };
+    let flow = spawn::guest(index).call(&mut this.frame, Abi::Native);
+    spawn::carry_on(this, index, flow)
 }
 
 /// A call that the entry made itself has left work behind; its result is in the area's frame.
@@ -256,10 +257,11 @@ pub unsafe extern "C" fn on_call(area: *mut Area) -> *mut Area {
 /// # Safety
 /// As [`on_call`].
 pub unsafe extern "C" fn on_answered(area: *mut Area) -> *mut Area {
+    let index = hosted::index_of(area as usize);
     // SAFETY: the thread's own area.
-    let this = unsafe { &mut *area };
-    let flow = spawn::guest(this).answered(&mut this.frame, Abi::Native);
-    spawn::carry_on(this, hosted::index_of(area as usize), flow)
+    let this = unsafe { &mut (*area).own };
+    let flow = spawn::guest(index).answered(&mut this.frame, Abi::Native);
+    spawn::carry_on(this, index, flow)
 }
 
 /// As [`on_call`], for kernels whose functions programs may call by address: what would be the number is then an address in the
@@ -269,8 +271,9 @@ pub unsafe extern "C" fn on_answered(area: *mut Area) -> *mut Area {
 /// # Safety
 /// As [`on_call`], and the program keeps to the addresses it was given.
 pub unsafe extern "C" fn on_direct_call(area: *mut Area) -> *mut Area {
+    let index = hosted::index_of(area as usize);
     // SAFETY: the thread's own area.
-    let this = unsafe { &mut *area };
+    let this = unsafe { &mut (*area).own };
     let address = this.frame.number();
     if address.wrapping_sub(KERNEL_BASE) >= IMAGE_SIZE {
         // SAFETY: as this function's.
@@ -278,8 +281,8 @@ pub unsafe extern "C" fn on_direct_call(area: *mut Area) -> *mut Area {
     }
     // SAFETY: the program got the address from the kernel (see above); a guest is a thin pointer in the first of the two words.
     let function = unsafe { core::mem::transmute::<usize, fn(*const (), &mut janua_port::Frame) -> janua_port::Flow>(address) };
-    let flow = function(this.guest[0] as *const (), &mut this.frame);
-    spawn::carry_on(this, hosted::index_of(area as usize), flow)
+    let flow = function(core::ptr::from_ref(spawn::guest(index)).cast(), &mut this.frame);
+    spawn::carry_on(this, index, flow)
 }
 
 /// The kernel itself was interrupted.
@@ -301,8 +304,12 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
         // Set by the guest before a rewritten call: the kernel takes it off and the way out sets it again.
         SIGBUS if context.eflags & ALIGNMENT_CHECK != 0 => {
             context.eflags &= !ALIGNMENT_CHECK;
-            // SAFETY: the thread itself; the frame is whole while the kernel runs.
-            unsafe { area::of_mut(index) }.frame.rflags |= ALIGNMENT_CHECK;
+            // SAFETY: the thread itself, between two of its instructions; the frame is whole while the kernel runs. By the place alone, since
+            // what was interrupted may have it borrowed.
+            unsafe {
+                let flags = &raw mut (*hosted::area(index)).own.frame.rflags;
+                flags.write_volatile(flags.read_volatile() | ALIGNMENT_CHECK);
+            }
         }
         SIGSEGV if info.code == SEGV_ACCERR && context.err & FAULT_STORE != 0 && store_fault(info.addr, index) => {}
         SIGSEGV if info.code == SEGV_MAPERR && hole_fault(context.rip, info.addr, index) => {}
@@ -318,15 +325,13 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
 
 /// A store to user memory that the page's rights forbade: whether the guest's memory has it in order now.
 fn store_fault(addr: u64, index: usize) -> bool {
-    let this = area::of(index);
-    is_user(addr as usize, 1) && this.guest != [0; 2] && spawn::guest(this).store_fault(addr as usize)
+    is_user(addr as usize, 1) && spawn::has_guest(index) && spawn::guest(index).store_fault(addr as usize)
 }
 
 /// A user copy met memory that nothing is mapped at: whether something is now.
 fn hole_fault(rip: u64, addr: u64, index: usize) -> bool {
-    let this = area::of(index);
     let copies = usercopy::fixup(rip as usize).is_some() && is_user(addr as usize, 1);
-    copies && this.guest != [0; 2] && spawn::guest(this).hole_fault(addr as usize)
+    copies && spawn::has_guest(index) && spawn::guest(index).hole_fault(addr as usize)
 }
 
 /// A line buffer for reports: no allocation, since the heap may be what broke.
@@ -346,7 +351,8 @@ impl Write for Report {
 
 #[cold]
 fn kernel_fault(signal: u32, info: &Info, context: &Context, index: usize) -> ! {
-    let frame = &area::of(index).frame;
+    // SAFETY: as it lies there: the thread itself was interrupted, and does not come back.
+    let frame = unsafe { (&raw const (*hosted::area(index)).own.frame).read_volatile() };
     let mut report = Report { bytes: [0; 1024], len: 0 };
     let _ = writeln!(
         report,

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::Result;
 use janua_arch::x86_64::entry;
-use janua_arch::x86_64::hosted::{self, Area, KICK, SHORTCUTS, Shortcut};
+use janua_arch::x86_64::hosted::{self, Area, KICK, Own, SHORTCUTS, Shortcut};
 use janua_port::drive::PARKED;
 use janua_port::guest::{NO_CALLS, PLAIN_CALLS};
 use janua_port::{Carrier, Context, Flow, Frame, Guest, Nanos, Next, Plain, Spawn, SpawnKind, drive};
@@ -45,11 +45,27 @@ pub const CLONE_KIN: u32 = (CLONE_PARENT | CLONE_THREAD) as u32;
 
 const PR_SET_PDEATHSIG: usize = 1;
 
-/// The guest of an area that has one.
-pub fn guest(area: &Area) -> &'static dyn Guest {
+/// The two words of an area's guest; zeroes where there is none.
+fn guest_words(index: usize) -> [usize; 2] {
+    area::of(index).guest.each_ref().map(|word| word.load(Ordering::Relaxed))
+}
+
+fn set_guest_words(index: usize, words: [usize; 2]) {
+    for (word, value) in area::of(index).guest.iter().zip(words) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Whether an area has a guest.
+pub fn has_guest(index: usize) -> bool {
+    guest_words(index) != [0; 2]
+}
+
+/// The guest of an area that has one, which is the calling thread's.
+pub fn guest(index: usize) -> &'static dyn Guest {
     // SAFETY: the two words came from `Arc::into_raw` in `prepare`; the count they hold is given up in `end`, by the thread
     // itself, after its last use of the guest.
-    unsafe { &*core::mem::transmute::<[usize; 2], *const dyn Guest>(area.guest) }
+    unsafe { &*core::mem::transmute::<[usize; 2], *const dyn Guest>(guest_words(index)) }
 }
 
 /// [`janua_port::Context::set_plain`].
@@ -58,7 +74,7 @@ pub fn set_plain(plain: Option<Plain<'_>>) {
     let functions = plain.map_or(NO_CALLS.as_ptr(), |plain| plain.native.as_ptr());
     // SAFETY: the thread's own area; only its entries read the word, and it is not in one. Thread and work words stay: they are the same
     // for a guest's life wherever they are used.
-    unsafe { (&raw mut (*area).shortcut.functions).write_volatile(functions) };
+    unsafe { (&raw mut (*area).own.shortcut.functions).write_volatile(functions) };
 }
 
 /// The word of threads whose calls all go by the frame.
@@ -69,25 +85,26 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<(u
     let index = area::take()?;
     let context = Arc::new(HostedContext::new(index));
     guest.attach(context.clone());
+    let shared = area::of(index);
+    shared.in_guest.store(0, Ordering::Relaxed);
+    shared.host_pid.store(0, Ordering::Relaxed);
+    shared.host_tid.store(0, Ordering::Relaxed);
+    idle::start(shared);
     // SAFETY: just taken; no thread runs on it.
-    let area = unsafe { area::of_mut(index) };
+    let area = unsafe { area::own(index) };
     area.frame = frame;
-    area.in_guest = 0.into();
     area.selector_value = machine::get().gate.selector_value();
     area.keyed = u8::from(boot::jail() == Jail::Pkey);
     area.stepping = 0;
-    area.host_pid.store(0, Ordering::Relaxed);
-    area.host_tid.store(0, Ordering::Relaxed);
     area.shortcut = match guest.plain() {
         Some(Plain { native, thread, work, .. }) => Shortcut { functions: native.as_ptr(), thread, work },
         None => Shortcut { functions: NO_CALLS.as_ptr(), thread: core::ptr::null(), work: &raw const NO_WORK },
     };
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
-    area.guest = unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) };
+    set_guest_words(index, unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) });
     area.body = 0;
     area.made = 0;
     area.identified = false;
-    idle::start(area);
     area.tls = tls.unwrap_or(usize::MAX);
     Ok((index, context))
 }
@@ -110,8 +127,8 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
         hosted::hosted_clone(
             flags,
             stack,
-            (&raw const (*area).host_tid) as *mut u32,
-            (&raw const (*area).host_tid) as *mut u32,
+            (&raw const (*area).shared.host_tid) as *mut u32,
+            (&raw const (*area).shared.host_tid) as *mut u32,
             tls.unwrap_or(0),
         )
     };
@@ -141,8 +158,7 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
     area::set_space(index, (flags & CLONE_VM != 0).then(here));
     if flags & CLONE_VM != 0 {
         // Alone until now, which identified the caller.
-        // SAFETY: the thread itself.
-        let known = identify(unsafe { area::of_mut(here()) });
+        let known = identify(here());
         if let Err(errno) = known {
             drop_guest(index);
             area::give_back(index);
@@ -157,8 +173,8 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         machine::wake_service();
     }
     if own_process {
-        // SAFETY: the thread itself.
-        area::let_go(unsafe { area::of_mut(here()) });
+        // SAFETY: the thread itself, which has no use of it here.
+        area::let_go(unsafe { area::own(here()) });
     }
     match launched {
         Ok(_) => Ok(context),
@@ -181,12 +197,13 @@ pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<Arc<dyn Context>> {
 /// A thread without a guest, in the calling process.
 pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
     let index = area::take()?;
+    let shared = area::of(index);
+    shared.in_guest.store(0, Ordering::Relaxed);
+    shared.host_pid.store(own_pid(), Ordering::Relaxed);
+    shared.space.store(area::NO_SPACE, Ordering::Relaxed);
+    set_guest_words(index, [0; 2]);
     // SAFETY: just taken; no thread runs on it.
-    let area = unsafe { area::of_mut(index) };
-    area.in_guest = 0.into();
-    area.host_pid.store(own_pid(), Ordering::Relaxed);
-    area.guest = [0; 2];
-    area.space.store(area::NO_SPACE, Ordering::Relaxed);
+    let area = unsafe { area::own(index) };
     area.body = Box::into_raw(Box::new(body)) as usize;
     launch(index, THREAD_FLAGS, None).map(|_| ())
 }
@@ -197,14 +214,13 @@ fn own_pid() -> u32 {
 }
 
 fn drop_guest(index: usize) {
-    // SAFETY: the caller is the area's thread at its end, or its creator when it never ran: the words are used no more.
-    unsafe {
-        let area = area::of_mut(index);
-        if area.guest != [0; 2] {
-            drop(Arc::from_raw(core::mem::transmute::<[usize; 2], *const dyn Guest>(area.guest)));
-            area.guest = [0; 2];
-        }
+    let words = guest_words(index);
+    if words == [0; 2] {
+        return;
     }
+    set_guest_words(index, [0; 2]);
+    // SAFETY: the caller is the area's thread at its end, or its creator when it never ran: nobody has the words any more.
+    drop(unsafe { Arc::from_raw(core::mem::transmute::<[usize; 2], *const dyn Guest>(words)) });
 }
 
 /// What every new host thread needs before user code may run on it.
@@ -233,19 +249,20 @@ pub fn arm_again(index: usize) -> Result<()> {
     }
     // Under the jail every entry asks for the identity; otherwise the rewritten call alone does, where there are others.
     if !alone || boot::jail() == Jail::Pkey {
-        // SAFETY: the thread itself.
-        identify(unsafe { area::of_mut(index) })?;
+        identify(index)?;
     }
     machine::get().gate.arm_thread(hosted::selector(index))
 }
 
 /// Sees to it that the calling thread, whose area it is, has its identity where the entries ask for one. The host call takes 0.3 us on
 /// some machines and 5 on others, so a process with one thread does without as long as it can.
-fn identify(this: &mut Area) -> Result<()> {
+fn identify(index: usize) -> Result<()> {
+    // SAFETY: the thread itself.
+    let this = unsafe { area::own(index) };
     let keyed = boot::jail() == Jail::Pkey;
     let asked = keyed || machine::get().gate.call_entry(keyed).is_some();
     if asked && !this.identified {
-        identity::set(hosted::index_of(&raw const *this as usize))?;
+        identity::set(index)?;
         this.identified = true;
     }
     Ok(())
@@ -262,12 +279,11 @@ pub fn disarm() -> Result<()> {
 /// Called by `hosted_clone` with the area it was given.
 pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
     let index = hosted::index_of(area as usize);
-    // SAFETY: the thread itself.
-    guard_stack(unsafe { area::of_mut(index) }, index);
+    guard_stack(index);
     // SAFETY: the selector of this thread, which the host reads only after `arm`.
     unsafe { hosted::selector(index).write_volatile(hosted::SELECTOR_ALLOW) };
     // SAFETY: the thread itself.
-    let this = unsafe { area::of_mut(index) };
+    let this = unsafe { area::own(index) };
     if this.body != 0 {
         // SAFETY: made by `spawn_kernel` for this thread alone.
         let body = unsafe { Box::from_raw(this.body as *mut Box<dyn FnOnce() + Send>) };
@@ -280,16 +296,19 @@ pub unsafe extern "C" fn child_main(area: *mut Area) -> ! {
         machine::stop_sandbox(125);
     }
     // The sandbox has one gate, so every call of the thread comes by it.
-    guest(this).set_gate(machine::get().gate.id());
-    let flow = guest(this).start(&mut this.frame);
+    let guest = guest(index);
+    guest.set_gate(machine::get().gate.id());
+    let flow = guest.start(&mut this.frame);
     let area = carry_on(this, index, flow);
     // SAFETY: `carry_on` says that the thread may go to user code.
     unsafe { entry::hosted_exit(area) }
 }
 
 /// Makes the lowest page of a new thread's stack a guard, unless a thread of this address space has had that stack before.
-fn guard_stack(this: &mut Area, index: usize) {
-    let space = this.space.load(Ordering::Relaxed);
+fn guard_stack(index: usize) {
+    let space = area::of(index).space.load(Ordering::Relaxed);
+    // SAFETY: the thread itself.
+    let this = unsafe { area::own(index) };
     // A thread of the kernel's own is in a space without a number.
     let known = this.body == 0 && this.guarded == space;
     if !known {
@@ -330,18 +349,18 @@ impl Carrier for Hosted<'_> {
 }
 
 /// What a thread does after an entry: goes back, waits, or ends. Answers the area to leave through.
-pub fn carry_on(this: &mut Area, index: usize, flow: Flow) -> *mut Area {
-    let guest = guest(this);
-    let mut carrier = Hosted { index, in_guest: &this.in_guest, idle: &this.idle };
-    match drive(&mut carrier, guest, &mut this.frame, flow) {
-        Next::User => this,
+pub fn carry_on(this: &mut Own, index: usize, flow: Flow) -> *mut Area {
+    let shared = area::of(index);
+    let mut carrier = Hosted { index, in_guest: &shared.in_guest, idle: &shared.idle };
+    match drive(&mut carrier, guest(index), &mut this.frame, flow) {
+        Next::User => hosted::area(index),
         Next::End => end(index),
     }
 }
 
 fn end(index: usize) -> ! {
     guard::check(index);
-    if area::of(index).guest != [0; 2] {
+    if has_guest(index) {
         hosted::leave(index);
     }
     area::note_ended(index);
@@ -371,7 +390,7 @@ fn barrier() {
     let _ = sys::words(nr::MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);
 }
 
-/// [`Area::in_guest`] of a thread to which a kick is on its way.
+/// [`Shared::in_guest`](hosted::Shared::in_guest) of a thread to which a kick is on its way.
 const IN_GUEST_KICKED: u8 = 2;
 
 /// Interrupts the thread if it runs user code.
