@@ -8,7 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::mm::Vma;
 use janua_object::mm::jail::{self, Change, Enclosed, Instead, Jailed, Known, Listed, Trapped};
 use janua_object::mm::list::VmaList;
-use janua_port::{Space, UserMemory};
+use janua_port::Space;
 use janua_text::trampoline::Patch;
 
 use crate::KeyJail;
@@ -20,8 +20,6 @@ use crate::site::Sites;
 /// What is kept of an address space, under the lock of its list of mappings.
 pub struct Cell {
     pub jail: &'static KeyJail,
-    /// Reads and writes its memory.
-    pub user: &'static dyn UserMemory,
     pub guard: Option<Arc<CodeGuard>>,
     /// Rewritten code that has been placed.
     pub placed: Vec<Placed>,
@@ -30,8 +28,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    pub fn new(jail: &'static KeyJail, user: &'static dyn UserMemory) -> Cell {
-        Cell { jail, user, guard: None, placed: Vec::new(), sites: Sites::default() }
+    pub fn new(jail: &'static KeyJail) -> Cell {
+        Cell { jail, guard: None, placed: Vec::new(), sites: Sites::default() }
     }
 
     /// Of a space with a guard.
@@ -49,7 +47,7 @@ impl Cell {
 
 impl Jailed for Cell {
     fn copied(&self, child: Arc<dyn Space>) -> Enclosed {
-        let cell = Cell { placed: self.placed.clone(), sites: self.sites.clone(), ..Cell::new(self.jail, self.user) };
+        let cell = Cell { placed: self.placed.clone(), sites: self.sites.clone(), ..Cell::new(self.jail) };
         match &self.guard {
             Some(guard) => cell.guarded(guard.copied_to(child)),
             None => cell.open(child),

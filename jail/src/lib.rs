@@ -43,6 +43,8 @@ use image::Rewriter;
 /// The jail of a kernel.
 pub struct KeyJail {
     host: Option<&'static dyn Host>,
+    /// The memory of whoever calls: the jail looks at and changes code of the process it is called in alone.
+    user: &'static dyn UserMemory,
     /// `Some` where a key locks the kernel's memory.
     ground: Option<&'static dyn Ground>,
     /// `None` where calls are to trap.
@@ -50,10 +52,11 @@ pub struct KeyJail {
 }
 
 impl KeyJail {
-    /// With a `host`, calls are rewritten to jump to `entry`, if there is one; with a `ground`, code is guarded. `None` where there is
+    /// `user` is the memory of the process that calls. With a `host`, calls are rewritten to jump to `entry`, if there is one; with a `ground`, code is guarded. `None` where there is
     /// nothing to do. It is there for good.
     pub fn start(
         host: Option<&'static dyn Host>,
+        user: &'static dyn UserMemory,
         entry: Option<usize>,
         ground: Option<&'static dyn Ground>,
     ) -> Option<&'static dyn Jail> {
@@ -62,18 +65,18 @@ impl KeyJail {
         if rewriter.is_none() && ground.is_none() {
             return None;
         }
-        Some(Box::leak(Box::new(KeyJail { host, ground, rewriter })))
+        Some(Box::leak(Box::new(KeyJail { host, user, ground, rewriter })))
     }
 }
 
 impl Jail for KeyJail {
-    fn enclose(&'static self, space: Arc<dyn Space>, user: &'static dyn UserMemory) -> Enclosed {
+    fn enclose(&'static self, space: Arc<dyn Space>) -> Enclosed {
         match self.ground {
             Some(ground) => {
-                let guard = CodeGuard::new(space, ground, user, self.host);
-                Cell::new(self, user).guarded(guard)
+                let guard = CodeGuard::new(space, ground, self.user, self.host);
+                Cell::new(self).guarded(guard)
             }
-            None => Cell::new(self, user).open(space),
+            None => Cell::new(self).open(space),
         }
     }
 

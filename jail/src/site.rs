@@ -162,7 +162,7 @@ impl Cell {
         entry: usize,
         alone: bool,
     ) -> core::result::Result<Fate, Refusal> {
-        let user = self.user;
+        let user = self.jail.user;
         let (start, vma) = listed.list.find(call).ok_or(Refusal::Memory)?;
         let want = VmFlags::EXEC | VmFlags::READ;
         if vma.flags & (want | VmFlags::WRITE | VmFlags::SHARED) != want || vma.is_special() {
@@ -251,8 +251,8 @@ impl Cell {
         let len = (at + new.len()).next_multiple_of(PAGE_SIZE) - first;
         space.protect(first, len, Prot { read: true, write: true, exec: false })?;
         let mut now = vec![0; old.len()];
-        let same = self.user.copy_in(&mut now, at).is_ok() && now == old;
-        let written = same && self.user.copy_out(at, new).is_ok();
+        let same = self.jail.user.copy_in(&mut now, at).is_ok() && now == old;
+        let written = same && self.jail.user.copy_out(at, new).is_ok();
         space.protect(first, len, prot)?;
         if written { Ok(()) } else { Err(Errno::EAGAIN) }
     }

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::Result;
 use janua_arch::Frame;
 
-use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Context, Guest, Host, Nanos, Park, Space, UserMemory};
+use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Context, Guest, Host, Nanos, Park, Space};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,6 @@ pub trait Machine: Send + Sync {
     fn console(&self) -> &dyn Console;
     /// Sleeping on a word.
     fn park(&self) -> &dyn Park;
-    /// The memory of the calling guest thread.
-    fn user(&self) -> &dyn UserMemory;
     /// The host's files and sockets, where there is a host.
     fn host(&self) -> Option<&dyn Host>;
 

@@ -22,6 +22,11 @@ pub trait UserMemory: Send + Sync {
     fn in_range(&self, addr: usize, len: usize) -> bool {
         self.is_user(addr, len)
     }
+    /// Whether it is in use where the caller runs: then an access may end in the guest's own hands ([`crate::Guest::store_fault`]), and words
+    /// can be exchanged. Elsewhere it is only copied.
+    fn is_in_place(&self) -> bool {
+        true
+    }
     /// Copies `dst.len()` bytes from user address `src`.
     fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault>;
     /// Copies `src` to user address `dst`. Bytes before the faulting page may have been written.
@@ -103,6 +108,10 @@ impl<T: Reach> UserMemory for T {
 
     fn in_range(&self, addr: usize, len: usize) -> bool {
         self.near().in_range(addr, len)
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.is_near()
     }
 
     fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {

@@ -19,6 +19,7 @@ use janua_personality_invasive::memory::Layout;
 use janua_platform_linux::heap::Heap;
 use janua_platform_linux::host::LinuxHost;
 use janua_platform_linux::machine::{self, LockSleep};
+use janua_platform_linux::user::HostedUser;
 use janua_platform_linux::{LinuxMachine, boot, channel, sys};
 use janua_port::machine::Outside;
 use janua_port::{Answer, Host, HostedGate, Machine, Request};
@@ -75,7 +76,7 @@ extern "C" fn _start() -> ! {
     if Config::is_one(boot::config()) {
         invasive(machine);
     }
-    let jail = KeyJail::start(machine.host(), machine.call_entry(), machine.ground());
+    let jail = KeyJail::start(machine.host(), &HostedUser, machine.call_entry(), machine.ground());
     let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),

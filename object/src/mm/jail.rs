@@ -17,7 +17,7 @@ use core::any::Any;
 
 use janua_abi::linux::Result;
 use janua_port::space::{Access, Bounds};
-use janua_port::{Backing, Context, Frame, Prot, Space, UserMemory};
+use janua_port::{Backing, Context, Frame, Prot, Space};
 
 use super::list::VmaList;
 use super::vma::{Source, VmFlags, Vma};
@@ -40,8 +40,8 @@ pub struct Code {
 
 /// A jail; one in a kernel.
 pub trait Jail: Send + Sync {
-    /// Takes an empty address space in, whose memory is read and written by `user`.
-    fn enclose(&'static self, space: Arc<dyn Space>, user: &'static dyn UserMemory) -> Enclosed;
+    /// Takes an empty address space in.
+    fn enclose(&'static self, space: Arc<dyn Space>) -> Enclosed;
     /// What is known of a program file about to be mapped, if it is worth anything.
     fn code(&self, file: &Arc<OpenFile>, by: Loader) -> Option<Code>;
     /// Makes what is to be mapped in place of a file's code, for [`Jailed::exchange`]: [`Trapped::Worth`] has asked for it.
@@ -227,10 +227,10 @@ impl State {
 
 impl Mm {
     /// An address space in a jail, if the kernel has one, before anything is mapped in it.
-    pub fn jailed(mut self, jail: Option<&'static dyn Jail>, user: &'static dyn UserMemory) -> Mm {
+    pub fn jailed(mut self, jail: Option<&'static dyn Jail>) -> Mm {
         self.jail = jail;
         if let Some(jail) = jail {
-            let Enclosed { space, guard, jailed } = jail.enclose(self.space, user);
+            let Enclosed { space, guard, jailed } = jail.enclose(self.space);
             (self.space, self.guard) = (space, guard);
             self.state.lock().jailed = jailed;
         }

@@ -196,9 +196,6 @@ impl Machine for TestMachine {
     fn park(&self) -> &dyn Park {
         self
     }
-    fn user(&self) -> &dyn UserMemory {
-        self
-    }
     fn host(&self) -> Option<&dyn Host> {
         self.host.as_ref().map(|host| host as &dyn Host)
     }

@@ -12,7 +12,7 @@ use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Pa
 use crate::frames::{self, PAGE};
 use crate::space::UserSpace;
 use crate::thread::{self, Thread};
-use crate::{boot, clock, context, report, sched, tables, trap, uart, user};
+use crate::{boot, clock, context, report, sched, tables, trap, uart};
 
 /// The machine; there is one.
 pub struct Leon3 {
@@ -148,9 +148,6 @@ impl Machine for Leon3 {
     }
     fn park(&self) -> &dyn Park {
         &Words
-    }
-    fn user(&self) -> &dyn UserMemory {
-        &user::Memory
     }
     fn host(&self) -> Option<&dyn Host> {
         None

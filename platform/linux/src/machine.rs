@@ -8,9 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{entry, hosted};
 use janua_port::jail::Ground;
 use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
-use janua_port::{
-    Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind, UserMemory,
-};
+use janua_port::{Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind};
 use janua_text::scan;
 
 use crate::clock::HostClock;
@@ -19,7 +17,6 @@ use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
-use crate::user::HostedUser;
 use crate::{boot, channel, context, heap, random, registers, signal, spawn, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
@@ -181,9 +178,6 @@ impl Machine for LinuxMachine {
     }
     fn park(&self) -> &dyn Park {
         &Futex
-    }
-    fn user(&self) -> &dyn UserMemory {
-        &HostedUser
     }
     fn host(&self) -> Option<&dyn Host> {
         Some(&LinuxHost)

@@ -11,7 +11,6 @@ use janua_port::machine::ThreadId;
 use janua_port::machine::{Fpu, Memory as Amounts, Outside};
 use janua_port::{
     Accounts, Clock, Console, Context, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, SpawnKind, Trap,
-    UserMemory,
 };
 
 use crate::context::ModelContext;
@@ -408,9 +407,6 @@ impl Machine for Model {
         self
     }
     fn park(&self) -> &dyn Park {
-        self
-    }
-    fn user(&self) -> &dyn UserMemory {
         self
     }
     fn host(&self) -> Option<&dyn Host> {

@@ -5,14 +5,13 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
-use janua_port::{Clock, Console, Context, Guest, Host, Machine, Park, Space, SpawnKind, UserMemory};
+use janua_port::{Clock, Console, Context, Guest, Host, Machine, Park, Space, SpawnKind};
 
 use crate::clock::SkeletonClock;
 use crate::console::SkeletonConsole;
 use crate::host::SkeletonHost;
 use crate::missing;
 use crate::park::SkeletonPark;
-use crate::user::SkeletonUser;
 
 /// A machine that runs nothing.
 ///
@@ -36,9 +35,6 @@ impl Machine for SkeletonMachine {
     }
     fn park(&self) -> &dyn Park {
         &SkeletonPark
-    }
-    fn user(&self) -> &dyn UserMemory {
-        &SkeletonUser
     }
     /// `None` on bare metal. Here it is what a port to another host starts from.
     fn host(&self) -> Option<&dyn Host> {

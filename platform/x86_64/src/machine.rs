@@ -10,7 +10,7 @@ use janua_port::drive::PARKED;
 use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
 use janua_port::{
     BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, Nanos, Next, Park, Space, Spawn,
-    SpawnKind, TrapGate, UserMemory, drive,
+    SpawnKind, TrapGate, drive,
 };
 
 use crate::acpi::Cores;
@@ -22,7 +22,7 @@ use crate::frames::FRAMES;
 use crate::memory::{self, BareHost};
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
-use crate::user::{self, BareUser};
+use crate::user;
 use crate::{
     apic, clock, core as cores, cpu, disk, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables,
     trap, unprotected, vdso,
@@ -259,9 +259,6 @@ impl Machine for BareMachine {
     }
     fn park(&self) -> &dyn Park {
         &Words
-    }
-    fn user(&self) -> &dyn UserMemory {
-        &BareUser
     }
     fn host(&self) -> Option<&dyn Host> {
         Some(&BareHost)

@@ -191,7 +191,7 @@ fn shares_fs(thread: &Thread) -> bool {
 fn take_over(thread: &Thread, space: Arc<dyn Space>, prepared: &Prepared, rights: &Rights) -> Arc<Mm> {
     let process = thread.process();
     let mm = if prepared.elf.is_32 { Mm::below(space, i386::HIGHEST) } else { Mm::new(space) };
-    let mm = Arc::new(mm.accounted(thread.machine()).jailed(thread.kernel.jail, thread.machine().user()));
+    let mm = Arc::new(mm.accounted(thread.machine()).jailed(thread.kernel.jail));
     if thread.trace.is_on() {
         // Nothing is mapped yet that could be rewritten.
         let _ = mm.use_own_code();

@@ -241,7 +241,7 @@ impl MemoryFile {
     }
 
     /// Copies by way of a thread of the process while that runs the program that was opened; `None` when it does no more.
-    fn with<T>(&self, copy: impl FnOnce(&Seat) -> T) -> Option<T> {
+    fn with<T>(&self, copy: impl FnOnce(&Arc<Seat>) -> T) -> Option<T> {
         let task = self.task.upgrade()?;
         let _held = access::hold(&task);
         let first = task.group.lock().threads.first().cloned();
@@ -287,18 +287,16 @@ impl File for MemoryFile {
         let len = chunk.len();
         buf.peek(&mut chunk)?;
         let tried = self.with(|seat| {
-            let machine = seat.machine();
-            let calls = |seat: &Arc<Seat>| seat.context().is_some_and(|context| context.id() == machine.current());
-            if seat.task.group.lock().threads.iter().any(calls) {
-                return (Some(seat.task.clone()), seat.user().copy_out_partial(addr, &chunk));
+            if seat.user().is_in_place() {
+                return (Some(seat.clone()), seat.user().copy_out_partial(addr, &chunk));
             }
             (None, seat.kernel.write_remote(seat.user(), addr, &chunk))
         });
         let Some((own, mut written)) = tried else { return Ok(0) };
         if written == 0 && len > 0 {
             let piece = &chunk[..len.min(PAGE - addr % PAGE)];
-            if let Some(task) = own {
-                task.mm().ok_or(Errno::EIO)?.force_write(task.kernel.machine.user(), addr, piece)?;
+            if let Some(seat) = own {
+                seat.task.mm().ok_or(Errno::EIO)?.force_write(seat.user(), addr, piece)?;
             } else {
                 let tracee = self.stopped().ok_or(Errno::EIO)?;
                 let Some(forced) = self.with(|_| tracee.force(addr, piece)) else { return Ok(0) };
