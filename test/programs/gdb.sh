@@ -74,6 +74,29 @@ for form in "" "-no-pie" "-static"; do
 	# Addresses and numbers of threads differ from run to run.
 	grep -vE "libthread_db|New Thread|^\[|Missing separate|warning:" out | sed -E 's/0x[0-9a-f]+/ADDR/g; s/LWP [0-9]+/LWP N/; s/process [0-9]+/process N/'
 done
+# With the processor's own breakpoints and watchpoints.
+cat > hardware <<'G'
+set debuginfod enabled off
+set confirm off
+set width 0
+set print thread-events off
+break main
+run
+watch watched
+continue
+continue
+delete 2
+hbreak add if b == 4
+continue
+watch *(short *)text
+finish
+set var text[2] = 'F'
+delete 3
+watch total
+continue
+G
+gdb -nx -batch -x hardware ./p < /dev/null > out 2> err; echo "ended $?"
+grep -vE "libthread_db|New Thread|^\[|Missing separate|warning:" out | sed -E 's/0x[0-9a-f]+/ADDR/g; s/LWP [0-9]+/LWP N/; s/process [0-9]+/process N/'
 # One that runs already.
 cat > q.c <<'C'
 #include <unistd.h>

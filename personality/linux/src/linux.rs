@@ -28,9 +28,11 @@ pub fn is_restart_code(result: isize) -> bool {
 /// Linux on x86-64, with the calls of i386.
 pub struct Linux;
 
+/// `si_code` of a single step.
+const TRAP_TRACE: i32 = 2;
+
 /// Whether a single step ended on the way from a rewritten site to the kernel, which is no place of the program's: then the steps go on.
 fn steps_to_call(thread: &Thread, frame: &Frame, signal: u32, code: i32) -> bool {
-    const TRAP_TRACE: i32 = 2;
     let is_step = signal == SIGTRAP && code == TRAP_TRACE;
     is_step && thread.process().mm().is_some_and(|mm| mm.is_on_the_way(frame.rip as usize))
 }
@@ -63,6 +65,13 @@ impl Personality for Linux {
             if crate::mm::fault(thread, frame, signal, code, addr, error) || steps_to_call(thread, frame, signal, code) {
                 return;
             }
+            let code = match (signal, code) {
+                (SIGTRAP, TRAP_TRACE) if thread.trace.is_on() => match ptrace::stepped(thread, frame) {
+                    Some(code) => code,
+                    None => return,
+                },
+                (_, code) => code,
+            };
             let addr = addr as u64;
             *thread.signals.fault.lock() = Fault { vector: vector.into(), error, addr };
             signal::force(thread, SigInfo::fault(signal, code, addr));

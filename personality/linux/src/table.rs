@@ -136,7 +136,7 @@ calls! {
     98 getrusage(who: i32, usage: UserPtr<Rusage>) => plain usage::getrusage, Partial("in a sandbox the kernel's own work counts as user time; blocks read and written are not counted");
     99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, Full;
     100 times(times: UserPtr<Tms>) => plain time::clock::times, Full;
-    101 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, Partial("no debug registers (they read 0), SYSEMU, SYSEMU_SINGLESTEP, SINGLEBLOCK, ARCH_PRCTL or thread areas, which say EIO; no options for filters of calls");
+    101 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, Partial("debug registers see changes of memory, neither reads nor stores that change nothing; no SINGLEBLOCK, ARCH_PRCTL or thread areas, which say EIO; no options for filters of calls");
     102 getuid() => plain cred::ids::getuid, Full;
     103 syslog(action: i32, buf: UserPtr<u8>, len: i32) => plain misc::syslog, Partial("the log is empty");
     104 getgid() => plain cred::ids::getgid, Full;

@@ -5,6 +5,7 @@
 //! and a tracer can have done in a tracee what the tracee could do by itself.
 
 mod attach;
+mod debug;
 pub mod regs;
 mod request;
 mod stop;
@@ -14,7 +15,8 @@ mod wait;
 pub use attach::{Birth, birth, born, unborn};
 pub use request::{PtraceRequest, ptrace};
 pub use stop::{
-    before_leave, call_begins, call_ends, clean, continued, event, hurry, is_inside, program_begins, signal_stop, stopped, trap,
+    before_leave, call_begins, call_ends, clean, continued, event, hurry, is_inside, program_begins, signal_stop, stepped,
+    stopped, trap,
 };
 pub use tracee::{Trace, Tracee, parent_learns, process_ended, renumber, thread_ended, tracer_ends};
 pub use wait::look;

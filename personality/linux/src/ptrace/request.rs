@@ -93,6 +93,8 @@ fn of_stopped(thread: &Thread, tracee: &Arc<Tracee>, request: u32, addr: usize, 
         request::CONT => attach::go_on(tracee, data, How::Run)?,
         request::SYSCALL => attach::go_on(tracee, data, How::Calls)?,
         request::SINGLESTEP => attach::go_on(tracee, data, How::Step)?,
+        request::SYSEMU => attach::go_on(tracee, data, How::Emulate)?,
+        request::SYSEMU_SINGLESTEP => attach::go_on(tracee, data, How::EmulateStep)?,
         request::DETACH => attach::detach(thread, tracee, attach::signal_number(data)?)?,
         request::LISTEN => listen(tracee)?,
         request::SETOPTIONS | request::OLDSETOPTIONS => {
@@ -148,7 +150,10 @@ fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, dat
     };
     match request {
         request::PEEKUSER => {
-            let word = with_stop(tracee, |state| user_word(&state.registers.general, addr))?;
+            let word = with_stop(tracee, |state| {
+                let word = user_word(&state.registers.general, addr)?;
+                Ok(if USER_DEBUG.contains(&addr) { state.debug.get(debug_register(addr)) } else { word })
+            })?;
             UserPtr::<u64>::new(data).write(user, &word)
         }
         request::POKEUSER => with_stop(tracee, |state| {
@@ -156,8 +161,7 @@ fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, dat
             let mut general = state.registers.general;
             match general.get_mut(addr / WORD) {
                 Some(word) => *word = data as u64,
-                // There are no debug registers for guests: they hold 0.
-                None if USER_DEBUG.contains(&addr) && data != 0 => return Err(Errno::EIO),
+                None if USER_DEBUG.contains(&addr) => return state.debug.set(debug_register(addr), data as u64),
                 None => return Ok(()),
             }
             state.registers.set_general(&target, general)
@@ -199,6 +203,11 @@ fn user_word(general: &[u64; USER_REGS], offset: usize) -> Result<u64> {
         return Err(Errno::EIO);
     }
     Ok(general.get(offset / WORD).copied().unwrap_or(0))
+}
+
+/// Which debug register is at an offset in `struct user`.
+fn debug_register(offset: usize) -> usize {
+    (offset - USER_DEBUG.start) / WORD
 }
 
 fn of_signals(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, data: usize) -> Result<usize> {

@@ -16,6 +16,7 @@ use janua_kernel::Before;
 use janua_kernel::thread::work;
 use janua_port::Frame;
 
+use super::debug::{DebugRegisters, Watch};
 use super::tracee::{self, How, Kind, Stop, Tracee};
 use crate::process::Report;
 use crate::signal::{self, deliver};
@@ -37,6 +38,10 @@ pub struct Own {
     inside: Option<(Stop, Arc<Tracee>)>,
     /// The trap flag in its frame is ours.
     forced: bool,
+    /// What it looks at after each instruction.
+    watch: Option<Watch>,
+    /// The call it is stopped before is not to be made (PTRACE_SYSEMU).
+    emulated: bool,
     /// It has begun a new program; its number before.
     exec: Option<u32>,
     /// A call has ended.
@@ -185,13 +190,60 @@ fn after(thread: &Thread, frame: &mut Frame) -> Option<Ended> {
 
 /// Has the thread go on as far as it is to.
 fn go_on(thread: &Thread, frame: &mut Frame, how: How) {
+    let debug = thread.trace.tracee().map(|tracee| tracee.state.lock().debug);
+    let watch = debug.and_then(|debug| debug.watch(thread));
+    let steps = how.steps() || watch.is_some();
+    thread.trace.own.lock().watch = watch;
     if let Some(seat) = thread.seat() {
-        seat.watch_calls(how != How::Run);
+        seat.watch_calls(how != How::Run || steps);
     }
-    if how == How::Step && frame.rflags & STEP == 0 {
+    if steps {
+        step(thread, frame);
+    }
+}
+
+/// Sets the trap flag, as ours unless it is the program's own.
+fn step(thread: &Thread, frame: &mut Frame) {
+    if frame.rflags & STEP == 0 {
         frame.rflags |= STEP;
         thread.trace.own.lock().forced = true;
     }
+}
+
+/// An instruction of a traced thread has ended with the trap flag set: the `si_code` of the signal that comes of it, `None` if the thread
+/// only looks at what it watches and goes on.
+pub fn stepped(thread: &Thread, frame: &Frame) -> Option<i32> {
+    const TRAP_TRACE: i32 = 2;
+    const TRAP_HWBKPT: i32 = 4;
+    let Some(tracee) = thread.trace.tracee() else { return Some(TRAP_TRACE) };
+    let (hits, forced) = {
+        let forced = thread.trace.own.lock().forced;
+        let hits = look(thread, frame.rip);
+        (hits.unwrap_or(0), forced && hits.is_some())
+    };
+    let mut state = tracee.state.lock();
+    let step = state.how.steps() || !forced;
+    if hits == 0 && !step {
+        return None;
+    }
+    state.debug.trapped(hits, step);
+    Some(if step { TRAP_TRACE } else { TRAP_HWBKPT })
+}
+
+/// Takes up watching again on the way back to user code, where it has been interrupted. What the kernel has written does not count.
+fn watch_again(thread: &Thread, frame: &mut Frame) {
+    if look(thread, 0).is_some() {
+        step(thread, frame);
+    }
+}
+
+/// Looks at what the thread watches, if it does ([`Watch::look`]). Only the thread itself uses what it keeps, so that no lock has to be
+/// held meanwhile.
+fn look(thread: &Thread, pc: u64) -> Option<u64> {
+    let mut watch = thread.trace.own.lock().watch.take()?;
+    let hits = watch.look(thread, pc);
+    thread.trace.own.lock().watch = Some(watch);
+    Some(hits)
 }
 
 /// Takes the trap flag off, if it is ours: whether it was.
@@ -216,13 +268,19 @@ pub fn call_begins(thread: &Thread, frame: &mut Frame) -> Before {
         if ended.signal != 0 {
             let _ = signal::send_thread(thread, signal::kernel_signal(ended.signal));
         }
-        let skip = frame.orig_rax as i32 == -1 || thread.work() & work::KILL != 0;
+        let emulated = core::mem::take(&mut thread.trace.own.lock().emulated);
+        let skip = emulated || frame.orig_rax as i32 == -1 || thread.work() & work::KILL != 0;
         return if skip { Before::Skip } else { Before::Make };
     }
     match thread.trace.tracee() {
         Some(tracee) => {
             let how = tracee.state.lock().how;
-            if how == How::Calls && begin_call(thread, frame, Kind::Entry, &tracee) { Before::Wait } else { Before::Make }
+            let stops = how == How::Calls || how.emulates();
+            if !stops || !begin_call(thread, frame, Kind::Entry, &tracee) {
+                return Before::Make;
+            }
+            thread.trace.own.lock().emulated = how.emulates();
+            Before::Wait
         }
         None => {
             go_on(thread, frame, How::Run);
@@ -240,7 +298,13 @@ pub fn call_ends(thread: &Thread) {
 /// The calling thread has begun a new program; `old` was its number before.
 pub fn program_begins(thread: &Thread, old: u32) {
     if thread.trace.is_on() {
-        thread.trace.own.lock().exec = Some(old);
+        let mut own = thread.trace.own.lock();
+        own.exec = Some(old);
+        own.watch = None;
+        drop(own);
+        if let Some(tracee) = thread.trace.tracee() {
+            tracee.state.lock().debug = DebugRegisters::default();
+        }
         thread.trace.due.store(true, Ordering::Relaxed);
     }
 }
@@ -274,13 +338,13 @@ fn finish(thread: &Thread, frame: &mut Frame, ended: &Ended) {
                 let _ = signal::send_thread(thread, info);
             } else {
                 // A handler returns without the flag, and its first instruction is where the step ends.
-                let step = unstep(thread, frame);
+                let step = unstep(thread, frame) && ended.how.steps();
                 let before = frame.rsp;
                 deliver::take(thread, frame, &info);
                 if step && frame.rsp != before {
                     thread.trace.own.lock().step = true;
                 } else if step {
-                    go_on(thread, frame, How::Step);
+                    go_on(thread, frame, ended.how);
                 }
             }
             signal::recompute(thread);
@@ -332,7 +396,7 @@ fn begin_due(thread: &Thread, frame: &mut Frame) -> bool {
         }
     }
     let how = tracee.state.lock().how;
-    if how != How::Step {
+    if !how.steps() {
         unstep(thread, frame);
     }
     if core::mem::take(&mut thread.trace.own.lock().exit) {
@@ -346,6 +410,7 @@ fn begin_due(thread: &Thread, frame: &mut Frame) -> bool {
         let stop = Stop { kind: Kind::Event, code: SIGTRAP, info: notice(thread, SIGTRAP, SIGTRAP) };
         return begin(thread, frame, stop, None);
     }
+    watch_again(thread, frame);
     false
 }
 
@@ -434,6 +499,6 @@ pub async fn event(thread: &Thread, event: u32, message: u64) {
 fn call_goes_on(thread: &Thread) {
     let how = thread.trace.tracee().map_or(How::Run, |tracee| tracee.state.lock().how);
     if let Some(seat) = thread.seat() {
-        seat.watch_calls(how != How::Run);
+        seat.watch_calls(how != How::Run || thread.trace.own.lock().watch.is_some());
     }
 }

@@ -14,6 +14,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::thread::work;
 use janua_rt::{Mutex, WaitQueue};
 
+use super::debug::DebugRegisters;
 use super::regs::Registers;
 use super::stop::Own;
 use crate::signal::{self, send};
@@ -31,6 +32,19 @@ pub enum How {
     Calls,
     /// One instruction.
     Step,
+    /// To the next call, which the tracer makes instead (PTRACE_SYSEMU); or one instruction, if that comes first.
+    Emulate,
+    EmulateStep,
+}
+
+impl How {
+    pub fn steps(self) -> bool {
+        matches!(self, How::Step | How::EmulateStep)
+    }
+
+    pub fn emulates(self) -> bool {
+        matches!(self, How::Emulate | How::EmulateStep)
+    }
 }
 
 /// What kind of stop it is, as far as that matters for what may be asked and for how it goes on.
@@ -87,6 +101,7 @@ pub struct State {
     /// The stop is over and this signal goes with it, 0 for none: for the tracee to take.
     pub resume: Option<u32>,
     pub registers: Registers,
+    pub debug: DebugRegisters,
     pub message: u64,
     pub poke: Option<Poke>,
 }
