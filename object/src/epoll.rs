@@ -564,11 +564,11 @@ mod tests {
     fn time_makes_a_timer_ready_even_when_nested() {
         let (clock, nesting) = (clock(), Mutex::new(()));
         let (outer, inner) = (Epoll::new(clock), Epoll::new(clock));
-        let timer = TimerFd::new(clock, TimeBase::Monotonic);
+        let timer = TimerFd::new(clock, 1, TimeBase::Monotonic);
         let (timer_file, inner_file) = (open(timer.clone()), open(inner.clone()));
         outer.add(3, &inner_file, IN, 1, &nesting).unwrap();
         inner.add(4, &timer_file, IN | Mode::EDGE.bits(), 2, &nesting).unwrap();
-        timer.set(100, 50, false);
+        timer.set(100, 50, 0);
         assert_eq!(collect(&outer), vec![]);
         assert_eq!(outer.items.lock().deadline(), Some(100));
         clock.0.store(100, Ordering::Relaxed);

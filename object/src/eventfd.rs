@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -22,17 +23,21 @@ pub struct EventFd {
     count: Mutex<u64>,
     /// Whether a read takes one (EFD_SEMAPHORE) or all.
     semaphore: bool,
+    /// Its number among all.
+    id: usize,
     queue: WaitQueue,
 }
 
 impl EventFd {
     pub fn new(clock: &'static dyn Clock, initial: u64, semaphore: bool) -> Arc<EventFd> {
-        Arc::new(EventFd { clock, count: Mutex::new(initial), semaphore, queue: WaitQueue::new() })
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(EventFd { clock, count: Mutex::new(initial), semaphore, id, queue: WaitQueue::new() })
     }
 
-    /// The counter, and whether it is a semaphore, for /proc/PID/fdinfo.
-    pub fn state(&self) -> (u64, bool) {
-        (*self.count.lock(), self.semaphore)
+    /// The counter, its number, and whether it is a semaphore, for /proc/PID/fdinfo.
+    pub fn state(&self) -> (u64, usize, bool) {
+        (*self.count.lock(), self.id, self.semaphore)
     }
 
     /// Adds to the counter from inside the kernel, stopping short of overflow.

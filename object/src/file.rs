@@ -318,6 +318,8 @@ pub struct OpenFile {
     pub announce_urgent: Mutex<Option<Registration>>,
     /// Counted among the writers of its inode ([`crate::vfs::Busy`]).
     writer: AtomicBool,
+    /// Its file was made by the call that opened it.
+    created: AtomicBool,
     /// The number of this description: the owner of its locks.
     pub id: u64,
     /// The locks of its file, once it has taken one, for the release at the last close.
@@ -340,6 +342,7 @@ impl OpenFile {
             announce: Mutex::new(None),
             announce_urgent: Mutex::new(None),
             writer: AtomicBool::new(false),
+            created: AtomicBool::new(false),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
             locks: Mutex::new(None),
             watchers: crate::epoll::Watchers::default(),
@@ -349,6 +352,16 @@ impl OpenFile {
     /// Notes that the inode counts this description as a writer, until it is closed.
     pub(crate) fn count_as_writer(&self) {
         self.writer.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the file was made when it was opened.
+    pub(crate) fn mark_created(&self) {
+        self.created.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the file was made when it was opened.
+    pub fn has_created(&self) -> bool {
+        self.created.load(Ordering::Relaxed)
     }
 
     pub fn flags(&self) -> u32 {

@@ -6,13 +6,16 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_port::{Clock, Nanos};
 use janua_rt::{Mutex, WaitQueue};
 
+use crate::Caller;
 use crate::file::{Events, File, OpenFile};
 use crate::vfs::Attr;
 
@@ -69,22 +72,43 @@ impl Progress {
     }
 }
 
+/// TFD_TIMER_ABSTIME.
+pub const ABSOLUTE: u32 = 1;
+/// TFD_IOC_SET_TICKS: puts back expiries that were taken, for who restores a program.
+const SET_TICKS: u32 = 0x4008_5400;
+
+/// A timer as /proc/PID/fdinfo shows it.
+pub struct Shown {
+    /// CLOCK_*.
+    pub clock: i32,
+    pub flags: u32,
+    pub expired: u64,
+    /// Time to the next expiry and between them, nanoseconds.
+    pub remaining: (Nanos, Nanos),
+}
+
 /// A timer file.
 pub struct TimerFd {
     clock: &'static dyn Clock,
+    /// The clock's number (CLOCK_*), as it was asked for.
+    id: i32,
     base: TimeBase,
     progress: Mutex<Progress>,
+    /// Flags of the last setting.
+    flags: AtomicU32,
     queue: WaitQueue,
 }
 
 impl TimerFd {
-    pub fn new(clock: &'static dyn Clock, base: TimeBase) -> Arc<TimerFd> {
-        Arc::new(TimerFd { clock, base, progress: Mutex::default(), queue: WaitQueue::new() })
+    pub fn new(clock: &'static dyn Clock, id: i32, base: TimeBase) -> Arc<TimerFd> {
+        Arc::new(TimerFd { clock, id, base, progress: Mutex::default(), flags: AtomicU32::new(0), queue: WaitQueue::new() })
     }
 
-    /// Arms the timer to expire in `value` ns, or when its clock shows `value` if `absolute`; a zero value disarms. Answers the
-    /// old remaining time and interval.
-    pub fn set(&self, value: Nanos, interval: Nanos, absolute: bool) -> (Nanos, Nanos) {
+    /// Arms the timer to expire in `value` ns, or when its clock shows `value` with [`ABSOLUTE`] in `flags`; a zero value disarms.
+    /// Answers the old remaining time and interval.
+    pub fn set(&self, value: Nanos, interval: Nanos, flags: u32) -> (Nanos, Nanos) {
+        let absolute = flags & ABSOLUTE != 0;
+        self.flags.store(flags, Ordering::Relaxed);
         let old = {
             let mut progress = self.progress.lock();
             let now = self.base.now(self.clock);
@@ -97,6 +121,13 @@ impl TimerFd {
         // Not readiness, but a new time to look at.
         self.queue.wake_all();
         old
+    }
+
+    /// All there is to see.
+    pub fn shown(&self) -> Shown {
+        let remaining = self.get();
+        let expired = self.progress.lock().expired;
+        Shown { clock: self.id, flags: self.flags.load(Ordering::Relaxed), expired, remaining }
     }
 
     /// Remaining time and interval.
@@ -142,6 +173,19 @@ impl File for TimerFd {
             table.wake_at(progress.next.map(|next| self.base.to_monotonic(self.clock, next)));
         }
         if progress.expired > 0 { Events::IN } else { Events::empty() }
+    }
+
+    fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        if request != SET_TICKS {
+            return Err(Errno::ENOTTY);
+        }
+        let expired = UserPtr::<u64>::new(arg).read(caller.user())?;
+        if expired == 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.progress.lock().expired = expired;
+        self.queue.wake(Events::IN.bits());
+        Ok(0)
     }
 
     /// There is no position, and moving it is no error.

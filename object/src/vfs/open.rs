@@ -73,7 +73,11 @@ impl Vfs {
                 Err(Errno::ENOENT) => {
                     let make = Make::Node { mode: FileKind::Regular as u32 | how.mode, rdev: 0 };
                     match self.make(&cred, &parent.dir, name, &make) {
-                        Ok(made) => return self.open_made(caller, made, open),
+                        Ok(made) => {
+                            let file = self.open_made(caller, made, open)?;
+                            file.mark_created();
+                            return Ok(file);
+                        }
                         // Somebody was faster: open theirs.
                         Err(Errno::EEXIST) if open & flags::O_EXCL == 0 => {}
                         Err(errno) => return Err(errno),

@@ -52,7 +52,7 @@ pub fn timerfd_create(thread: &Thread, id: ClockArg, flags: u32) -> Result<Fd> {
     if alarm && !thread.ext.cred().capable(CAP_WAKE_ALARM) {
         return Err(Errno::EPERM);
     }
-    let timer = TimerFd::new(thread.machine().clock(), base);
+    let timer = TimerFd::new(thread.machine().clock(), id.0, base);
     install(thread, timer, flags::O_RDWR | flags & flags::O_NONBLOCK, flags & flags::O_CLOEXEC != 0)
 }
 
@@ -71,7 +71,7 @@ pub fn timerfd_settime(
     let (value, interval) = (new.value.nanos()?, new.interval.nanos()?);
     let file = poll::file(&thread.process().files.read(), fd)?;
     let timer = file.downcast::<TimerFd>().ok_or(Errno::EINVAL)?;
-    let was = timer.set(value, interval, flags & TFD_TIMER_ABSTIME != 0);
+    let was = timer.set(value, interval, flags);
     match old.non_null() {
         Some(old) => old.store(thread.user(), &spec(was)),
         None => Ok(()),

@@ -42,7 +42,7 @@ pub async fn fcntl(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -
 pub async fn control<L: Layout<Flock>>(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     let command = command.0;
-    let on_path = matches!(command, F_DUPFD | F_DUPFD_CLOEXEC | F_DUPFD_QUERY | F_GETFD | F_SETFD | F_GETFL);
+    let on_path = matches!(command, F_DUPFD | F_DUPFD_CLOEXEC | F_DUPFD_QUERY | F_CREATED_QUERY | F_GETFD | F_SETFD | F_GETFL);
     if file.flags() & flags::O_PATH != 0 && !on_path {
         return Err(Errno::EBADF);
     }
@@ -70,6 +70,7 @@ fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usi
             let new = files().install(file.clone(), from as usize, command == F_DUPFD_CLOEXEC, limit)?;
             Ok(new.0 as usize)
         }
+        F_CREATED_QUERY => Ok(usize::from(file.has_created())),
         F_DUPFD_QUERY => Ok(usize::from(Arc::ptr_eq(file, &files().get(Fd(arg as i32))?))),
         F_GETFD => Ok(usize::from(files().cloexec(fd)?)),
         F_SETFD => {

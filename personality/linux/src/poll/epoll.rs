@@ -141,11 +141,11 @@ impl Drop for PassOn {
 }
 
 async fn wait(thread: &Thread, epfd: Fd, events: UserPtr<EpollEvent>, most: i32, deadline: Option<Nanos>) -> Result<usize> {
+    let file = PassOn(poll::file(&thread.process().files.read(), epfd)?);
     let most = usize::try_from(most).ok().filter(|most| (1..=MOST).contains(most)).ok_or(Errno::EINVAL)?;
     if !thread.user().is_user(events.addr(), most * size_of::<EpollEvent>()) {
         return Err(Errno::EFAULT);
     }
-    let file = PassOn(poll::file(&thread.process().files.read(), epfd)?);
     let epoll = file.0.downcast::<Epoll>().ok_or(Errno::EINVAL)?;
     let collect = |table: Option<&mut _>| {
         let (mut at, mut fault) = (0, false);

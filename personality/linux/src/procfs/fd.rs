@@ -11,6 +11,7 @@ use janua_object::epoll::{Epoll, Watched};
 use janua_object::eventfd::EventFd;
 use janua_object::file::flags;
 use janua_object::inotify::InotifyFile;
+use janua_object::timerfd::{Shown, TimerFd};
 
 use super::{Subject, Text};
 use crate::signal::signalfd::SignalFd;
@@ -62,8 +63,15 @@ fn own_lines(file: &OpenFile, text: &mut Text) {
             let _ = writeln!(text, "inotify wd:{wd:x} ino:{ino:x} sdev:{:x} mask:{mask:x} ignored_mask:0 ", dev << 20 | minor);
         }
     } else if let Some(counter) = file.downcast::<EventFd>() {
-        let (count, semaphore) = counter.state();
-        let _ = write!(text, "eventfd-count: {count:16x}\neventfd-semaphore: {}\n", u8::from(semaphore));
+        let (count, id, semaphore) = counter.state();
+        let semaphore = u8::from(semaphore);
+        let _ = write!(text, "eventfd-count: {count:16x}\neventfd-id: {id}\neventfd-semaphore: {semaphore}\n");
+    } else if let Some(timer) = file.downcast::<TimerFd>() {
+        let Shown { clock, flags, expired, remaining: (next, interval) } = timer.shown();
+        let split = |nanos: u64| (nanos / 1_000_000_000, nanos % 1_000_000_000);
+        let (next, interval) = (split(next), split(interval));
+        let _ = write!(text, "clockid: {clock}\nticks: {expired}\nsettime flags: 0{flags:o}\n");
+        let _ = write!(text, "it_value: {next:?}\nit_interval: {interval:?}\n");
     } else if let Some(signals) = file.downcast::<SignalFd>() {
         let _ = writeln!(text, "sigmask:\t{:016x}", signals.set().0);
     } else if let Some(process) = file.downcast::<PidFd>() {
