@@ -42,10 +42,6 @@ pub(super) enum Change {
 pub(super) struct Groups(Vec<Group>);
 
 impl Groups {
-    pub(super) fn has(&self, group: IpAddr) -> bool {
-        self.0.iter().any(|joined| joined.addr == group)
-    }
-
     /// Whether a datagram is let in by the membership of its group; `None` without one.
     pub(super) fn lets_in(&self, group: IpAddr, source: IpAddr) -> Option<bool> {
         let joined = self.0.iter().find(|joined| joined.addr == group)?;
@@ -148,7 +144,10 @@ fn v4_at(value: &[u8], at: usize) -> Result<Ipv4Addr> {
 /// `struct ip_mreq`, `struct ip_mreqn`.
 fn old(value: &[u8], change: Change) -> Asked {
     let group = v4_at(value, 0)?;
-    interface_v4(value.get(4..).filter(|rest| rest.len() >= 4).ok_or(Errno::EINVAL)?)?;
+    if !group.is_multicast() {
+        return Err(Errno::EINVAL);
+    }
+    member_v4(value.get(4..).filter(|rest| rest.len() >= 4).ok_or(Errno::EINVAL)?, change)?;
     Ok((group.into(), None, change))
 }
 
@@ -157,15 +156,23 @@ fn old_source(value: &[u8], change: Change) -> Asked {
     if value.len() != 12 {
         return Err(Errno::EINVAL);
     }
-    interface_v4(&value[4..8])?;
+    if !v4_at(value, 0)?.is_multicast() {
+        return Err(Errno::EINVAL);
+    }
+    member_v4(&value[4..8], change)?;
     Ok((v4_at(value, 0)?.into(), Some(v4_at(value, 8)?.into()), change))
 }
 
 /// `struct ipv6_mreq`.
 fn v6(value: &[u8], change: Change) -> Asked {
     let group = value.get(..16).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()).ok_or(Errno::EINVAL)?;
-    interface_index(value.get(16..).ok_or(Errno::EINVAL).and_then(int)?)?;
-    Ok((Ipv6Addr::from(group).into(), None, change))
+    let group = Ipv6Addr::from(group);
+    let index = value.get(16..).ok_or(Errno::EINVAL).and_then(int)?;
+    if !group.is_multicast() {
+        return Err(Errno::EINVAL);
+    }
+    member(index, change, true)?;
+    Ok((group.into(), None, change))
 }
 
 /// `struct group_req`, `struct group_source_req`: an interface's index and addresses, each aligned to 8 bytes.
@@ -183,8 +190,29 @@ fn any(level: u32, value: &[u8], change: Change) -> Asked {
     if !group.is_multicast() {
         return Err(Errno::EINVAL);
     }
-    interface_index(int(value)?)?;
+    member(int(value)?, change, level == sol::IPV6)?;
     Ok((group, source, change))
+}
+
+/// The interface of a membership. Without one it is that on the way to the group, and the loopback one is on the way to none: ENODEV, but
+/// IPv6 then leaves whatever was joined. EADDRNOTAVAIL for leaving by an interface there is not.
+fn member(index: i32, change: Change, v6: bool) -> Result<()> {
+    let leaves = change == Change::Leave;
+    match interface_index(index) {
+        Ok(named) if named || leaves && v6 => Ok(()),
+        Err(_) if leaves => Err(Errno::EADDRNOTAVAIL),
+        _ => Err(Errno::ENODEV),
+    }
+}
+
+/// The same, named as [`interface_v4`] takes it. An address that is no interface's is on no way either.
+fn member_v4(value: &[u8], change: Change) -> Result<()> {
+    match interface_v4(value) {
+        Ok(true) => Ok(()),
+        Err(Errno::ENODEV | Errno::EADDRNOTAVAIL) if change == Change::Leave => Err(Errno::EADDRNOTAVAIL),
+        Ok(false) | Err(Errno::EADDRNOTAVAIL) => Err(Errno::ENODEV),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// The interface a `struct in_addr`, `ip_mreq`'s second half or `ip_mreqn`'s rest names: whether it is the loopback one rather

@@ -132,12 +132,15 @@ impl UdpSocket {
         }
     }
 
-    pub(super) fn has_joined(&self, group: IpAddr) -> bool {
-        self.groups.lock().has(group)
+    fn multicasts_on_lo(&self) -> bool {
+        *self.multicast_lo.lock()
     }
 
-    pub(super) fn multicasts_on_lo(&self) -> bool {
-        *self.multicast_lo.lock()
+    /// Whether there is a way to groups: there is no route to any, so the interface has to be named, or be that of an IPv4 address the
+    /// socket is bound to.
+    pub(super) fn reaches_groups(&self) -> bool {
+        let bound = self.state.lock().place.map(|place| place.addr);
+        self.multicasts_on_lo() || bound.is_some_and(|addr| addr.is_ipv4() && addr.is_loopback())
     }
 
     /// IP_MULTICAST_IF, IP_ADD_MEMBERSHIP and their kin. `None`: it is none of them.
@@ -187,7 +190,7 @@ impl Socket for UdpSocket {
                     return Err(Errno::EACCES);
                 }
             }
-            Reach::Multicast if self.multicasts_on_lo() || self.has_joined(to.ip()) => {}
+            Reach::Multicast if self.reaches_groups() => {}
             _ => return Err(Errno::ENETUNREACH),
         }
         self.port()?;

@@ -156,7 +156,7 @@ impl UdpSocket {
             Reach::Loopback => Ok(to),
             Reach::Broadcast if to.ip().is_loopback() && !self.inet.common.flag(so::BROADCAST) => Err(Errno::EACCES),
             Reach::Broadcast if to.ip().is_loopback() => Ok(to),
-            Reach::Multicast if self.multicasts_on_lo() || self.has_joined(to.ip()) => Ok(to),
+            Reach::Multicast if self.reaches_groups() => Ok(to),
             _ => Err(Errno::ENETUNREACH),
         }
     }
