@@ -68,8 +68,9 @@ int main(void)
 	}
 	t_asleep(c, c);
 	n = 9;
-	R(ioctl(t, SET_TICKS, &n));
+	int set = ioctl(t, SET_TICKS, &n);
 	t_reap("reader", c);
+	N(set);
 	info("counter", must(eventfd(3, 0)));
 	info("semaphore", must(eventfd(77, EFD_SEMAPHORE)));
 
