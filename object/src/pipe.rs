@@ -250,7 +250,6 @@ impl Pipe {
         // Whether the other side is there is decided here: it may be gone again before the open is over.
         let (peers, peers_ever) = if read { (state.writers, state.writers_ever) } else { (state.readers, state.readers_ever) };
         let seen = (!anonymous && peers == 0 && !(read && write)).then_some(peers_ever);
-        let hup_after = if anonymous { None } else { Some(state.writers_ever) };
         if read {
             state.readers += 1;
             state.readers_ever += 1;
@@ -264,7 +263,7 @@ impl Pipe {
             self.readable.wake_all();
             self.writable.wake_all();
         }
-        PipeEnd { pipe: self.clone(), read, write, seen, hup_after }
+        PipeEnd { pipe: self.clone(), read, write, seen }
     }
 
     fn try_read(&self, buf: &mut ReadBuf<'_>) -> Result<usize> {
@@ -451,10 +450,8 @@ pub struct PipeEnd {
     pub pipe: Arc<Pipe>,
     read: bool,
     write: bool,
-    /// Peers ever opened when this end was, if there was none just then.
+    /// Peers ever opened when this end of a FIFO was, if there was none just then: a reader reports HUP only once a writer has come since.
     seen: Option<u64>,
-    /// A FIFO's reader reports HUP only once a writer has come since; a pipe's always.
-    hup_after: Option<u64>,
 }
 
 impl PipeEnd {
@@ -524,7 +521,7 @@ impl File for PipeEnd {
             if state.ring.len > 0 {
                 events |= Events::IN | Events::RDNORM;
             }
-            if state.writers == 0 && self.hup_after != Some(state.writers_ever) {
+            if state.writers == 0 && self.seen != Some(state.writers_ever) {
                 events |= Events::HUP;
             }
         }
