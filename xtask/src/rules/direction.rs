@@ -97,6 +97,46 @@ pub fn one_jail(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
+/// Parts of `port` that are about one thread, and names of what belongs to a thread: its memory, its registers, its kick, its accounts.
+const OF_THREADS: &[&str] =
+    &["port/src/context.rs", "port/src/user.rs", "port/src/guest.rs", "port/src/drive.rs", "port/src/gate.rs"];
+const THREAD_WORDS: &[&str] = &[
+    "UserMemory",
+    "Registers",
+    "Usage",
+    "set_tls",
+    "set_gs",
+    "fpu_save",
+    "fpu_restore",
+    "fpu_reset",
+    "set_segments",
+    "set_thread_area",
+    "kick",
+    "restrict",
+    "residency",
+    "set_nice",
+    "membarrier",
+    "thread_cpu",
+];
+
+/// Rule `context-per-thread`: a machine is asked about a thread by that thread's context, so that any thread may ask.
+pub fn context_per_thread(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for file in tree.files.iter().filter(|f| f.path.starts_with("port/src/") && !OF_THREADS.contains(&f.path.as_str())) {
+        for (number, line) in file.lines.iter().enumerate() {
+            let code = line.code.trim_start();
+            // Types that are told of, imported or handed on, are not asked for.
+            let asks = code.starts_with("fn ");
+            let words = source::words(code);
+            if let Some(word) = words.iter().find(|w| asks && THREAD_WORDS.contains(w)) {
+                let place = format!("{}:{}", file.path, number + 1);
+                breaches.push(Breach::new("context-per-thread", place, format!("`{word}` is a thread's: ask its context")));
+            }
+        }
+    }
+    breaches
+}
+
 /// Rule `platform-is-a-crate`: no Cargo feature is called after a platform, gate or personality.
 pub fn platform_is_a_crate(tree: &Tree) -> Vec<Breach> {
     let choices: Vec<&str> = tree
@@ -147,6 +187,21 @@ mod tests {
         let breaches = one_jail(&Tree { members: vec![of("object"), of("text")], files: vec![] });
         assert_eq!(breaches.len(), 1);
         assert!(breaches[0].place.starts_with("object"));
+    }
+
+    #[test]
+    fn a_machine_that_knows_who_calls_is_refused() {
+        let file = |path: &str, text: &str| source::SourceFile { path: path.into(), lines: source::split(text) };
+        let files = vec![
+            file(
+                "port/src/machine.rs",
+                "pub trait Machine {\n    fn user(&self) -> &dyn UserMemory;\n    fn cpus(&self) -> usize;\n}\n",
+            ),
+            file("port/src/context.rs", "    fn memory(&self) -> &dyn UserMemory;\n"),
+        ];
+        let breaches = context_per_thread(&Tree { members: vec![], files });
+        assert_eq!(breaches.len(), 1);
+        assert_eq!(breaches[0].place, "port/src/machine.rs:2");
     }
 
     #[test]

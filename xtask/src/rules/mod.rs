@@ -46,6 +46,7 @@ const RULES: &[(&str, Rule)] = &[
     ("direction", direction::direction),
     ("neutral-kernel", direction::neutral_kernel),
     ("one-jail", direction::one_jail),
+    ("context-per-thread", direction::context_per_thread),
     ("platform-is-a-crate", direction::platform_is_a_crate),
     ("no-std", text::no_std),
     ("unsafe-home", unsafety::home),
