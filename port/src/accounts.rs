@@ -210,6 +210,8 @@ pub struct Accounts {
     /// Bytes: firm memory, and private memory as mapped.
     pub memory: Account,
     firm: AtomicUsize,
+    /// Of the memory as mapped: bytes of page tables that the mappings may need.
+    tables: AtomicUsize,
     /// Processes that were ended because memory was used up.
     killed: AtomicUsize,
     /// The thread ([`crate::machine::ThreadId`]) that asked for heap beyond the limit; 0 for none.
@@ -237,6 +239,7 @@ impl Accounts {
         Accounts {
             memory: Account::new(memory),
             firm: AtomicUsize::new(0),
+            tables: AtomicUsize::new(0),
             killed: AtomicUsize::new(0),
             culprit: AtomicUsize::new(0),
             room: AtomicUsize::new(0),
@@ -271,6 +274,27 @@ impl Accounts {
     #[inline]
     pub fn give_private(&self, bytes: usize) {
         self.memory.give(bytes);
+    }
+
+    /// Counts page tables that mappings may need. They are there only once something is accessed, so nobody is refused: beyond the limit
+    /// what is there is looked at.
+    pub fn add_tables(&self, machine: &dyn Machine, bytes: usize) {
+        self.tables.fetch_add(bytes, Ordering::Relaxed);
+        if !self.memory.force(bytes) {
+            self.have_watched(machine);
+        }
+    }
+
+    /// Mappings that may need page tables are gone.
+    pub fn give_tables(&self, bytes: usize) {
+        self.tables.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory.give(bytes);
+    }
+
+    /// Whether guests may have so much of page tables that those must be asked for with what is resident. It takes longer.
+    pub fn has_tables(&self) -> bool {
+        const PART: usize = 64;
+        self.tables.load(Ordering::Relaxed) > self.memory.limit() / PART
     }
 
     /// Takes firm memory. ENOMEM.

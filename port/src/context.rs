@@ -60,7 +60,7 @@ pub trait Context: Send + Sync {
     fn resident(&self) -> Option<u64> {
         None
     }
-    /// Bytes of memory of its own that its space has resident, when the machine can tell.
+    /// Bytes of memory of its own that its space has resident, whatever it shares, as [`crate::Machine::resident_guests`] counts them.
     fn resident_own(&self) -> Option<usize> {
         None
     }

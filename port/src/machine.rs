@@ -86,8 +86,8 @@ pub trait Machine: Send + Sync {
     fn accounts(&self) -> &'static Accounts {
         &crate::accounts::UNLIMITED
     }
-    /// Bytes of memory of their own that guests have resident, when the machine can tell. `exact`: what several share is counted once,
-    /// which takes longer; an answer beyond this bound is the least there is.
+    /// Bytes of memory of their own that guests have resident, when the machine can tell, with their page tables where those may be many
+    /// ([`Accounts::has_tables`]). `exact`: what several share is counted once, which takes longer; an answer beyond this bound is the least there is.
     fn resident_guests(&self, _exact: Option<usize>) -> Option<usize> {
         None
     }

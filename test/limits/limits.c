@@ -72,6 +72,33 @@ static int page_tables(void)
     return 0;
 }
 
+/* The same by one page of a file, mapped for reading in every table's range. */
+static int tables_of_mappings(void)
+{
+    const size_t count = 60000;
+    int fd = open("/proc/self/exe", O_RDONLY);
+    volatile char *at = mmap(0, count * 2 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MUST(fd >= 0 && at != MAP_FAILED && !munmap((void *)at, count * 2 * MIB));
+    for (size_t offset = 0; offset < count * 2 * MIB; offset += 2 * MIB) {
+        MUST(mmap((void *)(at + offset), 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == at + offset);
+        MUST(at[offset] == 0x7f);
+    }
+    return 0;
+}
+
+/* The same without rights in the end: the tables stay. */
+static int tables_kept(void)
+{
+    const size_t most = 1ul << 37;
+    volatile char *at = mmap(0, most, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(at != MAP_FAILED);
+    for (size_t offset = 0; offset < most; offset += 2 * MIB)
+        MUST(at[offset] == 0);
+    MUST(!mprotect((void *)at, most, PROT_NONE));
+    sleep(5);
+    return 0;
+}
+
 /* Promised memory used beside timers that are due at every moment: whoever looks at the limit has its turn. */
 static int beside_timers(void)
 {
@@ -739,6 +766,7 @@ int main(int argc, char **argv)
     } parts[] = {
         { "private", private_memory }, { "piece", one_piece }, { "spare", spare_memory }, { "shared", shared_memory },
         { "timers", beside_timers }, { "tables", page_tables },
+        { "tables_of_mappings", tables_of_mappings }, { "tables_kept", tables_kept },
         { "segments", segments }, { "memfd", anonymous_file }, { "holes", mapped_holes }, { "threads", threads },
         { "processes", processes }, { "ended", ended_children }, { "heap", heap }, { "fork", shared_by_fork }, { "descriptors", descriptors },
         { "many_objects", many_objects }, { "echo", echo }, { "record", record }, { "watches", watches },

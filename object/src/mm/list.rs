@@ -17,6 +17,8 @@ pub struct VmaList {
     map: BTreeMap<usize, Vma>,
     /// Bytes of those that are charged for.
     charged: usize,
+    /// Bytes of all.
+    mapped: usize,
     /// What is free between them: from the first search that passes [`MANY`] mappings on, until [`FEW`] are left.
     free: Option<Box<Free>>,
 }
@@ -25,6 +27,11 @@ pub struct VmaList {
 const MANY: usize = 64;
 /// With fewer mappings than this it is not worth knowing what is free.
 const FEW: usize = 32;
+
+/// A page table of 4 KiB maps 2 MiB.
+const TABLE_SHARE: usize = 512;
+/// A mapping by itself needs a table of the lowest level and one of the next.
+const TABLES_EACH: usize = 2 * 4096;
 
 /// Bytes to be charged for a mapping at `start`.
 fn charge(start: usize, vma: &Vma) -> usize {
@@ -44,6 +51,11 @@ impl VmaList {
     /// Bytes of mappings that are charged for.
     pub fn charged(&self) -> usize {
         self.charged
+    }
+
+    /// Bytes of page tables that the mappings may need, about. What cannot be accessed now counts too: tables stay when rights go.
+    pub fn tables(&self) -> usize {
+        self.mapped / TABLE_SHARE + self.map.len() * TABLES_EACH
     }
 
     /// The mapping that holds `addr`.
@@ -89,6 +101,7 @@ impl VmaList {
     pub fn insert(&mut self, start: usize, vma: Vma) {
         let end = vma.end;
         self.charged += charge(start, &vma);
+        self.mapped += end - start;
         let before = self.map.range_mut(..start).next_back();
         let at = match before {
             Some((&before, below)) if below.end == start && below.continues(before, &vma) => {
@@ -110,7 +123,10 @@ impl VmaList {
             Some(piece) => vec![(start, piece)],
             None => self.remove_all(start, end),
         };
-        self.charged -= removed.iter().map(|(start, vma)| charge(*start, vma)).sum::<usize>();
+        for (start, vma) in &removed {
+            self.charged -= charge(*start, vma);
+            self.mapped -= vma.end - start;
+        }
         if self.map.len() < FEW {
             self.free = None;
         }
@@ -322,6 +338,19 @@ mod tests {
         assert_eq!(spans(&list), [(0x1000, 0x1800), (0x2800, 0x4000)]);
         assert!(list.is_free(0x1800, 0x2800) && !list.is_free(0x1800, 0x2801));
         assert!(list.is_covered(0x2800, 0x4000) && !list.is_covered(0x2700, 0x4000));
+    }
+
+    #[test]
+    fn page_tables_of_what_is_mapped() {
+        let mut list = VmaList::default();
+        list.insert(0x1000_0000, anon(0x9000_0000));
+        assert_eq!(list.tables(), (0x8000_0000 / 512) + 8192);
+        list.remove(0x2000_0000, 0x3000_0000);
+        assert_eq!(list.tables(), (0x7000_0000 / 512) + 2 * 8192);
+        list.change(0x4000_0000, 0x5000_0000, |vma| vma.flags = VmFlags::MAY_ALL);
+        assert_eq!(list.tables(), (0x7000_0000 / 512) + 4 * 8192);
+        list.remove(0, 0x9000_0000);
+        assert_eq!(list.tables(), 0);
     }
 
     #[test]

@@ -145,8 +145,9 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let due = self.0.list.charged();
+        let (due, tables) = (self.0.list.charged(), self.0.list.tables());
         self.0.paid.settle(due);
+        self.0.paid.settle_tables(tables);
     }
 }
 
@@ -280,6 +281,7 @@ impl Mm {
         let mut paid = Paid::new(state.paid.machine);
         // Most of it will stay shared: what the child really makes its own is looked at when there is too little memory.
         let _ = paid.pay(list.charged(), true);
+        paid.settle_tables(list.tables());
         Mm {
             id: next_id(),
             space,

@@ -217,9 +217,18 @@ fn own(tid: u32, exact: bool) -> Option<usize> {
     value("Pss_Anon:").or_else(|| value("Anonymous:")).map(|kib| kib << 10)
 }
 
+/// Bytes of page tables of the process of a host thread, which no other process shares.
+fn tables(tid: u32) -> Option<usize> {
+    let mut text = [0; 4096];
+    let text = read_small(&below_proc(tid, "status").ok()?, &mut text)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
+    Some(line.split_ascii_whitespace().next()?.parse::<usize>().ok()? << 10)
+}
+
 /// [`janua_port::Context::resident_own`], of a host thread's process.
 pub fn resident_own(tid: u32) -> Option<usize> {
-    own(tid, false)
+    let of_tables = if boot::accounts().has_tables() { tables(tid) } else { None };
+    Some(own(tid, false)? + of_tables.unwrap_or(0))
 }
 
 /// [`janua_port::Context::resident`], of a process.
@@ -229,6 +238,10 @@ pub fn resident(pid: u32) -> Option<u64> {
     let text = read_small(&below_proc(pid, "statm").ok()?, &mut text)?;
     text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64)
 }
+
+/// Page tables that are quickly walked, and the part of a process' resident memory that its tables are at most, where they are no obstacle.
+const MANY_TABLES: usize = 1 << 20;
+const SPARSE: usize = 8;
 
 /// [`janua_port::Machine::resident_guests`].
 pub fn resident_guests(exact: Option<usize>) -> Option<usize> {
@@ -240,10 +253,22 @@ pub fn resident_guests(exact: Option<usize>) -> Option<usize> {
         area::for_each_space(|tid| spaces.extend(own(tid, false).map(|alone| (alone, tid))));
         spaces
     };
+    // What a process shares is not asked for where that would take long: its tables are large and hold little.
+    let (mut of_tables, mut sparse) = (0, Vec::new());
+    if boot::accounts().has_tables() {
+        area::for_each_space(|tid| {
+            let bytes = tables(tid).unwrap_or(0);
+            of_tables += bytes;
+            if bytes > MANY_TABLES && bytes > own(tid, false).unwrap_or(0) / SPARSE {
+                sparse.push(tid);
+            }
+        });
+    }
     let Some(bound) = exact else {
-        return Some(spaces().iter().map(|(alone, _)| alone).sum());
+        return Some(spaces().iter().map(|(alone, _)| alone).sum::<usize>() + of_tables);
     };
-    let sum = || accounts::resident_together(&mut spaces(), bound, |tid| own(*tid, true));
+    let bound = bound.saturating_sub(of_tables);
+    let sum = || accounts::resident_together(&mut spaces(), bound, |tid| own(*tid, !sparse.contains(tid)));
     // A fork or an end between the looks at two processes makes what they share appear twice. So the least of several tries counts, and
     // of more if forks have disturbed them; when the host is done with an end nobody knows.
     const TRIES: [usize; 2] = [3, 8];
@@ -256,5 +281,5 @@ pub fn resident_guests(exact: Option<usize>) -> Option<usize> {
             break;
         }
     }
-    Some(least)
+    Some(least + of_tables)
 }
