@@ -5,6 +5,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
@@ -98,6 +99,7 @@ pub struct ReadBuf<'a> {
     place: Place<'a, &'a mut [u8]>,
     done: usize,
     left: usize,
+    stop: Option<(&'a AtomicU32, u32)>,
 }
 
 /// Where a write takes its bytes from.
@@ -106,6 +108,7 @@ pub struct WriteBuf<'a> {
     place: Place<'a, &'a [u8]>,
     done: usize,
     left: usize,
+    stop: Option<(&'a AtomicU32, u32)>,
 }
 
 /// Most bytes one call moves (Linux: MAX_RW_COUNT).
@@ -120,12 +123,23 @@ macro_rules! common {
                     return Err(Errno::EFAULT);
                 }
                 let len = len.min(MOST);
-                Ok($name { place: Place::User { mem, first: (addr, len), rest: &[] }, done: 0, left: len })
+                Ok($name { place: Place::User { mem, first: (addr, len), rest: &[] }, done: 0, left: len, stop: None })
             }
 
             /// Several ranges of guest memory, in order.
             pub fn user_vec(mem: &'a dyn UserMemory, list: &'a IoVec) -> Self {
-                $name { place: Place::User { mem, first: (0, 0), rest: list.ranges() }, done: 0, left: list.total }
+                $name { place: Place::User { mem, first: (0, 0), rest: list.ranges() }, done: 0, left: list.total, stop: None }
+            }
+
+            /// Moving many bytes is to end early once one of these bits of the word is set ([`Self::is_stopped`]).
+            pub fn until(mut self, word: &'a AtomicU32, bits: u32) -> Self {
+                self.stop = Some((word, bits));
+                self
+            }
+
+            /// Whether what takes long is to be content with what has been moved. To be asked between parts.
+            pub fn is_stopped(&self) -> bool {
+                self.stop.is_some_and(|(word, bits)| word.load(Ordering::Relaxed) & bits != 0)
             }
 
             /// Bytes still to be moved.
@@ -186,7 +200,7 @@ impl<'a> ReadBuf<'a> {
     /// Kernel memory.
     pub fn kernel(bytes: &'a mut [u8]) -> ReadBuf<'a> {
         let left = bytes.len();
-        ReadBuf { place: Place::Kernel(bytes), done: 0, left }
+        ReadBuf { place: Place::Kernel(bytes), done: 0, left, stop: None }
     }
 
     /// What is still to be filled, when it is kernel memory. After filling `n` bytes of it call [`Self::advance`].
@@ -286,7 +300,7 @@ impl<'a> ReadBuf<'a> {
 impl<'a> WriteBuf<'a> {
     /// Kernel memory.
     pub fn kernel(bytes: &'a [u8]) -> WriteBuf<'a> {
-        WriteBuf { place: Place::Kernel(bytes), done: 0, left: bytes.len() }
+        WriteBuf { place: Place::Kernel(bytes), done: 0, left: bytes.len(), stop: None }
     }
 
     /// What is still to be taken, when it is kernel memory. After taking `n` bytes of it call [`Self::advance`].

@@ -204,7 +204,8 @@ impl<P: Personality> Thread<P> {
         self.work.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn work_word(&self) -> &AtomicU32 {
+    /// The word of [`Thread::work`].
+    pub fn work_word(&self) -> &AtomicU32 {
         &self.work
     }
 

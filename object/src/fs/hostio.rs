@@ -53,6 +53,9 @@ impl Drop for OwnedFd {
 /// Bytes copied at a time.
 pub const CHUNK: usize = 256 * 1024;
 
+/// Bytes that the host moves in one call. It would not end one for who is killed in here.
+const PART: usize = 16 << 20;
+
 /// Reads from `offset` on until the buffer is full or the file ends: bytes read. Guest memory is filled by the host itself.
 pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
     let read = read_all_at(from, buf, offset);
@@ -62,9 +65,9 @@ pub fn read_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usi
 
 fn read_all_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
     let mut moved = 0usize;
-    while buf.left() > 0 {
+    while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
         let at = offset + moved as u64;
-        let (want, result) = match buf.user_range() {
+        let (want, result) = match buf.user_range().map(|(addr, len)| (addr, len.min(PART))) {
             Some((_, 0)) => break,
             Some((addr, len)) if from.copies.load(Ordering::Relaxed) => {
                 let result = from.host.read_user(from.fd, addr, len, Some(at));
@@ -122,12 +125,12 @@ pub fn read_through(
 /// Writes the buffer at `offset`, which may be [`offset::END`]: bytes written. Guest memory is read by the host itself.
 pub fn write_at(to: &OwnedFd, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
     let mut moved = 0usize;
-    while buf.left() > 0 {
+    while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
         let at = match offset {
             offset::END => janua_port::host::END,
             offset => offset.checked_add(moved as u64).ok_or(Errno::EFBIG)?,
         };
-        let (want, result) = match buf.user_range() {
+        let (want, result) = match buf.user_range().map(|(addr, len)| (addr, len.min(PART))) {
             Some((_, 0)) => break,
             Some((addr, len)) => {
                 let result = to.host.write_user(to.fd, addr, len, Some(at));

@@ -118,7 +118,8 @@ impl Mm {
                         _ => space.advise(from, to - from, advice)?,
                     }
                 }
-                None if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE) => {
+                // A mark for each page of a guard stands in page tables, which the host makes.
+                None if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE) => {
                     advise_in_parts(space, from, to - from, advice, killed)?;
                 }
                 None => {
@@ -181,8 +182,14 @@ impl Mm {
         if covered { Ok(()) } else { Err(Errno::ENOMEM) }
     }
 
-    /// mincore(2): one byte for each page, bit 0 set when resident. ENOMEM for a hole.
-    pub fn resident(&self, addr: usize, len: usize, mut emit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// mincore(2): one byte for each page, bit 0 set when resident. ENOMEM for a hole; EINTR when the caller has been killed.
+    pub fn resident(
+        &self,
+        addr: usize,
+        len: usize,
+        killed: Killed<'_>,
+        mut emit: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         if !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
         }
@@ -193,6 +200,9 @@ impl Mm {
         let mut buffer = [0u8; 512];
         let mut at = addr;
         while at < addr + len {
+            if at > addr && killed() {
+                return Err(Errno::EINTR);
+            }
             let pages = ((addr + len - at) / PAGE_SIZE).min(buffer.len());
             let part = pages * PAGE_SIZE;
             {

@@ -174,6 +174,22 @@ fn limits_and_locks() {
 }
 
 #[test]
+fn a_kill_ends_a_long_look_at_what_is_resident() {
+    let (mm, _) = space();
+    let at = map(&mm, 0, 0x40_0000, ANON).unwrap();
+    let seen = |killed: Killed<'_>| {
+        let mut pages = 0;
+        let result = mm.resident(at, 0x40_0000, killed, |part| {
+            pages += part.len();
+            Ok(())
+        });
+        (result, pages)
+    };
+    assert_eq!(seen(NEVER), (Ok(()), 0x400));
+    assert_eq!(seen(&|| true), (Err(Errno::EINTR), 0x200));
+}
+
+#[test]
 fn keys_and_forks() {
     let (mm, _) = space();
     let private = map(&mm, 0, 0x1000, ANON).unwrap();

@@ -129,7 +129,7 @@ impl Data {
         };
         let mut at = offset;
         let mut moved = 0;
-        while at < self.size && buf.left() > 0 {
+        while at < self.size && buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
             let inside = (at % PAGE as u64) as usize;
             let len = (PAGE - inside).min(usize::try_from(self.size - at).unwrap_or(PAGE)).min(buf.left());
             let result = match pages.get(&(at / PAGE as u64)) {
@@ -168,7 +168,7 @@ impl Data {
             Place::Host(..) => self.write_host(space, buf, offset)?,
             Place::Heap(pages) => {
                 let mut moved = 0;
-                while buf.left() > 0 {
+                while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
                     let at = offset + moved as u64;
                     let inside = (at % PAGE as u64) as usize;
                     let want = (PAGE - inside).min(buf.left());

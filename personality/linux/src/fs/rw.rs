@@ -8,6 +8,7 @@ use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGPIPE, SIGXFSZ};
 use janua_kernel::iobuf::{IoVec, ReadBuf, WriteBuf};
 use janua_kernel::table::{Arg, Fd, Kind};
+use janua_kernel::thread::work;
 use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::file::{ENDLESS_PART, flags, offset};
@@ -268,7 +269,7 @@ pub fn room_below_limit(thread: &Thread, start: u64) -> Result<u64> {
 pub async fn read(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     file.check_read()?;
-    let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?;
+    let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?.until(thread.work_word(), work::KILL);
     read_file(thread, &file, &mut buf, Place::Position, false).await
 }
 
@@ -276,7 +277,7 @@ pub async fn read(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize) -> Resu
 pub async fn write(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     file.check_write()?;
-    let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
+    let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?.until(thread.work_word(), work::KILL);
     write_file(thread, &file, &mut buf, Place::Position, RwFlags(0)).await
 }
 
@@ -288,7 +289,7 @@ pub async fn pread64(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize, offs
     let file = fd::get(thread, fd)?;
     let place = Place::of(&file, offset)?;
     file.check_read()?;
-    let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?;
+    let mut buf = ReadBuf::user(thread.user(), buf.addr(), len)?.until(thread.work_word(), work::KILL);
     place.check(len)?;
     read_file(thread, &file, &mut buf, place, false).await
 }
@@ -301,7 +302,7 @@ pub async fn pwrite64(thread: &Thread, fd: Fd, buf: UserPtr<u8>, len: usize, off
     let file = fd::get(thread, fd)?;
     let place = Place::of(&file, offset)?;
     file.check_write()?;
-    let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
+    let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?.until(thread.work_word(), work::KILL);
     place.check(len)?;
     write_file(thread, &file, &mut buf, place, RwFlags(0)).await
 }
@@ -316,7 +317,8 @@ async fn read_list<V: Layout<[usize; 2]>>(
     file.check_read()?;
     let list = IoVec::read(thread.user(), list.0, list.1)?;
     place.check(list.total())?;
-    read_file(thread, file, &mut ReadBuf::user_vec(thread.user(), &list), place, nowait).await
+    let mut buf = ReadBuf::user_vec(thread.user(), &list).until(thread.work_word(), work::KILL);
+    read_file(thread, file, &mut buf, place, nowait).await
 }
 
 async fn write_list<V: Layout<[usize; 2]>>(
@@ -329,7 +331,8 @@ async fn write_list<V: Layout<[usize; 2]>>(
     file.check_write()?;
     let list = IoVec::read(thread.user(), list.0, list.1)?;
     place.check(list.total())?;
-    write_file(thread, file, &mut WriteBuf::user_vec(thread.user(), &list), place, rwf).await
+    let mut buf = WriteBuf::user_vec(thread.user(), &list).until(thread.work_word(), work::KILL);
+    write_file(thread, file, &mut buf, place, rwf).await
 }
 
 /// readv(2)

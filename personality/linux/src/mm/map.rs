@@ -122,7 +122,7 @@ pub fn mincore(thread: &Thread, addr: Addr, len: usize, vector: UserPtr<u8>) -> 
         return Err(Errno::EFAULT);
     }
     let mut to = vector;
-    mm(thread)?.resident(addr.0, len, |bytes| {
+    mm(thread)?.resident(addr.0, len, &|| is_killed(thread), |bytes| {
         thread.user().copy_out(to.addr(), bytes).map_err(|_| Errno::EFAULT)?;
         to = to.at(bytes.len());
         Ok(())

@@ -9,6 +9,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{IOV_MAX, IoVec, ReadBuf, WriteBuf};
 use janua_port::UserMemory;
 
+use super::is_killed;
 use crate::task::access;
 use crate::thread::ThreadExt;
 use crate::{Seat, Thread};
@@ -78,6 +79,9 @@ fn transfer(
         let [addr, len] = range.load();
         let mut at = 0;
         while at < len.min(isize::MAX as usize) && left > 0 {
+            if moved > 0 && is_killed(thread) {
+                return Ok(moved);
+            }
             let want = piece.min(len - at).min(left);
             let n = match step(addr.wrapping_add(at), want) {
                 Ok(0) => Err(Errno::EFAULT),
