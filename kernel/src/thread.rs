@@ -305,10 +305,10 @@ impl<P: Personality> Seat<P> {
     /// From now on the personality is asked before and after each call of the thread, none of which the entry makes itself then; or no
     /// longer. For the thread itself.
     pub fn watch_calls(&self, watch: bool) {
-        if self.watched.swap(watch, Ordering::Relaxed) != watch {
-            if let Some(context) = self.context() {
-                context.set_plain(self.plain());
-            }
+        if self.watched.swap(watch, Ordering::Relaxed) != watch
+            && let Some(context) = self.context()
+        {
+            context.set_plain(self.plain());
         }
     }
 }

@@ -7,7 +7,7 @@ use janua_arch::Frame;
 use crate::clock::Nanos;
 use crate::guest::{Flow, Guest, Trap};
 
-/// What a machine does for [`drive`], on the thread that is driven.
+/// What a machine does for [`drive()`], on the thread that is driven.
 pub trait Carrier {
     /// The thread is as good as in user code: from here on whoever gives it work must get it out of there ([`crate::Context::kick`]). Work that was
     /// flagged before is seen after this.

@@ -66,7 +66,7 @@ extern "C" fn janua_trapped(frame: &mut Frame, kind: u32) {
     go_on(thread, guest, frame, flow);
 }
 
-/// The processor, as [`drive`] has it.
+/// The processor, as [`drive()`] has it.
 struct Processor;
 
 impl Carrier for Processor {

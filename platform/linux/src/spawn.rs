@@ -317,7 +317,7 @@ fn guard_stack(index: usize) {
     }
 }
 
-/// The calling thread, as [`drive`] has it.
+/// The calling thread, as [`drive()`] has it.
 pub struct Hosted<'a> {
     index: usize,
     in_guest: &'a AtomicU8,

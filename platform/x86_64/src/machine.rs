@@ -195,7 +195,7 @@ fn live(thread: &Thread, guest: &dyn Guest) {
     }
 }
 
-/// The calling core, as [`drive`] has it.
+/// The calling core, as [`drive()`] has it.
 struct Core;
 
 impl Carrier for Core {

@@ -124,7 +124,7 @@ impl BareSpace {
         *self.ended.lock()
     }
 
-    /// [`janua_port::Machine::residency`]: pages of private memory are dirty, since nothing is behind them; so are an object's,
+    /// [`janua_port::Context::residency`]: pages of private memory are dirty, since nothing is behind them; so are an object's,
     /// for the same reason, but those that a private mapping only reads count as clean.
     pub fn residency(&self, each: &mut dyn FnMut(&Residency)) {
         const KIB: u64 = (PAGE / 1024) as u64;
