@@ -590,6 +590,8 @@ impl Inode for Node {
             return Ok(false);
         }
         self.shared.lift(attr);
+        // Nobody has given it any here.
+        attr.flags = Some(FileFlags::empty());
         Ok(true)
     }
 
