@@ -227,7 +227,11 @@ fn mounts(options: &RunOptions) -> Result<Vec<BootMount>, String> {
     mounts.push(mount(BootMountKind::Proc, "/proc", false));
     mounts.push(mount(BootMountKind::Dev, "/dev", false));
     mounts.push(mount(BootMountKind::Memory, "/dev/shm", false));
-    // The host's own shows the host's network beside a tree that is the host's.
+    // The host's own shows the host's network beside a tree that is the host's. What is written there is for no kernel: a copy of it
+    // would have no effect.
+    if let Root::Host = options.root {
+        mounts.push(mount(BootMountKind::ReadOnly, "/sys", true));
+    }
     match (&options.root, options.net) {
         (Root::Directory(_) | Root::Writable(_), _) => mounts.push(mount(BootMountKind::Sys, "/sys", true)),
         (Root::Host, Net::None) => mounts.push(mount(BootMountKind::SysNet, "/sys/class/net", true)),

@@ -124,6 +124,8 @@ pub enum BootMountKind {
     Sys,
     /// The part of it about the network, over what another machine's /sys tells.
     SysNet,
+    /// What the root has at this place already, to be read only. Nothing where it has none.
+    ReadOnly,
 }
 
 /// Which network the sandbox has.

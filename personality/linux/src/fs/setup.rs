@@ -163,6 +163,14 @@ pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
         if matches!(mount.kind, BootMountKind::Archive { .. } | BootMountKind::Disk) {
             return Err(format!("cannot mount {} at {}: only as the root", named(mount), lossy(&mount.target)));
         }
+        if matches!(mount.kind, BootMountKind::ReadOnly) {
+            if let Ok(place) = find(vfs, &boot, &kernel.root.root.read().clone(), &mount.target) {
+                let shown = vfs.bind(&place, &place, false);
+                let shown = shown.map_err(|errno| format!("cannot show {} again: {}", lossy(&mount.target), words(errno)))?;
+                shown.set_flags(flags(mount));
+            }
+            continue;
+        }
         if matches!(mount.kind, BootMountKind::SysNet) {
             // What cannot be covered is not shown to be covered; a tree without it needs none.
             if find(vfs, &boot, &kernel.root.root.read().clone(), &mount.target).is_ok() {
@@ -231,7 +239,7 @@ fn named(mount: &BootMount) -> String {
         BootMountKind::Memory => String::from("a file system in memory"),
         BootMountKind::Proc => String::from("proc"),
         BootMountKind::Dev => String::from("the devices"),
-        BootMountKind::Sys | BootMountKind::SysNet => String::from("sysfs"),
+        BootMountKind::Sys | BootMountKind::SysNet | BootMountKind::ReadOnly => String::from("sysfs"),
     }
 }
 
@@ -272,7 +280,7 @@ fn flags(mount: &BootMount) -> MountFlags {
     let mut flags = MountFlags::RELATIME;
     flags.set(MountFlags::RDONLY, mount.read_only);
     match mount.kind {
-        BootMountKind::Proc | BootMountKind::Sys | BootMountKind::SysNet => {
+        BootMountKind::Proc | BootMountKind::Sys | BootMountKind::SysNet | BootMountKind::ReadOnly => {
             flags |= MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC
         }
         BootMountKind::Dev => flags |= MountFlags::NOSUID,
@@ -294,7 +302,12 @@ fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSyste
         }
         BootMountKind::Archive { .. } => (TmpFs::new(vfs.machine, vfs.new_dev(), 0o755, 0, 0, u64::MAX), b"rootfs".to_vec()),
         BootMountKind::Memory => (TmpFs::new(vfs.machine, vfs.new_dev(), 0o1777, 0, 0, u64::MAX), b"tmpfs".to_vec()),
-        BootMountKind::Proc | BootMountKind::Sys | BootMountKind::SysNet | BootMountKind::Dev | BootMountKind::Disk => {
+        BootMountKind::Proc
+        | BootMountKind::Sys
+        | BootMountKind::SysNet
+        | BootMountKind::ReadOnly
+        | BootMountKind::Dev
+        | BootMountKind::Disk => {
             return Ok(None);
         }
     }))
