@@ -68,8 +68,8 @@ pub trait Machine: Send + Sync {
     /// before the thread; where [`Context::spawn`] makes it, a handle. ENOMEM.
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>>;
 
-    /// How a thread's vector and floating-point registers are stored.
-    fn fpu(&self) -> Fpu;
+    /// What the processor has.
+    fn isa(&self) -> Isa;
 
     /// How many processors guests may use.
     fn cpus(&self) -> usize;
@@ -95,23 +95,8 @@ pub trait Machine: Send + Sync {
     fn memory(&self) -> Memory;
     /// Random bytes from the machine's generator.
     fn random(&self, out: &mut [u8]);
-    /// The processor's features as programs are told them: AT_HWCAP and AT_HWCAP2.
-    fn hwcap(&self) -> [u64; 2] {
-        janua_arch::hwcap()
-    }
-    /// Where rewritten call sites jump, when the gate wants them rewritten.
-    fn call_entry(&self) -> Option<usize> {
-        None
-    }
-    /// Whether user code may not have these bytes in executable memory, since they would let it past what keeps it out of the
-    /// kernel.
-    fn forbids_code(&self, _code: &[u8]) -> bool {
-        false
-    }
-    /// Address of the vDSO in every guest space, when there is one.
-    fn vdso(&self) -> Option<usize>;
-    /// The ranges of the vDSO's data and of its code in every guest space, for /proc/self/maps.
-    fn vdso_ranges(&self) -> Option<[(usize, usize); 2]> {
+    /// The ranges of the vDSO's data and of its code in every guest space, when there is one; the ELF image is the code's.
+    fn vdso(&self) -> Option<[(usize, usize); 2]> {
         None
     }
     /// Ends the machine: `code` is the sandbox's exit code.
@@ -183,6 +168,14 @@ impl Residency {
         "SwapPss",
         "Locked",
     ];
+}
+
+/// What programs are told of a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Isa {
+    pub fpu: Fpu,
+    /// Its features: AT_HWCAP and AT_HWCAP2.
+    pub hwcap: [u64; 2],
 }
 
 /// How a machine stores its threads' vector and floating-point registers.

@@ -21,6 +21,7 @@ mod machine {
     use janua_kernel::Run;
     use janua_personality_invasive::config::Config;
     use janua_personality_invasive::memory::Layout;
+    use janua_personality_invasive::system::Direct;
     use janua_personality_invasive::{Invasive, system, table};
     use janua_platform_leon3::heap::{self, Heap};
     use janua_platform_leon3::machine::{Leon3, LockSleep};
@@ -71,11 +72,11 @@ mod machine {
         janua_rt::sync::set_sleep(&LOCKS);
         let config = Config::decode(machine.module());
         // Programs may call the kernel by address only where nothing keeps them from it.
-        let functions = config.is_ok_and(|config| usize::from(config.library) != library::GATE).then(|| {
+        if config.is_ok_and(|config| usize::from(config.library) != library::GATE) {
             machine.unprotect();
-            functions()
-        });
-        let kernel = match system::start(machine, machine.module(), LAYOUT, functions) {
+        }
+        let direct = machine.call_entry().map(|entry| Direct { functions: functions(), entry });
+        let kernel = match system::start(machine, machine.module(), LAYOUT, direct, |_| false) {
             Ok(kernel) => kernel,
             Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
         };

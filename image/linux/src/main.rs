@@ -89,9 +89,11 @@ extern "C" fn _start() -> ! {
 
 /// Goes on with the invasive personality. Its kernel has nothing to do at a time: the first process only waits for the outside.
 fn invasive(machine: &'static LinuxMachine) -> ! {
+    use janua_personality_invasive::system::Direct;
     use janua_personality_invasive::{system, table};
-    let direct = machine.allow_direct_calls().is_ok();
-    match system::start(machine, boot::config(), TILE, direct.then(table::functions)) {
+    let entry = machine.call_entry().filter(|_| machine.allow_direct_calls().is_ok());
+    let direct = entry.map(|entry| Direct { functions: table::functions(), entry });
+    match system::start(machine, boot::config(), TILE, direct, machine::forbids_code) {
         Ok(kernel) => machine.serve(move || {
             refuse_requests(machine);
             system::outside(&kernel, boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst));

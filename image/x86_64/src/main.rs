@@ -16,6 +16,7 @@ use janua_kernel::{Row, Run};
 use janua_object::fs::ext4;
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
+use janua_personality_invasive::system::Direct;
 use janua_personality_invasive::{Invasive, system, table};
 use janua_personality_linux::boot::archive;
 use janua_platform_x86_64::heap::{self, Heap};
@@ -96,8 +97,9 @@ fn invasive(machine: &'static BareMachine) -> ! {
         heap_end: HEAP_START + machine.memory().total as usize,
     };
     // Programs may call the kernel by address only where nothing keeps them from it.
-    let functions = machine.call_entry().map(|_| functions(Config::decode(machine.initrd()).is_ok_and(|config| config.stats)));
-    let kernel = match system::start(machine, machine.initrd(), layout, functions) {
+    let counted = Config::decode(machine.initrd()).is_ok_and(|config| config.stats);
+    let direct = machine.call_entry().map(|entry| Direct { functions: functions(counted), entry });
+    let kernel = match system::start(machine, machine.initrd(), layout, direct, |_| false) {
         Ok(kernel) => kernel,
         Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
     };

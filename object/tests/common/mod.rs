@@ -14,7 +14,7 @@ use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk}
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
 use janua_port::host::{HostReady, HostStat, SocketCall};
-use janua_port::machine::{Fpu, Memory, Outside, SpawnKind, ThreadId};
+use janua_port::machine::{Isa, Memory, Outside, SpawnKind, ThreadId};
 use janua_port::{Clock, Console, Context, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
 
 pub struct TestMachine {
@@ -209,8 +209,8 @@ impl Machine for TestMachine {
     fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
         Ok(parent.clone())
     }
-    fn fpu(&self) -> Fpu {
-        Fpu::default()
+    fn isa(&self) -> Isa {
+        Isa::default()
     }
     fn cpus(&self) -> usize {
         1
@@ -226,9 +226,6 @@ impl Machine for TestMachine {
     }
     fn random(&self, out: &mut [u8]) {
         out.fill(4);
-    }
-    fn vdso(&self) -> Option<usize> {
-        None
     }
     fn power_off(&self, code: u8) -> ! {
         std::process::exit(i32::from(code))

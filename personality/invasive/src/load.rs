@@ -93,8 +93,8 @@ fn start_tile(thread: &Thread) -> Result<usize> {
     let copy = |to: usize, bytes: &[u8]| user.copy_out(to, bytes).map_err(|_| Errno::EFAULT);
     copy(at, pointers.as_bytes())?;
     copy(text, &strings)?;
-    if let Some(addresses) = &thread.kernel.functions {
-        copy(functions, addresses.as_bytes())?;
+    if let Some(direct) = &thread.kernel.direct {
+        copy(functions, direct.functions.as_bytes())?;
     }
     Ok(at)
 }
@@ -110,7 +110,7 @@ fn functions_at(layout: &Layout) -> usize {
 }
 
 fn write_record(thread: &Thread, argv: usize) {
-    let (kernel, layout, machine) = (&thread.kernel, &thread.kernel.layout, thread.machine());
+    let (kernel, layout) = (&thread.kernel, &thread.kernel.layout);
     let config = &kernel.config;
     let this = record_of(layout, thread.index);
     let Some((mut way, mut words)) = thread.context().map(|context| context.door()) else {
@@ -123,7 +123,7 @@ fn write_record(thread: &Thread, argv: usize) {
     }
     let library = usize::from(config.library);
     if library != library::GATE {
-        let Some(entry) = machine.call_entry().filter(|_| kernel.functions.is_some()) else {
+        let Some(entry) = kernel.direct.as_ref().map(|direct| direct.entry) else {
             thread.fatal(NO_ROOM, format_args!("a configuration without a gate needs a kernel without a jail"))
         };
         (way, words) = (door::JUMP, [entry, 0, 0]);
@@ -244,7 +244,7 @@ fn load(thread: &Thread, space: &Arc<dyn Space>) -> Result<()> {
             return Err(Errno::ENOEXEC);
         }
         mapped = end;
-        if segment.prot.exec && thread.machine().forbids_code(bytes) {
+        if segment.prot.exec && (thread.kernel.refuses)(bytes) {
             return Err(Errno::EACCES);
         }
         space.map(start, end - start, DATA, &Backing::Anon)?;

@@ -34,10 +34,20 @@ pub struct System {
     pub started: Nanos,
     /// Where user code starts each i-let.
     pub entry: usize,
-    /// Addresses of the kernel's functions by number, where programs may call them.
-    pub functions: Option<Vec<usize>>,
+    /// How programs call the kernel's functions, where they may.
+    pub direct: Option<Direct>,
+    /// Whether user code may not have these bytes.
+    pub refuses: fn(&[u8]) -> bool,
     /// Somebody ends the application. Who comes second has nothing to say any more.
     over: AtomicBool,
+}
+
+/// How programs call functions of the kernel by address, on a machine that lets them.
+pub struct Direct {
+    /// By number, as [`table::functions`].
+    pub functions: Vec<usize>,
+    /// Where a jump enters the kernel.
+    pub entry: usize,
 }
 
 /// What a task has of its own: its tile.
@@ -109,12 +119,14 @@ pub fn outside(kernel: &Kernel, signals: u64) {
 }
 
 /// Starts a kernel with its tiles and their cores, and the application on core 0 of tile 0. `layout` says where a tile's memory has
-/// what; `functions` are [`table::functions`] on a machine that lets programs call the kernel by address.
+/// what; `direct` is for a machine that lets programs call the kernel by address, and `refuses` says of code that it would let a program past what
+/// keeps it out of the kernel.
 pub fn start(
     machine: &'static dyn Machine,
     config: &[u8],
     layout: Layout,
-    functions: Option<Vec<usize>>,
+    direct: Option<Direct>,
+    refuses: fn(&[u8]) -> bool,
 ) -> Result<Arc<Kernel>> {
     let config = Config::decode(config)?;
     let rows = table::ROWS;
@@ -134,8 +146,16 @@ pub fn start(
     }
     let tiles = (0..config.tiles).map(|id| Tile::new(id, &layout)).collect();
     let started = machine.clock().monotonic();
-    let system =
-        System { entry: load::entry(&config.program), config, layout, tiles, started, functions, over: AtomicBool::new(false) };
+    let system = System {
+        entry: load::entry(&config.program),
+        config,
+        layout,
+        tiles,
+        started,
+        direct,
+        refuses,
+        over: AtomicBool::new(false),
+    };
     let kernel = Arc::new(Kernel { machine, table, compat, tracer, stats, system });
     for tile in kernel.tiles.iter() {
         spawn_tile(&kernel, tile)?;

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::sparc::entry::{self, janua_enter_user};
-use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
+use janua_port::machine::{Fpu, Isa, Memory, Outside, ThreadId};
 use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
 
 use crate::frames::{self, PAGE};
@@ -61,6 +61,11 @@ impl Leon3 {
         let machine = Box::leak(Box::new(Leon3 { gates, module }));
         MACHINE.store(machine, Ordering::Release);
         machine
+    }
+
+    /// Where applications jump that may call the kernel by address.
+    pub fn call_entry(&self) -> Option<usize> {
+        (!is_protected()).then(entry::dispatch)
     }
 
     /// What the loader brought besides the kernel.
@@ -180,8 +185,8 @@ impl Machine for Leon3 {
         }
     }
 
-    fn fpu(&self) -> Fpu {
-        Fpu { size: context::FPU_SIZE, features: 0 }
+    fn isa(&self) -> Isa {
+        Isa { fpu: Fpu { size: context::FPU_SIZE, features: 0 }, hwcap: janua_arch::hwcap() }
     }
 
     fn cpus(&self) -> usize {
@@ -204,12 +209,6 @@ impl Machine for Leon3 {
             state ^= state << 17;
             *byte = state as u8;
         }
-    }
-    fn call_entry(&self) -> Option<usize> {
-        (!is_protected()).then(entry::dispatch)
-    }
-    fn vdso(&self) -> Option<usize> {
-        None
     }
     fn power_off(&self, code: u8) -> ! {
         report::power_off(code)

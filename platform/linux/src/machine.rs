@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{entry, hosted};
 use janua_port::jail::Ground;
-use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
+use janua_port::machine::{Isa, Memory, Outside, ThreadId};
 use janua_port::{Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind};
 use janua_text::scan;
 
@@ -47,6 +47,11 @@ static DIRECT_HOOKS: entry::Hooks = entry::Hooks { on_call: signal::on_direct_ca
 pub fn get() -> &'static LinuxMachine {
     // SAFETY: set by `LinuxMachine::start` from a leaked box before any guest exists.
     unsafe { &*MACHINE.load(Ordering::Acquire) }
+}
+
+/// Whether user code may not have these bytes in executable memory, since they would let it past what keeps it out of the kernel.
+pub fn forbids_code(code: &[u8]) -> bool {
+    boot::jail() == boot::Jail::Pkey && scan::hits(code).any(|hit| hit.kind.loads_keys())
 }
 
 /// Ends the sandbox with this exit code, from wherever the caller is.
@@ -112,6 +117,11 @@ impl LinuxMachine {
         }
         entry::set_hooks(&DIRECT_HOOKS);
         Ok(())
+    }
+
+    /// Where rewritten call sites jump, when the gate wants them rewritten.
+    pub fn call_entry(&self) -> Option<usize> {
+        self.gate.call_entry(boot::jail() == boot::Jail::Pkey)
     }
 
     /// Cores the sandbox may run on.
@@ -206,8 +216,8 @@ impl Machine for LinuxMachine {
         })
     }
 
-    fn fpu(&self) -> Fpu {
-        registers::layout()
+    fn isa(&self) -> Isa {
+        Isa { fpu: registers::layout(), hwcap: boot::info().hwcap }
     }
 
     fn cpus(&self) -> usize {
@@ -215,9 +225,6 @@ impl Machine for LinuxMachine {
     }
     fn allowed(&self, word: usize) -> u64 {
         self.cpu_set.get(word).copied().unwrap_or(0)
-    }
-    fn hwcap(&self) -> [u64; 2] {
-        boot::info().hwcap
     }
     fn cpu(&self) -> usize {
         let mut processor = 0u32;
@@ -250,16 +257,7 @@ impl Machine for LinuxMachine {
     fn random(&self, out: &mut [u8]) {
         random::fill(out);
     }
-    fn call_entry(&self) -> Option<usize> {
-        self.gate.call_entry(boot::jail() == boot::Jail::Pkey)
-    }
-    fn forbids_code(&self, code: &[u8]) -> bool {
-        self.ground().is_some() && scan::hits(code).any(|hit| hit.kind.loads_keys())
-    }
-    fn vdso(&self) -> Option<usize> {
-        Some(vdso::ranges()[1].0)
-    }
-    fn vdso_ranges(&self) -> Option<[(usize, usize); 2]> {
+    fn vdso(&self) -> Option<[(usize, usize); 2]> {
         Some(vdso::ranges())
     }
     fn power_off(&self, code: u8) -> ! {

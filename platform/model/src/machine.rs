@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::machine::ThreadId;
-use janua_port::machine::{Fpu, Memory as Amounts, Outside};
+use janua_port::machine::{Fpu, Isa, Memory as Amounts, Outside};
 use janua_port::{
     Accounts, Clock, Console, Context, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, SpawnKind, Trap,
 };
@@ -432,9 +432,9 @@ impl Machine for Model {
             SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
         })
     }
-    fn fpu(&self) -> Fpu {
+    fn isa(&self) -> Isa {
         // x87 and SSE.
-        Fpu { size: FPU, features: 3 }
+        Isa { fpu: Fpu { size: FPU, features: 3 }, hwcap: [0; 2] }
     }
     fn cpus(&self) -> usize {
         1
@@ -453,9 +453,6 @@ impl Machine for Model {
     fn random(&self, out: &mut [u8]) {
         let mut state = lock(&self.state);
         out.fill_with(|| Model::draw(&mut state, 256) as u8);
-    }
-    fn vdso(&self) -> Option<usize> {
-        None
     }
     fn power_off(&self, code: u8) -> ! {
         resume_unwind(Box::new(Off(code)))

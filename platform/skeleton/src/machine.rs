@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
+use janua_port::machine::{Isa, Memory, Outside, ThreadId};
 use janua_port::{Clock, Console, Context, Guest, Host, Machine, Park, Space, SpawnKind};
 
 use crate::clock::SkeletonClock;
@@ -69,9 +69,9 @@ impl Machine for SkeletonMachine {
         Ok(parent.clone())
     }
 
-    /// No such registers.
-    fn fpu(&self) -> Fpu {
-        Fpu::default()
+    /// No vector registers, and no features.
+    fn isa(&self) -> Isa {
+        Isa::default()
     }
 
     /// At least the one this runs on.
@@ -92,7 +92,7 @@ impl Machine for SkeletonMachine {
         missing("Machine::random")
     }
     /// An ELF image in every space, or `None`: then programs ask the time by calls.
-    fn vdso(&self) -> Option<usize> {
+    fn vdso(&self) -> Option<[(usize, usize); 2]> {
         None
     }
 

@@ -140,11 +140,10 @@ fn there_is_no_user_memory() {
 #[test]
 fn where_none_is_an_answer_it_is_given() {
     assert_eq!(MACHINE.vdso(), None);
-    assert_eq!(MACHINE.vdso_ranges(), None);
     assert_eq!(SkeletonContext.resident(), None);
     assert_eq!(SkeletonContext.cpu(true), None);
     assert_eq!(SkeletonContext.outer_number(), None);
-    assert_eq!(MACHINE.fpu().size, 0);
+    assert_eq!(MACHINE.isa().fpu.size, 0);
     assert_eq!(MACHINE.memory(), Memory::default());
     assert!(MACHINE.cpu() < MACHINE.cpus());
 }

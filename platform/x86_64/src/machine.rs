@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use janua_abi::linux::Result;
 use janua_paging::PAGE;
 use janua_port::drive::PARKED;
-use janua_port::machine::{Fpu, Memory, Outside, ThreadId};
+use janua_port::machine::{Fpu, Isa, Memory, Outside, ThreadId};
 use janua_port::{
     BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, Nanos, Next, Park, Space, Spawn,
     SpawnKind, TrapGate, drive,
@@ -121,6 +121,11 @@ impl BareMachine {
             }
         }
         machine
+    }
+
+    /// Where programs jump that may call the kernel by address.
+    pub fn call_entry(&self) -> Option<usize> {
+        unprotected::is_on().then(unprotected::call_address)
     }
 
     /// What the loader brought besides the kernel: empty when it brought nothing.
@@ -302,8 +307,8 @@ impl Machine for BareMachine {
         })
     }
 
-    fn fpu(&self) -> Fpu {
-        Fpu { size: fpu::size(), features: fpu::features() }
+    fn isa(&self) -> Isa {
+        Isa { fpu: Fpu { size: fpu::size(), features: fpu::features() }, hwcap: janua_arch::hwcap() }
     }
 
     fn cpus(&self) -> usize {
@@ -320,13 +325,7 @@ impl Machine for BareMachine {
     fn random(&self, out: &mut [u8]) {
         random::fill(out);
     }
-    fn call_entry(&self) -> Option<usize> {
-        unprotected::is_on().then(unprotected::call_address)
-    }
-    fn vdso(&self) -> Option<usize> {
-        Some(vdso::ADDRESS)
-    }
-    fn vdso_ranges(&self) -> Option<[(usize, usize); 2]> {
+    fn vdso(&self) -> Option<[(usize, usize); 2]> {
         Some(vdso::RANGES)
     }
     fn power_off(&self, code: u8) -> ! {

@@ -422,7 +422,7 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
     let strings = strings + (prepared.args.count() + prepared.env.count()) * 8;
     let layout = Layout::choose(mm, machine, limits.stack, strings, random);
     let is_32 = prepared.elf.is_32;
-    if !is_32 && let Some([data, code]) = machine.vdso_ranges() {
+    if !is_32 && let Some([data, code]) = machine.vdso() {
         let prot = |exec| Prot { read: true, write: false, exec };
         mm.note_special(data.0, data.1 - data.0, prot(false), "[vvar]");
         mm.note_special(code.0, code.1 - code.0, prot(true), "[vdso]");

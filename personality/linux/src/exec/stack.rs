@@ -90,18 +90,18 @@ pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, told: &Tol
 }
 
 fn auxiliary(machine: &dyn Machine, told: &Told<'_>, random: usize, execfn: usize, platform: usize) -> Vec<u64> {
-    let hwcap = machine.hwcap();
+    let hwcap = machine.isa().hwcap;
     let (headers, header_size, header_count) = told.headers;
     let mut auxv = Vec::with_capacity(46);
     let mut entry = |kind: u64, value: u64| auxv.extend([kind, value]);
     if let Some(vdso) = told.vdso32 {
         entry(AT_SYSINFO, vdso.vsyscall.into());
         entry(elf::AT_SYSINFO_EHDR, vdso.header.into());
-    } else if let Some(vdso) = machine.vdso() {
+    } else if let Some([_, (vdso, _)]) = machine.vdso() {
         entry(elf::AT_SYSINFO_EHDR, vdso as u64);
     }
     let frame = if told.vdso32.is_some() { SIGNAL_FRAME_32 } else { SIGNAL_FRAME };
-    entry(elf::AT_MINSIGSTKSZ, (machine.fpu().size + frame) as u64);
+    entry(elf::AT_MINSIGSTKSZ, (machine.isa().fpu.size + frame) as u64);
     entry(elf::AT_HWCAP, hwcap[0]);
     entry(elf::AT_PAGESZ, 4096);
     entry(elf::AT_CLKTCK, CLOCK_TICKS);

@@ -274,7 +274,7 @@ fn short_tags(full: u16) -> u8 {
 /// Loads the state from a frame. What FSAVE's form says of the x87 registers counts.
 fn load(thread: &Thread, at: usize) -> Result<()> {
     let registers = thread.registers()?;
-    if at == 0 || thread.machine().fpu().size < FXSAVE_SIZE {
+    if at == 0 || thread.machine().isa().fpu.size < FXSAVE_SIZE {
         registers.fpu_reset();
         return Ok(());
     }

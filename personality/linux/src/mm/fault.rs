@@ -21,7 +21,7 @@ const FETCH: u64 = 1 << 4;
 pub fn fault(thread: &Thread, frame: &mut Frame, signal: u32, code: i32, addr: usize, error: u64) -> bool {
     let Some(mm) = thread.process().mm() else { return false };
     let Some(context) = thread.context() else { return false };
-    let mut by = Interrupted { frame, context, fpu_size: thread.machine().fpu().size };
+    let mut by = Interrupted { frame, context, fpu_size: thread.machine().isa().fpu.size };
     match signal {
         SIGSEGV if code == SEGV_MAPERR => mm.grow_down(addr, &super::limits(thread), thread.tid()),
         SIGSEGV if code == SEGV_ACCERR && error & FETCH != 0 => mm.user_fault(&mut by, addr, Access::Fetch),

@@ -80,7 +80,7 @@ impl Registers {
         self.is_compat_call = frame.is_compat_call();
         self.changed = false;
         self.fpu_changed = false;
-        let fpu = thread.machine().fpu();
+        let fpu = thread.machine().isa().fpu;
         self.fpu.resize(fpu.size, 0);
         if let Ok(registers) = thread.registers() {
             registers.fpu_save(&mut self.fpu);
@@ -197,7 +197,7 @@ impl Registers {
     fn set_fpu(&mut self, seat: &Seat, mut area: Vec<u8>) -> Result<()> {
         let word = |at: usize| area.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
         let reserved = area.get(26..28) != Some(&[0; 2]);
-        if reserved || word(PRESENT) & !(seat.machine().fpu().features | LEGACY_FEATURES) != 0 || word(PRESENT + 8) != 0 {
+        if reserved || word(PRESENT) & !(seat.machine().isa().fpu.features | LEGACY_FEATURES) != 0 || word(PRESENT + 8) != 0 {
             return Err(Errno::EINVAL);
         }
         area[POSSIBLE..FXSAVE_SIZE].copy_from_slice(&self.fpu[POSSIBLE..FXSAVE_SIZE]);

@@ -120,7 +120,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
 
 /// A thread's vector state as it goes into a frame; empty when the machine has none. EXDEV, as [`Thread::registers`].
 pub fn save_fpu(thread: &Thread) -> Result<Vec<u8>> {
-    let size = thread.machine().fpu().size;
+    let size = thread.machine().isa().fpu.size;
     if size < FXSAVE_SIZE {
         return Ok(Vec::new());
     }
@@ -152,7 +152,7 @@ fn features(area: &[u8]) -> u64 {
 /// Loads vector state from a frame.
 fn load_fpu(thread: &Thread, at: u64) -> Result<()> {
     let registers = thread.registers()?;
-    if at == 0 || thread.machine().fpu().size < FXSAVE_SIZE {
+    if at == 0 || thread.machine().isa().fpu.size < FXSAVE_SIZE {
         registers.fpu_reset();
         return Ok(());
     }
@@ -162,7 +162,7 @@ fn load_fpu(thread: &Thread, at: u64) -> Result<()> {
 /// Reads vector state from a frame; an area without the magic numbers counts as the legacy part alone. `before` are bytes that
 /// stand before it and are counted in the size it tells.
 pub fn read_fpu(thread: &Thread, at: usize, before: usize) -> Result<Vec<u8>> {
-    let size = thread.machine().fpu().size;
+    let size = thread.machine().isa().fpu.size;
     let user = thread.user();
     let mut area = vec![0; size];
     user.copy_in(&mut area[..FXSAVE_SIZE], at).map_err(|_| Errno::EFAULT)?;
