@@ -34,6 +34,7 @@ pub mod seal {
 }
 
 const TMPFS_MAGIC: u64 = 0x0102_1994;
+const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// The file system such files belong to; it is mounted nowhere.
 pub struct MemFs {
@@ -41,6 +42,8 @@ pub struct MemFs {
     dev: u64,
     next_ino: AtomicU64,
     root: Arc<dyn Inode>,
+    /// Bytes of a page. Of pages larger than the machine's there are none: such a file has a size and holes, and nothing can be stored or mapped.
+    page: u64,
 }
 
 struct NoRoot;
@@ -64,8 +67,22 @@ impl MemFs {
     /// ENODEV on a machine without a host.
     pub fn new(vfs: &Vfs) -> Result<Arc<MemFs>> {
         vfs.machine.host().ok_or(Errno::ENODEV)?;
+        MemFs::of_pages(vfs, PAGE)
+    }
+
+    /// One of huge pages of so many bytes, as on a machine that has set none aside. ENODEV.
+    pub fn huge(vfs: &Vfs, page: u64) -> Result<Arc<MemFs>> {
+        vfs.machine.host().ok_or(Errno::ENODEV)?;
+        MemFs::of_pages(vfs, page)
+    }
+
+    fn of_pages(vfs: &Vfs, page: u64) -> Result<Arc<MemFs>> {
         let space = Space::of_memory(vfs.machine);
-        Ok(Arc::new(MemFs { space, dev: vfs.new_dev(), next_ino: AtomicU64::new(1), root: Arc::new(NoRoot) }))
+        Ok(Arc::new(MemFs { space, dev: vfs.new_dev(), next_ino: AtomicU64::new(1), root: Arc::new(NoRoot), page }))
+    }
+
+    fn is_huge(&self) -> bool {
+        self.page != PAGE
     }
 
     /// A place of this file system for a file without a name, shown as `label`.
@@ -98,13 +115,14 @@ impl MemFs {
 
 impl FileSystem for MemFs {
     fn name(&self) -> &'static str {
-        "tmpfs"
+        if self.is_huge() { "hugetlbfs" } else { "tmpfs" }
     }
     fn root(&self) -> Arc<dyn Inode> {
         self.root.clone()
     }
     fn stat(&self) -> Result<FsStat> {
-        Ok(FsStat { magic: TMPFS_MAGIC, block_size: PAGE, name_max: 255, ..FsStat::default() })
+        let magic = if self.is_huge() { HUGETLBFS_MAGIC } else { TMPFS_MAGIC };
+        Ok(FsStat { magic, block_size: self.page, name_max: 255, ..FsStat::default() })
     }
     fn dev(&self) -> u64 {
         self.dev
@@ -160,6 +178,9 @@ impl MemInode {
         if size > i64::MAX as u64 {
             return Err(Errno::EFBIG);
         }
+        if self.fs.is_huge() && !size.is_multiple_of(self.fs.page) {
+            return Err(Errno::EINVAL);
+        }
         if size < old && state.seals & seal::SHRINK != 0 || size > old && state.seals & seal::GROW != 0 {
             return Err(Errno::EPERM);
         }
@@ -191,7 +212,7 @@ impl Inode for MemInode {
             gid: state.gid,
             rdev: 0,
             size: state.data.size(),
-            blksize: PAGE as u32,
+            blksize: self.fs.page as u32,
             blocks: state.data.blocks(0),
             atime: state.atime,
             mtime: state.mtime,
@@ -262,6 +283,9 @@ impl File for MemFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
+        if self.0.fs.is_huge() {
+            return Err(Errno::EINVAL);
+        }
         if buf.left() == 0 {
             return Ok(0);
         }
@@ -302,6 +326,9 @@ impl File for MemFile {
     }
 
     fn backing(&self, _file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
+        if self.0.fs.is_huge() {
+            return Err(Errno::ENOMEM);
+        }
         let mut state = self.0.state.lock();
         let fd = state.data.map(&self.0.fs.space, true, offset, offset.saturating_add(len as u64))?;
         Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen: state.is_frozen() })
@@ -340,6 +367,9 @@ impl File for MemFile {
         let grows = mode & allocate::KEEP_SIZE == 0 && end > state.data.size();
         if grows && state.seals & seal::GROW != 0 {
             return Err(Errno::EPERM);
+        }
+        if self.0.fs.is_huge() && mode & allocate::PUNCH_HOLE == 0 {
+            return Err(Errno::ENOSPC);
         }
         state.data.allocate(&self.0.fs.space, mode, offset, len)?;
         state.changed(self.0.now());

@@ -354,7 +354,7 @@ calls! {
     316 renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, Full;
     317 seccomp() => missing, Missing("no filters on a guest's own calls yet; prctl says that none is installed");
     318 getrandom(buf: UserPtr<u8>, len: usize, flags: u32) => plain misc::getrandom, Full;
-    319 memfd_create(name: UserStr, flags: mm::MemfdFlags) => plain mm::memfd_create, Partial("no huge pages");
+    319 memfd_create(name: UserStr, flags: mm::MemfdFlags) => plain mm::memfd_create, Partial("no huge pages are set aside");
     320 kexec_file_load() => missing, Missing("there is no other kernel to boot into from inside a sandbox");
     321 bpf() => missing, Missing("no programs are loaded into the kernel");
     322 execveat(dirfd: Fd, pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>, flags: u32) => wait exec::execveat, Partial("as execve");

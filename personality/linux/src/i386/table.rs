@@ -401,7 +401,7 @@ calls! {
     353 renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, Full;
     354 seccomp() => missing, Missing("no filters on a guest's own calls yet; prctl says that none is installed");
     355 getrandom(buf: UserPtr<u8>, len: usize, flags: u32) => plain misc::getrandom, Full;
-    356 memfd_create(name: UserStr, flags: mm::MemfdFlags) => plain mm::memfd_create, Partial("no huge pages");
+    356 memfd_create(name: UserStr, flags: mm::MemfdFlags) => plain mm::memfd_create, Partial("no huge pages are set aside");
     357 bpf() => missing, Missing("no programs are loaded into the kernel");
     358 execveat(dirfd: Fd, pathname: UserStr, argv: UserPtr<u32>, envp: UserPtr<u32>, flags: u32) => wait exec::execveat, Partial("as execve");
     359 socket(domain: Domain, kind: Type, protocol: u32) => plain net::socket, Full;
