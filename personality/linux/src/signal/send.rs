@@ -238,9 +238,12 @@ fn resume(group: &mut Group) -> bool {
     let Some(stop) = group.stop.take() else { return false };
     for seat in &group.threads {
         seat.signals.stopped.store(false, Ordering::SeqCst);
-        seat.clear_work(work::STOP);
-        seat.interrupt(0);
+        // What a tracer wants it has said by the same flag, and before the thread may go on: it would get to its next call unseen.
+        if !seat.trace.is_on() {
+            seat.clear_work(work::STOP);
+        }
         ptrace::continued(seat);
+        seat.interrupt(0);
     }
     if stop.complete {
         group.report = Some(Report::Continued);
