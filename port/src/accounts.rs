@@ -334,7 +334,11 @@ impl Accounts {
     fn fits(&self, machine: &dyn Machine, bytes: usize) -> bool {
         let firm = self.firm().saturating_add(bytes);
         let Some(room) = self.memory.limit().checked_sub(firm) else { return false };
-        [None, Some(room)].into_iter().any(|exact| machine.resident_guests(exact).is_some_and(|resident| resident <= room))
+        let Some(quick) = machine.resident_guests(None) else {
+            // Nobody can tell: what is mapped counts, but for page tables that may never be there.
+            return self.memory.used().saturating_sub(self.tables.load(Ordering::Relaxed)) <= self.memory.limit();
+        };
+        quick <= room || machine.resident_guests(Some(room)).is_some_and(|resident| resident <= room)
     }
 
     /// Bytes in use beyond the limit, by what is resident; `None` when mapped memory is within the limit, or nobody can tell. The other

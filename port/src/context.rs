@@ -14,7 +14,7 @@ use crate::{Nanos, UserMemory};
 ///
 /// [`Context::spawn`] of another and [`crate::Machine::spawn_first`] make it, and hand it to the guest ([`crate::Guest::attach`]) before the
 /// guest starts. It may be asked by any thread of the kernel, for as long as it is held: of a thread that has ended it answers ESRCH,
-/// nothing, or as if all of its memory were unmapped. What cannot be done from where the caller runs says so (EXDEV).
+/// nothing, or as if all of its memory were unmapped (on a machine with one space that is shared by all, as it is). What cannot be done from where the caller runs says so (EXDEV).
 pub trait Context: Send + Sync {
     /// Its number among the machine's threads; another's once the thread has ended.
     fn id(&self) -> ThreadId;

@@ -7,7 +7,7 @@
 //! The ways in and out are in [`super::entry`].
 
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use super::entry;
 use super::frame::Frame;
@@ -102,10 +102,6 @@ pub struct Own {
     pub keyed: u8,
     /// 1 when a single step was interrupted by an entry: the way out sets the trap flag again.
     pub stepping: u8,
-    /// The host thread has its identity: [`super::entry::THREAD_SELECTOR`]'s limit is the index.
-    pub identified: bool,
-    /// Processes that the thread has made since its own process let go of the stacks of others.
-    pub made: u32,
     /// The calls the entry makes itself.
     pub shortcut: Shortcut,
     /// Address of a boxed body, for threads of the kernel's own.
@@ -115,7 +111,7 @@ pub struct Own {
     /// The last host signal that interrupted user code.
     pub arrival: Arrival,
     /// The address space ([`Shared::space`]) that has a guard below this stack; 0: none is known of.
-    pub guarded: u32,
+    pub guarded: u64,
 }
 
 /// What others may read and change, the thread itself in the middle of anything among them.
@@ -131,9 +127,13 @@ pub struct Shared {
     /// What the thread remembers of its waits, for the platform.
     pub idle: AtomicU32,
     /// Which address space the thread runs in: a number of its own for each; 0 for threads of the kernel's own.
-    pub space: AtomicU32,
+    pub space: AtomicU64,
     /// How many guest threads have ended here.
     pub ended: AtomicU32,
+    /// Processes that the thread has made since its own process let go of the stacks of others.
+    pub made: AtomicU32,
+    /// The host thread has its identity: [`super::entry::THREAD_SELECTOR`]'s limit is the index.
+    pub identified: AtomicBool,
 }
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`.

@@ -1,7 +1,7 @@
 //! Thread areas: taking and giving back kernel stacks.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::hosted::{self, Own, STACK_BASE, STACK_SIZE, Shared, THREADS};
@@ -29,7 +29,7 @@ pub fn taken(index: usize) -> (&'static AtomicU64, u64) {
 
 /// The thread of area `index` runs in the same space as that of area `other`, or in one of its own.
 pub fn set_space(index: usize, other: Option<usize>) {
-    static LAST: AtomicU32 = AtomicU32::new(0);
+    static LAST: AtomicU64 = AtomicU64::new(0);
     let space = match other {
         Some(other) => of(other).space.load(Ordering::Relaxed),
         None => LAST.fetch_add(1, Ordering::Relaxed) + 1,
@@ -39,7 +39,7 @@ pub fn set_space(index: usize, other: Option<usize>) {
 
 /// The host's id of a thread in each address space. Threads that are just being made or about to end may be left out.
 pub fn for_each_space(mut each: impl FnMut(u32)) {
-    let mut seen: Vec<u32> = Vec::new();
+    let mut seen: Vec<u64> = Vec::new();
     for index in 0..END.load(Ordering::Relaxed) {
         let (word, bit) = taken(index);
         if word.load(Ordering::Relaxed) & bit == 0 {
@@ -81,7 +81,7 @@ pub fn note_ended(index: usize) {
 }
 
 /// The number of no space: of threads of the kernel's own.
-pub const NO_SPACE: u32 = 0;
+pub const NO_SPACE: u64 = 0;
 
 /// Gives an area back that never ran.
 pub fn give_back(index: usize) {
@@ -95,11 +95,11 @@ pub fn give_back(index: usize) {
 /// What it wrote on the new stack stays in its own process' page tables. The host copies those of all stacks at each fork, because one
 /// has a guard ([`crate::guard`]), and takes them down at each child's end: after a thousand processes that was most of a fork. So
 /// once in a while the process forgets all stacks, which are shared memory and lose nothing by it.
-pub fn let_go(this: &mut Own) {
+pub fn let_go(index: usize) {
     const OFTEN: u32 = 64;
-    this.made += 1;
-    if this.made == OFTEN {
-        this.made = 0;
+    let made = &of(index).made;
+    if made.fetch_add(1, Ordering::Relaxed) + 1 == OFTEN {
+        made.store(0, Ordering::Relaxed);
         let len = END.load(Ordering::Relaxed) * STACK_SIZE;
         // SAFETY: pages of the shared file, whose contents stay; the next access maps them again.
         let _ = unsafe { sys::raw(nr::MADVISE, [STACK_BASE, len, MADV_DONTNEED, 0, 0, 0]) };

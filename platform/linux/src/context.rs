@@ -46,6 +46,11 @@ impl HostedContext {
         here() == self.index && self.area().is_some()
     }
 
+    /// The host's id of itself, known as soon as it exists.
+    fn host_tid(&self) -> Option<u32> {
+        Some(self.area()?.host_tid.load(Ordering::Relaxed)).filter(|tid| *tid != 0)
+    }
+
     /// The host's ids of its process and of itself, once it runs.
     fn host_ids(&self) -> Option<(u32, u32)> {
         let area = self.area()?;
@@ -62,8 +67,8 @@ impl HostedContext {
     /// Copies between `len` bytes of the kernel at `local` and the memory of its host process, by process_vm_readv(2) or
     /// process_vm_writev(2): bytes copied before the first that cannot be.
     fn copy(&self, call: Call, addr: usize, local: usize, len: usize) -> usize {
-        // Any thread's id names its process; it is known as soon as the thread exists.
-        let Some(pid) = self.area().map(|area| area.host_tid.load(Ordering::Relaxed)).filter(|pid| *pid != 0) else { return 0 };
+        // Any thread's id names its process.
+        let Some(pid) = self.host_tid() else { return 0 };
         let (local, remote) = ([local, len], [addr, len]);
         // SAFETY: the local range is a slice of the caller's, the remote one is guest memory in another process.
         let copied = unsafe { sys::raw(call, [pid as usize, local.as_ptr() as usize, 1, remote.as_ptr() as usize, 1, 0]) };
@@ -97,7 +102,7 @@ impl Reach for HostedContext {
 
 impl Context for HostedContext {
     fn id(&self) -> ThreadId {
-        ThreadId(self.index as u64 + 1)
+        ThreadId(self.area().map_or(0, |_| self.index as u64 + 1))
     }
 
     fn memory(&self) -> &dyn UserMemory {
@@ -125,14 +130,14 @@ impl Context for HostedContext {
     }
 
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
-        let tid = if self.is_caller() { 0 } else { self.host_ids().ok_or(Errno::ESRCH)?.1 };
+        let tid = if self.is_caller() { 0 } else { self.host_tid().ok_or(Errno::ESRCH)? };
         let args = [tid as usize, size_of_val(cpus), cpus.as_ptr() as usize, 0, 0, 0];
         // SAFETY: the array is the caller's.
         unsafe { sys::raw(nr::SCHED_SETAFFINITY, args) }.map(|_| ())
     }
 
     fn set_nice(&self, nice: i32) -> Result<()> {
-        usage::set_nice(self.host_ids().ok_or(Errno::ESRCH)?.1, nice)
+        usage::set_nice(self.host_tid().ok_or(Errno::ESRCH)?, nice)
     }
 
     fn set_name(&self, name: &[u8]) {
@@ -190,9 +195,7 @@ impl Context for HostedContext {
     }
 
     fn page_map(&self, addr: usize, out: &mut [u64]) -> Result<()> {
-        // Any thread's number names its process, and it is known as soon as the thread exists.
-        let tid = self.area().ok_or(Errno::ESRCH)?.host_tid.load(Ordering::Relaxed);
-        usage::page_map(tid, addr, out)
+        usage::page_map(self.host_tid().ok_or(Errno::ESRCH)?, addr, out)
     }
 
     fn scheduled(&self) -> Option<Scheduled> {

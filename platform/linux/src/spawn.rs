@@ -81,14 +81,14 @@ pub fn set_plain(plain: Option<Plain<'_>>) {
 static NO_WORK: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(PLAIN_CALLS == SHORTCUTS);
 
-fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<(usize, Arc<HostedContext>)> {
+fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<usize> {
     let index = area::take()?;
-    let context = Arc::new(HostedContext::new(index));
-    guest.attach(context.clone());
     let shared = area::of(index);
     shared.in_guest.store(0, Ordering::Relaxed);
     shared.host_pid.store(0, Ordering::Relaxed);
     shared.host_tid.store(0, Ordering::Relaxed);
+    shared.made.store(0, Ordering::Relaxed);
+    shared.identified.store(false, Ordering::Relaxed);
     idle::start(shared);
     // SAFETY: just taken; no thread runs on it.
     let area = unsafe { area::own(index) };
@@ -103,10 +103,8 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<(u
     // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
     set_guest_words(index, unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) });
     area.body = 0;
-    area.made = 0;
-    area.identified = false;
     area.tls = tls.unwrap_or(usize::MAX);
-    Ok((index, context))
+    Ok(index)
 }
 
 /// Starts a host thread or process on the area's stack.
@@ -153,7 +151,7 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         SpawnKind::Fork => (PROCESS_FLAGS, true),
         SpawnKind::SharedSpace => (PROCESS_FLAGS | CLONE_VM, true),
     };
-    let (index, context) = prepare(spawn.frame, spawn.tls, spawn.guest)?;
+    let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
     area::set_space(index, (flags & CLONE_VM != 0).then(here));
     if flags & CLONE_VM != 0 {
@@ -166,6 +164,9 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         }
         hosted::join(index);
     }
+    // Who finds the new thread in the kernel's tables may use its context from here on: nothing in the area is its predecessor's any more.
+    let context = Arc::new(HostedContext::new(index));
+    guest(index).attach(context.clone());
     FORKS[0].fetch_add(1, Ordering::SeqCst);
     let launched = launch(index, flags, spawn.tls);
     let done = FORKS[1].fetch_add(1, Ordering::SeqCst);
@@ -173,8 +174,7 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
         machine::wake_service();
     }
     if own_process {
-        // SAFETY: the thread itself, which has no use of it here.
-        area::let_go(unsafe { area::own(here()) });
+        area::let_go(here());
     }
     match launched {
         Ok(_) => Ok(context),
@@ -257,13 +257,12 @@ pub fn arm_again(index: usize) -> Result<()> {
 /// Sees to it that the calling thread, whose area it is, has its identity where the entries ask for one. The host call takes 0.3 us on
 /// some machines and 5 on others, so a process with one thread does without as long as it can.
 fn identify(index: usize) -> Result<()> {
-    // SAFETY: the thread itself.
-    let this = unsafe { area::own(index) };
+    let known = &area::of(index).identified;
     let keyed = boot::jail() == Jail::Pkey;
     let asked = keyed || machine::get().gate.call_entry(keyed).is_some();
-    if asked && !this.identified {
+    if asked && !known.load(Ordering::Relaxed) {
         identity::set(index)?;
-        this.identified = true;
+        known.store(true, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -25,7 +25,12 @@ pub fn read_small<'a>(path: &[u8], text: &'a mut [u8]) -> Option<&'a str> {
     let fd = host::open_proc(path).ok()?;
     let len = LinuxHost.read(fd, text, None);
     LinuxHost.close(fd);
-    core::str::from_utf8(text.get(..len.ok()?)?).ok()
+    let text = text.get_mut(..len.ok()?)?;
+    // A process' name is a program's word, and may be anything.
+    for byte in text.iter_mut().filter(|byte| !byte.is_ascii()) {
+        *byte = b'?';
+    }
+    core::str::from_utf8(text).ok()
 }
 
 /// A whole file below the host's /proc.
@@ -219,10 +224,11 @@ fn own(tid: u32, exact: bool) -> Option<usize> {
 
 /// Bytes of page tables of the process of a host thread, which no other process shares.
 fn tables(tid: u32) -> Option<usize> {
-    let mut text = [0; 4096];
-    let text = read_small(&below_proc(tid, "status").ok()?, &mut text)?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
-    Some(line.split_ascii_whitespace().next()?.parse::<usize>().ok()? << 10)
+    // The name before it is the program's word, and the list of groups may be long.
+    let text = read_all(&below_proc(tid, "status").ok()?).ok()?;
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"VmPTE:"))?;
+    let kib = line.iter().filter(|byte| byte.is_ascii_digit()).fold(0usize, |kib, digit| kib * 10 + usize::from(digit - b'0'));
+    Some(kib << 10)
 }
 
 /// [`janua_port::Context::resident_own`], of a host thread's process.
@@ -239,9 +245,8 @@ pub fn resident(pid: u32) -> Option<u64> {
     text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64)
 }
 
-/// Page tables that are quickly walked, and the part of a process' resident memory that its tables are at most, where they are no obstacle.
+/// Page tables that are quickly walked, however little they hold.
 const MANY_TABLES: usize = 1 << 20;
-const SPARSE: usize = 8;
 
 /// [`janua_port::Machine::resident_guests`].
 pub fn resident_guests(exact: Option<usize>) -> Option<usize> {
@@ -253,13 +258,13 @@ pub fn resident_guests(exact: Option<usize>) -> Option<usize> {
         area::for_each_space(|tid| spaces.extend(own(tid, false).map(|alone| (alone, tid))));
         spaces
     };
-    // What a process shares is not asked for where that would take long: its tables are large and hold little.
+    // What a process shares is not asked for where that would take long and matters little: it has less memory than tables.
     let (mut of_tables, mut sparse) = (0, Vec::new());
     if boot::accounts().has_tables() {
         area::for_each_space(|tid| {
             let bytes = tables(tid).unwrap_or(0);
             of_tables += bytes;
-            if bytes > MANY_TABLES && bytes > own(tid, false).unwrap_or(0) / SPARSE {
+            if bytes > MANY_TABLES && bytes > own(tid, false).unwrap_or(0) {
                 sparse.push(tid);
             }
         });
