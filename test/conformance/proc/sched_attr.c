@@ -105,12 +105,22 @@ static void deadlines(void)
 		{10000, 2000000, 1ull << 32}, {10000, 2000000, 4194305000}, {1000000, 1ull << 63, 0}, {10000, 2000000, 1ull << 63},
 		{1024, 1000000, 1000000}, {1100, 50000, 100000}, {10000, 2000000, 4194304000}, {10000, 2000000, 0},
 	};
+	/* Given to a process that sleeps: some are shares of a few microseconds in a second. */
+	pid_t sleeper = must(fork());
+	if (!sleeper)
+		for (;;)
+			pause();
 	for (int i = 0; i < (int)(sizeof d / sizeof *d); i++) {
-		say("%d: ", i);
-		R(set(6, 0, d[i][0], d[i][1], d[i][2]));
-		show("now", 0);
+		struct attr now = {0}, none = {48}, a = {48, 6, 0, 0, 0, d[i][0], d[i][1], d[i][2], 0, 0};
+		int r = syscall(SYS_sched_setattr, sleeper, &a, 0), e = r ? errno : 0;
+		syscall(SYS_sched_getattr, sleeper, &now, sizeof now, 0);
+		must(syscall(SYS_sched_setattr, sleeper, &none, 0));
+		say("%d: %d %d, now %u %llu %llu %llu\n", i, r, e, now.policy, (long long)(now.policy == 6 ? now.runtime : 0),
+		    (long long)now.deadline, (long long)now.period);
 	}
-	struct attr a = {48, 6, 0, 5, 1, 10000, 2000000, 0, 0, 0};
+	must(kill(sleeper, SIGKILL));
+	t_reap("sleeper", sleeper);
+	struct attr a = {48, 6, 0, 5, 1, 400000, 2000000, 0, 0, 0};
 	R(syscall(SYS_sched_setattr, 0, &a, 0));
 	a.priority = 0;
 	R(syscall(SYS_sched_setattr, 0, &a, 0));
@@ -137,7 +147,7 @@ static void deadlines(void)
 	else
 		T(1);
 	R(sched_setaffinity(0, sizeof all, &all));
-	R(set(6, 7, 10000, 2000000, 0));
+	R(set(6, 7, 400000, 2000000, 0));
 	show("flags", 0);
 	pid_t p = must(fork());
 	if (!p) {
