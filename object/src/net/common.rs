@@ -1,7 +1,7 @@
 //! What every socket has: its identity, wait queue, pending error, shut directions, and the options of level SOL_SOCKET.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::net::{Linger, bpf, so, sock};
 use janua_abi::linux::{Errno, Result};
@@ -79,6 +79,8 @@ pub struct Common {
     pub mode: AtomicU32,
     /// SO_PRIORITY, SO_MARK, SO_BUSY_POLL.
     words: [AtomicU32; 3],
+    /// It is bound to the one interface there is (SO_BINDTODEVICE).
+    pub on_device: AtomicBool,
     linger: Mutex<Linger>,
     /// What decides about datagrams before they are queued here.
     pub filter: FilterPlace,
@@ -104,6 +106,7 @@ impl Common {
             rcvlowat: AtomicUsize::new(1),
             mode: AtomicU32::new(0o777),
             words: [const { AtomicU32::new(0) }; 3],
+            on_device: AtomicBool::new(false),
             linger: Mutex::new(Linger::default()),
             filter: FilterPlace::default(),
             ino: AtomicU64::new(0),
@@ -215,7 +218,14 @@ impl Common {
             so::SNDTIMEO | so::SNDTIMEO_NEW => return set_timeout(&self.sndtimeo, value),
             so::BINDTODEVICE => {
                 return match value.split(|&byte| byte == 0).next() {
-                    None | Some(b"" | b"lo") => Ok(()),
+                    None | Some(b"") => {
+                        self.on_device.store(false, Ordering::Relaxed);
+                        Ok(())
+                    }
+                    Some(b"lo") => {
+                        self.on_device.store(true, Ordering::Relaxed);
+                        Ok(())
+                    }
                     Some(_) => Err(Errno::ENODEV),
                 };
             }
@@ -283,6 +293,7 @@ impl Common {
             so::LINGER => return Ok(self.linger.lock().as_bytes().to_vec()),
             so::RCVTIMEO | so::RCVTIMEO_NEW => return Ok(get_timeout(&self.rcvtimeo)),
             so::SNDTIMEO | so::SNDTIMEO_NEW => return Ok(get_timeout(&self.sndtimeo)),
+            so::BINDTODEVICE if self.on_device.load(Ordering::Relaxed) => return Ok(b"lo\0".to_vec()),
             so::BINDTODEVICE => return Ok(Vec::new()),
             so::TYPE => self.kind,
             so::DOMAIN => u32::from(self.family),

@@ -349,7 +349,7 @@ calls! {
     311 process_vm_writev(pid: u32, local_iov: UserPtr<[usize; 2]>, liovcnt: usize, remote_iov: UserPtr<[usize; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_writev, Full;
     312 kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");
     313 finit_module() => missing, Missing("the kernel has no loadable modules");
-    314 sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, Partial("remembered; no SCHED_DEADLINE, no utilisation clamps");
+    314 sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, Partial("deadlines are admitted and remembered, the machine schedules all threads alike; no utilisation clamps");
     315 sched_getattr(pid: i32, attr: UserPtr<u8>, size: usize, flags: u32) => plain sched::sched_getattr, Full;
     316 renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, Full;
     317 seccomp() => missing, Missing("no filters on a guest's own calls yet; prctl says that none is installed");

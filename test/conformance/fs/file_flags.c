@@ -95,6 +95,8 @@ static void forbids(int flag)
 	R(fallocate(f, FALLOC_FL_KEEP_SIZE, 0, 10));
 	R(fallocate(f, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, 0, 1));
 	R(fcntl(f, F_SETFL, 0));
+	/* RWF_NOAPPEND */
+	R(syscall(SYS_pwritev2, f, ((struct iovec[]){{"x", 1}}), 1, 0, 0, 0x20));
 	T(mmap(0, 4096, PROT_READ, MAP_PRIVATE, f, 0) != MAP_FAILED);
 	R(mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0) == MAP_FAILED);
 	R(truncate("f", 1));

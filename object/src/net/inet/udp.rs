@@ -140,7 +140,9 @@ impl UdpSocket {
     /// socket is bound to.
     pub(super) fn reaches_groups(&self) -> bool {
         let bound = self.state.lock().place.map(|place| place.addr);
-        self.multicasts_on_lo() || bound.is_some_and(|addr| addr.is_ipv4() && addr.is_loopback())
+        self.multicasts_on_lo()
+            || self.inet.common.on_device.load(Ordering::Relaxed)
+            || bound.is_some_and(|addr| addr.is_ipv4() && addr.is_loopback())
     }
 
     /// IP_MULTICAST_IF, IP_ADD_MEMBERSHIP and their kin. `None`: it is none of them.

@@ -41,6 +41,8 @@ pub(super) struct Corked {
 #[derive(Default)]
 struct Manner {
     source: Option<IpAddr>,
+    /// The interface is named.
+    interface: bool,
     ttl: Option<i32>,
     tos: Option<i32>,
 }
@@ -56,11 +58,13 @@ impl Manner {
                     let (info, _) = InPktinfo::read_from_prefix(data).map_err(|_| Errno::EINVAL)?;
                     check_interface(info.ifindex)?;
                     manner.source = source(IpAddr::from(info.spec_dst))?;
+                    manner.interface = info.ifindex != 0;
                 }
                 (sol::IPV6, ipv6::PKTINFO) => {
                     let (info, _) = In6Pktinfo::read_from_prefix(data).map_err(|_| Errno::EINVAL)?;
                     check_interface(info.ifindex)?;
                     manner.source = source(IpAddr::from(info.addr).to_canonical())?;
+                    manner.interface = info.ifindex != 0;
                 }
                 (sol::IP, ip::TTL) | (sol::IPV6, ipv6::HOPLIMIT) => {
                     manner.ttl = Some(int(data)?).filter(|ttl| (1..=255).contains(ttl));
@@ -114,7 +118,7 @@ impl UdpSocket {
             return Err(Errno::EPIPE);
         }
         common.take_error()?;
-        let to = self.reached(to)?;
+        let to = self.reached(to, &manner)?;
         let header = self.header(to, &manner)?;
         if let Some((data, (to, header))) = self.payload(buf, (to, header), message.flags & msg::MORE != 0)? {
             self.transmit(data, to, header);
@@ -150,13 +154,13 @@ impl UdpSocket {
     }
 
     /// Where a datagram for this address goes, when this socket may send it there.
-    fn reached(&self, to: SocketAddr) -> Result<SocketAddr> {
+    fn reached(&self, to: SocketAddr, manner: &Manner) -> Result<SocketAddr> {
         match reach(to.ip()) {
             Reach::Any => Ok(SocketAddr::new(loopback_like(to.ip()), to.port())),
             Reach::Loopback => Ok(to),
             Reach::Broadcast if to.ip().is_loopback() && !self.inet.common.flag(so::BROADCAST) => Err(Errno::EACCES),
             Reach::Broadcast if to.ip().is_loopback() => Ok(to),
-            Reach::Multicast if self.reaches_groups() => Ok(to),
+            Reach::Multicast if manner.interface || self.reaches_groups() => Ok(to),
             _ => Err(Errno::ENETUNREACH),
         }
     }

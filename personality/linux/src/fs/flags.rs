@@ -77,6 +77,8 @@ fn of(file: &OpenFile) -> Result<(FileFlags, Perm)> {
 fn set(thread: &Thread, file: &OpenFile, new: impl FnOnce(FileKind) -> Result<FileFlags>) -> Result<()> {
     let Some(path) = &file.path else { return Err(Errno::ENOTTY) };
     path.mount.check_write()?;
+    // What is asked of the flags as they are must hold until they are others.
+    let _held = path.inode().busy().map(|busy| busy.hold_rights());
     let (old, perm) = of(file)?;
     let cred = thread.cred();
     if !access::owns(&perm, &cred) {

@@ -185,6 +185,9 @@ fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place
 /// Writes. A stream's blocking write goes on until everything is written; what has been written counts, whatever ends it.
 pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, rwf: RwFlags) -> Result<usize> {
     let append = rwf.0 & RWF_APPEND != 0 || file.appends() && rwf.0 & RWF_NOAPPEND == 0;
+    if rwf.0 & RWF_NOAPPEND != 0 && file.appends() {
+        file.file_flags().check_append()?;
+    }
     limit_size(thread, file, buf, place, append)?;
     if file.ops.streams() {
         file.ops.job_control(&thread.caller(), true)?;

@@ -396,7 +396,7 @@ calls! {
     348 process_vm_writev(pid: u32, local_iov: UserPtr<[u32; 2]>, liovcnt: usize, remote_iov: UserPtr<[u32; 2]>, riovcnt: usize, flags: usize) => plain mm::process_vm_writev, Full;
     349 kcmp(pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) => plain misc::kcmp, Partial("no KCMP_IO, KCMP_SYSVSEM, KCMP_EPOLL_TFD");
     350 finit_module() => missing, Missing("the kernel has no loadable modules");
-    351 sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, Partial("remembered; no SCHED_DEADLINE, no utilisation clamps");
+    351 sched_setattr(pid: i32, attr: UserPtr<u32>, flags: u32) => plain sched::sched_setattr, Partial("deadlines are admitted and remembered, the machine schedules all threads alike; no utilisation clamps");
     352 sched_getattr(pid: i32, attr: UserPtr<u8>, size: usize, flags: u32) => plain sched::sched_getattr, Full;
     353 renameat2(old_dir: DirFd, old: UserStr, new_dir: DirFd, new: UserStr, flags: u32) => plain fs::names::renameat2, Full;
     354 seccomp() => missing, Missing("no filters on a guest's own calls yet; prctl says that none is installed");

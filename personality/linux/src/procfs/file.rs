@@ -34,7 +34,7 @@ impl TextFile {
     }
 
     /// The thread that makes this call.
-    fn caller(subject: &Subject) -> Option<User> {
+    pub fn caller(subject: &Subject) -> Option<User> {
         let current = subject.kernel.machine.current();
         let seat =
             subject.kernel.tree.lock().threads().find(|seat| seat.context().is_some_and(|context| context.id() == current))?;

@@ -268,7 +268,7 @@ impl File for MemoryFile {
     fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let mut chunk = vec![0; buf.left().min(CHUNK)];
         let mut moved = 0;
-        while buf.left() > 0 {
+        while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
             let want = buf.left().min(chunk.len());
             let addr = usize::try_from(offset).ok().and_then(|addr| addr.checked_add(moved)).ok_or(Errno::EIO)?;
             let Some(read) = self.with(|seat| seat.user().copy_in_partial(&mut chunk[..want], addr)) else { break };
@@ -287,8 +287,13 @@ impl File for MemoryFile {
         let len = chunk.len();
         buf.peek(&mut chunk)?;
         let tried = self.with(|seat| {
-            if seat.user().is_in_place() {
-                return (Some(seat.clone()), seat.user().copy_out_partial(addr, &chunk));
+            // Its own threads alone: while one of them is here the program stays, since exec ends the others first.
+            let machine = seat.machine();
+            let calls = |seat: &Arc<Seat>| seat.context().is_some_and(|context| context.id() == machine.current());
+            let own = seat.task.group.lock().threads.iter().find(|seat| calls(seat)).cloned();
+            if let Some(own) = own {
+                let written = own.user().copy_out_partial(addr, &chunk);
+                return (Some(own), written);
             }
             (None, seat.kernel.write_remote(seat.user(), addr, &chunk))
         });

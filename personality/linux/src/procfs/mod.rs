@@ -407,6 +407,15 @@ impl Node {
         find(&subject)
     }
 
+    /// What the calling thread finds of the process' mappings, at each look: the program may have become another. EACCES.
+    fn mapped<T>(&self, find: impl FnOnce(&Subject) -> Result<T>) -> Result<T> {
+        let subject = self.subject()?;
+        let _held = subject.task.as_ref().map(|task| access::hold(task));
+        let (user, seat) = (file::TextFile::caller(&subject).ok_or(Errno::EACCES)?, subject.seat().map_err(|_| Errno::ENOENT)?);
+        access::check(user.pid, &user.cred, access::Ids::File, seat).map_err(|_| Errno::EACCES)?;
+        find(&subject)
+    }
+
     /// Whether the calling thread is of the process the file is about.
     fn is_callers(&self) -> bool {
         let Ok(Subject { kernel, task: Some(task), .. }) = self.subject() else { return false };
@@ -529,7 +538,7 @@ impl Inode for Node {
         }
         if let What::Entry(Entry { kind: Kind::MapFiles, .. }) = self.what {
             let range = map_files::range(name).ok_or(Errno::ENOENT)?;
-            map_files::file(&self.subject()?, range)?;
+            self.mapped(|subject| map_files::file(subject, range).map(drop))?;
             return Ok(self.fs.node(self.id, What::Map(range))?);
         }
         let number = number(name).ok_or(Errno::ENOENT)?;
@@ -574,7 +583,7 @@ impl Inode for Node {
             }
         }
         if let What::Entry(Entry { kind: Kind::MapFiles, .. }) = self.what {
-            for range in map_files::ranges(&subject) {
+            for range in self.mapped(|subject| Ok(map_files::ranges(subject)))? {
                 let at = range.0 as u64;
                 let (name, kind) = (map_files::name(range), FileKind::Symlink.dirent());
                 let seen = at < from || emit(&DirEntry { ino: at, next: at + 1, kind, name: name.as_bytes() });

@@ -86,12 +86,13 @@ impl File for PageMap {
         }
         let mut chunk = vec![0; (buf.left() / WORD).min(CHUNK)];
         let mut moved = 0;
-        while buf.left() > 0 {
+        while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
             let page = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(moved) / WORD;
             let made = self.with(|seat, mm| {
                 let left = (mm.bounds().high / PAGE).saturating_sub(page);
                 let count = left.min(buf.left() / WORD).min(chunk.len());
-                words(seat, mm, page * PAGE, &mut chunk[..if left == 0 { 0 } else { count }]).map(|()| count)
+                // Behind the last page there is nothing, and no address either.
+                if count == 0 { Ok(0) } else { words(seat, mm, page * PAGE, &mut chunk[..count]).map(|()| count) }
             });
             match made {
                 None | Some(Ok(0)) => break,

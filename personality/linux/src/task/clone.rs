@@ -16,7 +16,7 @@ use janua_kernel::thread::work;
 use janua_object::OpenFile;
 use janua_object::file::flags::O_RDWR;
 use janua_object::mm::{Mm, Still};
-use janua_port::{Account, Frame, Spawn, SpawnKind};
+use janua_port::{Account, Context, Frame, Spawn, SpawnKind};
 use janua_rt::{RwLock, Target, WaitQueue};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -356,7 +356,9 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
         let tls = (has(clone::SETTLS) && request.area.is_none()).then_some(request.tls as usize);
         let space = seat.task.mm().map(|mm| mm.space().clone());
         let context = thread.context().ok_or(Errno::ESRCH)?;
-        context.spawn(Spawn { kind, frame, tls, guest: seat.clone(), space }).map(|_| ())
+        let child = context.spawn(Spawn { kind, frame, tls, guest: seat.clone(), space })?;
+        keep_nice(thread, seat, &*child);
+        Ok(())
     })();
     if started.is_err()
         && let Some(fd) = pidfd
@@ -364,6 +366,16 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
         drop(files.remove(fd));
     }
     started
+}
+
+/// A new process begins with its maker's nice value on the machine. Where its own is another, since that was reset, it gets that, or has what the
+/// machine leaves it.
+fn keep_nice(thread: &Thread, seat: &Seat, child: &dyn Context) {
+    let (own, new) = (&thread.process().settings.nice, &seat.task.settings.nice);
+    let (before, reset) = (own.load(Ordering::Relaxed), new.load(Ordering::Relaxed));
+    if before != reset && matches!(child.set_nice(reset), Err(Errno::EACCES | Errno::EPERM)) {
+        new.store(before, Ordering::Relaxed);
+    }
 }
 
 /// Takes back a thread that could not be started.

@@ -94,7 +94,7 @@ pub fn sys(s: &Sandbox) -> Result<(), String> {
     }
     // Nothing there takes a setting, and nothing pretends to.
     let script = "for b in /bin/busybox /usr/bin/busybox; do [ -x $b ] && break; done
-        for d in /sys /sys/devices; do $b mkdir $d/made 2>/dev/null && echo made $d; $b mkdir $d/made 2>&1; done | $b grep -c 'Read-only file system'
+        for d in /sys /sys/devices; do $b mkdir $d/made 2>/dev/null && echo made $d; $b mkdir $d/made 2>&1; done | $b grep -c -e 'Read-only file system' -e 'Operation not permitted'
         [ -d /sys/made ] || [ -d /sys/devices/made ] && echo there; [ -r /sys/class/net/lo/mtu ] && echo read";
     let shells: [(&[&str], &[&str]); 2] =
         [(&["--root", &at, "--cwd", "/"], &["/bin/busybox", "sh", "-c", script]), (&[], &["/bin/sh", "-c", script])];
