@@ -58,7 +58,6 @@ const AUDITED: &[Audited] = &[
 const AUDITED_BARE: &[Audited] = &[
     audited("audited-key-switch", "fpu::Area::store", "stores the vector state of the thread that leaves the core"),
     audited("audited-key-switch", "fpu::Area::load", "loads that of the thread that comes"),
-    audited("no-vector-registers", "search_escaped", "puts the registers that it uses aside"),
     audited("no-vector-registers", "fpu::x87", "tells which exception the guest's x87 unit raised; changes nothing"),
 ];
 
