@@ -1,6 +1,5 @@
 //! Threads: a flow of control in a task, with the one call it may have pending.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::pin::Pin;
@@ -13,9 +12,7 @@ use janua_port::guest::Abi;
 use janua_port::user::NoMemory;
 use janua_port::{Frame, Guest, Machine, Registers, UserMemory};
 use janua_rt::slot::{Handler, Slotted};
-use janua_rt::{AtomicU64, Mutex, wake};
-
-use once_cell::race::OnceBox;
+use janua_rt::{AtomicU64, Mutex, OnceArc, wake};
 
 use crate::table::{Row, SeatOf, Words};
 use crate::task::{Kernel, Personality, Task};
@@ -72,7 +69,7 @@ pub struct Thread<P: Personality> {
     pub(crate) deadline: AtomicU64,
     work: AtomicU32,
     /// What the machine has of it, from just before it starts.
-    context: OnceBox<Arc<dyn Context>>,
+    context: OnceArc<dyn Context>,
     pub(crate) gate: AtomicU8,
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
@@ -127,7 +124,7 @@ impl<P: Personality> Thread<P> {
             wake,
             deadline: AtomicU64::new(u64::MAX),
             work: AtomicU32::new(0),
-            context: OnceBox::new(),
+            context: OnceArc::default(),
             gate: AtomicU8::new(0),
             frame: Mutex::new(None),
             pending: Mutex::new(None),
@@ -147,13 +144,13 @@ impl<P: Personality> Thread<P> {
     /// What the machine has of it, from just before it starts.
     #[inline]
     pub fn context(&self) -> Option<&dyn Context> {
-        self.context.get().map(|context| &**context)
+        self.context.get()
     }
 
     /// [`Guest::attach`].
     pub(crate) fn attach(&self, context: Arc<dyn Context>) {
         // A machine does it once.
-        let _ = self.context.set(Box::new(context));
+        let _ = self.context.set(context);
     }
 
     /// The memory of this thread's task; none before the thread has begun to run.

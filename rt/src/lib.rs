@@ -8,6 +8,8 @@ extern crate alloc;
 mod atomic;
 #[cfg(not(loom))]
 pub mod epoch;
+#[cfg(not(loom))]
+pub mod once;
 pub mod slot;
 pub mod sync;
 pub mod waitq;
@@ -17,6 +19,8 @@ mod wide;
 
 #[cfg(not(loom))]
 pub use epoch::Epoch;
+#[cfg(not(loom))]
+pub use once::OnceArc;
 pub use slot::Slot;
 pub use sync::{Mutex, MutexGuard, Sleep};
 #[cfg(not(loom))]
