@@ -22,8 +22,8 @@
 //! The kernel's own changes of code, [`CodeGuard::patch`], keep the same rules: closed, written, scanned with what is around them, opened.
 //!
 //! Everything goes from not executable to executable in [`CodeGuard::open`] and nowhere else. Executable pages are always
-//! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`REMOTE`]). The guard's lock is not held across stores to user memory that may
-//! fault, because a fault takes it.
+//! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`REMOTE`]). The guard's lock is not held
+//! across stores to user memory that may fault, because a fault takes it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;

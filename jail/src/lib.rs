@@ -1,4 +1,4 @@
-//! What keeps guests from a kernel that lies in their own address space, and what takes their calls there without a trap.
+//! Isolates a kernel that is in its guests' own address space, and takes their calls there without a trap.
 //!
 //! All that exists only because of protection keys and of rewriting is here, behind the traits of [`janua_object::mm::jail`]:
 //!
@@ -43,7 +43,7 @@ use image::Rewriter;
 /// The jail of a kernel.
 pub struct KeyJail {
     host: Option<&'static dyn Host>,
-    /// The memory of whoever calls: the jail looks at and changes code of the process it is called in alone.
+    /// The calling process' memory: the jail reads and changes code of no other.
     user: &'static dyn UserMemory,
     /// `Some` where a key locks the kernel's memory.
     ground: Option<&'static dyn Ground>,
@@ -52,8 +52,8 @@ pub struct KeyJail {
 }
 
 impl KeyJail {
-    /// `user` is the memory of the process that calls. With a `host`, calls are rewritten to jump to `entry`, if there is one; with a `ground`, code is guarded. `None` where there is
-    /// nothing to do. It is there for good.
+    /// `user` is the memory of the calling process. With a `host` and an `entry`, calls are rewritten to jump there; with a `ground`, code is
+    /// guarded. `None` where there is nothing to do. It is never freed.
     pub fn start(
         host: Option<&'static dyn Host>,
         user: &'static dyn UserMemory,

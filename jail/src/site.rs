@@ -7,8 +7,8 @@
 //!
 //! **Other threads.** The page is taken out of execution while it is written: a thread that comes by faults, waits until it is done
 //! and goes on, and no processor can hold an instruction of the page when it comes back. Where a guard stands between, that does it
-//! ([`crate::guard::CodeGuard::patch`]), and the thread waits for it; otherwise the list of mappings is what it waits for ([`Cell::held_back`]). What is left are threads that stand between
-//! two instructions. With [`Form::Number`] there is no place between: one instruction becomes one instruction, and the `syscall`
+//! ([`crate::guard::CodeGuard::patch`]), and the thread waits for it; otherwise the list of mappings is what it waits for
+//! ([`Cell::held_back`]). What is left are threads between two instructions. With [`Form::Number`] there is no place between: one instruction becomes one instruction, and the `syscall`
 //! stays. [`Form::Tail`] moves what a thread may be about to run, so it is done only when no other thread is there to run it
 //! ([`Fate::Waits`] until then); the caller's own place, and those kept in signal frames, are translated by [`Cell::moved`].
 //!

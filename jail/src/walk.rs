@@ -48,7 +48,7 @@ pub fn is_near(frame: &Frame, addr: usize) -> bool {
     first / PAGE == page || first.wrapping_add(LONGEST - 1) / PAGE == page
 }
 
-/// Does the store of an instruction that lies in the page it stores to: if it were tried again, the fetch would take the right
+/// Does the store of an instruction that is in the page it stores to: if it were tried again, the fetch would take the right
 /// to write away, the store the right to execute, and so on.
 pub fn step_over(by: &mut Interrupted<'_>) -> bool {
     let mut bytes = [0; LONGEST];

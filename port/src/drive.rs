@@ -9,7 +9,7 @@ use crate::guest::{Flow, Guest, Trap};
 
 /// What a machine does for [`drive()`], on the thread that is driven.
 pub trait Carrier {
-    /// The thread is as good as in user code: from here on whoever gives it work must get it out of there ([`crate::Context::kick`]). Work that was
+    /// The thread is as good as in user code: from here on a thread that gives it work must get it out of there ([`crate::Context::kick`]). Work that was
     /// flagged before is seen after this.
     fn enter_user(&mut self);
     /// It is not, after all.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{Context, GateId};
 
-    /// A guest that answers what it is told to, and notes what it is asked.
+    /// A guest that returns flows from a script, and notes what it is asked.
     struct Script {
         word: AtomicU32,
         work: AtomicU32,

@@ -170,7 +170,7 @@ impl Residency {
     ];
 }
 
-/// What programs are told of a processor.
+/// What programs can learn of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Isa {
     pub fpu: Fpu,

@@ -1,6 +1,6 @@
 //! User memory, as far as the machine is concerned: copies that survive a fault.
 //!
-//! It is the memory of one guest thread ([`crate::Context::memory`]), whoever asks. Addresses are a guest's word: an implementation
+//! It is the memory of one guest thread ([`crate::Context::memory`]), whichever thread asks. Addresses are a guest's word: an implementation
 //! checks that the whole range is user memory before it touches a byte, and a fault on the way is an answer, not a crash.
 
 /// A user address could not be read or written.
@@ -21,11 +21,6 @@ pub trait UserMemory: Send + Sync {
     /// range without a mapping; every access asks [`UserMemory::is_user`].
     fn in_range(&self, addr: usize, len: usize) -> bool {
         self.is_user(addr, len)
-    }
-    /// Whether it is in use where the caller runs: then an access may end in the guest's own hands ([`crate::Guest::store_fault`]), and words
-    /// can be exchanged. Elsewhere it is only copied.
-    fn is_in_place(&self) -> bool {
-        true
     }
     /// Copies `dst.len()` bytes from user address `src`.
     fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault>;
@@ -88,7 +83,7 @@ pub trait Reach: Send + Sync {
     fn near(&self) -> &Self::Near;
     /// Whether this memory is in use where the caller runs.
     fn is_near(&self) -> bool;
-    /// Copies from it, whoever runs: bytes before the first that cannot be read. The range is in user memory.
+    /// Copies from it, whichever thread runs: bytes before the first that cannot be read. The range is in user memory.
     fn read(&self, addr: usize, out: &mut [u8]) -> usize;
     /// Copies to it, as [`Reach::read`].
     fn write(&self, addr: usize, data: &[u8]) -> usize;
@@ -108,10 +103,6 @@ impl<T: Reach> UserMemory for T {
 
     fn in_range(&self, addr: usize, len: usize) -> bool {
         self.near().in_range(addr, len)
-    }
-
-    fn is_in_place(&self) -> bool {
-        self.is_near()
     }
 
     fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
@@ -282,7 +273,7 @@ mod tests {
         assert_eq!(out[..8], *b"xxxxxxx\0");
         assert_eq!(memory.copy_str(&mut out[..7], BASE + PAGE - 4), Ok(None));
         assert_eq!(memory.copy_out(BASE + 2 * PAGE - 1, b"\0"), Ok(()));
-        assert_eq!(memory.copy_str(&mut out, BASE + 2 * PAGE - 3), Ok(Some(2)), "the end lies in the last byte there is");
+        assert_eq!(memory.copy_str(&mut out, BASE + 2 * PAGE - 3), Ok(Some(2)), "the end is the last byte there is");
         assert_eq!(memory.copy_str(&mut out, usize::MAX - 2), Err(Fault));
     }
 

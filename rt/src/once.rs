@@ -9,8 +9,8 @@ const EMPTY: u8 = 0;
 const FILLING: u8 = 1;
 const FULL: u8 = 2;
 
-/// Holds a shared value from when it is set on. It lies here by its address, so that reading it takes no more than a look at whether it is
-/// there: neither a box nor, for a trait's object, the alignment its table tells.
+/// Holds a shared value from when it is set on. Its address is kept here, so that reading it takes one check of whether it is there:
+/// neither a box nor, for a trait object, the alignment from its table.
 pub struct OnceArc<T: ?Sized> {
     state: AtomicU8,
     /// What `Arc::into_raw` gave, once full.

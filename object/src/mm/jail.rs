@@ -1,6 +1,6 @@
 //! What a jail does to address spaces, as their lists of mappings see it.
 //!
-//! Where the kernel's memory lies in the guest's own address space, something keeps the guest from it; where calls are to come without a
+//! Where the kernel's memory is in the guest's own address space, something keeps the guest from it; where calls are to come without a
 //! trap, something rewrites the program's code. Both map other pages than those the program has asked for and is shown. What they do is
 //! behind these traits: an image that has such a jail hands it to its kernel, all others have none.
 //!
@@ -83,7 +83,7 @@ pub struct Listed<'a> {
     pub list: &'a mut VmaList,
     pub space: &'a dyn Space,
     pub bounds: &'a Bounds,
-    /// No mapping without a given address lies below.
+    /// No mapping without a given address is placed below.
     pub lowest: usize,
 }
 
@@ -130,7 +130,7 @@ pub trait Jailed: Send {
 
     /// Whether a new mapping of `start..end`, or a change of what is there, would take away what code elsewhere needs.
     fn needs(&self, list: &VmaList, start: usize, end: usize) -> bool;
-    /// Whether something of the jail's lies in `start..end`, or room for it.
+    /// Whether something of the jail's is in `start..end`, or headroom for it.
     fn touches(&self, start: usize, end: usize) -> bool;
     /// Gives up room where `start..end` touches it, in which nothing is mapped yet.
     fn give_up_room(&mut self, list: &mut VmaList, start: usize, end: usize);
@@ -146,12 +146,12 @@ pub trait Jailed: Send {
     /// Puts the image that [`Trapped::Worth`] has asked for in place of the file's own pages, if it could be made: where the thread
     /// goes on.
     fn exchange(&mut self, listed: &mut Listed<'_>, pc: usize, image: Option<Known>) -> usize;
-    /// The address in the program that `pc` stands for, when it lies in what the jail has mapped: what a signal handler and a
+    /// The address in the program that `pc` stands for, when it is in what the jail has mapped: what a signal handler and a
     /// debugger are to see.
     fn pc_shown(&self, pc: usize) -> usize;
     /// Where code that goes on at `pc` is to go on: elsewhere, when that instruction has moved.
     fn pc_real(&self, list: &VmaList, pc: usize) -> usize;
-    /// Whether `pc` lies where nothing of what it stands for has been done yet. A single step that ends there has led nowhere: who
+    /// Whether `pc` is where nothing of what it stands for has been done yet. A single step that ends there has led nowhere: who
     /// went on from where it seems to be would come here again, for ever.
     fn is_on_the_way(&self, pc: usize) -> bool;
     /// A fetch at `addr` has faulted on the rights of its page: whether it is to be tried again, because the page was just being

@@ -1,5 +1,5 @@
-//! What the machine has of a guest thread, for whoever in the kernel asks. There is one processor and one space: whoever runs may
-//! reach the memory of every thread.
+//! What the machine has of a guest thread, for any thread of the kernel. There is one processor and one space: every thread's
+//! memory is in place.
 
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;

@@ -71,7 +71,7 @@ struct Processor;
 
 impl Carrier for Processor {
     fn enter_user(&mut self) {
-        // A kick is a flag; whoever sets it runs while this thread does not, so it is seen.
+        // A kick is a flag, set while this thread does not run: it is seen on entry to user code.
     }
     fn stay(&mut self) {}
     fn sleep(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {

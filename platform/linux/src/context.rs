@@ -1,4 +1,4 @@
-//! What the platform has of a guest thread, for whoever in the kernel asks.
+//! What the platform has of a guest thread, for any thread of the kernel.
 //!
 //! Nothing is kept here: a thread's place is its area, and the host knows the rest by the numbers that stand there. An area is used again when its
 //! thread has ended, so a context remembers how many have ended in it ([`Shared::ended`]).

@@ -351,7 +351,7 @@ impl Write for Report {
 
 #[cold]
 fn kernel_fault(signal: u32, info: &Info, context: &Context, index: usize) -> ! {
-    // SAFETY: as it lies there: the thread itself was interrupted, and does not come back.
+    // SAFETY: a copy of the thread's own frame: the thread was interrupted here, and does not come back.
     let frame = unsafe { (&raw const (*hosted::area(index)).own.frame).read_volatile() };
     let mut report = Report { bytes: [0; 1024], len: 0 };
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! What the machine has of a thread, for whoever in the kernel asks.
+//! What the machine has of a thread, for any thread of the kernel.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -9,7 +9,7 @@ use janua_port::{Context, Nanos, Registers, Spawn, UserMemory};
 use crate::missing;
 use crate::user::SkeletonUser;
 
-/// A thread nobody carries. Whoever in the kernel asks may be any other thread, on any processor: what a port cannot do from there says EXDEV.
+/// A thread nobody carries. The asking thread may be any other, on any processor: what a port cannot do from there returns EXDEV.
 /// It must not hold the guest, which holds it.
 pub struct SkeletonContext;
 

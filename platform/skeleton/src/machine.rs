@@ -15,7 +15,7 @@ use crate::park::SkeletonPark;
 
 /// A machine that runs nothing.
 ///
-/// A thread's life, which [`Context::spawn`] sets going, is [`janua_port::drive()`]; what a port writes is the way in and out of it:
+/// A thread's life, which [`Context::spawn`] sets going, is [`janua_port::drive()`]; what a port writes is its entry and exit:
 ///
 /// 1. `guest.attach(context)`, in the thread's creator; `guest.start(&mut frame)` on its own stack, before anything of the user's runs;
 /// 2. `drive(carrier, guest, &mut frame, flow)`, with how a thread sleeps on this machine and how it is marked as being in user code

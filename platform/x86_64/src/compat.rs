@@ -92,7 +92,7 @@ pub fn set_segments(segments: Segments) {
     let bases = || unsafe { (cpu::rdmsr(cpu::MSR_FS_BASE), cpu::rdmsr(cpu::MSR_KERNEL_GS_BASE)) };
     let before = bases();
     load(segments);
-    // A null selector leaves the base on some processors and clears it on others: it stays, as after Linux' way back.
+    // A null selector leaves the base on some processors and clears it on others: it stays, as after Linux' return to user mode.
     // SAFETY: values that the registers had.
     unsafe {
         if segments.fs & !3 == 0 {

@@ -1,4 +1,4 @@
-//! What the machine has of a guest thread, for whoever in the kernel asks.
+//! What the machine has of a guest thread, for any thread of the kernel.
 //!
 //! It names the thread and does not hold it: the thread holds its guest, and the guest this.
 

@@ -221,9 +221,6 @@ pub fn data32() -> vdso32::Data {
     vdso32::Data { start, scale, date, coarse: COARSE }
 }
 
-/// AT_SYSINFO_EHDR.
-pub const ADDRESS: usize = CODE;
-
 /// The pages that programs read and those they execute, from start to end.
 pub const RANGES: [(usize, usize); 2] = [(TIME, CODE), (CODE, SOURCE + PAGE)];
 

@@ -25,6 +25,15 @@ static void show(const char *what, pid_t p)
 		a.runtime = 0;
 	say("%s: %d size %u policy %u flags %llx nice %d priority %u: %llu %llu %llu %u %u\n", what, r, a.size, a.policy, (long long)a.flags, a.nice, a.priority, (long long)a.runtime, (long long)a.deadline, (long long)a.period, a.min, a.max);
 }
+static void show_in_child(void)
+{
+	pid_t p = must(fork());
+	if (!p) {
+		show("in a child", 0);
+		_exit(0);
+	}
+	t_reap("child", p);
+}
 static void wrong(void)
 {
 	char b[4200];
@@ -72,12 +81,7 @@ static void slices(void)
 {
 	R(set(0, 0, 5000000, 7, 8));
 	show("a slice", 0);
-	pid_t p = must(fork());
-	if (!p) {
-		show("in a child", 0);
-		_exit(0);
-	}
-	t_reap("child", p);
+	show_in_child();
 	R(set(0, 0x10, 1, 1, 1));
 	show("kept", 0);
 	R(set(0, 0, 1, 0, 0));
@@ -86,12 +90,7 @@ static void slices(void)
 	show("most", 0);
 	R(set(0, 1, 5000000, 0, 0));
 	show("reset", 0);
-	p = must(fork());
-	if (!p) {
-		show("in a child", 0);
-		_exit(0);
-	}
-	t_reap("child", p);
+	show_in_child();
 	R(set(0, 9, 5000000, 0, 0));
 	R(set(0, 8, 0, 0, 0));
 	show("reset is kept", 0);
@@ -149,24 +148,14 @@ static void deadlines(void)
 	R(sched_setaffinity(0, sizeof all, &all));
 	R(set(6, 7, 400000, 2000000, 0));
 	show("flags", 0);
-	pid_t p = must(fork());
-	if (!p) {
-		show("in a child", 0);
-		_exit(0);
-	}
-	t_reap("child", p);
+	show_in_child();
 	R(set(0, 0, 0, 0, 0));
 	show("back", 0);
 	must(set(1, 0, 0, 0, 0) == -1 && errno == EINVAL ? 0 : -1);
 	a = (struct attr){48, 1, 1, 0, 3, 5, 6, 7, 0, 0};
 	R(syscall(SYS_sched_setattr, 0, &a, 0));
 	show("real time", 0);
-	p = must(fork());
-	if (!p) {
-		show("in a child", 0);
-		_exit(0);
-	}
-	t_reap("child", p);
+	show_in_child();
 	R(set(0, 0, 0, 0, 0));
 	if (CPU_COUNT(&all) > 1) {
 		must(sched_setaffinity(0, sizeof one, &one));

@@ -11,7 +11,7 @@ pub fn root() -> &'static Path {
     ROOT.get_or_init(|| match std::env::var_os("JANUA_ROOT") {
         Some(root) => root.into(),
         None => {
-            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask/build lies below the workspace root").into()
+            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask/build is below the workspace root").into()
         }
     })
 }

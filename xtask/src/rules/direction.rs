@@ -125,7 +125,7 @@ pub fn context_per_thread(tree: &Tree) -> Vec<Breach> {
     for file in tree.files.iter().filter(|f| f.path.starts_with("port/src/") && !OF_THREADS.contains(&f.path.as_str())) {
         for (number, line) in file.lines.iter().enumerate() {
             let code = line.code.trim_start();
-            // Types that are told of, imported or handed on, are not asked for.
+            // Only methods count, not types that are imported or passed on.
             let asks = code.starts_with("fn ");
             let words = source::words(code);
             if let Some(word) = words.iter().find(|w| asks && THREAD_WORDS.contains(w)) {

@@ -52,7 +52,7 @@ impl PageMap {
     }
 }
 
-/// The words of the pages from `addr` on. Of pages that are no mapping's, such as the kernel's, nothing is told.
+/// The words of the pages from `addr` on. Pages of no mapping, such as the kernel's, read as zero.
 fn words(seat: &Seat, mm: &Mm, addr: usize, out: &mut [u64]) -> Result<()> {
     seat.context().ok_or(Errno::ESRCH)?.page_map(addr, out)?;
     let end = addr + out.len() * PAGE;

@@ -1,6 +1,6 @@
 //! Debug registers, as a tracer sets them by PTRACE_POKEUSER for hardware breakpoints and watchpoints.
 //!
-//! The processor's own would also stop the kernel, which lies in the same process. So a thread whose tracer has enabled one goes on
+//! The processor's own would also stop the kernel, which is in the same process. So a thread whose tracer has enabled one goes on
 //! instruction by instruction, and is stopped when one has changed what it watches, or has led to a breakpoint. A store that changes
 //! nothing goes unnoticed, and reads cannot be watched.
 

@@ -230,7 +230,7 @@ pub fn stepped(thread: &Thread, frame: &Frame) -> Option<i32> {
     Some(if step { TRAP_TRACE } else { TRAP_HWBKPT })
 }
 
-/// Takes up watching again on the way back to user code, where it has been interrupted. What the kernel has written does not count.
+/// Takes up watching again on return to user mode, where it has been interrupted. What the kernel has written does not count.
 fn watch_again(thread: &Thread, frame: &mut Frame) {
     if look(thread, 0).is_some() {
         step(thread, frame);
