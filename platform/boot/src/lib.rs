@@ -54,6 +54,8 @@ pub struct BootInfo {
     pub vdso_end: u64,
     /// The functions of the host's vDSO.
     pub vdso: vdso::Data,
+    /// Bytes of the kernel's image that each process of the sandbox has resident from its start: the host counts them as the guest's.
+    pub image_resident: u64,
     /// The configuration of the personality, encoded: bytes that follow this structure.
     pub config_len: u64,
     pub control: Control,

@@ -108,6 +108,17 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
     Ok(KERNEL_BASE + elf.entry() as usize)
 }
 
+/// Bytes of the loaded text and constants that are in memory. They are private and written, so every forked process has them as well.
+pub fn resident(segments: &[Segment]) -> usize {
+    let pages_of = |range: &Range<usize>| {
+        let mut pages = alloc::vec![0u8; range.len() / PAGE];
+        // SAFETY: the call looks at page tables alone, and there is a byte for each page.
+        let known = unsafe { libc::mincore(range.start as *mut _, range.len(), pages.as_mut_ptr()) } == 0;
+        pages.iter().filter(|page| known && **page & 1 != 0).count()
+    };
+    segments.iter().filter(|segment| !segment.is_data()).map(|segment| pages_of(&segment.range)).sum::<usize>() * PAGE
+}
+
 /// A function of the kernel, where every sandbox has it.
 pub struct Function<'a> {
     pub address: usize,

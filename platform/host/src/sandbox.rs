@@ -292,7 +292,7 @@ fn load(setup: &Setup<'_>) -> Result<(usize, Vec<image::Segment>), StartError> {
     Ok((entry, segments))
 }
 
-fn write_boot_info(setup: &Setup<'_>, channel: i32) -> Result<(), StartError> {
+fn write_boot_info(setup: &Setup<'_>, segments: &[image::Segment], channel: i32) -> Result<(), StartError> {
     if setup.config.len() > CONFIG_MOST {
         return Err(StartError { what: "arguments and environment are too long", errno: libc::E2BIG });
     }
@@ -315,6 +315,7 @@ fn write_boot_info(setup: &Setup<'_>, channel: i32) -> Result<(), StartError> {
         vdso: vdso.functions,
         fault: setup.fault.0,
         fault_at: setup.fault.1,
+        image_resident: image::resident(segments) as u64,
         config_len: setup.config.len() as u64,
         control: Control {
             ended: 0.into(),
@@ -506,7 +507,7 @@ impl Sandbox {
         let deadline = setup.limits.time.map(|time| now().saturating_add(time));
         let (entry, segments) = load(setup)?;
         let (channel, kernels) = Channel::pair()?;
-        write_boot_info(setup, kernels)?;
+        write_boot_info(setup, &segments, kernels)?;
         if setup.jail == Jail::Pkey {
             lock(&segments)?;
         }

@@ -66,9 +66,15 @@ fn rusage(who: usize) -> Option<[u64; 18]> {
 const RUSAGE_SELF: usize = 0;
 const RUSAGE_THREAD: usize = 1;
 
+/// What a guest has, of what the host counts for its process: without the kernel's image, which is there from the start. Pages of the
+/// kernel's shared memory that the process has used stay in it.
+fn of_guest(resident: u64) -> u64 {
+    resident.saturating_sub(boot::info().image_resident)
+}
+
 /// [`janua_port::Context::peak_resident`], of the calling thread's process.
 pub fn peak_resident() -> u64 {
-    rusage(RUSAGE_SELF).map_or(0, |words| words[4].saturating_mul(1024))
+    rusage(RUSAGE_SELF).map_or(0, |words| of_guest(words[4].saturating_mul(1024)))
 }
 
 /// What the calling thread has used.
@@ -242,7 +248,7 @@ pub fn resident(pid: u32) -> Option<u64> {
     let mut text = [0; 128];
     // Pages of the whole, then those in memory.
     let text = read_small(&below_proc(pid, "statm").ok()?, &mut text)?;
-    text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64)
+    text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE as u64).map(of_guest)
 }
 
 /// Page tables that are quickly walked, however little they hold.
