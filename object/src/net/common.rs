@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::net::{Linger, bpf, so, sock};
+use janua_abi::linux::net::{Linger, af, bpf, so, sock};
 use janua_abi::linux::{Errno, Result};
 use janua_port::Nanos;
 use janua_rt::{Mutex, WaitQueue};
@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::caller::Cred;
 use crate::file::Events;
 use crate::net::filter::FilterPlace;
+use crate::net::peek::PeekOffset;
 
 /// Directions of a socket, as shutdown(2) closes them.
 pub mod shut {
@@ -84,6 +85,8 @@ pub struct Common {
     linger: Mutex<Linger>,
     /// What decides about datagrams before they are queued here.
     pub filter: FilterPlace,
+    /// SO_PEEK_OFF.
+    pub peek: PeekOffset,
     /// The inode number programs see; 0 for a socket that is no file yet.
     ino: AtomicU64,
 }
@@ -109,6 +112,7 @@ impl Common {
             on_device: AtomicBool::new(false),
             linger: Mutex::new(Linger::default()),
             filter: FilterPlace::default(),
+            peek: PeekOffset::default(),
             ino: AtomicU64::new(0),
         }
     }
@@ -266,6 +270,10 @@ impl Common {
             so::BSDCOMPAT => Ok(()),
             so::DETACH_FILTER => self.filter.set(None),
             so::LOCK_FILTER => self.filter.lock(number != 0),
+            so::PEEK_OFF if self.family != af::NETLINK => {
+                self.peek.set(number);
+                Ok(())
+            }
             so::PEEK_OFF | so::ZEROCOPY => Err(Errno::EOPNOTSUPP),
             _ => Err(Errno::ENOPROTOOPT),
         }
@@ -309,7 +317,8 @@ impl Common {
             so::BUSY_POLL => self.words[2].load(Ordering::Relaxed),
             so::BSDCOMPAT | so::ZEROCOPY => 0,
             so::LOCK_FILTER => u32::from(self.filter.is_locked()),
-            so::PEEK_OFF => u32::MAX,
+            so::PEEK_OFF if self.family == af::NETLINK => return Err(Errno::EOPNOTSUPP),
+            so::PEEK_OFF => self.peek.get() as u32,
             so::INCOMING_CPU => 0,
             so::BPF_EXTENSIONS => bpf::AD_MAX,
             _ if name < 64 && FLAGS & (1 << name) != 0 => u32::from(self.flag(name)),
@@ -349,7 +358,6 @@ fn get_timeout(from: &AtomicU64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use janua_abi::linux::net::af;
 
     fn user() -> Cred {
         Cred::of_user(1000, 1000, Vec::new())

@@ -14,6 +14,7 @@ pub mod iface;
 pub mod inbox;
 pub mod inet;
 pub mod netlink;
+pub mod peek;
 pub mod proc;
 pub mod records;
 pub mod socket;

@@ -70,9 +70,16 @@ impl<T> RecordQueue<T> {
         Some(record)
     }
 
-    /// Looks at the first message, with the queue locked.
-    pub fn peek<R>(&self, look: impl FnOnce(&Record<T>) -> R) -> Option<R> {
-        self.list.lock().front().map(look)
+    /// Looks at the message that holds the byte `skip` bytes behind the first one (at the first without a skip), with the queue locked.
+    /// `look` gets it and what is left to skip of it.
+    pub fn peek<R>(&self, mut skip: usize, look: impl FnOnce(&Record<T>, usize) -> R) -> Option<R> {
+        for record in &*self.list.lock() {
+            match skip.checked_sub(record.data.len()) {
+                Some(rest) if skip > 0 => skip = rest,
+                _ => return Some(look(record, skip)),
+            }
+        }
+        None
     }
 
     /// Bytes of the first message.

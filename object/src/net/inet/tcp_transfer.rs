@@ -99,6 +99,7 @@ impl TcpSocket {
         }
         let room = buf.left();
         let len = self.take(buf, flags)?;
+        common.peek.note_read(flags, len);
         if flags & msg::PEEK == 0 && len > 0 && self.inbox.freed() {
             let peer = self.peer.read();
             if let Some(peer) = peer.as_ref() {
@@ -132,7 +133,7 @@ impl TcpSocket {
             false => buf.put(bytes),
         };
         let taken = if flags & msg::PEEK != 0 {
-            self.inbox.bytes.peek(0, room, |_, next| next.is_none(), &mut sink)
+            self.inbox.bytes.peek(self.inet.common.peek.start(), room, |_, next| next.is_none(), &mut sink)
         } else {
             self.inbox.bytes.read(room, |_, next| next.is_none(), &mut sink)
         };

@@ -296,26 +296,35 @@ impl UdpSocket {
         }
         let ended = self.inet.common.shut() & shut::RECEIVE != 0;
         self.inet.common.take_error()?;
-        let describe = |record: &Record<Header>, len: usize| {
+        let peek = &self.inet.common.peek;
+        let room = buf.left();
+        let describe = |record: &Record<Header>, skipped: usize, len: usize| {
             let full = record.data.len();
+            peek.note_read(flags, if flags & msg::TRUNC != 0 { full } else { len });
+            // A peek at the end of a datagram counts as cut when it asks for no more than there is, as on Linux.
+            let cut = full > len && full - skipped >= room;
             self.stamp.note(record.with.stamp);
             Received {
                 len,
                 full,
                 stamp: record.with.stamp,
                 from: Some(self.inet.present(record.with.from)),
-                flags: if full > len { msg::TRUNC } else { 0 },
+                flags: if cut { msg::TRUNC } else { 0 },
                 ancillary: self.control(&record.with),
                 ..Received::default()
             }
         };
         if flags & msg::PEEK != 0 {
-            if let Some(peeked) = self.queue.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len))) {
+            let peeked = self.queue.peek(peek.start(), |record, skip| {
+                let len = buf.put_whole(&record.data[skip..])?;
+                Ok(describe(record, skip, len))
+            });
+            if let Some(peeked) = peeked {
                 return peeked;
             }
         } else if let Some(record) = self.queue.pop() {
             let len = buf.put_whole(&record.data)?;
-            return Ok(describe(&record, len));
+            return Ok(describe(&record, 0, len));
         }
         if ended { Ok(Received::default()) } else { Err(Errno::EAGAIN) }
     }

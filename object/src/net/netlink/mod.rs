@@ -272,7 +272,7 @@ impl Socket for NetlinkSocket {
             ..Received::default()
         };
         if flags & msg::PEEK != 0 {
-            let peeked = self.queue.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len)));
+            let peeked = self.queue.peek(0, |record, _| buf.put_whole(&record.data).map(|len| describe(record, len)));
             return peeked.unwrap_or(Err(Errno::EAGAIN));
         }
         let record = self.queue.pop().ok_or(Errno::EAGAIN)?;

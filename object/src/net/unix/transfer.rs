@@ -78,7 +78,7 @@ impl UnixSocket {
         let passcred = self.common.flag(so::PASSCRED);
         let joins = |one: Option<&UnixNote>, next: Option<&UnixNote>| !passcred || sender(one) == sender(next);
         let (len, note) = if flags & msg::PEEK != 0 {
-            let peeked = self.inbox.bytes.peek(0, room, joins, |bytes| buf.put(bytes))?;
+            let peeked = self.inbox.bytes.peek(self.common.peek.start(), room, joins, |bytes| buf.put(bytes))?;
             peeked.1.iter().filter_map(|note| note.rights.as_ref()).for_each(|rights| rights.note_taken());
             peeked
         } else {
@@ -91,6 +91,7 @@ impl UnixSocket {
             }
             taken
         };
+        self.common.peek.note_read(flags, len);
         // Who asks for nothing waits for something to leave where it is.
         if len == 0 && (room > 0 || self.inbox.bytes.is_empty()) {
             if failed {
@@ -218,11 +219,11 @@ impl UnixSocket {
         }
         let ended = self.common.shut() & shut::RECEIVE != 0;
         self.common.take_error()?;
-        let describe = |record: &Record<UnixRecord>, len: usize| {
+        let describe = |record: &Record<UnixRecord>, skipped: usize, len: usize| {
             if let Some(rights) = &record.with.rights {
                 rights.note_taken();
             }
-            let full = record.data.len();
+            let full = record.data.len() - skipped;
             Received {
                 len,
                 full,
@@ -234,7 +235,12 @@ impl UnixSocket {
             }
         };
         if flags & msg::PEEK != 0 {
-            if let Some(peeked) = self.records.peek(|record| buf.put_whole(&record.data).map(|len| describe(record, len))) {
+            let peeked = self.records.peek(self.common.peek.start(), |record, skip| {
+                let len = buf.put_whole(&record.data[skip..])?;
+                self.common.peek.note_read(flags, len);
+                Ok(describe(record, skip, len))
+            });
+            if let Some(peeked) = peeked {
                 return peeked;
             }
         } else {
@@ -245,7 +251,8 @@ impl UnixSocket {
             });
             if let Some(record) = taken {
                 let len = buf.put_whole(&record.data)?;
-                let received = describe(&record, len);
+                self.common.peek.note_read(flags, record.data.len());
+                let received = describe(&record, 0, len);
                 drop(record);
                 if was_full {
                     self.common.wake_writers();
