@@ -5,6 +5,15 @@ extern crate std;
 /// The environment variable that holds the seed. `xtask test` sets it for all tests; a number repeats the run that printed it.
 pub const VARIABLE: &str = "JANUA_SEED";
 
+/// The environment variable that makes random tests long: `xtask test --long` sets it.
+pub const LONG: &str = "JANUA_LONG";
+
+/// How many rounds a random test takes: the usual number, or fifty times as many in a long run.
+#[allow(dead_code, reason = "each crate uses its part")]
+pub fn rounds(usual: u64) -> u64 {
+    if std::env::var_os(LONG).is_some() { usual * 50 } else { usual }
+}
+
 /// The seed the environment gives, if it gives one.
 ///
 /// Panics when it is not a number.

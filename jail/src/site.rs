@@ -28,6 +28,7 @@ use janua_object::mm::VmFlags;
 use janua_object::mm::jail::{Listed, own_mapping};
 use janua_object::mm::list::VmaList;
 use janua_port::{Backing, Prot, Space, UserMemory};
+use janua_text::decode::LONGEST;
 use janua_text::sites::{self, Form, JUMP, Refusal, Site};
 use janua_text::trampoline::{self, Patch};
 
@@ -105,6 +106,17 @@ impl Sites {
         })
     }
 
+    /// Whether rewritten sites have bytes of one that lies at `start..end`. Two that share some could not be given back one by one.
+    fn overlap(&self, start: usize, end: usize) -> bool {
+        let has = |patch: &Patch| (patch.start as usize) < end && start < patch.start as usize + usize::from(patch.len);
+        self.near(start, end).any(|(_, single)| matches!(&single.fate, Fate::Rewritten(patch, _) if has(patch)))
+    }
+
+    /// The sites that may have bytes in `start..end`: each reaches from before its call to behind it.
+    fn near(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = (&usize, &Single)> {
+        self.known.range(start.saturating_sub(sites::SPAN)..end.saturating_add(sites::SPAN))
+    }
+
     /// What the site says whose trampoline holds an address.
     pub fn ask<T>(&self, pc: usize, ask: impl Fn(&Patch, u64) -> Option<T>) -> Option<T> {
         let here = self.rooms().any(|(start, end)| (start..end).contains(&pc));
@@ -113,9 +125,8 @@ impl Sites {
 
     /// Where an instruction that has moved is now.
     pub fn moved(&self, pc: usize) -> Option<usize> {
-        // The longest window starts so far in front of what it moves.
-        let near = self.known.range(pc.saturating_sub(64)..=pc);
-        near.rev()
+        self.near(pc, pc + 1)
+            .rev()
             .find_map(|(_, single)| match &single.fate {
                 Fate::Rewritten(patch, _) if patch.form == Form::Tail => patch.moved(pc as u64),
                 _ => None,
@@ -169,6 +180,11 @@ impl Cell {
             return Err(Refusal::Memory);
         }
         let code = start..vma.end;
+        // What lies before tells where instructions start; at a border in the midst of code it may be too little.
+        let before = start.checked_sub(1).and_then(|last| listed.list.find(last));
+        if call - start <= LONGEST && before.is_some_and(|(_, vma)| vma.flags.contains(VmFlags::EXEC)) {
+            return Err(Refusal::Unclear);
+        }
         let (mut base, mut bytes) = read_around(user, &code, call, NEAR);
         let mut site = judge(&bytes, call - base)?;
         if site.form == Form::Tail {
@@ -177,6 +193,9 @@ impl Cell {
             }
             (base, bytes) = read_around(user, &code, call, WIDE);
             site = judge(&bytes, call - base)?;
+        }
+        if self.sites.overlap(base + site.start, base + site.start + site.len) {
+            return Err(Refusal::Unmovable);
         }
         let mut trampoline = Vec::new();
         // Its size does not depend on where it lies, if that is not too far.
@@ -221,8 +240,7 @@ impl Cell {
             return;
         }
         let mut known = core::mem::take(&mut self.sites.known);
-        // A number is loaded up to ten bytes before its call.
-        for (_, single) in known.range_mut(start..end.saturating_add(16)) {
+        for (_, single) in known.range_mut(start.saturating_sub(sites::SPAN)..end.saturating_add(sites::SPAN)) {
             let Fate::Rewritten(patch, before) = single.fate else { continue };
             let at = patch.start as usize;
             let Some(jump) = patch.jump().filter(|_| at < end && start < at + JUMP) else { continue };

@@ -22,6 +22,8 @@ pub mod frames;
 #[cfg(test)]
 #[path = "../../test/random.rs"]
 mod random;
+#[cfg(test)]
+mod random_tests;
 pub mod restore;
 pub mod rewrite;
 pub mod scan;

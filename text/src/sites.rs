@@ -16,6 +16,9 @@ use crate::decode::{self, Before, Boundary, LONGEST, Lengths};
 
 /// Bytes of `jmp rel32`.
 pub const JUMP: usize = 5;
+/// The bytes of a site are at most so far from its call, on either side: an instruction and what stands between it and the call, or the
+/// call and what it moves.
+pub const SPAN: usize = 2 * LONGEST;
 /// How far back decoding starts to find boundaries.
 const BACK: usize = 64;
 /// The same when short jumps have to be found.
@@ -116,6 +119,19 @@ pub struct Found {
 }
 
 impl Found {
+    /// What moves may reach into the next site: to the end of the instruction that loads its number. A jump for each has no place there, so
+    /// that the first call stays as it is.
+    fn refuse_overlaps(&mut self) {
+        let mut starts: Vec<usize> = self.sites.iter().chain(&self.returns).map(|site| site.start).collect();
+        starts.sort_unstable();
+        let before = self.sites.len();
+        self.sites.retain(|site| {
+            let next = starts.get(starts.partition_point(|&start| start <= site.start));
+            next.is_none_or(|&next| next >= site.start + site.len)
+        });
+        self.refused[Refusal::Unmovable as usize] += (before - self.sites.len()) as u32;
+    }
+
     /// Has the returns from signal handlers rewritten that `known` says unwinders know otherwise than by their bytes.
     pub fn take_returns(&mut self, mut known: impl FnMut(&Site) -> bool) {
         for site in core::mem::take(&mut self.returns) {
@@ -141,6 +157,7 @@ pub fn find(code: &[u8]) -> Found {
             None => {}
         }
     }
+    found.refuse_overlaps();
     let moved: Vec<(usize, usize)> =
         found.sites.iter().filter(|site| site.form == Form::Tail).map(|site| (site.start, site.len)).collect();
     if !moved.is_empty() {
@@ -283,7 +300,10 @@ fn judge(code: &[u8], place: Place, call: usize) -> Option<Result<Site, Refusal>
 fn uses_old_flags(code: &[u8], mut at: usize) -> bool {
     let mut written = 0;
     for _ in 0..LOOK_AHEAD {
-        let Some(instruction) = decode::at(code, 0, at) else { return false };
+        let Some(instruction) = decode::at(code, 0, at) else {
+            // Where what is known ends, nobody knows who reads them behind it.
+            return at + LONGEST > code.len();
+        };
         if instruction.mnemonic() == Mnemonic::Syscall {
             // It reads them only to save them where nobody looks.
             return false;

@@ -235,11 +235,29 @@ fn what_cannot_move_stays() {
 }
 
 #[test]
+fn what_moves_is_no_other_site() {
+    // xor; syscall; mov %eax, %edx; mov $39, %eax; syscall: the jump of the first would end where that of the second begins.
+    let bytes = [0x31, 0xc0, 0x0f, 0x05, 0x89, 0xc2, 0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3];
+    let (_, found) = one(&bytes);
+    let site = sites::Site { form: Form::Number, start: 306, len: 5, call: 311 };
+    assert_eq!((&found.sites[..], found.refused[Refusal::Unmovable as usize]), (&[site][..], 1));
+    // Nor one that may be rewritten once more is known of it.
+    let mut returns = bytes;
+    returns[7] = 15;
+    let (_, mut found) = one(&returns);
+    found.take_returns(|_| true);
+    assert_eq!(found.sites, [site]);
+}
+
+#[test]
 fn flags_across_a_call_are_noticed() {
     // mov $39, %eax; syscall; pushfq
     assert_eq!(refused(&[0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x9c]), [Refusal::Flags]);
     // cmp %ebx, %ecx; mov $39, %eax; syscall; mov %rax, %rdx; je +2
     assert_eq!(refused(&[0x39, 0xd9, 0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x48, 0x89, 0xc2, 0x74, 0x02]), [Refusal::Flags]);
+    // Where nobody knows what follows.
+    let executed = [&[0x90; 300][..], &[0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x48, 0x89]].concat();
+    assert_eq!(sites::find_at(&executed, 305), Err(Refusal::Flags));
     // The same with a test of its own in between.
     let (_, found) = one(&[0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x48, 0x89, 0xc2, 0x85, 0xc0, 0x74, 0x02]);
     assert_eq!(found.sites.len(), 1);

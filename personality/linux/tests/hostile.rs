@@ -115,14 +115,9 @@ fn program(next: &mut impl FnMut(u64) -> u64, calls: usize) -> Program {
     program.call(EXIT_GROUP as usize, &[0])
 }
 
-fn count(usual: u64) -> u64 {
-    // A longer run by hand: JANUA_MODEL_ROUNDS=20.
-    usual * std::env::var("JANUA_MODEL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
-}
-
 #[test]
 fn hostile_words_are_answered() {
-    for stream in 0..count(400) {
+    for stream in 0..random::rounds(400) {
         let mut next = random::numbers(random::given().unwrap_or(0), stream);
         let calls = program(&mut next, 120);
         let settings = Settings { seed: stream + 1, frames: 2048, ..Settings::default() };
@@ -136,7 +131,7 @@ fn hostile_words_are_answered() {
 #[test]
 fn broken_programs_are_refused_or_run() {
     let whole = Program::new().call(EXIT_GROUP as usize, &[0]).executable();
-    for stream in 0..count(400) {
+    for stream in 0..random::rounds(400) {
         let mut next = random::numbers(random::given().unwrap_or(0), 1_000_000 + stream);
         let mut file = whole.clone();
         for _ in 0..1 + next(4) {

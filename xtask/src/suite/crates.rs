@@ -60,6 +60,9 @@ fn run(mut cargo: Command, filter: Option<&str>, tally: &mut Tally) -> Result<()
         None => cargo.args(filter),
     };
     cargo.env(crate::random::VARIABLE, super::seed().to_string());
+    if super::long() {
+        cargo.env(crate::random::LONG, "1");
+    }
     cargo.env("CARGO_TERM_COLOR", "never").stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = cargo.stderr(Stdio::piped()).spawn().map_err(|e| format!("cargo test: {e}"))?;
     let stderr = child.stderr.take();
