@@ -709,7 +709,7 @@ impl CodeGuard {
                 state.open.remove(&page);
                 self.inner.protect(page, PAGE_SIZE, WRITABLE).is_ok()
             }
-            Access::Store => false,
+            Access::Store | Access::Load => false,
         }
     }
 
@@ -772,6 +772,7 @@ impl Guard for CodeGuard {
         match access {
             Access::Fetch => right || steps && self.is_barred(addr) && walk::walk(by, addr / PAGE_SIZE),
             Access::Store => right && (!walk::is_near(by.frame, addr) || steps && walk::step_over(by)),
+            Access::Load => false,
         }
     }
 

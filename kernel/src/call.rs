@@ -5,10 +5,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
 use janua_port::guest::Abi;
+use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
 
 use crate::table::{self, CallFn, Row, Run, Words};
-use crate::task::{Before, Leave, Personality};
+use crate::task::{Before, Leave, Personality, Trapped};
 use crate::thread::{Blocked, Pending, Seat, Thread, work};
 use crate::wait::NEWS;
 
@@ -158,6 +159,24 @@ impl<P: Personality> Seat<P> {
         }
     }
 
+    /// An exception whose answer may wait, in the slot.
+    #[cold]
+    fn answer(&self, frame: &mut Frame, exception: Exception) -> Flow {
+        async fn answered<P: Personality>(thread: &Thread<P>, exception: Exception) -> isize {
+            P::answer(thread, exception).await;
+            0
+        }
+        *self.frame.lock() = Some(*frame);
+        self.prepare_poll();
+        let answer = self.slotted.as_ref().start(answered::<P>, exception, &mut Context::from_waker(&self.waker));
+        if answer.is_ready() {
+            return self.leave(frame, None);
+        }
+        *self.stopped.lock() =
+            Some(Blocked { number: None, words: [0; 6], at: [frame.stack_pointer(), frame.program_counter()] });
+        self.wait()
+    }
+
     /// Stopped, before this call or outside one: waits in the slot. `None` when that is over at once.
     fn stop(&self, frame: &Frame, number: Option<usize>, words: Words) -> Option<Flow> {
         self.prepare_poll();
@@ -212,8 +231,11 @@ impl<P: Personality> Guest for Seat<P> {
     }
 
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow {
-        P::trap(self, frame, trap);
-        if self.work() == 0 { Flow::Resume } else { self.leave(frame, None) }
+        match (P::trap(self, frame, trap), trap) {
+            (Trapped::Wait, Trap::Exception(exception)) => self.answer(frame, exception),
+            _ if self.work() == 0 => Flow::Resume,
+            _ => self.leave(frame, None),
+        }
     }
 
     fn store_fault(&self, addr: usize) -> bool {
@@ -253,7 +275,7 @@ impl<P: Personality> Guest for Seat<P> {
             }
             return self.finish(frame, row, result);
         }
-        // What waited was a stop, whose result means nothing.
+        // What waited was a stop, or the answer to an exception, whose result means nothing.
         *self.stopped.lock() = None;
         let entering = self.entering.lock().take();
         match entering {

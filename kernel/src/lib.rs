@@ -20,7 +20,7 @@ pub mod wait;
 
 pub use iobuf::{ReadBuf, WriteBuf};
 pub use table::{Row, Run, Support, Table};
-pub use task::{Before, Kernel, Personality, Task};
+pub use task::{Before, Kernel, Personality, Task, Trapped};
 pub use thread::{Seat, Thread};
 pub use user::{UserPtr, UserSlice, UserStr};
 

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
+use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, Machine, Payer, Trap};
 
 use crate::stats::Stats;
@@ -23,8 +24,14 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn start(thread: &Thread<Self>, frame: &mut Frame) -> Leave;
     /// A number outside the table or not in force.
     fn unknown(thread: &Thread<Self>, frame: &mut Frame, number: usize) -> isize;
-    /// A fault in user code, or a kick.
-    fn trap(thread: &Thread<Self>, frame: &mut Frame, trap: Trap);
+    /// An exception in user code, or a kick.
+    fn trap(thread: &Thread<Self>, frame: &mut Frame, trap: Trap) -> Trapped;
+    /// The answer to an exception that takes time, as that of a pager does; begun by [`Trapped::Wait`]. It waits as a call does, and gives up
+    /// like one. Afterwards the thread goes on at its frame, or at [`Thread::replace_frame`]'s, and meets the exception again where
+    /// nothing has been done about it.
+    fn answer(_thread: &Thread<Self>, _exception: Exception) -> impl Future<Output = ()> + Send {
+        async {}
+    }
     /// [`janua_port::Guest::store_fault`].
     fn store_fault(_thread: &Thread<Self>, _addr: usize) -> bool {
         false
@@ -85,6 +92,15 @@ pub enum Before {
     /// There is no call; the result is in the frame.
     Skip,
     /// Run [`Personality::stopped`] in the slot, then ask again.
+    Wait,
+}
+
+/// What [`Personality::trap`] decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trapped {
+    /// There is nothing more to do than what the thread's work flags say.
+    Done,
+    /// Run [`Personality::answer`] in the slot. For exceptions only.
     Wait,
 }
 

@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use janua_arch::Frame;
 
 use crate::clock::Nanos;
-use crate::guest::{Flow, Guest, Trap};
+use crate::guest::{Flow, Guest};
+use crate::trap::Trap;
 
 /// What a machine does for [`drive()`], on the thread that is driven.
 pub trait Carrier {

@@ -9,6 +9,7 @@ use crate::accounts::Payer;
 use crate::clock::Nanos;
 use crate::context::Context;
 use crate::gate::GateId;
+use crate::trap::Trap;
 
 /// What the machine does with the thread next. Scheduling is a return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +20,6 @@ pub enum Flow {
     Wait(Option<Nanos>),
     /// The thread is over; never touch the guest again.
     Exit,
-}
-
-/// Why user code stopped, other than by a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trap {
-    /// A processor exception in user code, in Linux' words: signal number, `si_code`, fault address, vector and error code.
-    Fault { signal: u32, code: i32, addr: usize, vector: u32, error: u64 },
-    /// Somebody asked for the thread's attention ([`crate::Context::kick`]).
-    Kick,
 }
 
 /// Which numbering a call uses.
@@ -83,7 +75,7 @@ pub trait Guest: Send + Sync {
     fn answered(&self, _frame: &mut Frame, _abi: Abi) -> Flow {
         Flow::Resume
     }
-    /// A fault or a kick.
+    /// An exception or a kick. The answer may wait, like a call's.
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow;
     /// A store of the kernel's to user memory at `addr` faulted on the page's rights: whether to try it again. Called from the fault,
     /// on top of whatever the kernel was doing.

@@ -22,6 +22,7 @@ pub mod machine;
 pub mod outside;
 pub mod park;
 pub mod space;
+pub mod trap;
 pub mod user;
 
 /// The saved user registers of the machine this image is built for, and what the 32-bit programs of one have.
@@ -35,10 +36,11 @@ pub use console::Console;
 pub use context::{Context, Registers};
 pub use drive::{Carrier, Next, drive};
 pub use gate::{Entry, GateId, HostSignal, HostedGate, TrapGate, Way};
-pub use guest::{Flow, Guest, Plain, Trap};
+pub use guest::{Flow, Guest, Plain};
 pub use host::{Host, HostFd};
 pub use machine::{Machine, Spawn, SpawnKind};
 pub use outside::{Answer, Asked, Request};
 pub use park::Park;
 pub use space::{Backing, Prot, Space};
+pub use trap::Trap;
 pub use user::{Fault, Reach, UserMemory};

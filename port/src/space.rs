@@ -34,6 +34,7 @@ pub enum Backing {
 /// What user code, or the kernel on its behalf, was about to do with a page when it faulted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
+    Load,
     Store,
     Fetch,
 }

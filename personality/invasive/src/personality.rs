@@ -3,7 +3,8 @@
 use core::fmt::Write;
 
 use janua_kernel::task::Leave;
-use janua_kernel::{Personality, Row};
+use janua_kernel::{Personality, Row, Trapped};
+use janua_port::trap::{Cause, Exception, Refusal};
 use janua_port::{Frame, Trap};
 
 use crate::system::{BAD_ACCESS, BAD_CALL, Core, NO_ROOM, System, ThreadExt, TileTask};
@@ -11,6 +12,18 @@ use crate::{Thread, load, switch, table};
 
 /// OctoPOS' application interface.
 pub struct Invasive;
+
+/// The exit code of an application that does not get over this: as if by the signal of Linux.
+fn exit_code(cause: Cause) -> u8 {
+    match cause {
+        Cause::Page { refusal: Refusal::BeyondEnd | Refusal::Broken, .. } | Cause::Segment | Cause::Alignment => 128 + 7,
+        Cause::Page { .. } | Cause::Protection => BAD_ACCESS,
+        Cause::Illegal | Cause::Privileged | Cause::Software => 128 + 4,
+        Cause::Arithmetic(_) => 128 + 8,
+        Cause::Step | Cause::Watchpoint | Cause::Breakpoint => 128 + 5,
+        Cause::HostCall => BAD_CALL,
+    }
+}
 
 impl Personality for Invasive {
     type System = System;
@@ -41,26 +54,29 @@ impl Personality for Invasive {
         }
     }
 
-    fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) {
-        const SIGILL: u32 = 4;
-        const SIGBUS: u32 = 7;
-        const SIGFPE: u32 = 8;
-        const SIGSEGV: u32 = 11;
-        const SIGSYS: u32 = 31;
-        let Trap::Fault { signal, addr, .. } = trap else { return };
+    fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) -> Trapped {
+        let Trap::Exception(Exception { cause, addr, .. }) = trap else { return Trapped::Done };
         let pc = frame.program_counter();
-        let code = (128 + signal) as u8;
-        match signal {
-            // Without an address it was not a page that refused: a privileged instruction, or an address no page can have.
-            SIGSEGV if addr == 0 => thread
-                .fatal(BAD_ACCESS, format_args!("user code at {pc:#x} used the address 0, or what only the kernel may use")),
-            SIGSEGV | SIGBUS => {
+        let code = exit_code(cause);
+        match cause {
+            Cause::Page { refusal, .. } if addr != 0 || refusal == Refusal::BeyondEnd => {
                 thread.fatal(code, format_args!("user code at {pc:#x} used the address {addr:#x}, which it may not"))
             }
-            SIGILL => thread.fatal(code, format_args!("user code at {pc:#x} is no instruction it may execute")),
-            SIGSYS => thread.fatal(code, format_args!("user code at {pc:#x} made a system call of the host's")),
-            SIGFPE => thread.fatal(code, format_args!("user code at {pc:#x} divided by zero or overflowed")),
-            _ => thread.fatal(code, format_args!("user code at {pc:#x} trapped (signal {signal})")),
+            // Without an address it was not a page that refused: a privileged instruction, or an address no page can have.
+            Cause::Page { .. } | Cause::Protection => {
+                thread.fatal(code, format_args!("user code at {pc:#x} used the address 0, or what only the kernel may use"))
+            }
+            Cause::Segment | Cause::Alignment => {
+                thread.fatal(code, format_args!("user code at {pc:#x} used the address {addr:#x}, which it may not"))
+            }
+            Cause::Illegal | Cause::Privileged | Cause::Software => {
+                thread.fatal(code, format_args!("user code at {pc:#x} is no instruction it may execute"))
+            }
+            Cause::HostCall => thread.fatal(code, format_args!("user code at {pc:#x} made a system call of the host's")),
+            Cause::Arithmetic(_) => thread.fatal(code, format_args!("user code at {pc:#x} divided by zero or overflowed")),
+            Cause::Step | Cause::Watchpoint | Cause::Breakpoint => {
+                thread.fatal(code, format_args!("user code at {pc:#x} stopped for a debugger, and there is none"))
+            }
         }
     }
 

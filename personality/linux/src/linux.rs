@@ -6,18 +6,17 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Errno;
-use janua_abi::linux::signal::{SIGKILL, SIGTRAP};
+use janua_abi::linux::signal::SIGKILL;
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
-use janua_kernel::{Before, Personality, Row};
+use janua_kernel::{Before, Personality, Row, Trapped};
 use janua_port::{Frame, Payer, Trap};
 
 use crate::process::Process;
-use crate::signal::SigInfo;
 use janua_port::space::Access;
 
 use crate::system::System;
-use crate::thread::{Fault, ThreadExt, ThreadState};
+use crate::thread::{ThreadExt, ThreadState};
 use crate::{Seat, Task, Thread, ptrace, signal, task};
 
 /// Whether a call's result is one of the codes that never reach a program: the call begins again or answers EINTR.
@@ -27,15 +26,6 @@ pub fn is_restart_code(result: isize) -> bool {
 
 /// Linux on x86-64, with the calls of i386.
 pub struct Linux;
-
-/// `si_code` of a single step.
-const TRAP_TRACE: i32 = 2;
-
-/// Whether a single step ended on the way from a rewritten site to the kernel, which is no place of the program's: then the steps go on.
-fn steps_to_call(thread: &Thread, frame: &Frame, signal: u32, code: i32) -> bool {
-    let is_step = signal == SIGTRAP && code == TRAP_TRACE;
-    is_step && thread.process().mm().is_some_and(|mm| mm.is_on_the_way(frame.rip as usize))
-}
 
 impl Personality for Linux {
     type System = System;
@@ -60,22 +50,11 @@ impl Personality for Linux {
         Errno::ENOSYS.as_result()
     }
 
-    fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) {
-        if let Trap::Fault { signal, code, addr, vector, error } = trap {
-            if crate::mm::fault(thread, frame, signal, code, addr, error) || steps_to_call(thread, frame, signal, code) {
-                return;
-            }
-            let code = match (signal, code) {
-                (SIGTRAP, TRAP_TRACE) if thread.trace.is_on() => match ptrace::stepped(thread, frame) {
-                    Some(code) => code,
-                    None => return,
-                },
-                (_, code) => code,
-            };
-            let addr = addr as u64;
-            *thread.signals.fault.lock() = Fault { vector: vector.into(), error, addr };
-            signal::force(thread, SigInfo::fault(signal, code, addr));
+    fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) -> Trapped {
+        if let Trap::Exception(exception) = trap {
+            signal::fault::raise(thread, frame, &exception);
         }
+        Trapped::Done
     }
 
     fn store_fault(thread: &Thread, addr: usize) -> bool {

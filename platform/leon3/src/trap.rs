@@ -9,6 +9,8 @@ use janua_arch::sparc::{cpu, usercopy};
 use janua_port::drive::PARKED;
 use janua_port::gate::Way;
 use janua_port::guest::Abi;
+use janua_port::space::Access;
+use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 use janua_port::{Carrier, Entry, Flow, Frame, Guest, Nanos, Next, Trap, UserMemory, drive};
 
 use crate::thread::Thread;
@@ -18,9 +20,7 @@ use crate::{clock, machine, report, sched};
 /// Trap types (SPARC architecture manual, version 8, table 7-1).
 mod kind {
     pub const INSTRUCTION_ACCESS: u32 = 0x01;
-    pub const ILLEGAL: u32 = 0x02;
     pub const PRIVILEGED: u32 = 0x03;
-    pub const FP_DISABLED: u32 = 0x04;
     pub const NOT_ALIGNED: u32 = 0x07;
     pub const FP_EXCEPTION: u32 = 0x08;
     pub const DATA_ACCESS: u32 = 0x09;
@@ -34,26 +34,13 @@ mod kind {
     pub const FLUSH_WINDOWS: u32 = 0x83;
 }
 
-const SIGILL: u32 = 4;
-const SIGTRAP: u32 = 5;
-const SIGBUS: u32 = 7;
-const SIGFPE: u32 = 8;
-const SIGSEGV: u32 = 11;
-/// `si_code` (sigaction(2)).
-const ILL_ILLOPC: i32 = 1;
-const ILL_ILLTRP: i32 = 4;
-const ILL_PRVOPC: i32 = 5;
-const TRAP_BRKPT: i32 = 1;
-const BUS_ADRALN: i32 = 1;
-const FPE_INTDIV: i32 = 1;
-const FPE_INTOVF: i32 = 2;
-const FPE_FLTINV: i32 = 7;
-const SEGV_MAPERR: i32 = 1;
-const SEGV_ACCERR: i32 = 2;
-
 /// MMU registers: fault status and address.
 const STATUS: u32 = 0x300;
 const ADDRESS: u32 = 0x400;
+/// In the fault status, the upper bit of the access type: a store.
+const STATUS_STORE: u32 = 1 << 7;
+/// Where a caller leaves the seventh word, from its stack pointer on.
+const SEVENTH: usize = 92;
 
 /// A trap from user code. Returns when user code goes on, with the registers in the frame.
 #[unsafe(no_mangle)]
@@ -118,39 +105,41 @@ fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
         }
         if gates_take(number) {
             // A gate's own, and yet no call: its words cannot be read.
-            return fault(guest, frame, BAD_SEVENTH);
+            return exception(guest, frame, BAD_SEVENTH);
         }
     }
-    fault(guest, frame, kind)
+    exception(guest, frame, kind)
 }
 
 fn gates_take(number: u8) -> bool {
     machine::gates().iter().any(|gate| gate.ways().contains(&Way::Interrupt(number)))
 }
 
-/// A fault of user code, in Linux' words (signal(7), sigaction(2)).
-fn fault(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
+/// An exception of user code.
+fn exception(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
     let here = frame.program_counter();
     // SAFETY: the kernel is the supervisor. Reading the status makes room for the next.
     let (address, status) = unsafe { (cpu::mmu_read(ADDRESS), cpu::mmu_read(STATUS)) };
     // The fault type: 1 is an entry that is not valid, others are rights.
-    let code = if status >> 2 & 7 == 1 { SEGV_MAPERR } else { SEGV_ACCERR };
-    let (signal, code, addr) = match kind {
-        kind::INSTRUCTION_ACCESS => (SIGSEGV, code, here),
-        kind::DATA_ACCESS => (SIGSEGV, code, address as usize),
-        kind::ILLEGAL | kind::FP_DISABLED => (SIGILL, ILL_ILLOPC, here),
-        kind::PRIVILEGED => (SIGILL, ILL_PRVOPC, here),
-        kind::NOT_ALIGNED => (SIGBUS, BUS_ADRALN, here),
-        kind::FP_EXCEPTION => (SIGFPE, FPE_FLTINV, here),
-        kind::TAG_OVERFLOW => (SIGFPE, FPE_INTOVF, here),
-        kind::DIVISION | kind::DIVISION_SOFTWARE => (SIGFPE, FPE_INTDIV, here),
-        kind::BREAKPOINT => (SIGTRAP, TRAP_BRKPT, here),
-        BAD_STACK => (SIGSEGV, SEGV_ACCERR, frame.stack_pointer()),
-        BAD_SEVENTH => (SIGSEGV, SEGV_ACCERR, frame.stack_pointer().wrapping_add(92)),
-        kind::SOFTWARE.. => (SIGILL, ILL_ILLTRP, here),
-        _ => (SIGILL, ILL_ILLOPC, here),
+    let refusal = if status >> 2 & 7 == 1 { Refusal::Unmapped } else { Refusal::Rights };
+    let stored = if status & STATUS_STORE != 0 { Access::Store } else { Access::Load };
+    let page = |access, refusal| Cause::Page { access, refusal };
+    let (cause, addr) = match kind {
+        kind::INSTRUCTION_ACCESS => (page(Access::Fetch, refusal), here),
+        kind::DATA_ACCESS => (page(stored, refusal), address as usize),
+        kind::PRIVILEGED => (Cause::Privileged, here),
+        kind::NOT_ALIGNED => (Cause::Alignment, here),
+        kind::FP_EXCEPTION => (Cause::Arithmetic(Arithmetic::FloatInvalid), here),
+        kind::TAG_OVERFLOW => (Cause::Arithmetic(Arithmetic::Overflow), here),
+        kind::DIVISION | kind::DIVISION_SOFTWARE => (Cause::Arithmetic(Arithmetic::Division), here),
+        kind::BREAKPOINT => (Cause::Breakpoint, here),
+        BAD_STACK => (page(Access::Store, Refusal::Rights), frame.stack_pointer()),
+        BAD_SEVENTH => (page(Access::Load, Refusal::Rights), frame.stack_pointer().wrapping_add(SEVENTH)),
+        kind::SOFTWARE.. => (Cause::Software, here),
+        // A coprocessor there is none of among them, and an FPU that is off.
+        _ => (Cause::Illegal, here),
     };
-    guest.trap(frame, Trap::Fault { signal, code, addr, vector: kind, error: status.into() })
+    guest.trap(frame, Trap::Exception(Exception { cause, addr, number: kind, detail: status.into() }))
 }
 
 fn interrupt(level: u32) {

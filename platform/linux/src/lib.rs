@@ -16,6 +16,7 @@ mod compat;
 pub mod context;
 mod copying;
 pub mod descriptors;
+mod exception;
 mod faults;
 pub mod guard;
 pub mod heap;

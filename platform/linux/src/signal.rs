@@ -10,6 +10,7 @@ use janua_port::{Flow, HostSignal, Trap};
 
 use crate::area;
 use crate::boot::Jail;
+use crate::exception::exception;
 use crate::machine;
 use crate::spawn;
 use crate::sys::{self, nr};
@@ -212,14 +213,7 @@ fn interrupted(area: *mut Area) -> *mut Area {
         frame.rax = janua_abi::linux::Errno::ENOSYS.as_result() as u64;
         return trapped_call(this, index, Abi::Native);
     } else {
-        let trap = Trap::Fault {
-            signal,
-            code: arrival.code,
-            addr: arrival.addr as usize,
-            vector: arrival.vector as u32,
-            error: arrival.error,
-        };
-        guest.trap(frame, trap)
+        guest.trap(frame, Trap::Exception(exception(&arrival)))
     };
     spawn::carry_on(this, index, flow)
 }

@@ -16,17 +16,12 @@
 //! Anything else is an invalid instruction. Of the flags there is only ZF.
 
 use janua_abi::linux::Errno;
-use janua_abi::linux::signal::{SIGBUS, SIGILL, SIGSEGV};
 use janua_paging::{Access, PAGE, Refused};
 use janua_port::guest::Abi;
-use janua_port::{Flow, Frame, Guest, Trap};
+use janua_port::trap::{Cause, Exception, Refusal};
+use janua_port::{Flow, Frame, Guest, Trap, space};
 
 use crate::memory::ModelSpace;
-
-const SEGV_MAPERR: i32 = 1;
-const SEGV_ACCERR: i32 = 2;
-const BUS_ADRERR: i32 = 2;
-const ILL_ILLOPN: i32 = 2;
 
 const ZERO: u64 = 1 << 6;
 const PAGE_FAULT: u32 = 14;
@@ -36,7 +31,7 @@ const INVALID_OPCODE: u32 = 6;
 enum Stop {
     /// No memory is left for a page: the task has to go, for which it may have to wait.
     NoMemory,
-    Fault(Trap),
+    Exception(Exception),
 }
 
 /// One instruction of the guest's, with the kernel's part if it calls or faults.
@@ -49,9 +44,9 @@ pub fn step(guest: &dyn Guest, frame: &mut Frame, space: &ModelSpace) -> Flow {
             guest.out_of_memory((space.pages().0 * PAGE) as u64);
             Flow::Resume
         }
-        Err(Stop::Fault(trap)) => {
+        Err(Stop::Exception(exception)) => {
             frame.orig_rax = u64::MAX;
-            guest.trap(frame, trap)
+            guest.trap(frame, Trap::Exception(exception))
         }
     }
 }
@@ -67,16 +62,21 @@ impl Processor<'_> {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
-        let (signal, code) = match refused {
+        let refusal = match refused {
             Refused::NoMemory => return Err(Stop::NoMemory),
-            Refused::Unmapped => (SIGSEGV, SEGV_MAPERR),
-            Refused::Denied => (SIGSEGV, SEGV_ACCERR),
-            Refused::BeyondEnd => (SIGBUS, BUS_ADRERR),
+            Refused::Unmapped => Refusal::Unmapped,
+            Refused::Denied => Refusal::Rights,
+            Refused::BeyondEnd => Refusal::BeyondEnd,
         };
         // Present, write, user, fetch.
         let present = u64::from(refused == Refused::Denied);
-        let error = 4 | present | if access == Access::Write { 2 } else { 0 } | if access == Access::Execute { 16 } else { 0 };
-        Err(Stop::Fault(Trap::Fault { signal, code, addr, vector: PAGE_FAULT, error }))
+        let (access, detail) = match access {
+            Access::Read => (space::Access::Load, 4 | present),
+            Access::Write => (space::Access::Store, 4 | present | 2),
+            Access::Execute => (space::Access::Fetch, 4 | present | 16),
+        };
+        let cause = Cause::Page { access, refusal };
+        Err(Stop::Exception(Exception { cause, addr, number: PAGE_FAULT, detail }))
     }
 
     fn load(&self, addr: u64) -> Result<u64, Stop> {
@@ -172,7 +172,7 @@ impl Processor<'_> {
 
     fn invalid(&self) -> Stop {
         let addr = self.frame.rip as usize;
-        Stop::Fault(Trap::Fault { signal: SIGILL, code: ILL_ILLOPN, addr, vector: INVALID_OPCODE, error: 0 })
+        Stop::Exception(Exception { cause: Cause::Illegal, addr, number: INVALID_OPCODE, detail: 0 })
     }
 
     /// `mov` between registers, or between one and the memory another points at.

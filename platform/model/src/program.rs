@@ -28,7 +28,6 @@ pub const CODE: u64 = 0x40_0000;
 /// Where data begins: a megabyte of zeroes, to be read and written.
 pub const DATA: u64 = 0x80_0000;
 const DATA_SIZE: u64 = 1 << 20;
-const HEADERS: usize = 64 + 2 * 56;
 
 /// Registers of a call's words, as Linux has them.
 const WORDS: [Reg; 6] = [Reg::Rdi, Reg::Rsi, Reg::Rdx, Reg::R10, Reg::R8, Reg::R9];
@@ -44,6 +43,9 @@ pub struct Program {
 }
 
 impl Program {
+    /// Bytes in front of the first instruction, in the executable and so behind [`CODE`].
+    pub const HEADERS: usize = 64 + 2 * 56;
+
     pub fn new() -> Program {
         Program::default()
     }
@@ -157,7 +159,7 @@ impl Program {
 
     /// The executable (ELF) with this code and [`DATA`].
     pub fn executable(mut self) -> Vec<u8> {
-        let base = HEADERS;
+        let base = Program::HEADERS;
         for (at, label) in std::mem::take(&mut self.jumps) {
             let to = *self.labels.get(&label).unwrap_or_else(|| panic!("there is no label {label}"));
             let distance = i32::try_from(to as i64 - (at + 4) as i64).expect("programs are small");

@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering;
 use janua_arch::x86_64::usercopy;
 use janua_paging::{Access, Refused};
 use janua_port::guest::Abi;
-use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory};
+use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
+use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory, space};
 
 use crate::entry::{
     self, ANSWERED, ANSWERED_COMPAT, CALL_GATE, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT,
@@ -15,27 +16,8 @@ use crate::thread::Thread;
 use crate::user::{self, BareUser};
 use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, short, unprotected, vdso};
 
-const SIGILL: u32 = 4;
-const SIGTRAP: u32 = 5;
-const SIGBUS: u32 = 7;
-const SIGFPE: u32 = 8;
-const SIGSEGV: u32 = 11;
-
-/// `si_code` of signals without a more exact one.
-const SI_KERNEL: i32 = 128;
-const ILL_ILLOPN: i32 = 2;
-const TRAP_TRACE: i32 = 2;
-const BUS_ADRALN: i32 = 1;
-const BUS_ADRERR: i32 = 2;
-const SEGV_MAPERR: i32 = 1;
-const SEGV_ACCERR: i32 = 2;
-const FPE_INTDIV: i32 = 1;
-const FPE_FLTDIV: i32 = 3;
-const FPE_FLTOVF: i32 = 4;
-const FPE_FLTUND: i32 = 5;
-const FPE_FLTRES: i32 = 6;
-const FPE_FLTINV: i32 = 7;
-
+/// General protection.
+const PROTECTION: u8 = 13;
 /// How often a user copy waits for memory before it fails.
 const MEMORY_LOOKS: u32 = 250;
 
@@ -52,10 +34,11 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
         // Ring 3 could not be reached with it: `iretq` would fault in ring 0. The address is canonical or not; user code
         // jumping there would have got the same.
         let canonical = save.frame.rip as i64 >> 47 == -1;
-        let (code, addr, vector) =
-            if canonical { (SEGV_MAPERR, save.frame.rip as usize, PAGE_FAULT) } else { (SI_KERNEL, 0, 13) };
-        let trap = Trap::Fault { signal: SIGSEGV, code, addr, vector: vector.into(), error: 0 };
-        return guest.trap(&mut save.frame, trap);
+        let unmapped = Cause::Page { access: space::Access::Fetch, refusal: Refusal::Unmapped };
+        let (cause, addr, vector) =
+            if canonical { (unmapped, save.frame.rip as usize, PAGE_FAULT) } else { (Cause::Protection, 0, PROTECTION) };
+        let exception = Exception { cause, addr, number: vector.into(), detail: 0 };
+        return guest.trap(&mut save.frame, Trap::Exception(exception));
     }
     // SAFETY: the frame end of this thread is set, interrupts are off, and the frame holds user selectors and flags: entries
     // store them so, and the kernel changes flags by `Frame`'s methods only.
@@ -158,45 +141,51 @@ fn page_fault(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, error: u64)
     if let Some(flow) = call(guest, &Entry::Vector { number: PAGE_FAULT, error, addr }, frame) {
         return flow;
     }
-    let (signal, code) = match refused {
-        Refused::Unmapped => (SIGSEGV, SEGV_MAPERR),
-        Refused::Denied => (SIGSEGV, SEGV_ACCERR),
-        Refused::BeyondEnd | Refused::NoMemory => (SIGBUS, BUS_ADRERR),
+    let refusal = match refused {
+        Refused::Unmapped => Refusal::Unmapped,
+        Refused::Denied => Refusal::Rights,
+        Refused::BeyondEnd | Refused::NoMemory => Refusal::BeyondEnd,
     };
-    guest.trap(frame, Trap::Fault { signal, code, addr, vector: PAGE_FAULT.into(), error })
+    let access = match access(error) {
+        Access::Read => space::Access::Load,
+        Access::Write => space::Access::Store,
+        Access::Execute => space::Access::Fetch,
+    };
+    let cause = Cause::Page { access, refusal };
+    guest.trap(frame, Trap::Exception(Exception { cause, addr, number: PAGE_FAULT.into(), detail: error }))
 }
 
-/// A guest's exception, in Linux' words (signal(7), sigaction(2)).
+/// A guest's exception other than a page fault.
 fn exception(guest: &dyn Guest, frame: &mut Frame, number: u8, error: u64) -> Flow {
     let here = frame.program_counter();
-    let (signal, code, addr) = match number {
-        0 => (SIGFPE, FPE_INTDIV, here),
-        1 => (SIGTRAP, TRAP_TRACE, here),
-        3 => (SIGTRAP, SI_KERNEL, 0),
-        6 => (SIGILL, ILL_ILLOPN, here),
-        11 | 12 => (SIGBUS, SI_KERNEL, 0),
+    let (cause, addr) = match number {
+        0 => (Cause::Arithmetic(Arithmetic::Division), here),
+        1 => (Cause::Step, here),
+        3 => (Cause::Breakpoint, 0),
+        6 => (Cause::Illegal, here),
+        11 | 12 => (Cause::Segment, 0),
         16 => {
             let (status, control) = fpu::x87();
-            (SIGFPE, float_code(u32::from(status & !control)), here)
+            (Cause::Arithmetic(float(u32::from(status & !control))), here)
         }
-        17 => (SIGBUS, BUS_ADRALN, 0),
+        17 => (Cause::Alignment, 0),
         19 => {
             let mxcsr = fpu::mxcsr();
-            (SIGFPE, float_code(mxcsr & !(mxcsr >> 7)), here)
+            (Cause::Arithmetic(float(mxcsr & !(mxcsr >> 7))), here)
         }
-        _ => (SIGSEGV, SI_KERNEL, 0),
+        _ => (Cause::Protection, 0),
     };
-    guest.trap(frame, Trap::Fault { signal, code, addr, vector: number.into(), error })
+    guest.trap(frame, Trap::Exception(Exception { cause, addr, number: number.into(), detail: error }))
 }
 
-/// The `si_code` for the lowest exception that is set and not masked; both units number them alike.
-fn float_code(flags: u32) -> i32 {
+/// The lowest exception that is set and not masked; both units number them alike.
+fn float(flags: u32) -> Arithmetic {
     match flags & 0x3f {
-        flags if flags & 1 != 0 => FPE_FLTINV,
-        flags if flags & 4 != 0 => FPE_FLTDIV,
-        flags if flags & 8 != 0 => FPE_FLTOVF,
-        flags if flags & 0x12 != 0 => FPE_FLTUND,
-        _ => FPE_FLTRES,
+        flags if flags & 1 != 0 => Arithmetic::FloatInvalid,
+        flags if flags & 4 != 0 => Arithmetic::FloatDivision,
+        flags if flags & 8 != 0 => Arithmetic::FloatOverflow,
+        flags if flags & 0x12 != 0 => Arithmetic::FloatUnderflow,
+        _ => Arithmetic::FloatInexact,
     }
 }
 

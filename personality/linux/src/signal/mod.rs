@@ -14,6 +14,7 @@ pub mod altstack;
 pub mod calls;
 pub mod coredump;
 pub mod deliver;
+pub mod fault;
 pub mod frame;
 pub mod kill;
 pub mod queue;
