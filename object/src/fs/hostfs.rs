@@ -210,6 +210,9 @@ pub struct HostInode {
     news: AtomicU64,
     changes: AtomicU64,
     place: Mutex<Place>,
+    /// It has been found under another name than before: its place is to be the last name that was seen to be its own, for the others may
+    /// be gone.
+    several_names: AtomicBool,
     fds: Mutex<Fds>,
     /// The host's own /proc: shown empty, since it tells of the processes that carry the sandbox and reaches into them.
     hidden: bool,
@@ -335,6 +338,7 @@ impl HostInode {
             news: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             place: Mutex::new(Place { dir, name }),
+            several_names: AtomicBool::new(false),
             fds: Mutex::default(),
             hidden,
             append: Mutex::new(()),
@@ -511,6 +515,40 @@ impl HostInode {
         }
     }
 
+    /// The file is `name` in that directory: its place from now on. The root has none.
+    fn found_in(&self, dir: Arc<HostInode>, name: &[u8]) {
+        let mut place = self.place.lock();
+        let Some(known) = &place.dir else { return };
+        if Arc::ptr_eq(known, &dir) && place.name[..] == *name {
+            return;
+        }
+        let old = core::mem::replace(&mut *place, Place { dir: Some(dir), name: Arc::from(name) });
+        drop(place);
+        drop(old);
+        self.note_several_names();
+    }
+
+    fn note_several_names(&self) {
+        self.several_names.store(true, Ordering::Relaxed);
+        self.shared.several_names.store(true, Ordering::Relaxed);
+    }
+
+    /// These names, which begin here, lead to `file`, which has several: its place is where the last of them is.
+    fn found_below(&self, names: &[u8], file: &HostInode) {
+        let name = names.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let dir = match &names[..name] {
+            b"" => self.this.upgrade(),
+            way => {
+                let stat = self.any_fd().and_then(|dir| self.host().stat(dir.fd(), way));
+                let known = |stat: HostStat| self.shared.known.lock().get(&(stat.dev, stat.ino)).and_then(Weak::upgrade);
+                stat.ok().and_then(known).filter(|dir| dir.kind == FileKind::Directory)
+            }
+        };
+        if let Some(dir) = dir {
+            file.found_in(dir, &names[name..]);
+        }
+    }
+
     /// Whether the file `name` here is the root of a proc file system.
     fn is_proc(&self, stat: &HostStat, name: &[u8]) -> Result<bool> {
         const PROC_SUPER_MAGIC: u64 = 0x9fa0;
@@ -535,16 +573,8 @@ impl HostInode {
         {
             drop(known);
             inode.saw(stat);
-            let mut place = inode.place.lock();
-            let same =
-                place.name[..] == *name && place.dir.as_ref().zip(dir.as_ref()).is_some_and(|(old, new)| Arc::ptr_eq(old, new));
-            if !same && place.dir.is_some() {
-                self.shared.several_names.store(true, Ordering::Relaxed);
-                let old = core::mem::replace(&mut *place, Place { dir, name: Arc::from(name) });
-                drop(place);
-                drop(old);
-            } else {
-                drop(place);
+            if let Some(dir) = dir {
+                inode.found_in(dir, name);
             }
             return Ok(inode);
         }
@@ -624,7 +654,8 @@ impl HostInode {
     pub fn target(&self) -> Result<Vec<u8>> {
         // Most are short, and large buffers come from the slow part of the heap.
         let mut short = [0; 256];
-        let (dir, name) = self.dir_and_name()?;
+        let open = self.fds.lock().any();
+        let (dir, name) = open.map_or_else(|| self.dir_and_name(), |fd| Ok((fd, Arc::from(&b""[..]))))?;
         let n = self.host().readlink(dir.fd(), &name, &mut short)?;
         if n < short.len() {
             return Ok(short[..n].to_vec());

@@ -67,6 +67,7 @@ const TESTS: &[Test] = &[
     ("sandbox/host_limits", host_limits),
     ("sandbox/writable_root", places::writable_root),
     ("sandbox/shared_files", places::shared_files),
+    ("sandbox/hard_links", places::hard_links),
     ("sandbox/foreign_environment", places::foreign_environment),
     ("sandbox/working_directory", places::working_directory),
     ("sandbox/foreign_directory", places::foreign_directory),

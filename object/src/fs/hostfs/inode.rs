@@ -112,6 +112,8 @@ impl Inode for HostInode {
                 file.saw_at(stat, moment);
                 if file.kind == FileKind::Directory {
                     self.shared.ways.note(self, names, file, moment);
+                } else if file.several_names.load(Ordering::Relaxed) {
+                    self.found_below(names, file);
                 }
                 true
             }
@@ -183,7 +185,9 @@ impl Inode for HostInode {
         if (stat.dev, stat.ino) != target.id() {
             return Err(Errno::ENOENT);
         }
-        self.host().link(old_dir.fd(), &old, self.any_fd()?.fd(), name)
+        self.host().link(old_dir.fd(), &old, self.any_fd()?.fd(), name)?;
+        target.note_several_names();
+        Ok(())
     }
 
     fn unlink(&self, name: &[u8], dir: bool) -> Result<()> {

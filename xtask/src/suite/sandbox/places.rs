@@ -170,6 +170,25 @@ pub fn shared_files(s: &Sandbox) -> Result<(), String> {
     Ok(())
 }
 
+/// Names of one file of a bind that come and go: what is left can be read, linked, moved and followed, as it can natively.
+pub fn hard_links(s: &Sandbox) -> Result<(), String> {
+    let script = "mkdir -p x/sub; cd x; ln -s nowhere one; ln -P one two; readlink one two; rm two; readlink one; ln -P one two
+        rm one; readlink two; stat -c %h two; echo text >sub/f; ln -s sub/f s1; ln -P s1 sub/s2; rm s1; readlink sub/s2
+        ln sub/f a; ln a sub/b; cat a; rm a; cat sub/b; ln sub/b c; mv c sub/d; cat sub/f sub/d; rm sub/b; ln sub/d e; rm sub/d
+        stat -c %h e; chmod 600 e; touch e; stat -c %a sub/f; mv sub other; ln other/f g; cat e g; rm e; ln g h; stat -c %h h
+        echo more >i; ln i j; rm i; cat j; ln j k; mv k l; rm j; cat l; stat -c %h l";
+    let run = |line: &dyn Fn(String) -> Result<String, String>, name: &str| {
+        let dir = s.dir.join(name);
+        fs::create_dir(&dir).map_err(|e| e.to_string())?;
+        line(dir.display().to_string())
+    };
+    let native = run(&|at| shell(s, format!("cd {at}; {{ {script}; }} 2>&1")), "native")?;
+    let bind =
+        |at: String| Ok(text(&s.run(&["--bind", &format!("{at}:/mnt:rw"), "--cwd", "/mnt"], &["/bin/sh", "-c", script])?));
+    let inside = run(&bind, "bind")?;
+    if native == inside && native.lines().count() == 18 { Ok(()) } else { Err(format!("natively:\n{native}inside:\n{inside}")) }
+}
+
 /// A working directory that another tree does not hold is /, and that is said; one that a bind shows is kept.
 pub fn foreign_directory(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
