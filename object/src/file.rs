@@ -207,6 +207,10 @@ pub trait File: Send + Sync + Any {
     fn counts_mappings(&self) -> bool {
         false
     }
+    /// Whether each part of a mapping that is cut in several counts as a mapping then, for a file that counts them.
+    fn counts_pieces(&self) -> bool {
+        false
+    }
     /// A mapping is about to be made; `writable` when it is shared and may be written: EPERM when a seal forbids that.
     fn mapping_made(&self, _writable: bool) -> Result<()> {
         Ok(())

@@ -140,7 +140,7 @@ impl VmaList {
         if begin == start {
             return self.map.remove(&start);
         }
-        let upper = Vma { offset: vma.offset_of(begin, start), ..vma.clone() };
+        let upper = vma.upper(begin, start);
         vma.end = start;
         Some(upper)
     }
@@ -205,8 +205,7 @@ impl VmaList {
         if start == addr {
             return;
         }
-        let mut upper = vma.clone();
-        upper.offset = vma.offset_of(start, addr);
+        let upper = vma.upper(start, addr);
         if let Some(lower) = self.map.get_mut(&start) {
             lower.end = addr;
         }

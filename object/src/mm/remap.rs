@@ -206,7 +206,10 @@ impl Mm {
         }
         let source = match &vma.source {
             // Two mappings from now on.
-            Source::File(mapped) if kept == 0 => mapped.copy().map_or(vma.source.clone(), |copy| Source::File(Arc::new(copy))),
+            Source::File(mapped) => {
+                let copy = if kept == 0 { mapped.copy() } else { mapped.piece() };
+                copy.map_or(vma.source.clone(), |copy| Source::File(Arc::new(copy)))
+            }
             other => other.clone(),
         };
         state.list.insert(target, Vma { end: target + new_len, offset, source, ..vma.clone() });

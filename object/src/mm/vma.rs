@@ -72,6 +72,8 @@ pub struct MappedFile {
     pub file: Arc<OpenFile>,
     /// What [`crate::file::File::mapping_made`] was told, if it was.
     told: Option<bool>,
+    /// [`crate::file::File::counts_pieces`].
+    pieces: bool,
 }
 
 impl MappedFile {
@@ -81,12 +83,17 @@ impl MappedFile {
         if let Some(writable) = told {
             file.ops.mapping_made(writable)?;
         }
-        Ok(MappedFile { file: file.clone(), told })
+        Ok(MappedFile { file: file.clone(), told, pieces: file.ops.counts_pieces() })
     }
 
     /// The same for a copy of the address space; `None` when the file does not care.
     pub(super) fn copy(&self) -> Option<MappedFile> {
         if self.file.ops.counts_mappings() { MappedFile::new(&self.file, self.told?).ok() } else { None }
+    }
+
+    /// The same for a piece that is cut off a mapping; `None` when all pieces count as one.
+    pub(super) fn piece(&self) -> Option<MappedFile> {
+        if self.pieces { self.copy() } else { None }
     }
 }
 
@@ -125,6 +132,17 @@ pub struct Vma {
 }
 
 impl Vma {
+    /// The upper part of this mapping, which starts at `start`, from `addr` on.
+    pub(super) fn upper(&self, start: usize, addr: usize) -> Vma {
+        let mut upper = Vma { offset: self.offset_of(start, addr), ..self.clone() };
+        if let Source::File(mapped) = &self.source
+            && let Some(piece) = mapped.piece()
+        {
+            upper.source = Source::File(Arc::new(piece));
+        }
+        upper
+    }
+
     pub fn is_shared(&self) -> bool {
         self.flags.contains(VmFlags::SHARED)
     }
@@ -162,7 +180,7 @@ impl Vma {
     pub(super) fn continues(&self, start: usize, next: &Vma) -> bool {
         let same_source = match (&self.source, &next.source) {
             (Source::Anon(a), Source::Anon(b)) => a == b,
-            (Source::File(a), Source::File(b)) => Arc::ptr_eq(&a.file, &b.file),
+            (Source::File(a), Source::File(b)) => Arc::ptr_eq(&a.file, &b.file) && !a.pieces,
             _ => false,
         };
         same_source

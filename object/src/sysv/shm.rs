@@ -201,6 +201,9 @@ impl File for ShmFile {
     fn counts_mappings(&self) -> bool {
         true
     }
+    fn counts_pieces(&self) -> bool {
+        true
+    }
     fn mapping_made(&self, _writable: bool) -> Result<()> {
         let now = self.0.now();
         let mut state = self.0.state.lock();
