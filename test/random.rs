@@ -8,10 +8,10 @@ pub const VARIABLE: &str = "JANUA_SEED";
 /// The environment variable that makes random tests long: `xtask test --long` sets it.
 pub const LONG: &str = "JANUA_LONG";
 
-/// How many rounds a random test takes: the usual number, or fifty times as many in a long run.
+/// How many rounds a random test takes: the usual number, or twenty times as many in a long run.
 #[allow(dead_code, reason = "each crate uses its part")]
 pub fn rounds(usual: u64) -> u64 {
-    if std::env::var_os(LONG).is_some() { usual * 50 } else { usual }
+    if std::env::var_os(LONG).is_some() { usual * 20 } else { usual }
 }
 
 /// The seed the environment gives, if it gives one.
