@@ -11,7 +11,7 @@ use clap_complete::Shell;
 
 use crate::bench::{Bench, Report};
 use crate::control::Name;
-use crate::control::client::{Exec, Kill, List, Logs, Wait};
+use crate::control::client::{Exec, Kill, List, Logs, Pause, Resume, Wait};
 use crate::environment::environment;
 
 use crate::options::{
@@ -56,6 +56,10 @@ pub enum Command {
     Exec(Box<Exec>),
     /// End a sandbox, or send its program a signal
     Kill(Kill),
+    /// Let a sandbox stand still, until janua resume
+    Pause(Pause),
+    /// Let a paused sandbox go on
+    Resume(Resume),
     /// Show what a sandbox in the background has written
     Logs(Logs),
     /// Wait for the end of a sandbox and exit as it did

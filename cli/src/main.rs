@@ -55,6 +55,8 @@ fn main() -> ExitCode {
         args::Command::List(which) => control::client::list(&which),
         args::Command::Exec(what) => control::client::exec(*what),
         args::Command::Kill(which) => control::client::kill(&which),
+        args::Command::Pause(which) => control::client::pause(&which),
+        args::Command::Resume(which) => control::client::resume(&which),
         args::Command::Logs(which) => control::client::logs(&which),
         args::Command::Wait(which) => control::client::wait(&which),
         args::Command::Boot(boot) => match boot.options() {

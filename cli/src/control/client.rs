@@ -63,6 +63,23 @@ pub struct Kill {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Nothing inside is told, and time goes on: a sleep that was to end meanwhile ends at once, and so does what janua run --time
+allows. A signal of janua kill --signal is taken when the sandbox goes on; without --signal it ends as ever.")]
+pub struct Pause {
+    /// The sandboxes
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+#[derive(clap::Args)]
+pub struct Resume {
+    /// The sandboxes; those that run are left as they are
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+#[derive(clap::Args)]
 pub struct Logs {
     /// The sandbox; one that has ended, too
     pub name: String,
@@ -143,13 +160,37 @@ pub fn exec(what: Exec) -> ExitCode {
 }
 
 pub fn kill(which: &Kill) -> ExitCode {
+    each(&which.names, |name| kill_one(name, which.signal))
+}
+
+pub fn pause(which: &Pause) -> ExitCode {
+    each(&which.names, |name| hold(name, true))
+}
+
+pub fn resume(which: &Resume) -> ExitCode {
+    each(&which.names, |name| hold(name, false))
+}
+
+/// Does it to all of them, whatever becomes of one.
+fn each(names: &[String], to: impl Fn(&str) -> Result<(), String>) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
-    for name in &which.names {
-        if let Err(why) = kill_one(name, which.signal) {
+    for name in names {
+        if let Err(why) = to(name) {
             code = exit::fail(&why);
         }
     }
     code
+}
+
+/// Lets a sandbox stand still, or go on.
+fn hold(name: &str, paused: bool) -> Result<(), String> {
+    let socket = reach(name)?;
+    ask(&socket, &Ask::Pause(paused))?;
+    match reply(&socket, false)? {
+        Reply::Done => Ok(()),
+        Reply::Refused(why) => Err(why),
+        _ => Err("the sandbox's supervisor is of another version of janua".to_owned()),
+    }
 }
 
 fn kill_one(name: &str, signal: u32) -> Result<(), String> {

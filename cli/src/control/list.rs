@@ -98,7 +98,12 @@ fn table(all: &[Shown]) -> String {
             rows.push([name.to_string(), dash(), pid.to_string(), "silent".to_owned(), dash(), dash(), dash(), dash()]);
             continue;
         };
-        let state = if about.detached { "detached" } else { "running" }.to_owned();
+        let state = match about {
+            About { paused: true, .. } => "paused",
+            About { detached: true, .. } => "detached",
+            _ => "running",
+        };
+        let state = state.to_owned();
         rows.push([
             name.to_string(),
             "-".to_owned(),
@@ -161,7 +166,8 @@ fn json(all: &[Shown]) -> String {
             )
         });
         format!(
-            "{head},\"state\":\"running\",\"detached\":{},\"age\":{:.3},\"time\":{:.3},\"memory\":{},\"memory_limit\":{},\"command\":[{}],\"guests\":[{}]}}",
+            "{head},\"state\":{},\"detached\":{},\"age\":{:.3},\"time\":{:.3},\"memory\":{},\"memory_limit\":{},\"command\":[{}],\"guests\":[{}]}}",
+            quoted(if about.paused { "paused" } else { "running" }),
             about.detached,
             about.age as f64 / 1e3,
             about.time as f64 / 1e3,

@@ -176,6 +176,16 @@ impl Server {
                     self.clients[at].wants = Wants::End;
                     true
                 }
+                Ask::Pause(paused) => {
+                    if paused {
+                        sandbox.pause();
+                    } else {
+                        sandbox.resume();
+                    }
+                    self.about.paused = paused;
+                    self.reply(at, &Reply::Done)
+                }
+                Ask::Run(_) if self.about.paused => self.reply(at, &Reply::Refused(self.stands_still())),
                 Ask::Run(program) => self.run(at, sandbox, program, &handed),
                 Ask::Signal(signal) => self.pass_to_program(at, sandbox, |id| Request::Signal { id, signal }),
                 Ask::Resize(size) => self.pass_to_program(at, sandbox, |id| Request::Resize { id, size }),
@@ -190,6 +200,14 @@ impl Server {
     fn leave(&mut self, at: usize, sandbox: &Sandbox) {
         if let Wants::Program { id, terminal: false } = self.clients.remove(at).wants {
             let _ = sandbox.ask(&Request::Signal { id, signal: KILL }, &[]);
+        }
+    }
+
+    /// Why nothing can be run in it.
+    fn stands_still(&self) -> String {
+        match self.found() {
+            Some((_, name)) => format!("the sandbox {name} is paused\n       let it go on with: janua resume {name}"),
+            None => "the sandbox is paused".to_owned(),
         }
     }
 
@@ -217,6 +235,10 @@ impl Server {
             command: self.about.command.clone(),
             ..self.about
         };
+        if self.about.paused {
+            // Its kernel stands still, too.
+            return self.reply(at, &Reply::About(about)) && self.reply(at, &Reply::Guests { guests: Vec::new(), more: false });
+        }
         let id = self.number();
         let numbers = processes.iter().map(|process| (process.inner, process.pid)).collect();
         self.clients[at].wants = Wants::Guests(id, numbers);

@@ -27,6 +27,8 @@ pub enum Ask {
     Kill(u32),
     /// [`Reply::Ended`] when it has.
     Wait,
+    /// Let all that is inside stand still, or go on: [`Reply::Done`] when it does.
+    Pause(bool),
     /// Run a program; the descriptors have come along.
     Run(Box<Program>),
     /// To the program this connection has run.
@@ -63,6 +65,8 @@ pub struct About {
     /// Of the supervisor.
     pub pid: u32,
     pub detached: bool,
+    /// It stands still; then nothing is known of its guests.
+    pub paused: bool,
     /// Milliseconds since its start.
     pub age: u64,
     /// Milliseconds of processor time.

@@ -679,6 +679,20 @@ impl Sandbox {
         all.filter_map(|pid| HostProcess::look(pid, own_numbers)).collect()
     }
 
+    /// Stops every process of the sandbox where it is, those that are being born too. The kernel inside stands still with them, and is not
+    /// asked; nobody inside is told.
+    pub fn pause(&self) {
+        stop_children();
+    }
+
+    /// Lets them go on.
+    pub fn resume(&self) {
+        for child in children().unwrap_or_default() {
+            // SAFETY: a signal to a child, which is not reaped meanwhile.
+            unsafe { libc::kill(child, libc::SIGCONT) };
+        }
+    }
+
     /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program. `false` when the
     /// kernel has not even taken the same signal that was passed on before.
     pub fn signal(&self, signal: i32) -> bool {

@@ -1,4 +1,4 @@
-//! Sandboxes that run: their names, `janua list`, `exec`, `kill`, `logs` and `wait`.
+//! Sandboxes that run: their names, `janua list`, `exec`, `pause`, `resume`, `kill`, `logs` and `wait`.
 
 use rustix::fd::AsFd;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -127,6 +127,33 @@ $J exec x -- sleep 60 & client=$!; sleep 1; $J kill x; wait $client; echo $?
         expect(wanted)?;
     }
     Ok(())
+}
+
+/// A paused sandbox does nothing, whatever it was doing, and goes on as if nothing had been.
+pub fn pause(s: &Sandbox) -> Result<(), String> {
+    let body = r#"
+run -d --name p --bind "$PWD:/host:rw" -- sh -c 'trap "echo told >>/host/signals" USR1
+    for n in 1 2 3; do (while :; do echo . >>/host/ticks.$n; : | cat; done) & done
+    while :; do sleep 0.02; echo . >>/host/slept; done' >/dev/null
+size() { cat ticks.* slept 2>/dev/null | wc -l; }
+grows() { before=$(size); for i in $(seq 100); do test $(size) -gt $((before + 20)) && echo grows && return; sleep 0.1; done; echo stands; }
+still() { before=$(size); sleep 0.5; test $(size) = $before && echo still || echo runs; }
+grows
+for round in 1 2 3 4 5; do $J pause p; echo $?; still; $J resume p; echo $?; grows; done
+$J pause p; $J pause p; echo $?; still
+$J list | grep -o 'paused'; $J list --json | grep -o '"state":"paused"'
+$J exec p -- true; echo $?
+$J kill --signal USR1 p; echo $?; sleep 0.3; test -e signals || echo waits
+$J resume p; $J resume p; echo $?; grows
+for i in $(seq 100); do test -e signals && break; sleep 0.1; done; cat signals
+$J exec p -- echo in; echo $?
+$J pause p; $J kill p; echo $?; $J list -q; $J pause p 2>/dev/null; echo $?
+"#;
+    let rounds = "0\nstill\n0\ngrows\n".repeat(5);
+    let refused = "janua: the sandbox p is paused\n       let it go on with: janua resume p\n125\n";
+    let want =
+        format!("grows\n{rounds}0\nstill\npaused\n\"state\":\"paused\"\n{refused}0\nwaits\n0\ngrows\ntold\nin\n0\n0\n125\n");
+    says(s, body, &want)
 }
 
 /// A program on a terminal of its own inside: size, names, job control, signals; the terminal outside is left as it was.
