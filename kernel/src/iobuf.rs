@@ -157,6 +157,15 @@ macro_rules! common {
                 self.left = self.left.min(most);
             }
 
+            /// Acts as if at most `most` bytes were left.
+            pub fn within<R>(&mut self, most: usize, act: impl FnOnce(&mut Self) -> R) -> R {
+                let beyond = self.left.saturating_sub(most);
+                self.left -= beyond;
+                let result = act(self);
+                self.left += beyond;
+                result
+            }
+
             /// The next contiguous range of guest memory, for moving bytes without a copy; `None` for kernel memory. After
             /// moving `n` of them call [`Self::advance`].
             pub fn user_range(&mut self) -> Option<Range> {

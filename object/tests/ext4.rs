@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::tree::Tree;
-use common::{TestMachine, hosted, small};
+use common::{FILLS, TestMachine, hosted, small};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
@@ -583,6 +583,39 @@ fn mappings_and_files_are_one() {
     drop(file);
     let w = w.again();
     assert_eq!(&w.get("/f").unwrap()[9000..9004], b"last");
+}
+
+#[test]
+fn a_mapping_brings_what_is_touched_and_little_around_it() {
+    let w = World::new(64 * MIB);
+    let content = pattern(600_000, 5);
+    w.put("/f", &content);
+    let w = w.again();
+    FILLS.set(Some(Vec::new()));
+    let file = w.open("/f", O_RDWR).unwrap();
+    file.ops.mapping_made(false).unwrap();
+    let janua_port::Backing::Host { fd, .. } = file.ops.backing(&file, 0, 600_000, false).unwrap() else {
+        panic!("mapped by an anonymous file")
+    };
+    let host = janua_port::Machine::host(w.who.machine).unwrap();
+    let blocks = || host.stat(fd, b"").unwrap().blocks / 8;
+    let touch = |page| FILLS.with_borrow(|fills| fills.as_ref().unwrap()[0].1.upgrade().unwrap()).fill(page);
+    assert_eq!(blocks(), 0);
+    assert_eq!((touch(40), blocks()), (Ok(()), 32));
+    let mut seen = vec![0; 32 * PIECE];
+    assert_eq!(host.read(fd, &mut seen, Some(32 * PIECE as u64)), Ok(seen.len()));
+    assert_eq!(seen, content[32 * PIECE..64 * PIECE]);
+    // The last page, of which the file has a part; behind it there is none, until the file is longer, and then it is a hole's.
+    assert_eq!((touch(146), touch(147), blocks()), (Ok(()), Ok(()), 32 + 19));
+    file.ops.truncate(&file, 1_000_000).unwrap();
+    assert_eq!((touch(200), blocks()), (Ok(()), 32 + 19 + 1));
+    w.disk.broken.store(true, Ordering::Relaxed);
+    assert_eq!((touch(100), touch(63)), (Err(Errno::EIO), Ok(())));
+    w.disk.broken.store(false, Ordering::Relaxed);
+    assert_eq!((touch(100), blocks()), (Ok(()), 32 + 19 + 1 + 32));
+    assert_eq!(read(&file, 600_000, 0), content);
+    file.ops.mapping_gone(false);
+    FILLS.set(None);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub mod table;
 mod tests;
 
 pub use frames::{Frames, PageFrame};
-pub use object::Object;
+pub use object::{Missing, Object};
 pub use region::{AtFork, Behind};
 pub use report::{PageKind, Report};
 pub use space::{Access, Refused, Space};

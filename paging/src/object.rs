@@ -6,6 +6,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
+use janua_port::host::Fill;
 use janua_rt::Mutex;
 
 use crate::{Frames, PAGE, PageFrame};
@@ -17,7 +18,18 @@ pub trait Mapper: Send + Sync {
     fn forget(&self, object: *const (), page: u64, end: u64, frames: Option<&BTreeMap<u64, PageFrame>>);
 }
 
-/// An anonymous file in memory. Missing pages are holes that read as zero.
+/// Why there is no page for a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Behind the end of the object.
+    BeyondEnd,
+    NoMemory,
+    /// [`Object::fill`] brings it.
+    Absent,
+}
+
+/// An anonymous file in memory. Missing pages are holes that read as zero; those of a file whose contents are elsewhere are brought when
+/// a mapping wants them.
 pub struct Object<F: Frames> {
     frames: &'static F,
     inner: Mutex<Inner>,
@@ -28,11 +40,13 @@ struct Inner {
     pages: BTreeMap<u64, PageFrame>,
     /// Bytes.
     size: u64,
+    /// Who brings missing pages for mappings; without, they are holes for those too.
+    fill: Option<Weak<dyn Fill>>,
 }
 
 impl<F: Frames> Object<F> {
     pub fn new(frames: &'static F, size: u64) -> Arc<Object<F>> {
-        let inner = Mutex::new(Inner { pages: BTreeMap::new(), size });
+        let inner = Mutex::new(Inner { pages: BTreeMap::new(), size, fill: None });
         Arc::new(Object { frames, inner, mappers: Mutex::new(Vec::new()) })
     }
 
@@ -60,22 +74,56 @@ impl<F: Frames> Object<F> {
         mappers.push(mapper);
     }
 
-    /// A page for a mapping, with one more user, made when it is a hole. ENXIO behind the end, ENOMEM.
-    pub fn page(&self, number: u64) -> Result<PageFrame> {
+    /// From now on missing pages are brought for mappings.
+    pub fn set_fill(&self, fill: Weak<dyn Fill>) {
+        self.inner.lock().fill = Some(fill);
+    }
+
+    /// Makes a page present that was [`Missing::Absent`]; may sleep, so no lock may be held. Another may have taken it away again when
+    /// this returns. EIO, ENOMEM.
+    pub fn fill(&self, number: u64) -> Result<()> {
+        let fill = self.inner.lock().fill.clone();
+        fill.and_then(|fill| fill.upgrade()).ok_or(Errno::EIO)?.fill(number)
+    }
+
+    /// Whether missing pages are brought, not made.
+    pub fn is_filled(&self) -> bool {
+        self.inner.lock().fill.is_some()
+    }
+
+    /// A page for a mapping, with one more user, made when it is a hole.
+    pub fn page(&self, number: u64) -> core::result::Result<PageFrame, Missing> {
         let mut inner = self.inner.lock();
         if number >= inner.size.div_ceil(PAGE as u64) {
-            return Err(Errno::ENXIO);
+            return Err(Missing::BeyondEnd);
         }
         let frame = match inner.pages.get(&number) {
             Some(frame) => *frame,
+            None if inner.fill.is_some() => return Err(Missing::Absent),
             None => {
-                let frame = self.frames.take().ok_or(Errno::ENOMEM)?;
+                let frame = self.frames.take().ok_or(Missing::NoMemory)?;
                 inner.pages.insert(number, frame);
                 frame
             }
         };
         self.frames.share(frame);
         Ok(frame)
+    }
+
+    /// Pages of a range that are in memory, with one more user each: how many were put into `out`. None of an object whose missing
+    /// pages are made: there a mapping has no more of them than it has touched.
+    pub fn present(&self, range: core::ops::Range<u64>, out: &mut [(u64, PageFrame)]) -> usize {
+        let inner = self.inner.lock();
+        if inner.fill.is_none() {
+            return 0;
+        }
+        let mut count = 0;
+        for ((number, frame), place) in inner.pages.range(range).zip(out) {
+            self.frames.share(*frame);
+            *place = (*number, *frame);
+            count += 1;
+        }
+        count
     }
 
     /// The frame of a page that is in memory.

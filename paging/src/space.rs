@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::Prot;
 use janua_rt::Mutex;
 
-use crate::object::Mapper;
+use crate::object::{Mapper, Missing};
 use crate::region::Region;
 use crate::report::{PageKind, Report};
 use crate::table::NoMemory;
@@ -33,10 +33,30 @@ pub enum Refused {
     /// Behind the end of the object that is mapped.
     BeyondEnd,
     NoMemory,
+    /// The object's page could not be brought.
+    Failed,
+}
+
+/// Why an access cannot be made possible at once.
+enum Stop<F: Frames> {
+    Refused(Refused),
+    /// This page of the object must be brought first, without the space's lock.
+    Absent(Arc<Object<F>>, u64),
+}
+
+impl<F: Frames> From<Refused> for Stop<F> {
+    fn from(refused: Refused) -> Self {
+        Stop::Refused(refused)
+    }
 }
 
 /// Pages let go of at a time: without memory of the heap's, which may be short when a space goes.
 const BATCH: usize = 256;
+
+/// Pages of a file around one that is touched which get entries with it when they are in memory: an aligned group of this many.
+const AROUND: usize = 16;
+/// Most pages that MADV_WILLNEED brings at a time.
+const AHEAD: usize = 512;
 
 /// An address space. Ranges are page aligned and non-empty, as [`janua_port::Space`] promises.
 pub struct Space<F: Frames, T: Table> {
@@ -184,14 +204,31 @@ impl<F: Frames, T: Table> Space<F, T> {
 
     /// Makes an access possible.
     pub fn fault(&self, addr: usize, access: Access) -> core::result::Result<(), Refused> {
-        self.frame_for(addr, access).map(|_| ())
+        self.with_frame(addr & !(PAGE - 1), access, &mut |_| ())
     }
 
-    /// As [`Space::fault`]; answers the frame, which stays mapped as long as the lock the closure runs under is held.
-    fn frame_for(&self, addr: usize, access: Access) -> core::result::Result<PageFrame, Refused> {
-        let page = addr & !(PAGE - 1);
-        let mut guard = self.inner.lock();
-        guard.resolve(self.frames, page, access)
+    /// Makes an access to a page possible and acts on its frame, which stays mapped meanwhile. Sleeps where the page must be brought;
+    /// acts under the space's lock.
+    fn with_frame<R>(
+        &self,
+        page: usize,
+        access: Access,
+        act: &mut dyn FnMut(PageFrame) -> R,
+    ) -> core::result::Result<R, Refused> {
+        loop {
+            let (object, number) = {
+                let mut guard = self.inner.lock();
+                match guard.resolve(self.frames, page, access) {
+                    Ok(frame) => return Ok(act(frame)),
+                    Err(Stop::Refused(refused)) => return Err(refused),
+                    Err(Stop::Absent(object, number)) => (object, number),
+                }
+            };
+            object.fill(number).map_err(|errno| match errno {
+                Errno::ENOMEM => Refused::NoMemory,
+                _ => Refused::Failed,
+            })?;
+        }
     }
 
     /// madvise(2) for whole pages; what is only a hint is nothing here. ENOMEM, EFAULT.
@@ -202,6 +239,7 @@ impl<F: Frames, T: Table> Space<F, T> {
             MADV_WIPEONFORK => self.set_at_fork(start, end, AtFork::Wiped),
             MADV_DOFORK | MADV_KEEPONFORK => self.set_at_fork(start, end, AtFork::Copied),
             MADV_REMOVE => self.remove(start, end)?,
+            MADV_WILLNEED => self.bring(start, end),
             MADV_POPULATE_READ => self.populate(start, end, Access::Read)?,
             MADV_POPULATE_WRITE => self.populate(start, end, Access::Write)?,
             _ => {}
@@ -213,10 +251,32 @@ impl<F: Frames, T: Table> Space<F, T> {
         for page in (start..end).step_by(PAGE) {
             self.fault(page, access).map_err(|refused| match refused {
                 Refused::Unmapped | Refused::NoMemory => Errno::ENOMEM,
-                Refused::Denied | Refused::BeyondEnd => Errno::EFAULT,
+                Refused::Denied | Refused::BeyondEnd | Refused::Failed => Errno::EFAULT,
             })?;
         }
         Ok(())
+    }
+
+    /// Brings pages of files that will be wanted, the first [`AHEAD`] of the range; it is only a hint.
+    fn bring(&self, start: usize, end: usize) {
+        let end = end.min(start + AHEAD * PAGE);
+        let mut wanted = Vec::new();
+        for (from, region) in self.inner.lock().overlapping(start, end) {
+            if let Behind::Object { object, page, .. } = &region.behind
+                && object.is_filled()
+            {
+                let number = |addr: usize| page + ((addr - from) / PAGE) as u64;
+                wanted.push((object.clone(), number(from.max(start))..number(region.end.min(end))));
+            }
+        }
+        for (object, pages) in wanted {
+            let end = pages.end.min(object.size().div_ceil(PAGE as u64));
+            for page in pages.start..end {
+                if !object.resident(page) && object.fill(page).is_err() {
+                    return;
+                }
+            }
+        }
     }
 
     /// Drops the pages of a range; they come anew from what is behind them.
@@ -341,10 +401,8 @@ impl<F: Frames, T: Table> Space<F, T> {
             let at = addr + done;
             let inside = at % PAGE;
             let part = (PAGE - inside).min(len - done);
-            let mut guard = self.inner.lock();
-            match guard.resolve(self.frames, at - inside, access) {
-                Ok(frame) => act(frame, inside, done..done + part),
-                Err(_) => break,
+            if self.with_frame(at - inside, access, &mut |frame| act(frame, inside, done..done + part)).is_err() {
+                break;
             }
             done += part;
         }
@@ -461,7 +519,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
         }
     }
 
-    fn resolve(&mut self, frames: &F, page: usize, access: Access) -> core::result::Result<PageFrame, Refused> {
+    fn resolve(&mut self, frames: &F, page: usize, access: Access) -> core::result::Result<PageFrame, Stop<F>> {
         let (start, region) = self.find(page).ok_or(Refused::Unmapped)?;
         let prot = region.prot;
         let granted = match access {
@@ -470,9 +528,9 @@ impl<F: Frames, T: Table> Inner<F, T> {
             Access::Execute => prot.exec,
         };
         if !granted {
-            return Err(Refused::Denied);
+            return Err(Refused::Denied.into());
         }
-        let (behind, offset) = (region.behind.clone(), page - start);
+        let (behind, offset, end) = (region.behind.clone(), page - start, region.end);
         let shared = behind.is_shared();
         let write = access == Access::Write;
         let held = match self.table.get(page) {
@@ -502,9 +560,11 @@ impl<F: Frames, T: Table> Inner<F, T> {
         let (frame, writable) = match &behind {
             Behind::Zero => (frames.take().ok_or(Refused::NoMemory)?, true),
             Behind::Object { object, page: first, shared } => {
-                let frame = object.page(first + (offset / PAGE) as u64).map_err(|errno| match errno {
-                    Errno::ENXIO => Refused::BeyondEnd,
-                    _ => Refused::NoMemory,
+                let number = first + (offset / PAGE) as u64;
+                let frame = object.page(number).map_err(|missing| match missing {
+                    Missing::BeyondEnd => Refused::BeyondEnd.into(),
+                    Missing::NoMemory => Refused::NoMemory.into(),
+                    Missing::Absent => Stop::Absent(object.clone(), number),
                 })?;
                 if write && !shared {
                     let own = frames.take();
@@ -520,7 +580,38 @@ impl<F: Frames, T: Table> Inner<F, T> {
         };
         let entry = Entry { frame, prot: rights(prot, writable) };
         self.install(frames, page, entry).map_err(|_| Refused::NoMemory)?;
+        if let Behind::Object { object, page: first, shared } = &behind
+            && !write
+        {
+            self.install_around(frames, page, start..end, (object, *first), rights(prot, *shared));
+        }
         Ok(frame)
+    }
+
+    /// Gives pages around one that was touched their entries, those that are in memory: they will be wanted next. `page` lies in
+    /// `region`, which has the object behind it from its page `first` on.
+    fn install_around(
+        &mut self,
+        frames: &F,
+        page: usize,
+        region: core::ops::Range<usize>,
+        (object, first): (&Object<F>, u64),
+        prot: Prot,
+    ) {
+        let group = page & !(AROUND * PAGE - 1);
+        let (from, to) = (group.max(region.start), (group + AROUND * PAGE).min(region.end));
+        let number = |addr: usize| first + ((addr - region.start) / PAGE) as u64;
+        let mut found = [(0, PageFrame(0)); AROUND];
+        let count = object.present(number(from)..number(to), &mut found);
+        for (at, frame) in &found[..count] {
+            let at = region.start + (at - first) as usize * PAGE;
+            if self.table.get(at).is_some() {
+                frames.release(*frame);
+            } else {
+                // Without memory for the table it has no entry, and the frame was released.
+                let _ = self.install(frames, at, Entry { frame: *frame, prot });
+            }
+        }
     }
 }
 

@@ -2,11 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use janua_abi::linux::Errno;
+use janua_abi::linux::mman::MADV_WILLNEED;
 use janua_port::Prot;
+use janua_port::host::Fill;
 use janua_rt::Mutex;
 
 use crate::table::NoMemory;
@@ -188,6 +191,104 @@ fn objects_are_shared_by_those_who_share_them() {
     assert_eq!(two.fault(A + PAGE, Access::Read), Err(Refused::BeyondEnd));
     drop((one, two, object));
     assert_eq!(memory.used(), 0);
+}
+
+/// What brings the pages of an object: each is its number, as often as it is wanted.
+struct Disk {
+    object: Mutex<Option<Arc<Object<Memory>>>>,
+    brought: Mutex<Vec<u64>>,
+    /// A page that cannot be read.
+    bad: u64,
+}
+
+impl Fill for Disk {
+    fn fill(&self, page: u64) -> janua_abi::linux::Result<()> {
+        if page == self.bad {
+            return Err(Errno::EIO);
+        }
+        self.brought.lock().push(page);
+        let object = self.object.lock().clone().unwrap();
+        object.write(page * PAGE as u64, &[b'0' + page as u8; PAGE]).map(|_| ())
+    }
+}
+
+fn disk(memory: &'static Memory, pages: u64) -> (Arc<Disk>, Arc<Object<Memory>>) {
+    let object = Object::new(memory, pages * PAGE as u64);
+    let disk = Arc::new(Disk { object: Mutex::new(Some(object.clone())), brought: Mutex::default(), bad: pages - 1 });
+    let fill: Weak<dyn Fill> = Arc::<Disk>::downgrade(&disk);
+    object.set_fill(fill);
+    (disk, object)
+}
+
+#[test]
+fn pages_of_a_file_are_brought_by_who_touches_them_first() {
+    let memory = Memory::new(100);
+    let (disk, object) = disk(memory, 9);
+    let (one, two) = (space(memory), space(memory));
+    let behind = |shared| Behind::Object { object: object.clone(), page: 1, shared };
+    one.map(A, A + 8 * PAGE, ALL, behind(false)).unwrap();
+    two.map(A, A + 8 * PAGE, ALL, behind(true)).unwrap();
+    assert_eq!((memory.used(), &disk.brought.lock()[..]), (0, &[][..]));
+    let mut here = [0; 8];
+    one.residence(A, A + 8 * PAGE, &mut here);
+    assert_eq!(here, [0; 8]);
+    assert_eq!((byte(&one, A + PAGE), byte(&two, A + PAGE)), (b'2', b'2'));
+    // A write to a private mapping copies what was brought; the other, and the object, keep it.
+    assert_eq!(one.write(A + 3 * PAGE, b"x"), 1);
+    assert_eq!((byte(&one, A + 3 * PAGE), byte(&two, A + 3 * PAGE), byte(&one, A + 3 * PAGE + 1)), (b'x', b'4', b'4'));
+    assert_eq!(disk.brought.lock()[..], [2, 4]);
+    one.residence(A, A + 8 * PAGE, &mut here);
+    assert_eq!(here, [0, 1, 0, 1, 0, 0, 0, 0]);
+    // An order of madvise(2) brings the rest but for what cannot be had.
+    two.advise(A, A + 8 * PAGE, MADV_WILLNEED).unwrap();
+    assert_eq!(disk.brought.lock()[..], [2, 4, 1, 3, 5, 6, 7]);
+    assert_eq!(one.fault(A + 7 * PAGE, Access::Read), Err(Refused::Failed));
+    assert_eq!(two.write(A + 7 * PAGE - 1, b"ab"), 1, "up to the page that cannot be read");
+    // What the object lets go of comes again, but for the private copy.
+    object.punch(0, 9 * PAGE as u64);
+    assert_eq!((byte(&two, A + 3 * PAGE), byte(&one, A + 3 * PAGE), byte(&one, A + PAGE)), (b'4', b'x', b'2'));
+    object.truncate(3 * PAGE as u64).unwrap();
+    assert_eq!(one.fault(A + 3 * PAGE, Access::Read), Err(Refused::BeyondEnd));
+    *disk.object.lock() = None;
+    drop((one, two, object));
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn a_touch_gives_entries_to_pages_around_that_are_there() {
+    let memory = Memory::new(100);
+    let (disk, object) = disk(memory, 40);
+    let space = space(memory);
+    for page in [1, 2, 17, 18, 19] {
+        object.fill(page).unwrap();
+    }
+    let behind = Behind::Object { object: object.clone(), page: 0, shared: false };
+    // The group of the touched page begins before the mapping, whose second page is the object's second.
+    space.map(A + PAGE, A + 19 * PAGE, ALL, Behind::Object { object: object.clone(), page: 1, shared: false }).unwrap();
+    assert_eq!(byte(&space, A + PAGE), b'1');
+    assert_eq!(space.pages().0, 2);
+    assert_eq!(space.entry(A + 2 * PAGE).map(|entry| entry.prot), Some(READ));
+    assert_eq!(space.write(A + 2 * PAGE, b"w"), 1);
+    assert_eq!((byte(&space, A + 2 * PAGE), byte(&space, A + 17 * PAGE)), (b'w', b'A'));
+    assert_eq!(space.pages().0, 4, "the last page is behind the mapping's end");
+    let other = Space::new(memory, Map::with_room(1));
+    other.map(A, A + 40 * PAGE, ALL, behind).unwrap();
+    assert_eq!(other.fault(A + PAGE, Access::Read), Ok(()), "no room for others' entries is no fault");
+    *disk.object.lock() = None;
+    drop((space, other, object));
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn an_object_whose_file_is_gone_has_no_more_pages() {
+    let memory = Memory::new(100);
+    let (disk, object) = disk(memory, 4);
+    let space = space(memory);
+    space.map(A, A + 4 * PAGE, READ, Behind::Object { object: object.clone(), page: 0, shared: true }).unwrap();
+    assert_eq!(byte(&space, A), b'0');
+    *disk.object.lock() = None;
+    drop(disk);
+    assert_eq!((byte(&space, A), space.fault(A + PAGE, Access::Read)), (b'0', Err(Refused::Failed)));
 }
 
 #[test]

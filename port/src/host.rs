@@ -3,9 +3,9 @@
 //! A thin, typed sheet over the host's calls; all names are relative to a descriptor, all memory is the kernel's. The two
 //! exceptions, [`Host::read_user`] and [`Host::write_user`], take user ranges that have been checked, to save a copy.
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 use serde::{Deserialize, Serialize};
 
 /// A descriptor of the host. Not closed on drop: the owner calls [`Host::close`].
@@ -39,6 +39,13 @@ pub struct HostStat {
 pub trait HostReady: Send + Sync {
     /// `events` are poll(2) bits. Called from a service thread; must not block.
     fn ready(&self, events: u32);
+}
+
+/// Brings the pages of a memory object whose contents are elsewhere, on a disk for one, when a mapping of it is first touched there.
+pub trait Fill: Send + Sync {
+    /// Makes the page with this number present in the object, and perhaps others around it. May put the calling thread to sleep. Done as
+    /// well when the object has been cut off before the page meanwhile. EIO: it cannot be read; ENOMEM.
+    fn fill(&self, page: u64) -> Result<()>;
 }
 
 /// Host calls. Every method is one host call (or a loop over EINTR); errors are the host's.
@@ -108,6 +115,11 @@ pub trait Host: Send + Sync {
     fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()>;
     /// memfd_create(2): an anonymous file, executable, no seals of the host's.
     fn memfd(&self, name: &[u8]) -> Result<HostFd>;
+    /// From now on pages that a memory object lacks are no holes to those who map it: `fill` brings them, and whoever touches one waits.
+    /// ENOSYS where mappings are the host's, which knows no such hook: what is to be mapped must be there before.
+    fn set_fill(&self, _fd: HostFd, _fill: Weak<dyn Fill>) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
     /// ioctl(2) whose argument is a buffer of the kernel's (in and out).
     fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize>;
     /// ioctl(2) whose argument is a plain word.

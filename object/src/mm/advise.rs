@@ -95,6 +95,7 @@ impl Mm {
         }
         let space = &*self.space;
         let mut holes = Vec::new();
+        let mut later = Vec::new();
         for (from, to, vma) in parts {
             accepts(&vma, advice)?;
             match flag_change(advice) {
@@ -118,8 +119,10 @@ impl Mm {
                         _ => space.advise(from, to - from, advice)?,
                     }
                 }
+                // May wait for a disk.
+                None if matches!(advice, MADV_WILLNEED | MADV_POPULATE_READ | MADV_POPULATE_WRITE) => later.push((from, to)),
                 // A mark for each page of a guard stands in page tables, which the host makes.
-                None if matches!(advice, MADV_POPULATE_READ | MADV_POPULATE_WRITE | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE) => {
+                None if matches!(advice, MADV_GUARD_INSTALL | MADV_GUARD_REMOVE) => {
                     advise_in_parts(space, from, to - from, advice, killed)?;
                 }
                 None => {
@@ -138,6 +141,12 @@ impl Mm {
             }
         }
         drop(state);
+        for (from, to) in later {
+            match advice {
+                MADV_WILLNEED => space.advise(from, to - from, advice)?,
+                _ => advise_in_parts(space, from, to - from, advice, killed)?,
+            }
+        }
         const PUNCH_HOLE_KEEP_SIZE: u32 = 3;
         for (file, offset, len) in holes {
             file.ops.allocate(&file, PUNCH_HOLE_KEEP_SIZE, offset, len as u64)?;

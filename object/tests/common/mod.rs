@@ -6,14 +6,14 @@ pub mod tree;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Weak};
 
 use janua_abi::linux::{Errno, Result};
 use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
-use janua_port::host::{HostReady, HostStat, SocketCall};
+use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
 use janua_port::machine::{Isa, Memory, Outside, SpawnKind, ThreadId};
 use janua_port::{Clock, Console, Context, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
 
@@ -41,6 +41,8 @@ pub fn small(memory: u64) -> &'static TestMachine {
 thread_local! {
     /// The host's chmod fails, for the tests of this thread.
     pub static REFUSES_CHMOD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// Who brings the pages of memory objects, where a test has this machine ask for that.
+    pub static FILLS: RefCell<Option<Vec<(HostFd, Weak<dyn Fill>)>>> = const { RefCell::new(None) };
 }
 
 /// A caller with the given credentials.
@@ -431,6 +433,12 @@ impl Host for TestHost {
     fn memfd(&self, label: &[u8]) -> Result<HostFd> {
         let text = name(label);
         call!(libc::memfd_create(text.as_ptr(), libc::MFD_CLOEXEC)).map(|fd| HostFd(fd as i32))
+    }
+    fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
+        FILLS.with_borrow_mut(|fills| {
+            fills.as_mut().ok_or(Errno::ENOSYS)?.push((fd, fill));
+            Ok(())
+        })
     }
     fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
         Err(Errno::ENOTTY)

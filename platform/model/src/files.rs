@@ -1,10 +1,10 @@
 //! What stands for a host's files: memory objects, the bytes of the initial file tree, and a line that only writes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
-use janua_port::host::{HostReady, HostStat, SocketCall};
+use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
 use crate::machine::Model;
@@ -216,6 +216,11 @@ impl Host for Model {
         }
         objects[index] = Some(object);
         i32::try_from(index + FIRST).map(HostFd).map_err(|_| Errno::ENFILE)
+    }
+
+    fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
+        self.files.object(fd)?.set_fill(fill);
+        Ok(())
     }
 
     fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {

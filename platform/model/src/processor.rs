@@ -66,7 +66,7 @@ impl Processor<'_> {
             Refused::NoMemory => return Err(Stop::NoMemory),
             Refused::Unmapped => Refusal::Unmapped,
             Refused::Denied => Refusal::Rights,
-            Refused::BeyondEnd => Refusal::BeyondEnd,
+            Refused::BeyondEnd | Refused::Failed => Refusal::BeyondEnd,
         };
         // Present, write, user, fetch.
         let present = u64::from(refused == Refused::Denied);

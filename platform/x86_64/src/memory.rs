@@ -1,12 +1,12 @@
 //! What stands for the host's files on the bare machine: memory objects (anonymous files), the serial line, the initial file
 //! tree. The kernel reaches them by descriptors, as it reaches a host's; whatever else a host would do is refused (ENOSYS).
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
-use janua_port::host::{HostReady, HostStat, SocketCall};
+use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
 use crate::frames::{FRAMES, Physical};
@@ -249,6 +249,11 @@ impl Host for BareHost {
         }
         table.objects[index] = Some(object);
         i32::try_from(index).map(|index| HostFd(index + FIRST)).map_err(|_| Errno::ENFILE)
+    }
+
+    fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
+        object(fd)?.set_fill(fill);
+        Ok(())
     }
 
     fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {

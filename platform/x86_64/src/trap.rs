@@ -144,7 +144,7 @@ fn page_fault(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, error: u64)
     let refusal = match refused {
         Refused::Unmapped => Refusal::Unmapped,
         Refused::Denied => Refusal::Rights,
-        Refused::BeyondEnd | Refused::NoMemory => Refusal::BeyondEnd,
+        Refused::BeyondEnd | Refused::NoMemory | Refused::Failed => Refusal::BeyondEnd,
     };
     let access = match access(error) {
         Access::Read => space::Access::Load,

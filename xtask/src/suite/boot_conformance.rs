@@ -25,37 +25,65 @@ const BOOTS: usize = 2;
 const LIMIT: u64 = 120;
 /// Where the programs are inside.
 const PLACE: &str = "test";
+/// Programs about files and what is mapped of them, which run with their working directory on a disk, too.
+const ON_DISK: &[&str] = &[
+    "fs/append_position",
+    "fs/lseek",
+    "fs/read_write",
+    "fs/sendfile_copy",
+    "fs/truncate_fallocate",
+    "mm/edge_copies",
+    "mm/fixed",
+    "mm/locked_pages",
+    "mm/madvise",
+    "mm/mapped_file",
+    "mm/mapped_file_race",
+    "mm/mmap_flavours",
+    "mm/mprotect",
+    "mm/mremap",
+    "mm/shared",
+];
 
 /// A test with the run it is judged by.
 struct Ready<'a> {
     test: &'a Test,
+    /// Its name here.
+    name: String,
     program: PathBuf,
     native: Outcome,
     skip: Option<String>,
 }
 
 /// The test's name in this suite.
-fn name(test: &Test) -> String {
-    format!("boot/conformance/{}", test.name)
+fn name(test: &Test, disk: bool) -> String {
+    format!("boot/{}/{}", if disk { "disk-conformance" } else { "conformance" }, test.name)
 }
 
-/// Runs the tests whose name (`boot/conformance/area/name/variant`) holds the filter.
+/// Runs the tests whose name (`boot/conformance/area/name/variant`) holds the filter, and some of them on a disk
+/// (`boot/disk-conformance/...`).
 pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
-    let skips = Skips::read()?;
     let quick = super::quick();
-    let tests: Vec<Test> = conformance::find()?
-        .into_iter()
-        .filter(|test| super::wanted(filter, &name(test)))
-        .filter(|test| !quick || test.variant.name == "musl")
-        .collect();
-    if tests.is_empty() {
-        return Ok(());
+    for disk in [false, true] {
+        let tests: Vec<Test> = conformance::find()?
+            .into_iter()
+            .filter(|test| super::wanted(filter, &name(test, disk)))
+            .filter(|test| !quick && !disk || test.variant.name == "musl")
+            .filter(|test| !disk || ON_DISK.contains(&test.test.as_str()))
+            .collect();
+        if !tests.is_empty() {
+            run_all(&tests, disk, image, dir, tally)?;
+        }
     }
+    Ok(())
+}
+
+fn run_all(tests: &[Test], disk: bool, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
+    let skips = Skips::read()?;
     let mut ready = Vec::new();
     let chosen: Vec<&Test> = tests.iter().collect();
     compare::parallel(
         &chosen,
-        |test| prepare(test, &skips),
+        |test| prepare(test, disk, &skips),
         |prepared| match prepared {
             Ok(prepared) => ready.push(prepared),
             Err(verdict) => verdict.count(tally),
@@ -71,7 +99,7 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) ->
             scope.spawn(move || {
                 let next = || batches.lock().unwrap_or_else(|e| e.into_inner()).pop();
                 while let Some(batch) = next() {
-                    let mut judged = boot_batch(batch, image, tree, &dir.join(format!("boot-{worker}")));
+                    let mut judged = boot_batch(batch, disk, image, tree, &dir.join(format!("boot-{worker}")));
                     verdicts.lock().unwrap_or_else(|e| e.into_inner()).append(&mut judged);
                 }
             });
@@ -82,13 +110,14 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) ->
 }
 
 /// Builds a test and runs it natively.
-fn prepare<'a>(test: &'a Test, skips: &Skips) -> Result<Ready<'a>, Verdict> {
+fn prepare<'a>(test: &'a Test, disk: bool, skips: &Skips) -> Result<Ready<'a>, Verdict> {
+    let name = name(test, disk);
     if let Some(reason) = test.too_new() {
-        return Err(Verdict::Skipped(name(test), reason));
+        return Err(Verdict::Skipped(name, reason));
     }
-    let program = conformance::build(test).map_err(|why| Verdict::Failed(format!("{}/build", name(test)), why))?;
-    let native = test.case(&program).native().map_err(|why| Verdict::Failed(format!("{}/native", name(test)), why))?;
-    Ok(Ready { test, program, native, skip: skips.reason(&test.test, MACHINE) })
+    let program = conformance::build(test).map_err(|why| Verdict::Failed(format!("{name}/build"), why))?;
+    let native = test.case(&program).native().map_err(|why| Verdict::Failed(format!("{name}/native"), why))?;
+    Ok(Ready { test, name, program, native, skip: skips.reason(&test.test, MACHINE) })
 }
 
 /// The path of a test's program inside; its last part is the test's name, as natively.
@@ -144,14 +173,14 @@ fn make_tree(tree: &Path, ready: &[Ready]) -> Result<(), String> {
 
 /// Boots until every program of the batch has had its turn: one that takes the machine with it fails, and the rest goes on in
 /// a new boot.
-fn boot_batch(batch: Vec<&Ready>, image: &Path, tree: &Path, dir: &Path) -> Vec<Verdict> {
+fn boot_batch(batch: Vec<&Ready>, disk: bool, image: &Path, tree: &Path, dir: &Path) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let mut rest = &batch[..];
     while !rest.is_empty() {
-        let (told, end) = match boot(rest, image, tree, dir) {
+        let (told, end) = match boot(rest, disk, image, tree, dir) {
             Ok(told) => told,
             Err(why) => {
-                verdicts.extend(rest.iter().map(|ready| Verdict::Failed(name(ready.test), why.clone())));
+                verdicts.extend(rest.iter().map(|ready| Verdict::Failed(ready.name.clone(), why.clone())));
                 break;
             }
         };
@@ -171,7 +200,7 @@ fn boot_batch(batch: Vec<&Ready>, image: &Path, tree: &Path, dir: &Path) -> Vec<
 }
 
 fn judge(ready: &Ready, there: &Outcome) -> Verdict {
-    let name = name(ready.test);
+    let name = ready.name.clone();
     let result = ready.test.case(&ready.program).same(&ready.native, there);
     match (result, &ready.skip) {
         (Ok(()), None) => Verdict::Passed(name),
@@ -182,15 +211,20 @@ fn judge(ready: &Ready, there: &Outcome) -> Verdict {
 }
 
 fn stopped(ready: &Ready, end: &str) -> Verdict {
-    Verdict::Failed(name(ready.test), format!("the machine ended while it ran\n{end}"))
+    Verdict::Failed(ready.name.clone(), format!("the machine ended while it ran\n{end}"))
 }
 
 /// What the runner told of each program, `None` for one that began and did not end; and what else the machine said.
 type Told = (BTreeMap<String, Option<Outcome>>, String);
 
-fn boot(batch: &[&Ready], image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {
+fn boot(batch: &[&Ready], disk: bool, image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {
     let _ = fs::create_dir_all(dir);
     let mut command = vec![build::janua().display().to_string(), "boot".into()];
+    if disk {
+        let disk = dir.join("disk.img");
+        let _ = fs::remove_file(&disk);
+        command.extend(["--disk".into(), disk.display().to_string(), "--disk-size".into(), "256M".into()]);
+    }
     command.extend(["--env".into(), format!("{}={}", crate::random::VARIABLE, super::seed()), "--ramfs".into()]);
     command.extend([tree.display().to_string(), "--".into(), "/bin/runner".into()]);
     // Inherited by the native runs, which tell it.

@@ -2,15 +2,17 @@
 //!
 //! The pages lie in an anonymous file of the machine's, which reads, writes and mappings share. A page is *valid* when it holds
 //! what the file holds (holes stay holes), and *dirty* when the disk does not have that yet. Everything here happens with the
-//! file's own lock held, so a page stays valid as long as the lock.
+//! file's own lock held, so a page stays valid as long as the lock; and as long as somebody has the anonymous file from
+//! [`Data::ready`], who copies from it to user memory without the lock. No user memory is touched with the lock: a page of it may be
+//! one of this very file, which the fault brings under the lock ([`Data::fault`]).
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
-use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_port::host::Fill;
 use rsext4::{
     Ext4Result, FileExtentState, FileExtentTarget, InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions,
 };
@@ -22,6 +24,8 @@ use crate::fs::hostio::{self, OwnedFd};
 const PAGE: u64 = BLOCK as u64;
 /// Pages moved between disk and memory at a time.
 const RUN: u64 = 32;
+/// Most pages a read is given at a time.
+const READ: u64 = 256;
 /// Largest size of a file: what 32-bit block numbers reach.
 pub const SIZE_MOST: u64 = (1 << 44) - PAGE;
 /// Extents asked for at a time.
@@ -47,6 +51,9 @@ pub struct Data {
     on_disk: u64,
     /// Where the pages are, once there are some.
     pages: Option<Arc<OwnedFd>>,
+    /// Who brings pages for mappings, and whether the machine asks for that. Otherwise they are brought when a mapping is made.
+    fill: Weak<dyn Fill>,
+    filled: bool,
     valid: Ranges,
     dirty: Ranges,
     /// Something was written to the disk, which stamped the inode and took its privileges.
@@ -66,12 +73,14 @@ fn pages(bytes: u64) -> u64 {
 }
 
 impl Data {
-    pub fn new(number: InodeNumber, size: u64) -> Data {
+    pub fn new(number: InodeNumber, size: u64, fill: Weak<dyn Fill>) -> Data {
         Data {
             number,
             size,
             on_disk: size,
             pages: None,
+            fill,
+            filled: false,
             valid: Ranges::new(),
             dirty: Ranges::new(),
             rewritten: false,
@@ -108,6 +117,7 @@ impl Data {
         let host = shared.machine.host().ok_or(Errno::ENODEV)?;
         let fd = OwnedFd::new(host, host.memfd(b"janua-ext4")?);
         host.truncate(fd.fd(), self.size)?;
+        self.filled = host.set_fill(fd.fd(), self.fill.clone()).is_ok();
         self.pages = Some(fd.clone());
         Ok(fd)
     }
@@ -152,22 +162,29 @@ impl Data {
         Ok(())
     }
 
-    /// When files take too much of the memory, lets pages go: other files', then this one's, without those in `keep`.
+    /// When files take too much of the memory, lets pages go: other files', then this one's, without those in `keep`; at last those of
+    /// other files that are mapped.
     fn spare(&mut self, shared: &Shared, keep: Range<u64>) {
-        shared.shrink();
+        shared.shrink(false);
         if !shared.is_tight() {
             return;
         }
         // What cannot be written stays dirty, and whoever asks for it is told.
         let _ = self.flush(shared, false);
-        if self.mappings == 0
-            && !self.is_dirty()
+        if self.may_go()
             && let Some(fd) = self.pages.clone()
         {
             self.forget(&fd, 0..keep.start);
             self.forget(&fd, keep.end..pages(self.size));
             self.recount(shared);
         }
+        shared.shrink(true);
+    }
+
+    /// Whether the pages can be had again, for who reads and for mappings, and nobody is copying from them.
+    fn may_go(&self) -> bool {
+        let again = self.mappings == 0 || self.filled && self.writable_mappings == 0;
+        again && !self.is_dirty() && self.pages.as_ref().is_some_and(|pages| Arc::strong_count(pages) == 1)
     }
 
     /// Reads what the disk has of some pages. Its holes, and what lies behind its end of the file, stay holes.
@@ -178,13 +195,20 @@ impl Data {
         }
         let fd = self.pages(shared)?;
         let mut bytes = vec![0; (to - from) as usize];
+        let mut found = Ranges::new();
         let number = self.number;
         let mut at = from;
-        while let Some(found) = shared.look(|core| written(core, number, at..to))? {
-            let bytes = &mut bytes[..(found.end - found.start) as usize];
-            let n = shared.look(|core| core.fs.read_inode(number, found.start, bytes))?;
-            hostio::write_all(&fd, &bytes[..n], found.start).map_err(no_memory)?;
-            at = found.end;
+        while let Some(part) = shared.look(|core| written(core, number, at..to))? {
+            let bytes = &mut bytes[(part.start - from) as usize..(part.end - from) as usize];
+            shared.look(|core| core.fs.read_inode(number, part.start, bytes))?;
+            found.insert(part.start / PAGE..pages(part.end));
+            at = part.end;
+        }
+        // Page by page as a whole: a mapping sees a page as soon as there is one.
+        while let Some(run) = found.first_in(gap.clone()) {
+            let (start, end) = (run.start * PAGE, (run.end * PAGE).min(to));
+            hostio::write_all(&fd, &bytes[(start - from) as usize..(end - from) as usize], start).map_err(no_memory)?;
+            found.remove(run);
         }
         Ok(())
     }
@@ -198,18 +222,36 @@ impl Data {
         }
     }
 
-    pub fn read(&mut self, shared: &Shared, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
-        let Some(left) = self.size.checked_sub(offset).filter(|left| *left > 0) else { return Ok(0) };
-        buf.limit(usize::try_from(left).unwrap_or(usize::MAX));
-        self.want(shared, offset, buf.left() as u64)?;
-        hostio::read_at(&*self.pages(shared)?, buf, offset)
+    /// The anonymous file with up to `len` bytes from `offset` on in it, and how many; `None` at the end of the file. The pages stay
+    /// as long as the caller has the anonymous file.
+    pub fn ready(&mut self, shared: &Shared, offset: u64, len: usize) -> Result<Option<(Arc<OwnedFd>, usize)>> {
+        let Some(left) = self.size.checked_sub(offset).filter(|left| *left > 0) else { return Ok(None) };
+        let len = left.min(len as u64).min(READ * PAGE - offset % PAGE);
+        self.want(shared, offset, len)?;
+        Ok(Some((self.pages(shared)?, len as usize)))
+    }
+
+    /// A mapping lacks a page: makes it present, with those around it that the disk has.
+    pub fn fault(&mut self, shared: &Shared, number: u64) -> Result<()> {
+        if number >= pages(self.size) {
+            return Ok(());
+        }
+        let around = number / RUN * RUN;
+        match self.load(shared, around..around + RUN) {
+            // One page may still have room.
+            Err(Errno::ENOMEM) => self.load(shared, number..number + 1)?,
+            other => other?,
+        }
+        // What is a hole for those who read is a page of zeroes for a mapping.
+        let fd = self.pages(shared)?;
+        fd.host().fallocate(fd.fd(), allocate::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)
     }
 
     /// Writes into the pages: bytes written. With `through`, to the disk at once; ENOSPC when there is no room.
-    pub fn write(&mut self, shared: &Shared, buf: &mut WriteBuf<'_>, offset: u64, through: bool) -> Result<usize> {
+    pub fn write(&mut self, shared: &Shared, data: &[u8], offset: u64, through: bool) -> Result<usize> {
         let room = SIZE_MOST.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EFBIG)?;
-        buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
-        let end = offset + buf.left() as u64;
+        let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        let end = offset + data.len() as u64;
         if through {
             // What others have been promised comes first.
             self.flush(shared, false)?;
@@ -226,20 +268,14 @@ impl Data {
             self.bring(shared, end / PAGE..end / PAGE + 1)?;
         }
         let fd = self.pages(shared)?;
-        let want = buf.left();
-        let result = hostio::write_at(&fd, buf, offset).map_err(no_memory);
-        let mut moved = *result.as_ref().unwrap_or(&0);
-        let last = (offset + moved as u64) / PAGE;
-        let partial = !(offset + moved as u64).is_multiple_of(PAGE);
-        if moved < want && partial && last < pages(old_size) && self.valid.first_gap(last..last + 1).is_some() {
-            // The copy ended inside a page whose rest is not here: that page does not count.
-            self.forget(&fd, last..last + 1);
-            moved = (last * PAGE).saturating_sub(offset) as usize;
-        }
-        if moved == 0 {
-            fd.host().truncate(fd.fd(), old_size)?;
-            return result.and(Err(Errno::EFAULT));
-        }
+        // Short where memory is, and then between two pages.
+        let mut moved = match fd.host().write(fd.fd(), data, Some(offset)) {
+            Ok(moved) => moved,
+            Err(errno) => {
+                fd.host().truncate(fd.fd(), old_size)?;
+                return Err(no_memory(errno));
+            }
+        };
         self.grow(&fd, offset + moved as u64)?;
         let written = offset / PAGE..pages(offset + moved as u64);
         self.valid.insert(written.clone());
@@ -431,14 +467,17 @@ impl Data {
         }
     }
 
-    /// The anonymous file to map a range of, with the range's pages in it.
+    /// The anonymous file to map a range of. Where faults do not bring the range's pages they are in it.
     pub fn map(&mut self, shared: &Shared, offset: u64, len: usize, writable: bool) -> Result<Arc<OwnedFd>> {
         let range = offset / PAGE..pages(offset.saturating_add(len as u64));
-        self.load(shared, range.clone())?;
+        let fd = self.pages(shared)?;
+        if !self.filled {
+            self.load(shared, range.clone())?;
+        }
         if writable {
             self.stored.insert(range);
         }
-        self.pages(shared)
+        Ok(fd)
     }
 
     pub fn mapping_made(&mut self, writable: bool) {
@@ -465,12 +504,19 @@ impl Data {
         self.writable_mappings > 0
     }
 
-    /// Lets the pages go, when the disk has all of them and nobody maps them.
-    pub fn let_go(&mut self, shared: &Shared) {
-        if self.mappings == 0 && !self.is_dirty() && self.pages.take().is_some() {
-            self.valid = Ranges::new();
-            self.recount(shared);
+    /// Lets the pages go, when they can be had again; with `mapped` also those of a file that is mapped.
+    pub fn let_go(&mut self, shared: &Shared, mapped: bool) {
+        if !self.may_go() || self.mappings > 0 && !mapped {
+            return;
         }
+        match self.pages.clone() {
+            Some(fd) if self.mappings > 0 => self.forget(&fd, 0..pages(self.size)),
+            _ => {
+                self.pages = None;
+                self.valid = Ranges::new();
+            }
+        }
+        self.recount(shared);
     }
 
     /// The file goes, and with it what was never written back.

@@ -24,7 +24,8 @@ const SINGLE: usize = 4;
 /// Nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;
 
-/// The disk with its cache. Writes go through. A clone is the same device.
+/// The disk with its cache, which is locked for a moment only, never while the disk is asked. Writes go through, one at a time: they are
+/// the crate's, of which there is one user at a time. A clone is the same device.
 #[derive(Clone)]
 pub struct Device {
     disk: &'static dyn BlockDevice,
@@ -36,6 +37,8 @@ struct Cache {
     /// Blocks by number, with the turn they were last used in.
     blocks: BTreeMap<u64, (u64, Box<[u8]>)>,
     turn: u64,
+    /// Counts the beginnings and the ends of writes.
+    writes: u64,
 }
 
 impl Device {
@@ -45,6 +48,19 @@ impl Device {
 }
 
 impl Cache {
+    /// Copies a block that is kept; otherwise says how many writes there have been.
+    fn find(&mut self, number: u64, out: &mut [u8]) -> Option<u64> {
+        self.turn += 1;
+        match self.blocks.get_mut(&number) {
+            Some((used, bytes)) => {
+                *used = self.turn;
+                out.copy_from_slice(bytes);
+                None
+            }
+            None => Some(self.writes),
+        }
+    }
+
     fn keep(&mut self, number: u64, bytes: &[u8]) {
         self.turn += 1;
         if let Some((used, kept)) = self.blocks.get_mut(&number) {
@@ -80,8 +96,10 @@ fn whole_blocks(sector: u64, len: usize) -> Option<core::ops::Range<u64>> {
 impl rsext4::BlockIo for Device {
     fn write(&mut self, buffer: &[u8], sector: SectorId, count: u32) -> Ext4Result<()> {
         let data = buffer.get(..count as usize * SECTOR).ok_or_else(Ext4Error::invalid_input)?;
-        let mut cache = self.cache.lock();
+        self.cache.lock().writes += 1;
         let written = self.disk.write(sector.raw(), data).map_err(failed);
+        let mut cache = self.cache.lock();
+        cache.writes += 1;
         // After a failure nobody knows what is there.
         let first = sector.raw() * SECTOR as u64 / BLOCK as u64;
         let end = (sector.raw() * SECTOR as u64 + data.len() as u64).div_ceil(BLOCK as u64);
@@ -105,17 +123,14 @@ impl rsext4::BlockIo for Device {
         let Some(blocks) = whole_blocks(sector.raw(), out.len()) else {
             return self.disk.read(sector.raw(), out).map_err(failed);
         };
-        let mut cache = self.cache.lock();
         for (number, out) in blocks.zip(out.chunks_exact_mut(BLOCK)) {
-            let Cache { blocks, turn } = &mut *cache;
-            *turn += 1;
-            if let Some((used, bytes)) = blocks.get_mut(&number) {
-                *used = *turn;
-                out.copy_from_slice(bytes);
-                continue;
-            }
+            let Some(writes) = self.cache.lock().find(number, out) else { continue };
             self.disk.read(number * (BLOCK / SECTOR) as u64, out).map_err(failed)?;
-            cache.keep(number, out);
+            let mut cache = self.cache.lock();
+            // What was read while a write was under way may be older than what that has left here.
+            if cache.writes == writes {
+                cache.keep(number, out);
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Open regular files.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::any::Any;
 
 use janua_abi::linux::{Errno, Result};
@@ -12,6 +13,7 @@ use super::BLOCK;
 use super::node::Node;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::fs::hostio;
 use crate::vfs::MountFlags;
 use crate::vfs::access::CAP_FSETID;
 
@@ -37,37 +39,95 @@ impl DiskFile {
     }
 }
 
+/// Bytes written at a time: they are in the kernel's memory before the file is locked.
+const PART: usize = 32 * BLOCK;
+
+impl DiskFile {
+    /// Reads what can be had at a time: how much, and whether that was all of it. `None` at the end of the file. The pages are copied to
+    /// user memory without the file's lock, which a fault there may need.
+    fn read_part(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Option<(usize, bool)>> {
+        let ready = self.node.data()?.lock().ready(self.node.shared(), offset, buf.left())?;
+        let Some((pages, len)) = ready else { return Ok(None) };
+        let n = buf.within(len, |buf| hostio::read_at(&pages, buf, offset))?;
+        Ok(Some((n, n == len)))
+    }
+
+    /// Writes what is written at a time: how much, and whether that was all of it. For the caller whose turn it is.
+    fn write_part(&self, buf: &mut WriteBuf<'_>, room: &mut Vec<u8>, offset: u64) -> Result<(usize, bool)> {
+        // Up to a border of pages: none is written in part twice.
+        let want = buf.left().min(PART - (offset % BLOCK as u64) as usize);
+        let n = match buf.kernel_range() {
+            Some(bytes) => self.write_at(&bytes[..want], offset)?,
+            None => {
+                room.resize(want, 0);
+                let have = buf.clone().get(room)?;
+                self.write_at(&room[..have], offset)?
+            }
+        };
+        buf.skip(n);
+        Ok((n, n == want))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize> {
+        let shared = self.node.shared();
+        let later = shared.make_room((bytes.len() / BLOCK) as u64 + 2);
+        let mut data = self.node.data()?.lock();
+        let n = data.write(shared, bytes, offset, !later)?;
+        if shared.is_soiled() {
+            // What does not succeed now stays dirty, and whoever asks for it is told.
+            let _ = data.flush(shared, false);
+        }
+        Ok(n)
+    }
+}
+
 impl File for DiskFile {
     fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         if buf.left() == 0 {
             return Ok(0);
         }
-        let n = self.node.data()?.lock().read(self.node.shared(), buf, offset)?;
+        let mut moved = 0;
+        while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
+            match self.read_part(buf, offset + moved as u64) {
+                Ok(Some((n, whole))) => {
+                    moved += n;
+                    if !whole {
+                        break;
+                    }
+                }
+                Err(errno) if moved == 0 => return Err(errno),
+                _ => break,
+            }
+        }
         self.read_done(file);
-        Ok(n)
+        Ok(moved)
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         if buf.left() == 0 {
             return Ok(0);
         }
-        let shared = self.node.shared();
-        if shared.read_only {
+        if self.node.shared().read_only {
             return Err(Errno::EROFS);
         }
-        let later = shared.make_room((buf.left() / BLOCK) as u64 + 2);
-        let n = {
-            let mut data = self.node.data()?.lock();
-            let at = if offset == offset::END { data.size() } else { offset };
-            let n = data.write(shared, buf, at, !later)?;
-            if shared.is_soiled() {
-                // What does not succeed now stays dirty, and whoever asks for it is told.
-                let _ = data.flush(shared, false);
+        let _turn = self.node.turn().lock();
+        let start = if offset == offset::END { self.size()? } else { offset };
+        let mut room = Vec::new();
+        let mut moved = 0;
+        while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
+            match self.write_part(buf, &mut room, start.saturating_add(moved as u64)) {
+                Ok((n, whole)) => {
+                    moved += n;
+                    if !whole {
+                        break;
+                    }
+                }
+                Err(errno) if moved == 0 => return Err(errno),
+                Err(_) => break,
             }
-            n
-        };
+        }
         self.node.wrote(self.keeps_privileges);
-        Ok(n)
+        Ok(moved)
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
@@ -118,6 +178,7 @@ impl File for DiskFile {
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
+        let _turn = self.node.turn().lock();
         self.node.data()?.lock().truncate(self.node.shared(), len)?;
         self.node.wrote(self.keeps_privileges);
         Ok(())
@@ -127,6 +188,7 @@ impl File for DiskFile {
         if len == 0 {
             return Err(Errno::EINVAL);
         }
+        let _turn = self.node.turn().lock();
         let shared = self.node.shared();
         shared.make_room(len.div_ceil(BLOCK as u64));
         self.node.data()?.lock().allocate(shared, mode, offset, len)?;

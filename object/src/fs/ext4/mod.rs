@@ -6,7 +6,7 @@
 //! [`INTERVAL`] at the latest, but what programs store through shared mappings only by msync(2), fsync(2), sync(2) or when the
 //! mapping goes.
 //!
-//! Lock order: [`Shared::writing`] or [`Shared::reaping`], a file's data, [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
+//! Lock order: a file's turn to be changed ([`Node::turn`]), [`Shared::writing`] or [`Shared::reaping`], a file's data, [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
 //! last and held for a moment only. Two files' data are never locked by one thread, but for a try.
 
 mod data;
@@ -303,8 +303,8 @@ impl Shared {
         self.dirty_pages.load(Ordering::Relaxed) > DIRTY_MOST.min(self.cache_most() / 4)
     }
 
-    /// Lets pages go that the disk has, when files take too much of the memory.
-    fn shrink(&self) {
+    /// Lets pages go that the disk has, when files take too much of the memory: those of files that are mapped, or of the others.
+    fn shrink(&self, mapped: bool) {
         if !self.is_tight() {
             return;
         }
@@ -314,7 +314,7 @@ impl Shared {
             if self.cached.load(Ordering::Relaxed) <= enough {
                 break;
             }
-            node.let_go();
+            node.let_go(mapped);
         }
     }
 

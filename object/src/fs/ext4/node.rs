@@ -8,6 +8,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_port::host::Fill;
 use janua_rt::Mutex;
 use rsext4::{
     DeviceNumber, DirectoryCursor, DirectoryEntryType, Ext4Error, Ext4Result, FileName, FilePermissions, InodeInfo,
@@ -87,6 +88,8 @@ pub struct Node {
     rdev: u64,
     meta: Mutex<Meta>,
     body: Body,
+    /// Held by who writes to a file or changes its size, so that one write is whole before the next; user memory may be touched with it.
+    turn: Mutex<()>,
     /// All three execute bits are set. Written with `meta` locked.
     open_to_all: AtomicBool,
     /// Its room has been given back already.
@@ -106,8 +109,8 @@ impl Node {
         if kind == FileKind::Symlink && info.size >= BLOCK as u64 {
             return Err(Ext4Error::corrupted());
         }
-        let body = match kind {
-            FileKind::Regular => Body::Regular(Mutex::new(Data::new(info.number, info.size))),
+        let body = |fill: Weak<dyn Fill>| match kind {
+            FileKind::Regular => Body::Regular(Mutex::new(Data::new(info.number, info.size, fill))),
             FileKind::Directory => Body::Directory,
             FileKind::Symlink => Body::Symlink(Mutex::new(None)),
             _ => Body::Special { fifo: Slot::new(), socket: Slot::new() },
@@ -133,7 +136,8 @@ impl Node {
                 btime,
                 stale: false,
             }),
-            body,
+            body: body(this.clone()),
+            turn: Mutex::default(),
             open_to_all: AtomicBool::new(mode & 0o111 == 0o111),
             reaped: AtomicBool::new(false),
             busy: Busy::new(),
@@ -154,6 +158,11 @@ impl Node {
             Body::Regular(data) => Ok(data),
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// Whose turn it is to change the file. Taken before any other lock of the file system.
+    pub fn turn(&self) -> &Mutex<()> {
+        &self.turn
     }
 
     /// Whether the file has lost its last name.
@@ -245,13 +254,13 @@ impl Node {
         Ok(())
     }
 
-    /// Lets the pages go, unless that costs something.
-    pub fn let_go(&self) {
+    /// Lets the pages go, unless that costs something; with `mapped` those of a file that is mapped.
+    pub fn let_go(&self, mapped: bool) {
         // Whoever has the lock is using the pages.
         if let Body::Regular(data) = &self.body
             && let Some(mut data) = data.try_lock()
         {
-            data.let_go(&self.shared);
+            data.let_go(&self.shared, mapped);
         }
     }
 
@@ -427,6 +436,7 @@ impl Inode for Node {
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
         if let Some(size) = change.size {
+            let _turn = self.turn.lock();
             self.data()?.lock().truncate(&self.shared, size)?;
         }
         let at = change.ctime.unwrap_or_else(|| self.shared.now());
@@ -705,6 +715,12 @@ impl Inode for Node {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+impl Fill for Node {
+    fn fill(&self, page: u64) -> Result<()> {
+        self.data()?.lock().fault(&self.shared, page)
     }
 }
 
