@@ -32,7 +32,7 @@ pub struct Process {
     pub pid: u32,
     /// Descriptors. After the end: an empty table.
     pub files: RwLock<Arc<FdTable>>,
-    /// Root, working directory, umask.
+    /// Root, working directory, umask of its leader; each thread has them too ([`crate::thread::ThreadState::fs`]).
     pub fs: RwLock<Arc<FsContext>>,
     /// Memory; replaced by exec. `None` before the first program is loaded, after the end, and for init.
     pub mm: RwLock<Option<Arc<Mm>>>,
@@ -319,7 +319,7 @@ impl Process {
         self.files.read().clone()
     }
 
-    /// Root, working directory and umask.
+    /// Root, working directory and umask of its leader.
     pub fn fs(&self) -> Arc<FsContext> {
         self.fs.read().clone()
     }

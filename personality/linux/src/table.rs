@@ -91,7 +91,7 @@ calls! {
     53 socketpair(domain: Domain, kind: Type, protocol: u32, pair: UserPtr<[i32; 2]>) => plain net::socketpair, Full;
     54 setsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: i32) => plain net::options::setsockopt, Partial("no socket filters, zero copy, kernel TLS");
     55 getsockopt(fd: Fd, level: Level, name: u32, value: UserPtr<u8>, len: UserPtr<i32>) => plain net::options::getsockopt, Partial("no socket filters, zero copy, kernel TLS");
-    56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => frame_wait task::clone::clone, Partial("no namespaces; threads share descriptors and directory");
+    56 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, child_tid: UserPtr<u32>, tls: usize) => frame_wait task::clone::clone, Partial("no namespaces; threads share descriptors");
     57 fork() => frame_wait task::clone::fork, Full;
     58 vfork() => frame_wait task::clone::vfork, Full;
     59 execve(pathname: UserStr, argv: UserPtr<usize>, envp: UserPtr<usize>) => wait exec::execve, Partial("no file capabilities");
@@ -307,7 +307,7 @@ calls! {
     269 faccessat(dir: DirFd, path: UserStr, mode: u32) => plain fs::stat::faccessat, Full;
     270 pselect6(count: i32, read: UserPtr<u64>, write: UserPtr<u64>, except: UserPtr<u64>, timeout: UserPtr<TimeSpec>, mask: UserPtr<SigSetArg>) => wait poll::select::pselect6, Full;
     271 ppoll(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, Full;
-    272 unshare(flags: CloneFlags) => plain task::unshare, Partial("no namespaces; threads of one process always share");
+    272 unshare(flags: CloneFlags) => plain task::unshare, Partial("no namespaces; threads of one process always share descriptors");
     273 set_robust_list(head: usize, len: usize) => plain futex::robust::set_robust_list, Full;
     274 get_robust_list(tid: i32, head: UserPtr<u64>, len: UserPtr<u64>) => plain futex::robust::get_robust_list, Full;
     275 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, Full;
@@ -470,7 +470,7 @@ calls! {
     432 fsmount() => missing, Missing("mounts are made with mount(2)");
     433 fspick() => missing, Missing("mounts are made with mount(2)");
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
-    435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
+    435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors; no set_tid");
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
     437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Partial("as open");
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, Full;

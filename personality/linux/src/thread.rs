@@ -12,6 +12,7 @@ use janua_object::vfs::access::searches_all;
 use janua_rt::{Mutex, RwLock};
 
 use crate::caller::ThisThread;
+use crate::fs::FsContext;
 use crate::process::Process;
 use crate::signal::Queue;
 use crate::task::clone::VforkDone;
@@ -28,6 +29,8 @@ pub struct ThreadState {
     /// This thread as the machine carries it.
     me: Mutex<Weak<Seat>>,
     pub cred: RwLock<Arc<Cred>>,
+    /// Root, working directory, umask: its process' other threads have the same, until it makes them its own (unshare(2)).
+    pub fs: RwLock<Arc<FsContext>>,
     pub charge: Mutex<ThreadCharge>,
     pub signals: ThreadSignals,
     /// The name, at most 15 bytes and NUL.
@@ -124,11 +127,12 @@ impl ThreadSignals {
 
 impl ThreadState {
     /// A thread's state at its birth; mask and name are set by who makes it.
-    pub fn new(tid: u32, cred: Arc<Cred>, user: Arc<UserCount>) -> ThreadState {
+    pub fn new(tid: u32, cred: Arc<Cred>, fs: Arc<FsContext>, user: Arc<UserCount>) -> ThreadState {
         ThreadState {
             tid: AtomicU32::new(tid),
             me: Mutex::new(Weak::new()),
             cred: RwLock::new(cred),
+            fs: RwLock::new(fs),
             charge: Mutex::new(ThreadCharge::new(user)),
             signals: ThreadSignals::default(),
             comm: Mutex::new([0; 16]),
@@ -167,6 +171,11 @@ impl ThreadState {
     /// This thread as the machine carries it; `None` only before it is started and after it is gone.
     pub fn seat(&self) -> Option<Arc<Seat>> {
         self.me.lock().upgrade()
+    }
+
+    /// Root, working directory and umask.
+    pub fn fs(&self) -> Arc<FsContext> {
+        self.fs.read().clone()
     }
 
     pub fn cred(&self) -> Arc<Cred> {

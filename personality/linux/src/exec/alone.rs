@@ -57,6 +57,7 @@ pub async fn de_thread(thread: &Thread) -> Result<()> {
         let old = thread.tid();
         tree.remove_thread(old);
         thread.set_tid(task.pid);
+        *task.fs.write() = thread.fs();
         ptrace::renumber(&mut tree, thread, old);
         if let Some(seat) = task.group.lock().threads.first() {
             tree.insert_thread(task.pid, seat);

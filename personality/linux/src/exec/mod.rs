@@ -181,10 +181,9 @@ fn rights(thread: &Thread, prepared: &Prepared) -> Rights {
 
 /// Whether another process shares root, directory and umask with the caller's (CLONE_FS).
 fn shares_fs(thread: &Thread) -> bool {
-    let own = thread.process().fs();
-    let others =
-        |task: &&Arc<crate::Task>| task.pid != thread.process().pid && task.pid != task::tree::INIT && task.ended().is_none();
-    thread.kernel.tree.lock().processes().filter(others).any(|task| Arc::ptr_eq(&task.fs(), &own))
+    let own = thread.fs();
+    let is_other = |seat: &Arc<crate::Seat>| seat.task.pid != thread.process().pid && seat.task.ended().is_none();
+    thread.kernel.tree.lock().threads().any(|seat| is_other(&seat) && Arc::ptr_eq(&seat.fs(), &own))
 }
 
 /// Puts memory and rights of the new program in place of the old one's.
@@ -227,7 +226,7 @@ fn open_target(thread: &Thread, dir: Fd, path: &[u8], at_flags: u32) -> Result<T
         let name = alloc::format!("/dev/fd/{}", dir.0).into_bytes();
         return Ok(Target { file, name, unreachable: files.cloexec(dir)? });
     }
-    let fs = thread.process().fs();
+    let fs = thread.fs();
     let root = fs.root.read().clone();
     let relative = path.first() != Some(&b'/');
     let base = match dir {
@@ -262,7 +261,7 @@ fn open_place(thread: &Thread, path: Path) -> Result<Arc<OpenFile>> {
 
 /// Opens an interpreter by the name a program or script gives.
 fn open_interpreter(thread: &Thread, name: &[u8]) -> Result<Arc<OpenFile>> {
-    let fs = thread.process().fs();
+    let fs = thread.fs();
     let start = Start { root: fs.root.read().clone(), base: fs.cwd.read().clone() };
     let caller = thread.caller();
     let found = Walk::new(&thread.kernel.vfs, &caller, &start, Resolve::empty()).whole(name, true)?;

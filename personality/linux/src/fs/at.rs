@@ -76,7 +76,7 @@ pub fn file(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
 /// Where a walk of `path` from `dir` starts. EBADF for a descriptor without a file, ENOTDIR for one without a name, unless the
 /// path is absolute.
 pub fn start(thread: &Thread, dir: DirFd, path: &[u8]) -> Result<Start> {
-    let context = thread.process().fs.read();
+    let context = thread.fs.read();
     let root = context.root.read().clone();
     if path.first() == Some(&b'/') {
         return Ok(Start { base: root.clone(), root });
@@ -99,7 +99,7 @@ fn cached<R>(
 ) -> Option<Walked<R>> {
     let needs_all = Cell::new(false);
     let walk = Cached {
-        root: &|| Some(thread.process().fs.try_read()?.root.try_read()?.clone()),
+        root: &|| Some(thread.fs.try_read()?.root.try_read()?.clone()),
         all: &|| {
             needs_all.set(true);
             thread.ext.searches_all()
@@ -109,7 +109,7 @@ fn cached<R>(
     };
     let (walked, file, here);
     let base = if dir == CWD || path.first()? == &b'/' {
-        let context = thread.process().fs.read();
+        let context = thread.fs.read();
         let start = if path.first()? == &b'/' { &context.root } else { &context.cwd }.read();
         walked = walk.walk(vfs(thread), &start, path)?;
         here = matches!(walked, Walked::All(None, _)).then(|| Path::clone(&start));
@@ -219,7 +219,7 @@ pub fn find_flags(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) ->
 /// The place of the descriptor itself.
 pub fn itself(thread: &Thread, dir: DirFd) -> Result<Path> {
     if dir == CWD {
-        return Ok(thread.process().fs.read().cwd.read().clone());
+        return Ok(thread.fs.read().cwd.read().clone());
     }
     let file = file(thread, Fd(dir.0))?;
     vfs(thread).place_of(&file)

@@ -16,7 +16,6 @@ use janua_rt::RwLock;
 
 use super::at::{self, CWD, Mode};
 use crate::Thread;
-use crate::thread::ThreadExt;
 
 /// Most bytes of records gathered for one call; a larger buffer is answered in part.
 const GATHERED_MOST: usize = 32 * 1024;
@@ -153,7 +152,7 @@ pub fn getdents_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> 
 const PATH_MAX: usize = 4096;
 
 pub fn getcwd(thread: &Thread, out: UserPtr<u8>, size: usize) -> Result<usize> {
-    let context = thread.process().fs.read().clone();
+    let context = thread.fs.read().clone();
     let written = context.cwd.read().write(&context.root.read());
     if written.deleted {
         return Err(Errno::ENOENT);
@@ -193,14 +192,14 @@ pub fn chdir(thread: &Thread, path: UserStr) -> Result<()> {
     let path = path.path(thread.user())?;
     let found = at::find(thread, CWD, &path, true)?;
     check_dir(thread, &found)?;
-    move_to(thread, &thread.process().fs.read().cwd, found);
+    move_to(thread, &thread.fs.read().cwd, found);
     Ok(())
 }
 
 pub fn fchdir(thread: &Thread, fd: Fd) -> Result<()> {
     let found = at::file(thread, fd)?.path.clone().ok_or(Errno::ENOTDIR)?;
     check_dir(thread, &found)?;
-    move_to(thread, &thread.process().fs.read().cwd, found);
+    move_to(thread, &thread.fs.read().cwd, found);
     Ok(())
 }
 
@@ -211,10 +210,10 @@ pub fn chroot(thread: &Thread, path: UserStr) -> Result<()> {
     if !thread.ext.cred().capable(access::CAP_SYS_CHROOT) {
         return Err(Errno::EPERM);
     }
-    move_to(thread, &thread.process().fs.read().root, found);
+    move_to(thread, &thread.fs.read().root, found);
     Ok(())
 }
 
 pub fn umask(thread: &Thread, mask: Mode) -> u32 {
-    thread.process().fs.read().umask.swap(mask.0 & 0o777, Ordering::Relaxed)
+    thread.fs.read().umask.swap(mask.0 & 0o777, Ordering::Relaxed)
 }

@@ -67,7 +67,7 @@ fn instance(thread: &Thread, fd: Fd) -> Result<Arc<Inotify>> {
 pub fn inotify_add_watch(thread: &Thread, fd: Fd, path: UserStr, mask: WatchMask) -> Result<i32> {
     let instance = instance(thread, fd)?;
     let path = path.path(thread.user())?;
-    let fs = thread.process().fs();
+    let fs = thread.fs();
     let start = Start { root: fs.root.read().clone(), base: fs.cwd.read().clone() };
     let caller = thread.caller();
     let follow = mask.0 & mask::DONT_FOLLOW == 0;

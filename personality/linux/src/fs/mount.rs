@@ -189,7 +189,7 @@ pub fn pivot_root(thread: &Thread, new_root: UserStr, put_old: UserStr) -> Resul
     admin(thread)?;
     let new = at::find(thread, CWD, &new_root.path(thread.user())?, true)?;
     let put_old = at::find(thread, CWD, &put_old.path(thread.user())?, true)?;
-    let root = thread.process().fs().root.read().clone();
+    let root = thread.fs().root.read().clone();
     if !new.dentry.is_dir() || !put_old.dentry.is_dir() {
         return Err(Errno::ENOTDIR);
     }
@@ -199,8 +199,9 @@ pub fn pivot_root(thread: &Thread, new_root: UserStr, put_old: UserStr) -> Resul
     mounted(&root)?;
     mounted(&new)?;
     at::vfs(thread).pivot(&new.mount, &root.mount, &put_old)?;
-    for process in thread.kernel.processes() {
-        let fs = process.fs();
+    let threads: Vec<_> = thread.kernel.tree.lock().threads().collect();
+    let processes = thread.kernel.processes();
+    for fs in processes.iter().map(|task| task.fs()).chain(threads.iter().map(|seat| seat.fs())) {
         for place in [&fs.root, &fs.cwd] {
             let mut place = place.write();
             if *place == root {

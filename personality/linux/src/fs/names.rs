@@ -43,7 +43,7 @@ fn unless_there(walk: &mut Walk<'_>, parent: &Parent<'_>, why: Errno) -> Errno {
 }
 
 fn umask(thread: &Thread) -> u32 {
-    thread.process().fs.read().umask.load(Ordering::Relaxed)
+    thread.fs.read().umask.load(Ordering::Relaxed)
 }
 
 fn make(thread: &Thread, dir: DirFd, path: UserStr, kind: FileKind, mode: u32, rdev: u64) -> Result<()> {

@@ -121,7 +121,7 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
             opened?
         } else {
             let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
-            how.mode &= !thread.process().fs.read().umask.load(Ordering::Relaxed);
+            how.mode &= !thread.fs.read().umask.load(Ordering::Relaxed);
             at::vfs(thread).open(&thread.caller(), &start, &path, &how)?
         };
         (reserved, file)

@@ -165,7 +165,7 @@ calls! {
     117 ipc(call: u32, first: i32, second: u32, third: u32, pointer: usize, fifth: u32) => wait ipc::ipc, Partial("the structures of IPC_64 only");
     118 fsync(fd: Fd) => plain fs::sync::fsync, Full;
     119 sigreturn() => frame frame::sigreturn, Full;
-    120 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, tls: usize, child_tid: UserPtr<u32>) => frame_wait words::clone, Partial("no namespaces; threads share descriptors and directory");
+    120 clone(flags: CloneFlags, stack: usize, parent_tid: UserPtr<u32>, tls: usize, child_tid: UserPtr<u32>) => frame_wait words::clone, Partial("no namespaces; threads share descriptors");
     121 setdomainname(name: UserPtr<u8>, len: usize) => plain misc::setdomainname, Full;
     122 uname(names: UserPtr<UtsName>) => plain misc::uname, Full;
     123 modify_ldt() => missing, Missing("segments of a program's own serve 16- and 32-bit code only");
@@ -355,7 +355,7 @@ calls! {
     307 faccessat(dir: DirFd, path: UserStr, mode: u32) => plain fs::stat::faccessat, Full;
     308 pselect6(count: i32, read: UserPtr<u32>, write: UserPtr<u32>, except: UserPtr<u32>, timeout: UserPtr<TimeSpec32>, mask: UserPtr<SigSetArg32>) => wait poll::select::pselect6, Full;
     309 ppoll(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec32>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, Full;
-    310 unshare(flags: CloneFlags) => plain task::unshare, Partial("no namespaces; threads of one process always share");
+    310 unshare(flags: CloneFlags) => plain task::unshare, Partial("no namespaces; threads of one process always share descriptors");
     311 set_robust_list(head: usize, len: usize) => plain futex::robust::set_robust_list_compat, Full;
     312 get_robust_list(tid: i32, head: UserPtr<u32>, len: UserPtr<u32>) => plain futex::robust::get_robust_list_compat, Full;
     313 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, Full;
@@ -480,7 +480,7 @@ calls! {
     432 fsmount() => missing, Missing("mounts are made with mount(2)");
     433 fspick() => missing, Missing("mounts are made with mount(2)");
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, Full;
-    435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors and directory; no set_tid");
+    435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, Partial("no namespaces; threads share descriptors; no set_tid");
     436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
     437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, Partial("as open");
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, Full;

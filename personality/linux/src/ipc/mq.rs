@@ -58,7 +58,7 @@ pub fn mq_open(thread: &Thread, path: UserStr, flags: OpenFlags, mode: u32, attr
         most = within(attr[1], most_ever).ok_or(Errno::EINVAL)?;
         size = within(attr[2], size_ever).ok_or(Errno::EINVAL)?;
     }
-    let umask = thread.process().fs().umask.load(core::sync::atomic::Ordering::Relaxed);
+    let umask = thread.fs().umask.load(core::sync::atomic::Ordering::Relaxed);
     let how = OpenQueue {
         name: &name,
         create: flags & O_CREAT != 0,

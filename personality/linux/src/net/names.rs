@@ -11,7 +11,6 @@ use janua_object::vfs::{FileKind, Inode, Make, Resolve, Walk, access};
 use crate::caller::ThisThread;
 use crate::fs::at::{self, CWD};
 use crate::fs::names::file_name;
-use crate::thread::ThreadExt;
 
 impl NetCaller for ThisThread<'_> {
     fn make_socket_node(&self, path: &[u8], mode: u32) -> Result<Arc<dyn Inode>> {
@@ -19,7 +18,7 @@ impl NetCaller for ThisThread<'_> {
         let start = at::start(thread, CWD, path)?;
         let mut walk = Walk::new(at::vfs(thread), self, &start, Resolve::empty());
         let parent = walk.parent(path)?;
-        let umask = thread.process().fs.read().umask.load(Ordering::Relaxed);
+        let umask = thread.fs.read().umask.load(Ordering::Relaxed);
         let node = Make::Node { mode: FileKind::Socket as u32 | mode & !umask, rdev: 0 };
         let name = file_name(&mut walk, &parent);
         let made = name.and_then(|name| at::vfs(thread).make(&self.cred(), &parent.dir, name, &node));

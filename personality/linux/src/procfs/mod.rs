@@ -34,6 +34,7 @@ use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, Perm, S
 use janua_object::{Caller, Cred, OpenFile};
 use janua_port::Nanos;
 
+use crate::fs::FsContext;
 use crate::task::tree::INIT;
 use crate::task::{CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, CAP_SYS_PTRACE, access};
 use crate::{Kernel, Seat, Task};
@@ -137,6 +138,14 @@ impl Subject {
     pub fn is_for_tracer(&self) -> bool {
         let (Some(user), Some(seat)) = (&self.user, &self.seat) else { return false };
         access::check(user.pid, &user.cred, access::Ids::File, seat).is_ok()
+    }
+
+    /// Root, working directory and umask: of the thread, or of its process' leader.
+    pub fn fs(&self) -> Result<Arc<FsContext>> {
+        match &self.seat {
+            Some(seat) if self.is_thread => Ok(seat.fs()),
+            _ => Ok(self.task()?.fs()),
+        }
     }
 
     pub fn task(&self) -> Result<&Arc<Task>> {

@@ -73,11 +73,11 @@ pub static ENTRIES: &[Entry] = common!(
 pub static THREAD_ENTRIES: &[Entry] = common!(Entry::text("children", children));
 
 fn cwd(subject: &Subject) -> Result<Path> {
-    Ok(subject.task()?.fs().cwd.read().clone())
+    Ok(subject.fs()?.cwd.read().clone())
 }
 
 fn root(subject: &Subject) -> Result<Path> {
-    Ok(subject.task()?.fs().root.read().clone())
+    Ok(subject.fs()?.root.read().clone())
 }
 
 fn exe(subject: &Subject) -> Result<Path> {

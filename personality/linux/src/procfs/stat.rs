@@ -140,7 +140,7 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     let (letter, word) = state(subject);
     text.bytes(b"Name:\t");
     text.escaped(&subject.comm(), b"\n");
-    let umask = task.fs().umask.load(Ordering::Relaxed);
+    let umask = subject.fs()?.umask.load(Ordering::Relaxed);
     let tid = seat.filter(|_| subject.is_thread).map_or(task.pid, |seat| seat.tid());
     let _ = write!(
         text,

@@ -296,7 +296,7 @@ fn process_info(thread: &Thread, mm: &Mm) -> Vec<u8> {
 /// NT_FILE: which files are mapped where.
 /// Empty when it would be beyond [`FILES_MOST`].
 fn files(thread: &Thread, regions: &[Region]) -> Vec<u8> {
-    let root = thread.process().fs().root.read().clone();
+    let root = thread.fs().root.read().clone();
     let mapped: Vec<(&Region, &Arc<OpenFile>)> = regions
         .iter()
         .filter_map(|region| match &region.label {

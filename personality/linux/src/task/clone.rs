@@ -178,8 +178,8 @@ fn check(thread: &Thread, request: &Request) -> Result<()> {
         let allowed = has(clone::NEWUSER) || thread.cred().capable(super::CAP_SYS_ADMIN);
         return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
     }
-    if has(clone::THREAD) && (!has(clone::FS) || !has(clone::FILES)) {
-        // Descriptors, root and directory belong to the process here.
+    if has(clone::THREAD) && !has(clone::FILES) {
+        // Descriptors belong to the process here.
         return Err(Errno::EINVAL);
     }
     Ok(())
@@ -405,7 +405,7 @@ fn new_process<'a>(
 ) -> Result<Process> {
     let has = |flag: u64| request.flags & flag != 0;
     let parent = thread.process();
-    let fs = if has(clone::FS) { parent.fs() } else { Arc::new(copy_fs(&parent.fs())) };
+    let fs = fs_for_child(thread, request);
     let files = if has(clone::FILES) { parent.files() } else { Arc::new(parent.files().duplicate()) };
     let actions = match () {
         () if has(clone::SIGHAND) => parent.actions(),
@@ -456,9 +456,14 @@ pub fn copy_fs(fs: &FsContext) -> FsContext {
     }
 }
 
+fn fs_for_child(thread: &Thread, request: &Request) -> Arc<FsContext> {
+    if request.flags & clone::FS != 0 { thread.fs() } else { Arc::new(copy_fs(&thread.fs())) }
+}
+
 fn new_thread(thread: &Thread, request: &Request, task: &Arc<Task>, tid: u32, user: Arc<crate::user::UserCount>) -> Arc<Seat> {
     let has = |flag: u64| request.flags & flag != 0;
-    let state = ThreadState::new(tid, thread.cred(), user);
+    let fs = if has(clone::THREAD) { fs_for_child(thread, request) } else { task.fs() };
+    let state = ThreadState::new(tid, thread.cred(), fs, user);
     state.signals.store_blocked(thread.signals.saved.lock().unwrap_or(thread.signals.blocked()));
     if !has(clone::VM) || has(clone::VFORK) {
         *state.signals.altstack.lock() = *thread.signals.altstack.lock();

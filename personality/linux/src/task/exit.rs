@@ -93,6 +93,8 @@ pub fn leave_memory(thread: &Thread) {
 pub fn end_thread(thread: &Thread) {
     leave_memory(thread);
     super::clone::release_vfork(thread);
+    // Whoever still has the thread does not keep its directory.
+    *thread.fs.write() = thread.kernel.root.clone();
     let task = &thread.task;
     let used = crate::time::cpu::usage_of_caller(thread);
     let seat = thread.kernel.tree.lock().remove_thread(thread.tid());

@@ -50,7 +50,7 @@ pub fn set_tid_address(thread: &Thread, address: usize) -> u32 {
     thread.tid()
 }
 
-/// unshare(2): root and directory, or descriptors, of a process that shares them by CLONE_FS or CLONE_FILES.
+/// unshare(2): root, directory and umask of a thread, or the descriptors of a process that shares them by CLONE_FILES.
 pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
     let has = |flag: u64| flags.0 & flag != 0;
     let alone = clone_flags::THREAD | clone_flags::SIGHAND | clone_flags::VM;
@@ -63,13 +63,16 @@ pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
         return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
     }
     let process = thread.process();
-    if has(alone | clone_flags::FS | clone_flags::FILES) && process.group.lock().threads.len() > 1 {
-        // Threads of one process share these here, always.
+    if has(alone | clone_flags::FILES) && process.group.lock().threads.len() > 1 {
+        // Threads of one process share descriptors here, always.
         return Err(Errno::EINVAL);
     }
     if has(clone_flags::FS) {
-        let copy = Arc::new(clone::copy_fs(&process.fs()));
-        *process.fs.write() = copy;
+        let copy = Arc::new(clone::copy_fs(&thread.fs()));
+        *thread.fs.write() = copy.clone();
+        if thread.tid() == process.pid {
+            *process.fs.write() = copy;
+        }
     }
     if has(clone_flags::FILES) {
         let copy = Arc::new(process.files().duplicate());
