@@ -137,7 +137,10 @@ impl LinuxMachine {
     /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's requests) and answers when it
     /// wants to be called again; [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
+        const PR_SET_TIMERSLACK: usize = 29;
         let word = &boot::info().control.service;
+        // Guests' timers wait in here: the 50 us by which the host may put off a sleeper's end would come on top of their lateness.
+        let _ = sys::words(nr::PRCTL, [PR_SET_TIMERSLACK, 1, 0, 0, 0, 0]);
         if let Err(errno) = spawn::spawn_kernel(Box::new(|| get().reactor.run())) {
             self.console()
                 .write(alloc::format!("janua: the host gives the kernel no thread of its own: {errno:?}\n").as_bytes());

@@ -109,7 +109,7 @@ host_calls! {
     131 SIGALTSTACK Always, "a thread's kernel stack is where the host's signals arrive";
     138 FSTATFS Always, "files of the host";
     141 SETPRIORITY OneOf(0, &[PRIO_PROCESS]), "nice values of guest threads";
-    157 PRCTL OneOf(0, &[PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_SYSCALL_USER_DISPATCH]), "end with the supervisor; names for ps; the gate";
+    157 PRCTL OneOf(0, &[PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_TIMERSLACK, PR_SET_SYSCALL_USER_DISPATCH]), "end with the supervisor; names for ps; timers in time; the gate";
     158 ARCH_PRCTL OneOf(0, &[ARCH_SET_GS, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS]), "a guest's thread pointer";
     186 GETTID Always, "a thread's host id";
     190 FSETXATTR Writing, "files of writable binds";
@@ -159,6 +159,7 @@ const F_GETFL: u32 = 3;
 const PRIO_PROCESS: u32 = 0;
 const PR_SET_PDEATHSIG: u32 = 1;
 const PR_SET_NAME: u32 = 15;
+const PR_SET_TIMERSLACK: u32 = 29;
 const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
 const ARCH_SET_GS: u32 = 0x1001;
 const ARCH_SET_FS: u32 = 0x1002;
@@ -542,6 +543,7 @@ mod tests {
         }
         assert_eq!(call(nr::PRCTL, [59, 1, 0, 0, 0, 0]), ALLOW);
         assert_eq!(call(nr::PRCTL, [15, 0x1000, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(call(nr::PRCTL, [29, 1, 0, 0, 0, 0]), ALLOW);
         // PR_SET_SECCOMP, PR_SET_MM.
         for option in [22, 35] {
             assert_eq!(call(nr::PRCTL, [option, 0, 0, 0, 0, 0]), KILL_PROCESS);
