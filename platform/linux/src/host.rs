@@ -376,6 +376,13 @@ impl Host for LinuxHost {
     }
 
     fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()> {
+        if path.is_empty() {
+            // Without a walk of no names. A descriptor opened with O_PATH has to go the other way.
+            match words(nr::FCHOWN, [fd_word(dir), uid as usize, gid as usize, 0, 0, 0]) {
+                Err(Errno::EBADF) => {}
+                answer => return answer.map(|_| ()),
+            }
+        }
         let mut name_text = CPath::room();
         name_text.set(path)?;
         let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
@@ -385,10 +392,18 @@ impl Host for LinuxHost {
     }
 
     fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()> {
+        let times = [timespec(atime), timespec(mtime)];
+        if path.is_empty() {
+            // As in `chown`.
+            // SAFETY: the times are ours, and no name is a null pointer.
+            match unsafe { raw(nr::UTIMENSAT, [fd_word(dir), 0, times.as_ptr() as usize, 0, 0, 0]) } {
+                Err(Errno::EBADF) => {}
+                answer => return answer.map(|_| ()),
+            }
+        }
         let mut name_text = CPath::room();
         name_text.set(path)?;
         let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
-        let times = [timespec(atime), timespec(mtime)];
         // SAFETY: path and times are ours.
         unsafe { raw(nr::UTIMENSAT, [fd_word(dir), name_text.addr(), times.as_ptr() as usize, flags, 0, 0]) }.map(|_| ())
     }
@@ -472,12 +487,15 @@ fn open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result
     const O_TMPFILE: u32 = 0o20000000;
     let mut path_text = CPath::room();
     let dir = place(&mut path_text, dir, path)?;
+    // One name, and no link, leads nowhere else: the host need not keep watch over the walk.
+    const O_NOFOLLOW: u32 = 0o400000;
+    let simple = flags & O_NOFOLLOW != 0 && path != b".." && !path.contains(&b'/');
     let how = OpenHow {
         flags: u64::from(flags) | O_CLOEXEC | if flags & 0o10000000 == 0 { O_NOCTTY } else { 0 },
         // openat2 refuses a mode where none is used.
         mode: if flags & (O_CREAT | O_TMPFILE) != 0 { u64::from(mode) & 0o7777 } else { 0 },
         // The /proc name of a descriptor is a magic link and lies outside any tree.
-        resolve: if dir == fd_word(proc()) { 0 } else { resolve },
+        resolve: if simple || dir == fd_word(proc()) { 0 } else { resolve },
     };
     let how = &raw const how as usize;
     // SAFETY: path and structure are ours.

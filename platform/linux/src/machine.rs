@@ -151,6 +151,7 @@ impl LinuxMachine {
             if spawn::forks()[1] >= spawn::OFTEN {
                 heap::unite();
             }
+            heap::prepare();
             let deadline = serve();
             heap::give_back();
             if word.load(Ordering::SeqCst) == 0 {

@@ -104,6 +104,7 @@ host_calls! {
     75 FDATASYNC Always, "files of the host";
     77 FTRUNCATE Always, "files of the host";
     91 FCHMOD Writing, "files of writable binds";
+    93 FCHOWN Writing, "files of writable binds";
     98 GETRUSAGE Always, "the most memory a guest has had";
     99 SYSINFO Always, "how much memory there is";
     131 SIGALTSTACK Always, "a thread's kernel stack is where the host's signals arrive";
