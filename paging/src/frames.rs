@@ -24,4 +24,8 @@ pub trait Frames: Send + Sync + 'static {
     fn read(&self, frame: PageFrame, offset: usize, out: &mut [u8]);
     /// Copies to `offset` (bytes) of the page on; the range lies within the page.
     fn write(&self, frame: PageFrame, offset: usize, data: &[u8]);
+    /// Atomically reads the aligned 32-bit word at `offset`.
+    fn load_u32(&self, frame: PageFrame, offset: usize) -> u32;
+    /// Atomic compare-and-exchange on the aligned 32-bit word at `offset`: the value found (equal to `old` when it was stored).
+    fn cmpxchg_u32(&self, frame: PageFrame, offset: usize, old: u32, new: u32) -> u32;
 }

@@ -389,6 +389,18 @@ impl<F: Frames, T: Table> Space<F, T> {
         })
     }
 
+    /// Atomically reads an aligned 32-bit word, whoever runs.
+    pub fn load_u32(&self, addr: usize) -> core::result::Result<u32, Refused> {
+        let inside = addr % PAGE;
+        self.with_frame(addr - inside, Access::Read, &mut |frame| self.frames.load_u32(frame, inside))
+    }
+
+    /// Atomic compare-and-exchange on an aligned 32-bit word, whoever runs: the value found.
+    pub fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Refused> {
+        let inside = addr % PAGE;
+        self.with_frame(addr - inside, Access::Write, &mut |frame| self.frames.cmpxchg_u32(frame, inside, old, new))
+    }
+
     fn each_page(
         &self,
         addr: usize,

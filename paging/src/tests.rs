@@ -70,6 +70,20 @@ impl Frames for Memory {
     fn write(&self, frame: PageFrame, offset: usize, data: &[u8]) {
         self.pages.lock()[frame.0].0[offset..offset + data.len()].copy_from_slice(data);
     }
+    fn load_u32(&self, frame: PageFrame, offset: usize) -> u32 {
+        let mut word = [0; 4];
+        self.read(frame, offset, &mut word);
+        u32::from_ne_bytes(word)
+    }
+    fn cmpxchg_u32(&self, frame: PageFrame, offset: usize, old: u32, new: u32) -> u32 {
+        let mut pages = self.pages.lock();
+        let word = &mut pages[frame.0].0[offset..offset + 4];
+        let found = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
+        if found == old {
+            word.copy_from_slice(&new.to_ne_bytes());
+        }
+        found
+    }
 }
 
 pub struct Map {
@@ -277,6 +291,21 @@ fn a_touch_gives_entries_to_pages_around_that_are_there() {
     *disk.object.lock() = None;
     drop((space, other, object));
     assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn words_are_read_and_exchanged_whoever_runs() {
+    let memory = Memory::new(100);
+    let (parent, child) = (space(memory), space(memory));
+    parent.map(A, A + 2 * PAGE, ALL, Behind::Zero).unwrap();
+    parent.protect(A + PAGE, A + 2 * PAGE, READ).unwrap();
+    assert_eq!((parent.cmpxchg_u32(A + 8, 0, 7), parent.load_u32(A + 8)), (Ok(0), Ok(7)));
+    parent.fork_into(&child).unwrap();
+    // Another value leaves the word alone; a copy is the child's own.
+    assert_eq!((child.cmpxchg_u32(A + 8, 0, 9), child.cmpxchg_u32(A + 8, 7, 9)), (Ok(7), Ok(7)));
+    assert_eq!((parent.load_u32(A + 8), child.load_u32(A + 8)), (Ok(7), Ok(9)));
+    assert_eq!((parent.load_u32(A + PAGE), parent.cmpxchg_u32(A + PAGE, 0, 1)), (Ok(0), Err(Refused::Denied)));
+    assert_eq!(parent.load_u32(A + 2 * PAGE), Err(Refused::Unmapped));
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub trait UserMemory: Send + Sync {
     /// Atomically reads the aligned 32-bit word at `addr`.
     fn load_u32(&self, addr: usize) -> Result<u32, Fault>;
     /// Atomic compare-and-exchange on the aligned 32-bit word at `addr`: the value found (equal to `old` when it was stored). A fault
-    /// too where the memory can only be copied from where the caller runs: calls that need it are made at home.
+    /// too where the memory can only be copied from where the caller runs, as another process' is on a host: calls that need it are
+    /// made at home.
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault>;
 }
 
@@ -87,6 +88,15 @@ pub trait Reach: Send + Sync {
     fn read(&self, addr: usize, out: &mut [u8]) -> usize;
     /// Copies to it, as [`Reach::read`].
     fn write(&self, addr: usize, data: &[u8]) -> usize;
+    /// Reads the aligned 32-bit word at `addr`, in user memory, whichever thread runs: atomically where the machine can.
+    fn load(&self, addr: usize) -> Result<u32, Fault> {
+        let mut word = [0; 4];
+        if self.read(addr, &mut word) == word.len() { Ok(u32::from_ne_bytes(word)) } else { Err(Fault) }
+    }
+    /// Atomic compare-and-exchange on such a word: the value found. A fault where there is none but in place.
+    fn exchange(&self, _addr: usize, _old: u32, _new: u32) -> Result<u32, Fault> {
+        Err(Fault)
+    }
 }
 
 /// The grain of copies from afar: nothing within it is there in part.
@@ -161,16 +171,15 @@ impl<T: Reach> UserMemory for T {
         if self.is_near() {
             return self.near().load_u32(addr);
         }
-        if !addr.is_multiple_of(4) {
-            return Err(Fault);
-        }
-        let mut word = [0; 4];
-        self.copy_in(&mut word, addr)?;
-        Ok(u32::from_ne_bytes(word))
+        if addr.is_multiple_of(4) && self.is_user(addr, 4) { self.load(addr) } else { Err(Fault) }
     }
 
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault> {
-        if self.is_near() { self.near().cmpxchg_u32(addr, old, new) } else { Err(Fault) }
+        match self.is_near() {
+            true => self.near().cmpxchg_u32(addr, old, new),
+            false if addr.is_multiple_of(4) && self.is_user(addr, 4) => self.exchange(addr, old, new),
+            false => Err(Fault),
+        }
     }
 }
 

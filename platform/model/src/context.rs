@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::machine::ThreadId;
-use janua_port::{Context, Nanos, Reach, Registers, Space, Spawn, UserMemory};
+use janua_port::{Context, Fault, Nanos, Reach, Registers, Space, Spawn, UserMemory};
 
 use crate::machine::{Carrier, FPU, Model, initial_fpu};
 use crate::memory::{ModelSpace, is_user, lock};
@@ -40,6 +40,12 @@ impl Reach for ModelContext {
     }
     fn write(&self, addr: usize, data: &[u8]) -> usize {
         self.space().map_or(0, |space| ModelSpace::of(&space).write(addr, data))
+    }
+    fn load(&self, addr: usize) -> std::result::Result<u32, Fault> {
+        self.space().map_or(Err(Fault), |space| ModelSpace::of(&space).load_u32(addr))
+    }
+    fn exchange(&self, addr: usize, old: u32, new: u32) -> std::result::Result<u32, Fault> {
+        self.space().map_or(Err(Fault), |space| ModelSpace::of(&space).cmpxchg_u32(addr, old, new))
     }
 }
 

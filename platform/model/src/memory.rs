@@ -92,6 +92,20 @@ impl Frames for Memory {
     fn write(&self, frame: PageFrame, offset: usize, data: &[u8]) {
         lock(&self.pages).all[frame.0].0[offset..offset + data.len()].copy_from_slice(data);
     }
+    fn load_u32(&self, frame: PageFrame, offset: usize) -> u32 {
+        let mut word = [0; 4];
+        self.read(frame, offset, &mut word);
+        u32::from_ne_bytes(word)
+    }
+    fn cmpxchg_u32(&self, frame: PageFrame, offset: usize, old: u32, new: u32) -> u32 {
+        let mut pages = lock(&self.pages);
+        let word = &mut pages.all[frame.0].0[offset..offset + 4];
+        let found = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
+        if found == old {
+            word.copy_from_slice(&new.to_ne_bytes());
+        }
+        found
+    }
 }
 
 /// A page table: a map, which no processor remembers anything of.
@@ -163,6 +177,15 @@ impl ModelSpace {
     /// Copies into it: bytes before the first that cannot be written.
     pub fn write(&self, addr: usize, data: &[u8]) -> usize {
         if is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
+    }
+
+    /// A word of it, read or exchanged atomically; the word is aligned and user memory.
+    pub fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        self.paged.load_u32(addr).map_err(|_| Fault)
+    }
+
+    pub fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
+        self.paged.cmpxchg_u32(addr, old, new).map_err(|_| Fault)
     }
 
     /// Pages in memory now, and the most there have been.

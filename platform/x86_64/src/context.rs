@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
 use janua_port::machine::{Residency, ThreadId, Usage};
 use janua_port::user::Reach;
-use janua_port::{Context, Nanos, Plain, Registers, Space, Spawn, UserMemory};
+use janua_port::{Context, Fault, Nanos, Plain, Registers, Space, Spawn, UserMemory};
 
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
@@ -68,6 +68,14 @@ impl Reach for BareContext {
 
     fn write(&self, addr: usize, data: &[u8]) -> usize {
         self.space().map_or(0, |space| BareSpace::of(&space).write(addr, data))
+    }
+
+    fn load(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        self.space().map_or(Err(Fault), |space| BareSpace::of(&space).load_u32(addr))
+    }
+
+    fn exchange(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
+        self.space().map_or(Err(Fault), |space| BareSpace::of(&space).cmpxchg_u32(addr, old, new))
     }
 }
 

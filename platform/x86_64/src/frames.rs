@@ -245,4 +245,20 @@ impl Frames for Physical {
         // SAFETY: within the frame, which the caller uses; no Rust object lies in it.
         unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), pointer(frame).add(offset), data.len()) };
     }
+
+    fn load_u32(&self, frame: PageFrame, offset: usize) -> u32 {
+        word(frame, offset).load(Ordering::SeqCst)
+    }
+
+    fn cmpxchg_u32(&self, frame: PageFrame, offset: usize, old: u32, new: u32) -> u32 {
+        word(frame, offset).compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).unwrap_or_else(|found| found)
+    }
+}
+
+/// A word of a frame in use by the caller.
+fn word<'a>(frame: PageFrame, offset: usize) -> &'a AtomicU32 {
+    assert!(offset < PAGE && offset.is_multiple_of(4), "a word that is not aligned within its page");
+    // SAFETY: aligned, within the frame, which is mapped for good; whatever is there, any bits are a word, and nobody holds it as
+    // anything but bytes and words.
+    unsafe { AtomicU32::from_ptr(pointer(frame).add(offset).cast()) }
 }

@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_paging::{Access, Behind, Object, PAGE, Refused};
 use janua_port::machine::{Residency, Usage};
 use janua_port::space::Bounds;
-use janua_port::{Backing, Prot, Space};
+use janua_port::{Backing, Fault, Prot, Space};
 
 use crate::barrier::{self, Registered};
 use crate::frames::{FRAMES, Physical};
@@ -92,6 +92,16 @@ impl BareSpace {
     /// Copies into it, whoever runs: bytes before the first that cannot be written.
     pub fn write(&self, addr: usize, data: &[u8]) -> usize {
         if user::is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
+    }
+
+    /// Atomically reads one of its words, whoever runs. The word is aligned and user memory.
+    pub fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        self.paged.load_u32(addr).map_err(|_| Fault)
+    }
+
+    /// Atomic compare-and-exchange on one of its words, as [`BareSpace::load_u32`]: the value found.
+    pub fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
+        self.paged.cmpxchg_u32(addr, old, new).map_err(|_| Fault)
     }
 
     /// The first program lives in it.

@@ -18,6 +18,7 @@ const TESTS: &[(&str, Test)] = &[
     ("boot/disk/work", work),
     ("boot/disk/large", large),
     ("boot/disk/full", full),
+    ("boot/disk/mapped", mapped),
     ("boot/disk/cores", cores),
     ("boot/disk/power-cut", power_cut),
     ("boot/disk/corrupt", corrupt),
@@ -148,6 +149,32 @@ fn full(bench: &Bench<'_>) -> Result<(), String> {
     )?;
     bench.check()?;
     bench.expect("cat /kept; stat -c %s /again", "kept\n8388608\n")
+}
+
+/// A file larger than the memory is mapped: its pages come when they are touched, and go for others.
+fn mapped(bench: &Bench<'_>) -> Result<(), String> {
+    let tree = bench.dir.join("mapped");
+    compare::fresh(&tree)?;
+    fs::create_dir_all(tree.join("bin")).map_err(|error| format!("{}: {error}", tree.display()))?;
+    let mut command = Command::new("musl-gcc");
+    command.args(["-static", "-O1", "-o"]).arg(tree.join("bin/mapped"));
+    command.arg(crate::workspace::root().join("test/boot/mapped.c"));
+    process::step("boot-mapped", "compiling test/boot/mapped.c", &mut command)?;
+    let run = |what: &str| {
+        let janua = build::janua().display().to_string();
+        let tree = tree.display().to_string();
+        let words = [&janua, "boot", "--disk", &bench.disk, "--disk-size", "192M", "--ramfs", &tree, "--memory", "64", "--"];
+        let (said, code) =
+            bench.outcome([&words[..], &["/bin/mapped", what]].concat().iter().map(ToString::to_string).collect())?;
+        if code == 0 { Ok(said) } else { Err(format!("{what}: exit code {code}; it wrote:\n{said}")) }
+    };
+    run("make")?;
+    let said = run("map")?;
+    let expected = "before: 0\ntouched: 1\na few: 1\nwrong: 0\nwrong: 0\nleft some: 1\n";
+    if said != expected {
+        return Err(compare::difference(expected.as_bytes(), said.as_bytes()));
+    }
+    bench.check()
 }
 
 /// Four cores work on the disk at once.

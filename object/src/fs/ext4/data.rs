@@ -172,6 +172,7 @@ impl Data {
         // What cannot be written stays dirty, and whoever asks for it is told.
         let _ = self.flush(shared, false);
         if self.may_go()
+            && (self.mappings == 0 || shared.is_short())
             && let Some(fd) = self.pages.clone()
         {
             self.forget(&fd, 0..keep.start);
@@ -244,7 +245,11 @@ impl Data {
         }
         // What is a hole for those who read is a page of zeroes for a mapping.
         let fd = self.pages(shared)?;
-        fd.host().fallocate(fd.fd(), allocate::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)
+        fd.host().fallocate(fd.fd(), allocate::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)?;
+        drop(fd);
+        self.recount(shared);
+        self.spare(shared, around..around + RUN);
+        Ok(())
     }
 
     /// Writes into the pages: bytes written. With `through`, to the disk at once; ENOSPC when there is no room.

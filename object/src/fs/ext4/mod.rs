@@ -298,6 +298,12 @@ impl Shared {
         self.cached.load(Ordering::Relaxed) > self.cache_most()
     }
 
+    /// Whether the memory is short, too: then even pages that programs have mapped go. They would soon be brought again, so not before.
+    fn is_short(&self) -> bool {
+        let memory = self.machine.memory();
+        memory.free < memory.total / 4
+    }
+
     /// Whether so much is dirty that a writer has to write his file back himself.
     fn is_soiled(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) > DIRTY_MOST.min(self.cache_most() / 4)
@@ -305,7 +311,7 @@ impl Shared {
 
     /// Lets pages go that the disk has, when files take too much of the memory: those of files that are mapped, or of the others.
     fn shrink(&self, mapped: bool) {
-        if !self.is_tight() {
+        if !self.is_tight() || mapped && !self.is_short() {
             return;
         }
         let enough = self.cache_most() / 4 * 3;
