@@ -12,7 +12,6 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_port::Backing;
-use janua_rt::Mutex;
 
 use crate::caller::{Caller, Cred};
 use crate::coverage::PAGE;
@@ -20,6 +19,7 @@ use crate::file::{Events, File, OpenFile, flags, offset};
 use crate::fs::hostio;
 use crate::fs::memory::Space;
 use crate::fs::memory::data::{Data, Source, allocate};
+use crate::fs::memory::turns::Turns;
 use crate::vfs::{Attr, Contents, Dentry, FileKind, FileSystem, FsStat, Inode, Mount, MountFlags, Path, SetAttr, Vfs};
 
 /// Seals (F_ADD_SEALS).
@@ -107,7 +107,7 @@ impl MemFs {
             data: Data::new(),
         };
         let ino = self.next_ino.fetch_add(1, Ordering::Relaxed);
-        let inode = Arc::new(MemInode { fs: self.clone(), ino, btime: now, state: Mutex::new(state) });
+        let inode = Arc::new(MemInode { fs: self.clone(), ino, btime: now, state: Turns::new(state) });
         let path = self.place(vfs, inode.clone(), &[b"/memfd:", name, b" (deleted)"].concat());
         OpenFile::new(Arc::new(MemFile(inode)), flags::O_RDWR | flags::O_LARGEFILE, Some(path))
     }
@@ -165,12 +165,32 @@ pub struct MemInode {
     fs: Arc<MemFs>,
     ino: u64,
     btime: i64,
-    state: Mutex<State>,
+    state: Turns<State>,
 }
 
 impl MemInode {
     fn now(&self) -> i64 {
         crate::vfs::now(self.fs.space.machine)
+    }
+
+    /// Bytes written, and the offset behind them.
+    fn write(&self, state: &mut State, buf: &mut WriteBuf<'_>, at: u64) -> Result<(usize, u64)> {
+        if state.write_sealed() {
+            return Err(Errno::EPERM);
+        }
+        let size = state.data.size();
+        let at = if at == offset::END { size } else { at };
+        if state.seals & seal::GROW != 0 && at.saturating_add(buf.left() as u64) > size {
+            // Whole pages go through one after the other, up to the one that would grow the file.
+            let room = (size & !(PAGE - 1)).saturating_sub(at);
+            if room == 0 {
+                return Err(Errno::EPERM);
+            }
+            buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
+        }
+        let n = state.data.write(&self.fs.space, buf, at)?;
+        state.changed(self.now());
+        Ok((n, at + n as u64))
     }
 
     fn resize(&self, state: &mut State, size: u64) -> Result<()> {
@@ -235,7 +255,7 @@ impl Inode for MemInode {
     }
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
-        let mut state = self.state.lock();
+        let mut state = self.state.change();
         if let Some(mode) = change.mode {
             if state.seals & seal::EXEC != 0 && (mode ^ state.mode) & 0o111 != 0 {
                 return Err(Errno::EPERM);
@@ -289,22 +309,7 @@ impl File for MemFile {
         if buf.left() == 0 {
             return Ok(0);
         }
-        let mut state = self.0.state.lock();
-        if state.write_sealed() {
-            return Err(Errno::EPERM);
-        }
-        let size = state.data.size();
-        let at = if at == offset::END { size } else { at };
-        if state.seals & seal::GROW != 0 && at.saturating_add(buf.left() as u64) > size {
-            // Whole pages go through one after the other, up to the one that would grow the file.
-            let room = (size & !(PAGE - 1)).saturating_sub(at);
-            if room == 0 {
-                return Err(Errno::EPERM);
-            }
-            buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
-        }
-        let n = state.data.write(&self.0.fs.space, buf, at)?;
-        state.changed(self.0.now());
+        let (n, _) = self.0.state.write(buf, at, |state, part, at| self.0.write(state, part, at))?;
         Ok(n)
     }
 
@@ -349,7 +354,7 @@ impl File for MemFile {
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
-        self.0.resize(&mut self.0.state.lock(), len)
+        self.0.resize(&mut self.0.state.change(), len)
     }
 
     fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
@@ -360,7 +365,7 @@ impl File for MemFile {
             return Err(Errno::EINVAL);
         }
         let end = offset.checked_add(len).filter(|&end| end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
-        let mut state = self.0.state.lock();
+        let mut state = self.0.state.change();
         if mode & allocate::PUNCH_HOLE != 0 && state.write_sealed() {
             return Err(Errno::EPERM);
         }
@@ -392,7 +397,7 @@ impl File for MemFile {
         if seals & !seal::ALL != 0 {
             return Err(Errno::EINVAL);
         }
-        let mut state = self.0.state.lock();
+        let mut state = self.0.state.change();
         if state.seals & seal::SEAL != 0 {
             return Err(Errno::EPERM);
         }

@@ -79,12 +79,11 @@ impl MemoryFile {
 
     /// Bytes written, and the offset behind them.
     fn write_at(&self, buf: &mut WriteBuf<'_>, offset: u64) -> Result<(usize, u64)> {
-        let written = {
-            let mut data = self.node.data()?.lock();
-            let at = if offset == offset::END { data.size() } else { offset };
-            let n = data.write(&self.node.shared.space, buf, at)?;
-            (n, at + n as u64)
-        };
+        let written = self.node.data()?.write(buf, offset, |data, part, at| {
+            let at = if at == offset::END { data.size() } else { at };
+            let n = data.write(&self.node.shared.space, part, at)?;
+            Ok((n, at + n as u64))
+        })?;
         self.wrote();
         Ok(written)
     }
@@ -167,7 +166,7 @@ impl File for MemoryFile {
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
         self.node.keep();
-        self.node.data()?.lock().truncate(&self.node.shared.space, len)?;
+        self.node.data()?.change().truncate(&self.node.shared.space, len)?;
         self.wrote();
         Ok(())
     }
@@ -176,7 +175,7 @@ impl File for MemoryFile {
         if len == 0 {
             return Err(Errno::EINVAL);
         }
-        self.node.data()?.lock().allocate(&self.node.shared.space, mode, offset, len)?;
+        self.node.data()?.change().allocate(&self.node.shared.space, mode, offset, len)?;
         self.wrote();
         Ok(())
     }

@@ -19,6 +19,7 @@ mod file;
 mod rename;
 mod space;
 mod table;
+pub(crate) mod turns;
 mod xattr;
 
 use alloc::collections::{BTreeMap, LinkedList};
@@ -43,6 +44,7 @@ use crate::vfs::{Busy, NameHasher, Slot, now};
 
 use data::Data;
 use table::{Entry, Table};
+use turns::Turns;
 
 pub use data::PAGE;
 pub use space::Space;
@@ -126,7 +128,7 @@ struct Meta {
 
 enum Body {
     Directory(Mutex<Table>),
-    Regular(Mutex<Data>),
+    Regular(Turns<Data>),
     /// `None`: not yet read from below.
     Symlink(Mutex<Option<Arc<[u8]>>>),
     /// Devices, fifos, sockets.
@@ -214,7 +216,7 @@ impl Node {
         let kind = lower.kind();
         let body = match kind {
             FileKind::Directory => Body::Directory(Mutex::default()),
-            FileKind::Regular => Body::Regular(Mutex::new(Data::of_lower(lower.clone(), attr.size))),
+            FileKind::Regular => Body::Regular(Turns::new(Data::of_lower(lower.clone(), attr.size))),
             FileKind::Symlink => Body::Symlink(Mutex::new(None)),
             _ => Body::Special { fifo: Slot::new(), socket: Slot::new() },
         };
@@ -313,7 +315,7 @@ impl Node {
         }
     }
 
-    fn data(&self) -> Result<&Mutex<Data>> {
+    fn data(&self) -> Result<&Turns<Data>> {
         match &self.body {
             Body::Regular(data) => Ok(data),
             _ => Err(Errno::EINVAL),
@@ -440,7 +442,7 @@ impl Node {
         let (mode, gid) = inherit(&dir, mode, cred);
         let body = match FileKind::of_mode(mode).ok_or(Errno::EINVAL)? {
             FileKind::Directory => Body::Directory(Mutex::default()),
-            FileKind::Regular => Body::Regular(Mutex::new(Data::new())),
+            FileKind::Regular => Body::Regular(Turns::new(Data::new())),
             FileKind::Symlink => return Err(Errno::EINVAL),
             _ => Body::Special { fifo: Slot::new(), socket: Slot::new() },
         };
@@ -537,7 +539,7 @@ impl Inode for Node {
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
         self.keep();
         if let Some(size) = change.size {
-            self.data()?.lock().truncate(&self.shared.space, size)?;
+            self.data()?.change().truncate(&self.shared.space, size)?;
         }
         let mut meta = self.meta.lock();
         if change.size.is_some() || change.uid.is_some() || change.gid.is_some() {
