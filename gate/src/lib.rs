@@ -1,4 +1,4 @@
-//! How a call gets in: one file a gate.
+//! How a call gets in: one folder a gate, with its page; `docs/gates.md` lists them.
 #![no_std]
 
 // The gates of one processor.

@@ -1,11 +1,13 @@
-//! Gates: how a guest's calls become entries of the kernel, by a host ([`HostedGate`]) or by the processor itself ([`TrapGate`]).
+//! Gates: how a guest's calls become entries of the kernel. A gate pushes: a host ([`HostedGate`]) or the processor itself ([`TrapGate`])
+//! arrives with a frame. Or it is pulled: the machine runs user code and looks why it stopped ([`PullGate`]).
 
 use janua_arch::Frame;
 
 use janua_abi::linux::Result;
 
 use crate::UserMemory;
-use crate::guest::Abi;
+use crate::guest::{Abi, Flow, Guest};
+use crate::trap::{Exception, Trap};
 
 /// What the host said about an interruption, as far as gates need it.
 #[derive(Clone, Copy, Debug)]
@@ -100,11 +102,20 @@ pub trait HostedGate: Sync {
     fn call_entry(&self, _keyed: bool) -> Option<usize> {
         None
     }
+    /// Whether a fault at `pc` is one of that entry's stores before it has changed anything: then the call is one all the same, and comes by
+    /// the host's signal, with its number in rax and its way back in rcx.
+    fn is_call_store(&self, _pc: usize) -> bool {
+        false
+    }
     /// What the way out writes into the selector.
     fn selector_value(&self) -> u8;
     /// The host signal by which user code calls, when it is not SIGSYS: user code sends it to its own process, and may make the
-    /// host calls for that. The platform's entry knows it, not [`HostedGate::accept`].
+    /// host calls for that. Its handler is [`HostedGate::queued_entry`], and [`HostedGate::accept`] never sees it.
     fn queued(&self) -> Option<u32> {
+        None
+    }
+    /// The host's handler of that signal, as [`HostedGate::call_entry`].
+    fn queued_entry(&self, _keyed: bool) -> Option<usize> {
         None
     }
     /// In each new process of the sandbox, in its first thread, before user code runs there.
@@ -157,6 +168,33 @@ pub enum Way {
     Interrupt(u8),
     /// An exception that may be a call.
     Exception(u8),
+}
+
+/// Why user code came back to who ran it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A call; number and words are in the frame.
+    Call(Abi),
+    /// An exception of its.
+    Exception(Exception),
+    /// Nothing of its doing: its turn is over, or somebody else may have use for the processor.
+    Pause,
+}
+
+/// A gate of the pull shape: there is no entry that user code goes through. Who carries the thread runs it in here, and is told why it
+/// stopped; what becomes of that is the same as with gates that push ([`pull`]).
+pub trait PullGate {
+    /// Runs user code from `frame` on, and leaves there what it has come to.
+    fn resume(&mut self, frame: &mut Frame) -> Stop;
+}
+
+/// User code's next stay outside the kernel, and the kernel's answer to what ended it.
+pub fn pull(gate: &mut impl PullGate, guest: &dyn Guest, frame: &mut Frame) -> Flow {
+    match gate.resume(frame) {
+        Stop::Call(abi) => guest.call(frame, abi),
+        Stop::Exception(exception) => guest.trap(frame, Trap::Exception(exception)),
+        Stop::Pause => Flow::Resume,
+    }
 }
 
 /// One way of entering a kernel on the bare machine. The platform calls it; it never calls back.

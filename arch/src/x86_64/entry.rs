@@ -1,13 +1,15 @@
 //! The one way into the kernel and the one way out, for a kernel in the address space of its guests.
 //!
-//! Three ways in: a host signal (a trapped call, a fault, a kick) to `hosted_signal_entry`, a jump from a rewritten call site
-//! to `hosted_call_entry`, and the signal user code calls by to `hosted_queued_entry`. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the kernel's memory closed
-//! by its key, so the entry first opens it; without a jail there is nothing to open. One way out, `hosted_exit`, closes it again.
+//! A host signal (a trapped call, a fault, a kick) comes to `hosted_signal_entry`. Gates may have ways in of their own: a jump from a rewritten
+//! call site, the signal user code calls by (`gate/src`). They lie in the same section, are made of the same pieces
+//! (`arch/src/x86_64/pieces.rs`), and what is told here holds for them. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
+//! kernel's memory closed by its key, so the entry first opens it; without a jail there is nothing to open. One way out, `hosted_exit`, closes it
+//! again.
 //!
-//! **Nothing is trusted.** User code may jump to any instruction of this file with registers of its choice. After each `wrpkru`
+//! **Nothing is trusted.** User code may jump to any instruction of these entries with registers of its choice. After each `wrpkru`
 //! that opens, the value is checked and everything is derived anew: the thread from the limit of its own descriptor in the
 //! host's GDT ([`THREAD_SELECTOR`]), which only the host's set_thread_area(2) can change, or, for the only guest thread of a process, from the process'
-//! own [`ALONE`]; the area and the stack from the thread. A signal's frame is believed only if it lies on the thread's own kernel stack and starts with the sandbox's
+//! own [`ALONE`](super::hosted::ALONE); the area and the stack from the thread. A signal's frame is believed only if it lies on the thread's own kernel stack and starts with the sandbox's
 //! secret, which the host writes as the restorer's address; the secret is overwritten, so a frame is good for one entry. After each `wrpkru` that
 //! closes, the value is checked: who jumped there to open the key meets `ud2`. The `xrstor` of the entry never loads the key register, and
 //! the one that user code may run (`hosted_restore`) is followed by a check that it has not.
@@ -36,12 +38,12 @@
 
 use core::arch::global_asm;
 
-use super::hooks::{HOOKS, KEY_PLACE, SECRET};
-pub use super::hooks::{Hooks, set_hooks, set_key_place, set_secret};
+use super::hooks::{HOOKS, KEY_PLACE};
+pub use super::hooks::{Hooks, SECRET, set_hooks, set_key_place, set_secret};
 use super::hosted::{
-    ALONE, AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, KERNEL_SHIFT, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE,
-    STACK_SHIFT, STACK_SIZE,
+    AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT, STACK_SIZE,
 };
+use crate::{hosted_locate, hosted_locate_own, hosted_open};
 
 /// PKRU while user code runs: key 1 (the kernel's memory) neither readable nor writable, key 2 (selectors) not writable.
 pub const PKRU_GUEST: u32 = 0b10_11_00;
@@ -54,31 +56,15 @@ pub const THREAD_ENTRY: u32 = 14;
 pub const THREAD_SELECTOR: u16 = (THREAD_ENTRY as u16) << 3 | 3;
 
 /// Flags of user code right after a rewritten call; the way out is short only with these.
-const CALL_FLAGS: u64 = 0x202;
+pub const CALL_FLAGS: u64 = 0x202;
 /// Bytes of the host's frame that must lie below the area for it to be believed: up to the end of the siginfo.
-const HOST_FRAME: usize = 312 + 128;
+pub const HOST_FRAME: usize = 312 + 128;
 
 // Offsets into the frame at the start of `Area` (checked in `hosted`), and into the host's signal frame (arch/x86 rt_sigframe: restorer, ucontext, siginfo).
 global_asm!(
-    ".pushsection .text.hosted, \"ax\", @progbits",
-    ".globl hosted_entries_start",
-    "hosted_entries_start:",
+    ".pushsection hosted_entries, \"ax\", @progbits",
 
-    // Opens the kernel's key. The four labels are those of its instructions before it is open. Loses rax, rcx, rdx.
-    ".macro OPEN name",
-    "\\name\\()_0:",
-    "xor eax, eax",
-    "\\name\\()_1:",
-    "xor ecx, ecx",
-    "\\name\\()_2:",
-    "xor edx, edx",
-    "\\name\\()_3:",
-    "wrpkru",
-    "test eax, eax",
-    "jnz hosted_refuse",
-    ".endm",
-
-    // Closes it; at 9 behind the use stands `ud2`. Loses rax, rcx, rdx.
+    // Closes the kernel's key; at 9 behind the use stands `ud2`. Loses rax, rcx, rdx.
     ".macro CLOSE",
     "xor ecx, ecx",
     "xor edx, edx",
@@ -88,235 +74,14 @@ global_asm!(
     "jne 9f",
     ".endm",
 
-    // To \\to if the interrupted address, rcx, is that of \\at. Loses rax.
-    ".macro AT at, to",
-    "lea rax, [rip + \\at]",
-    "cmp rcx, rax",
-    "je \\to",
-    ".endm",
-
-    // To \\to if it is an instruction's of OPEN, \\name. Loses rax.
-    ".macro AT_OPEN name, to",
-    "AT \\name\\()_0, \\to",
-    "AT \\name\\()_1, \\to",
-    "AT \\name\\()_2, \\to",
-    "AT \\name\\()_3, \\to",
-    ".endm",
-
-    // rsp lies on a kernel stack. rdx: the first stack, rax: the offset from it, \thread: the index of that stack's thread.
-    ".macro LOCATE thread",
-    "mov rdx, {stacks}",
-    "mov rax, rsp",
-    "sub rax, rdx",
-    "mov \\thread, rax",
-    "shr \\thread, {stack_shift}",
-    ".endm",
-
-    // The same, and the thread is the one that runs. Loses rcx.
-    ".macro LOCATE_OWN thread",
-    "mov ecx, {thread_selector}",
-    "lsl ecx, ecx",
-    "jnz hosted_refuse",
-    "LOCATE \\thread",
-    "cmp \\thread, rcx",
-    "jne hosted_refuse",
-    ".endm",
-
-    // ---- A rewritten call: rax number, rdi rsi rdx r10 r8 r9 arguments, rcx where to go on, rsp the user's stack.
-
-    // rcx: the thread's index. The only guest thread of a process is named by a word of the process that user code cannot
-    // write; where there are several the host's table tells, which takes longer.
-    ".macro IDENTIFY",
-    "mov rcx, {alone}",
-    "mov rcx, [rcx]",
-    "cmp ecx, 1",
-    "jne 2f",
-    "shr rcx, 32",
-    "3:",
-    ".endm",
-
-    ".macro IDENTIFY_AMONG_MANY",
-    "2:",
-    "mov ecx, {thread_selector}",
-    "lsl ecx, ecx",
-    "jz 3b",
-    "jmp hosted_refuse",
-    ".endm",
-
-    ".macro SAVE_CALL",
-    // rcx: the thread's index, r11: the number. rdx and rcx are in the user's memory, below the red zone: they are
-    // only ever values of the user's own, but the address must not be the kernel's.
-    "mov eax, ecx",
-    "shl rcx, {stack_shift}",
-    "mov rdx, {first_area}",
-    "add rdx, rcx",
-    "shl eax, {selector_shift}",
-    "mov rcx, {selectors}",
-    "add rcx, rax",
-    "lea rax, [rsp - 144]",
-    "shr rax, {kernel_shift}",
-    "cmp eax, {kernel_high}",
-    "je hosted_refuse",
-    "mov rax, [rsp - 136]",
-    "mov [rdx + 8*16], rax",
-    "mov [rdx + 8*11], rax",
-    "mov rax, [rsp - 144]",
-    "mov [rdx + 8*12], rax",
-    "mov [rdx + 8*14], rdi",
-    "mov rdi, rdx",
-    "mov byte ptr [rcx], 0",
-    "mov [rdi + 8*0], r15",
-    "mov [rdi + 8*1], r14",
-    "mov [rdi + 8*2], r13",
-    "mov [rdi + 8*3], r12",
-    "mov [rdi + 8*4], rbp",
-    "mov [rdi + 8*5], rbx",
-    "movzx ecx, byte ptr [rdi + {stepping}]",
-    "shl ecx, 8",
-    "or ecx, {call_flags}",
-    "mov [rdi + 8*6], rcx",
-    "mov [rdi + 8*18], rcx",
-    "mov [rdi + 8*7], r10",
-    "mov [rdi + 8*8], r9",
-    "mov [rdi + 8*9], r8",
-    "mov qword ptr [rdi + 8*10], -38",
-    "mov [rdi + 8*13], rsi",
-    "mov [rdi + 8*15], r11",
-    "mov qword ptr [rdi + 8*17], 0x33",
-    "mov [rdi + 8*19], rsp",
-    "mov qword ptr [rdi + 8*20], 0x2b",
-    // From here on the user's registers are in the area.
-    "mov byte ptr [rdi + {in_guest}], 0",
-    "lea rsp, [rdi - {signal_room}]",
-    "jmp hosted_call_entered",
-    ".endm",
-
-    ".globl hosted_call_entry_pkey",
-    ".type hosted_call_entry_pkey, @function",
-    ".balign 64",
-    "hosted_call_entry_pkey:",
-    // The two stores come first and change nothing: one that faults becomes a call like a trapped one.
-    "mov [rsp - 136], rcx",
-    ".globl hosted_call_store_pkey",
-    "hosted_call_store_pkey:",
-    "mov [rsp - 144], rdx",
-    ".Lhosted_call_number:",
-    "mov r11, rax",
-    "OPEN .Lhosted_call_opens",
-    "IDENTIFY",
-    "SAVE_CALL",
-    "IDENTIFY_AMONG_MANY",
-    ".size hosted_call_entry_pkey, . - hosted_call_entry_pkey",
-
-    ".globl hosted_call_entry",
-    ".type hosted_call_entry, @function",
-    ".balign 64",
-    "hosted_call_entry:",
-    "mov [rsp - 136], rcx",
-    ".globl hosted_call_store",
-    "hosted_call_store:",
-    "mov [rsp - 144], rdx",
-    "mov r11, rax",
-    "IDENTIFY",
-    "SAVE_CALL",
-    "IDENTIFY_AMONG_MANY",
-    ".size hosted_call_entry, . - hosted_call_entry",
-
-    // ---- The signal by which user code calls, where the gate is one (gate/src/signal.rs): rsp at the host's frame, rbx number,
-    // rbp r12 r13 r10 r8 r9 arguments. The host passes three registers to a handler and leaves the others as they were. A call is
-    // where user code has just come back from a host call, which leaves the address in rcx; any other is a stray signal.
-
-    ".macro SAVE_QUEUED",
-    // rax: offset from the first stack, r11: thread, rdx: the first stack; all checked but what lies at rsp.
-    "mov ecx, eax",
-    "and ecx, {stack_mask}",
-    "cmp ecx, {frame_limit}",
-    "ja hosted_refuse",
-    // As in hosted_signal_common: neither the secret nor the word on the stack is in a register of who is refused.
-    "mov rcx, [rsp]",
-    "cmp rcx, [rip + {secret}]",
-    "mov ecx, 0",
-    "jne hosted_refuse",
-    "mov rdi, r11",
-    "shl rdi, {stack_shift}",
-    "lea rdi, [rdx + rdi + {area_offset}]",
-    "cmp byte ptr [rdi + {in_guest}], 0",
-    "je 2f",
-    "mov rcx, [rsp + 8 + 168]",
-    "cmp rcx, [rsp + 8 + 152]",
-    "jne 2f",
-    "cmp word ptr [rsp + 8 + 184], 0x33",
-    "jne 2f",
-    "mov rsi, rcx",
-    "shr rsi, {kernel_shift}",
-    "cmp esi, {kernel_high}",
-    "je 2f",
-    "mov qword ptr [rsp], 0",
-    "shl r11, {selector_shift}",
-    "mov rsi, {selectors}",
-    "mov byte ptr [r11 + rsi], 0",
-    "mov [rdi + 8*0], r15",
-    "mov [rdi + 8*1], r14",
-    "mov [rdi + 8*2], r13",
-    "mov [rdi + 8*3], r12",
-    "mov [rdi + 8*4], rbp",
-    "mov [rdi + 8*5], rbx",
-    // Of the flags only the single step is taken up again.
-    "mov eax, [rsp + 8 + 176]",
-    "and eax, 0x100",
-    "or eax, {call_flags}",
-    "mov [rdi + 8*6], rax",
-    "mov [rdi + 8*18], rax",
-    "mov [rdi + 8*7], r10",
-    "mov [rdi + 8*8], r9",
-    "mov [rdi + 8*9], r8",
-    "mov qword ptr [rdi + 8*10], -38",
-    "mov [rdi + 8*11], rcx",
-    "mov [rdi + 8*12], r13",
-    "mov [rdi + 8*13], r12",
-    "mov [rdi + 8*14], rbp",
-    "mov [rdi + 8*15], rbx",
-    "mov [rdi + 8*16], rcx",
-    "mov qword ptr [rdi + 8*17], 0x33",
-    "mov rax, [rsp + 8 + 160]",
-    "mov [rdi + 8*19], rax",
-    "mov qword ptr [rdi + 8*20], 0x2b",
-    "mov byte ptr [rdi + {in_guest}], 0",
-    "mov rsi, r12",
-    "mov r11, rbx",
-    "lea rsp, [rdi - {signal_room}]",
-    "jmp hosted_call_entered",
-    // Not a call: like every other signal.
-    "2:",
-    "mov r9, r11",
-    "jmp hosted_signal_common",
-    ".endm",
-
-    ".globl hosted_queued_entry_pkey",
-    ".type hosted_queued_entry_pkey, @function",
-    ".balign 64",
-    "hosted_queued_entry_pkey:",
-    "OPEN .Lhosted_queued_opens",
-    "LOCATE_OWN r11",
-    "SAVE_QUEUED",
-    ".size hosted_queued_entry_pkey, . - hosted_queued_entry_pkey",
-
-    ".globl hosted_queued_entry",
-    ".type hosted_queued_entry, @function",
-    ".balign 64",
-    "hosted_queued_entry:",
-    "LOCATE r11",
-    "SAVE_QUEUED",
-    ".size hosted_queued_entry, . - hosted_queued_entry",
-
     // ---- A host signal: rsp at the host's frame. The registers the host passes are not looked at.
 
     ".globl hosted_signal_entry_pkey",
     ".type hosted_signal_entry_pkey, @function",
     ".balign 64",
     "hosted_signal_entry_pkey:",
-    "OPEN .Lhosted_signal_opens",
-    "LOCATE_OWN r9",
+    hosted_open!(),
+    hosted_locate_own!("r9"),
     "jmp hosted_signal_common",
     ".size hosted_signal_entry_pkey, . - hosted_signal_entry_pkey",
 
@@ -324,8 +89,9 @@ global_asm!(
     ".type hosted_signal_entry, @function",
     ".balign 64",
     "hosted_signal_entry:",
-    "LOCATE r9",
-    // rax: offset from the first stack, r9: thread, rdx: the first stack.
+    hosted_locate!("r9"),
+    // rax: offset from the first stack, r9: thread, rdx: the first stack. Gates' entries come here with signals that are no calls.
+    ".globl hosted_signal_common, hosted_refuse",
     "hosted_signal_common:",
     "and eax, {stack_mask}",
     "cmp eax, {frame_limit}",
@@ -357,10 +123,10 @@ global_asm!(
     "cmp rax, {image_size}",
     "jae 1f",
     // Kernel text, though user code is what runs: the last steps out, the first steps in, or a jump of the guest's.
-    "lea rax, [rip + hosted_entries_end]",
+    "lea rax, [rip + __stop_hosted_entries]",
     "cmp rcx, rax",
     "jae 3f",
-    "lea rax, [rip + hosted_entries_start]",
+    "lea rax, [rip + __start_hosted_entries]",
     "cmp rcx, rax",
     "jae 2f",
     "3:",
@@ -398,13 +164,17 @@ global_asm!(
     "test dword ptr [rdi], {kernel_closed}",
     "jz 2f",
     // It is about to open the key, and all is derived anew behind that: the first instructions, not addresses between their bytes.
-    "AT hosted_call_entry_pkey, 2f",
-    "AT hosted_call_store_pkey, 2f",
-    "AT .Lhosted_call_number, 2f",
-    "AT_OPEN .Lhosted_call_opens, 2f",
-    "AT_OPEN .Lhosted_signal_opens, 2f",
-    "AT_OPEN .Lhosted_queued_opens, 2f",
-    "jmp 1f",
+    "lea rdx, [rip + __start_hosted_opens]",
+    "lea rdi, [rip + __stop_hosted_opens]",
+    "5:",
+    "cmp rdx, rdi",
+    "jae 1f",
+    "movsxd rax, dword ptr [rdx]",
+    "add rax, rdx",
+    "cmp rcx, rax",
+    "je 2f",
+    "add rdx, 4",
+    "jmp 5b",
     // A single step (the trap flag) ends here; the way out takes it up again.
     "2:",
     "cmp dword ptr [rsi], {sigtrap}",
@@ -520,8 +290,10 @@ global_asm!(
     "hosted_refuse:",
     "ud2",
     ".size hosted_signal_entry, . - hosted_signal_entry",
-    ".globl hosted_entries_end",
-    "hosted_entries_end:",
+    ".popsection",
+
+    // Behind the ways in, which is where the linker puts it.
+    ".pushsection hosted_exits, \"ax\", @progbits",
 
     // rdi: area, r11: number; rdi and rdx are in the frame only, the user's other arguments still where they came.
     // A call that needs no frame is made from here (`Shortcut`); a number beyond the end becomes the last, which is none, without
@@ -709,16 +481,7 @@ global_asm!(
     // Where a short jump between the routine's bytes leads.
     ".balign 64, 0xcc",
 
-    ".purgem IDENTIFY",
-    ".purgem IDENTIFY_AMONG_MANY",
-    ".purgem SAVE_CALL",
-    ".purgem OPEN",
-    ".purgem AT",
-    ".purgem AT_OPEN",
     ".purgem CLOSE",
-    ".purgem LOCATE",
-    ".purgem LOCATE_OWN",
-    ".purgem SAVE_QUEUED",
     ".popsection",
     stacks = const STACK_BASE,
     stack_shift = const STACK_SHIFT,
@@ -727,12 +490,9 @@ global_asm!(
     area_offset = const STACK_SIZE - AREA_SIZE,
     signal_room = const SIGNAL_ROOM,
     frame_limit = const STACK_SIZE - AREA_SIZE - HOST_FRAME,
-    alone = const ALONE,
     selectors = const SELECTOR_BASE,
     selector_shift = const SELECTOR_SHIFT,
     kernel = const KERNEL_BASE,
-    kernel_high = const KERNEL_BASE >> KERNEL_SHIFT,
-    kernel_shift = const KERNEL_SHIFT,
     image_size = const IMAGE_SIZE,
     arrival = const core::mem::offset_of!(Area, own.arrival),
     shortcut = const core::mem::offset_of!(Area, own.shortcut),
@@ -752,18 +512,6 @@ global_asm!(
     hooks = sym HOOKS,
 );
 
-/// Whether a fault at `rip` is that of a call entry's first two stores, which have changed nothing yet: then it is a call
-/// whose number is in rax and whose way back is in rcx.
-pub fn is_call_store(rip: usize) -> bool {
-    [
-        hosted_call_entry as *const () as usize,
-        hosted_call_store as *const () as usize,
-        hosted_call_entry_pkey as *const () as usize,
-        hosted_call_store_pkey as *const () as usize,
-    ]
-    .contains(&rip)
-}
-
 /// The bytes of an `xrstor 0x40(%rsp)`.
 const RESTORE_LEN: usize = 5;
 
@@ -778,19 +526,10 @@ unsafe extern "C" {
     /// What user code jumps to that would load the vector registers by an instruction it may not have.
     pub fn hosted_restore();
     fn hosted_restore_end();
-    /// Where rewritten calls jump without a jail.
-    pub fn hosted_call_entry();
-    /// Where rewritten calls jump under the jail `pkey`.
-    pub fn hosted_call_entry_pkey();
-    fn hosted_call_store();
-    fn hosted_call_store_pkey();
     /// The host's signal handler without a jail.
     pub fn hosted_signal_entry();
     /// The host's signal handler under the jail `pkey`.
     pub fn hosted_signal_entry_pkey();
-    /// The host's handler of the signal by which user code calls, without a jail and under the jail `pkey`.
-    pub fn hosted_queued_entry();
-    pub fn hosted_queued_entry_pkey();
     /// The way out.
     ///
     /// # Safety

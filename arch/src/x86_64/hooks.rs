@@ -41,7 +41,7 @@ const _: () = assert!(core::mem::offset_of!(Hooks, on_answered) == 32);
 pub(super) static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The word every genuine frame starts with. Zero, before it is set, is no frame's.
-pub(super) static SECRET: AtomicU64 = AtomicU64::new(0);
+pub static SECRET: AtomicU64 = AtomicU64::new(0);
 
 /// Where in the host's save area of a frame the key register is: 0 where user code runs without a key.
 pub(super) static KEY_PLACE: AtomicU32 = AtomicU32::new(0);

@@ -9,6 +9,7 @@ mod hooks;
 pub mod hostcall;
 pub mod hosted;
 pub mod memory;
+mod pieces;
 pub mod search;
 pub mod segments;
 pub mod usercopy;

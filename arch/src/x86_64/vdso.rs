@@ -24,7 +24,7 @@ pub struct Data {
     pub time: u64,
     pub getcpu: u64,
     pub clock_getres: u64,
-    /// Where system calls go that need no trap; no C function: see `hosted_call_entry` ([`super::entry`]).
+    /// Where system calls go that need no trap; no C function: see `gate/src/call/entry.rs:hosted_call_entry`.
     pub call_entry: u64,
 }
 

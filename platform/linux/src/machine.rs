@@ -100,7 +100,7 @@ impl LinuxMachine {
         machine.random(&mut secret);
         // Never 0, which is what a used frame holds.
         spawn::register_barrier()?;
-        signal::set_handlers(boot::jail(), u64::from_ne_bytes(secret) | 1, gate.queued())?;
+        signal::set_handlers(boot::jail(), u64::from_ne_bytes(secret) | 1, gate)?;
         // What stays on a stack could be taken for the head of a frame.
         // SAFETY: an array of ours.
         unsafe { (&raw mut secret).write_volatile([0; 8]) };

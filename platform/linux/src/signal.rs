@@ -6,7 +6,7 @@ use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
 use janua_arch::x86_64::{cpu, entry, usercopy};
 use janua_port::guest::Abi;
-use janua_port::{Flow, HostSignal, Trap};
+use janua_port::{Flow, HostSignal, HostedGate, Trap};
 
 use crate::area;
 use crate::boot::Jail;
@@ -102,10 +102,10 @@ struct Context {
 
 const _: () = assert!(core::mem::offset_of!(Context, r8) == 40 && core::mem::offset_of!(Context, fpstate) == 224);
 
-/// Sets this process' dispositions; children inherit them. `queued` is the gate's own signal, if it has one. Everything the kernel
+/// Sets this process' dispositions; children inherit them. The gate's own signal, if it has one, goes to its own entry. Everything the kernel
 /// does not use is ignored, so that a signal meant for the program (a Ctrl-C that reaches the whole group) is the supervisor's to
 /// pass on.
-pub fn set_handlers(jail: Jail, secret: u64, queued: Option<u32>) -> Result<()> {
+pub fn set_handlers(jail: Jail, secret: u64, gate: &dyn HostedGate) -> Result<()> {
     entry::set_secret(secret);
     if jail == Jail::Pkey {
         /// The key register among the components of the extended state.
@@ -113,19 +113,20 @@ pub fn set_handlers(jail: Jail, secret: u64, queued: Option<u32>) -> Result<()> 
         let [_, offset, ..] = cpu::cpuid(0xd, PKRU);
         entry::set_key_place(offset);
     }
-    let (handler, queued_handler) = match jail {
-        Jail::None => (entry::hosted_signal_entry as *const (), entry::hosted_queued_entry as *const ()),
-        Jail::Pkey => (entry::hosted_signal_entry_pkey as *const (), entry::hosted_queued_entry_pkey as *const ()),
+    let handler = match jail {
+        Jail::None => entry::hosted_signal_entry as *const () as usize,
+        Jail::Pkey => entry::hosted_signal_entry_pkey as *const () as usize,
     };
+    let queued = gate.queued().zip(gate.queued_entry(jail == Jail::Pkey));
     for signal in 1..=64u32 {
-        let calls = queued == Some(signal);
-        let handled = calls || matches!(signal, SIGILL | SIGTRAP | SIGBUS | SIGFPE | SIGSEGV | SIGSYS | KICK);
+        let own = queued.filter(|(queued, _)| *queued == signal).map(|(_, entry)| entry);
+        let handled = own.is_some() || matches!(signal, SIGILL | SIGTRAP | SIGBUS | SIGFPE | SIGSEGV | SIGSYS | KICK);
         if matches!(signal, SIGKILL | SIGSTOP | SIGCONT | SIGCHLD) {
             continue;
         }
         let mut action = if handled {
             Action {
-                handler: if calls { queued_handler } else { handler } as u64,
+                handler: own.unwrap_or(handler) as u64,
                 flags: SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTORER,
                 // Never used as an address: the entry makes its own rt_sigreturn. It is how the entry knows a frame of the host's.
                 restorer: secret,
@@ -206,7 +207,7 @@ fn interrupted(area: *mut Area) -> *mut Area {
     }
     let flow = if signal == KICK || arrival.code <= 0 {
         guest.trap(frame, Trap::Kick)
-    } else if matches!(signal, SIGSEGV | SIGBUS) && entry::is_call_store(arrival.rip as usize) {
+    } else if matches!(signal, SIGSEGV | SIGBUS) && gate.is_call_store(arrival.rip as usize) {
         // A rewritten call on a stack that is none, as at the end of a thread that has unmapped its own.
         frame.orig_rax = frame.rax;
         frame.rip = frame.rcx;

@@ -616,7 +616,7 @@ mod tests {
             seen += 1;
         }
         assert!(seen > 0, "no call found in the assembly");
-        let gate = include_str!("../../../gate/src/sud.rs");
+        let gate = include_str!("../../../gate/src/sud/mod.rs");
         assert!(gate.contains("const PRCTL: usize = 157;") && gate.contains("PR_SET_SYSCALL_USER_DISPATCH: usize = 59;"));
     }
 }

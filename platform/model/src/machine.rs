@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
+use janua_port::gate::pull;
 use janua_port::machine::ThreadId;
 use janua_port::machine::{Fpu, Isa, Memory as Amounts, Outside};
 use janua_port::{
@@ -16,7 +17,7 @@ use janua_port::{
 use crate::context::ModelContext;
 use crate::files::Files;
 use crate::memory::{Memory, ModelSpace, lock};
-use crate::processor;
+use crate::processor::Stepper;
 
 /// What a model is made with.
 #[derive(Clone, Copy, Debug)]
@@ -280,7 +281,7 @@ impl Model {
             Stage::User if guest.has_work() => guest.trap(&mut frame, Trap::Kick),
             Stage::User => {
                 let space = lock(&carrier.space).clone();
-                processor::step(guest, &mut frame, ModelSpace::of(&space))
+                pull(&mut Stepper { guest, space: ModelSpace::of(&space) }, guest, &mut frame)
             }
             Stage::Asleep(_) => guest.poll(&mut frame),
         };

@@ -17,9 +17,10 @@
 
 use janua_abi::linux::Errno;
 use janua_paging::{Access, PAGE, Refused};
+use janua_port::gate::{PullGate, Stop};
 use janua_port::guest::Abi;
 use janua_port::trap::{Cause, Exception, Refusal};
-use janua_port::{Flow, Frame, Guest, Trap, space};
+use janua_port::{Frame, Guest, space};
 
 use crate::memory::ModelSpace;
 
@@ -28,25 +29,32 @@ const PAGE_FAULT: u32 = 14;
 const INVALID_OPCODE: u32 = 6;
 
 /// Why an instruction was not carried out.
-enum Stop {
+enum Cut {
     /// No memory is left for a page: the task has to go, for which it may have to wait.
     NoMemory,
     Exception(Exception),
 }
 
-/// One instruction of the guest's, with the kernel's part if it calls or faults.
-pub fn step(guest: &dyn Guest, frame: &mut Frame, space: &ModelSpace) -> Flow {
-    let mut processor = Processor { frame, space };
-    match processor.instruction() {
-        Ok(false) => Flow::Resume,
-        Ok(true) => guest.call(frame, Abi::Native),
-        Err(Stop::NoMemory) => {
-            guest.out_of_memory((space.pages().0 * PAGE) as u64);
-            Flow::Resume
-        }
-        Err(Stop::Exception(exception)) => {
-            frame.orig_rax = u64::MAX;
-            guest.trap(frame, Trap::Exception(exception))
+/// The gate of this machine: a guest's processor, which carries one instruction out at a time.
+pub struct Stepper<'a> {
+    pub guest: &'a dyn Guest,
+    pub space: &'a ModelSpace,
+}
+
+impl PullGate for Stepper<'_> {
+    fn resume(&mut self, frame: &mut Frame) -> Stop {
+        let mut processor = Processor { frame, space: self.space };
+        match processor.instruction() {
+            Ok(false) => Stop::Pause,
+            Ok(true) => Stop::Call(Abi::Native),
+            Err(Cut::NoMemory) => {
+                self.guest.out_of_memory((self.space.pages().0 * PAGE) as u64);
+                Stop::Pause
+            }
+            Err(Cut::Exception(exception)) => {
+                frame.orig_rax = u64::MAX;
+                Stop::Exception(exception)
+            }
         }
     }
 }
@@ -57,13 +65,13 @@ struct Processor<'a> {
 }
 
 impl Processor<'_> {
-    fn reach(&self, addr: usize, access: Access) -> Result<(), Stop> {
+    fn reach(&self, addr: usize, access: Access) -> Result<(), Cut> {
         let refused = match self.space.fault(addr, access) {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
         let refusal = match refused {
-            Refused::NoMemory => return Err(Stop::NoMemory),
+            Refused::NoMemory => return Err(Cut::NoMemory),
             Refused::Unmapped => Refusal::Unmapped,
             Refused::Denied => Refusal::Rights,
             Refused::BeyondEnd | Refused::Failed => Refusal::BeyondEnd,
@@ -76,10 +84,10 @@ impl Processor<'_> {
             Access::Execute => (space::Access::Fetch, 4 | present | 16),
         };
         let cause = Cause::Page { access, refusal };
-        Err(Stop::Exception(Exception { cause, addr, number: PAGE_FAULT, detail }))
+        Err(Cut::Exception(Exception { cause, addr, number: PAGE_FAULT, detail }))
     }
 
-    fn load(&self, addr: u64) -> Result<u64, Stop> {
+    fn load(&self, addr: u64) -> Result<u64, Cut> {
         let mut word = [0; 8];
         self.reach(addr as usize, Access::Read)?;
         self.reach(addr.wrapping_add(7) as usize, Access::Read)?;
@@ -87,7 +95,7 @@ impl Processor<'_> {
         Ok(u64::from_le_bytes(word))
     }
 
-    fn store(&self, addr: u64, value: u64) -> Result<(), Stop> {
+    fn store(&self, addr: u64, value: u64) -> Result<(), Cut> {
         self.reach(addr as usize, Access::Write)?;
         self.reach(addr.wrapping_add(7) as usize, Access::Write)?;
         self.space.write(addr as usize, &value.to_le_bytes());
@@ -95,7 +103,7 @@ impl Processor<'_> {
     }
 
     /// The instruction's bytes, zeroes behind what can be read.
-    fn fetch(&self) -> Result<[u8; 10], Stop> {
+    fn fetch(&self) -> Result<[u8; 10], Cut> {
         let at = self.frame.rip as usize;
         self.reach(at, Access::Execute)?;
         let mut bytes = [0; 10];
@@ -126,7 +134,7 @@ impl Processor<'_> {
     }
 
     /// Carries one instruction out: whether it was a call.
-    fn instruction(&mut self) -> Result<bool, Stop> {
+    fn instruction(&mut self) -> Result<bool, Cut> {
         let bytes = self.fetch()?;
         let int32 = |at: usize| i64::from(i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
         let len = match bytes {
@@ -170,13 +178,13 @@ impl Processor<'_> {
         Ok(false)
     }
 
-    fn invalid(&self) -> Stop {
+    fn invalid(&self) -> Cut {
         let addr = self.frame.rip as usize;
-        Stop::Exception(Exception { cause: Cause::Illegal, addr, number: INVALID_OPCODE, detail: 0 })
+        Cut::Exception(Exception { cause: Cause::Illegal, addr, number: INVALID_OPCODE, detail: 0 })
     }
 
     /// `mov` between registers, or between one and the memory another points at.
-    fn mov(&mut self, rex: u8, opcode: u8, how: u8) -> Result<i64, Stop> {
+    fn mov(&mut self, rex: u8, opcode: u8, how: u8) -> Result<i64, Cut> {
         let (reg, base) = ((how >> 3 & 7) + (rex & 4) * 2, (how & 7) + (rex & 1) * 8);
         match how >> 6 {
             3 => {

@@ -1,6 +1,7 @@
 //! Rules that keep the documents true.
 
 use std::fs;
+use std::path::PathBuf;
 
 use super::{Breach, RULES, Tree};
 use crate::workspace;
@@ -26,6 +27,43 @@ pub fn true_paths(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
+/// The folders of the gates.
+fn gates() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(workspace::root().join("gate/src")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir())
+}
+
+/// What a gate's page tells, by its headings.
+const OF_GATES: [&str; 4] = ["How a call enters and returns", "What it accepts", "What it costs", "Who may use it"];
+
+/// Rule `whole-gates`: a gate is a folder with code and page, and is listed.
+pub fn whole_gates(_: &Tree) -> Vec<Breach> {
+    let list = fs::read_to_string(workspace::root().join("docs/gates.md")).unwrap_or_default();
+    let root = fs::read_to_string(workspace::root().join("gate/src/lib.rs")).unwrap_or_default();
+    let declared = root
+        .lines()
+        .filter_map(|line| line.strip_prefix("gates!(")?.split_once(": "))
+        .flat_map(|(_, names)| names.trim_end_matches(");").split_whitespace().map(String::from).collect::<Vec<_>>());
+    let mut declared: Vec<String> = declared.collect();
+    let mut breaches = Vec::new();
+    for gate in gates() {
+        let name = gate.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let place = format!("gate/src/{name}");
+        let page = fs::read_to_string(gate.join("README.md")).unwrap_or_default();
+        let lacking = OF_GATES.iter().filter(|heading| !page.contains(&format!("\n## {heading}\n")));
+        breaches.extend(lacking.map(|heading| Breach::new("whole-gates", &place, format!("its page lacks \"{heading}\""))));
+        if !gate.join("mod.rs").exists() {
+            breaches.push(Breach::new("whole-gates", &place, "it has no mod.rs"));
+        }
+        if !list.contains(&format!("(../gate/src/{name}/README.md)")) {
+            breaches.push(Breach::new("whole-gates", &place, "docs/gates.md does not list it"));
+        }
+        declared.retain(|other| *other != name);
+    }
+    breaches.extend(declared.iter().map(|name| Breach::new("whole-gates", "gate/src/lib.rs", format!("{name} is no folder"))));
+    breaches
+}
+
 /// Rule `named-rules`: `docs/rules.md` has a heading for every rule and for no other.
 pub fn named_rules(_: &Tree) -> Vec<Breach> {
     let page = "docs/rules.md";
@@ -39,11 +77,12 @@ pub fn named_rules(_: &Tree) -> Vec<Breach> {
     missing.chain(surplus).map(|(n, what)| Breach::new("named-rules", page, format!("`{n}` {what}"))).collect()
 }
 
-/// README.md and the pages in docs/, with their paths.
+/// README.md, the pages in docs/ and those of the gates, with their paths.
 fn documents() -> Vec<(String, String)> {
     let mut pages = vec![workspace::root().join("README.md")];
     let docs = fs::read_dir(workspace::root().join("docs")).into_iter().flatten().flatten();
     pages.extend(docs.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "md")));
+    pages.extend(gates().map(|gate| gate.join("README.md")));
     pages.sort();
     pages.iter().filter_map(|p| Some((workspace::relative(p), fs::read_to_string(p).ok()?))).collect()
 }

@@ -54,6 +54,7 @@ const RULES: &[(&str, Rule)] = &[
     ("safety-comment", unsafety::commented),
     ("finished", text::finished),
     ("file-length", text::length),
+    ("whole-gates", documents::whole_gates),
     ("true-paths", documents::true_paths),
     ("named-rules", documents::named_rules),
 ];

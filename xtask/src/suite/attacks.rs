@@ -113,15 +113,22 @@ fn entries(file: &object::File<'_>) -> Result<(Vec<String>, Vec<String>), String
         let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
         symbol.map(|symbol| symbol.address()).ok_or_else(|| format!("no {name}"))
     };
-    let (start, end) = (address("hosted_entries_start")?, address("hosted_exit_end")?);
+    let section = |name: &str| file.section_by_name(name).ok_or_else(|| format!("no section {name}"));
+    let (ways_in, ways_out) = (section("hosted_entries")?, section("hosted_exits")?);
+    let (start, end) = (ways_in.address(), address("hosted_exit_end")?);
+    if !(start..end).contains(&ways_out.address()) {
+        return Err("the ways out do not lie behind the ways in".into());
+    }
     let places = [start, end, address("hosted_call_entry")?, address("hosted_call_entry_pkey")?];
-    let section = file.sections().find(|section| (section.address()..section.address() + section.size()).contains(&start));
-    let code = section
-        .and_then(|section| section.data_range(start, end - start).ok().flatten())
-        .ok_or("the entries are in no section")?;
-    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let shown = |address: u64| format!("{:x}", KERNEL_BASE + address);
-    Ok((places.map(shown).to_vec(), decoder.into_iter().map(|instruction| shown(instruction.ip())).collect()))
+    let mut instructions = Vec::new();
+    for way in [ways_in, ways_out] {
+        let size = way.size().min(end - way.address());
+        let code = way.data_range(way.address(), size).ok().flatten().ok_or("the entries have no code")?;
+        let decoder = Decoder::with_ip(64, code, way.address(), DecoderOptions::NONE);
+        instructions.extend(decoder.into_iter().map(|instruction| shown(instruction.ip())));
+    }
+    Ok((places.map(shown).to_vec(), instructions))
 }
 
 /// One run. `Some` is the reason for not doing it.

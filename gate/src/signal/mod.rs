@@ -2,7 +2,7 @@
 //!
 //! The thread's host ids wait in its core's record, so a call costs one host call (tgkill(2)). The host leaves the registers as
 //! they were for a handler: the number and six arguments are in those that tgkill does not use
-//! (`arch/src/x86_64/entry.rs:hosted_queued_entry`). The way back is the kernel's own, without rt_sigreturn.
+//! (`gate/src/signal/entry.rs:hosted_queued_entry`). The way back is the kernel's own, without rt_sigreturn.
 //!
 //! The signal carries nothing, so the host need not queue it: without room in the queue it marks the signal as pending and that
 //! is all. Faults, which carry an address, get their place whatever the limit is.
@@ -22,6 +22,8 @@ use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 use crate::call::Call;
 use crate::sud::{self, Sud};
 
+mod entry;
+
 /// The gate.
 pub struct Signal;
 
@@ -32,6 +34,10 @@ impl HostedGate for Signal {
 
     fn queued(&self) -> Option<u32> {
         Some(QUEUED)
+    }
+
+    fn queued_entry(&self, keyed: bool) -> Option<usize> {
+        Some(entry::address(keyed))
     }
 
     fn arm_sandbox(&self) -> Result<()> {
@@ -60,6 +66,10 @@ impl HostedGate for Signal {
     /// For configurations without a gate, which need a kernel without a jail.
     fn call_entry(&self, keyed: bool) -> Option<usize> {
         if keyed { None } else { Call.call_entry(false) }
+    }
+
+    fn is_call_store(&self, pc: usize) -> bool {
+        Call.is_call_store(pc)
     }
 
     fn door(&self, _keyed: bool, pid: u32, tid: u32) -> (usize, [usize; 3]) {

@@ -6,11 +6,12 @@
 
 use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;
-use janua_arch::x86_64::entry;
 use janua_port::guest::Abi;
 use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 
 use crate::sud::Sud;
+
+mod entry;
 
 /// The gate.
 pub struct Call;
@@ -25,8 +26,11 @@ impl HostedGate for Call {
     }
 
     fn call_entry(&self, keyed: bool) -> Option<usize> {
-        let entry = if keyed { entry::hosted_call_entry_pkey as *const () } else { entry::hosted_call_entry as *const () };
-        Some(entry as usize)
+        Some(entry::address(keyed))
+    }
+
+    fn is_call_store(&self, pc: usize) -> bool {
+        entry::is_store(pc)
     }
 
     fn arm_sandbox(&self) -> Result<()> {
