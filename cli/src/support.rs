@@ -13,7 +13,7 @@ const HEAD: &str = "\
 # System calls
 
 Generated from the tables of calls of the personalities `linux` and `invasive` (`personality/linux/src/table.rs`,
-`personality/linux/src/i386/table.rs`, `personality/invasive/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
+`personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
 missing call of Linux' answers -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
 number that is not listed does.
 ";
@@ -21,7 +21,7 @@ number that is not listed does.
 /// The tables, each with its heading and the source file that declares its rows (`janua_kernel::calls!`).
 const TABLES: [(&str, &str); 3] = [
     ("x86-64", include_str!("../../personality/linux/src/table.rs")),
-    ("i386", include_str!("../../personality/linux/src/i386/table.rs")),
+    ("i386", include_str!("../../personality/linux/src/x86/i386/table.rs")),
     ("invasive", include_str!("../../personality/invasive/src/table.rs")),
 ];
 
@@ -134,7 +134,7 @@ mod tests {
     fn the_rows_that_are_read_are_those_that_are_linked() {
         let [(_, x86_64), (_, i386), (_, invasive)] = tables();
         same(&x86_64, janua_personality_linux::table::ROWS);
-        same(&i386, janua_personality_linux::i386::table::ROWS);
+        same(&i386, janua_personality_linux::x86::i386::table::ROWS);
         same(&invasive, janua_personality_invasive::table::ROWS);
     }
 

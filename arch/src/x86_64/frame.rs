@@ -47,6 +47,9 @@ pub const USER32_CS: u64 = 0x23;
 /// In [`Frame::orig_rax`]: the number is one of the i386 numbering.
 const COMPAT_CALL: u64 = 1 << 32;
 
+/// TF.
+const STEP: u64 = 1 << 8;
+
 /// Flag bits user code may set: CF PF AF ZF SF TF DF OF NT RF AC ID.
 pub const USER_FLAGS: u64 = 0x0025_4dd5 | 0x0000_0400;
 /// Always set: bit 1, and the interrupt flag in user mode.
@@ -154,6 +157,30 @@ impl Frame {
         self.orig_rax = u64::MAX;
     }
 
+    /// The same with the number it had.
+    pub fn repeat_call(&mut self) {
+        self.restart_call(self.orig_rax);
+    }
+
+    /// Whether it entered by a call that could be made again.
+    pub fn is_call(&self) -> bool {
+        self.orig_rax as i64 >= 0
+    }
+
+    /// From now on it is that of no call.
+    pub fn forget_call(&mut self) {
+        self.orig_rax = u64::MAX;
+    }
+
+    /// Whether user code stops behind its next instruction (the trap flag).
+    pub fn is_stepped(&self) -> bool {
+        self.rflags & STEP != 0
+    }
+
+    pub fn set_stepped(&mut self, stepped: bool) {
+        self.rflags = self.rflags & !STEP | if stepped { STEP } else { 0 };
+    }
+
     /// A general register by its number in instruction encodings (0 is rax, 15 is r15); 0 for other numbers.
     pub fn register(&self, number: usize) -> u64 {
         let mut copy = *self;
@@ -193,7 +220,15 @@ impl Frame {
         self.rsp as usize
     }
 
+    pub fn set_stack_pointer(&mut self, sp: usize) {
+        self.rsp = sp as u64;
+    }
+
     pub fn program_counter(&self) -> usize {
         self.rip as usize
+    }
+
+    pub fn set_program_counter(&mut self, pc: usize) {
+        self.rip = pc as u64;
     }
 }

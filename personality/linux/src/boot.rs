@@ -43,7 +43,7 @@ pub fn boot_on(
     let rows = crate::table::ROWS;
     let table = Table::new(rows);
     table.register_all();
-    let compat = Table::new(crate::i386::table::ROWS);
+    let compat = Table::new(crate::x86::i386::table::ROWS);
     compat.register_all();
     let stats = Stats::new(rows.len(), compat.rows().len());
     if config.stats {

@@ -12,7 +12,6 @@ pub mod event;
 pub mod exec;
 pub mod fs;
 pub mod futex;
-pub mod i386;
 pub mod ipc;
 pub mod limits;
 pub mod linux;
@@ -38,6 +37,7 @@ pub mod time;
 pub mod trace;
 pub mod usage;
 pub mod user;
+pub mod x86;
 
 pub use linux::Linux;
 

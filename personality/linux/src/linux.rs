@@ -85,7 +85,7 @@ impl Personality for Linux {
         let process = thread.process();
         let Some(mm) = process.mm() else { return };
         let alone = !mm.is_shared() && process.group.lock().threads.len() == 1;
-        frame.rip = mm.trapped(frame.rip as usize, alone) as u64;
+        frame.set_program_counter(mm.trapped(frame.program_counter(), alone));
     }
 
     fn call_begins(thread: &Thread, frame: &mut Frame) -> Before {

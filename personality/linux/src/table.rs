@@ -29,7 +29,7 @@ use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
 use crate::{
-    event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, usage,
+    event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, usage, x86,
 };
 
 calls! {
@@ -50,7 +50,7 @@ calls! {
     12 brk(addr: mm::Addr) => plain mm::brk, Full;
     13 rt_sigaction(signal: Signal, act: UserPtr<SigAction>, oldact: UserPtr<SigAction>, size: usize) => plain signal::calls::rt_sigaction, Full;
     14 rt_sigprocmask(how: i32, set: UserPtr<u64>, oldset: UserPtr<u64>, size: usize) => plain signal::calls::rt_sigprocmask, Full;
-    15 rt_sigreturn() => frame signal::frame::sigreturn, Full;
+    15 rt_sigreturn() => frame x86::frame::sigreturn, Full;
     16 ioctl(fd: Fd, request: fs::fcntl::Request, arg: usize) => plain fs::fcntl::ioctl, Full;
     17 pread64(fd: Fd, buf: UserPtr<u8>, len: usize, offset: i64) => wait fs::rw::pread64, Full;
     18 pwrite64(fd: Fd, buf: UserPtr<u8>, len: usize, offset: i64) => wait fs::rw::pwrite64, Full;

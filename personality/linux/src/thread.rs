@@ -60,7 +60,7 @@ pub struct ThreadState {
     /// Paths it names again and again. Only the thread itself uses it.
     pub paths: Mutex<Remembered>,
     /// Thread areas of 32-bit code; and one to be set by the thread itself at its start.
-    pub areas: Mutex<crate::i386::thread_area::Areas>,
+    pub areas: Mutex<crate::x86::i386::thread_area::Areas>,
     pub new_area: Mutex<Option<UserDesc>>,
     /// Whether and how it is traced (ptrace(2)).
     pub trace: crate::ptrace::Trace,

@@ -137,6 +137,34 @@ pub fn context_per_thread(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
+/// Registers of x86 beside those with a number, in lower case.
+const X86_REGISTERS: &[&str] = &[
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "rip", "rflags", "orig_rax", "eax", "ebx", "ecx", "edx", "esi",
+    "edi", "ebp", "esp", "eip", "eflags", "orig_eax", "fs_base", "gs_base", "mxcsr",
+];
+
+/// Whether a word is the name of such a register, or of one with a number.
+fn is_x86_register(word: &str) -> bool {
+    let word = word.to_lowercase();
+    let numbered = word.strip_prefix('r').and_then(|number| number.parse::<u8>().ok());
+    X86_REGISTERS.contains(&word.as_str()) || numbered.is_some_and(|number| (8..16).contains(&number))
+}
+
+/// Rule `x86-folder`: one folder of the personality linux names registers of x86.
+pub fn x86_folder(tree: &Tree) -> Vec<Breach> {
+    let (all, home) = ("personality/linux/src/", "personality/linux/src/x86/");
+    let mut breaches = Vec::new();
+    for file in tree.files.iter().filter(|f| f.is_rust() && f.path.starts_with(all) && !f.path.starts_with(home)) {
+        for (number, line) in file.lines.iter().enumerate() {
+            if let Some(word) = source::words(&line.code).into_iter().find(|word| is_x86_register(word)) {
+                let place = format!("{}:{}", file.path, number + 1);
+                breaches.push(Breach::new("x86-folder", place, format!("`{word}` is a register of x86")));
+            }
+        }
+    }
+    breaches
+}
+
 /// Rule `platform-is-a-crate`: no Cargo feature is called after a platform, gate or personality.
 pub fn platform_is_a_crate(tree: &Tree) -> Vec<Breach> {
     let choices: Vec<&str> = tree
@@ -202,6 +230,20 @@ mod tests {
         let breaches = context_per_thread(&Tree { members: vec![], files });
         assert_eq!(breaches.len(), 1);
         assert_eq!(breaches[0].place, "port/src/machine.rs:2");
+    }
+
+    #[test]
+    fn a_register_outside_its_folder_is_refused() {
+        let file = |path: &str, text: &str| source::SourceFile { path: path.into(), lines: source::split(text) };
+        let named = "fn pc(frame: &Frame) -> u64 {\n    frame.rip\n}\n";
+        let files = vec![
+            file("personality/linux/src/x86/frame.rs", named),
+            file("personality/linux/src/signal/deliver.rs", named),
+            file("personality/linux/src/signal/send.rs", "// rip\nfn r2d2() {}\n"),
+        ];
+        let breaches = x86_folder(&Tree { members: vec![], files });
+        assert_eq!(breaches.len(), 1);
+        assert_eq!(breaches[0].place, "personality/linux/src/signal/deliver.rs:2");
     }
 
     #[test]

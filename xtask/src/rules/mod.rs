@@ -47,6 +47,7 @@ const RULES: &[(&str, Rule)] = &[
     ("neutral-kernel", direction::neutral_kernel),
     ("one-jail", direction::one_jail),
     ("context-per-thread", direction::context_per_thread),
+    ("x86-folder", direction::x86_folder),
     ("platform-is-a-crate", direction::platform_is_a_crate),
     ("no-std", text::no_std),
     ("unsafe-home", unsafety::home),

@@ -34,8 +34,8 @@ use janua_object::{Caller, OpenFile};
 use janua_port::{Frame, Prot, Space};
 
 use crate::Thread;
-use crate::i386::{thread_area, vdso};
 use crate::thread::ThreadExt;
+use crate::x86::i386::{thread_area, vdso};
 use crate::{ptrace, signal, task};
 use args::Strings;
 use cred::Rights;

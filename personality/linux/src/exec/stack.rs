@@ -10,7 +10,7 @@ use janua_object::mm::Image;
 use janua_port::{Machine, UserMemory};
 
 use super::args::Strings;
-use crate::i386::vdso::Vdso;
+use crate::x86::i386::vdso::Vdso;
 
 /// What the auxiliary vector tells, besides what the machine and the stack itself give.
 pub struct Told<'a> {

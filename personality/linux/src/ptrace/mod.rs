@@ -1,12 +1,11 @@
 //! Tracing of one thread by another: ptrace(2).
 //!
-//! A tracee stops itself ([`stop`]) and lays its registers down where its tracer finds them ([`regs`]); what the tracer wants
+//! A tracee stops itself ([`stop`]) and lays its registers down where its tracer finds them ([`crate::x86::regs`]); what the tracer wants
 //! written to its memory it writes itself. So nothing of the machine is needed to reach into another process but to read its memory,
 //! and a tracer can have done in a tracee what the tracee could do by itself.
 
 mod attach;
 mod debug;
-pub mod regs;
 mod request;
 mod stop;
 mod tracee;
@@ -18,7 +17,7 @@ pub use stop::{
     before_leave, call_begins, call_ends, clean, continued, event, hurry, is_inside, program_begins, signal_stop, stepped,
     stopped, trap,
 };
-pub use tracee::{Trace, Tracee, parent_learns, process_ended, renumber, thread_ended, tracer_ends};
+pub use tracee::{Kind, Trace, Tracee, parent_learns, process_ended, renumber, thread_ended, tracer_ends};
 pub use wait::look;
 
 use crate::Seat;

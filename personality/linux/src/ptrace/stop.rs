@@ -28,8 +28,6 @@ use crate::{Seat, Thread};
 const AT_CALL: u32 = 0x80;
 /// `si_code` of a single step that ended in a call.
 const TRAP_BRKPT: i32 = 1;
-/// The trap flag.
-const STEP: u64 = 1 << 8;
 
 /// What the thread keeps for itself.
 #[derive(Default)]
@@ -63,12 +61,12 @@ fn begin(thread: &Thread, frame: &mut Frame, stop: Stop, message: Option<u64>) -
     if let Some(mm) = thread.process().mm() {
         // With the program's own code in place it can go on there, wherever it was.
         if mm.use_own_code().is_ok() {
-            frame.rip = mm.pc_shown(frame.rip as usize) as u64;
+            frame.set_program_counter(mm.pc_shown(frame.program_counter()));
         }
     }
     let mut own = thread.trace.own.lock();
     if core::mem::take(&mut own.forced) {
-        frame.rflags &= !STEP;
+        frame.set_stepped(false);
     }
     {
         let mut state = tracee.state.lock();
@@ -204,8 +202,8 @@ fn go_on(thread: &Thread, frame: &mut Frame, how: How) {
 
 /// Sets the trap flag, as ours unless it is the program's own.
 fn step(thread: &Thread, frame: &mut Frame) {
-    if frame.rflags & STEP == 0 {
-        frame.rflags |= STEP;
+    if !frame.is_stepped() {
+        frame.set_stepped(true);
         thread.trace.own.lock().forced = true;
     }
 }
@@ -218,7 +216,7 @@ pub fn stepped(thread: &Thread, frame: &Frame) -> Option<i32> {
     let Some(tracee) = thread.trace.tracee() else { return Some(TRAP_TRACE) };
     let (hits, forced) = {
         let forced = thread.trace.own.lock().forced;
-        let hits = look(thread, frame.rip);
+        let hits = look(thread, frame.program_counter() as u64);
         (hits.unwrap_or(0), forced && hits.is_some())
     };
     let mut state = tracee.state.lock();
@@ -250,7 +248,7 @@ fn look(thread: &Thread, pc: u64) -> Option<u64> {
 fn unstep(thread: &Thread, frame: &mut Frame) -> bool {
     let forced = core::mem::take(&mut thread.trace.own.lock().forced);
     if forced {
-        frame.rflags &= !STEP;
+        frame.set_stepped(false);
     }
     forced
 }
@@ -258,7 +256,7 @@ fn unstep(thread: &Thread, frame: &mut Frame) -> bool {
 /// The registers with which a new thread begins are the calling one's, but for what stepping has made of them.
 pub fn clean(thread: &Thread, frame: &mut Frame) {
     if thread.trace.due.load(Ordering::Relaxed) && thread.trace.own.lock().forced {
-        frame.rflags &= !STEP;
+        frame.set_stepped(false);
     }
 }
 
@@ -269,7 +267,7 @@ pub fn call_begins(thread: &Thread, frame: &mut Frame) -> Before {
             let _ = signal::send_thread(thread, signal::kernel_signal(ended.signal));
         }
         let emulated = core::mem::take(&mut thread.trace.own.lock().emulated);
-        let skip = emulated || frame.orig_rax as i32 == -1 || thread.work() & work::KILL != 0;
+        let skip = emulated || frame.number() as i32 == -1 || thread.work() & work::KILL != 0;
         return if skip { Before::Skip } else { Before::Make };
     }
     match thread.trace.tracee() {
@@ -339,9 +337,9 @@ fn finish(thread: &Thread, frame: &mut Frame, ended: &Ended) {
             } else {
                 // A handler returns without the flag, and its first instruction is where the step ends.
                 let step = unstep(thread, frame) && ended.how.steps();
-                let before = frame.rsp;
+                let before = frame.stack_pointer();
                 deliver::take(thread, frame, &info);
-                if step && frame.rsp != before {
+                if step && frame.stack_pointer() != before {
                     thread.trace.own.lock().step = true;
                 } else if step {
                     go_on(thread, frame, ended.how);
@@ -402,7 +400,7 @@ fn begin_due(thread: &Thread, frame: &mut Frame) -> bool {
     if core::mem::take(&mut thread.trace.own.lock().exit) {
         match how {
             How::Calls if begin_call(thread, frame, Kind::Exit, &tracee) => return true,
-            How::Step => signal::force(thread, SigInfo::fault(SIGTRAP, TRAP_BRKPT, frame.rip)),
+            How::Step => signal::force(thread, SigInfo::fault(SIGTRAP, TRAP_BRKPT, frame.program_counter() as u64)),
             _ => {}
         }
     }

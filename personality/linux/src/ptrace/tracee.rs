@@ -15,12 +15,12 @@ use janua_kernel::thread::work;
 use janua_rt::{Mutex, WaitQueue};
 
 use super::debug::DebugRegisters;
-use super::regs::Registers;
 use super::stop::Own;
 use crate::signal::{self, send};
 use crate::task::exit::Letters;
 use crate::task::{CAP_SYS_PTRACE, Tree, exit, uid_of};
 use crate::thread::ThreadExt;
+use crate::x86::regs::Registers;
 use crate::{Kernel, Seat, Task, Thread};
 
 /// How a tracee runs on after a stop.

@@ -62,9 +62,10 @@ pub fn sigaltstack(
 ) -> Result<()> {
     let new = new.non_null().map(|new| new.load(thread.user())).transpose()?;
     let before = *thread.signals.altstack.lock();
-    let answer = StackT { flags: state(&before, frame.rsp) | before.flags & ss::AUTODISARM, _pad: 0, ..before };
+    let answer =
+        StackT { flags: state(&before, frame.stack_pointer() as u64) | before.flags & ss::AUTODISARM, _pad: 0, ..before };
     if let Some(new) = new {
-        change(thread, &new, frame.rsp)?;
+        change(thread, &new, frame.stack_pointer() as u64)?;
     }
     match old.non_null() {
         Some(old) => old.store(thread.user(), &answer),

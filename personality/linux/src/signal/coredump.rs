@@ -21,11 +21,11 @@ use janua_port::Frame;
 use janua_port::machine::Residency;
 use zerocopy::IntoBytes;
 
-use super::frame::{FXSAVE_SIZE, save_fpu};
 use crate::Thread;
 use crate::fs::at::{self, CWD};
 use crate::process::{Group, State};
 use crate::thread::ThreadExt;
+use crate::x86::frame::{FXSAVE_SIZE, save_fpu};
 
 /// /proc/PID/coredump_filter at the start: private and shared memory without a file, ELF headers of files, private huge pages.
 pub const DEFAULT_FILTER: u32 = 0x33;
@@ -40,8 +40,6 @@ pub const FILTER_BITS: u32 = 0x1ff;
 const PAGE: usize = 4096;
 /// Most bytes of the note that names the mapped files, as on Linux: beyond there is none.
 const FILES_MOST: usize = 4 << 20;
-/// The code segment of 64-bit programs.
-const USER_CS: u64 = 0x33;
 
 /// A thread as it was when the end came.
 struct Registers {
@@ -67,14 +65,16 @@ impl Dump {
 
 /// The registers in the order of `struct user_regs_struct`.
 fn registers(thread: &Thread, frame: &Frame) -> Registers {
-    let general = crate::ptrace::regs::general(thread, frame);
+    let general = crate::x86::regs::general(thread, frame);
     Registers { tid: thread.tid(), general, fpu: save_fpu(thread).unwrap_or_default() }
 }
 
 /// Whether the end by this signal leaves a core file: where the limit allows one, of 64-bit programs that are not secret.
 fn is_wanted(thread: &Thread, frame: &Frame) -> bool {
     let process = thread.process();
-    thread.limit(rlimit::CORE) >= PAGE as u64 && process.settings.dumpable.load(Ordering::Relaxed) == 1 && frame.cs == USER_CS
+    thread.limit(rlimit::CORE) >= PAGE as u64
+        && process.settings.dumpable.load(Ordering::Relaxed) == 1
+        && !frame.is_compat_mode()
 }
 
 /// Begins the end of the calling thread's process by a signal, with a core file. False when there is to be none, or the end has begun

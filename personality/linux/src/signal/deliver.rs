@@ -10,10 +10,11 @@ use janua_kernel::thread::work;
 use janua_port::Frame;
 
 use super::action::{Default, default_action};
-use super::{coredump, death_status, dequeue, force, frame as stack_frame, recompute, set_mask};
+use super::{coredump, death_status, dequeue, force, recompute, set_mask};
 use crate::process::State;
 use crate::task::{exit, stop};
 use crate::thread::ThreadExt;
+use crate::x86::frame as stack_frame;
 use crate::{Thread, ptrace, signal};
 
 /// restart_syscall(2).
@@ -70,8 +71,8 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
 
 /// Whether the frame is that of a call a signal has cut short: one to be restarted, or one that never is (epoll_pwait(2)).
 fn is_interrupted_call(frame: &Frame) -> bool {
-    let result = frame.rax as isize;
-    frame.orig_rax as i64 >= 0 && (crate::linux::is_restart_code(result) || result == Errno::EINTR.as_result())
+    let result = frame.result();
+    frame.is_call() && (crate::linux::is_restart_code(result) || result == Errno::EINTR.as_result())
 }
 
 fn restore_mask(thread: &Thread) {
@@ -101,7 +102,7 @@ pub fn take(thread: &Thread, frame: &mut Frame, info: &SigInfo) {
 fn trace(thread: &Thread, frame: &Frame, info: &SigInfo) {
     let (tid, code, name) = (thread.tid(), info.code, signal::SignalName(info.signal()));
     let line = if signal::SYNCHRONOUS.has(info.signal()) && code > 0 && code != si::KERNEL {
-        format!("[{tid}] --- {name} (code {code}, address {:#x}, at {:#x}) ---", info.addr(), frame.rip)
+        format!("[{tid}] --- {name} (code {code}, address {:#x}, at {:#x}) ---", info.addr(), frame.program_counter())
     } else {
         format!("[{tid}] --- {name} (code {code}) ---")
     };
@@ -161,8 +162,8 @@ fn finish_call(frame: &mut Frame, action: Option<&SigAction>) {
     if !is_interrupted_call(frame) {
         return;
     }
-    let again = |frame: &mut Frame| frame.restart_call(frame.orig_rax);
-    let code = Errno::from_raw(frame.rax as isize);
+    let again = |frame: &mut Frame| frame.repeat_call();
+    let code = Errno::from_raw(frame.result());
     match (code, action) {
         (Err(Errno::ERESTARTNOINTR), _) => again(frame),
         (Err(Errno::ERESTARTSYS), Some(action)) if action.flags & sa::RESTART != 0 => again(frame),
@@ -172,5 +173,5 @@ fn finish_call(frame: &mut Frame, action: Option<&SigAction>) {
         }
         (_, None) => again(frame),
     }
-    frame.orig_rax = u64::MAX;
+    frame.forget_call();
 }

@@ -15,7 +15,6 @@ pub mod calls;
 pub mod coredump;
 pub mod deliver;
 pub mod fault;
-pub mod frame;
 pub mod kill;
 pub mod queue;
 pub mod send;

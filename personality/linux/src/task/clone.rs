@@ -193,7 +193,7 @@ async fn start(thread: &Thread, mut request: Request) -> Result<u32> {
     }
     check(thread, &request)?;
     if request.flags & clone::SETTLS != 0 && thread.frame().is_compat_call() {
-        request.area = Some(crate::i386::thread_area::for_clone(thread, request.tls as usize)?);
+        request.area = Some(crate::x86::i386::thread_area::for_clone(thread, request.tls as usize)?);
     }
     let birth = ptrace::birth(thread, request.flags, request.exit_signal);
     let (tid, vfork) = spawn(thread, &request, birth)?;
@@ -348,10 +348,10 @@ fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) ->
         }
         let mut frame: Frame = thread.frame();
         frame.set_result(0);
-        frame.orig_rax = u64::MAX;
+        frame.forget_call();
         ptrace::clean(thread, &mut frame);
         if request.stack != 0 {
-            frame.rsp = request.stack;
+            frame.set_stack_pointer(request.stack as usize);
         }
         let tls = (has(clone::SETTLS) && request.area.is_none()).then_some(request.tls as usize);
         let space = seat.task.mm().map(|mm| mm.space().clone());
@@ -488,7 +488,7 @@ fn new_thread(thread: &Thread, request: &Request, task: &Arc<Task>, tid: u32, us
 
 /// First words of a thread: what must be written in its own memory, and the watch over what its process may use.
 pub fn begin(thread: &Thread) {
-    crate::i386::thread_area::begin(thread);
+    crate::x86::i386::thread_area::begin(thread);
     if thread.tid() == thread.task.pid {
         crate::time::interval::watch_limit(&thread.task);
     }

@@ -14,8 +14,8 @@ use janua_kernel::signal::SigSet;
 use janua_port::Frame;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::altstack;
 use crate::Thread;
+use crate::signal::{self, altstack};
 use crate::thread::ThreadExt;
 
 /// Bytes below the stack pointer that leaf functions may use (System V ABI, x86-64).
@@ -29,7 +29,7 @@ const LEGACY_FEATURES: u64 = 3;
 /// Pushes a frame for a handler and points the registers at it. EFAULT when the stack cannot take it.
 pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigInfo, mask: SigSet) -> Result<()> {
     if action.flags & sa::COMPAT != 0 {
-        return crate::i386::frame::push(thread, frame, action, info, mask);
+        return super::i386::frame::push(thread, frame, action, info, mask);
     }
     if action.flags & sa::RESTORER == 0 {
         return Err(Errno::EFAULT);
@@ -196,7 +196,7 @@ pub fn sigreturn(thread: &Thread, frame: &mut Frame) -> isize {
         Ok(()) => frame.rax as isize,
         Err(_) => {
             frame.orig_rax = u64::MAX;
-            super::force(thread, super::kernel_signal(SIGSEGV));
+            signal::force(thread, signal::kernel_signal(SIGSEGV));
             0
         }
     }
@@ -238,7 +238,7 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
     frame.set_user_flags(context.eflags);
     // What is restored is no call that could be restarted.
     frame.orig_rax = u64::MAX;
-    super::set_mask(thread, SigSet(saved.uc.sigmask));
+    signal::set_mask(thread, SigSet(saved.uc.sigmask));
     // As on Linux, an alternate stack that is no longer good does not keep the handler from returning.
     let _ = altstack::change(thread, &saved.uc.stack, frame.rsp);
     Ok(())

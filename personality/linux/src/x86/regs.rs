@@ -7,9 +7,9 @@ use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64, NT_PRFPREG, NT_PRSTATUS, 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Frame;
 
-use super::tracee::Kind;
-use crate::signal::frame::FXSAVE_SIZE;
+use crate::ptrace::Kind;
 use crate::thread::ThreadExt;
+use crate::x86::frame::FXSAVE_SIZE;
 use crate::{Seat, Thread};
 
 /// Places in `struct user_regs_struct`.

@@ -16,9 +16,9 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::vdso;
 use crate::Thread;
-use crate::signal::frame::{FXSAVE_SIZE, read_fpu, save_fpu};
 use crate::signal::{self, altstack, set_mask};
 use crate::thread::ThreadExt;
+use crate::x86::frame::{FXSAVE_SIZE, read_fpu, save_fpu};
 
 /// What FSAVE's form adds before the vector state, and to the size the frame tells.
 const FSAVE: usize = size_of::<FpState32>();
