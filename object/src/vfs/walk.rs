@@ -210,6 +210,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if parent.slash && !found.is_dir() {
+                self.settle(&found)?;
                 return Err(Errno::ENOTDIR);
             }
             let mut found = Path { mount: parent.dir.mount, dentry: found };
@@ -305,6 +306,7 @@ impl<'a> Walk<'a> {
             }
             if after == text.len() {
                 if !dir.dentry.is_dir() {
+                    self.settle(&dir.dentry)?;
                     return Err(Errno::ENOTDIR);
                 }
                 let last = match name {
@@ -381,8 +383,10 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn may_search(&self, dir: &Arc<Dentry>) -> Result<()> {
+    fn may_search(&mut self, dir: &Arc<Dentry>) -> Result<()> {
         if !dir.is_dir() {
+            // Something else may have taken its place.
+            self.settle(dir)?;
             return Err(Errno::ENOTDIR);
         }
         if self.all || dir.inode.searchable_by_all() {

@@ -68,6 +68,7 @@ const TESTS: &[Test] = &[
     ("sandbox/writable_root", places::writable_root),
     ("sandbox/shared_files", places::shared_files),
     ("sandbox/hard_links", places::hard_links),
+    ("sandbox/replaced_outside", places::replaced_outside),
     ("sandbox/foreign_environment", places::foreign_environment),
     ("sandbox/working_directory", places::working_directory),
     ("sandbox/foreign_directory", places::foreign_directory),

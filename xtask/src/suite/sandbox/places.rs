@@ -189,6 +189,22 @@ pub fn hard_links(s: &Sandbox) -> Result<(), String> {
     if native == inside && native.lines().count() == 18 { Ok(()) } else { Err(format!("natively:\n{native}inside:\n{inside}")) }
 }
 
+/// A file of a bind whose name somebody outside gives to a directory, and takes away: what is below is found, then not there.
+pub fn replaced_outside(s: &Sandbox) -> Result<(), String> {
+    let dir = s.dir.join("replaced");
+    fs::create_dir(&dir).map_err(|e| e.to_string())?;
+    let at = dir.display().to_string();
+    // Each side waits for the other's mark.
+    let inside = "cd /mnt; echo >f; until cat f/x 2>/dev/null; do [ -e one ] || cat f/x f/; echo >one; sleep 0.01; done
+        until [ -e three ]; do echo >two; sleep 0.01; done; cat f/x; true";
+    let inside = s.line(&["--bind", &format!("{at}:/mnt:rw")], &["/bin/sh", "-c", inside]).join("' '");
+    let outside = "until [ -e one ]; do sleep 0.01; done; rm f; mkdir f; echo found >f/x
+        until [ -e two ]; do sleep 0.01; done; rm -r f; echo >three";
+    let said = shell(s, format!("cd {at}; ({outside})& timeout 20 '{inside}' 2>&1; wait"))?;
+    let want = "cat: f/x: Not a directory\ncat: f/: Not a directory\nfound\ncat: f/x: No such file or directory\n";
+    if said == want { Ok(()) } else { Err(said) }
+}
+
 /// A working directory that another tree does not hold is /, and that is said; one that a bind shows is kept.
 pub fn foreign_directory(s: &Sandbox) -> Result<(), String> {
     let root = s.dir.join("root");
