@@ -89,6 +89,11 @@ impl Slot {
         }
     }
 
+    /// Where the call lies. No reference to it is made: a future that waits points into itself, and may be pointed at.
+    fn space(&self) -> *mut u8 {
+        self.space.get().cast()
+    }
+
     /// Builds a call in the slot and polls it once. `Ready` leaves the slot empty.
     ///
     /// The handler is higher-ranked over the owner's lifetime, so its future can borrow nothing but the owner and `'static` data.
@@ -114,8 +119,8 @@ impl Slot {
         }
 
         let _busy = Busy::enter(&self.busy);
-        // SAFETY: `busy` gives exclusive access to both cells.
-        let (space, vtable) = unsafe { ((*self.space.get()).0.as_mut_ptr().cast::<u8>(), &mut *self.vtable.get()) };
+        // SAFETY: `busy` gives exclusive access to the cell.
+        let (space, vtable) = (self.space(), unsafe { &mut *self.vtable.get() });
         assert!(vtable.is_none(), "a second call in a thread's slot");
         let table = place(space, || handler.call(owner, args));
         // SAFETY: just placed.
@@ -135,8 +140,8 @@ impl Slot {
     /// Polls the pending call; `None` when the slot is empty.
     fn poll(&self, cx: &mut Context<'_>) -> Option<Poll<isize>> {
         let _busy = Busy::enter(&self.busy);
-        // SAFETY: `busy` gives exclusive access to both cells.
-        let (space, vtable) = unsafe { ((*self.space.get()).0.as_mut_ptr().cast::<u8>(), &mut *self.vtable.get()) };
+        // SAFETY: `busy` gives exclusive access to the cell.
+        let (space, vtable) = (self.space(), unsafe { &mut *self.vtable.get() });
         let table = (*vtable)?;
         // SAFETY: the slot is occupied by the future this table belongs to.
         let result = unsafe { (table.poll)(space, cx) };
@@ -151,8 +156,8 @@ impl Slot {
     /// Drops a pending call, if there is one; its registrations go with it.
     fn clear(&self) {
         let _busy = Busy::enter(&self.busy);
-        // SAFETY: `busy` gives exclusive access to both cells.
-        let (space, vtable) = unsafe { ((*self.space.get()).0.as_mut_ptr().cast::<u8>(), &mut *self.vtable.get()) };
+        // SAFETY: `busy` gives exclusive access to the cell.
+        let (space, vtable) = (self.space(), unsafe { &mut *self.vtable.get() });
         if let Some(table) = vtable.take() {
             // SAFETY: the slot was occupied and the table is taken out.
             unsafe { (table.drop)(space) };

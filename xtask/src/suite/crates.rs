@@ -39,6 +39,43 @@ pub fn models(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     run(cargo, filter, tally)
 }
 
+/// Kernels on the model machine: a second or two, so that one runs it while one works on the kernel. The hostile programs for it, which
+/// take longer, are among the unit tests.
+pub fn model(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--no-fail-fast", "--package", "janua-personality-linux", "--test", "model", "--test", "side_by_side"]);
+    run(cargo, filter, tally)
+}
+
+/// The toolchain that may have Miri; no released one has.
+const NIGHTLY: &str = "nightly";
+
+/// The unsafe code of `rt` on an interpreter that knows what memory may be used for, in an order of events that the seed chooses.
+pub fn miri(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
+    let rustup = |words: &[&str]| {
+        let mut command = Command::new("rustup");
+        // What cargo has set for its own compiler is not for another.
+        for variable in ["RUSTUP_TOOLCHAIN", "RUSTC", "RUSTDOC", "CARGO", "RUSTFLAGS"] {
+            command.env_remove(variable);
+        }
+        command.args(["run", NIGHTLY, "cargo", "miri"]).args(words).current_dir(workspace::root());
+        command.env("CARGO_TARGET_DIR", workspace::target().join("miri"));
+        command
+    };
+    // It builds a standard library of its own the first time.
+    let setup = rustup(&["setup"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !setup.is_ok_and(|status| status.success()) {
+        tally.skip("miri", "there is none here: rustup toolchain install nightly -c miri -c rust-src");
+        return Ok(());
+    }
+    for seed in 0..if super::long() { 32 } else { 2 } {
+        let mut cargo = rustup(&["test", "--no-fail-fast", "--package", "janua-rt", "--lib", "--test", "threads"]);
+        cargo.env("MIRIFLAGS", format!("-Zmiri-seed={}", super::seed().wrapping_add(seed) as u32));
+        run(cargo, filter, tally)?;
+    }
+    Ok(())
+}
+
 /// Packages whose manifest names loom.
 fn modelled() -> Result<Vec<String>, String> {
     let mut names = Vec::new();

@@ -56,6 +56,8 @@ const SUITES: &[Suite] = &[
     Suite { name: "scan", about: "the instructions of the kernel images for x86-64", run: image, moving: false },
     Suite { name: "style", about: "cargo fmt, clippy and doc have nothing to say", run: style::run, moving: false },
     Suite { name: "unit", about: "unit tests of every crate, on the host", run: crates::unit, moving: true },
+    Suite { name: "model", about: "kernels on the model machine: enter, wait, wake, kick, stop, leave; two side by side", run: crates::model, moving: false },
+    Suite { name: "miri", about: "the locks, queues and call slots under Miri, where that can be had", run: crates::miri, moving: false },
     Suite { name: "models", about: "loom models of the wait queue and the lock word", run: crates::models, moving: false },
     Suite { name: "command", about: "the janua command: answers, refusals, exit codes, streams", run: command::suite, moving: true },
     Suite { name: "support", about: "docs/support.md is what the tables say", run: support::suite, moving: false },
@@ -171,7 +173,9 @@ pub fn command(args: &[String]) -> Result<ExitCode, String> {
     packages::ensure(Need::Test)?;
     println!("random tests: --seed={}", seed());
     let (mut tally, mut again) = (Tally::default(), Vec::new());
-    if !native() && !built {
+    // These run nothing of an image.
+    let without = named.is_some_and(|suite| ["model", "miri", "models"].contains(&suite.name));
+    if !native() && !built && !without {
         tally.suite("build", |tally| {
             build::all()?;
             tally.pass("build");

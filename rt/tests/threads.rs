@@ -1,0 +1,249 @@
+//! The waiting code among real threads, in turns that are not all: that memory is used as it may be, which Miri checks
+//! (`cargo +nightly miri test -p janua-rt`). The models (`models.rs`) go through all turns.
+#![cfg(not(loom))]
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+use janua_rt::slot::Slotted;
+use janua_rt::{Epoch, Mutex, Notify, OnceArc, RwLock, Target, WaitQueue, wake};
+
+/// Who waits: counts how often it was told.
+#[derive(Default)]
+struct Told(AtomicU32);
+
+impl Notify for Told {
+    fn notify(&self, _: u32) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Wake for Told {
+    fn wake(self: Arc<Self>) {
+        self.notify(0);
+    }
+}
+
+/// A thread with a call slot.
+struct Owner {
+    queue: WaitQueue,
+    ready: AtomicU32,
+    dropped: AtomicU32,
+}
+
+/// Says when a call is given up.
+struct Guard<'a>(&'a Owner);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits for so many events, with a value of its own that it points at across each wait.
+async fn wait_for(owner: &Owner, count: u32) -> isize {
+    let _guard = Guard(owner);
+    let mut sum = [0u32; 8];
+    for turn in 0..count {
+        let place = &mut sum[turn as usize % 8];
+        poll_fn(|cx| {
+            let _registration = owner.queue.register(Target::Task(cx.waker().clone()), 1);
+            if owner.ready.load(Ordering::SeqCst) > turn { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        *place += 1;
+    }
+    sum.iter().sum::<u32>() as isize
+}
+
+fn owner() -> Pin<Arc<Slotted<Owner>>> {
+    let queue = WaitQueue::new();
+    Arc::pin(Slotted::new(Owner { queue, ready: AtomicU32::new(0), dropped: AtomicU32::new(0) }))
+}
+
+/// A call that waits is gone on with by whichever thread comes, while others make it ready.
+#[test]
+fn a_call_goes_on_in_another_thread() {
+    const EVENTS: u32 = 5;
+    let thread = owner();
+    let waker = Waker::from(Arc::new(Told::default()));
+    let begun = thread.as_ref().start(wait_for, EVENTS, &mut Context::from_waker(&waker));
+    assert!(begun.is_pending());
+    let maker = {
+        let thread = thread.clone();
+        thread::spawn(move || {
+            for _ in 0..EVENTS {
+                thread.owner().ready.fetch_add(1, Ordering::SeqCst);
+                thread.owner().queue.wake_all();
+            }
+        })
+    };
+    let goes_on = {
+        let thread = thread.clone();
+        thread::spawn(move || {
+            loop {
+                match thread.as_ref().poll(&mut Context::from_waker(&waker)) {
+                    Some(Poll::Ready(result)) => return result,
+                    Some(Poll::Pending) => thread::yield_now(),
+                    None => panic!("the call is gone"),
+                }
+            }
+        })
+    };
+    maker.join().unwrap();
+    assert_eq!(goes_on.join().unwrap(), EVENTS as isize);
+    assert_eq!(thread.owner().dropped.load(Ordering::SeqCst), 1);
+}
+
+/// A call that is given up, and one whose thread goes, are dropped once; then there is room for the next.
+#[test]
+fn a_call_is_given_up() {
+    let waker = Waker::from(Arc::new(Told::default()));
+    let mut cx = Context::from_waker(&waker);
+    let thread = owner();
+    for turn in 0..3 {
+        assert!(thread.as_ref().start(wait_for, 1, &mut cx).is_pending());
+        assert_eq!(thread.as_ref().poll(&mut cx), Some(Poll::Pending));
+        thread.as_ref().clear();
+        assert_eq!(thread.as_ref().poll(&mut cx), None);
+        assert_eq!(thread.owner().dropped.load(Ordering::SeqCst), turn + 1);
+    }
+    assert_eq!(thread.as_ref().start(wait_for, 0, &mut cx), Poll::Ready(0));
+    assert!(thread.as_ref().start(wait_for, 1, &mut cx).is_pending());
+    let queue = thread.owner().queue.clone();
+    drop(thread);
+    queue.wake_all();
+}
+
+/// Waiters come and go while others wake.
+#[test]
+fn waiters_come_and_go() {
+    let queue = WaitQueue::new();
+    let wakers: Vec<_> = (0..2)
+        .map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || (0..10).for_each(|turn| if turn % 2 == 0 { queue.wake_all() } else { queue.wake_one(1) }))
+        })
+        .collect();
+    let waiters: Vec<_> = (0..2)
+        .map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                for turn in 0..10 {
+                    let told = Arc::new(Told::default());
+                    let target = if turn % 2 == 0 { Target::Notify(told.clone()) } else { Target::Task(told.clone().into()) };
+                    let registration = queue.register(target, 1);
+                    thread::yield_now();
+                    drop(registration);
+                    let before = told.0.load(Ordering::SeqCst);
+                    thread::yield_now();
+                    assert_eq!(told.0.load(Ordering::SeqCst), before, "told after it left");
+                }
+            })
+        })
+        .collect();
+    wakers.into_iter().chain(waiters).for_each(|thread| thread.join().unwrap());
+    assert!(queue.is_empty());
+}
+
+/// Locks let one change what others read.
+#[test]
+fn locks_exclude() {
+    let shared = Arc::new((Mutex::new(vec![0u32]), RwLock::new(vec![0u32]), AtomicBool::new(false)));
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                for turn in 0..8 {
+                    shared.0.lock().push(turn);
+                    if turn % 2 == 0 {
+                        shared.1.write().push(turn);
+                    } else {
+                        assert!(!shared.1.read().is_empty());
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!((shared.0.lock().len(), shared.1.read().len()), (25, 13));
+}
+
+/// One of several puts the value in its place; who sees it sees all of it.
+#[test]
+fn one_value_is_put_in_place() {
+    let place = Arc::new(OnceArc::<Vec<u32>>::default());
+    let threads: Vec<_> = (0..3)
+        .map(|number| {
+            let place = place.clone();
+            thread::spawn(move || {
+                let mine = place.set(Arc::new(vec![number; 4])).is_ok();
+                // Who came second may come before the first is done.
+                while place.get().is_none() {
+                    thread::yield_now();
+                }
+                assert!(place.get().is_some_and(|value| value.iter().all(|other| *other == value[0])));
+                u32::from(mine)
+            })
+        })
+        .collect();
+    assert_eq!(threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u32>(), 1);
+}
+
+/// What a stamp was taken for does not change unnoticed.
+#[test]
+fn stamps_notice_changes() {
+    let shared = Arc::new((Epoch::new(), AtomicU32::new(0)));
+    let changes = {
+        let shared = shared.clone();
+        thread::spawn(move || {
+            for _ in 0..20 {
+                shared.1.fetch_add(1, Ordering::SeqCst);
+                shared.0.advance();
+            }
+        })
+    };
+    for _ in 0..20 {
+        let stamp = shared.0.stamp();
+        let seen = shared.1.load(Ordering::SeqCst);
+        let changed = shared.1.load(Ordering::SeqCst) != seen;
+        // Until the change is told of, which it is once its thread has gone on.
+        if changed && changes.is_finished() {
+            assert!(!shared.0.is(stamp));
+        }
+    }
+    changes.join().unwrap();
+    let stamp = shared.0.stamp();
+    assert!(shared.0.is(stamp));
+    shared.0.advance();
+    assert!(!shared.0.is(stamp));
+}
+
+/// Who parks on the wake word hears of each change.
+#[test]
+fn the_wake_word_is_raised() {
+    let shared = Arc::new((AtomicU32::new(wake::QUIET), AtomicU32::new(0)));
+    let (sleeper, other) = (thread::current(), shared.clone());
+    let raiser = thread::spawn(move || {
+        for _ in 0..10 {
+            other.1.fetch_add(1, Ordering::SeqCst);
+            wake::raise(&other.0, || sleeper.unpark());
+        }
+    });
+    loop {
+        wake::rearm(&shared.0);
+        if shared.1.load(Ordering::SeqCst) == 10 {
+            break;
+        }
+        if shared.0.compare_exchange(wake::QUIET, wake::PARKED, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            while shared.0.load(Ordering::SeqCst) == wake::PARKED {
+                thread::park();
+            }
+        }
+    }
+    raiser.join().unwrap();
+}
