@@ -99,7 +99,8 @@ pub trait Machine: Send + Sync {
     fn vdso(&self) -> Option<[(usize, usize); 2]> {
         None
     }
-    /// Ends the machine: `code` is the sandbox's exit code.
+    /// Ends the kernel that calls, with `code` as its exit code: nothing of it runs any more. Where a machine carries one kernel it ends
+    /// with it.
     fn power_off(&self, code: u8) -> !;
     /// Tells the outside.
     fn notify_outside(&self, event: Outside);

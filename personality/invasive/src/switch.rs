@@ -15,9 +15,9 @@ use janua_kernel::thread::work;
 use janua_port::Frame;
 
 use crate::Thread;
-use crate::message;
 use crate::system::{BAD_ACCESS, NO_ROOM, ThreadExt};
 use crate::tile::{Block, Context, Queued, Running, TileState, Waiter};
+use crate::{message, system};
 
 /// What a handler answers that has set its core's `block`. A call that answers this as a value of its own is none the worse: the
 /// core has no `block` then.
@@ -32,6 +32,12 @@ pub fn end(thread: &Thread) -> isize {
 /// The i-let on the calling core waits for the word at `addr` to be 0. The call answers the word at `answer`, or 0.
 pub fn wait(thread: &Thread, addr: usize, answer: Option<usize>) -> isize {
     thread.tile().lock().cores[thread.index].block = Some(Block::Wait { addr, answer });
+    SWITCH
+}
+
+/// The application is over.
+pub fn shut_down(thread: &Thread, code: u8) -> isize {
+    thread.tile().lock().cores[thread.index].block = Some(Block::Shutdown(code));
     SWITCH
 }
 
@@ -69,6 +75,10 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
     loop {
         message::deal_with_mail(thread);
         let mut state = thread.tile().lock();
+        if let Some(Block::Shutdown(code)) = state.cores[thread.index].block {
+            drop(state);
+            system::end(&thread.kernel, code);
+        }
         if thread.tile().has_mail() {
             continue;
         }
@@ -81,7 +91,7 @@ fn step(thread: &Thread, state: &mut TileState, frame: &mut Frame) -> Leave {
     let slot = &mut state.cores[core];
     match (slot.block.take(), slot.current) {
         (None, Some(_)) => return Leave::Resume,
-        (None, None) | (_, None) => {}
+        (None, None) | (_, None) | (Some(Block::Shutdown(_)), _) => {}
         (Some(Block::End), Some(running)) => {
             slot.current = None;
             state.stacks.give_back(running.stack);

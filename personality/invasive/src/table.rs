@@ -30,7 +30,7 @@ rows! {
     4 empty_4(a: usize, b: usize, c: usize, d: usize) => plain misc::empty_4, Full;
     5 empty_5(a: usize, b: usize, c: usize, d: usize, e: usize) => plain misc::empty_5, Full;
     6 empty_6(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) => plain misc::empty_6, Full;
-    7 shutdown(code: i32) => plain misc::shutdown, Full;
+    7 shutdown(code: i32) => frame misc::shutdown, Full;
     8 print(text: UserPtr<u8>, len: usize) => plain misc::print, Full;
     9 clock_read(to: UserPtr<u64>) => plain misc::clock, Full;
     10 empty_0() => plain misc::empty_0, Full;

@@ -54,6 +54,8 @@ pub enum Block {
     End,
     /// It waits for the 32-bit word at `addr` to be 0; then the word at `answer`, if there is one, is the call's result.
     Wait { addr: usize, answer: Option<usize> },
+    /// The application is over, with this exit code.
+    Shutdown(u8),
 }
 
 /// A core.

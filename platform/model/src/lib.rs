@@ -12,6 +12,8 @@
 //! [`Settings::seed`], so that another seed is another order of events and the same seed is the same. Time passes by steps, and
 //! jumps to the next deadline when nobody can run. Faults come by script: frames of memory that run out ([`Settings::frames`]), calls
 //! of the host part that fail ([`Model::fail_host`]).
+//!
+//! Several kernels may run side by side ([`Model::next_kernel`]): the end of one is an event, and the end of the last that of the machine.
 #![forbid(unsafe_code)]
 
 mod context;

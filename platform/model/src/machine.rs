@@ -41,7 +41,7 @@ impl Default for Settings {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The kernel has ended the machine with this exit code.
+    /// All kernels have ended, the last with this exit code.
     Off(u8),
     /// Nobody can run, and nobody ever will: a lost wake-up, or a program that waits for itself.
     Idle,
@@ -58,9 +58,13 @@ enum Stage {
     Asleep(Option<Nanos>),
 }
 
+/// The number of a kernel, in the order they were started.
+type Number = usize;
+
 /// A thread with its registers.
 pub(crate) struct Carrier {
     id: ThreadId,
+    kernel: Number,
     guest: Arc<dyn Guest>,
     frame: Mutex<Frame>,
     stage: Mutex<Stage>,
@@ -99,12 +103,31 @@ struct State {
     current: Option<Arc<Carrier>>,
     now: Nanos,
     random: u64,
-    service: Option<Service>,
-    /// The service routine is to run: soon, or then.
+    /// The kernel that is being started, or was last.
+    starting: Number,
+    services: BTreeMap<Number, Service>,
+    /// Whose service routine runs.
+    serving: Option<Number>,
+    /// The service routines are to run: soon, or then.
     wanted: bool,
     due: Option<Nanos>,
     outside: Vec<Outside>,
-    off: Option<u8>,
+    ended: BTreeMap<Number, u8>,
+}
+
+impl State {
+    /// The kernel whose words these are: that of the thread whose turn it is, of the service routine, or the one that starts.
+    fn speaker(&self) -> Number {
+        self.current.as_ref().map(|carrier| carrier.kernel).or(self.serving).unwrap_or(self.starting)
+    }
+
+    /// A kernel has ended: nothing of it runs any more. The others are not concerned.
+    fn end(&mut self, kernel: Number, code: u8) {
+        self.ended.insert(kernel, code);
+        self.services.remove(&kernel);
+        self.threads.retain(|_, carrier| carrier.kernel != kernel);
+        (self.current, self.serving) = (None, None);
+    }
 }
 
 /// The machine. It is never given back: kernels want machines that stay.
@@ -117,7 +140,7 @@ pub struct Model {
     this: OnceLock<&'static Model>,
 }
 
-/// Carries an exit code out of the kernel.
+/// Carries an exit code out of a kernel.
 struct Off(u8);
 
 impl Model {
@@ -172,14 +195,27 @@ impl Model {
         lock(&self.state).threads.len()
     }
 
-    /// The kernel's service routine.
+    /// What is started from now on is another kernel, on the same machine: its number.
+    pub fn next_kernel(&self) -> usize {
+        let mut state = lock(&self.state);
+        state.starting += 1;
+        state.starting
+    }
+
+    /// The exit code of a kernel that has ended; the first has the number 0.
+    pub fn ended(&self, kernel: usize) -> Option<u8> {
+        lock(&self.state).ended.get(&kernel).copied()
+    }
+
+    /// The service routine of the kernel that was started last.
     pub fn serve(&self, service: impl FnMut() -> Option<Nanos> + Send + 'static) {
         let mut state = lock(&self.state);
-        state.service = Some(Box::new(service));
+        let kernel = state.starting;
+        state.services.insert(kernel, Box::new(service));
         state.wanted = true;
     }
 
-    /// Takes steps until the machine is off or nobody can run; [`Outcome::Steps`] after ten million.
+    /// Takes steps until all kernels have ended or nobody can run; [`Outcome::Steps`] after ten million.
     pub fn run(&self) -> Outcome {
         self.run_for(10_000_000)
     }
@@ -196,18 +232,15 @@ impl Model {
 
     /// Takes one step: `None` if there may be another.
     pub fn step(&self) -> Option<Outcome> {
-        if let Some(code) = lock(&self.state).off {
-            return Some(Outcome::Off(code));
-        }
         match catch_unwind(AssertUnwindSafe(|| self.turn())) {
             Ok(true) => None,
             Ok(false) => Some(Outcome::Idle),
             Err(panic) => match panic.downcast::<Off>() {
                 Ok(off) => {
                     let mut state = lock(&self.state);
-                    state.off = Some(off.0);
-                    state.current = None;
-                    Some(Outcome::Off(off.0))
+                    let kernel = state.speaker();
+                    state.end(kernel, off.0);
+                    (state.ended.len() > state.starting).then_some(Outcome::Off(off.0))
                 }
                 Err(panic) => resume_unwind(panic),
             },
@@ -229,7 +262,7 @@ impl Model {
         let now = state.now;
         if state.wanted || state.due.is_some_and(|due| due <= now) {
             drop(state);
-            self.run_service();
+            self.run_services();
             return true;
         }
         let ready: Vec<Arc<Carrier>> = state.threads.values().filter(|carrier| carrier.can_run(now)).cloned().collect();
@@ -255,20 +288,25 @@ impl Model {
         true
     }
 
-    fn run_service(&self) {
-        let service = {
+    fn run_services(&self) {
+        let kernels: Vec<Number> = {
             let mut state = lock(&self.state);
-            state.wanted = false;
-            state.service.take()
+            (state.wanted, state.due) = (false, None);
+            state.services.keys().copied().collect()
         };
-        let Some(mut service) = service else {
-            lock(&self.state).due = None;
-            return;
-        };
-        let due = service();
-        let mut state = lock(&self.state);
-        state.service = Some(service);
-        state.due = due;
+        for kernel in kernels {
+            let service = {
+                let mut state = lock(&self.state);
+                state.serving = Some(kernel);
+                state.services.remove(&kernel)
+            };
+            let Some(mut service) = service else { continue };
+            let due = service();
+            let mut state = lock(&self.state);
+            state.services.insert(kernel, service);
+            state.serving = None;
+            state.due = state.due.into_iter().chain(due).min();
+        }
     }
 
     /// A thread's step: what every machine's loop does with it.
@@ -343,6 +381,7 @@ impl Model {
         let word = |word: fn(&Carrier) -> &AtomicUsize| like.map_or(0, |like| word(like).load(Ordering::Relaxed));
         let carrier = Carrier {
             id,
+            kernel: state.speaker(),
             guest,
             frame: Mutex::new(frame),
             stage: Mutex::new(Stage::New),

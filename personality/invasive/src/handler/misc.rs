@@ -3,11 +3,11 @@
 use alloc::vec;
 
 use janua_kernel::UserPtr;
+use janua_port::Frame;
 
 use super::{FAILED, write};
 use crate::Thread;
-use crate::switch::bad_address;
-use crate::system::end;
+use crate::switch::{self, bad_address};
 
 /// What the empty calls answer, as the thesis has it.
 const EMPTY: usize = 42;
@@ -42,9 +42,9 @@ pub fn empty_6(_: &Thread, a: usize, b: usize, c: usize, d: usize, e: usize, f: 
     words.iter().zip(1..).fold(0, |sum: usize, (word, place)| sum.wrapping_add(word.wrapping_mul(place)))
 }
 
-/// Ends the application.
-pub fn shutdown(thread: &Thread, code: i32) -> isize {
-    end(&thread.kernel, code as u8)
+/// Ends the application, on the way out.
+pub fn shutdown(thread: &Thread, _: &mut Frame, code: i32) -> isize {
+    switch::shut_down(thread, code as u8)
 }
 
 /// Writes text; answers the bytes written.

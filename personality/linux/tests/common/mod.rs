@@ -1,6 +1,7 @@
 //! What tests on the model machine share.
 #![allow(dead_code, reason = "each test uses its part")]
 
+use janua_abi::linux::Errno;
 use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind};
 use janua_personality_linux::start;
 use janua_platform_model::program::{Program, tree};
@@ -19,9 +20,20 @@ pub fn boot(settings: Settings, programs: &[(&str, Program)]) -> &'static Model 
 /// A kernel with these files, the first of which is the program that runs.
 pub fn boot_files(settings: Settings, files: &[(&str, Vec<u8>)]) -> &'static Model {
     let model = Model::new(settings);
-    let archive = model.set_tree(tree(files));
+    start_on(model, files);
+    model
+}
+
+/// One more kernel on a machine, with these files, the first of which is the program that runs.
+pub fn start_on(model: &'static Model, files: &[(&str, Vec<u8>)]) {
+    start_from(model, tree(files), files[0].0).expect("the kernel starts");
+}
+
+/// The same, with a file tree as it lies in the archive.
+pub fn start_from(model: &'static Model, tree: Vec<u8>, program: &str) -> Result<(), Errno> {
+    let archive = model.set_tree(tree);
     let mount = |kind, target: &str| BootMount { kind, target: target.into(), read_only: false };
-    let name = format!("/{}", files[0].0).into_bytes();
+    let name = format!("/{program}").into_bytes();
     let config = BootConfig {
         program: name.clone(),
         argv: vec![name],
@@ -30,7 +42,7 @@ pub fn boot_files(settings: Settings, files: &[(&str, Vec<u8>)]) -> &'static Mod
         mounts: vec![mount(BootMountKind::Archive { archive }, "/"), mount(BootMountKind::Proc, "/proc")],
         ..BootConfig::default()
     };
-    let kernel = start::start(model, None, &config.encode(), None).expect("the kernel starts");
+    let kernel = start::start(model, None, &config.encode(), None)?;
     model.serve(move || start::serve(&kernel, 0, Vec::new()));
-    model
+    Ok(())
 }
