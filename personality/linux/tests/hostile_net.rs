@@ -181,7 +181,7 @@ fn filter(next: Numbers<'_>) -> Vec<u8> {
         let code = if last {
             [0x06, 0x16][next(2) as usize]
         } else {
-            CODES[next(24) as usize] | (next(10) == 0) as u16 * next(256) as u16
+            CODES[next(24) as usize] | ((next(10) == 0) as u16 * next(256) as u16)
         };
         all.extend(code.to_le_bytes());
         all.extend([next(count) as u8, next(count) as u8]);
