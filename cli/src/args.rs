@@ -9,14 +9,16 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+mod boot;
+
+pub use boot::Boot;
+
 use crate::bench::{Bench, Report};
 use crate::control::Name;
 use crate::control::client::{Exec, Kill, List, Logs, Pause, Resume, Wait};
 use crate::environment::environment;
 
-use crate::options::{
-    Bind, BootMachine, BootOptions, BootPlatform, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace,
-};
+use crate::options::{Bind, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
 #[derive(Parser)]
@@ -190,6 +192,11 @@ pub struct Run {
     #[arg(long, requires = "trace")]
     trace_whole: bool,
 
+    /// Run system calls on N threads of the kernel's own, each a module on whatever core it is given, instead of on the program's threads;
+    /// those that must be made at home stay there (see `janua support`). 0: all at home
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64), hide_default_value = true)]
+    syscall_cores: u8,
+
     /// At the end, print the calls made by name, with count, time and gate
     #[arg(long)]
     stats: bool,
@@ -204,108 +211,6 @@ pub struct Run {
 
     /// The program and its arguments; a name without a slash is looked up in PATH
     #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
-    command: Vec<OsString>,
-}
-
-#[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  janua boot -- /bin/sh -c 'uname -a; ls /'
-  janua boot --ramfs ./alpine --memory 1024 -- /bin/busybox sh
-  janua boot --personality invasive --smp 4 --tiles 2 -- cg S
-  janua boot --platform leon3 -- hello
-
-Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
-125: janua failed or its kernel faulted, and standard error says why.")]
-pub struct Boot {
-    /// The machine: x86_64 or leon3
-    #[arg(long, value_name = "PLATFORM", default_value = "x86_64", value_parser = ["x86_64", "leon3"], hide_possible_values = true)]
-    platform: String,
-
-    /// Which system calls exist: linux, or invasive for one application on Janua's system-call library (OctoPOS), the only one of a
-    /// LEON3
-    #[arg(long, value_name = "NAME", value_parser = ["linux", "invasive"], hide_possible_values = true)]
-    personality: Option<String>,
-
-    /// The directory, or cpio archive, that becomes the machine's files; without it, this host's busybox and nothing else
-    #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
-    ramfs: Option<PathBuf>,
-
-    /// The machine's disk, an image with an ext4 file system: its root, and what is written stays. One that does not exist or is
-    /// empty is made and filled with the file tree of --ramfs, or this host's busybox
-    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
-    disk: Option<PathBuf>,
-
-    /// The size of a disk that is made: a number with K, M, G or T; 1G without it
-    #[arg(long, value_name = "SIZE", requires = "disk", value_parser = size)]
-    disk_size: Option<u64>,
-
-    /// Processors; 2 without it, and always 1 on a LEON3
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    smp: Option<u32>,
-
-    /// Separate page tables for user code; by default on processors that would let it read the kernel's memory
-    #[arg(long, value_name = "on|off", value_parser = ["on", "off"], hide_possible_values = true)]
-    kpti: Option<String>,
-
-    /// The vsyscall page: emulated (each call a fault), or native (code at fixed addresses)
-    #[arg(long, value_name = "HOW", default_value = "emulated", value_parser = ["emulated", "native"], hide_possible_values = true)]
-    vsyscall: String,
-
-    /// The machine's memory, MiB
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..=262_144))]
-    memory: u32,
-
-    /// Count time by instructions, each of 2^SHIFT nanoseconds: every run is like the other
-    #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(0..=10))]
-    icount: Option<u8>,
-
-    /// Load a plugin into QEMU's emulation, as its option -plugin has it (x86_64 only)
-    #[arg(long, value_name = "FILE[,ARGUMENT=VALUE...]")]
-    plugin: Option<OsString>,
-
-    /// The processor to emulate, as QEMU names it (x86_64 only); without it one that has all there is, and calls itself Intel's.
-    /// 32-bit programs enter the kernel by the instruction of its maker: sysenter, or with an AMD model such as EPYC syscall
-    #[arg(long, value_name = "MODEL")]
-    cpu: Option<String>,
-
-    /// invasive: tiles, which share out the processors among them; always 1 on a LEON3
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
-    tiles: u8,
-
-    /// invasive, on a LEON3: cores of the tile, which take turns on the one processor; 2 without it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
-    cores: Option<u32>,
-
-    /// invasive, on x86_64: the instruction that calls the kernel: syscall or int (int 0x30)
-    #[arg(long, value_name = "GATE", value_parser = ["syscall", "int"], hide_possible_values = true)]
-    gate: Option<String>,
-
-    /// invasive: how the library calls: sys-lib-yes (through the gate), sys-lib-no (the dispatcher, without a gate) or vanilla
-    /// (the kernel's functions); with the latter two the application runs in the processor's privileged mode
-    #[arg(long, value_name = "CONFIGURATION", default_value = "sys-lib-yes", value_parser = ["sys-lib-yes", "sys-lib-no", "vanilla"], hide_possible_values = true)]
-    library: String,
-
-    /// invasive: whether the library answers calls itself that need no privilege: on or off
-    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
-    answers: String,
-
-    /// invasive: at the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
-    /// spilled and filled
-    #[arg(long)]
-    stats: bool,
-
-    /// Set K to V in the program's environment, which otherwise has PATH, HOME and TERM; can be repeated
-    #[arg(long, value_name = "K=V")]
-    env: Vec<OsString>,
-
-    /// The directory to start in, a path inside
-    #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
-
-    /// The program and its arguments; a name without a slash is looked up in PATH (invasive: among the applications that come with
-    /// janua)
-    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -331,110 +236,9 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too large".to_string())
 }
 
-impl Boot {
-    /// What is asked for, or why it cannot be.
-    pub fn options(self) -> Result<BootOptions, Refusal> {
-        let platform = if self.platform == "leon3" { BootPlatform::Leon3 } else { BootPlatform::X86_64 };
-        let leon3 = platform == BootPlatform::Leon3;
-        if leon3 && self.plugin.is_some() {
-            return refuse("--plugin: there is none for the LEON3", "leave --plugin out");
-        }
-        let smp = self.smp.unwrap_or(if leon3 { 1 } else { 2 });
-        if leon3 && smp > 1 {
-            return refuse("--smp: the LEON3 has one processor", "leave --smp out");
-        }
-        let invasive = self.machine(leon3, smp)?;
-        if invasive.is_some() && self.ramfs.is_some() {
-            return refuse(
-                "--ramfs: the personality `invasive` has no files",
-                "leave --ramfs out, and give the application after --",
-            );
-        }
-        if invasive.is_some() && self.disk.is_some() {
-            return refuse("--disk: the personality `invasive` has no files", "leave --disk out");
-        }
-        let mut command = self.command.into_iter();
-        let Some(program) = command.next().filter(|p| !p.is_empty()) else {
-            return refuse("the program's name is empty", "give a program after --");
-        };
-        let ramfs = self.ramfs.map(|dir| existing(&dir, "--ramfs")).transpose()?;
-        if let Some(dir) = ramfs.as_ref().filter(|dir| !dir.is_dir() && !dir.is_file()) {
-            return refuse(
-                format!("--ramfs {}: neither a directory nor a file", dir.display()),
-                "give a directory that holds a file tree, or an archive of one",
-            );
-        }
-        let term = std::env::var_os("TERM").unwrap_or_else(|| "dumb".into());
-        let own: [(OsString, OsString); 3] = [
-            ("PATH".into(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
-            ("HOME".into(), "/root".into()),
-            ("TERM".into(), term),
-        ];
-        Ok(BootOptions {
-            platform,
-            icount: self.icount,
-            plugin: self.plugin,
-            cpu: self.cpu,
-            invasive,
-            ramfs,
-            disk: self.disk,
-            disk_size: self.disk_size,
-            kpti: self.kpti.map(|kpti| kpti == "on"),
-            native_vsyscall: self.vsyscall == "native",
-            memory: self.memory,
-            smp,
-            environment: environment(own.to_vec(), &self.env, false)?,
-            cwd: cwd(self.cwd)?.unwrap_or_else(|| "/".into()),
-            program,
-            args: command.collect(),
-        })
-    }
-
-    /// The machine of an invasive application, if it is to run one.
-    fn machine(&self, leon3: bool, smp: u32) -> Result<Option<BootMachine>, Refusal> {
-        match self.personality.as_deref() {
-            Some("linux") if leon3 => {
-                return refuse("the personality `linux` is not there on a LEON3", "leave --personality out, or boot x86_64");
-            }
-            Some("linux") | None if !leon3 => {
-                let plain = self.tiles == 1 && self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on";
-                if plain && !self.stats && self.cores.is_none() {
-                    return Ok(None);
-                }
-                return refuse(
-                    "--tiles, --cores, --gate, --library, --answers and --stats are for the personality `invasive`",
-                    "add --personality invasive, or leave them out",
-                );
-            }
-            _ => {}
-        }
-        if leon3 && (self.tiles > 1 || self.gate.is_some()) {
-            return refuse("--tiles, --gate: the LEON3 has one tile and one gate", "leave --tiles and --gate out");
-        }
-        if !leon3 && self.cores.is_some() {
-            return refuse("--cores: cores are the machine's processors", "give --smp N, which the tiles share out among them");
-        }
-        let tiles = u32::from(self.tiles);
-        if !smp.is_multiple_of(tiles) {
-            return refuse(
-                format!("{smp} processors cannot be shared out among {tiles} tiles"),
-                format!("give a multiple of {tiles} (--smp {}), or other tiles", smp.next_multiple_of(tiles)),
-            );
-        }
-        let library = library(&self.library);
-        if library != Library::Gate && self.gate.is_some() {
-            return refuse("--gate: without a gate (--library) there is none to choose", "leave --gate or --library out");
-        }
-        Ok(Some(BootMachine {
-            tiles: self.tiles,
-            cores: if leon3 { self.cores.unwrap_or(2) } else { smp / tiles },
-            library,
-            answers: self.answers == "on",
-            interrupts: self.gate.as_deref() == Some("int"),
-            stats: self.stats,
-        }))
-    }
-}
+/// Why no module runs calls of another personality's, and what to do about it.
+const AWAY_OF_LINUX: &str = "--syscall-cores: the calls of the personality `invasive` are made on the core that makes them";
+const AT_HOME: &str = "leave --syscall-cores out";
 
 /// Why a request is refused, and what to do about it.
 #[derive(Debug)]
@@ -485,6 +289,9 @@ impl Run {
                 return refuse(format!("the personality `{name}` is not built yet"), "leave --personality out for linux");
             }
         };
+        if self.syscall_cores > 0 && personality != Personality::Linux {
+            return refuse(AWAY_OF_LINUX, AT_HOME);
+        }
         let gate = crate::gates::named(&self.gate)?;
         if gate == Some(Gate::Signal) && personality == Personality::Linux {
             return refuse(
@@ -508,6 +315,7 @@ impl Run {
             allowed: self.limits.into(),
             trace: self.trace.map(|file| file.map_or(Trace::Stderr, Trace::File)),
             stats: self.stats,
+            syscall_cores: self.syscall_cores.into(),
             program,
             args: command.collect(),
             name: self.name.as_deref().map(name).transpose()?,
@@ -656,6 +464,8 @@ fn cwd(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    use crate::options::BootPlatform;
 
     fn parse(args: &[&str]) -> Result<RunOptions, String> {
         let all = ["janua", "run"].iter().chain(args);

@@ -184,6 +184,8 @@ pub struct RunOptions {
     pub trace_whole: bool,
     /// Print calls by name, count and time at the end.
     pub stats: bool,
+    /// Threads of the kernel's own that run calls away from the program's; 0: none.
+    pub syscall_cores: usize,
     /// As typed: a name without a slash is looked up in `PATH` inside.
     pub program: OsString,
     /// Without the program's own name.
@@ -245,6 +247,8 @@ pub struct BootOptions {
     pub memory: u32,
     /// Processors.
     pub smp: u32,
+    /// Threads of the kernel's own that run calls away from the program's; 0: none.
+    pub syscall_cores: usize,
     /// The program's environment, complete.
     pub environment: Vec<(OsString, OsString)>,
     /// Absolute, inside.

@@ -15,7 +15,8 @@ const HEAD: &str = "\
 Generated from the tables of calls of the personalities `linux` and `invasive` (`personality/linux/src/table.rs`,
 `personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
 missing call of Linux' answers -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
-number that is not listed does.
+number that is not listed does. The place is where a call may run when there are modules (`--syscall-cores`): on one for calls of its kind, or at `home`,
+on the thread that makes it.
 ";
 
 /// The tables, each with its heading and the source file that declares its rows (`janua_kernel::calls!`).
@@ -31,11 +32,13 @@ struct Line {
     name: &'static str,
     /// With its arguments.
     call: String,
+    /// Where it may run.
+    place: &'static str,
     state: &'static str,
     remark: &'static str,
 }
 
-/// The row that a line of source declares: `39 getpid() => plain task::getpid, Full;`. `None` for any other line.
+/// The row that a line of source declares: `39 getpid() => plain task::getpid, task, Full;`. `None` for any other line.
 fn row(source: &'static str) -> Option<Line> {
     let (number, rest) = source.trim().split_once(' ')?;
     let number = number.parse().ok()?;
@@ -43,12 +46,13 @@ fn row(source: &'static str) -> Option<Line> {
     let (name, params) = declared.split_once('(')?;
     // `name: Type, name: Type`; an array's type has no comma.
     let names: Vec<&str> = params.split(", ").filter_map(|param| param.split_once(':')).map(|(name, _)| name).collect();
-    let (_, support) = handled.split_once(", ")?;
+    let (_, placed) = handled.split_once(", ")?;
+    let (place, support) = placed.split_once(", ")?;
     let (state, remark) = match support.strip_suffix(';')?.split_once("(\"") {
         None => ("full", ""),
         Some((state, note)) => (if state == "Partial" { "partial" } else { "missing" }, note.strip_suffix("\")")?),
     };
-    Some(Line { number, name, call: format!("{name}({})", names.join(", ")), state, remark })
+    Some(Line { number, name, call: format!("{name}({})", names.join(", ")), place, state, remark })
 }
 
 /// The tables, each with its heading.
@@ -86,7 +90,7 @@ fn summary(rows: &[Line]) -> String {
 fn plain(heading: &str, rows: &[Line]) -> String {
     let mut text = format!("{heading}\n");
     for row in rows {
-        let line = format!("{:>4}  {:<8} {:<52} {}", row.number, row.state, row.call, row.remark);
+        let line = format!("{:>4}  {:<8} {:<4} {:<52} {}", row.number, row.state, row.place, row.call, row.remark);
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -96,11 +100,13 @@ fn plain(heading: &str, rows: &[Line]) -> String {
 }
 
 fn markdown(heading: &str, rows: &[Line]) -> String {
-    let mut text =
-        format!("\n## {heading}\n\n{}.\n\n| number | call | state | remark |\n| ---: | --- | --- | --- |\n", summary(rows));
+    let mut text = format!(
+        "\n## {heading}\n\n{}.\n\n| number | call | place | state | remark |\n| ---: | --- | --- | --- | --- |\n",
+        summary(rows)
+    );
     for row in rows {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "| {} | `{}` | {} | {} |", row.number, row.call, row.state, row.remark);
+        let _ = writeln!(text, "| {} | `{}` | {} | {} | {} |", row.number, row.call, row.place, row.state, row.remark);
     }
     text
 }
@@ -124,8 +130,8 @@ mod tests {
             };
             let call = format!("{}({})", row.name, names.join(", "));
             assert_eq!(
-                (line.number, line.name, &line.call, line.state, line.remark),
-                (row.number, row.name, &call, state, remark)
+                (line.number, line.name, &line.call, line.place, line.state, line.remark),
+                (row.number, row.name, &call, row.place.name(), state, remark)
             );
         }
     }

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
 use janua_port::guest::Abi;
+use janua_port::machine::ThreadId;
 use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
 
@@ -57,7 +58,7 @@ impl<P: Personality> Seat<P> {
             }
             return self.finish(frame, None, result);
         };
-        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() {
+        if self.is_observed() {
             return self.enter_observed(frame, row, words);
         }
         match self.run(frame, row, words) {
@@ -98,11 +99,23 @@ impl<P: Personality> Seat<P> {
 
     #[cold]
     fn enter_observed(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Flow {
-        let started = self.kernel.machine.clock().monotonic();
-        self.trace_enter(row, words);
+        let watched = self.kernel.tracer.is_on() || self.kernel.stats.is_on();
+        let started = if watched { self.kernel.machine.clock().monotonic() } else { 0 };
+        if watched {
+            self.trace_enter(row, words);
+        }
+        if let Some(module) =
+            self.kernel.modules.of(row.place, self.context().map_or_else(ThreadId::default, janua_port::Context::id))
+        {
+            let flow = self.suspend(frame, Some(row), words, started);
+            self.send(module);
+            return flow;
+        }
         match self.run(frame, row, words) {
             Poll::Ready(result) => {
-                self.observe(row, words, result, started);
+                if watched {
+                    self.observe(row, words, result, started);
+                }
                 self.finish(frame, Some(row), result)
             }
             Poll::Pending => self.suspend(frame, Some(row), words, started),
@@ -177,6 +190,32 @@ impl<P: Personality> Seat<P> {
         self.wait()
     }
 
+    /// What waited is over: a call, whose result this is, or a stop.
+    fn end_of_wait(&self, frame: &mut Frame, result: isize) -> Flow {
+        let pending = self.pending.lock().take();
+        if let Some((row, pending)) = pending {
+            if let Some(row) = row
+                && pending.started != 0
+            {
+                self.observe(row, pending.words, result, pending.started);
+            }
+            return self.finish(frame, row, result);
+        }
+        // What waited was a stop, or the answer to an exception, whose result means nothing.
+        *self.stopped.lock() = None;
+        let entering = self.entering.lock().take();
+        match entering {
+            Some(abi) => self.enter_watched(frame, abi),
+            None => self.leave(frame, None),
+        }
+    }
+
+    /// Whether calls are seen by trace or statistics, or run away: the entry makes none of them itself then.
+    #[inline]
+    fn is_observed(&self) -> bool {
+        self.kernel.tracer.is_on() || self.kernel.stats.is_on() || self.kernel.modules.is_on()
+    }
+
     /// Stopped, before this call or outside one: waits in the slot. `None` when that is over at once.
     fn stop(&self, frame: &Frame, number: Option<usize>, words: Words) -> Option<Flow> {
         self.prepare_poll();
@@ -202,7 +241,7 @@ impl<P: Personality> Guest for Seat<P> {
     }
 
     fn plain(&self) -> Option<Plain<'_>> {
-        if self.kernel.tracer.is_on() || self.kernel.stats.is_on() || self.is_watched() {
+        if self.is_observed() || self.is_watched() {
             return None;
         }
         Some(Plain {
@@ -260,28 +299,19 @@ impl<P: Personality> Guest for Seat<P> {
 
     fn poll(&self, frame: &mut Frame) -> Flow {
         NEWS.advance();
+        if self.is_sent() {
+            return match self.fetch() {
+                Some(result) => self.end_of_wait(frame, result),
+                None => Flow::Wait(None),
+            };
+        }
         self.prepare_poll();
         let result = match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
             Some(Poll::Pending) => return self.wait(),
             Some(Poll::Ready(result)) => result,
             None => return self.leave(frame, None),
         };
-        let pending = self.pending.lock().take();
-        if let Some((row, pending)) = pending {
-            if let Some(row) = row
-                && pending.started != 0
-            {
-                self.observe(row, pending.words, result, pending.started);
-            }
-            return self.finish(frame, row, result);
-        }
-        // What waited was a stop, or the answer to an exception, whose result means nothing.
-        *self.stopped.lock() = None;
-        let entering = self.entering.lock().take();
-        match entering {
-            Some(abi) => self.enter_watched(frame, abi),
-            None => self.leave(frame, None),
-        }
+        self.end_of_wait(frame, result)
     }
 
     fn start(&self, frame: &mut Frame) -> Flow {
@@ -293,7 +323,7 @@ impl<P: Personality> Guest for Seat<P> {
     }
 
     fn wake_word(&self) -> &AtomicU32 {
-        &self.wake.word
+        self.park_word()
     }
 
     fn has_work(&self) -> bool {

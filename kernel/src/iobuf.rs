@@ -184,6 +184,12 @@ macro_rules! common {
                 }
             }
 
+            /// [`Self::user_range`], and whether its addresses may be given to the host: the memory is in use where the caller runs.
+            pub fn host_range(&mut self) -> Option<(Range, bool)> {
+                let here = matches!(&self.place, Place::User { mem, .. } if mem.in_place());
+                Some((self.user_range()?, here))
+            }
+
             /// Notes that `n` bytes of [`Self::user_range`], or of the kernel's memory, have been moved.
             pub fn advance(&mut self, n: usize) {
                 let n = match &mut self.place {

@@ -8,7 +8,10 @@
 extern crate alloc;
 
 pub mod call;
+mod errand;
 pub mod iobuf;
+pub mod module;
+pub mod place;
 pub mod signal;
 pub mod stats;
 pub mod table;
@@ -19,6 +22,7 @@ pub mod user;
 pub mod wait;
 
 pub use iobuf::{ReadBuf, WriteBuf};
+pub use place::{Place, Places};
 pub use table::{Row, Run, Support, Table};
 pub use task::{Before, Kernel, Personality, Task, Trapped};
 pub use thread::{Seat, Thread};

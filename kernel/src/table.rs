@@ -3,12 +3,14 @@
 use alloc::boxed::Box;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::task::Poll;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Frame;
 use janua_port::guest::{PLAIN_CALLS, PlainCalls};
 use janua_rt::slot::Slotted;
 
+use crate::place::Place;
 use crate::task::Personality;
 use crate::thread::Thread;
 use crate::user::{UserPtr, UserSlice, UserStr};
@@ -135,7 +137,28 @@ pub struct Row<P: Personality> {
     pub name: &'static str,
     pub params: &'static [Param],
     pub run: Run<P>,
+    /// Where it may run.
+    pub place: Place,
     pub support: Support,
+}
+
+impl<P: Personality> Row<P> {
+    /// Builds the call in the thread's slot and polls it once. For rows that need no frame.
+    pub(crate) fn build(&self, seat: SeatOf<'_, P>, words: Words) -> Poll<isize> {
+        match self.run {
+            Run::Plain(run) => Poll::Ready(call(run, seat, words)),
+            Run::Wait(run) | Run::FrameWait(run) => {
+                let result = call(run, seat, words);
+                if seat.get_ref().owner().take_marks() { Poll::Pending } else { Poll::Ready(result) }
+            }
+            Run::Frame(_) | Run::Missing => Poll::Ready(Errno::ENOSYS.as_result()),
+        }
+    }
+
+    /// Calls that read or change registers are made at home.
+    fn is_placed(&self) -> bool {
+        matches!(self.run, Run::Plain(_) | Run::Wait(_)) || self.place == Place::Home
+    }
 }
 
 /// A typed argument: takes one machine word and checks it.
@@ -244,6 +267,7 @@ impl<P: Personality> Table<P> {
     /// A table in which every row is invalid. `rows[n].number == n` is checked.
     pub fn new(rows: &'static [Row<P>]) -> Table<P> {
         assert!(rows.iter().enumerate().all(|(at, row)| row.number == at), "a row out of place");
+        assert!(rows.iter().all(Row::is_placed), "a call that needs its registers is away from home");
         assert!(rows.len() < PLAIN_CALLS, "too many rows");
         Table {
             rows,
@@ -322,16 +346,17 @@ impl<T> Arg for UserSlice<T> {
 /// ```text
 /// calls! {
 ///     pub static ROWS for Linux;
-///     0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::read, Full;
-///     39 getpid() => plain task::getpid, Full;
-///     57 fork() => frame task::fork, Full;
-///     134 uselib() => missing, Missing("obsolete");
+///     0 read(fd: Fd, buf: UserPtr<u8>, len: usize) => wait fs::read, fs, Full;
+///     39 getpid() => plain task::getpid, task, Full;
+///     57 fork() => frame task::fork, home, Full;
+///     134 uselib() => missing, home, Missing("obsolete");
 /// }
 /// ```
-/// A `plain` handler is `fn(&Thread<P>, args..) -> impl Answer`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]).
+/// A `plain` handler is `fn(&Thread<P>, args..) -> impl Answer`; a `frame` handler takes `&mut Frame` after the thread; a `wait` handler is an `async fn`, and so is a `frame_wait` one ([`Run`]). The word behind
+/// the handler is the row's [`Place`].
 #[macro_export]
 macro_rules! calls {
-    ($(#[$meta:meta])* pub static $rows:ident for $p:ty; $($n:literal $name:ident ( $($arg:ident : $t:ty),* $(,)? ) => $how:ident $($path:ident)::* , $support:ident $(($note:literal))? ;)*) => {
+    ($(#[$meta:meta])* pub static $rows:ident for $p:ty; $($n:literal $name:ident ( $($arg:ident : $t:ty),* $(,)? ) => $how:ident $($path:ident)::* , $place:ident , $support:ident $(($note:literal))? ;)*) => {
         $(#[$meta])*
         pub static $rows: &[$crate::table::Row<$p>] = &[
             $($crate::table::Row {
@@ -339,9 +364,36 @@ macro_rules! calls {
                 name: stringify!($name),
                 params: &[$($crate::table::Param { name: stringify!($arg), kind: <$t as $crate::table::Arg>::KIND }),*],
                 run: $crate::call_run!($how $p, $($path)::* ; $($arg: $t),*),
+                place: $crate::call_place!($place),
                 support: $crate::table::Support::$support $(($note))?,
             },)*
         ];
+    };
+}
+
+/// The [`Place`] that a row's word names. Used by [`calls!`](crate::calls).
+#[macro_export]
+macro_rules! call_place {
+    (home) => {
+        $crate::Place::Home
+    };
+    (fs) => {
+        $crate::Place::Fs
+    };
+    (mm) => {
+        $crate::Place::Mm
+    };
+    (ipc) => {
+        $crate::Place::Ipc
+    };
+    (task) => {
+        $crate::Place::Task
+    };
+    (time) => {
+        $crate::Place::Time
+    };
+    (net) => {
+        $crate::Place::Net
     };
 }
 

@@ -3,9 +3,11 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
+use janua_port::machine::ThreadId;
 use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, Machine, Payer, Trap};
 
+use crate::module::Modules;
 use crate::stats::Stats;
 use crate::table::{Row, Table, Words};
 use crate::thread::Thread;
@@ -131,6 +133,8 @@ pub struct Kernel<P: Personality> {
     pub compat: Table<P>,
     pub tracer: Tracer,
     pub stats: Stats,
+    /// Where calls run that are not made at home.
+    pub modules: Modules,
     /// The personality's own.
     pub system: P::System,
 }
@@ -139,6 +143,13 @@ impl<P: Personality> core::ops::Deref for Kernel<P> {
     type Target = P::System;
     fn deref(&self) -> &P::System {
         &self.system
+    }
+}
+
+impl<P: Personality> Kernel<P> {
+    /// The guest thread for whose call the caller works.
+    pub fn caller(&self) -> ThreadId {
+        self.modules.caller(self.machine)
     }
 }
 

@@ -9,11 +9,16 @@ use core::task::{self, Poll, Waker};
 use janua_abi::linux::{Errno, Result};
 use janua_port::context::Context;
 use janua_port::guest::Abi;
+use janua_port::machine::ThreadId;
 use janua_port::user::NoMemory;
 use janua_port::{Frame, Guest, Machine, Registers, UserMemory};
+use janua_rt::executor::Ran;
 use janua_rt::slot::{Handler, Slotted};
-use janua_rt::{AtomicU64, Mutex, OnceArc, wake};
+use janua_rt::wake::{self, Raised};
+use janua_rt::{AtomicU64, Mutex};
 
+use crate::errand::AwayMemory;
+use crate::module::{Away, Module, Remote};
 use crate::table::{Row, SeatOf, Words};
 use crate::task::{Kernel, Personality, Task};
 
@@ -37,16 +42,45 @@ pub mod work {
     pub(crate) const WAITS: u32 = 64;
 }
 
-/// How a thread is woken: the word it parks on. Wakers are handles to this.
+/// How a thread is woken. Wakers are handles to this.
 pub struct WakeState {
-    /// See [`janua_rt::wake`].
+    /// Of the thread's call, wherever that is: the word the thread parks on while it is at home. See [`janua_rt::wake`].
     pub word: AtomicU32,
-    machine: &'static dyn Machine,
+    /// The word it parks on while its call is away.
+    pub home: AtomicU32,
+    pub(crate) machine: &'static dyn Machine,
+    /// The call while it is away, and the module that has it.
+    away: Mutex<Option<(Away, Arc<Module>)>>,
 }
 
 impl WakeState {
+    fn new(machine: &'static dyn Machine) -> WakeState {
+        let word = || AtomicU32::new(wake::QUIET);
+        WakeState { word: word(), home: word(), machine, away: Mutex::new(None) }
+    }
+
     fn raise(&self) {
-        wake::raise(&self.word, || self.machine.park().unpark(&self.word, 1));
+        match wake::raise(&self.word) {
+            Raised::Nothing => {}
+            Raised::Unpark => self.machine.park().unpark(&self.word, 1),
+            Raised::Queue => self.queue(),
+        }
+    }
+
+    /// Puts the call into its module's queue.
+    #[cold]
+    fn queue(&self) {
+        let away = self.away.lock().clone();
+        if let Some((call, module)) = away {
+            module.submit(call);
+        }
+    }
+
+    /// Raises a word of a thread that sleeps on no other.
+    pub(crate) fn raise_word(&self, word: &AtomicU32) {
+        if wake::raise(word) == Raised::Unpark {
+            self.machine.park().unpark(word, 1);
+        }
     }
 }
 
@@ -68,8 +102,14 @@ pub struct Thread<P: Personality> {
     /// Earliest deadline asked for during the current poll; `u64::MAX` is none.
     pub(crate) deadline: AtomicU64,
     work: AtomicU32,
-    /// What the machine has of it, from just before it starts.
-    context: OnceArc<dyn Context>,
+    /// What the machine has of it, and its memory while its call is away.
+    pub(crate) far: AwayMemory,
+    /// Its call is with a module, or its result has not been fetched yet. The thread's own.
+    sent: AtomicBool,
+    /// The module has yet to build the call.
+    unbuilt: AtomicBool,
+    /// The result of a call that was away.
+    outcome: Mutex<Option<isize>>,
     pub(crate) gate: AtomicU8,
     /// The registers at entry of a call that may wait, for handlers that need them; the replacement goes the same way.
     pub(crate) frame: Mutex<Option<Frame>>,
@@ -116,15 +156,18 @@ impl<P: Personality> Thread<P> {
     /// A thread of `task`, not yet running.
     pub fn new(task: Arc<Task<P>>, ext: P::Thread) -> Thread<P> {
         let machine = task.kernel.machine;
-        let wake = Arc::new(WakeState { word: AtomicU32::new(0), machine });
+        let wake = Arc::new(WakeState::new(machine));
         Thread {
             kernel: task.kernel.clone(),
             task,
             waker: wake.clone().into(),
+            far: AwayMemory::new(wake.clone()),
+            sent: AtomicBool::new(false),
+            unbuilt: AtomicBool::new(false),
+            outcome: Mutex::new(None),
             wake,
             deadline: AtomicU64::new(u64::MAX),
             work: AtomicU32::new(0),
-            context: OnceArc::default(),
             gate: AtomicU8::new(0),
             frame: Mutex::new(None),
             pending: Mutex::new(None),
@@ -144,18 +187,21 @@ impl<P: Personality> Thread<P> {
     /// What the machine has of it, from just before it starts.
     #[inline]
     pub fn context(&self) -> Option<&dyn Context> {
-        self.context.get()
+        self.far.context.get()
     }
 
     /// [`Guest::attach`].
     pub(crate) fn attach(&self, context: Arc<dyn Context>) {
         // A machine does it once.
-        let _ = self.context.set(context);
+        let _ = self.far.context.set(context);
     }
 
     /// The memory of this thread's task; none before the thread has begun to run.
     #[inline]
     pub fn user(&self) -> &dyn UserMemory {
+        if self.is_sent() {
+            return &self.far;
+        }
         match self.context() {
             Some(context) => context.memory(),
             None => &NoMemory,
@@ -167,6 +213,28 @@ impl<P: Personality> Thread<P> {
         self.context().ok_or(Errno::ESRCH)?.registers()
     }
 
+    /// Whether the call under way is with a module.
+    #[inline]
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// The word to park on.
+    pub(crate) fn park_word(&self) -> &AtomicU32 {
+        if self.is_sent() { &self.wake.home } else { &self.wake.word }
+    }
+
+    /// By the thread, woken while its call is away: does its errands. The call's result, if that is there.
+    pub(crate) fn fetch(&self) -> Option<isize> {
+        wake::rearm(&self.wake.home);
+        self.far.serve();
+        let result = self.outcome.lock().take()?;
+        self.far.close();
+        *self.wake.away.lock() = None;
+        self.sent.store(false, Ordering::Relaxed);
+        Some(result)
+    }
+
     /// Wakes the call that this thread waits in.
     pub fn waker(&self) -> &Waker {
         &self.waker
@@ -174,11 +242,14 @@ impl<P: Personality> Thread<P> {
 
     /// Whether a call of this thread waits.
     pub fn is_waiting(&self) -> bool {
-        self.pending.lock().is_some()
+        self.pending.lock().is_some() && !wake::is_under_way(&self.wake.word)
     }
 
     /// Where it waits or is stopped; `None` for one that runs.
     pub fn blocked(&self) -> Option<Blocked> {
+        if wake::is_under_way(&self.wake.word) {
+            return None;
+        }
         if let Some((row, pending)) = &*self.pending.lock() {
             return Some(Blocked { number: row.map(|row| row.number), words: pending.words, at: pending.at });
         }
@@ -294,7 +365,58 @@ impl<P: Personality> core::ops::Deref for Seat<P> {
     }
 }
 
+impl<P: Personality> Remote for Slotted<Thread<P>> {
+    fn run(self: Pin<&Self>) -> Ran {
+        let thread = self.get_ref().owner();
+        let machine = thread.kernel.machine;
+        if let Some((_, module)) = &*thread.wake.away.lock() {
+            module.serve(self.thread());
+        }
+        thread.prepare_poll();
+        let polled = if thread.unbuilt.swap(false, Ordering::Relaxed) {
+            let pending = *thread.pending.lock();
+            match pending {
+                Some((Some(row), pending)) => row.build(self, pending.words),
+                _ => Poll::Ready(0),
+            }
+        } else {
+            self.poll(&mut task::Context::from_waker(&thread.waker)).unwrap_or(Poll::Ready(0))
+        };
+        let Poll::Ready(result) = polled else {
+            let deadline = thread.deadline.load(Ordering::Relaxed);
+            return Ran::Waits((deadline != u64::MAX).then_some(deadline));
+        };
+        // In this order: once the result is to be had, the thread may send its next call.
+        wake::finish(&thread.wake.word);
+        *thread.outcome.lock() = Some(result);
+        if wake::raise(&thread.wake.home) == Raised::Unpark {
+            machine.park().unpark(&thread.wake.home, 1);
+        }
+        Ran::Done
+    }
+
+    fn wake(&self) -> &WakeState {
+        &self.owner().wake
+    }
+
+    fn thread(&self) -> ThreadId {
+        self.owner().context().map_or_else(ThreadId::default, Context::id)
+    }
+}
+
 impl<P: Personality> Seat<P> {
+    /// Sends the pending call to a module.
+    pub(crate) fn send(&self, module: &Arc<Module>) {
+        let away = Away(self.slotted.clone());
+        *self.wake.away.lock() = Some((away.clone(), module.clone()));
+        self.far.direct.store(module.direct, Ordering::Relaxed);
+        self.far.open();
+        self.unbuilt.store(true, Ordering::Relaxed);
+        self.sent.store(true, Ordering::Relaxed);
+        wake::send(&self.wake.word);
+        module.submit(away);
+    }
+
     pub fn new(thread: Thread<P>) -> Arc<Seat<P>> {
         Arc::new(Seat { slotted: Arc::pin(Slotted::new(thread)) })
     }

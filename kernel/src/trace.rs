@@ -161,6 +161,9 @@ impl<P: Personality> Thread<P> {
                 let _ = write!(line, "-1 {errno:?}");
             }
         }
+        if self.kernel.modules.takes(row.place) {
+            let _ = write!(line, " <{}>", row.place.name());
+        }
         self.kernel.tracer.line(&line);
     }
 

@@ -173,14 +173,14 @@ impl File for HostFile {
         let mut at = self.host_offset(at);
         let mut moved = 0;
         while buf.left() > 0 {
-            let step = self.ask(Events::READABLE).and_then(|()| match buf.user_range() {
-                Some((addr, len)) if self.copies => {
+            let step = self.ask(Events::READABLE).and_then(|()| match buf.host_range() {
+                Some(((addr, len), true)) if self.copies => {
                     let n = self.host.read_user(self.fd, addr, len, at)?;
                     buf.advance(n);
                     Ok((n, len))
                 }
-                Some((_, 0)) => Ok((0, 0)),
-                Some((addr, len)) => {
+                Some(((_, 0), _)) => Ok((0, 0)),
+                Some(((addr, len), _)) => {
                     // What a stream has given it does not give again, and a position has moved on.
                     let want = if at.is_some() { len.min(CHUNK) } else { buf.storable(CHUNK) };
                     if want == 0 {
@@ -221,8 +221,12 @@ impl File for HostFile {
         let most = if self.has_position() || !self.watched() { usize::MAX } else { PIPE_BUF };
         let mut moved = 0;
         while buf.left() > 0 {
-            let step = self.ask(Events::WRITABLE).and_then(|()| match buf.user_range() {
-                Some((addr, len)) => {
+            let step = self.ask(Events::WRITABLE).and_then(|()| match buf.host_range() {
+                Some(((_, len), false)) => {
+                    let len = len.min(most).min(CHUNK);
+                    Ok((hostio::write_through(self.host, self.fd, buf, len, at)?, len))
+                }
+                Some(((addr, len), true)) => {
                     let len = len.min(most);
                     Ok((self.host.write_user(self.fd, addr, len, at)?, len))
                 }

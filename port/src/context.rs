@@ -64,7 +64,7 @@ pub trait Context: Send + Sync {
     fn resident_own(&self) -> Option<usize> {
         None
     }
-    /// The greatest [`Context::resident`] there has been, bytes; 0 when the machine cannot tell the caller.
+    /// The greatest [`Context::resident`] there has been, bytes; 0 when the machine cannot tell.
     fn peak_resident(&self) -> u64;
     /// What is resident of each mapping of its space, in order of addresses. Mappings are the machine's: it may have split or joined the
     /// kernel's. ENOSYS where the machine cannot tell.

@@ -11,6 +11,10 @@ pub struct Fault;
 pub trait UserMemory: Send + Sync {
     /// Whether `addr..addr+len` lies in the part of the address space that belongs to guests. Says nothing about mappings.
     fn is_user(&self, addr: usize, len: usize) -> bool;
+    /// Whether it is in use where the caller runs, so that the host, where there is one, may be given its addresses.
+    fn in_place(&self) -> bool {
+        true
+    }
     /// Whether user code can run at an address, where something is mapped: in user memory, or in pages the machine shows to
     /// all programs beside it (a vDSO).
     fn is_code(&self, addr: usize) -> bool {
@@ -99,10 +103,14 @@ pub trait Reach: Send + Sync {
     }
 }
 
-/// The grain of copies from afar: nothing within it is there in part.
-const PAGE: usize = 4096;
+/// Bytes of the grain of copies from afar: nothing within it is there in part.
+pub const PAGE: usize = 4096;
 
 impl<T: Reach> UserMemory for T {
+    fn in_place(&self) -> bool {
+        self.is_near()
+    }
+
     fn is_user(&self, addr: usize, len: usize) -> bool {
         self.near().is_user(addr, len)
     }

@@ -1,13 +1,15 @@
-//! What waiting is made of: locks, wait queues, the wake word, the call slot.
+//! What waiting is made of: locks, wait queues, the wake word, the call slot, the executor of calls that are away.
 //!
 //! Nothing here knows a machine: sleeping and waking go through the [`Sleep`] the image registers once at start.
 #![no_std]
 
 extern crate alloc;
 
-mod atomic;
+pub mod atomic;
 #[cfg(not(loom))]
 pub mod epoch;
+#[cfg(not(loom))]
+pub mod executor;
 #[cfg(not(loom))]
 pub mod once;
 pub mod slot;

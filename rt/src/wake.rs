@@ -9,6 +9,10 @@
 //! the thread wants to park. A plain store in `rearm` would not do: it may wait in the processor until the poll has read the old
 //! state, and then wipe out the wake-up that came between. Where `rearm` reads that the word is quiet it writes nothing: every
 //! wake-up it has not seen is still to come.
+//!
+//! A call that an executor has is *away*, and the same word says so: [`send`], and from then on a wake-up puts the call into the executor's queue
+//! instead of unparking the thread. The executor polls it between [`begin`] and either [`pause`], which tells whether a wake-up came
+//! meanwhile, or [`finish`]. All are read-modify-writes, for the same reason.
 
 use core::sync::atomic::Ordering;
 
@@ -20,24 +24,89 @@ pub const QUIET: u32 = 0;
 pub const WOKEN: u32 = 1;
 /// Asleep, or about to be.
 pub const PARKED: u32 = 2;
+/// The call is away. With [`WOKEN`] it is in a queue, or is to be polled again when the poll under way is over.
+const AWAY: u32 = 4;
+/// An away call is being polled.
+const POLLED: u32 = 8;
 
-/// Before a poll: what woke the thread so far is seen by this poll.
+/// What is to be done after [`raise`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Raised {
+    Nothing,
+    /// Unpark who sleeps on the word.
+    Unpark,
+    /// Put the call into its executor's queue.
+    Queue,
+}
+
+/// Before a poll: what woke the thread so far is seen by this poll. Nothing for a call that is away.
 #[inline]
 pub fn rearm(word: &AtomicU32) {
-    if word.load(Ordering::Relaxed) != QUIET {
+    let found = word.load(Ordering::Relaxed);
+    if found != QUIET && found & AWAY == 0 {
         word.swap(QUIET, Ordering::AcqRel);
     }
 }
 
 /// Whether somebody woke the thread since its last poll. It may have begun the next by the time the answer is looked at.
 pub fn is_raised(word: &AtomicU32) -> bool {
-    word.load(Ordering::Relaxed) == WOKEN
+    word.load(Ordering::Relaxed) & WOKEN != 0
 }
 
-/// Wakes the thread, or keeps it from parking; `unpark` is called when it is parked.
+/// Whether the call is away and is being polled, or about to be.
+pub fn is_under_way(word: &AtomicU32) -> bool {
+    let found = word.load(Ordering::Relaxed);
+    found & AWAY != 0 && found & (WOKEN | POLLED) != 0
+}
+
+/// Whether the call is away and nobody has polled it since it was sent or woken.
+pub fn is_queued(word: &AtomicU32) -> bool {
+    word.load(Ordering::Relaxed) == AWAY | WOKEN
+}
+
+/// Wakes the thread or its call, or keeps it from parking.
 #[inline]
-pub fn raise(word: &AtomicU32, unpark: impl FnOnce()) {
-    if word.swap(WOKEN, Ordering::AcqRel) == PARKED {
-        unpark();
+pub fn raise(word: &AtomicU32) -> Raised {
+    let mut found = word.load(Ordering::Relaxed);
+    loop {
+        let next = if found & AWAY != 0 { found | WOKEN } else { WOKEN };
+        match word.compare_exchange_weak(found, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(PARKED) => return Raised::Unpark,
+            Ok(AWAY) => return Raised::Queue,
+            Ok(_) => return Raised::Nothing,
+            Err(now) => found = now,
+        }
     }
+}
+
+/// By who is about to sleep on the word: whether nothing is new. It sleeps while the word is [`PARKED`] then.
+#[must_use]
+pub fn intend_to_park(word: &AtomicU32) -> bool {
+    word.compare_exchange(QUIET, PARKED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+/// By the thread, which is not parked: its call goes away. The caller puts it into an executor's queue next.
+pub fn send(word: &AtomicU32) {
+    word.swap(AWAY | WOKEN, Ordering::AcqRel);
+}
+
+/// By the executor: the call, taken out of the queue, is about to be polled.
+pub fn begin(word: &AtomicU32) {
+    word.swap(AWAY | POLLED, Ordering::AcqRel);
+}
+
+/// By the executor: the call has been polled and waits. False when it has been woken meanwhile: it is to be put into the queue again.
+#[must_use]
+pub fn pause(word: &AtomicU32) -> bool {
+    let waits = word.compare_exchange(AWAY | POLLED, AWAY, Ordering::AcqRel, Ordering::Acquire).is_ok();
+    if !waits {
+        word.swap(AWAY | WOKEN, Ordering::AcqRel);
+    }
+    waits
+}
+
+/// By the executor: the call has its result. Wake-ups are the thread's from here on.
+pub fn finish(word: &AtomicU32) {
+    word.swap(QUIET, Ordering::AcqRel);
 }

@@ -6,8 +6,10 @@
 use std::sync::Arc as StdArc;
 use std::sync::atomic::Ordering;
 
+use janua_rt::slot::Slotted;
 use janua_rt::sync::Word;
-use janua_rt::{Notify, Target, WaitQueue, wake};
+use janua_rt::wake::{self, Raised};
+use janua_rt::{Notify, Target, WaitQueue};
 use loom::sync::atomic::{AtomicBool, AtomicU32};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -203,7 +205,9 @@ fn the_wake_word_loses_no_change() {
                 let shared = shared.clone();
                 thread::spawn(move || {
                     shared.state.fetch_add(1, Ordering::Relaxed);
-                    wake::raise(&shared.word, || shared.futex.wake());
+                    if wake::raise(&shared.word) == Raised::Unpark {
+                        shared.futex.wake();
+                    }
                 })
             })
             .collect();
@@ -219,6 +223,130 @@ fn the_wake_word_loses_no_change() {
             }
         }
         wakers.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// A call that is away, in its thread's slot: one thread makes true what it waits for, another kicks it, and whichever is first the module polls it to
+/// its end, the thread at home learns of it, and what comes after the end is the thread's own.
+#[test]
+fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
+    struct Shared {
+        word: AtomicU32,
+        home: AtomicU32,
+        state: AtomicU32,
+        work: AtomicU32,
+        /// The executor's queue, of this one call.
+        queued: Mutex<u32>,
+        pushed: Condvar,
+        outcome: AtomicU32,
+        futex: Futex,
+    }
+    impl Shared {
+        fn raise(&self, word: &AtomicU32) {
+            match wake::raise(word) {
+                Raised::Nothing => {}
+                Raised::Unpark => self.futex.wake(),
+                Raised::Queue => self.push(),
+            }
+        }
+        fn push(&self) {
+            *self.queued.lock().unwrap() += 1;
+            self.pushed.notify_one();
+        }
+        fn pop(&self) {
+            let mut queued = self.queued.lock().unwrap();
+            while *queued == 0 {
+                queued = self.pushed.wait(queued).unwrap();
+            }
+            assert_eq!(*queued, 1, "one call is twice in the queue");
+            *queued = 0;
+        }
+        /// What the call polls: its condition, or a kick.
+        fn look(&self) -> Option<isize> {
+            if self.state.load(Ordering::Relaxed) == 1 {
+                return Some(1);
+            }
+            (self.work.load(Ordering::Relaxed) == 1).then_some(2)
+        }
+        fn sleep(&self, word: &AtomicU32) {
+            if wake::intend_to_park(word) {
+                self.futex.sleep(word, wake::PARKED);
+            }
+        }
+    }
+    async fn call(shared: &Arc<Shared>, (): ()) -> isize {
+        std::future::poll_fn(|_| shared.look().map_or(std::task::Poll::Pending, std::task::Poll::Ready)).await
+    }
+    /// The module: polls the call whenever it is in the queue, until it is over.
+    fn module(shared: &Arc<Shared>) {
+        let slotted = std::pin::pin!(Slotted::new(shared.clone()));
+        let slotted = slotted.as_ref();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut built = false;
+        shared.pop();
+        loop {
+            wake::begin(&shared.word);
+            let polled = match built {
+                false => slotted.start(call, (), &mut cx),
+                true => slotted.poll(&mut cx).unwrap(),
+            };
+            built = true;
+            match polled {
+                std::task::Poll::Ready(result) => {
+                    wake::finish(&shared.word);
+                    shared.outcome.store(result as u32, Ordering::Release);
+                    shared.raise(&shared.home);
+                    return;
+                }
+                std::task::Poll::Pending if wake::pause(&shared.word) => shared.pop(),
+                std::task::Poll::Pending => {}
+            }
+        }
+    }
+    bounded(2).check(|| {
+        let word = || AtomicU32::new(wake::QUIET);
+        let shared = Arc::new(Shared {
+            word: word(),
+            home: word(),
+            state: AtomicU32::new(0),
+            work: AtomicU32::new(0),
+            queued: Mutex::new(0),
+            pushed: Condvar::new(),
+            outcome: AtomicU32::new(0),
+            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
+        });
+        wake::send(&shared.word);
+        shared.push();
+        let spawn = |body: fn(&Arc<Shared>)| {
+            let shared = shared.clone();
+            thread::spawn(move || body(&shared))
+        };
+        let threads = [
+            spawn(module),
+            spawn(|shared| {
+                shared.state.store(1, Ordering::Relaxed);
+                shared.raise(&shared.word);
+            }),
+        ];
+        // The kick may come from anywhere; here is one thread less.
+        shared.work.store(1, Ordering::Relaxed);
+        shared.raise(&shared.word);
+        loop {
+            wake::rearm(&shared.home);
+            if shared.outcome.load(Ordering::Acquire) != 0 {
+                break;
+            }
+            shared.sleep(&shared.home);
+        }
+        // The next call is made at home, and waits for both.
+        loop {
+            wake::rearm(&shared.word);
+            if shared.state.load(Ordering::Relaxed) == 1 && shared.work.load(Ordering::Relaxed) == 1 {
+                break;
+            }
+            shared.sleep(&shared.word);
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 

@@ -138,6 +138,7 @@ fn config(options: &BootOptions) -> BootConfig {
             mount(BootMountKind::Dev, "/dev"),
             mount(BootMountKind::Memory, "/dev/shm"),
         ],
+        syscall_cores: options.syscall_cores,
         ..BootConfig::default()
     }
 }

@@ -66,6 +66,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         trace: trace(options)?,
         trace_whole: options.trace_whole,
         stats: options.stats,
+        syscall_cores: options.syscall_cores,
         told: options.detach,
         ..BootConfig::default()
     };

@@ -67,16 +67,16 @@ fn read_all_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usi
     let mut moved = 0usize;
     while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
         let at = offset + moved as u64;
-        let (want, result) = match buf.user_range().map(|(addr, len)| (addr, len.min(PART))) {
-            Some((_, 0)) => break,
-            Some((addr, len)) if from.copies.load(Ordering::Relaxed) => {
+        let (want, result) = match buf.host_range().map(|((addr, len), here)| (addr, len.min(PART), here)) {
+            Some((_, 0, _)) => break,
+            Some((addr, len, true)) if from.copies.load(Ordering::Relaxed) => {
                 let result = from.host.read_user(from.fd, addr, len, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
                 }
                 (len, result)
             }
-            Some((addr, len)) => {
+            Some((addr, len, _)) => {
                 let want = len.min(CHUNK);
                 (want, read_through(from.host, from.fd, buf, addr, want, Some(at)))
             }
@@ -130,9 +130,17 @@ pub fn write_at(to: &OwnedFd, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usi
             offset::END => janua_port::host::END,
             offset => offset.checked_add(moved as u64).ok_or(Errno::EFBIG)?,
         };
-        let (want, result) = match buf.user_range().map(|(addr, len)| (addr, len.min(PART))) {
-            Some((_, 0)) => break,
-            Some((addr, len)) => {
+        let (want, result) = match buf.host_range().map(|((addr, len), here)| (addr, len.min(PART), here)) {
+            Some((_, 0, _)) => break,
+            Some((_, len, false)) => {
+                let want = len.min(CHUNK);
+                let result = write_through(to.host, to.fd, buf, want, Some(at));
+                if let Ok(n) = result {
+                    buf.advance(n);
+                }
+                (want, result)
+            }
+            Some((addr, len, true)) => {
                 let result = to.host.write_user(to.fd, addr, len, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
@@ -161,6 +169,14 @@ pub fn write_at(to: &OwnedFd, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usi
         }
     }
     Ok(moved)
+}
+
+/// Writes `want` bytes from the start of the buffer's range, which is user memory, by way of the kernel's: bytes written, which the caller takes
+/// from the buffer. `at` as for [`Host::write`].
+pub fn write_through(host: &dyn Host, fd: HostFd, buf: &WriteBuf<'_>, want: usize, at: Option<u64>) -> Result<usize> {
+    let mut bytes = vec![0; want];
+    let got = buf.clone().get(&mut bytes)?;
+    host.write(fd, &bytes[..got], at)
 }
 
 /// Writes all of `bytes` at `offset`.

@@ -8,6 +8,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::module::Modules;
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
@@ -156,7 +157,7 @@ pub fn start(
         refuses,
         over: AtomicBool::new(false),
     };
-    let kernel = Arc::new(Kernel { machine, table, compat, tracer, stats, system });
+    let kernel = Arc::new(Kernel { machine, table, compat, tracer, stats, modules: Modules::default(), system });
     for tile in kernel.tiles.iter() {
         spawn_tile(&kernel, tile)?;
     }

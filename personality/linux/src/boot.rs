@@ -11,6 +11,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::signal::{SIG_IGN, SIGMAX, SigAction};
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::module::Modules;
 use janua_kernel::signal::SigSet;
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
@@ -50,7 +51,8 @@ pub fn boot_on(
         stats.turn_on();
     }
     let system = System::new(machine, jail, config, vfs, root);
-    let kernel = Arc::new(Kernel { machine, table, compat, tracer: Tracer::default(), stats, system });
+    let kernel =
+        Arc::new(Kernel { machine, table, compat, tracer: Tracer::default(), stats, modules: Modules::default(), system });
     {
         let mut tree = kernel.tree.lock();
         tree.job_control_outside = kernel.config.job_control;

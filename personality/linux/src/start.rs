@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
+use janua_kernel::{Place, Places};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
 use janua_port::{Asked, Machine, Nanos};
@@ -38,6 +39,7 @@ pub fn start(
         refuse(machine, &why);
     }
     trace(&kernel);
+    start_modules(&kernel, jail.is_none())?;
     let console = terminal::console(&kernel)?.map(Arc::new);
     *kernel.outer.write() = console.clone();
     terminal::register(&kernel, console.as_deref())?;
@@ -49,6 +51,14 @@ pub fn start(
 fn refuse(machine: &dyn Machine, why: &str) -> ! {
     machine.console().write(alloc::format!("janua: {why}\n").as_bytes());
     machine.power_off(125)
+}
+
+/// Starts the modules that are asked for. `direct`: they may reach guests' memory from where they run.
+fn start_modules(kernel: &Kernel, direct: bool) -> Result<()> {
+    let count = kernel.config.syscall_cores;
+    // Where there is a host, a mapping is changed by the process that has it.
+    let places = if kernel.machine.host().is_some() { Places::AWAY.without(Place::Mm) } else { Places::AWAY };
+    if count > 0 { kernel.modules.start(kernel.machine, count, places, direct) } else { Ok(()) }
 }
 
 fn trace(kernel: &Kernel) {

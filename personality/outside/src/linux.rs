@@ -50,6 +50,8 @@ pub struct BootConfig {
     /// Whether the sandbox ends when a line of the trace cannot be written.
     pub trace_whole: bool,
     pub stats: bool,
+    /// Threads of the kernel's own that run calls away from the program's; 0: none.
+    pub syscall_cores: usize,
     /// The outside is to be told of the first program ([`janua_port::outside::FIRST`]).
     pub told: bool,
 }

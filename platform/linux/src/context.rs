@@ -187,7 +187,10 @@ impl Context for HostedContext {
     }
 
     fn peak_resident(&self) -> u64 {
-        if self.is_in_process() { usage::peak_resident() } else { 0 }
+        if self.is_in_process() {
+            return usage::peak_resident();
+        }
+        self.host_ids().and_then(|(pid, _)| usage::peak_resident_of(pid)).unwrap_or(0)
     }
 
     fn residency(&self, each: &mut dyn FnMut(&Residency)) -> Result<()> {

@@ -77,6 +77,14 @@ pub fn peak_resident() -> u64 {
     rusage(RUSAGE_SELF).map_or(0, |words| of_guest(words[4].saturating_mul(1024)))
 }
 
+/// The same of another host process, from /proc/PID/status.
+pub fn peak_resident_of(pid: u32) -> Option<u64> {
+    let mut text = [0; 4096];
+    let status = read_small(&below_proc(pid, "status").ok()?, &mut text)?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(of_guest(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.saturating_mul(1024)))
+}
+
 /// What the calling thread has used.
 pub fn of_caller() -> Option<Usage> {
     rusage(RUSAGE_THREAD).map(from_rusage)

@@ -15,8 +15,33 @@ use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
 use crate::{build, process};
 
-/// The machine's name in the column of gates of the list of skips.
-const MACHINE: &str = "x86_64";
+/// A way in which programs run.
+struct Way {
+    /// Its part of the tests' names.
+    suite: &'static str,
+    /// Its names in the column of gates of the list of skips.
+    gates: &'static [&'static str],
+    /// Options of `janua boot`.
+    options: &'static [&'static str],
+    /// The working directory is on a disk.
+    disk: bool,
+}
+
+const WAYS: &[Way] = &[
+    Way { suite: "conformance", gates: &["x86_64"], options: &[], disk: false },
+    Way { suite: "disk-conformance", gates: &["x86_64"], options: &[], disk: true },
+    // Calls run on a module, away from the threads that make them.
+    Way { suite: "away-conformance", gates: &["x86_64", compare::AWAY], options: &["--syscall-cores", "1"], disk: false },
+];
+
+impl Way {
+    /// Whether a test runs so. Where a call runs and where files are is no matter of the program's C library.
+    fn takes(&self, test: &Test) -> bool {
+        let every = !super::quick() && (super::long() || self.suite == "conformance");
+        (every || test.variant.name == "musl") && (!self.disk || ON_DISK.contains(&test.test.as_str()))
+    }
+}
+
 /// Programs of one boot.
 const BATCH: usize = 24;
 /// Boots at a time: each wants a processor for itself.
@@ -55,35 +80,29 @@ struct Ready<'a> {
 }
 
 /// The test's name in this suite.
-fn name(test: &Test, disk: bool) -> String {
-    format!("boot/{}/{}", if disk { "disk-conformance" } else { "conformance" }, test.name)
+fn name(test: &Test, way: &Way) -> String {
+    format!("boot/{}/{}", way.suite, test.name)
 }
 
-/// Runs the tests whose name (`boot/conformance/area/name/variant`) holds the filter, and some of them on a disk
-/// (`boot/disk-conformance/...`).
+/// Runs the tests whose name (`boot/conformance/area/name/variant`, or another way's) holds the filter.
 pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
-    let quick = super::quick();
-    for disk in [false, true] {
-        let tests: Vec<Test> = conformance::find()?
-            .into_iter()
-            .filter(|test| super::wanted(filter, &name(test, disk)))
-            .filter(|test| !quick && !disk || test.variant.name == "musl")
-            .filter(|test| !disk || ON_DISK.contains(&test.test.as_str()))
-            .collect();
+    for way in WAYS {
+        let tests = conformance::find()?.into_iter().filter(|test| super::wanted(filter, &name(test, way)) && way.takes(test));
+        let tests: Vec<Test> = tests.collect();
         if !tests.is_empty() {
-            run_all(&tests, disk, image, dir, tally)?;
+            run_all(&tests, way, image, dir, tally)?;
         }
     }
     Ok(())
 }
 
-fn run_all(tests: &[Test], disk: bool, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
+fn run_all(tests: &[Test], way: &Way, image: &Path, dir: &Path, tally: &mut Tally) -> Result<(), String> {
     let skips = Skips::read()?;
     let mut ready = Vec::new();
     let chosen: Vec<&Test> = tests.iter().collect();
     compare::parallel(
         &chosen,
-        |test| prepare(test, disk, &skips),
+        |test| prepare(test, way, &skips),
         |prepared| match prepared {
             Ok(prepared) => ready.push(prepared),
             Err(verdict) => verdict.count(tally),
@@ -99,7 +118,7 @@ fn run_all(tests: &[Test], disk: bool, image: &Path, dir: &Path, tally: &mut Tal
             scope.spawn(move || {
                 let next = || batches.lock().unwrap_or_else(|e| e.into_inner()).pop();
                 while let Some(batch) = next() {
-                    let mut judged = boot_batch(batch, disk, image, tree, &dir.join(format!("boot-{worker}")));
+                    let mut judged = boot_batch(batch, way, image, tree, &dir.join(format!("boot-{worker}")));
                     verdicts.lock().unwrap_or_else(|e| e.into_inner()).append(&mut judged);
                 }
             });
@@ -110,14 +129,14 @@ fn run_all(tests: &[Test], disk: bool, image: &Path, dir: &Path, tally: &mut Tal
 }
 
 /// Builds a test and runs it natively.
-fn prepare<'a>(test: &'a Test, disk: bool, skips: &Skips) -> Result<Ready<'a>, Verdict> {
-    let name = name(test, disk);
+fn prepare<'a>(test: &'a Test, way: &Way, skips: &Skips) -> Result<Ready<'a>, Verdict> {
+    let name = name(test, way);
     if let Some(reason) = test.too_new() {
         return Err(Verdict::Skipped(name, reason));
     }
     let program = conformance::build(test).map_err(|why| Verdict::Failed(format!("{name}/build"), why))?;
     let native = test.case(&program).native().map_err(|why| Verdict::Failed(format!("{name}/native"), why))?;
-    Ok(Ready { test, name, program, native, skip: skips.reason(&test.test, MACHINE) })
+    Ok(Ready { test, name, program, native, skip: way.gates.iter().find_map(|gate| skips.reason(&test.test, gate)) })
 }
 
 /// The path of a test's program inside; its last part is the test's name, as natively.
@@ -173,11 +192,11 @@ fn make_tree(tree: &Path, ready: &[Ready]) -> Result<(), String> {
 
 /// Boots until every program of the batch has had its turn: one that takes the machine with it fails, and the rest goes on in
 /// a new boot.
-fn boot_batch(batch: Vec<&Ready>, disk: bool, image: &Path, tree: &Path, dir: &Path) -> Vec<Verdict> {
+fn boot_batch(batch: Vec<&Ready>, way: &Way, image: &Path, tree: &Path, dir: &Path) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let mut rest = &batch[..];
     while !rest.is_empty() {
-        let (told, end) = match boot(rest, disk, image, tree, dir) {
+        let (told, end) = match boot(rest, way, image, tree, dir) {
             Ok(told) => told,
             Err(why) => {
                 verdicts.extend(rest.iter().map(|ready| Verdict::Failed(ready.name.clone(), why.clone())));
@@ -217,10 +236,11 @@ fn stopped(ready: &Ready, end: &str) -> Verdict {
 /// What the runner told of each program, `None` for one that began and did not end; and what else the machine said.
 type Told = (BTreeMap<String, Option<Outcome>>, String);
 
-fn boot(batch: &[&Ready], disk: bool, image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {
+fn boot(batch: &[&Ready], way: &Way, image: &Path, tree: &Path, dir: &Path) -> Result<Told, String> {
     let _ = fs::create_dir_all(dir);
     let mut command = vec![build::janua().display().to_string(), "boot".into()];
-    if disk {
+    command.extend(way.options.iter().map(ToString::to_string));
+    if way.disk {
         let disk = dir.join("disk.img");
         let _ = fs::remove_file(&disk);
         command.extend(["--disk".into(), disk.display().to_string(), "--disk-size".into(), "256M".into()]);

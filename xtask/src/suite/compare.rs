@@ -11,6 +11,9 @@ use crate::{build, workspace};
 /// The gates every program runs under; `quick` is the first alone.
 pub const GATES: &[&str] = &["call", "sud", "seccomp"];
 
+/// What stands for a gate where calls come by the first and run on a module, away from the thread that makes them.
+pub const AWAY: &str = "away";
+
 /// The gates of this run.
 pub fn gates() -> &'static [&'static str] {
     match (super::native(), super::quick()) {
@@ -47,6 +50,8 @@ pub struct Case {
     pub limit: u64,
     /// The exit code the native run must have; the output must have no line that begins with `NO: `.
     pub expect: i32,
+    /// Besides, it runs once more with its calls away ([`AWAY`]).
+    pub away: bool,
 }
 
 impl Case {
@@ -61,7 +66,8 @@ impl Case {
         if super::native() {
             verdicts.push(Verdict::Passed(name("native")));
         }
-        for gate in gates() {
+        let away = self.away && !super::native();
+        for gate in gates().iter().chain(away.then_some(&AWAY)) {
             if let Some(reason) = skip(gate) {
                 verdicts.push(Verdict::Skipped(name(gate), reason));
                 continue;
@@ -151,8 +157,15 @@ impl Case {
 /// The command line that runs `command` on Janua.
 pub fn under(gate: &str, command: &[String]) -> Vec<String> {
     let janua = build::janua().display().to_string();
-    let head = [janua.as_str(), "run", "--gate", gate];
-    head.iter().chain(jail(gate)).chain(&["--"]).map(ToString::to_string).chain(command.iter().cloned()).collect()
+    let head: &[&str] = if gate == AWAY { &["--gate", "call", "--syscall-cores", "1"] } else { &["--gate", gate] };
+    [janua.as_str(), "run"]
+        .iter()
+        .chain(head)
+        .chain(jail(gate))
+        .chain(&["--"])
+        .map(ToString::to_string)
+        .chain(command.iter().cloned())
+        .collect()
 }
 
 /// What a run under this gate says of the jail: nothing where there is one, and otherwise that none is wanted, or it would be

@@ -73,6 +73,7 @@ impl Test {
             env: Vec::new(),
             limit: self.limit,
             expect: 0,
+            away: true,
         }
     }
 }

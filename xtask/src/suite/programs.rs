@@ -59,6 +59,7 @@ fn judge(script: &Script, bin: &Path, skips: &Skips) -> Vec<Verdict> {
         ],
         limit: script.limit,
         expect: script.expect,
+        away: false,
     }
     .judge(&|gate| skips.reason(&script.name, gate))
 }

@@ -35,7 +35,7 @@ impl TextFile {
 
     /// The thread that makes this call.
     pub fn caller(subject: &Subject) -> Option<User> {
-        let current = subject.kernel.machine.current();
+        let current = subject.kernel.caller();
         let seat =
             subject.kernel.tree.lock().threads().find(|seat| seat.context().is_some_and(|context| context.id() == current))?;
         Some(User { pid: seat.task.pid, cred: seat.cred() })

@@ -428,7 +428,7 @@ impl Node {
     /// Whether the calling thread is of the process the file is about.
     fn is_callers(&self) -> bool {
         let Ok(Subject { kernel, task: Some(task), .. }) = self.subject() else { return false };
-        let current = kernel.machine.current();
+        let current = kernel.caller();
         task.group.lock().threads.iter().any(|seat| seat.context().is_some_and(|context| context.id() == current))
     }
 

@@ -41,7 +41,7 @@ impl SignalFd {
     /// The thread that makes the call this is part of.
     fn reader(&self) -> Option<Arc<Seat>> {
         let kernel = self.kernel.upgrade()?;
-        let id = kernel.machine.current();
+        let id = kernel.caller();
         kernel.tree.lock().threads().find(|seat| seat.context().is_some_and(|context| context.id() == id))
     }
 }

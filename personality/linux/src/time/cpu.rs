@@ -6,8 +6,8 @@
 use core::sync::atomic::Ordering;
 
 use janua_kernel::thread::work;
-use janua_port::Nanos;
 use janua_port::machine::Usage;
+use janua_port::{Context, Nanos};
 
 use crate::{Seat, Task, Thread};
 
@@ -34,9 +34,10 @@ pub fn ask(seat: &Seat) {
     }
 }
 
-/// The calling thread's.
+/// The calling thread's. It may wait for a module to find out, which then takes what the machine has counted so far.
 pub fn own(thread: &Thread) -> Nanos {
-    let now = thread.context().and_then(|context| context.cpu(false)).unwrap_or_default();
+    let counted = |context: &dyn Context| context.cpu(false).or_else(|| Some(context.scheduled()?.ran));
+    let now = thread.context().and_then(counted).unwrap_or_default();
     thread.cpu_seen.store(now, Ordering::Relaxed);
     now
 }
