@@ -122,7 +122,7 @@ Instructions are not time. The counts are of QEMU's -icount: exact, the same on 
 costs. On a processor most instructions of these paths take a cycle or less, and two or three take nearly all the time. `int` and
 faults go through microcode: they read the descriptor table, check rights, change stacks and push five words, and `iretq` undoes it with
 as many checks; both drain the pipeline, some hundred cycles together. `syscall` and `sysret` do none of it: they move two registers and
-load fixed selectors, some tens of cycles, and leave to software what the others do in hardware (find a stack, save the way back). So `int`
+load fixed selectors, some tens of cycles, and leave to software what the others do in hardware (find a stack, save the return address). So `int`
 executes fewer instructions than `syscall` and costs several times more; the article measured 317 against 103 ns. With page-table isolation
 each way adds a write of CR3: a few instructions here, and on a processor 175 to 196 ns, most of it for translations to be found again:
 the walks are how often a processor with the TLB of the article's (Broadwell: 64 entries for data, 128 for instructions, 1536 behind them)

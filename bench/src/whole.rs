@@ -116,7 +116,7 @@ fn idle(plan: &Plan, configuration: &Configuration, number: usize) -> Result<Vec
 
 /// The memory of a measured program with `number` idle children, in KiB: the proportional share of every process's anonymous and
 /// shared-memory pages (which the kernel's memory is), and page tables; under Janua with its supervisor. Pages of files are left
-/// out: they are the host's cache, and whoever else runs the same libraries shares them.
+/// out: they are the host's cache, and all that run the same libraries share them.
 fn footprint(plan: &Plan, configuration: &Configuration, number: usize) -> Result<f64, String> {
     let idle = Idle::start(plan, configuration, number)?;
     // Children that were started may not have got to their waiting.

@@ -10,7 +10,7 @@ use janua_bench::{Failure, Plan, Platform};
 
 use crate::{args, exit};
 
-/// The profile of the embedded kernel image, when whoever built it told.
+/// The profile of the embedded kernel image, if its build has set it.
 const IMAGE: &str = match option_env!("JANUA_IMAGE_PROFILE") {
     Some(profile) => profile,
     None => "of unknown profile",

@@ -14,10 +14,10 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::fs::hostio::{self, OwnedFd};
 use janua_port::{Host, HostFd};
 use janua_rt::Mutex;
-use janua_text::defuse;
+use janua_text::patch_out;
 use janua_text::scan::{self, CONTEXT, Hit};
 
-use crate::guard::Defused;
+use crate::guard::PatchedOut;
 
 /// Scan results of files that do not change: hits by offset in the range.
 static SCANNED: Mutex<BTreeMap<Range, Arc<[Hit]>>> = Mutex::new(BTreeMap::new());
@@ -96,7 +96,7 @@ pub struct Made {
     /// What could not be overwritten, in order.
     hits: Vec<Hit>,
     /// What was.
-    defused: Vec<(usize, Defused)>,
+    patched_out: Vec<(usize, PatchedOut)>,
 }
 
 impl Made {
@@ -104,26 +104,26 @@ impl Made {
     pub fn add(&mut self, code: &mut [u8], offset: u64) {
         let offset = offset as usize;
         let mut hits: Vec<Hit> = scan::hits(code).filter(|hit| hit.kind.loads_keys()).collect();
-        let first = self.defused.len();
+        let first = self.patched_out.len();
         for hit in hits.clone() {
-            let is_there = |(at, found): &(usize, Defused)| (*at..at + found.len).contains(&(offset + hit.at));
-            if self.defused[first..].iter().any(is_there) {
+            let is_there = |(at, found): &(usize, PatchedOut)| (*at..at + found.len).contains(&(offset + hit.at));
+            if self.patched_out[first..].iter().any(is_there) {
                 continue;
             }
-            let from = hit.at.saturating_sub(defuse::BEFORE);
-            let to = (hit.at + defuse::LONGEST).min(code.len());
-            let Some(found) = defuse::instruction(&code[from..to], hit.at - from) else { continue };
+            let from = hit.at.saturating_sub(patch_out::BEFORE);
+            let to = (hit.at + patch_out::LONGEST).min(code.len());
+            let Some(found) = patch_out::instruction(&code[from..to], hit.at - from) else { continue };
             let place = from + found.start..from + found.end;
-            let mut bytes = [0; defuse::LONGEST];
+            let mut bytes = [0; patch_out::LONGEST];
             bytes[..place.len()].copy_from_slice(&code[place.clone()]);
-            code[place.clone()].copy_from_slice(&defuse::filler(place.len())[..place.len()]);
+            code[place.clone()].copy_from_slice(&patch_out::filler(place.len())[..place.len()]);
             // What stands there now, together with what is around it.
             hits.retain(|hit| hit.at >= place.end || hit.at + hit.len <= place.start);
             let around = place.start.saturating_sub(CONTEXT)..(place.end + CONTEXT).min(code.len());
             let changed = place.start - around.start..place.end - around.start;
             let again = scan::hits_touching(&code[around.clone()], changed).filter(|hit| hit.kind.loads_keys());
             hits.extend(again.map(|hit| Hit { at: around.start + hit.at, ..hit }));
-            self.defused.push((offset + place.start, Defused { bytes, len: place.len() }));
+            self.patched_out.push((offset + place.start, PatchedOut { bytes, len: place.len() }));
         }
         hits.sort_unstable_by_key(|hit| hit.at);
         self.hits.extend(hits.into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
@@ -152,9 +152,9 @@ impl Made {
     }
 
     /// What was overwritten there, likewise.
-    pub fn defused(&self, offset: u64, len: usize) -> impl Iterator<Item = (usize, Defused)> {
+    pub fn patched_out(&self, offset: u64, len: usize) -> impl Iterator<Item = (usize, PatchedOut)> {
         let (start, end) = (offset as usize, offset as usize + len);
-        self.defused.iter().filter(move |(at, _)| (start..end).contains(at)).map(move |&(at, found)| (at - start, found))
+        self.patched_out.iter().filter(move |(at, _)| (start..end).contains(at)).map(move |&(at, found)| (at - start, found))
     }
 }
 
@@ -176,9 +176,10 @@ mod tests {
         assert_eq!(code[1000..1002], [0x0f, 0x0b]);
         assert_eq!(code[1..4], mov[1..4]);
         assert_eq!(made.hits.iter().map(|hit| hit.at).collect::<Vec<_>>(), [8193]);
-        let defused: Vec<_> = made.defused(4096, 8192).map(|(at, found)| (at, found.bytes[..found.len].to_vec())).collect();
-        assert_eq!(defused, [(4096 + 1000, mov.to_vec())]);
-        assert_eq!(made.defused(0, 8192).count() + made.hits(0, 8192).len(), 0);
+        let patched_out: Vec<_> =
+            made.patched_out(4096, 8192).map(|(at, found)| (at, found.bytes[..found.len].to_vec())).collect();
+        assert_eq!(patched_out, [(4096 + 1000, mov.to_vec())]);
+        assert_eq!(made.patched_out(0, 8192).count() + made.hits(0, 8192).len(), 0);
         assert_eq!(made.hits(8192, 4096)[0].at, 1);
     }
 }

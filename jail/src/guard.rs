@@ -14,8 +14,8 @@
 //!    mappings of what can be written elsewhere are refused (EACCES).
 //!
 //! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
-//! known for certain ([`janua_text::defuse`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
-//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::defused_at`] tells what stood there. In memory without a file nothing is
+//! known for certain ([`janua_text::patch_out`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
+//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::patched_out_at`] tells what stood there. In memory without a file nothing is
 //! overwritten, because just-in-time compilers read and change what they have made: what has to be done there is done by the kernel
 //! as far as it can ([`super::walk`]).
 //!
@@ -40,7 +40,7 @@ use janua_port::jail::Ground;
 use janua_port::space::{Access, Bounds};
 use janua_port::{Backing, Host, Prot, Space, UserMemory};
 use janua_rt::{Mutex, RwLock};
-use janua_text::defuse;
+use janua_text::patch_out;
 use janua_text::scan::{self, CONTEXT, Hit};
 
 use crate::found::{self, Made};
@@ -79,16 +79,16 @@ struct Span {
 struct State {
     spans: BTreeMap<usize, Span>,
     /// What stood where `ud2` stands now.
-    defused: BTreeMap<usize, Defused>,
-    /// Pages of writable spans that the last fault has opened. A hint: whoever faults on one takes it out and tries again before
+    patched_out: BTreeMap<usize, PatchedOut>,
+    /// Pages of writable spans that the last fault has opened. A hint: a thread that faults on one takes it out and tries again before
     /// it opens the page itself, so that two threads that fault at once do not take the page from each other.
     open: BTreeSet<usize>,
 }
 
 /// An instruction that was overwritten.
 #[derive(Clone, Copy, Debug)]
-pub struct Defused {
-    pub bytes: [u8; defuse::LONGEST],
+pub struct PatchedOut {
+    pub bytes: [u8; patch_out::LONGEST],
     pub len: usize,
 }
 
@@ -102,7 +102,7 @@ pub struct Counters {
     /// Times a store made a page writable again.
     pub closed: AtomicU64,
     /// Instructions overwritten.
-    pub defused: AtomicU64,
+    pub patched_out: AtomicU64,
     /// Pages that stay not executable, each time one is asked for.
     pub refused: AtomicU64,
     /// Bytes copied from files that can be written.
@@ -114,7 +114,7 @@ pub static COUNTERS: Counters = Counters {
     scanned: AtomicU64::new(0),
     opened: AtomicU64::new(0),
     closed: AtomicU64::new(0),
-    defused: AtomicU64::new(0),
+    patched_out: AtomicU64::new(0),
     refused: AtomicU64::new(0),
     copied: AtomicU64::new(0),
 };
@@ -124,13 +124,13 @@ pub fn report() -> String {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (scanned, copied) = (read(&COUNTERS.scanned) / 1024, read(&COUNTERS.copied) / 1024);
     let (opened, closed) = (read(&COUNTERS.opened), read(&COUNTERS.closed));
-    let (defused, refused) = (read(&COUNTERS.defused), read(&COUNTERS.refused));
+    let (patched_out, refused) = (read(&COUNTERS.patched_out), read(&COUNTERS.refused));
     if opened + refused == 0 {
         return String::new();
     }
     format!(
         "code: {scanned} KiB scanned, {copied} KiB copied from files that can be written; made executable {opened} times, \
-         writable again {closed} times; {defused} instructions overwritten, {refused} pages refused\n"
+         writable again {closed} times; {patched_out} instructions overwritten, {refused} pages refused\n"
     )
 }
 
@@ -169,11 +169,11 @@ impl CodeGuard {
     }
 
     /// What stood at `addr` before it was overwritten with `ud2`, if it still is.
-    pub fn defused_at(&self, addr: usize) -> Option<Defused> {
-        let found = *self.state.lock().defused.get(&addr)?;
-        let mut now = [0; defuse::LONGEST];
+    pub fn patched_out_at(&self, addr: usize) -> Option<PatchedOut> {
+        let found = *self.state.lock().patched_out.get(&addr)?;
+        let mut now = [0; patch_out::LONGEST];
         self.user.copy_in(&mut now[..found.len], addr).ok()?;
-        (now[..found.len] == defuse::filler(found.len)[..found.len]).then_some(found)
+        (now[..found.len] == patch_out::filler(found.len)[..found.len]).then_some(found)
     }
 
     /// Makes pages of executable spans not executable, and writable where that was asked for.
@@ -206,7 +206,7 @@ impl CodeGuard {
         if !hits.is_empty() && matches!(span.under, Under::Frozen | Under::Copied) {
             let mut changed = Vec::new();
             for hit in &hits {
-                changed.extend(self.defuse(state, start, end, hit, span.under)?);
+                changed.extend(self.patch_out(state, start, end, hit, span.under)?);
             }
             for (from, to) in changed {
                 hits.retain(|hit| hit.at >= to || hit.at + hit.len <= from);
@@ -234,7 +234,7 @@ impl CodeGuard {
     }
 
     /// Finds in pages nobody can write now, in order; `at` is an address. Bytes that cannot be read (a file's end) cannot be
-    /// executed either. What lies next to the range counts if it may run, now or after a fetch; otherwise whoever asks for that
+    /// executed either. What lies next to the range counts if it may run, now or after a fetch; otherwise the call that asks for that
     /// right later has it scanned, with this range beside it.
     fn scan(&self, state: &State, start: usize, end: usize) -> Vec<Hit> {
         const PIECE: usize = 4 * PAGE_SIZE;
@@ -278,21 +278,28 @@ impl CodeGuard {
 
     /// Overwrites an instruction of a file's, if it is certain that it is one and lies in `start..end`, which is closed and stays
     /// so. Answers the pages that others could write to for a moment and that must be scanned again.
-    fn defuse(&self, state: &mut State, start: usize, end: usize, hit: &Hit, under: Under) -> Result<Option<(usize, usize)>> {
+    fn patch_out(
+        &self,
+        state: &mut State,
+        start: usize,
+        end: usize,
+        hit: &Hit,
+        under: Under,
+    ) -> Result<Option<(usize, usize)>> {
         let user = self.user;
-        let from = hit.at.saturating_sub(defuse::BEFORE).max(start);
-        let to = (hit.at + defuse::LONGEST).min(end);
+        let from = hit.at.saturating_sub(patch_out::BEFORE).max(start);
+        let to = (hit.at + patch_out::LONGEST).min(end);
         let mut code = vec![0; to.saturating_sub(from)];
         if hit.at < start || user.copy_in(&mut code, from).is_err() {
             return Ok(None);
         }
-        let Some(found) = defuse::instruction(&code, hit.at - from) else { return Ok(None) };
+        let Some(found) = patch_out::instruction(&code, hit.at - from) else { return Ok(None) };
         let at = from + found.start;
-        let mut bytes = [0; defuse::LONGEST];
+        let mut bytes = [0; patch_out::LONGEST];
         bytes[..found.len()].copy_from_slice(&code[found.clone()]);
         let page = at & !(PAGE_SIZE - 1);
         let len = (at + found.len()).next_multiple_of(PAGE_SIZE) - page;
-        let filler = &defuse::filler(found.len())[..found.len()];
+        let filler = &patch_out::filler(found.len())[..found.len()];
         let mut written = under == Under::Frozen && self.replace(page, len, at, filler).is_ok();
         if !written {
             self.inner.protect(page, len, WRITABLE)?;
@@ -300,8 +307,8 @@ impl CodeGuard {
             self.inner.protect(page, len, CLOSED)?;
         }
         if written {
-            state.defused.insert(at, Defused { bytes, len: found.len() });
-            count(&COUNTERS.defused, 1);
+            state.patched_out.insert(at, PatchedOut { bytes, len: found.len() });
+            count(&COUNTERS.patched_out, 1);
         }
         Ok(Some((page, page + len)))
     }
@@ -336,7 +343,7 @@ impl CodeGuard {
         state.forget(start, span.end);
         state.add(start, span);
         if let Some(made) = &made {
-            state.defused.extend(made.defused(offset, len).map(|(at, found)| (start + at, found)));
+            state.patched_out.extend(made.patched_out(offset, len).map(|(at, found)| (start + at, found)));
         }
         if at_once {
             count(&COUNTERS.opened, 1);
@@ -459,17 +466,17 @@ impl State {
     }
 
     /// Takes out what was overwritten in `start..end`.
-    fn take_defused(&mut self, start: usize, end: usize) -> Vec<(usize, Defused)> {
-        let taken: Vec<_> = self.defused.range(start..end).map(|(&at, &found)| (at, found)).collect();
+    fn take_patched_out(&mut self, start: usize, end: usize) -> Vec<(usize, PatchedOut)> {
+        let taken: Vec<_> = self.patched_out.range(start..end).map(|(&at, &found)| (at, found)).collect();
         for (at, _) in &taken {
-            self.defused.remove(at);
+            self.patched_out.remove(at);
         }
         taken
     }
 
     fn forget(&mut self, start: usize, end: usize) {
         self.take(start, end);
-        self.take_defused(start, end);
+        self.take_patched_out(start, end);
         self.open.retain(|page| !(start..end).contains(page));
     }
 
@@ -598,7 +605,7 @@ impl Space for CodeGuard {
         self.inner.remap(old, old_len, new, new_len)?;
         let same = state.find(old).map(|(_, span)| span);
         let mut moved = state.take(old, old + old_len);
-        let defused = state.take_defused(old, old + old_len);
+        let patched_out = state.take_patched_out(old, old + old_len);
         state.forget(new, new + new_len);
         if let Some((_, last)) = moved.last_mut()
             && last.end == old + old_len
@@ -615,7 +622,7 @@ impl Space for CodeGuard {
         for (at, span) in moved {
             state.add(at - old + new, Span { end: span.end - old + new, ..span });
         }
-        state.defused.extend(defused.into_iter().map(|(at, found)| (at - old + new, found)));
+        state.patched_out.extend(patched_out.into_iter().map(|(at, found)| (at - old + new, found)));
         Ok(())
     }
 
@@ -624,9 +631,9 @@ impl Space for CodeGuard {
         self.close(&state, old, old + len)?;
         self.inner.remap_keep(old, len, new)?;
         let kept = state.take(old, old + len);
-        let defused = state.take_defused(old, old + len);
+        let patched_out = state.take_patched_out(old, old + len);
         state.forget(new, new + len);
-        state.defused.extend(defused.into_iter().map(|(at, found)| (at - old + new, found)));
+        state.patched_out.extend(patched_out.into_iter().map(|(at, found)| (at - old + new, found)));
         for (at, span) in kept {
             state.add(at, span);
             state.add(at - old + new, Span { end: span.end - old + new, ..span });
@@ -780,7 +787,7 @@ impl Guard for CodeGuard {
         if by.frame.is_compat_mode() {
             return false;
         }
-        let found = self.defused_at(by.frame.rip as usize);
+        let found = self.patched_out_at(by.frame.rip as usize);
         found.is_some_and(|found| walk::step_as(by, &found.bytes[..found.len]))
     }
 

@@ -325,14 +325,14 @@ fn files() {
         // Certainly an instruction: overwritten, and its page runs.
         h.guard.map(BASE, PAGE_SIZE, prot(2), &file(false, frozen)).unwrap();
         assert!(h.runs(BASE));
-        assert_eq!(h.guard.defused_at(BASE + 120).map(|found| (found.bytes[..3] == WRPKRU, found.len)), Some((true, 3)));
-        assert!(h.guard.defused_at(BASE + 121).is_none());
+        assert_eq!(h.guard.patched_out_at(BASE + 120).map(|found| (found.bytes[..3] == WRPKRU, found.len)), Some((true, 3)));
+        assert!(h.guard.patched_out_at(BASE + 121).is_none());
         h.check("a file");
     }
     // The program has written something else over it.
     h.guard.protect(BASE, PAGE_SIZE, prot(1)).unwrap();
     h.store(BASE + 120, &[0x90; 3]);
-    assert!(h.guard.defused_at(BASE + 120).is_none());
+    assert!(h.guard.patched_out_at(BASE + 120).is_none());
     // Made executable later.
     h.guard.map(BASE, PAGE_SIZE, prot(1), &file(true, false)).unwrap();
     assert_eq!(h.guard.protect(BASE, PAGE_SIZE, prot(2)), Err(Errno::EACCES));

@@ -141,7 +141,7 @@ impl<P: Personality> Seat<P> {
         self.wait()
     }
 
-    /// The end of a call: result into the frame, then the way back.
+    /// The end of a call: result into the frame, then the return to user mode.
     #[inline]
     fn finish(&self, frame: &mut Frame, row: Option<&'static Row<P>>, result: isize) -> Flow {
         frame.set_result(result);

@@ -25,14 +25,14 @@ pub struct Counter {
 pub struct Stats {
     on: AtomicBool,
     calls: Box<[Counter]>,
-    /// Those of the second numbering.
+    /// Those of the second ABI.
     compat: Box<[Counter]>,
     /// By the gates' numbers; 0 is for calls that came by none.
     gates: [AtomicU64; GateId::ALL.len() + 1],
 }
 
 impl Stats {
-    /// Counters for numbers below `numbers`, and below `compat` in the second numbering; off.
+    /// Counters for numbers below `numbers`, and below `compat` in the second ABI; off.
     pub fn new(numbers: usize, compat: usize) -> Stats {
         let counters = |count| (0..count).map(|_| Counter::default()).collect();
         Stats { on: AtomicBool::new(false), calls: counters(numbers), compat: counters(compat), gates: Default::default() }

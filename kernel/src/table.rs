@@ -77,10 +77,10 @@ pub type SeatOf<'a, P> = Pin<&'a Slotted<Thread<P>>>;
 
 /// How a row is executed. The first two need no frame, so that a machine may call their functions straight from its entry.
 pub enum Run<P: Personality> {
-    /// Answers at once, and never with a code for the way back ([`Personality::is_special`]).
+    /// Returns at once, and never an internal restart code ([`Personality::is_special`]).
     Plain(CallFn<P>),
-    /// May wait: builds its future in the thread's slot and polls it once. That it waits, or that its result is a code for the way
-    /// back, is marked ([`Thread::begin`]).
+    /// May wait: builds its future in the thread's slot and polls it once. A work flag says that it waits, or that its result is an
+    /// internal restart code ([`Thread::begin`]).
     Wait(CallFn<P>),
     /// Answers at once and reads or changes the registers.
     Frame(fn(&Thread<P>, &mut Frame, Words) -> isize),

@@ -22,7 +22,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     /// One per thread.
     type Thread: Send + Sync;
 
-    /// First words of a new thread, before user code.
+    /// Runs on a new thread before it first enters user mode.
     fn start(thread: &Thread<Self>, frame: &mut Frame) -> Leave;
     /// A number outside the table or not in force.
     fn unknown(thread: &Thread<Self>, frame: &mut Frame, number: usize) -> isize;
@@ -65,7 +65,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn call_ends(_thread: &Thread<Self>) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
-    /// The way back to user code when work is flagged or the result is special: delivers signals, stops, kills. The row is
+    /// Slow return to user mode, when work is flagged or the result is special: delivers signals, stops, kills. The row is
     /// that of the call that ends here, `None` after a trap or a stop.
     fn leave(thread: &Thread<Self>, frame: &mut Frame, call: Option<&'static Row<Self>>) -> Leave;
     /// The call that waits as long as the thread is stopped; started by [`Leave::Wait`].
@@ -129,7 +129,7 @@ impl Leave {
 pub struct Kernel<P: Personality> {
     pub machine: &'static dyn Machine,
     pub table: Table<P>,
-    /// The calls of the machine's second numbering ([`janua_port::guest::Abi::Compat`]); empty when the personality has none.
+    /// The calls of the machine's second ABI ([`janua_port::guest::Abi::Compat`]); empty when the personality has none.
     pub compat: Table<P>,
     pub tracer: Tracer,
     pub stats: Stats,

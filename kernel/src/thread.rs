@@ -22,7 +22,7 @@ use crate::module::{Away, Module, Remote};
 use crate::table::{Row, SeatOf, Words};
 use crate::task::{Kernel, Personality, Task};
 
-/// Work flags of a thread: why the way back to user code must not be the short one.
+/// Work flags of a thread: why it must return to user mode by the slow path.
 pub mod work {
     /// A signal may be deliverable.
     pub const SIGNAL: u32 = 1;
@@ -36,7 +36,7 @@ pub mod work {
     pub const MASK: u32 = 16;
     /// The thread is to look at what nobody else can see, its processor time. No reason for a call to give up.
     pub const LOOK: u32 = 128;
-    /// The call's result is a code for the way back. Only the thread itself marks this and the next, and takes them off at once.
+    /// The call's result is an internal restart code. Only the thread itself marks this and the next, and takes them off at once.
     pub(crate) const CODED: u32 = 32;
     /// The call waits.
     pub(crate) const WAITS: u32 = 64;
@@ -340,7 +340,7 @@ impl<P: Personality> Thread<P> {
         self.frame.lock().unwrap_or_default()
     }
 
-    /// Makes the way back use these registers instead of those the call entered with (exec, sigreturn).
+    /// Makes the thread return to user mode with these registers instead of those the call entered with (exec, sigreturn).
     pub fn replace_frame(&self, frame: Frame) {
         *self.frame.lock() = Some(frame);
         self.set_work(work::FRAME);

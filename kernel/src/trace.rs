@@ -69,7 +69,7 @@ const TRACE_LOST: u8 = 125;
 pub struct Tracer {
     on: AtomicBool,
     sink: Mutex<Option<Arc<dyn TraceSink>>>,
-    /// Numbers whose lack has been explained, and whether they are of the second numbering.
+    /// Numbers whose lack has been explained, and whether they are of the second ABI.
     told: Mutex<Vec<(bool, usize)>>,
 }
 

@@ -66,7 +66,7 @@ impl Cred {
 pub trait Caller: Sync {
     fn machine(&self) -> &'static dyn Machine;
     fn user(&self) -> &dyn UserMemory;
-    /// Whether the call it makes is one of the i386 numbering, to which structures with pointers in them have another layout.
+    /// Whether the call it makes is one of the i386 ABI, to which structures with pointers in them have another layout.
     fn is_32(&self) -> bool {
         false
     }

@@ -300,7 +300,7 @@ impl Epoll {
             self.ready.push(item);
             self.ready.queue.wake_one(Events::IN.bits());
         } else if timed {
-            // Whoever waits must learn the new deadline.
+            // The thread that waits must learn the new deadline.
             self.ready.queue.wake_one(Events::IN.bits());
         }
         Ok(())

@@ -51,7 +51,7 @@ pub mod mask {
 
 /// Events an instance holds before it gives up (/proc/sys/fs/inotify/max_queued_events).
 pub const MAX_QUEUED: usize = 16384;
-/// Bytes of the kernel's memory for the events of all instances of a user: they are made by whoever changes a file, so that it is the
+/// Bytes of the kernel's memory for the events of all instances of a user: they are made by the process that changes a file, so that it is the
 /// one who watches who must do without. Ten full queues of ordinary names.
 const MAX_BYTES: usize = 16 << 20;
 /// Instances a user may have (/proc/sys/fs/inotify/max_user_instances), and watches in all of them (max_user_watches).

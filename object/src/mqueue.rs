@@ -319,7 +319,7 @@ impl File for QueueFile {
     }
 }
 
-/// The rights an access mode (O_RDONLY and its kin) asks for.
+/// The rights an access mode (O_RDONLY, O_WRONLY or O_RDWR) asks for.
 pub fn rights(mode: u32) -> u32 {
     match mode {
         0 => READ,

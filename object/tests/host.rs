@@ -125,7 +125,7 @@ fn a_copy_for_a_writer_who_is_killed_is_given_up() {
     assert_eq!(fs::read(w.host.0.join("big")).unwrap(), big);
 }
 
-/// Two threads that find a file below by two of its names have found one file, whoever is first.
+/// Two threads that find a file below by two of its names have found one file, in either order.
 #[test]
 fn names_of_one_file_below_lead_to_one_node() {
     for round in 0..200 {
@@ -356,7 +356,7 @@ fn a_new_file_in_a_bind_is_the_one_that_was_made() {
     assert_eq!(world.read_open(&file), "text");
     assert_eq!(error(world.open("dir/fresh", exclusive)), Errno::EEXIST);
     assert_eq!(error(world.open("dir/inner", exclusive)), Errno::EEXIST);
-    // Without O_EXCL what is there is opened, whoever made it.
+    // Without O_EXCL what is there is opened, also what the host has made.
     fs::write(world.host.0.join("dir/theirs"), "theirs").unwrap();
     assert_eq!(world.read_open(&world.open("dir/theirs", O_CREAT | O_RDWR).unwrap()), "theirs");
     // An open file outlives its name, and a new one with that name is another.
@@ -383,7 +383,7 @@ fn a_file_of_a_bind_keeps_its_attributes_without_a_name() {
             assert!(inode.list_xattr().unwrap().contains(&b"user.x".to_vec()));
             assert_eq!(inode.remove_xattr(b"user.x"), Ok(()));
         }
-        // Whoever opened it first may go before others.
+        // The first that opened it may go before others.
         drop(file);
         inode.set_attr(&SetAttr { mode: Some(0o640), ..SetAttr::default() }).unwrap();
         assert_eq!(inode.attr().unwrap().mode & 0o777, 0o640);
@@ -418,8 +418,8 @@ fn a_name_that_is_taken_as_soon_as_it_is_made_changes_nothing_elsewhere() {
 }
 
 #[test]
-fn a_glance_tells_what_a_dentry_would() {
-    let world = World::overlay("glance");
+fn an_uncached_stat_returns_what_a_dentry_would() {
+    let world = World::overlay("uncached");
     let start = Start { root: world.root.clone(), base: world.root.clone() };
     let stat = |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false);
     for path in ["dir/inner", "dir/sub", "file", "twin", "link"] {

@@ -375,27 +375,27 @@ impl<F: Frames, T: Table> Space<F, T> {
         look(&self.inner.lock().table)
     }
 
-    /// Copies from the space, whoever runs: bytes before the first that cannot be read.
+    /// Copies from the space, whichever space the core has in use: bytes before the first that cannot be read.
     pub fn read(&self, addr: usize, out: &mut [u8]) -> usize {
         self.each_page(addr, out.len(), Access::Read, |frame, inside, range| {
             self.frames.read(frame, inside, &mut out[range]);
         })
     }
 
-    /// Copies into the space, whoever runs: bytes before the first that cannot be written.
+    /// Copies into the space, whichever space the core has in use: bytes before the first that cannot be written.
     pub fn write(&self, addr: usize, data: &[u8]) -> usize {
         self.each_page(addr, data.len(), Access::Write, |frame, inside, range| {
             self.frames.write(frame, inside, &data[range]);
         })
     }
 
-    /// Atomically reads an aligned 32-bit word, whoever runs.
+    /// Atomically reads an aligned 32-bit word, whichever space the core has in use.
     pub fn load_u32(&self, addr: usize) -> core::result::Result<u32, Refused> {
         let inside = addr % PAGE;
         self.with_frame(addr - inside, Access::Read, &mut |frame| self.frames.load_u32(frame, inside))
     }
 
-    /// Atomic compare-and-exchange on an aligned 32-bit word, whoever runs: the value found.
+    /// Atomic compare-and-exchange on an aligned 32-bit word, whichever space the core has in use: the value found.
     pub fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Refused> {
         let inside = addr % PAGE;
         self.with_frame(addr - inside, Access::Write, &mut |frame| self.frames.cmpxchg_u32(frame, inside, old, new))

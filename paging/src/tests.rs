@@ -294,7 +294,7 @@ fn a_touch_gives_entries_to_pages_around_that_are_there() {
 }
 
 #[test]
-fn words_are_read_and_exchanged_whoever_runs() {
+fn words_are_read_and_exchanged_in_any_space() {
     let memory = Memory::new(100);
     let (parent, child) = (space(memory), space(memory));
     parent.map(A, A + 2 * PAGE, ALL, Behind::Zero).unwrap();

@@ -179,7 +179,7 @@ pub fn resident_together<T>(spaces: &mut [(usize, T)], bound: usize, mut share: 
     const SMALL: usize = 64;
     spaces.sort_unstable_by_key(|(alone, _)| core::cmp::Reverse(*alone));
     let mut rest: usize = spaces.iter().map(|(alone, _)| alone).sum();
-    // What one has is there, whoever shares it.
+    // What one has is there, however many share it.
     let mut sum = spaces.first().map_or(0, |(alone, _)| *alone);
     if sum > bound {
         return sum;

@@ -103,11 +103,11 @@ pub trait HostedGate: Sync {
         None
     }
     /// Whether a fault at `pc` is one of that entry's stores before it has changed anything: then the call is one all the same, and comes by
-    /// the host's signal, with its number in rax and its way back in rcx.
+    /// the host's signal, with its number in rax and its return address in rcx.
     fn is_call_store(&self, _pc: usize) -> bool {
         false
     }
-    /// What the way out writes into the selector.
+    /// What the exit writes into the selector.
     fn selector_value(&self) -> u8;
     /// The host signal by which user code calls, when it is not SIGSYS: user code sends it to its own process, and may make the
     /// host calls for that. Its handler is [`HostedGate::queued_entry`], and [`HostedGate::accept`] never sees it.

@@ -22,7 +22,7 @@ pub enum Flow {
     Exit,
 }
 
-/// Which numbering a call uses.
+/// Which ABI a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abi {
     /// The machine's own: x86-64 `syscall` registers.
@@ -34,7 +34,7 @@ pub enum Abi {
 /// The places of a [`PlainCalls`]. The last one is always null, so that an entry may take it for every number beyond the end.
 pub const PLAIN_CALLS: usize = 512;
 
-/// The calls of one numbering that a machine may make straight from its entry: functions by number, null where there is none.
+/// The calls of one ABI that a machine may make straight from its entry: functions by number, null where there is none.
 ///
 /// Each is an `extern "C"` function of the call's six words and of [`Plain::thread`], in the order in which the machine's gates have
 /// them: the words in the registers they come in and the thread behind them; on SPARC the thread before them, in the place of
@@ -87,7 +87,7 @@ pub trait Guest: Send + Sync {
     }
     /// Goes on with what waits. Only after [`Flow::Wait`].
     fn poll(&self, frame: &mut Frame) -> Flow;
-    /// First words of a new thread, before user code runs.
+    /// Runs on a new thread before it first enters user mode.
     fn start(&self, frame: &mut Frame) -> Flow;
     /// The word to park on: 0 quiet, 1 when the thread has been woken since it last was polled, 2 put there by who parks on it,
     /// in exchange for 0.

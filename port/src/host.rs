@@ -115,7 +115,7 @@ pub trait Host: Send + Sync {
     fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()>;
     /// memfd_create(2): an anonymous file, executable, no seals of the host's.
     fn memfd(&self, name: &[u8]) -> Result<HostFd>;
-    /// From now on pages that a memory object lacks are no holes to those who map it: `fill` brings them, and whoever touches one waits.
+    /// From now on pages that a memory object lacks are no holes to those who map it: `fill` brings them, and a thread that touches one waits.
     /// ENOSYS where mappings are the host's, which knows no such hook: what is to be mapped must be there before.
     fn set_fill(&self, _fd: HostFd, _fill: Weak<dyn Fill>) -> Result<()> {
         Err(Errno::ENOSYS)

@@ -62,7 +62,7 @@ pub trait Machine: Send + Sync {
     fn current(&self) -> ThreadId;
     /// A thread of the kernel's own (services); it never runs user code.
     fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
-    /// Makes the kernel's service routine (timers, wishes from outside) run soon.
+    /// Makes the kernel's service routine (timers, requests from the supervisor) run soon.
     fn wake_service(&self);
     /// The space a forked or sharing task lives in; `parent` is the creator's. A fork's is a copy where the machine makes it
     /// before the thread; where [`Context::spawn`] makes it, a handle. ENOMEM.

@@ -32,7 +32,7 @@ static void jump(uintptr_t to, uintptr_t stack, uintptr_t flags)
 }
 
 /* Those of `seen` that the entries have no reason to change before they believe: RCX, RBP, R10, R12 to R15. They hold the 0 of the jump,
- * or, after one into the way out, what the program had at its last call. */
+ * or, after one into the exit, what the program had at its last call. */
 static const int untouched[] = {2, 6, 9, 11, 12, 13, 14};
 
 /* Not inlined: its constants would stay in registers that a later jump finds again. */

@@ -1,4 +1,4 @@
-/* A jump to each WRPKRU in the kernel's text with registers that open every key; whoever comes back reads kernel memory. */
+/* A jump to each WRPKRU in the kernel's text with registers that open every key; if one comes back, it reads kernel memory. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
 #include "attack.h"

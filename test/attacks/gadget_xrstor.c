@@ -1,4 +1,4 @@
-/* A jump to each XRSTOR in the kernel's text with an area that holds an open PKRU; whoever comes back reads kernel memory. */
+/* A jump to each XRSTOR in the kernel's text with an area that holds an open PKRU; if one comes back, it reads kernel memory. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
 #include "attack.h"

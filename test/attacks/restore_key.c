@@ -1,5 +1,5 @@
 /* A jump to each byte of the routine that stands for the dynamic linker's XRSTOR, with the key register in the mask: named open in the
- * area, absent from it (its initial state is open), in the compact form. Who comes back, by the way back or by a handler of the
+ * area, absent from it (its initial state is open), in the compact form. Who comes back, by the normal return or by a handler of the
  * signal that changes where to go on, reads kernel memory. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
@@ -35,7 +35,7 @@ static int one(void *arg)
 		struct sigaction action = {.sa_sigaction = redirect, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 		sigaction(SIGILL, &action, 0);
 		sigaction(SIGTRAP, &action, 0);
-		/* The way out of the attack is a fault too. */
+		/* The attack ends with a fault too. */
 		action.sa_flags |= SA_RESETHAND;
 		sigaction(SIGSEGV, &action, 0);
 	}

@@ -1,6 +1,6 @@
 /* The routine that stands for the dynamic linker's XRSTOR, with and without the key register in the mask, while another thread changes the
  * area, a third takes the page of the key register's part away and gives it back, and signals come at any moment. No handler
- * and no way back may find the key open. */
+ * and no return may find the key open. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
 #include <stdatomic.h>

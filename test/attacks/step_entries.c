@@ -1,4 +1,4 @@
-/* A jump to each byte of the ways in and out, stopped there by a single step before it runs, or by kicks while it runs. A kernel that took
+/* A jump to each byte of the entries and exits, stopped there by a single step before it runs, or by kicks while it runs. A kernel that took
  * it for an entry of its own would go on with the user's registers and host calls allowed. sigaltstack(2) gives it away: the host's answer
  * is not the one the program knows. So do a function and a signal frame of the program's that are come to with the selector on "allow". */
 /* none: refused */
@@ -54,10 +54,10 @@ static void choose(int which)
 		*word = (uintptr_t)(area + 1024);
 	set.rsp = (uintptr_t)(scratch + 1024);
 	if (which == 0) {
-		/* A call of the host's, by the numbers of either way in. */
+		/* A call of the host's, by the numbers of either ABI. */
 		set.rax = set.rbx = SYS_sigaltstack, set.rdi = set.rbp = 0, set.rsi = set.r12 = (uintptr_t)&told, set.rcx = (uintptr_t)come;
 	} else if (which <= 2) {
-		/* The host's way back from a signal, with a frame of our own at the stack pointer or just above. */
+		/* The host's return from a signal, with a frame of our own at the stack pointer or just above. */
 		ucontext_t *frame = (ucontext_t *)(scratch + 1024 + which - 1);
 		memset(frame, 0, 304);
 		frame->uc_mcontext.gregs[REG_RIP] = (uintptr_t)come;
@@ -70,7 +70,7 @@ static void choose(int which)
 		set.r11 = 3;
 	}
 	told = own;
-	/* A step on the way out goes back to where the kernel was last left, which must not be the handler: its frames would pile up. */
+	/* A step during the exit goes back to where the kernel was last left, which must not be the handler: its frames would pile up. */
 	gettid();
 }
 

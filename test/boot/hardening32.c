@@ -97,7 +97,7 @@ static void wide(const char *code, unsigned length)
 	jump((uint32_t)low, 0x33);
 }
 // The registers' upper halves point into the kernel: mov $SYS_getpid, %eax; movabs $0xffff800000000000, %rbx; mov %ebp, %ecx;
-// lea (%rbx,%rcx), %rbp; mov %rbp, %rsp; sysenter, whose way back is 32-bit code on the stack at the lower half.
+// lea (%rbx,%rcx), %rbp; mov %rbp, %rsp; sysenter, whose return is to 32-bit code on the stack at the lower half.
 static void wide_sysenter(void)
 {
 	if (!fast)

@@ -1,4 +1,4 @@
-// Memory is used up: whoever has most is killed, and nobody else. With an argument there is nobody else.
+// Memory is used up: the process that has most is killed, and no other. With an argument there is nobody else.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

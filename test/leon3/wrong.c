@@ -30,7 +30,7 @@ static void __attribute__((noinline)) on_stack(uint32_t stack, int how)
     case 1: /* A call: the kernel's own windows push this one out, or the seventh word is read there. */
         __asm__ volatile("mov %0, %%sp\n mov 10, %%o0\n ta 0x10\n" : : "r"(stack) : "o0");
         break;
-    case 2: /* A call by the long way, which gives the processor away. */
+    case 2: /* A call by the slow path, which gives the processor away. */
         __asm__ volatile("mov %0, %%sp\n mov 0, %%o0\n ta 0x10\n" : : "r"(stack) : "o0");
         break;
     case 3: /* This window is asked to go to its stack, which can be read but not written. */

@@ -63,7 +63,7 @@ static int spare_memory(void)
     return 0;
 }
 
-/* Promised memory used beside timers that are due at every moment: whoever looks at the limit has its turn. */
+/* Promised memory used beside timers that are due at every moment: a thread that looks at the limit has its turn. */
 static int beside_timers(void)
 {
     struct sigevent none = { .sigev_notify = SIGEV_NONE }, blocked = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
@@ -624,7 +624,7 @@ static void pass(int to, int fd)
     MUST(sendmsg(to, &message, 0) == 1);
 }
 
-/* Whoever closes it, what was taken is there again: more rounds than there are descriptors. */
+/* Whichever process closes it, what was taken is there again: more rounds than there are descriptors. */
 static int given_back(const char *dir)
 {
     MUST(!chdir(dir));

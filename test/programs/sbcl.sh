@@ -1,4 +1,4 @@
-# SBCL: its heap at the place it wishes, collections, threads and signals, code that writes code, a saved image.
+# SBCL: its heap at the address it asks for, collections, threads and signals, code that writes code, a saved image.
 # seconds: 180
 sb() { sbcl --noinform --no-sysinit --no-userinit --non-interactive "$@" 2>&1; }
 sb --eval '(progn (print (loop for i below 1000000 sum i)) (gc :full t) (print (length (loop for i below 3000000 collect i))) (gc :full t) (terpri))'

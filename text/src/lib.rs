@@ -6,7 +6,7 @@
 //! instead ([`sites`]). The jump leads to a *trampoline* ([`trampoline`]), which says where to go on and enters the kernel.
 //! [`rewrite`] does both for the executable segments of a file.
 //!
-//! Where a protection key locks the kernel, [`scan`] finds what could open it, [`defuse`] overwrites what a file holds of that, and
+//! Where a protection key locks the kernel, [`scan`] finds what could open it, [`patch_out`] overwrites what a file holds of that, and
 //! [`step`] does the work of an instruction that cannot run where it stands.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -16,9 +16,9 @@ extern crate alloc;
 extern crate std;
 
 pub mod decode;
-pub mod defuse;
 pub mod elf;
 pub mod frames;
+pub mod patch_out;
 #[cfg(test)]
 #[path = "../../test/random.rs"]
 mod random;

@@ -15,7 +15,7 @@ use crate::scan::{self, Kind};
 use crate::sites::{self, Form, JUMP, Site};
 use crate::step::{self, Core};
 use crate::trampoline::{self, Patch};
-use crate::{defuse, frames, random};
+use crate::{frames, patch_out, random};
 
 const ENTRY: u64 = 0x6000_0000_1234;
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -255,7 +255,7 @@ fn check_trampoline(code: &Code, base: u64, site: &Site, patch: &Patch, bytes: &
                 runs_on = !matches!(original.flow_control(), FlowControl::UnconditionalBranch | FlowControl::Return);
             }
             if runs_on {
-                let (jump, _) = take("way back");
+                let (jump, _) = take("return");
                 let behind = base.wrapping_add((site.start + site.len) as u64);
                 assert_eq!((jump.flow_control(), jump.near_branch_target()), (FlowControl::UnconditionalBranch, behind));
             }
@@ -363,14 +363,14 @@ fn what_is_overwritten_is_one_instruction() {
         let mut numbers = random::numbers(random::given().unwrap_or(0), 2000 + stream);
         let code = Code::random(2000, &mut numbers);
         for hit in scan::hits(&code.bytes) {
-            let from = hit.at.saturating_sub(defuse::BEFORE);
+            let from = hit.at.saturating_sub(patch_out::BEFORE);
             let to = code.bytes.len().min(hit.at + LONGEST);
-            let Some(range) = defuse::instruction(&code.bytes[from..to], hit.at - from) else { continue };
+            let Some(range) = patch_out::instruction(&code.bytes[from..to], hit.at - from) else { continue };
             let range = range.start + from..range.end + from;
             assert!(code.is_start(range.start) && code.is_start(range.end) && range.contains(&hit.at), "{hit:?}: {range:?}");
             let mut bytes = code.bytes.clone();
             let len = range.len();
-            bytes[range].copy_from_slice(&defuse::filler(len)[..len]);
+            bytes[range].copy_from_slice(&patch_out::filler(len)[..len]);
             assert!(scan::hits(&bytes).all(|other| other.at != hit.at), "{hit:?} is still there");
             seen += 1;
         }

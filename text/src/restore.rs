@@ -1,4 +1,4 @@
-//! The dynamic linker's way back to who has called a function for the first time.
+//! The dynamic linker's return to the caller that has called a function for the first time.
 //!
 //! When it has found the function it loads the registers of arguments again, the vector registers among them by an `xrstor` that could
 //! load the key register as well. Overwritten with an invalid instruction it costs a signal for each function a program

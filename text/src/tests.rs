@@ -83,7 +83,7 @@ fn a_number_an_address_and_a_call() {
     let at = BASE - 4096;
     let (patch, out) = build(&code, &site, at);
     assert_eq!(out[..8], bytes[..8]);
-    // The address is the same, the way back is behind the call.
+    // The address is the same, the return address is behind the call.
     assert_eq!(number_in_rcx(&out, 5, at), BASE + 312 + 0x100);
     assert_eq!(out[12..15], [0x48, 0x8d, 0x0d]);
     assert_eq!(number_in_rcx(&out, 12, at), BASE + 314);

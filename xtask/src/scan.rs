@@ -94,8 +94,7 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             findings.instructions += 1;
-            let strays =
-                entries.as_ref().is_some_and(|entries| is_way_out(&instruction) && !entries.contains(&instruction.ip()));
+            let strays = entries.as_ref().is_some_and(|entries| is_exit(&instruction) && !entries.contains(&instruction.ip()));
             let Some(rule) = strays.then_some("entries-only").or_else(|| refused(&instruction, &mut factory)) else {
                 continue;
             };
@@ -117,7 +116,7 @@ pub fn scan(path: &Path) -> Result<Findings, String> {
 }
 
 /// Whether an instruction is part of a way to user code.
-fn is_way_out(instruction: &Instruction) -> bool {
+fn is_exit(instruction: &Instruction) -> bool {
     matches!(
         instruction.mnemonic(),
         Mnemonic::Iretq | Mnemonic::Iretd | Mnemonic::Sysretq | Mnemonic::Sysret | Mnemonic::Sysexit | Mnemonic::Sysexitq
@@ -244,11 +243,11 @@ mod tests {
 
     #[test]
     fn ways_to_user_code_are_known() {
-        let is_way_out = |bytes: &[u8]| is_way_out(&Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode());
+        let is_exit = |bytes: &[u8]| is_exit(&Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode());
         for bytes in [&[0x48, 0xcf][..], &[0x48, 0x0f, 0x07], &[0x0f, 0x35]] {
-            assert!(is_way_out(bytes), "{bytes:x?}");
+            assert!(is_exit(bytes), "{bytes:x?}");
         }
-        assert!(!is_way_out(&[0xc3]));
+        assert!(!is_exit(&[0xc3]));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct CoreRecord {
 
 const _: () = assert!(size_of::<CoreRecord>() == 16 * size_of::<usize>());
 
-/// Ways in, as the library knows them.
+/// Entries, as the library knows them.
 pub mod door {
     /// The machine's own instruction: `syscall` on x86-64, `ta 0x10` on SPARC.
     pub const INSTRUCTION: usize = 0;

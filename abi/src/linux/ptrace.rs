@@ -68,7 +68,7 @@ pub const NT_PRSTATUS: usize = 1;
 pub const NT_PRFPREG: usize = 2;
 pub const NT_X86_XSTATE: usize = 0x202;
 
-/// AUDIT_ARCH_* of the two numberings.
+/// AUDIT_ARCH_* of the two ABIs.
 pub const ARCH_X86_64: u32 = 0xc000_003e;
 pub const ARCH_I386: u32 = 0x4000_0003;
 

@@ -37,7 +37,7 @@ pub mod sa {
     pub const RESTART: u64 = 0x1000_0000;
     pub const NODEFER: u64 = 0x4000_0000;
     pub const RESETHAND: u64 = 0x8000_0000;
-    /// The kernel's own mark on a handler set by a call of the i386 numbering: its frames are those of 32-bit code.
+    /// The kernel's own mark on a handler set by a call of the i386 ABI: its frames are those of 32-bit code.
     pub const COMPAT: u64 = 1 << 32;
     /// Flags this kernel knows; SA_UNSUPPORTED (0x400) is cleared from what sigaction(2) gives back.
     pub const KNOWN: u64 = 0xdc00_0007;
@@ -88,7 +88,7 @@ impl SigInfo {
         SigInfo { signo: signal as i32, errno: 0, code, _pad: 0, fields: [0; 112] }
     }
 
-    /// kill(2) and kin: `code` is [`si::USER`], [`si::TKILL`] or [`si::QUEUE`].
+    /// kill(2) and its variants: `code` is [`si::USER`], [`si::TKILL`] or [`si::QUEUE`].
     pub fn by_process(signal: u32, code: i32, pid: u32, uid: u32) -> SigInfo {
         SigInfo::new(signal, code).with_u32(16, pid).with_u32(20, uid)
     }

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 /// Where the page is mapped, for the supervisor only.
 pub const PLACE: usize = 0xffff_f000;
 
-/// Calls that may be entered the short way have numbers below this.
+/// Calls that may take the fast path have numbers below this.
 pub const DIRECT: usize = 512;
 
 /// The page. Its layout is known to the assembly, as offsets from address 0: see `entry.rs`.
@@ -15,17 +15,17 @@ pub struct Core {
     /// The stack pointer with which a trap from user code begins: below the top of the running thread's kernel stack by a
     /// minimal stack frame and a [`super::Frame`].
     pub stack: AtomicU32,
-    /// First argument of calls that are entered the short way.
+    /// First argument of calls on the fast path.
     pub thread: AtomicPtr<()>,
     /// The PSR of the last trap from user code, for its window number; all ones when no window of a user's can be in the
     /// register file.
     pub entry: AtomicU32,
-    /// Points to the word that says whether the running thread's way back is the long one.
+    /// Points to the word that says whether the running thread returns by the slow path.
     pub work: AtomicPtr<AtomicU32>,
     /// Windows spilled and filled since the start.
     pub overflows: AtomicU32,
     pub underflows: AtomicU32,
-    /// The functions of calls that are entered the short way, by number; 0 where there is none.
+    /// The functions of calls on the fast path, by number; 0 where there is none.
     pub calls: AtomicPtr<[AtomicPtr<()>; DIRECT]>,
 }
 

@@ -1,17 +1,17 @@
-//! Ways in and out: the trap table, the short way of a call, the long way of everything else.
+//! Entry and exit: the trap table, the fast path of a call, the slow path of everything else.
 //!
 //! Every trap takes four instructions in the table and has its PSR, PC and nPC in %l0, %l1 and %l2. Traps are off; the kernel
 //! turns them on again as soon as the trap window is free ([`super::window`]), because it calls functions, and those need
 //! windows. Interrupts stay out (level 15).
 //!
-//! **The short way.** A call whose function needs nothing but the thread and its words ([`super::core::Core::calls`]) is called
+//! **The fast path.** A call whose function needs nothing but the thread and its words ([`super::core::Core::calls`]) is called
 //! on the trap window: the words are where the function expects its arguments, the number's place is taken by the thread, the
 //! the sixth argument goes from the user's stack to the kernel's. By the convention of calls the caller expects nothing of %g1,
 //! %y and the condition codes, and the kernel is compiled not to touch %g2 to %g7, so nothing else has to be saved.
 //!
-//! **The long way** saves a [`Frame`] and calls `janua_trapped(frame, type)`; when that returns the frame is taken back.
+//! **The slow path** saves a [`Frame`] and calls `janua_trapped(frame, type)`; when that returns the frame is taken back.
 //!
-//! **The way out.** The user's window may have been spilled meanwhile. `restore` followed by `save` enters it and comes back:
+//! **The exit.** The user's window may have been spilled meanwhile. `restore` followed by `save` enters it and comes back:
 //! traps are on, so the underflow handler fills it. PSR is written last, since that restores the condition codes.
 //!
 //! **Without protection**, to measure what it costs, applications run as supervisor too, with interrupts let in. What tells them
@@ -24,7 +24,7 @@ use core::arch::global_asm;
 
 use super::Frame;
 
-/// What `janua_trapped` is told instead of a trap type: a call by the short way has left work behind.
+/// What `janua_trapped` is told instead of a trap type: a call on the fast path has left work behind.
 pub const WORK: u32 = 0x107;
 /// The seventh word of a call cannot be read.
 pub const BAD_SEVENTH: u32 = 0x108;
@@ -54,7 +54,7 @@ pub fn fixup(pc: usize) -> Option<usize> {
     (pc == &raw const janua_seventh as usize).then_some(&raw const janua_bad_seventh as usize)
 }
 
-// `count` entries of the table that lead the long way, with the trap type, read from TBR, in %l4.
+// `count` entries of the table that lead to the slow path, with the trap type, read from TBR, in %l4.
 macro_rules! entries {
     ($count:literal) => {
         concat!(".rept ", $count, "\n rd %psr, %l0\n rd %tbr, %l4\n ba janua_trap\n srl %l4, 4, %l4\n .endr\n")
@@ -93,7 +93,7 @@ global_asm!(
 
     ".section .text.janua_entry, \"ax\"",
     ".globl janua_call",
-    // A call. In: condition codes of number & -512, %l4 four times the number. Out: the short way or the long.
+    // A call. In: condition codes of number & -512, %l4 four times the number. Out: the fast path or the slow one.
     "janua_call:",
     "bne janua_call_long",
     "rd %wim, %l3",
@@ -128,9 +128,9 @@ global_asm!(
     "tst %l3",
     "bne janua_call_work",
     "mov %o0, %i0",
-    // Both ways out end with a restore in this range: see the underflow handler.
-    ".globl janua_way_out",
-    "janua_way_out:",
+    // Both exits end with a restore in this range: see the underflow handler.
+    ".globl janua_exit",
+    "janua_exit:",
     "restore %g0, %g0, %g0",
     "save %g0, %g0, %g0",
     "wr %l0, 0, %psr",
@@ -139,8 +139,8 @@ global_asm!(
     "nop",
     "jmp %l2",
     "rett %l2 + 4",
-    // The long way's: %l3 has the window number.
-    "janua_long_way_out:",
+    // The slow path's: %l3 has the window number.
+    "janua_slow_exit:",
     "restore %g0, %g0, %g0",
     "save %g0, %g0, %g0",
     "wr %l0, 0, %psr",
@@ -149,8 +149,8 @@ global_asm!(
     "nop",
     "jmp %l1",
     "rett %l2",
-    ".globl janua_way_out_end",
-    "janua_way_out_end:",
+    ".globl janua_exit_end",
+    "janua_exit_end:",
 
     "janua_call_spill:",
     "sethi %hi(janua_call_free), %l7",
@@ -218,7 +218,7 @@ global_asm!(
     "call janua_trapped",
     "add %sp, 96, %o0",
     "janua_leave:",
-    // Registers of another stack: the windows in the file are not theirs. They go to their own stacks, and the way out finds
+    // Registers of another stack: the windows in the file are not theirs. They go to their own stacks, and the exit finds
     // the window it wants invalid.
     "ld [%sp + 96 + 72], %l3",
     "cmp %l3, %i6",
@@ -249,7 +249,7 @@ global_asm!(
     "ldd [%sp + 96 + 48], %i0",
     "ldd [%sp + 96 + 56], %i2",
     "ldd [%sp + 96 + 64], %i4",
-    "ba janua_long_way_out",
+    "ba janua_slow_exit",
     "ldd [%sp + 96 + 72], %i6",
 
     // A call of an application without protection. In: %o0 number, %o1 to %o5 and [%sp + 92] arguments.
@@ -271,7 +271,7 @@ global_asm!(
     "retl",
     "nop",
 
-    // The first way out of a thread: there is no trap window yet. All other windows of the kernel's go to its stack, where
+    // The first exit of a thread: there is no trap window yet. All other windows of the kernel's go to its stack, where
     // they are forgotten, and this one becomes the trap window.
     ".globl janua_enter_user",
     "janua_enter_user:",

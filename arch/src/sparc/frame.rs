@@ -1,13 +1,13 @@
 //! The saved user registers.
 
-/// A guest thread's registers while it is in the kernel by the long way. The local and in registers of its window are not
+/// A guest thread's registers while it is in the kernel by the slow path. The local and in registers of its window are not
 /// here: they stay in the register file, or in the window's save area on the user's stack.
 ///
 /// The layout is known to the entry and exit assembly.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Frame {
-    /// Processor state. The condition codes are taken back on the way out, and [`super::entry::SUPERVISOR`].
+    /// Processor state. The exit restores the condition codes and [`super::entry::SUPERVISOR`].
     pub psr: u32,
     pub pc: u32,
     pub npc: u32,
@@ -56,7 +56,7 @@ impl Frame {
         self.npc = self.npc.wrapping_add(4);
     }
 
-    /// There is no second numbering.
+    /// There is no second ABI.
     pub fn mark_compat_call(&mut self) {}
 
     /// The number of a call.
@@ -70,7 +70,7 @@ impl Frame {
         [a, b, c, d, e, self.seventh].map(|word| word as usize)
     }
 
-    /// There is no second numbering: the same words.
+    /// There is no second ABI: the same words.
     pub fn compat_args(&self) -> [usize; 6] {
         self.args()
     }

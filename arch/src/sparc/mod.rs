@@ -14,7 +14,7 @@ pub use frame::Frame;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segments;
 
-/// AT_HWCAP and AT_HWCAP2: multiply and divide in hardware, an FPU (HWCAP_SPARC_MULDIV and its kin are Linux' and not used).
+/// AT_HWCAP and AT_HWCAP2: multiply and divide in hardware, an FPU (HWCAP_SPARC_MULDIV and the like are Linux' and not used).
 pub fn hwcap() -> [u64; 2] {
     [0, 0]
 }

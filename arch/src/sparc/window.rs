@@ -119,14 +119,14 @@ global_asm!(
     "srl %l3, 7, %g1",
     "or %l4, %g1, %l4",
     "and %l4, 0xff, %l4",
-    // %g1: whether the window is the user's. From the kernel it is when the restore is one of the way out.
+    // %g1: whether the window is the user's. From the kernel it is when the restore is one of the exit.
     "andcc %l0, 0x40, %g0",
     "be 1f",
     "mov 1, %g1",
-    "sethi %hi(janua_way_out), %g2",
-    "or %g2, %lo(janua_way_out), %g2",
-    "sethi %hi(janua_way_out_end), %g1",
-    "or %g1, %lo(janua_way_out_end), %g1",
+    "sethi %hi(janua_exit), %g2",
+    "or %g2, %lo(janua_exit), %g2",
+    "sethi %hi(janua_exit_end), %g1",
+    "or %g1, %lo(janua_exit_end), %g1",
     "sub %g1, %g2, %g1",
     "sub %l1, %g2, %g2",
     "cmp %g2, %g1",
@@ -165,7 +165,7 @@ global_asm!(
     "nop",
     "jmp %l1",
     "rett %l2",
-    // The stack is not the user's to read: a trap of its own kind, or the end of the way out.
+    // The stack is not the user's to read: a trap of its own kind, or the end of the exit.
     "janua_fill_bad:",
     "save %g0, %g0, %g0",
     "save %g0, %g0, %g0",

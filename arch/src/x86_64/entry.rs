@@ -1,9 +1,9 @@
-//! The one way into the kernel and the one way out, for a kernel in the address space of its guests.
+//! The one entry into the kernel and the one exit, for a kernel in the address space of its guests.
 //!
-//! A host signal (a trapped call, a fault, a kick) comes to `hosted_signal_entry`. Gates may have ways in of their own: a jump from a rewritten
+//! A host signal (a trapped call, a fault, a kick) comes to `hosted_signal_entry`. Gates may have entries of their own: a jump from a rewritten
 //! call site, the signal user code calls by (`gate/src`). They lie in the same section, are made of the same pieces
 //! (`arch/src/x86_64/pieces.rs`), and what is told here holds for them. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
-//! kernel's memory closed by its key, so the entry first opens it; without a jail there is nothing to open. One way out, `hosted_exit`, closes it
+//! kernel's memory closed by its key, so the entry first opens it; without a jail there is nothing to open. One exit, `hosted_exit`, closes it
 //! again.
 //!
 //! **Nothing is trusted.** User code may jump to any instruction of these entries with registers of its choice. After each `wrpkru`
@@ -26,8 +26,8 @@
 //! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then says where a frame lies, but nothing else lies in the room;
 //! where there is no room left the host ends the process.
 //!
-//! **The short way.** Most calls never look at a frame. The entry calls their functions itself, by the thread's
-//! [`Shortcut`](super::hosted::Shortcut); the frame is saved all the same, since a kick on the way out starts over from it.
+//! **The fast path.** Most calls never look at a frame. The entry calls their functions itself, by the thread's
+//! [`Shortcut`](super::hosted::Shortcut); the frame is saved all the same, since a kick during the exit starts over from it.
 //! Other calls, and those that wait or leave work behind, go by [`Hooks`].
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
@@ -55,7 +55,7 @@ pub const SELECTOR_KEY: u32 = 2;
 pub const THREAD_ENTRY: u32 = 14;
 pub const THREAD_SELECTOR: u16 = (THREAD_ENTRY as u16) << 3 | 3;
 
-/// Flags of user code right after a rewritten call; the way out is short only with these.
+/// Flags of user code right after a rewritten call; only with these does the exit take its fast path.
 pub const CALL_FLAGS: u64 = 0x202;
 /// Bytes of the host's frame that must lie below the area for it to be believed: up to the end of the siginfo.
 pub const HOST_FRAME: usize = 312 + 128;
@@ -175,7 +175,7 @@ global_asm!(
     "je 2f",
     "add rdx, 4",
     "jmp 5b",
-    // A single step (the trap flag) ends here; the way out takes it up again.
+    // A single step (the trap flag) ends here; the exit resumes it.
     "2:",
     "cmp dword ptr [rsi], {sigtrap}",
     "jne hosted_signal_back",
@@ -292,7 +292,7 @@ global_asm!(
     ".size hosted_signal_entry, . - hosted_signal_entry",
     ".popsection",
 
-    // Behind the ways in, which is where the linker puts it.
+    // Behind the entries, which is where the linker puts it.
     ".pushsection hosted_exits, \"ax\", @progbits",
 
     // rdi: area, r11: number; rdi and rdx are in the frame only, the user's other arguments still where they came.
@@ -333,7 +333,7 @@ global_asm!(
     "shr r11, {stack_shift} - {selector_shift}",
     "mov rcx, {selectors}",
     "add r11, rcx",
-    // Single steps and alignment checks go the long way.
+    // Single steps and alignment checks take the slow path.
     "cmp qword ptr [rdi + 8*18], {call_flags}",
     "jne hosted_exit",
     "movzx edx, byte ptr [rdi + {selector_value}]",
@@ -414,7 +414,7 @@ global_asm!(
     "6:",
     "jmp rcx",
 
-    // The long way: every register as the frame says, by iretq from the selector line.
+    // The slow path: every register as the frame says, by iretq from the selector line.
     "7:",
     // A rewritten call leaves the flags as they are; with NT no iretq works.
     "pushfq",
@@ -516,7 +516,7 @@ global_asm!(
 const RESTORE_LEN: usize = 5;
 
 /// The address of the instruction that [`hosted_restore`] stands for, if user code was interrupted in there (at `rip`): executed again
-/// it does the same. `rcx` is the user's. An answer behind the instruction would equal rcx, and the way out would take it for a call's.
+/// it does the same. `rcx` is the user's. An answer behind the instruction would equal rcx, and the exit would take it for a call's.
 pub fn restoring(rip: usize, rcx: usize) -> Option<usize> {
     let routine = hosted_restore as *const () as usize..hosted_restore_end as *const () as usize;
     routine.contains(&rip).then(|| rcx.wrapping_sub(RESTORE_LEN))
@@ -530,7 +530,7 @@ unsafe extern "C" {
     pub fn hosted_signal_entry();
     /// The host's signal handler under the jail `pkey`.
     pub fn hosted_signal_entry_pkey();
-    /// The way out.
+    /// The exit.
     ///
     /// # Safety
     /// The area is the calling thread's, its frame is whole, `in_guest` is set.

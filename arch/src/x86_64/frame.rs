@@ -1,6 +1,6 @@
 //! The saved user registers.
 
-/// A guest thread's registers while it is in the kernel. Every way in fills all of it; every way out takes all of it back.
+/// A guest thread's registers while it is in the kernel. Every entry fills all of it; every exit restores all of it.
 ///
 /// The layout is known to the entry and exit assembly.
 #[repr(C)]
@@ -44,7 +44,7 @@ pub const USER_SS: u64 = 0x2b;
 /// 32-bit user code segment.
 pub const USER32_CS: u64 = 0x23;
 
-/// In [`Frame::orig_rax`]: the number is one of the i386 numbering.
+/// In [`Frame::orig_rax`]: the number is one of the i386 ABI.
 const COMPAT_CALL: u64 = 1 << 32;
 
 /// TF.
@@ -112,12 +112,12 @@ impl Frame {
         self.orig_rax = u64::MAX;
     }
 
-    /// Notes that the call this frame entered with is one of the i386 numbering.
+    /// Notes that the call this frame entered with is one of the i386 ABI.
     pub fn mark_compat_call(&mut self) {
         self.orig_rax = self.orig_rax & 0xffff_ffff | COMPAT_CALL;
     }
 
-    /// Whether the call this frame entered with was one of the i386 numbering.
+    /// Whether the call this frame entered with was one of the i386 ABI.
     pub fn is_compat_call(&self) -> bool {
         self.orig_rax as i64 >= 0 && self.orig_rax & COMPAT_CALL != 0
     }

@@ -4,7 +4,7 @@
 //! 64 KiB stack; its [`Area`] lies at the stack's top. The stack is the host's alternate signal stack for the thread, so a
 //! host signal that interrupts user code is put at its top. [`SIGNAL_ROOM`] below the area is for that; kernel code starts
 //! further down.
-//! The ways in and out are in [`super::entry`].
+//! Entries and exits are in [`super::entry`].
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
@@ -25,7 +25,7 @@ pub const CONTROL_BASE: usize = KERNEL_BASE + IMAGE_SIZE;
 pub const CONTROL_SIZE: usize = 16 << 20;
 pub const INFO_SIZE: usize = 4096;
 pub const CONFIG_BASE: usize = LOW_SHOWS + LOW_SIZE;
-/// The selector lines, one a thread: the selector byte, then what the way out needs after the key is closed. A region of its
+/// The selector lines, one a thread: the selector byte, then what the exit needs after the key is closed. A region of its
 /// own, private to each host process, so that a key can make it readable and not writable and no other process sees it.
 pub const SELECTOR_BASE: usize = KERNEL_BASE + (32 << 20);
 pub const SELECTOR_SHIFT: u32 = 7;
@@ -96,11 +96,11 @@ pub struct Area {
 pub struct Own {
     /// User registers while the thread is in the kernel.
     pub frame: Frame,
-    /// [`SELECTOR_BLOCK`] where calls are dispatched by selector; what the way out writes there.
+    /// [`SELECTOR_BLOCK`] where calls are dispatched by selector; what the exit writes there.
     pub selector_value: u8,
-    /// 1 under the jail `pkey`: the way out closes the kernel's key.
+    /// 1 under the jail `pkey`: the exit closes the kernel's key.
     pub keyed: u8,
-    /// 1 when a single step was interrupted by an entry: the way out sets the trap flag again.
+    /// 1 when a single step was interrupted by an entry: the exit sets the trap flag again.
     pub stepping: u8,
     /// The calls the entry makes itself.
     pub shortcut: Shortcut,

@@ -1,6 +1,6 @@
 //! A search in machine code by vector registers.
 //!
-//! The kernel does not touch the guest's vector registers, and does not save them on its way in. Here nine are put aside for as
+//! The kernel does not touch the guest's vector registers, and does not save them at entry. Here nine are put aside for as
 //! long as the search takes: every file of a guest's is read once before its code may run, a megabyte and more for the C library
 //! alone, and by words it took four times as long.
 

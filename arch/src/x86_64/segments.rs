@@ -1,7 +1,7 @@
 //! Segment registers, for guests that run 32-bit code.
 //!
 //! The kernel uses none of DS, ES, FS and GS, so that while it runs they hold what user code left there, like the vector
-//! registers; the host keeps them for each thread. In 64-bit code they have no bearing on the way out, which loads CS and SS only.
+//! registers; the host keeps them for each thread. In 64-bit code they have no bearing on the exit, which loads CS and SS only.
 
 use core::arch::asm;
 
@@ -34,7 +34,7 @@ impl Segments {
         Segments { ds, es, fs, gs }
     }
 
-    /// Loads the registers. A selector that cannot be loaded is taken as 0, as Linux does on the way back from a handler.
+    /// Loads the registers. A selector that cannot be loaded is taken as 0, as Linux does on the return from a handler.
     pub fn load(self) {
         let [ds, es, fs, gs] = [self.ds, self.es, self.fs, self.gs].map(loadable);
         // SAFETY: each selector is null or names a segment that `loadable` has found good; the kernel uses none of them.

@@ -60,7 +60,7 @@ extern "C" fn executed(_core: c_uint, data: *mut c_void) {
     with(|state| {
         if let Some(sample) = state.machine.execute(data as u64) {
             let ([ifirst, dfirst], [iwalks, dwalks]) = (sample.misses.first, sample.misses.walks);
-            // A line that cannot be written is missed by whoever reads the file.
+            // A line that cannot be written is missed by the reader of the file.
             let _ = writeln!(state.out, "{ifirst} {dfirst} {iwalks} {dwalks} {}", sample.roots);
         }
     });

@@ -131,7 +131,7 @@ impl Detached {
         self.report.is_none()
     }
 
-    /// The end: whoever still waits is told.
+    /// The end: notifies a command that still waits.
     pub fn end(mut self, code: u8) {
         self.tell(&[code.max(1)]);
     }

@@ -1,7 +1,7 @@
 //! The directory in which a user's supervisors are found: a socket for each, by the sandbox's name.
 //!
 //! It is `janua` in $XDG_RUNTIME_DIR, /run/janua for root without one, or /tmp/janua-UID, and is used only if it is the user's own and
-//! closed to all others. A socket at which nobody listens is what a killed supervisor left; whoever comes by removes it. Who
+//! closed to all others. A socket at which nobody listens is what a killed supervisor left; the next command that sees it removes it. Who
 //! makes or removes a name does so with the directory locked (flock(2)), but for names that nobody else can want: the numbers of
 //! supervisors' processes, which are the names of sandboxes that were given none.
 

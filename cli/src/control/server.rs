@@ -67,9 +67,9 @@ impl Wants {
     }
 }
 
-/// What the supervisor is to do.
+/// What clients and the kernel request of the supervisor.
 #[derive(Default)]
-pub struct Wish {
+pub struct Requests {
     /// Ends the sandbox.
     pub kill: bool,
     /// Passes this signal on.
@@ -124,21 +124,21 @@ impl Server {
     }
 
     /// Takes in what has come: answers of the kernel, clients, what they ask.
-    pub fn news(&mut self, sandbox: &Sandbox) -> Result<Wish, Garbage> {
-        let mut wish = Wish::default();
+    pub fn news(&mut self, sandbox: &Sandbox) -> Result<Requests, Garbage> {
+        let mut requests = Requests::default();
         while let Some(answer) = sandbox.answer() {
-            self.pass_on(answer?, &mut wish)?;
+            self.pass_on(answer?, &mut requests)?;
         }
         self.accept();
         let mut at = 0;
         while at < self.clients.len() {
-            if self.hear(at, sandbox, &mut wish) {
+            if self.hear(at, sandbox, &mut requests) {
                 at += 1;
             } else {
                 self.leave(at, sandbox);
             }
         }
-        Ok(wish)
+        Ok(requests)
     }
 
     fn accept(&mut self) {
@@ -153,7 +153,7 @@ impl Server {
     }
 
     /// Hears a client out. False when it is gone, or makes no sense.
-    fn hear(&mut self, at: usize, sandbox: &Sandbox, wish: &mut Wish) -> bool {
+    fn hear(&mut self, at: usize, sandbox: &Sandbox, requests: &mut Requests) -> bool {
         loop {
             let (ask, handed) = match wire::receive(&self.clients[at].socket) {
                 Received::Message(ask, handed) => (ask, handed),
@@ -163,12 +163,12 @@ impl Server {
             let going_on = match ask {
                 Ask::Tell => self.tell(at, sandbox),
                 Ask::Kill(KILL) => {
-                    wish.kill = true;
+                    requests.kill = true;
                     self.clients[at].wants = Wants::End;
                     true
                 }
                 Ask::Kill(signal @ 1..=MOST_SIGNALS) => {
-                    wish.signals.push(signal as i32);
+                    requests.signals.push(signal as i32);
                     self.reply(at, &Reply::Done)
                 }
                 Ask::Kill(_) => self.reply(at, &Reply::Refused("there is no such signal".to_owned())),
@@ -272,7 +272,7 @@ impl Server {
     }
 
     /// An answer of the kernel's, to whom it belongs. One to what was never asked is garbage; who asked may have gone.
-    fn pass_on(&mut self, answer: Answer, wish: &mut Wish) -> Result<(), Garbage> {
+    fn pass_on(&mut self, answer: Answer, requests: &mut Requests) -> Result<(), Garbage> {
         let id = match &answer {
             Answer::Look => return Ok(()),
             Answer::Guests { id, .. }
@@ -282,7 +282,7 @@ impl Server {
             | Answer::Refused { id, .. } => *id,
         };
         if id == FIRST && self.about.detached {
-            wish.first.push(answer);
+            requests.first.push(answer);
             return Ok(());
         }
         if !(FIRST + 1..self.next).contains(&id) {

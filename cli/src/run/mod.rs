@@ -170,8 +170,8 @@ fn watch(
         match sandbox.wait() {
             Event::Ended(code) => {
                 // What it said last is still to be passed on.
-                if let (Ok(wish), Some(detached)) = (server.news(&sandbox), detached.as_mut()) {
-                    wish.first.iter().for_each(|answer| detached.hear(answer, server));
+                if let (Ok(requests), Some(detached)) = (server.news(&sandbox), detached.as_mut()) {
+                    requests.first.iter().for_each(|answer| detached.hear(answer, server));
                 }
                 let outcome = Outcome::ended(code).of(&sandbox, limits, &options.allowed);
                 sandbox.destroy();
@@ -182,14 +182,14 @@ fn watch(
             Event::Stopped(_) if detached.is_some() => {}
             Event::Stopped(signal) => terminal.stop(&sandbox, signal),
             Event::News => match server.news(&sandbox) {
-                Ok(wish) => {
+                Ok(requests) => {
                     if let Some(detached) = detached {
-                        wish.first.iter().for_each(|answer| detached.hear(answer, server));
+                        requests.first.iter().for_each(|answer| detached.hear(answer, server));
                     }
-                    for signal in wish.signals {
+                    for signal in requests.signals {
                         sandbox.signal(signal);
                     }
-                    if wish.kill {
+                    if requests.kill {
                         let outcome = Outcome::killed().of(&sandbox, limits, &options.allowed);
                         sandbox.destroy();
                         terminal.restore();

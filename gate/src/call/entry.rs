@@ -1,4 +1,4 @@
-//! The way in of rewritten calls: jumps from call sites, by a trampoline.
+//! The entry of rewritten calls: jumps from call sites, by a trampoline.
 //!
 //! What an entry must see to is told in `arch/src/x86_64/entry.rs`, which has the ways on from here: `hosted_call_entered` makes the call,
 //! `hosted_exit` goes back. Nothing is trusted here either: user code may jump to any of these instructions.
@@ -152,7 +152,7 @@ pub fn address(keyed: bool) -> usize {
 }
 
 /// Whether a fault at `pc` is that of an entry's first two stores, which have changed nothing yet: then it is a call whose number is in
-/// rax and whose way back is in rcx.
+/// rax and whose return address is in rcx.
 pub fn is_store(pc: usize) -> bool {
     [
         hosted_call_entry as *const () as usize,

@@ -1,4 +1,4 @@
-//! The way in of the signal by which user code calls: the host's handler of that signal. As `arch/src/x86_64/entry.rs` has it for all
+//! The entry of the signal by which user code calls: the host's handler of that signal. As `arch/src/x86_64/entry.rs` has it for all
 //! others, which a signal that is no call goes on by.
 
 use core::arch::global_asm;

@@ -2,7 +2,7 @@
 //!
 //! The thread's host ids wait in its core's record, so a call costs one host call (tgkill(2)). The host leaves the registers as
 //! they were for a handler: the number and six arguments are in those that tgkill does not use
-//! (`gate/src/signal/entry.rs:hosted_queued_entry`). The way back is the kernel's own, without rt_sigreturn.
+//! (`gate/src/signal/entry.rs:hosted_queued_entry`). The return is the kernel's own, without rt_sigreturn.
 //!
 //! The signal carries nothing, so the host need not queue it: without room in the queue it marks the signal as pending and that
 //! is all. Faults, which carry an address, get their place whatever the limit is.

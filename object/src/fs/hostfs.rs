@@ -765,7 +765,7 @@ impl HostInode {
         if self.shared.writable { Ok(Change::begin()) } else { Err(Errno::EROFS) }
     }
 
-    /// Before a name goes: whoever uses the file reaches it by a descriptor from now on.
+    /// Before a name goes: those that use the file reach it by a descriptor from now on.
     fn pin(&self) -> Result<()> {
         let fd = self.any_fd()?;
         let mut fds = self.fds.lock();

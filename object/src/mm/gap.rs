@@ -25,12 +25,12 @@ impl Mm {
             })
     }
 
-    /// Free space for exec to map into: at `wish` when that is free, otherwise anywhere. Nothing is reserved: for an address
+    /// Free space for exec to map into: at `hint` when that is free, otherwise anywhere. Nothing is reserved: for an address
     /// space with one thread. ENOMEM.
-    pub fn find_free(&self, wish: usize, len: usize, align: usize) -> Result<usize> {
+    pub fn find_free(&self, hint: usize, len: usize, align: usize) -> Result<usize> {
         let mut state = self.lock_state();
-        if wish != 0 && self.is_free_at(&state, wish, len) {
-            return Ok(wish);
+        if hint != 0 && self.is_free_at(&state, hint, len) {
+            return Ok(hint);
         }
         self.find_gap(&mut state, len, align).ok_or(Errno::ENOMEM)
     }
@@ -43,7 +43,7 @@ impl Mm {
             .find_map(|(low, high)| state.list.lowest_gap(low, high, len, PAGE_SIZE))
     }
 
-    /// Free space around a wish, if it is free.
+    /// Whether the space at `addr` is free, and not the guard gap of a stack.
     pub(super) fn is_free_at(&self, state: &State, addr: usize, len: usize) -> bool {
         if !self.is_user(addr, len) {
             return false;

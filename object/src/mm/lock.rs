@@ -1,4 +1,4 @@
-//! mlock(2) and its kin: locks are counted against RLIMIT_MEMLOCK and shown; pages are made present, and whether they may be
+//! mlock(2) and its variants: locks are counted against RLIMIT_MEMLOCK and shown; pages are made present, and whether they may be
 //! swapped out is the host's affair.
 
 use janua_abi::linux::mman::*;

@@ -231,11 +231,11 @@ impl Mm {
             }
             return Ok(addr);
         }
-        let wish = round_up(addr).unwrap_or(0);
-        // A wish counts with MAP_32BIT, too, if it ends where that part does.
-        let fits = flags & MAP_32BIT == 0 || wish.checked_add(len).is_some_and(|end| end <= END_32);
-        if wish != 0 && fits && self.is_free_at(state, wish, len) {
-            return Ok(wish);
+        let hint = round_up(addr).unwrap_or(0);
+        // A hint counts with MAP_32BIT, too, if it ends where that part does.
+        let fits = flags & MAP_32BIT == 0 || hint.checked_add(len).is_some_and(|end| end <= END_32);
+        if hint != 0 && fits && self.is_free_at(state, hint, len) {
+            return Ok(hint);
         }
         if flags & MAP_32BIT != 0 {
             return self.find_gap_32(state, len).ok_or(Errno::ENOMEM);
@@ -305,30 +305,30 @@ impl Mm {
         Ok(state.list.remove(start, end))
     }
 
-    /// brk(2): the break after the attempt to move it to `wish`; unchanged when that cannot be.
-    pub fn brk(&self, wish: usize, limits: &Limits) -> usize {
+    /// brk(2): the break after the attempt to move it to `wanted`; unchanged when that cannot be.
+    pub fn brk(&self, wanted: usize, limits: &Limits) -> usize {
         let mut state = self.lock_state();
         let old = state.brk;
-        match self.move_brk(&mut state, wish, limits) {
+        match self.move_brk(&mut state, wanted, limits) {
             Ok(removed) => {
-                state.brk = wish;
+                state.brk = wanted;
                 drop(state);
                 drop(removed);
-                wish
+                wanted
             }
             Err(_) => old,
         }
     }
 
-    fn move_brk(&self, state: &mut State, wish: usize, limits: &Limits) -> Result<Removed> {
-        if wish < state.brk_start || state.brk_start == 0 {
+    fn move_brk(&self, state: &mut State, wanted: usize, limits: &Limits) -> Result<Removed> {
+        if wanted < state.brk_start || state.brk_start == 0 {
             return Err(Errno::EINVAL);
         }
-        if limits.data != RLIM_INFINITY && (wish - state.brk_start) as u64 > limits.data {
+        if limits.data != RLIM_INFINITY && (wanted - state.brk_start) as u64 > limits.data {
             return Err(Errno::ENOMEM);
         }
         let old_end = round_up(state.brk).ok_or(Errno::ENOMEM)?;
-        let new_end = round_up(wish).ok_or(Errno::ENOMEM)?;
+        let new_end = round_up(wanted).ok_or(Errno::ENOMEM)?;
         if new_end == old_end {
             return Ok(Removed::new());
         }

@@ -1,4 +1,4 @@
-//! Address spaces: the list of mappings, and what mmap(2) and its kin do to it.
+//! Address spaces: the list of mappings, and what mmap(2) and related calls do to it.
 //!
 //! The list is the truth about what a process has asked for; the machine's [`Space`] makes it real. Every operation checks
 //! against the list first, then asks the machine, and changes the list when the machine has agreed, all under the list's

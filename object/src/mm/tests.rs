@@ -94,7 +94,7 @@ fn placing() {
     assert_eq!(map(&mm, 0, usize::MAX, ANON), Err(Errno::ENOMEM));
     let top = map(&mm, 0, 0x3000, ANON).unwrap();
     assert_eq!(top, HIGH - 0x3000);
-    // A wish is honoured when free, otherwise passed over; without FIXED nothing is replaced.
+    // A hint is honoured when it is free, and otherwise ignored; without FIXED nothing is replaced.
     assert_eq!(map(&mm, 0x2_0000, 0x1000, ANON), Ok(0x2_0000));
     assert_eq!(map(&mm, 0x2_0000, 0x1000, ANON), Ok(top - 0x1000));
     assert_eq!(map(&mm, 0x2_0000, 0x1000, ANON | MAP_FIXED_NOREPLACE), Err(Errno::EEXIST));

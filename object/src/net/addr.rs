@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_survive_the_way_out_and_in() {
+    fn addresses_survive_writing_and_reading() {
         same(SockAddr::Inet("127.0.0.1:6379".parse().unwrap()), 16);
         same(SockAddr::Inet("[::1]:80".parse().unwrap()), 28);
         same(SockAddr::Netlink { pid: 7, groups: 1 }, 12);

@@ -297,7 +297,7 @@ impl FilterPlace {
         if self.is_locked() { Err(Errno::EPERM) } else { Ok(()) }
     }
 
-    /// SO_LOCK_FILTER: there is no way back. EPERM.
+    /// SO_LOCK_FILTER: it cannot be unlocked again. EPERM.
     pub fn lock(&self, locked: bool) -> Result<()> {
         if !locked {
             return self.may_change();

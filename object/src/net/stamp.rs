@@ -30,7 +30,7 @@ impl Stamp {
     }
 }
 
-/// SIOCGSTAMP and its kin. ENOENT when nothing was read yet, ENOTTY for other requests.
+/// SIOCGSTAMP and its variants. ENOENT when nothing was read yet, ENOTTY for other requests.
 pub fn ioctl(stamp: &Stamp, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
     let unit = match request {
         SIOCGSTAMP | SIOCGSTAMP_NEW => 1000,

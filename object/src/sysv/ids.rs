@@ -12,7 +12,7 @@ use crate::caller::Cred;
 const CAP_IPC_OWNER: u32 = 15;
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Most objects of a kind at the start (SHMMNI and its kin).
+/// Most objects of a kind at the start (SHMMNI and the like).
 pub const MOST: usize = 32000;
 /// Most there can ever be: the step between an identifier's generations.
 const STEP: usize = 32768;
@@ -165,7 +165,7 @@ impl<T: Object> Ids<T> {
         }
     }
 
-    /// The object at an index, and its identifier (SHM_STAT and its kin). EINVAL.
+    /// The object at an index, and its identifier (SHM_STAT and the like). EINVAL.
     pub fn at(&self, index: i32) -> Result<(i32, Arc<T>)> {
         let at = usize::try_from(index).map_err(|_| Errno::EINVAL)? % STEP;
         match self.0.lock().slots.get(at) {

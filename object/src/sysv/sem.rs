@@ -1,7 +1,7 @@
 //! Semaphore sets (semop(2)).
 //!
 //! An operation on a set is tried as a whole under the set's lock; one that cannot go on waits on the set's queue and is
-//! tried again whenever a value has changed. Whoever comes first after a change wins, as POSIX allows.
+//! tried again whenever a value has changed. The first to come after a change wins, as POSIX allows.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

@@ -1,5 +1,5 @@
 //! What an inode keeps of its users: writing to a program that runs, or running a file that is being written, is refused (ETXTBSY);
-//! and whoever changes mode or owners after a look at them does so alone.
+//! and a thread that changes mode or owners by what it has read of them does so alone.
 
 use core::sync::atomic::{AtomicI32, Ordering};
 

@@ -249,7 +249,7 @@ pub trait Inode: Send + Sync + Any {
         false
     }
     /// Stores the attributes of the file of that name, where they can be had without making an inode; `false` where not. ENOENT.
-    fn glance(&self, _name: &[u8], _attr: &mut Attr) -> Result<bool> {
+    fn stat_uncached(&self, _name: &[u8], _attr: &mut Attr) -> Result<bool> {
         Ok(false)
     }
     /// Somebody goes on using the file after the name by which it was found is gone.

@@ -65,12 +65,12 @@ pub struct Vfs {
     host_devs: Mutex<Vec<(u64, u64)>>,
     /// The buffer of the last listing, for the next.
     listing: Mutex<Vec<u8>>,
-    /// Hashes of names that were glanced at lately.
-    glanced: Box<[AtomicU32]>,
+    /// Hashes of names whose attributes were lately fetched without a dentry ([`Vfs::stat_uncached`]).
+    stat_once: Box<[AtomicU32]>,
 }
 
-/// Names remembered as glanced at. A tree that is walked has more of them, so that it leaves nothing behind.
-const GLANCED: usize = 4096;
+/// How many such names are remembered. A tree that is walked has more of them, so that it leaves nothing behind.
+const STAT_ONCE: usize = 4096;
 
 impl Vfs {
     /// A name space without a root: [`Vfs::set_root`] comes next.
@@ -86,7 +86,7 @@ impl Vfs {
             next_dev: AtomicU64::new(20),
             host_devs: Mutex::default(),
             listing: Mutex::default(),
-            glanced: (0..GLANCED).map(|_| AtomicU32::new(0)).collect(),
+            stat_once: (0..STAT_ONCE).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
@@ -163,16 +163,16 @@ impl Vfs {
 
     /// Stores the attributes of a file that is not in the cache, if it is the first time lately that somebody asks: for those who look
     /// at each file of a tree once. The second time it is worth a dentry: `false`.
-    pub fn glance(&self, dir: &Arc<Dentry>, name: &[u8], attr: &mut Attr) -> Result<bool> {
+    pub fn stat_uncached(&self, dir: &Arc<Dentry>, name: &[u8], attr: &mut Attr) -> Result<bool> {
         let mut hasher = NameHasher::default();
         hasher.write_usize(Arc::as_ptr(dir).addr());
         hasher.write(name);
         let hash = hasher.finish();
-        let (place, mark) = (&self.glanced[hash as usize % GLANCED], (hash >> 32) as u32);
+        let (place, mark) = (&self.stat_once[hash as usize % STAT_ONCE], (hash >> 32) as u32);
         if place.load(Ordering::Relaxed) == mark || dir.is_deleted() {
             return Ok(false);
         }
-        let told = dir.inode.glance(name, attr);
+        let told = dir.inode.stat_uncached(name, attr);
         if !matches!(told, Ok(false)) {
             place.store(mark, Ordering::Relaxed);
         }

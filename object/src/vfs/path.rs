@@ -48,7 +48,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// As /proc/self/fd and its kin show it.
+    /// As /proc/self/fd and the like show it.
     pub fn display(mut self) -> Vec<u8> {
         if self.deleted {
             self.name.extend_from_slice(b" (deleted)");

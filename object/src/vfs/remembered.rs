@@ -6,7 +6,7 @@
 //!
 //! **Why what is remembered holds.** Such a walk has read four things: names of directories that the cache vouches for
 //! ([`Inode::cache_names`]), what is mounted where, whether a directory lets everybody search it, and where the root and the
-//! working directory are. (Where a link leads never changes.) Whoever changes one of them in a way that could lead an existing path elsewhere
+//! working directory are. (Where a link leads never changes.) Code that changes one of them in a way that could lead an existing path elsewhere
 //! calls [`changing`] while it keeps walkers out, or lets them see the new state only: with the directory's `children` locked before a
 //! name is taken away; with the table of mounts locked after a place is marked as mounted on and before it is unmarked; with the
 //! inode's attributes locked after [`Inode::searchable_by_all`] has become false; with the place locked after it has changed. What

@@ -105,7 +105,7 @@ pub struct Stat {
 enum End {
     At(Path),
     /// A file that was looked at without a dentry, in this mount.
-    Glanced(Attr, u64),
+    Uncached(Attr, u64),
 }
 
 impl<'a> Walk<'a> {
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
     pub fn whole(&mut self, path: &[u8], follow: bool) -> Result<Path> {
         match self.again(|walk| walk.walk_to_end(path, follow, false))? {
             End::At(path) => Ok(path),
-            End::Glanced(..) => Err(Errno::EIO),
+            End::Uncached(..) => Err(Errno::EIO),
         }
     }
 
@@ -176,11 +176,11 @@ impl<'a> Walk<'a> {
                 let attr = if seen { inode.last_attr() } else { inode.attr() }?;
                 Ok(Stat { attr, mount: path.mount.id, is_mount_root: path.is_mount_root() })
             }
-            End::Glanced(attr, mount) => Ok(Stat { attr, mount, is_mount_root: false }),
+            End::Uncached(attr, mount) => Ok(Stat { attr, mount, is_mount_root: false }),
         }
     }
 
-    fn walk_to_end(&mut self, path: &[u8], follow: bool, glance: bool) -> Result<End> {
+    fn walk_to_end(&mut self, path: &[u8], follow: bool, uncached: bool) -> Result<End> {
         let mut parent = self.begin(path)?;
         loop {
             let Last::Name(name) = &parent.last else { return self.last_known(&parent).map(End::At) };
@@ -190,12 +190,12 @@ impl<'a> Walk<'a> {
                 Some(found) => found,
                 None => {
                     let mut attr = Attr::default();
-                    if glance
+                    if uncached
                         && !parent.slash
-                        && self.vfs.glance(dir, name, &mut attr)?
+                        && self.vfs.stat_uncached(dir, name, &mut attr)?
                         && !(follow && attr.kind() == Some(FileKind::Symlink))
                     {
-                        return Ok(End::Glanced(attr, parent.dir.mount.id));
+                        return Ok(End::Uncached(attr, parent.dir.mount.id));
                     }
                     self.ask(dir, name)?
                 }

@@ -41,7 +41,7 @@ impl Personality for Invasive {
     fn unknown(thread: &Thread, _frame: &mut Frame, number: usize) -> isize {
         if thread.kernel.table.get(number).is_some() {
             // There are no others.
-            thread.fatal(BAD_CALL, format_args!("a system call of another numbering ({number:#x})"));
+            thread.fatal(BAD_CALL, format_args!("a system call of another ABI ({number:#x})"));
         }
         match table::ROWS.get(number) {
             None => thread.fatal(

@@ -1,4 +1,4 @@
-//! Which i-let a core runs next. Cores change i-lets in one place, [`leave`]: the way out of a call (or out of idleness).
+//! Which i-let a core runs next. Cores change i-lets in one place, [`leave`]: the exit of a call (or out of idleness).
 //!
 //! A handler that makes its i-let wait or end says so in the core's `block` and answers [`SWITCH`]. The wait begins here, under the
 //! tile's lock, after another look at the word that is waited for: who makes that word 0 holds the same lock, so either the look
@@ -69,7 +69,7 @@ pub fn bad_address(thread: &Thread, addr: usize) -> ! {
     thread.fatal(BAD_ACCESS, format_args!("a call was given the address {addr:#x}, which is not the application's memory"))
 }
 
-/// The way out: deals with the tile's mail, takes the i-let that waits or is over from the core, and puts another on it.
+/// The exit: deals with the tile's mail, takes the i-let that waits or is over from the core, and puts another on it.
 pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
     thread.clear_work(work::SIGNAL);
     loop {

@@ -1,6 +1,6 @@
 //! Load averages (/proc/loadavg, sysinfo(2)): how many threads ran, over the last minute, five and fifteen, decaying.
 //!
-//! There is no tick that counts them. Whoever asks has the processor time of all processes since the last question taken for that time, so what
+//! There is no tick that counts them. A reader has the processor time of all processes since the last question taken for that time, so what
 //! is averaged are threads that ran; those that waited for a processor are not in it.
 
 use janua_port::Nanos;

@@ -36,7 +36,7 @@ pub struct Process {
     pub fs: RwLock<Arc<FsContext>>,
     /// Memory; replaced by exec. `None` before the first program is loaded, after the end, and for init.
     pub mm: RwLock<Option<Arc<Mm>>>,
-    /// Held by whoever looks into the process for another ([`crate::task::access::hold`]); whole by exec from before the old memory
+    /// Held by a thread that looks into the process for another ([`crate::task::access::hold`]); whole by exec from before the old memory
     /// goes until the new program's rights stand, and by a thread that ends before its place in the machine may be another's.
     pub still: RwLock<()>,
     /// The number of the program it runs, new with each exec ([`crate::task::access::new_program`]). Written while `still` is held.
@@ -202,7 +202,7 @@ impl Usage {
 /// The user id of a login and its number, where there was none.
 pub const NO_LOGIN: u32 = u32::MAX;
 
-/// What prctl(2) and kin set for a whole process.
+/// What prctl(2) and the like set for a whole process.
 pub struct Settings {
     /// PR_SET_DUMPABLE: 0, 1 or 2.
     pub dumpable: AtomicU32,

@@ -190,7 +190,7 @@ fn map_memory() -> Result<(), StartError> {
         if low as usize != LOW_PAGE {
             return Err(failed("cannot map the kernel's low page at 64 KiB (mmap; is vm.mmap_min_addr higher?)"));
         }
-        // In place of the file's pages: what the way out leaves in a line is no other process' business. A forked child
+        // In place of the file's pages: what the exit leaves in a line is no other process' business. A forked child
         // starts with lines of zeroes.
         let lines = libc::mmap(
             SELECTOR_BASE as *mut _,

@@ -76,7 +76,7 @@ impl Sched {
     fn make_ready(&mut self, thread: Arc<Thread>) {
         self.ready.push_back(thread);
         if self.ready.len() == 1 {
-            // Whoever runs had the core to itself, perhaps without an end to its time.
+            // The running thread had the core to itself, perhaps without an end to its time.
             clock::arm(self.alarm());
         }
     }
@@ -206,7 +206,7 @@ fn switch() {
     }
     SWITCHES.fetch_add(1, Ordering::Relaxed);
     // SAFETY: interrupts are out and there is one core: the old thread's own part is ours, the new one does not run. The pointers
-    // stay good: the new thread is held by the scheduler, the old one by whoever will wake it, or by `dead` until another
+    // stay good: the new thread is held by the scheduler, the old one by what will wake it, or by `dead` until another
     // thread runs.
     unsafe {
         if old.guest.is_some() {

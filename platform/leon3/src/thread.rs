@@ -40,7 +40,7 @@ pub struct Thread {
     pub guest: Option<Arc<dyn Guest>>,
     /// What a kernel thread does.
     pub body: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// The thread pointer, %g7: given back on each way out by the long way.
+    /// The thread pointer, %g7: restored at each exit by the slow path.
     pub tls: AtomicUsize,
     /// `None` for the first thread, which has the boot stack.
     stack: Option<Box<Stack>>,

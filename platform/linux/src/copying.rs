@@ -38,7 +38,7 @@ const CACHED: &[u64] = &[
     0x6367_7270, // cgroup2
 ];
 
-/// Character devices whose reads copy, by their major numbers: /dev/null and its kin, terminals.
+/// Character devices whose reads copy, by their major numbers: /dev/null and the like, terminals.
 const COPYING: &[u32] = &[1, 4, 5, 136, 137, 138, 139, 140, 141, 142, 143];
 
 /// [`Host::reads_copy`]. In doubt they do not.

@@ -1,5 +1,5 @@
-//! Who pays for the host's descriptors. All processes of a sandbox have one table of them, so whoever makes one is charged for it
-//! until it is closed, whoever closes it ([`janua_port::accounts::Descriptors`]).
+//! Who pays for the host's descriptors. All processes of a sandbox have one table of them, so the process that makes one is charged for it
+//! until it is closed, by whichever process ([`janua_port::accounts::Descriptors`]).
 
 use core::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,7 +1,7 @@
 //! How a thread waits in the kernel: it looks on for a while, then sleeps.
 //!
 //! A waker that finds the thread still looking needs no host call and the thread is on its way at once, where sleeping and waking
-//! cost two host calls and, most often, an idle core's wake-up: ten microseconds and more. But whoever looks on in vain has burnt
+//! cost two host calls and, most often, an idle core's wake-up: ten microseconds and more. But a thread that spins in vain has burnt
 //! a core, perhaps the one its waker needs. So success decides: after a look in vain the thread sleeps at once the next few times,
 //! twice as often with each failure, and one success forgives all. No more threads look on than there are cores, and on one core
 //! none does: the waker could not run.

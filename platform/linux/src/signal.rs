@@ -296,7 +296,7 @@ pub unsafe extern "C" fn on_nested(signal: i32, info: *mut u8, context: *mut u8)
 fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize) {
     const ALIGNMENT_CHECK: u64 = 1 << 18;
     match signal {
-        // Set by the guest before a rewritten call: the kernel takes it off and the way out sets it again.
+        // Set by the guest before a rewritten call: the kernel clears it and the exit sets it again.
         SIGBUS if context.eflags & ALIGNMENT_CHECK != 0 => {
             context.eflags &= !ALIGNMENT_CHECK;
             // SAFETY: the thread itself, between two of its instructions; the frame is whole while the kernel runs. By the place alone, since

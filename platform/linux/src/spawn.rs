@@ -41,7 +41,7 @@ pub const HOP_FLAGS: usize = PROCESS_FLAGS | CLONE_CHILD_SETTID;
 pub const CLONE_FLAGS: u32 = (THREAD_FLAGS | PROCESS_FLAGS | HOP_FLAGS | CLONE_SETTLS | CLONE_PARENT_SETTID) as u32;
 
 /// One of these every clone has, so that no process is the child of a guest's.
-pub const CLONE_KIN: u32 = (CLONE_PARENT | CLONE_THREAD) as u32;
+pub const CLONE_PARENT_OR_THREAD: u32 = (CLONE_PARENT | CLONE_THREAD) as u32;
 
 const PR_SET_PDEATHSIG: usize = 1;
 
@@ -119,7 +119,7 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
     // kernel memory, which the child maps too.
     let result = unsafe {
         (stack as *mut usize).write(area as usize);
-        // The host stores the id before the child runs, so that it is known to whoever knows of the thread. The child's first
+        // The host stores the id before the child runs, so that every thread that knows of the new one knows its id. The child's first
         // access to its stack is then a read, for which the host maps all of the stack that exists at once.
         let flags = flags | CLONE_PARENT_SETTID | if tls.is_some() { CLONE_SETTLS } else { 0 };
         hosted::hosted_clone(
@@ -394,7 +394,7 @@ const IN_GUEST_KICKED: u8 = 2;
 
 /// Interrupts the thread if it runs user code.
 pub fn kick(index: usize) {
-    // The thread itself sees its work on the way out.
+    // The thread itself sees its work as it leaves the kernel.
     if index == here() {
         return;
     }

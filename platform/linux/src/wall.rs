@@ -97,7 +97,7 @@ host_calls! {
     52 GETPEERNAME Network, "sockets of the host";
     54 SETSOCKOPT Network, "sockets of the host";
     55 GETSOCKOPT Network, "sockets of the host";
-    56 CLONE Only(0, spawn::CLONE_FLAGS, spawn::CLONE_KIN), "threads and processes for guests, all of them the supervisor's children; never a namespace or a traced child";
+    56 CLONE Only(0, spawn::CLONE_FLAGS, spawn::CLONE_PARENT_OR_THREAD), "threads and processes for guests, all of them the supervisor's children; never a namespace or a traced child";
     60 EXIT Always, "the end of a thread";
     72 FCNTL OneOf(1, &[F_GETFL]), "the flags of an inherited descriptor";
     74 FSYNC Always, "files of the host";
@@ -535,8 +535,8 @@ mod tests {
         assert_eq!(call(nr::CLONE, [flags, 0, 0, 0, 0, 0]), ALLOW);
         // A child of its own would be init's in the end.
         assert_eq!(call(nr::CLONE, [17, 0, 0, 0, 0, 0]), KILL_PROCESS);
-        for kin in [0x8000, 0x1_0000] {
-            assert_eq!(call(nr::CLONE, [17 | kin, 0, 0, 0, 0, 0]), ALLOW);
+        for flag in [0x8000, 0x1_0000] {
+            assert_eq!(call(nr::CLONE, [17 | flag, 0, 0, 0, 0, 0]), ALLOW);
         }
         // CLONE_NEWUSER, CLONE_PTRACE, and a bit of the upper word.
         for bit in [0x1000_0000, 0x2000, 1 << 32] {

@@ -34,7 +34,7 @@ impl HostedGate for SkeletonGate {
         Err(Errno::ENOSYS)
     }
 
-    /// Written by the way out right before user code goes on. Nothing reads this gate's.
+    /// Written by the exit right before user code goes on. Nothing reads this gate's.
     fn selector_value(&self) -> u8 {
         0
     }

@@ -23,7 +23,7 @@ impl UserMemory for SkeletonUser {
         Err(Fault)
     }
 
-    /// How far it got: read(2) and its kin answer a short count where part of the buffer is bad.
+    /// How far it got: read(2) and its variants return a short count where part of the buffer is bad.
     fn copy_in_partial(&self, _dst: &mut [u8], _src: usize) -> usize {
         0
     }

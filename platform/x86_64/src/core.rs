@@ -344,7 +344,7 @@ impl Core {
         }
     }
 
-    /// With isolation, what a gate's interrupt has pushed stays on the core's entry stack until the way back: the thread that leaves the
+    /// With isolation, what a gate's interrupt has pushed stays on the core's entry stack until the return to user mode: the thread that leaves the
     /// core takes it along, the one that comes brings its own.
     pub fn exchange_pushed(&self, leaves: &mut [u64; 5], comes: &[u64; 5]) {
         if isolation::is_on() {
@@ -386,7 +386,7 @@ impl Core {
         }
     }
 
-    /// Sets the tables in use, for entries and ways back: the kernel's and user code's.
+    /// Sets the tables in use, for entries and exits: the kernel's and user code's.
     pub fn set_roots(&self, kernel: usize, user: usize) {
         // SAFETY: the calling core's own words; interrupts are off in the kernel.
         unsafe {
@@ -503,7 +503,7 @@ fn control() -> Features {
             cr4 |= bit;
         }
     }
-    // x87, SSE, and AVX with its wider kin where they are.
+    // x87, SSE, and AVX and AVX-512 where they are.
     const USED: u64 = 0b1110_0111;
     // SAFETY: each bit was asked for above; the kernel maps no page for user code and executes none of the user's, and reaches
     // user memory only by `crate::user`, which opens it.
@@ -519,7 +519,7 @@ fn control() -> Features {
         let syscall = if is_open(Way::Syscall) { short::syscall_address(isolation::is_on()) } else { refused };
         cpu::wrmsr(cpu::MSR_LSTAR, syscall);
         cpu::wrmsr(cpu::MSR_CSTAR, syscall32_entry(false));
-        // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear on the way in, as Linux has it.
+        // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear at entry, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
         // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
         let sysenter = is_open(Way::Sysenter) && cpu::vendor() == *b"GenuineIntel";

@@ -1,4 +1,4 @@
-//! Entries from user code and interrupts, and the way back.
+//! Entries from user code and interrupts, and the return to user mode.
 //!
 //! A thread's life is a loop: `enter_user` loads its frame and goes to user code; the next entry, whatever it is, stores all
 //! registers back and makes `enter_user` return the reason. The frame lies in the thread's [`Save`], and its end is both the
@@ -9,7 +9,7 @@
 //! GS: in the kernel the base is the core's, the user's is in KERNEL_GS_BASE. Every way from ring 3 does exactly one `swapgs`
 //! before anything else, every way to ring 3 one as its last but one instruction. Entries from ring 0 do none: the interrupts
 //! of the idle loop and faults of user copies; but an interrupt on the first steps from a call gate, which finds the user's GS and
-//! the frame as its stack, does one on its way in and one on its way out. Single steps, NMI, double fault and machine check may come
+//! the frame as its stack, does one at entry and one at exit. Single steps, NMI, double fault and machine check may come
 //! anywhere: they have stacks of their own, and in ring 0 use no GS.
 
 use core::arch::global_asm;
@@ -41,16 +41,16 @@ pub const SYSCALL: usize = 256;
 pub const SYSENTER: usize = 257;
 /// By a call gate.
 pub const CALL_GATE: usize = 258;
-/// A call was made by the short way and left work behind: its result is in the frame.
+/// A call was made on the fast path and left work behind: its result is in the frame.
 pub const ANSWERED: usize = 259;
-/// The same for one of the i386 numbering.
+/// The same for one of the i386 ABI.
 pub const ANSWERED_COMPAT: usize = 260;
 
 /// By `sysenter` in a 32-bit program, and by the `syscall` of 32-bit code.
 pub const SYSENTER_COMPAT: usize = 261;
 pub const SYSCALL_COMPAT: usize = 262;
 
-/// Where a thread's registers are while it is in the kernel, and what the short way needs.
+/// Where a thread's registers are while it is in the kernel, and what the fast path needs.
 #[repr(C, align(16))]
 pub struct Save {
     /// An interrupt may come between a far call and the gate's `cli`: what it pushes reaches beyond the frame, and nothing that is
@@ -104,7 +104,7 @@ impl Save {
         }
     }
 
-    /// Sets which calls go the short way: those of the thread's guest, which must live as long as the thread runs.
+    /// Sets which calls take the fast path: those of the thread's guest, which must live as long as the thread runs.
     pub fn set_plain(&mut self, plain: Option<Plain<'_>>) {
         let none = Save::new(self.frame);
         match plain {
@@ -118,14 +118,14 @@ impl Save {
         }
     }
 
-    /// The same for a thread that is under way: which calls go the short way from its next entry on.
+    /// The same for a thread that is under way: which calls take the fast path from its next entry on.
     ///
     /// # Safety
     /// `save` is the running thread's.
     pub unsafe fn set_calls(save: *mut Save, plain: Option<Plain<'_>>) {
         let none = &raw const NO_CALLS;
         let (native, compat) = plain.map_or((none, none), |plain| (&raw const *plain.native, &raw const *plain.compat));
-        // SAFETY: words that only the thread's entries read. The rest of what the short way needs is the guest's for its life.
+        // SAFETY: words that only the thread's entries read. The rest of what the fast path needs is the guest's for its life.
         unsafe {
             (&raw mut (*save).native).write_volatile(native);
             (&raw mut (*save).compat).write_volatile(compat);
@@ -138,7 +138,7 @@ impl Save {
     }
 }
 
-/// Bytes from the "base", the place of rip in a frame, to the frame's end. The short way finds its words by the base: in the kernel
+/// Bytes from the "base", the place of rip in a frame, to the frame's end. The fast path finds its words by the base: in the kernel
 /// it is in GS ([`crate::core`]), in entries in r11.
 pub const BASE_TO_END: usize = size_of::<Frame>() - offset_of!(Frame, rip);
 

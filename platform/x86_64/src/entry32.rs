@@ -1,5 +1,5 @@
-//! Entries of 32-bit programs: by `sysenter`, and on AMD's processors by `syscall`; and the way back from both. Beyond that they
-//! are the short way of [`crate::short`], each plain and isolated.
+//! Entries of 32-bit programs: by `sysenter`, and on AMD's processors by `syscall`; and the return from both. Beyond that they
+//! are the fast path of [`crate::short`], each plain and isolated.
 //!
 //! **Which program.** `sysenter` tells nothing of where it was executed, and a program of 64-bit code uses it by another convention. So
 //! the processor is told which entry to take when a thread gets the core ([`crate::core::Core::set_program`]), by the kind of
@@ -7,7 +7,7 @@
 //! 32-bit code, at its landing place, as on Linux; 64-bit code that jumped to 32-bit code and executes it there goes on in 64-bit
 //! code. Neither gets more than a frame of user selectors.
 //!
-//! **The way back** is `sysretl` for both, as on Linux: `sysexit` would leave the flags to a `popfq` and an `sti`. It goes to the landing
+//! **The return** is `sysretl` for both, as on Linux: `sysexit` would leave the flags to a `popfq` and an `sti`. It goes to the landing
 //! place, whose code takes ecx and edx from the stack. The stack segment's hidden part is good then: this way is taken only by entries
 //! that loaded it, with nothing in between that leaves it null.
 //!
@@ -68,7 +68,7 @@ macro_rules! call {
     };
 }
 
-/// The end of the way back. What 32-bit code cannot see it may take along to 64-bit code: cleared.
+/// The end of the return. What 32-bit code cannot see it may take along to 64-bit code: cleared.
 macro_rules! leave {
     (plain) => {
         "mov rsp, [rsp + 24]\nxor r8d, r8d\nxor r9d, r9d\nxor r10d, r10d\nswapgs\nsysret\n"
@@ -85,7 +85,7 @@ macro_rules! sysenter32_entry {
         concat!(
             ".balign 64\n", $name, ":\nswapgs\n", kernel_root!($mode),
             "mov rsp, gs:[0]\nmov ebp, ebp\npush rbp\npushfq\nlea r11, [rsp - 16]\n",
-            // The way in cleared IF; user code had it set.
+            // The entry cleared IF; user code had it set.
             "or qword ptr [rsp], 0x200\nmov r8, [r11 + {landing}]\nmov [r11], r8\n",
             save!("rcx"), guard!("stac"),
             // Closes user memory (AC), and clears TF, DF and NT.

@@ -6,8 +6,8 @@
 //!
 //! Every space has two roots then, which share the tables of the user half. Gates have entries of their own for it in
 //! [`crate::short`]. All other vectors come by this file, whose entries change to the kernel's root, move what the processor has pushed
-//! from the core's entry stack to the thread's frame, and go on at the entries of [`crate::entry`], which never know. The loop's way back ends in
-//! `swapgs` and `iretq` or `sysretq`: these instructions are replaced by a jump to this file, at start, so that without
+//! from the core's entry stack to the thread's frame, and go on at the entries of [`crate::entry`], which never know. The loop's return to user
+//! mode ends in `swapgs` and `iretq` or `sysretq`: these instructions are replaced by a jump to this file, at start, so that without
 //! isolation they cost nothing more than they did.
 
 use core::arch::global_asm;
@@ -197,7 +197,7 @@ pub fn refused_address() -> u64 {
     if is_on() { isolated_refused as *const () as u64 } else { entry::refused_address() }
 }
 
-/// The address of a vector's entry; of the short way if a gate takes calls by the vector. `guarded`: the processor has SMAP.
+/// The address of a vector's entry; of the fast path if a gate takes calls by the vector. `guarded`: the processor has SMAP.
 pub fn vector_address(vector: u8, is_gate: bool, guarded: bool) -> u64 {
     use entry::{DEBUG, DOUBLE_FAULT, MACHINE_CHECK, NMI};
     if is_gate && let Some(gate) = short::gate(vector, is_on(), guarded) {
@@ -218,7 +218,7 @@ pub fn vector_address(vector: u8, is_gate: bool, guarded: bool) -> u64 {
     own as *const () as u64
 }
 
-/// Decides, and changes the ways back accordingly. Before the kernel's own tables are made, while there is one core.
+/// Decides, and changes the exits accordingly. Before the kernel's own tables are made, while there is one core.
 pub fn init(command_line: &[u8]) {
     let asked = command_line.split(|byte| *byte == b' ').rev().find_map(|word| match word {
         b"kpti=on" => Some(true),

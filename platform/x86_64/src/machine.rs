@@ -114,7 +114,7 @@ impl BareMachine {
         }
         serial::listen();
         smp::start(&others);
-        let threads: [(_, fn()); 3] = [("memory", oom::serve), ("console", serial::serve), ("threads", sched::bury)];
+        let threads: [(_, fn()); 3] = [("memory", oom::serve), ("console", serial::serve), ("threads", sched::reap)];
         for (name, body) in threads {
             if machine.spawn_kernel(name, Box::new(body)).is_err() {
                 report::stop(format_args!("no memory for the kernel's threads"));

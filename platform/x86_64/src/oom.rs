@@ -1,6 +1,6 @@
 //! Memory is used up: somebody is chosen and killed, so that the others go on.
 //!
-//! Whoever cannot get a page says so and waits a little ([`wait`]); a thread of the kernel's own chooses ([`serve`]): the space
+//! A thread that cannot get a page says so and waits a little ([`wait`]); a thread of the kernel's own chooses ([`serve`]): the space
 //! with most pages in memory, not the first program's unless there is no other. When it is the kernel's heap that has grown into
 //! its reserve, the thread whose call made it grow goes: a program that makes the kernel keep more and more has few pages itself.
 
@@ -26,7 +26,7 @@ static HEAP_ASKS: AtomicBool = AtomicBool::new(false);
 /// The thread whose call made the heap grow; 0 is none.
 static GROWER: AtomicU64 = AtomicU64::new(0);
 
-/// How long whoever waits for memory sleeps before another look.
+/// How long a thread that waits for memory sleeps before another look.
 const LOOK: Nanos = 20_000_000;
 /// How long one that was killed may give no memory back before another is chosen. It may hang on what a thread holds that waits for
 /// memory itself; otherwise it ends as soon as it runs.

@@ -216,7 +216,7 @@ fn make_ready(thread: Arc<Thread>) {
     fence(Ordering::SeqCst);
     if core.number == here.number {
         if was_empty {
-            // Whoever runs had the core to itself.
+            // The running thread had the core to itself.
             apic::arm(core.turn.alarm());
         }
         if stands == NOWHERE {
@@ -360,13 +360,13 @@ pub fn end() -> ! {
 }
 
 /// Ended threads on whose stacks no core stands any more. To let go of what they hold may take any lock of the kernel's, which the thread
-/// that runs next may hold itself: a thread of its own does it ([`bury`]).
+/// that runs next may hold itself: a thread of its own does it ([`reap`]).
 static ENDED: Mutex<Vec<Arc<Thread>>> = Mutex::new(Vec::new());
 /// Changes when there is one more.
 static ENDINGS: AtomicU32 = AtomicU32::new(0);
 
 /// The kernel thread that lets go of ended threads.
-pub fn bury() {
+pub fn reap() {
     loop {
         let seen = ENDINGS.load(Ordering::SeqCst);
         let ended = core::mem::take(&mut *ENDED.lock());

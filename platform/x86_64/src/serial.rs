@@ -167,7 +167,7 @@ pub fn listen() {
     // SAFETY: the standard port's registers. With the interrupt enabled now, what is there already raises one.
     unsafe { outb(INTERRUPTS, 1) };
     if has_debug_port() {
-        // What came before now may be lost: whoever started the machine waits for this.
+        // What came before now may be lost: the program that started the machine waits for this.
         say(LISTENS);
     }
 }

@@ -1,11 +1,11 @@
-//! The short way: the gates' entries.
+//! The fast path: the gates' entries.
 //!
 //! Most calls answer at once and never look at a frame. Entries by the gates save what a C function may change, call the row's function
 //! ([`janua_port::Plain`]) on the thread's kernel stack and go back: the loop never notices. All other calls, and those that leave work behind,
 //! get a whole frame and go through the loop. So the entries here know the gates' conventions (`gate/src`), which remain the authority
-//! for everything that does not take the short way.
+//! for everything that does not take the fast path.
 //!
-//! The short way of a gate exists twice: "plain", where what the processor has pushed is the end of the thread's frame, and
+//! The fast path of a gate exists twice: "plain", where what the processor has pushed is the end of the thread's frame, and
 //! "isolated", with page-table isolation, where it lies at the end of the core's entry stack and stays there: a thread that leaves the
 //! core meanwhile takes it along ([`crate::core::Core::exchange_pushed`]). Each piece has both.
 
@@ -18,12 +18,12 @@ use crate::entry::{
 };
 use crate::entry32;
 
-/// The way in of gates that are interrupts or exceptions: user code's words, and rsp is `$pushed` bytes below the base.
+/// The entry of gates that are interrupts or exceptions: user code's words, and rsp is `$pushed` bytes below the base.
 macro_rules! enter {
     (plain) => {
         "swapgs\n"
     };
-    // Where the way in is a vector's that faults of the kernel share, and a prediction could be wrong about who comes.
+    // Where the entry is a vector's that faults of the kernel share, and a prediction could be wrong about who comes.
     (plain, guessed) => {
         "swapgs\nlfence\n"
     };
@@ -110,7 +110,7 @@ macro_rules! load_arguments {
     };
 }
 
-/// rsp: base; rax: result. The way back of gates that leave rcx and r11 to the processor, whose words are in the frame. Neither TF nor RF
+/// rsp: base; rax: result. The exit of gates that leave rcx and r11 to the processor, whose words are in the frame. Neither TF nor RF
 /// can be set by `sysretq` as `iretq` would: to the label with them. The return address is canonical.
 #[rustfmt::skip]
 macro_rules! leave_by_sysret {
@@ -129,7 +129,7 @@ macro_rules! leave_by_sysret {
     };
 }
 
-/// rsp: base; rax: result. The way back of all others.
+/// rsp: base; rax: result. The exit of all others.
 #[rustfmt::skip]
 macro_rules! leave_by_iret {
     (plain) => {
@@ -165,7 +165,7 @@ macro_rules! gate_to_loop {
     };
 }
 
-/// The short way's two ends in the loop, for gates whose number is in orig_rax: "NAME_long" without a function, as the vector's own stub
+/// The fast path's two ends in the loop, for gates whose number is in orig_rax: "NAME_long" without a function, as the vector's own stub
 /// has it (rax as user code had it, no error code), with the reason `$reason`; "NAME_answered" with work left (rsp: base, rax:
 /// result).
 #[rustfmt::skip]
@@ -202,7 +202,7 @@ macro_rules! sysenter_entry {
         concat!(
             ".balign 64\n", $name, ":\nswapgs\n", kernel_root!($mode),
             "mov rsp, gs:[0]\npush r11\npushfq\nlea r11, [rsp - 16]\n",
-            // The way in cleared IF; user code had it set.
+            // The entry cleared IF; user code had it set.
             "or qword ptr [rsp], 0x200\n",
             "mov [r11], rcx\nmov [r11 - 8], rax\n", save_arguments!(), take_stack!(), clean_flags!(),
             // Not canonical, or not of the lower half: for the loop to refuse.
@@ -236,7 +236,7 @@ macro_rules! int_entry {
     };
 }
 
-/// `int 0x80`: the i386 numbering, whose words are the lower halves of ebx, ecx, edx, esi, edi, ebp.
+/// `int 0x80`: the i386 ABI, whose words are the lower halves of ebx, ecx, edx, esi, edi, ebp.
 #[rustfmt::skip]
 macro_rules! int80_entry {
     ($mode:ident, $name:literal) => {
@@ -451,7 +451,7 @@ fn address(entry: unsafe extern "C" fn()) -> u64 {
     entry as *const () as u64
 }
 
-/// The short way of a vector by which a gate takes calls. `guarded`: the processor has SMAP.
+/// The fast path of a vector by which a gate takes calls. `guarded`: the processor has SMAP.
 pub fn gate(vector: u8, isolated: bool, guarded: bool) -> Option<u64> {
     let look = |looks: &[Look; 4]| looks[usize::from(isolated) * 2 + usize::from(guarded)].entry;
     Some(address(match vector {

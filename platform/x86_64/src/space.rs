@@ -84,17 +84,17 @@ impl BareSpace {
         self.paged.fault(addr, access)
     }
 
-    /// Copies from it, whoever runs: bytes before the first that cannot be read.
+    /// Copies from it, whichever space the core has in use: bytes before the first that cannot be read.
     pub fn read(&self, addr: usize, out: &mut [u8]) -> usize {
         if user::is_user(addr, out.len()) { self.paged.read(addr, out) } else { 0 }
     }
 
-    /// Copies into it, whoever runs: bytes before the first that cannot be written.
+    /// Copies into it, whichever space the core has in use: bytes before the first that cannot be written.
     pub fn write(&self, addr: usize, data: &[u8]) -> usize {
         if user::is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
     }
 
-    /// Atomically reads one of its words, whoever runs. The word is aligned and user memory.
+    /// Atomically reads one of its words, whichever space the core has in use. The word is aligned and user memory.
     pub fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
         self.paged.load_u32(addr).map_err(|_| Fault)
     }

@@ -194,7 +194,7 @@ pub extern "C" fn kernel_trap(frame: &mut Frame, vector: u32) {
     match vector as u8 {
         apic::TIMER | apic::RESCHEDULE => {
             apic::end();
-            // It may have come on the way in, where nothing else would set it again; the idle loop sets it as it needs it.
+            // It may have come during an entry, where nothing else would set it again; the idle loop sets it as it needs it.
             apic::arm(Some(sched::SLICE));
         }
         apic::SERIAL => {

@@ -1,4 +1,4 @@
-/* setxattrat and its kin (Linux 6.13): by directory, by descriptor, by link. */
+/* setxattrat and its variants (Linux 6.13): by directory, by descriptor, by link. */
 /* linux: 6.13 */
 #include "t.h"
 struct args {

@@ -60,7 +60,7 @@ static void set(int s, void *f, unsigned flags)
 
 int main(void)
 {
-	/* Without a restorer the way back is the vDSO's. */
+	/* Without a restorer the return is the vDSO's. */
 	set(SIGUSR1, plain, 0);
 	R(kill(getpid(), SIGUSR1));
 	N(number), N(matches);

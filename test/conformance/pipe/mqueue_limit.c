@@ -1,4 +1,4 @@
-/* RLIMIT_MSGQUEUE: what a user's queues may hold together, whoever opens them; what is gone counts no more. */
+/* RLIMIT_MSGQUEUE: what a user's queues may hold together, whichever process opens them; what is gone counts no more. */
 #include "t.h"
 #include <mqueue.h>
 #include <sys/file.h>

@@ -12,7 +12,7 @@ int main(void)
 	R(sched_getaffinity(0x3ffffff, sizeof a, &b));
 	R(sched_getaffinity(-1, sizeof a, &b));
 	R(sched_setaffinity(-1, sizeof a, &a));
-	/* The first process, whoever that is. */
+	/* The first process, whatever it runs. */
 	T(sched_getaffinity(1, sizeof a, &b) == 0);
 	T(syscall(SYS_sched_getscheduler, 1) >= 0);
 	int c = sched_getcpu();

@@ -1,4 +1,4 @@
-/* /proc/self/loginuid and sessionid: set once by whoever has none, inherited; and files of /proc are emptied without an error. */
+/* /proc/self/loginuid and sessionid: set once by a process that has none, inherited; and files of /proc are emptied without an error. */
 #include "t.h"
 static unsigned number(const char *path)
 {

@@ -35,7 +35,7 @@ static int first(void)
 		else
 			break;
 	}
-	/* The tracee may still be on its way out of raise(3): that is the end of a call, and no stop of another. */
+	/* The tracee may still be about to return from raise(3): that is the end of a call, and no stop of another. */
 	int call = WSTOPSIG(status) == (SIGTRAP | 0x80);
 	kill(pid, SIGKILL);
 	must(waitpid(pid, &status, __WALL));

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Of whoever infected the running i-let (its word is 0 when nobody did), and of the running i-let itself. */
+/* Of the claim that infected the running i-let (its word is 0 when none did), and of the running i-let itself. */
 dispatch_claim_t get_parent_dispatch_claim(void);
 dispatch_claim_t get_own_dispatch_claim(void);
 int dispatch_claim_infect(dispatch_claim_t claim, simple_ilet *team, team_size_t size);

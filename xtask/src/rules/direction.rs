@@ -72,7 +72,7 @@ pub fn neutral_kernel(tree: &Tree) -> Vec<Breach> {
 const DECODERS: &[&str] = &["text", "xtask"];
 /// Layers of the kernel that know no protection key and no rewritten code, and parts of the words that those who do would use.
 const KEYLESS: &[&str] = &["port", "rt", "paging", "kernel", "object", "personality", "gate"];
-const KEY_WORDS: &[&str] = &["iced", "pkru", "xrstor", "trampoline", "defuse", "rewriter"];
+const KEY_WORDS: &[&str] = &["iced", "pkru", "xrstor", "trampoline", "patch_out", "rewriter"];
 
 /// Rule `one-jail`: what exists because of protection keys and of rewritten code is in `jail` and `text`.
 pub fn one_jail(tree: &Tree) -> Vec<Breach> {

@@ -107,25 +107,26 @@ pub fn gadgets(image: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(found.map(|(name, places)| (format!("ATTACK_{name}"), places.join(","))).collect())
 }
 
-/// The kernel's ways in and out: where they start and end, the entry of rewritten calls without and with a jail; and the addresses of their instructions.
+/// The kernel's entries and exits: where they start and end, and the entry of rewritten calls without and with a jail. Then the addresses of
+/// their instructions.
 fn entries(file: &object::File<'_>) -> Result<(Vec<String>, Vec<String>), String> {
     let address = |name: &str| {
         let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
         symbol.map(|symbol| symbol.address()).ok_or_else(|| format!("no {name}"))
     };
     let section = |name: &str| file.section_by_name(name).ok_or_else(|| format!("no section {name}"));
-    let (ways_in, ways_out) = (section("hosted_entries")?, section("hosted_exits")?);
-    let (start, end) = (ways_in.address(), address("hosted_exit_end")?);
-    if !(start..end).contains(&ways_out.address()) {
-        return Err("the ways out do not lie behind the ways in".into());
+    let (entries, exits) = (section("hosted_entries")?, section("hosted_exits")?);
+    let (start, end) = (entries.address(), address("hosted_exit_end")?);
+    if !(start..end).contains(&exits.address()) {
+        return Err("the exits are not behind the entries".into());
     }
     let places = [start, end, address("hosted_call_entry")?, address("hosted_call_entry_pkey")?];
     let shown = |address: u64| format!("{:x}", KERNEL_BASE + address);
     let mut instructions = Vec::new();
-    for way in [ways_in, ways_out] {
-        let size = way.size().min(end - way.address());
-        let code = way.data_range(way.address(), size).ok().flatten().ok_or("the entries have no code")?;
-        let decoder = Decoder::with_ip(64, code, way.address(), DecoderOptions::NONE);
+    for part in [entries, exits] {
+        let size = part.size().min(end - part.address());
+        let code = part.data_range(part.address(), size).ok().flatten().ok_or("the entries have no code")?;
+        let decoder = Decoder::with_ip(64, code, part.address(), DecoderOptions::NONE);
         instructions.extend(decoder.into_iter().map(|instruction| shown(instruction.ip())));
     }
     Ok((places.map(shown).to_vec(), instructions))

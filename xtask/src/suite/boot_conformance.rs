@@ -15,7 +15,7 @@ use crate::guard::{Outcome, Run};
 use crate::tally::Tally;
 use crate::{build, process};
 
-/// A way in which programs run.
+/// How programs run.
 struct Way {
     /// Its part of the tests' names.
     suite: &'static str,

@@ -1,5 +1,5 @@
 //! A fault of the kernel itself, on the bare machine: QEMU's debugger interface changes a register of a core that is in the kernel, so
-//! that the image needs no way in for it. The kernel must name the core, print its frame, and power off with exit code 125.
+//! that the image needs no hook for it. The kernel must name the core, print its frame, and power off with exit code 125.
 
 use std::fs;
 use std::io::{self, Read, Write};

@@ -38,7 +38,7 @@ const WRONG: &[(&str, &str, i32)] = &[
     ("range", "system call 0x186a0 is out of range", 159),
     ("negative", "system call 0xffffffffffffffff is out of range", 159),
     ("unregistered", "system call 0x51 (eth_open) is not registered", 159),
-    ("i386", "a system call of another numbering (0x1)", 159),
+    ("i386", "a system call of another ABI (0x1)", 159),
     ("pointer", "the address 0x10, which is not the application's memory", 139),
     ("kernel-half", KERNEL, 139),
     ("kernel-half-read", MEMORY, 139),

@@ -135,7 +135,7 @@ impl Data {
         shared.dirty_pages.fetch_sub(before - self.dirty.count(), Ordering::Relaxed);
     }
 
-    fn soil(&mut self, shared: &Shared, range: Range<u64>) {
+    fn mark_dirty(&mut self, shared: &Shared, range: Range<u64>) {
         let before = self.dirty.count();
         self.dirty.insert(range);
         shared.dirty_pages.fetch_add(self.dirty.count() - before, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Data {
         if !shared.is_tight() {
             return;
         }
-        // What cannot be written stays dirty, and whoever asks for it is told.
+        // What cannot be written stays dirty, and the next call that flushes it returns the error.
         let _ = self.flush(shared, false);
         if self.may_go()
             && (self.mappings == 0 || shared.is_short())
@@ -284,7 +284,7 @@ impl Data {
         self.grow(&fd, offset + moved as u64)?;
         let written = offset / PAGE..pages(offset + moved as u64);
         self.valid.insert(written.clone());
-        self.soil(shared, written.clone());
+        self.mark_dirty(shared, written.clone());
         if through && let Err(errno) = self.flush(shared, false) {
             moved = self.give_up(shared, &fd, offset, written.clone(), old_size)?;
             if moved == 0 {
@@ -339,7 +339,7 @@ impl Data {
             let fd = self.pages(shared)?;
             // A hole is zero anyway.
             if fd.host().lseek(fd.fd(), (tail.start * PAGE) as i64, SEEK_DATA).is_ok_and(|data| data < tail.end * PAGE) {
-                self.soil(shared, tail);
+                self.mark_dirty(shared, tail);
             }
         }
         Ok(())
@@ -381,7 +381,7 @@ impl Data {
             let found = (data / PAGE).max(run.start)..pages(hole).min(run.end);
             at = found.end.max(run.start + 1);
             if !found.is_empty() {
-                self.soil(shared, found);
+                self.mark_dirty(shared, found);
             }
         }
     }

@@ -73,8 +73,8 @@ impl DiskFile {
         let later = shared.make_room((bytes.len() / BLOCK) as u64 + 2);
         let mut data = self.node.data()?.lock();
         let n = data.write(shared, bytes, offset, !later)?;
-        if shared.is_soiled() {
-            // What does not succeed now stays dirty, and whoever asks for it is told.
+        if shared.is_over_dirty_limit() {
+            // What cannot be written now stays dirty, and the next call that flushes it returns the error.
             let _ = data.flush(shared, false);
         }
         Ok(n)
@@ -160,7 +160,7 @@ impl File for DiskFile {
     fn mapping_made(&self, writable: bool) -> Result<()> {
         self.node.data()?.lock().mapping_made(writable);
         if writable {
-            self.node.soil();
+            self.node.mark_dirty();
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! the pages of files and when things are written are decided here.
 //!
 //! What a power cut may cost: the crate journals metadata, and file data reaches the disk before the metadata that leads to it.
-//! What fsync(2), sync(2) and their kin have returned for is there after the next mount. Everything else is written back after
+//! What fsync(2), sync(2) and their variants have returned for is there after the next mount. Everything else is written back after
 //! [`INTERVAL`] at the latest, but what programs store through shared mappings only by msync(2), fsync(2), sync(2) or when the
 //! mapping goes.
 //!
@@ -305,7 +305,7 @@ impl Shared {
     }
 
     /// Whether so much is dirty that a writer has to write his file back himself.
-    fn is_soiled(&self) -> bool {
+    fn is_over_dirty_limit(&self) -> bool {
         self.dirty_pages.load(Ordering::Relaxed) > DIRTY_MOST.min(self.cache_most() / 4)
     }
 

@@ -182,7 +182,7 @@ impl Node {
             meta.atime = now;
             meta.stale = true;
         }
-        self.soil();
+        self.mark_dirty();
     }
 
     /// The file was written, or cut.
@@ -198,11 +198,11 @@ impl Node {
                 meta.mode = mode;
             }
         }
-        self.soil();
+        self.mark_dirty();
     }
 
     /// There is something to write back.
-    pub fn soil(&self) {
+    pub fn mark_dirty(&self) {
         if let Some(this) = self.this.upgrade() {
             self.shared.dirty.lock().entry(self.number.raw()).or_insert(this);
         }
@@ -256,7 +256,7 @@ impl Node {
 
     /// Lets the pages go, unless that costs something; with `mapped` those of a file that is mapped.
     pub fn let_go(&self, mapped: bool) {
-        // Whoever has the lock is using the pages.
+        // The holder of the lock is using the pages.
         if let Body::Regular(data) = &self.body
             && let Some(mut data) = data.try_lock()
         {
@@ -570,7 +570,7 @@ impl Inode for Node {
                     node.changed(core, now, false)?;
                     // The crate need not have given it the time.
                     node.meta.lock().stale = true;
-                    node.soil();
+                    node.mark_dirty();
                 }
             }
             outcome.replaced.map_or(Ok(()), |outcome| self.lost(core, outcome, now))

@@ -125,7 +125,7 @@ impl Inode for HostInode {
         host_inode(dir).is_ok_and(|dir| self.led_lately(names, dir))
     }
 
-    fn glance(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
+    fn stat_uncached(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
         if self.shared.fresh || self.hidden {
             return Ok(false);
         }

@@ -586,9 +586,9 @@ impl Inode for Node {
         true
     }
 
-    fn glance(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
+    fn stat_uncached(&self, name: &[u8], attr: &mut Attr) -> Result<bool> {
         let Some(lower) = self.lower_dir() else { return Ok(false) };
-        if self.table()?.get(name).is_some() || !lower.glance(name, attr)? {
+        if self.table()?.get(name).is_some() || !lower.stat_uncached(name, attr)? {
             return Ok(false);
         }
         self.shared.lift(attr);

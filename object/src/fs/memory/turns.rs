@@ -14,7 +14,7 @@ const PART: usize = 1 << 20;
 /// Lock order: `order`, `door`, `state`.
 pub struct Turns<T> {
     state: Mutex<T>,
-    /// Held by who waits for `state` during a long change, and shortly between two parts: a lock goes to whoever comes first, which
+    /// Held by who waits for `state` during a long change, and shortly between two parts: a lock goes to the first that comes, which
     /// would be the next part each time.
     door: Mutex<()>,
     /// Held for all of a long change.
@@ -78,7 +78,7 @@ impl<T> Turns<T> {
         self.state.get_mut()
     }
 
-    /// To change it, after whoever does so by parts.
+    /// To change it, after a thread that does so by parts.
     pub fn change(&self) -> Changing<'_, T> {
         let state = self.lock();
         if !self.long.load(Ordering::Relaxed) {

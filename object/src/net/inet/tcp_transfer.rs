@@ -11,7 +11,7 @@ use crate::file::Events;
 use crate::net::common::shut;
 use crate::net::socket::{Outgoing, Received};
 
-/// Bytes under way in one direction when nobody chose the buffers: enough to keep both sides busy, few enough to stay in the
+/// Bytes in flight in one direction when nobody chose the buffers: enough to keep both sides busy, few enough to stay in the
 /// processor's cache.
 const WINDOW: usize = 512 * 1024;
 

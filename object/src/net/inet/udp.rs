@@ -145,7 +145,7 @@ impl UdpSocket {
             || bound.is_some_and(|addr| addr.is_ipv4() && addr.is_loopback())
     }
 
-    /// IP_MULTICAST_IF, IP_ADD_MEMBERSHIP and their kin. `None`: it is none of them.
+    /// IP_MULTICAST_IF, IP_ADD_MEMBERSHIP and the like. `None`: it is none of them.
     fn set_multicast(&self, level: u32, name: u32, value: &[u8]) -> Option<Result<()>> {
         let interface = match (level, name) {
             (sol::IP, ip::MULTICAST_IF) => groups::interface_v4(value),

@@ -30,7 +30,7 @@ const MANY: usize = 1000;
 /// Sockets in flight for each occasion: with fewer, every one is used.
 const PER_OCCASION: usize = 32;
 
-/// Files on their way in a message.
+/// Files that travel in a message.
 pub struct Rights {
     files: Vec<Arc<OpenFile>>,
     sender: Sender,

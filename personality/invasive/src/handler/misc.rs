@@ -42,7 +42,7 @@ pub fn empty_6(_: &Thread, a: usize, b: usize, c: usize, d: usize, e: usize, f: 
     words.iter().zip(1..).fold(0, |sum: usize, (word, place)| sum.wrapping_add(word.wrapping_mul(place)))
 }
 
-/// Ends the application, on the way out.
+/// Ends the application, when the call returns.
 pub fn shutdown(thread: &Thread, _: &mut Frame, code: i32) -> isize {
     switch::shut_down(thread, code as u8)
 }

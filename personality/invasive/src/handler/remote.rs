@@ -64,7 +64,7 @@ fn parent_of(thread: &Thread) -> Option<DispatchClaim> {
     thread.tile().lock().cores[thread.index].current.and_then(|running| running.parent)
 }
 
-/// One i-let for whoever infected the calling one; -1 when nobody did.
+/// Sends one i-let to the claim that infected the calling one; -1 when none did.
 pub fn send_reply(thread: &Thread, reply: UserPtr<Ilet>) -> isize {
     let Some(to) = parent_of(thread) else { return FAILED };
     let team = [ilet(thread, reply)].into();

@@ -26,25 +26,25 @@ pub struct Loaded {
     pub end: usize,
 }
 
-/// Loads a program, or with `wish` `None` its interpreter. A relocatable one goes to `wish` when that is free, otherwise where there is
+/// Loads a program, or with `hint` `None` its interpreter. A relocatable one goes to `hint` when that is free, otherwise where there is
 /// room.
 pub fn load(
     mm: &Mm,
     mem: &dyn UserMemory,
     elf: &Elf,
     file: &Arc<OpenFile>,
-    wish: Option<usize>,
+    hint: Option<usize>,
     limits: &Limits,
 ) -> Result<Loaded> {
     let (low, high) = elf.span().ok_or(Errno::EINVAL)?;
-    let code = mm.code_of(file, if wish.is_none() { Loader::ExecLinker } else { Loader::Exec });
+    let code = mm.code_of(file, if hint.is_none() { Loader::ExecLinker } else { Loader::Exec });
     let room = code.as_ref().map_or(0, |code| code.room);
     let bias = if elf.is_relocatable() {
         let align = elf.alignment();
         // The jail's room below, as much as keeps the segments aligned.
         let below = room.next_multiple_of(align);
-        let wish = (wish.unwrap_or_default() & !(align - 1)).saturating_sub(below);
-        (mm.find_free(wish, below + (high - low), align)? + below).wrapping_sub(low)
+        let hint = (hint.unwrap_or_default() & !(align - 1)).saturating_sub(below);
+        (mm.find_free(hint, below + (high - low), align)? + below).wrapping_sub(low)
     } else if mm.find_free(low, high - low, PAGE_SIZE)? == low {
         0
     } else {

@@ -143,7 +143,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     crate::time::posix::delete_all(&thread.task);
     // From here on there is no old program to return to.
     let (mm, rights) = {
-        // Whoever looks into the process finds the old program with its rights or the new one with its own, and nobody begins to trace it.
+        // A thread that looks into the process finds the old program with its rights or the new one with its own, and nobody begins to trace it.
         let _nobody_looks = thread.process().still.write();
         let rights = rights(thread, &prepared);
         let space = {

@@ -182,16 +182,16 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
         *told.borrow_mut() = Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) };
         Some(())
     };
-    let glance = |above: &Path, name: &[u8]| {
+    let uncached = |above: &Path, name: &[u8]| {
         let told = &mut *told.borrow_mut();
         told.mount = above.mount.id;
-        match vfs(thread).glance(&above.dentry, name, &mut told.attr) {
+        match vfs(thread).stat_uncached(&above.dentry, name, &mut told.attr) {
             Ok(true) if follow && told.attr.kind() == Some(FileKind::Symlink) => None,
             Ok(found) => found.then_some(Ok(())),
             Err(errno) => Some(Err(errno)),
         }
     };
-    match cached(thread, dir, path, follow, known, glance) {
+    match cached(thread, dir, path, follow, known, uncached) {
         Some(Walked::Done(found)) => return found.map(|()| told.into_inner()),
         Some(Walked::Trusted(trusted)) => {
             if trusted.check(path) {

@@ -1,4 +1,4 @@
-//! Descriptors: close(2), close_range(2), dup(2) and its kin.
+//! Descriptors: close(2), close_range(2), dup(2) and its variants.
 
 use alloc::sync::Arc;
 

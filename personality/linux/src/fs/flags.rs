@@ -1,4 +1,4 @@
-//! Flags of files: FS_IOC_GETFLAGS and its kin (ioctl_iflags(2), ioctl_xfs_fsgetxattr(2)), as chattr(1) and lsattr(1) ask.
+//! Flags of files: FS_IOC_GETFLAGS and its variants (ioctl_iflags(2), ioctl_xfs_fsgetxattr(2)), as chattr(1) and lsattr(1) ask.
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;

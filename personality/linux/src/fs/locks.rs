@@ -86,7 +86,7 @@ pub fn get(thread: &Thread, file: &OpenFile, arg: UserPtr<impl Layout<Flock>>, b
     arg.store(thread.user(), &flock)
 }
 
-/// F_SETLK, F_SETLKW and their OFD kin.
+/// F_SETLK, F_SETLKW and their OFD variants.
 pub async fn set(
     thread: &Thread,
     file: &OpenFile,

@@ -1,4 +1,4 @@
-//! Reading and writing: read(2) and its vectored and positioned kin, lseek(2).
+//! Reading and writing: read(2) and its vectored and positioned variants, lseek(2).
 //!
 //! Files never wait; this is the one place that waits for them. A call reads its scatter list once and looks its descriptor
 //! up once; what can go on at once allocates nothing.

@@ -1,4 +1,4 @@
-//! stat(2) and its kin, statfs(2), access(2).
+//! stat(2) and its variants, statfs(2), access(2).
 
 use alloc::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Writing back, and hints about use to come: fsync(2), sync(2), fadvise64(2), readahead(2) and kin.
+//! Writing back, and hints about use to come: fsync(2), sync(2), fadvise64(2), readahead(2) and the like.
 
 use janua_kernel::table::Fd;
 use janua_kernel::{Errno, Result};

@@ -1,4 +1,4 @@
-//! Locks with priority inheritance: FUTEX_LOCK_PI and its kin, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI.
+//! Locks with priority inheritance: FUTEX_LOCK_PI and its variants, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI.
 //!
 //! The word of such a lock is its owner's tid, with FUTEX_WAITERS set while others wait, so that the program's own release fails
 //! and comes here. The kernel hands the lock to the longest waiter, writing that one's tid.

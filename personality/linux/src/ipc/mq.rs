@@ -1,4 +1,4 @@
-//! mq_open(2) and its kin.
+//! mq_open(2) and the other calls of POSIX message queues.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -1,4 +1,4 @@
-//! mlock(2) and its kin.
+//! mlock(2) and its variants.
 
 use janua_abi::linux::mman::MLOCK_ONFAULT;
 use janua_abi::linux::{Errno, Result};

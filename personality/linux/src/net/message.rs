@@ -1,4 +1,4 @@
-//! Control messages on their way in and out of a program (cmsg(3), unix(7)).
+//! Control messages, from a program and to it (cmsg(3), unix(7)).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

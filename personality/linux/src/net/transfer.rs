@@ -1,4 +1,4 @@
-//! Sending and receiving: send(2), recv(2) and their kin.
+//! Sending and receiving: send(2), recv(2) and their variants.
 //!
 //! Sockets never wait; this is where their calls do. What can go on at once allocates nothing.
 

@@ -1,4 +1,4 @@
-//! epoll_create(2), epoll_ctl(2), epoll_wait(2) and their kin.
+//! epoll_create(2), epoll_ctl(2), epoll_wait(2) and their variants.
 
 use alloc::sync::Arc;
 

@@ -97,7 +97,7 @@ pub fn begin_mask(thread: &Thread, set: UserPtr<u64>, size: usize) -> Result<()>
 }
 
 /// Puts the old mask back in a call that was not interrupted: signals only the temporary mask let in stay pending. In one that
-/// was interrupted the way back to user code does it, after it has set up the handler.
+/// was interrupted the return to user mode does it, after it has set up the handler.
 pub fn end_mask(thread: &Thread) {
     let saved = thread.signals.saved.lock().take();
     if let Some(mask) = saved {

@@ -209,7 +209,7 @@ fn login_uid(subject: &Subject, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// Whoever has no login sets one for itself (pam_loginuid(8)). EPERM for another process, or to change it without
+/// A process without a login sets one for itself (pam_loginuid(8)). EPERM for another process, or to change it without
 /// CAP_AUDIT_CONTROL.
 fn set_login_uid(subject: &Subject, word: &[u8]) -> Result<()> {
     static LOGINS: AtomicU32 = AtomicU32::new(0);

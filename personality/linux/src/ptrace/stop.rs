@@ -1,6 +1,6 @@
 //! The tracee's side: where it stops, and how it goes on.
 //!
-//! A stop is begun on the way back to user code ([`before_leave`], [`signal_stop`], [`trap`]), before a call ([`call_begins`]) or within
+//! A stop is begun on the return to user mode ([`before_leave`], [`signal_stop`], [`trap`]), before a call ([`call_begins`]) or within
 //! one ([`event`]). The thread then waits in its slot ([`stopped`]), where it also writes to its memory for the tracer, and takes up its
 //! registers afterwards.
 
@@ -307,7 +307,7 @@ pub fn program_begins(thread: &Thread, old: u32) {
     }
 }
 
-/// On the way back to user code, before all else: goes on after a stop, and begins those that are due. Whether the thread is to wait.
+/// On the return to user mode, before all else: goes on after a stop, and begins those that are due. Whether the thread is to wait.
 pub fn before_leave(thread: &Thread, frame: &mut Frame) -> bool {
     if !thread.trace.due.load(Ordering::Relaxed) && !thread.trace.is_on() {
         return false;

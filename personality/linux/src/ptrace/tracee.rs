@@ -366,7 +366,7 @@ pub fn process_ended(task: &Arc<Task>, status: u32) {
     let Some(tracee) = kernel.tree.lock().tracee(task.pid).cloned() else { return };
     if !end(kernel, &tracee, status) {
         let mut letters = Letters::default();
-        exit::bury(&mut kernel.tree.lock(), task, &mut letters);
+        exit::reap(&mut kernel.tree.lock(), task, &mut letters);
         letters.deliver();
     }
 }
@@ -382,7 +382,7 @@ pub fn tracer_ends(thread: &Thread, whole: bool) {
         for tracee in &gone {
             unlink(&mut tree, tracee);
             if tracee.tid() == tracee.task.pid && tracee.task.ended().is_some() {
-                exit::bury(&mut tree, &tracee.task, &mut letters);
+                exit::reap(&mut tree, &tracee.task, &mut letters);
             }
         }
         gone

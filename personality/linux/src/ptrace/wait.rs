@@ -57,7 +57,7 @@ pub fn look(thread: &Thread, tree: &mut Tree, which: &Which, options: u32, any: 
         unlink(tree, &tracee);
         if tracee.tid() == tracee.task.pid && tracee.task.ended().is_some() {
             // Now its parent may know.
-            exit::bury(tree, &tracee.task, &mut letters);
+            exit::reap(tree, &tracee.task, &mut letters);
         }
     }
     Some((letters, found))

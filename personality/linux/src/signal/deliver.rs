@@ -1,4 +1,4 @@
-//! Delivery: what a thread does with its signals on the way back to user code.
+//! Delivery: what a thread does with its signals on its return to user mode.
 
 use alloc::format;
 
@@ -19,10 +19,10 @@ use crate::{Thread, ptrace, signal};
 
 /// restart_syscall(2).
 const RESTART_SYSCALL: u64 = 219;
-/// The same in the i386 numbering.
+/// The same in the i386 ABI.
 const RESTART_SYSCALL_I386: u64 = 0;
 
-/// The way back to user code: ends, stops, or delivers until nothing is left to do.
+/// The return to user mode: ends, stops, or delivers until nothing is left to do.
 pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
     loop {
         if ptrace::before_leave(thread, frame) {

@@ -1,7 +1,7 @@
 //! Signals (signal(7)).
 //!
 //! A signal is *sent* to a process or a thread ([`send`]), is *pending* in a [`Queue`], and is *delivered* by the thread itself
-//! on its way back to user code ([`deliver`]).
+//! on its return to user mode ([`deliver`]).
 //!
 //! No signal is lost between the two: a sender queues first and flags [`work::SIGNAL`] after; a thread clears the flag first
 //! and looks into the queues after, and a thread that changes its mask stores the mask first and looks at the queues after,

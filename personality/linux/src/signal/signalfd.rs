@@ -1,6 +1,6 @@
 //! Signals as a file (signalfd(2)).
 //!
-//! As in Linux the signals are those of whoever reads or polls, not of whoever made the descriptor.
+//! As in Linux the signals are those of the process that reads or polls, not of the one that made the descriptor.
 
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};

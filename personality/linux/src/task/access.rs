@@ -2,7 +2,7 @@
 //!
 //! [`check`] is the one question, for /proc/PID, process_vm_readv(2), pidfd_getfd(2), kcmp(2) and all others. Its answer holds for a
 //! moment only: exec gives the same process another program, perhaps with more rights, and the machine gives the place of a thread
-//! that has ended to another. So whoever asks and then acts holds the process ([`hold`], [`hold_thread`]) from before the
+//! that has ended to another. So a caller that asks and then acts holds the process ([`hold`], [`hold_thread`]) from before the
 //! question to behind the deed.
 
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -76,7 +76,7 @@ fn exit_code(status: u32) -> u8 {
 }
 
 /// What a thread does with its memory before it loses it, by its end or by exec: gives up its robust locks, and stores 0 where
-/// set_tid_address(2) said, for whoever joins it.
+/// set_tid_address(2) said, for the thread that joins it.
 pub fn leave_memory(thread: &Thread) {
     futex::robust::exit_robust_list(thread);
     let address = thread.clear_child_tid.swap(0, Ordering::Relaxed);
@@ -93,7 +93,7 @@ pub fn leave_memory(thread: &Thread) {
 pub fn end_thread(thread: &Thread) {
     leave_memory(thread);
     super::clone::release_vfork(thread);
-    // Whoever still has the thread does not keep its directory.
+    // A reference to the thread that still exists does not keep its directory.
     *thread.fs.write() = thread.kernel.root.clone();
     let task = &thread.task;
     let used = crate::time::cpu::usage_of_caller(thread);
@@ -202,7 +202,7 @@ fn end_process(thread: &Thread, status: u32) {
         }
         task.group.lock().state = State::Dead(status);
         ptrace::parent_learns(&mut tree, task);
-        bury(&mut tree, task, &mut letters);
+        reap(&mut tree, task, &mut letters);
     }
     letters.deliver();
     ptrace::process_ended(task, status);
@@ -294,7 +294,7 @@ fn orphan_children(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
             }
         }
         if child.ended().is_some() {
-            bury(tree, &child, letters);
+            reap(tree, &child, letters);
         } else if tree.holds(child.pgrp(), &child, task) {
             left.insert(child.pgrp(), child);
         }
@@ -323,7 +323,7 @@ fn orphan_group(tree: &Tree, member: &Task, parent: &Task, gone: Option<u32>, le
 
 /// Tells the parent of an ended process; takes the process out when nobody will wait for it. One that is traced by somebody else is
 /// left to the tracer first.
-pub fn bury(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
+pub fn reap(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
     if tree.tracee(task.pid).is_some() {
         return;
     }

@@ -67,7 +67,7 @@ pub fn check_complete(group: &mut Group) -> bool {
     }
 }
 
-/// Waits until the stop is over or the thread is killed. Whoever ends either wakes the thread.
+/// Waits until the stop is over or the thread is killed; either wakes the thread.
 pub async fn stopped(thread: &Thread) {
     poll_fn(|_| {
         let over = {

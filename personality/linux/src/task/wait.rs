@@ -34,7 +34,7 @@ pub enum Which {
     Any,
     Pid(u32),
     Group(u32),
-    /// The process a descriptor is of, whoever has its number by now.
+    /// The process a descriptor is of, even if another has its number by now.
     Task(Arc<Task>),
 }
 

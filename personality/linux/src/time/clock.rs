@@ -1,4 +1,4 @@
-//! Clocks: clock_gettime(2) and its kin, adjtimex(2).
+//! Clocks: clock_gettime(2) and its variants, adjtimex(2).
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::TimeVal;

@@ -1,4 +1,4 @@
-//! POSIX timers: timer_create(2) and its kin.
+//! POSIX timers: timer_create(2) and the calls on what it makes.
 //!
 //! A timer has at most one signal pending. While it is, the timer does not run: the expiries that were due meanwhile are counted
 //! as overruns when the signal is taken, and the timer goes on then ([`delivered`]). So a timer costs no more than its process

@@ -207,7 +207,7 @@ fn pop(thread: &Thread, frame: &mut Frame) -> Result<()> {
     let at = frame.rsp.wrapping_sub(8) as usize;
     let saved = UserPtr::<RtSigFrame>::new(at).read(thread.user())?;
     let context = &saved.uc.mcontext;
-    // Where user code cannot run the way back must not go.
+    // The return must not go where user code cannot run.
     if !thread.user().is_code(context.rip as usize) {
         return Err(Errno::EFAULT);
     }

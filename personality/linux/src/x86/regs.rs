@@ -47,7 +47,7 @@ pub struct Registers {
     pub general: [u64; USER_REGS],
     /// User code is 32-bit code.
     is_32: bool,
-    /// The call it is in is one of the i386 numbering.
+    /// The call it is in is one of the i386 ABI.
     is_compat_call: bool,
     fpu: Vec<u8>,
     changed: bool,

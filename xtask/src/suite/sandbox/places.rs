@@ -133,7 +133,7 @@ pub fn writable_root(s: &Sandbox) -> Result<(), String> {
 }
 
 /// Files of a writable bind: writers that append lose nothing of one another's, inside and outside, and who writes to a program takes
-/// its set-ID bits, whoever runs the sandbox.
+/// its set-ID bits, whichever user runs the sandbox.
 pub fn shared_files(s: &Sandbox) -> Result<(), String> {
     const LINES: usize = 3000;
     let dir = s.dir.join("shared");

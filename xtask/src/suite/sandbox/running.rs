@@ -194,7 +194,7 @@ $J kill t
     }
 }
 
-/// A sandbox in the background: its log, bounded; its end, for whoever waits; signals for its program.
+/// A sandbox in the background: its log, bounded; its end, for a command that waits; signals for its program.
 pub fn background(s: &Sandbox) -> Result<(), String> {
     let body = r#"
 run -d --name a -- sh -c 'echo out; echo err >&2; cat; trap "echo told; exit 5" TERM; echo ready; while :; do sleep 0.1; done'

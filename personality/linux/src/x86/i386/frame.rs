@@ -141,7 +141,7 @@ fn context(thread: &Thread, frame: &Frame, mask: SigSet, fpstate: u32) -> SigCon
 
 /// sigreturn(2)
 pub fn sigreturn(thread: &Thread, frame: &mut Frame) -> isize {
-    // The way back has taken off the return address and the signal's number.
+    // The handler's return has taken off the return address and the signal's number.
     let at = frame.rsp.wrapping_sub(8) as u32;
     let result = UserPtr::<SigFrame32>::new(at as usize).read(thread.user()).and_then(|saved| {
         restore(thread, frame, &saved.sc)?;

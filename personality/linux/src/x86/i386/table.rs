@@ -1,4 +1,4 @@
-//! The table of the i386 numbering: every number, one row each.
+//! The table of the i386 ABI: every number, one row each.
 //!
 //! Source: the kernel's syscall_32.tbl as of 6.18. Where a row differs from that of the same name in [`crate::table`] it names
 //! another layout or one of this module's own handlers.

@@ -244,8 +244,9 @@ pub fn nice(thread: &Thread, increment: i32) -> Result<()> {
     const PRIO_PROCESS: u32 = 0;
     // What getpriority(2) answers is turned round, to be positive.
     let now = 20 - sched::getpriority(thread, PRIO_PROCESS, 0)?;
-    let wish = now.saturating_add(increment.clamp(-40, 40)).clamp(-20, 19);
-    sched::setpriority(thread, PRIO_PROCESS, 0, wish).map_err(|errno| if errno == Errno::EACCES { Errno::EPERM } else { errno })
+    let niceness = now.saturating_add(increment.clamp(-40, 40)).clamp(-20, 19);
+    sched::setpriority(thread, PRIO_PROCESS, 0, niceness)
+        .map_err(|errno| if errno == Errno::EACCES { Errno::EPERM } else { errno })
 }
 
 /// The first five names in fields of `size` bytes each.
