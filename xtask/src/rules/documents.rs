@@ -87,6 +87,13 @@ fn documents() -> Vec<(String, String)> {
     pages.iter().filter_map(|p| Some((workspace::relative(p), fs::read_to_string(p).ok()?))).collect()
 }
 
+/// The paths of every page: those of [`documents`], the notes, and how to contribute.
+pub fn all() -> Vec<String> {
+    let notes = fs::read_dir(workspace::root().join("docs/notes")).into_iter().flatten().flatten();
+    let notes = notes.map(|entry| workspace::relative(&entry.path())).filter(|path| path.ends_with(".md"));
+    documents().into_iter().map(|(path, _)| path).chain(notes).chain(["CONTRIBUTING.md".into()]).collect()
+}
+
 /// The `path/file.rs:item` references in backquotes on a line of Markdown; `item` may be empty or a `Type::method`.
 fn references(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.split('`').skip(1).step_by(2).filter_map(|quoted| {

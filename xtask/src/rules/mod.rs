@@ -5,6 +5,7 @@ mod documents;
 mod source;
 mod text;
 mod unsafety;
+mod words;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,7 @@ const RULES: &[(&str, Rule)] = &[
     ("whole-gates", documents::whole_gates),
     ("true-paths", documents::true_paths),
     ("named-rules", documents::named_rules),
+    ("field-words", words::field_words),
 ];
 
 /// Checks every rule: its name, and the places where it does not hold.
