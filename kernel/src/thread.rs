@@ -372,6 +372,8 @@ impl<P: Personality> Remote for Slotted<Thread<P>> {
         if let Some((_, module)) = &*thread.wake.away.lock() {
             module.serve(self.thread());
         }
+        let work_for = |on| thread.context().into_iter().for_each(|context| context.work_for(on));
+        work_for(true);
         thread.prepare_poll();
         let polled = if thread.unbuilt.swap(false, Ordering::Relaxed) {
             let pending = *thread.pending.lock();
@@ -382,6 +384,7 @@ impl<P: Personality> Remote for Slotted<Thread<P>> {
         } else {
             self.poll(&mut task::Context::from_waker(&thread.waker)).unwrap_or(Poll::Ready(0))
         };
+        work_for(false);
         let Poll::Ready(result) = polled else {
             let deadline = thread.deadline.load(Ordering::Relaxed);
             return Ran::Waits((deadline != u64::MAX).then_some(deadline));

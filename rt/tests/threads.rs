@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use janua_rt::slot::Slotted;
-use janua_rt::{Epoch, Mutex, Notify, OnceArc, RwLock, Target, WaitQueue, wake};
+use janua_rt::wake::{self, Raised};
+use janua_rt::{Epoch, Mutex, Notify, OnceArc, RwLock, Target, WaitQueue};
 
 /// Who waits: counts how often it was told.
 #[derive(Default)]
@@ -231,7 +232,9 @@ fn the_wake_word_is_raised() {
     let raiser = thread::spawn(move || {
         for _ in 0..10 {
             other.1.fetch_add(1, Ordering::SeqCst);
-            wake::raise(&other.0, || sleeper.unpark());
+            if wake::raise(&other.0) == Raised::Unpark {
+                sleeper.unpark();
+            }
         }
     });
     loop {

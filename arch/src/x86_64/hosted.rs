@@ -134,6 +134,8 @@ pub struct Shared {
     pub made: AtomicU32,
     /// The host thread has its identity: [`super::entry::THREAD_SELECTOR`]'s limit is the index.
     pub identified: AtomicBool,
+    /// One more than the index of the guest thread that a thread of the kernel's own works for; 0 for none.
+    pub serves: AtomicU32,
 }
 
 /// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`.

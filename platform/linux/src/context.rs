@@ -123,6 +123,11 @@ impl Context for HostedContext {
         }
     }
 
+    fn work_for(&self, on: bool) {
+        let serves = if on && self.area().is_some() { self.index as u32 + 1 } else { 0 };
+        area::of(here()).serves.store(serves, Ordering::Relaxed);
+    }
+
     fn set_plain(&self, plain: Option<Plain<'_>>) {
         if self.is_caller() {
             spawn::set_plain(plain);

@@ -7,7 +7,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_platform_boot::DESCRIPTORS_MOST;
 use janua_port::{HostFd, Payer};
 
-use crate::{boot, context, spawn};
+use crate::{area, boot, context, spawn};
 
 /// By number: the payer's, and 0 for those that were there before the kernel. Memory is taken where it is used.
 static PAYERS: [AtomicU8; DESCRIPTORS_MOST] = [const { AtomicU8::new(0) }; DESCRIPTORS_MOST];
@@ -15,7 +15,10 @@ static PAYERS: [AtomicU8; DESCRIPTORS_MOST] = [const { AtomicU8::new(0) }; DESCR
 /// Who pays for what the calling thread takes.
 fn payer() -> Payer {
     let here = context::here();
-    if spawn::has_guest(here) { spawn::guest(here).payer() } else { Payer::KERNEL }
+    let serves = area::of(here).serves.load(Ordering::Relaxed) as usize;
+    // The guest is there as long as it is served: its thread waits for the end of that.
+    let who = serves.checked_sub(1).unwrap_or(here);
+    if spawn::has_guest(who) { spawn::guest(who).payer() } else { Payer::KERNEL }
 }
 
 /// Makes a descriptor for the calling thread. ENFILE, and what `make` says.

@@ -143,11 +143,11 @@ const END: usize = 4;
 
 janua_kernel::calls! {
     pub static ROWS for Paged;
-    0 off(code: u32) => frame off, Full;
-    1 listen() => wait listen, Full;
-    2 give(number: usize) => plain give, Full;
-    3 end_client() => plain end_client, Full;
-    4 end() => plain end, Full;
+    0 off(code: u32) => frame off, home, Full;
+    1 listen() => wait listen, home, Full;
+    2 give(number: usize) => plain give, home, Full;
+    3 end_client() => plain end_client, home, Full;
+    4 end() => plain end, home, Full;
 }
 
 /// A kernel with these two threads.
@@ -161,6 +161,7 @@ fn boot(seed: u64, programs: [Program; 2]) -> (&'static Model, Arc<Kernel<Paged>
         compat: Table::new(&[]),
         tracer: Tracer::default(),
         stats: Stats::new(ROWS.len(), 0),
+        modules: Default::default(),
         system: System::default(),
     });
     let threads = programs.map(|program| {
