@@ -118,7 +118,8 @@ impl AwayMemory {
         self.wake.raise_word(&self.word);
     }
 
-    /// By the module, or by who looks into another thread's memory. `None` when the home thread has ended, or its call.
+    /// By the module, or by who looks into another thread's memory. `None` when the home thread has ended, or its
+    /// call: then the memory is as it is for others.
     fn ask(&self, errand: Errand) -> Option<Reply> {
         let _turn = self.turn.lock();
         let machine = self.wake.machine;
@@ -146,10 +147,28 @@ impl AwayMemory {
         }
     }
 
-    fn ask_word(&self, errand: Errand) -> Result<u32, Fault> {
+    /// Does `part(at, len)` for so many bytes, a part at a time, until one is not done whole: bytes done. Others who are ready run in between, since
+    /// nothing takes the processor from a module.
+    fn by_parts(&self, len: usize, mut part: impl FnMut(usize, usize) -> usize) -> usize {
+        let mut done = 0;
+        while done < len {
+            let want = (len - done).min(MOST);
+            let got = part(done, want);
+            done += got;
+            if got < want {
+                break;
+            }
+            if done < len {
+                self.wake.machine.park().yield_now();
+            }
+        }
+        done
+    }
+
+    fn ask_word(&self, errand: Errand) -> Option<Result<u32, Fault>> {
         match self.ask(errand) {
-            Some(Reply::Word(word)) => word,
-            _ => Err(Fault),
+            Some(Reply::Word(word)) => Some(word),
+            _ => None,
         }
     }
 }
@@ -183,51 +202,53 @@ impl UserMemory for AwayMemory {
         if !self.is_user(src, dst.len()) {
             return 0;
         }
-        let mut done = self.afar().copy_in_partial(dst, src);
-        while done < dst.len() {
-            let len = (dst.len() - done).min(MOST);
-            let Some(Reply::Bytes(bytes)) = self.ask(Errand::Read { addr: src + done, len }) else { break };
-            dst[done..done + bytes.len()].copy_from_slice(&bytes);
-            done += bytes.len();
-            if bytes.len() < len {
-                break;
+        self.by_parts(dst.len(), |at, len| {
+            let part = &mut dst[at..at + len];
+            let done = self.afar().copy_in_partial(part, src + at);
+            if done == len {
+                return len;
             }
-        }
-        done
+            match self.ask(Errand::Read { addr: src + at + done, len: len - done }) {
+                Some(Reply::Bytes(bytes)) => {
+                    part[done..done + bytes.len()].copy_from_slice(&bytes);
+                    done + bytes.len()
+                }
+                _ => done + self.machines().copy_in_partial(&mut part[done..], src + at + done),
+            }
+        })
     }
 
     fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
         if !self.is_user(dst, src.len()) {
             return 0;
         }
-        let mut done = self.afar().copy_out_partial(dst, src);
-        while done < src.len() {
-            let data = src[done..src.len().min(done + MOST)].to_vec();
-            let len = data.len();
-            let Some(Reply::Count(count)) = self.ask(Errand::Write { addr: dst + done, data }) else { break };
-            done += count;
-            if count < len {
-                break;
+        self.by_parts(src.len(), |at, len| {
+            let part = &src[at..at + len];
+            let done = self.afar().copy_out_partial(dst + at, part);
+            if done == len {
+                return len;
             }
-        }
-        done
+            match self.ask(Errand::Write { addr: dst + at + done, data: part[done..].to_vec() }) {
+                Some(Reply::Count(count)) => done + count,
+                _ => done + self.machines().copy_out_partial(dst + at + done, &part[done..]),
+            }
+        })
     }
 
     fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
         if !self.is_user(dst, len) {
             return Err(Fault);
         }
-        if self.afar().zero(dst, len).is_ok() {
-            return Ok(());
-        }
-        for at in (0..len).step_by(MOST) {
-            let piece = MOST.min(len - at);
-            match self.ask(Errand::Zero { addr: dst + at, len: piece }) {
-                Some(Reply::Count(count)) if count == piece => {}
-                _ => return Err(Fault),
+        let done = self.by_parts(len, |at, len| {
+            if self.afar().zero(dst + at, len).is_ok() {
+                return len;
             }
-        }
-        Ok(())
+            match self.ask(Errand::Zero { addr: dst + at, len }) {
+                Some(Reply::Count(count)) => count,
+                _ => 0,
+            }
+        });
+        if done == len { Ok(()) } else { Err(Fault) }
     }
 
     fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
@@ -252,11 +273,12 @@ impl UserMemory for AwayMemory {
     fn load_u32(&self, addr: usize) -> Result<u32, Fault> {
         match self.afar().load_u32(addr) {
             Ok(word) => Ok(word),
-            Err(Fault) => self.ask_word(Errand::Load { addr }),
+            Err(Fault) => self.ask_word(Errand::Load { addr }).unwrap_or_else(|| self.machines().load_u32(addr)),
         }
     }
 
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> Result<u32, Fault> {
-        self.ask_word(Errand::Exchange { addr, old, new })
+        let asked = self.ask_word(Errand::Exchange { addr, old, new });
+        asked.unwrap_or_else(|| self.machines().cmpxchg_u32(addr, old, new))
     }
 }

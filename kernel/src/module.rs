@@ -96,18 +96,23 @@ impl Module {
         self.serves.lock().iter().find(|(own, _)| *own == here).map(|(_, thread)| *thread)
     }
 
-    /// A thread of the module's, as long as it is the leader.
+    /// A thread of the module's, from when it takes the lead until another does.
     fn run(&self, mine: u32, watch: &Watch) {
         let (machine, word) = (self.machine, self.executor.word());
+        // Only now, so that a thread that could not be started has taken nothing over. Several may have been: one of them leads.
+        let before = mine.wrapping_sub(1);
+        if mine != 0 && self.leader.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return;
+        }
         let here = machine.current();
         self.serves.lock().push((here, ThreadId::default()));
         let leads = || self.leader.load(Ordering::Acquire) == mine;
         while leads() {
             wake::rearm(word);
+            self.busy.store(true, Ordering::SeqCst);
             watch.look(machine);
             let mut deadline = None;
             while leads() {
-                self.busy.store(true, Ordering::Relaxed);
                 self.turns.fetch_add(1, Ordering::Relaxed);
                 if let Turn::Idle(next) = self.executor.turn(machine.clock().monotonic()) {
                     deadline = next;
@@ -115,12 +120,13 @@ impl Module {
                 }
             }
             if leads() {
-                self.busy.store(false, Ordering::Relaxed);
+                self.busy.store(false, Ordering::SeqCst);
                 self.executor.park(deadline, |word, deadline| machine.park().park(word, wake::PARKED, deadline));
             }
         }
         self.serves.lock().retain(|(own, _)| *own != here);
-        // A wake-up meant for the new leader may have come to this one.
+        // A wake-up meant for the new leader may have come to this one, and the last turn may have left a call in the queue or a time.
+        let _ = wake::raise(word);
         machine.park().unpark(word, u32::MAX);
     }
 
@@ -132,11 +138,8 @@ impl Module {
 
     /// Has another thread take the turns.
     fn relieve(self: &Arc<Self>, watch: &Arc<Watch>) {
-        let next = self.leader.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
-        if self.start(next, watch).is_err() {
-            // It goes on alone, and later than it should.
-            self.leader.store(next.wrapping_sub(1), Ordering::Release);
-        }
+        // Where no more threads can be had it goes on alone, and later than it should.
+        let _ = self.start(self.leader.load(Ordering::Acquire).wrapping_add(1), watch);
     }
 }
 
@@ -148,7 +151,7 @@ struct Watch {
 impl Watch {
     /// By a module that has something to do.
     fn look(&self, machine: &dyn Machine) {
-        if self.word.load(Ordering::Relaxed) == wake::PARKED && wake::raise(&self.word) == Raised::Unpark {
+        if !wake::is_raised(&self.word) && wake::raise(&self.word) == Raised::Unpark {
             machine.park().unpark(&self.word, 1);
         }
     }
@@ -159,7 +162,7 @@ impl Watch {
             wake::rearm(&self.word);
             let mut busy = false;
             for (module, seen) in modules.iter().zip(&mut seen) {
-                if !module.busy.load(Ordering::Relaxed) {
+                if !module.busy.load(Ordering::SeqCst) {
                     continue;
                 }
                 busy = true;
@@ -193,7 +196,7 @@ struct Started {
 impl Modules {
     /// Starts `count` modules, to which calls of these places go from now on; threads that have begun already are not told. `direct`: they reach user memory
     /// from where they run as far as the machine can; otherwise each access is the home thread's. The machine's error
-    /// when it has no such threads; calls are made at home then.
+    /// when it has no such threads.
     pub fn start(&self, machine: &'static dyn Machine, count: usize, places: Places, direct: bool) -> Result<()> {
         let modules: Vec<_> = (0..count).map(|_| Arc::new(Module::new(machine, direct))).collect();
         let watch = Arc::new(Watch { word: AtomicU32::new(wake::QUIET) });

@@ -3,7 +3,7 @@
 //! A job is a handle to a call with a wake word ([`crate::wake`]); the queue holds those to be polled, the timers those that asked for a
 //! time. Which is next is the policy's choice. Who has a thread to spare calls [`Executor::turn`] in a loop and sleeps on
 //! [`Executor::word`] in between; everybody may [`Executor::submit`]. A thread that is held up in a job can be relieved: another takes the turns,
-//! and the first finds at the end of its own that it is no longer wanted. One at a time sleeps.
+//! and the first finds at the end of its own that it is no longer wanted.
 
 use crate::atomic::AtomicU32;
 use crate::sync::Mutex;

@@ -21,7 +21,7 @@ use talc::{OomHandler, Span, Talc, Talck};
 use crate::clock::HostClock;
 use crate::lock::FutexLock;
 use crate::sys::{self, nr};
-use crate::{boot, machine, spawn};
+use crate::{area, boot, machine, spawn};
 
 use back::Idle;
 pub use back::give_back;
@@ -70,10 +70,12 @@ struct Grow {
     idle: Idle,
 }
 
-/// Says that the calling thread is the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
+/// Says that the calling thread, or the one it works for, is the one that asks for more than there is: somebody has to go. The others wait for it in `fetch`.
 fn blame() {
     let here = 0u8;
-    boot::accounts().blame(hosted::index_of(&raw const here as usize) + 1);
+    let here = hosted::index_of(&raw const here as usize);
+    let serves = area::of(here).serves.load(Ordering::Relaxed) as usize;
+    boot::accounts().blame(if serves != 0 { serves } else { here + 1 });
 }
 
 impl Grow {
