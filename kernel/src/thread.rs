@@ -199,13 +199,17 @@ impl<P: Personality> Thread<P> {
     /// The memory of this thread's task; none before the thread has begun to run.
     #[inline]
     pub fn user(&self) -> &dyn UserMemory {
-        if self.is_sent() {
-            return &self.far;
-        }
         match self.context() {
-            Some(context) => context.memory(),
-            None => &NoMemory,
+            Some(context) if !self.is_sent() => context.memory(),
+            _ => self.user_elsewhere(),
         }
+    }
+
+    /// That of a thread whose call is away, or that has not begun.
+    #[cold]
+    #[inline(never)]
+    fn user_elsewhere(&self) -> &dyn UserMemory {
+        if self.is_sent() { &self.far } else { &NoMemory }
     }
 
     /// Its registers beyond the frame. EXDEV, as [`Context::registers`]; ESRCH before the thread has begun to run.

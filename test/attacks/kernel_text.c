@@ -11,6 +11,22 @@ static int jump(void *to)
 	return 0;
 }
 
+/* Whether a far return begins here. On an emulated machine that cannot do one the places are listed, as bytes below the first. */
+static int far_return(uintptr_t first, uintptr_t to)
+{
+	static uintptr_t list[1 << 15];
+	static int count = -1;
+	if (count < 0) {
+		char *at = getenv("ATTACK_FAR");
+		for (count = 0; at && *at && count < 1 << 15; at += *at == ',')
+			list[count++] = strtoul(at, &at, 16);
+	}
+	for (int i = 0; i < count; i++)
+		if (first - list[i] == to)
+			return 1;
+	return 0;
+}
+
 static int attack(void)
 {
 	uintptr_t first = place("ATTACK_WRPKRU", 0);
@@ -20,6 +36,8 @@ static int attack(void)
 	for (int i = 0; i < 64; i++) {
 		/* Round the audited code first, then anywhere in two megabytes below it. */
 		uintptr_t to = i < 32 ? first - 256 + 16 * i : first - random() % (2 << 20);
+		while (far_return(first, to))
+			to++;
 		if (try_apart(jump, (void *)to) == 0)
 			return 0;
 	}

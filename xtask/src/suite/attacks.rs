@@ -107,6 +107,24 @@ pub fn gadgets(image: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(found.map(|(name, places)| (format!("ATTACK_{name}"), places.join(","))).collect())
 }
 
+/// Where the kernel's text holds the byte of a far return, between so far below and behind the first place of [`gadgets`]: bytes below that, in
+/// hexadecimal.
+pub fn far_returns(image: &Path, first: &str) -> Result<String, String> {
+    const BELOW: u64 = (2 << 20) + 4096;
+    const BEHIND: u64 = 4096;
+    let first = u64::from_str_radix(first, 16).map_err(|e| format!("{first}: {e}"))?;
+    let bytes = fs::read(image).map_err(|e| format!("{}: {e}", image.display()))?;
+    let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", image.display()))?;
+    let mut found = Vec::new();
+    for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
+        let data = section.data().map_err(|e| format!("{}: {e}", image.display()))?;
+        let places = data.iter().enumerate().filter(|(_, byte)| matches!(byte, 0xca | 0xcb));
+        let below = places.map(|(at, _)| first.wrapping_sub(KERNEL_BASE + section.address() + at as u64));
+        found.extend(below.filter(|below| *below <= BELOW || below.wrapping_neg() <= BEHIND).map(|below| format!("{below:x}")));
+    }
+    Ok(found.join(","))
+}
+
 /// The kernel's entries and exits: where they start and end, and the entry of rewritten calls without and with a jail. Then the addresses of
 /// their instructions.
 fn entries(file: &object::File<'_>) -> Result<(Vec<String>, Vec<String>), String> {

@@ -367,13 +367,21 @@ fn script(tests: &[&Test], copy: &dyn Fn(&Path, &str) -> Result<(), String>) -> 
     if !super::long() {
         script += &format!("export ATTACK_PART={PART}\n");
     }
-    for (name, places) in attacks::gadgets(&workspace::target().join("image/janua-linux"))? {
+    let image = workspace::target().join("image/janua-linux");
+    for (name, places) in attacks::gadgets(&image)? {
+        if name == "ATTACK_WRPKRU" {
+            // A far return of user code reads its stack with the rights of the system in QEMU, and the emulated Linux stops.
+            script += &format!("far={}\n", attacks::far_returns(&image, places.split(',').next().unwrap_or_default())?);
+        }
         script += &format!("export {name}={places}\n");
     }
     for (number, test) in tests.iter().enumerate() {
         let (name, program) = (&test.name, format!("/t/{number}"));
         copy(&test.program, &program[1..])?;
         match &test.kind {
+            Kind::Attack { gate, .. } if name.contains("kernel_text") => {
+                script += &format!("one {name} env ATTACK_FAR=$far /janua run --jail pkey --gate {gate} -- {program}\n");
+            }
             Kind::Attack { gate, .. } => script += &format!("one {name} /janua run --jail pkey --gate {gate} -- {program}\n"),
             Kind::Script(what) => script += &format!("{}one {name} sh -c '{}' sh {program}\n", keys_cgroup::BEFORE, what.text),
             Kind::Same => {

@@ -16,6 +16,8 @@ fn time(nanos: i64) -> [i64; 2] {
     [nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000)]
 }
 
+// As a function of its own it makes stat(2) 8 % slower.
+#[inline(always)]
 fn write_stat(thread: &Thread, out: UserPtr<impl Layout<Stat>>, attr: &Attr) -> Result<()> {
     let stat = Stat {
         dev: attr.dev,
