@@ -148,6 +148,12 @@ impl Subject {
         }
     }
 
+    /// The root: the kernel's where it is about no process.
+    pub fn root(&self) -> Path {
+        let fs = self.fs().unwrap_or_else(|_| self.kernel.root.clone());
+        fs.root.read().clone()
+    }
+
     pub fn task(&self) -> Result<&Arc<Task>> {
         self.task.as_ref().ok_or(Errno::ESRCH)
     }
@@ -408,12 +414,22 @@ impl Node {
         }
     }
 
-    /// What the caller finds in the process, if it may look there: both of one program. EACCES.
+    /// What the caller finds in the process, if it may look there: both of one program. EACCES; ENOENT when it has ended.
     fn looked<T>(&self, caller: &dyn Caller, find: impl FnOnce(&Subject) -> Result<T>) -> Result<T> {
-        let subject = self.subject()?;
-        let _held = subject.task.as_ref().map(|task| access::hold(task));
-        may_look(caller, &subject)?;
-        find(&subject)
+        loop {
+            let subject = self.subject()?;
+            let _held = match &subject.seat {
+                Some(seat) => match access::hold_thread(seat) {
+                    Ok(held) => Some(held),
+                    Err(_) if subject.is_thread => return Err(Errno::ENOENT),
+                    // The process may go on with others.
+                    Err(_) => continue,
+                },
+                None => subject.task.as_ref().map(|task| access::hold(task)),
+            };
+            may_look(caller, &subject)?;
+            return find(&subject);
+        }
     }
 
     /// What the calling thread finds of the process' mappings, at each look: the program may have become another. EACCES.
@@ -707,13 +723,9 @@ fn may_follow(cred: &Cred) -> bool {
     cred.capable(CAP_SYS_ADMIN) || cred.capable(CAP_CHECKPOINT_RESTORE)
 }
 
-/// A place as the subject's process would name it.
+/// A place as the subject would name it.
 fn written(subject: &Subject, path: &Path) -> Vec<u8> {
-    let root = match &subject.task {
-        Some(task) => task.fs().root.read().clone(),
-        None => subject.kernel.root.root.read().clone(),
-    };
-    path.write(&root).display()
+    path.write(&subject.root()).display()
 }
 
 /// What stands for an open file: its path, or its label.

@@ -11,12 +11,9 @@ use super::{Subject, Text};
 /// Characters of names that are written as octal escapes.
 const SPECIAL: &[u8] = b" \t\n#";
 
-/// Calls `each` for the mounts below the process's root, with the place as the process names it.
+/// Calls `each` for the mounts below the subject's root, with the place as the subject names it.
 fn visible(subject: &Subject, mut each: impl FnMut(&Mount, &[u8])) {
-    let root = match &subject.task {
-        Some(task) => task.fs().root.read().clone(),
-        None => subject.kernel.root.root.read().clone(),
-    };
+    let root = subject.root();
     for mount in subject.kernel.vfs.mounts() {
         let place = Path::of_mount(&mount).write(&root);
         if place.reachable {

@@ -93,8 +93,6 @@ pub fn leave_memory(thread: &Thread) {
 pub fn end_thread(thread: &Thread) {
     leave_memory(thread);
     super::clone::release_vfork(thread);
-    // A reference to the thread that still exists does not keep its directory.
-    *thread.fs.write() = thread.kernel.root.clone();
     let task = &thread.task;
     let used = crate::time::cpu::usage_of_caller(thread);
     let seat = thread.kernel.tree.lock().remove_thread(thread.tid());
@@ -131,6 +129,8 @@ pub fn end_thread(thread: &Thread) {
         }
     };
     super::access::wait_for_holders(task);
+    // Who still has the thread does not keep its directory; and who may look into it, now that it is found no more, has done so.
+    *thread.fs.write() = thread.kernel.root.clone();
     drop(counted);
     if stop_complete {
         notify_parent(task, Report::Stopped(0));
