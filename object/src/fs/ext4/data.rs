@@ -19,7 +19,7 @@ use rsext4::{
 
 use super::ranges::Ranges;
 use super::{BLOCK, Core, Shared};
-use crate::fs::hostio::{self, OwnedFd};
+use crate::fs::hostio::OwnedFd;
 
 const PAGE: u64 = BLOCK as u64;
 /// Pages moved between disk and memory at a time.
@@ -208,7 +208,18 @@ impl Data {
         // Page by page as a whole: a mapping sees a page as soon as there is one.
         while let Some(run) = found.first_in(gap.clone()) {
             let (start, end) = (run.start * PAGE, (run.end * PAGE).min(to));
-            hostio::write_all(&fd, &bytes[(start - from) as usize..(end - from) as usize], start).map_err(no_memory)?;
+            let bytes = &bytes[(start - from) as usize..(end - from) as usize];
+            let mut done = 0;
+            while done < bytes.len() {
+                let moved = match fd.host().write(fd.fd(), &bytes[done..], Some(start + done as u64)) {
+                    Ok(0) => Err(Errno::ENOMEM),
+                    other => other.map_err(no_memory),
+                };
+                // Even if the rest fails: what a mapping stores into a page that is there must not be filled over.
+                done += moved?;
+                let whole = if done == bytes.len() { run.end } else { (start + done as u64) / PAGE };
+                self.valid.insert(run.start..whole);
+            }
             found.remove(run);
         }
         Ok(())
@@ -218,7 +229,8 @@ impl Data {
     fn want(&mut self, shared: &Shared, offset: u64, len: u64) -> Result<()> {
         let (first, end) = (offset / PAGE, pages(offset.saturating_add(len)));
         match self.valid.first_gap(first..end.min(pages(self.size))) {
-            Some(_) => self.load(shared, first..end.max(first + RUN)),
+            // What was not asked for need not be readable.
+            Some(_) => self.load(shared, first..end.max(first + RUN)).or_else(|_| self.load(shared, first..end)),
             None => Ok(()),
         }
     }
@@ -238,10 +250,9 @@ impl Data {
             return Ok(());
         }
         let around = number / RUN * RUN;
-        match self.load(shared, around..around + RUN) {
-            // One page may still have room.
-            Err(Errno::ENOMEM) => self.load(shared, number..number + 1)?,
-            other => other?,
+        if self.load(shared, around..around + RUN).is_err() {
+            // One page may still have room, or be readable.
+            self.load(shared, number..number + 1)?;
         }
         // What is a hole for those who read is a page of zeroes for a mapping.
         let fd = self.pages(shared)?;
@@ -291,6 +302,8 @@ impl Data {
                 return Err(errno);
             }
         }
+        // The pages may go only when nobody else has them.
+        drop(fd);
         self.recount(shared);
         self.spare(shared, written);
         Ok(moved)
