@@ -24,7 +24,12 @@ impl PeekOffset {
 
     /// Where a peek begins.
     pub fn start(&self) -> usize {
-        usize::try_from(self.get()).unwrap_or(0)
+        self.chosen().unwrap_or(0)
+    }
+
+    /// Where a peek begins, if the program chose a place.
+    pub fn chosen(&self) -> Option<usize> {
+        usize::try_from(self.get()).ok()
     }
 
     /// After a read of `len` bytes with those flags: a peek moves the offset on, other reads move it back. Readers that race may each

@@ -10,6 +10,14 @@ use janua_rt::Mutex;
 pub struct Record<T> {
     pub data: Box<[u8]>,
     pub with: T,
+    /// It is empty, and somebody has peeked at it.
+    peeked: bool,
+}
+
+impl<T> Record<T> {
+    pub fn new(data: Box<[u8]>, with: T) -> Record<T> {
+        Record { data, with, peeked: false }
+    }
 }
 
 /// A queue of whole messages. The bytes are copied in and out by the callers, never with the lock held.
@@ -70,13 +78,17 @@ impl<T> RecordQueue<T> {
         Some(record)
     }
 
-    /// Looks at the message that holds the byte `skip` bytes behind the first one (at the first without a skip), with the queue locked.
-    /// `look` gets it and what is left to skip of it.
-    pub fn peek<R>(&self, mut skip: usize, look: impl FnOnce(&Record<T>, usize) -> R) -> Option<R> {
-        for record in &*self.list.lock() {
+    /// Looks at the message that holds the byte `start` bytes behind the first one, or at an empty one there that nobody has peeked at;
+    /// at the first without a start. The queue is locked. `look` gets the message and what is left to skip of it.
+    pub fn peek<R>(&self, start: Option<usize>, look: impl FnOnce(&Record<T>, usize) -> R) -> Option<R> {
+        let mut skip = start.unwrap_or(0);
+        for record in &mut *self.list.lock() {
             match skip.checked_sub(record.data.len()) {
-                Some(rest) if skip > 0 => skip = rest,
-                _ => return Some(look(record, skip)),
+                Some(rest) if skip > 0 || start.is_some() && record.peeked => skip = rest,
+                _ => {
+                    record.peeked = record.data.is_empty();
+                    return Some(look(record, skip));
+                }
             }
         }
         None

@@ -39,7 +39,7 @@ static void get(const char *what, int len, int flags)
 static void peek(int len) { get("peek", len, MSG_PEEK); }
 static void take(int len) { get("take", len, 0); }
 static void put(const char *t) { must(send(s[1], t, strlen(t), 0)); }
-static void tour(const char *name, int wait)
+static void tour(const char *name, int type, int wait)
 {
 	say("-- %s: at first %s\n", name, off());
 	put("abcdefgh");
@@ -82,6 +82,41 @@ static void tour(const char *name, int wait)
 	take(40);
 	take(40);
 	peek(4);
+	set(-1);
+	if (type != SOCK_STREAM) {
+		/* Empty messages: each is peeked at once, and then passed over. */
+		say("- empty\n");
+		put("");
+		put("abc");
+		put("");
+		put("");
+		put("de");
+		if (wait)
+			usleep(20000);
+		peek(4);
+		peek(4);
+		set(0);
+		peek(4);
+		peek(2);
+		peek(4);
+		peek(4);
+		peek(4);
+		peek(4);
+		peek(4);
+		set(0);
+		peek(4);
+		set(3);
+		peek(4);
+		set(-1);
+		peek(4);
+		take(4);
+		take(4);
+		peek(4);
+		set(0);
+		peek(4);
+		for (int i = 0; i < 4; i++)
+			take(4);
+	}
 	close(s[0]);
 	close(s[1]);
 }
@@ -106,15 +141,15 @@ int main(void)
 {
 	alarm(20);
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, s));
-	tour("unix stream", 0);
+	tour("unix stream", SOCK_STREAM, 0);
 	must(socketpair(AF_UNIX, SOCK_DGRAM, 0, s));
-	tour("unix datagrams", 0);
+	tour("unix datagrams", SOCK_DGRAM, 0);
 	must(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s));
-	tour("unix packets", 0);
+	tour("unix packets", SOCK_SEQPACKET, 0);
 	inet(SOCK_DGRAM);
-	tour("UDP", 1);
+	tour("UDP", SOCK_DGRAM, 1);
 	inet(SOCK_STREAM);
-	tour("TCP", 1);
+	tour("TCP", SOCK_STREAM, 1);
 	s[0] = must(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
 	say("-- netlink\n");
 	set(0);

@@ -45,7 +45,7 @@ impl UdpSocket {
         if keeps {
             let held = self.errors.bytes() + self.errors.len() * OVERHEAD + self.queue.bytes();
             if held + data.len() + OVERHEAD <= self.receive_limit() {
-                let _ = self.errors.push(Record { data, with: Refusal { to } }, usize::MAX);
+                let _ = self.errors.push(Record::new(data, Refusal { to }), usize::MAX);
             }
         }
         common.set_error(Errno::ECONNREFUSED);

@@ -260,7 +260,7 @@ impl UdpSocket {
         if self.inet.common.shut() & shut::RECEIVE != 0 || held + data.len() > self.receive_limit() {
             return;
         }
-        if self.queue.push(Record { data, with }, usize::MAX).is_ok() {
+        if self.queue.push(Record::new(data, with), usize::MAX).is_ok() {
             self.inet.common.wake_readers();
         }
     }
@@ -315,7 +315,7 @@ impl UdpSocket {
             }
         };
         if flags & msg::PEEK != 0 {
-            let peeked = self.queue.peek(peek.start(), |record, skip| {
+            let peeked = self.queue.peek(peek.chosen(), |record, skip| {
                 let len = buf.put_whole(&record.data[skip..])?;
                 Ok(describe(record, skip, len))
             });

@@ -178,7 +178,7 @@ impl NetlinkSocket {
         if self.queue.bytes() + data.len() > self.common.rcvbuf.load(Ordering::Relaxed) {
             self.common.set_error(Errno::ENOBUFS);
             self.common.wait.wake_all();
-        } else if self.queue.push(Record { data, with: () }, usize::MAX).is_ok() {
+        } else if self.queue.push(Record::new(data, ()), usize::MAX).is_ok() {
             self.common.wake_readers();
         }
     }
@@ -272,7 +272,7 @@ impl Socket for NetlinkSocket {
             ..Received::default()
         };
         if flags & msg::PEEK != 0 {
-            let peeked = self.queue.peek(0, |record, _| buf.put_whole(&record.data).map(|len| describe(record, len)));
+            let peeked = self.queue.peek(None, |record, _| buf.put_whole(&record.data).map(|len| describe(record, len)));
             return peeked.unwrap_or(Err(Errno::EAGAIN));
         }
         let record = self.queue.pop().ok_or(Errno::EAGAIN)?;

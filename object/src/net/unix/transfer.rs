@@ -197,7 +197,7 @@ impl UnixSocket {
             rights: message.rights.clone(),
             _charge: Charge { sender: self.sent.clone(), bytes: len + OVERHEAD },
         };
-        if target.records.push(Record { data: data.into_boxed_slice(), with }, usize::MAX).is_err() {
+        if target.records.push(Record::new(data.into_boxed_slice(), with), usize::MAX).is_err() {
             return Err(Errno::ENOBUFS);
         }
         target.common.wake_readers();
@@ -235,7 +235,7 @@ impl UnixSocket {
             }
         };
         if flags & msg::PEEK != 0 {
-            let peeked = self.records.peek(self.common.peek.start(), |record, skip| {
+            let peeked = self.records.peek(self.common.peek.chosen(), |record, skip| {
                 let len = buf.put_whole(&record.data[skip..])?;
                 self.common.peek.note_read(flags, len);
                 Ok(describe(record, skip, len))
