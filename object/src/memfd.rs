@@ -285,6 +285,16 @@ impl Inode for MemInode {
 /// An opened one.
 pub struct MemFile(pub Arc<MemInode>);
 
+impl MemFile {
+    /// Bytes written, and the offset behind them.
+    fn write_at(&self, buf: &mut WriteBuf<'_>, at: u64) -> Result<(usize, u64)> {
+        if self.0.fs.is_huge() {
+            return Err(Errno::EINVAL);
+        }
+        self.0.state.write(buf, at, |state, part, at| self.0.write(state, part, at))
+    }
+}
+
 impl File for MemFile {
     fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         if buf.left() == 0 {
@@ -303,14 +313,11 @@ impl File for MemFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
-        if self.0.fs.is_huge() {
-            return Err(Errno::EINVAL);
-        }
-        if buf.left() == 0 {
-            return Ok(0);
-        }
-        let (n, _) = self.0.state.write(buf, at, |state, part, at| self.0.write(state, part, at))?;
-        Ok(n)
+        if buf.left() == 0 && !self.0.fs.is_huge() { Ok(0) } else { Ok(self.write_at(buf, at)?.0) }
+    }
+
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
+        self.write_at(buf, offset::END)
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {

@@ -79,13 +79,16 @@ impl MemoryFile {
 
     /// Bytes written, and the offset behind them.
     fn write_at(&self, buf: &mut WriteBuf<'_>, offset: u64) -> Result<(usize, u64)> {
-        let written = self.node.data()?.write(buf, offset, |data, part, at| {
+        let mut noted = false;
+        self.node.data()?.write(buf, offset, |data, part, at| {
             let at = if at == offset::END { data.size() } else { at };
             let n = data.write(&self.node.shared.space, part, at)?;
+            // With the first part: others may look at it, and run it, before the last.
+            if !core::mem::replace(&mut noted, true) {
+                self.wrote();
+            }
             Ok((n, at + n as u64))
-        })?;
-        self.wrote();
-        Ok(written)
+        })
     }
 
     fn wrote(&self) {

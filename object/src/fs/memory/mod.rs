@@ -12,7 +12,7 @@
 //! An unchanged node is forgotten with its last user. A changed one must be found again, so before its first change it is
 //! *kept*: entered for good in its directory's table, and that directory in its own, up to the root.
 //!
-//! Lock order: a directory's table, its child's table, `meta`, the links table. Two directories of a rename: by address.
+//! Lock order: a directory's table, its child's table, a file's data, `meta`, the links table. Two directories of a rename: by address.
 
 pub(crate) mod data;
 mod file;
