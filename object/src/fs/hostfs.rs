@@ -540,8 +540,12 @@ impl HostInode {
             b"" => self.this.upgrade(),
             way => {
                 let stat = self.any_fd().and_then(|dir| self.host().stat(dir.fd(), way));
-                let known = |stat: HostStat| self.shared.known.lock().get(&(stat.dev, stat.ino)).and_then(Weak::upgrade);
-                stat.ok().and_then(known).filter(|dir| dir.kind == FileKind::Directory)
+                let known = |stat: HostStat| {
+                    let dir = self.shared.known.lock().get(&(stat.dev, stat.ino)).and_then(Weak::upgrade);
+                    // The number may have been another file's.
+                    dir.filter(|dir| dir.is(&stat) && dir.kind == FileKind::Directory)
+                };
+                stat.ok().and_then(known)
             }
         };
         if let Some(dir) = dir {

@@ -198,7 +198,7 @@ pub fn replaced_outside(s: &Sandbox) -> Result<(), String> {
     let inside = "cd /mnt; echo >f; until cat f/x 2>/dev/null; do [ -e one ] || cat f/x f/; echo >one; sleep 0.01; done
         until [ -e three ]; do echo >two; sleep 0.01; done; cat f/x; true";
     let inside = s.line(&["--bind", &format!("{at}:/mnt:rw")], &["/bin/sh", "-c", inside]).join("' '");
-    let outside = "until [ -e one ]; do sleep 0.01; done; rm f; mkdir f; echo found >f/x
+    let outside = "until [ -e one ]; do sleep 0.01; done; mkdir g; echo found >g/x; rm f; mv g f
         until [ -e two ]; do sleep 0.01; done; rm -r f; echo >three";
     let said = shell(s, format!("cd {at}; ({outside})& timeout 20 '{inside}' 2>&1; wait"))?;
     let want = "cat: f/x: Not a directory\ncat: f/: Not a directory\nfound\ncat: f/x: No such file or directory\n";
