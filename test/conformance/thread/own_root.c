@@ -1,5 +1,5 @@
-/* A thread with a root of its own: what /proc shows of it begins there. While threads of a chrooted process end, nothing outside its root is
- * found by way of theirs. */
+/* A thread with a root of its own: what /proc shows of it begins there. While threads of a chrooted process end, nothing outside its
+ * root is found through theirs. */
 #include "t.h"
 static volatile int step;
 static volatile int tid;
