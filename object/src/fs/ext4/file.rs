@@ -68,6 +68,34 @@ impl DiskFile {
         Ok((n, n == want))
     }
 
+    /// Writes at `offset`, or behind the end: bytes written, and where they begin. Writes to the file come one after the other.
+    fn write_in_turn(&self, buf: &mut WriteBuf<'_>, offset: u64) -> Result<(usize, u64)> {
+        if buf.left() == 0 {
+            return Ok((0, if offset == offset::END { self.size()? } else { offset }));
+        }
+        if self.node.shared().read_only {
+            return Err(Errno::EROFS);
+        }
+        let _turn = self.node.turn().lock();
+        let start = if offset == offset::END { self.size()? } else { offset };
+        let mut room = Vec::new();
+        let mut moved = 0;
+        while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
+            match self.write_part(buf, &mut room, start.saturating_add(moved as u64)) {
+                Ok((n, whole)) => {
+                    moved += n;
+                    if !whole {
+                        break;
+                    }
+                }
+                Err(errno) if moved == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        self.node.wrote(self.keeps_privileges);
+        Ok((moved, start))
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize> {
         let shared = self.node.shared();
         let later = shared.make_room((bytes.len() / BLOCK) as u64 + 2);
@@ -104,30 +132,12 @@ impl File for DiskFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        if buf.left() == 0 {
-            return Ok(0);
-        }
-        if self.node.shared().read_only {
-            return Err(Errno::EROFS);
-        }
-        let _turn = self.node.turn().lock();
-        let start = if offset == offset::END { self.size()? } else { offset };
-        let mut room = Vec::new();
-        let mut moved = 0;
-        while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
-            match self.write_part(buf, &mut room, start.saturating_add(moved as u64)) {
-                Ok((n, whole)) => {
-                    moved += n;
-                    if !whole {
-                        break;
-                    }
-                }
-                Err(errno) if moved == 0 => return Err(errno),
-                Err(_) => break,
-            }
-        }
-        self.node.wrote(self.keeps_privileges);
-        Ok(moved)
+        Ok(self.write_in_turn(buf, offset)?.0)
+    }
+
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
+        let (n, start) = self.write_in_turn(buf, offset::END)?;
+        Ok((n, start + n as u64))
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
