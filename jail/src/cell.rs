@@ -72,9 +72,10 @@ impl Jailed for Cell {
             Change::Rights(prot) => (prot.write || !prot.exec, prot.write),
             Change::Dropped => (true, false),
             Change::Moved => (true, true),
+            Change::Unmapped => (true, false),
         };
         if sites {
-            self.restore_singles(listed, start, end);
+            self.restore_singles(listed, start, end, matches!(change, Change::Unmapped));
         }
         if pages { self.restore_code(listed, start, end) } else { Ok(()) }
     }

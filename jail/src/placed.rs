@@ -280,7 +280,7 @@ impl Cell {
             listed.space.map(at, vma.end - at, vma.flags.prot(), &vma.backing(vma.offset_of(at, at), vma.end - at)?)?;
             listed.list.change(at, vma.end, |vma| vma.flags = (vma.flags - REWRITTEN) | REWRITABLE);
         }
-        self.restore_singles(listed, 0, usize::MAX);
+        self.restore_singles(listed, 0, usize::MAX, false);
         Ok(())
     }
 

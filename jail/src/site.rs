@@ -13,7 +13,7 @@
 //! ([`Fate::Waits`] until then); the caller's own place, and those kept in signal frames, are translated by [`Cell::moved`].
 //!
 //! **Code that changes.** Rewritten bytes are the program's again before it may write to them (mprotect(2)), drop them (madvise(2)) or move
-//! them (mremap(2)); unmapped ones are forgotten. Memory that is writable and executable at once is left alone. Trampolines
+//! them (mremap(2)), or a part of what they stand for (munmap(2)); unmapped ones are forgotten. Memory that is writable and executable at once is left alone. Trampolines
 //! stay until exec: a thread may be in one.
 
 use alloc::collections::BTreeMap;
@@ -66,6 +66,20 @@ struct Single {
     fate: Fate,
 }
 
+impl Single {
+    /// The program's bytes that its call and what stands for them depend on.
+    fn bytes(&self, call: usize) -> Range<usize> {
+        let end = call + SYSCALL.len();
+        match &self.fate {
+            Fate::Rewritten(patch, _) => {
+                let at = patch.start as usize;
+                at..end.max(at + usize::from(patch.len))
+            }
+            Fate::Open | Fate::Waits | Fate::Left => call..end,
+        }
+    }
+}
+
 /// The single sites of an address space.
 #[derive(Clone, Default)]
 pub struct Sites {
@@ -90,7 +104,10 @@ impl Sites {
     /// Forgets sites that are no more.
     pub fn forget(&mut self, start: usize, end: usize) {
         if !self.known.is_empty() {
-            self.known.retain(|&call, _| !(start..end).contains(&call));
+            self.known.retain(|&call, single| {
+                let bytes = single.bytes(call);
+                bytes.end <= start || end <= bytes.start
+            });
         }
     }
 
@@ -205,9 +222,7 @@ impl Cell {
         let patch = trampoline::build(&bytes, base as u64, &site, at as u64, entry as u64, &mut trampoline)?;
         let jump = patch.jump().ok_or(Refusal::Far)?;
         let before: [u8; JUMP] = bytes.get(site.start..).and_then(|rest| rest.first_chunk()).copied().ok_or(Refusal::Memory)?;
-        let page = Prot { read: true, write: false, exec: true };
-        let write =
-            |at: usize, old: &[u8], new: &[u8]| self.replace(listed.space, at, old, new, page).map_err(|_| Refusal::Memory);
+        let write = |at: usize, old: &[u8], new: &[u8]| self.replace(listed, at, old, new).map_err(|_| Refusal::Memory);
         write(at, &vec![0; trampoline.len()], &trampoline)?;
         write(base + site.start, &before, &jump)?;
         Ok(Fate::Rewritten(patch, before))
@@ -234,18 +249,19 @@ impl Cell {
         Ok(start)
     }
 
-    /// Gives the program its own bytes back in `start..end`, which it is about to write to, to drop or to move.
-    pub fn restore_singles(&mut self, listed: &Listed<'_>, start: usize, end: usize) {
+    /// Gives the program its own bytes back wherever those of a site are in `start..end`, which it is about to write to, to drop, to move
+    /// or to unmap. `gone`: nothing in there is needed afterwards, so that only sites count that have bytes elsewhere, too.
+    pub fn restore_singles(&mut self, listed: &Listed<'_>, start: usize, end: usize, gone: bool) {
         if self.sites.is_empty() {
             return;
         }
         let mut known = core::mem::take(&mut self.sites.known);
-        for (_, single) in known.range_mut(start.saturating_sub(sites::SPAN)..end.saturating_add(sites::SPAN)) {
+        for (&call, single) in known.range_mut(start.saturating_sub(sites::SPAN)..end.saturating_add(sites::SPAN)) {
             let Fate::Rewritten(patch, before) = single.fate else { continue };
-            let at = patch.start as usize;
-            let Some(jump) = patch.jump().filter(|_| at < end && start < at + JUMP) else { continue };
-            let prot = Prot { read: true, write: false, exec: true };
-            let _ = self.replace(listed.space, at, &jump, &before, prot);
+            let bytes = single.bytes(call);
+            let concerned = bytes.start < end && start < bytes.end && !(gone && start <= bytes.start && bytes.end <= end);
+            let Some(jump) = patch.jump().filter(|_| concerned) else { continue };
+            let _ = self.replace(listed, patch.start as usize, &jump, &before);
             single.fate = Fate::Open;
         }
         self.sites.known = known;
@@ -254,24 +270,36 @@ impl Cell {
     /// A fetch at `addr` has faulted on the rights of its page: whether it is to be tried again, because the page was just being written
     /// here. `space` gives its pages the rights that were asked for.
     pub fn held_back(&self, list: &VmaList, space: &dyn Space, addr: usize) -> bool {
-        let Some((_, vma)) = list.find(addr).filter(|_| !self.sites.is_empty()) else { return false };
+        // The site may have been forgotten since; a page of trampolines stays.
+        let Some((_, vma)) = list.find(addr).filter(|_| !self.sites.pages.is_empty()) else { return false };
         let page = addr & !(PAGE_SIZE - 1);
         // It has its rights back by now, unless the host could not give them. Where it cannot now either, the fault is the program's.
         vma.flags.contains(VmFlags::EXEC) && space.protect(page, PAGE_SIZE, vma.flags.prot()).is_ok()
     }
+
     /// Changes bytes of code while nobody can run them: by the space's guard, or by taking the right to execute for as long as it takes.
-    /// Threads that come by meanwhile are held back. The list of mappings is locked.
-    fn replace(&self, space: &dyn Space, at: usize, old: &[u8], new: &[u8], prot: Prot) -> Result<()> {
+    /// Threads that come by meanwhile are held back. The list of mappings is locked; pages that are not code by it are left alone.
+    fn replace(&self, listed: &Listed<'_>, at: usize, old: &[u8], new: &[u8]) -> Result<()> {
         if let Some(guard) = &self.guard {
             return guard.patch(at, old, new);
         }
+        let (list, space) = (&*listed.list, listed.space);
         let first = at & !(PAGE_SIZE - 1);
-        let len = (at + new.len()).next_multiple_of(PAGE_SIZE) - first;
-        space.protect(first, len, Prot { read: true, write: true, exec: false })?;
+        let last = (at + new.len()).next_multiple_of(PAGE_SIZE);
+        let rights = |page: usize| {
+            let flags = list.find(page).map(|(_, vma)| vma.flags);
+            flags.filter(|flags| flags.contains(VmFlags::EXEC) && !flags.contains(VmFlags::WRITE)).map(VmFlags::prot)
+        };
+        if (first..last).step_by(PAGE_SIZE).any(|page| rights(page).is_none()) {
+            return Err(Errno::EACCES);
+        }
+        space.protect(first, last - first, Prot { read: true, write: true, exec: false })?;
         let mut now = vec![0; old.len()];
         let same = self.jail.user.copy_in(&mut now, at).is_ok() && now == old;
         let written = same && self.jail.user.copy_out(at, new).is_ok();
-        space.protect(first, len, prot)?;
+        for page in (first..last).step_by(PAGE_SIZE) {
+            space.protect(page, PAGE_SIZE, rights(page).ok_or(Errno::EACCES)?)?;
+        }
         if written { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 }

@@ -96,6 +96,8 @@ pub enum Change {
     Dropped,
     /// It moves.
     Moved,
+    /// It is unmapped, or something else is mapped in its place.
+    Unmapped,
 }
 
 /// What is mapped in place of what was asked for.
@@ -125,7 +127,7 @@ pub trait Jailed: Send {
     fn mapped(&self, vma: &Vma, offset: u64, addr: usize, len: usize) -> Option<Instead>;
     /// What was mapped in the range is no more.
     fn unmapped(&mut self, start: usize, end: usize);
-    /// The range, which is mapped, is going to be changed.
+    /// The range, which is mapped (before [`Change::Unmapped`] maybe not all of it), is going to be changed.
     fn changes(&mut self, listed: &mut Listed<'_>, start: usize, end: usize, change: Change) -> Result<()>;
 
     /// Whether a new mapping of `start..end`, or a change of what is there, would take away what code elsewhere needs.

@@ -9,7 +9,7 @@ use janua_port::{Backing, Prot, Space};
 
 use super::advise::advise_in_parts;
 use super::gap::END_32;
-use super::jail::Loader;
+use super::jail::{Change, Loader};
 use super::vma::{MappedFile, Source, VmFlags, Vma};
 use super::{Killed, Limits, MAX_MAP_COUNT, Mm, NEVER, Removed, State, next_id, round_up};
 use crate::coverage::Charge;
@@ -87,6 +87,7 @@ impl Mm {
         };
         let space = &*self.space;
         if fixed {
+            self.changes(&mut state, addr, end, Change::Unmapped)?;
             state.give_up_room(addr, end);
         }
         if let Some(code) = &code {
@@ -276,6 +277,7 @@ impl Mm {
     /// Unmaps what the list has in the range, and only that: the kernel's own memory may lie between.
     pub(super) fn unmap_locked(&self, state: &mut State, start: usize, end: usize) -> Result<Removed> {
         let space = &*self.space;
+        self.changes(state, start, end, Change::Unmapped)?;
         if state.list.find(start).is_some_and(|(_, vma)| vma.end == end) {
             // The end of one mapping, or all of it.
             space.unmap(start, end - start)?;

@@ -80,5 +80,18 @@ int main(void)
 		N(many(code, 0, getpid(), 20));
 		must(munmap(q, 2 * PAGE));
 	}
+	/* The same, but the call is on the next page, and only that changes. */
+	for (int before = 1; before < 19; before++) {
+		unsigned char *q = memory(2), *code = q + PAGE - before;
+		memcpy(code, longest, sizeof longest);
+		must(mprotect(q, 2 * PAGE, PROT_READ | PROT_EXEC));
+		N(many(code, 0, getpid(), 20));
+		must(mprotect(q + PAGE, PAGE, PROT_READ | PROT_WRITE));
+		N(memcmp(code, longest, sizeof longest));
+		memset(code + 18, 0x90, 2);
+		must(mprotect(q + PAGE, PAGE, PROT_READ | PROT_EXEC));
+		N(many(code, 0, 39, 20));
+		must(munmap(q, 2 * PAGE));
+	}
 	return t_done();
 }
