@@ -50,6 +50,8 @@ pub enum Cause {
     /// An access, or an instruction, at an address that is watched.
     Watchpoint,
     Breakpoint,
+    /// An instruction that raises what steps and watched addresses do (on x86 `int1`).
+    DebugTrap,
     /// A call of the host's, made by no gate.
     HostCall,
 }

@@ -20,7 +20,7 @@ fn exit_code(cause: Cause) -> u8 {
         Cause::Page { .. } | Cause::Protection => BAD_ACCESS,
         Cause::Illegal | Cause::Privileged | Cause::Software => 128 + 4,
         Cause::Arithmetic(_) => 128 + 8,
-        Cause::Step | Cause::Watchpoint | Cause::Breakpoint => 128 + 5,
+        Cause::Step | Cause::Watchpoint | Cause::Breakpoint | Cause::DebugTrap => 128 + 5,
         Cause::HostCall => BAD_CALL,
     }
 }
@@ -74,7 +74,7 @@ impl Personality for Invasive {
             }
             Cause::HostCall => thread.fatal(code, format_args!("user code at {pc:#x} made a system call of the host's")),
             Cause::Arithmetic(_) => thread.fatal(code, format_args!("user code at {pc:#x} divided by zero or overflowed")),
-            Cause::Step | Cause::Watchpoint | Cause::Breakpoint => {
+            Cause::Step | Cause::Watchpoint | Cause::Breakpoint | Cause::DebugTrap => {
                 thread.fatal(code, format_args!("user code at {pc:#x} stopped for a debugger, and there is none"))
             }
         }

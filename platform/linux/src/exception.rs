@@ -41,7 +41,8 @@ fn cause(signal: u32, code: i32, error: u64) -> Cause {
         // Privileged instructions are SIGSEGV on x86.
         (SIGILL, _) => Cause::Illegal,
         (SIGFPE, code) => Cause::Arithmetic(arithmetic(code)),
-        // TRAP_TRACE, TRAP_HWBKPT; else SI_KERNEL.
+        // TRAP_BRKPT, which on x86 is int1 and not int3; TRAP_TRACE, TRAP_HWBKPT; else SI_KERNEL.
+        (SIGTRAP, 1) => Cause::DebugTrap,
         (SIGTRAP, 2) => Cause::Step,
         (SIGTRAP, 4) => Cause::Watchpoint,
         (SIGTRAP, _) => Cause::Breakpoint,
@@ -85,6 +86,7 @@ mod tests {
         const SI_KERNEL: i32 = 128;
         assert_eq!(cause(SIGSEGV, SI_KERNEL, 0), Cause::Protection);
         assert_eq!(cause(SIGTRAP, SI_KERNEL, 0), Cause::Breakpoint);
+        assert_eq!(cause(SIGTRAP, 1, 0), Cause::DebugTrap);
         assert_eq!(cause(SIGTRAP, 2, 0), Cause::Step);
         assert_eq!(cause(SIGBUS, 1, 0), Cause::Alignment);
         assert_eq!(cause(SIGFPE, 1, 0), Cause::Arithmetic(Arithmetic::Division));

@@ -90,6 +90,22 @@ pub fn fault_address() -> usize {
     value
 }
 
+/// What has raised a debug exception, of single steps and watched addresses; 0 for `int1`, which says nothing there. The processor adds to what
+/// is there, so it is cleared.
+pub fn take_debug_status() -> u64 {
+    const STEP: u64 = 1 << 14;
+    const WATCHED: u64 = 0xf;
+    /// The register's value after a reset.
+    const NOTHING: u64 = 0xffff_0ff0;
+    let value: u64;
+    // SAFETY: reads and writes a register that only tells.
+    unsafe {
+        asm!("mov {}, dr6", out(reg) value, options(nomem, nostack, preserves_flags));
+        asm!("mov dr6, {}", in(reg) NOTHING, options(nomem, nostack, preserves_flags));
+    }
+    value & (STEP | WATCHED)
+}
+
 /// Control register 4.
 pub fn cr4() -> u64 {
     let value;

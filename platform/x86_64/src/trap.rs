@@ -160,6 +160,7 @@ fn exception(guest: &dyn Guest, frame: &mut Frame, number: u8, error: u64) -> Fl
     let here = frame.program_counter();
     let (cause, addr) = match number {
         0 => (Cause::Arithmetic(Arithmetic::Division), here),
+        1 if cpu::take_debug_status() == 0 => (Cause::DebugTrap, here),
         1 => (Cause::Step, here),
         3 => (Cause::Breakpoint, 0),
         6 => (Cause::Illegal, here),

@@ -25,6 +25,7 @@ const SEGV_PKUERR: i32 = 4;
 const BUS_ADRALN: i32 = 1;
 const BUS_ADRERR: i32 = 2;
 const BUS_MCEERR_AR: i32 = 4;
+const TRAP_BRKPT: i32 = 1;
 const TRAP_TRACE: i32 = 2;
 const TRAP_HWBKPT: i32 = 4;
 
@@ -48,6 +49,7 @@ fn signal_of(cause: Cause) -> (u32, i32) {
         Cause::Step => (SIGTRAP, TRAP_TRACE),
         Cause::Watchpoint => (SIGTRAP, TRAP_HWBKPT),
         Cause::Breakpoint => (SIGTRAP, si::KERNEL),
+        Cause::DebugTrap => (SIGTRAP, TRAP_BRKPT),
         Cause::HostCall => (SIGSYS, si::SYS_SECCOMP),
     }
 }
@@ -109,6 +111,7 @@ mod tests {
             (Cause::Arithmetic(Arithmetic::FloatInvalid), (8, 7)),
             (Cause::Step, (5, 2)),
             (Cause::Breakpoint, (5, 128)),
+            (Cause::DebugTrap, (5, 1)),
         ];
         for (cause, signal) in expected {
             assert_eq!(signal_of(cause), signal, "{cause:?}");
