@@ -172,6 +172,8 @@ const GROWN: usize = 4 << 20;
 /// both from the heap's start.
 static WANTED: AtomicUsize = AtomicUsize::new(GROWN);
 static READY: AtomicUsize = AtomicUsize::new(0);
+/// Where the last one ends that was tried: each is tried once.
+static TRIED: AtomicUsize = AtomicUsize::new(0);
 
 /// The allocator has come to `at`: the huge page behind the one it is in is wanted next.
 fn want_next(at: usize) {
@@ -187,14 +189,18 @@ fn want_next(at: usize) {
 /// have to wait for all its processors: this is the service thread's, and who comes before it is done takes small pages.
 pub fn prepare() {
     let wanted = WANTED.load(Ordering::Relaxed);
-    if wanted <= READY.load(Ordering::Relaxed).max(GROWN) || UNITED.load(Ordering::Relaxed) >= HEAP_SIZE {
+    if wanted <= TRIED.load(Ordering::Relaxed).max(GROWN) || UNITED.load(Ordering::Relaxed) >= HEAP_SIZE {
         return;
     }
+    TRIED.store(wanted, Ordering::Relaxed);
     // The host makes none where there is not one page yet.
     for (len, advice) in [(PAGE, MADV_POPULATE_WRITE), (HUGE, MADV_COLLAPSE)] {
         // SAFETY: a part of the heap's region, whose contents stay as they are.
-        if unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + wanted - HUGE, len, advice, 0, 0, 0]) }.is_err() {
-            return;
+        match unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + wanted - HUGE, len, advice, 0, 0, 0]) } {
+            Ok(_) => {}
+            // A host without it, or without huge pages here: never again.
+            Err(Errno::EINVAL) => return UNITED.store(HEAP_SIZE, Ordering::Relaxed),
+            Err(_) => return,
         }
     }
     READY.store(wanted, Ordering::Relaxed);
