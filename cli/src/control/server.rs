@@ -7,6 +7,7 @@ use janua_platform_host::channel::{self, Garbage};
 use janua_platform_host::sandbox::{self, Sandbox};
 use janua_port::outside::{FIRST, GuestInfo, Program};
 use janua_port::{Answer, Request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{SocketFlags, accept_with};
@@ -85,6 +86,13 @@ fn claim(name: &Name, detached: bool, later: bool) -> Result<Option<Found>, Take
     }
     let place = Place::make().map_err(Taken::Failed)?;
     Ok(Some(Found { listener: place.claim(name)?, name: name.clone(), place, detached }))
+}
+
+/// Whether the other side has closed its socket; what it has sent before may still be there.
+fn is_gone(socket: &OwnedFd) -> bool {
+    let mut looked = [PollFd::new(socket, PollFlags::RDHUP)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut looked, Some(&now)).is_ok() && looked[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
 }
 
 impl Server {
@@ -176,15 +184,7 @@ impl Server {
                     self.clients[at].wants = Wants::End;
                     true
                 }
-                Ask::Pause(paused) => {
-                    if paused {
-                        sandbox.pause();
-                    } else {
-                        sandbox.resume();
-                    }
-                    self.about.paused = paused;
-                    self.reply(at, &Reply::Done)
-                }
+                Ask::Pause(paused) => self.hold(at, sandbox, paused),
                 Ask::Run(_) if self.about.paused => self.reply(at, &Reply::Refused(self.stands_still())),
                 Ask::Run(program) => self.run(at, sandbox, program, &handed),
                 Ask::Signal(signal) => self.pass_to_program(at, sandbox, |id| Request::Signal { id, signal }),
@@ -201,6 +201,22 @@ impl Server {
         if let Wants::Program { id, terminal: false } = self.clients.remove(at).wants {
             let _ = sandbox.ask(&Request::Signal { id, signal: KILL }, &[]);
         }
+    }
+
+    /// Lets the sandbox stand still, or go on, for a client that still waits for it: one that has given up has said that it did not happen.
+    fn hold(&mut self, at: usize, sandbox: &Sandbox, paused: bool) -> bool {
+        if is_gone(&self.clients[at].socket) {
+            return false;
+        }
+        let done = if paused { sandbox.pause(!self.about.paused) } else { sandbox.resume() };
+        let reply = match done {
+            Ok(()) => {
+                self.about.paused = paused;
+                Reply::Done
+            }
+            Err(why) => Reply::Refused(why.to_owned()),
+        };
+        self.reply(at, &reply)
     }
 
     /// Why nothing can be run in it.
@@ -257,9 +273,14 @@ impl Server {
     }
 
     fn pass_to_program(&mut self, at: usize, sandbox: &Sandbox, request: impl FnOnce(u32) -> Request) -> bool {
-        match self.clients[at].wants {
-            Wants::Program { id, .. } => self.ask(at, sandbox, &request(id), &[]),
-            _ => true,
+        let Wants::Program { id, .. } = self.clients[at].wants else { return true };
+        let request = request(id);
+        match sandbox.ask(&request, &[]) {
+            Ok(()) => true,
+            // A kernel that does not listen, because it is paused, is no reason to end the program; the next size may reach it.
+            Err(errno) if errno == rustix::io::Errno::AGAIN.raw_os_error() && matches!(request, Request::Resize { .. }) => true,
+            // The program stays the client's, and goes with it.
+            Err(errno) => self.refuse(at, errno),
         }
     }
 
@@ -267,6 +288,11 @@ impl Server {
     fn ask(&mut self, at: usize, sandbox: &Sandbox, request: &Request, handed: &[i32]) -> bool {
         let Err(errno) = sandbox.ask(request, handed) else { return true };
         self.clients[at].wants = Wants::Nothing;
+        self.refuse(at, errno)
+    }
+
+    /// Says that the kernel has not taken it.
+    fn refuse(&self, at: usize, errno: i32) -> bool {
         let error = std::io::Error::from_raw_os_error(errno);
         self.reply(at, &Reply::Refused(format!("the sandbox's kernel does not take it: {error}")))
     }
