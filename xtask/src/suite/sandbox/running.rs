@@ -148,11 +148,15 @@ $J resume p; $J resume p; echo $?; grows
 for i in $(seq 100); do test -e signals && break; sleep 0.1; done; cat signals
 $J exec p -- echo in; echo $?
 $J pause p; $J kill p; echo $?; $J list -q; $J pause p 2>/dev/null; echo $?
+run -d --name q --bind "$PWD:/host:rw" -- sh -c 'while :; do sleep 0.02; echo . >>/host/slept; done' >/dev/null
+supervisor=$($J list --json | grep -o '"name":"q","pid":[0-9]*' | grep -o '[0-9]*$')
+kill -STOP $supervisor; $J pause q 2>/dev/null; echo $?; kill -CONT $supervisor; sleep 0.3; grows; $J list | grep -c paused; $J kill q
 "#;
     let rounds = "0\nstill\n0\ngrows\n".repeat(5);
     let refused = "janua: the sandbox p is paused\n       let it go on with: janua resume p\n125\n";
-    let want =
-        format!("grows\n{rounds}0\nstill\npaused\n\"state\":\"paused\"\n{refused}0\nwaits\n0\ngrows\ntold\nin\n0\n0\n125\n");
+    let want = format!(
+        "grows\n{rounds}0\nstill\npaused\n\"state\":\"paused\"\n{refused}0\nwaits\n0\ngrows\ntold\nin\n0\n0\n125\n125\ngrows\n0\n"
+    );
     says(s, body, &want)
 }
 
