@@ -7,7 +7,10 @@ static char b[8192];
 static void master(const char *w)
 {
 	struct pollfd p = {m, POLLIN, 0};
-	int n = poll(&p, 1, 300) == 1 ? (int)read(m, b, sizeof b) : 0;
+	int n = poll(&p, 1, 300) == 1;
+	/* Linux hands over what was written in pieces, from another thread. */
+	usleep(20000);
+	n = n ? (int)read(m, b, sizeof b) : 0;
 	say("%s: %d [", w, n);
 	for (int i = 0; i < n; i++)
 		say(b[i] < 32 || b[i] == 127 ? "\\%o" : "%c", b[i]);
