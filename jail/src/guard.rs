@@ -234,7 +234,7 @@ impl CodeGuard {
     }
 
     /// Finds in pages nobody can write now, in order; `at` is an address. Bytes that cannot be read (a file's end) cannot be
-    /// executed either. What lies next to the range counts if it may run, now or after a fetch; otherwise the call that asks for that
+    /// executed either. What is next to the range counts if it may run, now or after a fetch; otherwise the call that asks for that
     /// right later has it scanned, with this range beside it.
     fn scan(&self, state: &State, start: usize, end: usize) -> Vec<Hit> {
         const PIECE: usize = 4 * PAGE_SIZE;

@@ -123,7 +123,7 @@ impl Sites {
         })
     }
 
-    /// Whether rewritten sites have bytes of one that lies at `start..end`. Two that share some could not be given back one by one.
+    /// Whether rewritten sites have bytes of one at `start..end`. Two that share some could not be given back one by one.
     fn overlap(&self, start: usize, end: usize) -> bool {
         let has = |patch: &Patch| (patch.start as usize) < end && start < patch.start as usize + usize::from(patch.len);
         self.near(start, end).any(|(_, single)| matches!(&single.fate, Fate::Rewritten(patch, _) if has(patch)))
@@ -197,7 +197,7 @@ impl Cell {
             return Err(Refusal::Memory);
         }
         let code = start..vma.end;
-        // What lies before tells where instructions start; at a border in the midst of code it may be too little.
+        // The code before it shows where instructions start; at a border in the midst of code it may be too little.
         let before = start.checked_sub(1).and_then(|last| listed.list.find(last));
         if call - start <= LONGEST && before.is_some_and(|(_, vma)| vma.flags.contains(VmFlags::EXEC)) {
             return Err(Refusal::Unclear);

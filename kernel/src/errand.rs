@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_port::machine::ThreadId;
-use janua_port::user::{NoMemory, PAGE};
+use janua_port::user::{NoMemory, copy_str_by_pages};
 use janua_port::{Context, Fault, UserMemory};
 use janua_rt::atomic::AtomicU32;
 use janua_rt::{Mutex, OnceArc, wake};
@@ -23,6 +23,7 @@ const MOST: usize = 64 * 1024;
 /// How long a module sleeps before it looks whether the home thread still lives, nanoseconds.
 const LOOK: u64 = 100_000_000;
 
+/// What the home thread is to do.
 enum Errand {
     Read { addr: usize, len: usize },
     Write { addr: usize, data: Vec<u8> },
@@ -31,6 +32,7 @@ enum Errand {
     Exchange { addr: usize, old: u32, new: u32 },
 }
 
+/// What it got: bytes, how many were done, or a word.
 enum Reply {
     Bytes(Vec<u8>),
     Count(usize),
@@ -190,14 +192,6 @@ impl UserMemory for AwayMemory {
         self.machines().in_range(addr, len)
     }
 
-    fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
-        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
-    }
-
-    fn copy_out(&self, dst: usize, src: &[u8]) -> Result<(), Fault> {
-        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
-    }
-
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
         if !self.is_user(src, dst.len()) {
             return 0;
@@ -245,6 +239,7 @@ impl UserMemory for AwayMemory {
             }
             match self.ask(Errand::Zero { addr: dst + at, len }) {
                 Some(Reply::Count(count)) => count,
+                _ if self.machines().zero(dst + at, len).is_ok() => len,
                 _ => 0,
             }
         });
@@ -252,22 +247,7 @@ impl UserMemory for AwayMemory {
     }
 
     fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
-        if let Ok(found) = self.afar().copy_str(dst, src) {
-            return Ok(found);
-        }
-        // Page by page: what is behind the string's end need not be there.
-        let mut done = 0;
-        while done < dst.len() {
-            let addr = src.checked_add(done).ok_or(Fault)?;
-            let len = (dst.len() - done).min(PAGE - addr % PAGE);
-            let piece = &mut dst[done..done + len];
-            self.copy_in(piece, addr)?;
-            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
-                return Ok(Some(done + end));
-            }
-            done += len;
-        }
-        Ok(None)
+        self.afar().copy_str(dst, src).or_else(|_| copy_str_by_pages(self, dst, src))
     }
 
     fn load_u32(&self, addr: usize) -> Result<u32, Fault> {

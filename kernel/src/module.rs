@@ -194,7 +194,7 @@ struct Started {
 }
 
 impl Modules {
-    /// Starts `count` modules, to which calls of these places go from now on; threads that have begun already are not told. `direct`: they reach user memory
+    /// Starts `count` modules, to which calls of these places go from now on; threads that have begun already keep making theirs at home. `direct`: they reach user memory
     /// from where they run as far as the machine can; otherwise each access is the home thread's. The machine's error
     /// when it has no such threads.
     pub fn start(&self, machine: &'static dyn Machine, count: usize, places: Places, direct: bool) -> Result<()> {

@@ -181,7 +181,7 @@ pub enum Stop {
     Pause,
 }
 
-/// A gate of the pull shape: there is no entry that user code goes through. Who carries the thread runs it in here, and is told why it
+/// A gate of the pull shape: there is no entry that user code goes through. The platform's loop runs it in here, and gets back why it
 /// stopped; what becomes of that is the same as with gates that push ([`pull`]).
 pub trait PullGate {
     /// Runs user code from `frame` on, and leaves there what it has come to.

@@ -27,9 +27,13 @@ pub trait UserMemory: Send + Sync {
         self.is_user(addr, len)
     }
     /// Copies `dst.len()` bytes from user address `src`.
-    fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault>;
+    fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
+        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
+    }
     /// Copies `src` to user address `dst`. Bytes before the faulting page may have been written.
-    fn copy_out(&self, dst: usize, src: &[u8]) -> Result<(), Fault>;
+    fn copy_out(&self, dst: usize, src: &[u8]) -> Result<(), Fault> {
+        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
+    }
     /// Like [`UserMemory::copy_in`] but returns how many bytes were copied before a fault.
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize;
     /// Like [`UserMemory::copy_out`] but returns how many bytes were copied before a fault.
@@ -52,12 +56,6 @@ pub struct NoMemory;
 impl UserMemory for NoMemory {
     fn is_user(&self, _addr: usize, _len: usize) -> bool {
         false
-    }
-    fn copy_in(&self, _dst: &mut [u8], _src: usize) -> Result<(), Fault> {
-        Err(Fault)
-    }
-    fn copy_out(&self, _dst: usize, _src: &[u8]) -> Result<(), Fault> {
-        Err(Fault)
     }
     fn copy_in_partial(&self, _dst: &mut [u8], _src: usize) -> usize {
         0
@@ -104,7 +102,23 @@ pub trait Reach: Send + Sync {
 }
 
 /// Bytes of the grain of copies from afar: nothing within it is there in part.
-pub const PAGE: usize = 4096;
+const PAGE: usize = 4096;
+
+/// [`UserMemory::copy_str`] by copies of parts of pages, since what is behind the string's end need not be there.
+pub fn copy_str_by_pages(memory: &(impl UserMemory + ?Sized), dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
+    let mut done = 0;
+    while done < dst.len() {
+        let addr = src.checked_add(done).ok_or(Fault)?;
+        let len = (dst.len() - done).min(PAGE - addr % PAGE);
+        let piece = &mut dst[done..done + len];
+        memory.copy_in(piece, addr)?;
+        if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+            return Ok(Some(done + end));
+        }
+        done += len;
+    }
+    Ok(None)
+}
 
 impl<T: Reach> UserMemory for T {
     fn in_place(&self) -> bool {
@@ -121,14 +135,6 @@ impl<T: Reach> UserMemory for T {
 
     fn in_range(&self, addr: usize, len: usize) -> bool {
         self.near().in_range(addr, len)
-    }
-
-    fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
-        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
-    }
-
-    fn copy_out(&self, dst: usize, src: &[u8]) -> Result<(), Fault> {
-        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
     }
 
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
@@ -161,18 +167,7 @@ impl<T: Reach> UserMemory for T {
         if self.is_near() {
             return self.near().copy_str(dst, src);
         }
-        let mut done = 0;
-        while done < dst.len() {
-            let addr = src.checked_add(done).ok_or(Fault)?;
-            let len = (dst.len() - done).min(PAGE - addr % PAGE);
-            let piece = &mut dst[done..done + len];
-            self.copy_in(piece, addr)?;
-            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
-                return Ok(Some(done + end));
-            }
-            done += len;
-        }
-        Ok(None)
+        copy_str_by_pages(self, dst, src)
     }
 
     fn load_u32(&self, addr: usize) -> Result<u32, Fault> {
@@ -215,12 +210,6 @@ mod tests {
     impl UserMemory for Everything {
         fn is_user(&self, addr: usize, len: usize) -> bool {
             addr >= BASE && addr.checked_add(len).is_some_and(|end| end <= BASE + 4 * PAGE)
-        }
-        fn copy_in(&self, _dst: &mut [u8], _src: usize) -> Result<(), Fault> {
-            panic!("not in place")
-        }
-        fn copy_out(&self, _dst: usize, _src: &[u8]) -> Result<(), Fault> {
-            panic!("not in place")
         }
         fn copy_in_partial(&self, _dst: &mut [u8], _src: usize) -> usize {
             panic!("not in place")

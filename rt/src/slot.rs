@@ -89,7 +89,7 @@ impl Slot {
         }
     }
 
-    /// Where the call lies. No reference to it is made: a future that waits points into itself, and may be pointed at.
+    /// Where the call is. No reference to it is made: a future that waits points into itself, and may be pointed at.
     fn space(&self) -> *mut u8 {
         self.space.get().cast()
     }

@@ -13,17 +13,17 @@ use janua_rt::slot::Slotted;
 use janua_rt::wake::{self, Raised};
 use janua_rt::{Epoch, Mutex, Notify, OnceArc, RwLock, Target, WaitQueue};
 
-/// Who waits: counts how often it was told.
+/// A waiter that counts its notifications.
 #[derive(Default)]
-struct Told(AtomicU32);
+struct Counter(AtomicU32);
 
-impl Notify for Told {
+impl Notify for Counter {
     fn notify(&self, _: u32) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-impl Wake for Told {
+impl Wake for Counter {
     fn wake(self: Arc<Self>) {
         self.notify(0);
     }
@@ -71,7 +71,7 @@ fn owner() -> Pin<Arc<Slotted<Owner>>> {
 fn a_call_goes_on_in_another_thread() {
     const EVENTS: u32 = 5;
     let thread = owner();
-    let waker = Waker::from(Arc::new(Told::default()));
+    let waker = Waker::from(Arc::new(Counter::default()));
     let begun = thread.as_ref().start(wait_for, EVENTS, &mut Context::from_waker(&waker));
     assert!(begun.is_pending());
     let maker = {
@@ -103,7 +103,7 @@ fn a_call_goes_on_in_another_thread() {
 /// A call that is given up, and one whose thread goes, are dropped once; then there is room for the next.
 #[test]
 fn a_call_is_given_up() {
-    let waker = Waker::from(Arc::new(Told::default()));
+    let waker = Waker::from(Arc::new(Counter::default()));
     let mut cx = Context::from_waker(&waker);
     let thread = owner();
     for turn in 0..3 {
@@ -135,16 +135,16 @@ fn waiters_come_and_go() {
             let queue = queue.clone();
             thread::spawn(move || {
                 for turn in 0..10 {
-                    let told = Arc::new(Told::default());
+                    let counter = Arc::new(Counter::default());
                     // A task is woken behind the lock, and may be just after it has left.
                     let task = turn % 2 != 0;
-                    let target = if task { Target::Task(told.clone().into()) } else { Target::Notify(told.clone()) };
+                    let target = if task { Target::Task(counter.clone().into()) } else { Target::Notify(counter.clone()) };
                     let registration = queue.register(target, 1);
                     thread::yield_now();
                     drop(registration);
-                    let before = told.0.load(Ordering::SeqCst);
+                    let before = counter.0.load(Ordering::SeqCst);
                     thread::yield_now();
-                    assert!(task || told.0.load(Ordering::SeqCst) == before, "told after it left");
+                    assert!(task || counter.0.load(Ordering::SeqCst) == before, "notified after it left");
                 }
             })
         })
@@ -214,7 +214,7 @@ fn stamps_notice_changes() {
         let stamp = shared.0.stamp();
         let seen = shared.1.load(Ordering::SeqCst);
         let changed = shared.1.load(Ordering::SeqCst) != seen;
-        // Until the change is told of, which it is once its thread has gone on.
+        // Until the change is notified, which happens once its thread has gone on.
         if changed && changes.is_finished() {
             assert!(!shared.0.is(stamp));
         }

@@ -11,18 +11,20 @@ static int jump(void *to)
 	return 0;
 }
 
-/* Whether a far return begins here. On an emulated machine that cannot do one the places are listed, as bytes below the first. */
+/* Whether code from here soon comes to a far return. On an emulated machine that cannot do one such places are listed: each as bytes from
+   the one before, the first from so far below the audited code. */
 static int far_return(uintptr_t first, uintptr_t to)
 {
 	static uintptr_t list[1 << 15];
 	static int count = -1;
 	if (count < 0) {
 		char *at = getenv("ATTACK_FAR");
+		uintptr_t last = first - (2 << 20) - 4096;
 		for (count = 0; at && *at && count < 1 << 15; at += *at == ',')
-			list[count++] = strtoul(at, &at, 16);
+			last = list[count++] = last + strtoul(at, &at, 16);
 	}
 	for (int i = 0; i < count; i++)
-		if (first - list[i] == to)
+		if (list[i] == to)
 			return 1;
 	return 0;
 }

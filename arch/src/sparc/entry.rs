@@ -24,7 +24,7 @@ use core::arch::global_asm;
 
 use super::Frame;
 
-/// What `janua_trapped` is told instead of a trap type: a call on the fast path has left work behind.
+/// What `janua_trapped` gets instead of a trap type: a call on the fast path has left work behind.
 pub const WORK: u32 = 0x107;
 /// The seventh word of a call cannot be read.
 pub const BAD_SEVENTH: u32 = 0x108;

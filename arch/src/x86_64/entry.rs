@@ -2,14 +2,14 @@
 //!
 //! A host signal (a trapped call, a fault, a kick) comes to `hosted_signal_entry`. Gates may have entries of their own: a jump from a rewritten
 //! call site, the signal user code calls by (`gate/src`). They lie in the same section, are made of the same pieces
-//! (`arch/src/x86_64/pieces.rs`), and what is told here holds for them. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
+//! (`arch/src/x86_64/pieces.rs`), and what this page says holds for them. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
 //! kernel's memory closed by its key, so the entry first opens it; without a jail there is nothing to open. One exit, `hosted_exit`, closes it
 //! again.
 //!
 //! **Nothing is trusted.** User code may jump to any instruction of these entries with registers of its choice. After each `wrpkru`
 //! that opens, the value is checked and everything is derived anew: the thread from the limit of its own descriptor in the
 //! host's GDT ([`THREAD_SELECTOR`]), which only the host's set_thread_area(2) can change, or, for the only guest thread of a process, from the process'
-//! own [`ALONE`](super::hosted::ALONE); the area and the stack from the thread. A signal's frame is believed only if it lies on the thread's own kernel stack and starts with the sandbox's
+//! own [`ALONE`](super::hosted::ALONE); the area and the stack from the thread. A signal's frame is believed only if it is on the thread's own kernel stack and starts with the sandbox's
 //! secret, which the host writes as the restorer's address; the secret is overwritten, so a frame is good for one entry. After each `wrpkru` that
 //! closes, the value is checked: who jumped there to open the key meets `ud2`. The `xrstor` of the entry never loads the key register, and
 //! the one that user code may run (`hosted_restore`) is followed by a check that it has not.

@@ -1,5 +1,5 @@
 //! Pieces of the ways into a kernel in the address space of its guests, for [`super::entry`] and for gates with an entry of their own. Such an
-//! entry lies in the section `hosted_entries`: what is interrupted there has not saved the user's registers yet.
+//! entry is in the section `hosted_entries`: what is interrupted there has not saved the user's registers yet.
 
 /// The next instruction is one of an entry whose kernel key is still closed: a kick that comes before it returns to it, since all is derived
 /// anew behind the key (`arch/src/x86_64/entry.rs`). Notes its address.
@@ -28,7 +28,7 @@ macro_rules! hosted_open {
     };
 }
 
-/// rsp lies on a kernel stack. rdx: the first stack, rax: the offset from it, `$thread`: the index of that stack's thread.
+/// rsp is on a kernel stack. rdx: the first stack, rax: the offset from it, `$thread`: the index of that stack's thread.
 #[macro_export]
 macro_rules! hosted_locate {
     ($thread:literal) => {

@@ -64,7 +64,7 @@ pub struct Kill {
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Nothing inside is told, and time goes on: a sleep that was to end meanwhile ends at once, and so does what janua run --time
+Nothing inside is notified, and time goes on: a sleep that was to end meanwhile ends at once, and so does what janua run --time
 allows. A signal of janua kill --signal is taken when the sandbox goes on; without --signal it ends as ever.")]
 pub struct Pause {
     /// The sandboxes

@@ -1,6 +1,6 @@
 //! The entry of rewritten calls: jumps from call sites, by a trampoline.
 //!
-//! What an entry must see to is told in `arch/src/x86_64/entry.rs`, which has the ways on from here: `hosted_call_entered` makes the call,
+//! What an entry must see to is described in `arch/src/x86_64/entry.rs`, which has the ways on from here: `hosted_call_entered` makes the call,
 //! `hosted_exit` goes back. Nothing is trusted here either: user code may jump to any of these instructions.
 
 use core::arch::global_asm;

@@ -19,7 +19,7 @@ global_asm!(
     // where user code has just come back from a host call, which leaves the address in rcx; any other is a stray signal.
 
     ".macro SAVE_QUEUED",
-    // rax: offset from the first stack, r11: thread, rdx: the first stack; all checked but what lies at rsp.
+    // rax: offset from the first stack, r11: thread, rdx: the first stack; all checked but what is at rsp.
     "mov ecx, eax",
     "and ecx, {stack_mask}",
     "cmp ecx, {frame_limit}",

@@ -162,12 +162,6 @@ impl UserMemory for TestMachine {
     fn is_user(&self, _addr: usize, _len: usize) -> bool {
         false
     }
-    fn copy_in(&self, _dst: &mut [u8], _src: usize) -> std::result::Result<(), Fault> {
-        Err(Fault)
-    }
-    fn copy_out(&self, _dst: usize, _src: &[u8]) -> std::result::Result<(), Fault> {
-        Err(Fault)
-    }
     fn copy_in_partial(&self, _dst: &mut [u8], _src: usize) -> usize {
         0
     }

@@ -13,6 +13,7 @@ pub mod found;
 pub mod group;
 pub mod image;
 pub mod namespaces;
+mod pause;
 mod probe_jail;
 pub mod processes;
 pub mod sandbox;

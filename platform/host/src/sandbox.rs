@@ -1,6 +1,5 @@
 //! A sandbox seen from outside: its memory is made, its first process started, its end awaited.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ffi::c_int;
 use core::ptr;
@@ -18,6 +17,7 @@ use janua_port::{Accounts, Answer, Request};
 use crate::channel::{Channel, Garbage, NEWS};
 use crate::group::fork_into;
 use crate::namespaces::{self, Processes};
+use crate::pause::stop_children;
 use crate::processes::{HostProcess, children};
 use crate::{image, wall};
 
@@ -478,36 +478,6 @@ fn next_ended() -> Option<i32> {
     unsafe { take_signal(&raw const set, Some(timespec(Duration::ZERO))) }.1
 }
 
-/// Why the processes of a sandbox could not be stopped, or let go on.
-const UNLISTED: &str = "the host does not list the sandbox's processes";
-
-/// Stops all children, so that none of them makes more: until a look shows nobody new, or they are made faster than they can be
-/// stopped for long, which is an error. `stopped` gets those that were sent the signal.
-fn stop_children(stopped: &mut BTreeSet<i32>) -> Result<(), &'static str> {
-    const LOOKS: usize = 1000;
-    for _ in 0..LOOKS {
-        let before = stopped.len();
-        for child in children().ok_or(UNLISTED)? {
-            if stopped.insert(child) {
-                // SAFETY: a signal to a child, which is not reaped meanwhile.
-                unsafe { libc::kill(child, libc::SIGSTOP) };
-            }
-        }
-        if stopped.len() == before {
-            return Ok(());
-        }
-    }
-    Err("its processes are made faster than they can be stopped")
-}
-
-/// Lets children go on.
-fn continue_children(children: impl IntoIterator<Item = i32>) {
-    for child in children {
-        // SAFETY: a signal to a child, which is not reaped meanwhile.
-        unsafe { libc::kill(child, libc::SIGCONT) };
-    }
-}
-
 impl Sandbox {
     /// Makes the sandbox and starts its first process. Once per process, while it has a single thread.
     pub fn start(setup: &Setup<'_>) -> Result<Sandbox, StartError> {
@@ -690,23 +660,6 @@ impl Sandbox {
         all.filter_map(|pid| HostProcess::look(pid, own_numbers)).collect()
     }
 
-    /// Stops every process of the sandbox where it is, those that are being born too. The kernel inside stands still with them, and is not
-    /// asked; nobody inside is told. The error says why not all of them could be stopped; `undo`: then they go on.
-    pub fn pause(&self, undo: bool) -> Result<(), &'static str> {
-        let mut stopped = BTreeSet::new();
-        let result = stop_children(&mut stopped);
-        if result.is_err() && undo {
-            continue_children(stopped);
-        }
-        result
-    }
-
-    /// Lets them go on. The error says why that could not be.
-    pub fn resume(&self) -> Result<(), &'static str> {
-        continue_children(children().ok_or(UNLISTED)?);
-        Ok(())
-    }
-
     /// Passes a host signal on to the kernel, for the group in the terminal's foreground or the first program. `false` when the
     /// kernel has not even taken the same signal that was passed on before.
     pub fn signal(&self, signal: i32) -> bool {
@@ -730,7 +683,7 @@ impl Sandbox {
             while any_left {
                 if again {
                     // Who is still there was born meanwhile, by those who had not been killed yet.
-                    let _ = stop_children(&mut BTreeSet::new());
+                    let _ = stop_children(&mut alloc::collections::BTreeSet::new());
                 }
                 again = true;
                 libc::kill(self.init, libc::SIGKILL);

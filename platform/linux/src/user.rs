@@ -26,14 +26,6 @@ impl UserMemory for HostedUser {
         addr.checked_add(len).is_some_and(|end| end <= USER_END)
     }
 
-    fn copy_in(&self, dst: &mut [u8], src: usize) -> Result<(), Fault> {
-        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
-    }
-
-    fn copy_out(&self, dst: usize, src: &[u8]) -> Result<(), Fault> {
-        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
-    }
-
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
         if !is_user(src, dst.len()) {
             return 0;

@@ -287,12 +287,6 @@ impl UserMemory for Model {
     fn is_user(&self, addr: usize, len: usize) -> bool {
         is_user(addr, len)
     }
-    fn copy_in(&self, dst: &mut [u8], src: usize) -> std::result::Result<(), Fault> {
-        if self.copy_in_partial(dst, src) == dst.len() { Ok(()) } else { Err(Fault) }
-    }
-    fn copy_out(&self, dst: usize, src: &[u8]) -> std::result::Result<(), Fault> {
-        if self.copy_out_partial(dst, src) == src.len() { Ok(()) } else { Err(Fault) }
-    }
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
         self.whole(src, dst.len(), false, |space, done| space.read(src + done, &mut dst[done..]))
     }

@@ -32,7 +32,7 @@ int main(void)
 	if (!p) {
 		getrusage(RUSAGE_SELF, &a);
 		T(a.ru_utime.tv_sec == 0 && a.ru_utime.tv_usec < 150000);
-		/* A small process has little, whatever lies beside it in its address space. */
+		/* A small process has little, whatever is beside it in its address space. */
 		T(a.ru_maxrss < 4500);
 		burn(250);
 		_exit(0);

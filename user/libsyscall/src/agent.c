@@ -229,7 +229,7 @@ static int make_room(agentclaim_t claim, constraints_t constraints, int wanted)
     return given;
 }
 
-/* Takes cores that others gave up. Such a core is free when what had begun on it has ended, which is soon: the claim that was told to give
+/* Takes cores that others gave up. Such a core is free when what had begun on it has ended, which is soon: the claim that was asked to give
    it up has been asked, and has agreed. */
 static void take(agentclaim_t claim, constraints_t constraints, int given)
 {

@@ -6,12 +6,13 @@
 //! leaves one out, and is counted. `stopped` means that the second wall ended the sandbox. `docs/security.md` names the answer
 //! to each attack.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use iced_x86::{Decoder, DecoderOptions};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use super::compare::{self, Verdict};
@@ -107,22 +108,49 @@ pub fn gadgets(image: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(found.map(|(name, places)| (format!("ATTACK_{name}"), places.join(","))).collect())
 }
 
-/// Where the kernel's text holds the byte of a far return, between so far below and behind the first place of [`gadgets`]: bytes below that, in
-/// hexadecimal.
+/// From where in the kernel's text, between so far below and behind the first place of [`gadgets`], code soon comes to a far return: the
+/// distances from one such place to the next, in hexadecimal, the first from [`FAR_BELOW`] bytes below that.
 pub fn far_returns(image: &Path, first: &str) -> Result<String, String> {
-    const BELOW: u64 = (2 << 20) + 4096;
     const BEHIND: u64 = 4096;
     let first = u64::from_str_radix(first, 16).map_err(|e| format!("{first}: {e}"))?;
     let bytes = fs::read(image).map_err(|e| format!("{}: {e}", image.display()))?;
     let file = object::File::parse(&*bytes).map_err(|e| format!("{}: {e}", image.display()))?;
-    let mut found = Vec::new();
+    let mut found = BTreeSet::new();
     for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
         let data = section.data().map_err(|e| format!("{}: {e}", image.display()))?;
-        let places = data.iter().enumerate().filter(|(_, byte)| matches!(byte, 0xca | 0xcb));
-        let below = places.map(|(at, _)| first.wrapping_sub(KERNEL_BASE + section.address() + at as u64));
-        found.extend(below.filter(|below| *below <= BELOW || below.wrapping_neg() <= BEHIND).map(|below| format!("{below:x}")));
+        let address = KERNEL_BASE + section.address();
+        // retf and iret, with or without an operand.
+        for at in (0..data.len()).filter(|at| matches!(data[*at], 0xca | 0xcb | 0xcf)) {
+            let before = (at.saturating_sub(24)..=at).filter(|from| comes_to(&data[*from..], at - from));
+            found.extend(before.map(|from| address + from as u64));
+        }
     }
-    Ok(found.join(","))
+    let mut last = first - FAR_BELOW;
+    let near = found.range(last..first + BEHIND);
+    Ok(near.map(|place| format!("{:x}", place - std::mem::replace(&mut last, *place))).collect::<Vec<_>>().join(","))
+}
+
+/// Bytes below the first place of [`gadgets`] from which [`far_returns`] counts.
+const FAR_BELOW: u64 = (2 << 20) + 4096;
+
+/// Whether code that begins here may come to the far return whose opcode is `at` bytes on, by a few instructions that read no memory but
+/// the stack.
+fn comes_to(code: &[u8], at: usize) -> bool {
+    let mut decoder = Decoder::new(64, &code[..code.len().min(at + 8)], DecoderOptions::NONE);
+    for _ in 0..4 {
+        let start = decoder.position();
+        let instruction = decoder.decode();
+        if decoder.position() > at {
+            let far = matches!(instruction.mnemonic(), Mnemonic::Retf | Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq);
+            // The opcode is the byte behind the prefixes.
+            return far && start <= at;
+        }
+        let touches = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+        if instruction.is_invalid() || touches || instruction.flow_control() != FlowControl::Next {
+            return false;
+        }
+    }
+    false
 }
 
 /// The kernel's entries and exits: where they start and end, and the entry of rewritten calls without and with a jail. Then the addresses of

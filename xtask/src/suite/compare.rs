@@ -154,13 +154,17 @@ impl Case {
     }
 }
 
+/// The options of `janua run` for a gate, or for what stands for one.
+pub fn options(gate: &str) -> Vec<&str> {
+    if gate == AWAY { vec!["--gate", "call", "--syscall-cores", "1"] } else { vec!["--gate", gate] }
+}
+
 /// The command line that runs `command` on Janua.
 pub fn under(gate: &str, command: &[String]) -> Vec<String> {
     let janua = build::janua().display().to_string();
-    let head: &[&str] = if gate == AWAY { &["--gate", "call", "--syscall-cores", "1"] } else { &["--gate", gate] };
     [janua.as_str(), "run"]
         .iter()
-        .chain(head)
+        .chain(&options(gate))
         .chain(jail(gate))
         .chain(&["--"])
         .map(ToString::to_string)

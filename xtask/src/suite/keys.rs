@@ -22,6 +22,8 @@ use crate::{build, workspace};
 
 /// The gates that can keep the jail.
 const GATES: &[&str] = &["call", "sud"];
+/// What programs are compared under: besides, their calls run away, on a module that reaches no memory of theirs by itself.
+const WAYS: &[&str] = &["call", "sud", compare::AWAY];
 
 /// Conformance programs that run here too (with musl, which links them statically); with `--long` all do.
 #[rustfmt::skip]
@@ -227,7 +229,7 @@ fn judge(test: &Test, said: &BTreeMap<String, Said>) -> Option<Verdict> {
         }
         Kind::Same => {
             let native = of("@native")?;
-            for gate in GATES {
+            for gate in WAYS {
                 let there = of(&format!("@{gate}"))?;
                 if there != native {
                     let (old, new) = (native.0.join("\n"), there.0.join("\n"));
@@ -386,8 +388,11 @@ fn script(tests: &[&Test], copy: &dyn Fn(&Path, &str) -> Result<(), String>) -> 
             Kind::Script(what) => script += &format!("{}one {name} sh -c '{}' sh {program}\n", keys_cgroup::BEFORE, what.text),
             Kind::Same => {
                 script += &format!("one {name}@native {program}\n");
-                for gate in GATES {
-                    script += &format!("one {name}@{gate} /janua run --jail pkey --gate {gate} -- {program}\n");
+                for gate in WAYS {
+                    script += &format!(
+                        "one {name}@{gate} /janua run --jail pkey {} -- {program}\n",
+                        compare::options(gate).join(" ")
+                    );
                 }
             }
         }

@@ -29,7 +29,7 @@ pub fn start_on(model: &'static Model, files: &[(&str, Vec<u8>)]) {
     start_from(model, tree(files), files[0].0).expect("the kernel starts");
 }
 
-/// The same, with a file tree as it lies in the archive.
+/// The same, with a file tree as it is in the archive.
 pub fn start_from(model: &'static Model, tree: Vec<u8>, program: &str) -> Result<(), Errno> {
     let archive = model.set_tree(tree);
     let mount = |kind, target: &str| BootMount { kind, target: target.into(), read_only: false };

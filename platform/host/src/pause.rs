@@ -1,0 +1,55 @@
+//! Processes of a sandbox that are to stand still, and to go on.
+
+use alloc::collections::BTreeSet;
+
+use crate::processes::children;
+use crate::sandbox::Sandbox;
+
+/// Why the processes of a sandbox could not be stopped, or let go on.
+const UNLISTED: &str = "the host does not list the sandbox's processes";
+
+/// Stops all children, so that none of them makes more: until a look shows nobody new, or they are made faster than they can be
+/// stopped for long, which is an error. `stopped` gets those that were sent the signal.
+pub(crate) fn stop_children(stopped: &mut BTreeSet<i32>) -> Result<(), &'static str> {
+    const LOOKS: usize = 1000;
+    for _ in 0..LOOKS {
+        let before = stopped.len();
+        for child in children().ok_or(UNLISTED)? {
+            if stopped.insert(child) {
+                // SAFETY: a signal to a child, which is not reaped meanwhile.
+                unsafe { libc::kill(child, libc::SIGSTOP) };
+            }
+        }
+        if stopped.len() == before {
+            return Ok(());
+        }
+    }
+    Err("its processes are made faster than they can be stopped")
+}
+
+/// Lets children go on.
+fn continue_children(children: impl IntoIterator<Item = i32>) {
+    for child in children {
+        // SAFETY: a signal to a child, which is not reaped meanwhile.
+        unsafe { libc::kill(child, libc::SIGCONT) };
+    }
+}
+
+impl Sandbox {
+    /// Stops every process of the sandbox where it is, those that are being born too. The kernel inside stands still with them, and is not
+    /// asked; nobody inside is notified. The error says why not all of them could be stopped; `undo`: then they go on.
+    pub fn pause(&self, undo: bool) -> Result<(), &'static str> {
+        let mut stopped = BTreeSet::new();
+        let result = stop_children(&mut stopped);
+        if result.is_err() && undo {
+            continue_children(stopped);
+        }
+        result
+    }
+
+    /// Lets them go on. The error says why that could not be.
+    pub fn resume(&self) -> Result<(), &'static str> {
+        continue_children(children().ok_or(UNLISTED)?);
+        Ok(())
+    }
+}
