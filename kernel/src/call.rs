@@ -4,12 +4,12 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll};
 
-use janua_port::guest::Abi;
+use janua_port::guest::{Abi, Verdict};
 use janua_port::machine::ThreadId;
 use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, GateId, Guest, Payer, Plain, Trap};
 
-use crate::table::{self, CallFn, Row, Run, Words};
+use crate::table::{self, Row, Run, Words};
 use crate::task::{Before, Leave, Personality, Trapped};
 use crate::thread::{Blocked, Pending, Seat, Thread, work};
 use crate::wait::NEWS;
@@ -81,20 +81,14 @@ impl<P: Personality> Seat<P> {
     #[inline]
     fn run(&self, frame: &mut Frame, row: &'static Row<P>, words: Words) -> Poll<isize> {
         match row.run {
-            Run::Plain(run) => Poll::Ready(table::call(run, self.slotted.as_ref(), words)),
-            Run::Wait(run) => self.begin(run, words),
+            Run::Plain(run) | Run::Wait(run) => table::call(run, self.slotted.as_ref(), words).poll(),
             Run::Frame(run) => Poll::Ready(run(self, frame, words)),
             Run::FrameWait(run) => {
                 *self.frame.lock() = Some(*frame);
-                self.begin(run, words)
+                table::call(run, self.slotted.as_ref(), words).poll()
             }
             Run::Missing => Poll::Ready(P::unknown(self, frame, row.number)),
         }
-    }
-
-    fn begin(&self, run: CallFn<P>, words: Words) -> Poll<isize> {
-        let result = table::call(run, self.slotted.as_ref(), words);
-        if self.take_marks() { Poll::Pending } else { Poll::Ready(result) }
     }
 
     #[cold]
@@ -252,7 +246,7 @@ impl<P: Personality> Guest for Seat<P> {
         })
     }
 
-    fn answered(&self, frame: &mut Frame, abi: Abi) -> Flow {
+    fn answered(&self, frame: &mut Frame, abi: Abi, verdict: Verdict) -> Flow {
         let number = P::number(frame.number());
         let row = match abi {
             Abi::Native => self.kernel.table.get(number),
@@ -261,7 +255,7 @@ impl<P: Personality> Guest for Seat<P> {
                 self.kernel.compat.get(number)
             }
         };
-        if self.take_marks() {
+        if verdict == Verdict::PENDING {
             let words = if abi == Abi::Native { frame.args() } else { frame.compat_args() };
             return self.suspend(frame, row, words, 0);
         }

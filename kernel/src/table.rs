@@ -7,7 +7,7 @@ use core::task::Poll;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::Frame;
-use janua_port::guest::{PLAIN_CALLS, PlainCalls};
+use janua_port::guest::{Outcome, PLAIN_CALLS, PlainCalls};
 use janua_rt::slot::Slotted;
 
 use crate::place::Place;
@@ -21,27 +21,27 @@ pub type Words = [usize; 6];
 /// A row's function, for entries that have its words in registers: where each comes is the machine's ([`janua_port::Plain`]).
 #[cfg(not(target_arch = "sparc"))]
 #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-pub type CallFn<P> = extern "C" fn(usize, usize, usize, usize, usize, usize, Pin<&Slotted<Thread<P>>>) -> isize;
+pub type CallFn<P> = extern "C" fn(usize, usize, usize, usize, usize, usize, Pin<&Slotted<Thread<P>>>) -> Outcome;
 /// A row's function, for entries that have its words in registers: where each comes is the machine's ([`janua_port::Plain`]).
 #[cfg(target_arch = "sparc")]
 #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-pub type CallFn<P> = extern "C" fn(Pin<&Slotted<Thread<P>>>, usize, usize, usize, usize, usize, usize) -> isize;
+pub type CallFn<P> = extern "C" fn(Pin<&Slotted<Thread<P>>>, usize, usize, usize, usize, usize, usize) -> Outcome;
 
-/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`](crate::calls).
+/// Defines a [`CallFn`] of `$p` that returns `$body`, an [`Outcome`]. Used by [`calls!`](crate::calls).
 #[cfg(not(target_arch = "sparc"))]
 #[macro_export]
 #[rustfmt::skip]
 macro_rules! call_fn {
     ($p:ty, $seat:ident, $words:ident, $body:block) => {{
         #[allow(improper_ctypes_definitions, reason = "the thread is only handed on")]
-        extern "C" fn run(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, $seat: $crate::table::SeatOf<'_, $p>) -> isize {
+        extern "C" fn run(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, $seat: $crate::table::SeatOf<'_, $p>) -> $crate::table::OutcomeOf {
             let $words: $crate::table::Words = [a, b, c, d, e, f];
             $body
         }
         run
     }};
 }
-/// Defines a [`CallFn`] of `$p` that answers `$body`. Used by [`calls!`](crate::calls).
+/// Defines a [`CallFn`] of `$p` that returns `$body`, an [`Outcome`]. Used by [`calls!`](crate::calls).
 #[cfg(target_arch = "sparc")]
 #[macro_export]
 macro_rules! call_fn {
@@ -55,7 +55,7 @@ macro_rules! call_fn {
             d: usize,
             e: usize,
             f: usize,
-        ) -> isize {
+        ) -> $crate::table::OutcomeOf {
             let $words: $crate::table::Words = [a, b, c, d, e, f];
             $body
         }
@@ -65,7 +65,7 @@ macro_rules! call_fn {
 
 /// Calls a row's function.
 #[inline]
-pub(crate) fn call<P: Personality>(run: CallFn<P>, seat: SeatOf<'_, P>, [a, b, c, d, e, f]: Words) -> isize {
+pub(crate) fn call<P: Personality>(run: CallFn<P>, seat: SeatOf<'_, P>, [a, b, c, d, e, f]: Words) -> Outcome {
     #[cfg(not(target_arch = "sparc"))]
     return run(a, b, c, d, e, f, seat);
     #[cfg(target_arch = "sparc")]
@@ -79,8 +79,7 @@ pub type SeatOf<'a, P> = Pin<&'a Slotted<Thread<P>>>;
 pub enum Run<P: Personality> {
     /// Returns at once, and never an internal restart code ([`Personality::is_special`]).
     Plain(CallFn<P>),
-    /// May wait: builds its future in the thread's slot and polls it once. A work flag says that it waits, or that its result is an
-    /// internal restart code ([`Thread::begin`]).
+    /// May wait: builds its future in the thread's slot and polls it once ([`Thread::begin`]).
     Wait(CallFn<P>),
     /// Answers at once and reads or changes the registers.
     Frame(fn(&Thread<P>, &mut Frame, Words) -> isize),
@@ -146,11 +145,7 @@ impl<P: Personality> Row<P> {
     /// Builds the call in the thread's slot and polls it once. For rows that need no frame.
     pub(crate) fn build(&self, seat: SeatOf<'_, P>, words: Words) -> Poll<isize> {
         match self.run {
-            Run::Plain(run) => Poll::Ready(call(run, seat, words)),
-            Run::Wait(run) | Run::FrameWait(run) => {
-                let result = call(run, seat, words);
-                if seat.get_ref().owner().take_marks() { Poll::Pending } else { Poll::Ready(result) }
-            }
+            Run::Plain(run) | Run::Wait(run) | Run::FrameWait(run) => call(run, seat, words).poll(),
             Run::Frame(_) | Run::Missing => Poll::Ready(Errno::ENOSYS.as_result()),
         }
     }
@@ -405,7 +400,7 @@ macro_rules! call_run {
         $crate::table::Run::Plain($crate::call_fn!($p, seat, words, {
             $crate::call_run!(@decode words; $($arg: $t),*);
             let thread: &$crate::Thread<$p> = seat.get_ref().owner();
-            $crate::table::Answer::word($($path)::+(thread, $($arg),*))
+            $crate::table::OutcomeOf::from($crate::table::Answer::word($($path)::+(thread, $($arg),*)))
         }))
     };
     (frame $p:ty, $($path:ident)::+ ; $($arg:ident : $t:ty),*) => {
@@ -433,7 +428,7 @@ macro_rules! call_run {
         let mut at = 0usize..;
         $(let $arg = match <$t as $crate::table::Arg>::decode($words[at.next().unwrap_or(0)]) {
             Ok(value) => value,
-            Err(errno) => return errno.as_result(),
+            Err(errno) => return errno.as_result().into(),
         };)*
         let _ = (&mut at, $words);
     };
@@ -441,3 +436,5 @@ macro_rules! call_run {
 
 /// The frame type rows see; named so that the macro does not depend on the caller's imports.
 pub type FrameOf = Frame;
+/// What the functions of rows return, named for the same reason.
+pub type OutcomeOf = Outcome;

@@ -8,7 +8,7 @@ use core::task::{self, Poll, Waker};
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::context::Context;
-use janua_port::guest::Abi;
+use janua_port::guest::{Abi, Outcome, Verdict};
 use janua_port::machine::ThreadId;
 use janua_port::user::NoMemory;
 use janua_port::{Frame, Guest, Machine, Registers, UserMemory};
@@ -35,11 +35,9 @@ pub mod work {
     /// A saved signal mask must be put back (sigsuspend, ppoll).
     pub const MASK: u32 = 16;
     /// The thread is to look at what nobody else can see, its processor time. No reason for a call to give up.
-    pub const LOOK: u32 = 128;
-    /// The call's result is an internal restart code. Only the thread itself marks this and the next, and takes them off at once.
-    pub(crate) const CODED: u32 = 32;
-    /// The call waits.
-    pub(crate) const WAITS: u32 = 64;
+    pub const LOOK: u32 = 32;
+    // A call's verdict is joined with them where an entry tests both.
+    const _: () = assert!((SIGNAL | FRAME | KILL | STOP | MASK | LOOK) & super::Verdict::BITS == 0);
 }
 
 /// How a thread is woken. Wakers are handles to this.
@@ -307,36 +305,19 @@ impl<P: Personality> Thread<P> {
         self.deadline.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Builds a call in the slot and polls it once. Whether it waits is marked, and whether its result is no program's.
+    /// Builds a call in the slot and polls it once.
     #[inline]
-    pub fn begin<H>(seat: SeatOf<'_, P>, call: H, words: Words) -> isize
+    pub fn begin<H>(seat: SeatOf<'_, P>, call: H, words: Words) -> Outcome
     where
         H: for<'a> Handler<'a, Thread<P>, Words>,
     {
         let thread = seat.get_ref().owner();
         thread.prepare_poll();
         match seat.start(call, words, &mut task::Context::from_waker(&thread.waker)) {
-            Poll::Ready(result) => {
-                if P::is_special(result) {
-                    thread.set_work(work::CODED);
-                }
-                result
-            }
-            Poll::Pending => {
-                thread.set_work(work::WAITS);
-                0
-            }
+            Poll::Ready(result) if P::is_special(result) => Outcome::new(result, Verdict::INTERNAL),
+            Poll::Ready(result) => result.into(),
+            Poll::Pending => Outcome::PENDING,
         }
-    }
-
-    /// Whether the call just made waits. Its marks are gone then.
-    #[inline]
-    pub(crate) fn take_marks(&self) -> bool {
-        let marks = self.work() & (work::CODED | work::WAITS);
-        if marks != 0 {
-            self.clear_work(marks);
-        }
-        marks & work::WAITS != 0
     }
 
     /// The registers the pending call entered with. Only inside a `frame_wait` handler.

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32};
+use core::task::Poll;
 
 use janua_arch::Frame;
 
@@ -31,6 +32,95 @@ pub enum Abi {
     Compat,
 }
 
+/// What is to be done after a call whose function an entry has called, beside its result. Entries test it together with the thread's
+/// work flags, with which it shares no bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Verdict(u32);
+
+impl Verdict {
+    /// The result is the program's.
+    pub const DONE: Verdict = Verdict(0);
+    /// The result is an internal code, not the program's.
+    pub const INTERNAL: Verdict = Verdict(1 << 30);
+    /// There is no result yet: the call waits.
+    pub const PENDING: Verdict = Verdict(1 << 31);
+    /// All its bits.
+    pub const BITS: u32 = Verdict::INTERNAL.0 | Verdict::PENDING.0;
+
+    /// That of a register in which an entry has joined it with work flags or the like.
+    pub const fn from_register(word: u32) -> Verdict {
+        Verdict(word & Verdict::BITS)
+    }
+}
+
+/// What the function of a call returns, in the two registers a C function has for it.
+#[cfg(target_pointer_width = "64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Outcome {
+    result: isize,
+    verdict: Verdict,
+}
+
+/// What the function of a call returns, in the two registers a C function has for it: here the halves of a double word, since a structure
+/// would go by memory. The result is in the first, that of a function of one word.
+#[cfg(target_pointer_width = "32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Outcome(u64);
+
+impl Outcome {
+    /// There is no result yet.
+    pub const PENDING: Outcome = Outcome::new(0, Verdict::PENDING);
+
+    /// A result and what is to be done about it.
+    #[inline]
+    #[cfg(target_pointer_width = "64")]
+    pub const fn new(result: isize, verdict: Verdict) -> Outcome {
+        Outcome { result, verdict }
+    }
+
+    /// A result and what is to be done about it.
+    #[inline]
+    #[cfg(target_pointer_width = "32")]
+    pub const fn new(result: isize, verdict: Verdict) -> Outcome {
+        Outcome((result as u32 as u64) << 32 | verdict.0 as u64)
+    }
+
+    /// The result; of no meaning for [`Verdict::PENDING`].
+    #[inline]
+    pub const fn result(self) -> isize {
+        #[cfg(target_pointer_width = "64")]
+        return self.result;
+        #[cfg(target_pointer_width = "32")]
+        return (self.0 >> 32) as u32 as isize;
+    }
+
+    /// What is to be done about the result.
+    #[inline]
+    pub const fn verdict(self) -> Verdict {
+        #[cfg(target_pointer_width = "64")]
+        return self.verdict;
+        #[cfg(target_pointer_width = "32")]
+        return Verdict(self.0 as u32);
+    }
+
+    /// The result, once there is one.
+    #[inline]
+    pub fn poll(self) -> Poll<isize> {
+        if self.verdict() == Verdict::PENDING { Poll::Pending } else { Poll::Ready(self.result()) }
+    }
+}
+
+impl From<isize> for Outcome {
+    /// A result that is the program's.
+    #[inline]
+    fn from(result: isize) -> Outcome {
+        Outcome::new(result, Verdict::DONE)
+    }
+}
+
 /// The places of a [`PlainCalls`]. The last one is always null, so that an entry may take it for every number beyond the end.
 pub const PLAIN_CALLS: usize = 512;
 
@@ -38,7 +128,7 @@ pub const PLAIN_CALLS: usize = 512;
 ///
 /// Each is an `extern "C"` function of the call's six words and of [`Plain::thread`], in the order in which the machine's gates have
 /// them: the words in the registers they come in and the thread behind them; on SPARC the thread before them, in the place of
-/// the number. It answers the result.
+/// the number. It returns an [`Outcome`].
 pub type PlainCalls = [AtomicPtr<()>; PLAIN_CALLS];
 
 /// The table of a thread none of whose calls are made like that.
@@ -51,7 +141,8 @@ pub struct Plain<'a> {
     pub compat: &'a PlainCalls,
     /// Good as long as the guest lives.
     pub thread: *const (),
-    /// Not 0 after a call: [`Guest::answered`] must be called on the frame, which then must be whole.
+    /// Where it is not 0 after a call, or the call's verdict is not [`Verdict::DONE`], [`Guest::answered`] must be called on the frame, which
+    /// then must be whole.
     pub work: &'a AtomicU32,
 }
 
@@ -70,9 +161,8 @@ pub trait Guest: Send + Sync {
     fn plain(&self) -> Option<Plain<'_>> {
         None
     }
-    /// The end of a call made by [`Guest::plain`], whose result is in the frame, when it left work behind: it may even wait. No
-    /// other work may be looked at before.
-    fn answered(&self, _frame: &mut Frame, _abi: Abi) -> Flow {
+    /// The end of a call made by [`Guest::plain`], whose result is in the frame, when it left work behind or has a verdict.
+    fn answered(&self, _frame: &mut Frame, _abi: Abi, _verdict: Verdict) -> Flow {
         Flow::Resume
     }
     /// An exception or a kick. The answer may wait, like a call's.

@@ -84,6 +84,8 @@ pub trait Reach: Send + Sync {
     type Near: UserMemory;
     /// The memory in use where the caller runs.
     fn near(&self) -> &Self::Near;
+    /// Whether the caller is the thread itself, for which copies take the shortest path: [`Reach::is_near`] then.
+    fn is_caller(&self) -> bool;
     /// Whether this memory is in use where the caller runs.
     fn is_near(&self) -> bool;
     /// Copies from it, whichever thread runs: bytes before the first that cannot be read. The range is in user memory.
@@ -120,6 +122,28 @@ pub fn copy_str_by_pages(memory: &(impl UserMemory + ?Sized), dst: &mut [u8], sr
     Ok(None)
 }
 
+/// Copies in where the caller is not the thread.
+#[cold]
+#[inline(never)]
+fn copy_in_for_another(memory: &impl Reach, dst: &mut [u8], src: usize) -> usize {
+    match memory.is_near() {
+        true => memory.near().copy_in_partial(dst, src),
+        false if memory.is_user(src, dst.len()) => memory.read(src, dst),
+        false => 0,
+    }
+}
+
+/// Copies out where the caller is not the thread.
+#[cold]
+#[inline(never)]
+fn copy_out_for_another(memory: &impl Reach, dst: usize, src: &[u8]) -> usize {
+    match memory.is_near() {
+        true => memory.near().copy_out_partial(dst, src),
+        false if memory.is_user(dst, src.len()) => memory.write(dst, src),
+        false => 0,
+    }
+}
+
 impl<T: Reach> UserMemory for T {
     fn in_place(&self) -> bool {
         self.is_near()
@@ -138,19 +162,11 @@ impl<T: Reach> UserMemory for T {
     }
 
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
-        match self.is_near() {
-            true => self.near().copy_in_partial(dst, src),
-            false if self.is_user(src, dst.len()) => self.read(src, dst),
-            false => 0,
-        }
+        if self.is_caller() { self.near().copy_in_partial(dst, src) } else { copy_in_for_another(self, dst, src) }
     }
 
     fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
-        match self.is_near() {
-            true => self.near().copy_out_partial(dst, src),
-            false if self.is_user(dst, src.len()) => self.write(dst, src),
-            false => 0,
-        }
+        if self.is_caller() { self.near().copy_out_partial(dst, src) } else { copy_out_for_another(self, dst, src) }
     }
 
     fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
@@ -235,6 +251,9 @@ mod tests {
         type Near = Everything;
         fn near(&self) -> &Everything {
             &Everything
+        }
+        fn is_caller(&self) -> bool {
+            self.is_near()
         }
         fn is_near(&self) -> bool {
             false

@@ -24,8 +24,11 @@ use core::arch::global_asm;
 
 use super::Frame;
 
-/// What `janua_trapped` gets instead of a trap type: a call on the fast path has left work behind.
+/// What `janua_trapped` gets instead of a trap type, joined with the verdict: a call on the fast path has left work behind or has a
+/// verdict.
 pub const WORK: u32 = 0x107;
+/// The bits of a verdict, which a call's function returns in its second register. The thread's work has none of them.
+pub const VERDICT: u32 = 3 << 30;
 /// The seventh word of a call cannot be read.
 pub const BAD_SEVENTH: u32 = 0x108;
 
@@ -125,7 +128,8 @@ global_asm!(
     "mov %i5, %o5",
     "ld [%g0 - 4096 + 12], %l3",
     "ld [%l3], %l3",
-    "tst %l3",
+    // The verdict, and the thread's work.
+    "orcc %l3, %o1, %l3",
     "bne janua_call_work",
     "mov %o0, %i0",
     // Both exits end with a restore in this range: see the underflow handler.
@@ -163,8 +167,10 @@ global_asm!(
     "janua_call_work:",
     "mov %l2, %l1",
     "add %l2, 4, %l2",
+    "sethi %hi({verdict}), %l4",
+    "and %l3, %l4, %l4",
     "ba janua_save",
-    "mov {work}, %l4",
+    "or %l4, {work}, %l4",
     ".globl janua_bad_seventh",
     "janua_bad_seventh:",
     "ba janua_save",
@@ -331,6 +337,7 @@ global_asm!(
     "rett %l2",
     ".previous",
     work = const WORK,
+    verdict = const VERDICT,
     bad_seventh = const BAD_SEVENTH,
     bad_stack = const super::window::BAD_STACK,
 );

@@ -28,7 +28,7 @@
 //!
 //! **The fast path.** Most calls never look at a frame. The entry calls their functions itself, by the thread's
 //! [`Shortcut`](super::hosted::Shortcut); the frame is saved all the same, since a kick during the exit starts over from it.
-//! Other calls, and those that wait or leave work behind, go by [`Hooks`].
+//! Other calls, and those that wait or leave work behind, go by [`Hooks`]. A function returns its verdict beside its result, in edx.
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
 //! the user's registers. A kick (or a single step) that interrupts an entry before that point returns at once: the mark it
@@ -319,8 +319,9 @@ global_asm!(
     "call rax",
     "mov rdi, rbx",
     "mov [rdi + 8*10], rax",
+    // The verdict, and the thread's work.
     "mov rcx, [rdi + {shortcut} + 16]",
-    "cmp dword ptr [rcx], 0",
+    "or edx, [rcx]",
     "jne 3f",
     // The call is over and the frame is whole: from here on a kick is a host signal, and starts over from it. A kicker's fence
     // stands in for ours.
@@ -357,6 +358,7 @@ global_asm!(
     "3:",
     "mov byte ptr [rdi + {in_guest}], 0",
     "xor ebp, ebp",
+    "mov esi, edx",
     "mov rax, [rip + {hooks}]",
     "call [rax + 32]",
     "mov rdi, rax",

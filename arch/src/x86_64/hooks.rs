@@ -27,12 +27,12 @@ pub struct Hooks {
     /// # Safety
     /// Called by `hosted_clone` only.
     pub child_main: unsafe extern "C" fn(*mut Area) -> !,
-    /// A call that was made by the thread's [`super::hosted::Shortcut`] has left work behind; its result is in the area's frame.
-    /// Answers the area to leave through.
+    /// A call that was made by the thread's [`super::hosted::Shortcut`] has left work behind or has a verdict, which is among the bits of the
+    /// second word; its result is in the area's frame. Answers the area to leave through.
     ///
     /// # Safety
     /// Called by the call entries only.
-    pub on_answered: unsafe extern "C" fn(*mut Area) -> *mut Area,
+    pub on_answered: unsafe extern "C" fn(*mut Area, u32) -> *mut Area,
 }
 
 const _: () = assert!(core::mem::offset_of!(Hooks, on_answered) == 32);

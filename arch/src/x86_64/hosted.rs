@@ -138,14 +138,15 @@ pub struct Shared {
     pub serves: AtomicU32,
 }
 
-/// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`.
+/// The calls that the entry makes without looking at the frame: C functions of the call's six words and of `thread`, which return a
+/// result and a verdict (0: nothing is to be done).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Shortcut {
     /// [`SHORTCUTS`] functions by number, null where a call is not among them.
     pub functions: *const AtomicPtr<()>,
     pub thread: *const (),
-    /// Not 0 after a call that left work behind.
+    /// Not 0 after a call that left work behind. No bit of it is one of a verdict.
     pub work: *const AtomicU32,
 }
 

@@ -2,13 +2,13 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use janua_arch::sparc::entry::{self, BAD_SEVENTH, SUPERVISOR, WORK};
+use janua_arch::sparc::entry::{self, BAD_SEVENTH, SUPERVISOR, VERDICT, WORK};
 use janua_arch::sparc::switch::janua_flush_windows;
 use janua_arch::sparc::window::BAD_STACK;
 use janua_arch::sparc::{cpu, usercopy};
 use janua_port::drive::PARKED;
 use janua_port::gate::Way;
-use janua_port::guest::Abi;
+use janua_port::guest::{Abi, Verdict};
 use janua_port::space::Access;
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 use janua_port::{Carrier, Entry, Flow, Frame, Guest, Nanos, Next, Trap, UserMemory, drive};
@@ -78,6 +78,8 @@ pub fn go_on(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, flow: Flow) 
     frame.g[7] = thread.tls.load(Ordering::Relaxed) as u32;
 }
 
+const _: () = assert!(VERDICT == Verdict::BITS);
+
 fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
     match kind {
         kind::INTERRUPT..=kind::INTERRUPT_LAST => {
@@ -91,7 +93,7 @@ fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
             frame.skip();
             return Flow::Resume;
         }
-        WORK => return guest.answered(frame, Abi::Native),
+        _ if kind & !VERDICT == WORK => return guest.answered(frame, Abi::Native, Verdict::from_register(kind)),
         _ => {}
     }
     if let Ok(number @ 0x80..) = u8::try_from(kind) {

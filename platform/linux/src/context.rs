@@ -41,11 +41,6 @@ impl HostedContext {
         Some(area::of(self.index)).filter(|area| area.ended.load(Ordering::Relaxed) == self.ended)
     }
 
-    /// Whether it is the caller.
-    fn is_caller(&self) -> bool {
-        here() == self.index && self.area().is_some()
-    }
-
     /// The host's id of itself, known as soon as it exists.
     fn host_tid(&self) -> Option<u32> {
         Some(self.area()?.host_tid.load(Ordering::Relaxed)).filter(|tid| *tid != 0)
@@ -85,6 +80,10 @@ impl Reach for HostedContext {
     }
 
     #[inline]
+    fn is_caller(&self) -> bool {
+        here() == self.index && self.area().is_some()
+    }
+
     fn is_near(&self) -> bool {
         let Some(area) = self.area() else { return false };
         let here = here();

@@ -5,7 +5,7 @@ use core::fmt::Write;
 use janua_abi::linux::Result;
 use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
 use janua_arch::x86_64::{cpu, entry, usercopy};
-use janua_port::guest::Abi;
+use janua_port::guest::{Abi, Verdict};
 use janua_port::{Flow, HostSignal, HostedGate, Trap};
 
 use crate::area;
@@ -247,15 +247,16 @@ pub unsafe extern "C" fn on_call(area: *mut Area) -> *mut Area {
     spawn::carry_on(this, index, flow)
 }
 
-/// A call that the entry made itself has left work behind; its result is in the area's frame.
+/// A call that the entry made itself has left work behind or has a verdict, which is among the bits of `verdict`; its result is in the area's
+/// frame.
 ///
 /// # Safety
 /// As [`on_call`].
-pub unsafe extern "C" fn on_answered(area: *mut Area) -> *mut Area {
+pub unsafe extern "C" fn on_answered(area: *mut Area, verdict: u32) -> *mut Area {
     let index = hosted::index_of(area as usize);
     // SAFETY: the thread's own area.
     let this = unsafe { &mut (*area).own };
-    let flow = spawn::guest(index).answered(&mut this.frame, Abi::Native);
+    let flow = spawn::guest(index).answered(&mut this.frame, Abi::Native, Verdict::from_register(verdict));
     spawn::carry_on(this, index, flow)
 }
 

@@ -32,6 +32,9 @@ impl Reach for ModelContext {
     fn near(&self) -> &Model {
         self.model
     }
+    fn is_caller(&self) -> bool {
+        self.is_near()
+    }
     fn is_near(&self) -> bool {
         self.model.is_turn_of(self.id)
     }

@@ -27,11 +27,6 @@ impl BareContext {
         BareContext { id: thread.id, serial: thread.serial }
     }
 
-    /// Whether it is the caller.
-    fn is_caller(&self) -> bool {
-        cores::here().turn.running() == self.serial
-    }
-
     /// The thread, as long as it lives.
     fn thread(&self) -> Option<Arc<Thread>> {
         thread::find(self.id).filter(|thread| thread.serial == self.serial)
@@ -55,6 +50,11 @@ impl Reach for BareContext {
     #[inline]
     fn near(&self) -> &BareUser {
         &BareUser
+    }
+
+    #[inline]
+    fn is_caller(&self) -> bool {
+        cores::here().turn.running() == self.serial
     }
 
     #[inline]

@@ -41,7 +41,7 @@ pub const SYSCALL: usize = 256;
 pub const SYSENTER: usize = 257;
 /// By a call gate.
 pub const CALL_GATE: usize = 258;
-/// A call was made on the fast path and left work behind: its result is in the frame.
+/// A call was made on the fast path and left work behind or has a verdict, which is joined with this: its result is in the frame.
 pub const ANSWERED: usize = 259;
 /// The same for one of the i386 ABI.
 pub const ANSWERED_COMPAT: usize = 260;

@@ -17,6 +17,8 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use janua_port::guest::Verdict;
+
 use crate::boot::{DIRECT, KERNEL_OFFSET};
 use crate::entry::{ANSWERED_COMPAT, LAST_CALL, SYSCALL_COMPAT, SYSENTER_COMPAT, Save, from_base, push_kept, to_loop};
 
@@ -59,7 +61,7 @@ macro_rules! call {
             "cmp rax, {last_call}\ncmova rax, [r11 + {none}]\n",
             "mov r10, [r11 + {functions}]\nmov rax, [r10 + rax*8]\ntest rax, rax\njz ", $none, "\n",
             "call rax\nmov rsp, gs:[24]\n",
-            "mov rcx, [rsp + {work}]\ncmp dword ptr [rcx], 0\njne answered32\n",
+            "mov rcx, [rsp + {work}]\nor edx, [rcx]\njne answered32\n",
             // TF and RF are for `iretq`.
             "mov r11, [rsp + 16]\ntest r11d, 0x10100\njnz answered32\n",
             "mov ecx, [rsp]\nmov edx, [rsp - 32]\nmov esi, [rsp - 24]\nmov edi, [rsp - 16]\n",
@@ -148,16 +150,19 @@ global_asm!(
     "fetch32_failed:",
     "mov rsp, r11",
     "mov rax, -14",
-    // rsp: base, rax: result.
+    "xor edx, edx",
+    // rsp: base, rax: result, edx: the verdict, among bits of work.
     "answered32:",
     "mov r11, rsp",
     "mov [r11 - 48], rax",
-    "mov eax, {answered_compat}",
+    "and edx, {verdict}",
+    "lea eax, [rdx + {answered_compat}]",
     "jmp 4b",
     ".popsection",
     sysenter_compat = const SYSENTER_COMPAT,
     syscall_compat = const SYSCALL_COMPAT,
     answered_compat = const ANSWERED_COMPAT,
+    verdict = const Verdict::BITS,
     landing = const from_base(offset_of!(Save, landing)),
     kernel_rsp = const from_base(offset_of!(Save, kernel_rsp)),
     thread = const from_base(offset_of!(Save, thread)),

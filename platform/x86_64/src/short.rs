@@ -12,6 +12,8 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use janua_port::guest::Verdict;
+
 use crate::entry::{
     ANSWERED, ANSWERED_COMPAT, CALL_GATE, INT_COMPAT, INT_NATIVE, INVALID_OPCODE, LAST_CALL, PAGE_FAULT, SYSCALL, SYSENTER,
     Save, from_base, push_kept, to_loop,
@@ -99,7 +101,7 @@ macro_rules! make_short_call {
     ($work:expr) => {
         concat!(
             "call rax\nmov rsp, gs:[24]\n",
-            "mov rcx, [rsp + {work}]\ncmp dword ptr [rcx], 0\njne ", $work, "\n"
+            "mov rcx, [rsp + {work}]\nor edx, [rcx]\njne ", $work, "\n"
         )
     };
 }
@@ -167,14 +169,14 @@ macro_rules! gate_to_loop {
 
 /// The fast path's two ends in the loop, for gates whose number is in orig_rax: "NAME_long" without a function, as the vector's own stub
 /// has it (rax as user code had it, no error code), with the reason `$reason`; "NAME_answered" with work left (rsp: base, rax:
-/// result).
+/// result, edx: the verdict, among bits of work).
 #[rustfmt::skip]
 macro_rules! gate_ends {
     ($mode:ident, $name:expr, $reason:literal, $answered:literal) => {
         concat!(
             $name, "_long:\nmov rcx, [r11 - 8]\nmov [r11 - 48], rcx\nmov qword ptr [r11 - 8], 0\nmov eax, ", $reason, "\n",
             gate_to_loop!($mode),
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nmov eax, ", $answered, "\n", gate_to_loop!($mode)
+            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + ", $answered, "]\n", gate_to_loop!($mode)
         )
     };
 }
@@ -266,7 +268,7 @@ macro_rules! call_gate_entry {
             // The gate itself goes over that instruction.
             $name, "_long:\nsub qword ptr ", pushed!($mode, 0), ", 2\nmov qword ptr [r11 - 48], -38\nmov eax, {call_gate}\n",
             gate_to_loop!($mode),
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nmov eax, {answered}\n", gate_to_loop!($mode)
+            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {answered}]\n", gate_to_loop!($mode)
         )
     };
 }
@@ -311,7 +313,7 @@ macro_rules! vsyscall_entry {
             // A fault of the look at the stack has taken the address's place.
             $name, "_unreadable:\nmov rax, ", pushed!($mode, 0), "\nmov cr2, rax\n",
             $name, "_long:\n", fetch_error!($mode), "mov eax, {page_fault}\n", gate_to_loop!($mode),
-            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nmov eax, {answered}\n", gate_to_loop!($mode)
+            $name, "_answered:\nmov r11, rsp\nmov [r11 - 48], rax\nand edx, {verdict}\nlea eax, [rdx + {answered}]\n", gate_to_loop!($mode)
         )
     };
 }
@@ -349,7 +351,8 @@ global_asm!(
     "syscall_answered:",
     "mov r11, rsp",
     "mov [r11 - 48], rax",
-    "mov eax, {answered}",
+    "and edx, {verdict}",
+    "lea eax, [rdx + {answered}]",
     "jmp 4b",
 
     sysenter_entry!(plain, "sysenter_entry"),
@@ -365,7 +368,8 @@ global_asm!(
     "sysenter_answered:",
     "mov r11, rsp",
     "mov [r11 - 48], rax",
-    "mov eax, {answered}",
+    "and edx, {verdict}",
+    "lea eax, [rdx + {answered}]",
     "jmp 6b",
 
     call_gate_entry!(plain, "call_gate_entry"),
@@ -388,6 +392,7 @@ global_asm!(
     call_gate = const CALL_GATE,
     answered = const ANSWERED,
     answered_compat = const ANSWERED_COMPAT,
+    verdict = const Verdict::BITS,
     invalid_opcode = const INVALID_OPCODE,
     page_fault = const PAGE_FAULT,
     int_native = const INT_NATIVE,

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use janua_arch::x86_64::usercopy;
 use janua_paging::{Access, Refused};
-use janua_port::guest::Abi;
+use janua_port::guest::{Abi, Verdict};
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory, space};
 
@@ -44,9 +44,10 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
     // store them so, and the kernel changes flags by `Frame`'s methods only.
     let reason = unsafe { if unprotected::is_on() { unprotected::enter(save) } else { entry::enter_user(&raw mut *save) } };
     let frame = &mut save.frame;
-    let entry = match reason {
-        ANSWERED => return guest.answered(frame, Abi::Native),
-        ANSWERED_COMPAT => return guest.answered(frame, Abi::Compat),
+    let verdict = Verdict::from_register(reason as u32);
+    let entry = match reason & !(Verdict::BITS as usize) {
+        ANSWERED => return guest.answered(frame, Abi::Native, verdict),
+        ANSWERED_COMPAT => return guest.answered(frame, Abi::Compat, verdict),
         SYSCALL => Some(Entry::Syscall),
         SYSENTER => Some(Entry::Sysenter),
         SYSENTER_COMPAT => Some(Entry::SysenterCompat),

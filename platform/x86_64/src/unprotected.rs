@@ -11,7 +11,9 @@
 
 use core::arch::global_asm;
 use core::mem::offset_of;
+
 use core::sync::atomic::{AtomicBool, Ordering};
+use janua_port::guest::Verdict;
 
 use janua_arch::Frame;
 
@@ -62,7 +64,7 @@ global_asm!(
     "call rax",
     "mov r11, gs:[0]",
     "mov rcx, [r11 + {work}]",
-    "cmp dword ptr [rcx], 0",
+    "or edx, [rcx]",
     "jne 5f",
     "mov rcx, [r11 + {rip}]",
     "mov rsp, [r11 + {rsp}]",
@@ -100,11 +102,12 @@ global_asm!(
     "mov qword ptr [r11 + {rflags}], {flags}",
     "mov rsp, [r11 + {kernel_rsp}]",
     "jmp entry_return",
-    // The call left work behind.
+    // The call left work behind, or has a verdict.
     "5:",
     "mov [r11 + {rax}], rax",
     "mov qword ptr [r11 + {number}], -1",
-    "mov eax, {answered}",
+    "and edx, {verdict}",
+    "lea eax, [rdx + {answered}]",
     "jmp 4b",
 
     // From the entries of interrupts and exceptions: rsp at a frame on user code's stack, edi the vector. With protection it is the
@@ -181,6 +184,7 @@ global_asm!(
     frame_size = const size_of::<Frame>(),
     syscall = const SYSCALL,
     answered = const ANSWERED,
+    verdict = const Verdict::BITS,
     on = sym ON,
 );
 
