@@ -664,7 +664,7 @@ fn damaged_structures_are_errors_at_most() {
     let mut random = random::numbers(random::given().unwrap_or(0), 0);
     let mut next = move |below: usize| random(below as u64) as usize;
     let mut mounted = 0;
-    for _ in 0..60 {
+    for _ in 0..random::rounds(60) {
         let mut broken = image.clone();
         for _ in 0..20 {
             broken.spoil(used[next(used.len())] * PIECE + next(PIECE), 1 << next(8));

@@ -120,7 +120,7 @@ mod tests {
         const ALPHABET: [u8; 8] = [0x0f, 0xd5, 0x01, 0xae, 0xc7, 0x80, 0x7f, 0x00];
         let mut random = random::numbers(random::given().unwrap_or(0), 0);
         let mut bytes = [0; 259];
-        for round in 0..4000 {
+        for round in 0..random::rounds(4000) as usize {
             for byte in &mut bytes {
                 *byte = if round % 4 == 0 || random(32) == 0 { ALPHABET[random(8) as usize] } else { 0x90 };
             }

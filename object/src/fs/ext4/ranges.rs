@@ -84,7 +84,7 @@ mod tests {
         let mut ranges = Ranges::new();
         let mut model = [false; 64];
         let mut next = random::numbers(random::given().unwrap_or(0), 0);
-        for _ in 0..5000 {
+        for _ in 0..random::rounds(5000) {
             let (a, b) = (next(64), next(65));
             let put = next(2) == 0;
             if put {
