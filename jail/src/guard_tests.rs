@@ -190,12 +190,6 @@ impl UserMemory for Toy {
         let writable = |prot: Prot| prot.write;
         src.iter().enumerate().take_while(|(at, from)| self.byte(dst + at, writable, |byte| *byte = **from)).count()
     }
-    fn zero(&self, _: usize, _: usize) -> Result<(), Fault> {
-        Err(Fault)
-    }
-    fn copy_str(&self, _: &mut [u8], _: usize) -> Result<Option<usize>, Fault> {
-        Err(Fault)
-    }
     fn load_u32(&self, _: usize) -> Result<u32, Fault> {
         Err(Fault)
     }

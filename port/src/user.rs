@@ -39,9 +39,13 @@ pub trait UserMemory: Send + Sync {
     /// Like [`UserMemory::copy_out`] but returns how many bytes were copied before a fault.
     fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize;
     /// Fills `len` bytes at `dst` with zero.
-    fn zero(&self, dst: usize, len: usize) -> Result<(), Fault>;
+    fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
+        zero_by_pages(self, dst, len)
+    }
     /// Copies up to `dst.len()` bytes up to and without a NUL; `Ok(None)` when there is no NUL in that many bytes.
-    fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault>;
+    fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
+        copy_str_by_pages(self, dst, src)
+    }
     /// Atomically reads the aligned 32-bit word at `addr`.
     fn load_u32(&self, addr: usize) -> Result<u32, Fault>;
     /// Atomic compare-and-exchange on the aligned 32-bit word at `addr`: the value found (equal to `old` when it was stored). A fault
@@ -62,12 +66,6 @@ impl UserMemory for NoMemory {
     }
     fn copy_out_partial(&self, _dst: usize, _src: &[u8]) -> usize {
         0
-    }
-    fn zero(&self, _dst: usize, _len: usize) -> Result<(), Fault> {
-        Err(Fault)
-    }
-    fn copy_str(&self, _dst: &mut [u8], _src: usize) -> Result<Option<usize>, Fault> {
-        Err(Fault)
     }
     fn load_u32(&self, _addr: usize) -> Result<u32, Fault> {
         Err(Fault)
@@ -105,6 +103,14 @@ pub trait Reach: Send + Sync {
 
 /// Bytes of the grain of copies from afar: nothing within it is there in part.
 const PAGE: usize = 4096;
+
+/// [`UserMemory::zero`] by copies of zeroes.
+fn zero_by_pages(memory: &(impl UserMemory + ?Sized), dst: usize, len: usize) -> Result<(), Fault> {
+    if !memory.is_user(dst, len) {
+        return Err(Fault);
+    }
+    (0..len).step_by(PAGE).try_for_each(|at| memory.copy_out(dst + at, &[0; PAGE][..PAGE.min(len - at)]))
+}
 
 /// [`UserMemory::copy_str`] by copies of parts of pages, since what is behind the string's end need not be there.
 pub fn copy_str_by_pages(memory: &(impl UserMemory + ?Sized), dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
@@ -170,13 +176,7 @@ impl<T: Reach> UserMemory for T {
     }
 
     fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
-        if self.is_near() {
-            return self.near().zero(dst, len);
-        }
-        if !self.is_user(dst, len) {
-            return Err(Fault);
-        }
-        (0..len).step_by(PAGE).try_for_each(|at| self.copy_out(dst + at, &[0; PAGE][..PAGE.min(len - at)]))
+        if self.is_near() { self.near().zero(dst, len) } else { zero_by_pages(self, dst, len) }
     }
 
     fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {

@@ -168,12 +168,6 @@ impl UserMemory for TestMachine {
     fn copy_out_partial(&self, _dst: usize, _src: &[u8]) -> usize {
         0
     }
-    fn zero(&self, _dst: usize, _len: usize) -> std::result::Result<(), Fault> {
-        Err(Fault)
-    }
-    fn copy_str(&self, _dst: &mut [u8], _src: usize) -> std::result::Result<Option<usize>, Fault> {
-        Err(Fault)
-    }
     fn load_u32(&self, _addr: usize) -> std::result::Result<u32, Fault> {
         Err(Fault)
     }

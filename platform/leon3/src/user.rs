@@ -29,28 +29,6 @@ impl UserMemory for Memory {
         src.len() - unsafe { usercopy::usercopy_out(dst, src.as_ptr(), src.len()) }
     }
 
-    fn zero(&self, dst: usize, len: usize) -> Result<(), Fault> {
-        const ZEROS: [u8; 256] = [0; 256];
-        let mut done = 0;
-        while done < len {
-            let part = (len - done).min(ZEROS.len());
-            self.copy_out(dst + done, &ZEROS[..part])?;
-            done += part;
-        }
-        Ok(())
-    }
-
-    fn copy_str(&self, dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
-        for (at, byte) in dst.iter_mut().enumerate() {
-            let addr = src.checked_add(at).ok_or(Fault)?;
-            self.copy_in(core::slice::from_mut(byte), addr)?;
-            if *byte == 0 {
-                return Ok(Some(at));
-            }
-        }
-        Ok(None)
-    }
-
     fn load_u32(&self, addr: usize) -> Result<u32, Fault> {
         if addr % 4 != 0 {
             return Err(Fault);

@@ -293,21 +293,6 @@ impl UserMemory for Model {
     fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
         self.whole(dst, src.len(), true, |space, done| space.write(dst + done, &src[done..]))
     }
-    fn zero(&self, dst: usize, len: usize) -> std::result::Result<(), Fault> {
-        if !is_user(dst, len) {
-            return Err(Fault);
-        }
-        (0..len).step_by(PAGE).try_for_each(|at| self.copy_out(dst + at, &[0; PAGE][..PAGE.min(len - at)]))
-    }
-    fn copy_str(&self, dst: &mut [u8], src: usize) -> std::result::Result<Option<usize>, Fault> {
-        let most = dst.len().min(END.saturating_sub(src));
-        let have = self.copy_in_partial(&mut dst[..most], src);
-        match dst[..have].iter().position(|byte| *byte == 0) {
-            Some(len) => Ok(Some(len)),
-            None if have < dst.len() => Err(Fault),
-            None => Ok(None),
-        }
-    }
     fn load_u32(&self, addr: usize) -> std::result::Result<u32, Fault> {
         let mut word = [0; 4];
         if !addr.is_multiple_of(4) {
