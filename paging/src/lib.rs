@@ -1,8 +1,8 @@
 //! Paged address spaces: regions, demand paging, copy on write, memory objects, fork.
 //!
 //! What differs between machines is behind two traits: [`Frames`] is physical memory, [`Table`] is where an entry is
-//! installed (a hardware page table; a mapping in a traced process). Everything else is the same everywhere and holds no
-//! `unsafe`.
+//! installed (a mapping in a traced process, say). A processor's tables are a [`tree::Tree`], of which the processor's [`format`] says
+//! what an entry is. Everything else is the same everywhere and holds no `unsafe`.
 //!
 //! Lock order: a [`Space`] before an [`Object`] before the frames. [`Object::truncate`] lets go of the object before it asks
 //! the spaces that map it to forget the pages.
@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod format;
 pub mod frames;
 pub mod object;
 #[cfg(test)]
@@ -24,6 +25,9 @@ pub mod space;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod tree;
+#[cfg(test)]
+mod tree_tests;
 
 pub use frames::{Frames, PageFrame};
 pub use object::{Missing, Object};

@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 
 use janua_port::Prot;
 
+use crate::format::srmmu::Srmmu;
+use crate::format::x86_64::X86_64;
 use crate::tests::{Map, Memory};
-use crate::{AtFork, Behind, Object, PAGE, Space, random};
+use crate::tree_tests::Walked;
+use crate::{AtFork, Behind, Entry, Object, PAGE, PageFrame, Space, Table, random};
 
-/// The pages that are used, from this address on.
-const BASE: usize = 0x10_0000;
+/// Pages that are used.
 const PAGES: usize = 24;
 const OBJECTS: usize = 3;
 const OBJECT_PAGES: u64 = 8;
@@ -42,27 +44,51 @@ struct Wanted {
 /// An object: the first byte of each of its pages.
 type Bytes = Vec<u8>;
 
-struct World {
-    memory: &'static Memory,
-    /// Entries each table has room for.
-    room: usize,
-    objects: Vec<(Arc<Object<Memory>>, Bytes)>,
-    spaces: Vec<(Arc<Space<Memory, Map>>, Wanted)>,
+/// A table that spaces are tried with.
+pub trait Tried: Table {
+    /// Where its pages begin: so that not all of their entries lie together.
+    const BASE: usize;
+    /// A table with room for all entries, or for some.
+    fn with_room(all: bool) -> Self;
+    /// Whether there is room for the entry of a page.
+    fn has_room(&mut self, addr: usize) -> bool {
+        if self.get(addr).is_some() {
+            return true;
+        }
+        let room = self.set(addr, Entry { frame: PageFrame(0), prot: Prot::default() }).is_ok();
+        self.take(addr, addr + PAGE);
+        room
+    }
 }
 
-fn addr(page: usize) -> usize {
-    BASE + page * PAGE
+impl Tried for Map {
+    const BASE: usize = 0x10_0000;
+    fn with_room(all: bool) -> Map {
+        Map::with_room(if all { usize::MAX } else { PAGES / 2 })
+    }
+}
+
+struct World<T: Tried> {
+    memory: &'static Memory,
+    /// Whether tables have room for all entries.
+    room: bool,
+    objects: Vec<(Arc<Object<Memory>>, Bytes)>,
+    spaces: Vec<(Arc<Space<Memory, T>>, Wanted)>,
+}
+
+fn addr<T: Tried>(page: usize) -> usize {
+    T::BASE + page * PAGE
 }
 
 fn can_read(prot: Prot) -> bool {
     prot.read || prot.write || prot.exec
 }
 
-impl World {
-    fn new(frames: usize, room: usize) -> World {
+impl<T: Tried> World<T> {
+    fn new(frames: usize, room: bool) -> World<T> {
         let memory = Memory::new(frames);
         let object = |_| (Object::new(memory, OBJECT_PAGES * PAGE as u64), alloc::vec![0; OBJECT_PAGES as usize]);
-        let spaces = alloc::vec![(Space::new(memory, Map::with_room(room)), Wanted::default())];
+        let spaces = alloc::vec![(Space::new(memory, T::with_room(room)), Wanted::default())];
         World { memory, room, objects: (0..OBJECTS).map(object).collect(), spaces }
     }
 
@@ -78,25 +104,25 @@ impl World {
     }
 
     /// Whether an access that needs a page may find no memory.
-    fn is_short(&self, space: usize) -> bool {
-        self.memory.used() == self.memory.most() || self.spaces[space].0.with_table(Map::is_full)
+    fn is_short(&self, space: usize, page: usize) -> bool {
+        self.memory.used() == self.memory.most() || !self.spaces[space].0.with_table(|table| table.has_room(addr::<T>(page)))
     }
 
     fn check(&self, what: &str) {
         for (index, (space, _)) in self.spaces.iter().enumerate() {
             for page in 0..PAGES {
                 let mut byte = [0];
-                let found = (space.read(addr(page), &mut byte) == 1).then_some(byte[0]);
+                let found = (space.read(addr::<T>(page), &mut byte) == 1).then_some(byte[0]);
                 let wanted = self.wanted(index, page);
-                let short = found.is_none() && self.is_short(index);
+                let short = found.is_none() && self.is_short(index, page);
                 assert!(found == wanted || short, "{what}: page {page} of space {index}: {found:?}, not {wanted:?}");
             }
         }
     }
 
     fn write(&mut self, space: usize, page: usize, byte: u8) {
-        let done = self.spaces[space].0.write(addr(page), &[byte]) == 1;
-        let short = self.is_short(space);
+        let done = self.spaces[space].0.write(addr::<T>(page), &[byte]) == 1;
+        let short = self.is_short(space, page);
         let Some(wanted) = self.spaces[space].1.pages.get_mut(&page) else { return assert!(!done) };
         let inside = match wanted.what {
             What::Shared(object, number) | What::Private(object, number, None) => {
@@ -122,7 +148,7 @@ impl World {
             What::Shared(object, page) => Behind::Object { object: self.objects[object].0.clone(), page, shared: true },
             What::Private(object, page, _) => Behind::Object { object: self.objects[object].0.clone(), page, shared: false },
         };
-        self.spaces[space].0.map(addr(first), addr(first + count), prot, behind).unwrap();
+        self.spaces[space].0.map(addr::<T>(first), addr::<T>(first + count), prot, behind).unwrap();
         for index in 0..count {
             let what = match what {
                 What::Own(_) => What::Own(0),
@@ -140,8 +166,8 @@ impl World {
         if !whole || to + count > PAGES || (first < to + count && to < first + count) {
             return;
         }
-        if paged.remap(addr(first), count * PAGE, addr(to), count * PAGE, keep).is_err() {
-            assert!(self.room < PAGES);
+        if paged.remap(addr::<T>(first), count * PAGE, addr::<T>(to), count * PAGE, keep).is_err() {
+            assert!(!self.room);
             return (to..to + count).for_each(|page| {
                 wanted.pages.remove(&page);
             });
@@ -162,9 +188,9 @@ impl World {
 
     fn fork(&mut self, space: usize) {
         let (parent, wanted) = &self.spaces[space];
-        let child = Space::new(self.memory, Map::with_room(self.room));
+        let child = Space::new(self.memory, T::with_room(self.room));
         if parent.fork_into(&child).is_err() {
-            return assert!(self.room < PAGES);
+            return assert!(!self.room);
         }
         let mut copy = wanted.clone();
         copy.pages.retain(|_, page| page.at_fork != AtFork::Absent);
@@ -213,7 +239,7 @@ fn dropped(what: What) -> What {
 }
 
 /// Carries one random operation out: its name.
-fn operation(world: &mut World, next: &mut impl FnMut(u64) -> u64) -> &'static str {
+fn operation<T: Tried>(world: &mut World<T>, next: &mut impl FnMut(u64) -> u64) -> &'static str {
     let mut below = |bound: usize| next(bound as u64) as usize;
     let space = below(world.spaces.len());
     let first = below(PAGES);
@@ -221,7 +247,7 @@ fn operation(world: &mut World, next: &mut impl FnMut(u64) -> u64) -> &'static s
     let object = below(OBJECTS);
     let prot = Prot { read: below(4) > 0, write: below(4) > 0, exec: false };
     let byte = 1 + below(255) as u8;
-    let range = (addr(first), addr(first + count));
+    let range = (addr::<T>(first), addr::<T>(first + count));
     match below(24) {
         0..=7 => {
             world.write(space, first, byte);
@@ -298,13 +324,12 @@ fn operation(world: &mut World, next: &mut impl FnMut(u64) -> u64) -> &'static s
     }
 }
 
-#[test]
-fn random_operations_leave_what_they_should() {
-    for stream in 0..60 {
+fn leave_what_they_should<T: Tried>() {
+    for stream in 0..random::rounds(30) {
         let mut next = random::numbers(random::given().unwrap_or(0), stream);
         // With enough memory; with few frames; with little room in the tables.
-        let (frames, room) = [(400, usize::MAX), (40, usize::MAX), (400, 12)][stream as usize % 3];
-        let mut world = World::new(frames, room);
+        let (frames, room) = [(400, true), (40, true), (400, false)][stream as usize % 3];
+        let mut world = World::<T>::new(frames, room);
         for step in 0..400 {
             let name = operation(&mut world, &mut next);
             world.check(&alloc::format!("stream {stream}, step {step}, after {name}"));
@@ -313,4 +338,19 @@ fn random_operations_leave_what_they_should() {
         drop((objects, spaces));
         assert_eq!(memory.used(), 0, "stream {stream}: frames are left");
     }
+}
+
+#[test]
+fn random_operations_leave_what_they_should() {
+    leave_what_they_should::<Map>();
+}
+
+#[test]
+fn random_operations_on_tables_of_x86_64_leave_what_they_should() {
+    leave_what_they_should::<Walked<X86_64>>();
+}
+
+#[test]
+fn random_operations_on_tables_of_the_srmmu_leave_what_they_should() {
+    leave_what_they_should::<Walked<Srmmu>>();
 }

@@ -257,6 +257,22 @@ impl<F: Frames, T: Table> Space<F, T> {
         Ok(())
     }
 
+    /// Makes all accesses to a range possible that its mappings grant, for machines where user code cannot wait for a page. ENOMEM, EFAULT.
+    pub fn bring_all(&self, start: usize, end: usize) -> Result<()> {
+        let regions: Vec<_> = {
+            let inner = self.inner.lock();
+            let within = inner.overlapping(start, end);
+            within.map(|(from, region)| (from.max(start), region.end.min(end), region.prot)).collect()
+        };
+        for (from, to, prot) in regions {
+            let access = if prot.write { Access::Write } else { Access::Read };
+            if prot != Prot::default() {
+                self.populate(from, to, access)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Brings pages of files that will be wanted, the first [`AHEAD`] of the range; it is only a hint.
     fn bring(&self, start: usize, end: usize) {
         let end = end.min(start + AHEAD * PAGE);
@@ -371,8 +387,8 @@ impl<F: Frames, T: Table> Space<F, T> {
     }
 
     #[cfg(test)]
-    pub(crate) fn with_table<R>(&self, look: impl FnOnce(&T) -> R) -> R {
-        look(&self.inner.lock().table)
+    pub(crate) fn with_table<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+        look(&mut self.inner.lock().table)
     }
 
     /// Copies from the space, whichever space the core has in use: bytes before the first that cannot be read.
@@ -462,18 +478,22 @@ impl<F: Frames, T: Table> Inner<F, T> {
     fn drop_entries(&mut self, frames: &F, start: usize, end: usize) {
         let mut at = start;
         let mut gone = [PageFrame(0); BATCH];
-        while let Some((first, _)) = self.table.next(at, end) {
-            let mut count = 0;
+        loop {
+            let (mut first, mut count) = (at, 0);
             while count < BATCH
-                && let Some((page, _)) = self.table.next(at, end)
+                && let Some((page, entry)) = self.table.take(at, end)
             {
-                if let Some(entry) = self.table.clear(page) {
-                    self.resident -= 1;
-                    gone[count] = entry.frame;
-                    count += 1;
+                if count == 0 {
+                    first = page;
                 }
+                gone[count] = entry.frame;
+                count += 1;
                 at = page + PAGE;
             }
+            if count == 0 {
+                return;
+            }
+            self.resident -= count;
             // No processor may still write a frame that somebody else gets.
             self.table.flush(first, at);
             for frame in &gone[..count] {
@@ -488,16 +508,15 @@ impl<F: Frames, T: Table> Inner<F, T> {
         while let Some((page, entry)) = self.table.next(at, old + len) {
             if self.table.set(page - old + new, entry).is_err() {
                 // The frames are still the old entries'.
-                while let Some((page, _)) = self.table.next(new, new + len) {
-                    self.table.clear(page);
-                }
+                while self.table.take(new, new + len).is_some() {}
                 self.table.flush(new, new + len);
                 return Err(Errno::ENOMEM);
             }
             at = page + PAGE;
         }
-        while let Some((page, _)) = self.table.next(old, old + len) {
-            self.table.clear(page);
+        let mut at = old;
+        while let Some((page, _)) = self.table.take(at, old + len) {
+            at = page + PAGE;
         }
         self.table.flush(old, old + len);
         Ok(())

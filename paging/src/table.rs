@@ -18,16 +18,16 @@ pub struct NoMemory;
 
 /// The entries of one space. Addresses are multiples of the page size within the space's user part.
 ///
-/// The table makes sure that no processor goes on with an old entry once [`Table::set`] or [`Table::clear`] has returned and
+/// The table makes sure that no processor goes on with an old entry once [`Table::set`] or [`Table::take`] has returned and
 /// [`Table::flush`] has been called for the range. It does not count users of frames: that is the space's part.
 pub trait Table: Send + 'static {
     fn get(&self, addr: usize) -> Option<Entry>;
     /// Installs or replaces an entry.
     fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory>;
-    /// Takes an entry out.
-    fn clear(&mut self, addr: usize) -> Option<Entry>;
     /// The first entry at or after `from` and before `end`.
     fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)>;
+    /// Takes that entry out.
+    fn take(&mut self, from: usize, end: usize) -> Option<(usize, Entry)>;
     /// Entries of `start..end` were changed or taken out: processors forget what they remember of them.
     fn flush(&mut self, start: usize, end: usize);
     /// As [`Table::flush`], where it is enough that the calling processor forgets: entries that now grant more than before, with the

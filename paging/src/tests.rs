@@ -103,7 +103,7 @@ impl Map {
         Map { entries: BTreeMap::new(), room }
     }
 
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.entries.len() >= self.room
     }
 }
@@ -119,8 +119,10 @@ impl Table for Map {
         self.entries.insert(addr, entry);
         Ok(())
     }
-    fn clear(&mut self, addr: usize) -> Option<Entry> {
-        self.entries.remove(&addr)
+    fn take(&mut self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        let (addr, entry) = self.next(from, end)?;
+        self.entries.remove(&addr);
+        Some((addr, entry))
     }
     fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
         self.entries.range(from..end.max(from)).next().map(|(addr, entry)| (*addr, *entry))
@@ -452,4 +454,27 @@ fn advice_and_ranges_of_objects() {
     assert_eq!(object.size(), 4 * PAGE as u64 + 1);
     assert_eq!(object.fallocate(0, u64::MAX, 1), Err(Errno::EFBIG));
     assert_eq!(object.fallocate(8, 0, 1), Err(Errno::EOPNOTSUPP));
+}
+
+#[test]
+fn what_is_brought_is_there_for_all_that_is_granted() {
+    let memory = Memory::new(100);
+    let space = space(memory);
+    let object = Object::new(memory, 2 * PAGE as u64);
+    space.map(A, A + 2 * PAGE, ALL, Behind::Zero).unwrap();
+    space.map(A + 2 * PAGE, A + 4 * PAGE, ALL, Behind::Object { object, page: 0, shared: false }).unwrap();
+    space.map(A + 4 * PAGE, A + 5 * PAGE, READ, Behind::Zero).unwrap();
+    space.map(A + 5 * PAGE, A + 6 * PAGE, Prot::default(), Behind::Zero).unwrap();
+    space.bring_all(A + PAGE, A + 6 * PAGE).unwrap();
+    let rights = |page| space.entry(A + page * PAGE).map(|entry| entry.prot);
+    assert_eq!([0, 1, 2, 3, 4, 5].map(rights), [None, Some(ALL), Some(ALL), Some(ALL), Some(READ), None]);
+    // A right that is added later is not there before the next time.
+    space.protect(A + 4 * PAGE, A + 6 * PAGE, ALL).unwrap();
+    assert_eq!([4, 5].map(rights), [Some(READ), None]);
+    space.bring_all(A + 4 * PAGE, A + 6 * PAGE).unwrap();
+    assert_eq!([4, 5].map(rights), [Some(ALL), Some(ALL)]);
+    let small = Memory::new(3);
+    let space = self::space(small);
+    space.map(A, A + 4 * PAGE, ALL, Behind::Zero).unwrap();
+    assert_eq!(space.bring_all(A, A + 4 * PAGE), Err(Errno::ENOMEM));
 }

@@ -1,4 +1,4 @@
-//! Copies between the kernel and user memory that survive a fault.
+//! Copies between the kernel and user memory that survive a fault; and pages of zeroes.
 //!
 //! The user's side is reached with the user's rights (ASI 0xA), whatever the address is. Each routine lies between
 //! `usercopy_start` and `usercopy_end`; a fault there continues at `usercopy_fixup`, where %o2 holds the bytes not copied, which
@@ -87,6 +87,26 @@ global_asm!(
     "usercopy_fixup:",
     "retl",
     "mov %o2, %o0",
+    // %o0 a page of the kernel's
+    ".globl janua_zero_page",
+    "janua_zero_page:",
+    "mov 64, %o1",
+    "mov 0, %o2",
+    "mov 0, %o3",
+    "1:",
+    "std %o2, [%o0]",
+    "std %o2, [%o0 + 8]",
+    "std %o2, [%o0 + 16]",
+    "std %o2, [%o0 + 24]",
+    "std %o2, [%o0 + 32]",
+    "std %o2, [%o0 + 40]",
+    "std %o2, [%o0 + 48]",
+    "std %o2, [%o0 + 56]",
+    "deccc %o1",
+    "bne 1b",
+    "add %o0, 64, %o0",
+    "retl",
+    "nop",
     ".previous",
 );
 
@@ -100,6 +120,11 @@ unsafe extern "C" {
     /// # Safety
     /// `addr` is aligned, `out` the kernel's to write.
     pub fn usercopy_cmpxchg32(addr: usize, old: u32, new: u32, out: *mut u32) -> usize;
+    /// Fills a page with zeroes: two words an instruction, which the compiler's loop does not do.
+    ///
+    /// # Safety
+    /// 4096 bytes at `page`, a multiple of that, are the kernel's to write.
+    pub fn janua_zero_page(page: *mut u8);
     static usercopy_start: u8;
     static usercopy_end: u8;
     static usercopy_fixup: u8;

@@ -6,10 +6,11 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::sparc::switch::{janua_fpu_load, janua_fpu_save};
+use janua_paging::PAGE;
 use janua_port::machine::ThreadId;
 use janua_port::{Context, Nanos, Registers, Spawn, SpawnKind, UserMemory};
 
-use crate::frames::{self, PAGE};
+use crate::frames::FRAMES;
 use crate::machine::{guest_main, running};
 use crate::thread::{self, Thread};
 use crate::{sched, user};
@@ -76,7 +77,7 @@ impl Context for LeonContext {
     }
 
     fn peak_resident(&self) -> u64 {
-        let (total, free) = frames::count();
+        let (total, free) = FRAMES.pages();
         ((total - free) * PAGE) as u64
     }
 }

@@ -2,9 +2,10 @@
 
 use core::alloc::Layout;
 
+use janua_paging::PAGE;
 use talc::{OomHandler, Span, Talc, Talck};
 
-use crate::frames::{self, PAGE};
+use crate::frames::FRAMES;
 use crate::lock::SpinLock;
 
 /// The least the heap grows by, bytes.
@@ -16,7 +17,7 @@ pub struct Grow;
 impl OomHandler for Grow {
     fn handle_oom(talc: &mut Talc<Self>, layout: Layout) -> Result<(), ()> {
         let size = (layout.size() + layout.align() + PAGE).next_multiple_of(PAGE).max(STEP);
-        let start = frames::take_run(size / PAGE).ok_or(())?;
+        let start = FRAMES.take_run(size / PAGE).ok_or(())?;
         // SAFETY: frames nobody else uses, mapped for good.
         unsafe { talc.claim(Span::from_base_size(start as *mut u8, size)) }.map(|_| ())
     }

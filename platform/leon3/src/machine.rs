@@ -6,13 +6,13 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_arch::sparc::entry::{self, janua_enter_user};
+use janua_paging::PAGE;
 use janua_port::machine::{Fpu, Isa, Memory, Outside, ThreadId};
 use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
 
-use crate::frames::{self, PAGE};
-use crate::space::UserSpace;
+use crate::frames::{self, FRAMES};
 use crate::thread::{self, Thread};
-use crate::{boot, clock, context, report, sched, tables, trap, uart};
+use crate::{boot, clock, context, report, sched, space, trap, uart};
 
 /// The machine; there is one.
 pub struct Leon3 {
@@ -54,9 +54,6 @@ impl Leon3 {
         let module = loaded.module;
         frames::init(module.as_ptr() as usize + module.len(), loaded.memory_end);
         clock::init();
-        if !tables::show(tables::DEVICES, clock::DEVICES) {
-            report::stop(format_args!("no memory for the first page tables"));
-        }
         sched::init(thread::first());
         let machine = Box::leak(Box::new(Leon3 { gates, module }));
         MACHINE.store(machine, Ordering::Release);
@@ -159,8 +156,9 @@ impl Machine for Leon3 {
     }
 
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
+        let space = space::make()?;
         let thread = thread::make(Frame::default(), Some(guest), None, guest_main)?;
-        Ok((context::begin(thread), Arc::new(UserSpace)))
+        Ok((context::begin(thread), space))
     }
 
     fn current(&self) -> ThreadId {
@@ -196,7 +194,7 @@ impl Machine for Leon3 {
         0
     }
     fn memory(&self) -> Memory {
-        let (total, free) = frames::count();
+        let (total, free) = FRAMES.pages();
         let (total, free) = ((total * PAGE) as u64, (free * PAGE) as u64);
         Memory { total, free, available: free }
     }

@@ -1,73 +1,98 @@
 //! The address space: one, for the one task a LEON3 has.
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_paging::{Behind, Object, PAGE};
 use janua_port::space::Bounds;
 use janua_port::{Backing, Prot, Space};
 
-use crate::frames::PAGE;
-use crate::tables::{self, HIGH, LOW};
+use crate::frames::{FRAMES, Physical};
+use crate::tables::{self, HIGH, Hardware, LOW};
 
 /// User space.
-pub struct UserSpace;
+pub struct UserSpace(Arc<janua_paging::Space<Physical, Hardware>>);
 
-fn pages(addr: usize, len: usize) -> Result<impl Iterator<Item = usize>> {
-    let bounds = Bounds { low: LOW, high: HIGH, holes: [(0, 0); 2] };
-    if !bounds.contains(addr, len) || addr % PAGE != 0 || len % PAGE != 0 {
-        return Err(Errno::ENOMEM);
+const BOUNDS: Bounds = Bounds { low: LOW, high: HIGH, holes: [(0, 0); 2] };
+
+/// Makes the space, once. ENOMEM, EBUSY.
+pub fn make() -> Result<Arc<UserSpace>> {
+    static MADE: AtomicBool = AtomicBool::new(false);
+    if MADE.swap(true, Ordering::Relaxed) {
+        return Err(Errno::EBUSY);
     }
-    Ok((addr..addr + len).step_by(PAGE))
+    let table = tables::make().map_err(|_| Errno::ENOMEM)?;
+    Ok(Arc::new(UserSpace(janua_paging::Space::new(&FRAMES, table))))
+}
+
+fn check(addr: usize, len: usize) -> Result<()> {
+    let aligned = addr.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) && len > 0;
+    if aligned && BOUNDS.contains(addr, len) { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+impl UserSpace {
+    /// Gives mappings their pages: a register window goes to a stack in the middle of a trap, and cannot wait for one
+    /// (`arch/src/sparc/window.rs`).
+    fn bring(&self, addr: usize, len: usize) -> Result<()> {
+        self.0.bring_all(addr, addr + len)
+    }
 }
 
 impl Space for UserSpace {
     fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
-        if !matches!(backing, Backing::Anon | Backing::AnonShared) {
-            return Err(Errno::ENODEV);
-        }
-        for page in pages(addr, len)? {
-            if !tables::map(page, prot) {
-                self.unmap(addr, page - addr)?;
-                return Err(Errno::ENOMEM);
-            }
-        }
-        Ok(())
+        check(addr, len)?;
+        let behind = match backing {
+            Backing::Anon => Behind::Zero,
+            Backing::AnonShared => Behind::Object { object: Object::new(&FRAMES, len as u64), page: 0, shared: true },
+            // There is no host.
+            Backing::Host { .. } => return Err(Errno::ENODEV),
+        };
+        self.0.map(addr, addr + len, prot, behind)?;
+        self.bring(addr, len).inspect_err(|_| self.0.unmap(addr, addr + len))
     }
 
     fn unmap(&self, addr: usize, len: usize) -> Result<()> {
-        pages(addr, len)?.for_each(tables::unmap);
+        check(addr, len)?;
+        self.0.unmap(addr, addr + len);
         Ok(())
     }
 
     fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
-        for page in pages(addr, len)? {
-            if !tables::protect(page, prot) {
-                return Err(Errno::ENOMEM);
-            }
-        }
-        Ok(())
+        check(addr, len)?;
+        self.0.protect(addr, addr + len, prot)?;
+        self.bring(addr, len)
     }
 
-    fn remap(&self, _old: usize, _old_len: usize, _new: usize, _new_len: usize) -> Result<()> {
-        Err(Errno::ENOSYS)
+    fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
+        check(old, old_len.max(PAGE))?;
+        check(new, new_len)?;
+        self.0.remap(old, old_len, new, new_len, false)?;
+        self.bring(new, new_len)
     }
 
-    fn remap_keep(&self, _old: usize, _len: usize, _new: usize) -> Result<()> {
-        Err(Errno::ENOSYS)
+    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
+        check(old, len)?;
+        check(new, len)?;
+        self.0.remap(old, len, new, len, true)?;
+        self.bring(old, len)?;
+        self.bring(new, len)
     }
 
-    fn advise(&self, _addr: usize, _len: usize, _advice: u32) -> Result<()> {
-        Err(Errno::ENOSYS)
+    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
+        check(addr, len)?;
+        self.0.advise(addr, addr + len, advice)?;
+        self.bring(addr, len)
     }
 
-    fn sync(&self, _addr: usize, _len: usize, _flags: u32) -> Result<()> {
-        Err(Errno::ENOSYS)
+    fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {
+        // No file is behind a mapping.
+        check(addr, len)
     }
 
     fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {
-        for (page, byte) in pages(addr, len)?.zip(out) {
-            *byte = tables::is_mapped(page).into();
-        }
+        check(addr, len)?;
+        self.0.residence(addr, addr + len, out);
         Ok(())
     }
 
@@ -75,11 +100,11 @@ impl Space for UserSpace {
         if shared {
             return Err(Errno::ENOSYS);
         }
-        self.unmap(LOW, HIGH - LOW)?;
+        self.0.clear();
         Ok(self)
     }
 
     fn bounds(&self) -> Bounds {
-        Bounds { low: LOW, high: HIGH, holes: [(0, 0); 2] }
+        BOUNDS
     }
 }

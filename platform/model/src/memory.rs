@@ -120,11 +120,13 @@ impl Table for Map {
         self.0.insert(addr, entry);
         Ok(())
     }
-    fn clear(&mut self, addr: usize) -> Option<Entry> {
-        self.0.remove(&addr)
-    }
     fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
         self.0.range(from..end.max(from)).next().map(|(addr, entry)| (*addr, *entry))
+    }
+    fn take(&mut self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        let (addr, entry) = self.next(from, end)?;
+        self.0.remove(&addr);
+        Some((addr, entry))
     }
     fn flush(&mut self, _start: usize, _end: usize) {}
 }

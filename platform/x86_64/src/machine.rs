@@ -18,7 +18,7 @@ use crate::boot::{DIRECT, Loaded};
 use crate::clock::BareClock;
 use crate::compat::BareCompat;
 use crate::context::BareContext;
-use crate::frames::FRAMES;
+use crate::frames::{self, FRAMES};
 use crate::memory::{self, BareHost};
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
@@ -86,7 +86,7 @@ impl BareMachine {
             report::stop(format_args!("the loader does not speak PVH (start it with QEMU's -kernel)"))
         };
         let others = Cores::find(loaded.rsdp());
-        FRAMES.init(&loaded);
+        frames::init(&loaded);
         let initrd = loaded.initrd();
         isolation::init(loaded.command_line());
         unprotected::init(loaded.command_line());

@@ -46,8 +46,8 @@ impl BareSpace {
     }
 
     fn registered(registered: Registered) -> Result<Arc<BareSpace>> {
-        let table = Hardware::new().ok_or(Errno::ENOMEM)?;
-        let root = table.root().clone();
+        let table = tables::make().ok_or(Errno::ENOMEM)?;
+        let root = table.nodes().root().clone();
         Ok(Arc::new(BareSpace {
             paged: janua_paging::Space::new(&FRAMES, table),
             root,

@@ -4,24 +4,17 @@ use alloc::sync::Arc;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use janua_paging::table::NoMemory;
-use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
-use janua_port::Prot;
+use janua_paging::format::x86_64::{ADDRESS, NO_EXECUTE, PRESENT, USER, WRITE, X86_64};
+use janua_paging::tree::{Nodes, Tree};
+use janua_paging::{Frames, PAGE, PageFrame};
 
 use crate::boot::{DIRECT, KERNEL_OFFSET};
-use crate::frames::{self, FRAMES};
+use crate::frames::{FRAMES, Physical};
 use crate::{core as cores, cpu, isolation, shoot};
 
-const PRESENT: u64 = 1;
-const WRITE: u64 = 1 << 1;
-const USER: u64 = 1 << 2;
 const UNCACHED: u64 = 1 << 4;
 const LARGE: u64 = 1 << 7;
 const GLOBAL: u64 = 1 << 8;
-/// Ours: an entry without rights, kept for its frame. The processor sees it as absent.
-const HELD: u64 = 1 << 9;
-const NO_EXECUTE: u64 = 1 << 63;
-const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 const ENTRIES: usize = 512;
 /// First entry of the root that is the kernel's.
@@ -69,7 +62,7 @@ fn index(addr: usize, level: u32) -> usize {
     addr >> (12 + 9 * level) & (ENTRIES - 1)
 }
 
-/// The entry for a page, with the tables on the way to it made.
+/// The entry for a page of the kernel's half, with the tables on the way to it made.
 ///
 /// # Safety
 /// As [`node`], for the tree below `root`.
@@ -80,8 +73,8 @@ unsafe fn reach<'a>(root: u64, addr: usize, flags: u64, levels: u32) -> Option<&
         let entry = unsafe { &mut node(at)[index(addr, level)] };
         if *entry & PRESENT == 0 {
             // The kernel's own tables are what it needs to get out of a shortage.
-            let fresh = if addr >> 63 == 1 { FRAMES.take_for_kernel()? } else { FRAMES.take()? };
-            *entry = frames::address_of(fresh) as u64 | PRESENT | WRITE | flags;
+            let fresh = FRAMES.take_for_kernel()?;
+            *entry = Physical::address_of(fresh) as u64 | PRESENT | WRITE | flags;
         }
         at = *entry;
     }
@@ -93,12 +86,12 @@ unsafe fn reach<'a>(root: u64, addr: usize, flags: u64, levels: u32) -> Option<&
 /// uncached, the image with the rights of its sections, nothing else.
 pub fn init() {
     let fresh = || FRAMES.take().expect("no memory for the kernel's page tables");
-    let root = frames::address_of(fresh()) as u64;
+    let root = Physical::address_of(fresh()) as u64;
     // SAFETY: a new tree that nobody else knows.
     unsafe {
         for entry in &mut node(root)[KERNEL_HALF..] {
             // Made now, so that every space can copy the upper half once and for all.
-            *entry = frames::address_of(fresh()) as u64 | PRESENT | WRITE;
+            *entry = Physical::address_of(fresh()) as u64 | PRESENT | WRITE;
         }
         for address in (0..FRAMES.end().max(4 << 30)).step_by(LARGE_PAGE) {
             // Between 3 and 4 GiB no PC has memory.
@@ -120,9 +113,9 @@ pub fn init() {
         }
         KERNEL_ROOT.store(root as usize, Ordering::Release);
         if isolation::is_on() {
-            let shared = frames::address_of(fresh()) as u64;
+            let shared = Physical::address_of(fresh()) as u64;
             for addr in [DIRECT, text.start] {
-                node(shared)[index(addr, 3)] = frames::address_of(fresh()) as u64 | PRESENT | WRITE;
+                node(shared)[index(addr, 3)] = Physical::address_of(fresh()) as u64 | PRESENT | WRITE;
             }
             SHARED_ROOT.store(shared as usize, Ordering::Release);
             for addr in (text.start..&raw const kernel_entry_end as usize).step_by(PAGE) {
@@ -211,7 +204,7 @@ fn map_kernel_page(addr: usize, frame: Option<PageFrame>) -> bool {
     // SAFETY: each of the two parts of the kernel half is changed here only, under one lock.
     match unsafe { reach(kernel_root() as u64, addr, 0, 1) } {
         Some(entry) => {
-            *entry = frames::address_of(frame) as u64 | PRESENT | WRITE | GLOBAL | NO_EXECUTE;
+            *entry = Physical::address_of(frame) as u64 | PRESENT | WRITE | GLOBAL | NO_EXECUTE;
             true
         }
         None => {
@@ -289,170 +282,97 @@ pub fn forget(root: usize, start: usize, end: usize) {
     }
 }
 
-/// The user half of a space.
-pub struct Hardware {
+/// The memory of a space's tables: its user half.
+pub struct UserHalf {
     root: Arc<Root>,
 }
 
-impl Hardware {
-    /// An empty one. `None` without memory.
-    pub fn new() -> Option<Hardware> {
-        let address = frames::address_of(FRAMES.take()?);
-        // SAFETY: the new root is ours; the kernel's half of the kernel's root never changes.
-        unsafe {
-            node(address as u64)[KERNEL_HALF..].copy_from_slice(&node(kernel_root() as u64)[KERNEL_HALF..]);
-        }
-        let shared = SHARED_ROOT.load(Ordering::Acquire);
-        let user = if shared == 0 {
-            address
-        } else {
-            let Some(frame) = FRAMES.take() else {
-                FRAMES.release(PageFrame(address / PAGE));
-                return None;
-            };
-            let user = frames::address_of(frame);
-            // SAFETY: as above.
-            unsafe {
-                node(user as u64)[KERNEL_HALF..].copy_from_slice(&node(shared as u64)[KERNEL_HALF..]);
-            }
-            user
-        };
-        Some(Hardware { root: Arc::new(Root { address, user, active: AtomicU64::new(0) }) })
-    }
+/// The tables of a space.
+pub type Hardware = Tree<X86_64, UserHalf>;
 
+/// Empty ones. `None` without memory.
+pub fn make() -> Option<Hardware> {
+    let address = Physical::address_of(FRAMES.take()?);
+    // SAFETY: the new root is ours; the kernel's half of the kernel's root never changes.
+    unsafe {
+        node(address as u64)[KERNEL_HALF..].copy_from_slice(&node(kernel_root() as u64)[KERNEL_HALF..]);
+    }
+    let shared = SHARED_ROOT.load(Ordering::Acquire);
+    let user = if shared == 0 {
+        address
+    } else {
+        let Some(frame) = FRAMES.take() else {
+            FRAMES.release(PageFrame(address / PAGE));
+            return None;
+        };
+        let user = Physical::address_of(frame);
+        // SAFETY: as above.
+        unsafe {
+            node(user as u64)[KERNEL_HALF..].copy_from_slice(&node(shared as u64)[KERNEL_HALF..]);
+        }
+        user
+    };
+    Some(Tree::new(address, UserHalf { root: Arc::new(Root { address, user, active: AtomicU64::new(0) }) }))
+}
+
+impl UserHalf {
     /// The root, for [`enter`].
     pub fn root(&self) -> &Arc<Root> {
         &self.root
     }
-
-    /// The entry of a page, when the tables on the way to it exist.
-    #[allow(clippy::mut_from_ref, reason = "tables are raw memory")]
-    fn entry(&self, addr: usize) -> Option<&mut u64> {
-        let mut at = self.root.address as u64;
-        for level in (1..4).rev() {
-            // SAFETY: this space's own tree; `Table` takes `&mut self` for changes, so nobody else is in it.
-            let entry = unsafe { node(at)[index(addr, level)] };
-            if entry & PRESENT == 0 {
-                return None;
-            }
-            at = entry;
-        }
-        // SAFETY: as above.
-        Some(unsafe { &mut node(at)[index(addr, 0)] })
-    }
 }
 
-fn encode(entry: Entry) -> u64 {
-    let Prot { read, write, exec } = entry.prot;
-    let mut bits = frames::address_of(entry.frame) as u64 | USER;
-    bits |= if read || write || exec { PRESENT } else { HELD };
-    if write {
-        bits |= WRITE;
-    }
-    if !exec {
-        bits |= NO_EXECUTE;
-    }
-    bits
+/// An entry of a table, by its physical address.
+#[inline]
+fn place(table: usize, index: usize) -> *mut u64 {
+    ((DIRECT + table) as *mut u64).wrapping_add(index)
 }
 
-fn decode(bits: u64) -> Option<Entry> {
-    if bits & (PRESENT | HELD) == 0 {
-        return None;
-    }
-    let some = bits & PRESENT != 0;
-    let prot = Prot { read: some, write: some && bits & WRITE != 0, exec: some && bits & NO_EXECUTE == 0 };
-    Some(Entry { frame: PageFrame((bits & ADDRESS) as usize / PAGE), prot })
-}
+impl Nodes<X86_64> for UserHalf {
+    const END: usize = KERNEL_HALF << 39;
 
-impl Table for Hardware {
-    fn get(&self, addr: usize) -> Option<Entry> {
-        decode(*self.entry(addr)?)
+    #[inline]
+    fn load(&self, table: usize, index: usize) -> u64 {
+        // SAFETY: a table of this space's own tree; who changes it has `&mut self`.
+        unsafe { *place(table, index) }
     }
 
-    fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory> {
-        debug_assert!(index(addr, 3) < KERNEL_HALF);
-        // SAFETY: this space's own tree, and `&mut self`.
-        let place = unsafe { reach(self.root.address as u64, addr, USER, 1) }.ok_or(NoMemory)?;
-        *place = encode(entry);
+    #[inline]
+    fn store(&mut self, table: usize, index: usize, word: u64) {
         let Root { address, user, .. } = *self.root;
-        if user != address {
-            // SAFETY: as above, for both roots.
-            unsafe { node(user as u64)[index(addr, 3)] = node(address as u64)[index(addr, 3)] };
+        // SAFETY: as above, for both roots.
+        unsafe {
+            *place(table, index) = word;
+            if table == address && user != address {
+                *place(user, index) = word;
+            }
         }
-        Ok(())
     }
 
-    fn clear(&mut self, addr: usize) -> Option<Entry> {
-        let place = self.entry(addr)?;
-        let entry = decode(*place)?;
-        *place = 0;
-        Some(entry)
+    fn make(&mut self) -> Option<usize> {
+        FRAMES.take().map(Physical::address_of)
     }
 
-    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
-        let end = end.min(KERNEL_HALF << 39);
-        let mut addr = from;
-        'page: while addr < end {
-            let mut at = self.root.address as u64;
-            for level in (1..4).rev() {
-                // SAFETY: as in `entry`.
-                let entry = unsafe { node(at)[index(addr, level)] };
-                if entry & PRESENT == 0 {
-                    let span = 1usize << (12 + 9 * level);
-                    addr = (addr & !(span - 1)) + span;
-                    continue 'page;
-                }
-                at = entry;
-            }
-            // SAFETY: as in `entry`.
-            let last = unsafe { node(at) };
-            for (slot, bits) in last.iter().enumerate().skip(index(addr, 0)) {
-                let page = addr & !((ENTRIES << 12) - 1) | slot << 12;
-                if page >= end {
-                    return None;
-                }
-                if let Some(entry) = decode(*bits) {
-                    return Some((page, entry));
-                }
-            }
-            addr = (addr & !((ENTRIES << 12) - 1)) + (ENTRIES << 12);
-        }
-        None
+    fn free(&mut self, table: usize) {
+        FRAMES.release(PageFrame(table / PAGE));
     }
 
     fn flush(&mut self, start: usize, end: usize) {
-        // The compiler must have written the entries by now.
-        fence(Ordering::SeqCst);
-        forget(self.root.address, start, end);
+        self.flush_here(start, end);
         shoot::forget_elsewhere(&self.root, start, end);
     }
 
     fn flush_here(&mut self, start: usize, end: usize) {
+        // The compiler must have written the entries by now.
         fence(Ordering::SeqCst);
         forget(self.root.address, start, end);
     }
 }
 
-impl Drop for Hardware {
+impl Drop for UserHalf {
     fn drop(&mut self) {
         // Who uses a root holds its space.
         debug_assert!(self.root.active() == 0);
-        /// Gives back the tables below an entry of this level.
-        fn release(entry: u64, level: u32) {
-            if entry & PRESENT == 0 {
-                return;
-            }
-            if level > 1 {
-                // SAFETY: a table of a tree that nobody uses any more.
-                let table = unsafe { node(entry) };
-                table.iter().for_each(|entry| release(*entry, level - 1));
-            }
-            FRAMES.release(PageFrame((entry & ADDRESS) as usize / PAGE));
-        }
-        // SAFETY: as above.
-        let table = unsafe { node(self.root.address as u64) };
-        table[..KERNEL_HALF].iter().for_each(|entry| release(*entry, 3));
-        FRAMES.release(PageFrame(self.root.address / PAGE));
         if self.root.user != self.root.address {
             FRAMES.release(PageFrame(self.root.user / PAGE));
         }

@@ -12,7 +12,7 @@ use janua_arch::x86_64::vdso32;
 use janua_paging::{Frames, PAGE};
 
 use crate::boot::DIRECT;
-use crate::frames::{self, FRAMES};
+use crate::frames::{FRAMES, Physical};
 use crate::{clock, tables};
 
 /// The numbers, the vDSO's data and its code, and this file's functions, one page each.
@@ -166,7 +166,7 @@ fn at(function: *const u8) -> usize {
 /// Makes a page that user code may read, or read and execute.
 fn make(addr: usize, content: &[u8], exec: bool) {
     let frame = FRAMES.take().expect("no memory for the vDSO");
-    let physical = frames::address_of(frame);
+    let physical = Physical::address_of(frame);
     // SAFETY: a fresh frame, which nobody else knows yet; the content is not larger.
     unsafe {
         let page = core::slice::from_raw_parts_mut((DIRECT + physical) as *mut u8, PAGE);
