@@ -10,7 +10,7 @@
 //! 2. A page is executable only after [`janua_text::scan`] has found nothing in it and across its borders, while nobody could
 //!    write to it: it is made read-only first, then scanned, then made executable.
 //! 3. The contents of an executable page change only by way of this mapping. Private anonymous memory is like that, and so are
-//!    files nothing in the sandbox can write. Private mappings of other files are copied into anonymous memory; shared
+//!    files no sandbox's program can write. Private mappings of other files are copied into anonymous memory; shared
 //!    mappings of what can be written elsewhere are refused (EACCES).
 //!
 //! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
@@ -58,7 +58,7 @@ enum Under {
     Anon,
     /// The same, with the contents of a file.
     Copied,
-    /// A file nothing in the sandbox can write.
+    /// A file no sandbox's program can write.
     Frozen,
     /// A private mapping of a file that can be written.
     Changing,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::compare::{self, Verdict};
 use super::conformance::{self, directive, sorted};
-use super::{attacks, keys_cgroup, keys_linux};
+use super::{attacks, keys_linux, keys_scripts};
 use crate::tally::Tally;
 use crate::{build, workspace};
 
@@ -58,7 +58,7 @@ enum Kind {
     /// A conformance program: natively, then under both gates.
     Same,
     /// A script, given the program.
-    Script(&'static keys_cgroup::Script),
+    Script(&'static keys_scripts::Script),
 }
 
 /// What a test said and its exit code: `None` when it was not done.
@@ -130,9 +130,10 @@ fn chosen(filter: Option<&str>) -> Result<Vec<Test>, String> {
             tests.push(Test { name, program: conformance::build(test)?, kind: Kind::Same });
         }
     }
-    for script in keys_cgroup::SCRIPTS.iter().filter(|script| super::wanted(filter, script.name)) {
-        let program = place.join("limits");
-        attacks::build(&workspace::root().join("test/limits/limits.c"), &program, &["-static-pie"])?;
+    for script in keys_scripts::SCRIPTS.iter().filter(|script| super::wanted(filter, script.name)) {
+        let source = workspace::root().join("test").join(script.program);
+        let program = place.join(source.file_stem().unwrap_or_default());
+        attacks::build(&source, &program, &["-static-pie"])?;
         tests.push(Test { name: script.name.to_owned(), program, kind: Kind::Script(script) });
     }
     Ok(tests)
@@ -385,7 +386,7 @@ fn script(tests: &[&Test], copy: &dyn Fn(&Path, &str) -> Result<(), String>) -> 
                 script += &format!("one {name} env ATTACK_FAR=$far /janua run --jail pkey --gate {gate} -- {program}\n");
             }
             Kind::Attack { gate, .. } => script += &format!("one {name} /janua run --jail pkey --gate {gate} -- {program}\n"),
-            Kind::Script(what) => script += &format!("{}one {name} sh -c '{}' sh {program}\n", keys_cgroup::BEFORE, what.text),
+            Kind::Script(what) => script += &format!("{}one {name} sh -c '{}' sh {program}\n", keys_scripts::BEFORE, what.text),
             Kind::Same => {
                 script += &format!("one {name}@native {program}\n");
                 for gate in WAYS {

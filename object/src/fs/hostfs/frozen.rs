@@ -2,8 +2,11 @@
 //!
 //! A read-only view of the host is not enough: the same file may lie in a directory that is bound writable as well. So the
 //! roots of everything writable are noted, and a file is taken to change when its directories lead through one of them, or when it
-//! has a second name. What the host itself mounts a second time, inside a read-only view, from below a writable bind is beyond
-//! what can be seen here; and programs outside the sandbox may change any file, as they may change the sandbox.
+//! has a second name.
+//!
+//! What is writable in another sandbox, or by another mount of the host's, cannot be seen here. A program there is no more to be trusted than
+//! one here, so only files of the system are taken to stay: root's alone to change, below a directory that systems keep their programs in
+//! and nobody has a reason to show writable. Programs outside every sandbox may change any file, as they may change the sandbox.
 
 use alloc::vec::Vec;
 
@@ -25,10 +28,39 @@ pub fn note_writable(stat: &HostStat) {
     }
 }
 
+/// Directories right below the root in which systems keep their programs (hier(7); Nix and Guix have stores of their own).
+const SYSTEM: &[&[u8]] = &[b"bin", b"gnu", b"lib", b"lib32", b"lib64", b"libx32", b"nix", b"opt", b"sbin", b"usr"];
+
+/// Permission bits that let others than a file's owner write to it.
+const OTHERS_WRITE: u32 = 0o022;
+
 impl HostInode {
-    /// Whether nothing in the sandbox can change the file's contents.
+    /// Whether no sandbox's program can change the file's contents.
     pub(crate) fn is_frozen(&self) -> bool {
         let stat = *self.stat.lock();
+        stat.uid == 0 && stat.mode & OTHERS_WRITE == 0 && self.is_of_system() && self.is_out_of_reach(&stat)
+    }
+
+    /// Whether the file lies in one of [`SYSTEM`] of the host. A root of another kind may be a sandbox's to write to.
+    fn is_of_system(&self) -> bool {
+        let (mut dir, mut name) = {
+            let place = self.place.lock();
+            (place.dir.clone(), place.name.clone())
+        };
+        // The root has no name: what is right below it comes last.
+        while let Some(above) = dir {
+            let place = above.place.lock();
+            if place.dir.is_some() {
+                name = place.name.clone();
+            }
+            dir = place.dir.clone();
+            drop(place);
+        }
+        self.shared.top && SYSTEM.contains(&&*name)
+    }
+
+    /// Whether nothing in this sandbox can change the file's contents.
+    fn is_out_of_reach(&self, stat: &HostStat) -> bool {
         let writable = WRITABLE.lock();
         if writable.is_empty() {
             return true;
@@ -38,7 +70,7 @@ impl HostInode {
         let linked = stat.nlink > 1 && writable.iter().any(|&(dev, _, is_dir)| is_dir && dev == stat.dev);
         // What is above a place that is not the host's root is not known here.
         let below = !self.shared.top && writable.iter().any(|&(_, _, is_dir)| is_dir);
-        if linked || below || self.shared.writable || is_noted(&stat) {
+        if linked || below || self.shared.writable || is_noted(stat) {
             return false;
         }
         let mut above = self.place.lock().dir.clone();
