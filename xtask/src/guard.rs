@@ -72,6 +72,7 @@ impl Run<'_> {
             .env("TERM", "xterm")
             .env("TZ", "UTC")
             .env(crate::random::VARIABLE, crate::suite::seed().to_string())
+            .envs(crate::suite::long().then_some((crate::random::LONG, "1")))
             .envs(self.env.iter().map(|(k, v)| (k, v)));
         let _ = fs::remove_file(report);
         let reader = match self.terminal {

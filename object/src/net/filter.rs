@@ -23,7 +23,7 @@ const WORDS: usize = 16;
 pub struct Packet<'a> {
     pub head: &'a [u8],
     pub data: &'a [u8],
-    /// The network's header, where there is one.
+    /// The network's header, where there is one; otherwise what counts from it counts from the datagram.
     pub network: &'a [u8],
     /// The Ethernet type of the network protocol; 0 without one.
     pub protocol: u16,
@@ -47,7 +47,6 @@ impl Packet<'_> {
                 // All of the datagram stands behind that header.
                 let at = usize::try_from(at.checked_sub(bpf::NET_OFF)?.checked_add(turn)?).ok()?;
                 match self.network.get(at) {
-                    _ if self.network.is_empty() => None,
                     Some(byte) => Some(*byte),
                     None => byte(at - self.network.len()),
                 }
@@ -358,7 +357,8 @@ mod tests {
         assert_eq!(packet.load(bpf::NET_OFF, 1), Some(0x45));
         assert_eq!(packet.load(bpf::NET_OFF + 2, 2), Some(0x0901));
         assert_eq!(packet.load(bpf::NET_OFF + 7, 2), None);
-        assert_eq!(Packet { data: &[1], ..Packet::default() }.load(bpf::NET_OFF, 1), None);
+        let alone = Packet { data: &[1, 2], ..Packet::default() };
+        assert_eq!((alone.load(bpf::NET_OFF, 2), alone.load(bpf::NET_OFF + 1, 2)), (Some(0x0102), None));
         assert_eq!(packet.load(bpf::NET_OFF - 1, 1), None);
     }
 }

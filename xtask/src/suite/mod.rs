@@ -114,7 +114,7 @@ fn quick() -> bool {
 static LONG: AtomicBool = AtomicBool::new(false);
 
 /// Whether `--long` was given.
-fn long() -> bool {
+pub fn long() -> bool {
     LONG.load(Ordering::Relaxed)
 }
 
