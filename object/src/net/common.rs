@@ -130,6 +130,7 @@ impl Common {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         self.sized.store(from.sized.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.peek.set(from.peek.get());
         *self.linger.lock() = *from.linger.lock();
     }
 

@@ -137,6 +137,64 @@ static void inet(int type)
 		close(k);
 	}
 }
+/* A socket that is accepted begins with its listener's. */
+static void inherited(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t l = sizeof a;
+	int k = must(socket(AF_INET, SOCK_STREAM, 0));
+	must(listen(k, 1));
+	must(getsockname(k, (void *)&a, &l));
+	s[0] = k;
+	say("-- accepted\n");
+	set(2);
+	s[1] = must(socket(AF_INET, SOCK_STREAM, 0));
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	must(connect(s[1], (void *)&a, l));
+	s[0] = must(accept(k, 0, 0));
+	must(close(k));
+	say("off %s\n", off());
+	put("abcdef");
+	usleep(20000);
+	peek(2);
+	peek(9);
+	take(9);
+}
+/* A peek passes an urgent byte where it begins, and ends in front of one. */
+static void urgent(void)
+{
+	int one = 1;
+	say("-- urgent\n");
+	must(setsockopt(s[1], IPPROTO_TCP, 1 /* TCP_NODELAY */, &one, sizeof one));
+	put("0123");
+	must(send(s[1], "45!", 3, MSG_OOB));
+	usleep(20000);
+	put("abcdef");
+	usleep(20000);
+	for (int i = 0; i < 12; i += 2) {
+		set(i);
+		peek(3);
+		peek(3);
+	}
+	set(6);
+	peek(2);
+	set(7);
+	peek(2);
+	take(3);
+	peek(2);
+	set(0);
+	peek(9);
+	peek(9);
+	take(9);
+	peek(9);
+	set(1);
+	peek(9);
+	take(9);
+	peek(9);
+	take(9);
+	must(close(s[0]));
+	must(close(s[1]));
+}
 int main(void)
 {
 	alarm(20);
@@ -150,6 +208,8 @@ int main(void)
 	tour("UDP", SOCK_DGRAM, 1);
 	inet(SOCK_STREAM);
 	tour("TCP", SOCK_STREAM, 1);
+	inherited();
+	urgent();
 	s[0] = must(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
 	say("-- netlink\n");
 	set(0);

@@ -91,8 +91,13 @@ impl TcpSocket {
 
     /// Whether the next byte of the stream is the urgent one.
     fn is_next(&self, state: &State) -> bool {
-        let next = self.inbox.bytes.peek(0, 1, |_, _| false, |bytes| Ok(bytes.len()));
-        next.is_ok_and(|(_, note)| note == Some(Mark(state.turn)))
+        self.is_behind(state, 0)
+    }
+
+    /// Whether the byte behind the next `skip` ones is the urgent one.
+    fn is_behind(&self, state: &State, skip: usize) -> bool {
+        let found = self.inbox.bytes.peek(skip, 1, |_, _| false, |bytes| Ok(bytes.len()));
+        found.is_ok_and(|(_, note)| note == Some(Mark(state.turn)))
     }
 
     /// SIOCATMARK.
@@ -164,8 +169,13 @@ impl TcpSocket {
         let room = buf.left();
         let joins = |_: Option<&Mark>, next: Option<&Mark>| next != Some(&mark);
         let sink = |bytes: &[u8]| if flags & msg::TRUNC != 0 { Ok(bytes.len()) } else { buf.put(bytes) };
-        let taken =
-            if peek { queue.peek(usize::from(next && !inline), room, joins, sink) } else { queue.read(room, joins, sink) };
+        let taken = if peek {
+            let start = self.inet.common.peek.start();
+            let passes = !inline && self.is_behind(&state, start);
+            queue.peek(start + usize::from(passes), room, joins, sink)
+        } else {
+            queue.read(room, joins, sink)
+        };
         let passed = next && !peek && (!inline || taken.as_ref().is_ok_and(|(len, _)| *len > 0));
         if passed {
             self.urgent.pass(&mut state);
