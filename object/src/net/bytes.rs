@@ -203,12 +203,21 @@ impl<N: Note> ByteQueue<N> {
                 if moved > 0 && shared.blocks.front().is_some_and(|next| !joins(note.as_ref(), next.note.as_ref())) {
                     break;
                 }
+                if let Some(drained) = reader.as_mut() {
+                    // Of one that `consume` has emptied here.
+                    drained.note = None;
+                }
                 let Some(next) = shared.blocks.pop_front() else { break };
                 if let Some(drained) = reader.replace(next) {
                     shared.give_spare(drained.bytes);
                 }
             }
             let Some(block) = reader.as_mut() else { break };
+            if block.start == block.end {
+                // Emptied by `consume`.
+                block.note = None;
+                continue;
+            }
             let piece = (most - moved).min(block.end - block.start);
             let n = match sink(&block.unread()[..piece]) {
                 Ok(n) => n,
@@ -246,6 +255,9 @@ impl<N: Note> ByteQueue<N> {
         for block in reader.iter().chain(&shared.blocks) {
             let unread = block.unread();
             if unread.is_empty() {
+                if moved > 0 && block.note.is_some() && !joins(note.as_ref(), block.note.as_ref()) {
+                    break;
+                }
                 continue;
             }
             if skip >= unread.len() {
@@ -271,6 +283,31 @@ impl<N: Note> ByteQueue<N> {
             }
         }
         Ok((moved, note))
+    }
+
+    /// Empties the stretch whose note is `this`: its bytes. The note stays where it is until it is read past.
+    pub fn consume(&self, this: impl Fn(&N) -> bool) -> usize {
+        let mut reader = self.reader.lock();
+        let mut shared = self.shared.lock();
+        let mut blocks = reader.iter_mut().chain(&mut shared.blocks);
+        let Some(block) = blocks.find(|block| block.note.as_ref().is_some_and(&this)) else { return 0 };
+        let len = block.end - block.start;
+        block.start = block.end;
+        self.held.fetch_sub(len, Ordering::SeqCst);
+        len
+    }
+
+    /// Whether the first stretch has a note that is `this`; emptied ones before it do not count.
+    pub fn front(&self, this: impl Fn(&N) -> bool) -> bool {
+        let reader = self.reader.lock();
+        let shared = self.shared.lock();
+        for block in reader.iter().chain(&shared.blocks) {
+            let found = block.note.as_ref().is_some_and(&this);
+            if found || block.start < block.end {
+                return found;
+            }
+        }
+        false
     }
 
     /// Shows every note in the queue.
@@ -404,6 +441,27 @@ mod tests {
         assert_eq!(queue.peek(0, 100, apart, |b| Ok(b.len())).unwrap(), (4, None));
         assert_eq!(queue.read(100, apart, |b| Ok(b.len())).unwrap(), (4, None));
         assert_eq!(queue.read(100, apart, |b| Ok(b.len())).unwrap(), (4, Some(Tag(0))));
+    }
+
+    #[test]
+    fn a_stretch_that_was_emptied_keeps_its_place() {
+        let queue = ByteQueue::default();
+        for (bytes, note) in [(b"ab", None), (b"cd", Some(3)), (b"ef", None)] {
+            write(&queue, bytes, 1000, note).unwrap();
+        }
+        assert_eq!((queue.consume(|tag| tag.0 == 3), queue.consume(|tag| tag.0 == 4), queue.len()), (2, 0, 4));
+        let to_mark = |_: Option<&Tag>, next: Option<&Tag>| next != Some(&Tag(3));
+        assert_eq!(queue.peek(0, 100, to_mark, |b| Ok(b.len())).unwrap().0, 2);
+        assert!(!queue.front(|tag| tag.0 == 3));
+        assert_eq!(queue.read(100, to_mark, |b| Ok(b.len())).unwrap().0, 2);
+        assert!(queue.front(|tag| tag.0 == 3));
+        assert_eq!(queue.peek(0, 100, to_mark, |b| Ok(b.len())).unwrap().0, 2);
+        assert_eq!(read(&queue, 100), (b"ef".to_vec(), None));
+        write(&queue, b"g", 1000, Some(5)).unwrap();
+        assert_eq!(queue.read(100, to_mark, |_| Err(Errno::EAGAIN)), Err(Errno::EAGAIN));
+        assert_eq!((queue.consume(|tag| tag.0 == 5), queue.front(|tag| tag.0 == 5)), (1, true));
+        assert_eq!((read(&queue, 100).0.len(), queue.front(|tag| tag.0 == 5)), (0, false));
+        assert!(!queue.front(|tag| tag.0 == 3) && queue.is_empty());
     }
 
     #[test]

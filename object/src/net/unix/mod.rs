@@ -6,6 +6,7 @@
 pub mod names;
 pub mod rights;
 mod transfer;
+mod urgent;
 
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -13,13 +14,15 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::net::{Ucred, so, sock, sol};
+use janua_abi::linux::net::{Ucred, ioctl, so, sock, sol};
 use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_rt::{Mutex, RwLock, WaitQueue};
 use zerocopy::IntoBytes;
 
+use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::{SockAddr, UnixName};
 use crate::net::bytes::Note;
@@ -60,6 +63,8 @@ impl PeerCred {
 pub(crate) struct UnixNote {
     cred: Ucred,
     rights: Option<Arc<Rights>>,
+    /// The turn of the urgent byte that this is; 0 for others.
+    mark: u32,
 }
 
 impl Note for UnixNote {
@@ -67,12 +72,12 @@ impl Note for UnixNote {
         if let Some(rights) = &self.rights {
             rights.note_taken();
         }
-        UnixNote { cred: self.cred, rights: self.rights.take() }
+        UnixNote { rights: self.rights.take(), ..*self }
     }
 
     /// Descriptors go with the first bytes, credentials with all.
     fn rest(&self) -> Option<UnixNote> {
-        Some(UnixNote { cred: self.cred, rights: None })
+        Some(UnixNote { rights: None, ..*self })
     }
 
     fn ends_read(&self) -> bool {
@@ -140,6 +145,7 @@ pub struct UnixSocket {
     /// Its number in this kernel.
     pub id: u64,
     inbox: Inbox<UnixNote>,
+    urgent: urgent::Urgency,
     records: RecordQueue<UnixRecord>,
     sent: Arc<Sent>,
     peer: RwLock<Option<Arc<UnixSocket>>>,
@@ -167,6 +173,7 @@ impl UnixSocket {
             space: space.clone(),
             id,
             inbox: Inbox::default(),
+            urgent: urgent::Urgency::default(),
             records: RecordQueue::default(),
             sent,
             peer: RwLock::new(None),
@@ -583,6 +590,21 @@ impl Socket for UnixSocket {
         match (&*self.peer.read(), self.common.kind) {
             (Some(peer), sock::STREAM) => peer.inbox.bytes.len(),
             _ => self.sent.bytes.load(Ordering::SeqCst),
+        }
+    }
+
+    fn urgency(&self) -> Option<WaitQueue> {
+        (self.common.kind == sock::STREAM).then(|| self.urgent.queue())
+    }
+
+    fn ioctl(&self, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
+        match request {
+            ioctl::SIOCATMARK if self.common.kind != sock::STREAM => Err(Errno::EOPNOTSUPP),
+            ioctl::SIOCATMARK => {
+                UserPtr::<i32>::new(arg).write(caller.user(), &i32::from(self.is_at_mark()))?;
+                Ok(0)
+            }
+            _ => Err(Errno::ENOTTY),
         }
     }
 

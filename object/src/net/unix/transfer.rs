@@ -32,7 +32,7 @@ impl UnixSocket {
     }
 
     fn check_send(&self, message: &Outgoing) -> Result<()> {
-        if message.flags & msg::OOB != 0 {
+        if message.flags & msg::OOB != 0 && self.common.kind != sock::STREAM {
             return Err(Errno::EOPNOTSUPP);
         }
         if message.rights.is_some() && self.space.flight.is_crowded() {
@@ -57,9 +57,16 @@ impl UnixSocket {
             return Err(Errno::EPIPE);
         }
         let cred = self.cred_for(peer, message);
-        let note = (cred.is_some() || message.rights.is_some())
-            .then(|| UnixNote { cred: cred.unwrap_or(NOBODY), rights: message.rights.clone() });
-        let sent = peer.inbox.write(buf, self.common.sndbuf.load(Ordering::Relaxed), note)?;
+        let note = (cred.is_some() || message.rights.is_some()).then(|| UnixNote {
+            cred: cred.unwrap_or(NOBODY),
+            rights: message.rights.clone(),
+            mark: 0,
+        });
+        let most = self.common.sndbuf.load(Ordering::Relaxed);
+        if message.flags & msg::OOB != 0 {
+            return self.send_urgent(peer, buf, most, note);
+        }
+        let sent = peer.inbox.write(buf, most, note)?;
         if sent > 0 {
             peer.common.wake_readers();
         }
@@ -68,7 +75,11 @@ impl UnixSocket {
 
     pub(super) fn receive_stream(&self, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {
         if flags & msg::OOB != 0 {
-            return Err(Errno::EOPNOTSUPP);
+            return self.receive_urgent(buf, flags);
+        }
+        if buf.done() > 0 && self.is_at_mark() {
+            // The call ends with what it has got.
+            return Ok(Received::default());
         }
         // Looked at before the queue: what was sent before the end is found in the queue then.
         let ended = self.common.shut() & shut::RECEIVE != 0;
@@ -77,12 +88,21 @@ impl UnixSocket {
         // Bytes of different senders are read apart by those who ask who sent them.
         let passcred = self.common.flag(so::PASSCRED);
         let joins = |one: Option<&UnixNote>, next: Option<&UnixNote>| !passcred || sender(one) == sender(next);
+        // An urgent byte that comes while this looks for bytes is marked before it is in the queue.
+        let sink = |bytes: &[u8]| if self.urgent.is_used() { Err(Errno::EAGAIN) } else { buf.put(bytes) };
+        let taken = match flags & msg::PEEK != 0 {
+            true => self.inbox.bytes.peek(self.common.peek.start(), room, joins, sink),
+            false => self.inbox.bytes.read(room, joins, sink),
+        };
+        let taken = match taken {
+            Err(Errno::EAGAIN) => self.take_to_mark(buf, flags, joins)?,
+            taken => taken?,
+        };
         let (len, note) = if flags & msg::PEEK != 0 {
-            let peeked = self.inbox.bytes.peek(self.common.peek.start(), room, joins, |bytes| buf.put(bytes))?;
+            let peeked = taken;
             peeked.1.iter().filter_map(|note| note.rights.as_ref()).for_each(|rights| rights.note_taken());
             peeked
         } else {
-            let taken = self.inbox.bytes.read(room, joins, |bytes| buf.put(bytes))?;
             if taken.0 > 0
                 && self.inbox.freed()
                 && let Some(peer) = &*self.peer.read()
@@ -285,7 +305,10 @@ impl UnixSocket {
                 events |= Events::HUP;
             }
             match self.common.kind {
-                sock::STREAM => self.inbox.bytes.len() >= self.common.rcvlowat.load(Ordering::Relaxed),
+                sock::STREAM => {
+                    // What was taken apart is still there to be passed, and as on Linux a reader is told.
+                    self.inbox.bytes.len() >= self.common.rcvlowat.load(Ordering::Relaxed) || self.is_at_mark()
+                }
                 _ => !self.records.is_empty(),
             }
         };
@@ -300,6 +323,9 @@ impl UnixSocket {
         }
         if readable {
             events |= Events::IN | Events::RDNORM;
+        }
+        if self.urgent.has_byte() {
+            events |= Events::PRI;
         }
         if self.writable() {
             events |= Events::OUT | Events::WRNORM | Events::WRBAND;
@@ -327,7 +353,7 @@ impl UnixSocket {
 }
 
 /// What a receiver that wants credentials gets for bytes sent before anybody wanted any.
-const NOBODY: Ucred = Ucred { pid: 0, uid: 65534, gid: 65534 };
+pub(super) const NOBODY: Ucred = Ucred { pid: 0, uid: 65534, gid: 65534 };
 
 /// Who sent the bytes that a note hangs on.
 fn sender(note: Option<&UnixNote>) -> Ucred {

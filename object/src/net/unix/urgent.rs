@@ -1,0 +1,153 @@
+//! Urgent bytes of AF_UNIX streams (MSG_OOB): the last byte sent with it can be read apart; a read of the others ends in front of its place.
+//!
+//! The byte lies in the queue as a stretch of its own, whose note bears its turn. Taken apart it leaves the empty stretch behind, where a
+//! read ends all the same. Only the last one sent is urgent: those before it are bytes of the stream, or nothing once they were taken.
+//!
+//! Lock order: `state`, then those of the queue.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use janua_abi::linux::net::{msg, so};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_rt::{Mutex, WaitQueue};
+
+use super::transfer::NOBODY;
+use super::{UnixNote, UnixSocket};
+use crate::net::socket::Received;
+
+#[derive(Default)]
+struct State {
+    /// The turn of the last urgent byte.
+    turn: u32,
+    /// That byte, until it is taken or passed.
+    byte: Option<u8>,
+    /// Who wants a signal when there is one; made when first asked for.
+    queue: Option<WaitQueue>,
+}
+
+/// What a socket knows of the urgent bytes that came to it.
+#[derive(Default)]
+pub(super) struct Urgency {
+    /// There was one. Set before the first is in the queue.
+    used: AtomicBool,
+    state: Mutex<State>,
+}
+
+impl Urgency {
+    pub fn is_used(&self) -> bool {
+        self.used.load(Ordering::SeqCst)
+    }
+
+    /// Whether there is a byte to be read with MSG_OOB.
+    pub fn has_byte(&self) -> bool {
+        self.is_used() && self.state.lock().byte.is_some()
+    }
+
+    /// The queue that is woken when an urgent byte comes.
+    pub fn queue(&self) -> WaitQueue {
+        self.state.lock().queue.get_or_insert_default().clone()
+    }
+}
+
+impl UnixSocket {
+    fn inline(&self) -> bool {
+        self.common.flag(so::OOBINLINE)
+    }
+
+    /// Whether the place of the last urgent byte is the next of the queue.
+    fn is_next(&self, state: &State) -> bool {
+        self.inbox.bytes.front(|note| note.mark == state.turn)
+    }
+
+    /// SIOCATMARK.
+    pub(super) fn is_at_mark(&self) -> bool {
+        self.urgent.is_used() && self.is_next(&self.urgent.state.lock())
+    }
+
+    /// Sends to `peer`: the last byte is urgent, those before it are not. `note` goes with the first.
+    pub(super) fn send_urgent(
+        &self,
+        peer: &UnixSocket,
+        buf: &mut WriteBuf<'_>,
+        most: usize,
+        note: Option<UnixNote>,
+    ) -> Result<usize> {
+        let before = buf.left().checked_sub(1).ok_or(Errno::EOPNOTSUPP)?;
+        let mut sent = 0;
+        if before > 0 {
+            sent = buf.within(before, |part| peer.inbox.write(part, most, note.clone()))?;
+            peer.common.wake_readers();
+            if sent < before {
+                return Ok(sent);
+            }
+        }
+        let cred = note.as_ref().map_or(NOBODY, |note| note.cred);
+        let rights = note.and_then(|note| note.rights).filter(|_| sent == 0);
+        let mut byte = [0];
+        if buf.clone().get(&mut byte)? == 0 {
+            return Err(Errno::EFAULT);
+        }
+        let mut state = peer.urgent.state.lock();
+        peer.urgent.used.store(true, Ordering::SeqCst);
+        let (turn, old) = (state.turn, state.byte.replace(byte[0]));
+        state.turn = turn.wrapping_add(1).max(1);
+        let mark = UnixNote { cred, rights, mark: state.turn };
+        match peer.inbox.write(buf, most, Some(mark)) {
+            Ok(n) => sent += n,
+            Err(errno) => {
+                (state.turn, state.byte) = (turn, old);
+                return if sent > 0 { Ok(sent) } else { Err(errno) };
+            }
+        }
+        let queue = state.queue.clone();
+        drop(state);
+        if let Some(queue) = queue {
+            queue.wake_all();
+        }
+        peer.common.wake_readers();
+        Ok(sent)
+    }
+
+    /// Takes what a read with `flags` gets where there may be a mark, as [`crate::net::bytes::ByteQueue::read`] does.
+    pub(super) fn take_to_mark(
+        &self,
+        buf: &mut ReadBuf<'_>,
+        flags: u32,
+        joins: impl Fn(Option<&UnixNote>, Option<&UnixNote>) -> bool,
+    ) -> Result<(usize, Option<UnixNote>)> {
+        let queue = &self.inbox.bytes;
+        let mut state = self.urgent.state.lock();
+        let (turn, peek) = (state.turn, flags & msg::PEEK != 0);
+        let unread = self.is_next(&state) && state.byte.is_some();
+        let passes = unread && !self.inline();
+        if unread && !peek {
+            state.byte = None;
+        }
+        if passes && !peek {
+            queue.consume(|note| note.mark == turn);
+        }
+        let room = buf.left();
+        let joins =
+            |one: Option<&UnixNote>, next: Option<&UnixNote>| next.is_none_or(|next| next.mark != turn) && joins(one, next);
+        let sink = |bytes: &[u8]| buf.put(bytes);
+        match peek {
+            true => queue.peek(self.common.peek.start() + usize::from(passes), room, joins, sink),
+            false => queue.read(room, joins, sink),
+        }
+    }
+
+    /// recv(2) with MSG_OOB. EINVAL when there is no urgent byte, or it was read, or is in the stream.
+    pub(super) fn receive_urgent(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
+        let mut state = self.urgent.state.lock();
+        let byte = state.byte.filter(|_| !self.inline() && self.state.lock().connected).ok_or(Errno::EINVAL)?;
+        if flags & msg::PEEK == 0 {
+            state.byte = None;
+            let turn = state.turn;
+            self.inbox.bytes.consume(|note| note.mark == turn);
+        }
+        drop(state);
+        let len = buf.put(&[byte])?;
+        Ok(Received { flags: msg::OOB, ..Received::bytes(len) })
+    }
+}
