@@ -112,8 +112,10 @@ pub trait File: Send + Sync + Any {
     fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize>;
     /// Writes at `offset` (ignored by streams), which is [`offset::END`] for appending: bytes written. EAGAIN when full.
     fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize>;
-    /// Writes behind the end in one step: bytes written, and where the end is then, which others may have moved before it is asked for.
-    fn append(&self, file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
+    /// Writes behind the end in one step, and nothing from `most` on: bytes written, and where the end is then, which others may have
+    /// moved before it is asked for. EFBIG when the end lies at `most` or behind it.
+    fn append(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+        cut_behind(buf, self.size()?, most)?;
         let n = self.write(file, buf, offset::END)?;
         Ok((n, self.size()?))
     }
@@ -270,6 +272,17 @@ pub trait File: Send + Sync + Any {
     }
     /// For downcasts by the calls of one kind of file.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Cuts a write at `at` to what lies in front of `most` (RLIMIT_FSIZE). EFBIG when that is nothing.
+#[inline]
+pub fn cut_behind(buf: &mut WriteBuf<'_>, at: u64, most: u64) -> Result<()> {
+    if most == u64::MAX || buf.left() == 0 {
+        return Ok(());
+    }
+    let room = most.saturating_sub(at);
+    buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
+    if room == 0 { Err(Errno::EFBIG) } else { Ok(()) }
 }
 
 /// One entry of a directory listing.

@@ -15,7 +15,7 @@ use janua_port::Backing;
 
 use crate::caller::{Caller, Cred};
 use crate::coverage::PAGE;
-use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
 use crate::fs::hostio;
 use crate::fs::memory::Space;
 use crate::fs::memory::data::{Data, Source, allocate};
@@ -173,13 +173,14 @@ impl MemInode {
         crate::vfs::now(self.fs.space.machine)
     }
 
-    /// Bytes written, and the offset behind them.
-    fn write(&self, state: &mut State, buf: &mut WriteBuf<'_>, at: u64) -> Result<(usize, u64)> {
+    /// Writes what lies in front of `most`: bytes written, and the offset behind them.
+    fn write(&self, state: &mut State, buf: &mut WriteBuf<'_>, at: u64, most: u64) -> Result<(usize, u64)> {
         if state.write_sealed() {
             return Err(Errno::EPERM);
         }
         let size = state.data.size();
         let at = if at == offset::END { size } else { at };
+        cut_behind(buf, at, most)?;
         if state.seals & seal::GROW != 0 && at.saturating_add(buf.left() as u64) > size {
             // Whole pages go through one after the other, up to the one that would grow the file.
             let room = (size & !(PAGE - 1)).saturating_sub(at);
@@ -286,12 +287,12 @@ impl Inode for MemInode {
 pub struct MemFile(pub Arc<MemInode>);
 
 impl MemFile {
-    /// Bytes written, and the offset behind them.
-    fn write_at(&self, buf: &mut WriteBuf<'_>, at: u64) -> Result<(usize, u64)> {
+    /// Writes what lies in front of `most`: bytes written, and the offset behind them.
+    fn write_at(&self, buf: &mut WriteBuf<'_>, at: u64, most: u64) -> Result<(usize, u64)> {
         if self.0.fs.is_huge() {
             return Err(Errno::EINVAL);
         }
-        self.0.state.write(buf, at, |state, part, at| self.0.write(state, part, at))
+        self.0.state.write(buf, at, |state, part, at| self.0.write(state, part, at, most))
     }
 }
 
@@ -313,11 +314,11 @@ impl File for MemFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
-        if buf.left() == 0 && !self.0.fs.is_huge() { Ok(0) } else { Ok(self.write_at(buf, at)?.0) }
+        if buf.left() == 0 && !self.0.fs.is_huge() { Ok(0) } else { Ok(self.write_at(buf, at, u64::MAX)?.0) }
     }
 
-    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
-        self.write_at(buf, offset::END)
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+        self.write_at(buf, offset::END, most)
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {

@@ -12,7 +12,7 @@ use janua_port::Backing;
 use super::BLOCK;
 use super::node::Node;
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
 use crate::fs::hostio;
 use crate::vfs::MountFlags;
 use crate::vfs::access::CAP_FSETID;
@@ -68,8 +68,9 @@ impl DiskFile {
         Ok((n, n == want))
     }
 
-    /// Writes at `offset`, or behind the end: bytes written, and where they begin. Writes to the file come one after the other.
-    fn write_in_turn(&self, buf: &mut WriteBuf<'_>, offset: u64) -> Result<(usize, u64)> {
+    /// Writes at `offset`, or behind the end, what lies in front of `most`: bytes written, and where they begin. Writes to the file
+    /// come one after the other.
+    fn write_in_turn(&self, buf: &mut WriteBuf<'_>, offset: u64, most: u64) -> Result<(usize, u64)> {
         if buf.left() == 0 {
             return Ok((0, if offset == offset::END { self.size()? } else { offset }));
         }
@@ -78,6 +79,7 @@ impl DiskFile {
         }
         let _turn = self.node.turn().lock();
         let start = if offset == offset::END { self.size()? } else { offset };
+        cut_behind(buf, start, most)?;
         let mut room = Vec::new();
         let mut moved = 0;
         while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
@@ -132,11 +134,11 @@ impl File for DiskFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        Ok(self.write_in_turn(buf, offset)?.0)
+        Ok(self.write_in_turn(buf, offset, u64::MAX)?.0)
     }
 
-    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
-        let (n, start) = self.write_in_turn(buf, offset::END)?;
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+        let (n, start) = self.write_in_turn(buf, offset::END, most)?;
         Ok((n, start + n as u64))
     }
 

@@ -10,7 +10,7 @@ use janua_kernel::wait::PollTable;
 use janua_port::Backing;
 
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile, flags, offset, whence};
+use crate::file::{Events, File, OpenFile, cut_behind, flags, offset, whence};
 use crate::fs::hostio::{self, OwnedFd};
 use crate::vfs::access::{CAP_FSETID, without_privileges};
 
@@ -83,7 +83,7 @@ impl File for HostRegular {
 
     fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         if offset == offset::END {
-            return Ok(self.append(file, buf)?.0);
+            return Ok(self.append(file, buf, u64::MAX)?.0);
         }
         if buf.left() == 0 {
             return Ok(0);
@@ -93,10 +93,13 @@ impl File for HostRegular {
         hostio::write_at(&self.fd, buf, offset)
     }
 
-    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
         self.writes()?;
         // Several ranges of one writer stay together.
         let _append = self.inode.append.lock();
+        if most != u64::MAX {
+            cut_behind(buf, self.size()?, most)?;
+        }
         let _change = Change::begin();
         let n = hostio::write_at(&self.fd, buf, offset::END)?;
         // The host has moved its own position, which nothing else does.

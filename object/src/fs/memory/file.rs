@@ -10,7 +10,7 @@ use janua_port::Backing;
 use janua_rt::Mutex;
 
 use crate::caller::Caller;
-use crate::file::{Events, File, OpenFile, flags, offset};
+use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
 use crate::fs::hostio::{self, OwnedFd};
 use crate::vfs::access::{CAP_FSETID, without_privileges};
 use crate::vfs::{FileFlags, MountFlags};
@@ -77,11 +77,12 @@ impl MemoryFile {
         self.node.note_access(mount.contains(MountFlags::RELATIME));
     }
 
-    /// Bytes written, and the offset behind them.
-    fn write_at(&self, buf: &mut WriteBuf<'_>, offset: u64) -> Result<(usize, u64)> {
+    /// Writes what lies in front of `most`: bytes written, and the offset behind them.
+    fn write_at(&self, buf: &mut WriteBuf<'_>, offset: u64, most: u64) -> Result<(usize, u64)> {
         let mut noted = false;
         self.node.data()?.write(buf, offset, |data, part, at| {
             let at = if at == offset::END { data.size() } else { at };
+            cut_behind(part, at, most)?;
             let n = data.write(&self.node.shared.space, part, at)?;
             // With the first part: others may look at it, and run it, before the last.
             if !core::mem::replace(&mut noted, true) {
@@ -120,11 +121,11 @@ impl File for MemoryFile {
     }
 
     fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        if buf.left() == 0 { Ok(0) } else { Ok(self.write_at(buf, offset)?.0) }
+        if buf.left() == 0 { Ok(0) } else { Ok(self.write_at(buf, offset, u64::MAX)?.0) }
     }
 
-    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>) -> Result<(usize, u64)> {
-        self.write_at(buf, offset::END)
+    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+        self.write_at(buf, offset::END, most)
     }
 
     fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {

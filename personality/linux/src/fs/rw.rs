@@ -11,7 +11,7 @@ use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::thread::work;
 use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result, UserPtr};
-use janua_object::file::{ENDLESS_PART, flags, offset};
+use janua_object::file::{ENDLESS_PART, cut_behind, flags, offset};
 use janua_object::vfs::FileKind;
 use janua_object::vfs::watch::event;
 use janua_object::{Events, OpenFile};
@@ -99,17 +99,19 @@ pub fn try_read(file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> Result<
     }
 }
 
-/// One attempt to write. `append` writes to the end, wherever `place` is.
-pub fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool) -> Result<usize> {
+/// One attempt to write what lies in front of `most`. `append` writes to the end, wherever `place` is.
+fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool, most: u64) -> Result<usize> {
     match place {
+        Place::At(_) if append && file.ops.seekable() => Ok(file.ops.append(file, buf, most)?.0),
         Place::At(_) if append => file.ops.write(file, buf, offset::END),
         Place::At(at) => file.ops.write(file, buf, at),
         Place::Position if file.ops.seekable() && !file.ops.keeps_position() => {
             let mut pos = file.pos.lock();
             // Nothing written moves nothing.
             let (n, end) = match append && buf.left() > 0 {
-                true => file.ops.append(file, buf)?,
+                true => file.ops.append(file, buf, most)?,
                 false => {
+                    cut_behind(buf, *pos, most)?;
                     let n = file.ops.write(file, buf, *pos)?;
                     (n, *pos + n as u64)
                 }
@@ -188,7 +190,7 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
     if rwf.0 & RWF_NOAPPEND != 0 && file.appends() {
         file.file_flags().check_append()?;
     }
-    limit_size(thread, file, buf, place, append)?;
+    let most = limit_size(thread, file, buf, place, append)?;
     if file.ops.streams() {
         file.ops.job_control(&thread.caller(), true)?;
     }
@@ -196,13 +198,13 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
     let mut done = 0;
     let mut error = None;
     loop {
-        let mut result = try_write(file, buf, place, append);
+        let mut result = try_write(file, buf, place, append, most);
         if wait && result == Err(Errno::EAGAIN) {
             let (deadline, interrupted) = limits(thread, file, true);
             let ready = |table: &mut _| {
                 file.poll(Some(table));
             };
-            let test = || match try_write(file, buf, place, append) {
+            let test = || match try_write(file, buf, place, append, most) {
                 Err(Errno::EAGAIN) => None,
                 result => Some(result),
             };
@@ -227,6 +229,10 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
     if error == Some(Errno::EPIPE) {
         signal::send_self(thread, SIGPIPE);
     }
+    if error == Some(Errno::EFBIG) && done == 0 {
+        // Another has written meanwhile.
+        limit_size(thread, file, buf, place, append)?;
+    }
     if let Some(errno) = error
         && done == 0
     {
@@ -241,13 +247,15 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
     Ok(done)
 }
 
-/// Cuts a write to a regular file at RLIMIT_FSIZE. EFBIG, with SIGXFSZ, when nothing is left.
-fn limit_size(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool) -> Result<()> {
+/// RLIMIT_FSIZE for a write to a regular file, which it cuts a write at; `u64::MAX` for none. Where a write begins that waits for
+/// others, or for the position, is known only then. EFBIG, with SIGXFSZ, when nothing is left.
+fn limit_size(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool) -> Result<u64> {
     if buf.left() == 0 || !file.inode().is_some_and(|inode| inode.kind() == FileKind::Regular) {
-        return Ok(());
+        return Ok(u64::MAX);
     }
-    if thread.limit(rlimit::FSIZE) == rlimit::INFINITY {
-        return Ok(());
+    let limit = thread.limit(rlimit::FSIZE);
+    if limit == rlimit::INFINITY {
+        return Ok(u64::MAX);
     }
     let start = match place {
         _ if append => file.ops.size()?,
@@ -255,7 +263,7 @@ fn limit_size(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: P
         Place::Position => *file.pos.lock(),
     };
     buf.limit(usize::try_from(room_below_limit(thread, start)?).unwrap_or(usize::MAX));
-    Ok(())
+    Ok(limit)
 }
 
 /// Bytes from a place in a file up to RLIMIT_FSIZE. EFBIG, with SIGXFSZ, when there are none.
