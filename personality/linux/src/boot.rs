@@ -114,11 +114,11 @@ pub(crate) fn program_process(
     let config = &kernel.config;
     let cred = Arc::new(Cred::of_user(config.uid, config.gid, config.groups.clone()));
     let mut process = Process::new(pid, fs.clone(), kernel.machine.clock().monotonic());
-    *process.files.write() = files;
+    *process.files.write() = files.clone();
     process.limits = crate::limits::Limits::new(&config.limits);
     process.settings.nice.store(config.nice, Ordering::Relaxed);
     let task = Arc::new(Task { kernel: kernel.clone(), ext: process });
-    let state = ThreadState::new(pid, cred, fs, kernel.users.of(config.uid));
+    let state = ThreadState::new(pid, cred, fs, files, kernel.users.of(config.uid));
     state.loads.store(true, Ordering::Relaxed);
     let seat = Seat::new(Thread::new(task.clone(), state));
     seat.set_seat(&seat);

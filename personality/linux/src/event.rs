@@ -24,7 +24,7 @@ const CAP_WAKE_ALARM: u32 = 35;
 pub fn install(thread: &Thread, ops: Arc<dyn File>, flags: u32, cloexec: bool) -> Result<Fd> {
     let file = OpenFile::new(ops, flags, None);
     let limit = thread.limit(rlimit::NOFILE);
-    thread.process().files.read().install(file, 0, cloexec, limit)
+    thread.files.read().install(file, 0, cloexec, limit)
 }
 
 pub fn eventfd(thread: &Thread, initial: u32) -> Result<Fd> {
@@ -69,7 +69,7 @@ pub fn timerfd_settime(
         return Err(Errno::EINVAL);
     }
     let (value, interval) = (new.value.nanos()?, new.interval.nanos()?);
-    let file = poll::file(&thread.process().files.read(), fd)?;
+    let file = poll::file(&thread.files.read(), fd)?;
     let timer = file.downcast::<TimerFd>().ok_or(Errno::EINVAL)?;
     let was = timer.set(value, interval, flags);
     match old.non_null() {
@@ -79,7 +79,7 @@ pub fn timerfd_settime(
 }
 
 pub fn timerfd_gettime(thread: &Thread, fd: Fd, value: UserPtr<impl Layout<ITimerSpec>>) -> Result<()> {
-    let file = poll::file(&thread.process().files.read(), fd)?;
+    let file = poll::file(&thread.files.read(), fd)?;
     let timer = file.downcast::<TimerFd>().ok_or(Errno::EINVAL)?;
     value.store(thread.user(), &spec(timer.get()))
 }

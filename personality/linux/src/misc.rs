@@ -12,7 +12,7 @@ use janua_kernel::table::Fd;
 use crate::boot::BootConfig;
 use crate::task::{CAP_SYS_ADMIN, access};
 use crate::thread::ThreadExt;
-use crate::{Task, Thread};
+use crate::{Seat, Task, Thread};
 
 /// The Linux release whose interface this is.
 pub const RELEASE: &str = "6.18.0-janua";
@@ -152,8 +152,11 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
     const FS: i32 = 3;
     const SIGHAND: i32 = 4;
     const IO: i32 = 5;
-    let find = |pid: i32| u32::try_from(pid).ok().and_then(|pid| thread.kernel.process(pid)).ok_or(Errno::ESRCH);
-    let (one, two) = (find(pid1)?, find(pid2)?);
+    let find = |id: i32| {
+        let seat = u32::try_from(id).ok().and_then(|id| thread.kernel.tree.lock().thread(id));
+        seat.map(|seat| (seat.task.clone(), seat)).ok_or(Errno::ESRCH)
+    };
+    let ((one, first), (two, second)) = (find(pid1)?, find(pid2)?);
     let _one = access::hold(&one);
     // Not twice the same: exec may be waiting between.
     let _two = (!Arc::ptr_eq(&one, &two)).then(|| access::hold(&two));
@@ -162,14 +165,14 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
     fn place<T: ?Sized>(shared: &Arc<T>) -> usize {
         Arc::as_ptr(shared).cast::<()>().addr()
     }
-    let word = |task: &Task, index: usize| match kind {
+    let word = |seat: &Seat, task: &Task, index: usize| match kind {
         FILE => {
             let fd = i32::try_from(index).map_err(|_| Errno::EBADF)?;
-            Ok(place(&task.files().get(Fd(fd))?))
+            Ok(place(&seat.files().get(Fd(fd))?))
         }
         VM => Ok(task.mm().as_ref().map_or(0, place)),
-        FILES => Ok(place(&task.files())),
-        FS => Ok(place(&task.fs())),
+        FILES => Ok(place(&seat.files())),
+        FS => Ok(place(&seat.fs())),
         SIGHAND => Ok(place(&task.actions())),
         // Nobody has an io context here.
         IO => Ok(0),
@@ -177,7 +180,7 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
     };
     // Addresses are mixed, so that a program learns their order and nothing else of the kernel's layout.
     let mixed = |word: usize| word.rotate_left(19) ^ 0x5bd1_e995_97f4_a7c5;
-    Ok(match mixed(word(&one, index1)?).cmp(&mixed(word(&two, index2)?)) {
+    Ok(match mixed(word(&first, &one, index1)?).cmp(&mixed(word(&second, &two, index2)?)) {
         core::cmp::Ordering::Equal => 0,
         core::cmp::Ordering::Less => 1,
         core::cmp::Ordering::Greater => 2,

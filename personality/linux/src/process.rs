@@ -30,7 +30,8 @@ use crate::user::ThreadCharge;
 /// The personality's part of a task.
 pub struct Process {
     pub pid: u32,
-    /// Descriptors. After the end: an empty table.
+    /// Descriptors of its leader, or of its first thread once that has ended; each thread has them too
+    /// ([`crate::thread::ThreadState::files`]). After the end: an empty table.
     pub files: RwLock<Arc<FdTable>>,
     /// Root, working directory, umask of its leader; each thread has them too ([`crate::thread::ThreadState::fs`]).
     pub fs: RwLock<Arc<FsContext>>,
@@ -314,7 +315,7 @@ impl Process {
         self.actions.read().clone()
     }
 
-    /// The descriptors.
+    /// The descriptors of its leader.
     pub fn files(&self) -> Arc<FdTable> {
         self.files.read().clone()
     }

@@ -307,7 +307,7 @@ calls! {
     269 faccessat(dir: DirFd, path: UserStr, mode: u32) => plain fs::stat::faccessat, fs, Full;
     270 pselect6(count: i32, read: UserPtr<u64>, write: UserPtr<u64>, except: UserPtr<u64>, timeout: UserPtr<TimeSpec>, mask: UserPtr<SigSetArg>) => wait poll::select::pselect6, fs, Full;
     271 ppoll(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, fs, Full;
-    272 unshare(flags: CloneFlags) => plain task::unshare, task, Partial("no namespaces; threads of one process always share descriptors");
+    272 unshare(flags: CloneFlags) => plain task::unshare, task, Partial("no namespaces");
     273 set_robust_list(head: usize, len: usize) => plain futex::robust::set_robust_list, ipc, Full;
     274 get_robust_list(tid: i32, head: UserPtr<u64>, len: UserPtr<u64>) => plain futex::robust::get_robust_list, ipc, Full;
     275 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, fs, Full;
@@ -471,7 +471,7 @@ calls! {
     433 fspick() => missing, home, Missing("mounts are made with mount(2)");
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, task, Full;
     435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, home, Partial("no namespaces; threads share descriptors; no set_tid");
-    436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, fs, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
+    436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, fs, Full;
     437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, fs, Partial("as open");
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, ipc, Full;
     439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, fs, Full;

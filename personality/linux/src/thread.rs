@@ -7,6 +7,7 @@ use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::signal::StackT;
 use janua_kernel::signal::SigSet;
 use janua_object::Cred;
+use janua_object::fdtable::FdTable;
 use janua_object::vfs::Remembered;
 use janua_object::vfs::access::searches_all;
 use janua_rt::{Mutex, RwLock};
@@ -31,6 +32,8 @@ pub struct ThreadState {
     pub cred: RwLock<Arc<Cred>>,
     /// Root, working directory, umask: its process' other threads have the same, until it makes them its own (unshare(2)).
     pub fs: RwLock<Arc<FsContext>>,
+    /// Descriptors: its process' other threads have the same, until it makes them its own (unshare(2)). After the end: an empty table.
+    pub files: RwLock<Arc<FdTable>>,
     pub charge: Mutex<ThreadCharge>,
     pub signals: ThreadSignals,
     /// The name, at most 15 bytes and NUL.
@@ -127,12 +130,13 @@ impl ThreadSignals {
 
 impl ThreadState {
     /// A thread's state at its birth; mask and name are set by who makes it.
-    pub fn new(tid: u32, cred: Arc<Cred>, fs: Arc<FsContext>, user: Arc<UserCount>) -> ThreadState {
+    pub fn new(tid: u32, cred: Arc<Cred>, fs: Arc<FsContext>, files: Arc<FdTable>, user: Arc<UserCount>) -> ThreadState {
         ThreadState {
             tid: AtomicU32::new(tid),
             me: Mutex::new(Weak::new()),
             cred: RwLock::new(cred),
             fs: RwLock::new(fs),
+            files: RwLock::new(files),
             charge: Mutex::new(ThreadCharge::new(user)),
             signals: ThreadSignals::default(),
             comm: Mutex::new([0; 16]),
@@ -176,6 +180,11 @@ impl ThreadState {
     /// Root, working directory and umask.
     pub fn fs(&self) -> Arc<FsContext> {
         self.fs.read().clone()
+    }
+
+    /// The descriptors.
+    pub fn files(&self) -> Arc<FdTable> {
+        self.files.read().clone()
     }
 
     pub fn cred(&self) -> Arc<Cred> {

@@ -216,7 +216,7 @@ fn open_target(thread: &Thread, dir: Fd, path: &[u8], at_flags: u32) -> Result<T
     if at_flags & !(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 {
         return Err(Errno::EINVAL);
     }
-    let files = thread.process().files();
+    let files = thread.files();
     if path.is_empty() && at_flags & AT_EMPTY_PATH != 0 && dir != AT_FDCWD {
         let file = files.get(dir)?;
         let file = match &file.path {
@@ -400,13 +400,15 @@ fn die(thread: &Thread) {
 /// Closes what is to be closed; a table shared by CLONE_FILES is not touched, the program gets a copy.
 fn unshare_files(thread: &Thread) {
     let process = thread.process();
-    let files = {
-        let mut slot = process.files.write();
-        if Arc::strong_count(&slot) > 1 {
-            *slot = Arc::new(slot.duplicate());
-        }
-        slot.clone()
-    };
+    let mut files = thread.files();
+    let leaders = core::mem::replace(&mut *process.files.write(), files.clone());
+    task::put_files(thread, leaders);
+    // The thread's, its process' and this one.
+    if Arc::strong_count(&files) > 3 {
+        files = Arc::new(files.duplicate());
+        *thread.files.write() = files.clone();
+        *process.files.write() = files.clone();
+    }
     for file in files.take_cloexec() {
         crate::fs::fd::closed(thread, &file);
     }

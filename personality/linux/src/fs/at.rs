@@ -70,7 +70,7 @@ pub fn vfs(thread: &Thread) -> &Vfs {
 
 /// The file behind a descriptor. EBADF.
 pub fn file(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
-    thread.process().files.read().get(fd)
+    thread.files.read().get(fd)
 }
 
 /// Where a walk of `path` from `dir` starts. EBADF for a descriptor without a file, ENOTDIR for one without a name, unless the

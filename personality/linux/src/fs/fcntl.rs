@@ -59,7 +59,7 @@ pub async fn control<L: Layout<Flock>>(thread: &Thread, fd: Fd, command: FcntlCo
 }
 
 fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usize) -> Result<usize> {
-    let files = || thread.task.files.read();
+    let files = || thread.files.read();
     match command {
         F_DUPFD | F_DUPFD_CLOEXEC => {
             let limit = fd::limit(thread);
@@ -224,7 +224,7 @@ pub fn ioctl_by(thread: &Thread, caller: &dyn Caller, fd: Fd, request: Request, 
     };
     match request.0 {
         request::FIOCLEX | request::FIONCLEX => {
-            thread.task.files.read().set_cloexec(fd, request.0 == request::FIOCLEX)?;
+            thread.files.read().set_cloexec(fd, request.0 == request::FIOCLEX)?;
             Ok(0)
         }
         request::FIONBIO => flag(flags::O_NONBLOCK),

@@ -11,22 +11,23 @@ use janua_object::file::flags::O_CLOEXEC;
 use janua_object::lock::Owner;
 
 use crate::Thread;
+use crate::task;
 use crate::thread::ThreadExt;
 
 /// The file behind a descriptor. EBADF.
 #[inline]
 pub fn get(thread: &Thread, fd: Fd) -> Result<Arc<OpenFile>> {
-    thread.task.files.read().get(fd)
+    thread.files.read().get(fd)
 }
 
 /// Installs a file at the lowest free descriptor. EMFILE.
 pub fn install(thread: &Thread, file: Arc<OpenFile>, cloexec: bool) -> Result<Fd> {
-    thread.task.files.read().install(file, 0, cloexec, limit(thread))
+    thread.files.read().install(file, 0, cloexec, limit(thread))
 }
 
 /// Sets the lowest free descriptor aside, for a call that must not act before it is sure of one. EMFILE.
 pub fn reserve(thread: &Thread) -> Result<Reserved> {
-    thread.task.files.read().reserve(limit(thread))
+    thread.files.read().reserve(limit(thread))
 }
 
 /// One more than the highest descriptor the process may have.
@@ -49,7 +50,7 @@ pub fn closed(thread: &Thread, file: &OpenFile) {
 
 /// close(2)
 pub fn close(thread: &Thread, fd: Fd) -> Result<()> {
-    let file = thread.task.files.read().remove(fd)?;
+    let file = thread.files.read().remove(fd)?;
     closed(thread, &file);
     Ok(())
 }
@@ -77,13 +78,9 @@ pub fn close_range(thread: &Thread, first: u32, last: u32, flags: CloseRangeFlag
         return Err(Errno::EINVAL);
     }
     if flags.0 & CLOSE_RANGE_UNSHARE != 0 {
-        let mut files = thread.task.files.write();
-        if Arc::strong_count(&files) > 1 {
-            let own = Arc::new(files.duplicate());
-            *files = own;
-        }
+        task::own_files(thread);
     }
-    let files = thread.task.files.read().clone();
+    let files = thread.files.read().clone();
     if flags.0 & CLOSE_RANGE_CLOEXEC != 0 {
         files.set_cloexec_range(first, last);
     } else {
@@ -134,7 +131,7 @@ pub fn dup3(thread: &Thread, old: Fd, new: Fd, flags: DupFlags) -> Result<Fd> {
 }
 
 fn replace(thread: &Thread, file: Arc<OpenFile>, at: Fd, cloexec: bool) -> Result<()> {
-    let old = thread.task.files.read().install_at(file, at, cloexec, limit(thread))?;
+    let old = thread.files.read().install_at(file, at, cloexec, limit(thread))?;
     if let Some(old) = old {
         closed(thread, &old);
     }

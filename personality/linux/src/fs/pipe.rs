@@ -40,7 +40,7 @@ pub fn pipe2(thread: &Thread, out: UserPtr<[i32; 2]>, flags: PipeFlags) -> Resul
     let status = flags.0 & (O_NONBLOCK | O_DIRECT);
     let cloexec = flags.0 & O_CLOEXEC != 0;
     let read = fd::install(thread, OpenFile::new(Arc::new(reader), O_RDONLY | status, None), cloexec)?;
-    let taken_back = |fd: Fd| thread.task.files.read().remove(fd).map(drop);
+    let taken_back = |fd: Fd| thread.files.read().remove(fd).map(drop);
     let write = match fd::install(thread, OpenFile::new(Arc::new(writer), O_WRONLY | status, None), cloexec) {
         Ok(fd) => fd,
         Err(errno) => {

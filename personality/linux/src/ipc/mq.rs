@@ -86,7 +86,7 @@ pub fn mq_unlink(thread: &Thread, path: UserStr) -> Result<()> {
 
 /// The open queue behind a descriptor. EBADF.
 fn queue(thread: &Thread, fd: Fd) -> Result<(Arc<OpenFile>, Arc<MessageQueue>)> {
-    let file = thread.process().files().get(fd)?;
+    let file = thread.files().get(fd)?;
     let queue = file.downcast::<QueueFile>().ok_or(Errno::EBADF)?.queue.clone();
     Ok((file, queue))
 }
@@ -162,7 +162,7 @@ pub fn mq_notify(thread: &Thread, fd: Fd, event: UserPtr<impl Layout<SigEvent>>)
         sigev::THREAD => {
             let mut cookie = [0; mqueue::COOKIE];
             thread.user().copy_in(&mut cookie, event.value as usize).map_err(|_| Errno::EFAULT)?;
-            let socket = thread.process().files().get(Fd(event.signo))?;
+            let socket = thread.files().get(Fd(event.signo))?;
             mqueue::netlink_of(&socket).ok_or(Errno::EINVAL)?;
             Notify::Thread { socket, cookie }
         }

@@ -45,7 +45,7 @@ pub fn mmap(
     if !offset.is_multiple_of(PAGE_SIZE as u64) {
         return Err(Errno::EINVAL);
     }
-    let file = if flags.0 & MAP_ANONYMOUS != 0 { None } else { Some(thread.process().files().get(fd)?) };
+    let file = if flags.0 & MAP_ANONYMOUS != 0 { None } else { Some(thread.files().get(fd)?) };
     let (mm, limits) = (mm(thread)?, limits(thread));
     with_rights(prot(thread, protection.0), |prot| {
         let request = MapRequest { addr: addr.0, len, prot, flags: flags.0, file: file.clone(), offset };

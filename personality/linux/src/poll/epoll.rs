@@ -14,7 +14,6 @@ use janua_object::file::flags;
 use janua_port::{Clock, Nanos};
 
 use crate::event::install;
-use crate::thread::ThreadExt;
 use crate::{Thread, poll};
 
 /// CAP_BLOCK_SUSPEND.
@@ -51,7 +50,7 @@ pub fn epoll_create1(thread: &Thread, flags: u32) -> Result<Fd> {
 
 pub fn epoll_ctl(thread: &Thread, epfd: Fd, op: Op, fd: Fd, event: UserPtr<EpollEvent>) -> Result<()> {
     let event = if op.0 == ctl::DEL { EpollEvent::default() } else { event.read(thread.user())? };
-    let files = thread.process().files.read().clone();
+    let files = thread.files.read().clone();
     let (outer, file) = (poll::file(&files, epfd)?, poll::file(&files, fd)?);
     if !file.ops.may_wait() {
         return Err(Errno::EPERM);
@@ -141,7 +140,7 @@ impl Drop for PassOn {
 }
 
 async fn wait(thread: &Thread, epfd: Fd, events: UserPtr<EpollEvent>, most: i32, deadline: Option<Nanos>) -> Result<usize> {
-    let file = PassOn(poll::file(&thread.process().files.read(), epfd)?);
+    let file = PassOn(poll::file(&thread.files.read(), epfd)?);
     let most = usize::try_from(most).ok().filter(|most| (1..=MOST).contains(most)).ok_or(Errno::EINVAL)?;
     if !thread.user().is_user(events.addr(), most * size_of::<EpollEvent>()) {
         return Err(Errno::EFAULT);

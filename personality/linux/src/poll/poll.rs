@@ -71,7 +71,7 @@ async fn wait(thread: &Thread, fds: UserPtr<PollFd>, count: u32, deadline: Optio
     let mut list = WatchList::with_capacity(asked.len());
     let mut bad = 0;
     {
-        let files = thread.process().files.read();
+        let files = thread.files.read();
         for fd in &mut asked {
             fd.revents = 0;
             let mut file = None;

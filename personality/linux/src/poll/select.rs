@@ -14,7 +14,6 @@ use zerocopy::IntoBytes;
 
 use super::{WatchList, Watched};
 use crate::Thread;
-use crate::thread::ThreadExt;
 
 /// One of the three sets, in words of 64 descriptors. A set of FD_SETSIZE needs no allocation.
 type Set = SmallVec<[u64; 16]>;
@@ -88,7 +87,7 @@ fn answer(result: Result<usize, Cut>, time_lost: bool) -> Result<usize> {
 
 async fn wait<W>(thread: &Thread, count: i32, sets: Sets<W>, deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
     let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
-    let files = thread.process().files.read().clone();
+    let files = thread.files.read().clone();
     // What lies beyond every open descriptor and an ordinary set is not looked at.
     let count = count.min(files.end().max(FD_SETSIZE));
     let words = count.div_ceil(64);

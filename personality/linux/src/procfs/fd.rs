@@ -19,11 +19,11 @@ use crate::task::pidfd::PidFd;
 
 /// The open file behind a descriptor. ENOENT.
 pub fn file(subject: &Subject, fd: i32) -> Result<Arc<OpenFile>> {
-    subject.task()?.files().get(Fd(fd)).map_err(|_| Errno::ENOENT)
+    subject.files()?.get(Fd(fd)).map_err(|_| Errno::ENOENT)
 }
 
 pub fn numbers(subject: &Subject) -> Result<Vec<u32>> {
-    Ok(subject.task()?.files().numbers().into_iter().map(|fd| fd.0.unsigned_abs()).collect())
+    Ok(subject.files()?.numbers().into_iter().map(|fd| fd.0.unsigned_abs()).collect())
 }
 
 /// Permission bits of a descriptor's link: what the descriptor may do.
@@ -40,7 +40,7 @@ pub fn mode(subject: &Subject, fd: i32) -> Result<u32> {
 /// /proc/PID/fdinfo/N.
 pub fn info(subject: &Subject, fd: i32, text: &mut Text) -> Result<()> {
     let file = file(subject, fd)?;
-    let cloexec = subject.task()?.files().cloexec(Fd(fd)).unwrap_or(false);
+    let cloexec = subject.files()?.cloexec(Fd(fd)).unwrap_or(false);
     let shown = file.flags() | if cloexec { flags::O_CLOEXEC } else { 0 };
     let (mount, ino) = match &file.path {
         Some(path) => (path.mount.id, path.inode().attr().map_or(0, |attr| attr.ino)),

@@ -27,6 +27,7 @@ use core::fmt;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::user::PATH_MAX;
+use janua_object::fdtable::FdTable;
 use janua_object::file::flags::{O_ACCMODE, O_RDONLY};
 use janua_object::file::{DirEntry, File};
 use janua_object::vfs::directory::Directory;
@@ -145,6 +146,14 @@ impl Subject {
         match &self.seat {
             Some(seat) if self.is_thread => Ok(seat.fs()),
             _ => Ok(self.task()?.fs()),
+        }
+    }
+
+    /// Descriptors: of the thread, or of its process' leader.
+    pub fn files(&self) -> Result<Arc<FdTable>> {
+        match &self.seat {
+            Some(seat) if self.is_thread => Ok(seat.files()),
+            _ => Ok(self.task()?.files()),
         }
     }
 

@@ -213,7 +213,7 @@ pub fn pidfd_send_signal(
     if flags & !(THREAD | THREAD_GROUP | PROCESS_GROUP) != 0 || flags.count_ones() > 1 {
         return Err(Errno::EINVAL);
     }
-    let file = thread.process().files().get(pidfd)?;
+    let file = thread.files().get(pidfd)?;
     let pidfd = file.downcast::<PidFd>();
     let target = match pidfd {
         Some(pidfd) => pidfd.task(),

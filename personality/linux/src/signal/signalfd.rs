@@ -143,7 +143,7 @@ pub fn signalfd4(thread: &Thread, fd: Fd, mask: UserPtr<u64>, size: usize, flags
         return Err(Errno::EINVAL);
     }
     let set = SigSet(mask.read(thread.user())?).without(UNBLOCKABLE);
-    let files = thread.process().files();
+    let files = thread.files();
     if fd != Fd(-1) {
         let file = files.get(fd)?;
         let signals = file.downcast::<SignalFd>().ok_or(Errno::EINVAL)?;

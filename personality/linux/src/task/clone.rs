@@ -14,6 +14,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::thread::work;
 use janua_object::OpenFile;
+use janua_object::fdtable::FdTable;
 use janua_object::file::flags::O_RDWR;
 use janua_object::mm::{Mm, Still};
 use janua_port::{Account, Context, Frame, Spawn, SpawnKind};
@@ -178,10 +179,6 @@ fn check(thread: &Thread, request: &Request) -> Result<()> {
         let allowed = has(clone::NEWUSER) || thread.cred().capable(super::CAP_SYS_ADMIN);
         return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
     }
-    if has(clone::THREAD) && !has(clone::FILES) {
-        // Descriptors belong to the process here.
-        return Err(Errno::EINVAL);
-    }
     Ok(())
 }
 
@@ -331,7 +328,7 @@ fn write_parent_tid(thread: &Thread, request: &Request, tid: u32) {
 /// Writes the results that go through pointers and starts the thread.
 fn run(thread: &Thread, request: &Request, seat: &Arc<Seat>, kind: SpawnKind) -> Result<()> {
     let has = |flag: u64| request.flags & flag != 0;
-    let files = thread.process().files();
+    let files = thread.files();
     let mut pidfd = None;
     if has(clone::PIDFD) {
         let file = OpenFile::new(Arc::new(PidFd::new(&seat.task, has(clone::THREAD).then_some(seat))), O_RDWR, None);
@@ -406,7 +403,6 @@ fn new_process<'a>(
     let has = |flag: u64| request.flags & flag != 0;
     let parent = thread.process();
     let fs = fs_for_child(thread, request);
-    let files = if has(clone::FILES) { parent.files() } else { Arc::new(parent.files().duplicate()) };
     let actions = match () {
         () if has(clone::SIGHAND) => parent.actions(),
         () if has(clone::CLEAR_SIGHAND) => Arc::new(parent.actions().without_handlers()),
@@ -424,7 +420,7 @@ fn new_process<'a>(
         }
     };
     let mut child = Process::new(pid, fs, thread.machine().clock().monotonic());
-    child.files = RwLock::new(files);
+    child.files = RwLock::new(files_for_child(thread, request));
     child.actions = RwLock::new(actions);
     child.mm = RwLock::new(Some(mm));
     child.limits = parent.limits.duplicate();
@@ -460,10 +456,18 @@ fn fs_for_child(thread: &Thread, request: &Request) -> Arc<FsContext> {
     if request.flags & clone::FS != 0 { thread.fs() } else { Arc::new(copy_fs(&thread.fs())) }
 }
 
+fn files_for_child(thread: &Thread, request: &Request) -> Arc<FdTable> {
+    let files = thread.files();
+    if request.flags & clone::FILES != 0 { files } else { Arc::new(files.duplicate()) }
+}
+
 fn new_thread(thread: &Thread, request: &Request, task: &Arc<Task>, tid: u32, user: Arc<crate::user::UserCount>) -> Arc<Seat> {
     let has = |flag: u64| request.flags & flag != 0;
-    let fs = if has(clone::THREAD) { fs_for_child(thread, request) } else { task.fs() };
-    let state = ThreadState::new(tid, thread.cred(), fs, user);
+    let (fs, files) = match has(clone::THREAD) {
+        true => (fs_for_child(thread, request), files_for_child(thread, request)),
+        false => (task.fs(), task.files()),
+    };
+    let state = ThreadState::new(tid, thread.cred(), fs, files, user);
     state.signals.store_blocked(thread.signals.saved.lock().unwrap_or(thread.signals.blocked()));
     if !has(clone::VM) || has(clone::VFORK) {
         *state.signals.altstack.lock() = *thread.signals.altstack.lock();

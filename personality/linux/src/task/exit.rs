@@ -131,6 +131,7 @@ pub fn end_thread(thread: &Thread) {
     super::access::wait_for_holders(task);
     // Who still has the thread does not keep its directory; and who may look into it, now that it is found no more, has done so.
     *thread.fs.write() = thread.kernel.root.clone();
+    leave_files(thread);
     drop(counted);
     if stop_complete {
         notify_parent(task, Report::Stopped(0));
@@ -248,15 +249,26 @@ fn trace_end(thread: &Thread, status: u32) {
     thread.kernel.tracer.line(&line);
 }
 
-/// Gives the process' record locks and descriptors up; flushes these when nobody shares the table.
+/// Gives the process' record locks and descriptors up.
 fn close_files(thread: &Thread) {
     thread.kernel.files.locks.release_process(thread.process().pid);
     let files = core::mem::take(&mut *thread.process().files.write());
-    if Arc::strong_count(&files) == 1 {
-        for file in files.take_all() {
-            file.ops.flush(&file, &thread.caller());
+    super::put_files(thread, files);
+}
+
+/// Gives up the descriptors of a thread that ends. Where only its process has them besides, that gets those of its first thread.
+fn leave_files(thread: &Thread) {
+    let files = core::mem::take(&mut *thread.files.write());
+    let process = thread.process();
+    if Arc::strong_count(&files) == 2
+        && let Some(first) = process.group.lock().threads.first()
+    {
+        let mut leaders = process.files.write();
+        if Arc::ptr_eq(&leaders, &files) {
+            *leaders = first.files();
         }
     }
+    super::put_files(thread, files);
 }
 
 /// Who adopts the children of a process: the nearest ancestor that asked for it (PR_SET_CHILD_SUBREAPER), or init.

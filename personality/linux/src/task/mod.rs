@@ -19,6 +19,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::process::clone as clone_flags;
 use janua_abi::linux::{Errno, Result};
+use janua_object::fdtable::FdTable;
 
 use self::clone::CloneFlags;
 use crate::Thread;
@@ -50,7 +51,7 @@ pub fn set_tid_address(thread: &Thread, address: usize) -> u32 {
     thread.tid()
 }
 
-/// unshare(2): root, directory and umask of a thread, or the descriptors of a process that shares them by CLONE_FILES.
+/// unshare(2): root, directory and umask of a thread, or its descriptors.
 pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
     let has = |flag: u64| flags.0 & flag != 0;
     let alone = clone_flags::THREAD | clone_flags::SIGHAND | clone_flags::VM;
@@ -63,8 +64,7 @@ pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
         return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
     }
     let process = thread.process();
-    if has(alone | clone_flags::FILES) && process.group.lock().threads.len() > 1 {
-        // Threads of one process share descriptors here, always.
+    if has(alone) && process.group.lock().threads.len() > 1 {
         return Err(Errno::EINVAL);
     }
     if has(clone_flags::FS) {
@@ -75,8 +75,28 @@ pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
         }
     }
     if has(clone_flags::FILES) {
-        let copy = Arc::new(process.files().duplicate());
-        *process.files.write() = copy;
+        own_files(thread);
     }
     Ok(())
+}
+
+/// Makes a thread's descriptors its own; the descriptions stay shared.
+pub fn own_files(thread: &Thread) {
+    let process = thread.process();
+    let before = thread.files();
+    let copy = Arc::new(before.duplicate());
+    *thread.files.write() = copy.clone();
+    if thread.tid() == process.pid {
+        *process.files.write() = copy;
+    }
+    put_files(thread, before);
+}
+
+/// Gives up a descriptor table that the thread does not use any more: the last user flushes what is in it.
+pub fn put_files(thread: &Thread, files: Arc<FdTable>) {
+    if Arc::strong_count(&files) == 1 {
+        for file in files.take_all() {
+            file.ops.flush(&file, &thread.caller());
+        }
+    }
 }

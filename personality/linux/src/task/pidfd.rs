@@ -136,7 +136,7 @@ pub fn pidfd_open(thread: &Thread, pid: i32, flags: u32) -> Result<Fd> {
         }
     };
     let file = OpenFile::new(Arc::new(pidfd), O_RDWR | flags & O_NONBLOCK, None);
-    thread.process().files().install(file, 0, true, thread.limit(rlimit::NOFILE))
+    thread.files().install(file, 0, true, thread.limit(rlimit::NOFILE))
 }
 
 /// pidfd_getfd(2): a descriptor of another process, for who might trace it.
@@ -144,15 +144,19 @@ pub fn pidfd_getfd(thread: &Thread, pidfd: Fd, target: Fd, flags: u32) -> Result
     if flags != 0 {
         return Err(Errno::EINVAL);
     }
-    let file = thread.process().files().get(pidfd)?;
-    let task = file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task();
+    let file = thread.files().get(pidfd)?;
+    let pidfd = file.downcast::<PidFd>().ok_or(Errno::EBADF)?;
+    let task = pidfd.task();
     let wanted = {
         let _held = access::hold(&task);
         access::check_process(thread, &task)?;
         if task.ended().is_some() {
             return Err(Errno::ESRCH);
         }
-        task.files().get(target)?
+        match pidfd.target()? {
+            Some(seat) => seat.files().get(target)?,
+            None => task.files().get(target)?,
+        }
     };
-    thread.process().files().install(wanted, 0, true, thread.limit(rlimit::NOFILE))
+    thread.files().install(wanted, 0, true, thread.limit(rlimit::NOFILE))
 }

@@ -216,7 +216,7 @@ pub async fn waitid(
         wait::P_PGID if id > 0 => Which::Group(id.unsigned_abs()),
         wait::P_PGID if id == 0 => Which::Group(thread.process().pgrp()),
         wait::P_PIDFD if id >= 0 => {
-            let file = thread.process().files().get(Fd(id))?;
+            let file = thread.files().get(Fd(id))?;
             nonblocking = file.flags() & O_NONBLOCK != 0;
             Which::Task(file.downcast::<PidFd>().ok_or(Errno::EBADF)?.task())
         }

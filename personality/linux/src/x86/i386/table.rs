@@ -355,7 +355,7 @@ calls! {
     307 faccessat(dir: DirFd, path: UserStr, mode: u32) => plain fs::stat::faccessat, fs, Full;
     308 pselect6(count: i32, read: UserPtr<u32>, write: UserPtr<u32>, except: UserPtr<u32>, timeout: UserPtr<TimeSpec32>, mask: UserPtr<SigSetArg32>) => wait poll::select::pselect6, fs, Full;
     309 ppoll(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec32>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, fs, Full;
-    310 unshare(flags: CloneFlags) => plain task::unshare, task, Partial("no namespaces; threads of one process always share descriptors");
+    310 unshare(flags: CloneFlags) => plain task::unshare, task, Partial("no namespaces");
     311 set_robust_list(head: usize, len: usize) => plain futex::robust::set_robust_list_compat, ipc, Full;
     312 get_robust_list(tid: i32, head: UserPtr<u32>, len: UserPtr<u32>) => plain futex::robust::get_robust_list_compat, ipc, Full;
     313 splice(fd_in: Fd, off_in: UserPtr<i64>, fd_out: Fd, off_out: UserPtr<i64>, len: usize, flags: fs::splice::SpliceFlags) => wait fs::splice::splice, fs, Full;
@@ -481,7 +481,7 @@ calls! {
     433 fspick() => missing, home, Missing("mounts are made with mount(2)");
     434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, task, Full;
     435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, home, Partial("no namespaces; threads share descriptors; no set_tid");
-    436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, fs, Partial("CLOSE_RANGE_UNSHARE parts the whole process from those it shares descriptors with, not one thread");
+    436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, fs, Full;
     437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, fs, Partial("as open");
     438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, ipc, Full;
     439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, fs, Full;
