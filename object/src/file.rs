@@ -12,7 +12,7 @@ use janua_port::Backing;
 use janua_rt::{Mutex, Registration, WaitQueue};
 
 use crate::caller::Caller;
-use crate::lock::{FileLocks, Owner};
+use crate::lock::{FileKey, FileLocks, Owner};
 use crate::vfs::watch::event;
 use crate::vfs::{Attr, Contents, FileFlags, Inode, Path, SetAttr};
 
@@ -341,6 +341,8 @@ pub struct OpenFile {
     pub id: u64,
     /// The locks of its file, once it has taken one, for the release at the last close.
     pub locks: Mutex<Option<Arc<FileLocks>>>,
+    /// The file it has a lease of, or had.
+    pub lease: Mutex<Option<FileKey>>,
     /// The epolls that watch it, if it is none itself.
     pub watchers: crate::epoll::Watchers,
 }
@@ -362,6 +364,7 @@ impl OpenFile {
             created: AtomicBool::new(false),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
             locks: Mutex::new(None),
+            lease: Mutex::new(None),
             watchers: crate::epoll::Watchers::default(),
         })
     }
@@ -475,6 +478,12 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         if let Some(locks) = self.locks.get_mut().take() {
             locks.release(Owner::Description(self.id));
+        }
+        if let Some(key) = self.lease.get_mut().take()
+            && let Some(path) = &self.path
+        {
+            // It may have been given up already.
+            let _ = path.mount.leases.clear(key, self.id, 0);
         }
         if *self.writer.get_mut()
             && let Some(busy) = self.inode().and_then(|inode| inode.busy())

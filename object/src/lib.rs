@@ -18,6 +18,7 @@ pub mod file;
 pub mod fs;
 pub mod hostfile;
 pub mod inotify;
+pub mod lease;
 pub mod lock;
 pub mod memfd;
 pub mod mm;

@@ -182,6 +182,8 @@ errnos! {
     EHWPOISON = 133,
     // Restart codes: never seen by a guest; the exit path turns them into a restart or EINTR.
     ERESTARTSYS = 512,
+    // A lease is in the way. Never seen by programs, as on Linux.
+    EJUKEBOX = 528,
     ERESTARTNOINTR = 513,
     ERESTARTNOHAND = 514,
     ERESTART_RESTARTBLOCK = 516,

@@ -53,6 +53,11 @@ impl Busy {
         if self.count.load(Ordering::Acquire) < 0 { Err(Errno::ETXTBSY) } else { Ok(()) }
     }
 
+    /// Descriptions open for writing (above zero) or running programs (below).
+    pub fn users(&self) -> i32 {
+        self.count.load(Ordering::Acquire)
+    }
+
     fn step(&self, step: impl Fn(i32) -> Option<i32>) -> Result<()> {
         self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).map(|_| ()).map_err(|_| Errno::ETXTBSY)
     }

@@ -30,6 +30,8 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
 use janua_rt::{Mutex, MutexGuard, RwLock};
 
+use crate::lease::Leases;
+
 pub use busy::Busy;
 pub use cached::{Cached, Trusted, Walked};
 pub use dentry::{Dentry, NameHasher, NameMap};
@@ -60,6 +62,7 @@ pub struct Vfs {
     types: RwLock<BTreeMap<&'static str, Arc<dyn FsType>>>,
     /// Who wants to know of changes (inotify).
     pub watches: Arc<Watches>,
+    pub leases: Arc<Leases>,
     next_dev: AtomicU64,
     /// [`Vfs::dev_of_host`]: the host's number, and ours.
     host_devs: Mutex<Vec<(u64, u64)>>,
@@ -83,6 +86,7 @@ impl Vfs {
             devices: DeviceTable::default(),
             types: RwLock::new(BTreeMap::new()),
             watches: Arc::default(),
+            leases: Arc::default(),
             next_dev: AtomicU64::new(20),
             host_devs: Mutex::default(),
             listing: Mutex::default(),

@@ -15,6 +15,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_rt::{RwLock, RwLockReadGuard};
 
 use crate::caller::Caller;
+use crate::lease::Leases;
 use crate::vfs::Vfs;
 use crate::vfs::dentry::{Dentry, NameHasher, take_apart};
 use crate::vfs::inode::Inode;
@@ -113,6 +114,7 @@ pub struct Mount {
     pub(super) partial: bool,
     /// Where changes to files reached through here are told.
     pub watches: Arc<Watches>,
+    pub leases: Arc<Leases>,
 }
 
 impl Mount {
@@ -134,6 +136,7 @@ impl Mount {
             flags: AtomicU32::new(flags.bits()),
             parent: RwLock::new(None),
             watches: vfs.watches.clone(),
+            leases: vfs.leases.clone(),
         })
     }
 

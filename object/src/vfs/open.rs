@@ -176,6 +176,11 @@ impl Vfs {
         {
             busy.check_write()?;
         }
+        if self.leases.any()
+            && let Some(key) = found.inode().id()
+        {
+            self.leases.open(key, writes, self.machine.clock().monotonic())?;
+        }
         if !(truncates && kind == FileKind::Regular) {
             return self.open_by(caller, found, open, way);
         }

@@ -107,11 +107,11 @@ calls! {
     69 msgsnd(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgflg: u32) => wait ipc::msgsnd, ipc, Full;
     70 msgrcv(msqid: i32, msgp: UserPtr<i64>, msgsz: usize, msgtyp: i64, msgflg: u32) => wait ipc::msgrcv, ipc, Full;
     71 msgctl(msqid: i32, cmd: ipc::Command, buf: UserPtr<MsqidDs>) => plain ipc::msgctl, ipc, Full;
-    72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, fs, Partial("no leases, no directory notification, write hints are refused");
+    72 fcntl(fd: Fd, command: fs::fcntl::FcntlCommand, arg: usize) => wait fs::fcntl::fcntl, fs, Partial("no directory notification, write hints are refused");
     73 flock(fd: Fd, op: fs::locks::FlockOp) => wait fs::locks::flock, fs, Full;
     74 fsync(fd: Fd) => plain fs::sync::fsync, fs, Full;
     75 fdatasync(fd: Fd) => plain fs::sync::fdatasync, fs, Full;
-    76 truncate(path: UserStr, size: i64) => plain fs::attr::truncate, fs, Full;
+    76 truncate(path: UserStr, size: i64) => wait fs::attr::truncate, fs, Full;
     77 ftruncate(fd: Fd, size: i64) => plain fs::attr::ftruncate, fs, Full;
     78 getdents(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents, fs, Full;
     79 getcwd(out: UserPtr<u8>, size: usize) => plain fs::dir::getcwd, fs, Full;

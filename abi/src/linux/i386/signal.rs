@@ -165,6 +165,9 @@ enum Member {
     Sys,
 }
 
+/// The last `si_code` of readiness.
+const POLL_HUP: i32 = 6;
+
 fn member(signal: u32, code: i32) -> Member {
     match (signal, code) {
         (_, si::TIMER) => Member::Timer,
@@ -174,6 +177,8 @@ fn member(signal: u32, code: i32) -> Member {
         (SIGCHLD, _) => Member::Child,
         (SIGIO, _) => Member::Poll,
         (SIGSYS, _) => Member::Sys,
+        // Readiness by another signal (F_SETSIG).
+        (_, ..=POLL_HUP) => Member::Poll,
         _ => Member::Rt,
     }
 }

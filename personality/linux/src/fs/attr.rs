@@ -1,5 +1,6 @@
 //! Changing attributes: chmod(2), chown(2), utimensat(2), truncate(2), fallocate(2).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use janua_abi::linux::layout::Layout;
@@ -13,6 +14,7 @@ use janua_object::vfs::watch::event;
 use janua_object::vfs::{Busy, FileFlags, FileKind, Path, SetAttr, access, drop_privileges};
 
 use super::at::{self, AtFlags, CWD, DirFd, Mode};
+use super::leases;
 use crate::Thread;
 use crate::signal;
 use crate::thread::ThreadExt;
@@ -245,7 +247,14 @@ fn check_size(thread: &Thread, size: i64, old: u64) -> Result<u64> {
     Ok(size)
 }
 
-pub fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
+pub async fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
+    match try_truncate(thread, path, size) {
+        Err(Errno::EJUKEBOX) => Box::pin(leases::wait(thread, false, || try_truncate(thread, path, size))).await,
+        result => result,
+    }
+}
+
+fn try_truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
     if size < 0 {
         return Err(Errno::EINVAL);
     }
@@ -263,6 +272,12 @@ pub fn truncate(thread: &Thread, path: UserStr, size: i64) -> Result<()> {
     perm.flags.check_append()?;
     let size = check_size(thread, size, found.inode().attr()?.size)?;
     let _writes = found.inode().busy().map(Busy::writer).transpose()?;
+    let leases = &at::vfs(thread).leases;
+    if leases.any()
+        && let Some(key) = found.inode().id()
+    {
+        leases.open(key, true, thread.machine().clock().monotonic())?;
+    }
     found.inode().before_size(&thread.caller(), size)?;
     let now = at::vfs(thread).now();
     apply(thread, &found, SetAttr { size: Some(size), mtime: Some(now), ..SetAttr::default() }, event::MODIFY)?;

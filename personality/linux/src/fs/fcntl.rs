@@ -16,7 +16,7 @@ use janua_object::{Caller, OpenFile};
 
 use crate::Thread;
 use crate::dev::terminal;
-use crate::fs::{fd, locks, sigio};
+use crate::fs::{fd, leases, locks, sigio};
 use crate::thread::ThreadExt;
 
 /// The command of fcntl(2).
@@ -82,8 +82,8 @@ fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usi
         F_SETOWN | F_GETOWN | F_SETOWN_EX | F_GETOWN_EX | F_GETOWNER_UIDS | F_SETSIG | F_GETSIG => {
             owner(thread, file, command, arg)
         }
-        // No lease can be taken: directories and files may be changed from outside.
-        F_GETLEASE => Ok(F_UNLCK as usize),
+        F_SETLEASE => leases::set(thread, fd.0, file, arg as u32).map(|()| 0),
+        F_GETLEASE => Ok(leases::get(thread, file) as usize),
         F_SETPIPE_SZ | F_GETPIPE_SZ => {
             let pipe = &file.downcast::<PipeEnd>().ok_or(Errno::EBADF)?.pipe;
             if command == F_GETPIPE_SZ {

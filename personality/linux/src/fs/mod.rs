@@ -8,6 +8,7 @@ pub mod fcntl;
 pub mod fd;
 pub mod flags;
 pub mod inotify;
+pub mod leases;
 pub mod locks;
 pub mod mount;
 pub mod names;

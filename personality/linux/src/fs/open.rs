@@ -1,16 +1,20 @@
 //! open(2), openat(2), openat2(2), creat(2).
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::stat::OpenHow as UserHow;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{UserPtr, UserStr};
-use janua_object::file::flags::{self, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_PATH, O_TMPFILE, O_TRUNC, O_WRONLY};
+use janua_object::OpenFile;
+use janua_object::fdtable::Reserved;
+use janua_object::file::flags::{self, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_NONBLOCK, O_PATH, O_TMPFILE, O_TRUNC, O_WRONLY};
 use janua_object::vfs::{OpenHow, Resolve};
 
 use super::at::{self, CWD, DirFd, Mode};
-use super::{fd, pipe};
+use super::{fd, leases, pipe};
 use crate::Thread;
 use crate::thread::ThreadExt;
 
@@ -108,24 +112,38 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
     if flags & (O_CREAT | O_DIRECTORY) == O_CREAT | O_DIRECTORY {
         return Err(Errno::EINVAL);
     }
-    let (reserved, file) = {
-        let path = path.path(thread.user())?;
-        // Nothing is made, emptied or woken for a file that could have no number.
-        let reserved = fd::reserve(thread)?;
-        // In a scoped walk an absolute name starts at the directory too.
-        let scoped = resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
-        let mut how = OpenHow { flags: flags & !O_CLOEXEC, mode, resolve };
-        let plain = flags & (O_CREAT | TMPFILE_BIT) == 0 && resolve.is_empty();
-        let known = plain.then(|| at::open_known(thread, dir, &path, &how)).flatten();
-        let file = if let Some(opened) = known {
-            opened?
-        } else {
-            let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
-            how.mode &= !thread.fs.read().umask.load(Ordering::Relaxed);
-            at::vfs(thread).open(&thread.caller(), &start, &path, &how)?
-        };
-        (reserved, file)
+    let how = OpenHow { flags: flags & !O_CLOEXEC, mode, resolve };
+    let (reserved, file) = match try_open(thread, dir, path, how) {
+        Err(Errno::EJUKEBOX) => {
+            let again = || try_open(thread, dir, path, how);
+            Box::pin(leases::wait(thread, flags & O_NONBLOCK != 0, again)).await?
+        }
+        opened => opened?,
     };
     pipe::opened(thread, &file).await?;
-    reserved.install(file, flags & O_CLOEXEC != 0)
+    if !at::vfs(thread).leases.any() {
+        return reserved.install(file, flags & O_CLOEXEC != 0);
+    }
+    let fd = reserved.install(file.clone(), flags & O_CLOEXEC != 0)?;
+    Box::pin(leases::opened(thread, &file)).await;
+    Ok(fd)
+}
+
+/// Opens a file and sets a number aside for it.
+fn try_open(thread: &Thread, dir: DirFd, path: UserStr, mut how: OpenHow) -> Result<(Reserved, Arc<OpenFile>)> {
+    let path = path.path(thread.user())?;
+    // Nothing is made, emptied or woken for a file that could have no number.
+    let reserved = fd::reserve(thread)?;
+    // In a scoped walk an absolute name starts at the directory too.
+    let scoped = how.resolve.intersects(Resolve::IN_ROOT | Resolve::BENEATH);
+    let plain = how.flags & (O_CREAT | TMPFILE_BIT) == 0 && how.resolve.is_empty();
+    let known = plain.then(|| at::open_known(thread, dir, &path, &how)).flatten();
+    let file = if let Some(opened) = known {
+        opened?
+    } else {
+        let start = at::start(thread, dir, if scoped { b"" } else { &path })?;
+        how.mode &= !thread.fs.read().umask.load(Ordering::Relaxed);
+        at::vfs(thread).open(&thread.caller(), &start, &path, &how)?
+    };
+    Ok((reserved, file))
 }

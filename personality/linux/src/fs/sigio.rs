@@ -65,7 +65,8 @@ impl Notify for UrgentAnnouncer {
     }
 }
 
-fn send(kernel: &Kernel, owner: &SignalOwner, info: SigInfo) {
+/// Sends a signal to an owner.
+pub fn send(kernel: &Kernel, owner: &SignalOwner, info: SigInfo) {
     let targets: Vec<Arc<Task>> = match owner.kind {
         OwnerKind::None => return,
         OwnerKind::Thread => {

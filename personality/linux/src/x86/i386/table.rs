@@ -100,7 +100,7 @@ calls! {
     52 umount2(target: UserStr, flags: fs::mount::UmountFlags) => plain fs::mount::umount2, fs, Partial("MNT_EXPIRE");
     53 lock() => missing, home, Missing("removed from Linux");
     54 ioctl(fd: Fd, request: Request, arg: usize) => plain words::ioctl, fs, Full;
-    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no leases, no directory notification, write hints are refused");
+    55 fcntl(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no directory notification, write hints are refused");
     56 mpx() => missing, home, Missing("removed from Linux");
     57 setpgid(pid: i32, pgid: i32) => plain task::session::setpgid, task, Full;
     58 ulimit() => missing, home, Missing("removed from Linux");
@@ -137,7 +137,7 @@ calls! {
     89 readdir() => missing, home, Missing("one entry a call; getdents gives many");
     90 mmap(args: UserPtr<[u32; 6]>) => plain words::old_mmap, mm, Full;
     91 munmap(addr: mm::Addr, length: usize) => plain mm::munmap, mm, Full;
-    92 truncate(path: UserStr, size: i32) => plain words::truncate, fs, Full;
+    92 truncate(path: UserStr, size: i32) => wait words::truncate, fs, Full;
     93 ftruncate(fd: Fd, size: i32) => plain words::ftruncate, fs, Full;
     94 fchmod(fd: Fd, mode: Mode) => plain fs::attr::fchmod, fs, Full;
     95 fchown(fd: Fd, uid: Id16, gid: Id16) => plain ids::fchown, fs, Full;
@@ -238,7 +238,7 @@ calls! {
     190 vfork() => frame_wait task::clone::vfork, home, Full;
     191 ugetrlimit(resource: Resource, limit: UserPtr<Rlimit32>) => plain limits::getrlimit, task, Full;
     192 mmap2(addr: mm::Addr, length: usize, prot: mm::ProtWord, flags: mm::MapWord, fd: Fd, page: u32) => plain words::mmap2, mm, Full;
-    193 truncate64(path: UserStr, low: u32, high: u32) => plain words::truncate64, fs, Full;
+    193 truncate64(path: UserStr, low: u32, high: u32) => wait words::truncate64, fs, Full;
     194 ftruncate64(fd: Fd, low: u32, high: u32) => plain words::ftruncate64, fs, Full;
     195 stat64(path: UserStr, out: UserPtr<Stat64>) => plain fs::stat::stat, fs, Full;
     196 lstat64(path: UserStr, out: UserPtr<Stat64>) => plain fs::stat::lstat, fs, Full;
@@ -266,7 +266,7 @@ calls! {
     218 mincore(addr: mm::Addr, length: usize, vec: UserPtr<u8>) => plain mm::mincore, mm, Full;
     219 madvise(addr: mm::Addr, length: usize, advice: mm::AdviceWord) => plain mm::madvise, mm, Partial("no memory errors by hand (MADV_HWPOISON, MADV_SOFT_OFFLINE)");
     220 getdents64(fd: Fd, out: UserPtr<u8>, size: u32) => plain fs::dir::getdents64_compat, fs, Full;
-    221 fcntl64(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no leases, no directory notification, write hints are refused");
+    221 fcntl64(fd: Fd, command: FcntlCommand, arg: usize) => wait words::fcntl64, fs, Partial("no directory notification, write hints are refused");
     222 unassigned() => missing, home, Missing("not a number of this interface");
     223 unassigned() => missing, home, Missing("not a number of this interface");
     224 gettid() => plain task::session::gettid, task, Full;

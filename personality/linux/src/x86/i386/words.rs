@@ -82,16 +82,16 @@ pub async fn pwritev2(
     fs::rw::pwritev2(thread, fd, list, count, wide(low, high), 0, flags).await
 }
 
-pub fn truncate(thread: &Thread, path: UserStr, size: i32) -> Result<()> {
-    fs::attr::truncate(thread, path, size.into())
+pub async fn truncate(thread: &Thread, path: UserStr, size: i32) -> Result<()> {
+    fs::attr::truncate(thread, path, size.into()).await
 }
 
 pub fn ftruncate(thread: &Thread, fd: Fd, size: i32) -> Result<()> {
     fs::attr::ftruncate(thread, fd, size.into())
 }
 
-pub fn truncate64(thread: &Thread, path: UserStr, low: u32, high: u32) -> Result<()> {
-    fs::attr::truncate(thread, path, wide(low, high))
+pub async fn truncate64(thread: &Thread, path: UserStr, low: u32, high: u32) -> Result<()> {
+    fs::attr::truncate(thread, path, wide(low, high)).await
 }
 
 pub fn ftruncate64(thread: &Thread, fd: Fd, low: u32, high: u32) -> Result<()> {

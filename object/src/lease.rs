@@ -1,0 +1,234 @@
+//! Leases of files (fcntl(2), F_SETLEASE). Who holds one hears of it before another opens the file in a way that matters, and has a while to
+//! give it up, for which the other waits.
+//!
+//! A lease is a description's. Holders are told with no lock held.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
+use janua_abi::linux::{Errno, Result};
+use janua_port::Nanos;
+use janua_rt::{Mutex, Notify, WaitQueue};
+
+use crate::lock::{FileKey, Mode};
+
+/// How long a holder may keep others waiting (/proc/sys/fs/lease-break-time).
+pub const BREAK_TIME: Nanos = 45_000_000_000;
+
+/// What a holder is told.
+pub mod news {
+    /// The lease is over, by its own wish or by time.
+    pub const OVER: u32 = 0;
+    /// Somebody waits.
+    pub const BREAK: u32 = 1;
+}
+
+struct Lease {
+    description: u64,
+    mode: Mode,
+    /// It is to be given up, or to become a shared one, by then.
+    leave: Option<Nanos>,
+    weaken: Option<Nanos>,
+    holder: Arc<dyn Notify>,
+}
+
+impl Lease {
+    fn hinders(&self, writes: bool) -> bool {
+        writes || self.mode == Mode::Exclusive
+    }
+
+    /// What it is once the holder has done what is asked of it; `None` for nothing.
+    fn target(&self) -> Option<Mode> {
+        match self.weaken {
+            _ if self.leave.is_some() => None,
+            Some(_) => Some(Mode::Shared),
+            None => Some(self.mode),
+        }
+    }
+
+    fn is_late(&self, now: Nanos) -> bool {
+        self.leave.is_some_and(|at| at <= now)
+    }
+}
+
+/// A lease for listings.
+pub struct Shown {
+    pub file: FileKey,
+    pub description: u64,
+    pub mode: Mode,
+    /// What it is to become; `None` for nothing.
+    pub target: Option<Mode>,
+}
+
+/// All leases of a kernel.
+#[derive(Default)]
+pub struct Leases {
+    count: AtomicUsize,
+    files: Mutex<HashMap<FileKey, Vec<Lease>>>,
+    /// Woken when a lease is given up or becomes weaker.
+    pub changed: WaitQueue,
+}
+
+impl Leases {
+    /// Whether there is any.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.count.load(Ordering::SeqCst) != 0
+    }
+
+    /// Does something with the leases of a file, after those whose time is over have gone; those that go with it are told so.
+    fn change<T>(&self, key: FileKey, now: Nanos, act: impl FnOnce(&mut Vec<Lease>) -> T) -> T {
+        let mut gone = Vec::new();
+        let mut files = self.files.lock();
+        let leases = files.entry(key).or_default();
+        let before = (leases.len(), weak(leases));
+        gone.extend(leases.extract_if(.., |lease| lease.is_late(now)));
+        for lease in leases.iter_mut().filter(|lease| lease.weaken.is_some_and(|at| at <= now)) {
+            lease.weaken = None;
+            lease.mode = Mode::Shared;
+        }
+        let result = act(leases);
+        let eased = before != (leases.len(), weak(leases));
+        if leases.is_empty() {
+            files.remove(&key);
+        }
+        let count = files.values().map(Vec::len).sum();
+        self.count.store(count, Ordering::SeqCst);
+        drop(files);
+        for lease in gone {
+            lease.holder.notify(news::OVER);
+        }
+        if eased {
+            self.changed.wake_all();
+        }
+        result
+    }
+
+    /// Takes a lease for a description, or changes its: what it had. The caller looks then whether the file is used in a way that forbids
+    /// it, and takes it back. EAGAIN beside others' leases.
+    pub fn set(&self, key: FileKey, description: u64, mode: Mode, holder: Arc<dyn Notify>, now: Nanos) -> Result<Option<Mode>> {
+        self.change(key, now, |leases| {
+            let mut others = leases.iter().filter(|lease| lease.description != description);
+            if others.any(|lease| mode == Mode::Exclusive || lease.leave.is_some()) {
+                return Err(Errno::EAGAIN);
+            }
+            if let Some(own) = leases.iter_mut().find(|lease| lease.description == description) {
+                let before = core::mem::replace(&mut own.mode, mode);
+                if mode == Mode::Shared {
+                    own.weaken = None;
+                }
+                return Ok(Some(before));
+            }
+            leases.try_reserve(1).map_err(|_| Errno::ENOLCK)?;
+            leases.push(Lease { description, mode, leave: None, weaken: None, holder });
+            Ok(None)
+        })
+    }
+
+    /// Gives a description's lease up. EAGAIN without one.
+    pub fn clear(&self, key: FileKey, description: u64, now: Nanos) -> Result<()> {
+        let holder = self.change(key, now, |leases| {
+            let at = leases.iter().position(|lease| lease.description == description)?;
+            Some(leases.remove(at).holder)
+        });
+        holder.ok_or(Errno::EAGAIN)?.notify(news::OVER);
+        Ok(())
+    }
+
+    /// The lease of a description, as it will be once what is asked for is done.
+    pub fn get(&self, key: FileKey, description: u64, now: Nanos) -> Option<Mode> {
+        self.change(key, now, |leases| leases.iter().find(|lease| lease.description == description)?.target())
+    }
+
+    /// Somebody opens the file: holders are told, once. EJUKEBOX while a lease is in the way.
+    pub fn open(&self, key: FileKey, writes: bool, now: Nanos) -> Result<()> {
+        if !self.any() {
+            return Ok(());
+        }
+        let mut told = Vec::new();
+        let hindered = self.change(key, now, |leases| {
+            let mut hindered = false;
+            for lease in leases.iter_mut().filter(|lease| lease.hinders(writes)) {
+                hindered = true;
+                let known = lease.leave.is_some() || !writes && lease.weaken.is_some();
+                if !known {
+                    let slot = if writes { &mut lease.leave } else { &mut lease.weaken };
+                    *slot = Some(now.saturating_add(BREAK_TIME));
+                    told.push(lease.holder.clone());
+                }
+            }
+            hindered
+        });
+        for holder in told {
+            holder.notify(news::BREAK);
+        }
+        if hindered { Err(Errno::EJUKEBOX) } else { Ok(()) }
+    }
+
+    /// When the next lease ends that somebody waits for.
+    pub fn deadline(&self) -> Option<Nanos> {
+        let files = self.files.lock();
+        files.values().flatten().filter_map(|lease| lease.leave.into_iter().chain(lease.weaken).min()).min()
+    }
+
+    /// All of them.
+    pub fn list(&self) -> Vec<Shown> {
+        let files = self.files.lock();
+        let shown = |(file, lease): (&FileKey, &Lease)| Shown {
+            file: *file,
+            description: lease.description,
+            mode: lease.mode,
+            target: lease.target(),
+        };
+        files.iter().flat_map(|(file, leases)| leases.iter().map(move |lease| (file, lease))).map(shown).collect()
+    }
+}
+
+fn weak(leases: &[Lease]) -> usize {
+    leases.iter().filter(|lease| lease.mode == Mode::Shared).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU32;
+
+    #[derive(Default)]
+    struct Holder(AtomicU32, AtomicU32);
+
+    impl Notify for Holder {
+        fn notify(&self, what: u32) {
+            if what == news::BREAK { &self.0 } else { &self.1 }.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    const FILE: FileKey = (1, 2);
+
+    #[test]
+    fn a_lease_that_is_not_given_up_ends_by_time() {
+        let (leases, holder) = (Leases::default(), Arc::new(Holder::default()));
+        assert_eq!(leases.set(FILE, 7, Mode::Exclusive, holder.clone(), 0), Ok(None));
+        assert_eq!((leases.open((1, 3), true, 5), leases.open(FILE, true, 5)), (Ok(()), Err(Errno::EJUKEBOX)));
+        assert_eq!((leases.open(FILE, false, 6), leases.open(FILE, true, 7)), (Err(Errno::EJUKEBOX), Err(Errno::EJUKEBOX)));
+        assert_eq!((holder.0.load(Ordering::Relaxed), leases.get(FILE, 7, 8)), (1, None));
+        assert_eq!(leases.deadline(), Some(5 + BREAK_TIME));
+        assert_eq!(leases.open(FILE, true, 5 + BREAK_TIME), Ok(()));
+        assert!(!leases.any() && holder.1.load(Ordering::Relaxed) == 1);
+    }
+
+    #[test]
+    fn for_a_reader_it_becomes_a_shared_one() {
+        let (leases, holder) = (Leases::default(), Arc::new(Holder::default()));
+        leases.set(FILE, 7, Mode::Exclusive, holder.clone(), 0).unwrap();
+        assert_eq!(leases.open(FILE, false, 5), Err(Errno::EJUKEBOX));
+        assert_eq!(leases.get(FILE, 7, 6), Some(Mode::Shared));
+        assert_eq!(leases.open(FILE, false, 5 + BREAK_TIME), Ok(()));
+        assert_eq!((leases.get(FILE, 7, 6 + BREAK_TIME), holder.1.load(Ordering::Relaxed)), (Some(Mode::Shared), 0));
+        assert_eq!(leases.set(FILE, 8, Mode::Exclusive, holder.clone(), 0), Err(Errno::EAGAIN));
+        assert_eq!(leases.set(FILE, 8, Mode::Shared, holder.clone(), 0), Ok(None));
+        assert_eq!((leases.clear(FILE, 7, 0), leases.clear(FILE, 7, 0)), (Ok(()), Err(Errno::EAGAIN)));
+        assert!(leases.any());
+    }
+}

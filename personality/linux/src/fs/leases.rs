@@ -1,0 +1,169 @@
+//! Leases: fcntl(2)'s F_SETLEASE and F_GETLEASE, and who waits for one.
+
+use alloc::sync::{Arc, Weak};
+
+use janua_abi::linux::fcntl::{F_RDLCK, F_UNLCK, F_WRLCK};
+use janua_abi::linux::signal::{SIGIO, SigInfo, si};
+use janua_kernel::{Errno, Result};
+use janua_object::OpenFile;
+use janua_object::fdtable::FdTable;
+use janua_object::file::{OwnerKind, SignalOwner, flags};
+use janua_object::lease::news;
+use janua_object::lock::{FileKey, Mode};
+use janua_object::mm::Label;
+use janua_object::vfs::FileKind;
+use janua_rt::{Mutex, Notify};
+
+use super::{at, sigio};
+use crate::{Kernel, Task, Thread};
+
+const CAP_LEASE: u32 = 28;
+
+/// `si_code` and `si_band` of a lease's signal.
+const POLL_MSG: i32 = 3;
+const BAND: u64 = 0x441;
+
+struct Holder {
+    owner: Arc<Mutex<SignalOwner>>,
+    kernel: Weak<Kernel>,
+    fd: i32,
+}
+
+impl Notify for Holder {
+    fn notify(&self, what: u32) {
+        if what == news::OVER {
+            *self.owner.lock() = SignalOwner::default();
+            return;
+        }
+        let Some(kernel) = self.kernel.upgrade() else { return };
+        let owner = *self.owner.lock();
+        let info = match owner.signal {
+            0 => SigInfo::new(SIGIO, si::KERNEL),
+            number => SigInfo::poll(number, POLL_MSG, BAND, self.fd),
+        };
+        sigio::send(&kernel, &owner, info);
+    }
+}
+
+fn now(thread: &Thread) -> u64 {
+    thread.machine().clock().monotonic()
+}
+
+fn key(file: &OpenFile) -> Option<FileKey> {
+    file.inode()?.id()
+}
+
+/// F_GETLEASE.
+pub fn get(thread: &Thread, file: &OpenFile) -> u32 {
+    let leases = &at::vfs(thread).leases;
+    let mode = key(file).filter(|_| leases.any()).and_then(|key| leases.get(key, file.id, now(thread)));
+    let kind = match mode {
+        None => F_UNLCK,
+        Some(Mode::Shared) => F_RDLCK,
+        Some(Mode::Exclusive) => F_WRLCK,
+    };
+    kind as u32
+}
+
+/// F_SETLEASE. EACCES for another's file, EINVAL for what is no regular file of this kernel's alone, EAGAIN while it is used.
+pub fn set(thread: &Thread, fd: i32, file: &Arc<OpenFile>, kind: u32) -> Result<()> {
+    let mode = match kind as i16 {
+        F_UNLCK => None,
+        F_RDLCK => Some(Mode::Shared),
+        F_WRLCK => Some(Mode::Exclusive),
+        _ => return Err(Errno::EINVAL),
+    };
+    let inode = file.inode().ok_or(Errno::EINVAL)?;
+    let cred = thread.cred();
+    if inode.perm()?.uid != cred.fsuid && !cred.capable(CAP_LEASE) {
+        return Err(Errno::EACCES);
+    }
+    // Of a file that the outside has too nobody is told who opens it.
+    if inode.kind() != FileKind::Regular || inode.checks_names() {
+        return Err(Errno::EINVAL);
+    }
+    let key = inode.id().ok_or(Errno::EINVAL)?;
+    let leases = &at::vfs(thread).leases;
+    let Some(mode) = mode else { return leases.clear(key, file.id, now(thread)) };
+    let holder = Holder { owner: file.signal_owner(), kernel: Arc::downgrade(&thread.kernel), fd };
+    let before = leases.set(key, file.id, mode, Arc::new(holder), now(thread))?;
+    // From here on who opens the file sees the lease; who has opened it before is seen here.
+    if is_used_otherwise(thread, file, key, mode) {
+        match before {
+            None => leases.clear(key, file.id, now(thread))?,
+            Some(mode) => drop(leases.set(key, file.id, mode, Arc::new(Nobody), now(thread))?),
+        }
+        return Err(Errno::EAGAIN);
+    }
+    *file.lease.lock() = Some(key);
+    let owner = file.signal_owner();
+    let mut owner = owner.lock();
+    if before.is_none() && owner.kind == OwnerKind::None {
+        let signal = owner.signal;
+        *owner = SignalOwner { kind: OwnerKind::Process, id: thread.task.pid, signal, uid: cred.uid, euid: cred.euid };
+    }
+    Ok(())
+}
+
+/// The holder of a lease that has one already.
+struct Nobody;
+
+impl Notify for Nobody {
+    fn notify(&self, _what: u32) {}
+}
+
+/// Whether the file is open in a way that forbids a lease: for writing at all, or, for an exclusive one, by any other description.
+fn is_used_otherwise(thread: &Thread, file: &Arc<OpenFile>, key: FileKey, mode: Mode) -> bool {
+    let writers = file.inode().and_then(|inode| inode.busy()).map_or(0, |busy| busy.users());
+    if mode == Mode::Shared {
+        return writers > 0;
+    }
+    let own = i32::from(file.flags() & flags::O_ACCMODE != flags::O_RDONLY);
+    writers != own || thread.kernel.processes().iter().any(|task| has_another(task, file, key))
+}
+
+/// Whether a process has another description of the file, by number or in its memory.
+fn has_another(task: &Arc<Task>, file: &Arc<OpenFile>, key: FileKey) -> bool {
+    let other =
+        |open: &Arc<OpenFile>| !Arc::ptr_eq(open, file) && open.flags() & flags::O_PATH == 0 && self::key(open) == Some(key);
+    let in_table =
+        |files: &Arc<FdTable>| files.numbers().into_iter().filter_map(|fd| files.get(fd).ok()).any(|open| other(&open));
+    let first = task.files();
+    let mapped = || {
+        let regions = task.mm().map(|mm| mm.regions()).unwrap_or_default();
+        regions.iter().any(|region| matches!(&region.label, Label::File(open) if other(open)))
+    };
+    in_table(&first)
+        || task.threads().iter().map(|seat| seat.files()).any(|files| !Arc::ptr_eq(&files, &first) && in_table(&files))
+        || mapped()
+}
+
+/// Repeats what has met a lease until it meets none. EAGAIN for who does not want to wait.
+pub async fn wait<T>(thread: &Thread, nonblocking: bool, mut attempt: impl FnMut() -> Result<T> + Send) -> Result<T> {
+    if nonblocking {
+        return Err(Errno::EAGAIN);
+    }
+    let leases = &at::vfs(thread).leases;
+    let step = |table: Option<&mut janua_kernel::wait::PollTable>| {
+        if let Some(table) = table {
+            table.add(&leases.changed);
+            table.wake_at(leases.deadline());
+        }
+        match attempt() {
+            Err(Errno::EJUKEBOX) => None,
+            result => Some(result),
+        }
+    };
+    thread.wait_polling(None, step).await.unwrap_or(Err(Errno::ERESTARTSYS))
+}
+
+/// After a file has got its number: a lease that was given meanwhile is broken too.
+pub async fn opened(thread: &Thread, file: &OpenFile) {
+    let leases = &at::vfs(thread).leases;
+    let Some(key) = key(file) else { return };
+    let writes = file.flags() & flags::O_ACCMODE != flags::O_RDONLY;
+    let attempt = || leases.open(key, writes, now(thread));
+    if file.flags() & flags::O_PATH == 0 && attempt().is_err() {
+        let _ = wait(thread, file.nonblocking(), attempt).await;
+    }
+}
