@@ -7,6 +7,7 @@ pub mod elf;
 pub mod ipc;
 pub mod net;
 pub mod process;
+pub mod ptrace;
 pub mod signal;
 pub mod stat;
 pub mod time;

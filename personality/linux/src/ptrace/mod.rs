@@ -6,7 +6,7 @@
 
 mod attach;
 mod debug;
-mod request;
+pub mod request;
 mod stop;
 mod tracee;
 mod wait;

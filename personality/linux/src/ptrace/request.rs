@@ -2,10 +2,10 @@
 
 use alloc::sync::Arc;
 use alloc::vec;
-use alloc::vec::Vec;
 use core::future::poll_fn;
 use core::task::Poll;
 
+use janua_abi::linux::layout::Layout;
 use janua_abi::linux::ptrace::*;
 use janua_abi::linux::signal::{SIGKILL, SigInfo};
 use janua_abi::linux::{Errno, Result};
@@ -43,7 +43,7 @@ pub async fn ptrace(thread: &Thread, request: PtraceRequest, pid: i32, addr: usi
     if request == request::TRACEME {
         return attach::trace_me(thread).map(|()| 0);
     }
-    let tid = u32::try_from(pid).map_err(|_| Errno::ESRCH)?;
+    let tid = number(pid)?;
     match request {
         request::ATTACH => return attach::attach(thread, tid, false, 0).map(|()| 0),
         request::SEIZE if addr != 0 => return Err(Errno::EIO),
@@ -66,6 +66,17 @@ pub async fn ptrace(thread: &Thread, request: PtraceRequest, pid: i32, addr: usi
     Ok(0)
 }
 
+fn number(pid: i32) -> Result<u32> {
+    u32::try_from(pid).map_err(|_| Errno::ESRCH)
+}
+
+/// What the caller's thread traces by this number, when that is stopped. ESRCH.
+pub fn stopped(thread: &Thread, pid: i32) -> Result<Arc<Tracee>> {
+    let tracee = tracee(thread, number(pid)?)?;
+    with_stop(&tracee, |_| Ok(()))?;
+    Ok(tracee)
+}
+
 /// What the caller's thread traces by this number. ESRCH.
 fn tracee(thread: &Thread, tid: u32) -> Result<Arc<Tracee>> {
     let tree = thread.kernel.tree.lock();
@@ -74,7 +85,7 @@ fn tracee(thread: &Thread, tid: u32) -> Result<Arc<Tracee>> {
 }
 
 /// Looks at or changes what is there as long as the tracee is stopped. ESRCH when it is not.
-fn with_stop<T>(tracee: &Tracee, act: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+pub fn with_stop<T>(tracee: &Tracee, act: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
     let mut state = tracee.state.lock();
     if state.stop.is_none() || state.listening {
         return Err(Errno::ESRCH);
@@ -83,7 +94,7 @@ fn with_stop<T>(tracee: &Tracee, act: impl FnOnce(&mut State) -> Result<T>) -> R
 }
 
 /// The tracee as a thread. ESRCH when it is gone.
-fn seat(tracee: &Tracee) -> Result<Arc<Seat>> {
+pub fn seat(tracee: &Tracee) -> Result<Arc<Seat>> {
     tracee.seat().ok_or(Errno::ESRCH)
 }
 
@@ -109,13 +120,15 @@ fn of_stopped(thread: &Thread, tracee: &Arc<Tracee>, request: u32, addr: usize, 
             UserPtr::<u64>::new(data).write(thread.user(), &message)?;
         }
         request::PEEKTEXT | request::PEEKDATA => {
-            let word = peek(thread, &*seat(tracee)?, addr)?;
-            UserPtr::<usize>::new(data).write(thread.user(), &word)?;
+            let mut word = [0; WORD];
+            peek(thread, &*seat(tracee)?, addr, &mut word)?;
+            UserPtr::<[u8; WORD]>::new(data).write(thread.user(), &word)?;
         }
         request::GET_SYSCALL_INFO => return call_info(thread, tracee, addr, data),
-        request::GETSIGINFO | request::SETSIGINFO | request::GETSIGMASK | request::SETSIGMASK | request::PEEKSIGINFO => {
-            return of_signals(thread, tracee, request, addr, data);
-        }
+        request::GETSIGINFO | request::SETSIGINFO => signal_info::<SigInfo>(thread, tracee, request, data)?,
+        request::PEEKSIGINFO => return peek_signals::<SigInfo>(thread, tracee, addr, data),
+        request::GETSIGMASK | request::SETSIGMASK => mask(thread, tracee, request, addr, data)?,
+        request::GETREGSET | request::SETREGSET => register_set::<[usize; 2]>(thread, tracee, request, addr, data)?,
         _ => of_registers(thread, tracee, request, addr, data)?,
     }
     Ok(0)
@@ -141,13 +154,7 @@ fn listen(tracee: &Tracee) -> Result<()> {
 fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, data: usize) -> Result<()> {
     let user = thread.user();
     let target = seat(tracee)?;
-    let get = |kind| with_stop(tracee, |state| state.registers.set(kind));
-    let set = |kind, bytes: &[u8]| with_stop(tracee, |state| state.registers.replace(&target, kind, bytes));
-    let read = |len: usize| -> Result<Vec<u8>> {
-        let mut bytes = vec![0; len];
-        user.copy_in(&mut bytes, data).map_err(|_| Errno::EFAULT)?;
-        Ok(bytes)
-    };
+    let fxsave = || with_stop(tracee, |state| state.registers.fxsave());
     match request {
         request::PEEKUSER => {
             let word = with_stop(tracee, |state| {
@@ -174,27 +181,41 @@ fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, dat
             let general = UserPtr::<[u64; USER_REGS]>::new(data).read(user)?;
             with_stop(tracee, |state| state.registers.set_general(&target, general))
         }
-        request::GETFPREGS => user.copy_out(data, &get(NT_PRFPREG)?.0).map_err(|_| Errno::EFAULT),
-        request::SETFPREGS => set(NT_PRFPREG, &read(get(NT_PRFPREG)?.0.len())?),
-        request::GETREGSET | request::SETREGSET => {
-            let vector = UserPtr::<[usize; 2]>::new(data);
-            let [base, len] = vector.read(user)?;
-            let (bytes, element) = get(addr)?;
-            if len % element != 0 {
-                return Err(Errno::EINVAL);
-            }
-            let len = len.min(bytes.len());
-            if request == request::GETREGSET {
-                user.copy_out(base, &bytes[..len]).map_err(|_| Errno::EFAULT)?;
-            } else {
-                let mut bytes = vec![0; len];
-                user.copy_in(&mut bytes, base).map_err(|_| Errno::EFAULT)?;
-                set(addr, &bytes)?;
-            }
-            vector.write(user, &[base, len])
+        request::GETFPREGS => user.copy_out(data, &fxsave()?).map_err(|_| Errno::EFAULT),
+        request::SETFPREGS => {
+            let mut bytes = fxsave()?;
+            user.copy_in(&mut bytes, data).map_err(|_| Errno::EFAULT)?;
+            with_stop(tracee, |state| state.registers.replace_fxsave(&target, &bytes))
         }
         _ => Err(Errno::EIO),
     }
+}
+
+/// PTRACE_GETREGSET, PTRACE_SETREGSET: the set `kind` has the shape of the tracee's code, the vector that of the tracer's.
+pub fn register_set<V: Layout<[usize; 2]>>(
+    thread: &Thread,
+    tracee: &Tracee,
+    request: u32,
+    kind: usize,
+    vector: usize,
+) -> Result<()> {
+    let user = thread.user();
+    let target = seat(tracee)?;
+    let vector = UserPtr::<V>::new(vector);
+    let [base, len] = vector.load(user)?;
+    let (bytes, element) = with_stop(tracee, |state| state.registers.set(kind))?;
+    if len % element != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let len = len.min(bytes.len());
+    if request == request::GETREGSET {
+        user.copy_out(base, &bytes[..len]).map_err(|_| Errno::EFAULT)?;
+    } else {
+        let mut bytes = vec![0; len];
+        user.copy_in(&mut bytes, base).map_err(|_| Errno::EFAULT)?;
+        with_stop(tracee, |state| state.registers.replace(&target, kind, &bytes))?;
+    }
+    vector.store(user, &[base, len])
 }
 
 /// The word at an offset in `struct user`: what is no register is 0. EIO for what is no word of it.
@@ -210,29 +231,33 @@ fn debug_register(offset: usize) -> usize {
     (offset - USER_DEBUG.start) / WORD
 }
 
-fn of_signals(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, data: usize) -> Result<usize> {
+/// PTRACE_GETSIGINFO, PTRACE_SETSIGINFO.
+pub fn signal_info<S: Layout<SigInfo>>(thread: &Thread, tracee: &Tracee, request: u32, data: usize) -> Result<()> {
+    let place = UserPtr::<S>::new(data);
+    if request == request::GETSIGINFO {
+        let info = with_stop(tracee, |state| state.stop.and_then(|stop| stop.info).ok_or(Errno::EINVAL))?;
+        return place.store(thread.user(), &info);
+    }
+    let info = place.load(thread.user())?;
+    with_stop(tracee, |state| {
+        let place = state.stop.as_mut().and_then(|stop| stop.info.as_mut()).ok_or(Errno::EINVAL)?;
+        *place = info;
+        Ok(())
+    })
+}
+
+/// PTRACE_GETSIGMASK, PTRACE_SETSIGMASK.
+fn mask(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, data: usize) -> Result<()> {
     let user = thread.user();
     match request {
-        request::GETSIGINFO => {
-            let info = with_stop(tracee, |state| state.stop.and_then(|stop| stop.info).ok_or(Errno::EINVAL))?;
-            UserPtr::<SigInfo>::new(data).write(user, &info)?;
-        }
-        request::SETSIGINFO => {
-            let info = UserPtr::<SigInfo>::new(data).read(user)?;
-            with_stop(tracee, |state| {
-                let place = state.stop.as_mut().and_then(|stop| stop.info.as_mut()).ok_or(Errno::EINVAL)?;
-                *place = info;
-                Ok(())
-            })?;
-        }
-        request::GETSIGMASK | request::SETSIGMASK if addr != size_of::<u64>() => return Err(Errno::EINVAL),
+        _ if addr != size_of::<u64>() => Err(Errno::EINVAL),
         request::GETSIGMASK => {
             let target = seat(tracee)?;
             // Within a call with a mask of its own it is the one that comes back.
             let mask = target.signals.saved.lock().unwrap_or(target.signals.blocked());
-            UserPtr::<u64>::new(data).write(user, &mask.0)?;
+            UserPtr::<u64>::new(data).write(user, &mask.0)
         }
-        request::SETSIGMASK => {
+        _ => {
             let mask = SigSet(UserPtr::<u64>::new(data).read(user)?).without(UNBLOCKABLE);
             let target = seat(tracee)?;
             with_stop(tracee, |_| {
@@ -241,15 +266,13 @@ fn of_signals(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, data:
                 target.signals.store_blocked(mask);
                 target.set_work(work::SIGNAL);
                 Ok(())
-            })?;
+            })
         }
-        _ => return peek_signals(thread, tracee, addr, data),
     }
-    Ok(0)
 }
 
 /// PTRACE_PEEKSIGINFO: how many signals of a queue were copied.
-fn peek_signals(thread: &Thread, tracee: &Tracee, args: usize, data: usize) -> Result<usize> {
+pub fn peek_signals<S: Layout<SigInfo>>(thread: &Thread, tracee: &Tracee, args: usize, data: usize) -> Result<usize> {
     const SHARED: u32 = 1;
     let args = UserPtr::<PeekSigInfoArgs>::new(args).read(thread.user())?;
     if args.flags & !SHARED != 0 || args.nr < 0 {
@@ -265,8 +288,8 @@ fn peek_signals(thread: &Thread, tracee: &Tracee, args: usize, data: usize) -> R
             target.signals.pending.lock().entry(at)
         };
         let Some(info) = info else { break };
-        let place = data.wrapping_add(copied * size_of::<SigInfo>());
-        match UserPtr::<SigInfo>::new(place).write(thread.user(), &info) {
+        let place = data.wrapping_add(copied * size_of::<S>());
+        match UserPtr::<S>::new(place).store(thread.user(), &info) {
             Err(errno) if copied == 0 => return Err(errno),
             Err(_) => break,
             Ok(()) => copied += 1,
@@ -302,18 +325,16 @@ fn same_memory(thread: &Thread, target: &Seat) -> bool {
 }
 
 /// A word of the tracee's memory. EIO.
-fn peek(thread: &Thread, target: &Seat, addr: usize) -> Result<usize> {
-    let mut word = [0; WORD];
+pub fn peek(thread: &Thread, target: &Seat, addr: usize, word: &mut [u8]) -> Result<()> {
     if target.process().mm().is_none() {
         return Err(Errno::EIO);
     }
     let _held = if same_memory(thread, target) { None } else { Some(reach(thread, target)?) };
-    let got = target.user().copy_in_partial(&mut word, addr);
-    if got == WORD { Ok(usize::from_ne_bytes(word)) } else { Err(Errno::EIO) }
+    if target.user().copy_in_partial(word, addr) == word.len() { Ok(()) } else { Err(Errno::EIO) }
 }
 
 /// Writes to the tracee's memory: from here where its rights allow that, otherwise the tracee does it. EIO.
-async fn poke(thread: &Thread, tracee: &Tracee, addr: usize, bytes: &[u8]) -> Result<()> {
+pub async fn poke(thread: &Thread, tracee: &Tracee, addr: usize, bytes: &[u8]) -> Result<()> {
     let target = seat(tracee)?;
     let written = {
         let _held = reach(thread, &target)?;

@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use janua_abi::linux::i386::ptrace::{NT_PRXFPREG, USER_REGS32};
 use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64, NT_PRFPREG, NT_PRSTATUS, NT_X86_XSTATE, SyscallInfo, USER_REGS};
 use janua_abi::linux::{Errno, Result};
 use janua_port::Frame;
@@ -10,6 +11,7 @@ use janua_port::Frame;
 use crate::ptrace::Kind;
 use crate::thread::ThreadExt;
 use crate::x86::frame::FXSAVE_SIZE;
+use crate::x86::i386::x87;
 use crate::{Seat, Thread};
 
 /// Places in `struct user_regs_struct`.
@@ -32,7 +34,7 @@ mod at {
 }
 
 /// The places of an i386 `struct user_regs_struct` in the other: ebx ecx edx esi edi ebp eax ds es fs gs orig_eax eip cs eflags esp ss.
-const I386: [usize; 17] = [5, 11, 12, 13, 14, 4, 10, 23, 24, 25, 26, 15, 16, 17, 18, 19, 20];
+const I386: [usize; USER_REGS32] = [5, 11, 12, 13, 14, 4, 10, 23, 24, 25, 26, 15, 16, 17, 18, 19, 20];
 
 /// Where an XSAVE area says which components it holds, and where software says which there can be.
 const PRESENT: usize = 512;
@@ -148,13 +150,11 @@ impl Registers {
     /// A register set as bytes, and the size of its elements. EINVAL for one there is not.
     pub fn set(&self, kind: usize) -> Result<(Vec<u8>, usize)> {
         Ok(match kind {
-            NT_PRSTATUS if self.is_32 => (I386.iter().flat_map(|&at| (self.general[at] as u32).to_le_bytes()).collect(), 4),
+            NT_PRSTATUS if self.is_32 => (self.general32().iter().flat_map(|word| word.to_le_bytes()).collect(), 4),
             NT_PRSTATUS => (self.general.iter().flat_map(|word| word.to_le_bytes()).collect(), 8),
-            NT_PRFPREG if self.fpu.len() >= FXSAVE_SIZE => {
-                let mut area = self.fpu[..FXSAVE_SIZE].to_vec();
-                area[POSSIBLE..].fill(0);
-                (area, 4)
-            }
+            NT_PRFPREG if self.is_32 => (self.x87()?, 4),
+            NT_PRXFPREG if !self.is_32 => return Err(Errno::EINVAL),
+            NT_PRFPREG | NT_PRXFPREG => (self.fxsave()?, 4),
             NT_X86_XSTATE if self.fpu.len() > FXSAVE_SIZE => (self.fpu.clone(), 8),
             _ => return Err(Errno::EINVAL),
         })
@@ -166,31 +166,70 @@ impl Registers {
             NT_PRSTATUS => {
                 let mut new = self.general;
                 if self.is_32 {
-                    for (&at, word) in I386.iter().zip(bytes.chunks_exact(4)) {
-                        let word = u32::from_le_bytes(word.try_into().unwrap_or_default());
-                        // A number is signed: -1 is no call.
-                        new[at] = if at == at::ORIG_RAX { word as i32 as u64 } else { word.into() };
+                    let mut words = self.general32();
+                    for (register, word) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+                        *register = u32::from_le_bytes(word.try_into().unwrap_or_default());
                     }
-                } else {
-                    for (register, word) in new.iter_mut().zip(bytes.chunks_exact(8)) {
-                        *register = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                    }
+                    return self.replace32(seat, &words);
+                }
+                for (register, word) in new.iter_mut().zip(bytes.chunks_exact(8)) {
+                    *register = u64::from_le_bytes(word.try_into().unwrap_or_default());
                 }
                 self.set_general(seat, new)
             }
-            NT_PRFPREG if self.fpu.len() >= FXSAVE_SIZE && bytes.len() <= FXSAVE_SIZE => {
-                let mut area = self.fpu.clone();
-                area[..bytes.len()].copy_from_slice(bytes);
-                if let Some(present) = area.get_mut(PRESENT) {
-                    *present |= LEGACY_FEATURES as u8;
-                }
-                self.set_fpu(seat, area)
-            }
+            NT_PRFPREG if self.is_32 => self.replace_x87(seat, bytes),
+            NT_PRXFPREG if !self.is_32 => Err(Errno::EINVAL),
+            NT_PRFPREG | NT_PRXFPREG => self.replace_fxsave(seat, bytes),
             NT_X86_XSTATE if self.fpu.len() > FXSAVE_SIZE && bytes.len() == self.fpu.len() => {
                 self.set_fpu(seat, bytes.to_vec())
             }
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// The general registers as 32-bit tracers see them.
+    pub fn general32(&self) -> [u32; USER_REGS32] {
+        I386.map(|at| self.general[at] as u32)
+    }
+
+    /// Replaces them. EIO.
+    pub fn replace32(&mut self, seat: &Seat, words: &[u32; USER_REGS32]) -> Result<()> {
+        let mut new = self.general;
+        for (&at, &word) in I386.iter().zip(words).filter(|&(&at, &word)| self.general[at] as u32 != word) {
+            // A number is signed: -1 is no call.
+            new[at] = if at == at::ORIG_RAX { word as i32 as u64 } else { word.into() };
+        }
+        self.set_general(seat, new)
+    }
+
+    /// The x87 and SSE state as FXSAVE stores it. EINVAL where there is none.
+    pub fn fxsave(&self) -> Result<Vec<u8>> {
+        let mut area = self.fpu.get(..FXSAVE_SIZE).ok_or(Errno::EINVAL)?.to_vec();
+        area[POSSIBLE..].fill(0);
+        Ok(area)
+    }
+
+    /// Replaces its beginning. EINVAL.
+    pub fn replace_fxsave(&mut self, seat: &Seat, bytes: &[u8]) -> Result<()> {
+        let mut area = self.fpu.clone();
+        area.get_mut(..FXSAVE_SIZE).and_then(|area| area.get_mut(..bytes.len())).ok_or(Errno::EINVAL)?.copy_from_slice(bytes);
+        if let Some(present) = area.get_mut(PRESENT) {
+            *present |= LEGACY_FEATURES as u8;
+        }
+        self.set_fpu(seat, area)
+    }
+
+    /// The x87 state as FSAVE stores it (`struct user_i387_ia32_struct`). EINVAL where there is none.
+    pub fn x87(&self) -> Result<Vec<u8>> {
+        Ok(x87::of(&self.fxsave()?, self.general[at::CS] as u32))
+    }
+
+    /// Replaces its beginning. EINVAL.
+    pub fn replace_x87(&mut self, seat: &Seat, bytes: &[u8]) -> Result<()> {
+        let (mut area, mut whole) = (self.fxsave()?, self.x87()?);
+        whole.get_mut(..bytes.len()).ok_or(Errno::EINVAL)?.copy_from_slice(bytes);
+        x87::put(&mut area, &whole);
+        self.replace_fxsave(seat, &area)
     }
 
     /// EINVAL for components there are not, and bits of MXCSR that are reserved.

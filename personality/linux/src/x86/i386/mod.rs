@@ -7,9 +7,11 @@
 pub mod frame;
 pub mod ids;
 pub mod ipc;
+pub mod ptrace;
 pub mod signal;
 pub mod socket;
 pub mod table;
 pub mod thread_area;
 pub mod vdso;
 pub mod words;
+pub mod x87;

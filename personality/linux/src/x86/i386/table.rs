@@ -23,7 +23,7 @@ use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 
 use super::ids::Id16;
-use super::{frame, ids, ipc, signal, socket, thread_area, words};
+use super::{frame, ids, ipc, ptrace, signal, socket, thread_area, words};
 use crate::Linux;
 use crate::cred::{self, capability};
 use crate::fs::at::{AtFlags, DirFd, Mode};
@@ -36,6 +36,7 @@ use crate::limits::Resource;
 use crate::net::args::{Domain, Level, MsgFlags, Type};
 use crate::poll::epoll::Op as EpollOp;
 use crate::prctl::PrctlOption;
+use crate::ptrace::PtraceRequest;
 use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
@@ -71,7 +72,7 @@ calls! {
     23 setuid(id: Id16) => plain ids::setuid, task, Full;
     24 getuid() => plain ids::getuid, task, Full;
     25 stime(seconds: UserPtr<i32>) => plain words::stime, time, Partial("the clock is the machine's: EPERM");
-    26 ptrace() => missing, home, Missing("32-bit programs are traced by 64-bit ones, not the other way round");
+    26 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, home, Partial("as ptrace of the other table");
     27 alarm(seconds: u32) => plain time::interval::alarm, time, Full;
     28 oldfstat() => missing, home, Missing("the structure before i386 had 32-bit inode numbers");
     29 pause() => wait crate::signal::calls::pause, task, Full;

@@ -86,8 +86,13 @@ pub fn set_thread_area(thread: &Thread, place: UserPtr<UserDesc>) -> Result<()> 
 /// get_thread_area(2).
 pub fn get_thread_area(thread: &Thread, place: UserPtr<UserDesc>) -> Result<()> {
     let entry = UserPtr::<u32>::new(place.addr()).read(thread.user())?;
+    place.write(thread.user(), &of(thread, entry)?)
+}
+
+/// A thread's area. EINVAL for an entry that can be none.
+pub fn of(thread: &Thread, entry: u32) -> Result<UserDesc> {
     let compat = thread.machine().compat().ok_or(Errno::ENOSYS)?;
     let at = slot(compat, entry)?;
     let area = thread.areas.lock().get(at).copied().unwrap_or_default();
-    place.write(thread.user(), &if area.flags == 0 { empty(entry) } else { UserDesc { entry, ..area } })
+    Ok(if area.flags == 0 { empty(entry) } else { UserDesc { entry, ..area } })
 }
