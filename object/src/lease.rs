@@ -19,7 +19,7 @@ pub const BREAK_TIME: Nanos = 45_000_000_000;
 
 /// What a holder is told.
 pub mod news {
-    /// The lease is over, by its own wish or by time.
+    /// The lease is over, by its own request or by time.
     pub const OVER: u32 = 0;
     /// Somebody waits.
     pub const BREAK: u32 = 1;
