@@ -203,6 +203,9 @@ impl Mm {
             return Err(Errno::EINVAL);
         }
         let len = round_up(len).ok_or(Errno::ENOMEM)?;
+        if len == 0 {
+            return Ok(());
+        }
         if !self.is_user(addr, len) {
             return Err(Errno::ENOMEM);
         }

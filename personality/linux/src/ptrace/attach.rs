@@ -1,13 +1,16 @@
 //! How tracing begins and ends: PTRACE_TRACEME, ATTACH, SEIZE and DETACH, and children that are traced as their parent is.
 
 use alloc::sync::Arc;
+use core::future::poll_fn;
 use core::sync::atomic::Ordering;
+use core::task::Poll;
 
 use janua_abi::linux::process::clone;
 use janua_abi::linux::ptrace::{event, option};
 use janua_abi::linux::signal::{SIGCHLD, SIGSTOP};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::thread::work;
+use janua_rt::Target;
 
 use super::tracee::{How, Tracee, Tracer, link, release, unlink};
 use crate::process::State;
@@ -35,14 +38,34 @@ pub fn trace_me(thread: &Thread) -> Result<()> {
     Ok(())
 }
 
-/// PTRACE_ATTACH and PTRACE_SEIZE. ESRCH, EPERM (ptrace(2), "access mode checking").
-pub fn attach(thread: &Thread, tid: u32, seized: bool, options: u32) -> Result<()> {
+/// PTRACE_ATTACH and PTRACE_SEIZE. A tracee that is stopped already has stopped for its tracer at the end, so that the next request finds
+/// it so. ESRCH, EPERM (ptrace(2), "access mode checking").
+pub async fn attach(thread: &Thread, tid: u32, seized: bool, options: u32) -> Result<()> {
+    let tracee = begin(thread, tid, seized, options)?;
+    if !tracee.state.lock().settling {
+        return Ok(());
+    }
+    let mut registration = None;
+    poll_fn(|cx| {
+        if registration.is_none() {
+            registration = Some(tracee.answered.register(Target::Task(cx.waker().clone()), u32::MAX));
+        }
+        let state = tracee.state.lock();
+        let over = !state.settling || !state.attached || state.ended.is_some() || thread.work() & work::KILL != 0;
+        if over { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    Ok(())
+}
+
+/// Makes the caller the tracer.
+fn begin(thread: &Thread, tid: u32, seized: bool, options: u32) -> Result<Arc<Tracee>> {
     let seat = thread.kernel.thread(tid).ok_or(Errno::ESRCH)?;
     let task = seat.task.clone();
     if task.pid == thread.process().pid {
         return Err(Errno::EPERM);
     }
-    {
+    let tracee = {
         // Exec either finds the tracer or has given the process its new rights.
         let _held = access::hold(&task);
         access::check_call(thread, &seat)?;
@@ -52,16 +75,18 @@ pub fn attach(thread: &Thread, tid: u32, seized: bool, options: u32) -> Result<(
         if !alive || !matches!(group.state, State::Running) {
             return Err(if alive { Errno::EPERM } else { Errno::ESRCH });
         }
-        link(&mut tree, &seat, Tracer::of(thread), seized, options)?;
+        let tracee = link(&mut tree, &seat, Tracer::of(thread), seized, options)?;
         if group.stop.is_some() {
             // It is stopped already: from now on for its tracer.
+            tracee.state.lock().settling = seat.signals.stopped.load(Ordering::SeqCst);
             seat.interrupt(work::STOP);
         }
-    }
+        tracee
+    };
     if !seized {
         let _ = signal::send_thread(&seat, signal::kernel_signal(SIGSTOP));
     }
-    Ok(())
+    Ok(tracee)
 }
 
 /// PTRACE_DETACH of a stopped tracee, with a signal or 0.

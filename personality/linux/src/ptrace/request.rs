@@ -45,9 +45,12 @@ pub async fn ptrace(thread: &Thread, request: PtraceRequest, pid: i32, addr: usi
     }
     let tid = number(pid)?;
     match request {
-        request::ATTACH => return attach::attach(thread, tid, false, 0).map(|()| 0),
+        request::ATTACH => return attach::attach(thread, tid, false, 0).await.map(|()| 0),
         request::SEIZE if addr != 0 => return Err(Errno::EIO),
-        request::SEIZE => return attach::attach(thread, tid, true, attach::options(data).map_err(|_| Errno::EIO)?).map(|()| 0),
+        request::SEIZE => {
+            let options = attach::options(data).map_err(|_| Errno::EIO)?;
+            return attach::attach(thread, tid, true, options).await.map(|()| 0);
+        }
         _ => {}
     }
     let tracee = tracee(thread, tid)?;

@@ -85,6 +85,7 @@ fn begin(thread: &Thread, frame: &mut Frame, stop: Stop, message: Option<u64>) -
     own.inside = Some((stop, tracee.clone()));
     thread.trace.due.store(true, Ordering::Relaxed);
     drop(own);
+    tracee.settled();
     let code = if stop.kind == Kind::Group { si::CLD_STOPPED } else { si::CLD_TRAPPED };
     tracee::notify(&thread.kernel, &tracee, code, (stop.code & 0x7f) as i32);
     true
@@ -444,7 +445,10 @@ pub fn trap(thread: &Thread, frame: &mut Frame) -> bool {
             Stop { kind: Kind::Group, code, info: notice(thread, signal, code) }
         }
         Some(signal) if !tracee.seized => Stop { kind: Kind::Group, code: signal, info: None },
-        _ => return false,
+        _ => {
+            tracee.settled();
+            return false;
+        }
     };
     begin(thread, frame, stop, tracee.seized.then_some(0))
 }

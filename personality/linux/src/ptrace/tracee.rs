@@ -94,6 +94,8 @@ pub struct State {
     pub listening: bool,
     /// PTRACE_INTERRUPT, or a change of a stop of the process: a stop is due.
     pub trap: bool,
+    /// It was stopped when its tracer came, who waits until it is so for him.
+    pub settling: bool,
     /// The exit code that wait(2) has not fetched.
     pub report: Option<u32>,
     /// The wait status of a thread that is gone.
@@ -118,7 +120,7 @@ pub struct Tracee {
     /// The tracer may trace everybody: a program that gains privileges is none of its concern.
     pub privileged: bool,
     pub state: Mutex<State>,
-    /// Woken when a [`Poke`] is done or the stop is over.
+    /// Woken when a [`Poke`] is done, a stop is over, or it is no longer [`State::settling`].
     pub answered: WaitQueue,
 }
 
@@ -228,6 +230,13 @@ impl Tracee {
             seat.waker().wake_by_ref();
         }
         self.answered.wake_all();
+    }
+
+    /// The tracee has begun a stop for its tracer, or goes on without one: the tracer need not wait for it any more.
+    pub fn settled(&self) {
+        if core::mem::take(&mut self.state.lock().settling) {
+            self.answered.wake_all();
+        }
     }
 
     /// A stop is due, also for one that only listens.

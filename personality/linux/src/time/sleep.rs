@@ -52,7 +52,9 @@ pub async fn clock_nanosleep(
     remaining: UserPtr<impl Layout<TimeSpec>>,
 ) -> Result<usize> {
     match id.0 {
-        clock::REALTIME_COARSE | clock::MONOTONIC_COARSE | clock::MONOTONIC_RAW => return Err(Errno::EOPNOTSUPP),
+        clock::REALTIME_COARSE | clock::MONOTONIC_COARSE | clock::MONOTONIC_RAW | clock::THREAD_CPUTIME_ID => {
+            return Err(Errno::EOPNOTSUPP);
+        }
         _ => {}
     }
     let clock = id.resolve(thread)?;
