@@ -125,8 +125,10 @@ impl Mm {
 
     /// Makes pages present; what cannot be is left to the first access, as mmap(2) has it.
     pub(super) fn populate(&self, space: &dyn Space, addr: usize, len: usize, flags: VmFlags, killed: Killed<'_>) {
-        let advice =
-            if flags & (VmFlags::WRITE | VmFlags::SHARED) == VmFlags::WRITE { MADV_POPULATE_WRITE } else { MADV_POPULATE_READ };
+        // Not written where others would see it changed, unless it cannot be read.
+        let written = flags & (VmFlags::WRITE | VmFlags::SHARED) == VmFlags::WRITE
+            || flags & (VmFlags::WRITE | VmFlags::READ) == VmFlags::WRITE;
+        let advice = if written { MADV_POPULATE_WRITE } else { MADV_POPULATE_READ };
         let _ = advise_in_parts(space, addr, len, advice, killed);
     }
 

@@ -6,6 +6,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 
+use crate::anon;
 use crate::caller::{Caller, Cred};
 use crate::file::{Events, File, OpenFile, flags};
 use crate::pipe::Pipe;
@@ -244,10 +245,15 @@ impl Vfs {
         if let Some(path) = &file.path {
             return Ok(path.clone());
         }
-        let kind = file.ops.attr()?.kind().ok_or(Errno::ENXIO)?;
+        let attr = file.ops.attr()?;
+        // What has no type (eventfds, epolls) is to links as a socket is: it can be looked at, and not opened.
+        let kind = attr.kind().unwrap_or(FileKind::Socket);
         let inode: Arc<dyn Inode> = Arc::new(Nameless { file: file.clone(), kind });
+        let fs = match anon::file_system(&attr, &inode) {
+            Some(fs) => fs,
+            None => self.mounts().into_iter().next().ok_or(Errno::ENXIO)?.fs.clone(),
+        };
         let dentry = Dentry::labelled(inode, file.ops.label().as_bytes());
-        let fs = self.mounts().into_iter().next().ok_or(Errno::ENXIO)?.fs.clone();
         let mount = Mount::detached(self, 0, fs, dentry.clone(), b"none", MountFlags::default());
         Ok(Path { mount, dentry })
     }
@@ -335,6 +341,8 @@ impl Inode for Nameless {
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
         match change.size {
             Some(size) => self.file.ops.truncate(&self.file, size),
+            // An anonymous inode, which is everybody's.
+            None if self.attr()?.kind().is_none() => Err(Errno::EOPNOTSUPP),
             None => self.file.ops.set_attr(change),
         }
     }

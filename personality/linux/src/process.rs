@@ -30,6 +30,8 @@ use crate::user::ThreadCharge;
 /// The personality's part of a task.
 pub struct Process {
     pub pid: u32,
+    /// What tells it from all others that have been or will be: the inode number of its descriptors.
+    pub inode: u64,
     /// Descriptors of its leader, or of its first thread once that has ended; each thread has them too
     /// ([`crate::thread::ThreadState::files`]). After the end: an empty table.
     pub files: RwLock<Arc<FdTable>>,
@@ -265,13 +267,16 @@ impl Settings {
 impl Process {
     /// A process of its own session and group, with the usual limits and no memory yet.
     pub fn new(pid: u32, fs: Arc<FsContext>, started: Nanos) -> Process {
+        let program = crate::task::access::new_program();
         Process {
             pid,
+            // No other process has begun with this program's number.
+            inode: program,
             files: RwLock::new(Arc::new(FdTable::new())),
             fs: RwLock::new(fs),
             mm: RwLock::new(None),
             still: RwLock::new(()),
-            program: AtomicU64::new(crate::task::access::new_program()),
+            program: AtomicU64::new(program),
             outer: AtomicU32::new(0),
             started,
             parent: AtomicU32::new(0),

@@ -18,6 +18,11 @@ int main(void)
 	R(syscall(SYS_mincore, m + 1, PAGE, v));
 	R(syscall(SYS_mincore, 0, 1, v));
 	R(syscall(SYS_mincore, m, 1, 0));
+	/* What can be written and not read is made present as well. */
+	char *w = mmap(NULL, 4 * PAGE, PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	R(mlock(w, 2 * PAGE));
+	R(mincore(w, 4 * PAGE, v));
+	say("%d %d %d\n", v[0] & 1, v[1] & 1, v[2] & 1);
 	must(munmap(m + 4 * PAGE, PAGE));
 	R(mincore(m, 5 * PAGE, v));
 	R(mincore(m, 4 * PAGE, v));

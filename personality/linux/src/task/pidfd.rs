@@ -10,7 +10,8 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::table::Fd;
 use janua_kernel::wait::PollTable;
 use janua_object::file::flags::{O_EXCL, O_NONBLOCK, O_RDWR};
-use janua_object::{Caller, Events, File, OpenFile};
+use janua_object::vfs::Attr;
+use janua_object::{Caller, Events, File, OpenFile, anon};
 
 use super::access;
 use crate::thread::ThreadExt;
@@ -106,6 +107,11 @@ impl File for PidFd {
 
     fn ioctl(&self, _file: &OpenFile, caller: &dyn Caller, request: u32, arg: usize) -> Result<usize> {
         super::pidinfo::ioctl(self, caller, request, arg)
+    }
+
+    fn attr(&self) -> Result<Attr> {
+        let now = self.task.kernel.vfs.now();
+        Ok(Attr { dev: anon::PROCESS_DEV, ino: self.task.inode, mode: 0o700, ..anon::attr_since(now) })
     }
 
     fn label(&self) -> String {
