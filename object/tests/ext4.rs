@@ -1,203 +1,33 @@
 //! ext4 on a disk in memory, which can be cut off, broken, and shown to the host's own checker.
 
 mod common;
-// What `janua boot` makes disks with.
-#[path = "../../cli/src/boot/format.rs"]
-mod format;
+#[path = "common/disk.rs"]
+mod disk;
 #[path = "../../test/random.rs"]
 mod random;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use common::tree::Tree;
 use common::{FILLS, TestMachine, hosted, small};
+use disk::{Contents, Disk, PIECE};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_object::OpenFile;
 use janua_object::file::flags::{self, O_CREAT, O_RDWR};
 use janua_object::fs::ext4;
 use janua_object::vfs::{FileKind, FileSystem, Make, SetAttr, rename};
-use janua_port::BlockDevice;
 use janua_port::block::SECTOR;
 
 const MIB: usize = 1 << 20;
-
-/// Bytes of the pieces a disk's contents are kept in.
-const PIECE: usize = 4096;
-
-/// What is on a disk: pieces that are not zero. Copies share them.
-#[derive(Clone)]
-struct Contents {
-    size: usize,
-    pieces: BTreeMap<usize, Arc<[u8]>>,
-}
-
-impl Contents {
-    fn empty(size: usize) -> Contents {
-        Contents { size, pieces: BTreeMap::new() }
-    }
-
-    fn of(bytes: &[u8]) -> Contents {
-        let mut contents = Contents::empty(bytes.len());
-        contents.write(0, bytes);
-        contents
-    }
-
-    fn read(&self, at: usize, out: &mut [u8]) {
-        for (turn, out) in out.chunks_mut(SECTOR).enumerate() {
-            let at = at + turn * SECTOR;
-            match self.pieces.get(&(at / PIECE)) {
-                Some(piece) => out.copy_from_slice(&piece[at % PIECE..][..out.len()]),
-                None => out.fill(0),
-            }
-        }
-    }
-
-    /// Writes anywhere, in any length.
-    fn write(&mut self, at: usize, data: &[u8]) {
-        let mut done = 0;
-        while done < data.len() {
-            let (number, inside) = ((at + done) / PIECE, (at + done) % PIECE);
-            let len = (PIECE - inside).min(data.len() - done);
-            let part = &data[done..done + len];
-            if self.pieces.contains_key(&number) || part.iter().any(|byte| *byte != 0) {
-                let piece = self.pieces.entry(number).or_insert_with(|| Arc::from([0; PIECE]));
-                Arc::make_mut(piece)[inside..inside + len].copy_from_slice(part);
-            }
-            done += len;
-        }
-    }
-
-    /// Flips bits of a byte.
-    fn spoil(&mut self, at: usize, bits: u8) {
-        let mut sector = [0; SECTOR];
-        self.read(at / SECTOR * SECTOR, &mut sector);
-        sector[at % SECTOR] ^= bits;
-        self.write(at / SECTOR * SECTOR, &sector);
-    }
-
-    fn cut_off(mut self, size: usize) -> Contents {
-        self.size = size;
-        self
-    }
-}
-
-/// A disk in memory. What is written is on stable storage after a flush.
-struct Disk {
-    now: Mutex<Contents>,
-    /// What a power cut leaves for sure, and the writes since.
-    stable: Mutex<Contents>,
-    log: Mutex<Vec<(usize, Vec<u8>)>>,
-    broken: AtomicBool,
-    flushes: AtomicUsize,
-}
-
-impl Disk {
-    fn of(contents: Contents) -> &'static Disk {
-        Box::leak(Box::new(Disk {
-            stable: Mutex::new(contents.clone()),
-            now: Mutex::new(contents),
-            log: Mutex::default(),
-            broken: AtomicBool::new(false),
-            flushes: AtomicUsize::new(0),
-        }))
-    }
-
-    /// A formatted one.
-    fn new(size: usize) -> &'static Disk {
-        struct Fixed;
-        impl rsext4::Clock for Fixed {
-            fn now(&self) -> rsext4::Ext4Result<rsext4::Ext4Timestamp> {
-                Ok(rsext4::Ext4Timestamp::new(1_700_000_000, 0))
-            }
-        }
-        struct Raw(Contents);
-        impl rsext4::BlockIo for Raw {
-            fn write(&mut self, buffer: &[u8], sector: rsext4::SectorId, count: u32) -> rsext4::Ext4Result<()> {
-                self.0.write(sector.raw() as usize * SECTOR, &buffer[..count as usize * SECTOR]);
-                Ok(())
-            }
-            fn read(&mut self, buffer: &mut [u8], sector: rsext4::SectorId, count: u32) -> rsext4::Ext4Result<()> {
-                self.0.read(sector.raw() as usize * SECTOR, &mut buffer[..count as usize * SECTOR]);
-                Ok(())
-            }
-            fn geometry(&self) -> rsext4::DeviceGeometry {
-                rsext4::DeviceGeometry::new(SECTOR as u32, (self.0.size / SECTOR) as u64)
-            }
-            fn capabilities(&self) -> rsext4::DeviceCapabilities {
-                rsext4::DeviceCapabilities { flush: true, ..Default::default() }
-            }
-            fn flush(&mut self) -> rsext4::Ext4Result<()> {
-                Ok(())
-            }
-        }
-        let raw = format::format(Raw(Contents::empty(size)), Fixed).expect("a new file system");
-        Disk::of(raw.0)
-    }
-
-    fn image(&self) -> Contents {
-        self.now.lock().unwrap().clone()
-    }
-
-    /// What a power cut may leave: of the writes since the last flush those that `keep` says.
-    fn cut(&self, keep: impl Fn(usize) -> bool) -> Contents {
-        let mut contents = self.stable.lock().unwrap().clone();
-        for (turn, (at, data)) in self.log.lock().unwrap().iter().enumerate() {
-            if keep(turn) {
-                contents.write(*at, data);
-            }
-        }
-        contents
-    }
-
-    /// Where a range begins. EIO when the device is broken, EINVAL beyond its end.
-    fn check(&self, sector: u64, len: usize) -> Result<usize> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(Errno::EIO);
-        }
-        let at = sector as usize * SECTOR;
-        if at + len > self.now.lock().unwrap().size { Err(Errno::EINVAL) } else { Ok(at) }
-    }
-}
-
-impl BlockDevice for Disk {
-    fn name(&self) -> &str {
-        "test"
-    }
-    fn sectors(&self) -> u64 {
-        (self.now.lock().unwrap().size / SECTOR) as u64
-    }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn read(&self, sector: u64, out: &mut [u8]) -> Result<()> {
-        let at = self.check(sector, out.len())?;
-        self.now.lock().unwrap().read(at, out);
-        Ok(())
-    }
-    fn write(&self, sector: u64, data: &[u8]) -> Result<()> {
-        let at = self.check(sector, data.len())?;
-        self.now.lock().unwrap().write(at, data);
-        self.log.lock().unwrap().push((at, data.to_vec()));
-        Ok(())
-    }
-    fn flush(&self) -> Result<()> {
-        self.check(0, 0)?;
-        let mut stable = self.stable.lock().unwrap();
-        for (at, data) in self.log.lock().unwrap().drain(..) {
-            stable.write(at, &data);
-        }
-        self.flushes.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-}
 
 /// What the host's own checker says of an image: its exit code (0: clean, 1 or 2: it would repair), and its words.
 fn check(image: &Contents, options: &str) -> (i32, String) {
@@ -628,6 +458,178 @@ fn a_broken_device_is_an_io_error() {
     let mut bytes = [0; 10];
     assert_eq!(file.ops.read(&file, &mut ReadBuf::kernel(&mut bytes), 0), Err(Errno::EIO));
     assert_eq!(file.ops.sync(false), Err(Errno::EIO));
+}
+
+/// The piece of a disk that holds these bytes.
+fn piece_with(disk: &Disk, bytes: &[u8]) -> usize {
+    let image = disk.image();
+    let found = image.pieces.iter().find(|(_, piece)| piece[..] == *bytes);
+    *found.expect("the bytes are on the disk").0
+}
+
+/// Does something that must not wait for a disk that is closed.
+fn at_once<T: Send>(disk: &Disk, act: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let (told, done) = mpsc::channel();
+        scope.spawn(move || told.send(act()));
+        done.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| {
+            disk.release(false);
+            panic!("it waits for the disk")
+        })
+    })
+}
+
+/// Reads from a page on, of a file whose errors are wanted.
+fn read_page(file: &OpenFile, page: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0xee; PIECE];
+    let n = file.ops.read(file, &mut ReadBuf::kernel(&mut bytes), (page * PIECE) as u64)?;
+    bytes.truncate(n);
+    Ok(bytes)
+}
+
+#[test]
+fn a_slow_read_holds_up_only_who_wants_its_pages() {
+    let w = World::new(64 * MIB);
+    let content = pattern(MIB, 11);
+    w.put("/f", &content);
+    w.put("/g", &content[..5000]);
+    let w = w.again();
+    let (file, other) = (w.open("/f", O_RDWR).unwrap(), w.open("/g", O_RDWR).unwrap());
+    let disk = w.disk;
+    disk.close(piece_with(disk, &content[..PIECE]));
+    thread::scope(|scope| {
+        let first = scope.spawn(|| read_page(&file, 0));
+        disk.asked(1);
+        // Other parts of the file, its attributes, and other files; a write beside the pages on their way, which is read again.
+        assert_eq!(at_once(disk, || read(&file, PIECE, 100 * PIECE as u64)), content[100 * PIECE..101 * PIECE]);
+        assert_eq!(at_once(disk, || write(&file, &[7; 100], 200 * PIECE as u64 + 50)), Ok(100));
+        assert_eq!(at_once(disk, || read(&file, 200, 200 * PIECE as u64))[50..150], [7; 100]);
+        assert_eq!(at_once(disk, || file.attr().unwrap().size), MIB as u64);
+        assert_eq!(at_once(disk, || read(&other, 5000, 0)), content[..5000]);
+        assert_eq!(at_once(disk, || other.ops.sync(false)), Ok(()));
+        // Who wants the same pages waits with the first, who writes into them and who moves blocks waits for both.
+        let second = scope.spawn(|| read_page(&file, 0));
+        let neighbour = scope.spawn(|| read_page(&file, 9));
+        thread::sleep(Duration::from_millis(100));
+        let writer = scope.spawn(|| {
+            assert_eq!(write(&file, &[8; PIECE], 5 * PIECE as u64), Ok(PIECE));
+            file.ops.truncate(&file, 20 * PIECE as u64)
+        });
+        thread::sleep(Duration::from_millis(100));
+        assert!(!second.is_finished() && !neighbour.is_finished() && !writer.is_finished());
+        disk.release(false);
+        for reader in [first, second] {
+            assert_eq!(reader.join().unwrap().unwrap(), content[..PIECE]);
+        }
+        assert_eq!(neighbour.join().unwrap().unwrap(), content[9 * PIECE..10 * PIECE]);
+        assert_eq!(writer.join().unwrap(), Ok(()));
+    });
+    assert_eq!(disk.asked(0), 1, "the pages are read once");
+    let mut expected = content[..20 * PIECE].to_vec();
+    expected[5 * PIECE..6 * PIECE].fill(8);
+    assert!(read(&file, MIB, 0) == expected);
+    drop((file, other));
+    assert!(w.again().get("/f").unwrap() == expected);
+}
+
+#[test]
+fn a_failed_read_is_an_error_for_all_who_want_its_pages() {
+    let w = World::new(64 * MIB);
+    let content = pattern(MIB, 12);
+    w.put("/f", &content);
+    let w = w.again();
+    let file = w.open("/f", O_RDWR).unwrap();
+    let disk = w.disk;
+    disk.close(piece_with(disk, &content[5 * PIECE..6 * PIECE]));
+    thread::scope(|scope| {
+        let first = scope.spawn(|| read_page(&file, 5));
+        disk.asked(1);
+        let others: Vec<_> = (0..3).map(|_| scope.spawn(|| read_page(&file, 5))).collect();
+        // Read with it, and readable.
+        let neighbour = scope.spawn(|| read_page(&file, 20));
+        // Its first part must be read.
+        let writer = scope.spawn(|| write(&file, &[1; 10], 5 * PIECE as u64 + 3));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!neighbour.is_finished() && !writer.is_finished() && others.iter().all(|other| !other.is_finished()));
+        disk.release(true);
+        assert_eq!(first.join().unwrap(), Err(Errno::EIO));
+        for other in others {
+            assert_eq!(other.join().unwrap(), Err(Errno::EIO));
+        }
+        assert_eq!(neighbour.join().unwrap().unwrap(), content[20 * PIECE..21 * PIECE]);
+        assert_eq!(writer.join().unwrap(), Err(Errno::EIO));
+    });
+    // It is no worse for it once the disk is well.
+    disk.release(false);
+    assert!(read(&file, MIB, 0) == content);
+}
+
+#[test]
+fn readers_see_what_one_writer_does_at_any_time() {
+    const PAGES: usize = 300;
+    // A quarter of the memory is for files: 64 pages, so they come and go.
+    let w = World::try_mount(small(MIB as u64), Disk::new(64 * MIB)).unwrap();
+    let content = pattern(PAGES * PIECE, 13);
+    w.put("/f", &content);
+    w.fs.sync().unwrap();
+    let file = w.open("/f", O_RDWR).unwrap();
+    let mut random = random::numbers(random::given().unwrap_or(0), 1);
+    let mut next = move |below: usize| random(below as u64) as usize;
+    let over = AtomicBool::new(false);
+    let mut model = content.clone();
+    /// Sets it at the end, however that comes.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    thread::scope(|scope| {
+        let _over = Over(&over);
+        for reader in 0..3 {
+            let (file, over, content) = (&file, &over, &content);
+            scope.spawn(move || {
+                let mut random = random::numbers(random::given().unwrap_or(0), 2 + reader);
+                while !over.load(Ordering::Relaxed) {
+                    let at = random((PAGES * PIECE) as u64) as usize;
+                    let bytes = read(file, 1 + random(9000) as usize, at as u64);
+                    // Written, or cut out.
+                    assert!(bytes.iter().zip(&content[at..]).all(|(is, was)| is == was || *is == 0));
+                }
+            });
+        }
+        for turn in 0..400 {
+            let (at, len) = (next(PAGES * PIECE - 20_000), next(20_000));
+            match next(10) {
+                0 => {
+                    file.ops.truncate(&file, at as u64).unwrap();
+                    model.resize(at, 0);
+                }
+                1 => {
+                    const PUNCH: u32 = 3;
+                    file.ops.allocate(&file, PUNCH, at as u64, len as u64 + 1).unwrap();
+                    let end = model.len();
+                    model[at.min(end)..(at + len + 1).min(end)].fill(0);
+                }
+                2 => file.ops.sync(true).unwrap(),
+                3..6 => {
+                    let mut expected = model[at.min(model.len())..].to_vec();
+                    expected.truncate(len);
+                    assert!(read(&file, len, at as u64) == expected, "turn {turn}");
+                }
+                _ => {
+                    assert_eq!(write(&file, &content[at..at + len], at as u64), Ok(len));
+                    if len > 0 {
+                        model.resize(model.len().max(at + len), 0);
+                        model[at..at + len].copy_from_slice(&content[at..at + len]);
+                    }
+                }
+            }
+        }
+    });
+    assert!(read(&file, PAGES * PIECE, 0) == model);
+    drop(file);
+    assert!(w.again().get("/f").unwrap() == model);
 }
 
 #[test]

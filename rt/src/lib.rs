@@ -12,6 +12,7 @@ pub mod epoch;
 pub mod executor;
 #[cfg(not(loom))]
 pub mod once;
+pub mod outcome;
 pub mod slot;
 pub mod sync;
 pub mod waitq;
@@ -23,6 +24,7 @@ mod wide;
 pub use epoch::Epoch;
 #[cfg(not(loom))]
 pub use once::OnceArc;
+pub use outcome::Outcome;
 pub use slot::Slot;
 pub use sync::{Mutex, MutexGuard, Sleep};
 #[cfg(not(loom))]

@@ -3,13 +3,14 @@
 //! A lost wake-up shows as a deadlock, a broken lock as a wrong count.
 #![cfg(loom)]
 
+use std::num::NonZeroU32;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::Ordering;
 
 use janua_rt::slot::Slotted;
 use janua_rt::sync::Word;
 use janua_rt::wake::{self, Raised};
-use janua_rt::{Notify, Target, WaitQueue};
+use janua_rt::{Notify, Outcome, Target, WaitQueue};
 use loom::sync::atomic::{AtomicBool, AtomicU32};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -148,6 +149,11 @@ impl Futex {
         let _guard = self.lock.lock().unwrap();
         self.changed.notify_one();
     }
+
+    fn wake_all(&self) {
+        let _guard = self.lock.lock().unwrap();
+        self.changed.notify_all();
+    }
 }
 
 /// The lock word: one holder at a time, its writes seen by the next, and no sleeper is left behind.
@@ -183,6 +189,41 @@ fn the_lock_word_excludes_and_wakes() {
         others.into_iter().for_each(|thread| thread.join().unwrap());
         // SAFETY: every other thread has ended.
         assert_eq!(shared.count.with(|count| unsafe { *count }), 3);
+    });
+}
+
+/// An outcome reaches those who wait for it, before it or behind, with all that was done for it.
+#[test]
+fn an_outcome_reaches_everybody() {
+    struct Shared {
+        outcome: Outcome,
+        futex: Futex,
+        done: loom::cell::UnsafeCell<u32>,
+    }
+    // SAFETY: `done` is written before the outcome is told, and read by those who have heard it; loom checks that this is so.
+    unsafe impl Sync for Shared {}
+
+    bounded(3).check(|| {
+        let shared = Arc::new(Shared {
+            outcome: Outcome::default(),
+            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
+            done: loom::cell::UnsafeCell::new(0),
+        });
+        let wait = |shared: &Shared| {
+            let how = shared.outcome.wait(|word, expected| shared.futex.sleep(word, expected));
+            // SAFETY: nobody writes it any more.
+            assert_eq!((how.get(), shared.done.with(|done| unsafe { *done })), (5, 1));
+        };
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || wait(&shared))
+            })
+            .collect();
+        // SAFETY: nobody has been told yet.
+        shared.done.with_mut(|done| unsafe { *done = 1 });
+        shared.outcome.tell(NonZeroU32::new(5).unwrap(), |_| shared.futex.wake_all());
+        others.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 

@@ -2,34 +2,34 @@
 //!
 //! The pages lie in an anonymous file of the machine's, which reads, writes and mappings share. A page is *valid* when it holds
 //! what the file holds (holes stay holes), and *dirty* when the disk does not have that yet. Everything here happens with the
-//! file's own lock held, so a page stays valid as long as the lock; and as long as somebody has the anonymous file from
-//! [`Data::ready`], who copies from it to user memory without the lock. No user memory is touched with the lock: a page of it may be
-//! one of this very file, which the fault brings under the lock ([`Data::fault`]).
+//! file's own lock held, but that it is let go of while the disk is read (`fill.rs`). A page stays valid as long as the lock; and as long as
+//! somebody has the anonymous file, from [`Data::ready`] for one, who copies from it to user memory without the lock. No user memory is
+//! touched with the lock: a page of it may be one of this very file, which the fault brings under the lock ([`Data::fault`]).
+//! Who changes the file's contents or its size has its turn ([`super::node::Node::turn`]), so that neither is another's when it has the lock again.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec;
+use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::Fill;
-use rsext4::{
-    Ext4Result, FileExtentState, FileExtentTarget, InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions,
-};
+use janua_rt::{MutexGuard, Outcome};
+use rsext4::{InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions};
 
+use super::fill::{self, Filling};
 use super::ranges::Ranges;
-use super::{BLOCK, Core, Shared};
+use super::{BLOCK, Shared};
 use crate::fs::hostio::OwnedFd;
 
-const PAGE: u64 = BLOCK as u64;
+pub const PAGE: u64 = BLOCK as u64;
 /// Pages moved between disk and memory at a time.
-const RUN: u64 = 32;
+pub const RUN: u64 = 32;
 /// Most pages a read is given at a time.
 const READ: u64 = 256;
 /// Largest size of a file: what 32-bit block numbers reach.
 pub const SIZE_MOST: u64 = (1 << 44) - PAGE;
-/// Extents asked for at a time.
-const EXTENTS: usize = 64;
 
 /// lseek(2), on the anonymous file.
 const SEEK_DATA: u32 = 3;
@@ -42,19 +42,26 @@ mod allocate {
     pub const ZERO_RANGE: u32 = 0x10;
 }
 
+/// A file's pages, locked. Functions that may read from the disk take this, and let go of the lock meanwhile.
+pub type Locked<'a> = MutexGuard<'a, Data>;
+
 /// The pages of a regular file.
 pub struct Data {
-    number: InodeNumber,
+    pub(super) number: InodeNumber,
     /// Bytes, as programs see the file.
-    size: u64,
+    pub(super) size: u64,
     /// Bytes, as the disk has it.
-    on_disk: u64,
+    pub(super) on_disk: u64,
     /// Where the pages are, once there are some.
-    pages: Option<Arc<OwnedFd>>,
+    pub(super) pages: Option<Arc<OwnedFd>>,
+    /// Pages that are being brought, by whom has not the lock now. They are not valid.
+    pub(super) fillings: Vec<Arc<Filling>>,
+    /// Blocks are about to move: nobody else begins to bring pages until this is over.
+    pub(super) moving: Option<Arc<Outcome>>,
     /// Who brings pages for mappings, and whether the machine asks for that. Otherwise they are brought when a mapping is made.
     fill: Weak<dyn Fill>,
     filled: bool,
-    valid: Ranges,
+    pub(super) valid: Ranges,
     dirty: Ranges,
     /// Something was written to the disk, which stamped the inode and took its privileges.
     rewritten: bool,
@@ -68,7 +75,7 @@ pub struct Data {
 }
 
 /// Pages a number of bytes fills, the last perhaps in part.
-fn pages(bytes: u64) -> u64 {
+pub fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(PAGE)
 }
 
@@ -79,6 +86,8 @@ impl Data {
             size,
             on_disk: size,
             pages: None,
+            fillings: Vec::new(),
+            moving: None,
             fill,
             filled: false,
             valid: Ranges::new(),
@@ -110,7 +119,7 @@ impl Data {
     }
 
     /// The anonymous file with the pages. ENODEV on a machine without any.
-    fn pages(&mut self, shared: &Shared) -> Result<Arc<OwnedFd>> {
+    pub(super) fn pages(&mut self, shared: &Shared) -> Result<Arc<OwnedFd>> {
         if let Some(pages) = &self.pages {
             return Ok(pages.clone());
         }
@@ -141,25 +150,19 @@ impl Data {
         shared.dirty_pages.fetch_add(self.dirty.count() - before, Ordering::Relaxed);
     }
 
-    /// Makes pages valid, as far as the file reaches. ENOMEM, EIO.
-    fn bring(&mut self, shared: &Shared, wanted: Range<u64>) -> Result<()> {
-        let end = wanted.end.min(pages(self.size));
-        while let Some(gap) = self.valid.first_gap(wanted.start..end) {
-            let gap = gap.start..gap.end.min(gap.start + RUN);
-            self.fill(shared, gap.clone())?;
-            self.valid.insert(gap);
+    /// Makes pages valid; others may have to go for them.
+    fn load(data: &mut Locked<'_>, shared: &Shared, wanted: Range<u64>) -> Result<()> {
+        if data.lacks(wanted.clone()).is_some() {
+            fill::bring(data, shared, wanted.clone(), false)?;
+            data.recount(shared);
+            data.spare(shared, wanted);
         }
         Ok(())
     }
 
-    /// Makes pages valid; others may have to go for them.
-    fn load(&mut self, shared: &Shared, wanted: Range<u64>) -> Result<()> {
-        if self.valid.first_gap(wanted.start..wanted.end.min(pages(self.size))).is_some() {
-            self.bring(shared, wanted.clone())?;
-            self.recount(shared);
-            self.spare(shared, wanted);
-        }
-        Ok(())
+    /// The first of some pages that are not valid, as far as the file reaches.
+    pub(super) fn lacks(&self, wanted: Range<u64>) -> Option<Range<u64>> {
+        self.valid.first_gap(wanted.start..wanted.end.min(pages(self.size)))
     }
 
     /// When files take too much of the memory, lets pages go: other files', then this one's, without those in `keep`; at last those of
@@ -188,36 +191,21 @@ impl Data {
         again && !self.is_dirty() && self.pages.as_ref().is_some_and(|pages| Arc::strong_count(pages) == 1)
     }
 
-    /// Reads what the disk has of some pages. Its holes, and what lies behind its end of the file, stay holes.
-    fn fill(&mut self, shared: &Shared, gap: Range<u64>) -> Result<()> {
-        let (from, to) = (gap.start * PAGE, (gap.end * PAGE).min(self.on_disk));
-        if from >= to {
-            return Ok(());
-        }
-        let fd = self.pages(shared)?;
-        let mut bytes = vec![0; (to - from) as usize];
-        let mut found = Ranges::new();
-        let number = self.number;
-        let mut at = from;
-        while let Some(part) = shared.look(|core| written(core, number, at..to))? {
-            let bytes = &mut bytes[(part.start - from) as usize..(part.end - from) as usize];
-            shared.look(|core| core.fs.read_inode(number, part.start, bytes))?;
-            found.insert(part.start / PAGE..pages(part.end));
-            at = part.end;
-        }
+    /// Puts what the disk has of `bytes` into the pages: `found` of them, whose contents are in `read`. The rest stays holes.
+    pub(super) fn put(&mut self, fd: &OwnedFd, bytes: Range<u64>, read: &[u8], mut found: Ranges) -> Result<()> {
         // Page by page as a whole: a mapping sees a page as soon as there is one.
-        while let Some(run) = found.first_in(gap.clone()) {
-            let (start, end) = (run.start * PAGE, (run.end * PAGE).min(to));
-            let bytes = &bytes[(start - from) as usize..(end - from) as usize];
+        while let Some(run) = found.first_in(0..u64::MAX) {
+            let (start, end) = (run.start * PAGE, (run.end * PAGE).min(bytes.end));
+            let read = &read[(start - bytes.start) as usize..(end - bytes.start) as usize];
             let mut done = 0;
-            while done < bytes.len() {
-                let moved = match fd.host().write(fd.fd(), &bytes[done..], Some(start + done as u64)) {
+            while done < read.len() {
+                let moved = match fd.host().write(fd.fd(), &read[done..], Some(start + done as u64)) {
                     Ok(0) => Err(Errno::ENOMEM),
                     other => other.map_err(no_memory),
                 };
                 // Even if the rest fails: what a mapping stores into a page that is there must not be filled over.
                 done += moved?;
-                let whole = if done == bytes.len() { run.end } else { (start + done as u64) / PAGE };
+                let whole = if done == read.len() { run.end } else { (start + done as u64) / PAGE };
                 self.valid.insert(run.start..whole);
             }
             found.remove(run);
@@ -226,64 +214,71 @@ impl Data {
     }
 
     /// Makes the pages of a range of bytes valid, and the next ones with them when the file is read from front to back.
-    fn want(&mut self, shared: &Shared, offset: u64, len: u64) -> Result<()> {
+    fn want(data: &mut Locked<'_>, shared: &Shared, offset: u64, len: u64) -> Result<()> {
         let (first, end) = (offset / PAGE, pages(offset.saturating_add(len)));
-        match self.valid.first_gap(first..end.min(pages(self.size))) {
+        match data.lacks(first..end) {
             // What was not asked for need not be readable.
-            Some(_) => self.load(shared, first..end.max(first + RUN)).or_else(|_| self.load(shared, first..end)),
+            Some(_) => Data::load(data, shared, first..end.max(first + RUN)).or_else(|_| Data::load(data, shared, first..end)),
             None => Ok(()),
         }
     }
 
     /// The anonymous file with up to `len` bytes from `offset` on in it, and how many; `None` at the end of the file. The pages stay
     /// as long as the caller has the anonymous file.
-    pub fn ready(&mut self, shared: &Shared, offset: u64, len: usize) -> Result<Option<(Arc<OwnedFd>, usize)>> {
-        let Some(left) = self.size.checked_sub(offset).filter(|left| *left > 0) else { return Ok(None) };
-        let len = left.min(len as u64).min(READ * PAGE - offset % PAGE);
-        self.want(shared, offset, len)?;
-        Ok(Some((self.pages(shared)?, len as usize)))
+    pub fn ready(data: &mut Locked<'_>, shared: &Shared, offset: u64, len: usize) -> Result<Option<(Arc<OwnedFd>, usize)>> {
+        let left = |data: &Data| data.size.checked_sub(offset).filter(|left| *left > 0);
+        let Some(len) = left(data).map(|left| left.min(len as u64).min(READ * PAGE - offset % PAGE)) else { return Ok(None) };
+        Data::want(data, shared, offset, len)?;
+        // The file may have been cut meanwhile.
+        let Some(left) = left(data) else { return Ok(None) };
+        Ok(Some((data.pages(shared)?, len.min(left) as usize)))
     }
 
     /// A mapping lacks a page: makes it present, with those around it that the disk has.
-    pub fn fault(&mut self, shared: &Shared, number: u64) -> Result<()> {
-        if number >= pages(self.size) {
+    pub fn fault(data: &mut Locked<'_>, shared: &Shared, number: u64) -> Result<()> {
+        let around = number / RUN * RUN;
+        if Data::load(data, shared, around..around + RUN).is_err() {
+            // One page may still have room, or be readable.
+            Data::load(data, shared, number..number + 1)?;
+        }
+        if number >= pages(data.size) {
             return Ok(());
         }
-        let around = number / RUN * RUN;
-        if self.load(shared, around..around + RUN).is_err() {
-            // One page may still have room, or be readable.
-            self.load(shared, number..number + 1)?;
-        }
         // What is a hole for those who read is a page of zeroes for a mapping.
-        let fd = self.pages(shared)?;
+        let fd = data.pages(shared)?;
         fd.host().fallocate(fd.fd(), allocate::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)?;
         drop(fd);
-        self.recount(shared);
-        self.spare(shared, around..around + RUN);
+        data.recount(shared);
+        data.spare(shared, around..around + RUN);
         Ok(())
     }
 
-    /// Writes into the pages: bytes written. With `through`, to the disk at once; ENOSPC when there is no room.
-    pub fn write(&mut self, shared: &Shared, data: &[u8], offset: u64, through: bool) -> Result<usize> {
+    /// Writes into the pages: bytes written. With `through`, to the disk at once; ENOSPC when there is no room. For whose turn it is.
+    pub fn write(data: &mut Locked<'_>, shared: &Shared, bytes: &[u8], offset: u64, through: bool) -> Result<usize> {
         let room = SIZE_MOST.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EFBIG)?;
-        let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-        let end = offset + data.len() as u64;
+        let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        let end = offset + bytes.len() as u64;
         if through {
             // What others have been promised comes first.
-            self.flush(shared, false)?;
+            data.flush(shared, false)?;
         }
+        let old_size = data.size;
+        // Pages written in part need what was there, and so does the last one when the file grows beyond it.
+        let grown = (offset > old_size && !old_size.is_multiple_of(PAGE)).then_some(old_size / PAGE);
+        let head = (!offset.is_multiple_of(PAGE)).then_some(offset / PAGE);
+        let tail = (!end.is_multiple_of(PAGE)).then_some(end / PAGE);
+        let fd = data.pages(shared)?;
+        fill::prepare(data, shared, &[grown, head, tail], offset / PAGE..pages(end))?;
+        // From here on the lock is kept.
+        if grown.is_some() {
+            data.keep_tail(shared)?;
+        }
+        data.store(shared, fd, bytes, offset, through)
+    }
+
+    /// [`Data::write`], when all that must be there is.
+    fn store(&mut self, shared: &Shared, fd: Arc<OwnedFd>, data: &[u8], offset: u64, through: bool) -> Result<usize> {
         let old_size = self.size;
-        if offset > old_size {
-            self.keep_tail(shared)?;
-        }
-        // Pages written in part need what was there.
-        if !offset.is_multiple_of(PAGE) {
-            self.bring(shared, offset / PAGE..offset / PAGE + 1)?;
-        }
-        if !end.is_multiple_of(PAGE) {
-            self.bring(shared, end / PAGE..end / PAGE + 1)?;
-        }
-        let fd = self.pages(shared)?;
         // Short where memory is, and then between two pages.
         let mut moved = match fd.host().write(fd.fd(), data, Some(offset)) {
             Ok(moved) => moved,
@@ -344,11 +339,10 @@ impl Data {
         Ok(())
     }
 
-    /// Before the file grows beyond its last page: what follows the old end in that page is zero, on the disk too.
+    /// Before the file grows beyond its last page, which is valid: what follows the old end in that page is zero, on the disk too.
     fn keep_tail(&mut self, shared: &Shared) -> Result<()> {
         if !self.size.is_multiple_of(PAGE) {
             let tail = self.size / PAGE..self.size / PAGE + 1;
-            self.bring(shared, tail.clone())?;
             let fd = self.pages(shared)?;
             // A hole is zero anyway.
             if fd.host().lseek(fd.fd(), (tail.start * PAGE) as i64, SEEK_DATA).is_ok_and(|data| data < tail.end * PAGE) {
@@ -375,7 +369,7 @@ impl Data {
             let fd = self.pages(shared)?;
             let mut bytes = vec![0; (to - from) as usize];
             fd.host().read(fd.fd(), &mut bytes, Some(from))?;
-            shared.change(|core, _| core.fs.write_inode(self.number, from, &bytes))?;
+            shared.change_data(self.number, |core| core.fs.write_inode(self.number, from, &bytes))?;
             self.on_disk = self.on_disk.max(to);
             self.rewritten = true;
         }
@@ -399,20 +393,24 @@ impl Data {
         }
     }
 
-    /// Cuts or extends the file (with a hole), on the disk at once.
-    pub fn truncate(&mut self, shared: &Shared, size: u64) -> Result<()> {
+    /// Cuts or extends the file (with a hole), on the disk at once. For whose turn it is.
+    pub fn truncate(data: &mut Locked<'_>, shared: &Shared, size: u64) -> Result<()> {
         if size > SIZE_MOST {
             return Err(Errno::EFBIG);
         }
-        if size == self.size && size == self.on_disk {
+        if size == data.size && size == data.on_disk {
             return Ok(());
         }
-        if size > self.size {
-            self.keep_tail(shared)?;
-        }
-        shared.change(|core, _| core.fs.truncate_inode(self.number, size))?;
-        self.on_disk = size;
-        self.resized(shared, size)
+        fill::alone(data, shared, |data| {
+            if size > data.size {
+                let last = data.size / PAGE;
+                fill::bring(data, shared, last..last + 1, true)?;
+                data.keep_tail(shared)?;
+            }
+            shared.change_data(data.number, |core| core.fs.truncate_inode(data.number, size))?;
+            data.on_disk = size;
+            data.resized(shared, size)
+        })
     }
 
     /// The disk has the file with another size.
@@ -431,8 +429,8 @@ impl Data {
         Ok(())
     }
 
-    /// fallocate(2). EOPNOTSUPP for modes beyond keep-size, punch-hole and zero-range.
-    pub fn allocate(&mut self, shared: &Shared, mode: u32, offset: u64, len: u64) -> Result<()> {
+    /// fallocate(2). EOPNOTSUPP for modes beyond keep-size, punch-hole and zero-range. For whose turn it is.
+    pub fn allocate(data: &mut Locked<'_>, shared: &Shared, mode: u32, offset: u64, len: u64) -> Result<()> {
         let end = offset.checked_add(len).filter(|end| *end <= SIZE_MOST).ok_or(Errno::EFBIG)?;
         let keep_size = mode & allocate::KEEP_SIZE != 0;
         let operation = match mode & !allocate::KEEP_SIZE {
@@ -441,27 +439,30 @@ impl Data {
             allocate::ZERO_RANGE => RangeOperation::Zero(ZeroRangeOptions { keep_size }),
             _ => return Err(Errno::EOPNOTSUPP),
         };
-        self.flush(shared, true)?;
-        if !keep_size && end > self.size {
-            self.keep_tail(shared)?;
-            self.flush(shared, false)?;
-        }
-        shared.change(|core, _| core.fs.operate_inode_range(self.number, offset, len, operation))?;
-        if mode & !allocate::KEEP_SIZE != 0
-            && let Some(fd) = &self.pages
-        {
-            // The disk has zeros there now: whole pages are holes, parts are zeroed.
-            let within = end.min(pages(self.size) * PAGE).saturating_sub(offset);
-            if within > 0 {
+        fill::alone(data, shared, |data| {
+            data.flush(shared, true)?;
+            if !keep_size && end > data.size {
+                let last = data.size / PAGE;
+                fill::bring(data, shared, last..last + 1, true)?;
+                data.keep_tail(shared)?;
+                data.flush(shared, false)?;
+            }
+            shared.change_data(data.number, |core| core.fs.operate_inode_range(data.number, offset, len, operation))?;
+            let within = end.min(pages(data.size) * PAGE).saturating_sub(offset);
+            if mode & !allocate::KEEP_SIZE != 0
+                && within > 0
+                && let Some(fd) = &data.pages
+            {
+                // The disk has zeros there now: whole pages are holes, parts are zeroed.
                 fd.host().fallocate(fd.fd(), allocate::PUNCH_HOLE | allocate::KEEP_SIZE, offset, within)?;
             }
-        }
-        if !keep_size && end > self.size {
-            self.on_disk = end;
-            self.resized(shared, end)?;
-        }
-        self.recount(shared);
-        Ok(())
+            if !keep_size && end > data.size {
+                data.on_disk = end;
+                data.resized(shared, end)?;
+            }
+            data.recount(shared);
+            Ok(())
+        })
     }
 
     /// SEEK_DATA, or SEEK_HOLE when `hole`. ENXIO beyond the end, or when no data follows.
@@ -472,8 +473,8 @@ impl Data {
         self.flush(shared, true)?;
         let mut at = offset;
         loop {
-            let found = shared.look(|core| written(core, self.number, at..self.size))?;
-            match found {
+            let found = shared.look(|core| fill::written(core, self.number, at..self.size))?;
+            match found.map(|(data, _)| data) {
                 Some(data) if hole && data.start <= at => at = data.end,
                 _ if hole => return Ok(at.min(self.size)),
                 Some(data) => return Ok(data.start),
@@ -486,14 +487,14 @@ impl Data {
     }
 
     /// The anonymous file to map a range of. Where faults do not bring the range's pages they are in it.
-    pub fn map(&mut self, shared: &Shared, offset: u64, len: usize, writable: bool) -> Result<Arc<OwnedFd>> {
+    pub fn map(data: &mut Locked<'_>, shared: &Shared, offset: u64, len: usize, writable: bool) -> Result<Arc<OwnedFd>> {
         let range = offset / PAGE..pages(offset.saturating_add(len as u64));
-        let fd = self.pages(shared)?;
-        if !self.filled {
-            self.load(shared, range.clone())?;
+        let fd = data.pages(shared)?;
+        if !data.filled {
+            Data::load(data, shared, range.clone())?;
         }
         if writable {
-            self.stored.insert(range);
+            data.stored.insert(range);
         }
         Ok(fd)
     }
@@ -549,23 +550,4 @@ impl Data {
 /// What keeps a page from being made is memory, not room on the disk.
 fn no_memory(errno: Errno) -> Errno {
     if errno == Errno::ENOSPC { Errno::ENOMEM } else { errno }
-}
-
-/// The first part of a range of bytes that the disk has data for.
-fn written(core: &mut Core, number: InodeNumber, range: Range<u64>) -> Ext4Result<Option<Range<u64>>> {
-    let mut at = range.start;
-    while at < range.end {
-        let map = core.fs.inode_extents(number, at, range.end - at, FileExtentTarget::Data, EXTENTS)?;
-        for extent in &map.extents {
-            let end = extent.logical_start.saturating_add(extent.length);
-            if extent.state == FileExtentState::Initialized && end > at {
-                return Ok(Some(extent.logical_start.max(at)..end.min(range.end)));
-            }
-            at = at.max(end);
-        }
-        if map.complete || map.extents.is_empty() {
-            break;
-        }
-    }
-    Ok(None)
 }

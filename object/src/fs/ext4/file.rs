@@ -10,6 +10,7 @@ use janua_kernel::wait::PollTable;
 use janua_port::Backing;
 
 use super::BLOCK;
+use super::data::Data;
 use super::node::Node;
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
@@ -46,7 +47,7 @@ impl DiskFile {
     /// Reads what can be had at a time: how much, and whether that was all of it. `None` at the end of the file. The pages are copied to
     /// user memory without the file's lock, which a fault there may need.
     fn read_part(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Option<(usize, bool)>> {
-        let ready = self.node.data()?.lock().ready(self.node.shared(), offset, buf.left())?;
+        let ready = Data::ready(&mut self.node.data()?.lock(), self.node.shared(), offset, buf.left())?;
         let Some((pages, len)) = ready else { return Ok(None) };
         let n = buf.within(len, |buf| hostio::read_at(&pages, buf, offset))?;
         Ok(Some((n, n == len)))
@@ -102,7 +103,7 @@ impl DiskFile {
         let shared = self.node.shared();
         let later = shared.make_room((bytes.len() / BLOCK) as u64 + 2);
         let mut data = self.node.data()?.lock();
-        let n = data.write(shared, bytes, offset, !later)?;
+        let n = Data::write(&mut data, shared, bytes, offset, !later)?;
         if shared.is_over_dirty_limit() {
             // What cannot be written now stays dirty, and the next call that flushes it returns the error.
             let _ = data.flush(shared, false);
@@ -160,7 +161,7 @@ impl File for DiskFile {
 
     fn backing(&self, file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
         let writable = shared && file.flags() & flags::O_ACCMODE == flags::O_RDWR;
-        let fd = self.node.data()?.lock().map(self.node.shared(), offset, len, writable)?;
+        let fd = Data::map(&mut self.node.data()?.lock(), self.node.shared(), offset, len, writable)?;
         // The node keeps the pages as long as there are mappings, and a mapping keeps this file.
         Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen: false })
     }
@@ -191,7 +192,7 @@ impl File for DiskFile {
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
         let _turn = self.node.turn().lock();
-        self.node.data()?.lock().truncate(self.node.shared(), len)?;
+        Data::truncate(&mut self.node.data()?.lock(), self.node.shared(), len)?;
         self.node.wrote(self.keeps_privileges);
         Ok(())
     }
@@ -203,7 +204,7 @@ impl File for DiskFile {
         let _turn = self.node.turn().lock();
         let shared = self.node.shared();
         shared.make_room(len.div_ceil(BLOCK as u64));
-        self.node.data()?.lock().allocate(shared, mode, offset, len)?;
+        Data::allocate(&mut self.node.data()?.lock(), shared, mode, offset, len)?;
         self.node.wrote(self.keeps_privileges);
         Ok(())
     }

@@ -6,16 +6,18 @@
 //! [`INTERVAL`] at the latest, but what programs store through shared mappings only by msync(2), fsync(2), sync(2) or when the
 //! mapping goes.
 //!
-//! Lock order: a file's turn to be changed ([`Node::turn`]), [`Shared::writing`] or [`Shared::reaping`], a file's data, [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
+//! Lock order: a file's turn to be changed ([`Node::turn`]), [`Shared::writing`] or [`Shared::reaping`], a file's data (let go of while its
+//! pages are read from the disk), [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
 //! last and held for a moment only. Two files' data are never locked by one thread, but for a try.
 
 mod data;
 mod device;
 mod file;
+mod fill;
 mod node;
 mod ranges;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
@@ -59,6 +61,8 @@ pub(in crate::fs) struct Core {
     table: Option<Table>,
     /// Times the journal may know and the inodes' places on the disk not yet.
     times: BTreeMap<u32, Times>,
+    /// Files of whose data the crate may keep what the disk does not have until the next commit.
+    held: BTreeSet<u32>,
 }
 
 impl Core {
@@ -87,6 +91,8 @@ impl Core {
 /// What the files of one file system share.
 pub(in crate::fs) struct Shared {
     machine: &'static dyn Machine,
+    /// For data of files; everything else goes through [`Shared::core`].
+    disk: &'static dyn BlockDevice,
     dev: u64,
     read_only: bool,
     core: Mutex<Core>,
@@ -193,6 +199,14 @@ impl Shared {
     /// Changes the file system; the change is given its time. EROFS.
     fn change<T>(&self, change: impl FnOnce(&mut Core, i64) -> Ext4Result<T>) -> Result<T> {
         self.change_at(self.now(), change)
+    }
+
+    /// A change of a file's data.
+    fn change_data<T>(&self, number: InodeNumber, change: impl FnOnce(&mut Core) -> Ext4Result<T>) -> Result<T> {
+        self.change(|core, _| {
+            core.held.insert(number.raw());
+            change(core)
+        })
     }
 
     /// A change that is to carry another time than now.
@@ -346,7 +360,9 @@ impl Shared {
         core.fs.sync().map_err(|error| {
             self.changed.store(true, Ordering::Release);
             errno(error)
-        })
+        })?;
+        core.held.clear();
+        Ok(())
     }
 
     /// Leaves the disk as after a proper unmount, when nobody uses files any more.
@@ -435,9 +451,10 @@ pub fn mount(
     let free_blocks = fs.statfs().free_blocks;
     let shared = Arc::new(Shared {
         machine,
+        disk,
         dev,
         read_only,
-        core: Mutex::new(Core { fs, device, table, times: BTreeMap::new() }),
+        core: Mutex::new(Core { fs, device, table, times: BTreeMap::new(), held: BTreeSet::new() }),
         stamp,
         nodes: Mutex::default(),
         dirty: Mutex::default(),

@@ -437,7 +437,7 @@ impl Inode for Node {
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
         if let Some(size) = change.size {
             let _turn = self.turn.lock();
-            self.data()?.lock().truncate(&self.shared, size)?;
+            Data::truncate(&mut self.data()?.lock(), &self.shared, size)?;
         }
         let at = change.ctime.unwrap_or_else(|| self.shared.now());
         self.shared.change_at(at, |core, _| {
@@ -720,7 +720,7 @@ impl Inode for Node {
 
 impl Fill for Node {
     fn fill(&self, page: u64) -> Result<()> {
-        self.data()?.lock().fault(&self.shared, page)
+        Data::fault(&mut self.data()?.lock(), &self.shared, page)
     }
 }
 
