@@ -38,7 +38,7 @@ pub use drive::{Carrier, Next, drive};
 pub use gate::{Entry, GateId, HostSignal, HostedGate, TrapGate, Way};
 pub use guest::{Flow, Guest, Plain};
 pub use host::{Host, HostFd};
-pub use machine::{Machine, Spawn, SpawnKind};
+pub use machine::{Machine, NewSpace, Spawn, SpawnKind};
 pub use outside::{Answer, Asked, Request};
 pub use park::Park;
 pub use space::{Backing, Prot, Space};

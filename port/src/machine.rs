@@ -35,6 +35,14 @@ pub struct Spawn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ThreadId(pub u64);
 
+/// The space of a task that is to be born.
+pub enum NewSpace {
+    /// It holds what it is to hold: what the creator maps from now on is the creator's alone.
+    Whole(Arc<dyn Space>),
+    /// [`Context::spawn`] copies the creator's memory; until then its mappings stay as they are.
+    Handle(Arc<dyn Space>),
+}
+
 /// Everything a platform offers.
 pub trait Machine: Send + Sync {
     /// Time, and how much of the processor was used.
@@ -64,9 +72,8 @@ pub trait Machine: Send + Sync {
     fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
     /// Makes the kernel's service routine (timers, requests from the supervisor) run soon.
     fn wake_service(&self);
-    /// The space a forked or sharing task lives in; `parent` is the creator's. A fork's is a copy where the machine makes it
-    /// before the thread; where [`Context::spawn`] makes it, a handle. ENOMEM.
-    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>>;
+    /// The space a forked or sharing task lives in; `parent` is the creator's. ENOMEM.
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace>;
 
     /// What the processor has.
     fn isa(&self) -> Isa;

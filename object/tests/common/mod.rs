@@ -14,7 +14,7 @@ use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk}
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
 use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
-use janua_port::machine::{Isa, Memory, Outside, SpawnKind, ThreadId};
+use janua_port::machine::{Isa, Memory, NewSpace, Outside, SpawnKind, ThreadId};
 use janua_port::{Clock, Console, Context, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
 
 pub struct TestMachine {
@@ -196,8 +196,8 @@ impl Machine for TestMachine {
     fn spawn_kernel(&self, _name: &'static str, _body: Box<dyn FnOnce() + Send>) -> Result<()> {
         Err(Errno::ENOSYS)
     }
-    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
-        Ok(parent.clone())
+    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
+        Ok(NewSpace::Whole(parent.clone()))
     }
     fn isa(&self) -> Isa {
         Isa::default()

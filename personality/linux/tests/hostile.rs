@@ -257,7 +257,7 @@ fn broken_archives_are_refused_or_unpacked() {
         let settings = Settings { seed: stream + 1, frames: 1024, ..Settings::default() };
         let begun = catch_unwind(AssertUnwindSafe(|| {
             let model = Model::new(settings);
-            common::start_from(model, archive, "broken").map(|()| model)
+            common::start_from(model, archive, "broken").map(|_| model)
         }));
         match begun {
             Ok(Ok(model)) => {

@@ -1,8 +1,11 @@
 //! The kernel on the model machine: enter, wait, wake, kick, stop and leave in orders of events that seeds choose.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use janua_abi::linux::Errno;
-use janua_platform_model::program::{DATA, Program, Reg};
-use janua_platform_model::{Outcome, Settings};
+use janua_platform_model::program::{DATA, Program, Reg, tree};
+use janua_platform_model::{Model, Outcome, Settings};
 
 mod common;
 use common::{boot, random};
@@ -165,6 +168,21 @@ fn memory_after_a_fork_is_each_ones_own() {
         .expect(2, 4)
         .exit(0);
     ends_with(0, &[("parent", parent)]);
+}
+
+#[test]
+fn a_fork_copies_memory_while_others_have_the_tree_of_processes() {
+    let parent = program().call(nr::FORK, &[]).jump_if(0, "child").wait(0, 0, 1).exit(0).label("child").exit(0);
+    let model = Model::new(Settings::default());
+    let kernel = common::start_from(model, tree(&[("parent", parent.executable())]), "parent").unwrap();
+    let copies = Arc::new(AtomicUsize::new(0));
+    let counted = copies.clone();
+    model.on_copy(move || {
+        assert!(kernel.tree.try_lock().is_some());
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(model.run(), Outcome::Off(0));
+    assert_eq!(copies.load(Ordering::Relaxed), 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::sparc::entry::{self, janua_enter_user};
 use janua_paging::PAGE;
-use janua_port::machine::{Fpu, Isa, Memory, Outside, ThreadId};
+use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside, ThreadId};
 use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
 
 use crate::frames::{self, FRAMES};
@@ -176,10 +176,10 @@ impl Machine for Leon3 {
         }
     }
 
-    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
         match kind {
             SpawnKind::Fork => Err(Errno::ENOSYS),
-            SpawnKind::Thread | SpawnKind::SharedSpace => Ok(parent.clone()),
+            SpawnKind::Thread | SpawnKind::SharedSpace => Ok(NewSpace::Whole(parent.clone())),
         }
     }
 

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::{entry, hosted};
 use janua_port::jail::Ground;
-use janua_port::machine::{Isa, Memory, Outside, ThreadId};
+use janua_port::machine::{Isa, Memory, NewSpace, Outside, ThreadId};
 use janua_port::{Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind};
 use janua_text::scan;
 
@@ -213,10 +213,10 @@ impl Machine for LinuxMachine {
     fn wake_service(&self) {
         wake_service();
     }
-    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
         Ok(match kind {
-            SpawnKind::Fork => Arc::new(HostedSpace),
-            SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
+            SpawnKind::Fork => NewSpace::Handle(Arc::new(HostedSpace)),
+            SpawnKind::Thread | SpawnKind::SharedSpace => NewSpace::Whole(parent.clone()),
         })
     }
 

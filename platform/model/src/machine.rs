@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_paging::PAGE;
 use janua_port::gate::pull;
 use janua_port::machine::ThreadId;
-use janua_port::machine::{Fpu, Isa, Memory as Amounts, Outside};
+use janua_port::machine::{Fpu, Isa, Memory as Amounts, NewSpace, Outside};
 use janua_port::{
     Accounts, Clock, Console, Context, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, SpawnKind, Trap,
 };
@@ -137,6 +137,8 @@ pub struct Model {
     pub(crate) files: Files,
     accounts: &'static Accounts,
     state: Mutex<State>,
+    /// Called as the copying of a space begins.
+    pub(crate) copying: OnceLock<Box<dyn Fn() + Send + Sync>>,
     this: OnceLock<&'static Model>,
 }
 
@@ -154,6 +156,7 @@ impl Model {
             files: Files::default(),
             accounts,
             state: Mutex::new(state),
+            copying: OnceLock::new(),
             this: OnceLock::new(),
         }));
         let _ = model.this.set(model);
@@ -178,6 +181,11 @@ impl Model {
     /// After so many calls of the host part that go well, one fails.
     pub fn fail_host(&self, after: usize, errno: Errno) {
         self.files.fail(after, errno);
+    }
+
+    /// Calls this as the copying of a space begins, on the thread that copies. The first one counts.
+    pub fn on_copy(&self, told: impl Fn() + Send + Sync + 'static) {
+        let _ = self.copying.set(Box::new(told));
     }
 
     /// Frames and memory objects in use: what is left of a sandbox.
@@ -466,11 +474,11 @@ impl Machine for Model {
     fn wake_service(&self) {
         lock(&self.state).wanted = true;
     }
-    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
-        Ok(match kind {
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
+        Ok(NewSpace::Whole(match kind {
             SpawnKind::Fork => ModelSpace::of(parent).copy()?,
             SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
-        })
+        }))
     }
     fn isa(&self) -> Isa {
         // x87 and SSE.

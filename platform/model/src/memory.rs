@@ -161,6 +161,9 @@ impl ModelSpace {
 
     /// A copy for a fork.
     pub fn copy(&self) -> Result<Arc<ModelSpace>> {
+        if let Some(told) = self.model.copying.get() {
+            told();
+        }
         let child = ModelSpace::new(self.model);
         self.paged.fork_into(&child.paged)?;
         Ok(child)

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::machine::{Isa, Memory, Outside, ThreadId};
+use janua_port::machine::{Isa, Memory, NewSpace, Outside, ThreadId};
 use janua_port::{Clock, Console, Context, Guest, Host, Machine, Park, Space, SpawnKind};
 
 use crate::clock::SkeletonClock;
@@ -65,8 +65,8 @@ impl Machine for SkeletonMachine {
     /// A hosted machine's spaces are all the same object, since methods act on the caller's; a paged one makes a new page
     /// table for a fork, which [`Context::spawn`] fills. Threads and vfork children share the parent's. No fork can follow
     /// here, so the parent's it is.
-    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
-        Ok(parent.clone())
+    fn space_for(&self, _kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
+        Ok(NewSpace::Whole(parent.clone()))
     }
 
     /// No vector registers, and no features.

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use janua_abi::linux::Result;
 use janua_paging::PAGE;
 use janua_port::drive::PARKED;
-use janua_port::machine::{Fpu, Isa, Memory, Outside, ThreadId};
+use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside, ThreadId};
 use janua_port::{
     BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, Nanos, Next, Park, Space, Spawn,
     SpawnKind, TrapGate, drive,
@@ -300,11 +300,11 @@ impl Machine for BareMachine {
         }
     }
 
-    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<Arc<dyn Space>> {
-        Ok(match kind {
+    fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
+        Ok(NewSpace::Whole(match kind {
             SpawnKind::Fork => BareSpace::of(parent).copy()?,
             SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
-        })
+        }))
     }
 
     fn isa(&self) -> Isa {

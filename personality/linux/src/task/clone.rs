@@ -17,7 +17,7 @@ use janua_object::OpenFile;
 use janua_object::fdtable::FdTable;
 use janua_object::file::flags::O_RDWR;
 use janua_object::mm::{Mm, Still};
-use janua_port::{Account, Context, Frame, Spawn, SpawnKind};
+use janua_port::{Account, Context, Frame, NewSpace, Space, Spawn, SpawnKind};
 use janua_rt::{RwLock, Target, WaitQueue};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -243,6 +243,51 @@ impl Drop for Place {
     }
 }
 
+/// The memory of a process that is to be born, until that has it. Without any it is the creator's.
+#[derive(Default)]
+struct Memory {
+    /// A copy. It is made before the tree of processes is locked, since that takes as long as there is memory.
+    copied: Option<Arc<Mm>>,
+    /// Where the machine will copy it to when it starts the thread.
+    handle: Option<Arc<dyn Space>>,
+}
+
+impl Memory {
+    /// ENOMEM.
+    fn of_child(thread: &Thread, mm: &Mm, kind: SpawnKind) -> Result<Memory> {
+        if kind != SpawnKind::Fork {
+            return Ok(Memory::default());
+        }
+        let still = mm.still(thread.tid());
+        Ok(match thread.machine().space_for(kind, mm.space())? {
+            NewSpace::Whole(space) => Memory { copied: Some(Arc::new(mm.fork_copy(&still, space))), handle: None },
+            NewSpace::Handle(space) => Memory { copied: None, handle: Some(space) },
+        })
+    }
+
+    /// Gives it to the process. What the machine is yet to copy from `mm` is in `still`.
+    fn take<'a>(&mut self, mm: &'a Arc<Mm>, still: &mut Option<Still<'a>>, thread: &Thread) -> Arc<Mm> {
+        if let Some(copy) = self.copied.take() {
+            return copy;
+        }
+        match self.handle.take() {
+            Some(space) => Arc::new(mm.fork_copy(still.insert(mm.still(thread.tid())), space)),
+            None => {
+                mm.join();
+                mm.clone()
+            }
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(copy) = self.copied.take() {
+            copy.leave();
+        }
+    }
+}
+
 fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u32, Option<Arc<VforkDone>>)> {
     let has = |flag: u64| request.flags & flag != 0;
     let kernel = &thread.kernel;
@@ -267,6 +312,7 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
     // Declared in this order, so that nothing changes the mappings from their copy in the list to the machine's.
     let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
     let mut still = None;
+    let mut memory = Memory::of_child(thread, &mm, kind)?;
     let seat = {
         let mut tree = kernel.tree.lock();
         if kernel.ending.has_begun() {
@@ -275,7 +321,10 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
         let tid = tree.allocate_pid()?;
         let task = match kind {
             SpawnKind::Thread => thread.task.clone(),
-            _ => Arc::new(Task { kernel: kernel.clone(), ext: new_process(thread, request, tid, (&mm, &mut still), kind)? }),
+            _ => Arc::new(Task {
+                kernel: kernel.clone(),
+                ext: new_process(thread, request, tid, memory.take(&mm, &mut still, thread)),
+            }),
         };
         let seat = new_thread(thread, request, &task, tid, user_count);
         {
@@ -393,13 +442,7 @@ fn undo(thread: &Thread, seat: &Arc<Seat>, kind: SpawnKind) {
     }
 }
 
-fn new_process<'a>(
-    thread: &Thread,
-    request: &Request,
-    pid: u32,
-    (mm, still): (&'a Arc<Mm>, &mut Option<Still<'a>>),
-    kind: SpawnKind,
-) -> Result<Process> {
+fn new_process(thread: &Thread, request: &Request, pid: u32, mm: Arc<Mm>) -> Process {
     let has = |flag: u64| request.flags & flag != 0;
     let parent = thread.process();
     let fs = fs_for_child(thread, request);
@@ -407,17 +450,6 @@ fn new_process<'a>(
         () if has(clone::SIGHAND) => parent.actions(),
         () if has(clone::CLEAR_SIGHAND) => Arc::new(parent.actions().without_handlers()),
         () => Arc::new(parent.actions().duplicate()),
-    };
-    let mm = match kind {
-        SpawnKind::Fork => {
-            let space = mm.space().clone();
-            let space = thread.machine().space_for(kind, &space)?;
-            Arc::new(mm.fork_copy(still.insert(mm.still(thread.tid())), space))
-        }
-        _ => {
-            mm.join();
-            mm.clone()
-        }
     };
     let mut child = Process::new(pid, fs, thread.machine().clock().monotonic());
     child.files = RwLock::new(files_for_child(thread, request));
@@ -440,7 +472,7 @@ fn new_process<'a>(
         child.exit_signal.store(request.exit_signal, Ordering::Relaxed);
         child.parent_program.store(parent.program(), Ordering::Relaxed);
     }
-    Ok(child)
+    child
 }
 
 /// A copy of root, directory and umask, no longer shared.

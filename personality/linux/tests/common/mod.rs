@@ -1,9 +1,11 @@
 //! What tests on the model machine share.
 #![allow(dead_code, reason = "each test uses its part")]
 
+use std::sync::Arc;
+
 use janua_abi::linux::Errno;
 use janua_personality_linux::boot::{BootConfig, BootFile, BootMount, BootMountKind};
-use janua_personality_linux::start;
+use janua_personality_linux::{Kernel, start};
 use janua_platform_model::program::{Program, tree};
 use janua_platform_model::{Model, Settings};
 use janua_port::HostFd;
@@ -30,7 +32,7 @@ pub fn start_on(model: &'static Model, files: &[(&str, Vec<u8>)]) {
 }
 
 /// The same, with a file tree as it is in the archive.
-pub fn start_from(model: &'static Model, tree: Vec<u8>, program: &str) -> Result<(), Errno> {
+pub fn start_from(model: &'static Model, tree: Vec<u8>, program: &str) -> Result<Arc<Kernel>, Errno> {
     let archive = model.set_tree(tree);
     let mount = |kind, target: &str| BootMount { kind, target: target.into(), read_only: false };
     let name = format!("/{program}").into_bytes();
@@ -43,6 +45,7 @@ pub fn start_from(model: &'static Model, tree: Vec<u8>, program: &str) -> Result
         ..BootConfig::default()
     };
     let kernel = start::start(model, None, &config.encode(), None)?;
-    model.serve(move || start::serve(&kernel, 0, Vec::new()));
-    Ok(())
+    let served = kernel.clone();
+    model.serve(move || start::serve(&served, 0, Vec::new()));
+    Ok(kernel)
 }
