@@ -1,5 +1,7 @@
 //! How a call gets in: one folder a gate, with its page; `docs/gates.md` lists them.
 #![no_std]
+// The compiler counts inline assembly for SPARC among its experiments.
+#![cfg_attr(target_arch = "sparc", feature(asm_experimental_arch))]
 
 // The gates of one processor.
 macro_rules! gates {
@@ -9,6 +11,8 @@ macro_rules! gates {
 gates!("x86_64": call callgate int seccomp signal sud syscall sysenter ud vsyscall);
 gates!("sparc": ta);
 
+#[cfg(target_arch = "x86_64")]
+mod look;
 #[cfg(target_arch = "x86_64")]
 mod sigsys;
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! What the gates on a Linux host share: the signal of a system call, and calls of their own.
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hostcall::hostcall;
+use janua_entry::hosted::hostcall::hostcall;
 use janua_port::guest::Abi;
 use janua_port::{Frame, HostSignal};
 

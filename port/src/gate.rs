@@ -170,6 +170,15 @@ pub enum Way {
     Exception(u8),
 }
 
+/// How an image's processor has to be entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entering {
+    /// User code has page tables of its own, which map little of the kernel.
+    pub isolated: bool,
+    /// The processor keeps the kernel from user memory until it is told otherwise (SMAP).
+    pub guarded: bool,
+}
+
 /// Why user code came back to who ran it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -202,6 +211,14 @@ pub trait TrapGate: Sync {
     fn id(&self) -> GateId;
     /// The ways it takes calls by. A way that no gate of an image takes is shut.
     fn ways(&self) -> &'static [Way];
+    /// Where the processor goes by one of them: the gate's entry code. `None` where it is part of the platform's own.
+    fn entry(&self, _way: Way, _entering: Entering) -> Option<usize> {
+        None
+    }
+    /// Where the kernel goes on after a fault at `pc`, if that is where an entry of this gate looks at user memory.
+    fn fixup(&self, _pc: usize) -> Option<usize> {
+        None
+    }
     /// Whether this entry is a call that came by this gate; completes the frame (number, result register, next instruction) if so.
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi>;
 }

@@ -7,7 +7,7 @@
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Frame {
-    /// Processor state. The exit restores the condition codes and [`super::entry::SUPERVISOR`].
+    /// Processor state. The exit restores the condition codes and the mode of applications without protection.
     pub psr: u32,
     pub pc: u32,
     pub npc: u32,

@@ -1,8 +1,6 @@
 //! SPARC v8, as the LEON3 has it: eight register windows, supervisor and user mode, reference MMU.
 
-pub mod core;
 pub mod cpu;
-pub mod entry;
 pub mod frame;
 pub mod switch;
 pub mod usercopy;

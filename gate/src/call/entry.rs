@@ -1,17 +1,17 @@
 //! The entry of rewritten calls: jumps from call sites, by a trampoline.
 //!
-//! What an entry must see to is described in `arch/src/x86_64/entry.rs`, which has the ways on from here: `hosted_call_entered` makes the call,
+//! What an entry must see to is described in `gate/entry/src/hosted/entry.rs`, which has the ways on from here: `hosted_call_entered` makes the call,
 //! `hosted_exit` goes back. Nothing is trusted here either: user code may jump to any of these instructions.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use janua_arch::x86_64::entry::{CALL_FLAGS, THREAD_SELECTOR};
-use janua_arch::x86_64::hosted::{
+use janua_entry::hosted::entry::{CALL_FLAGS, THREAD_SELECTOR};
+use janua_entry::hosted::{
     ALONE, AREA_SIZE, Area, KERNEL_BASE, KERNEL_SHIFT, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT,
     STACK_SIZE,
 };
-use janua_arch::{hosted_open, hosted_still_closed};
+use janua_entry::{hosted_open, hosted_still_closed};
 
 // Offsets into the frame at the start of `Area`.
 global_asm!(

@@ -2,8 +2,11 @@
 //! Linux; `int 0x30` carries the machine's own calls, in the registers of `syscall` but for rcx and r11, which it keeps.
 
 use janua_abi::linux::Errno;
+use janua_port::gate::Entering;
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
+
+mod entry;
 
 const COMPAT: u8 = 0x80;
 const NATIVE: u8 = 0x30;
@@ -18,6 +21,14 @@ impl TrapGate for Int {
 
     fn ways(&self) -> &'static [Way] {
         &[Way::Interrupt(NATIVE), Way::Interrupt(COMPAT)]
+    }
+
+    fn entry(&self, way: Way, entering: Entering) -> Option<usize> {
+        match way {
+            Way::Interrupt(NATIVE) => Some(entry::native(entering.isolated)),
+            Way::Interrupt(COMPAT) => Some(entry::compat(entering.isolated)),
+            _ => None,
+        }
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {

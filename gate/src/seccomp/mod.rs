@@ -5,7 +5,7 @@
 //! that jumps to a `syscall` in kernel text; that is what the jail is for.
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::SELECTOR_ALLOW;
+use janua_entry::hosted::SELECTOR_ALLOW;
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
 use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};

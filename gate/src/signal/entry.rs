@@ -1,14 +1,14 @@
-//! The entry of the signal by which user code calls: the host's handler of that signal. As `arch/src/x86_64/entry.rs` has it for all
+//! The entry of the signal by which user code calls: the host's handler of that signal. As `gate/entry/src/hosted/entry.rs` has it for all
 //! others, which a signal that is no call goes on by.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use janua_arch::x86_64::entry::{CALL_FLAGS, HOST_FRAME, SECRET, THREAD_SELECTOR};
-use janua_arch::x86_64::hosted::{
+use janua_entry::hosted::entry::{CALL_FLAGS, HOST_FRAME, SECRET, THREAD_SELECTOR};
+use janua_entry::hosted::{
     AREA_SIZE, Area, KERNEL_BASE, KERNEL_SHIFT, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT, STACK_SIZE,
 };
-use janua_arch::{hosted_locate, hosted_locate_own, hosted_open};
+use janua_entry::{hosted_locate, hosted_locate_own, hosted_open};
 
 // Offsets into the frame at the start of `Area`, and into the host's signal frame (arch/x86 rt_sigframe: restorer, ucontext, siginfo).
 global_asm!(

@@ -14,7 +14,7 @@
 
 use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::{KERNEL_BASE, QUEUED, SELECTOR_BLOCK};
+use janua_entry::hosted::{KERNEL_BASE, QUEUED, SELECTOR_BLOCK};
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
 use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};

@@ -8,7 +8,7 @@
 use core::ops::Range;
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::SELECTOR_BLOCK;
+use janua_entry::hosted::SELECTOR_BLOCK;
 use janua_port::guest::Abi;
 use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 

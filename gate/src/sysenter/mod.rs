@@ -7,8 +7,11 @@
 //! In a 32-bit program it is Linux' entry: the registers are those of `int $0x80`, but that ebp is the stack pointer and points at
 //! the sixth argument; the call goes on at a fixed address of the vDSO, in front of which stands an `int $0x80`.
 
+use janua_port::gate::Entering;
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
+
+mod entry;
 
 /// The gate.
 pub struct Sysenter;
@@ -20,6 +23,18 @@ impl TrapGate for Sysenter {
 
     fn ways(&self) -> &'static [Way] {
         &[Way::Sysenter, Way::SysenterCompat]
+    }
+
+    fn entry(&self, way: Way, entering: Entering) -> Option<usize> {
+        match way {
+            Way::Sysenter => Some(entry::native(entering.isolated)),
+            Way::SysenterCompat => Some(entry::compat(entering.isolated)),
+            _ => None,
+        }
+    }
+
+    fn fixup(&self, pc: usize) -> Option<usize> {
+        entry::fixup(pc)
     }
 
     fn accept(&self, entry: &Entry, _frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {

@@ -1,16 +1,16 @@
 //! The gate of the SPARC: `ta 0x10`, number in %o0, arguments in %o1 to %o5 and in the word at %sp + 92 of the caller.
 //!
-//! Calls whose rows are `direct` never get here: the trap's handler calls their functions itself (`arch/src/sparc/entry.rs`).
+//! Calls whose rows are `direct` never get here: the trap's handler calls their functions itself ([`entry`]).
 
+use janua_entry::leon3::SEVENTH;
 use janua_port::gate::Way;
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory};
 
+mod entry;
+
 /// Trap type of `ta 0x10`.
 const TRAP: u8 = 0x90;
-/// Where a caller leaves the seventh word, from its stack pointer on: behind the window's save area, the word for a structure's
-/// address and the places of six arguments.
-const SEVENTH: usize = 92;
 
 /// `ta 0x10`.
 pub struct Ta;
@@ -22,6 +22,10 @@ impl TrapGate for Ta {
 
     fn ways(&self) -> &'static [Way] {
         &[Way::Interrupt(TRAP)]
+    }
+
+    fn fixup(&self, pc: usize) -> Option<usize> {
+        entry::fixup(pc)
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {

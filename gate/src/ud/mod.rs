@@ -2,8 +2,11 @@
 //! it; here it carries calls in the registers of `syscall` and keeps rcx and r11.
 
 use janua_abi::linux::Errno;
+use janua_port::gate::Entering;
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
+
+mod entry;
 
 /// #UD, whose frame points at the instruction.
 const INVALID_OPCODE: u8 = 6;
@@ -19,6 +22,14 @@ impl TrapGate for Ud {
 
     fn ways(&self) -> &'static [Way] {
         &[Way::Exception(INVALID_OPCODE)]
+    }
+
+    fn entry(&self, way: Way, entering: Entering) -> Option<usize> {
+        (way == Way::Exception(INVALID_OPCODE)).then(|| entry::native(entering.isolated, entering.guarded))
+    }
+
+    fn fixup(&self, pc: usize) -> Option<usize> {
+        entry::fixup(pc)
     }
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {

@@ -9,8 +9,8 @@ pub mod channel;
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use janua_arch::x86_64::hosted::{CONFIG_BASE, CONTROL_BASE, CONTROL_SIZE, INFO_SIZE};
 use janua_arch::x86_64::vdso;
+use janua_entry::hosted::{CONFIG_BASE, CONTROL_BASE, CONTROL_SIZE, INFO_SIZE};
 use janua_port::Accounts;
 
 /// Proof that supervisor and image belong together: changes with the size of [`BootInfo`], and by hand where that stays.

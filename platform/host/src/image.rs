@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use janua_arch::x86_64::hosted::{IMAGE_SIZE, KERNEL_BASE};
 use janua_arch::x86_64::vdso;
+use janua_entry::hosted::{IMAGE_SIZE, KERNEL_BASE};
 use object::elf::{PF_R, PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind};

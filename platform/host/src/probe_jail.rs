@@ -4,7 +4,7 @@ use core::arch::{asm, global_asm};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
-use janua_arch::x86_64::entry::{THREAD_ENTRY, THREAD_SELECTOR};
+use janua_entry::hosted::entry::{THREAD_ENTRY, THREAD_SELECTOR};
 
 use crate::{Probe, Refused, answer, errno, in_child, on_this_processor, reap, syscall_user_dispatch_here};
 

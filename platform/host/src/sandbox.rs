@@ -6,8 +6,8 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use janua_arch::x86_64::entry::{KERNEL_KEY, SELECTOR_KEY};
-use janua_arch::x86_64::hosted::{
+use janua_entry::hosted::entry::{KERNEL_KEY, SELECTOR_KEY};
+use janua_entry::hosted::{
     self, CONFIG_BASE, CONTROL_BASE, FILE_SIZE, IMAGE_SIZE, KERNEL_BASE, LOW_PAGE, LOW_SHOWS, LOW_SIZE, SELECTOR_BASE,
     SELECTOR_SIZE, STACK_BASE, STACK_SIZE, THREADS, USER_END,
 };

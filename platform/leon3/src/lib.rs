@@ -24,6 +24,7 @@ pub mod tables;
 pub mod thread;
 pub mod trap;
 pub mod uart;
+mod unprotected;
 pub mod user;
 
 pub use machine::Leon3;

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::sparc::entry::{self, janua_enter_user};
+use janua_entry::leon3::janua_enter_user;
 use janua_paging::PAGE;
 use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside, ThreadId};
 use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
@@ -62,7 +62,7 @@ impl Leon3 {
 
     /// Where applications jump that may call the kernel by address.
     pub fn call_entry(&self) -> Option<usize> {
-        (!is_protected()).then(entry::dispatch)
+        (!is_protected()).then(unprotected::dispatch)
     }
 
     /// What the loader brought besides the kernel.

@@ -3,8 +3,8 @@
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use janua_arch::sparc::core::window_traps;
 use janua_arch::sparc::cpu;
+use janua_entry::leon3::core::window_traps;
 use janua_port::Frame;
 
 use crate::{sched, uart};

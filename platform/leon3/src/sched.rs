@@ -7,9 +7,9 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use janua_arch::sparc::core::{JANUA_CORE, NONE};
 use janua_arch::sparc::cpu;
 use janua_arch::sparc::switch::{janua_fpu_load, janua_fpu_save, janua_switch};
+use janua_entry::leon3::core::{JANUA_CORE, NONE};
 use janua_port::Nanos;
 
 use crate::clock;

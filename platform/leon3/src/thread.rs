@@ -14,7 +14,7 @@ use crate::lock::Mutex;
 
 /// Bytes of a kernel stack.
 const STACK: usize = 32 * 1024;
-/// A minimal stack frame below the frame of registers: see `arch/src/sparc/entry.rs`.
+/// A minimal stack frame below the frame of registers: see `gate/entry/src/leon3/mod.rs`.
 const BELOW: usize = 96;
 
 /// A kernel stack.

@@ -2,10 +2,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use janua_arch::sparc::entry::{self, BAD_SEVENTH, SUPERVISOR, VERDICT, WORK};
 use janua_arch::sparc::switch::janua_flush_windows;
 use janua_arch::sparc::window::BAD_STACK;
 use janua_arch::sparc::{cpu, usercopy};
+use janua_entry::leon3::{BAD_SEVENTH, SEVENTH, SUPERVISOR, VERDICT, WORK};
 use janua_port::drive::PARKED;
 use janua_port::gate::Way;
 use janua_port::guest::{Abi, Verdict};
@@ -39,8 +39,6 @@ const STATUS: u32 = 0x300;
 const ADDRESS: u32 = 0x400;
 /// In the fault status, the upper bit of the access type: a store.
 const STATUS_STORE: u32 = 1 << 7;
-/// Where a caller leaves the seventh word, from its stack pointer on.
-const SEVENTH: usize = 92;
 
 /// A trap from user code. Returns when user code goes on, with the registers in the frame.
 #[unsafe(no_mangle)]
@@ -159,7 +157,9 @@ extern "C" fn janua_kernel_trap(frame: &mut Frame, kind: u32) {
         kind::INTERRUPT..=kind::INTERRUPT_LAST => interrupt(kind - kind::INTERRUPT),
         kind::DATA_ACCESS | kind::NOT_ALIGNED => {
             let pc = frame.program_counter();
-            let Some(fixup) = usercopy::fixup(pc).or_else(|| entry::fixup(pc)) else { report::kernel_fault(frame, kind) };
+            let Some(fixup) = usercopy::fixup(pc).or_else(|| machine::gates().iter().find_map(|gate| gate.fixup(pc))) else {
+                report::kernel_fault(frame, kind)
+            };
             // SAFETY: the kernel is the supervisor. Reading the status makes room for the next.
             unsafe { cpu::mmu_read(STATUS) };
             frame.pc = fixup as u32;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, Own, STACK_BASE, STACK_SIZE, Shared, THREADS};
+use janua_entry::hosted::{self, Own, STACK_BASE, STACK_SIZE, Shared, THREADS};
 
 use crate::sys::{self, nr};
 

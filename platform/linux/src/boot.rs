@@ -1,6 +1,6 @@
 //! What the supervisor has left for the kernel, and the words they share afterwards.
 
-use janua_arch::x86_64::hosted::{CONFIG_BASE, CONTROL_BASE};
+use janua_entry::hosted::{CONFIG_BASE, CONTROL_BASE};
 pub use janua_platform_boot::{BootInfo, CONFIG_MOST, Control, Jail, MAGIC, NO_STATUS};
 use janua_port::Accounts;
 

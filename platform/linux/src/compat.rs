@@ -2,8 +2,8 @@
 
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::entry::THREAD_ENTRY;
 use janua_arch::x86_64::vdso32::{self, Data, Instruction};
+use janua_entry::hosted::entry::THREAD_ENTRY;
 use janua_port::{Compat, Vdso32};
 
 use crate::identity;

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, Shared};
+use janua_entry::hosted::{self, Shared};
 use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
 use janua_port::user::Reach;
 use janua_port::{Context, Nanos, Plain, Registers, Spawn, UserMemory};

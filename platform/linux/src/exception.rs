@@ -1,6 +1,6 @@
 //! The processor's exceptions, out of the signals by which the host tells of them (sigaction(2)).
 
-use janua_arch::x86_64::hosted::Arrival;
+use janua_entry::hosted::Arrival;
 use janua_port::space::Access;
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 

@@ -12,7 +12,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use janua_arch::x86_64::hosted;
+use janua_entry::hosted;
 
 use crate::machine;
 use crate::sys::{self, nr};

@@ -14,7 +14,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Errno;
-use janua_arch::x86_64::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
+use janua_entry::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
 use janua_port::{Clock, Nanos};
 use talc::{OomHandler, Span, Talc, Talck};
 

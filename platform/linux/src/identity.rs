@@ -11,9 +11,9 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::entry::THREAD_ENTRY;
-use janua_arch::x86_64::hostcall::hostcall32;
-use janua_arch::x86_64::hosted::{LOW_PAGE, LOW_SHOWS, LOW_SIZE};
+use janua_entry::hosted::entry::THREAD_ENTRY;
+use janua_entry::hosted::hostcall::hostcall32;
+use janua_entry::hosted::{LOW_PAGE, LOW_SHOWS, LOW_SIZE};
 
 /// set_thread_area(2) in the host's 32-bit table.
 pub const SET_THREAD_AREA: u32 = 243;

@@ -8,7 +8,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use janua_arch::x86_64::hosted::Shared;
+use janua_entry::hosted::Shared;
 use janua_port::drive::{self, QUIET};
 use janua_port::{Clock, Nanos};
 

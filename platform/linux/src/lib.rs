@@ -32,6 +32,7 @@ pub mod signal;
 pub mod space;
 pub mod spawn;
 pub mod sys;
+mod threads;
 pub mod usage;
 pub mod user;
 pub mod vdso;

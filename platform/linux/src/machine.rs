@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::{entry, hosted};
+use janua_entry::hosted::{self, entry};
 use janua_port::jail::Ground;
 use janua_port::machine::{Isa, Memory, NewSpace, Outside, ThreadId};
 use janua_port::{Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind};
@@ -36,7 +36,6 @@ static HOOKS: entry::Hooks = entry::Hooks {
     on_call: signal::on_call,
     on_signal: signal::on_signal,
     on_nested: signal::on_nested,
-    child_main: spawn::child_main,
     on_answered: signal::on_answered,
 };
 

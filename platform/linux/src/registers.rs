@@ -4,9 +4,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::USER_END;
 use janua_arch::x86_64::segments::{self, Segments};
-use janua_arch::x86_64::{cpu, hosted};
+use janua_arch::x86_64::{cpu, fpu};
+use janua_entry::hosted::USER_END;
 use janua_port::Registers;
 use janua_port::machine::Fpu;
 
@@ -105,7 +105,7 @@ impl Registers for HostedRegisters {
     fn fpu_save(&self, area: &mut [u8]) {
         let mut own = FpuArea([0; FPU_MOST]);
         // SAFETY: the buffer is aligned, zeroed (so the header is) and as large as the components of the mask need.
-        unsafe { hosted::hosted_fpu_store(own.0.as_mut_ptr(), components()) };
+        unsafe { fpu::hosted_fpu_store(own.0.as_mut_ptr(), components()) };
         let len = area.len().min(size());
         area[..len].copy_from_slice(&own.0[..len]);
     }
@@ -124,7 +124,7 @@ impl Registers for HostedRegisters {
         own.0[512..520].copy_from_slice(&(present & mask).to_le_bytes());
         own.0[520..576].fill(0);
         // SAFETY: aligned, large enough, and the header is clean: only components of the mask, standard form.
-        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), components()) };
+        unsafe { fpu::hosted_fpu_load(own.0.as_ptr(), components()) };
         Ok(())
     }
 
@@ -151,7 +151,7 @@ impl Registers for HostedRegisters {
         }
         // SAFETY: aligned; the header names only components guests may use, whose bytes lie in the buffer in either form, since
         // the compacted one is never longer than the standard one; reserved bits are zero.
-        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), mask & components()) };
+        unsafe { fpu::hosted_fpu_load(own.0.as_ptr(), mask & components()) };
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl Registers for HostedRegisters {
         // MXCSR's start value; it is loaded even where the header says "initial".
         own.0[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
         // SAFETY: aligned, and a header of zeroes means the initial state of every component.
-        unsafe { hosted::hosted_fpu_load(own.0.as_ptr(), components()) };
+        unsafe { fpu::hosted_fpu_load(own.0.as_ptr(), components()) };
     }
 
     fn segments(&self) -> Segments {

@@ -3,8 +3,9 @@
 use core::fmt::Write;
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
-use janua_arch::x86_64::{cpu, entry, usercopy};
+use janua_arch::x86_64::{cpu, usercopy};
+use janua_entry::hosted::entry;
+use janua_entry::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
 use janua_port::guest::{Abi, Verdict};
 use janua_port::{Flow, HostSignal, HostedGate, Trap};
 

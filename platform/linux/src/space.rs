@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
-use janua_arch::x86_64::{entry, usercopy};
+use janua_arch::x86_64::usercopy;
+use janua_entry::hosted::entry;
+use janua_entry::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
 use janua_port::jail::Ground;
 use janua_port::space::Bounds;
 use janua_port::{Backing, HostFd, Prot, Space};
@@ -16,6 +17,7 @@ use crate::lock::Mutex;
 use crate::signal;
 use crate::spawn;
 use crate::sys::{self, Call, nr};
+use crate::threads;
 use crate::vdso;
 use crate::{boot, descriptors, host};
 
@@ -257,7 +259,7 @@ fn hop() -> Result<()> {
     // SAFETY: the child goes on here with everything as it was; the parent does not come back, and is done with the list when it
     // sets the word.
     let hopped =
-        Errno::from_raw(unsafe { hosted::hosted_hop(spawn::HOP_FLAGS, tid, kept.as_ptr(), kept.len(), &raw const given) });
+        Errno::from_raw(unsafe { threads::hosted_hop(spawn::HOP_FLAGS, tid, kept.as_ptr(), kept.len(), &raw const given) });
     if hopped.is_err() {
         mark(&kept, MADV_DOFORK);
     } else {

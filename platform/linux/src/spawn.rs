@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::entry;
-use janua_arch::x86_64::hosted::{self, Area, KICK, Own, SHORTCUTS, Shortcut};
+use janua_entry::hosted::entry;
+use janua_entry::hosted::{self, Area, KICK, Own, SHORTCUTS, Shortcut};
 use janua_port::drive::PARKED;
 use janua_port::guest::{NO_CALLS, PLAIN_CALLS};
 use janua_port::{Carrier, Context, Flow, Frame, Guest, Nanos, Next, Plain, Spawn, SpawnKind, drive};
@@ -18,6 +18,7 @@ use crate::identity;
 use crate::machine;
 use crate::signal;
 use crate::sys::{self, nr};
+use crate::threads;
 use crate::{faults, guard, heap, idle};
 
 const CLONE_VM: usize = 0x100;
@@ -122,7 +123,7 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
         // The host stores the id before the child runs, so that every thread that knows of the new one knows its id. The child's first
         // access to its stack is then a read, for which the host maps all of the stack that exists at once.
         let flags = flags | CLONE_PARENT_SETTID | if tls.is_some() { CLONE_SETTLS } else { 0 };
-        hosted::hosted_clone(
+        threads::hosted_clone(
             flags,
             stack,
             (&raw const (*area).shared.host_tid) as *mut u32,
@@ -371,7 +372,7 @@ fn end(index: usize) -> ! {
     let _ = disarm();
     let (word, bit) = area::taken(index);
     // SAFETY: the thread's own area, nothing of it is used afterwards; signals are blocked.
-    unsafe { hosted::hosted_end(word, bit) }
+    unsafe { threads::hosted_end(word, bit) }
 }
 
 const MEMBARRIER_GLOBAL_EXPEDITED: usize = 2;

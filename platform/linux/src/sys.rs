@@ -3,7 +3,7 @@
 //! Safe wrappers take what the compiler can check (words, slices); everything else goes through [`raw`].
 
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hostcall::hostcall;
+use janua_entry::hosted::hostcall::hostcall;
 
 use crate::faults;
 pub use crate::wall::{Call, nr};

@@ -1,7 +1,7 @@
 //! Guest memory: it is simply there, at the guest's addresses, in the process the thread runs in.
 
-use janua_arch::x86_64::hosted::{KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
 use janua_arch::x86_64::usercopy;
+use janua_entry::hosted::{KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
 use janua_port::{Fault, UserMemory};
 
 /// The memory of the calling thread's process.

@@ -4,8 +4,8 @@
 //! alone. The data page holds the addresses of the host's functions, which serve the clocks.
 
 use janua_abi::linux::Result;
-use janua_arch::x86_64::hosted::USER_END;
 use janua_arch::x86_64::vdso::{CODE_SIZE, DATA_SIZE, Data, image};
+use janua_entry::hosted::USER_END;
 
 use crate::boot;
 use crate::sys::{self, nr};

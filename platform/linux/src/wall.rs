@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use janua_abi::linux::net::ioctl as socket;
 use janua_abi::linux::termios::request as tty;
 use janua_abi::linux::{Errno, Result};
-use janua_arch::x86_64::hostcall::hostcall;
-use janua_arch::x86_64::hosted::{KERNEL_BASE, KICK};
+use janua_entry::hosted::hostcall::hostcall;
+use janua_entry::hosted::{KERNEL_BASE, KICK};
 use janua_port::gate::Outside;
 
 use crate::{boot, identity, spawn};
@@ -605,8 +605,7 @@ mod tests {
     /// Numbers that assembly and gates write down themselves are in the list too.
     #[test]
     fn calls_made_elsewhere_are_listed() {
-        let assembly =
-            concat!(include_str!("../../../arch/src/x86_64/hosted.rs"), include_str!("../../../arch/src/x86_64/entry.rs"));
+        let assembly = concat!(include_str!("threads.rs"), include_str!("../../../gate/entry/src/hosted/entry.rs"));
         let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
         let mut seen = 0;
         for pair in lines.windows(2).filter(|pair| pair[1] == "\"syscall\",") {

@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
+use janua_entry::bare::Save;
 use janua_port::machine::{Residency, ThreadId, Usage};
 use janua_port::user::Reach;
 use janua_port::{Context, Fault, Nanos, Plain, Registers, Space, Spawn, UserMemory};
@@ -109,7 +110,7 @@ impl Context for BareContext {
         if self.is_caller() {
             let thread = sched::current();
             // SAFETY: the running thread's own part.
-            unsafe { entry::Save::set_calls(&raw mut (*thread.own.get()).save, plain) };
+            unsafe { Save::set_calls(&raw mut (*thread.own.get()).save, plain) };
         }
     }
 

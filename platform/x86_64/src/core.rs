@@ -6,16 +6,15 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use janua_arch::x86_64::vdso32::Instruction;
+use janua_entry::bare::{BASE_TO_END, PUSHED, VSYSCALL_NUMBERS, VSYSCALLS};
 use janua_port::Way;
 
 use crate::compat;
 use crate::cpu;
 use crate::entry;
-use crate::entry32;
 use crate::isolation;
 use crate::machine;
 use crate::sched::Turn;
-use crate::short;
 use crate::tables::{self, InUse};
 use crate::unprotected;
 use crate::vdso;
@@ -63,7 +62,7 @@ struct Words {
     scratch: u64,
     /// `gs:[16]`. The address of the core itself.
     itself: u64,
-    /// `gs:[24]`. The place of rip in the frame ([`entry::BASE_TO_END`]).
+    /// `gs:[24]`. The place of rip in the frame ([`BASE_TO_END`]).
     frame_base: u64,
     /// `gs:[32]` and `gs:[40]`. The physical roots of the tables in use: the kernel's, and those for user code, which are others
     /// with page-table isolation ([`crate::isolation`]).
@@ -77,8 +76,8 @@ struct Words {
     entry_pushed: u64,
     /// `gs:[72]`. The first address that is not user code's.
     user_end: u64,
-    /// `gs:[80]`. The numbers of the vsyscall page's calls: gettimeofday, time, getcpu.
-    vsyscalls: [u16; 4],
+    /// `gs:[80]`. The numbers of the vsyscall page's calls.
+    vsyscalls: [u16; VSYSCALLS.len()],
     task: TaskState,
     gdt: [u64; GDT_ENTRIES],
     /// Beside the words, so that both are one page for the processor to look up.
@@ -91,6 +90,9 @@ struct Words {
 const _: () = {
     assert!(offset_of!(Words, entry_pushed) == 64 && offset_of!(Words, user_end) == 72 && offset_of!(Words, vsyscalls) == 80);
     assert!(offset_of!(Words, stacks) <= 4096);
+    // The gates' entries know both.
+    assert!(offset_of!(Words, vsyscalls) == VSYSCALL_NUMBERS);
+    assert!(PUSHED == offset_of!(Words, entry_stack) + size_of::<EntryStack>() - 5 * 8);
 };
 
 /// Entries of a core's descriptor table: as Linux has them, and the call gate's two where Linux has none.
@@ -98,9 +100,6 @@ const GDT_ENTRIES: usize = 16;
 
 #[repr(C, align(16))]
 struct EntryStack([u64; 128]);
-
-/// GS' offset of what an interrupt pushes on the entry stack: rip, cs, rflags, rsp, ss.
-pub const PUSHED: usize = offset_of!(Words, entry_stack) + size_of::<EntryStack>() - 5 * 8;
 
 /// One core, which finds itself by GS while it is in the kernel.
 ///
@@ -246,7 +245,7 @@ impl Core {
             scratch2: 0,
             entry_pushed: 0,
             user_end: 1 << 47,
-            vsyscalls: [96, 201, 309, 0],
+            vsyscalls: VSYSCALLS,
             task,
             gdt,
             entry_stack: EntryStack([0; 128]),
@@ -288,8 +287,7 @@ impl Core {
             // Read-only data of ring 3, as large as the core's number.
             words.gdt[vdso::CORE_ENTRY] = self.number as u64 | 0xf1 << 40 | 4 << 52;
             // A 64-bit call gate (type 0xc) that ring 3 may use.
-            if is_open(Way::CallGate) {
-                let handler = short::call_gate_address(isolation::is_on());
+            if let Some(handler) = machine::entry(Way::CallGate, false) {
                 words.gdt[CALL_GATE] =
                     handler & 0xffff | u64::from(KERNEL_CS) << 16 | 0xec00 << 32 | (handler & 0xffff_0000) << 32;
                 words.gdt[CALL_GATE + 1] = handler >> 32;
@@ -337,7 +335,7 @@ impl Core {
         unsafe {
             let words = self.words.get();
             (&raw mut (*words).frame_top).write(end as u64 - 8);
-            (&raw mut (*words).frame_base).write((end - entry::BASE_TO_END) as u64);
+            (&raw mut (*words).frame_base).write((end - BASE_TO_END) as u64);
             if !isolation::is_on() {
                 (&raw mut (*words).task.rsp0).write_unaligned(end as u64);
             }
@@ -413,12 +411,12 @@ pub fn instruction32() -> Instruction {
 
 /// Where `sysenter` leads, and the `syscall` of 32-bit code.
 fn sysenter_entry(is_32: bool) -> u64 {
-    let isolated = isolation::is_on();
-    if is_32 { entry32::sysenter_address(isolated) } else { short::sysenter_address(isolated) }
+    machine::entry(if is_32 { Way::SysenterCompat } else { Way::Sysenter }, false).unwrap_or(0)
 }
 
 fn syscall32_entry(is_32: bool) -> u64 {
-    if is_32 { entry32::syscall_address(isolation::is_on()) } else { isolation::refused_address() }
+    let entry = if is_32 { machine::entry(Way::SyscallCompat, false) } else { None };
+    entry.unwrap_or_else(isolation::refused_address)
 }
 
 /// Exceptions that user code may raise by `int`: breakpoint and overflow.
@@ -446,8 +444,9 @@ pub fn init() -> Features {
             };
             let vector = vector as u8;
             let by_int = is_open(Way::Interrupt(vector));
-            let is_gate = by_int || is_open(Way::Exception(vector));
-            let handler = isolation::vector_address(vector, is_gate, guarded);
+            let gate =
+                [Way::Interrupt(vector), Way::Exception(vector)].into_iter().find_map(|way| machine::entry(way, guarded));
+            let handler = gate.unwrap_or_else(|| isolation::vector_address(vector));
             *slot = gate(handler, stack, by_int || FOR_USER.contains(&vector));
         }
         FIRST.load();
@@ -515,9 +514,8 @@ fn control() -> Features {
         }
         cpu::wrmsr(cpu::MSR_STAR, u64::from(KERNEL_CS) << 32 | 0x23 << 48);
         // Without the gate it is an invalid instruction.
-        let refused = isolation::refused_address();
-        let syscall = if is_open(Way::Syscall) { short::syscall_address(isolation::is_on()) } else { refused };
-        cpu::wrmsr(cpu::MSR_LSTAR, syscall);
+        let syscall = machine::entry(Way::Syscall, false);
+        cpu::wrmsr(cpu::MSR_LSTAR, syscall.unwrap_or_else(isolation::refused_address));
         cpu::wrmsr(cpu::MSR_CSTAR, syscall32_entry(false));
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear at entry, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);

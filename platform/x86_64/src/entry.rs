@@ -4,7 +4,7 @@
 //! registers back and makes `enter_user` return the reason. The frame lies in the thread's [`Save`], and its end is both the
 //! task state's rsp0 and what `syscall` finds through GS: the processor's own pushes land in the frame.
 //!
-//! Calls that answer at once do not come here: the gates' entries ([`crate::short`]) make them and go back.
+//! Calls that answer at once do not come here: the gates' entries (`gate/src`, of the pieces of [`janua_entry::bare`]) make them and go back.
 //!
 //! GS: in the kernel the base is the core's, the user's is in KERNEL_GS_BASE. Every way from ring 3 does exactly one `swapgs`
 //! before anything else, every way to ring 3 one as its last but one instruction. Entries from ring 0 do none: the interrupts
@@ -14,140 +14,20 @@
 
 use core::arch::global_asm;
 use core::mem::offset_of;
-use core::sync::atomic::AtomicU32;
 
-use janua_arch::Frame;
-use janua_port::Plain;
-use janua_port::guest::{NO_CALLS, PLAIN_CALLS, PlainCalls};
+use janua_entry::bare::{Save, from_base};
+use janua_entry::{bare_push_kept, bare_to_loop};
 
 use crate::report::STOPPING;
 use crate::trap::kernel_trap;
 
 pub const DEBUG: u8 = 1;
 pub const NMI: u8 = 2;
-pub const INVALID_OPCODE: u8 = 6;
 pub const DOUBLE_FAULT: u8 = 8;
 pub const PAGE_FAULT: u8 = 14;
 pub const MACHINE_CHECK: u8 = 18;
 /// First vector that is no exception.
 pub const FIRST_INTERRUPT: u8 = 32;
-/// The vectors of the gate `int`.
-pub const INT_NATIVE: u8 = 0x30;
-pub const INT_COMPAT: u8 = 0x80;
-
-/// What [`enter_user`] answers beside vectors: an entry by `syscall`.
-pub const SYSCALL: usize = 256;
-/// By `sysenter`.
-pub const SYSENTER: usize = 257;
-/// By a call gate.
-pub const CALL_GATE: usize = 258;
-/// A call was made on the fast path and left work behind or has a verdict, which is joined with this: its result is in the frame.
-pub const ANSWERED: usize = 259;
-/// The same for one of the i386 ABI.
-pub const ANSWERED_COMPAT: usize = 260;
-
-/// By `sysenter` in a 32-bit program, and by the `syscall` of 32-bit code.
-pub const SYSENTER_COMPAT: usize = 261;
-pub const SYSCALL_COMPAT: usize = 262;
-
-/// Where a thread's registers are while it is in the kernel, and what the fast path needs.
-#[repr(C, align(16))]
-pub struct Save {
-    /// An interrupt may come between a far call and the gate's `cli`: what it pushes reaches beyond the frame, and nothing that is
-    /// needed may lie there.
-    room: [u64; 9],
-    pub frame: Frame,
-    /// Stack pointer of the loop in [`enter_user`].
-    pub kernel_rsp: u64,
-    pub thread: *const (),
-    pub work: *const AtomicU32,
-    pub native: *const PlainCalls,
-    pub compat: *const PlainCalls,
-    /// What a number that is too large becomes: [`LAST_CALL`].
-    pub none: usize,
-    /// What the processor had pushed on the core's entry stack when the thread left the core ([`crate::core::Core::exchange_pushed`]).
-    pub pushed: [u64; 5],
-    /// Where a 32-bit program's calls go on that did not come by `int 0x80` ([`janua_port::Registers::set_landing`]).
-    pub landing: u64,
-}
-
-const _: () = {
-    // The processor aligns what it pushes at.
-    assert!((offset_of!(Save, frame) + size_of::<Frame>()).is_multiple_of(16) && align_of::<Save>() == 16);
-    assert!(offset_of!(Save, kernel_rsp) == offset_of!(Save, frame) + size_of::<Frame>());
-    // Behind a far call four words are pushed, or with the flags five; then, at a multiple of 16, by the processor five, by the stub
-    // two, and the rest of a frame's registers.
-    assert!(offset_of!(Save, frame) + size_of::<Frame>() >= (5 + 1 + 5 + 2 + 14) * 8);
-    assert!(offset_of!(Frame, rcx) == 11 * 8 && offset_of!(Frame, r11) == 6 * 8);
-    assert!(offset_of!(Frame, rax) == 10 * 8 && offset_of!(Frame, rdi) == 14 * 8);
-    assert!(offset_of!(Frame, rip) == 16 * 8 && BASE_TO_END == 5 * 8);
-};
-
-/// The last place in a table, which is always null.
-pub const LAST_CALL: usize = PLAIN_CALLS - 1;
-
-static NO_WORK: AtomicU32 = AtomicU32::new(0);
-
-impl Save {
-    pub const fn new(frame: Frame) -> Save {
-        Save {
-            room: [0; 9],
-            kernel_rsp: 0,
-            frame,
-            thread: core::ptr::null(),
-            work: &raw const NO_WORK,
-            native: &raw const NO_CALLS,
-            compat: &raw const NO_CALLS,
-            none: LAST_CALL,
-            pushed: [0; 5],
-            landing: 0,
-        }
-    }
-
-    /// Sets which calls take the fast path: those of the thread's guest, which must live as long as the thread runs.
-    pub fn set_plain(&mut self, plain: Option<Plain<'_>>) {
-        let none = Save::new(self.frame);
-        match plain {
-            Some(plain) => {
-                self.thread = plain.thread;
-                self.work = plain.work;
-                self.native = plain.native;
-                self.compat = plain.compat;
-            }
-            None => *self = Save { kernel_rsp: self.kernel_rsp, landing: self.landing, ..none },
-        }
-    }
-
-    /// The same for a thread that is under way: which calls take the fast path from its next entry on.
-    ///
-    /// # Safety
-    /// `save` is the running thread's.
-    pub unsafe fn set_calls(save: *mut Save, plain: Option<Plain<'_>>) {
-        let none = &raw const NO_CALLS;
-        let (native, compat) = plain.map_or((none, none), |plain| (&raw const *plain.native, &raw const *plain.compat));
-        // SAFETY: words that only the thread's entries read. The rest of what the fast path needs is the guest's for its life.
-        unsafe {
-            (&raw mut (*save).native).write_volatile(native);
-            (&raw mut (*save).compat).write_volatile(compat);
-        }
-    }
-
-    /// Where entries start to push: the end of the frame.
-    pub fn end(&self) -> usize {
-        core::ptr::from_ref(self) as usize + offset_of!(Save, frame) + size_of::<Frame>()
-    }
-}
-
-/// Bytes from the "base", the place of rip in a frame, to the frame's end. The fast path finds its words by the base: in the kernel
-/// it is in GS ([`crate::core`]), in entries in r11.
-pub const BASE_TO_END: usize = size_of::<Frame>() - offset_of!(Frame, rip);
-
-/// Offset from the base to a field of [`Save`].
-pub const fn from_base(offset: usize) -> isize {
-    offset as isize - (offset_of!(Save, frame) + offset_of!(Frame, rip)) as isize
-}
-
-// Pieces of assembly that several entries share.
 
 /// From the place of rdi down: what a C function may change. rax has its own.
 #[rustfmt::skip]
@@ -156,13 +36,6 @@ macro_rules! push_scratch {
         concat!(
             "push rdi\npush rsi\npush rdx\npush rcx\npush ", $rax, "\npush r8\npush r9\npush r10\npush r11"
         )
-    };
-}
-
-/// What a C function keeps, at the end of a frame.
-macro_rules! push_kept {
-    () => {
-        "push rbx\npush rbp\npush r12\npush r13\npush r14\npush r15"
     };
 }
 
@@ -176,7 +49,7 @@ macro_rules! pop_kept {
 #[rustfmt::skip]
 macro_rules! push_lower {
     () => {
-        concat!("push rsi\npush rdx\npush rcx\npush rax\npush r8\npush r9\npush r10\npush r11\n", push_kept!())
+        concat!("push rsi\npush rdx\npush rcx\npush rax\npush r8\npush r9\npush r10\npush r11\n", bare_push_kept!())
     };
 }
 
@@ -201,22 +74,14 @@ macro_rules! to_user {
     };
 }
 
-/// rsp: the place of r11, and all above it saved; eax: the reason. Ends the frame and goes to the loop.
-#[rustfmt::skip]
-macro_rules! to_loop {
-    () => {
-        concat!(push_kept!(), "\nmov rsp, [rsp + 21*8]\njmp entry_return\n")
-    };
-}
-
-pub(crate) use {push_kept, to_loop};
-
 global_asm!(
     ".pushsection .text.entry, \"ax\", @progbits",
 
     // 256 stubs of 16 bytes. Those exceptions that come without an error code get a 0 in its place.
     ".balign 16",
-    // Known to other parts of the crate, which may be compiled apart from this.
+    // Of the gates `callgate` and `sysenter`: where their entries may be interrupted. Without the gate there is no such address.
+    ".weak call_gate_entry, isolated_call_gate, sysenter32_first, sysenter32_last",
+    // Known to the gates, and to other parts of the crate, which may be compiled apart from this.
     ".globl vector_stubs, entry_return, from_kernel_itself, nmi_entry, debug_entry, syscall32_refused, syscall32_inside",
     "vector_stubs:",
     ".set vector, 0",
@@ -333,7 +198,7 @@ global_asm!(
     "push 0",
     push_scratch!("rax"),
     "mov eax, {debug}",
-    to_loop!(),
+    bare_to_loop!(),
     "3:",
     "cmp qword ptr [rsp], offset kernel_text_start",
     "jb 4f",
@@ -372,13 +237,13 @@ global_asm!(
     "push 0",
     push_scratch!("rax"),
     "mov eax, 6",
-    to_loop!(),
+    bare_to_loop!(),
 
     // rdi: Save. Goes to user code with its frame; returns at the next entry with the reason.
     ".balign 64",
     ".globl enter_user",
     "enter_user:",
-    push_kept!(),
+    bare_push_kept!(),
     "mov [rdi + {save_kernel_rsp}], rsp",
     "lea rsp, [rdi + {save_frame}]",
     // `sysretq` only where it does what `iretq` would: return address and flags are those in rcx and r11, the selectors are
@@ -410,7 +275,7 @@ global_asm!(
     ".balign 16",
     ".globl switch_stack",
     "switch_stack:",
-    push_kept!(),
+    bare_push_kept!(),
     "mov [rdi], rsp",
     "mov rsp, rsi",
     pop_kept!(),
@@ -429,7 +294,7 @@ unsafe extern "C" {
     fn nmi_entry();
     fn debug_entry();
     fn syscall32_refused();
-    /// Goes to user code; answers why it came back: a vector, or one of the numbers above. The frame's address is canonical, its
+    /// Goes to user code; answers why it came back: a vector, or one of the numbers of [`janua_entry::bare`]. The frame's address is canonical, its
     /// selectors are user selectors and its flags those user code may have: `iretq` must not fault here.
     pub fn enter_user(save: *mut Save) -> usize;
     /// Goes on on another stack; returns when somebody switches back.

@@ -4,8 +4,8 @@
 //! On a processor that lets user code guess at what its tables map but its rights forbid (Meltdown), there is nothing left to guess.
 //! It is decided once, at start: by `kpti=on` or `kpti=off` on the kernel's command line, or by the processor.
 //!
-//! Every space has two roots then, which share the tables of the user half. Gates have entries of their own for it in
-//! [`crate::short`]. All other vectors come by this file, whose entries change to the kernel's root, move what the processor has pushed
+//! Every space has two roots then, which share the tables of the user half. Gates have entries of their own for
+//! it. All other vectors come by this file, whose entries change to the kernel's root, move what the processor has pushed
 //! from the core's entry stack to the thread's frame, and go on at the entries of [`crate::entry`], which never know. The loop's return to user
 //! mode ends in `swapgs` and `iretq` or `sysretq`: these instructions are replaced by a jump to this file, at start, so that without
 //! isolation they cost nothing more than they did.
@@ -19,7 +19,6 @@ use crate::boot::{DIRECT, KERNEL_OFFSET};
 use crate::cpu;
 use crate::entry;
 use crate::report::STOPPING;
-use crate::short;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -197,12 +196,9 @@ pub fn refused_address() -> u64 {
     if is_on() { isolated_refused as *const () as u64 } else { entry::refused_address() }
 }
 
-/// The address of a vector's entry; of the fast path if a gate takes calls by the vector. `guarded`: the processor has SMAP.
-pub fn vector_address(vector: u8, is_gate: bool, guarded: bool) -> u64 {
+/// The address of a vector's entry, where no gate has one.
+pub fn vector_address(vector: u8) -> u64 {
     use entry::{DEBUG, DOUBLE_FAULT, MACHINE_CHECK, NMI};
-    if is_gate && let Some(gate) = short::gate(vector, is_on(), guarded) {
-        return gate;
-    }
     let plain = entry::stub(vector);
     if !is_on() {
         return plain;

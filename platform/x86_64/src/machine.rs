@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use janua_abi::linux::Result;
 use janua_paging::PAGE;
 use janua_port::drive::PARKED;
+use janua_port::gate::{Entering, Way};
 use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside, ThreadId};
 use janua_port::{
     BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, Nanos, Next, Park, Space, Spawn,
@@ -24,8 +25,8 @@ use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user;
 use crate::{
-    apic, clock, core as cores, cpu, disk, entry32, fpu, isolation, oom, random, report, sched, serial, shoot, smp, tables,
-    trap, unprotected, vdso,
+    apic, clock, core as cores, cpu, disk, fpu, guard, isolation, oom, random, report, sched, serial, shoot, smp, tables, trap,
+    unprotected, vdso,
 };
 
 /// The bare machine; there is one.
@@ -42,6 +43,13 @@ static SERVICE: AtomicU32 = AtomicU32::new(0);
 pub fn gates() -> &'static [&'static dyn TrapGate] {
     // SAFETY: null until set by `BareMachine::start` from a leaked box, before any guest exists.
     unsafe { MACHINE.load(Ordering::Acquire).as_ref() }.map_or(&[], |machine| machine.gates)
+}
+
+/// Where the processor goes by a way that a gate takes calls by, if the gate has entry code for it. `guarded`: the processor has SMAP.
+pub fn entry(way: Way, guarded: bool) -> Option<u64> {
+    let entering = Entering { isolated: isolation::is_on(), guarded };
+    let gate = gates().iter().find(|gate| gate.ways().contains(&way))?;
+    gate.entry(way, entering).map(|address| address as u64)
 }
 
 /// What the loader left in ebx.
@@ -90,7 +98,7 @@ impl BareMachine {
         let initrd = loaded.initrd();
         isolation::init(loaded.command_line());
         unprotected::init(loaded.command_line());
-        entry32::init(cores::has_smap());
+        guard::init(cores::has_smap());
         tables::init();
         let initrd = initrd.map_or(&[][..], |(start, end)| {
             // SAFETY: the loader's module, which was left out of the free memory; mapped for good.

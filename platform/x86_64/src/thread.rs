@@ -7,11 +7,11 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
+use janua_entry::bare::Save;
 use janua_paging::PAGE;
 use janua_port::machine::{ThreadId, Usage};
 use janua_port::{Frame, Guest, Nanos, Space};
 
-use crate::entry::Save;
 use crate::lock::Mutex;
 use crate::share::Share;
 use crate::{clock, compat, core as cores, fpu, tables};

@@ -3,18 +3,17 @@
 use core::sync::atomic::Ordering;
 
 use janua_arch::x86_64::usercopy;
+use janua_entry::bare::{ANSWERED, ANSWERED_COMPAT, CALL_GATE, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT};
 use janua_paging::{Access, Refused};
 use janua_port::guest::{Abi, Verdict};
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 use janua_port::{Entry, Flow, Frame, Guest, Trap, UserMemory, space};
 
-use crate::entry::{
-    self, ANSWERED, ANSWERED_COMPAT, CALL_GATE, FIRST_INTERRUPT, PAGE_FAULT, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT,
-};
+use crate::entry::{self, FIRST_INTERRUPT, PAGE_FAULT};
 use crate::space::BareSpace;
 use crate::thread::Thread;
 use crate::user::{self, BareUser};
-use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, short, unprotected, vdso};
+use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, unprotected, vdso};
 
 /// General protection.
 const PROTECTION: u8 = 13;
@@ -223,11 +222,9 @@ fn user_copy(frame: &mut Frame) -> bool {
     let addr = cpu::fault_address();
     let place = frame.program_counter();
     // Copies have checked their range; an entry that looks at user memory only that it is in the lower half.
-    let (fixup, checked) = match (usercopy::fixup(place), short::fixup(place)) {
-        (Some(fixup), _) => (fixup, true),
-        (None, Some(fixup)) => (fixup, false),
-        (None, None) => return false,
-    };
+    let copy = usercopy::fixup(place);
+    let Some(fixup) = copy.or_else(|| machine::gates().iter().find_map(|gate| gate.fixup(place))) else { return false };
+    let checked = copy.is_some();
     if checked && !user::is_user(addr, 1) {
         return false;
     }

@@ -16,9 +16,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use janua_port::guest::Verdict;
 
 use janua_arch::Frame;
+use janua_entry::bare::{ANSWERED, LAST_CALL, SYSCALL, Save};
 
 use crate::core::{KERNEL_CS, KERNEL_SS};
-use crate::entry::{ANSWERED, LAST_CALL, SYSCALL, Save};
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -201,7 +201,7 @@ pub fn call_address() -> usize {
 /// Goes to user code in ring 0; answers why it came back.
 ///
 /// # Safety
-/// As `enter_user` of [`crate::entry`], and user code is not protected.
+/// As [`crate::entry::enter_user`], and user code is not protected.
 pub unsafe fn enter(save: &mut Save) -> usize {
     (save.frame.cs, save.frame.ss) = (KERNEL_CS.into(), KERNEL_SS.into());
     // SAFETY: the caller's word.

@@ -36,8 +36,39 @@ fn gates() -> impl Iterator<Item = PathBuf> {
 /// What a gate's page tells, by its headings.
 const OF_GATES: [&str; 4] = ["How a call enters and returns", "What it accepts", "What it costs", "Who may use it"];
 
-/// Rule `whole-gates`: a gate is a folder with code and page, and is listed.
-pub fn whole_gates(_: &Tree) -> Vec<Breach> {
+/// Pieces of assembly of which only gates make entries; a platform has those that it shares with them, which go to its loop.
+const ENTRY_PIECES: [&str; 6] =
+    ["bare_entries", "bare_find_function", "bare_make_short_call", "bare_call32", "hosted_open", "hosted_locate"];
+/// Instructions of entries and exits, which are no affair of the crate of the processor.
+const ENTRY_INSTRUCTIONS: [&str; 4] = ["iretq", "sysret", "swapgs", "wrpkru"];
+
+/// What of a gate's entry code lies outside the folder of gates.
+fn strayed(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for file in tree.files.iter().filter(|f| f.is_rust() && !f.path.starts_with("gate/")) {
+        let pieces = file.lines.iter().enumerate().filter_map(|(number, line)| {
+            let piece = super::source::words(&line.code).into_iter().find(|word| ENTRY_PIECES.contains(word))?;
+            Some((number, format!("`{piece}` is a piece of gates' entries")))
+        });
+        breaches.extend(pieces.map(|(number, what)| Breach::new("whole-gates", format!("{}:{}", file.path, number + 1), what)));
+        if file.layer() != "arch" {
+            continue;
+        }
+        // Assembly is in string literals.
+        let text = fs::read_to_string(workspace::root().join(&file.path)).unwrap_or_default();
+        let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+        for (number, line) in code {
+            if let Some(instruction) = ENTRY_INSTRUCTIONS.iter().find(|instruction| line.contains(**instruction)) {
+                let what = format!("`{instruction}` belongs to an entry or an exit");
+                breaches.push(Breach::new("whole-gates", format!("{}:{}", file.path, number + 1), what));
+            }
+        }
+    }
+    breaches
+}
+
+/// Rule `whole-gates`: a gate is a folder with code, entry and page, and is listed.
+pub fn whole_gates(tree: &Tree) -> Vec<Breach> {
     let list = fs::read_to_string(workspace::root().join("docs/gates.md")).unwrap_or_default();
     let root = fs::read_to_string(workspace::root().join("gate/src/lib.rs")).unwrap_or_default();
     let declared = root
@@ -45,7 +76,7 @@ pub fn whole_gates(_: &Tree) -> Vec<Breach> {
         .filter_map(|line| line.strip_prefix("gates!(")?.split_once(": "))
         .flat_map(|(_, names)| names.trim_end_matches(");").split_whitespace().map(String::from).collect::<Vec<_>>());
     let mut declared: Vec<String> = declared.collect();
-    let mut breaches = Vec::new();
+    let mut breaches = strayed(tree);
     for gate in gates() {
         let name = gate.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let place = format!("gate/src/{name}");
@@ -54,6 +85,9 @@ pub fn whole_gates(_: &Tree) -> Vec<Breach> {
         breaches.extend(lacking.map(|heading| Breach::new("whole-gates", &place, format!("its page lacks \"{heading}\""))));
         if !gate.join("mod.rs").exists() {
             breaches.push(Breach::new("whole-gates", &place, "it has no mod.rs"));
+        }
+        if !gate.join("entry.rs").exists() && !page.contains("`gate/entry/src/") {
+            breaches.push(Breach::new("whole-gates", &place, "it has no entry.rs, and its page names no entry that it shares"));
         }
         if !list.contains(&format!("(../gate/src/{name}/README.md)")) {
             breaches.push(Breach::new("whole-gates", &place, "docs/gates.md does not list it"));

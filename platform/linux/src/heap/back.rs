@@ -12,7 +12,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use janua_arch::x86_64::hosted::{self, HEAP_BASE, HEAP_SIZE};
+use janua_entry::hosted::{self, HEAP_BASE, HEAP_SIZE};
 use talc::Talc;
 
 use super::{ALIGN, CLASSES, Free, Grow, Heap, class_layout};

@@ -1,16 +1,21 @@
-//! The kernel in the address space of its guests: where it lies, a thread's area, and how host threads begin and end.
+//! The kernel in the address space of its guests: where it lies, a thread's area, and the entry and exit that its gates share.
 //!
 //! Every guest process maps the same kernel memory, one shared file, at [`KERNEL_BASE`]. A thread in the kernel runs on its own
 //! 64 KiB stack; its [`Area`] lies at the stack's top. The stack is the host's alternate signal stack for the thread, so a
 //! host signal that interrupts user code is put at its top. [`SIGNAL_ROOM`] below the area is for that; kernel code starts
 //! further down.
-//! Entries and exits are in [`super::entry`].
+//! Entries and exits are in [`entry`].
 
-use core::arch::global_asm;
+#[cfg(test)]
+mod claims;
+pub mod entry;
+mod hooks;
+pub mod hostcall;
+mod pieces;
+
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
-use super::entry;
-use super::frame::Frame;
+use janua_arch::Frame;
 
 /// Where kernel memory starts in every process. Below every place where the host puts relocatable programs, and in no range that a
 /// known runtime lays claim to (docs/layout.md).
@@ -77,7 +82,7 @@ const CACHE_OFFSET: usize = 512;
 pub const CACHE_SIZE: usize = AREA_SIZE - CACHE_OFFSET;
 
 /// Bytes below the area that kernel code leaves to a host signal: its frame, up to 4 KiB with all vector registers, or 12 with
-/// the tile registers, and what runs on it until it returns. See [`super::entry`].
+/// the tile registers, and what runs on it until it returns. See [`entry`].
 pub const SIGNAL_ROOM: usize = 16 << 10;
 
 /// The exit status of host processes that end because the kernel wants it. Another one tells the supervisor that a process has
@@ -132,7 +137,7 @@ pub struct Shared {
     pub ended: AtomicU32,
     /// Processes that the thread has made since its own process let go of the stacks of others.
     pub made: AtomicU32,
-    /// The host thread has its identity: [`super::entry::THREAD_SELECTOR`]'s limit is the index.
+    /// The host thread has its identity: [`entry::THREAD_SELECTOR`]'s limit is the index.
     pub identified: AtomicBool,
     /// One more than the index of the guest thread that a thread of the kernel's own works for; 0 for none.
     pub serves: AtomicU32,
@@ -238,148 +243,4 @@ pub const fn stack_start(index: usize) -> usize {
 /// The range of the thread's stack below its area: base and bytes.
 pub const fn stack(index: usize) -> (usize, usize) {
     (STACK_BASE + index * STACK_SIZE, STACK_SIZE - AREA_SIZE)
-}
-
-global_asm!(
-    ".pushsection .text.hosted, \"ax\", @progbits",
-
-    // clone(2) onto a new kernel stack: rdi flags, rsi new stack, rdx parent tid, rcx child tid, r8 tls -> rax as clone.
-    // The child calls hosted_child_main with the word at the top of its stack and never comes back.
-    ".globl hosted_clone",
-    ".type hosted_clone, @function",
-    "hosted_clone:",
-    "mov r10, rcx",
-    "mov eax, 56",
-    "syscall",
-    "test rax, rax",
-    "jz 2f",
-    "ret",
-    "2:",
-    "xor ebp, ebp",
-    "pop rdi",
-    "call {child_main}",
-    "ud2",
-    ".size hosted_clone, . - hosted_clone",
-
-    // The thread goes on in a new host process with a copy of the address space; the old host thread ends. rdi flags,
-    // rsi child tid word, rdx ranges (address, length) that were kept from the child and are to be given to later ones again
-    // (MADV_DOFORK), rcx how many, r8 a word that tells the new process of that: 0, or 2 when it sleeps on it, becomes 1
-    // -> rax 0 in the new process, or a negative error in the old one. Both have the same stack in shared memory, so the
-    // old one must not touch it again: it ends without a push, and reads the ranges before it sets the word.
-    ".globl hosted_hop",
-    ".type hosted_hop, @function",
-    "hosted_hop:",
-    "push rbx",
-    "push r12",
-    "push r13",
-    "mov rbx, rdx",
-    "mov r12, rcx",
-    "mov r13, r8",
-    "mov r10, rsi",
-    "xor esi, esi",
-    "xor edx, edx",
-    "xor r8d, r8d",
-    "mov eax, 56",
-    "syscall",
-    "test rax, rax",
-    "jg 3f",
-    "pop r13",
-    "pop r12",
-    "pop rbx",
-    "ret",
-    "3:",
-    "test r12, r12",
-    "jz 5f",
-    "4:",
-    "mov rdi, [rbx]",
-    "mov rsi, [rbx + 8]",
-    "mov edx, 11",
-    "mov eax, 28",
-    "syscall",
-    "add rbx, 16",
-    "dec r12",
-    "jnz 4b",
-    "5:",
-    "mov eax, 1",
-    "xchg dword ptr [r13], eax",
-    "cmp eax, 2",
-    "jne 6f",
-    "mov rdi, r13",
-    "mov esi, 1",
-    "mov edx, 1",
-    "mov eax, 202",
-    "syscall",
-    "6:",
-    "mov edi, {ended}",
-    "mov eax, 60",
-    "syscall",
-    "ud2",
-    ".size hosted_hop, . - hosted_hop",
-
-    // rdi: a word, rsi: the bit in it that says that the area is taken. Gives the stack back and ends the host thread: nothing may touch
-    // the stack after that, and signals are blocked.
-    ".globl hosted_end",
-    ".type hosted_end, @function",
-    "hosted_end:",
-    "not rsi",
-    "lock and qword ptr [rdi], rsi",
-    "mov edi, {ended}",
-    "mov eax, 60",
-    "syscall",
-    "ud2",
-    ".size hosted_end, . - hosted_end",
-
-    // rdi: xsave area, rsi: component mask. PKRU (bit 9) never comes from memory.
-    ".globl hosted_fpu_load",
-    ".type hosted_fpu_load, @function",
-    "hosted_fpu_load:",
-    "mov rax, rsi",
-    "mov rdx, rsi",
-    "shr rdx, 32",
-    "and eax, 0xfffffdff",
-    "xrstor64 [rdi]",
-    "test eax, 0x200",
-    "jnz 4f",
-    "ret",
-    "4:",
-    "ud2",
-    ".size hosted_fpu_load, . - hosted_fpu_load",
-
-    ".globl hosted_fpu_store",
-    ".type hosted_fpu_store, @function",
-    "hosted_fpu_store:",
-    "mov rax, rsi",
-    "mov rdx, rsi",
-    "shr rdx, 32",
-    "xsave64 [rdi]",
-    "ret",
-    ".size hosted_fpu_store, . - hosted_fpu_store",
-
-    ".popsection",
-    child_main = sym child_main,
-    ended = const ENDED,
-);
-
-fn hooks() -> &'static entry::Hooks {
-    // SAFETY: set once at start, before a thread can be made, from a `&'static`.
-    unsafe { &*super::hooks::HOOKS.load(core::sync::atomic::Ordering::Acquire) }
-}
-
-unsafe extern "C" fn child_main(area: *mut Area) -> ! {
-    // SAFETY: the area is the one `hosted_clone`'s caller put on the new stack.
-    unsafe { (hooks().child_main)(area) }
-}
-
-unsafe extern "C" {
-    pub fn hosted_clone(flags: usize, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
-    pub fn hosted_hop(
-        flags: usize,
-        child_tid: *mut u32,
-        kept: *const [usize; 2],
-        count: usize,
-        given: *const AtomicU32,
-    ) -> isize;
-    pub fn hosted_end(taken: *const AtomicU64, bit: u64) -> !;
-    pub fn hosted_fpu_load(area: *const u8, mask: u64);
-    pub fn hosted_fpu_store(area: *mut u8, mask: u64);
 }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use super::hosted::Area;
+use super::Area;
 
 /// What the platform registers: the Rust ends of the assembly. The order is known to it.
 #[repr(C)]
@@ -22,12 +22,7 @@ pub struct Hooks {
     /// # Safety
     /// Called by the signal entries only.
     pub on_nested: unsafe extern "C" fn(i32, *mut u8, *mut u8),
-    /// First Rust code of a new host thread.
-    ///
-    /// # Safety
-    /// Called by `hosted_clone` only.
-    pub child_main: unsafe extern "C" fn(*mut Area) -> !,
-    /// A call that was made by the thread's [`super::hosted::Shortcut`] has left work behind or has a verdict, which is among the bits of the
+    /// A call that was made by the thread's [`super::Shortcut`] has left work behind or has a verdict, which is among the bits of the
     /// second word; its result is in the area's frame. Answers the area to leave through.
     ///
     /// # Safety
@@ -35,9 +30,9 @@ pub struct Hooks {
     pub on_answered: unsafe extern "C" fn(*mut Area, u32) -> *mut Area,
 }
 
-const _: () = assert!(core::mem::offset_of!(Hooks, on_answered) == 32);
+const _: () = assert!(core::mem::offset_of!(Hooks, on_answered) == 24);
 
-/// Read by the assembly, and by `hosted_clone`'s in `hosted`.
+/// Read by the assembly.
 pub(super) static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The word every genuine frame starts with. Zero, before it is set, is no frame's.

@@ -1,13 +1,9 @@
-//! Entry and exit: the trap table, the fast path of a call, the slow path of everything else.
+//! The LEON3: the trap table, the entry of everything that does not take the fast path of a call, and its exit. The fast path is the gate's
+//! (`gate/src/ta/entry.rs`).
 //!
 //! Every trap takes four instructions in the table and has its PSR, PC and nPC in %l0, %l1 and %l2. Traps are off; the kernel
-//! turns them on again as soon as the trap window is free ([`super::window`]), because it calls functions, and those need
+//! turns them on again as soon as the trap window is free ([`janua_arch::sparc::window`]), because it calls functions, and those need
 //! windows. Interrupts stay out (level 15).
-//!
-//! **The fast path.** A call whose function needs nothing but the thread and its words ([`super::core::Core::calls`]) is called
-//! on the trap window: the words are where the function expects its arguments, the number's place is taken by the thread, the
-//! the sixth argument goes from the user's stack to the kernel's. By the convention of calls the caller expects nothing of %g1,
-//! %y and the condition codes, and the kernel is compiled not to touch %g2 to %g7, so nothing else has to be saved.
 //!
 //! **The slow path** saves a [`Frame`] and calls `janua_trapped(frame, type)`; when that returns the frame is taken back.
 //!
@@ -15,14 +11,16 @@
 //! traps are on, so the underflow handler fills it. PSR is written last, since that restores the condition codes.
 //!
 //! **Without protection**, to measure what it costs, applications run as supervisor too, with interrupts let in. What tells them
-//! from the kernel then is where they are: below the kernel. They may call the kernel's functions by their addresses:
-//! `janua_dispatch` takes the words of a call and finds the function.
+//! from the kernel then is where they are: below the kernel.
 //!
-//! A thread that waits in the kernel goes on in the window it left ([`super::switch`]), so the window number in PSR holds.
+//! A thread that waits in the kernel goes on in the window it left ([`janua_arch::sparc::switch`]), so the window number in PSR holds.
 
-use core::arch::global_asm;
+use ::core::arch::global_asm;
 
-use super::Frame;
+use janua_arch::Frame;
+use janua_arch::sparc::window::BAD_STACK;
+
+pub mod core;
 
 /// What `janua_trapped` gets instead of a trap type, joined with the verdict: a call on the fast path has left work behind or has a
 /// verdict.
@@ -31,31 +29,20 @@ pub const WORK: u32 = 0x107;
 pub const VERDICT: u32 = 3 << 30;
 /// The seventh word of a call cannot be read.
 pub const BAD_SEVENTH: u32 = 0x108;
+/// Where a caller leaves that word, from its stack pointer on: behind the window's save area, the word for a structure's address and the
+/// places of six arguments.
+pub const SEVENTH: usize = 92;
 
 unsafe extern "C" {
     /// The trap table, for TBR.
     pub safe static janua_traps: u8;
-    /// Takes the words of a call from an application without protection.
-    safe static janua_dispatch: u8;
-    static janua_seventh: u8;
-    static janua_bad_seventh: u8;
     /// Leaves for user code with these registers, with nothing kept of the kernel stack. The frame must lie where an entry
-    /// from user code would put it: 96 bytes above [`super::core::Core::stack`].
+    /// from user code would put it: 96 bytes above [`core::Core::stack`].
     pub fn janua_enter_user(frame: *const Frame) -> !;
-}
-
-/// Where applications without protection call the kernel.
-pub fn dispatch() -> usize {
-    &raw const janua_dispatch as usize
 }
 
 /// Set in [`Frame::psr`] when the frame is one of an application without protection: it goes on as supervisor.
 pub const SUPERVISOR: u32 = 0x40;
-
-/// Where a fault of the kernel's at `pc` continues, when it was reading the seventh word of a call.
-pub fn fixup(pc: usize) -> Option<usize> {
-    (pc == &raw const janua_seventh as usize).then_some(&raw const janua_bad_seventh as usize)
-}
 
 // `count` entries of the table that lead to the slow path, with the trap type, read from TBR, in %l4.
 macro_rules! entries {
@@ -94,55 +81,9 @@ global_asm!(
     entries!(111),
     ".previous",
 
+    // Behind the gate's exit, which ends its entry: see the underflow handler (image/leon3/link.ld has the order).
     ".section .text.janua_entry, \"ax\"",
-    ".globl janua_call",
-    // A call. In: condition codes of number & -512, %l4 four times the number. Out: the fast path or the slow one.
-    "janua_call:",
-    "bne janua_call_long",
-    "rd %wim, %l3",
-    "ld [%g0 - 4096 + 24], %l5",
-    "ld [%l5 + %l4], %l4",
-    "tst %l4",
-    "be janua_call_long",
-    // The trap window's bit of WIM: shifts count by five bits, those of the window in PSR.
-    "srl %l3, %l0, %l6",
-    "btst 1, %l6",
-    "bne janua_call_spill",
-    "st %l0, [%g0 - 4096 + 8]",
-    "janua_call_free:",
-    // Not before the spill: the out registers were another window's.
-    "ld [%g0 - 4096 + 0], %sp",
-    // Level 15, traps on: both are clear in user code's PSR as a trap leaves it.
-    "wr %l0, 0xf20, %psr",
-    "mov %i1, %o1",
-    "mov %i2, %o2",
-    "mov %i3, %o3",
-    "add %fp, 92, %l6",
-    ".globl janua_seventh",
-    "janua_seventh:",
-    "lda [%l6] 0xa, %l7",
-    "st %l7, [%sp + 92]",
-    "mov %i4, %o4",
-    "ld [%g0 - 4096 + 4], %o0",
-    "jmpl %l4, %o7",
-    "mov %i5, %o5",
-    "ld [%g0 - 4096 + 12], %l3",
-    "ld [%l3], %l3",
-    // The verdict, and the thread's work.
-    "orcc %l3, %o1, %l3",
-    "bne janua_call_work",
-    "mov %o0, %i0",
-    // Both exits end with a restore in this range: see the underflow handler.
-    ".globl janua_exit",
-    "janua_exit:",
-    "restore %g0, %g0, %g0",
-    "save %g0, %g0, %g0",
-    "wr %l0, 0, %psr",
-    "nop",
-    "nop",
-    "nop",
-    "jmp %l2",
-    "rett %l2 + 4",
+    ".globl janua_slow_exit, janua_trap, janua_save",
     // The slow path's: %l3 has the window number.
     "janua_slow_exit:",
     "restore %g0, %g0, %g0",
@@ -156,32 +97,12 @@ global_asm!(
     ".globl janua_exit_end",
     "janua_exit_end:",
 
-    "janua_call_spill:",
-    "sethi %hi(janua_call_free), %l7",
-    "ba janua_spill",
-    "or %l7, %lo(janua_call_free), %l7",
-    "janua_call_long:",
-    "ba janua_trap",
-    "mov 0x90, %l4",
-    // The call is over: go on behind it.
-    "janua_call_work:",
-    "mov %l2, %l1",
-    "add %l2, 4, %l2",
-    "sethi %hi({verdict}), %l4",
-    "and %l3, %l4, %l4",
-    "ba janua_save",
-    "or %l4, {work}, %l4",
-    ".globl janua_bad_seventh",
-    "janua_bad_seventh:",
-    "ba janua_save",
-    "mov {bad_seventh}, %l4",
     ".globl janua_bad_stack",
     "janua_bad_stack:",
     "ba janua_save",
     "mov {bad_stack}, %l4",
 
     // Any trap. In: %l0 PSR, %l1 PC, %l2 nPC, %l4 type.
-    ".globl janua_trap",
     "janua_trap:",
     "and %l4, 0x1ff, %l4",
     "rd %wim, %l3",
@@ -258,25 +179,6 @@ global_asm!(
     "ba janua_slow_exit",
     "ldd [%sp + 96 + 72], %i6",
 
-    // A call of an application without protection. In: %o0 number, %o1 to %o5 and [%sp + 92] arguments.
-    ".globl janua_dispatch",
-    "janua_dispatch:",
-    "andcc %o0, -512, %g0",
-    "bne janua_dispatch_long",
-    "nop",
-    "ld [%g0 - 4096 + 24], %g1",
-    "sll %o0, 2, %o0",
-    "ld [%g1 + %o0], %g1",
-    "tst %g1",
-    "be janua_dispatch_long",
-    "srl %o0, 2, %o0",
-    "jmp %g1",
-    "ld [%g0 - 4096 + 4], %o0",
-    "janua_dispatch_long:",
-    "ta 0x10",
-    "retl",
-    "nop",
-
     // The first exit of a thread: there is no trap window yet. All other windows of the kernel's go to its stack, where
     // they are forgotten, and this one becomes the trap window.
     ".globl janua_enter_user",
@@ -336,8 +238,5 @@ global_asm!(
     "jmp %l1",
     "rett %l2",
     ".previous",
-    work = const WORK,
-    verdict = const VERDICT,
-    bad_seventh = const BAD_SEVENTH,
-    bad_stack = const super::window::BAD_STACK,
+    bad_stack = const BAD_STACK,
 );

@@ -2,14 +2,14 @@
 //!
 //! A host signal (a trapped call, a fault, a kick) comes to `hosted_signal_entry`. Gates may have entries of their own: a jump from a rewritten
 //! call site, the signal user code calls by (`gate/src`). They lie in the same section, are made of the same pieces
-//! (`arch/src/x86_64/pieces.rs`), and what this page says holds for them. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
+//! (`gate/entry/src/hosted/pieces.rs`), and what this page says holds for them. Each exists twice: under the jail `pkey` (`_pkey`) user code runs with the
 //! kernel's memory closed by its key, so the entry first opens it; without a jail there is nothing to open. One exit, `hosted_exit`, closes it
 //! again.
 //!
 //! **Nothing is trusted.** User code may jump to any instruction of these entries with registers of its choice. After each `wrpkru`
 //! that opens, the value is checked and everything is derived anew: the thread from the limit of its own descriptor in the
 //! host's GDT ([`THREAD_SELECTOR`]), which only the host's set_thread_area(2) can change, or, for the only guest thread of a process, from the process'
-//! own [`ALONE`](super::hosted::ALONE); the area and the stack from the thread. A signal's frame is believed only if it is on the thread's own kernel stack and starts with the sandbox's
+//! own [`ALONE`](super::ALONE); the area and the stack from the thread. A signal's frame is believed only if it is on the thread's own kernel stack and starts with the sandbox's
 //! secret, which the host writes as the restorer's address; the secret is overwritten, so a frame is good for one entry. After each `wrpkru` that
 //! closes, the value is checked: who jumped there to open the key meets `ud2`. The `xrstor` of the entry never loads the key register, and
 //! the one that user code may run (`hosted_restore`) is followed by a check that it has not.
@@ -27,7 +27,7 @@
 //! where there is no room left the host ends the process.
 //!
 //! **The fast path.** Most calls never look at a frame. The entry calls their functions itself, by the thread's
-//! [`Shortcut`](super::hosted::Shortcut); the frame is saved all the same, since a kick during the exit starts over from it.
+//! [`Shortcut`](super::Shortcut); the frame is saved all the same, since a kick during the exit starts over from it.
 //! Other calls, and those that wait or leave work behind, go by [`Hooks`]. A function returns its verdict beside its result, in edx.
 //!
 //! **Signals during entry and exit.** `in_guest` is 1 from just before the last look at the work flags until an entry has saved
@@ -40,7 +40,7 @@ use core::arch::global_asm;
 
 use super::hooks::{HOOKS, KEY_PLACE};
 pub use super::hooks::{Hooks, SECRET, set_hooks, set_key_place, set_secret};
-use super::hosted::{
+use super::{
     AREA_SIZE, Area, IMAGE_SIZE, KERNEL_BASE, SELECTOR_BASE, SELECTOR_SHIFT, SIGNAL_ROOM, STACK_BASE, STACK_SHIFT, STACK_SIZE,
 };
 use crate::{hosted_locate, hosted_locate_own, hosted_open};
@@ -360,7 +360,7 @@ global_asm!(
     "xor ebp, ebp",
     "mov esi, edx",
     "mov rax, [rip + {hooks}]",
-    "call [rax + 32]",
+    "call [rax + 24]",
     "mov rdi, rax",
     ".size hosted_call_entered, . - hosted_call_entered",
 
@@ -502,11 +502,11 @@ global_asm!(
     selector_value = const core::mem::offset_of!(Area, own.selector_value),
     keyed = const core::mem::offset_of!(Area, own.keyed),
     stepping = const core::mem::offset_of!(Area, own.stepping),
-    shortcuts = const super::hosted::SHORTCUTS,
+    shortcuts = const super::SHORTCUTS,
     thread_selector = const THREAD_SELECTOR,
     call_flags = const CALL_FLAGS,
     pkru_guest = const PKRU_GUEST,
-    kick = const super::hosted::KICK,
+    kick = const super::KICK,
     sigtrap = const 5,
     secret = sym SECRET,
     key_place = sym KEY_PLACE,

@@ -9,11 +9,11 @@ pub const PLACE: usize = 0xffff_f000;
 /// Calls that may take the fast path have numbers below this.
 pub const DIRECT: usize = 512;
 
-/// The page. Its layout is known to the assembly, as offsets from address 0: see `entry.rs`.
+/// The page. Its layout is known to the assembly, as offsets from address 0: see `mod.rs`.
 #[repr(C, align(4096))]
 pub struct Core {
     /// The stack pointer with which a trap from user code begins: below the top of the running thread's kernel stack by a
-    /// minimal stack frame and a [`super::Frame`].
+    /// minimal stack frame and a [`janua_arch::Frame`].
     pub stack: AtomicU32,
     /// First argument of calls on the fast path.
     pub thread: AtomicPtr<()>,

@@ -2,7 +2,7 @@
 //! entry is in the section `hosted_entries`: what is interrupted there has not saved the user's registers yet.
 
 /// The next instruction is one of an entry whose kernel key is still closed: a kick that comes before it returns to it, since all is derived
-/// anew behind the key (`arch/src/x86_64/entry.rs`). Notes its address.
+/// anew behind the key (`gate/entry/src/hosted/entry.rs`). Notes its address.
 #[macro_export]
 macro_rules! hosted_still_closed {
     () => {

@@ -1,7 +1,7 @@
 //! The parts of the address space that runtimes lay claim to wherever they run, and a test that the kernel is in none.
 //! docs/layout.md tells what they are.
 
-use super::hosted::{KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE};
+use super::{KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE};
 
 /// Who, from where, to where (behind the last byte).
 const CLAIMS: &[(&str, usize, usize)] = &[
