@@ -1,19 +1,22 @@
 //! Labels of entries; and entries that look at user memory, by an instruction that may fault.
 
+/// A label; not to be called.
+type Label = unsafe extern "C" fn();
+
 /// The address of a label.
-pub fn address(label: unsafe extern "C" fn()) -> usize {
+pub fn address(label: Label) -> usize {
     label as *const () as usize
 }
 
 /// Where an entry begins, where it looks, and where it goes on when that fails.
 pub struct Look {
-    entry: unsafe extern "C" fn(),
-    fetch: unsafe extern "C" fn(),
-    failed: unsafe extern "C" fn(),
+    entry: Label,
+    fetch: Label,
+    failed: Label,
 }
 
 impl Look {
-    pub const fn new(entry: unsafe extern "C" fn(), fetch: unsafe extern "C" fn(), failed: unsafe extern "C" fn()) -> Look {
+    pub const fn new(entry: Label, fetch: Label, failed: Label) -> Look {
         Look { entry, fetch, failed }
     }
 

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::Errno;
 use janua_port::guest::Abi;
-use janua_port::{Host, HostFd, Machine};
+use janua_port::{Host, HostFd, Machine, outside};
 use janua_rt::Mutex;
 
 use crate::table::{Kind, Row, Support, Words};
@@ -56,7 +56,7 @@ impl HostSink {
             self.machine.console().write(alloc::format!("janua: the trace cannot be written ({why:?}): {what}\n").as_bytes());
         }
         if self.whole {
-            self.machine.power_off(TRACE_LOST);
+            outside::over(self.machine, TRACE_LOST);
         }
     }
 }

@@ -106,10 +106,7 @@ pub trait Machine: Send + Sync {
     fn vdso(&self) -> Option<[(usize, usize); 2]> {
         None
     }
-    /// Ends the kernel that calls, with `code` as its exit code: nothing of it runs any more. Where a machine carries one kernel it ends
-    /// with it.
-    fn power_off(&self, code: u8) -> !;
-    /// Tells the outside.
+    /// Tells the outside. After [`Outside::Over`] it need not return.
     fn notify_outside(&self, event: Outside);
 }
 
@@ -213,4 +210,7 @@ pub enum Outside {
     Ended(u32),
     /// What the outside has asked for.
     Answer(Answer),
+    /// The kernel is over, with this exit code: its carrier may end it. A machine that carries one kernel ends with it. Told by
+    /// [`crate::outside::over`].
+    Over(u8),
 }

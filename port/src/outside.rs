@@ -10,7 +10,10 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::HostFd;
+use core::sync::atomic::AtomicU32;
+
+use crate::machine::Outside;
+use crate::{HostFd, Machine};
 
 /// What the outside asks for. `id` is its own number for the matter; answers name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,3 +104,18 @@ impl GuestInfo {
 
 /// The outside's number for the first program, where it wants to be told of it.
 pub const FIRST: u32 = 1;
+
+/// Tells the outside that the kernel is over, with this exit code. What becomes of it is the outside's affair: nothing of the kernel that
+/// is under way ends here but the caller, which waits for good where the machine goes on without this kernel.
+pub fn over(machine: &dyn Machine, code: u8) -> ! {
+    machine.notify_outside(Outside::Over(code));
+    forever(machine)
+}
+
+/// Waits for good.
+pub fn forever(machine: &dyn Machine) -> ! {
+    static NEVER: AtomicU32 = AtomicU32::new(0);
+    loop {
+        machine.park().park(&NEVER, 0, None);
+    }
+}

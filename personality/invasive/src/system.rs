@@ -5,13 +5,14 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::module::Modules;
 use janua_kernel::stats::Stats;
 use janua_kernel::table::Table;
 use janua_kernel::trace::Tracer;
+use janua_port::outside as outer;
 use janua_port::{Machine, Nanos, Space};
 use janua_rt::Mutex;
 
@@ -81,32 +82,29 @@ impl ThreadExt for Thread {
         let mut line = String::new();
         let _ = writeln!(line, "janua: tile {} core {}: {what}: the application is ended", self.ext.tile, self.ext.index);
         self.machine().console().write(line.as_bytes());
-        power_off(&self.kernel, code)
+        over(&self.kernel, code)
     }
 }
 
 /// Returns to who comes first, so that there is one message and one exit code.
 fn first_to_end(kernel: &Kernel) {
-    static NEVER: AtomicU32 = AtomicU32::new(0);
     if kernel.over.swap(true, Ordering::AcqRel) {
-        loop {
-            kernel.machine.park().park(&NEVER, 0, None);
-        }
+        outer::forever(kernel.machine)
     }
 }
 
-/// Ends the application and the machine.
+/// Ends the application, and tells the outside that the kernel is over.
 pub fn end(kernel: &Kernel, code: u8) -> ! {
     first_to_end(kernel);
-    power_off(kernel, code)
+    over(kernel, code)
 }
 
-fn power_off(kernel: &Kernel, code: u8) -> ! {
+fn over(kernel: &Kernel, code: u8) -> ! {
     if kernel.stats.is_on() {
         let report = kernel.stats.report(kernel.table.rows(), kernel.compat.rows());
         kernel.machine.console().write(report.as_bytes());
     }
-    kernel.machine.power_off(code)
+    outer::over(kernel.machine, code)
 }
 
 /// The outside asks for something by signals (bit n-1 is signal n). What would end a program ends the application: there are no

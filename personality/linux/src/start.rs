@@ -8,6 +8,7 @@ use janua_kernel::table::Fd;
 use janua_kernel::{Place, Places};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
+use janua_port::outside::over;
 use janua_port::{Asked, Machine, Nanos};
 
 use crate::Kernel;
@@ -47,10 +48,10 @@ pub fn start(
     Ok(kernel)
 }
 
-/// Says why and powers off.
+/// Says why, and that the kernel is over.
 fn refuse(machine: &dyn Machine, why: &str) -> ! {
     machine.console().write(alloc::format!("janua: {why}\n").as_bytes());
-    machine.power_off(125)
+    over(machine, 125)
 }
 
 /// Starts the modules that are asked for. `direct`: they may reach guests' memory from where they run.

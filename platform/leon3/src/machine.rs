@@ -12,7 +12,7 @@ use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Pa
 
 use crate::frames::{self, FRAMES};
 use crate::thread::{self, Thread};
-use crate::{boot, clock, context, report, sched, space, trap, uart};
+use crate::{boot, clock, context, report, sched, space, trap, uart, unprotected};
 
 /// The machine; there is one.
 pub struct Leon3 {
@@ -208,11 +208,11 @@ impl Machine for Leon3 {
             *byte = state as u8;
         }
     }
-    fn power_off(&self, code: u8) -> ! {
-        report::power_off(code)
-    }
-    fn notify_outside(&self, _event: Outside) {
-        // Nobody is outside but the console.
+    fn notify_outside(&self, event: Outside) {
+        // Nobody is outside but the console, and the machine's switch.
+        if let Outside::Over(code) = event {
+            report::power_off(code)
+        }
     }
 }
 

@@ -263,9 +263,6 @@ impl Machine for LinuxMachine {
     fn vdso(&self) -> Option<[(usize, usize); 2]> {
         Some(vdso::ranges())
     }
-    fn power_off(&self, code: u8) -> ! {
-        stop_sandbox(code)
-    }
     fn notify_outside(&self, event: Outside) {
         let control = &boot::info().control;
         match event {
@@ -275,6 +272,7 @@ impl Machine for LinuxMachine {
             }
             Outside::Ended(status) => control.status.store(status, Ordering::SeqCst),
             Outside::Answer(answer) => channel::answer(&answer),
+            Outside::Over(code) => stop_sandbox(code),
         }
     }
 }

@@ -502,10 +502,11 @@ impl Machine for Model {
         let mut state = lock(&self.state);
         out.fill_with(|| Model::draw(&mut state, 256) as u8);
     }
-    fn power_off(&self, code: u8) -> ! {
-        resume_unwind(Box::new(Off(code)))
-    }
     fn notify_outside(&self, event: Outside) {
+        let over = if let Outside::Over(code) = event { Some(code) } else { None };
         lock(&self.state).outside.push(event);
+        if let Some(code) = over {
+            resume_unwind(Box::new(Off(code)))
+        }
     }
 }

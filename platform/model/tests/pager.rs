@@ -12,6 +12,7 @@ use janua_kernel::trace::Tracer;
 use janua_kernel::{Kernel, Personality, Row, Table, Task, Trapped};
 use janua_platform_model::program::{CODE, DATA, Program};
 use janua_platform_model::{Model, Outcome, Settings};
+use janua_port::outside::over;
 use janua_port::trap::{Cause, Exception, Refusal};
 use janua_port::{Backing, Frame, Machine, Prot, Space, Trap};
 use janua_rt::WaitQueue;
@@ -103,7 +104,7 @@ impl Personality for Paged {
 /// The client's last word: the machine ends with this code.
 fn off(thread: &Thread, _frame: &mut Frame, code: u32) -> isize {
     thread.kernel.note("off");
-    thread.machine().power_off(code as u8)
+    over(thread.machine(), code as u8)
 }
 
 /// The pager's: which page somebody waits for.

@@ -3,7 +3,7 @@
 //! Copy the crate, rename it, and fill in one file after the other; the workspace builds it at every step, because this crate
 //! is always built with it and so follows each change of `port`. An order that shows something early:
 //!
-//! 1. [`console`] and [`Machine::power_off`](janua_port::Machine::power_off): the machine can say why it stopped.
+//! 1. [`console`] and [`Machine::notify_outside`](janua_port::Machine::notify_outside): the machine can say why it stopped.
 //! 2. [`clock`], then [`park`]: time and waiting; the kernel's locks sleep by them too (`janua_rt::sync::set_sleep`).
 //! 3. [`space`] and [`user`]: a program can be loaded and its arguments read.
 //! 4. [`machine`]: threads that enter and leave user code. From here on a static program prints a line.
@@ -34,7 +34,7 @@ pub use machine::SkeletonMachine;
 
 /// Ends the run: `what` has no answer on this platform, and any value returned would be a lie the kernel goes on with.
 ///
-/// The report is the image's panic handler's, which has a console and [`Machine::power_off`](janua_port::Machine::power_off)
+/// The report is the image's panic handler's, which has a console and [`Machine::notify_outside`](janua_port::Machine::notify_outside)
 /// at hand.
 ///
 /// # Panics

@@ -96,14 +96,9 @@ impl Machine for SkeletonMachine {
         None
     }
 
-    /// Stops everything: the host processes, the processors. `code` is what the person outside sees as the exit code: a
-    /// supervisor's, an emulator's exit device, a last line on the console. It is also where a fault report ends, so it must work
-    /// in any state.
-    fn power_off(&self, _code: u8) -> ! {
-        missing("Machine::power_off")
-    }
-
-    /// Tells the supervisor or console; returns at once.
+    /// Tells the supervisor or console; returns at once. But for `Outside::Over`: that stops everything, the host processes, the
+    /// processors, and its code is what the person outside sees as the exit code: a supervisor's, an emulator's exit device, a last line
+    /// on the console. It is also where a fault report ends, so it must work in any state.
     fn notify_outside(&self, _event: Outside) {
         missing("Machine::notify_outside")
     }

@@ -15,7 +15,7 @@ use janua_port::{Context, Fault, Nanos, Plain, Registers, Space, Spawn, UserMemo
 use crate::space::BareSpace;
 use crate::thread::{self, Thread};
 use crate::user::{self, BareUser};
-use crate::{compat, core as cores, cpu, entry, fpu, machine, sched};
+use crate::{compat, core as cores, cpu, fpu, machine, sched};
 
 /// A guest thread.
 pub struct BareContext {

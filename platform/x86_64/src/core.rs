@@ -444,9 +444,9 @@ pub fn init() -> Features {
             };
             let vector = vector as u8;
             let by_int = is_open(Way::Interrupt(vector));
-            let gate =
+            let taken =
                 [Way::Interrupt(vector), Way::Exception(vector)].into_iter().find_map(|way| machine::entry(way, guarded));
-            let handler = gate.unwrap_or_else(|| isolation::vector_address(vector));
+            let handler = taken.unwrap_or_else(|| isolation::vector_address(vector));
             *slot = gate(handler, stack, by_int || FOR_USER.contains(&vector));
         }
         FIRST.load();

@@ -336,11 +336,11 @@ impl Machine for BareMachine {
     fn vdso(&self) -> Option<[(usize, usize); 2]> {
         Some(vdso::RANGES)
     }
-    fn power_off(&self, code: u8) -> ! {
-        power_off(code)
-    }
-    fn notify_outside(&self, _event: Outside) {
-        // Nobody is outside but the console.
+    fn notify_outside(&self, event: Outside) {
+        // Nobody is outside but the console, and the machine's switch.
+        if let Outside::Over(code) = event {
+            power_off(code)
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use janua_abi::linux::signal::{SIG_IGN, SIGCHLD, SIGCONT, SIGHUP, SigInfo, sa, s
 use janua_kernel::UserPtr;
 use janua_kernel::thread::work;
 use janua_port::machine::Outside;
+use janua_port::outside::over;
 
 use super::clone::Place;
 use super::tree::{FIRST, INIT, Tree};
@@ -223,7 +224,7 @@ fn end_process(thread: &Thread, status: u32) {
                 kernel.machine.console().write(report.as_bytes());
             }
             finish_files(kernel);
-            kernel.machine.power_off(code as u8);
+            over(kernel.machine, code as u8);
         }
     }
 }
