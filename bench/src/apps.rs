@@ -14,7 +14,7 @@ pub struct App {
     pub title: &'static str,
     /// Programs it needs.
     needs: &'static [&'static str],
-    /// A shell script run in the work directory, which lies on the host under every configuration.
+    /// A shell script run in the work directory, which is on the host under every configuration.
     script: &'static str,
     /// Rows other than the wall time: the word that begins the line of output with the figure, the row's name and title.
     rates: &'static [(&'static str, &'static str, &'static str)],

@@ -344,7 +344,7 @@ fn boot_once(plan: &Plan, tree: &Tree, isolation: &str, count: bool, machine: &M
     } else {
         match start(plan, tree, isolation, machine, Meter::CountAndModel) {
             Ok(boot) => return Ok(boot),
-            // The machine itself works without, or the next start tells why not.
+            // The machine itself works without, or the next start reports why not.
             Err(why) => format!(
                 "QEMU did not run with a plugin, which it can when built with --enable-plugins, as Debian's qemu-system-x86 is: {why}"
             ),

@@ -130,7 +130,7 @@ pub struct Run {
     gate: String,
 
     /// The jail, which locks the kernel's memory while the program runs: pkey, none, or auto for the best here; `janua doctor`
-    /// tells what stands behind it
+    /// reports what is behind it
     #[arg(long, value_name = "JAIL", default_value = "auto", value_parser = named(&["auto", "pkey", "none"], &["process"]), hide_possible_values = true)]
     jail: String,
 

@@ -117,7 +117,7 @@ impl Made {
             let mut bytes = [0; patch_out::LONGEST];
             bytes[..place.len()].copy_from_slice(&code[place.clone()]);
             code[place.clone()].copy_from_slice(&patch_out::filler(place.len())[..place.len()]);
-            // What stands there now, together with what is around it.
+            // What is there now, together with what is around it.
             hits.retain(|hit| hit.at >= place.end || hit.at + hit.len <= place.start);
             let around = place.start.saturating_sub(CONTEXT)..(place.end + CONTEXT).min(code.len());
             let changed = place.start - around.start..place.end - around.start;
@@ -144,7 +144,7 @@ impl Made {
         MADE.lock().get(&fd.0).cloned()
     }
 
-    /// What is left in `offset..offset+len`, relative to its start. One that lies across a border belongs to both sides.
+    /// What is left in `offset..offset+len`, relative to its start. One that is across a border belongs to both sides.
     pub fn hits(&self, offset: u64, len: usize) -> Arc<[Hit]> {
         let (start, end) = (offset as usize, offset as usize + len);
         let inside = self.hits.iter().filter(|hit| hit.at >= start && hit.at + hit.len <= end);

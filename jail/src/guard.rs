@@ -1,7 +1,7 @@
 //! What may be executed, where the kernel's memory is locked by a protection key: [`CodeGuard`].
 //!
 //! The key opens by an instruction, so user code must hold none that loads the key register, and must not be able to make one.
-//! The guard stands between the list of mappings and the machine, and sees every host mapping of the space being made, changed,
+//! The guard is between the list of mappings and the machine, and sees every host mapping of the space being made, changed,
 //! moved and emptied. It keeps three rules:
 //!
 //! 1. No page is writable and executable at once. A mapping that is asked to be both is one of the two at a time: a fetch
@@ -15,7 +15,7 @@
 //!
 //! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
 //! known for certain ([`janua_text::patch_out`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
-//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::patched_out_at`] tells what stood there. In memory without a file nothing is
+//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::patched_out_at`] reports what stood there. In memory without a file nothing is
 //! overwritten, because just-in-time compilers read and change what they have made: what has to be done there is done by the kernel
 //! as far as it can ([`super::walk`]).
 //!
@@ -51,7 +51,7 @@ use crate::walk;
 /// spaces, since the process that was found by a thread's number may be another by then.
 pub static REMOTE: RwLock<()> = RwLock::new(());
 
-/// What lies under a span, as far as its contents can change.
+/// What is under a span, as far as its contents can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Under {
     /// Private anonymous memory; only executable spans of it are kept.
@@ -184,7 +184,7 @@ impl CodeGuard {
         Ok(())
     }
 
-    /// Makes `start..end`, which lies in one executable span, executable where nothing is found in it. Answers whether the page of
+    /// Makes `start..end`, which is in one executable span, executable where nothing is found in it. Returns whether the page of
     /// `wanted` is.
     fn open(&self, state: &mut State, start: usize, end: usize, span: Span, wanted: usize) -> Result<bool> {
         // Also where nobody asked for the right to write: a fork may have copied a page in the middle of a change.
@@ -276,8 +276,8 @@ impl CodeGuard {
         found
     }
 
-    /// Overwrites an instruction of a file's, if it is certain that it is one and lies in `start..end`, which is closed and stays
-    /// so. Answers the pages that others could write to for a moment and that must be scanned again.
+    /// Overwrites an instruction of a file's, if it is certain that it is one and is in `start..end`, which is closed and stays
+    /// so. Returns the pages that others could write to for a moment and that must be scanned again.
     fn patch_out(
         &self,
         state: &mut State,
@@ -436,7 +436,7 @@ impl State {
         (addr < span.end).then_some((start, span))
     }
 
-    /// Whether what lies at `addr` may be executed, now or once it has been scanned.
+    /// Whether what is at `addr` may be executed, now or once it has been scanned.
     fn may_run(&self, addr: usize) -> bool {
         self.find(addr).is_some_and(|(_, span)| span.want.exec)
     }

@@ -349,7 +349,7 @@ fn code_is_patched() {
     assert_eq!(now, [1, 2, 3, 4, 5]);
     assert!(h.runs(BASE) && h.runs(BASE + PAGE_SIZE));
     assert_eq!(h.guard.patch(at, &[0; 5], &[9; 5]), Err(Errno::EAGAIN), "other bytes stand there");
-    // With what stands in front of them these would open the key.
+    // With what is in front of them these would open the key.
     assert_eq!(h.guard.patch(BASE + 102, &[0x90; 3], &[0xef, 0x90, 0x90]), Err(Errno::EACCES));
     h.toy.copy_in(&mut now, BASE + 100).unwrap();
     assert_eq!(now, [0x0f, 0x01, 0x90, 0x90, 0x90]);

@@ -1,12 +1,12 @@
 //! Call sites rewritten one by one, where they trap: code that no rewritten file stands for, because it was made at run time, is
 //! too large, or is mapped in a way a loader does not.
 //!
-//! A site is looked at when it has trapped [`TIMES`] times, alone and with what lies around it. If it can be rewritten beyond doubt its
+//! A site is looked at when it has trapped [`TIMES`] times, alone and with what is around it. If it can be rewritten beyond doubt its
 //! first five bytes become a jump to a trampoline on a page of the kernel's choosing within reach, private to the address
 //! space, as the change itself is: a fork copies both.
 //!
 //! **Other threads.** The page is taken out of execution while it is written: a thread that comes by faults, waits until it is done
-//! and goes on, and no processor can hold an instruction of the page when it comes back. Where a guard stands between, that does it
+//! and goes on, and no processor can hold an instruction of the page when it comes back. Where a guard is between, that does it
 //! ([`crate::guard::CodeGuard::patch`]), and the thread waits for it; otherwise the list of mappings is what it waits for
 //! ([`Cell::held_back`]). What is left are threads between two instructions. With [`Form::Number`] there is no place between: one instruction becomes one instruction, and the `syscall`
 //! stays. [`Form::Tail`] moves what a thread may be about to run, so it is done only when no other thread is there to run it
@@ -215,7 +215,7 @@ impl Cell {
             return Err(Refusal::Unmovable);
         }
         let mut trampoline = Vec::new();
-        // Its size does not depend on where it lies, if that is not too far.
+        // Its size does not depend on where it is, if that is not too far.
         trampoline::build(&bytes, base as u64, &site, base as u64 & !63, entry as u64, &mut trampoline)?;
         let at = self.take_room(listed, call, trampoline.len())?;
         trampoline.clear();

@@ -36,7 +36,7 @@ pub fn walk(by: &mut Interrupted<'_>, page: usize) -> bool {
     true
 }
 
-/// Whether the instruction that `code` starts with is the find at `at`: nothing but prefixes stands before that.
+/// Whether the instruction that `code` starts with is the find at `at`: nothing but prefixes is before that.
 fn is_itself(code: &[u8], at: usize) -> bool {
     let prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     code[..at].iter().all(prefix)
@@ -56,7 +56,7 @@ pub fn step_over(by: &mut Interrupted<'_>) -> bool {
     step_as(by, &bytes[..got])
 }
 
-/// Does the work of an instruction, whatever stands at its place.
+/// Does the work of an instruction, whatever is at its place.
 pub fn step_as(by: &mut Interrupted<'_>, instruction: &[u8]) -> bool {
     let rip = by.frame.rip;
     match step::step(&mut User(by), instruction, rip) {

@@ -105,7 +105,7 @@ pub enum Support {
     Full,
     /// What lacks.
     Partial(&'static str),
-    /// Why it is missing; the call answers -ENOSYS.
+    /// Why it is missing; the call returns -ENOSYS.
     Missing(&'static str),
 }
 

@@ -70,7 +70,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn leave(thread: &Thread<Self>, frame: &mut Frame, call: Option<&'static Row<Self>>) -> Leave;
     /// The call that waits as long as the thread is stopped; started by [`Leave::Wait`].
     fn stopped(thread: &Thread<Self>) -> impl Future<Output = isize> + Send;
-    /// Writes the decoded value of a [`crate::table::Kind::Named`] argument, or answers false.
+    /// Writes the decoded value of a [`crate::table::Kind::Named`] argument, or returns false.
     fn trace_named(family: &str, word: usize, out: &mut dyn core::fmt::Write) -> bool;
     /// What the trace writes for argument `at` of a call in place of its word: what memory holds there. Asked before the call
     /// with no result, for what the call reads, and after it with the result, for what the call wrote.

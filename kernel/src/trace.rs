@@ -70,7 +70,7 @@ pub struct Tracer {
     on: AtomicBool,
     sink: Mutex<Option<Arc<dyn TraceSink>>>,
     /// Numbers whose lack has been explained, and whether they are of the second ABI.
-    told: Mutex<Vec<(bool, usize)>>,
+    reported: Mutex<Vec<(bool, usize)>>,
 }
 
 impl Tracer {
@@ -186,9 +186,9 @@ impl<P: Personality> Thread<P> {
             Ok(value) => write!(line, "{value}"),
             Err(errno) => write!(line, "-1 {errno:?}"),
         };
-        let mut told = self.kernel.tracer.told.lock();
-        if !told.contains(&(compat, number)) {
-            told.push((compat, number));
+        let mut reported = self.kernel.tracer.reported.lock();
+        if !reported.contains(&(compat, number)) {
+            reported.push((compat, number));
             let why = match row.map(|row| row.support) {
                 Some(Support::Missing(why)) => why,
                 Some(_) => "taken out of force",
@@ -196,7 +196,7 @@ impl<P: Personality> Thread<P> {
             };
             let _ = write!(line, " (missing: {why})");
         }
-        drop(told);
+        drop(reported);
         self.kernel.tracer.line(&line);
     }
 

@@ -94,7 +94,7 @@ impl<P: Personality> Thread<P> {
         self.deadline.fetch_min(deadline, Ordering::Relaxed);
     }
 
-    /// Waits until `step` answers something. Without a table `step` tests; with one it registers with every queue whose wakers
+    /// Waits until `step` returns something. Without a table `step` tests; with one it registers with every queue whose wakers
     /// make another test worth while, then tests, so that no wake-up is lost.
     pub async fn wait_polling<T>(
         &self,
@@ -129,7 +129,7 @@ impl<P: Personality> Thread<P> {
         .await
     }
 
-    /// Waits until `test` answers something. `register` joins the queues whose wakers make the test worth repeating, for
+    /// Waits until `test` returns something. `register` joins the queues whose wakers make the test worth repeating, for
     /// events of `mask`; the test is repeated after that, so no wake-up is lost.
     pub async fn wait_until<T>(
         &self,
@@ -148,7 +148,7 @@ impl<P: Personality> Thread<P> {
         .await
     }
 
-    /// Waits on one queue until `test` answers something.
+    /// Waits on one queue until `test` returns something.
     pub async fn wait_on<T>(
         &self,
         queue: &WaitQueue,

@@ -338,7 +338,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// Gives up to `most` events to `emit`: how many. `emit` answers false when it cannot take one, which ends the collection
+    /// Gives up to `most` events to `emit`: how many. `emit` returns false when it cannot take one, which ends the collection
     /// and leaves that event for the next. With a table it joins the queue of waiters first, and asks in the end to be polled
     /// again when time may make an item ready.
     pub fn collect(&self, most: usize, mut table: Option<&mut PollTable>, emit: &mut dyn FnMut(u32, u64) -> bool) -> usize {

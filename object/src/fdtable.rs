@@ -18,7 +18,7 @@ struct Slot {
 #[derive(Default)]
 struct Table {
     slots: Vec<Option<Slot>>,
-    /// No free descriptor lies below this.
+    /// No free descriptor is below this.
     first_free: usize,
     /// Numbers that calls under way have set aside, in no order: free slots that are nobody else's.
     reserved: Vec<usize>,

@@ -113,7 +113,7 @@ pub trait File: Send + Sync + Any {
     /// Writes at `offset` (ignored by streams), which is [`offset::END`] for appending: bytes written. EAGAIN when full.
     fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize>;
     /// Writes behind the end in one step, and nothing from `most` on: bytes written, and where the end is then, which others may have
-    /// moved before it is asked for. EFBIG when the end lies at `most` or behind it.
+    /// moved before it is asked for. EFBIG when the end is at `most` or behind it.
     fn append(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
         cut_behind(buf, self.size()?, most)?;
         let n = self.write(file, buf, offset::END)?;
@@ -193,7 +193,7 @@ pub trait File: Send + Sync + Any {
     fn ioctl(&self, _file: &OpenFile, _caller: &dyn Caller, _request: u32, _arg: usize) -> Result<usize> {
         Err(Errno::ENOTTY)
     }
-    /// Directory entries from the file position on. `emit` answers false when its buffer is full.
+    /// Directory entries from the file position on. `emit` returns false when its buffer is full.
     fn readdir(&self, _file: &OpenFile, _emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         Err(Errno::ENOTDIR)
     }
@@ -201,7 +201,7 @@ pub trait File: Send + Sync + Any {
     fn backing(&self, _file: &OpenFile, _offset: u64, _len: usize, _shared: bool) -> Result<Backing> {
         Err(Errno::ENODEV)
     }
-    /// Where the object ends that [`File::backing`] gives for `offset`: what lies behind is of another.
+    /// Where the object ends that [`File::backing`] gives for `offset`: what is behind is of another.
     fn end_of_object(&self, _offset: u64) -> u64 {
         u64::MAX
     }
@@ -248,7 +248,7 @@ pub trait File: Send + Sync + Any {
     fn add_seals(&self, _seals: u32) -> Result<()> {
         Err(Errno::EINVAL)
     }
-    /// Whether O_ASYNC works: somebody can be told of readiness by a signal (pipes, sockets, terminals).
+    /// Whether O_ASYNC works: somebody can be notified of readiness by a signal (pipes, sockets, terminals).
     fn announces(&self) -> bool {
         false
     }
@@ -274,7 +274,7 @@ pub trait File: Send + Sync + Any {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Cuts a write at `at` to what lies in front of `most` (RLIMIT_FSIZE). EFBIG when that is nothing.
+/// Cuts a write at `at` to what is in front of `most` (RLIMIT_FSIZE). EFBIG when that is nothing.
 #[inline]
 pub fn cut_behind(buf: &mut WriteBuf<'_>, at: u64, most: u64) -> Result<()> {
     if most == u64::MAX || buf.left() == 0 {
@@ -327,7 +327,7 @@ pub struct OpenFile {
     pub pos: Mutex<u64>,
     /// Where it was opened, for files with a name.
     pub path: Option<Path>,
-    /// Who is told of readiness by a signal; made when first asked for ([`OpenFile::signal_owner`]).
+    /// Who is notified of readiness by a signal; made when first asked for ([`OpenFile::signal_owner`]).
     owner: Mutex<Option<Arc<Mutex<SignalOwner>>>>,
     /// With O_ASYNC: the registration that sends those signals.
     pub announce: Mutex<Option<PollTable>>,
@@ -404,7 +404,7 @@ impl OpenFile {
         self.flags() & flags::O_APPEND != 0
     }
 
-    /// Who is told of readiness by a signal (F_SETOWN, F_SETSIG).
+    /// Who is notified of readiness by a signal (F_SETOWN, F_SETSIG).
     pub fn signal_owner(&self) -> Arc<Mutex<SignalOwner>> {
         self.owner.lock().get_or_insert_default().clone()
     }
@@ -435,7 +435,7 @@ impl OpenFile {
     #[inline]
     pub fn tell(&self, event: u32) {
         if let Some(path) = &self.path {
-            path.mount.watches.tell_file(path, event);
+            path.mount.watches.notify_file(path, event);
         }
     }
 

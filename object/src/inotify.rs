@@ -157,14 +157,14 @@ impl Sink for Registry {
     }
 
     fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
-        let told: Vec<Arc<Watch>> = match self.by_inode.lock().get(&key(inode)) {
+        let reported: Vec<Arc<Watch>> = match self.by_inode.lock().get(&key(inode)) {
             Some(list) => list.clone(),
             None => return,
         };
         let unlinked = mask & event::UNLINKED != 0;
         let mask = mask & !event::UNLINKED;
         let of_events = mask & (mask::ALL_EVENTS | event::UNMOUNT);
-        for watch in told {
+        for watch in reported {
             let Some(instance) = watch.instance.upgrade() else { continue };
             let wanted = watch.mask.load(Ordering::Relaxed);
             if unlinked && wanted & mask::EXCL_UNLINK != 0 {
@@ -218,7 +218,7 @@ struct State {
     watches: BTreeMap<i32, Arc<Watch>>,
     last_wd: i32,
     queue: VecDeque<Event>,
-    /// The queue tells that events are missing.
+    /// The queue reports that events are missing.
     overflowed: bool,
 }
 

@@ -147,7 +147,7 @@ impl Leases {
         if !self.any() {
             return Ok(());
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let hindered = self.change(key, now, |leases| {
             let mut hindered = false;
             for lease in leases.iter_mut().filter(|lease| lease.hinders(writes)) {
@@ -156,12 +156,12 @@ impl Leases {
                 if !known {
                     let slot = if writes { &mut lease.leave } else { &mut lease.weaken };
                     *slot = Some(now.saturating_add(BREAK_TIME));
-                    told.push(lease.holder.clone());
+                    reported.push(lease.holder.clone());
                 }
             }
             hindered
         });
-        for holder in told {
+        for holder in reported {
             holder.notify(news::BREAK);
         }
         if hindered { Err(Errno::EJUKEBOX) } else { Ok(()) }

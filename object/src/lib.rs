@@ -1,6 +1,6 @@
 //! What calls act on: files of every kind, sockets, timers, events, address spaces.
 //!
-//! Objects never block: an operation that cannot go on answers EAGAIN, and [`file::File::poll`] tells when to try again. Waiting
+//! Objects never block: an operation that cannot go on returns EAGAIN, and [`file::File::poll`] reports when to try again. Waiting
 //! is done in one place, the call.
 #![no_std]
 #![forbid(unsafe_code)]

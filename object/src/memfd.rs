@@ -173,7 +173,7 @@ impl MemInode {
         crate::vfs::now(self.fs.space.machine)
     }
 
-    /// Writes what lies in front of `most`: bytes written, and the offset behind them.
+    /// Writes what is in front of `most`: bytes written, and the offset behind them.
     fn write(&self, state: &mut State, buf: &mut WriteBuf<'_>, at: u64, most: u64) -> Result<(usize, u64)> {
         if state.write_sealed() {
             return Err(Errno::EPERM);
@@ -287,7 +287,7 @@ impl Inode for MemInode {
 pub struct MemFile(pub Arc<MemInode>);
 
 impl MemFile {
-    /// Writes what lies in front of `most`: bytes written, and the offset behind them.
+    /// Writes what is in front of `most`: bytes written, and the offset behind them.
     fn write_at(&self, buf: &mut WriteBuf<'_>, at: u64, most: u64) -> Result<(usize, u64)> {
         if self.0.fs.is_huge() {
             return Err(Errno::EINVAL);

@@ -54,7 +54,7 @@ const REMOVED: u8 = 2;
 
 impl Notify {
     /// Tells the thread, if it is one that is to be told.
-    fn tell_thread(&self, what: u8) {
+    fn notify_thread(&self, what: u8) {
         if let Notify::Thread { socket, cookie } = self
             && let Some(netlink) = netlink_of(socket)
         {
@@ -111,7 +111,7 @@ pub struct MessageQueue {
 pub type Charge = Box<dyn Any + Send + Sync>;
 
 impl MessageQueue {
-    /// Puts a message in. Answers the process that is to be told by a signal: its registration is used up. EMSGSIZE, EAGAIN when full.
+    /// Puts a message in. Returns the process that is to be told by a signal: its registration is used up. EMSGSIZE, EAGAIN when full.
     pub fn send(&self, message: &[u8], priority: u32) -> Result<Option<Told>> {
         if message.len() > self.size {
             return Err(Errno::EMSGSIZE);
@@ -123,19 +123,19 @@ impl MessageQueue {
         let arrived = state.arrived;
         state.arrived += 1;
         state.messages.insert((Reverse(priority), arrived), message.to_vec());
-        // Each receiver that waits takes one of the messages there are; this one is told of when it is the first left over.
-        let told = if state.messages.len() == state.receivers + 1 { state.registered.take() } else { None };
+        // Each receiver that waits takes one of the messages there are; this one is notified of when it is the first left over.
+        let reported = if state.messages.len() == state.receivers + 1 { state.registered.take() } else { None };
         drop(state);
         self.waiters.wake(Events::READABLE.bits());
-        let Some(Registration { pid, program, notify }) = told else { return Ok(None) };
-        notify.tell_thread(WOKEN_UP);
+        let Some(Registration { pid, program, notify }) = reported else { return Ok(None) };
+        notify.notify_thread(WOKEN_UP);
         Ok(match notify {
             Notify::Signal { signal, value } => Some(Told { pid, program, signal, value }),
             _ => None,
         })
     }
 
-    /// Registers a process, as the program it runs, to be told of the next message. EBUSY while another registration stands.
+    /// Registers a process, as the program it runs, to be notified of the next message. EBUSY while another registration stands.
     pub fn register(&self, pid: u32, program: u64, notify: Notify) -> Result<()> {
         let mut state = self.state.lock();
         if state.registered.is_some() {
@@ -149,7 +149,7 @@ impl MessageQueue {
     pub fn unregister(&self, pid: u32) {
         let taken = self.state.lock().registered.take_if(|registration| registration.pid == pid);
         if let Some(registration) = taken {
-            registration.notify.tell_thread(REMOVED);
+            registration.notify.notify_thread(REMOVED);
         }
     }
 
@@ -297,7 +297,7 @@ impl File for QueueFile {
         events.set(Events::OUT | Events::WRNORM, len < self.queue.most);
         events
     }
-    /// A process that closes a descriptor of the queue is told of nothing any more.
+    /// A process that closes a descriptor of the queue is notified of nothing any more.
     fn flush(&self, _file: &OpenFile, caller: &dyn Caller) {
         self.queue.unregister(caller.pid());
     }

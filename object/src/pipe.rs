@@ -4,7 +4,7 @@
 //! on Linux: a write starts new slots, except that its odd bytes join the last one if they fit there whole, and a slot is free
 //! again when its last byte has been read. Writes of at most [`PIPE_BUF`] bytes go in whole or not at all.
 //!
-//! Readers are told of every write (edge-triggered pollers count on it), writers when the first slot becomes free: a write
+//! Readers are notified of every write (edge-triggered pollers count on it), writers when the first slot becomes free: a write
 //! that did not fit has found none, so that is the moment it can go on.
 //!
 //! Lock order: the ring's lock is the innermost; wait queues are woken after it is released.

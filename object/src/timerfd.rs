@@ -105,7 +105,7 @@ impl TimerFd {
     }
 
     /// Arms the timer to expire in `value` ns, or when its clock shows `value` with [`ABSOLUTE`] in `flags`; a zero value disarms.
-    /// Answers the old remaining time and interval.
+    /// Returns the old remaining time and interval.
     pub fn set(&self, value: Nanos, interval: Nanos, flags: u32) -> (Nanos, Nanos) {
         let absolute = flags & ABSOLUTE != 0;
         self.flags.store(flags, Ordering::Relaxed);

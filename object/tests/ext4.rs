@@ -470,8 +470,8 @@ fn piece_with(disk: &Disk, bytes: &[u8]) -> usize {
 /// Does something that must not wait for a disk that is closed.
 fn at_once<T: Send>(disk: &Disk, act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
-        let (told, done) = mpsc::channel();
-        scope.spawn(move || told.send(act()));
+        let (reported, done) = mpsc::channel();
+        scope.spawn(move || reported.send(act()));
         done.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| {
             disk.release(false);
             panic!("it waits for the disk")

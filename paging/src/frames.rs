@@ -20,9 +20,9 @@ pub trait Frames: Send + Sync + 'static {
     }
     /// Copies a whole page.
     fn copy(&self, from: PageFrame, to: PageFrame);
-    /// Copies from `offset` (bytes) of the page on; the range lies within the page.
+    /// Copies from `offset` (bytes) of the page on; the range is within the page.
     fn read(&self, frame: PageFrame, offset: usize, out: &mut [u8]);
-    /// Copies to `offset` (bytes) of the page on; the range lies within the page.
+    /// Copies to `offset` (bytes) of the page on; the range is within the page.
     fn write(&self, frame: PageFrame, offset: usize, data: &[u8]);
     /// Atomically reads the aligned 32-bit word at `offset`.
     fn load_u32(&self, frame: PageFrame, offset: usize) -> u32;

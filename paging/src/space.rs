@@ -123,7 +123,7 @@ impl<F: Frames, T: Table> Space<F, T> {
         Ok(())
     }
 
-    /// Moves `old..old+old_len` to `new` and makes it `new_len` long; what lies in the new range is replaced. `keep` leaves the
+    /// Moves `old..old+old_len` to `new` and makes it `new_len` long; what is in the new range is replaced. `keep` leaves the
     /// old range mapped and empty. An `old_len` of 0 maps the object behind `old` once more. EFAULT when nothing is mapped; ENOMEM when
     /// the table has no room: then the old range is as it was, and nothing is mapped in the new one.
     pub fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize, keep: bool) -> Result<()> {
@@ -619,7 +619,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
         Ok(frame)
     }
 
-    /// Gives pages around one that was touched their entries, those that are in memory: they will be wanted next. `page` lies in
+    /// Gives pages around one that was touched their entries, those that are in memory: they will be wanted next. `page` is in
     /// `region`, which has the object behind it from its page `first` on.
     fn install_around(
         &mut self,

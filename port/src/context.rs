@@ -13,7 +13,7 @@ use crate::{Nanos, UserMemory};
 /// One guest thread, as far as the machine carries it.
 ///
 /// [`Context::spawn`] of another and [`crate::Machine::spawn_first`] make it, and hand it to the guest ([`crate::Guest::attach`]) before the
-/// guest starts. It may be asked by any thread of the kernel, for as long as it is held: of a thread that has ended it answers ESRCH,
+/// guest starts. It may be asked by any thread of the kernel, for as long as it is held: of a thread that has ended it returns ESRCH,
 /// nothing, or as if all of its memory were unmapped (on a machine with one space that is shared by all, as it is). What cannot be done from where the caller runs says so (EXDEV).
 pub trait Context: Send + Sync {
     /// Its number among the machine's threads; another's once the thread has ended.
@@ -30,7 +30,7 @@ pub trait Context: Send + Sync {
     /// From now on the caller, a thread of the kernel's own, works for this one, or no longer does: what it takes of the host is charged to whom this
     /// thread's guest says ([`crate::Guest::payer`]).
     fn work_for(&self, _on: bool) {}
-    /// Its guest's [`crate::Guest::plain`] answers something else from now on: this. For the thread itself.
+    /// Its guest's [`crate::Guest::plain`] returns something else from now on: this. For the thread itself.
     fn set_plain(&self, _plain: Option<Plain<'_>>) {}
 
     /// Restricts it to the processors of the mask: bit n of word w is processor 64 w + n.
@@ -97,7 +97,7 @@ pub trait Registers {
     fn set_tls(&self, value: usize);
     /// GS base.
     fn gs(&self) -> usize;
-    /// Sets it, as [`Registers::set_tls`]. A machine without a second such register ignores it, and answers 0 above.
+    /// Sets it, as [`Registers::set_tls`]. A machine without a second such register ignores it, and returns 0 above.
     fn set_gs(&self, value: usize);
 
     /// Stores the vector and floating-point registers in the machine's standard form (XSAVE): [`crate::machine::Fpu::size`] bytes.

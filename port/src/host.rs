@@ -146,7 +146,7 @@ pub enum SocketCall<'a> {
     Getsockname { fd: HostFd, addr: &'a mut [u8], addr_len: &'a mut usize },
     Getpeername { fd: HostFd, addr: &'a mut [u8], addr_len: &'a mut usize },
     Send { fd: HostFd, data: &'a [u8], flags: u32, addr: &'a [u8], control: &'a [u8] },
-    /// Answers the bytes received; `addr_len`, `control_len` and `flags_out` are set.
+    /// Returns the bytes received; `addr_len`, `control_len` and `flags_out` are set.
     Recv {
         fd: HostFd,
         data: &'a mut [u8],

@@ -121,7 +121,7 @@ pub fn processors(machine: &dyn Machine) -> impl Iterator<Item = usize> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time, nanoseconds: in user code, and in the system. Where the machine cannot see the border between a program
-    /// and a kernel that lies in the same process, the kernel's work on the program's behalf is user time.
+    /// and a kernel that is in the same process, the kernel's work on the program's behalf is user time.
     pub user: Nanos,
     pub system: Nanos,
     /// Page faults that found the page in memory, and those that had to fetch it.

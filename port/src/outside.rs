@@ -102,7 +102,7 @@ impl GuestInfo {
     pub const COMMAND_MOST: usize = 1024;
 }
 
-/// The outside's number for the first program, where it wants to be told of it.
+/// The outside's number for the first program, where it wants to be notified of it.
 pub const FIRST: u32 = 1;
 
 /// Tells the outside that the kernel is over, with this exit code. What becomes of it is the outside's affair: nothing of the kernel that

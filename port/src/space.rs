@@ -19,7 +19,7 @@ pub struct Prot {
     pub exec: bool,
 }
 
-/// What stands behind a mapping.
+/// What is behind a mapping.
 #[derive(Clone, Debug)]
 pub enum Backing {
     /// Zero pages of its own, copied on write at fork.

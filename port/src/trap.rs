@@ -65,7 +65,7 @@ pub enum Refusal {
     Rights,
     /// A protection key that user code has closed itself.
     Key,
-    /// The mapping reaches beyond the end of what stands behind it, or there is no memory for the page.
+    /// The mapping reaches beyond the end of what is behind it, or there is no memory for the page.
     BeyondEnd,
     /// The memory is broken.
     Broken,

@@ -9,7 +9,7 @@ pub struct Fault;
 
 /// Access to a thread's user memory.
 pub trait UserMemory: Send + Sync {
-    /// Whether `addr..addr+len` lies in the part of the address space that belongs to guests. Says nothing about mappings.
+    /// Whether `addr..addr+len` is in the part of the address space that belongs to guests. Says nothing about mappings.
     fn is_user(&self, addr: usize, len: usize) -> bool;
     /// Whether it is in use where the caller runs, so that the host, where there is one, may be given its addresses.
     fn in_place(&self) -> bool {
@@ -21,7 +21,7 @@ pub trait UserMemory: Send + Sync {
         self.is_user(addr, 1)
     }
     /// Whether the range lies where user memory could be as far as programs know: what a call refuses with EFAULT before it
-    /// knows whether it will touch the memory. A machine that keeps a part for itself answers true for it as well, like for any
+    /// knows whether it will touch the memory. A machine that keeps a part for itself returns true for it as well, like for any
     /// range without a mapping; every access asks [`UserMemory::is_user`].
     fn in_range(&self, addr: usize, len: usize) -> bool {
         self.is_user(addr, len)

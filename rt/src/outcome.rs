@@ -18,7 +18,7 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Tells how it has ended. `wake(word)` wakes every sleeper on the word.
+    /// Reports how it has ended. `wake(word)` wakes every sleeper on the word.
     pub fn tell(&self, how: NonZeroU32, wake: impl FnOnce(&AtomicU32)) {
         self.0.store(how.get(), Ordering::Release);
         wake(&self.0);

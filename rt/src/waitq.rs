@@ -109,7 +109,7 @@ impl WaitQueue {
         }))
     }
 
-    /// Adds `target`, to be told of wakes that touch `mask`. Test the condition again afterwards.
+    /// Adds `target`, to be notified of wakes that touch `mask`. Test the condition again afterwards.
     #[must_use = "dropping the registration leaves the queue"]
     pub fn register(&self, target: Target, mask: u32) -> Registration {
         let mut list = self.0.list.lock();
@@ -160,12 +160,12 @@ impl WaitQueue {
         }
         let mut later = Later::default();
         let mut list = self.0.list.lock();
-        let mut told = None;
+        let mut reported = None;
         for (at, entry) in list.entries.iter().enumerate() {
             if events == 0 || entry.mask & events != 0 {
                 match &entry.target {
-                    Target::Task(waker) if told.is_none() => {
-                        told = Some(at);
+                    Target::Task(waker) if reported.is_none() => {
+                        reported = Some(at);
                         later.wake(waker);
                     }
                     Target::Task(_) => {}
@@ -174,7 +174,7 @@ impl WaitQueue {
             }
         }
         // The one told goes to the end, so that the next wake-up is another's.
-        if let Some(entry) = told.and_then(|at| list.entries.remove(at)) {
+        if let Some(entry) = reported.and_then(|at| list.entries.remove(at)) {
             list.entries.push_back(entry);
         }
     }

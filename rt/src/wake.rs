@@ -11,7 +11,7 @@
 //! wake-up it has not seen is still to come.
 //!
 //! A call that an executor has is *away*, and the same word says so: [`send`], and from then on a wake-up puts the call into the executor's queue
-//! instead of unparking the thread. The executor polls it between [`begin`] and either [`pause`], which tells whether a wake-up came
+//! instead of unparking the thread. The executor polls it between [`begin`] and either [`pause`], which reports whether a wake-up came
 //! meanwhile, or [`finish`]. All are read-modify-writes, for the same reason.
 
 use core::sync::atomic::Ordering;

@@ -17,31 +17,31 @@ use loom::thread;
 
 /// A waiter that can be told, and counts how often.
 struct Waiter {
-    told: Mutex<u32>,
+    reported: Mutex<u32>,
     changed: Condvar,
 }
 
 impl Waiter {
     fn new() -> StdArc<Waiter> {
-        StdArc::new(Waiter { told: Mutex::new(0), changed: Condvar::new() })
+        StdArc::new(Waiter { reported: Mutex::new(0), changed: Condvar::new() })
     }
 
     fn wait(&self) {
-        let mut told = self.told.lock().unwrap();
-        while *told == 0 {
-            told = self.changed.wait(told).unwrap();
+        let mut reported = self.reported.lock().unwrap();
+        while *reported == 0 {
+            reported = self.changed.wait(reported).unwrap();
         }
-        *told = 0;
+        *reported = 0;
     }
 
     fn count(&self) -> u32 {
-        *self.told.lock().unwrap()
+        *self.reported.lock().unwrap()
     }
 }
 
 impl Notify for Waiter {
     fn notify(&self, _: u32) {
-        *self.told.lock().unwrap() += 1;
+        *self.reported.lock().unwrap() += 1;
         self.changed.notify_one();
     }
 }
@@ -121,12 +121,12 @@ fn a_dropped_registration_is_gone() {
             thread::spawn(move || queue.wake_all())
         };
         drop(registration);
-        let told = waiter.count();
+        let reported = waiter.count();
         waker.join().unwrap();
-        assert_eq!(waiter.count(), told, "told after it left");
+        assert_eq!(waiter.count(), reported, "told after it left");
         assert!(queue.is_empty());
         queue.wake_all();
-        assert_eq!(waiter.count(), told);
+        assert_eq!(waiter.count(), reported);
         assert_eq!(StdArc::strong_count(&waiter), 1, "the queue still holds the waiter");
     });
 }

@@ -152,7 +152,7 @@ pub enum Boundary {
 }
 
 impl Before {
-    /// Decodes what lies up to `span` bytes before `offset` (itself included as a place to ask for). An instruction is taken
+    /// Decodes what is up to `span` bytes before `offset` (itself included as a place to ask for). An instruction is taken
     /// to start at the first byte of `code` when it is `whole`: a segment from its beginning.
     pub fn new(code: &[u8], whole: bool, offset: usize, span: usize) -> Before {
         Before::decode(code, whole, false, offset, span)

@@ -66,7 +66,7 @@ pub fn rewrite(
     if total == 0 {
         return (count, None);
     }
-    // Sizes do not depend on addresses, so a first writing tells how many pages there will be.
+    // Sizes do not depend on addresses, so a first writing reports how many pages there will be.
     let mut size = 0;
     for ((segment, bytes), found) in code.iter().zip(&mut found) {
         let mut scratch = Vec::new();
@@ -81,7 +81,7 @@ pub fn rewrite(
         });
     }
     let pages = (size as u64).next_multiple_of(PAGE);
-    // A file that lies at 0 until it is loaded has them at the very end: addresses wrap.
+    // A file that is at 0 until it is loaded has them at the very end: addresses wrap.
     let first = layout.low.wrapping_sub(pages);
     let mut trampolines = Vec::with_capacity(pages as usize);
     let mut patches = Vec::with_capacity(total);

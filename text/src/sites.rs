@@ -2,7 +2,7 @@
 //!
 //! Two forms are rewritten. [`Form::Number`]: the number is loaded by a `mov` just before the `syscall`; five bytes of the
 //! `mov` become the jump, the `syscall` stays. A thread between the two, and code that jumps straight to the `syscall`, do what
-//! they always did. So do they where a `lea` or a copy of a register stands between the two: it stays as well, and the trampoline has a copy. The same is done with
+//! they always did. So do they where a `lea` or a copy of a register is between the two: it stays as well, and the trampoline has a copy. The same is done with
 //! any move just before the `syscall` that a jump fits in, wherever the number comes from. [`Form::Tail`]: the `syscall` and what follows it become the
 //! jump, and what followed runs in the trampoline. That takes more certainty: nothing may jump to what has moved. Every direct jump and call of the segment is
 //! looked at; against jumps through tables, the first instruction moved must be one that looks at the call's result, which no
@@ -16,7 +16,7 @@ use crate::decode::{self, Before, Boundary, LONGEST, Lengths};
 
 /// Bytes of `jmp rel32`.
 pub const JUMP: usize = 5;
-/// The bytes of a site are at most so far from its call, on either side: an instruction and what stands between it and the call, or the
+/// The bytes of a site are at most so far from its call, on either side: an instruction and what is between it and the call, or the
 /// call and what it moves.
 pub const SPAN: usize = 2 * LONGEST;
 /// How far back decoding starts to find boundaries.
@@ -376,7 +376,7 @@ fn tail(code: &[u8], place: Place, call: usize) -> Result<Site, Refusal> {
         let ends = !is_movable(&instruction)?;
         at += instruction.len();
         if ends && at < call + JUMP {
-            // Nothing runs on from here, so what lies behind belongs to somebody else.
+            // Nothing runs on from here, so what is behind belongs to somebody else.
             return Err(Refusal::Unmovable);
         }
     }
@@ -421,7 +421,7 @@ fn is_movable(instruction: &Instruction) -> Result<bool, Refusal> {
     }
 }
 
-/// Whether a target lies in what a site moves: behind its first byte.
+/// Whether a target is in what a site moves: behind its first byte.
 fn is_inside(start: usize, len: usize, target: u64) -> bool {
     target > start as u64 && target < (start + len) as u64
 }
@@ -527,7 +527,7 @@ fn near_jumps(code: &[u8], from: usize, to: usize, windows: &[(usize, usize)], h
             *hit = true;
         }
     };
-    // The bytes from `at` on; what lies behind the end of the code is not reached.
+    // The bytes from `at` on; what is behind the end of the code is not reached.
     let mut check = |at: usize, bytes: u128| match bytes as u16 {
         word if word & 0xfe == 0xe8 => mark(at + 5, (bytes >> 8) as u32),
         word if word & 0xf0ff == 0x800f => mark(at + 6, (bytes >> 16) as u32),

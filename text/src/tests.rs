@@ -225,7 +225,7 @@ fn what_is_jumped_to_stays() {
 fn what_cannot_move_stays() {
     // xor; syscall; call: its return address would be the trampoline's
     assert_eq!(refused(&[0x31, 0xc0, 0x0f, 0x05, 0x85, 0xc0, 0xe8, 0, 1, 0, 0]), [Refusal::Unmovable]);
-    // xor; syscall; jmp +2: what lies behind is not this code's
+    // xor; syscall; jmp +2: what is behind is not this code's
     assert_eq!(refused(&[0x31, 0xc0, 0x0f, 0x05, 0xeb, 0x02, 0x55, 0x55]), [Refusal::Unrelated]);
     // xor; syscall; neg %al; another call
     assert_eq!(refused(&[0x31, 0xc0, 0x0f, 0x05, 0xf6, 0xd8, 0x0f, 0x05]), [Refusal::Unrelated, Refusal::Unmovable]);
@@ -309,11 +309,11 @@ fn signal_frames() {
         frames::is_signal_frame(layout, address, &mut read)
     };
     let (layout, file) = with_frames(b"zRS");
-    let told = [0x1fff, 0x2000, 0x2009, 0x200a, 0x1800, 0, u64::MAX].map(|address| ask(&layout, &file, address));
-    assert_eq!(told, [false, true, true, false, false, false, false]);
+    let reported = [0x1fff, 0x2000, 0x2009, 0x200a, 0x1800, 0, u64::MAX].map(|address| ask(&layout, &file, address));
+    assert_eq!(reported, [false, true, true, false, false, false, false]);
     let (layout, plain) = with_frames(b"zR\0");
     assert!(!ask(&layout, &plain, 0x2000));
-    // Whatever stands there, there is an answer.
+    // Whatever is there, there is an answer.
     for at in 0..0x70 {
         for byte in [0, 0x7f, 0xff] {
             let mut other = file.clone();

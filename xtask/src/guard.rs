@@ -233,7 +233,7 @@ fn table() -> BTreeMap<i32, Process> {
             continue;
         };
         let stat = String::from_utf8_lossy(&stat);
-        // The name stands in parentheses and may hold anything.
+        // The name is in parentheses and may hold anything.
         let Some((head, tail)) = stat.rsplit_once(") ") else {
             continue;
         };

@@ -63,13 +63,13 @@ const AUDITED_BARE: &[Audited] = &[
 
 /// Symbols round the bare image's entries (`image/x86_64/link.ld`).
 const ENTRIES: [&str; 2] = ["kernel_text_start", "kernel_entry_end"];
-/// The bare image is linked from here on; what lies below runs before there are page tables.
+/// The bare image is linked from here on; what is below runs before there are page tables.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
 
 /// What the scan of one image found.
 pub struct Findings {
     pub instructions: usize,
-    /// Rule, and a line that tells where and what.
+    /// Rule, and a line that reports where and what.
     pub breaches: Vec<(&'static str, String)>,
 }
 

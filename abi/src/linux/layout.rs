@@ -1,4 +1,4 @@
-//! How a value lies in a program's memory.
+//! How a value is in a program's memory.
 //!
 //! A call's handler works with one type for a structure; programs of other word sizes lay the same structure out in another
 //! way. The row of the call names the layout, and the handler takes any that stands for its type.

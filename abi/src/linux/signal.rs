@@ -309,7 +309,7 @@ pub struct FpxSwBytes {
 
 const _: () = assert!(size_of::<FpxSwBytes>() == 48);
 
-/// Where [`FpxSwBytes`] lies in the FXSAVE area.
+/// Where [`FpxSwBytes`] is in the FXSAVE area.
 pub const FPX_SW_OFFSET: usize = 464;
 /// In [`FpxSwBytes::magic1`].
 pub const FP_XSTATE_MAGIC1: u32 = 0x4650_5853;

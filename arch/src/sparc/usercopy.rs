@@ -1,6 +1,6 @@
 //! Copies between the kernel and user memory that survive a fault; and pages of zeroes.
 //!
-//! The user's side is reached with the user's rights (ASI 0xA), whatever the address is. Each routine lies between
+//! The user's side is reached with the user's rights (ASI 0xA), whatever the address is. Each routine is between
 //! `usercopy_start` and `usercopy_end`; a fault there continues at `usercopy_fixup`, where %o2 holds the bytes not copied, which
 //! become the result.
 
@@ -130,7 +130,7 @@ unsafe extern "C" {
     static usercopy_fixup: u8;
 }
 
-/// Where a fault at `pc` continues, when `pc` lies in a routine of this file.
+/// Where a fault at `pc` continues, when `pc` is in a routine of this file.
 pub fn fixup(pc: usize) -> Option<usize> {
     let (start, end) = (&raw const usercopy_start as usize, &raw const usercopy_end as usize);
     (start..end).contains(&pc).then_some(&raw const usercopy_fixup as usize)

@@ -65,7 +65,7 @@ impl Frame {
     /// `stack_end`, which is a multiple of 16. There is nowhere to return to.
     pub fn start_function(function: usize, stack_end: usize, words: [usize; 3]) -> Frame {
         let [rdi, rsi, rdx] = words.map(|word| word as u64);
-        // As behind a call: the return address lies below a multiple of 16.
+        // As behind a call: the return address is below a multiple of 16.
         Frame { rdi, rsi, rdx, ..Frame::start(function as u64, stack_end as u64 - 8) }
     }
 

@@ -20,7 +20,7 @@ global_asm!(
     ".fill 16, 1, 0xc7",
     ".popsection",
     ".pushsection .text.search, \"ax\", @progbits",
-    // rdi where position 0 lies, with two readable bytes before it; rsi positions, a multiple of 16 and not 0 -> rax the first
+    // rdi where position 0 is, with two readable bytes before it; rsi positions, a multiple of 16 and not 0 -> rax the first
     // match, or rsi. Changes rcx, r8. MXCSR plays no part: all is on bytes.
     ".balign 64",
     ".globl search_escaped",

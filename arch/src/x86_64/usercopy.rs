@@ -1,6 +1,6 @@
 //! Copies that survive a page fault.
 //!
-//! Each routine lies between `usercopy_start` and `usercopy_end`. The machine's fault handler, seeing a fault at an address in
+//! Each routine is between `usercopy_start` and `usercopy_end`. The machine's fault handler, seeing a fault at an address in
 //! that range, continues at `usercopy_fixup` with all other registers kept: there `rcx` still holds the bytes not copied
 //! (`rep movsb` and `rep stosb` count down as they go, loops likewise) and becomes the result. The single-word accesses set `rcx` to 1 before
 //! they touch memory and to 0 after, so the same fixup answers "one not done".
@@ -82,7 +82,7 @@ global_asm!(
     "xor r9d, r9d",
     "movabs r10, 0x0101010101010101",
     "movabs r11, 0x8080808080808080",
-    // By words, as long as there is room for one, it lies in one page, so that nothing behind the NUL can fault, and has no NUL.
+    // By words, as long as there is room for one, it is in one page, so that nothing behind the NUL can fault, and has no NUL.
     "2:",
     "lea rax, [r9 + 8]",
     "cmp rax, r8",
@@ -137,7 +137,7 @@ unsafe extern "C" {
     static usercopy_tail: u8;
 }
 
-/// Where a fault at `rip` continues, when `rip` lies in a routine of this file.
+/// Where a fault at `rip` continues, when `rip` is in a routine of this file.
 pub fn fixup(rip: usize) -> Option<usize> {
     // Part of a word may be there: byte by byte until the fault comes again.
     if (&raw const usercopy_words as usize..&raw const usercopy_words_end as usize).contains(&rip) {

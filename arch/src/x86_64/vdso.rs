@@ -2,7 +2,7 @@
 //!
 //! It is written here as a file is laid out: ELF header, program headers, symbols with both kinds of hash table, versions,
 //! unwind table, code. glibc, musl and Go find its functions by name and the version `LINUX_2.6`. Addresses in it are offsets
-//! from its start, so it runs wherever it lies, as one page of code right behind its page of [`Data`].
+//! from its start, so it runs wherever it is, as one page of code right behind its page of [`Data`].
 //!
 //! Time comes from the machine's own source, given as addresses in [`Data`]: on a Linux host these are the functions of the
 //! host's vDSO, which stays mapped below. What that does not serve (the clocks of processor time, bad clock numbers, a machine

@@ -71,7 +71,7 @@ global_asm!(
     ".globl bare_begin, bare_records, bare_end",
     ".hidden bare_begin, bare_records, bare_end",
     "bare_begin:",
-    // Past the arguments and the environment to the auxiliary vector: AT_SYSINFO_EHDR (33) tells where the vDSO is.
+    // Past the arguments and the environment to the auxiliary vector: AT_SYSINFO_EHDR (33) reports where the vDSO is.
     "mov rbx, [rsp]",
     "lea rbx, [rsp + rbx*8 + 16]",
     "3:",

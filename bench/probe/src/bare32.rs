@@ -20,7 +20,7 @@ macro_rules! record {
     };
 }
 
-/// Answers 0 unless `__kernel_vsyscall` has this instruction.
+/// Returns 0 unless `__kernel_vsyscall` has this instruction.
 #[rustfmt::skip]
 macro_rules! only_by {
     ($instruction:literal) => {

@@ -170,7 +170,7 @@ impl Low {
         Ok(low)
     }
 
-    /// Where a symbol of the code lies in the copy.
+    /// Where a symbol of the code is in the copy.
     fn at(&self, symbol: *const u8) -> u32 {
         (self.code + (symbol as usize - &raw const probe32_begin as usize)) as u32
     }

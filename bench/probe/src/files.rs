@@ -1,4 +1,4 @@
-//! Rows about files. A file "in memory" lies in /dev/shm, or in /tmp where there is none.
+//! Rows about files. A file "in memory" is in /dev/shm, or in /tmp where there is none.
 
 use std::ffi::CString;
 use std::fs::File;

@@ -76,9 +76,9 @@ pub fn unix(meter: &Meter) -> Samples {
 
 /// Row `tcp`: the server is the child; Nagle's algorithm is off at both ends.
 pub fn tcp(meter: &Meter) -> Samples {
-    let told = |error: std::io::Error| Skip(format!("loopback: {error}"));
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(told)?;
-    let address = listener.local_addr().map_err(told)?;
+    let described = |error: std::io::Error| Skip(format!("loopback: {error}"));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(described)?;
+    let address = listener.local_addr().map_err(described)?;
     // SAFETY: one thread; the child uses nothing its parent locked.
     let child = unsafe { libc::fork() };
     if child < 0 {
@@ -106,10 +106,10 @@ pub fn tcp(meter: &Meter) -> Samples {
         stream.set_nodelay(true)?;
         Ok(stream)
     };
-    let samples = connect().map_err(told).and_then(|mut stream| {
+    let samples = connect().map_err(described).and_then(|mut stream| {
         let mut byte = [1];
         this_side()?;
-        meter.each(|| stream.write_all(&byte).and_then(|()| stream.read_exact(&mut byte)).map_err(told))
+        meter.each(|| stream.write_all(&byte).and_then(|()| stream.read_exact(&mut byte)).map_err(described))
     });
     if samples.is_err() {
         // SAFETY: the child may still wait for a connection.

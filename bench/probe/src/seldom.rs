@@ -181,7 +181,7 @@ pub fn smaps(meter: &Meter) -> Samples {
     })
 }
 
-/// Row `daemon`: two forks, the first child a session's leader that ends at once; the second tells that it is there by a pipe.
+/// Row `daemon`: two forks, the first child a session's leader that ends at once; the second reports that it is there by a pipe.
 pub fn daemon(meter: &Meter) -> Samples {
     meter.each(|| {
         let mut ends = [0; 2];

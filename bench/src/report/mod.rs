@@ -147,7 +147,7 @@ fn bars<'a>(measurement: &Measurement, rows: impl Iterator<Item = &'a RowResult>
     .collect()
 }
 
-/// A label that fits beside a plot: what stands in parentheses is left out.
+/// A label that fits beside a plot: what is in parentheses is left out.
 fn short(title: &str) -> String {
     title.split(" (").next().unwrap_or(title).to_owned()
 }

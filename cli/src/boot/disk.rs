@@ -24,32 +24,32 @@ pub const LEAST_SIZE: u64 = 16 << 20;
 const CHUNK: usize = 1 << 20;
 
 /// Sees to it that there is a file system on the image: one that does not exist, or holds nothing, is made, formatted and
-/// filled with the tree of `archive`. Answers the image's path as QEMU wants it.
+/// filled with the tree of `archive`. Returns the image's path as QEMU wants it.
 pub fn prepare(image: &Path, size: Option<u64>, archive: impl FnOnce() -> Result<Vec<u8>, String>) -> Result<PathBuf, String> {
-    let told = |error: std::io::Error| format!("--disk {}: {error}", image.display());
+    let described = |error: std::io::Error| format!("--disk {}: {error}", image.display());
     let found = match fs::metadata(image) {
         Ok(meta) => Some(meta),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(told(error)),
+        Err(error) => return Err(described(error)),
     };
     if let Some(meta) = found {
         let kind = meta.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             return Err(format!("--disk {}: neither a file nor a block device", image.display()));
         }
-        let empty = kind.is_file() && holds_nothing(&File::open(image).map_err(told)?).map_err(told)?;
+        let empty = kind.is_file() && holds_nothing(&File::open(image).map_err(described)?).map_err(described)?;
         if !empty {
-            return fs::canonicalize(image).map_err(told);
+            return fs::canonicalize(image).map_err(described);
         }
         // One that was made larger than nothing keeps its size.
         let size = if meta.len() > 0 { meta.len() } else { size.unwrap_or(DEFAULT_SIZE) };
-        let image = fs::canonicalize(image).map_err(told)?;
+        let image = fs::canonicalize(image).map_err(described)?;
         make(&image, size, &archive()?)?;
         return Ok(image);
     }
     let size = size.unwrap_or(DEFAULT_SIZE);
     make(image, size, &archive()?)?;
-    fs::canonicalize(image).map_err(told)
+    fs::canonicalize(image).map_err(described)
 }
 
 fn holds_nothing(file: &File) -> std::io::Result<bool> {
@@ -85,21 +85,21 @@ fn make(image: &Path, size: u64, archive: &[u8]) -> Result<(), String> {
 fn fill(path: &Path, size: u64, archive: &[u8]) -> Result<usize, String> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| error.to_string())?;
     file.set_len(size).map_err(|error| error.to_string())?;
-    let told = |error: Ext4Error| match error.kind() {
+    let described = |error: Ext4Error| match error.kind() {
         Ext4ErrorKind::NoSpace => "the file tree does not fit: give a larger --disk-size".to_string(),
         _ => format!("cannot make the file system: {error}"),
     };
     let image = Image { file, sectors: size / SECTOR };
-    let image = format::format(image, Host).map_err(told)?;
-    let fs = Ext4::mount(image, MountServices::new(Host, (), NoopObserver), MountOptions::read_write()).map_err(told)?;
+    let image = format::format(image, Host).map_err(described)?;
+    let fs = Ext4::mount(image, MountServices::new(Host, (), NoopObserver), MountOptions::read_write()).map_err(described)?;
     let root = fs.root_inode();
     let mut tree = Tree { fs, root, times: Vec::new() };
     let (mut at, mut files) = (0, 0);
     while let Some(entry) = archive::next(archive, &mut at).map_err(|_| "the file tree's archive is broken".to_string())? {
-        tree.add(&entry).map_err(|error| format!("{}: {}", String::from_utf8_lossy(entry.name), told(error)))?;
+        tree.add(&entry).map_err(|error| format!("{}: {}", String::from_utf8_lossy(entry.name), described(error)))?;
         files += 1;
     }
-    tree.finish().map_err(told)?;
+    tree.finish().map_err(described)?;
     Ok(files)
 }
 
@@ -160,7 +160,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Adds a file. What stands before it in the archive holds it; a name that is there already keeps its file, which gets mode
+    /// Adds a file. What is before it in the archive holds it; a name that is there already keeps its file, which gets mode
     /// and owner.
     fn add(&mut self, entry: &Entry<'_>) -> Ext4Result<()> {
         let mut parts: Vec<&[u8]> =

@@ -132,7 +132,7 @@ fn listen(child: &mut Child, stats: bool) -> Option<u8> {
                         continue;
                     }
                     match text.strip_prefix(EXIT).and_then(|code| code.parse().ok()) {
-                        Some(told) => code = Some(told),
+                        Some(reported) => code = Some(reported),
                         None => eprintln!("{text}"),
                     }
                     own = None;

@@ -180,8 +180,8 @@ fn listen(child: &mut Child, keyboard: Option<&Arc<Keyboard>>) -> Option<u8> {
                     let _ = pidfd_send_signal(machine, Signal::KILL);
                 });
             }
-        } else if let Some(told) = exit_code(text) {
-            code = Some(told);
+        } else if let Some(reported) = exit_code(text) {
+            code = Some(reported);
         } else if !text.contains(LACKS) {
             // Nothing is left to do when standard error is closed.
             let _ = io::stderr().write_all(&line);
@@ -198,8 +198,8 @@ fn mebibytes(bytes: usize) -> u32 {
 /// A file in memory that QEMU, started from here, finds under its descriptor's name.
 pub fn memory_file(name: &str, bytes: &[u8]) -> Result<File, String> {
     // Without close-on-exec, so that QEMU finds it.
-    let told = |error: io::Error| format!("cannot make a file in memory for QEMU: {error}");
-    let mut file = File::from(rustix::fs::memfd_create(name, MemfdFlags::empty()).map_err(|error| told(error.into()))?);
-    file.write_all(bytes).map_err(told)?;
+    let described = |error: io::Error| format!("cannot make a file in memory for QEMU: {error}");
+    let mut file = File::from(rustix::fs::memfd_create(name, MemfdFlags::empty()).map_err(|error| described(error.into()))?);
+    file.write_all(bytes).map_err(described)?;
     Ok(file)
 }

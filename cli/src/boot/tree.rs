@@ -47,22 +47,22 @@ pub fn pack(dir: &Path, archive: &mut Vec<u8>) -> Result<(), String> {
 
 fn add(root: &Path, inside: &Path, archive: &mut Vec<u8>) -> Result<(), String> {
     let place = root.join(inside);
-    let told = |error: std::io::Error| format!("cannot read {}: {error}", place.display());
+    let described = |error: std::io::Error| format!("cannot read {}: {error}", place.display());
     let mut names: Vec<PathBuf> = fs::read_dir(&place)
-        .map_err(told)?
+        .map_err(described)?
         .map(|entry| entry.map(|entry| inside.join(entry.file_name())))
         .collect::<Result<_, _>>()
-        .map_err(told)?;
+        .map_err(described)?;
     names.sort();
     for name in names {
         let place = root.join(&name);
-        let told = |error: std::io::Error| format!("cannot read {}: {error}", place.display());
-        let meta = fs::symlink_metadata(&place).map_err(told)?;
+        let described = |error: std::io::Error| format!("cannot read {}: {error}", place.display());
+        let meta = fs::symlink_metadata(&place).map_err(described)?;
         let kind = meta.file_type();
         let data = if kind.is_symlink() {
-            fs::read_link(&place).map_err(told)?.into_os_string().as_bytes().to_vec()
+            fs::read_link(&place).map_err(described)?.into_os_string().as_bytes().to_vec()
         } else if kind.is_file() {
-            fs::read(&place).map_err(told)?
+            fs::read(&place).map_err(described)?
         } else {
             Vec::new()
         };
@@ -139,8 +139,8 @@ fn interpreter(elf: &[u8]) -> Option<&Path> {
 /// What a program loads, each by the name it is loaded by: its interpreter lists it (`ld.so --list`). Nothing if it is static.
 fn libraries(program: &Path, elf: &[u8]) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     let Some(interpreter) = interpreter(elf) else { return Ok(Vec::new()) };
-    let told = |error: std::io::Error| format!("{} has libraries that cannot be listed: {error}", program.display());
-    let list = Command::new(interpreter).arg("--list").arg(program).output().map_err(told)?.stdout;
+    let described = |error: std::io::Error| format!("{} has libraries that cannot be listed: {error}", program.display());
+    let list = Command::new(interpreter).arg("--list").arg(program).output().map_err(described)?.stdout;
     let list = String::from_utf8_lossy(&list);
     let mut names: Vec<&Path> = list.split_ascii_whitespace().filter(|word| word.starts_with('/')).map(Path::new).collect();
     names.push(interpreter);

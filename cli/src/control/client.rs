@@ -147,16 +147,16 @@ pub fn ask(socket: &OwnedFd, ask: &Ask) -> Result<(), String> {
     wire::send(socket, ask, &[]).map_err(|error| format!("the sandbox's supervisor does not take it: {error}"))
 }
 
-fn told(result: Result<ExitCode, String>) -> ExitCode {
+fn described(result: Result<ExitCode, String>) -> ExitCode {
     result.unwrap_or_else(|why| exit::fail(&why))
 }
 
 pub fn list(which: &List) -> ExitCode {
-    told(Place::find().map(|place| list::print(place.as_ref(), which)))
+    described(Place::find().map(|place| list::print(place.as_ref(), which)))
 }
 
 pub fn exec(what: Exec) -> ExitCode {
-    told(exec::run(what))
+    described(exec::run(what))
 }
 
 pub fn kill(which: &Kill) -> ExitCode {
@@ -214,7 +214,7 @@ fn kill_one(name: &str, signal: u32) -> Result<(), String> {
 }
 
 pub fn wait(which: &Wait) -> ExitCode {
-    told(wait_for(&which.name).map(ExitCode::from))
+    described(wait_for(&which.name).map(ExitCode::from))
 }
 
 fn wait_for(name: &str) -> Result<u8, String> {
@@ -232,7 +232,7 @@ fn wait_for(name: &str) -> Result<u8, String> {
 }
 
 pub fn logs(which: &Logs) -> ExitCode {
-    told(show_log(which).map(|()| ExitCode::SUCCESS))
+    described(show_log(which).map(|()| ExitCode::SUCCESS))
 }
 
 fn show_log(which: &Logs) -> Result<(), String> {

@@ -14,7 +14,7 @@ use super::wire::{About, Ask, Guest, Reply};
 struct Shown {
     name: Name,
     pid: u32,
-    told: Option<(About, Vec<Guest>)>,
+    reported: Option<(About, Vec<Guest>)>,
 }
 
 pub fn print(place: Option<&Place>, which: &List) -> ExitCode {
@@ -34,23 +34,23 @@ pub fn print(place: Option<&Place>, which: &List) -> ExitCode {
 /// `None` for one that has ended meanwhile.
 fn look(name: Name, socket: &OwnedFd) -> Option<Shown> {
     let pid = rustix::net::sockopt::socket_peercred(socket).ok()?.pid.as_raw_nonzero().get() as u32;
-    client::ask(socket, &Ask::Tell).ok()?;
+    client::ask(socket, &Ask::Report).ok()?;
     let mut about = None;
     let mut all = Vec::new();
     loop {
         match client::reply(socket, false) {
-            Ok(Reply::About(told)) => about = Some(told),
+            Ok(Reply::About(reported)) => about = Some(reported),
             Ok(Reply::Guests { guests, more }) => {
                 all.extend(guests);
                 if !more {
-                    return Some(Shown { name, pid, told: about.map(|about| (about, all)) });
+                    return Some(Shown { name, pid, reported: about.map(|about| (about, all)) });
                 }
             }
             // Its kernel does not listen, or is of another personality.
-            Ok(Reply::Refused(_)) => return Some(Shown { name, pid, told: about.map(|about| (about, all)) }),
+            Ok(Reply::Refused(_)) => return Some(Shown { name, pid, reported: about.map(|about| (about, all)) }),
             _ => {
                 let alive = std::path::Path::new(&format!("/proc/{pid}")).exists();
-                return alive.then_some(Shown { name, pid, told: None });
+                return alive.then_some(Shown { name, pid, reported: None });
             }
         }
     }
@@ -92,8 +92,8 @@ fn time(millis: u64) -> String {
 
 fn table(all: &[Shown]) -> String {
     let mut rows = vec![["NAME", "PID", "HOST", "STATE", "UP", "CPU", "MEMORY", "COMMAND"].map(str::to_owned)];
-    for Shown { name, pid, told } in all {
-        let Some((about, guests)) = told else {
+    for Shown { name, pid, reported } in all {
+        let Some((about, guests)) = reported else {
             let dash = || "-".to_owned();
             rows.push([name.to_string(), dash(), pid.to_string(), "silent".to_owned(), dash(), dash(), dash(), dash()]);
             continue;
@@ -145,9 +145,9 @@ fn json(all: &[Shown]) -> String {
     use crate::run::escaped;
     let quoted = |text: &str| format!("\"{}\"", escaped(text));
     let list = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(",");
-    let sandboxes = all.iter().map(|Shown { name, pid, told }| {
+    let sandboxes = all.iter().map(|Shown { name, pid, reported }| {
         let head = format!("{{\"name\":{},\"pid\":{pid}", quoted(name.as_str()));
-        let Some((about, guests)) = told else { return format!("{head},\"state\":\"silent\"}}") };
+        let Some((about, guests)) = reported else { return format!("{head},\"state\":\"silent\"}}") };
         let guests = guests.iter().map(|guest| {
             let info = &guest.info;
             let words = info.command.strip_suffix(b"\0").unwrap_or(&info.command);
@@ -188,7 +188,7 @@ mod tests {
     fn one() -> Vec<Shown> {
         let info = GuestInfo { pid: 2, state: b'S', command: b"a\0\x1b[2J\0".to_vec(), ..GuestInfo::default() };
         let about = About { command: vec!["a".to_owned()], age: 61_000, memory: 3 << 20, ..About::default() };
-        vec![Shown { name: Name::parse("web").unwrap(), pid: 7, told: Some((about, vec![Guest { info, host: 9 }])) }]
+        vec![Shown { name: Name::parse("web").unwrap(), pid: 7, reported: Some((about, vec![Guest { info, host: 9 }])) }]
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub struct Place {
     dir: File,
 }
 
-/// What stands in the directory's path besides the user's own.
+/// What is in the directory's path besides the user's own.
 fn path() -> PathBuf {
     let uid = geteuid().as_raw();
     let own =
@@ -180,20 +180,20 @@ impl Place {
     /// A connection to a sandbox's supervisor; `None` when there is none.
     pub fn reach(&self, name: &Name) -> Result<Option<OwnedFd>, String> {
         use rustix::io::Errno;
-        let told = |error: Errno| format!("cannot reach the sandbox {name}: {error}");
+        let described = |error: Errno| format!("cannot reach the sandbox {name}: {error}");
         let address = self.address(name)?;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(told)?;
-        set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)).map_err(told)?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(described)?;
+        set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)).map_err(described)?;
         match connect(&socket, &address) {
             Ok(()) => {}
             Err(Errno::NOENT | Errno::CONNREFUSED) => return Ok(None),
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(described(error)),
         }
-        let owner = socket_peercred(&socket).map_err(told)?.uid;
+        let owner = socket_peercred(&socket).map_err(described)?.uid;
         if owner != geteuid() && !geteuid().is_root() {
             return Err(format!("the sandbox {name} is not yours"));
         }
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).map_err(told)?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).map_err(described)?;
         Ok(Some(socket))
     }
 

@@ -169,7 +169,7 @@ impl Server {
                 Received::End | Received::Garbage => return false,
             };
             let going_on = match ask {
-                Ask::Tell => self.tell(at, sandbox),
+                Ask::Report => self.report(at, sandbox),
                 Ask::Kill(KILL) => {
                     requests.kill = true;
                     self.clients[at].wants = Wants::End;
@@ -238,7 +238,7 @@ impl Server {
         id
     }
 
-    fn tell(&mut self, at: usize, sandbox: &Sandbox) -> bool {
+    fn report(&mut self, at: usize, sandbox: &Sandbox) -> bool {
         let processes = sandbox.processes();
         let used = sandbox::used_by_children();
         let time = processes.iter().map(|process| process.time).sum::<std::time::Duration>() + used.user + used.system;

@@ -22,7 +22,7 @@ const HANDED_MOST: usize = 4;
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Ask {
     /// Who are you: [`Reply::About`], then [`Reply::Guests`].
-    Tell,
+    Report,
     /// A signal to the first program: [`Reply::Done`]. 9: the end of it all, and [`Reply::Ended`] comes after it.
     Kill(u32),
     /// [`Reply::Ended`] when it has.

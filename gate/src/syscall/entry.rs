@@ -9,7 +9,7 @@ use janua_entry::{bare_call32, bare_ends32, bare_entries, bare_find_function, ba
 use crate::look::address;
 
 /// `syscall`. rcx: return address, r11: flags. TF, IF, DF, AC and NT are clear by SFMASK. The address is canonical: it follows an
-/// instruction of user code, which never lies at the end of the lower half.
+/// instruction of user code, which never is at the end of the lower half.
 #[rustfmt::skip]
 macro_rules! syscall_entry {
     ($mode:ident, $name:literal) => {

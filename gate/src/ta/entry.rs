@@ -78,7 +78,7 @@ global_asm!(
     "orcc %l3, %o1, %l3",
     "bne janua_call_work",
     "mov %o0, %i0",
-    // Ends what lies here: the slow exit follows (image/leon3/link.ld), and both end with a restore in one range: see the underflow
+    // Ends what is here: the slow exit follows (image/leon3/link.ld), and both end with a restore in one range: see the underflow
     // handler.
     ".globl janua_exit",
     "janua_exit:",

@@ -134,7 +134,7 @@ struct Start<'a>(Option<&'a str>);
 
 #[cfg(target_os = "none")]
 impl Start<'_> {
-    /// Whether a text begins so: the only sign by which `alloc` tells that there was no memory.
+    /// Whether a text begins so: the only sign by which `alloc` reports that there was no memory.
     fn is(text: impl core::fmt::Display, wanted: &str) -> bool {
         let mut start = Start(Some(wanted));
         let _ = write!(start, "{text}");

@@ -591,7 +591,7 @@ impl HostInode {
         Ok(inode)
     }
 
-    /// Calls `emit` with inode number, DT_* kind and name of each entry, "." and ".." left out, until it answers false.
+    /// Calls `emit` with inode number, DT_* kind and name of each entry, "." and ".." left out, until it returns false.
     pub fn list(&self, emit: &mut dyn FnMut(u64, u8, &[u8]) -> bool) -> Result<()> {
         if self.hidden {
             return Ok(());

@@ -70,7 +70,7 @@ fn accepts(vma: &Vma, advice: u32) -> Result<()> {
 }
 
 impl Mm {
-    /// madvise(2). A hole answers ENOMEM, after the mapped parts have taken the advice.
+    /// madvise(2). A hole returns ENOMEM, after the mapped parts have taken the advice.
     pub fn advise(&self, addr: usize, len: usize, advice: u32, killed: Killed<'_>) -> Result<()> {
         match advice {
             MADV_NORMAL..=MADV_DONTNEED | MADV_FREE..=MADV_COLLAPSE | MADV_GUARD_INSTALL | MADV_GUARD_REMOVE => {}
@@ -121,7 +121,7 @@ impl Mm {
                 }
                 // May wait for a disk.
                 None if matches!(advice, MADV_WILLNEED | MADV_POPULATE_READ | MADV_POPULATE_WRITE) => later.push((from, to)),
-                // A mark for each page of a guard stands in page tables, which the host makes.
+                // A mark for each page of a guard is in page tables, which the host makes.
                 None if matches!(advice, MADV_GUARD_INSTALL | MADV_GUARD_REMOVE) => {
                     advise_in_parts(space, from, to - from, advice, killed)?;
                 }

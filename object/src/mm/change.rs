@@ -12,7 +12,7 @@ use super::{Limits, MAX_MAP_COUNT, Mm};
 
 impl Mm {
     /// Changes access rights. `grows_down` (PROT_GROWSDOWN) extends the range to the start of its mapping. ENOMEM for a hole,
-    /// EACCES when a mapping may not have the rights; what lies before the failure is changed.
+    /// EACCES when a mapping may not have the rights; what is before the failure is changed.
     pub fn protect(&self, addr: usize, len: usize, prot: Prot, grows_down: bool, limits: &Limits) -> Result<()> {
         if !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);

@@ -177,7 +177,7 @@ pub trait Guard: Send + Sync {
     /// The same for an instruction of the program's: whether it is to go on at its frame. The work of instructions that must not run where
     /// they are may have been done.
     fn user_fault(&self, by: &mut Interrupted<'_>, addr: usize, access: Access) -> bool;
-    /// An invalid instruction: whether it stands in place of another whose work has been done.
+    /// An invalid instruction: whether it is in place of another whose work has been done.
     fn illegal(&self, by: &mut Interrupted<'_>) -> bool;
     /// The parts of `start..end` that hold a copy of the contents of the file that was mapped there: to drop their pages is to map
     /// the file again.

@@ -199,7 +199,7 @@ impl Mm {
             }
             flags -= VmFlags::MAY_EXEC;
         }
-        // Answers ENODEV before anything is counted or replaced.
+        // Returns ENODEV before anything is counted or replaced.
         file.ops.backing(file, offset, len, shared)?;
         let writable = shared && flags.contains(VmFlags::MAY_WRITE);
         let mapped = match MappedFile::new(file, writable) {
@@ -398,7 +398,7 @@ impl Mm {
         if !vma.flags.contains(VmFlags::GROWSDOWN) || !self.is_user(page, start - page) {
             return false;
         }
-        // What lies below keeps its distance, unless it cannot be accessed or grows itself.
+        // What is below keeps its distance, unless it cannot be accessed or grows itself.
         let below = state.list.touching(page.saturating_sub(super::list::GUARD_GAP), page).last();
         let near =
             below.is_some_and(|(_, vma)| vma.flags.intersects(VmFlags::ACCESS) && !vma.flags.contains(VmFlags::GROWSDOWN));

@@ -212,7 +212,7 @@ impl Mm {
         Mm::below(space, usize::MAX)
     }
 
-    /// The same without what lies at `high` and above: for programs that reach no further.
+    /// The same without what is at `high` and above: for programs that reach no further.
     pub fn below(space: Arc<dyn Space>, high: usize) -> Mm {
         let bounds = space.bounds();
         let bounds = Bounds { high: bounds.high.min(high), ..bounds };

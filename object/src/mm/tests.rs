@@ -113,7 +113,7 @@ fn unmap_and_protect() {
     let at = map(&mm, 0, 0x6000, ANON).unwrap();
     mm.unmap(at + 0x2000, 0x1000).unwrap();
     assert_eq!(mm.protect(at, 0x6000, R, false, &Limits::NONE), Err(Errno::ENOMEM));
-    // What lies before the hole has changed.
+    // What is before the hole has changed.
     assert_eq!(mm.region_of(at).map(|(_, vma)| vma.flags.prot()), Some(R));
     assert_eq!(mm.region_of(at + 0x3000).map(|(_, vma)| vma.flags.prot()), Some(RW));
     mm.protect(at + 0x4000, 0x1000, R, false, &Limits::NONE).unwrap();

@@ -71,7 +71,7 @@ impl VmFlags {
 pub struct MappedFile {
     pub file: Arc<OpenFile>,
     /// What [`crate::file::File::mapping_made`] was told, if it was.
-    told: Option<bool>,
+    reported: Option<bool>,
     /// [`crate::file::File::counts_pieces`].
     pieces: bool,
 }
@@ -79,16 +79,16 @@ pub struct MappedFile {
 impl MappedFile {
     /// A file about to be mapped. `writable`: shared, and may be written now or later. EPERM.
     pub(super) fn new(file: &Arc<OpenFile>, writable: bool) -> Result<MappedFile> {
-        let told = (writable || file.ops.counts_mappings()).then_some(writable);
-        if let Some(writable) = told {
+        let reported = (writable || file.ops.counts_mappings()).then_some(writable);
+        if let Some(writable) = reported {
             file.ops.mapping_made(writable)?;
         }
-        Ok(MappedFile { file: file.clone(), told, pieces: file.ops.counts_pieces() })
+        Ok(MappedFile { file: file.clone(), reported, pieces: file.ops.counts_pieces() })
     }
 
     /// The same for a copy of the address space; `None` when the file does not care.
     pub(super) fn copy(&self) -> Option<MappedFile> {
-        if self.file.ops.counts_mappings() { MappedFile::new(&self.file, self.told?).ok() } else { None }
+        if self.file.ops.counts_mappings() { MappedFile::new(&self.file, self.reported?).ok() } else { None }
     }
 
     /// The same for a piece that is cut off a mapping; `None` when all pieces count as one.
@@ -99,13 +99,13 @@ impl MappedFile {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        if let Some(writable) = self.told {
+        if let Some(writable) = self.reported {
             self.file.ops.mapping_gone(writable);
         }
     }
 }
 
-/// What lies under a mapping.
+/// What is under a mapping.
 #[derive(Clone)]
 pub enum Source {
     /// Zero pages: private, or an object of its own when the mapping is shared. The name is PR_SET_VMA_ANON_NAME's.

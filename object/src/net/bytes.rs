@@ -71,7 +71,7 @@ struct Shared<N> {
 }
 
 impl<N> Shared<N> {
-    /// Memory for a block of at least `len` bytes, if it lies ready.
+    /// Memory for a block of at least `len` bytes, if it is ready.
     fn take_spare(&mut self, len: usize) -> Option<Box<[u8]>> {
         self.spare.take_if(|spare| spare.len() >= len)
     }
@@ -185,7 +185,7 @@ impl<N: Note> ByteQueue<N> {
         Ok(n)
     }
 
-    /// Takes up to `most` bytes out through `sink`, which answers how many it took: how many in all, and the last note that
+    /// Takes up to `most` bytes out through `sink`, which returns how many it took: how many in all, and the last note that
     /// hangs on them. A read stops behind a note that ends it, and before a stretch whose note `joins` does not accept after
     /// the one before it. 0 when the queue is empty; an error of `sink` counts only when nothing was taken.
     pub fn read(

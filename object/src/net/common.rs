@@ -201,12 +201,12 @@ impl Common {
         (limit != FOREVER).then_some(limit)
     }
 
-    /// Tells waiters that something can be read.
+    /// Notifies waiters that something can be read.
     pub fn wake_readers(&self) {
         self.wait.wake((Events::IN | Events::PRI | Events::RDNORM | Events::RDBAND).bits());
     }
 
-    /// Tells waiters that there is room to write.
+    /// Notifies waiters that there is room to write.
     pub fn wake_writers(&self) {
         self.wait.wake((Events::OUT | Events::WRNORM | Events::WRBAND).bits());
     }

@@ -44,7 +44,7 @@ impl Packet<'_> {
         let mut value = 0;
         for turn in 0..size {
             let next = if (at as i32) < 0 {
-                // All of the datagram stands behind that header.
+                // All of the datagram is behind that header.
                 let at = usize::try_from(at.checked_sub(bpf::NET_OFF)?.checked_add(turn)?).ok()?;
                 match self.network.get(at) {
                     Some(byte) => Some(*byte),

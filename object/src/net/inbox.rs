@@ -44,7 +44,7 @@ impl<N: Note> Inbox<N> {
         limit.saturating_sub(self.bytes.len()) >= (limit / 3).max(1)
     }
 
-    /// Whether a poller should be told that it can write. When not, a reader will tell.
+    /// Whether a poller should be notified that it can write. When not, a reader will tell.
     pub fn writable(&self, limit: usize) -> bool {
         if self.has_room(limit) {
             return true;

@@ -22,7 +22,7 @@ use crate::vfs::{Attr, FileKind, Inode, Vfs};
 const ALONE: u64 = 64 << 20;
 /// Bytes of a file that segments share.
 const SHARED: u64 = 32 << 30;
-/// Runs of pages that are counted one by one; what lies behind them counts as if it were there.
+/// Runs of pages that are counted one by one; what is behind them counts as if it were there.
 const RUNS: usize = 256;
 
 /// Where the pieces come from.

@@ -95,7 +95,7 @@ impl Discipline {
         }
     }
 
-    /// How long a read that finds nothing waits, in nanoseconds, and then answers 0 bytes (VMIN 0, VTIME set).
+    /// How long a read that finds nothing waits, in nanoseconds, and then returns 0 bytes (VMIN 0, VTIME set).
     pub fn read_timeout(&self) -> Option<u64> {
         let time = u64::from(self.termios.cc[cc::VTIME]);
         (!self.canonical() && self.termios.cc[cc::VMIN] == 0 && time > 0).then_some(time * 100_000_000)
@@ -127,7 +127,7 @@ impl Discipline {
         self.canonical() && self.lines.is_empty() || if self.canonical() { held() } else { self.raw.len() } < INPUT_MOST
     }
 
-    /// One byte from the keyboard. Answers a signal for the foreground group, if it is the character for one. Nothing of it is shown
+    /// One byte from the keyboard. Returns a signal for the foreground group, if it is the character for one. Nothing of it is shown
     /// when nobody takes what is shown already: who types has no part in that, and so cannot be made to wait for it.
     pub fn type_byte(&mut self, byte: u8) -> Option<u32> {
         let (waiting, column) = (self.output.len(), self.column);

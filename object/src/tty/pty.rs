@@ -52,7 +52,7 @@ struct State {
 
 /// What shows a terminal's output at once, instead of a master that reads it.
 pub trait Screen: Send + Sync {
-    /// Shows bytes, and answers how many. After fewer than all [`Pty::screen_ready`] tells when there is room again.
+    /// Shows bytes, and returns how many. After fewer than all [`Pty::screen_ready`] reports when there is room again.
     fn show(&self, bytes: &[u8]) -> usize;
     /// Something typed was read: the keyboard may have room again.
     fn input_taken(&self);

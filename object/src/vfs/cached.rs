@@ -52,7 +52,7 @@ pub struct Trusted {
     pub place: Path,
     /// The directory in which the first of those names is.
     base: Arc<dyn Inode>,
-    /// How much of the walked text lies in front of that name.
+    /// How much of the walked text is in front of that name.
     before: usize,
 }
 

@@ -245,7 +245,7 @@ impl Dentry {
         self.place.read().parent.clone()
     }
 
-    /// Whether this is `ancestor` or lies below it, in the same file system.
+    /// Whether this is `ancestor` or is below it, in the same file system.
     pub fn is_below(self: &Arc<Self>, ancestor: &Arc<Dentry>) -> bool {
         let mut at = self.clone();
         loop {

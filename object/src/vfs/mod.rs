@@ -104,7 +104,7 @@ impl Vfs {
         device::number(0, self.next_dev.fetch_add(1, Ordering::Relaxed) as u32)
     }
 
-    /// The `st_dev` of what lies on that device of the host: the same wherever it is shown.
+    /// The `st_dev` of what is on that device of the host: the same wherever it is shown.
     pub fn dev_of_host(&self, device: u64) -> u64 {
         let mut known = self.host_devs.lock();
         if let Some(&(_, dev)) = known.iter().find(|(host, _)| *host == device) {
@@ -176,11 +176,11 @@ impl Vfs {
         if place.load(Ordering::Relaxed) == mark || dir.is_deleted() {
             return Ok(false);
         }
-        let told = dir.inode.stat_uncached(name, attr);
-        if !matches!(told, Ok(false)) {
+        let reported = dir.inode.stat_uncached(name, attr);
+        if !matches!(reported, Ok(false)) {
             place.store(mark, Ordering::Relaxed);
         }
-        told
+        reported
     }
 
     /// [`Vfs::lookup`] with the directory locked. A dentry made on the way is left in `fresh`, to be entered in the cache once

@@ -370,7 +370,7 @@ impl Vfs {
         Ok(())
     }
 
-    /// Moves an attached mount to another place (MS_MOVE). ELOOP when that lies below it; what fails changes nothing.
+    /// Moves an attached mount to another place (MS_MOVE). ELOOP when that is below it; what fails changes nothing.
     pub fn move_mount(&self, mount: &Arc<Mount>, to: &Path) -> Result<()> {
         let mut table = self.mounts.table.write();
         check_place(mount, to)?;

@@ -61,9 +61,9 @@ impl Vfs {
         }
         let dentry = made?;
         if matches!(make, Make::Link(_)) {
-            self.watches.tell(&dentry.inode, None, event::ATTRIB, 0);
+            self.watches.notify(&dentry.inode, None, event::ATTRIB, 0);
         }
-        self.watches.tell(dir.inode(), Some(name), event::CREATE | is_dir_flag(&dentry), 0);
+        self.watches.notify(dir.inode(), Some(name), event::CREATE | is_dir_flag(&dentry), 0);
         Ok(Path { mount: dir.mount.clone(), dentry })
     }
 
@@ -144,9 +144,9 @@ impl Vfs {
             let dir_flag = is_dir_flag(&victim);
             if !want_dir {
                 // The number of links has changed.
-                self.watches.tell(&victim.inode, None, event::ATTRIB, 0);
+                self.watches.notify(&victim.inode, None, event::ATTRIB, 0);
             }
-            self.watches.tell(dir.inode(), Some(name), event::DELETE | dir_flag, 0);
+            self.watches.notify(dir.inode(), Some(name), event::DELETE | dir_flag, 0);
             if want_dir || victim.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
                 drop(fresh);
                 self.watches.unnamed(victim);
@@ -257,7 +257,7 @@ impl Vfs {
         let Some(moved) = result? else { return Ok(()) };
         if self.watches.any() {
             drop(fresh);
-            self.tell_rename(moved, old_dir, old.0, new_dir, new.0, flags);
+            self.notify_rename(moved, old_dir, old.0, new_dir, new.0, flags);
         }
         Ok(())
     }
@@ -377,20 +377,20 @@ impl Vfs {
     }
 
     #[cold]
-    fn tell_rename(&self, moved: Moved, old_dir: &Path, old: &[u8], new_dir: &Path, new: &[u8], flags: u32) {
-        let told = |source: &Arc<Dentry>, from: &Path, old: &[u8], to: &Path, new: &[u8]| {
+    fn notify_rename(&self, moved: Moved, old_dir: &Path, old: &[u8], new_dir: &Path, new: &[u8], flags: u32) {
+        let notify_one = |source: &Arc<Dentry>, from: &Path, old: &[u8], to: &Path, new: &[u8]| {
             let (flag, cookie) = (is_dir_flag(source), self.watches.cookie());
-            self.watches.tell(from.inode(), Some(old), event::MOVED_FROM | flag, cookie);
-            self.watches.tell(to.inode(), Some(new), event::MOVED_TO | flag, cookie);
-            self.watches.tell(&source.inode, None, event::MOVE_SELF, 0);
+            self.watches.notify(from.inode(), Some(old), event::MOVED_FROM | flag, cookie);
+            self.watches.notify(to.inode(), Some(new), event::MOVED_TO | flag, cookie);
+            self.watches.notify(&source.inode, None, event::MOVE_SELF, 0);
         };
-        told(&moved.source, old_dir, old, new_dir, new);
+        notify_one(&moved.source, old_dir, old, new_dir, new);
         if let Some(target) = moved.target {
             if flags & rename::EXCHANGE != 0 {
-                told(&target, new_dir, new, old_dir, old);
+                notify_one(&target, new_dir, new, old_dir, old);
             } else {
                 if !target.is_dir() {
-                    self.watches.tell(&target.inode, None, event::ATTRIB, 0);
+                    self.watches.notify(&target.inode, None, event::ATTRIB, 0);
                 }
                 if target.is_dir() || target.inode.attr().is_ok_and(|attr| attr.nlink == 0) {
                     self.watches.unnamed(target);

@@ -231,7 +231,7 @@ impl Vfs {
             busy.begin_write()?;
         }
         let counted = writes && inode.busy().is_some();
-        self.watches.tell_file(&path, event::OPEN);
+        self.watches.notify_file(&path, event::OPEN);
         let file = OpenFile::new(ops, open, Some(path));
         if counted {
             file.count_as_writer();

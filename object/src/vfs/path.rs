@@ -43,7 +43,7 @@ pub struct Written {
     pub name: Vec<u8>,
     /// The name has been removed.
     pub deleted: bool,
-    /// The place lies below the root it was asked for; otherwise `name` starts at the root of all.
+    /// The place is below the root it was asked for; otherwise `name` starts at the root of all.
     pub reachable: bool,
 }
 
@@ -99,7 +99,7 @@ impl Path {
         Some(Path { dentry: parent, mount: at.mount })
     }
 
-    /// Whether this is `ancestor` or lies below it, across mounts.
+    /// Whether this is `ancestor` or is below it, across mounts.
     pub fn is_below(&self, ancestor: &Path) -> bool {
         let mut at = Some(self.clone());
         while let Some(path) = at {

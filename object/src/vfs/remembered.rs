@@ -86,7 +86,7 @@ fn hash_of(path: &[u8], follow: bool) -> u64 {
 }
 
 impl Remembered {
-    /// Looks a path up that begins at the root or in the working directory; `all` tells whether the thread may search every directory.
+    /// Looks a path up that begins at the root or in the working directory; `all` reports whether the thread may search every directory.
     pub fn ask(&mut self, path: &[u8], follow: bool, all: impl Fn() -> bool) -> Asked {
         let hash = hash_of(path, follow);
         let slot = &mut self.slots[hash as usize % PATHS];

@@ -46,7 +46,7 @@ pub struct Watches {
     active: AtomicUsize,
     sink: RwLock<Option<Arc<dyn Sink>>>,
     cookie: AtomicUsize,
-    /// Watched files without a name that somebody still uses, by their place in memory: their end is told when nobody does.
+    /// Watched files without a name that somebody still uses, by their place in memory: their end is notified when nobody does.
     ending: Mutex<HashMap<usize, Arc<Dentry>>>,
     /// How many those are.
     endings: AtomicUsize,
@@ -88,14 +88,14 @@ impl Watches {
 
     /// An event of an inode itself, or of a name in the directory `inode`.
     #[inline]
-    pub fn tell(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
+    pub fn notify(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
         if self.any() {
-            self.tell_slow(inode, name, mask, cookie);
+            self.notify_slow(inode, name, mask, cookie);
         }
     }
 
     #[cold]
-    fn tell_slow(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
+    fn notify_slow(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32) {
         let sink = self.sink.read().clone();
         if let Some(sink) = sink {
             sink.event(inode, name, mask, cookie);
@@ -178,14 +178,14 @@ impl Watches {
 
     /// An event of a file: reported to the watches of the directory it was reached by, then to its own.
     #[inline]
-    pub fn tell_file(&self, path: &Path, mask: u32) {
+    pub fn notify_file(&self, path: &Path, mask: u32) {
         if self.any() {
             let mask = if path.dentry.is_dir() { mask | event::IS_DIR } else { mask };
             if let Some(parent) = path.dentry.parent() {
                 let gone = if path.dentry.is_deleted() { event::UNLINKED } else { 0 };
-                self.tell_slow(&parent.inode, Some(&path.dentry.name()), mask | gone, 0);
+                self.notify_slow(&parent.inode, Some(&path.dentry.name()), mask | gone, 0);
             }
-            self.tell_slow(path.inode(), None, mask, 0);
+            self.notify_slow(path.inode(), None, mask, 0);
         }
     }
 }

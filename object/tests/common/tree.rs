@@ -24,17 +24,17 @@ impl Tree {
     }
 
     fn start(&self) -> Start {
-        self.told();
+        self.reported();
         Start { root: self.root.clone(), base: self.root.clone() }
     }
 
     /// Tests change files outside as well, and know of it: each call is made by somebody who may have been told.
-    pub fn told(&self) {
+    pub fn reported(&self) {
         NEWS.advance();
     }
 
     pub fn find(&self, path: &str) -> Result<Path> {
-        self.told();
+        self.reported();
         find(&self.vfs, &self.who, &self.root, path)
     }
 

@@ -67,7 +67,7 @@ fn pin(thread: &Thread) {
     }
 }
 
-/// Maps what a tile needs and loads the program. Answers where its arguments are.
+/// Maps what a tile needs and loads the program. Returns where its arguments are.
 fn start_tile(thread: &Thread) -> Result<usize> {
     let layout = &thread.kernel.layout;
     let space = thread.task.ext.space.lock().clone().ok_or(Errno::ENOMEM)?;

@@ -8,7 +8,7 @@ use janua_port::{Backing, Prot, Space};
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
 
-/// Where a tile's memory has what, besides the program, which lies where it was linked. Page aligned; given by the image, which
+/// Where a tile's memory has what, besides the program, which is where it was linked. Page aligned; given by the image, which
 /// knows the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {

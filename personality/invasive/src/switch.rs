@@ -29,7 +29,7 @@ pub fn end(thread: &Thread) -> isize {
     SWITCH
 }
 
-/// The i-let on the calling core waits for the word at `addr` to be 0. The call answers the word at `answer`, or 0.
+/// The i-let on the calling core waits for the word at `addr` to be 0. The call returns the word at `answer`, or 0.
 pub fn wait(thread: &Thread, addr: usize, answer: Option<usize>) -> isize {
     thread.tile().lock().cores[thread.index].block = Some(Block::Wait { addr, answer });
     SWITCH

@@ -19,7 +19,7 @@ use crate::system::System;
 use crate::thread::{ThreadExt, ThreadState};
 use crate::{Seat, Task, Thread, ptrace, signal, task};
 
-/// Whether a call's result is one of the codes that never reach a program: the call begins again or answers EINTR.
+/// Whether a call's result is one of the codes that never reach a program: the call begins again or returns EINTR.
 pub fn is_restart_code(result: isize) -> bool {
     (-516..=-512).contains(&result)
 }
@@ -41,7 +41,7 @@ impl Personality for Linux {
         Leave::Resume
     }
 
-    /// An int, whatever stands in the register's upper half.
+    /// An int, whatever is in the register's upper half.
     fn number(word: usize) -> usize {
         word as u32 as usize
     }

@@ -87,7 +87,7 @@ pub fn program_ended(kernel: &Kernel, outer: u32, status: u32) {
 pub fn serve(kernel: &Arc<Kernel>, requests: Vec<Asked>) {
     for Asked { request, handed } in requests {
         match request {
-            Request::Guests { id } => tell_guests(kernel, id),
+            Request::Guests { id } => report_guests(kernel, id),
             Request::Run { id, program } => {
                 if let Err(why) = run(kernel, id, program, handed) {
                     tell(kernel, id, |id| Answer::Refused { id, why });
@@ -305,7 +305,7 @@ fn environment(first: &[Vec<u8>], settings: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 /// Bytes of guests that go into one answer.
 const PIECE: usize = 16 << 10;
 
-fn tell_guests(kernel: &Kernel, id: u32) {
+fn report_guests(kernel: &Kernel, id: u32) {
     let mut guests = Vec::new();
     let mut bytes = 0;
     for task in kernel.processes() {

@@ -16,7 +16,7 @@ pub enum Restart {
     Futex { addr: usize, value: u32, bitset: u32, private: bool, deadline: Nanos },
 }
 
-/// Ends a call that was interrupted: the exit path makes the program call restart_syscall, or answers EINTR after a handler.
+/// Ends a call that was interrupted: the exit path makes the program call restart_syscall, or returns EINTR after a handler.
 pub fn later(thread: &Thread, how: Restart) -> Errno {
     *thread.restart.lock() = Some(how);
     Errno::ERESTART_RESTARTBLOCK

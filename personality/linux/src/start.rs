@@ -78,7 +78,7 @@ fn standard_files(kernel: &Kernel, console: Option<&Outer>) -> Result<Arc<FdTabl
     Ok(Arc::new(table))
 }
 
-/// What the platform's service thread does: passes the outside's signals on, does what it asks for and fires what is due. Answers when it wants to be
+/// What the platform's service thread does: passes the outside's signals on, does what it asks for and fires what is due. Returns when it wants to be
 /// called again.
 pub fn serve(kernel: &Arc<Kernel>, signals: u64, requests: Vec<Asked>) -> Option<Nanos> {
     boot::pass_signals(kernel, signals);

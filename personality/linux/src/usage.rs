@@ -1,4 +1,4 @@
-//! What processes have used: getrusage(2). How processor time is known stands in [`crate::time::cpu`].
+//! What processes have used: getrusage(2). How processor time is known is in [`crate::time::cpu`].
 
 use core::sync::atomic::Ordering;
 

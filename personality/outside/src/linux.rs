@@ -52,8 +52,8 @@ pub struct BootConfig {
     pub stats: bool,
     /// Threads of the kernel's own that run calls away from the program's; 0: none.
     pub syscall_cores: usize,
-    /// The outside is to be told of the first program ([`janua_port::outside::FIRST`]).
-    pub told: bool,
+    /// The outside is to be notified of the first program ([`janua_port::outside::FIRST`]).
+    pub reported: bool,
 }
 
 impl BootConfig {

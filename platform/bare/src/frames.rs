@@ -241,7 +241,7 @@ impl<M: Memory> Frames for Physical<M> {
 
     fn write(&self, frame: PageFrame, offset: usize, data: &[u8]) {
         assert!(offset + data.len() <= PAGE, "a range beyond its page");
-        // SAFETY: within the frame, which the caller uses; no Rust object lies in it.
+        // SAFETY: within the frame, which the caller uses; no Rust object is in it.
         unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), Self::pointer(frame).add(offset), data.len()) };
     }
 

@@ -75,7 +75,7 @@ fn used_from(elf: &ElfFile64<'_, Endianness>) -> u64 {
     elf.section_by_name(".rela.dyn").map_or(0, |section| section.address() + section.size())
 }
 
-/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on. Answers the entry point.
+/// Writes the image to `memory`, which stands for the bytes from [`KERNEL_BASE`] on. Returns the entry point.
 pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
     let elf = ElfFile64::<Endianness>::parse(image).map_err(|_| "it is not an ELF file")?;
     let (endian, used) = (elf.endian(), used_from(&elf) as usize);

@@ -1,6 +1,6 @@
 //! What the Linux host offers to the linux platform, found by trying it.
 //!
-//! A kernel version or a configuration file tells what *should* work; container runtimes and hardened hosts refuse
+//! A kernel version or a configuration file reports what *should* work; container runtimes and hardened hosts refuse
 //! more than that. So each probe does the thing itself. What would change the calling process is done in a forked
 //! child, and the child's fate is the answer.
 
@@ -156,7 +156,7 @@ fn catch_sigsys(handler: extern "C" fn(c_int)) -> Probe {
     }
 }
 
-/// Runs `probe` in a forked child and tells what became of it. The calling process must have one thread.
+/// Runs `probe` in a forked child and reports what became of it. The calling process must have one thread.
 fn in_child(probe: impl FnOnce() -> Probe) -> Probe {
     // SAFETY: one thread, so the child may go on with everything it inherits; it leaves by `_exit` below.
     let child = unsafe { libc::fork() };

@@ -1,6 +1,6 @@
 //! The third wall's namespaces, for callers with CAP_SYS_ADMIN: a file tree and a number space of the sandbox's own.
 //!
-//! *Files.* The first process clones what it is shown (open_tree(2)): a detached tree lies in an anonymous mount namespace of
+//! *Files.* The first process clones what it is shown (open_tree(2)): a detached tree is in an anonymous mount namespace of
 //! its own, where nothing propagates to or from. The clones are read-only throughout but for writable binds, and take the places
 //! of the descriptors they were made from; the clone of the root becomes the root of the process. What the clones do not hold has
 //! no name any more, and what they hold cannot be changed, times and modes included, which Landlock does not look at. It is the

@@ -74,7 +74,7 @@ impl Left {
     }
 }
 
-/// Runs `probe` in a child that shares this process' memory and nothing else, and tells what became of it. This process waits.
+/// Runs `probe` in a child that shares this process' memory and nothing else, and reports what became of it. This process waits.
 fn in_borrower(probe: impl FnOnce() -> Probe) -> Probe {
     const STACK: usize = 64 << 10;
     struct Task<F>(Option<F>, Probe);
@@ -122,7 +122,7 @@ fn thread_descriptor_here(left: &mut Left) -> Probe {
     let mut result = SET_THREAD_AREA as i32;
     let mut limit = u32::from(THREAD_SELECTOR);
     let found: u8;
-    // SAFETY: the page is ours and lies below 4 GiB; the call changes a descriptor that nothing in this process uses. `lsl` only
+    // SAFETY: the page is ours and is below 4 GiB; the call changes a descriptor that nothing in this process uses. `lsl` only
     // looks. Where the host has no 32-bit calls the child ends by SIGSEGV.
     unsafe {
         page.cast::<[u32; 4]>().write(descriptor);

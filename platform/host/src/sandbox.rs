@@ -280,7 +280,7 @@ fn load(setup: &Setup<'_>) -> Result<(usize, Vec<image::Segment>), StartError> {
             return Err(failed("cannot protect the kernel's text (mprotect)"));
         }
     }
-    // What lies between and behind the segments goes, so that a process has fewer mappings to copy at fork.
+    // What is between and behind the segments goes, so that a process has fewer mappings to copy at fork.
     let starts = segments.iter().map(|segment| segment.range.start).chain([KERNEL_BASE + IMAGE_SIZE]);
     let ends = [KERNEL_BASE].into_iter().chain(segments.iter().map(|segment| segment.range.end));
     for (start, end) in ends.zip(starts).filter(|(start, end)| start < end) {
@@ -451,7 +451,7 @@ fn become_first(entry: usize, needs: &wall::Needs<'_>, processes: Processes, cha
     }
 }
 
-/// Waits for one of the signals, which are blocked; answers which, -1 for an error (EAGAIN when the time is over), and the process it came
+/// Waits for one of the signals, which are blocked; returns which, -1 for an error (EAGAIN when the time is over), and the process it came
 /// from.
 ///
 /// # Safety

@@ -70,7 +70,7 @@ impl Leon3 {
         self.module
     }
 
-    /// The calling thread from now on: `serve` does what is due and answers when it wants to be called again;
+    /// The calling thread from now on: `serve` does what is due and returns when it wants to be called again;
     /// [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
         loop {

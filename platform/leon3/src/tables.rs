@@ -43,7 +43,7 @@ impl Nodes<Srmmu> for UserPart {
 
     #[inline]
     fn load(&self, table: usize, index: usize) -> u32 {
-        // SAFETY: a table of user space's, which lies where it is mapped; who changes it has `&mut self`.
+        // SAFETY: a table of user space's, which is where it is mapped; who changes it has `&mut self`.
         unsafe { place(table, index).read_volatile() }
     }
 

@@ -108,7 +108,7 @@ pub fn let_go(index: usize) {
 
 /// What others may touch of an area, running or not.
 pub fn of(index: usize) -> &'static Shared {
-    // SAFETY: index is below THREADS, so the area lies in the stack region, which is mapped for the sandbox's life; zeroes are
+    // SAFETY: index is below THREADS, so the area is in the stack region, which is mapped for the sandbox's life; zeroes are
     // a valid area. All of this part is atomic.
     unsafe { &(*hosted::area(index)).shared }
 }

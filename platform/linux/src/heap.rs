@@ -121,7 +121,7 @@ impl OomHandler for Grow {
             blame();
         }
         accounts.add_firm(new.size() - old.size());
-        // SAFETY: the old span is what was claimed, and the new one lies in the heap's region, which nobody else uses.
+        // SAFETY: the old span is what was claimed, and the new one is in the heap's region, which nobody else uses.
         talc.oom_handler.claimed = unsafe { talc.extend(old, new) };
         let claimed = talc.oom_handler.claimed.size();
         CLAIMED.store(claimed, Ordering::Relaxed);

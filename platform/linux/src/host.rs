@@ -22,7 +22,7 @@ const AT_REMOVEDIR: usize = 0x200;
 const AT_EMPTY_PATH: usize = 0x1000;
 const UTIME_OMIT: i64 = (1 << 30) - 2;
 
-/// Room for a path with its NUL, on the stack; what follows the NUL was never written. Filled where it lies: moving it would copy
+/// Room for a path with its NUL, on the stack; what follows the NUL was never written. Filled where it is: moving it would copy
 /// all of it.
 struct CPath {
     bytes: [MaybeUninit<u8>; PATH_MAX],
@@ -494,7 +494,7 @@ fn open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result
         flags: u64::from(flags) | O_CLOEXEC | if flags & 0o10000000 == 0 { O_NOCTTY } else { 0 },
         // openat2 refuses a mode where none is used.
         mode: if flags & (O_CREAT | O_TMPFILE) != 0 { u64::from(mode) & 0o7777 } else { 0 },
-        // The /proc name of a descriptor is a magic link and lies outside any tree.
+        // The /proc name of a descriptor is a magic link and is outside any tree.
         resolve: if simple || dir == fd_word(proc()) { 0 } else { resolve },
     };
     let how = &raw const how as usize;

@@ -4,7 +4,7 @@
 //! write could lie. What it cannot write is the host's descriptor table: each thread has three entries of its own there, set
 //! by set_thread_area(2), and the limit of one is the thread's index. The entry reads it with `lsl`.
 //!
-//! The call exists in the host's 32-bit interface alone, whose pointers have 32 bits, so its argument lies in a page below 4 GiB
+//! The call exists in the host's 32-bit interface alone, whose pointers have 32 bits, so its argument is in a page below 4 GiB
 //! that shows a page of kernel memory, with the kernel's key. There it can only be read: the kernel writes at the page's own place.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -133,7 +133,7 @@ impl LinuxMachine {
         (boot::jail() == boot::Jail::Pkey).then_some(&HostedSpace)
     }
 
-    /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's requests) and answers when it
+    /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's requests) and returns when it
     /// wants to be called again; [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
         const PR_SET_TIMERSLACK: usize = 29;

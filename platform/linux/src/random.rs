@@ -43,7 +43,7 @@ fn fetch(out: &mut [u8]) {
         match unsafe { sys::raw_retry(nr::GETRANDOM, [rest.as_mut_ptr() as usize, rest.len(), 0, 0, 0, 0]) } {
             Ok(n) => done += n,
             Err(_) => {
-                // Nothing can be done without, and going on with what lies there would be worse.
+                // Nothing can be done without, and going on with what is there would be worse.
                 sys::write_all(2, b"janua: the host gives no random bytes\n");
                 machine::stop_sandbox(125)
             }

@@ -348,7 +348,7 @@ impl Carrier for Hosted<'_> {
     }
 }
 
-/// What a thread does after an entry: goes back, waits, or ends. Answers the area to leave through.
+/// What a thread does after an entry: goes back, waits, or ends. Returns the area to leave through.
 pub fn carry_on(this: &mut Own, index: usize, flow: Flow) -> *mut Area {
     let shared = area::of(index);
     let mut carrier = Hosted { index, in_guest: &shared.in_guest, idle: &shared.idle };

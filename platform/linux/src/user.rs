@@ -38,7 +38,7 @@ impl UserMemory for HostedUser {
         if !is_user(dst, src.len()) {
             return 0;
         }
-        // SAFETY: the source is a slice of ours; the destination is guest memory, which no Rust object lies in.
+        // SAFETY: the source is a slice of ours; the destination is guest memory, which no Rust object is in.
         src.len() - unsafe { usercopy::usercopy_bytes(dst as *mut u8, src.as_ptr(), src.len()) }
     }
 
@@ -46,7 +46,7 @@ impl UserMemory for HostedUser {
         if !is_user(dst, len) {
             return Err(Fault);
         }
-        // SAFETY: guest memory, which no Rust object lies in; a fault ends the loop.
+        // SAFETY: guest memory, which no Rust object is in; a fault ends the loop.
         if unsafe { usercopy::usercopy_zero(dst as *mut u8, len) } == 0 { Ok(()) } else { Err(Fault) }
     }
 
@@ -82,7 +82,7 @@ impl UserMemory for HostedUser {
             return Err(Fault);
         }
         let mut found = 0;
-        // SAFETY: an atomic access to guest memory, which no Rust object lies in; our own word is written.
+        // SAFETY: an atomic access to guest memory, which no Rust object is in; our own word is written.
         if unsafe { usercopy::usercopy_cmpxchg32(addr, old, new, 0, &raw mut found) } == 0 { Ok(found) } else { Err(Fault) }
     }
 }

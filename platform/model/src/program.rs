@@ -97,7 +97,7 @@ impl Program {
         self.set(Reg::Rbx, addr).set(Reg::Rcx, value).store(Reg::Rbx, Reg::Rcx)
     }
 
-    /// rax becomes what lies at an address; rbx is lost.
+    /// rax becomes what is at an address; rbx is lost.
     pub fn load_at(self, addr: u64) -> Program {
         self.set(Reg::Rbx, addr).load(Reg::Rax, Reg::Rbx)
     }

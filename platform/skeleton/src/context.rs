@@ -76,7 +76,7 @@ impl Registers for SkeletonRegisters {
     fn gs(&self) -> usize {
         missing("Registers::gs")
     }
-    /// As [`Registers::set_tls`]. A machine without a second such register ignores it and answers 0 above.
+    /// As [`Registers::set_tls`]. A machine without a second such register ignores it and returns 0 above.
     fn set_gs(&self, _value: usize) {
         missing("Registers::set_gs")
     }

@@ -1,6 +1,6 @@
 //! The host's files and sockets.
 //!
-//! Optional: a machine without a host answers `None` in [`Machine::host`](janua_port::Machine::host), and the kernel lives on
+//! Optional: a machine without a host returns `None` in [`Machine::host`](janua_port::Machine::host), and the kernel lives on
 //! its own file systems and loopback. Each method is one call of the host's with the kernel's memory, retried on EINTR; errors
 //! are passed on as they are. Nothing here takes an address of a guest's but [`Host::read_user`] and [`Host::write_user`].
 
@@ -10,7 +10,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd};
 
-/// A host that answers nothing.
+/// A host that returns nothing.
 pub struct SkeletonHost;
 
 impl Host for SkeletonHost {
@@ -181,7 +181,7 @@ impl Host for SkeletonHost {
     /// After return the target is called no more. Nothing is ever watched here.
     fn unwatch(&self, _fd: HostFd) {}
 
-    /// For `--net host`; a machine that has files but no network answers ENOSYS for good.
+    /// For `--net host`; a machine that has files but no network returns ENOSYS for good.
     fn socket_call(&self, _call: SocketCall<'_>) -> Result<usize> {
         Err(Errno::ENOSYS)
     }

@@ -62,10 +62,10 @@ pub fn membarrier(root: &Root, registered: &Registered, command: u32) -> Result<
             registered.0.fetch_or(command, Ordering::Relaxed);
         }
         GET_REGISTRATIONS => {
-            let told = registered.0.load(Ordering::Relaxed);
+            let reported = registered.0.load(Ordering::Relaxed);
             // Linux tells the second kind of private registration as both.
-            let both = if told & REGISTER_PRIVATE_EXPEDITED_SYNC_CORE != 0 { REGISTER_PRIVATE_EXPEDITED } else { 0 };
-            return Ok((told | both) as usize);
+            let both = if reported & REGISTER_PRIVATE_EXPEDITED_SYNC_CORE != 0 { REGISTER_PRIVATE_EXPEDITED } else { 0 };
+            return Ok((reported | both) as usize);
         }
         _ => return Err(Errno::EINVAL),
     }

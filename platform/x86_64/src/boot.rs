@@ -225,7 +225,7 @@ pub const OTHER_PAGE: u8 = 8;
 /// Puts the code there that other cores begin with.
 pub fn place_other_start() {
     let (start, end) = (&raw const other_start as usize, &raw const other_start_end as usize);
-    // SAFETY: memory below 1 MiB is left free for this; the code lies in the image, at its physical address.
+    // SAFETY: memory below 1 MiB is left free for this; the code is in the image, at its physical address.
     unsafe {
         core::ptr::copy_nonoverlapping(
             (DIRECT + start) as *const u8,
@@ -275,7 +275,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// What lies at the address the loader left; `None` when it is no start information.
+    /// What is at the address the loader left; `None` when it is no start information.
     ///
     /// # Safety
     /// The address is what the entry got, and the first 4 GiB are mapped at [`DIRECT`].

@@ -119,7 +119,7 @@ pub struct Core {
 
 // SAFETY: `words` is changed by the core itself only, or before it runs; `turn` answers for itself.
 unsafe impl Sync for Core {}
-// SAFETY: as above; it holds no reference to where it lies before `load`.
+// SAFETY: as above; it holds no reference to where it is before `load`.
 unsafe impl Send for Core {}
 
 /// Most cores: sets of them are words of 64 bits.

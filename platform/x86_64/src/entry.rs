@@ -1,7 +1,7 @@
 //! Entries from user code and interrupts, and the return to user mode.
 //!
 //! A thread's life is a loop: `enter_user` loads its frame and goes to user code; the next entry, whatever it is, stores all
-//! registers back and makes `enter_user` return the reason. The frame lies in the thread's [`Save`], and its end is both the
+//! registers back and makes `enter_user` return the reason. The frame is in the thread's [`Save`], and its end is both the
 //! task state's rsp0 and what `syscall` finds through GS: the processor's own pushes land in the frame.
 //!
 //! Calls that answer at once do not come here: the gates' entries (`gate/src`, of the pieces of [`janua_entry::bare`]) make them and go back.
@@ -294,7 +294,7 @@ unsafe extern "C" {
     fn nmi_entry();
     fn debug_entry();
     fn syscall32_refused();
-    /// Goes to user code; answers why it came back: a vector, or one of the numbers of [`janua_entry::bare`]. The frame's address is canonical, its
+    /// Goes to user code; returns why it came back: a vector, or one of the numbers of [`janua_entry::bare`]. The frame's address is canonical, its
     /// selectors are user selectors and its flags those user code may have: `iretq` must not fault here.
     pub fn enter_user(save: *mut Save) -> usize;
     /// Goes on on another stack; returns when somebody switches back.

@@ -111,7 +111,7 @@ global_asm!(
     "swapgs",
     "jmp debug_entry",
 
-    // These may come anywhere, with any tables and any GS: the kernel's root lies above their stacks.
+    // These may come anywhere, with any tables and any GS: the kernel's root is above their stacks.
     "isolated_nmi:",
     "push rax",
     "push rcx",

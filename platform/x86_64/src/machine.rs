@@ -66,7 +66,7 @@ pub extern "C" fn first(start_info: usize) -> ! {
     janua_start()
 }
 
-/// Ends the machine. QEMU's exit device gets told that it was meant; the code goes by the debug port, since the device has
+/// Ends the machine. QEMU's exit device gets notified that it was meant; the code goes by the debug port, since the device has
 /// too few bits.
 pub fn power_off(code: u8) -> ! {
     use core::fmt::Write;
@@ -146,7 +146,7 @@ impl BareMachine {
         memory::set_initrd(archive);
     }
 
-    /// The calling thread from now on: `serve` does what is due and answers when it wants to be called again;
+    /// The calling thread from now on: `serve` does what is due and returns when it wants to be called again;
     /// [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
         loop {

@@ -100,7 +100,7 @@ pub fn came_back() {
     sched::unpark(&EXPECTED, 1);
 }
 
-/// Kills one. Answers whether there was one to kill.
+/// Kills one. Returns whether there was one to kill.
 fn choose() -> bool {
     let grower = thread::find(ThreadId(GROWER.swap(0, Ordering::Relaxed))).filter(|thread| thread.guest.is_some());
     let Some(victim) = grower.or_else(largest) else { return false };

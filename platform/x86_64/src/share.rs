@@ -74,7 +74,7 @@ impl Share {
         self.time.load(Ordering::Relaxed) + self.scaled(time)
     }
 
-    /// It comes from a core with the first floor to one with the second; the same when it stays. Answers its run time there.
+    /// It comes from a core with the first floor to one with the second; the same when it stays. Returns its run time there.
     pub fn move_to(&self, from: u64, to: u64) -> u64 {
         let time = self.time.load(Ordering::Relaxed);
         let time = if time >= from {

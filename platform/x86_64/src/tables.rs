@@ -51,7 +51,7 @@ unsafe extern "C" {
 /// The table at a physical address.
 ///
 /// # Safety
-/// A page-table page lies there, and the caller is the only one to change it.
+/// A page-table page is there, and the caller is the only one to change it.
 #[allow(clippy::mut_from_ref, reason = "tables are raw memory")]
 unsafe fn node<'a>(address: u64) -> &'a mut Node {
     // SAFETY: the caller's word; all memory is mapped at DIRECT.

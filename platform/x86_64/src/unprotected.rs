@@ -198,7 +198,7 @@ pub fn call_address() -> usize {
     unprotected_call as *const () as usize
 }
 
-/// Goes to user code in ring 0; answers why it came back.
+/// Goes to user code in ring 0; returns why it came back.
 ///
 /// # Safety
 /// As [`crate::entry::enter_user`], and user code is not protected.

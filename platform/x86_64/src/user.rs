@@ -64,7 +64,7 @@ impl UserMemory for BareUser {
         if !is_user(dst, src.len()) {
             return 0;
         }
-        // SAFETY: the source is a slice of ours; the destination is guest memory, which no Rust object lies in.
+        // SAFETY: the source is a slice of ours; the destination is guest memory, which no Rust object is in.
         src.len() - open(|| unsafe { usercopy::usercopy_bytes(dst as *mut u8, src.as_ptr(), src.len()) })
     }
 
@@ -72,7 +72,7 @@ impl UserMemory for BareUser {
         if !is_user(dst, len) {
             return Err(Fault);
         }
-        // SAFETY: guest memory, which no Rust object lies in; a fault ends the loop.
+        // SAFETY: guest memory, which no Rust object is in; a fault ends the loop.
         if open(|| unsafe { usercopy::usercopy_zero(dst as *mut u8, len) }) == 0 { Ok(()) } else { Err(Fault) }
     }
 
@@ -106,7 +106,7 @@ impl UserMemory for BareUser {
             return Err(Fault);
         }
         let mut found = 0;
-        // SAFETY: an atomic access to guest memory, which no Rust object lies in; our own word is written.
+        // SAFETY: an atomic access to guest memory, which no Rust object is in; our own word is written.
         if open(|| unsafe { usercopy::usercopy_cmpxchg32(addr, old, new, 0, &raw mut found) }) == 0 {
             Ok(found)
         } else {

@@ -35,7 +35,7 @@ pub const X86_64: Machine = Machine {
     compiler: "cc",
     archiver: "ar",
     // The library's own memcpy must not become a call of itself. In the configurations without a gate interrupts of the bare machine
-    // overwrite what lies below the stack pointer.
+    // overwrite what is below the stack pointer.
     flags: &["-fcf-protection=none", "-fno-tree-loop-distribute-patterns", "-mno-red-zone"],
     linker: None,
     link: &["-no-pie"],

@@ -42,7 +42,7 @@ const ENTRY_PIECES: [&str; 6] =
 /// Instructions of entries and exits, which are no affair of the crate of the processor.
 const ENTRY_INSTRUCTIONS: [&str; 4] = ["iretq", "sysret", "swapgs", "wrpkru"];
 
-/// What of a gate's entry code lies outside the folder of gates.
+/// What of a gate's entry code is outside the folder of gates.
 fn strayed(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in tree.files.iter().filter(|f| f.is_rust() && !f.path.starts_with("gate/")) {

@@ -23,7 +23,7 @@ pub fn no_std(tree: &Tree) -> Vec<Breach> {
         .collect()
 }
 
-/// Rule `finished`: no placeholder macro stands in the code.
+/// Rule `finished`: no placeholder macro is in the code.
 pub fn finished(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for file in tree.files.iter().filter(|f| f.is_rust()) {

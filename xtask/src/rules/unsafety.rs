@@ -82,7 +82,7 @@ fn lacks(file: &SourceFile, number: usize) -> Option<&'static str> {
     (function && !explained(file, number, "# Safety", 0)).then_some("no `# Safety` section says what the caller must ensure")
 }
 
-/// Whether `mark` stands in a comment on the line, or above it across comments, attributes and at most `slack`
+/// Whether `mark` is in a comment on the line, or above it across comments, attributes and at most `slack`
 /// lines of code (the rest of the statement).
 fn explained(file: &SourceFile, number: usize, mark: &str, mut slack: u32) -> bool {
     if file.lines[number].comment.contains(mark) {

@@ -27,7 +27,7 @@ const LIMIT: u64 = 120;
 /// Jail and gate of each run.
 const COMBINATIONS: &[(&str, &str)] = &[("none", "sud"), ("pkey", "sud"), ("pkey", "call")];
 
-/// Where the kernel lies in every process.
+/// Where the kernel is in every process.
 const KERNEL_BASE: u64 = 0x5520_0000_0000;
 
 /// Runs the attacks whose name holds the filter.

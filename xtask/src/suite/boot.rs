@@ -225,8 +225,8 @@ memory comes back ok
 const THREADS: &str = "registers kept: yes\nslept while others loop: yes\nsum: 40000\n";
 
 const SMP: &str = "\
-cores as told: yes
-runs where it is told: yes
+cores as reported: yes
+runs where it is reported: yes
 the clock goes on: yes
 registers move along: yes
 threads race well: yes
@@ -465,18 +465,18 @@ fn lines(image: &Path, dir: &Path) -> Result<(), String> {
 
 /// What `janua boot` says to file trees that cannot be, and to a machine that is not installed: the reason and the remedy.
 fn refusals(image: &Path, dir: &Path) -> Result<(), String> {
-    let told = |e: std::io::Error| format!("{}: {e}", dir.display());
-    fs::write(dir.join("text.cpio"), "no archive").map_err(told)?;
-    fs::write(dir.join("packed.cpio"), b"\x1f\x8b\x08").map_err(told)?;
+    let described = |e: std::io::Error| format!("{}: {e}", dir.display());
+    fs::write(dir.join("text.cpio"), "no archive").map_err(described)?;
+    fs::write(dir.join("packed.cpio"), b"\x1f\x8b\x08").map_err(described)?;
     let header = |name: &str, size: u32| {
         let fields = [1, 0o100_644, 0, 0, 1, 0, size, 0, 0, 0, 0, name.len() as u32 + 1, 0];
         let fields: String = fields.iter().map(|field| format!("{field:08x}")).collect();
         format!("070701{fields}{name}\0")
     };
     // One whole entry of 112 bytes; then one that is longer than the archive.
-    fs::write(dir.join("cut.cpio"), format!("{}{}abc", header("a", 0), header("b", 100))).map_err(told)?;
-    fs::create_dir_all(dir.join("large")).map_err(told)?;
-    File::create(dir.join("large/file")).and_then(|file| file.set_len(300 << 20)).map_err(told)?;
+    fs::write(dir.join("cut.cpio"), format!("{}{}abc", header("a", 0), header("b", 100))).map_err(described)?;
+    fs::create_dir_all(dir.join("large")).map_err(described)?;
+    File::create(dir.join("large/file")).and_then(|file| file.set_len(300 << 20)).map_err(described)?;
     let path = |name: &str| dir.join(name).display().to_string();
     for (tree, path_variable, message) in [
         (path("text.cpio"), None, "text.cpio: not a cpio archive\n"),
@@ -491,7 +491,7 @@ fn refusals(image: &Path, dir: &Path) -> Result<(), String> {
         (path("tree-of-none"), Some("/nonexistent"), "qemu-system-x86_64 is not installed"),
     ] {
         if path_variable.is_some() {
-            fs::create_dir_all(&tree).map_err(told)?;
+            fs::create_dir_all(&tree).map_err(described)?;
         }
         let command = ["boot", "--ramfs", &tree, "--", "/bin/x"].map(String::from);
         let command = std::iter::once(build::janua().display().to_string()).chain(command).collect();
@@ -512,14 +512,14 @@ fn refusals(image: &Path, dir: &Path) -> Result<(), String> {
 
 /// The tests' file tree: busybox with the names used here, the programs of `test/boot`, and a C library for the dynamic one.
 fn make_tree(tree: &Path) -> Result<(), String> {
-    let told = |e: std::io::Error| format!("{}: {e}", tree.display());
+    let described = |e: std::io::Error| format!("{}: {e}", tree.display());
     let bin = tree.join("bin");
     for dir in ["bin", "dev", "proc", "tmp", "lib64", "lib/x86_64-linux-gnu"] {
-        fs::create_dir_all(tree.join(dir)).map_err(told)?;
+        fs::create_dir_all(tree.join(dir)).map_err(described)?;
     }
     add_busybox(tree, "bin/busybox")?;
     for name in ["cat", "nproc", "sh", "sort", "tail", "sleep"] {
-        symlink("busybox", bin.join(name)).map_err(told)?;
+        symlink("busybox", bin.join(name)).map_err(described)?;
     }
     let sources = workspace::root().join("test/boot");
     for (compiler, source, name) in [
@@ -561,16 +561,16 @@ pub fn add_busybox(tree: &Path, to: &str) -> Result<(), String> {
 
 /// Puts a dynamic program's loader and libraries into a tree, as the host's own loader names them.
 pub fn add_libraries(program: &Path, tree: &Path) -> Result<(), String> {
-    let told = |e: std::io::Error| format!("{}: {e}", tree.display());
+    let described = |e: std::io::Error| format!("{}: {e}", tree.display());
     let list = process::output(Command::new("ldd").arg(program)).ok_or("ldd failed")?;
     for word in list.split_ascii_whitespace().filter(|word| word.starts_with('/')) {
         let inside: PathBuf = Path::new(word).strip_prefix("/").unwrap_or(Path::new(word)).into();
         let place = tree.join(inside);
         if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).map_err(told)?;
+            fs::create_dir_all(parent).map_err(described)?;
         }
         if !place.exists() {
-            fs::copy(word, &place).map_err(told)?;
+            fs::copy(word, &place).map_err(described)?;
         }
     }
     Ok(())

@@ -146,22 +146,22 @@ fn inside(test: &Test) -> String {
 
 /// The file tree of all boots: the runner, the programs, their libraries.
 fn make_tree(tree: &Path, ready: &[Ready]) -> Result<(), String> {
-    let told = |e: std::io::Error| format!("{}: {e}", tree.display());
+    let described = |e: std::io::Error| format!("{}: {e}", tree.display());
     compare::fresh(tree)?;
     for dir in ["bin", "dev", "etc", "proc", "tmp", "usr/bin"] {
-        fs::create_dir_all(tree.join(dir)).map_err(told)?;
+        fs::create_dir_all(tree.join(dir)).map_err(described)?;
     }
     for (name, content) in [
         ("passwd", "root:x:0:0:root:/root:/bin/sh\n"),
         ("group", "root:x:0:\n"),
         ("hosts", "127.0.0.1 localhost\n::1 localhost\n"),
     ] {
-        fs::write(tree.join("etc").join(name), content).map_err(told)?;
+        fs::write(tree.join("etc").join(name), content).map_err(described)?;
     }
     // What tests start by name: the host's own, as natively.
     for name in ["sh", "true", "false", "cat", "echo", "ls", "sleep"] {
         let program = Path::new("/bin").join(name);
-        fs::copy(&program, tree.join("bin").join(name)).map_err(told)?;
+        fs::copy(&program, tree.join("bin").join(name)).map_err(described)?;
         boot::add_libraries(&program, tree)?;
     }
     let mut command = Command::new("musl-gcc");
@@ -171,18 +171,18 @@ fn make_tree(tree: &Path, ready: &[Ready]) -> Result<(), String> {
     // glibc loads it when a thread is cancelled; no program names it.
     for unwinder in ["lib/x86_64-linux-gnu/libgcc_s.so.1", "lib32/libgcc_s.so.1"] {
         let (there, place) = (Path::new("/").join(unwinder), tree.join(unwinder));
-        fs::create_dir_all(place.parent().unwrap_or(tree)).map_err(told)?;
+        fs::create_dir_all(place.parent().unwrap_or(tree)).map_err(described)?;
         // Without 32-bit libraries no 32-bit test was built.
         if there.exists() {
-            fs::copy(there, place).map_err(told)?;
+            fs::copy(there, place).map_err(described)?;
         }
     }
     for ready in ready {
         let place = tree.join(inside(ready.test).trim_start_matches('/'));
         if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).map_err(told)?;
+            fs::create_dir_all(parent).map_err(described)?;
         }
-        fs::hard_link(&ready.program, &place).or_else(|_| fs::copy(&ready.program, &place).map(drop)).map_err(told)?;
+        fs::hard_link(&ready.program, &place).or_else(|_| fs::copy(&ready.program, &place).map(drop)).map_err(described)?;
         if matches!(ready.test.variant.name, "glibc" | "i386") {
             boot::add_libraries(&ready.program, tree)?;
         }
@@ -196,8 +196,8 @@ fn boot_batch(batch: Vec<&Ready>, way: &Way, image: &Path, tree: &Path, dir: &Pa
     let mut verdicts = Vec::new();
     let mut rest = &batch[..];
     while !rest.is_empty() {
-        let (told, end) = match boot(rest, way, image, tree, dir) {
-            Ok(told) => told,
+        let (reported, end) = match boot(rest, way, image, tree, dir) {
+            Ok(reported) => reported,
             Err(why) => {
                 verdicts.extend(rest.iter().map(|ready| Verdict::Failed(ready.name.clone(), why.clone())));
                 break;
@@ -205,7 +205,7 @@ fn boot_batch(batch: Vec<&Ready>, way: &Way, image: &Path, tree: &Path, dir: &Pa
         };
         let mut done = 0;
         for ready in rest {
-            match told.get(&inside(ready.test)) {
+            match reported.get(&inside(ready.test)) {
                 Some(Some(there)) => verdicts.push(judge(ready, there)),
                 Some(None) => verdicts.push(stopped(ready, &end)),
                 None if done == 0 => verdicts.push(stopped(ready, &end)),
@@ -253,16 +253,16 @@ fn boot(batch: &[&Ready], way: &Way, image: &Path, tree: &Path, dir: &Path) -> R
     let env = vec![("JANUA_IMAGE_X86_64".to_string(), image.display().to_string())];
     let limit = LIMIT + batch.iter().map(|ready| ready.test.limit).sum::<u64>();
     let outcome = Run { command, dir, env, limit, terminal: None }.outcome(&dir.join("report"))?;
-    let (told, mut rest) = parse(&outcome.output);
+    let (reported, mut rest) = parse(&outcome.output);
     if outcome.timeout {
         rest.push_str(&format!("(it was stopped after {limit} s)"));
     }
-    Ok((told, rest))
+    Ok((reported, rest))
 }
 
 /// Takes the runner's output apart.
 fn parse(output: &[u8]) -> Told {
-    let mut told: BTreeMap<String, Option<Outcome>> = BTreeMap::new();
+    let mut reported: BTreeMap<String, Option<Outcome>> = BTreeMap::new();
     let mut other = String::new();
     let mut running: Option<String> = None;
     let mut left = output;
@@ -274,7 +274,7 @@ fn parse(output: &[u8]) -> Told {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match (&words[..], &running) {
             (["@begin", path], _) => {
-                told.insert((*path).into(), None);
+                reported.insert((*path).into(), None);
                 running = Some((*path).into());
             }
             (["@end", status, outlived, bytes], Some(path)) => {
@@ -287,13 +287,13 @@ fn parse(output: &[u8]) -> Told {
                     timeout: *status == "timeout",
                     left: if *outlived == "0" { Vec::new() } else { vec!["a process".into()] },
                 };
-                told.insert(path.clone(), Some(outcome));
+                reported.insert(path.clone(), Some(outcome));
                 running = None;
             }
             _ => other.push_str(&line),
         }
     }
-    (told, other)
+    (reported, other)
 }
 
 #[cfg(test)]
@@ -303,11 +303,11 @@ mod tests {
     #[test]
     fn the_runners_words_come_apart() {
         let text = b"@begin /a\n@end 3 0 6\n@end\nx\n@begin /b\n@end timeout 1 0\n\njanua: kernel fault\n@begin /c\n";
-        let (told, other) = parse(text);
+        let (reported, other) = parse(text);
         let outcome = |code, timeout, output: &[u8]| Outcome { output: output.into(), code, timeout, left: Vec::new() };
-        assert_eq!(told["/a"], Some(outcome(3, false, b"@end\nx")));
-        assert!(told["/b"].as_ref().is_some_and(|b| b.timeout && b.output.is_empty() && b.left.len() == 1));
-        assert_eq!(told["/c"], None);
+        assert_eq!(reported["/a"], Some(outcome(3, false, b"@end\nx")));
+        assert!(reported["/b"].as_ref().is_some_and(|b| b.timeout && b.output.is_empty() && b.left.len() == 1));
+        assert_eq!(reported["/c"], None);
         assert_eq!(other, "janua: kernel fault\n");
     }
 }

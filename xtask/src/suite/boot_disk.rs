@@ -95,8 +95,8 @@ impl Bench<'_> {
 
     /// Overwrites bytes of the image.
     fn spoil(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
-        let told = |error: std::io::Error| format!("{}: {error}", self.disk);
-        OpenOptions::new().write(true).open(&self.disk).and_then(|file| file.write_all_at(bytes, at)).map_err(told)
+        let described = |error: std::io::Error| format!("{}: {error}", self.disk);
+        OpenOptions::new().write(true).open(&self.disk).and_then(|file| file.write_all_at(bytes, at)).map_err(described)
     }
 }
 
@@ -266,9 +266,9 @@ const SIZE_HIGH: u64 = 0x6c;
 fn foreign(bench: &Bench<'_>) -> Result<(), String> {
     let dir = bench.dir.join("foreign");
     compare::fresh(&dir)?;
-    let told = |error: std::io::Error| format!("{}: {error}", dir.display());
+    let described = |error: std::io::Error| format!("{}: {error}", dir.display());
     for part in ["bin", "proc", "dev"] {
-        fs::create_dir_all(dir.join(part)).map_err(told)?;
+        fs::create_dir_all(dir.join(part)).map_err(described)?;
     }
     super::boot::add_busybox(&dir, "bin/sh")?;
     let mut command = tool("mkfs.ext4");

@@ -37,16 +37,16 @@ pub fn run(filter: Option<&str>, image: &Path, dir: &Path, tally: &mut Tally) {
 }
 
 fn check(image: &Path, dir: &Path, core: usize, register: usize, begins: &str, goes_on: &str) -> Result<(), String> {
-    let told = |error: io::Error| format!("{}: {error}", dir.display());
+    let described = |error: io::Error| format!("{}: {error}", dir.display());
     // A QEMU with a socket for a debugger, found before the real one.
     let (tools, socket) = (dir.join("debugged"), dir.join("debugger"));
     let _ = fs::remove_file(&socket);
-    fs::create_dir_all(&tools).map_err(told)?;
+    fs::create_dir_all(&tools).map_err(described)?;
     let qemu = tools.join("qemu-system-x86_64");
     let script =
         format!("#!/bin/sh\nPATH=${{PATH#*:}} exec qemu-system-x86_64 \"$@\" -gdb unix:{},server,nowait\n", socket.display());
-    fs::write(&qemu, script).map_err(told)?;
-    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).map_err(told)?;
+    fs::write(&qemu, script).map_err(described)?;
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).map_err(described)?;
 
     // Both cores are in user code and in the kernel by turns.
     const SCRIPT: &str = "(while :; do kill -0 $$; done) & while :; do kill -0 $$; done";

@@ -147,19 +147,19 @@ fn verify(case: &Case) -> Result<(), String> {
     if !super::attacks::has_keys() && !case.args.contains(&"--jail") {
         err = err.split_inclusive('\n').filter(|line| !line.starts_with(NO_JAIL)).collect();
     }
-    let told = || format!("\n{:?}\nstandard output:\n{out}\nstandard error:\n{err}", case.args);
+    let described = || format!("\n{:?}\nstandard output:\n{out}\nstandard error:\n{err}", case.args);
     if output.status.code() != Some(case.code) {
-        return Err(format!("{} instead of code {}{}", output.status, case.code, told()));
+        return Err(format!("{} instead of code {}{}", output.status, case.code, described()));
     }
     let right = match case.stdout {
         Is(text) => out == text,
         Holds(texts) => texts.iter().all(|text| out.contains(text)),
     };
     if !right {
-        return Err(format!("wrong standard output{}", told()));
+        return Err(format!("wrong standard output{}", described()));
     }
     if !case.stderr.iter().all(|text| err.contains(text)) || (case.stderr.is_empty() && !err.is_empty()) {
-        return Err(format!("wrong standard error{}", told()));
+        return Err(format!("wrong standard error{}", described()));
     }
     Ok(())
 }
@@ -271,8 +271,8 @@ fn bench_gates() -> Result<(), String> {
     let output =
         call(Command::new(build::janua()).arg("report").arg("-o").arg(&page).args([&file, Path::new("/no/such.json")]), "")?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let told = output.status.code() == Some(125) && said.contains("cannot read /no/such.json") && page.exists();
-    told.then_some(()).ok_or_else(|| format!("report with a file missing: {}: {said}", output.status))
+    let reported = output.status.code() == Some(125) && said.contains("cannot read /no/such.json") && page.exists();
+    reported.then_some(()).ok_or_else(|| format!("report with a file missing: {}: {said}", output.status))
 }
 
 /// All but the hundred idle processes.

@@ -75,8 +75,8 @@ impl Test {
     fn run(&self) -> Result<Ran, String> {
         let dir = self.dir();
         compare::fresh(&dir)?;
-        let told = dir.with_extension("json").display().to_string();
-        let with_status = ["sh", "-c", "told=$1; shift; exec \"$@\" 9>\"$told\"", "sh", &told].map(str::to_owned);
+        let reported = dir.with_extension("json").display().to_string();
+        let with_status = ["sh", "-c", "told=$1; shift; exec \"$@\" 9>\"$told\"", "sh", &reported].map(str::to_owned);
         let mut command = compare::under(self.gate, &["/bin/sh", "-c", SCRIPT].map(str::to_owned));
         command.splice(2..2, ["--status-fd", "9"].map(str::to_owned));
         let command = with_status.into_iter().chain(command).collect();
@@ -84,8 +84,8 @@ impl Test {
         let run = Run { command, dir: &dir, env, limit: LIMIT, terminal: None };
         let outcome = run.outcome(&dir.with_extension("report"))?;
         let faults =
-            fs::read_to_string(&told).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok()?["faults"].as_u64());
-        let _ = fs::remove_file(&told);
+            fs::read_to_string(&reported).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok()?["faults"].as_u64());
+        let _ = fs::remove_file(&reported);
         let _ = compare::clear(&dir);
         Ok(Ran { outcome, faults })
     }
@@ -113,7 +113,7 @@ fn judge(test: &Test) -> Result<(), String> {
         0 if said.ends_with("alive") => Ok(()),
         0 => failed("an exit code of 0, and not its end"),
         125 if !said.contains("janua: ") => failed("no word why"),
-        // The loader of glibc goes down without a word when it is told that there is no memory, on every kernel.
+        // The loader of glibc goes down without a word when it is notified that there is no memory, on every kernel.
         139 if test.error == "ENOMEM" => Ok(()),
         _ if !said.lines().any(says_why) => failed("no word why"),
         _ => Ok(()),

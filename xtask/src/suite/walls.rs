@@ -98,7 +98,7 @@ struct Place {
     victim: Child,
     stack: String,
     is_root: bool,
-    /// What of the third wall stands here, in the words of the rows.
+    /// What of the third wall is here, in the words of the rows.
     walls: Vec<&'static str>,
 }
 
@@ -121,8 +121,8 @@ impl Place {
         let maps = fs::read_to_string(format!("/proc/{}/maps", victim.id())).map_err(what)?;
         let stack = maps.lines().find(|line| line.ends_with("[stack]")).and_then(|line| line.split('-').next());
         let doctor = Command::new(build::janua()).arg("doctor").output().map_err(|e| format!("janua doctor: {e}"))?;
-        let told = String::from_utf8_lossy(&doctor.stdout);
-        let stands = |name: &str| told.lines().any(|line| line.trim_start().starts_with("yes") && line.contains(name));
+        let reported = String::from_utf8_lossy(&doctor.stdout);
+        let stands = |name: &str| reported.lines().any(|line| line.trim_start().starts_with("yes") && line.contains(name));
         let walls = [("landlock", "third: Landlock"), ("mounts", "third: mount namespace"), ("pids", "third: pid namespace")];
         Ok(Place {
             gadget: gadget(&workspace::target().join("image/janua-linux"))?,
@@ -289,7 +289,7 @@ fn status(said: &str) -> Result<(), String> {
 
 /// Where the kernel's text holds `syscall; ret`.
 fn gadget(image: &Path) -> Result<String, String> {
-    /// Where the kernel lies in every process.
+    /// Where the kernel is in every process.
     const KERNEL_BASE: u64 = 0x5520_0000_0000;
     let failed = |what: &str| format!("{}: {what}", image.display());
     let bytes = fs::read(image).map_err(|e| failed(&e.to_string()))?;

@@ -17,7 +17,7 @@ pub use process::UserDesc;
 /// End of the part of the address space that 32-bit programs may map.
 pub const HIGHEST: usize = 0xffff_e000;
 
-/// Derives for a structure as it lies in a 32-bit program's memory, and its size.
+/// Derives for a structure as it is in a 32-bit program's memory, and its size.
 macro_rules! structs {
     ($($(#[$meta:meta])* $name:ident ($size:literal) { $($(#[$field_meta:meta])* $field:ident: $t:ty,)* })*) => {
         $(

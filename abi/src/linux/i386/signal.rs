@@ -211,8 +211,8 @@ impl Layout<SigInfo> for SigInfo32 {
             }
             Member::Child => {
                 let (user, system) = value.child_times();
-                let told = [value.pid(), value.uid(), value.status() as u32, user as u32, system as u32];
-                words[..5].copy_from_slice(&told);
+                let reported = [value.pid(), value.uid(), value.status() as u32, user as u32, system as u32];
+                words[..5].copy_from_slice(&reported);
             }
             Member::Fault => words[0] = value.addr() as u32,
             Member::Rt | Member::Sys => words[..3].copy_from_slice(&[value.pid(), value.uid(), value.value() as u32]),

@@ -11,7 +11,7 @@ use crate::linux::time::{ITimerSpec, ITimerVal, TimeSpec, Timex, Tms};
 structs! {
     /// `struct old_timespec32`
     TimeSpec32 (8) { sec: i32, nsec: i32, }
-    /// `struct __kernel_timespec` of a program whose `long` has 32 bits: what lies behind the nanoseconds is undefined.
+    /// `struct __kernel_timespec` of a program whose `long` has 32 bits: what is behind the nanoseconds is undefined.
     TimeSpec64 (16) { sec: i64, nsec: u32, pad: u32, }
     /// `struct old_timeval32`
     TimeVal32 (8) { sec: i32, usec: i32, }

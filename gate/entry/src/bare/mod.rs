@@ -2,7 +2,7 @@
 //! the loop of the platform, which all calls that do not take the fast path go through.
 //!
 //! An entry of a gate is two texts, "plain", where what the processor has pushed is the end of the thread's frame, and "isolated", with
-//! page-table isolation, where it lies at the end of the core's entry stack and stays there. The `pieces` they are made of have both;
+//! page-table isolation, where it is at the end of the core's entry stack and stays there. The `pieces` they are made of have both;
 //! [`bare_entries`](crate::bare_entries) puts them where the tables of user code map them.
 
 use core::mem::offset_of;

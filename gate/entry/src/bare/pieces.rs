@@ -45,8 +45,8 @@ macro_rules! bare_pushed {
     };
 }
 
-/// Saves what a C function may change, but for rax, and makes r11 the base, which lies `$above` rsp. Interrupts are off: what
-/// lies below rsp is safe.
+/// Saves what a C function may change, but for rax, and makes r11 the base, which is `$above` rsp. Interrupts are off: what
+/// is below rsp is safe.
 #[rustfmt::skip]
 #[macro_export]
 macro_rules! bare_save_scratch {

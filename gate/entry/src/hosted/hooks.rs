@@ -7,12 +7,12 @@ use super::Area;
 /// What the platform registers: the Rust ends of the assembly. The order is known to it.
 #[repr(C)]
 pub struct Hooks {
-    /// A rewritten call: registers and number are in the area's frame. Answers the area to leave through.
+    /// A rewritten call: registers and number are in the area's frame. Returns the area to leave through.
     ///
     /// # Safety
     /// Called by the call entries only.
     pub on_call: unsafe extern "C" fn(*mut Area) -> *mut Area,
-    /// User code was interrupted by a host signal, described in the area's arrival. Answers the area to leave through.
+    /// User code was interrupted by a host signal, described in the area's arrival. Returns the area to leave through.
     ///
     /// # Safety
     /// Called by the signal entries only.
@@ -23,7 +23,7 @@ pub struct Hooks {
     /// Called by the signal entries only.
     pub on_nested: unsafe extern "C" fn(i32, *mut u8, *mut u8),
     /// A call that was made by the thread's [`super::Shortcut`] has left work behind or has a verdict, which is among the bits of the
-    /// second word; its result is in the area's frame. Answers the area to leave through.
+    /// second word; its result is in the area's frame. Returns the area to leave through.
     ///
     /// # Safety
     /// Called by the call entries only.

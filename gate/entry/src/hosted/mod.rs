@@ -1,7 +1,7 @@
-//! The kernel in the address space of its guests: where it lies, a thread's area, and the entry and exit that its gates share.
+//! The kernel in the address space of its guests: where it is, a thread's area, and the entry and exit that its gates share.
 //!
 //! Every guest process maps the same kernel memory, one shared file, at [`KERNEL_BASE`]. A thread in the kernel runs on its own
-//! 64 KiB stack; its [`Area`] lies at the stack's top. The stack is the host's alternate signal stack for the thread, so a
+//! 64 KiB stack; its [`Area`] is at the stack's top. The stack is the host's alternate signal stack for the thread, so a
 //! host signal that interrupts user code is put at its top. [`SIGNAL_ROOM`] below the area is for that; kernel code starts
 //! further down.
 //! Entries and exits are in [`entry`].
@@ -89,7 +89,7 @@ pub const SIGNAL_ROOM: usize = 16 << 10;
 /// ended by itself.
 pub const ENDED: u8 = 74;
 
-/// What lies at the top of a thread's kernel stack.
+/// What is at the top of a thread's kernel stack.
 #[repr(C, align(64))]
 pub struct Area {
     pub own: Own,

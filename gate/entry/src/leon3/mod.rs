@@ -188,7 +188,7 @@ global_asm!(
     "ba janua_leave",
     "sub %o0, 96, %sp",
 
-    // A trap in the kernel: an interrupt of the idle loop, a fault. The frame lies below the stack of what was interrupted.
+    // A trap in the kernel: an interrupt of the idle loop, a fault. The frame is below the stack of what was interrupted.
     "janua_trap_kernel:",
     // An application without protection, which is below the kernel.
     "srl %l1, 30, %l6",

@@ -504,7 +504,7 @@ impl Data {
         self.writable_mappings += usize::from(writable);
     }
 
-    /// A mapping is gone. Answers whether there may be something to write back.
+    /// A mapping is gone. Returns whether there may be something to write back.
     pub fn mapping_gone(&mut self, shared: &Shared, writable: bool) -> bool {
         self.mappings -= 1;
         if !writable {

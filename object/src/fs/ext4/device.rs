@@ -159,7 +159,7 @@ impl Stamp {
     }
 }
 
-/// A time as it lies on the disk.
+/// A time as it is on the disk.
 pub fn timestamp(nanos: i64) -> Ext4Timestamp {
     Ext4Timestamp::new(nanos.div_euclid(SECOND), nanos.rem_euclid(SECOND) as u32)
 }
@@ -244,7 +244,7 @@ impl Table {
         usable.then_some(table)
     }
 
-    /// An inode as it lies on the disk, perhaps older than what the journal knows.
+    /// An inode as it is on the disk, perhaps older than what the journal knows.
     fn inode(&self, device: &Device, inode: u32) -> Option<Box<[u8]>> {
         let index = u64::from(inode.checked_sub(1)?);
         let (group, index) = (index / self.inodes_per_group, index % self.inodes_per_group);
@@ -285,7 +285,7 @@ impl Table {
         const HIGH: usize = 0x82;
         let both = number(&inode, 0x80, 2).is_some_and(|extra| extra >= 4);
         let half = |at| number(&inode, at, 2).unwrap_or_default() as u32;
-        let told = half(LOW) | if both { half(HIGH) << 16 } else { 0 };
+        let reported = half(LOW) | if both { half(HIGH) << 16 } else { 0 };
         let generation = number(&inode, 0x64, 4).unwrap_or_default() as u32;
         inode[LOW..LOW + 2].fill(0);
         if both {
@@ -293,7 +293,7 @@ impl Table {
         }
         let begins = crc32c_append(crc32c_append(seed, &info.number.raw().to_le_bytes()), &generation.to_le_bytes());
         let sum = crc32c_append(begins, &inode);
-        told != if both { sum } else { sum & 0xffff }
+        reported != if both { sum } else { sum & 0xffff }
     }
 
     /// Bytes of the disk, through the cache.

@@ -69,7 +69,7 @@ impl DiskFile {
         Ok((n, n == want))
     }
 
-    /// Writes at `offset`, or behind the end, what lies in front of `most`: bytes written, and where they begin. Writes to the file
+    /// Writes at `offset`, or behind the end, what is in front of `most`: bytes written, and where they begin. Writes to the file
     /// come one after the other.
     fn write_in_turn(&self, buf: &mut WriteBuf<'_>, offset: u64, most: u64) -> Result<(usize, u64)> {
         if buf.left() == 0 {

@@ -129,7 +129,7 @@ fn fill(data: &mut Locked<'_>, shared: &Shared, gap: Range<u64>) -> Result<()> {
     filled
 }
 
-/// Reads what the disk has of some bytes from a border of pages on, and of which pages that is. Its holes, and what lies behind its end of the file,
+/// Reads what the disk has of some bytes from a border of pages on, and of which pages that is. Its holes, and what is behind its end of the file,
 /// are not among those.
 fn read(shared: &Shared, number: InodeNumber, bytes: Range<u64>) -> Result<(Vec<u8>, Ranges)> {
     let mut out = vec![0; (pages(bytes.end - bytes.start) * PAGE) as usize];

@@ -164,10 +164,10 @@ fn reason(error: Ext4Error) -> String {
 
 /// What is wrong with a superblock before anything else is looked at.
 fn first_look(disk: &dyn BlockDevice) -> core::result::Result<(), String> {
-    let told = || String::from("it is too small, or cannot be read");
+    let described = || String::from("it is too small, or cannot be read");
     let mut bytes = vec![0; rsext4::SUPERBLOCK_SIZE];
-    disk.read(rsext4::SUPERBLOCK_OFFSET / SECTOR as u64, &mut bytes).map_err(|_| told())?;
-    let number = |at, len| device::number(&bytes, at, len).ok_or_else(told);
+    disk.read(rsext4::SUPERBLOCK_OFFSET / SECTOR as u64, &mut bytes).map_err(|_| described())?;
+    let number = |at, len| device::number(&bytes, at, len).ok_or_else(described);
     if number(0x38, 2)? != u64::from(rsext4::EXT4_SUPER_MAGIC) {
         return Err(reason(Ext4Error::invalid_magic()));
     }
@@ -401,7 +401,7 @@ impl Shared {
 
 /// The thread that writes back: at intervals, and at the bell.
 fn serve(machine: &'static dyn Machine, bell: &AtomicU32, shared: &Weak<Shared>) {
-    let mut told = false;
+    let mut reported = false;
     let mut next = machine.clock().monotonic() + INTERVAL;
     loop {
         bell.store(0, Ordering::SeqCst);
@@ -412,8 +412,8 @@ fn serve(machine: &'static dyn Machine, bell: &AtomicU32, shared: &Weak<Shared>)
                 shared.reap();
                 let changed = shared.changed.load(Ordering::Acquire);
                 let failed = failed.or_else(|| changed.then(|| shared.commit().err()).flatten());
-                if let Some(errno) = failed.filter(|_| !told) {
-                    told = true;
+                if let Some(errno) = failed.filter(|_| !reported) {
+                    reported = true;
                     shared.say(&format!("cannot write to the disk: {errno:?}"));
                 }
                 next = machine.clock().monotonic() + INTERVAL;

@@ -41,7 +41,7 @@ impl HostInode {
         stat.uid == 0 && stat.mode & OTHERS_WRITE == 0 && self.is_of_system() && self.is_out_of_reach(&stat)
     }
 
-    /// Whether the file lies in one of [`SYSTEM`] of the host. A root of another kind may be a sandbox's to write to.
+    /// Whether the file is in one of [`SYSTEM`] of the host. A root of another kind may be a sandbox's to write to.
     fn is_of_system(&self) -> bool {
         let (mut dir, mut name) = {
             let place = self.place.lock();

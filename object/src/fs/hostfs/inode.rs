@@ -131,7 +131,7 @@ impl Inode for HostInode {
         }
         let stat = self.host().stat(self.any_fd()?.fd(), name)?;
         let kind = FileKind::of_mode(stat.mode);
-        // A file with several names may have changed under another one, and what lies on another device may be hidden.
+        // A file with several names may have changed under another one, and what is on another device may be hidden.
         let plain = stat.dev == self.id().0 && (stat.nlink == 1 || kind == Some(FileKind::Directory));
         if plain {
             *attr = self.convert(&stat);

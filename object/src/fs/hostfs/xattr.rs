@@ -52,7 +52,7 @@ impl HostInode {
     }
 }
 
-/// What `get` writes into a buffer of the size that it asks for; it answers the size when it is given none, and what is there may have
+/// What `get` writes into a buffer of the size that it asks for; it returns the size when it is given none, and what is there may have
 /// grown when it is called again.
 fn filled(get: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     // XATTR_SIZE_MAX and XATTR_LIST_MAX.

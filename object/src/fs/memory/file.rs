@@ -77,7 +77,7 @@ impl MemoryFile {
         self.node.note_access(mount.contains(MountFlags::RELATIME));
     }
 
-    /// Writes what lies in front of `most`: bytes written, and the offset behind them.
+    /// Writes what is in front of `most`: bytes written, and the offset behind them.
     fn write_at(&self, buf: &mut WriteBuf<'_>, offset: u64, most: u64) -> Result<(usize, u64)> {
         let mut noted = false;
         self.node.data()?.write(buf, offset, |data, part, at| {

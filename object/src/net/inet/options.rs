@@ -43,7 +43,7 @@ const fn of(on: On, spec: Spec) -> Spec {
     Spec { on, ..spec }
 }
 
-/// The value of an option where Linux answers the route's or the system's, until a program chose one.
+/// The value of an option where Linux returns the route's or the system's, until a program chose one.
 const UNSET: i32 = -1;
 
 static SPECS: &[Spec] = &[

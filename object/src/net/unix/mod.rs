@@ -1,7 +1,7 @@
 //! AF_UNIX sockets (unix(7)).
 //!
 //! A connected pair holds each other; who is released lets go of its peer, marks it, and stays in the peer's hands until that
-//! is released too. Data lies in the receiver's queue. Lock order: a socket's `peer`, then a listener's `state`, then queues.
+//! is released too. Data is in the receiver's queue. Lock order: a socket's `peer`, then a listener's `state`, then queues.
 
 pub mod names;
 pub mod rights;

@@ -1,6 +1,6 @@
 //! Descriptors in flight (SCM_RIGHTS), and the collection of sockets that only messages hold.
 //!
-//! A socket whose descriptor lies in its own queue, or in a queue that only such sockets lead to, is closed by nobody. Such
+//! A socket whose descriptor is in its own queue, or in a queue that only such sockets lead to, is closed by nobody. Such
 //! rings are found by trial deletion: of every AF_UNIX file in flight, count the references that lie in queues of files in
 //! flight; a file with more references than that is held by somebody, and so is what its queue leads to. The rest is emptied.
 //!

@@ -1,6 +1,6 @@
 //! Urgent bytes of AF_UNIX streams (MSG_OOB): the last byte sent with it can be read apart; a read of the others ends in front of its place.
 //!
-//! The byte lies in the queue as a stretch of its own, whose note bears its turn. Taken apart it leaves the empty stretch behind, where a
+//! The byte is in the queue as a stretch of its own, whose note bears its turn. Taken apart it leaves the empty stretch behind, where a
 //! read ends all the same. Only the last one sent is urgent: those before it are bytes of the stream, or nothing once they were taken.
 //!
 //! Lock order: `state`, then those of the queue.

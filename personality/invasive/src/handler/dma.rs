@@ -86,7 +86,7 @@ pub fn on_completion(thread: &Thread, future: UserPtr<Future>, then: UserPtr<Ile
     answer(state.infect(own.claim, &[ilet], Some(own)))
 }
 
-/// Waits for a future and answers 0.
+/// Waits for a future and returns 0.
 pub fn future_wait(thread: &Thread, frame: &mut Frame, future: UserPtr<Future>) -> isize {
     if future.is_null() {
         bad_address(thread, 0);

@@ -47,7 +47,7 @@ pub fn shutdown(thread: &Thread, _: &mut Frame, code: i32) -> isize {
     switch::shut_down(thread, code as u8)
 }
 
-/// Writes text; answers the bytes written.
+/// Writes text; returns the bytes written.
 pub fn print(thread: &Thread, text: UserPtr<u8>, len: usize) -> isize {
     const MOST: usize = 1 << 16;
     let mut bytes = vec![0; len.min(MOST)];

@@ -1,4 +1,4 @@
-//! The calls, by the headers they are declared in. A call that fails answers -1 unless its header says otherwise.
+//! The calls, by the headers they are declared in. A call that fails returns -1 unless its header says otherwise.
 
 pub mod claim;
 pub mod dma;

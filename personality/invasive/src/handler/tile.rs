@@ -25,7 +25,7 @@ pub fn tile_count(thread: &Thread) -> usize {
     usize::from(thread.kernel.config.tiles)
 }
 
-/// Writes the numbers of the compute tiles, at most `most`; answers how many.
+/// Writes the numbers of the compute tiles, at most `most`; returns how many.
 pub fn compute_ids(thread: &Thread, to: UserPtr<u8>, most: usize) -> isize {
     let ids: Vec<u8> = (0..thread.kernel.config.tiles).take(most).collect();
     if to.slice(ids.len()).write_slice(thread.user(), &ids).is_err() {
@@ -38,7 +38,7 @@ pub fn io_tile(_thread: &Thread) -> usize {
     0
 }
 
-/// The tile an address lies on, local addresses being the caller's; -1 for a tile there is not.
+/// The tile an address is on, local addresses being the caller's; -1 for a tile there is not.
 pub fn id_from_ptr(thread: &Thread, address: usize) -> isize {
     let tile = tile_of_address(address).unwrap_or(thread.ext.tile);
     if tile < thread.kernel.config.tiles { isize::from(tile as i16) } else { FAILED }

@@ -177,7 +177,7 @@ pub fn setresgid(thread: &Thread, real: u32, effective: u32, saved: u32) -> Resu
     Ok(())
 }
 
-/// setfsuid(2): always answers the old id.
+/// setfsuid(2): always returns the old id.
 pub fn setfsuid(thread: &Thread, uid: u32) -> u32 {
     let old = thread.cred();
     if uid != KEEP && (old.capable(CAP_SETUID) || [old.uid, old.euid, old.suid, old.fsuid].contains(&uid)) {
@@ -189,7 +189,7 @@ pub fn setfsuid(thread: &Thread, uid: u32) -> u32 {
     old.fsuid
 }
 
-/// setfsgid(2): always answers the old id.
+/// setfsgid(2): always returns the old id.
 pub fn setfsgid(thread: &Thread, gid: u32) -> u32 {
     let old = thread.cred();
     if gid != KEEP && (old.capable(CAP_SETGID) || [old.gid, old.egid, old.sgid, old.fsgid].contains(&gid)) {

@@ -40,7 +40,7 @@ fn read_exact(source: Source<'_>, mut offset: u64, mut out: &mut [u8], short: Er
     Ok(())
 }
 
-/// The header at the start of a file, and whether it is one of ELF32. The machine says that, which stands at the same place in both:
+/// The header at the start of a file, and whether it is one of ELF32. The machine says that, which is at the same place in both:
 /// Linux looks at neither class nor byte order. `None` when the file is too short.
 fn read_header(start: &[u8]) -> Option<(Header, bool)> {
     let (header, _) = Header::read_from_prefix(start).ok()?;

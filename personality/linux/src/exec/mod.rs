@@ -469,7 +469,7 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
         }
         None => None,
     };
-    let told = stack::Told {
+    let handed = stack::Handed {
         vdso32: vdso,
         headers: (program.headers, usize::from(prepared.elf.header.phentsize), usize::from(prepared.elf.header.phnum)),
         base: interpreter.map_or(0, |interpreter| interpreter.bias),
@@ -480,7 +480,7 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
         args: &prepared.args,
         env: &prepared.env,
     };
-    let sp = stack::write(machine, mem, layout.stack.1, &told, &mut image)?;
+    let sp = stack::write(machine, mem, layout.stack.1, &handed, &mut image)?;
     mm.set_image(image);
     Ok(if is_32 { Frame::start32(entry as u32, sp as u32) } else { Frame::start(entry as u64, sp as u64) })
 }

@@ -13,7 +13,7 @@ use super::args::Strings;
 use crate::x86::i386::vdso::Vdso;
 
 /// What the auxiliary vector tells, besides what the machine and the stack itself give.
-pub struct Told<'a> {
+pub struct Handed<'a> {
     /// Address, size and number of the program headers.
     pub headers: (usize, usize, usize),
     /// Load address of the interpreter, 0 without one.
@@ -40,24 +40,24 @@ const SIGNAL_FRAME: usize = 128 + 568 + 64 + 8;
 const SIGNAL_FRAME_32: usize = 732 + 112 + 64 + 16;
 
 /// Writes the stack below `top`: the stack pointer, and the places of the strings for `image`.
-pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, told: &Told<'_>, image: &mut Image) -> Result<usize> {
+pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, handed: &Handed<'_>, image: &mut Image) -> Result<usize> {
     // From the top down: a null word, the file name, environment, arguments; then the platform's name and random bytes.
-    let (word_size, platform) = if told.vdso32.is_some() { (4, PLATFORM_32) } else { (8, PLATFORM) };
-    let strings = told.execfn.len() + 1 + told.env.text().len() + told.args.text().len();
+    let (word_size, platform) = if handed.vdso32.is_some() { (4, PLATFORM_32) } else { (8, PLATFORM) };
+    let strings = handed.execfn.len() + 1 + handed.env.text().len() + handed.args.text().len();
     let args_at = top.checked_sub(8 + strings).ok_or(Errno::E2BIG)?;
-    let env_at = args_at + told.args.text().len();
-    let execfn_at = env_at + told.env.text().len();
+    let env_at = args_at + handed.args.text().len();
+    let execfn_at = env_at + handed.env.text().len();
     let platform_at = args_at.checked_sub(platform.len()).ok_or(Errno::E2BIG)? & !15;
     let random_at = platform_at - 16;
 
-    let auxv = auxiliary(machine, told, random_at, execfn_at, platform_at);
-    let words = 1 + told.args.count() + 1 + told.env.count() + 1 + auxv.len();
+    let auxv = auxiliary(machine, handed, random_at, execfn_at, platform_at);
+    let words = 1 + handed.args.count() + 1 + handed.env.count() + 1 + auxv.len();
     let sp = random_at.checked_sub(words * word_size).ok_or(Errno::E2BIG)? & !15;
 
     let mut bytes = Vec::with_capacity(top - sp);
     let mut word = |value: usize| bytes.extend_from_slice(&(value as u64).to_ne_bytes()[..word_size]);
-    word(told.args.count());
-    for (strings, start) in [(told.args, args_at), (told.env, env_at)] {
+    word(handed.args.count());
+    for (strings, start) in [(handed.args, args_at), (handed.env, env_at)] {
         let mut at = start;
         for string in strings.iter() {
             word(at);
@@ -74,33 +74,33 @@ pub fn write(machine: &dyn Machine, mem: &dyn UserMemory, top: usize, told: &Tol
     bytes.extend_from_slice(&random);
     bytes.extend_from_slice(platform);
     bytes.resize(args_at - sp, 0);
-    bytes.extend_from_slice(told.args.text());
-    bytes.extend_from_slice(told.env.text());
-    bytes.extend_from_slice(told.execfn);
+    bytes.extend_from_slice(handed.args.text());
+    bytes.extend_from_slice(handed.env.text());
+    bytes.extend_from_slice(handed.execfn);
     bytes.resize(top - sp, 0);
     mem.copy_out(sp, &bytes).map_err(|_| Errno::EFAULT)?;
 
     image.start_stack = sp;
     image.args = (args_at, env_at);
     image.env = (env_at, execfn_at);
-    image.args_text = told.args.text().into();
-    image.env_text = told.env.text().into();
+    image.args_text = handed.args.text().into();
+    image.env_text = handed.env.text().into();
     image.auxv = auxv.into();
     Ok(sp)
 }
 
-fn auxiliary(machine: &dyn Machine, told: &Told<'_>, random: usize, execfn: usize, platform: usize) -> Vec<u64> {
+fn auxiliary(machine: &dyn Machine, handed: &Handed<'_>, random: usize, execfn: usize, platform: usize) -> Vec<u64> {
     let hwcap = machine.isa().hwcap;
-    let (headers, header_size, header_count) = told.headers;
+    let (headers, header_size, header_count) = handed.headers;
     let mut auxv = Vec::with_capacity(46);
     let mut entry = |kind: u64, value: u64| auxv.extend([kind, value]);
-    if let Some(vdso) = told.vdso32 {
+    if let Some(vdso) = handed.vdso32 {
         entry(AT_SYSINFO, vdso.vsyscall.into());
         entry(elf::AT_SYSINFO_EHDR, vdso.header.into());
     } else if let Some([_, (vdso, _)]) = machine.vdso() {
         entry(elf::AT_SYSINFO_EHDR, vdso as u64);
     }
-    let frame = if told.vdso32.is_some() { SIGNAL_FRAME_32 } else { SIGNAL_FRAME };
+    let frame = if handed.vdso32.is_some() { SIGNAL_FRAME_32 } else { SIGNAL_FRAME };
     entry(elf::AT_MINSIGSTKSZ, (machine.isa().fpu.size + frame) as u64);
     entry(elf::AT_HWCAP, hwcap[0]);
     entry(elf::AT_PAGESZ, 4096);
@@ -108,14 +108,14 @@ fn auxiliary(machine: &dyn Machine, told: &Told<'_>, random: usize, execfn: usiz
     entry(elf::AT_PHDR, headers as u64);
     entry(elf::AT_PHENT, header_size as u64);
     entry(elf::AT_PHNUM, header_count as u64);
-    entry(elf::AT_BASE, told.base as u64);
+    entry(elf::AT_BASE, handed.base as u64);
     entry(elf::AT_FLAGS, 0);
-    entry(elf::AT_ENTRY, told.entry as u64);
-    entry(elf::AT_UID, told.cred.uid.into());
-    entry(elf::AT_EUID, told.cred.euid.into());
-    entry(elf::AT_GID, told.cred.gid.into());
-    entry(elf::AT_EGID, told.cred.egid.into());
-    entry(elf::AT_SECURE, told.secure.into());
+    entry(elf::AT_ENTRY, handed.entry as u64);
+    entry(elf::AT_UID, handed.cred.uid.into());
+    entry(elf::AT_EUID, handed.cred.euid.into());
+    entry(elf::AT_GID, handed.cred.gid.into());
+    entry(elf::AT_EGID, handed.cred.egid.into());
+    entry(elf::AT_SECURE, handed.secure.into());
     entry(elf::AT_RANDOM, random as u64);
     entry(elf::AT_HWCAP2, hwcap[1]);
     entry(elf::AT_EXECFN, execfn as u64);

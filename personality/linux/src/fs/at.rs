@@ -86,7 +86,7 @@ pub fn start(thread: &Thread, dir: DirFd, path: &[u8]) -> Result<Start> {
     Ok(Start { root, base })
 }
 
-/// Walks a path through the cache, as far as that goes, and does `known` where it ends (whose last argument tells whether only who may
+/// Walks a path through the cache, as far as that goes, and does `known` where it ends (whose last argument reports whether only who may
 /// search every directory gets there), or `unknown` in a directory that vouches for its names and does not know the last one, which it is given.
 #[inline]
 fn cached<R>(
@@ -172,27 +172,27 @@ pub fn stat(thread: &Thread, dir: DirFd, path: &[u8], follow: bool) -> Result<St
             Asked::New => {}
         }
     }
-    // Written where it lies: it is large, and would be copied at each return on the way.
-    let told = RefCell::new(Stat { attr: Attr::default(), mount: 0, is_mount_root: false });
+    // Written where it is: it is large, and would be copied at each return on the way.
+    let reported = RefCell::new(Stat { attr: Attr::default(), mount: 0, is_mount_root: false });
     let known = |mount: &Arc<Mount>, dentry: &Arc<Dentry>, needs_all: bool| {
         let attr = dentry.inode.known_attr()?;
         if let Some(count) = again {
             thread.ext.paths.lock().keep(path, follow, count, needs_all, mount, dentry);
         }
-        *told.borrow_mut() = Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) };
+        *reported.borrow_mut() = Stat { attr, mount: mount.id, is_mount_root: Arc::ptr_eq(dentry, &mount.root) };
         Some(())
     };
     let uncached = |above: &Path, name: &[u8]| {
-        let told = &mut *told.borrow_mut();
-        told.mount = above.mount.id;
-        match vfs(thread).stat_uncached(&above.dentry, name, &mut told.attr) {
-            Ok(true) if follow && told.attr.kind() == Some(FileKind::Symlink) => None,
+        let reported = &mut *reported.borrow_mut();
+        reported.mount = above.mount.id;
+        match vfs(thread).stat_uncached(&above.dentry, name, &mut reported.attr) {
+            Ok(true) if follow && reported.attr.kind() == Some(FileKind::Symlink) => None,
             Ok(found) => found.then_some(Ok(())),
             Err(errno) => Some(Err(errno)),
         }
     };
     match cached(thread, dir, path, follow, known, uncached) {
-        Some(Walked::Done(found)) => return found.map(|()| told.into_inner()),
+        Some(Walked::Done(found)) => return found.map(|()| reported.into_inner()),
         Some(Walked::Trusted(trusted)) => {
             if trusted.check(path) {
                 let Path { mount, dentry } = &trusted.place;

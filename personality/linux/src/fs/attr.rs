@@ -27,7 +27,7 @@ fn apply(thread: &Thread, path: &Path, change: SetAttr, events: u32) -> Result<(
     path.mount.check_write()?;
     let now = at::vfs(thread).now();
     path.inode().set_attr(&SetAttr { ctime: Some(now), ..change })?;
-    at::vfs(thread).watches.tell_file(path, events);
+    at::vfs(thread).watches.notify_file(path, events);
     Ok(())
 }
 
@@ -302,7 +302,7 @@ pub fn ftruncate(thread: &Thread, fd: Fd, size: i64) -> Result<()> {
     let size = check_size(thread, size, file.attr()?.size)?;
     file.ops.truncate(&file, size)?;
     if let Some(path) = &file.path {
-        at::vfs(thread).watches.tell_file(path, event::MODIFY);
+        at::vfs(thread).watches.notify_file(path, event::MODIFY);
     }
     Ok(())
 }
@@ -333,7 +333,7 @@ pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i64) -> R
     }
     file.ops.allocate(&file, mode, offset as u64, len as u64)?;
     if let Some(path) = &file.path {
-        at::vfs(thread).watches.tell_file(path, event::MODIFY);
+        at::vfs(thread).watches.notify_file(path, event::MODIFY);
     }
     Ok(())
 }

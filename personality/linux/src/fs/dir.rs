@@ -21,7 +21,7 @@ use crate::Thread;
 const GATHERED_MOST: usize = 32 * 1024;
 
 /// Lists an open directory from its position on: bytes stored. `encode` appends an entry's record; the records go to the guest
-/// in one piece. A record's length stands at its byte `len_at`. EINVAL when not even the first one fits.
+/// in one piece. A record's length is at its byte `len_at`. EINVAL when not even the first one fits.
 fn list(
     thread: &Thread,
     fd: Fd,
@@ -71,7 +71,7 @@ fn list(
 }
 
 /// The whole records among the first `stored` bytes: their length together, and the position after the last of them. A record's
-/// length stands at `len_at`, the position in as many bytes before it as are left when the inode number has its half.
+/// length is at `len_at`, the position in as many bytes before it as are left when the inode number has its half.
 fn whole(records: &[u8], stored: usize, len_at: usize) -> (usize, Option<u64>) {
     if stored == records.len() {
         return (stored, None);
@@ -120,7 +120,7 @@ pub fn getdents64_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -
     list(thread, fd, out, size, 16, |entry, out| encode_wide(&DirEntry { ino: fold_ino(entry.ino).into(), ..*entry }, out))
 }
 
-/// The older form: the type stands in the record's last byte.
+/// The older form: the type is in the record's last byte.
 pub fn getdents(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> Result<usize> {
     list(thread, fd, out, size, 16, |entry, out| {
         let name = name_of(entry);

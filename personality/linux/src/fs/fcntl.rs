@@ -123,7 +123,7 @@ fn set_flags(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, new: u32) -> Result<
     Ok(())
 }
 
-/// Who is told of readiness by a signal, and which.
+/// Who is notified of readiness by a signal, and which.
 fn owner(thread: &Thread, file: &OpenFile, command: u32, arg: usize) -> Result<usize> {
     let set = |kind, id: u32| {
         let tree = thread.kernel.tree.lock();

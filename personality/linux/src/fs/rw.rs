@@ -99,7 +99,7 @@ pub fn try_read(file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> Result<
     }
 }
 
-/// One attempt to write what lies in front of `most`. `append` writes to the end, wherever `place` is.
+/// One attempt to write what is in front of `most`. `append` writes to the end, wherever `place` is.
 fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool, most: u64) -> Result<usize> {
     match place {
         Place::At(_) if append && file.ops.seekable() => Ok(file.ops.append(file, buf, most)?.0),
@@ -123,7 +123,7 @@ fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool
     }
 }
 
-/// When a wait for `file` ends at the latest, and what it answers when a signal comes.
+/// When a wait for `file` ends at the latest, and what it returns when a signal comes.
 fn limits(thread: &Thread, file: &OpenFile, write: bool) -> (Option<u64>, Errno) {
     match file.ops.wait_limit(write) {
         None => (None, Errno::ERESTARTSYS),

@@ -85,7 +85,7 @@ fn set(thread: &Thread, path: &Path, attr: UserStr, value: UserPtr<u8>, size: us
     permit(thread, path, &name, true)?;
     whole(&name)?;
     path.inode().set_xattr(&name, &value, flags)?;
-    at::vfs(thread).watches.tell_file(path, event::ATTRIB);
+    at::vfs(thread).watches.notify_file(path, event::ATTRIB);
     Ok(())
 }
 
@@ -128,7 +128,7 @@ fn remove(thread: &Thread, path: &Path, attr: UserStr) -> Result<()> {
     permit(thread, path, &name, true)?;
     whole(&name)?;
     path.inode().remove_xattr(&name)?;
-    at::vfs(thread).watches.tell_file(path, event::ATTRIB);
+    at::vfs(thread).watches.notify_file(path, event::ATTRIB);
     Ok(())
 }
 

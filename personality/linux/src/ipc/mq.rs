@@ -133,16 +133,17 @@ pub async fn mq_timedsend(
         .await
         .map_err(|cut| cut.errno(Errno::ETIMEDOUT))??
         .into_iter()
-        .for_each(|told| tell(thread, told));
+        .for_each(|reported| tell(thread, reported));
     Ok(())
 }
 
 /// Sends the signal of a registration, unless the process has called exec since: the new program may have more rights.
-fn tell(thread: &Thread, told: Told) {
-    let Some(task) = thread.kernel.process(told.pid) else { return };
+fn tell(thread: &Thread, reported: Told) {
+    let Some(task) = thread.kernel.process(reported.pid) else { return };
     let _held = access::hold(&task);
-    if task.program() == told.program {
-        let info = SigInfo::by_process(told.signal, si::MESGQ, thread.process().pid, thread.cred().uid).with_value(told.value);
+    if task.program() == reported.program {
+        let info =
+            SigInfo::by_process(reported.signal, si::MESGQ, thread.process().pid, thread.cred().uid).with_value(reported.value);
         // A full queue is the receiver's loss.
         let _ = send_task(&task, info);
     }

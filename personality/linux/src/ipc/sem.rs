@@ -112,7 +112,7 @@ pub fn semctl(thread: &Thread, id: i32, num: i32, command: Command, arg: usize) 
     semctl_as::<SemidDs>(thread, id, num, command, arg)
 }
 
-/// semctl(2) of programs whose `struct semid_ds` lies in memory as `D`.
+/// semctl(2) of programs whose `struct semid_ds` is in memory as `D`.
 pub fn semctl_as<D: Layout<SemidDs>>(thread: &Thread, id: i32, num: i32, command: Command, arg: usize) -> Result<i32> {
     let ids = &thread.kernel.ipc.sem;
     let user = thread.user();

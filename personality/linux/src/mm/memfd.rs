@@ -34,7 +34,7 @@ const SIZES: [u32; 2] = [21, 30];
 /// Longest name, so that "memfd:" and it fit in a file name.
 const NAME_MOST: usize = 249;
 
-/// memfd_create(2). With MFD_HUGETLB as on a machine that has set no huge pages aside: mapping answers ENOMEM.
+/// memfd_create(2). With MFD_HUGETLB as on a machine that has set no huge pages aside: mapping returns ENOMEM.
 pub fn memfd_create(thread: &Thread, name: UserStr, flags: MemfdFlags) -> Result<Fd> {
     let flags = flags.0;
     let known = MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_NOEXEC_SEAL | MFD_EXEC;

@@ -35,7 +35,7 @@ pub struct Watch {
     looks: AtomicU32,
 }
 
-/// Looks if it must, and answers when to look again; `None` is not before somebody asks for more than there is.
+/// Looks if it must, and returns when to look again; `None` is not before somebody asks for more than there is.
 pub fn run(kernel: &Kernel) -> Option<Nanos> {
     let (machine, accounts) = (kernel.machine, kernel.machine.accounts());
     if let Some(thread) = accounts.take_culprit() {

@@ -130,17 +130,17 @@ pub(super) fn write_received(
     for message in &received.ancillary {
         control.add(message.level, message.kind, &message.data);
     }
-    let mut told = control.as_bytes().len();
+    let mut reported = control.as_bytes().len();
     let at = usize::try_from(hdr.control).map_err(|_| Errno::EFAULT)?;
-    if told > 0 && thread.user().copy_out(at, control.as_bytes()).is_err() {
+    if reported > 0 && thread.user().copy_out(at, control.as_bytes()).is_err() {
         // The message has been taken and counts; of descriptors nobody can be told there are none.
         for &number in &numbers {
             let _ = fd::close(thread, Fd(number));
         }
         control.truncated |= !numbers.is_empty();
-        told = 0;
+        reported = 0;
     }
-    hdr.control_len = told as u64;
+    hdr.control_len = reported as u64;
     hdr.flags = received.flags | flags & msg::CMSG_CLOEXEC;
     if control.truncated {
         hdr.flags |= msg::CTRUNC;

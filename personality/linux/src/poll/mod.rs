@@ -35,7 +35,7 @@ pub struct Watched {
 /// So many need no allocation.
 pub type WatchList = SmallVec<[Watched; 8]>;
 
-/// Waits until one of the files is ready; `ready` of each is set. Answers how many are.
+/// Waits until one of the files is ready; `ready` of each is set. Returns how many are.
 pub async fn wait(thread: &Thread, list: &mut [Watched], deadline: Option<Nanos>) -> Result<usize, Cut> {
     thread
         .wait_polling(deadline, move |mut table| {
@@ -73,7 +73,7 @@ pub fn deadline(thread: &Thread, nanos: u64) -> Nanos {
 
 /// Has `store` tell the program what is left of a wait's time, if it set one and wants to know (STICKY_TIMEOUTS of personality(2) says
 /// that it does not). Whether it could not be reported.
-fn tell_rest(thread: &Thread, deadline: Option<Nanos>, store: impl FnOnce(Nanos) -> Result<()>) -> bool {
+fn report_rest(thread: &Thread, deadline: Option<Nanos>, store: impl FnOnce(Nanos) -> Result<()>) -> bool {
     const STICKY_TIMEOUTS: u32 = 0x0400_0000;
     let Some(at) = deadline.filter(|&deadline| deadline != 0) else { return false };
     let sticky = thread.process().settings.personality.load(Ordering::Relaxed) & STICKY_TIMEOUTS != 0;

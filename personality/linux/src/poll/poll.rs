@@ -51,7 +51,7 @@ pub async fn ppoll(
     if !interrupted {
         super::end_mask(thread);
     }
-    let lost = super::tell_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeSpec::from_nanos(left)));
+    let lost = super::report_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeSpec::from_nanos(left)));
     match result? {
         Ok(ready) => Ok(ready),
         Err(Cut::TimedOut) => Ok(0),

@@ -45,7 +45,7 @@ pub async fn select<W: Layout<u64>>(
         None => None,
     };
     let result = wait(thread, count, [read, write, except], deadline).await;
-    let lost = super::tell_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeVal::from_nanos(left)));
+    let lost = super::report_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeVal::from_nanos(left)));
     answer(result?, lost)
 }
 
@@ -71,7 +71,7 @@ pub async fn pselect6<W: Layout<u64>>(
     if !matches!(result, Ok(Err(Cut::Interrupted))) {
         super::end_mask(thread);
     }
-    let lost = super::tell_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeSpec::from_nanos(left)));
+    let lost = super::report_rest(thread, deadline, |left| timeout.store(thread.user(), &TimeSpec::from_nanos(left)));
     answer(result?, lost)
 }
 
@@ -88,7 +88,7 @@ fn answer(result: Result<usize, Cut>, time_lost: bool) -> Result<usize> {
 async fn wait<W>(thread: &Thread, count: i32, sets: Sets<W>, deadline: Option<Nanos>) -> Result<Result<usize, Cut>> {
     let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
     let files = thread.files.read().clone();
-    // What lies beyond every open descriptor and an ordinary set is not looked at.
+    // What is beyond every open descriptor and an ordinary set is not looked at.
     let count = count.min(files.end().max(FD_SETSIZE));
     let words = count.div_ceil(64);
     // Whole words of the program's own are read and written, and nothing behind them.

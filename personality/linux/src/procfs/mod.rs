@@ -1,8 +1,8 @@
 //! /proc: processes and the system as files (proc(5)).
 //!
-//! What there is stands in tables of [`Entry`]: [`process::ENTRIES`] for each process and thread, [`system::ENTRIES`] for
+//! What there is is in tables of [`Entry`]: [`process::ENTRIES`] for each process and thread, [`system::ENTRIES`] for
 //! the rest. A file's text is made when it is read from its start, so that what is kept open and read again is new each time.
-//! An inode is made for every look-up and holds numbers, not processes: a process that is gone answers ESRCH or ENOENT.
+//! An inode is made for every look-up and holds numbers, not processes: a process that is gone returns ESRCH or ENOENT.
 
 mod fd;
 mod file;
@@ -119,8 +119,8 @@ pub fn shown(task: &Arc<Task>) -> (u8, Vec<u8>) {
     let seat = task.threads().into_iter().next();
     let subject = Subject { kernel: task.kernel.clone(), task: Some(task.clone()), seat, is_thread: false, user: None };
     let mut text = Text::default();
-    let told = memory::cmdline(&subject, &mut text).and_then(|()| text.whole());
-    let command = told.ok().filter(|command| !command.is_empty()).unwrap_or_else(|| subject.comm());
+    let reported = memory::cmdline(&subject, &mut text).and_then(|()| text.whole());
+    let command = reported.ok().filter(|command| !command.is_empty()).unwrap_or_else(|| subject.comm());
     (stat::state(&subject).0 as u8, command)
 }
 

@@ -313,7 +313,7 @@ pub fn release(tracee: &Arc<Tracee>, signal: u32) {
     }
 }
 
-/// Tells the tracer of a stop or an end: SIGCHLD, and its waits.
+/// Notifies the tracer of a stop or an end: SIGCHLD, and its waits.
 pub fn notify(kernel: &Kernel, tracee: &Tracee, code: i32, status: i32) {
     let Some(tracer) = kernel.tree.lock().process(tracee.tracer).cloned() else { return };
     let action = tracer.actions().get(SIGCHLD);

@@ -16,7 +16,7 @@ pub fn contains(stack: &StackT, sp: u64) -> bool {
     stack.flags & ss::AUTODISARM == 0 && sp > stack.sp && sp - stack.sp <= stack.size
 }
 
-/// Whether `low..high` lies in the stack.
+/// Whether `low..high` is in the stack.
 pub fn contains_range(stack: &StackT, low: u64, high: u64) -> bool {
     low >= stack.sp && high <= stack.sp.wrapping_add(stack.size) && low <= high
 }

@@ -73,7 +73,7 @@ pub fn rt_sigaction(
     })
 }
 
-/// Changes an action and tells what it was before. EINVAL for a signal whose action is fixed.
+/// Changes an action and reports what it was before. EINVAL for a signal whose action is fixed.
 pub fn set_action(
     thread: &Thread,
     number: u32,

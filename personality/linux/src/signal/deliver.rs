@@ -156,7 +156,7 @@ fn handle(thread: &Thread, frame: &mut Frame, info: &SigInfo, actions: &super::A
     set_mask(thread, blocked.union(SigSet(action.mask)).union(own));
 }
 
-/// The end of a call that was cut short: it begins again, or answers EINTR. `action` is that of the handler that runs
+/// The end of a call that was cut short: it begins again, or returns EINTR. `action` is that of the handler that runs
 /// before, if one does.
 fn finish_call(frame: &mut Frame, action: Option<&SigAction>) {
     if !is_interrupted_call(frame) {

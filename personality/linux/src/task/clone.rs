@@ -175,7 +175,7 @@ fn check(thread: &Thread, request: &Request) -> Result<()> {
         return Err(Errno::EINVAL);
     }
     if has(clone::NAMESPACES | clone::NEWTIME) {
-        // There are no namespaces: who might not make one is told that, everybody else that there is no such thing.
+        // There are no namespaces: who might not make one is notified that, everybody else that there is no such thing.
         let allowed = has(clone::NEWUSER) || thread.cred().capable(super::CAP_SYS_ADMIN);
         return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
     }

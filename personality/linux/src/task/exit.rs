@@ -334,7 +334,7 @@ fn orphan_group(tree: &Tree, member: &Task, parent: &Task, gone: Option<u32>, le
     }
 }
 
-/// Tells the parent of an ended process; takes the process out when nobody will wait for it. One that is traced by somebody else is
+/// Notifies the parent of an ended process; takes the process out when nobody will wait for it. One that is traced by somebody else is
 /// left to the tracer first.
 pub fn reap(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
     if tree.tracee(task.pid).is_some() {
@@ -386,7 +386,7 @@ fn child_info(task: &Task, signal: u32, status: u32) -> SigInfo {
     SigInfo::child(signal, code, task.pid, super::uid_of(task), status, user, system)
 }
 
-/// Tells the parent that a process has stopped or continued (SIGCHLD unless SA_NOCLDSTOP), and wakes its waits. For a stop
+/// Notifies the parent that a process has stopped or continued (SIGCHLD unless SA_NOCLDSTOP), and wakes its waits. For a stop
 /// the signal is taken from the process' own state.
 pub fn notify_parent(task: &Arc<Task>, what: Report) {
     let kernel = &task.kernel;

@@ -26,7 +26,7 @@ const PID: u64 = 1;
 const CREDS: u64 = 2;
 const EXIT: u64 = 8;
 
-/// The request without its size; and where the size stands in it.
+/// The request without its size; and where the size is in it.
 const REQUEST: u32 = 0xc000_ff0b;
 const SIZE_SHIFT: u32 = 16;
 const SIZE_MASK: u32 = 0x3fff;

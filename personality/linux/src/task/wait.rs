@@ -126,9 +126,9 @@ fn look(thread: &Thread, which: &Which, options: u32) -> Result<Option<Found>> {
     }
     let Some((child, status)) = ended else {
         return match ptrace::look(thread, &mut tree, which, options, &mut any) {
-            Some((told, found)) => {
+            Some((reported, found)) => {
                 drop(tree);
-                told.deliver();
+                reported.deliver();
                 Ok(Some(found))
             }
             None if any => Ok(None),
@@ -231,11 +231,11 @@ pub async fn waitid(
         return Err(Errno::EAGAIN);
     }
     if let Some(info) = info.non_null() {
-        let told = match &found {
+        let reported = match &found {
             Some(found) => SigInfo::child(SIGCHLD, found.code, found.pid, found.uid, found.status, 0, 0),
             None => SigInfo::new_zeroed(),
         };
-        info.store(thread.user(), &told)?;
+        info.store(thread.user(), &reported)?;
     }
     if let (Some(usage), Some(found)) = (usage.non_null(), &found) {
         usage.store(thread.user(), &found.usage)?;

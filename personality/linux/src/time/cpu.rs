@@ -71,19 +71,19 @@ pub fn usage_of_caller(thread: &Thread) -> Usage {
 
 /// What a thread has used.
 pub fn usage_of_thread(seat: &Seat) -> Usage {
-    let told = seat.context().and_then(|context| context.usage(false));
-    told.unwrap_or_else(|| Usage { user: of_thread(seat), ..Usage::default() })
+    let reported = seat.context().and_then(|context| context.usage(false));
+    reported.unwrap_or_else(|| Usage { user: of_thread(seat), ..Usage::default() })
 }
 
 /// What a process has used: its live threads and those that have ended. `caller` is the thread that asks.
 pub fn usage_of_task(task: &Task, caller: Option<&Thread>) -> Usage {
-    let told = match caller.filter(|thread| core::ptr::eq(&*thread.task, task)) {
+    let reported = match caller.filter(|thread| core::ptr::eq(&*thread.task, task)) {
         Some(thread) => thread.context().and_then(|context| context.usage(true)),
         None => task.threads().first().and_then(|seat| seat.context()?.usage(true)),
     };
     let ended = task.usage.threads.get();
     // A process that took a new place at exec has left what it used before behind: never show less than is known.
-    told.filter(|told| told.user + told.system >= ended.user + ended.system).unwrap_or_else(|| {
+    reported.filter(|reported| reported.user + reported.system >= ended.user + ended.system).unwrap_or_else(|| {
         let live = of_task(task, caller).saturating_sub(ended.user + ended.system);
         Usage { user: ended.user + live, ..ended }
     })

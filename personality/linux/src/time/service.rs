@@ -71,7 +71,7 @@ impl Timers {
         drop(target);
     }
 
-    /// Tells the targets whose time has come, and answers when to call again; `None` is not before one is added. What is added
+    /// Notifies the targets whose time has come, and returns when to call again; `None` is not before one is added. What is added
     /// meanwhile waits for the next call, due or not: the service has other duties than a timer that is always due.
     pub fn run(&self, kernel: &Kernel) -> Option<Nanos> {
         let now = kernel.machine.clock().monotonic();

@@ -43,7 +43,7 @@ pub async fn nanosleep(
     go_on(thread, deadline, Remaining::at(remaining)).await
 }
 
-/// clock_nanosleep(2): answers the error as any call does; the C library turns the sign.
+/// clock_nanosleep(2): returns the error as any call does; the C library turns the sign.
 pub async fn clock_nanosleep(
     thread: &Thread,
     id: ClockArg,

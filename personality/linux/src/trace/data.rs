@@ -22,7 +22,7 @@ const SHOWN: usize = 32;
 /// How many items of a list are shown.
 const ITEMS: usize = 8;
 
-/// What stands at argument `at` of the call `name`: before it (no result) what it reads, after it what it wrote. `None` leaves
+/// What is at argument `at` of the call `name`: before it (no result) what it reads, after it what it wrote. `None` leaves
 /// the word as it is.
 /// `narrow` is a call of the i386 ABI, whose structures are laid out as 32-bit programs have them.
 pub fn shown(

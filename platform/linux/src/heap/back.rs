@@ -23,7 +23,7 @@ use crate::{boot, machine};
 const CHUNK: usize = 16 << 10;
 /// Bytes at a block's ends that the allocator may write: its own words about what is free there.
 const MARGIN: usize = 64;
-/// Blocks that are tried, in this order: the smallest has a whole chunk in it wherever it lies.
+/// Blocks that are tried, in this order: the smallest has a whole chunk in it wherever it is.
 const SIZES: [usize; 5] = [8 << 20, 1 << 20, 256 << 10, 96 << 10, 2 * CHUNK + 2 * MARGIN];
 /// Unused bytes that are left alone, and the part of the heap that is.
 const LEAST: usize = 8 << 20;
@@ -265,7 +265,7 @@ impl Heap {
         let mut talc = self.talc.lock();
         Idle::free_taken(&mut talc);
         let there = talc.oom_handler.claimed.size() - talc.oom_handler.idle.gone * CHUNK;
-        // What could not be given back, since it lies between blocks in use, is not tried again for a while.
+        // What could not be given back, since it is between blocks in use, is not tried again for a while.
         let idle = &mut talc.oom_handler.idle;
         idle.left = idle.now();
         idle.enough = idle.left + LEAST.max(there / PART);

@@ -34,7 +34,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     let sp = if switch { stack.sp.wrapping_add(stack.size) } else { old_sp };
 
     let fpu = save(thread)?;
-    // The vector state is what is aligned, FSAVE's form stands before it.
+    // The vector state is what is aligned, FSAVE's form is before it.
     let fp_at = match fpu.len() {
         0 => sp,
         len => (sp.wrapping_sub((len - FSAVE) as u64) & !63).wrapping_sub(FSAVE as u64),
