@@ -241,7 +241,7 @@ macro_rules! bare_save32 {
     };
 }
 
-/// rax: number, r11: base, arguments where C functions have them. Makes the call and goes back, or to one of [`bare_ends32`].
+/// rax: number, r11: base, arguments where C functions have them. Makes the call and goes back, or to one of `bare_ends32`.
 #[rustfmt::skip]
 #[macro_export]
 macro_rules! bare_call32 {
