@@ -12,7 +12,7 @@ use janua_port::Backing;
 use janua_rt::{Mutex, Registration, WaitQueue};
 
 use crate::caller::Caller;
-use crate::lock::{FileKey, FileLocks, Owner};
+use crate::lock::{FileLocks, Owner};
 use crate::vfs::watch::event;
 use crate::vfs::{Attr, Contents, FileFlags, Inode, Path, SetAttr};
 
@@ -341,8 +341,8 @@ pub struct OpenFile {
     pub id: u64,
     /// The locks of its file, once it has taken one, for the release at the last close.
     pub locks: Mutex<Option<Arc<FileLocks>>>,
-    /// The file it has a lease of, or had.
-    pub lease: Mutex<Option<FileKey>>,
+    /// It has a lease of its file, or had one.
+    leased: AtomicBool,
     /// The epolls that watch it, if it is none itself.
     pub watchers: crate::epoll::Watchers,
 }
@@ -364,9 +364,14 @@ impl OpenFile {
             created: AtomicBool::new(false),
             id: NEXT.fetch_add(1, Ordering::Relaxed) as u64,
             locks: Mutex::new(None),
-            lease: Mutex::new(None),
+            leased: AtomicBool::new(false),
             watchers: crate::epoll::Watchers::default(),
         })
+    }
+
+    /// Notes that it has a lease of its file, to be given up when it is closed.
+    pub fn note_lease(&self) {
+        self.leased.store(true, Ordering::Relaxed);
     }
 
     /// Notes that the inode counts this description as a writer, until it is closed.
@@ -479,8 +484,9 @@ impl Drop for OpenFile {
         if let Some(locks) = self.locks.get_mut().take() {
             locks.release(Owner::Description(self.id));
         }
-        if let Some(key) = self.lease.get_mut().take()
+        if *self.leased.get_mut()
             && let Some(path) = &self.path
+            && let Some(key) = path.inode().id()
         {
             // It may have been given up already.
             let _ = path.mount.leases.clear(key, self.id, 0);

@@ -95,7 +95,7 @@ pub fn set(thread: &Thread, fd: i32, file: &Arc<OpenFile>, kind: u32) -> Result<
         }
         return Err(Errno::EAGAIN);
     }
-    *file.lease.lock() = Some(key);
+    file.note_lease();
     let owner = file.signal_owner();
     let mut owner = owner.lock();
     if before.is_none() && owner.kind == OwnerKind::None {

@@ -114,10 +114,7 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
     }
     let how = OpenHow { flags: flags & !O_CLOEXEC, mode, resolve };
     let (reserved, file) = match try_open(thread, dir, path, how) {
-        Err(Errno::EJUKEBOX) => {
-            let again = || try_open(thread, dir, path, how);
-            Box::pin(leases::wait(thread, flags & O_NONBLOCK != 0, again)).await?
-        }
+        Err(Errno::EJUKEBOX) => Box::pin(open_leased(thread, dir, path, how)).await?,
         opened => opened?,
     };
     pipe::opened(thread, &file).await?;
@@ -129,7 +126,19 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
     Ok(fd)
 }
 
+/// Opens a file that has met a lease, once that is over.
+#[cold]
+async fn open_leased(thread: &Thread, dir: DirFd, path: UserStr, how: OpenHow) -> Result<(Reserved, Arc<OpenFile>)> {
+    #[cold]
+    #[inline(never)]
+    fn again(thread: &Thread, dir: DirFd, path: UserStr, how: OpenHow) -> Result<(Reserved, Arc<OpenFile>)> {
+        try_open(thread, dir, path, how)
+    }
+    leases::wait(thread, how.flags & O_NONBLOCK != 0, || again(thread, dir, path, how)).await
+}
+
 /// Opens a file and sets a number aside for it.
+#[inline]
 fn try_open(thread: &Thread, dir: DirFd, path: UserStr, mut how: OpenHow) -> Result<(Reserved, Arc<OpenFile>)> {
     let path = path.path(thread.user())?;
     // Nothing is made, emptied or woken for a file that could have no number.
