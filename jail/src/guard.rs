@@ -15,7 +15,7 @@
 //!
 //! A page in which something is found stays not executable, unless it belongs to a file and the instruction that holds the find is
 //! known for certain ([`janua_text::patch_out`]: the dynamic linker's `xrstor`, a `lea` with an unlucky distance): that is
-//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::patched_out_at`] reports what stood there. In memory without a file nothing is
+//! overwritten with `ud2`, in this mapping alone, and [`CodeGuard::patched_out_at`] returns what stood there. In memory without a file nothing is
 //! overwritten, because just-in-time compilers read and change what they have made: what has to be done there is done by the kernel
 //! as far as it can ([`super::walk`]).
 //!

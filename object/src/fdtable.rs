@@ -1,4 +1,4 @@
-//! The descriptor table of a process.
+//! Descriptor tables.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -56,7 +56,8 @@ fn range(table: &Table, first: u32, last: u32) -> Option<core::ops::Range<usize>
     (start < end).then_some(start..end)
 }
 
-/// Descriptors and what they refer to. Shared by the threads of a process (and by CLONE_FILES).
+/// Descriptors and what they refer to. Shared by the threads of a process, and by tasks made with
+/// CLONE_FILES; a thread may have one of its own.
 #[derive(Default)]
 pub struct FdTable {
     table: Mutex<Table>,

@@ -115,7 +115,9 @@ pub trait File: Send + Sync + Any {
     /// Writes behind the end in one step, and nothing from `most` on: bytes written, and where the end is then, which others may have
     /// moved before it is asked for. EFBIG when the end is at `most` or behind it.
     fn append(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
-        cut_behind(buf, self.size()?, most)?;
+        if most != u64::MAX {
+            cut_behind(buf, self.size()?, most)?;
+        }
         let n = self.write(file, buf, offset::END)?;
         Ok((n, self.size()?))
     }
@@ -281,8 +283,12 @@ pub fn cut_behind(buf: &mut WriteBuf<'_>, at: u64, most: u64) -> Result<()> {
         return Ok(());
     }
     let room = most.saturating_sub(at);
+    if room == 0 {
+        // The buffer stays as it is: it is asked whether there was anything to write.
+        return Err(Errno::EFBIG);
+    }
     buf.limit(usize::try_from(room).unwrap_or(usize::MAX));
-    if room == 0 { Err(Errno::EFBIG) } else { Ok(()) }
+    Ok(())
 }
 
 /// One entry of a directory listing.

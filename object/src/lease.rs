@@ -137,6 +137,11 @@ impl Leases {
         Ok(())
     }
 
+    /// Takes back what was just set; nobody is notified.
+    pub fn withdraw(&self, key: FileKey, description: u64, now: Nanos) {
+        self.change(key, now, |leases| leases.retain(|lease| lease.description != description));
+    }
+
     /// The lease of a description, as it will be once what is asked for is done.
     pub fn get(&self, key: FileKey, description: u64, now: Nanos) -> Option<Mode> {
         self.change(key, now, |leases| leases.iter().find(|lease| lease.description == description)?.target())
@@ -167,10 +172,10 @@ impl Leases {
         if hindered { Err(Errno::EJUKEBOX) } else { Ok(()) }
     }
 
-    /// When the next lease ends that somebody waits for.
-    pub fn deadline(&self) -> Option<Nanos> {
+    /// When the next lease ends that somebody waits for, of those that are not late at `now`.
+    pub fn deadline(&self, now: Nanos) -> Option<Nanos> {
         let files = self.files.lock();
-        files.values().flatten().filter_map(|lease| lease.leave.into_iter().chain(lease.weaken).min()).min()
+        files.values().flatten().flat_map(|lease| lease.leave.into_iter().chain(lease.weaken)).filter(|at| *at > now).min()
     }
 
     /// All of them.
@@ -213,7 +218,11 @@ mod tests {
         assert_eq!((leases.open((1, 3), true, 5), leases.open(FILE, true, 5)), (Ok(()), Err(Errno::EJUKEBOX)));
         assert_eq!((leases.open(FILE, false, 6), leases.open(FILE, true, 7)), (Err(Errno::EJUKEBOX), Err(Errno::EJUKEBOX)));
         assert_eq!((holder.0.load(Ordering::Relaxed), leases.get(FILE, 7, 8)), (1, None));
-        assert_eq!(leases.deadline(), Some(5 + BREAK_TIME));
+        // A lease of another file that nobody asks for again does not count once it is late.
+        assert_eq!(leases.set((1, 4), 9, Mode::Exclusive, holder.clone(), 0), Ok(None));
+        assert_eq!(leases.open((1, 4), true, 1), Err(Errno::EJUKEBOX));
+        assert_eq!((leases.deadline(8), leases.deadline(1 + BREAK_TIME)), (Some(1 + BREAK_TIME), Some(5 + BREAK_TIME)));
+        leases.withdraw((1, 4), 9, 9);
         assert_eq!(leases.open(FILE, true, 5 + BREAK_TIME), Ok(()));
         assert!(!leases.any() && holder.1.load(Ordering::Relaxed) == 1);
     }

@@ -629,20 +629,20 @@ fn a_directory_that_was_on_the_way_a_moment_ago_is_asked_for_again_when_there_is
         |path: &str| Walk::new(&world.vfs, &world.who, &start, Resolve::empty()).stat(path.as_bytes(), false).map(|_| ());
     world.find("dir/sub/leaf").unwrap();
     // A name nobody has asked for, by way of a directory that is somewhere else by now.
-    let moved = |round: u32, reported: &dyn Fn()| {
+    let moved = |round: u32, news: &dyn Fn()| {
         let (place, new) = (world.host.0.join("dir/sub"), format!("dir/sub/new{round}"));
         stat(&format!("dir/sub/none{round}")).unwrap_err();
         fs::rename(&place, world.host.0.join("moved")).unwrap();
         fs::write(world.host.0.join(format!("moved/new{round}")), "").unwrap();
-        reported();
+        news();
         let found = stat(&new);
         fs::rename(world.host.0.join("moved"), &place).unwrap();
-        world.reported();
+        world.news();
         stat(&new).unwrap();
         found
     };
     for round in 0..100 {
-        assert_eq!(moved(round, &|| world.reported()), Err(Errno::ENOENT));
+        assert_eq!(moved(round, &|| world.news()), Err(Errno::ENOENT));
     }
     // A file that is open is asked for again when it has been changed, inside or outside.
     let (file, other) = (world.open("file", O_RDWR).unwrap(), world.open("file", O_RDWR).unwrap());
@@ -653,7 +653,7 @@ fn a_directory_that_was_on_the_way_a_moment_ago_is_asked_for_again_when_there_is
         assert_eq!(file.attr().unwrap().size, round);
         world.find("file").unwrap();
         fs::write(world.host.0.join("file"), "more than a hundred bytes".repeat(5)).unwrap();
-        world.reported();
+        world.news();
         assert_eq!(file.attr().unwrap().size, 125);
     }
 }

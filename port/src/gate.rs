@@ -211,7 +211,8 @@ pub trait TrapGate: Sync {
     fn id(&self) -> GateId;
     /// The ways it takes calls by. A way that no gate of an image takes is shut.
     fn ways(&self) -> &'static [Way];
-    /// Where the processor goes by one of them: the gate's entry code. `None` where it is part of the platform's own.
+    /// Where the processor goes by one of them: the gate's entry code. `None` where it is part of the platform's own; a way without a vector
+    /// (`syscall`, `sysenter`, the call gate) is shut then.
     fn entry(&self, _way: Way, _entering: Entering) -> Option<usize> {
         None
     }

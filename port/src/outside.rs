@@ -7,10 +7,9 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU32;
 
 use serde::{Deserialize, Serialize};
-
-use core::sync::atomic::AtomicU32;
 
 use crate::machine::Outside;
 use crate::{HostFd, Machine};

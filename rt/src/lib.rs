@@ -6,13 +6,13 @@
 extern crate alloc;
 
 pub mod atomic;
+pub mod ending;
 #[cfg(not(loom))]
 pub mod epoch;
 #[cfg(not(loom))]
 pub mod executor;
 #[cfg(not(loom))]
 pub mod once;
-pub mod outcome;
 pub mod slot;
 pub mod sync;
 pub mod waitq;
@@ -20,11 +20,11 @@ pub mod wake;
 #[cfg(not(loom))]
 mod wide;
 
+pub use ending::Ending;
 #[cfg(not(loom))]
 pub use epoch::Epoch;
 #[cfg(not(loom))]
 pub use once::OnceArc;
-pub use outcome::Outcome;
 pub use slot::Slot;
 pub use sync::{Mutex, MutexGuard, Sleep};
 #[cfg(not(loom))]

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use janua_rt::slot::Slotted;
 use janua_rt::sync::Word;
 use janua_rt::wake::{self, Raised};
-use janua_rt::{Notify, Outcome, Target, WaitQueue};
+use janua_rt::{Ending, Notify, Target, WaitQueue};
 use loom::sync::atomic::{AtomicBool, AtomicU32};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -192,25 +192,25 @@ fn the_lock_word_excludes_and_wakes() {
     });
 }
 
-/// An outcome reaches those who wait for it, before it or behind, with all that was done for it.
+/// An ending reaches those who wait for it, before it or behind, with all that was done for it.
 #[test]
 fn an_outcome_reaches_everybody() {
     struct Shared {
-        outcome: Outcome,
+        ending: Ending,
         futex: Futex,
         done: loom::cell::UnsafeCell<u32>,
     }
-    // SAFETY: `done` is written before the outcome is told, and read by those who have heard it; loom checks that this is so.
+    // SAFETY: `done` is written before the ending is told, and read by those who have heard it; loom checks that this is so.
     unsafe impl Sync for Shared {}
 
     bounded(3).check(|| {
         let shared = Arc::new(Shared {
-            outcome: Outcome::default(),
+            ending: Ending::default(),
             futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
             done: loom::cell::UnsafeCell::new(0),
         });
         let wait = |shared: &Shared| {
-            let how = shared.outcome.wait(|word, expected| shared.futex.sleep(word, expected));
+            let how = shared.ending.wait(|word, expected| shared.futex.sleep(word, expected));
             // SAFETY: nobody writes it any more.
             assert_eq!((how.get(), shared.done.with(|done| unsafe { *done })), (5, 1));
         };
@@ -222,7 +222,7 @@ fn an_outcome_reaches_everybody() {
             .collect();
         // SAFETY: nobody has been told yet.
         shared.done.with_mut(|done| unsafe { *done = 1 });
-        shared.outcome.tell(NonZeroU32::new(5).unwrap(), |_| shared.futex.wake_all());
+        shared.ending.tell(NonZeroU32::new(5).unwrap(), |_| shared.futex.wake_all());
         others.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
@@ -279,7 +279,7 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
         /// The executor's queue, of this one call.
         queued: Mutex<u32>,
         pushed: Condvar,
-        outcome: AtomicU32,
+        ending: AtomicU32,
         futex: Futex,
     }
     impl Shared {
@@ -335,7 +335,7 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
             match polled {
                 std::task::Poll::Ready(result) => {
                     wake::finish(&shared.word);
-                    shared.outcome.store(result as u32, Ordering::Release);
+                    shared.ending.store(result as u32, Ordering::Release);
                     shared.raise(&shared.home);
                     return;
                 }
@@ -353,7 +353,7 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
             work: AtomicU32::new(0),
             queued: Mutex::new(0),
             pushed: Condvar::new(),
-            outcome: AtomicU32::new(0),
+            ending: AtomicU32::new(0),
             futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
         });
         wake::send(&shared.word);
@@ -374,7 +374,7 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
         shared.raise(&shared.word);
         loop {
             wake::rearm(&shared.home);
-            if shared.outcome.load(Ordering::Acquire) != 0 {
+            if shared.ending.load(Ordering::Acquire) != 0 {
                 break;
             }
             shared.sleep(&shared.home);

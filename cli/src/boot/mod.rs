@@ -81,7 +81,7 @@ fn boot_invasive(options: &BootOptions, machine: BootMachine) -> ExitCode {
     }
 }
 
-/// What every bare machine is notified of an invasive application.
+/// What every bare machine is given about an invasive application.
 fn application(options: &BootOptions, machine: BootMachine, program: Vec<u8>) -> Config {
     let args = std::iter::once(&options.program).chain(&options.args);
     Config {

@@ -1,4 +1,4 @@
-//! What the kernel is notified of the outside: files, ids, limits, the program.
+//! What the kernel is given about the outside: files, ids, limits, the program.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -67,7 +67,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         trace_whole: options.trace_whole,
         stats: options.stats,
         syscall_cores: options.syscall_cores,
-        reported: options.detach,
+        notify_first: options.detach,
         ..BootConfig::default()
     };
     config.limits = limits::own();

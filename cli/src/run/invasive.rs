@@ -1,4 +1,4 @@
-//! What the kernel is notified of an invasive application: the program itself, and the machine it is to find.
+//! What the kernel is given about an invasive application: the program itself, and the machine it is to find.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -285,16 +285,16 @@ impl<N: Note> ByteQueue<N> {
         Ok((moved, note))
     }
 
-    /// Empties the stretch whose note is `this`: its bytes. The note stays where it is until it is read past.
-    pub fn consume(&self, this: impl Fn(&N) -> bool) -> usize {
+    /// Empties the stretch whose note is `this`: what a reader would get of its note, to be dropped without a lock held. The rest of the
+    /// note stays where it is until it is read past.
+    pub fn consume(&self, this: impl Fn(&N) -> bool) -> Option<N> {
         let mut reader = self.reader.lock();
         let mut shared = self.shared.lock();
         let mut blocks = reader.iter_mut().chain(&mut shared.blocks);
-        let Some(block) = blocks.find(|block| block.note.as_ref().is_some_and(&this)) else { return 0 };
-        let len = block.end - block.start;
+        let block = blocks.find(|block| block.note.as_ref().is_some_and(&this))?;
+        self.held.fetch_sub(block.end - block.start, Ordering::SeqCst);
         block.start = block.end;
-        self.held.fetch_sub(len, Ordering::SeqCst);
-        len
+        block.note.as_mut().map(N::take)
     }
 
     /// Whether the first stretch has a note that is `this`; emptied ones before it do not count.
@@ -443,25 +443,44 @@ mod tests {
         assert_eq!(queue.read(100, apart, |b| Ok(b.len())).unwrap(), (4, Some(Tag(0))));
     }
 
+    /// A note with a mark that stays when it is taken.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Mark(u32, Option<&'static str>);
+    impl Note for Mark {
+        fn take(&mut self) -> Mark {
+            Mark(self.0, self.1.take())
+        }
+
+        fn rest(&self) -> Option<Mark> {
+            Some(Mark(self.0, None))
+        }
+
+        fn ends_read(&self) -> bool {
+            self.1.is_some()
+        }
+    }
+
     #[test]
     fn a_stretch_that_was_emptied_keeps_its_place() {
         let queue = ByteQueue::default();
-        for (bytes, note) in [(b"ab", None), (b"cd", Some(3)), (b"ef", None)] {
-            write(&queue, bytes, 1000, note).unwrap();
-        }
-        assert_eq!((queue.consume(|tag| tag.0 == 3), queue.consume(|tag| tag.0 == 4), queue.len()), (2, 0, 4));
-        let to_mark = |_: Option<&Tag>, next: Option<&Tag>| next != Some(&Tag(3));
+        let write = |bytes: &[u8], note| queue.write(&mut WriteBuf::kernel(bytes), 1000, note).unwrap();
+        write(b"ab", None);
+        write(b"cd", Some(Mark(3, Some("rights"))));
+        write(b"ef", None);
+        assert_eq!(queue.consume(|note| note.0 == 3), Some(Mark(3, Some("rights"))));
+        assert_eq!((queue.consume(|note| note.0 == 4), queue.len()), (None, 4));
+        let to_mark = |_: Option<&Mark>, next: Option<&Mark>| next.is_none_or(|next| next.0 != 3);
         assert_eq!(queue.peek(0, 100, to_mark, |b| Ok(b.len())).unwrap().0, 2);
-        assert!(!queue.front(|tag| tag.0 == 3));
+        assert!(!queue.front(|note| note.0 == 3));
         assert_eq!(queue.read(100, to_mark, |b| Ok(b.len())).unwrap().0, 2);
-        assert!(queue.front(|tag| tag.0 == 3));
+        assert!(queue.front(|note| note.0 == 3));
         assert_eq!(queue.peek(0, 100, to_mark, |b| Ok(b.len())).unwrap().0, 2);
-        assert_eq!(read(&queue, 100), (b"ef".to_vec(), None));
-        write(&queue, b"g", 1000, Some(5)).unwrap();
+        assert_eq!(queue.read(100, |_, _| true, |b| Ok(b.len())).unwrap(), (2, None));
+        write(b"g", Some(Mark(5, None)));
         assert_eq!(queue.read(100, to_mark, |_| Err(Errno::EAGAIN)), Err(Errno::EAGAIN));
-        assert_eq!((queue.consume(|tag| tag.0 == 5), queue.front(|tag| tag.0 == 5)), (1, true));
-        assert_eq!((read(&queue, 100).0.len(), queue.front(|tag| tag.0 == 5)), (0, false));
-        assert!(!queue.front(|tag| tag.0 == 3) && queue.is_empty());
+        assert_eq!((queue.consume(|note| note.0 == 5), queue.front(|note| note.0 == 5)), (Some(Mark(5, None)), true));
+        assert_eq!(queue.read(100, |_, _| true, |b| Ok(b.len())).unwrap(), (0, None));
+        assert!(!queue.front(|note| note.0 == 5 || note.0 == 3) && queue.is_empty());
     }
 
     #[test]

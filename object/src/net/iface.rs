@@ -113,7 +113,7 @@ pub(super) fn read_request(caller: &dyn Caller, arg: usize) -> Result<IfReq> {
     Ok(IfReq { name, value })
 }
 
-/// Returns a request, without what only maps have.
+/// Answers a request, without what only maps have.
 pub(super) fn write_request(caller: &dyn Caller, arg: usize, req: &IfReq) -> Result<()> {
     let mut short: Short = [req.name, [0; 16]];
     short[1].copy_from_slice(&req.value[..16]);

@@ -309,7 +309,7 @@ pub trait Inode: Send + Sync + Any {
     fn open(self: Arc<Self>, caller: &dyn Caller, flags: u32) -> Result<Arc<dyn File>>;
 
     /// Opens a file of a directory for which [`Inode::checks_names`] holds, reached by `names`, which begin in `base` and have not been
-    /// checked: the same question returns whether they lead here. ESTALE if not.
+    /// checked: the same question answers whether they lead here. ESTALE if not.
     fn open_by_names(
         self: Arc<Self>,
         _caller: &dyn Caller,

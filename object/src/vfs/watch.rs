@@ -46,7 +46,7 @@ pub struct Watches {
     active: AtomicUsize,
     sink: RwLock<Option<Arc<dyn Sink>>>,
     cookie: AtomicUsize,
-    /// Watched files without a name that somebody still uses, by their place in memory: their end is notified when nobody does.
+    /// Watched files without a name that somebody still uses, by their place in memory: their end is reported when nobody does.
     ending: Mutex<HashMap<usize, Arc<Dentry>>>,
     /// How many those are.
     endings: AtomicUsize,

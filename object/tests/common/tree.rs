@@ -24,17 +24,17 @@ impl Tree {
     }
 
     fn start(&self) -> Start {
-        self.reported();
+        self.news();
         Start { root: self.root.clone(), base: self.root.clone() }
     }
 
     /// Tests change files outside as well, and know of it: each call is made by somebody who may have been told.
-    pub fn reported(&self) {
+    pub fn news(&self) {
         NEWS.advance();
     }
 
     pub fn find(&self, path: &str) -> Result<Path> {
-        self.reported();
+        self.news();
         find(&self.vfs, &self.who, &self.root, path)
     }
 

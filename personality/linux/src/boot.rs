@@ -77,7 +77,7 @@ pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>, console: Option<&O
         debug_assert_eq!(pid, FIRST);
         let (task, seat) = program_process(kernel, pid, kernel.root.clone(), files);
         task.parent.store(INIT, Ordering::Relaxed);
-        task.outer.store(if config.reported { janua_port::outside::FIRST } else { 0 }, Ordering::Relaxed);
+        task.outer.store(if config.notify_first { janua_port::outside::FIRST } else { 0 }, Ordering::Relaxed);
         let outer = tree.process(INIT).filter(|_| config.in_session).map(|init| init.session());
         if let Some(session) = &outer {
             *task.session.write() = session.clone();

@@ -53,7 +53,7 @@ pub struct BootConfig {
     /// Threads of the kernel's own that run calls away from the program's; 0: none.
     pub syscall_cores: usize,
     /// The outside is to be notified of the first program ([`janua_port::outside::FIRST`]).
-    pub reported: bool,
+    pub notify_first: bool,
 }
 
 impl BootConfig {

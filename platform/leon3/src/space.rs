@@ -65,18 +65,14 @@ impl Space for UserSpace {
     }
 
     fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
-        check(old, old_len.max(PAGE))?;
-        check(new, new_len)?;
-        self.0.remap(old, old_len, new, new_len, false)?;
-        self.bring(new, new_len)
+        // No personality here moves mappings; who does has to take the move back where pages are lacking.
+        let _ = (old, old_len, new, new_len);
+        Err(Errno::ENOSYS)
     }
 
     fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
-        check(old, len)?;
-        check(new, len)?;
-        self.0.remap(old, len, new, len, true)?;
-        self.bring(old, len)?;
-        self.bring(new, len)
+        let _ = (old, len, new);
+        Err(Errno::ENOSYS)
     }
 
     fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {

@@ -76,8 +76,6 @@ pub fn go_on(thread: &Thread, guest: &dyn Guest, frame: &mut Frame, flow: Flow) 
     frame.g[7] = thread.tls.load(Ordering::Relaxed) as u32;
 }
 
-const _: () = assert!(VERDICT == Verdict::BITS);
-
 fn trapped(guest: &dyn Guest, frame: &mut Frame, kind: u32) -> Flow {
     match kind {
         kind::INTERRUPT..=kind::INTERRUPT_LAST => {

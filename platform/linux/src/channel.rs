@@ -1,4 +1,4 @@
-//! The channel to the supervisor: a socket whose messages are requests one way and returns the other.
+//! The channel to the supervisor: a socket whose messages are requests one way and answers the other.
 //!
 //! A message is one datagram, bounded in length, of a type that either side decodes whole or not at all. Descriptors come in with
 //! requests; none can go out: the second wall leaves no call that sends one, and the supervisor makes no room for any. What the

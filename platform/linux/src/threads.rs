@@ -11,7 +11,7 @@ global_asm!(
     ".pushsection .text.hosted, \"ax\", @progbits",
 
     // clone(2) onto a new kernel stack: rdi flags, rsi new stack, rdx parent tid, rcx child tid, r8 tls -> rax as clone.
-    // The child calls hosted_child_main with the word at the top of its stack and never comes back.
+    // The child calls `spawn::child_main` with the word at the top of its stack and never comes back.
     ".globl hosted_clone",
     ".type hosted_clone, @function",
     "hosted_clone:",

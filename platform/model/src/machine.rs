@@ -184,8 +184,8 @@ impl Model {
     }
 
     /// Calls this as the copying of a space begins, on the thread that copies. The first one counts.
-    pub fn on_copy(&self, reported: impl Fn() + Send + Sync + 'static) {
-        let _ = self.copying.set(Box::new(reported));
+    pub fn on_copy(&self, call: impl Fn() + Send + Sync + 'static) {
+        let _ = self.copying.set(Box::new(call));
     }
 
     /// Frames and memory objects in use: what is left of a sandbox.

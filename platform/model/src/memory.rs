@@ -161,8 +161,8 @@ impl ModelSpace {
 
     /// A copy for a fork.
     pub fn copy(&self) -> Result<Arc<ModelSpace>> {
-        if let Some(reported) = self.model.copying.get() {
-            reported();
+        if let Some(call) = self.model.copying.get() {
+            call();
         }
         let child = ModelSpace::new(self.model);
         self.paged.fork_into(&child.paged)?;

@@ -10,7 +10,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd};
 
-/// A host that returns nothing.
+/// A host that offers nothing.
 pub struct SkeletonHost;
 
 impl Host for SkeletonHost {

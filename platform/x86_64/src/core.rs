@@ -409,11 +409,12 @@ pub fn instruction32() -> Instruction {
     }
 }
 
-/// Where `sysenter` leads, and the `syscall` of 32-bit code.
+/// Where `sysenter` leads. For a processor that has it open ([`init`]).
 fn sysenter_entry(is_32: bool) -> u64 {
     machine::entry(if is_32 { Way::SysenterCompat } else { Way::Sysenter }, false).unwrap_or(0)
 }
 
+/// Where the `syscall` of 32-bit code leads.
 fn syscall32_entry(is_32: bool) -> u64 {
     let entry = if is_32 { machine::entry(Way::SyscallCompat, false) } else { None };
     entry.unwrap_or_else(isolation::refused_address)
@@ -520,9 +521,9 @@ fn control() -> Features {
         // Carry to identification: TF, IF, DF, IOPL, NT, AC, RF, VM and ID are clear at entry, as Linux has it.
         cpu::wrmsr(cpu::MSR_SFMASK, 0x0025_7fd5);
         // AMD's processors refuse `sysenter` in 64-bit code; with a selector of 0 it faults everywhere else.
-        let sysenter = is_open(Way::Sysenter) && cpu::vendor() == *b"GenuineIntel";
-        cpu::wrmsr(cpu::MSR_SYSENTER_CS, if sysenter { u64::from(KERNEL_CS) } else { 0 });
-        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, sysenter_entry(false));
+        let sysenter = machine::entry(Way::Sysenter, false).filter(|_| cpu::vendor() == *b"GenuineIntel");
+        cpu::wrmsr(cpu::MSR_SYSENTER_CS, if sysenter.is_some() { u64::from(KERNEL_CS) } else { 0 });
+        cpu::wrmsr(cpu::MSR_SYSENTER_EIP, sysenter.unwrap_or(0));
         // Never pushed to: the entry loads another, and what may come before that has a stack of its own.
         cpu::wrmsr(cpu::MSR_SYSENTER_ESP, 0);
     }

@@ -66,7 +66,7 @@ pub extern "C" fn first(start_info: usize) -> ! {
     janua_start()
 }
 
-/// Ends the machine. QEMU's exit device gets notified that it was meant; the code goes by the debug port, since the device has
+/// Ends the machine. QEMU's exit device learns that it was meant; the code goes by the debug port, since the device has
 /// too few bits.
 pub fn power_off(code: u8) -> ! {
     use core::fmt::Write;

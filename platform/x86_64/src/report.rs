@@ -20,7 +20,7 @@ impl Write for Voice {
 /// Set when a core stops the machine: the others halt at the interrupt that it sends them.
 pub static STOPPING: AtomicBool = AtomicBool::new(false);
 
-/// The calling core's number, as far as it can be notified when GS may be what broke.
+/// The calling core's number, as far as it can be known when GS may be what broke.
 fn number() -> usize {
     let id = apic::id();
     cores::all().find(|core| core.apic == id).map_or(0, |core| core.number)

@@ -229,8 +229,8 @@ pub fn serve() {
     const POLLIN: u32 = 1;
     loop {
         let seen = CAME.load(Ordering::SeqCst);
-        let reported: Vec<Arc<dyn HostReady>> = INPUT.lock().watchers.iter().map(|(_, watcher)| watcher.clone()).collect();
-        for watcher in reported {
+        let watchers: Vec<Arc<dyn HostReady>> = INPUT.lock().watchers.iter().map(|(_, watcher)| watcher.clone()).collect();
+        for watcher in watchers {
             watcher.ready(POLLIN);
         }
         sched::park(&CAME, seen, None);

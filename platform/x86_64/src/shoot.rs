@@ -4,7 +4,7 @@
 //! One request at a time. Who makes it has changed the tables before, and reads which cores use them after; a core that begins to
 //! use a root says so ([`Root::active`]) before it loads it. So a core either is asked, or reads the tables as they are now.
 //!
-//! A core in the kernel has interrupts off, and returns where it spins ([`relax`]) or when it leaves: it may be spinning for a
+//! A core in the kernel has interrupts off, and answers where it spins ([`relax`]) or when it leaves: it may be spinning for a
 //! lock that the asking core holds. Nothing else in the kernel waits for another core.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -58,7 +58,7 @@ fn ask(asked: u64, request: [usize; 3]) {
     }
 }
 
-/// Returns the request there may be.
+/// Answers the request there may be.
 pub fn answer() {
     if WAITED_FOR.load(Ordering::Acquire) == 0 {
         return;

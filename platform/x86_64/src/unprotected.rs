@@ -11,12 +11,11 @@
 
 use core::arch::global_asm;
 use core::mem::offset_of;
-
 use core::sync::atomic::{AtomicBool, Ordering};
-use janua_port::guest::Verdict;
 
 use janua_arch::Frame;
 use janua_entry::bare::{ANSWERED, LAST_CALL, SYSCALL, Save};
+use janua_port::guest::Verdict;
 
 use crate::core::{KERNEL_CS, KERNEL_SS};
 

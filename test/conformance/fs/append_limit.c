@@ -1,7 +1,6 @@
 /* RLIMIT_FSIZE where a write waits for another's long one: what counts is where it then begins. */
 #include "t.h"
 #define ALL (24 << 20)
-#define LIMIT (ALL + 10)
 static volatile int signals;
 static char name[] = "grows", *bytes;
 static void count(int number) { signals += number == SIGXFSZ; }
@@ -35,12 +34,15 @@ static void beside(const char *what, int append, int positioned)
 }
 int main(void)
 {
-	struct rlimit limit = {LIMIT, RLIM_INFINITY};
+	struct rlimit limit = {0, RLIM_INFINITY};
 	t_handle(SIGXFSZ, count, 0);
 	bytes = mmap(0, ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(bytes, 'b', ALL);
-	must(setrlimit(RLIMIT_FSIZE, &limit));
-	for (of_memory = 0; of_memory < 2; of_memory++) {
+	/* With room for ten bytes, and without any. */
+	for (int turn = 0; turn < 4; turn++) {
+		of_memory = turn & 1;
+		limit.rlim_cur = ALL + (turn < 2 ? 10 : 0);
+		must(setrlimit(RLIMIT_FSIZE, &limit));
 		beside("append", 1, 0);
 		beside("append, at a place", 1, 1);
 		/* A memfd's position is nobody's while it is written. */

@@ -1,5 +1,7 @@
 /* MSG_OOB on streams of AF_UNIX: the byte and its mark, who reads past it, in the stream, SIGURG, poll(2), descriptors along with it. */
 #include "t.h"
+#include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #ifndef SIOCATMARK
 #define SIOCATMARK 0x8905
@@ -38,6 +40,32 @@ static void empty(void)
 	char b[64];
 	while (recv(s[1], b, sizeof b, MSG_DONTWAIT) > 0)
 		;
+}
+static volatile int over;
+static void *poller(void *arg)
+{
+	struct pollfd p = {s[1], POLLIN | POLLPRI, 0};
+	while (!over)
+		poll(&p, 1, 0);
+	return arg;
+}
+/* Who polls and who peeks at the byte do not get into each other's way. */
+static void together(void)
+{
+	pthread_t t;
+	int low = 2, bad = 0;
+	char c;
+	must(setsockopt(s[1], SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low));
+	put("o", MSG_OOB);
+	pthread_create(&t, 0, poller, 0);
+	for (int i = 0; i < 20000; i++)
+		bad += recv(s[1], &c, 1, MSG_OOB | MSG_PEEK) != 1;
+	over = 1;
+	pthread_join(t, 0);
+	N(bad);
+	low = 1;
+	must(setsockopt(s[1], SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low));
+	empty();
 }
 int main(void)
 {
@@ -83,6 +111,8 @@ int main(void)
 	R(fcntl(s[1], F_SETOWN, 0));
 	put("!", MSG_OOB), N(urgent);
 	empty();
+	say("together\n");
+	together();
 	say("with descriptors\n");
 	union {
 		struct cmsghdr h;

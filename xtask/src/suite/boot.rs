@@ -225,8 +225,8 @@ memory comes back ok
 const THREADS: &str = "registers kept: yes\nslept while others loop: yes\nsum: 40000\n";
 
 const SMP: &str = "\
-cores as reported: yes
-runs where it is reported: yes
+cores as told: yes
+runs where it is told: yes
 the clock goes on: yes
 registers move along: yes
 threads race well: yes

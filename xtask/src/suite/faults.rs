@@ -113,7 +113,7 @@ fn judge(test: &Test) -> Result<(), String> {
         0 if said.ends_with("alive") => Ok(()),
         0 => failed("an exit code of 0, and not its end"),
         125 if !said.contains("janua: ") => failed("no word why"),
-        // The loader of glibc goes down without a word when it is notified that there is no memory, on every kernel.
+        // The loader of glibc goes down without a word when it gets ENOMEM, on every kernel.
         139 if test.error == "ENOMEM" => Ok(()),
         _ if !said.lines().any(says_why) => failed("no word why"),
         _ => Ok(()),

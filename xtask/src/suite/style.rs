@@ -63,7 +63,7 @@ fn ask(tool: &Tool) -> Result<(), String> {
     Err(head(&[output.stdout, output.stderr].concat()))
 }
 
-/// As much as reports what to do; the rest is said again by the tool.
+/// As much as shows what to do; the rest is said again by the tool.
 fn head(said: &[u8]) -> String {
     const LINES: usize = 60;
     let text = String::from_utf8_lossy(said);

@@ -1,5 +1,5 @@
 //! The parts of the address space that runtimes lay claim to wherever they run, and a test that the kernel is in none.
-//! docs/layout.md reports what they are.
+//! docs/layout.md describes what they are.
 
 use super::{KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE};
 

@@ -9,7 +9,8 @@ pub const PLACE: usize = 0xffff_f000;
 /// Calls that may take the fast path have numbers below this.
 pub const DIRECT: usize = 512;
 
-/// The page. Its layout is known to the assembly, as offsets from address 0: see `mod.rs`.
+/// The page. Its layout is known to the assembly, as offsets from address 0: see `mod.rs`,
+/// `gate/src/ta/entry.rs` and `platform/leon3/src/unprotected.rs`.
 #[repr(C, align(4096))]
 pub struct Core {
     /// The stack pointer with which a trap from user code begins: below the top of the running thread's kernel stack by a

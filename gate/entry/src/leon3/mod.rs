@@ -26,7 +26,7 @@ pub mod core;
 /// verdict.
 pub const WORK: u32 = 0x107;
 /// The bits of a verdict, which a call's function returns in its second register. The thread's work has none of them.
-pub const VERDICT: u32 = 3 << 30;
+pub const VERDICT: u32 = janua_port::guest::Verdict::BITS;
 /// The seventh word of a call cannot be read.
 pub const BAD_SEVENTH: u32 = 0x108;
 /// Where a caller leaves that word, from its stack pointer on: behind the window's save area, the word for a structure's address and the

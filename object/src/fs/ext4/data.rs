@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::Fill;
-use janua_rt::{MutexGuard, Outcome};
+use janua_rt::{Ending, MutexGuard};
 use rsext4::{InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions};
 
 use super::fill::{self, Filling};
@@ -57,7 +57,7 @@ pub struct Data {
     /// Pages that are being brought, by whom has not the lock now. They are not valid.
     pub(super) fillings: Vec<Arc<Filling>>,
     /// Blocks are about to move: nobody else begins to bring pages until this is over.
-    pub(super) moving: Option<Arc<Outcome>>,
+    pub(super) moving: Option<Arc<Ending>>,
     /// Who brings pages for mappings, and whether the machine asks for that. Otherwise they are brought when a mapping is made.
     fill: Weak<dyn Fill>,
     filled: bool,
@@ -447,7 +447,17 @@ impl Data {
                 data.keep_tail(shared)?;
                 data.flush(shared, false)?;
             }
-            shared.change_data(data.number, |core| core.fs.operate_inode_range(data.number, offset, len, operation))?;
+            let operate = |operation| {
+                shared.change_data(data.number, |core| core.fs.operate_inode_range(data.number, offset, len, operation))
+            };
+            match operate(operation) {
+                // The crate (0.9.2) refuses to punch a hole into the middle of an extent where the node has no room for one more. Zeroing
+                // makes the room, and what is zeroed is an extent of its own.
+                Err(Errno::EUCLEAN) if matches!(operation, RangeOperation::PunchHole) => {
+                    operate(RangeOperation::Zero(ZeroRangeOptions { keep_size })).and_then(|()| operate(operation))?;
+                }
+                result => result?,
+            }
             let within = end.min(pages(data.size) * PAGE).saturating_sub(offset);
             if mode & !allocate::KEEP_SIZE != 0
                 && within > 0

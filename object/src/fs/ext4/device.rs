@@ -285,7 +285,7 @@ impl Table {
         const HIGH: usize = 0x82;
         let both = number(&inode, 0x80, 2).is_some_and(|extra| extra >= 4);
         let half = |at| number(&inode, at, 2).unwrap_or_default() as u32;
-        let reported = half(LOW) | if both { half(HIGH) << 16 } else { 0 };
+        let stored = half(LOW) | if both { half(HIGH) << 16 } else { 0 };
         let generation = number(&inode, 0x64, 4).unwrap_or_default() as u32;
         inode[LOW..LOW + 2].fill(0);
         if both {
@@ -293,7 +293,7 @@ impl Table {
         }
         let begins = crc32c_append(crc32c_append(seed, &info.number.raw().to_le_bytes()), &generation.to_le_bytes());
         let sum = crc32c_append(begins, &inode);
-        reported != if both { sum } else { sum & 0xffff }
+        stored != if both { sum } else { sum & 0xffff }
     }
 
     /// Bytes of the disk, through the cache.

@@ -13,7 +13,7 @@ use core::ops::Range;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::block::SECTOR;
-use janua_rt::{MutexGuard, Outcome};
+use janua_rt::{Ending, MutexGuard};
 use rsext4::{Ext4Result, FileExtentState, FileExtentTarget, InodeNumber};
 
 use super::data::{Locked, PAGE, RUN, pages};
@@ -26,20 +26,20 @@ const EXTENTS: usize = 64;
 /// Pages that somebody is bringing.
 pub struct Filling {
     pages: Range<u64>,
-    outcome: Outcome,
+    ending: Ending,
 }
 
-/// An outcome that is no error: too large for one's number.
+/// An ending that is no error: too large for one's number.
 const DONE: NonZeroU32 = NonZeroU32::MAX;
 
-fn tell(shared: &Shared, outcome: &Outcome, result: Result<()>) {
+fn tell(shared: &Shared, ending: &Ending, result: Result<()>) {
     let how = result.map_or_else(|errno| NonZeroU32::from(errno.0), |()| DONE);
-    outcome.tell(how, |word| shared.machine.park().unpark(word, u32::MAX));
+    ending.tell(how, |word| shared.machine.park().unpark(word, u32::MAX));
 }
 
 /// Waits without the file's lock.
-fn wait(data: &mut Locked<'_>, shared: &Shared, outcome: &Outcome) -> Result<()> {
-    let how = MutexGuard::unlocked(data, || outcome.wait(|word, expected| shared.machine.park().park(word, expected, None)));
+fn wait(data: &mut Locked<'_>, shared: &Shared, ending: &Ending) -> Result<()> {
+    let how = MutexGuard::unlocked(data, || ending.wait(|word, expected| shared.machine.park().park(word, expected, None)));
     match NonZeroU16::try_from(how) {
         Ok(errno) => Err(Errno(errno)),
         Err(_) => Ok(()),
@@ -59,7 +59,7 @@ pub fn bring(data: &mut Locked<'_>, shared: &Shared, wanted: Range<u64>, alone: 
     while let Some(gap) = data.lacks(wanted.clone()) {
         let other = under_way(data, gap.clone());
         if let Some(other) = other.as_ref().filter(|other| other.pages.start <= gap.start) {
-            let brought = wait(data, shared, &other.outcome);
+            let brought = wait(data, shared, &other.ending);
             if wanted.start <= other.pages.start && other.pages.end <= wanted.end {
                 brought?;
             }
@@ -84,7 +84,7 @@ pub fn prepare(data: &mut Locked<'_>, shared: &Shared, needed: &[Option<u64>], w
             bring(data, shared, page..page + 1, false)?;
         } else if let Some(other) = under_way(data, written.clone()) {
             // Its failure is the business of who wants to read.
-            let _ = wait(data, shared, &other.outcome);
+            let _ = wait(data, shared, &other.ending);
         } else {
             return Ok(());
         }
@@ -93,10 +93,10 @@ pub fn prepare(data: &mut Locked<'_>, shared: &Shared, needed: &[Option<u64>], w
 
 /// Acts while nobody brings pages of the file, but `act` itself: its blocks may move. For whose turn it is to change the file.
 pub fn alone<T>(data: &mut Locked<'_>, shared: &Shared, act: impl FnOnce(&mut Locked<'_>) -> Result<T>) -> Result<T> {
-    let over = Arc::<Outcome>::default();
+    let over = Arc::<Ending>::default();
     data.moving = Some(over.clone());
     while let Some(other) = data.fillings.first().cloned() {
-        let _ = wait(data, shared, &other.outcome);
+        let _ = wait(data, shared, &other.ending);
     }
     let result = act(data);
     data.moving = None;
@@ -113,7 +113,7 @@ fn fill(data: &mut Locked<'_>, shared: &Shared, gap: Range<u64>) -> Result<()> {
     }
     let fd = data.pages(shared)?;
     let number = data.number;
-    let filling = Arc::new(Filling { pages: gap.clone(), outcome: Outcome::default() });
+    let filling = Arc::new(Filling { pages: gap.clone(), ending: Ending::default() });
     data.fillings.push(filling.clone());
     let read = MutexGuard::unlocked(data, || read(shared, number, bytes.clone()));
     let filled = read.and_then(|(read, found)| {
@@ -125,7 +125,7 @@ fn fill(data: &mut Locked<'_>, shared: &Shared, gap: Range<u64>) -> Result<()> {
         Ok(())
     });
     data.fillings.retain(|other| !Arc::ptr_eq(other, &filling));
-    tell(shared, &filling.outcome, filled);
+    tell(shared, &filling.ending, filled);
     filled
 }
 

@@ -6,7 +6,7 @@
 //!
 //! What is writable in another sandbox, or by another mount of the host's, cannot be seen here. A program there is no more to be trusted than
 //! one here, so only files of the system are taken to stay: root's alone to change, below a directory that systems keep their programs in
-//! and nobody has a reason to show writable. Programs outside every sandbox may change any file, as they may change the sandbox.
+//! and nobody has a reason to show writable, by whatever other name they have. Programs outside every sandbox may change any file, as they may change the sandbox.
 
 use alloc::vec::Vec;
 
@@ -29,7 +29,7 @@ pub fn note_writable(stat: &HostStat) {
 }
 
 /// Directories right below the root in which systems keep their programs (hier(7); Nix and Guix have stores of their own).
-const SYSTEM: &[&[u8]] = &[b"bin", b"gnu", b"lib", b"lib32", b"lib64", b"libx32", b"nix", b"opt", b"sbin", b"usr"];
+const SYSTEM: &[&[u8]] = &[b"bin", b"gnu", b"lib", b"lib32", b"lib64", b"libx32", b"nix", b"sbin", b"usr"];
 
 /// Permission bits that let others than a file's owner write to it.
 const OTHERS_WRITE: u32 = 0o022;

@@ -1,6 +1,6 @@
 //! Urgent data of streams (MSG_OOB; tcp(7)): one byte at a time, which is read apart, and its place in the stream.
 //!
-//! The byte is in the queue as the others do, as a stretch of its own that bears a [`Mark`]. A read ends in front of the mark;
+//! The byte is in the queue as the others are, as a stretch of its own that bears a [`Mark`]. A read ends in front of the mark;
 //! the next begins behind it, or at it with SO_OOBINLINE. Only the last byte sent urgently is urgent: a mark before it means
 //! nothing any more.
 //!

@@ -26,7 +26,7 @@ const UNIX_REQUEST: usize = 24;
 /// Sockets of one record of a dump.
 const BATCH: usize = 64;
 
-/// Returns a request; `send` takes the records of the answer. EINVAL, ENOENT for a family or protocol without listing and for a
+/// Answers a request; `send` takes the records of the answer. EINVAL, ENOENT for a family or protocol without listing and for a
 /// socket that is not there.
 pub fn answer(
     request: &Request<'_>,

@@ -75,7 +75,7 @@ const LOCAL: u8 = 2;
 const BROADCAST: u8 = 3;
 const KERNEL: u8 = 2;
 
-/// Returns a request with the messages it wants, or with the error it gets.
+/// Answers a request with the messages it wants, or with the error it gets.
 pub fn answer(request: &Request<'_>, pid: u32, out: &mut Builder) -> Result<(), Errno> {
     if request.kind > rtm::MAX {
         return Err(Errno::EOPNOTSUPP);

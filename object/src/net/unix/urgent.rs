@@ -3,7 +3,7 @@
 //! The byte is in the queue as a stretch of its own, whose note bears its turn. Taken apart it leaves the empty stretch behind, where a
 //! read ends all the same. Only the last one sent is urgent: those before it are bytes of the stream, or nothing once they were taken.
 //!
-//! Lock order: `state`, then those of the queue.
+//! Lock order: the socket's state, `state` here, then those of the queue.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -85,8 +85,8 @@ impl UnixSocket {
         let cred = note.as_ref().map_or(NOBODY, |note| note.cred);
         let rights = note.and_then(|note| note.rights).filter(|_| sent == 0);
         let mut byte = [0];
-        if buf.clone().get(&mut byte)? == 0 {
-            return Err(Errno::EFAULT);
+        if !matches!(buf.clone().get(&mut byte), Ok(1)) {
+            return if sent > 0 { Ok(sent) } else { Err(Errno::EFAULT) };
         }
         let mut state = peer.urgent.state.lock();
         peer.urgent.used.store(true, Ordering::SeqCst);
@@ -117,6 +117,8 @@ impl UnixSocket {
         joins: impl Fn(Option<&UnixNote>, Option<&UnixNote>) -> bool,
     ) -> Result<(usize, Option<UnixNote>)> {
         let queue = &self.inbox.bytes;
+        // Dropped after the locks are given back: descriptors may go with it.
+        let mut _passed = None;
         let mut state = self.urgent.state.lock();
         let (turn, peek) = (state.turn, flags & msg::PEEK != 0);
         let unread = self.is_next(&state) && state.byte.is_some();
@@ -125,7 +127,7 @@ impl UnixSocket {
             state.byte = None;
         }
         if passes && !peek {
-            queue.consume(|note| note.mark == turn);
+            _passed = queue.consume(|note| note.mark == turn);
         }
         let room = buf.left();
         let joins =
@@ -139,14 +141,18 @@ impl UnixSocket {
 
     /// recv(2) with MSG_OOB. EINVAL when there is no urgent byte, or it was read, or is in the stream.
     pub(super) fn receive_urgent(&self, buf: &mut ReadBuf<'_>, flags: u32) -> Result<Received> {
+        // Before the other lock: who polls takes them in this order.
+        let connected = self.state.lock().connected;
         let mut state = self.urgent.state.lock();
-        let byte = state.byte.filter(|_| !self.inline() && self.state.lock().connected).ok_or(Errno::EINVAL)?;
+        let byte = state.byte.filter(|_| connected && !self.inline()).ok_or(Errno::EINVAL)?;
+        let mut passed = None;
         if flags & msg::PEEK == 0 {
             state.byte = None;
             let turn = state.turn;
-            self.inbox.bytes.consume(|note| note.mark == turn);
+            passed = self.inbox.bytes.consume(|note| note.mark == turn);
         }
         drop(state);
+        drop(passed);
         let len = buf.put(&[byte])?;
         Ok(Received { flags: msg::OOB, ..Received::bytes(len) })
     }

@@ -90,7 +90,7 @@ pub fn set(thread: &Thread, fd: i32, file: &Arc<OpenFile>, kind: u32) -> Result<
     // From here on who opens the file sees the lease; who has opened it before is seen here.
     if is_used_otherwise(thread, file, key, mode) {
         match before {
-            None => leases.clear(key, file.id, now(thread))?,
+            None => leases.withdraw(key, file.id, now(thread)),
             Some(mode) => drop(leases.set(key, file.id, mode, Arc::new(Nobody), now(thread))?),
         }
         return Err(Errno::EAGAIN);
@@ -147,7 +147,8 @@ pub async fn wait<T>(thread: &Thread, nonblocking: bool, mut attempt: impl FnMut
     let step = |table: Option<&mut janua_kernel::wait::PollTable>| {
         if let Some(table) = table {
             table.add(&leases.changed);
-            table.wake_at(leases.deadline());
+            // What is late by now the attempt ends, if it is in its way.
+            table.wake_at(leases.deadline(now(thread)));
         }
         match attempt() {
             Err(Errno::EJUKEBOX) => None,

@@ -118,11 +118,13 @@ async fn open_how(thread: &Thread, dir: DirFd, path: UserStr, flags: u32, mode: 
         opened => opened?,
     };
     pipe::opened(thread, &file).await?;
-    if !at::vfs(thread).leases.any() {
-        return reserved.install(file, flags & O_CLOEXEC != 0);
+    let fd = reserved.install(file, flags & O_CLOEXEC != 0)?;
+    // Asked once it has its number: who takes a lease from here on finds it there.
+    if at::vfs(thread).leases.any()
+        && let Ok(file) = fd::get(thread, fd)
+    {
+        Box::pin(leases::opened(thread, &file)).await;
     }
-    let fd = reserved.install(file.clone(), flags & O_CLOEXEC != 0)?;
-    Box::pin(leases::opened(thread, &file)).await;
     Ok(fd)
 }
 

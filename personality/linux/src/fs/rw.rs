@@ -102,8 +102,8 @@ pub fn try_read(file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> Result<
 /// One attempt to write what is in front of `most`. `append` writes to the end, wherever `place` is.
 fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool, most: u64) -> Result<usize> {
     match place {
-        Place::At(_) if append && file.ops.seekable() => Ok(file.ops.append(file, buf, most)?.0),
-        Place::At(_) if append => file.ops.write(file, buf, offset::END),
+        // Nothing written changes nothing.
+        Place::At(_) if append && buf.left() > 0 => Ok(file.ops.append(file, buf, most)?.0),
         Place::At(at) => file.ops.write(file, buf, at),
         Place::Position if file.ops.seekable() && !file.ops.keeps_position() => {
             let mut pos = file.pos.lock();

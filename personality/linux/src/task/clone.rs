@@ -175,7 +175,7 @@ fn check(thread: &Thread, request: &Request) -> Result<()> {
         return Err(Errno::EINVAL);
     }
     if has(clone::NAMESPACES | clone::NEWTIME) {
-        // There are no namespaces: who might not make one is notified that, everybody else that there is no such thing.
+        // There are no namespaces: who might not make one gets EPERM, everybody else EINVAL.
         let allowed = has(clone::NEWUSER) || thread.cred().capable(super::CAP_SYS_ADMIN);
         return Err(if allowed { Errno::EINVAL } else { Errno::EPERM });
     }
@@ -309,7 +309,7 @@ fn spawn(thread: &Thread, request: &Request, birth: ptrace::Birth) -> Result<(u3
         // A stack that has to grow for it cannot while the mappings are copied.
         let _ = UserPtr::<i32>::new(request.pidfd).read(thread.user());
     }
-    // Declared in this order, so that nothing changes the mappings from their copy in the list to the machine's.
+    // Declared in this order, so that nothing changes the mappings from their copy in the list to the machine's, where that is still to come.
     let mm = thread.process().mm().ok_or(Errno::ENOMEM)?;
     let mut still = None;
     let mut memory = Memory::of_child(thread, &mm, kind)?;

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use janua_abi::linux::signal::{SIG_IGN, SIGCHLD, SIGCONT, SIGHUP, SigInfo, sa, si};
 use janua_kernel::UserPtr;
 use janua_kernel::thread::work;
+use janua_object::fdtable::FdTable;
 use janua_port::machine::Outside;
 use janua_port::outside::over;
 
@@ -257,9 +258,14 @@ fn close_files(thread: &Thread) {
     super::put_files(thread, files);
 }
 
-/// Gives up the descriptors of a thread that ends. Where only its process has them besides, that gets those of its first thread.
+/// Gives up the descriptors of a thread that ends.
 fn leave_files(thread: &Thread) {
     let files = core::mem::take(&mut *thread.files.write());
+    leave_table(thread, files);
+}
+
+/// Gives up a table that was a thread's. Where only its process has it besides, that gets the one of its first thread.
+pub fn leave_table(thread: &Thread, files: Arc<FdTable>) {
     let process = thread.process();
     if Arc::strong_count(&files) == 2
         && let Some(first) = process.group.lock().threads.first()

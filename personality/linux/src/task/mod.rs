@@ -84,17 +84,22 @@ pub fn unshare(thread: &Thread, flags: CloneFlags) -> Result<()> {
 pub fn own_files(thread: &Thread) {
     let process = thread.process();
     let before = thread.files();
+    let of_process = Arc::ptr_eq(&before, &process.files.read());
+    // The thread's, this one, and its process': nobody shares them.
+    if Arc::strong_count(&before) == 2 + usize::from(of_process) {
+        return;
+    }
     let copy = Arc::new(before.duplicate());
     *thread.files.write() = copy.clone();
     if thread.tid() == process.pid {
         *process.files.write() = copy;
     }
-    put_files(thread, before);
+    exit::leave_table(thread, before);
 }
 
 /// Gives up a descriptor table that the thread does not use any more: the last user flushes what is in it.
 pub fn put_files(thread: &Thread, files: Arc<FdTable>) {
-    if Arc::strong_count(&files) == 1 {
+    if let Some(files) = Arc::into_inner(files) {
         for file in files.take_all() {
             file.ops.flush(&file, &thread.caller());
         }

@@ -22,7 +22,7 @@ pub struct IntervalTimers {
     real: Mutex<Armed>,
     /// ITIMER_VIRTUAL and ITIMER_PROF, in the process' own processor time.
     cpu: Mutex<[Progress; 2]>,
-    /// The second of processor time from which RLIMIT_CPU is to be notified of (again).
+    /// The second of processor time from which SIGXCPU is due (again).
     warn_at: AtomicU64,
     /// The next look at the processor time, while a timer depends on it.
     sampling: Mutex<Option<Key>>,

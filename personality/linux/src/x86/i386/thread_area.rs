@@ -59,8 +59,8 @@ fn check(compat: &dyn Compat, area: &UserDesc) -> Result<usize> {
 
 fn set(thread: &Thread, compat: &dyn Compat, area: &UserDesc) -> Result<()> {
     let at = check(compat, area)?;
-    let (reported, kept) = if area.is_empty() { (empty(area.entry), UserDesc::default()) } else { (*area, *area) };
-    thread.registers()?.set_thread_area(&reported)?;
+    let (given, kept) = if area.is_empty() { (empty(area.entry), UserDesc::default()) } else { (*area, *area) };
+    thread.registers()?.set_thread_area(&given)?;
     if let Some(slot) = thread.areas.lock().get_mut(at) {
         *slot = kept;
     }

@@ -6,18 +6,18 @@ use core::sync::atomic::Ordering;
 use crate::atomic::AtomicU32;
 
 /// How something that happens once has ended; until then who wants to know sleeps. Who tells it and who waits each have a share in it.
-pub struct Outcome(AtomicU32);
+pub struct Ending(AtomicU32);
 
 /// What the word is until it is known.
 const OPEN: u32 = 0;
 
-impl Default for Outcome {
-    fn default() -> Outcome {
-        Outcome(AtomicU32::new(OPEN))
+impl Default for Ending {
+    fn default() -> Ending {
+        Ending(AtomicU32::new(OPEN))
     }
 }
 
-impl Outcome {
+impl Ending {
     /// Reports how it has ended. `wake(word)` wakes every sleeper on the word.
     pub fn tell(&self, how: NonZeroU32, wake: impl FnOnce(&AtomicU32)) {
         self.0.store(how.get(), Ordering::Release);
