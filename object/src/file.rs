@@ -380,6 +380,11 @@ impl OpenFile {
         self.leased.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it has a lease of its file, or had one.
+    pub fn is_leased(&self) -> bool {
+        self.leased.load(Ordering::Relaxed)
+    }
+
     /// Notes that the inode counts this description as a writer, until it is closed.
     pub(crate) fn count_as_writer(&self) {
         self.writer.store(true, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Leases of files (fcntl(2), F_SETLEASE). Who holds one hears of it before another opens the file in a way that matters, and has a while to
 //! give it up, for which the other waits.
 //!
-//! A lease is a description's. Holders are told with no lock held.
+//! A lease is a description's. Holders are notified with no lock held.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ use crate::lock::{FileKey, Mode};
 /// How long a holder may keep others waiting (/proc/sys/fs/lease-break-time).
 pub const BREAK_TIME: Nanos = 45_000_000_000;
 
-/// What a holder is told.
+/// Why a holder is notified.
 pub mod news {
     /// The lease is over, by its own request or by time.
     pub const OVER: u32 = 0;
@@ -57,8 +57,9 @@ impl Lease {
 pub struct Shown {
     pub file: FileKey,
     pub description: u64,
-    pub mode: Mode,
-    /// What it is to become; `None` for nothing.
+    /// It is to be given up or to become weaker.
+    pub is_breaking: bool,
+    /// What it is then; `None` for nothing.
     pub target: Option<Mode>,
 }
 
@@ -78,7 +79,7 @@ impl Leases {
         self.count.load(Ordering::SeqCst) != 0
     }
 
-    /// Does something with the leases of a file, after those whose time is over have gone; those that go with it are told so.
+    /// Does something with the leases of a file, after those whose time is over have gone; those that go with it are notified.
     fn change<T>(&self, key: FileKey, now: Nanos, act: impl FnOnce(&mut Vec<Lease>) -> T) -> T {
         let mut gone = Vec::new();
         let mut files = self.files.lock();
@@ -147,7 +148,7 @@ impl Leases {
         self.change(key, now, |leases| leases.iter().find(|lease| lease.description == description)?.target())
     }
 
-    /// Somebody opens the file: holders are told, once. EJUKEBOX while a lease is in the way.
+    /// Somebody opens the file: holders are notified, once. EJUKEBOX while a lease is in the way.
     pub fn open(&self, key: FileKey, writes: bool, now: Nanos) -> Result<()> {
         if !self.any() {
             return Ok(());
@@ -184,7 +185,7 @@ impl Leases {
         let shown = |(file, lease): (&FileKey, &Lease)| Shown {
             file: *file,
             description: lease.description,
-            mode: lease.mode,
+            is_breaking: lease.leave.is_some() || lease.weaken.is_some(),
             target: lease.target(),
         };
         files.iter().flat_map(|(file, leases)| leases.iter().map(move |lease| (file, lease))).map(shown).collect()

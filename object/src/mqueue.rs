@@ -79,7 +79,7 @@ struct Registration {
 
 /// Who is to be sent a signal, and with what value: the process, if it runs that program still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Notice {
     pub pid: u32,
     pub program: u64,
     pub signal: u32,
@@ -111,8 +111,8 @@ pub struct MessageQueue {
 pub type Charge = Box<dyn Any + Send + Sync>;
 
 impl MessageQueue {
-    /// Puts a message in. Returns the process that is to be told by a signal: its registration is used up. EMSGSIZE, EAGAIN when full.
-    pub fn send(&self, message: &[u8], priority: u32) -> Result<Option<Told>> {
+    /// Puts a message in. Returns the process that is to be notified by a signal: its registration is used up. EMSGSIZE, EAGAIN when full.
+    pub fn send(&self, message: &[u8], priority: u32) -> Result<Option<Notice>> {
         if message.len() > self.size {
             return Err(Errno::EMSGSIZE);
         }
@@ -123,14 +123,14 @@ impl MessageQueue {
         let arrived = state.arrived;
         state.arrived += 1;
         state.messages.insert((Reverse(priority), arrived), message.to_vec());
-        // Each receiver that waits takes one of the messages there are; this one is notified of when it is the first left over.
+        // Each receiver that waits takes one of the messages there are; this one is announced when it is the first left over.
         let reported = if state.messages.len() == state.receivers + 1 { state.registered.take() } else { None };
         drop(state);
         self.waiters.wake(Events::READABLE.bits());
         let Some(Registration { pid, program, notify }) = reported else { return Ok(None) };
         notify.notify_thread(WOKEN_UP);
         Ok(match notify {
-            Notify::Signal { signal, value } => Some(Told { pid, program, signal, value }),
+            Notify::Signal { signal, value } => Some(Notice { pid, program, signal, value }),
             _ => None,
         })
     }

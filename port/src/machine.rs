@@ -210,7 +210,7 @@ pub enum Outside {
     Ended(u32),
     /// What the outside has asked for.
     Answer(Answer),
-    /// The kernel is over, with this exit code: its carrier may end it. A machine that carries one kernel ends with it. Told by
+    /// The kernel is over, with this exit code: its carrier may end it. A machine that carries one kernel ends with it. Reported by
     /// [`crate::outside::over`].
     Over(u8),
 }

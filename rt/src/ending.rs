@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use crate::atomic::AtomicU32;
 
-/// How something that happens once has ended; until then who wants to know sleeps. Who tells it and who waits each have a share in it.
+/// How something that happens once has ended; until then who wants to know sleeps. Who reports it and who waits each have a share in it.
 pub struct Ending(AtomicU32);
 
 /// What the word is until it is known.
@@ -19,7 +19,7 @@ impl Default for Ending {
 
 impl Ending {
     /// Reports how it has ended. `wake(word)` wakes every sleeper on the word.
-    pub fn tell(&self, how: NonZeroU32, wake: impl FnOnce(&AtomicU32)) {
+    pub fn report(&self, how: NonZeroU32, wake: impl FnOnce(&AtomicU32)) {
         self.0.store(how.get(), Ordering::Release);
         wake(&self.0);
     }

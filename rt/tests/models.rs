@@ -15,7 +15,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU32};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// A waiter that can be told, and counts how often.
+/// A waiter that can be notified, and counts how often.
 struct Waiter {
     reported: Mutex<u32>,
     changed: Condvar,
@@ -109,7 +109,7 @@ fn each_mask_hears_of_its_events() {
     });
 }
 
-/// A registration dropped while the queue is being woken leaves nothing behind, and nobody is told after the drop.
+/// A registration dropped while the queue is being woken leaves nothing behind, and nobody is notified after the drop.
 #[test]
 fn a_dropped_registration_is_gone() {
     loom::model(|| {
@@ -123,7 +123,7 @@ fn a_dropped_registration_is_gone() {
         drop(registration);
         let reported = waiter.count();
         waker.join().unwrap();
-        assert_eq!(waiter.count(), reported, "told after it left");
+        assert_eq!(waiter.count(), reported, "notified after it left");
         assert!(queue.is_empty());
         queue.wake_all();
         assert_eq!(waiter.count(), reported);
@@ -200,7 +200,7 @@ fn an_outcome_reaches_everybody() {
         futex: Futex,
         done: loom::cell::UnsafeCell<u32>,
     }
-    // SAFETY: `done` is written before the ending is told, and read by those who have heard it; loom checks that this is so.
+    // SAFETY: `done` is written before the ending is reported, and read by those who have heard it; loom checks that this is so.
     unsafe impl Sync for Shared {}
 
     bounded(3).check(|| {
@@ -220,9 +220,9 @@ fn an_outcome_reaches_everybody() {
                 thread::spawn(move || wait(&shared))
             })
             .collect();
-        // SAFETY: nobody has been told yet.
+        // SAFETY: nothing has been reported yet.
         shared.done.with_mut(|done| unsafe { *done = 1 });
-        shared.ending.tell(NonZeroU32::new(5).unwrap(), |_| shared.futex.wake_all());
+        shared.ending.report(NonZeroU32::new(5).unwrap(), |_| shared.futex.wake_all());
         others.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

@@ -12,7 +12,7 @@
 
 use core::arch::global_asm;
 
-/// What the entry's handlers (`gate/entry/src/leon3/mod.rs`) are told instead of a trap type: a window's stack cannot be read.
+/// What the entry's handlers (`gate/entry/src/leon3/mod.rs`) get instead of a trap type: a window's stack cannot be read.
 pub const BAD_STACK: u32 = 0x106;
 
 /// Windows of the processor.

@@ -58,6 +58,8 @@ pub struct Process {
     pub session: RwLock<Arc<Session>>,
     /// What the parent is sent at the end; 0 for nothing. SIGCHLD again once the process, or the parent, has called exec.
     pub exit_signal: AtomicU32,
+    /// It has ended, and what its parent is sent for that is pending: it may be waited for.
+    pub announced: AtomicBool,
     /// The number of the program the parent ran at the birth.
     pub parent_program: AtomicU64,
     pub actions: RwLock<Arc<Actions>>,
@@ -284,6 +286,7 @@ impl Process {
             pgrp: AtomicU32::new(pid),
             session: RwLock::new(Session::new(pid)),
             exit_signal: AtomicU32::new(SIGCHLD),
+            announced: AtomicBool::new(false),
             parent_program: AtomicU64::new(0),
             actions: RwLock::new(Arc::new(Actions::default())),
             pending_set: AtomicU64::new(0),
@@ -318,6 +321,18 @@ impl Process {
 
     pub fn actions(&self) -> Arc<Actions> {
         self.actions.read().clone()
+    }
+
+    /// All descriptor tables of its threads, each once.
+    pub fn tables(&self) -> Vec<Arc<FdTable>> {
+        let mut tables = alloc::vec![self.files()];
+        for seat in self.threads() {
+            let files = seat.files();
+            if !tables.iter().any(|table| Arc::ptr_eq(table, &files)) {
+                tables.push(files);
+            }
+        }
+        tables
     }
 
     /// The descriptors of its leader.

@@ -269,7 +269,7 @@ struct MapEntry {
 /// `kind` of usable memory.
 const RAM: u32 = 1;
 
-/// Physical ranges the loader told of.
+/// Physical ranges the loader reports.
 pub struct Loaded {
     info: &'static StartInfo,
 }

@@ -35,7 +35,7 @@ unsafe extern "C" {
     static kernel_end: u8;
 }
 
-/// Takes over the memory the loader told of, without the kernel and the initial file tree, which is to be freed later.
+/// Takes over the memory the loader reports, without the kernel and the initial file tree, which is to be freed later.
 /// What else the loader left is read before anything is taken.
 pub fn init(loaded: &Loaded) {
     let kernel = (&raw const kernel_end) as usize - crate::boot::KERNEL_OFFSET;

@@ -29,13 +29,30 @@ static void news(int fd)
 	say("; lease %s\n", type(fd));
 	told = 0;
 }
+/* What /proc/locks says of the file. */
+static void listed(int fd)
+{
+	char line[256], ino[32], kind[16] = "none", state[16] = "", mode[16] = "";
+	int pid = 0;
+	struct stat s;
+	must(fstat(fd, &s));
+	snprintf(ino, sizeof ino, ":%llu ", (unsigned long long)s.st_ino);
+	FILE *f = fopen("/proc/locks", "r");
+	while (fgets(line, sizeof line, f))
+		if (strstr(line, ino))
+			sscanf(line, "%*s %15s %15s %15s %d", kind, state, mode, &pid);
+	fclose(f);
+	say("listed: %s %s %s, this process %d\n", kind, state, mode, pid == getpid());
+}
 static void which(void)
 {
 	int r = must(open("file", O_RDONLY)), w, e[2];
 	say("lease %s\n", type(r));
 	R(fcntl(r, F_SETLEASE, F_UNLCK));
 	R(fcntl(r, F_SETLEASE, 7));
+	listed(r);
 	R(fcntl(r, F_SETLEASE, F_RDLCK));
+	listed(r);
 	say("lease %s, signal %d, owner it %d\n", type(r), fcntl(r, F_GETSIG), fcntl(r, F_GETOWN) == getpid());
 	R(fcntl(r, F_SETLEASE, F_WRLCK));
 	say("lease %s\n", type(r));
@@ -102,6 +119,7 @@ static void broken(const char *what, int lease, int flags, int signal, int then)
 	if (!waits)
 		t_reap("  other", p);
 	news(fd);
+	listed(fd);
 	if (waits) {
 		say("  in a while it %s\n", (t_ms(50), waitpid(p, 0, WNOHANG)) ? "has gone on" : "still waits");
 		if (then >= 0)

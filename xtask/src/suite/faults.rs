@@ -76,7 +76,7 @@ impl Test {
         let dir = self.dir();
         compare::fresh(&dir)?;
         let reported = dir.with_extension("json").display().to_string();
-        let with_status = ["sh", "-c", "told=$1; shift; exec \"$@\" 9>\"$told\"", "sh", &reported].map(str::to_owned);
+        let with_status = ["sh", "-c", "report=$1; shift; exec \"$@\" 9>\"$report\"", "sh", &reported].map(str::to_owned);
         let mut command = compare::under(self.gate, &["/bin/sh", "-c", SCRIPT].map(str::to_owned));
         command.splice(2..2, ["--status-fd", "9"].map(str::to_owned));
         let command = with_status.into_iter().chain(command).collect();

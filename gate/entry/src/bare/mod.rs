@@ -21,7 +21,7 @@ pub const VSYSCALL_NUMBERS: usize = 80;
 /// The calls of the vsyscall page, in the order of their addresses: gettimeofday, time, getcpu.
 pub const VSYSCALLS: [u16; 3] = [96, 201, 309];
 
-/// What the loop is told beside vectors (`platform/x86_64/src/entry.rs:enter_user`): an entry by `syscall`.
+/// What the loop gets beside vectors (`platform/x86_64/src/entry.rs:enter_user`): an entry by `syscall`.
 pub const SYSCALL: usize = 256;
 /// By `sysenter`.
 pub const SYSENTER: usize = 257;

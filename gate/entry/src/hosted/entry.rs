@@ -20,10 +20,10 @@
 //! **The guest's stack pointer does not say where a frame lies.** The host takes a stack pointer inside the signal stack for a
 //! handler's and puts the frame below it, or ends the process where there is no room. So the signal stack is one of those
 //! that are taken away as they are entered (SS_AUTODISARM), which the host uses from the top whatever the stack pointer was.
-//! It is set again before user code goes on; until then a nested frame is below the kernel's stack pointer, as it does
+//! It is set again before user code goes on; until then a nested frame is below the kernel's stack pointer, as it is
 //! where there is no signal stack. A kernel that came by a call has its signal stack still: a nested frame is in the room above.
 //! Where user code calls by signals, setting it again would be a second host call each time: there the signal stack is the
-//! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then says where a frame lies, but nothing else is in the room;
+//! [`SIGNAL_ROOM`] alone, and stays. A stack pointer in the room then says where a frame is, but nothing else is in the room;
 //! where there is no room left the host ends the process.
 //!
 //! **The fast path.** Most calls never look at a frame. The entry calls their functions itself, by the thread's

@@ -32,9 +32,9 @@ pub struct Filling {
 /// An ending that is no error: too large for one's number.
 const DONE: NonZeroU32 = NonZeroU32::MAX;
 
-fn tell(shared: &Shared, ending: &Ending, result: Result<()>) {
+fn report(shared: &Shared, ending: &Ending, result: Result<()>) {
     let how = result.map_or_else(|errno| NonZeroU32::from(errno.0), |()| DONE);
-    ending.tell(how, |word| shared.machine.park().unpark(word, u32::MAX));
+    ending.report(how, |word| shared.machine.park().unpark(word, u32::MAX));
 }
 
 /// Waits without the file's lock.
@@ -100,7 +100,7 @@ pub fn alone<T>(data: &mut Locked<'_>, shared: &Shared, act: impl FnOnce(&mut Lo
     }
     let result = act(data);
     data.moving = None;
-    tell(shared, &over, Ok(()));
+    report(shared, &over, Ok(()));
     result
 }
 
@@ -125,7 +125,7 @@ fn fill(data: &mut Locked<'_>, shared: &Shared, gap: Range<u64>) -> Result<()> {
         Ok(())
     });
     data.fillings.retain(|other| !Arc::ptr_eq(other, &filling));
-    tell(shared, &filling.ending, filled);
+    report(shared, &filling.ending, filled);
     filled
 }
 

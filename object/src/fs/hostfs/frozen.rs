@@ -43,6 +43,9 @@ impl HostInode {
 
     /// Whether the file is in one of [`SYSTEM`] of the host. A root of another kind may be a sandbox's to write to.
     fn is_of_system(&self) -> bool {
+        if !self.shared.top {
+            return false;
+        }
         let (mut dir, mut name) = {
             let place = self.place.lock();
             (place.dir.clone(), place.name.clone())
@@ -56,7 +59,7 @@ impl HostInode {
             dir = place.dir.clone();
             drop(place);
         }
-        self.shared.top && SYSTEM.contains(&&*name)
+        SYSTEM.contains(&&*name)
     }
 
     /// Whether nothing in this sandbox can change the file's contents.

@@ -306,7 +306,7 @@ impl UnixSocket {
             }
             match self.common.kind {
                 sock::STREAM => {
-                    // What was taken apart is still there to be passed, and as on Linux a reader is told.
+                    // What was taken apart is still there to be passed, and as on Linux a reader is notified.
                     self.inbox.bytes.len() >= self.common.rcvlowat.load(Ordering::Relaxed) || self.is_at_mark()
                 }
                 _ => !self.records.is_empty(),

@@ -78,7 +78,7 @@ pub fn set(thread: &Thread, fd: i32, file: &Arc<OpenFile>, kind: u32) -> Result<
     if inode.perm()?.uid != cred.fsuid && !cred.capable(CAP_LEASE) {
         return Err(Errno::EACCES);
     }
-    // Of a file that the outside has too nobody is told who opens it.
+    // Of a file that the outside has too nobody is notified of who opens it.
     if inode.kind() != FileKind::Regular || inode.checks_names() {
         return Err(Errno::EINVAL);
     }
@@ -127,15 +127,12 @@ fn has_another(task: &Arc<Task>, file: &Arc<OpenFile>, key: FileKey) -> bool {
     let other =
         |open: &Arc<OpenFile>| !Arc::ptr_eq(open, file) && open.flags() & flags::O_PATH == 0 && self::key(open) == Some(key);
     let in_table =
-        |files: &Arc<FdTable>| files.numbers().into_iter().filter_map(|fd| files.get(fd).ok()).any(|open| other(&open));
-    let first = task.files();
+        |files: Arc<FdTable>| files.numbers().into_iter().filter_map(|fd| files.get(fd).ok()).any(|open| other(&open));
     let mapped = || {
         let regions = task.mm().map(|mm| mm.regions()).unwrap_or_default();
         regions.iter().any(|region| matches!(&region.label, Label::File(open) if other(open)))
     };
-    in_table(&first)
-        || task.threads().iter().map(|seat| seat.files()).any(|files| !Arc::ptr_eq(&files, &first) && in_table(&files))
-        || mapped()
+    task.tables().into_iter().any(in_table) || mapped()
 }
 
 /// Repeats what has met a lease until it meets none. EAGAIN for who does not want to wait.

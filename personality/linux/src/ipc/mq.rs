@@ -14,7 +14,7 @@ use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 use janua_object::file::flags::{O_ACCMODE, O_CREAT, O_EXCL, O_NONBLOCK};
 use janua_object::mqueue::{
-    self, MSG_DEFAULT, MSG_MOST, MSGSIZE_DEFAULT, MSGSIZE_MOST, MessageQueue, Notify, OpenQueue, QueueFile, Told,
+    self, MSG_DEFAULT, MSG_MOST, MSGSIZE_DEFAULT, MSGSIZE_MOST, MessageQueue, Notice, Notify, OpenQueue, QueueFile,
 };
 use janua_object::vfs::NAME_MAX;
 use janua_object::{Caller, OpenFile};
@@ -133,17 +133,17 @@ pub async fn mq_timedsend(
         .await
         .map_err(|cut| cut.errno(Errno::ETIMEDOUT))??
         .into_iter()
-        .for_each(|reported| tell(thread, reported));
+        .for_each(|notice| notify(thread, notice));
     Ok(())
 }
 
 /// Sends the signal of a registration, unless the process has called exec since: the new program may have more rights.
-fn tell(thread: &Thread, reported: Told) {
-    let Some(task) = thread.kernel.process(reported.pid) else { return };
+fn notify(thread: &Thread, notice: Notice) {
+    let Some(task) = thread.kernel.process(notice.pid) else { return };
     let _held = access::hold(&task);
-    if task.program() == reported.program {
+    if task.program() == notice.program {
         let info =
-            SigInfo::by_process(reported.signal, si::MESGQ, thread.process().pid, thread.cred().uid).with_value(reported.value);
+            SigInfo::by_process(notice.signal, si::MESGQ, thread.process().pid, thread.cred().uid).with_value(notice.value);
         // A full queue is the receiver's loss.
         let _ = send_task(&task, info);
     }

@@ -1,6 +1,6 @@
 //! /proc: processes and the system as files (proc(5)).
 //!
-//! What there is is in tables of [`Entry`]: [`process::ENTRIES`] for each process and thread, [`system::ENTRIES`] for
+//! The files are listed in tables of [`Entry`]: [`process::ENTRIES`] for each process and thread, [`system::ENTRIES`] for
 //! the rest. A file's text is made when it is read from its start, so that what is kept open and read again is new each time.
 //! An inode is made for every look-up and holds numbers, not processes: a process that is gone returns ESRCH or ENOENT.
 

@@ -156,7 +156,7 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     } else {
         text.bytes(b"Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n");
     }
-    let _ = write!(text, "FDSize:\t{}\nGroups:\t", task.files().numbers().len().next_power_of_two().max(64));
+    let _ = write!(text, "FDSize:\t{}\nGroups:\t", subject.files()?.numbers().len().next_power_of_two().max(64));
     for group in cred.iter().flat_map(|cred| &cred.groups) {
         let _ = write!(text, "{group} ");
     }

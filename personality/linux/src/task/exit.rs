@@ -160,7 +160,8 @@ pub fn thread_status(thread: &Thread) -> u32 {
 #[derive(Default)]
 pub struct Letters {
     signals: Vec<(Arc<Task>, SigInfo)>,
-    wake: Vec<Arc<Task>>,
+    /// Processes that may be waited for once those signals are pending, and their parents.
+    ended: Vec<(Arc<Task>, Arc<Task>)>,
 }
 
 impl Letters {
@@ -169,8 +170,9 @@ impl Letters {
             // A full queue is the receiver's loss.
             let _ = send::send_task(&task, info);
         }
-        for task in self.wake {
-            task.children.wake_all();
+        for (task, parent) in self.ended {
+            task.announced.store(true, Ordering::SeqCst);
+            parent.children.wake_all();
         }
     }
 }
@@ -364,7 +366,7 @@ pub fn reap(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
     {
         letters.signals.push((parent.clone(), child_info(task, signal, status)));
     }
-    letters.wake.push(parent);
+    letters.ended.push((task.clone(), parent));
 }
 
 /// `si_code` and `si_status` of a wait status.
