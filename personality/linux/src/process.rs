@@ -58,8 +58,6 @@ pub struct Process {
     pub session: RwLock<Arc<Session>>,
     /// What the parent is sent at the end; 0 for nothing. SIGCHLD again once the process, or the parent, has called exec.
     pub exit_signal: AtomicU32,
-    /// It has ended, and what its parent is sent for that is pending: it may be waited for.
-    pub announced: AtomicBool,
     /// The number of the program the parent ran at the birth.
     pub parent_program: AtomicU64,
     pub actions: RwLock<Arc<Actions>>,
@@ -286,7 +284,6 @@ impl Process {
             pgrp: AtomicU32::new(pid),
             session: RwLock::new(Session::new(pid)),
             exit_signal: AtomicU32::new(SIGCHLD),
-            announced: AtomicBool::new(false),
             parent_program: AtomicU64::new(0),
             actions: RwLock::new(Arc::new(Actions::default())),
             pending_set: AtomicU64::new(0),

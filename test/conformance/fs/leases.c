@@ -29,20 +29,19 @@ static void news(int fd)
 	say("; lease %s\n", type(fd));
 	told = 0;
 }
-/* What /proc/locks says of the file. */
-static void listed(int fd)
+/* What /proc/locks says of this process' lease; not found by the file's number, which need not fit 32-bit programs. */
+static void listed(void)
 {
-	char line[256], ino[32], kind[16] = "none", state[16] = "", mode[16] = "";
-	int pid = 0;
-	struct stat s;
-	must(fstat(fd, &s));
-	snprintf(ino, sizeof ino, ":%llu ", (unsigned long long)s.st_ino);
+	char line[256], state[16] = "no", mode[16] = "";
 	FILE *f = fopen("/proc/locks", "r");
-	while (fgets(line, sizeof line, f))
-		if (strstr(line, ino))
-			sscanf(line, "%*s %15s %15s %15s %d", kind, state, mode, &pid);
+	while (fgets(line, sizeof line, f)) {
+		char its_state[16], its_mode[16];
+		int pid;
+		if (sscanf(line, "%*s LEASE %15s %15s %d", its_state, its_mode, &pid) == 3 && pid == getpid())
+			strcpy(state, its_state), strcpy(mode, its_mode);
+	}
 	fclose(f);
-	say("listed: %s %s %s, this process %d\n", kind, state, mode, pid == getpid());
+	say("listed: %s lease %s\n", state, mode);
 }
 static void which(void)
 {
@@ -50,9 +49,9 @@ static void which(void)
 	say("lease %s\n", type(r));
 	R(fcntl(r, F_SETLEASE, F_UNLCK));
 	R(fcntl(r, F_SETLEASE, 7));
-	listed(r);
+	listed();
 	R(fcntl(r, F_SETLEASE, F_RDLCK));
-	listed(r);
+	listed();
 	say("lease %s, signal %d, owner it %d\n", type(r), fcntl(r, F_GETSIG), fcntl(r, F_GETOWN) == getpid());
 	R(fcntl(r, F_SETLEASE, F_WRLCK));
 	say("lease %s\n", type(r));
@@ -119,7 +118,7 @@ static void broken(const char *what, int lease, int flags, int signal, int then)
 	if (!waits)
 		t_reap("  other", p);
 	news(fd);
-	listed(fd);
+	listed();
 	if (waits) {
 		say("  in a while it %s\n", (t_ms(50), waitpid(p, 0, WNOHANG)) ? "has gone on" : "still waits");
 		if (then >= 0)

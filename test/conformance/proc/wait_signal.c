@@ -1,10 +1,39 @@
-/* Who has waited for a child has had its signal: the handler has run when the wait is over. */
+/* Who has waited for a child has had its signal: the handler has run when the wait is over. And who has the signal finds the child. */
 #include "t.h"
 #include <sched.h>
 static volatile int signals;
 static void count(int n) { signals += n == SIGCHLD; }
+static volatile int reaped, missed;
+static void reap(int n)
+{
+	(void)n;
+	int some = 0;
+	while (waitpid(-1, 0, WNOHANG) > 0)
+		some++;
+	reaped += some;
+	missed += !some;
+}
+/* As shells do it: whoever is told once and finds nothing would wait for ever. */
+static void told(void)
+{
+	sigset_t chld, none;
+	sigemptyset(&none);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	must(sigprocmask(SIG_BLOCK, &chld, 0));
+	t_handle(SIGCHLD, reap, 0);
+	for (int i = 1; i <= 300; i++) {
+		if (!must(fork()))
+			_exit(0);
+		while (reaped < i)
+			sigsuspend(&none);
+	}
+	N(reaped);
+	N(missed);
+}
 int main(void)
 {
+	alarm(60);
 	int late = 0;
 	t_handle(SIGCHLD, count, 0);
 	for (int i = 1; i <= 300; i++) {
@@ -21,5 +50,6 @@ int main(void)
 		late += signals != i;
 	}
 	N(late);
+	told();
 	return t_done();
 }

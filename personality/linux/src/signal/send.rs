@@ -63,10 +63,29 @@ pub fn send_group(kernel: &Kernel, pgrp: u32, info: SigInfo) -> bool {
     !members.is_empty()
 }
 
-/// What is left to do after the group's lock is gone.
-#[derive(Default)]
-struct After {
+/// What is left to do of a signal once locks are gone: those who wait for it otherwise than by being interrupted, and the parent of a
+/// process that goes on by it.
+#[must_use]
+pub struct Queued {
+    task: Arc<Task>,
+    arrived: bool,
     continued: bool,
+}
+
+impl Queued {
+    pub fn finish(self) {
+        if self.arrived {
+            self.task.signalled.wake_all();
+        }
+        if self.continued {
+            crate::task::notify_parent(&self.task, Report::Continued);
+        }
+    }
+}
+
+/// Sends a process a signal while the caller holds the tree, for whom the rest is to do after. A full queue is the receiver's loss.
+pub fn queue(task: &Arc<Task>, info: SigInfo) -> Queued {
+    send_locked(task, &mut task.group.lock(), None, info).1
 }
 
 /// What became of a signal.
@@ -82,23 +101,22 @@ fn send(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> Result<Sent
     if !is_signal(signal) {
         return Ok(Sent::Pending);
     }
-    let mut after = After::default();
-    let result = {
-        let mut group = task.group.lock();
-        send_locked(task, &mut group, target, info, &mut after)
-    };
-    if after.continued {
-        crate::task::notify_parent(task, Report::Continued);
-    }
+    let (result, queued) = send_locked(task, &mut task.group.lock(), target, info);
+    queued.finish();
     result
 }
 
-fn send_locked(
-    task: &Arc<Task>,
+fn send_locked(task: &Arc<Task>, group: &mut Group, target: Option<&Thread>, info: SigInfo) -> (Result<Sent, Full>, Queued) {
+    let mut queued = Queued { task: task.clone(), arrived: false, continued: false };
+    (push(task, group, target, info, &mut queued), queued)
+}
+
+fn push(
+    task: &Task,
     group: &mut Group,
     target: Option<&Thread>,
     info: SigInfo,
-    after: &mut After,
+    queued: &mut Queued,
 ) -> Result<Sent, Full> {
     let signal = info.signal();
     if group.threads.is_empty() || matches!(group.state, State::Exiting(_) | State::Dead(_)) {
@@ -110,7 +128,7 @@ fn send_locked(
         discard(task, group, SigSet::of(SIGCONT));
     } else if signal == SIGCONT {
         discard(task, group, STOPS);
-        after.continued = resume(group);
+        queued.continued = resume(group);
     }
     if signal == SIGKILL {
         exit_group_locked(group, SIGKILL);
@@ -147,7 +165,7 @@ fn send_locked(
             }
         }
     }
-    task.signalled.wake_all();
+    queued.arrived = true;
     Ok(Sent::Pending)
 }
 

@@ -16,7 +16,8 @@ use janua_port::outside::over;
 use super::clone::Place;
 use super::tree::{FIRST, INIT, Tree};
 use crate::process::{Report, State};
-use crate::signal::{self, SignalName, send};
+use crate::signal::send::{self, Queued};
+use crate::signal::{self, SignalName};
 use crate::thread::ThreadExt;
 use crate::{Kernel, Task, Thread, futex, ptrace, time};
 
@@ -160,8 +161,8 @@ pub fn thread_status(thread: &Thread) -> u32 {
 #[derive(Default)]
 pub struct Letters {
     signals: Vec<(Arc<Task>, SigInfo)>,
-    /// Processes that may be waited for once those signals are pending, and their parents.
-    ended: Vec<(Arc<Task>, Arc<Task>)>,
+    /// Parents who have a child's signal already, so that nobody sees it without the ended child, or the child without it.
+    parents: Vec<(Arc<Task>, Option<Queued>)>,
 }
 
 impl Letters {
@@ -170,8 +171,8 @@ impl Letters {
             // A full queue is the receiver's loss.
             let _ = send::send_task(&task, info);
         }
-        for (task, parent) in self.ended {
-            task.announced.store(true, Ordering::SeqCst);
+        for (parent, queued) in self.parents {
+            queued.map(Queued::finish);
             parent.children.wake_all();
         }
     }
@@ -361,12 +362,9 @@ pub fn reap(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
         tree.remove_process(task);
     }
     // With SA_NOCLDWAIT the signal is still sent; with SIG_IGN it would be dropped on arrival.
-    if signal != 0
-        && let Some(status) = task.ended()
-    {
-        letters.signals.push((parent.clone(), child_info(task, signal, status)));
-    }
-    letters.ended.push((task.clone(), parent));
+    let info = task.ended().filter(|_| signal != 0).map(|status| child_info(task, signal, status));
+    let queued = info.map(|info| send::queue(&parent, info));
+    letters.parents.push((parent, queued));
 }
 
 /// `si_code` and `si_status` of a wait status.

@@ -100,8 +100,6 @@ fn look(thread: &Thread, which: &Which, options: u32) -> Result<Option<Found>> {
         let tracer = tree.tracee(child.pid).map(|tracee| tracee.tracer);
         match (group.state, group.report) {
             (State::Dead(_), _) if tracer.is_some() => {}
-            // Its parent's signal is still to come.
-            (State::Dead(_), _) if !child.announced.load(Ordering::SeqCst) => {}
             (_, Some(Report::Stopped(_))) if tracer == Some(thread.process().pid) => {}
             (State::Dead(status), _) if options & wait::EXITED != 0 => {
                 drop(group);
