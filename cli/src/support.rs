@@ -19,11 +19,13 @@ number that is not listed does. The place is where a call may run when there are
 on the thread that makes it.
 ";
 
-/// The tables, each with its heading and the source file that declares its rows (`janua_kernel::calls!`).
-const TABLES: [(&str, &str); 3] = [
-    ("x86-64", include_str!("../../personality/linux/src/table.rs")),
-    ("i386", include_str!("../../personality/linux/src/x86/i386/table.rs")),
-    ("invasive", include_str!("../../personality/invasive/src/table.rs")),
+/// The rows that both tables of the personality `linux` end with.
+const GENERIC: &str = include_str!("../../personality/linux/src/generic.rs");
+/// The tables, each with its heading and the source files that declare its rows (`janua_kernel::calls!`).
+const TABLES: [(&str, [&str; 2]); 3] = [
+    ("x86-64", [include_str!("../../personality/linux/src/table.rs"), GENERIC]),
+    ("i386", [include_str!("../../personality/linux/src/x86/i386/table.rs"), GENERIC]),
+    ("invasive", [include_str!("../../personality/invasive/src/table.rs"), ""]),
 ];
 
 /// One call.
@@ -57,7 +59,7 @@ fn row(source: &'static str) -> Option<Line> {
 
 /// The tables, each with its heading.
 fn tables() -> [(&'static str, Vec<Line>); 3] {
-    TABLES.map(|(heading, source)| (heading, source.lines().filter_map(row).collect()))
+    TABLES.map(|(heading, sources)| (heading, sources.into_iter().flat_map(str::lines).filter_map(row).collect()))
 }
 
 /// The name of rows that only fill a gap in the numbers.

@@ -12,6 +12,7 @@ pub mod event;
 pub mod exec;
 pub mod fs;
 pub mod futex;
+mod generic;
 pub mod ipc;
 pub mod limits;
 pub mod linux;

@@ -1,4 +1,4 @@
-//! The table of the i386 ABI: every number, one row each.
+//! The table of the i386 ABI: every number, one row each; those that all interfaces have are in `personality/linux/src/generic.rs`.
 //!
 //! Source: the kernel's syscall_32.tbl as of 6.18. Where a row differs from that of the same name in [`crate::table`] it names
 //! another layout or one of this module's own handlers.
@@ -31,6 +31,7 @@ use crate::fs::fcntl::{FcntlCommand, Request};
 use crate::fs::open::OpenFlags;
 use crate::fs::rw::{RwFlags, Whence};
 use crate::futex::FutexOp;
+use crate::generic::with_generic;
 use crate::ipc as ipc_args;
 use crate::limits::Resource;
 use crate::net::args::{Domain, Level, MsgFlags, Type};
@@ -43,9 +44,9 @@ use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
 use crate::{event, exec, fs, futex, limits, misc, mm, net, poll, prctl, restart, sched, task, time, usage};
 
-calls! {
+with_generic! {
     /// All rows, by number.
-    pub static ROWS for Linux;
+    pub static ROWS for Linux, SigInfo = SigInfo32, TimeSpec = TimeSpec64;
     0 restart_syscall() => wait restart::restart_syscall, time, Full;
     1 exit(code: i32) => plain task::exit::exit, home, Full;
     2 fork() => frame_wait task::clone::fork, home, Full;
@@ -470,50 +471,4 @@ calls! {
     421 rt_sigtimedwait_time64(set: UserPtr<u64>, info: UserPtr<SigInfo32>, timeout: UserPtr<TimeSpec64>, size: usize) => wait crate::signal::calls::rt_sigtimedwait, task, Full;
     422 futex_time64(addr: usize, op: FutexOp, value: u32, timeout: usize, addr2: usize, value3: u32) => wait words::futex_time64, ipc, Full;
     423 sched_rr_get_interval_time64(pid: i32, interval: UserPtr<TimeSpec64>) => plain sched::sched_rr_get_interval, task, Full;
-    424 pidfd_send_signal(pidfd: Fd, signal: Signal, info: UserPtr<SigInfo32>, flags: u32) => plain crate::signal::kill::pidfd_send_signal, task, Full;
-    425 io_uring_setup() => missing, home, Missing("no submission rings yet; programs fall back to ordinary calls");
-    426 io_uring_enter() => missing, home, Missing("no submission rings yet; programs fall back to ordinary calls");
-    427 io_uring_register() => missing, home, Missing("no submission rings yet; programs fall back to ordinary calls");
-    428 open_tree() => missing, home, Missing("mounts are made with mount(2)");
-    429 move_mount() => missing, home, Missing("mounts are made with mount(2)");
-    430 fsopen() => missing, home, Missing("mounts are made with mount(2)");
-    431 fsconfig() => missing, home, Missing("mounts are made with mount(2)");
-    432 fsmount() => missing, home, Missing("mounts are made with mount(2)");
-    433 fspick() => missing, home, Missing("mounts are made with mount(2)");
-    434 pidfd_open(pid: i32, flags: u32) => plain task::pidfd::pidfd_open, task, Full;
-    435 clone3(args: UserPtr<u8>, size: usize) => frame_wait task::clone::clone3, home, Partial("no namespaces; threads share descriptors; no set_tid");
-    436 close_range(first: u32, last: u32, flags: fs::fd::CloseRangeFlags) => plain fs::fd::close_range, fs, Full;
-    437 openat2(dir: DirFd, path: UserStr, how: UserPtr<OpenHow>, size: usize) => wait fs::open::openat2, fs, Partial("as open");
-    438 pidfd_getfd(pidfd: Fd, fd: Fd, flags: u32) => plain task::pidfd::pidfd_getfd, ipc, Full;
-    439 faccessat2(dir: DirFd, path: UserStr, mode: u32, flags: AtFlags) => plain fs::stat::faccessat2, fs, Full;
-    440 process_madvise() => missing, home, Missing("a guest's memory is advised on only by its own threads");
-    441 epoll_pwait2(epfd: Fd, events: UserPtr<EpollEvent>, most: i32, timeout: UserPtr<TimeSpec64>, mask: UserPtr<u64>, mask_size: usize) => wait poll::epoll::epoll_pwait2, fs, Full;
-    442 mount_setattr() => missing, home, Missing("mounts are changed with mount(2)");
-    443 quotactl_fd() => missing, home, Missing("no quotas");
-    444 landlock_create_ruleset() => missing, home, Missing("no Landlock rules; what a sandbox may reach is decided outside");
-    445 landlock_add_rule() => missing, home, Missing("no Landlock rules; what a sandbox may reach is decided outside");
-    446 landlock_restrict_self() => missing, home, Missing("no Landlock rules; what a sandbox may reach is decided outside");
-    447 memfd_secret() => missing, home, Missing("memory hidden from the kernel itself cannot be had of the host");
-    448 process_mrelease() => missing, home, Missing("memory of a dying process is released at once by its own last thread");
-    449 futex_waitv(words: UserPtr<FutexWaitv>, count: u32, flags: u32, timeout: UserPtr<TimeSpec64>, clock: ClockArg) => wait futex::multiple::futex_waitv, ipc, Full;
-    450 set_mempolicy_home_node() => missing, home, Missing("memory nodes are the host's affair");
-    451 cachestat() => missing, home, Missing("the page cache is the host's");
-    452 fchmodat2(dir: DirFd, path: UserStr, mode: Mode, flags: AtFlags) => plain fs::attr::fchmodat2, fs, Full;
-    453 map_shadow_stack() => missing, home, Missing("no shadow stacks");
-    454 futex_wake(addr: usize, bitset: u64, most: i32, flags: u32) => plain futex::wake::futex_wake, ipc, Full;
-    455 futex_wait(addr: usize, value: u64, bitset: u64, flags: u32, timeout: UserPtr<TimeSpec64>, clock: ClockArg) => wait futex::wait::futex_wait, ipc, Full;
-    456 futex_requeue(words: UserPtr<FutexWaitv>, flags: u32, wake: i32, most: i32) => plain futex::wake::futex_requeue, ipc, Full;
-    457 statmount() => missing, home, Missing("mounts are listed in /proc/self/mountinfo");
-    458 listmount() => missing, home, Missing("mounts are listed in /proc/self/mountinfo");
-    459 lsm_get_self_attr() => missing, home, Missing("there are no security modules");
-    460 lsm_set_self_attr() => missing, home, Missing("there are no security modules");
-    461 lsm_list_modules() => missing, home, Missing("there are no security modules");
-    462 mseal() => missing, home, Missing("mappings cannot be sealed");
-    463 setxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::setxattrat, fs, Full;
-    464 getxattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr, args: UserPtr<u8>, size: usize) => plain fs::xattr::getxattrat, fs, Full;
-    465 listxattrat(dir: DirFd, path: UserStr, flags: AtFlags, list: UserPtr<u8>, size: usize) => plain fs::xattr::listxattrat, fs, Full;
-    466 removexattrat(dir: DirFd, path: UserStr, flags: AtFlags, attr: UserStr) => plain fs::xattr::removexattrat, fs, Full;
-    467 open_tree_attr() => missing, home, Missing("mounts are made with mount(2)");
-    468 file_getattr() => missing, home, Missing("no file attributes beyond the mode");
-    469 file_setattr() => missing, home, Missing("no file attributes beyond the mode");
 }
