@@ -16,4 +16,4 @@ mod look;
 #[cfg(target_arch = "x86_64")]
 mod sigsys;
 #[cfg(target_arch = "x86_64")]
-use sigsys::{SIGSYS, host, take_call};
+use sigsys::{host, take_call};

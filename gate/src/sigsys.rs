@@ -1,15 +1,10 @@
 //! What the gates on a Linux host share: the signal of a system call, and calls of their own.
 
+use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64};
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::hostcall::hostcall;
 use janua_port::guest::Abi;
 use janua_port::{Frame, HostSignal};
-
-/// SIGSYS.
-pub const SIGSYS: u32 = 31;
-/// AUDIT_ARCH_X86_64 and AUDIT_ARCH_I386 (linux/audit.h).
-const ARCH_X86_64: u32 = 0xc000_003e;
-const ARCH_I386: u32 = 0x4000_0003;
 
 /// What both SIGSYS gates do with a call: the number is the host's word, the result register starts out as ENOSYS.
 pub fn take_call(signal: &HostSignal, frame: &mut Frame) -> Option<Abi> {

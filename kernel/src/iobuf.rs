@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
-use janua_port::UserMemory;
+use janua_port::{PAGE, UserMemory};
 use zerocopy::IntoBytes;
 
 use crate::user::UserPtr;
@@ -379,7 +379,6 @@ impl<'a> WriteBuf<'a> {
 
 /// How many of the bytes from `start` on can be stored to.
 fn storable_at(mem: &dyn UserMemory, start: usize, len: usize) -> usize {
-    const PAGE: usize = 4096;
     let end = start + len;
     let mut at = start;
     while at < end {

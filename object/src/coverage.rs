@@ -3,10 +3,11 @@
 use alloc::collections::BTreeMap;
 
 use janua_abi::linux::Result;
+use janua_abi::linux::mman::PAGE_SIZE;
 use janua_port::Machine;
 
-/// Bytes of a page.
-pub const PAGE: u64 = 4096;
+/// Bytes of a page, as files count.
+pub const PAGE: u64 = PAGE_SIZE as u64;
 
 /// The host holds the page.
 const WRITTEN: u8 = 1;

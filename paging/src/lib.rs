@@ -30,11 +30,9 @@ pub mod tree;
 mod tree_tests;
 
 pub use frames::{Frames, PageFrame};
+pub use janua_port::PAGE;
 pub use object::{Missing, Object};
 pub use region::{AtFork, Behind};
 pub use report::{PageKind, Report};
 pub use space::{Access, Refused, Space};
 pub use table::{Entry, Table};
-
-/// Bytes of a page.
-pub const PAGE: usize = 4096;

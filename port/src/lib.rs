@@ -41,6 +41,6 @@ pub use host::{Host, HostFd};
 pub use machine::{Machine, NewSpace, Spawn, SpawnKind};
 pub use outside::{Answer, Asked, Request};
 pub use park::Park;
-pub use space::{Backing, Prot, Space};
+pub use space::{Backing, PAGE, Prot, Space};
 pub use trap::Trap;
 pub use user::{Fault, Reach, UserMemory};

@@ -1,15 +1,19 @@
 //! Address spaces, as far as the machine is concerned.
 //!
 //! The kernel keeps the list of mappings and decides; the machine makes them real. On hosted spaces that is a host mapping
-//! in the guest's process; on paged ones page-table entries. All addresses and lengths are page aligned (4096 bytes),
+//! in the guest's process; on paged ones page-table entries. All addresses and lengths are page aligned ([`PAGE`]),
 //! checked and non-empty; the range has been cleared of the kernel's own memory by the caller *and* is checked again here.
 
 use alloc::sync::Arc;
 use core::any::Any;
 
 use janua_abi::linux::Result;
+use janua_abi::linux::mman::PAGE_SIZE;
 
 use crate::host::HostFd;
+
+/// Bytes of a page: what mappings begin and end at, on every machine.
+pub const PAGE: usize = PAGE_SIZE;
 
 /// Access rights of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -3,6 +3,8 @@
 //! It is the memory of one guest thread ([`crate::Context::memory`]), whichever thread asks. Addresses are a guest's word: an implementation
 //! checks that the whole range is user memory before it touches a byte, and a fault on the way is an answer, not a crash.
 
+use crate::PAGE;
+
 /// A user address could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault;
@@ -101,9 +103,6 @@ pub trait Reach: Send + Sync {
     }
 }
 
-/// Bytes of the grain of copies from afar: nothing within it is there in part.
-const PAGE: usize = 4096;
-
 /// [`UserMemory::zero`] by copies of zeroes.
 fn zero_by_pages(memory: &(impl UserMemory + ?Sized), dst: usize, len: usize) -> Result<(), Fault> {
     if !memory.is_user(dst, len) {
@@ -112,7 +111,7 @@ fn zero_by_pages(memory: &(impl UserMemory + ?Sized), dst: usize, len: usize) ->
     (0..len).step_by(PAGE).try_for_each(|at| memory.copy_out(dst + at, &[0; PAGE][..PAGE.min(len - at)]))
 }
 
-/// [`UserMemory::copy_str`] by copies of parts of pages, since what is behind the string's end need not be there.
+/// [`UserMemory::copy_str`] by copies of parts of pages, which are there or not as a whole, since what is behind the string's end need not be there.
 pub fn copy_str_by_pages(memory: &(impl UserMemory + ?Sized), dst: &mut [u8], src: usize) -> Result<Option<usize>, Fault> {
     let mut done = 0;
     while done < dst.len() {

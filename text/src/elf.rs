@@ -3,10 +3,11 @@
 use alloc::vec::Vec;
 
 use janua_abi::linux::elf::{self, Header, ProgramHeader};
+use janua_abi::linux::mman::PAGE_SIZE;
 use zerocopy::FromBytes;
 
 /// A page, bytes.
-const PAGE: u64 = 4096;
+const PAGE: u64 = PAGE_SIZE as u64;
 /// Most program headers looked at.
 const MOST_HEADERS: usize = 64;
 

@@ -5,13 +5,15 @@
 
 use alloc::vec::Vec;
 
+use janua_abi::linux::mman::PAGE_SIZE;
+
 use crate::elf::{Layout, Segment};
 use crate::frames;
 use crate::sites::{self, Found, Refusal, Site};
 use crate::trampoline::{self, Patch};
 
 /// A page, bytes.
-const PAGE: u64 = 4096;
+const PAGE: u64 = PAGE_SIZE as u64;
 /// No trampoline is larger than this.
 const LARGEST: u64 = 96;
 

@@ -11,6 +11,7 @@ pub mod mman;
 pub mod poll;
 pub mod process;
 pub mod ptrace;
+pub mod seccomp;
 pub mod signal;
 pub mod stat;
 pub mod time;

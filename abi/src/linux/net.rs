@@ -327,6 +327,14 @@ pub struct SockFilter {
     pub k: u32,
 }
 
+/// `struct sock_fprog`, as a call takes it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct SockProgram {
+    pub len: u16,
+    pub filter: *const SockFilter,
+}
+
 /// `struct sock_extended_err` (ip(7)).
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

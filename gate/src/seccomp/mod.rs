@@ -5,6 +5,7 @@
 //! that jumps to a `syscall` in kernel text; that is what the jail is for.
 
 use janua_abi::linux::Result;
+use janua_abi::linux::signal::SIGSYS;
 use janua_entry::hosted::SELECTOR_ALLOW;
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
@@ -42,7 +43,7 @@ impl HostedGate for Seccomp {
     }
 
     fn accept(&self, signal: &HostSignal, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
-        if signal.signal == crate::SIGSYS && signal.code == SYS_SECCOMP {
+        if signal.signal == SIGSYS && signal.code == SYS_SECCOMP {
             crate::take_call(signal, frame)
         } else {
             None

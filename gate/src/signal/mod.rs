@@ -14,6 +14,8 @@
 
 use janua_abi::invasive::record::door;
 use janua_abi::linux::Result;
+use janua_abi::linux::net::{SockFilter, SockProgram, bpf};
+use janua_abi::linux::seccomp::{data, verdict};
 use janua_entry::hosted::{KERNEL_BASE, QUEUED, SELECTOR_BLOCK};
 use janua_port::gate::Outside;
 use janua_port::guest::Abi;
@@ -86,49 +88,28 @@ impl HostedGate for Signal {
     }
 }
 
-/// One instruction of a classic BPF program.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Filter {
-    code: u16,
-    jt: u8,
-    jf: u8,
-    k: u32,
-}
-
-/// `struct sock_fprog`.
-#[repr(C)]
-struct Program {
-    len: u16,
-    filter: *const Filter,
-}
-
 /// Lets tgkill(2) aim the gate's signal at the process `pid` only, for the calling process and threads it will start. The kernel
 /// sends other processes another one, and the platform's filter sees to it that user code does not.
 fn own_signals_only(pid: u32) -> Result<()> {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const ALLOW: u32 = 0x7fff_0000;
-    const TRAP: u32 = 0x0003_0000;
+    const LOAD_WORD: u16 = bpf::LD | bpf::ABS;
+    const JUMP_EQUAL: u16 = bpf::JMP | bpf::JEQ;
     const TGKILL: u32 = 234;
     const SECCOMP: usize = 317;
     const SET_MODE_FILTER: usize = 1;
-    /// Offsets in `struct seccomp_data`: the number, the lower halves of process and signal.
-    const NUMBER: u32 = 0;
-    const PROCESS: u32 = 16;
-    const SIGNAL: u32 = 32;
-    let op = |code, jt, jf, k| Filter { code, jt, jf, k };
+    /// tgkill's first and third argument.
+    const PROCESS: u32 = data::ARGS;
+    const SIGNAL: u32 = data::ARGS + 2 * 8;
+    let op = |code, jt, jf, k| SockFilter { code, jt, jf, k };
     let filter = [
-        op(LOAD_WORD, 0, 0, NUMBER),
+        op(LOAD_WORD, 0, 0, data::NUMBER),
         op(JUMP_EQUAL, 0, 4, TGKILL),
         op(LOAD_WORD, 0, 0, SIGNAL),
         op(JUMP_EQUAL, 0, 2, QUEUED),
         op(LOAD_WORD, 0, 0, PROCESS),
         op(JUMP_EQUAL, 0, 1, pid),
-        op(RETURN, 0, 0, ALLOW),
-        op(RETURN, 0, 0, TRAP),
+        op(bpf::RET, 0, 0, verdict::ALLOW),
+        op(bpf::RET, 0, 0, verdict::TRAP),
     ];
-    let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
+    let program = SockProgram { len: filter.len() as u16, filter: filter.as_ptr() };
     crate::host(SECCOMP, SET_MODE_FILTER, 0, &raw const program as usize, 0, 0).map(|_| ())
 }

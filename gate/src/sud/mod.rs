@@ -8,6 +8,7 @@
 use core::ops::Range;
 
 use janua_abi::linux::Result;
+use janua_abi::linux::signal::SIGSYS;
 use janua_entry::hosted::SELECTOR_BLOCK;
 use janua_port::guest::Abi;
 use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
@@ -50,7 +51,7 @@ impl HostedGate for Sud {
     }
 
     fn accept(&self, signal: &HostSignal, frame: &mut Frame, _user: &dyn UserMemory) -> Option<Abi> {
-        if signal.signal == crate::SIGSYS && signal.code == SYS_USER_DISPATCH {
+        if signal.signal == SIGSYS && signal.code == SYS_USER_DISPATCH {
             crate::take_call(signal, frame)
         } else {
             None

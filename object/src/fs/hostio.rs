@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::NEWS;
-use janua_port::{Host, HostFd};
+use janua_port::{Host, HostFd, PAGE};
 
 use crate::file::offset;
 
@@ -114,7 +114,6 @@ pub fn read_through(
     want: usize,
     at: Option<u64>,
 ) -> Result<usize> {
-    const PAGE: usize = 4096;
     let mut room = vec![0; want + PAGE];
     // As far behind a border of pages as the reader's: that is what O_DIRECT asks for.
     let start = addr.wrapping_sub(room.as_ptr().addr()) % PAGE;

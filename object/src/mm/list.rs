@@ -5,11 +5,13 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use janua_port::PAGE;
+
 use super::free::Free;
 use super::vma::{VmFlags, Vma};
 
 /// Free space kept below a mapping that grows down.
-pub const GUARD_GAP: usize = 256 * 4096;
+pub const GUARD_GAP: usize = 256 * PAGE;
 
 /// Mappings by start.
 #[derive(Default)]
@@ -31,7 +33,7 @@ const FEW: usize = 32;
 /// A page table of 4 KiB maps 2 MiB.
 const TABLE_SHARE: usize = 512;
 /// A mapping by itself needs a table of the lowest level and one of the next.
-const TABLES_EACH: usize = 2 * 4096;
+const TABLES_EACH: usize = 2 * PAGE;
 
 /// Bytes to be charged for a mapping at `start`.
 fn charge(start: usize, vma: &Vma) -> usize {
@@ -366,7 +368,6 @@ mod tests {
     /// What the index finds is what a look at every address finds, among mappings made and removed at random.
     #[test]
     fn gaps_among_many_mappings() {
-        const PAGE: usize = 0x1000;
         let mut list = VmaList::default();
         let mut seed = 11u64;
         let mut random = move |below: usize| {

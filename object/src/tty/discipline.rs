@@ -4,16 +4,13 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use janua_abi::linux::signal::{SIGINT, SIGQUIT, SIGTSTP};
 use janua_abi::linux::termios::{Termios, cc, iflag, lflag, oflag};
 
 /// Longest line being edited, and most bytes waiting to be read.
 pub const INPUT_MOST: usize = 4096;
 /// Most bytes on their way to the screen before writers wait.
 pub const OUTPUT_MOST: usize = 16384;
-
-pub const SIGINT: u32 = 2;
-pub const SIGQUIT: u32 = 3;
-pub const SIGTSTP: u32 = 20;
 
 /// A finished line; without bytes it is an end of file.
 struct Line {

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::signal::{SIGCONT, SIGHUP, SIGTTIN, SIGTTOU};
 use janua_abi::linux::termios::request;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -9,9 +10,6 @@ use janua_rt::Mutex;
 
 use super::{Controlling, Terminal};
 use crate::caller::Caller;
-
-const SIGTTIN: u32 = 21;
-const SIGTTOU: u32 = 22;
 
 #[derive(Clone, Copy, Default)]
 struct State {
@@ -152,8 +150,6 @@ impl Job {
     }
 
     fn give_up(&self, caller: &dyn Caller) -> Result<usize> {
-        const SIGHUP: u32 = 1;
-        const SIGCONT: u32 = 18;
         if !self.is_mine(caller) {
             return Err(Errno::ENOTTY);
         }

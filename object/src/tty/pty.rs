@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use janua_abi::linux::signal::{SIGCONT, SIGHUP, SIGWINCH};
 use janua_abi::linux::termios::{Termio, Termios, Winsize, lflag, request};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -23,10 +24,6 @@ use crate::vfs::{Attr, FileKind, device};
 
 /// Major number of slaves.
 pub const SLAVE_MAJOR: u32 = 136;
-
-const SIGHUP: u32 = 1;
-const SIGCONT: u32 = 18;
-const SIGWINCH: u32 = 28;
 
 /// Status bytes of packet mode (ioctl_tty(2)).
 mod packet {

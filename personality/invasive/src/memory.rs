@@ -3,10 +3,7 @@
 use alloc::vec::Vec;
 
 use janua_abi::linux::Result;
-use janua_port::{Backing, Prot, Space};
-
-/// Bytes of a page.
-pub const PAGE: usize = 4096;
+pub use janua_port::{Backing, PAGE, Prot, Space};
 
 /// Where a tile's memory has what, besides the program, which is where it was linked. Page aligned; given by the image, which
 /// knows the machine.

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::signal::{SIG_IGN, SIGMAX, SigAction};
+use janua_abi::linux::signal::{SIG_IGN, SIGINT, SIGMAX, SIGQUIT, SIGTSTP, SIGWINCH, SigAction};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::module::Modules;
 use janua_kernel::signal::SigSet;
@@ -19,7 +19,6 @@ use janua_kernel::trace::Tracer;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
-use janua_object::tty::discipline;
 use janua_object::vfs::Vfs;
 use janua_port::{Answer, Frame, Machine, Space};
 
@@ -215,7 +214,6 @@ fn find_and_load(
 /// Passes on the signals the outside has sent the sandbox, bit n-1 for signal n: those a terminal makes to the group in its
 /// foreground, others to the first program.
 pub fn pass_signals(kernel: &Kernel, signals: u64) {
-    const SIGWINCH: u32 = 28;
     if signals == 0 {
         return;
     }
@@ -225,7 +223,7 @@ pub fn pass_signals(kernel: &Kernel, signals: u64) {
             continue;
         }
         match (number, foreground) {
-            (discipline::SIGINT | discipline::SIGQUIT | discipline::SIGTSTP | SIGWINCH, Some(group)) => {
+            (SIGINT | SIGQUIT | SIGTSTP | SIGWINCH, Some(group)) => {
                 let info = crate::signal::SigInfo::new(number, janua_abi::linux::signal::si::KERNEL);
                 crate::signal::send_group(kernel, group, info);
             }

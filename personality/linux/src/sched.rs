@@ -11,6 +11,7 @@ use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_object::Cred;
+use janua_port::PAGE;
 use janua_port::machine::Machine;
 use janua_rt::Mutex;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -417,7 +418,6 @@ struct SchedAttr {
 }
 
 const FIRST_SIZE: usize = 48;
-const PAGE: usize = 4096;
 
 /// Policies whose threads have nice values and slices.
 fn is_fair(policy: u32) -> bool {

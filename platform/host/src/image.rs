@@ -6,6 +6,7 @@ use core::ops::Range;
 
 use janua_arch::x86_64::vdso;
 use janua_entry::hosted::{IMAGE_SIZE, KERNEL_BASE};
+use janua_port::PAGE;
 use object::elf::{PF_R, PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionKind};
@@ -28,7 +29,6 @@ impl Segment {
     }
 }
 
-const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Why an image could not be loaded: the build made it wrong.

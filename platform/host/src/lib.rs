@@ -25,6 +25,8 @@ pub use probe_jail::{call_gate, call_under_pkey, protected_signal_stack, thread_
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
+use janua_port::PAGE;
+
 /// The answer of a probe: an errno when the host refuses.
 pub type Probe = Result<(), Refused>;
 
@@ -128,7 +130,6 @@ pub fn protection_key() -> Probe {
 
 /// Code can be run from an anonymous shared file (a memfd), as the kernel image is.
 pub fn executable_memfd() -> Probe {
-    const PAGE: usize = 4096;
     // SAFETY: the name is a valid C string.
     let fd = unsafe { libc::memfd_create(c"janua-probe".as_ptr(), libc::MFD_CLOEXEC) };
     answer(fd.into())?;

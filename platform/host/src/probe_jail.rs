@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
 use janua_entry::hosted::entry::{THREAD_ENTRY, THREAD_SELECTOR};
+use janua_port::PAGE;
 
 use crate::{Probe, Refused, answer, errno, in_child, on_this_processor, reap, syscall_user_dispatch_here};
 
@@ -42,8 +43,6 @@ fn asked_at_start(probe: impl FnOnce(&mut Left) -> Probe) -> Probe {
     left.tidy();
     probe
 }
-
-const PAGE: usize = 4096;
 
 /// What a probe leaves behind in the memory that it ran in: mappings, and a key.
 #[derive(Default)]

@@ -1,10 +1,9 @@
 //! The processor's exceptions, out of the signals by which the host tells of them (sigaction(2)).
 
+use janua_abi::linux::signal::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 use janua_entry::hosted::Arrival;
 use janua_port::space::Access;
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
-
-use crate::signal::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 
 /// Bits of a page fault's error code.
 const STORE: u64 = 1 << 1;

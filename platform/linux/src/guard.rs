@@ -13,11 +13,11 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use janua_entry::hosted;
+use janua_port::PAGE;
 
 use crate::machine;
 use crate::sys::{self, nr};
 
-const PAGE: usize = 4096;
 const MADV_GUARD_INSTALL: usize = 102;
 /// Words at the end of a stack that are looked at.
 const WORDS: usize = 8;

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Errno;
 use janua_entry::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
-use janua_port::{Clock, Nanos};
+use janua_port::{Clock, Nanos, PAGE};
 use talc::{OomHandler, Span, Talc, Talck};
 
 use crate::clock::HostClock;
@@ -134,8 +134,7 @@ impl OomHandler for Grow {
 static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of the heap from its start on that are huge pages, as far as the host had any, or that it has been asked for in vain.
 static UNITED: AtomicUsize = AtomicUsize::new(0);
-/// A page, and a huge one.
-const PAGE: usize = 4096;
+/// A huge page.
 const HUGE: usize = 2 << 20;
 const MADV_COLLAPSE: usize = 25;
 

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{END, HostReady, HostStat, SocketCall};
-use janua_port::{Host, HostFd, UserMemory};
+use janua_port::{Host, HostFd, PAGE, UserMemory};
 
 use crate::boot::{self, Jail};
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
@@ -279,7 +279,7 @@ impl Host for LinuxHost {
                 Ok(n) => {
                     read += n;
                     // A file's end seldom lies on a border of pages of the buffer; a stream has given what it had.
-                    n > 0 && read < len && (addr + read).is_multiple_of(4096) && offset.is_some() && boot::jail() == Jail::Pkey
+                    n > 0 && read < len && (addr + read).is_multiple_of(PAGE) && offset.is_some() && boot::jail() == Jail::Pkey
                 }
                 Err(errno) => errno == Errno::EFAULT,
             };

@@ -3,6 +3,7 @@
 use core::fmt::Write;
 
 use janua_abi::linux::Result;
+use janua_abi::linux::signal::{SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGSYS, SIGTRAP};
 use janua_arch::x86_64::{cpu, usercopy};
 use janua_entry::hosted::entry;
 use janua_entry::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
@@ -17,16 +18,6 @@ use crate::spawn;
 use crate::sys::{self, nr};
 use crate::user::{HostedUser, is_user};
 
-pub const SIGILL: u32 = 4;
-pub const SIGTRAP: u32 = 5;
-pub const SIGBUS: u32 = 7;
-pub const SIGFPE: u32 = 8;
-pub const SIGKILL: u32 = 9;
-pub const SIGSEGV: u32 = 11;
-pub const SIGCHLD: u32 = 17;
-pub const SIGCONT: u32 = 18;
-pub const SIGSTOP: u32 = 19;
-pub const SIGSYS: u32 = 31;
 /// `si_code`: the mapping's rights forbid the access.
 const SEGV_MAPERR: i32 = 1;
 const SEGV_ACCERR: i32 = 2;

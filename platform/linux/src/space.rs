@@ -8,6 +8,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::usercopy;
 use janua_entry::hosted::entry;
 use janua_entry::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USER_END};
+use janua_port::PAGE;
 use janua_port::jail::Ground;
 use janua_port::space::Bounds;
 use janua_port::{Backing, HostFd, Prot, Space};
@@ -33,7 +34,6 @@ const MADV_DONTFORK: usize = 10;
 const MADV_DOFORK: usize = 11;
 /// Guests' memory starts behind the kernel's low page, which is the first that the host lets anybody map (vm.mmap_min_addr).
 const LOWEST: usize = LOW_PAGE + LOW_SIZE;
-const PAGE: usize = 4096;
 
 const READ_ONLY: Prot = Prot { read: true, write: false, exec: false };
 const READ_WRITE: Prot = Prot { read: true, write: true, exec: false };
@@ -131,11 +131,7 @@ impl Space for HostedSpace {
 
     fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
         check(new, new_len)?;
-        if old_len > 0 {
-            check(old, old_len)?;
-        } else {
-            check(old, 4096)?;
-        }
+        check(old, if old_len > 0 { old_len } else { PAGE })?;
         let flags = if old == new { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
         call(nr::MREMAP, [old, old_len, new_len, flags, new, 0]).map(|_| ())
     }
@@ -161,7 +157,7 @@ impl Space for HostedSpace {
 
     fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {
         check(addr, len)?;
-        if out.len() < len / 4096 {
+        if out.len() < len / PAGE {
             return Err(Errno::EINVAL);
         }
         call(nr::MINCORE, [addr, len, out.as_mut_ptr() as usize, 0, 0, 0]).map(|_| ())

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::Result;
+use janua_abi::linux::signal::{SIGCHLD, SIGKILL};
 use janua_entry::hosted::entry;
 use janua_entry::hosted::{self, Area, KICK, Own, SHORTCUTS, Shortcut};
 use janua_port::drive::PARKED;
@@ -34,7 +35,7 @@ const CLONE_CHILD_SETTID: usize = 0x0100_0000;
 
 const THREAD_FLAGS: usize = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
-const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | signal::SIGCHLD as usize;
+const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | SIGCHLD as usize;
 
 /// A process that goes on for the thread that made it (`space`): the child stores its own id.
 pub const HOP_FLAGS: usize = PROCESS_FLAGS | CLONE_CHILD_SETTID;
@@ -237,7 +238,7 @@ pub fn arm_again(index: usize) -> Result<()> {
     if this.host_pid.load(Ordering::Relaxed) == 0 {
         this.host_pid.store(tid, Ordering::Relaxed);
         // Should the supervisor be killed, nothing of the sandbox stays behind.
-        sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, signal::SIGKILL as usize, 0, 0, 0, 0])?;
+        sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0, 0, 0])?;
         if machine::is_orphaned() {
             sys::exit_group(hosted::ENDED);
         }

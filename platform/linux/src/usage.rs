@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use janua_abi::linux::{Errno, Result};
+use janua_port::PAGE;
 use janua_port::machine::{Residency, Scheduled, Usage};
 use janua_port::{Host, Nanos, accounts};
 
@@ -214,8 +215,6 @@ pub fn set_nice(tid: u32, nice: i32) -> Result<()> {
     const PRIO_PROCESS: usize = 0;
     sys::words(nr::SETPRIORITY, [PRIO_PROCESS, tid as usize, nice as usize, 0, 0, 0]).map(|_| ())
 }
-
-const PAGE: usize = 4096;
 
 /// Bytes of anonymous memory that the process of a host thread has resident. `exact`: of what several share, its share.
 fn own(tid: u32, exact: bool) -> Option<usize> {

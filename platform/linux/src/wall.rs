@@ -8,7 +8,10 @@
 
 use alloc::vec::Vec;
 
-use janua_abi::linux::net::ioctl as socket;
+use janua_abi::linux::net::{SockFilter as Filter, SockProgram, bpf, ioctl as socket};
+use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64};
+use janua_abi::linux::seccomp::data::{ARCH, ARGS, IP_HIGH, IP_LOW, NUMBER};
+use janua_abi::linux::seccomp::verdict::{ALLOW, KILL_PROCESS, TRAP};
 use janua_abi::linux::termios::request as tty;
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::hostcall::hostcall;
@@ -196,39 +199,12 @@ const IOCTLS: &[u32] = &[
     socket::SIOCGIFTXQLEN,
 ];
 
-/// One BPF instruction (`struct sock_filter`).
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Filter {
-    code: u16,
-    jt: u8,
-    jf: u8,
-    k: u32,
-}
-
-#[repr(C)]
-struct Program {
-    len: u16,
-    filter: *const Filter,
-}
-
-const LOAD_WORD: u16 = 0x20;
-const JUMP: u16 = 0x05;
-const JUMP_EQUAL: u16 = 0x15;
-const JUMP_NOT_BELOW: u16 = 0x35;
-const JUMP_ANY_BIT: u16 = 0x45;
-const RETURN: u16 = 0x06;
-
-const ALLOW: u32 = 0x7fff_0000;
-const TRAP: u32 = 0x0003_0000;
-const KILL_PROCESS: u32 = 0x8000_0000;
-
-/// Offsets in `struct seccomp_data`.
-const NUMBER: u32 = 0;
-const ARCH: u32 = 4;
-const IP_LOW: u32 = 8;
-const IP_HIGH: u32 = 12;
-const ARGS: u32 = 16;
+const LOAD_WORD: u16 = bpf::LD | bpf::ABS;
+const JUMP: u16 = bpf::JMP | bpf::JA;
+const JUMP_EQUAL: u16 = bpf::JMP | bpf::JEQ;
+const JUMP_NOT_BELOW: u16 = bpf::JMP | bpf::JGE;
+const JUMP_ANY_BIT: u16 = bpf::JMP | bpf::JSET;
+const RETURN: u16 = bpf::RET;
 
 /// Where the host emulates gettimeofday, time and getcpu.
 const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
@@ -236,9 +212,6 @@ const VSYSCALLS: [u32; 3] = [96, 201, 309];
 
 /// What user code may call besides tgkill(2) when the gate is a signal.
 const GETPID: u32 = 39;
-
-const ARCH_X86_64: u32 = 0xc000_003e;
-const ARCH_I386: u32 = 0x4000_0003;
 
 const fn op(code: u16, k: u32) -> Filter {
     Filter { code, jt: 0, jf: 0, k }
@@ -424,7 +397,7 @@ pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
         channel: info.channel as u32,
         vdso: (info.vdso_start, info.vdso_end),
     });
-    let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
+    let program = SockProgram { len: filter.len() as u16, filter: filter.as_ptr() };
     // SAFETY: words only.
     Errno::from_raw(unsafe { hostcall(PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) })?;
     // SAFETY: program and filter outlive the call, which copies them.

@@ -12,15 +12,13 @@ use alloc::vec;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_port::{Host, HostFd};
+pub use janua_port::{Host, HostFd, PAGE};
 
 use crate::coverage::Coverage;
 use crate::fs::hostfs::HostInode;
 use crate::fs::hostio::{self, OwnedFd};
 use crate::fs::memory::Space;
 
-/// Bytes of a page.
-pub const PAGE: usize = 4096;
 /// A file larger than this moves to the host.
 const HEAP_MOST: u64 = 256 * 1024;
 /// Largest size of a file.

@@ -3,7 +3,7 @@
 use alloc::sync::{Arc, Weak};
 use core::any::Any;
 
-use janua_abi::linux::signal::si;
+use janua_abi::linux::signal::{SIGCONT, SIGHUP, si};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_object::Caller;
@@ -21,9 +21,6 @@ use crate::boot::BootFile;
 use crate::signal::{self, SigInfo};
 use crate::thread::ThreadExt;
 use crate::{Kernel, Task, Thread, fs};
-
-const SIGHUP: u32 = 1;
-const SIGCONT: u32 = 18;
 
 /// Terminals send signals to groups of this kernel.
 struct Groups(Weak<Kernel>);

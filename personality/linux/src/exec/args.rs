@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::{UserPtr, UserStr};
-use janua_port::UserMemory;
+use janua_port::{PAGE, UserMemory};
 
 /// Longest single string, with its NUL (MAX_ARG_STRLEN).
-const MAX_ARG_STRLEN: usize = 32 * 4096;
+const MAX_ARG_STRLEN: usize = 32 * PAGE;
 /// However small the stack, this much is allowed (ARG_MAX).
 const ARG_MAX: u64 = 128 * 1024;
 /// However large the stack, no more than three quarters of the usual 8 MiB.

@@ -10,6 +10,7 @@ use janua_abi::linux::elf::{self, Header, ProgramHeader};
 use janua_abi::linux::i386::elf::{EM_386, Header32, ProgramHeader32};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::user::PATH_MAX;
+use janua_port::PAGE;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Bytes of a file by offset: how many could be read.
@@ -128,9 +129,9 @@ impl Elf {
     pub fn span(&self) -> Option<(usize, usize)> {
         let mut span: Option<(usize, usize)> = None;
         for segment in self.loads() {
-            let start = usize::try_from(segment.vaddr).ok()? & !4095;
+            let start = usize::try_from(segment.vaddr).ok()? & !(PAGE - 1);
             let end = usize::try_from(segment.vaddr.checked_add(segment.memsz)?).ok()?;
-            let end = end.checked_add(4095)? & !4095;
+            let end = end.checked_next_multiple_of(PAGE)?;
             span = Some(span.map_or((start, end), |(low, high)| (low.min(start), high.max(end))));
         }
         span.filter(|(start, end)| start < end)
@@ -142,7 +143,7 @@ impl Elf {
             .filter_map(|segment| usize::try_from(segment.align).ok())
             .filter(|align| align.is_power_of_two() && *align <= 1 << 30)
             .max()
-            .map_or(4096, |align| align.max(4096))
+            .map_or(PAGE, |align| align.max(PAGE))
     }
 
     /// The address of the program headers in memory, before the load bias: where a segment holds them.

@@ -4,7 +4,7 @@
 //! into a stack page the program has not touched yet must find it mapped, as they would on a kernel that grows stacks by fault.
 
 use janua_object::mm::Mm;
-use janua_port::Machine;
+use janua_port::{Machine, PAGE};
 
 /// A stack without a limit gets this.
 const MOST_STACK: u64 = 1 << 30;
@@ -40,21 +40,21 @@ pub struct Layout {
 
 /// The end of user space in processes of a host, and the lowest address that may be meant by it: the host's vDSO, below which guests
 /// map, may be a good tebibyte further down.
-const TOP: usize = (1 << 47) - 4096;
+const TOP: usize = (1 << 47) - PAGE;
 const NEAR_TOP: usize = 0x7e90_0000_0000;
 
 /// Where Linux puts relocatable programs: at two thirds of all there is, 0x5555_5555_4000. What the kernel keeps at the top counts as
 /// well, since sanitizers know the place (docs/layout.md).
 fn two_thirds(high: usize) -> usize {
     let all = if (NEAR_TOP..TOP).contains(&high) { TOP } else { high };
-    (all / 3 * 2) & !4095
+    (all / 3 * 2) & !(PAGE - 1)
 }
 
 /// Where mappings begin, `below` downwards, `chance` bytes or fewer from there. Sanitizers take what is further down than Linux would
 /// ever begin for something else.
 fn mmap_base(below: usize, chance: usize) -> usize {
     let room = below.saturating_sub(NEAR_TOP);
-    below.saturating_sub(if room > LEAST_GAP { chance % room } else { chance }) & !4095
+    below.saturating_sub(if room > LEAST_GAP { chance % room } else { chance }) & !(PAGE - 1)
 }
 
 impl Layout {
@@ -66,13 +66,13 @@ impl Layout {
         }
         let (words, _) = bytes.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
-        let mut pages = |bits: u32| (words.next().unwrap_or(0) & ((1 << bits) - 1)) as usize * 4096;
-        let high = mm.bounds().high & !4095;
+        let mut pages = |bits: u32| (words.next().unwrap_or(0) & ((1 << bits) - 1)) as usize * PAGE;
+        let high = mm.bounds().high & !(PAGE - 1);
         let narrow = high >> 32 == 0;
         let (stack_bits, mmap_bits, most_stack) =
             if narrow { (STACK_BITS_32, MMAP_BITS_32, MOST_STACK_32) } else { (STACK_BITS, MMAP_BITS, MOST_STACK) };
         let top = high - pages(stack_bits);
-        let size = stack_limit.min(most_stack).max(LEAST_STACK + strings as u64) as usize & !4095;
+        let size = stack_limit.min(most_stack).max(LEAST_STACK + strings as u64) as usize & !(PAGE - 1);
         let bottom = top - size;
         let gap = (high - bottom + GUARD).max(LEAST_GAP);
         Layout {

@@ -31,7 +31,7 @@ use janua_object::mm::{Image, MapRequest, Mm, Running};
 use janua_object::vfs::watch::event;
 use janua_object::vfs::{MountFlags, Path, Perm, Resolve, Start, Walk, access, may_execute};
 use janua_object::{Caller, OpenFile};
-use janua_port::{Frame, Prot, Space};
+use janua_port::{Frame, PAGE, Prot, Space};
 
 use crate::Thread;
 use crate::thread::ThreadExt;
@@ -339,7 +339,7 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
         return Err(Errno::ENOEXEC);
     }
     // A file that cannot be mapped cannot be run.
-    file.ops.backing(&file, 0, 4096, false).map_err(|_| Errno::ENOEXEC)?;
+    file.ops.backing(&file, 0, PAGE, false).map_err(|_| Errno::ENOEXEC)?;
 
     let file = Arc::new(Running::new(file)?);
     let perm = perm_of(&file.file)?;
@@ -450,7 +450,7 @@ fn fill(thread: &Thread, mm: &Arc<Mm>, prepared: &Prepared, rights: &Rights) -> 
     if !mem.is_user(entry, 1) {
         return Err(Errno::EINVAL);
     }
-    let brk = (program.end + layout.brk_offset).checked_add(4095).ok_or(Errno::ENOMEM)? & !4095;
+    let brk = (program.end + layout.brk_offset).checked_next_multiple_of(PAGE).ok_or(Errno::ENOMEM)?;
     mm.set_brk_start(brk);
 
     let mut image = Image {

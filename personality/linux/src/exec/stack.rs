@@ -7,7 +7,7 @@ use janua_abi::linux::i386::elf::AT_SYSINFO;
 use janua_abi::linux::{Errno, Result};
 use janua_object::Cred;
 use janua_object::mm::Image;
-use janua_port::{Machine, UserMemory};
+use janua_port::{Machine, PAGE, UserMemory};
 
 use super::args::Strings;
 use crate::x86::i386::vdso::Vdso;
@@ -103,7 +103,7 @@ fn auxiliary(machine: &dyn Machine, handed: &Handed<'_>, random: usize, execfn: 
     let frame = if handed.vdso32.is_some() { SIGNAL_FRAME_32 } else { SIGNAL_FRAME };
     entry(elf::AT_MINSIGSTKSZ, (machine.isa().fpu.size + frame) as u64);
     entry(elf::AT_HWCAP, hwcap[0]);
-    entry(elf::AT_PAGESZ, 4096);
+    entry(elf::AT_PAGESZ, PAGE as u64);
     entry(elf::AT_CLKTCK, CLOCK_TICKS);
     entry(elf::AT_PHDR, headers as u64);
     entry(elf::AT_PHENT, header_size as u64);

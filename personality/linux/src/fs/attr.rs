@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use janua_abi::linux::layout::Layout;
+use janua_abi::linux::signal::SIGXFSZ;
 use janua_abi::linux::stat::at as at_flags;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
@@ -21,7 +22,6 @@ use crate::thread::ThreadExt;
 
 /// RLIMIT_FSIZE.
 const FSIZE: u32 = 1;
-const SIGXFSZ: u32 = 25;
 
 fn apply(thread: &Thread, path: &Path, change: SetAttr, events: u32) -> Result<()> {
     path.mount.check_write()?;

@@ -14,6 +14,7 @@ use janua_object::OpenFile;
 use janua_object::file::{Events, File};
 use janua_object::mm::{Label, Mm, Region, VmFlags};
 use janua_object::vfs::device;
+use janua_port::PAGE;
 use janua_port::machine::Residency;
 
 use super::{Subject, Text, name_of};
@@ -202,8 +203,8 @@ pub fn smaps_rollup(subject: &Subject, text: &mut Text) -> Result<()> {
 /// /proc/PID/statm: pages of the whole, resident, shared, text, 0, data, 0.
 pub fn statm(subject: &Subject, text: &mut Text) -> Result<()> {
     let sizes = mm(subject).map(|mm| mm.sizes()).unwrap_or_default();
-    let pages = |bytes: usize| bytes / 4096;
-    let resident = super::stat::resident(subject) / 4096;
+    let pages = |bytes: usize| bytes / PAGE;
+    let resident = super::stat::resident(subject) / PAGE as u64;
     let _ = writeln!(
         text,
         "{} {resident} {} {} 0 {} 0",
@@ -256,7 +257,6 @@ impl MemoryFile {
     }
 }
 
-const PAGE: usize = 4096;
 /// Bytes moved at a time.
 const CHUNK: usize = 64 * 1024;
 

@@ -11,6 +11,7 @@ use janua_kernel::wait::PollTable;
 use janua_object::OpenFile;
 use janua_object::file::{Events, File, whence};
 use janua_object::mm::Mm;
+use janua_port::PAGE;
 use zerocopy::IntoBytes;
 
 use super::Subject;
@@ -18,7 +19,6 @@ use super::memory::mm;
 use crate::task::access;
 use crate::{Seat, Task};
 
-const PAGE: usize = 4096;
 /// Bytes of a word.
 const WORD: usize = 8;
 /// Words made at a time.

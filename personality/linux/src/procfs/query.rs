@@ -11,6 +11,7 @@ use janua_kernel::iobuf::ReadBuf;
 use janua_object::mm::{Label, Region, VmFlags};
 use janua_object::vfs::device;
 use janua_object::{Caller, OpenFile};
+use janua_port::PAGE;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::memory::{mm, name};
@@ -131,7 +132,7 @@ fn describe(region: &Region, query: &mut Query) {
     query.start = region.start as u64;
     query.end = region.end as u64;
     query.vma_flags = rights(region);
-    query.page_size = 4096;
+    query.page_size = PAGE as u64;
     // Shared anonymous memory is one of Linux' files as well.
     let has_file = region.ino != 0 || matches!(region.label, Label::File(_));
     (query.offset, query.inode) = if has_file { (region.offset, region.ino) } else { (0, 0) };
@@ -141,7 +142,7 @@ fn describe(region: &Region, query: &mut Query) {
 /// The build id that the first page of a mapped file holds; empty without one.
 fn build_id(region: &Region) -> Vec<u8> {
     let Label::File(file) = &region.label else { return Vec::new() };
-    let mut page = vec![0; 4096];
+    let mut page = vec![0; PAGE];
     let len = read(file, &mut page).unwrap_or(0);
     id_in(&page[..len]).unwrap_or_default().to_vec()
 }

@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Result;
 use janua_kernel::signal::SigSet;
+use janua_port::PAGE;
 use janua_port::machine::Usage;
 
 use super::{Subject, Text};
@@ -107,7 +108,7 @@ pub fn stat(subject: &Subject, text: &mut Text) -> Result<()> {
         children.system / TICK,
         task.threads().len().max(1),
         start / TICK,
-        resident(subject) / 4096,
+        resident(subject) / PAGE as u64,
         task.limits.soft(janua_abi::linux::process::rlimit::RSS),
     );
     let _ = writeln!(

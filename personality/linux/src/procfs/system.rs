@@ -4,6 +4,7 @@ use core::fmt::Write;
 
 use janua_abi::linux::Result;
 use janua_object::Caller;
+use janua_port::PAGE;
 use janua_port::machine::processors;
 
 use super::{Entry, Kind, Subject, Text, locks, sys};
@@ -141,7 +142,7 @@ fn diskstats(_: &Subject, _: &mut Text) -> Result<()> {
 fn vmstat(subject: &Subject, text: &mut Text) -> Result<()> {
     let memory = subject.kernel.machine.memory();
     let used = load::used(&subject.kernel);
-    let _ = writeln!(text, "nr_free_pages {}", memory.free / 4096);
+    let _ = writeln!(text, "nr_free_pages {}", memory.free / PAGE as u64);
     for name in ["pgpgin", "pgpgout", "pswpin", "pswpout"] {
         let _ = writeln!(text, "{name} 0");
     }

@@ -17,8 +17,8 @@ use janua_object::OpenFile;
 use janua_object::file::flags::{O_CREAT, O_LARGEFILE, O_NOFOLLOW, O_RDWR};
 use janua_object::mm::{Label, Mm, Region, VmFlags};
 use janua_object::vfs::{FileKind, OpenHow, Resolve, SetAttr};
-use janua_port::Frame;
 use janua_port::machine::Residency;
+use janua_port::{Frame, PAGE};
 use zerocopy::IntoBytes;
 
 use crate::Thread;
@@ -37,7 +37,6 @@ const ELF_HEADERS: u32 = 16;
 /// All bits there are.
 pub const FILTER_BITS: u32 = 0x1ff;
 
-const PAGE: usize = 4096;
 /// Most bytes of the note that names the mapped files, as on Linux: beyond there is none.
 const FILES_MOST: usize = 4 << 20;
 

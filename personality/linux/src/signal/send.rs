@@ -111,13 +111,7 @@ fn send_locked(task: &Arc<Task>, group: &mut Group, target: Option<&Thread>, inf
     (push(task, group, target, info, &mut queued), queued)
 }
 
-fn push(
-    task: &Task,
-    group: &mut Group,
-    target: Option<&Thread>,
-    info: SigInfo,
-    queued: &mut Queued,
-) -> Result<Sent, Full> {
+fn push(task: &Task, group: &mut Group, target: Option<&Thread>, info: SigInfo, queued: &mut Queued) -> Result<Sent, Full> {
     let signal = info.signal();
     if group.threads.is_empty() || matches!(group.state, State::Exiting(_) | State::Dead(_)) {
         group.killed |= signal == SIGKILL;

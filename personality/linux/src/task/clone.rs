@@ -17,7 +17,7 @@ use janua_object::OpenFile;
 use janua_object::fdtable::FdTable;
 use janua_object::file::flags::O_RDWR;
 use janua_object::mm::{Mm, Still};
-use janua_port::{Account, Context, Frame, NewSpace, Space, Spawn, SpawnKind};
+use janua_port::{Account, Context, Frame, NewSpace, PAGE, Space, Spawn, SpawnKind};
 use janua_rt::{RwLock, Target, WaitQueue};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -145,7 +145,6 @@ pub async fn clone3(thread: &Thread, args: UserPtr<u8>, size: usize) -> Result<u
 
 /// Reads the extensible structure: what this kernel does not know must be zero.
 fn read_args(thread: &Thread, from: UserPtr<u8>, size: usize) -> Result<CloneArgs> {
-    const PAGE: usize = 4096;
     if size > PAGE {
         return Err(Errno::E2BIG);
     }
