@@ -49,14 +49,18 @@ pub mod mask {
         | ONESHOT;
 }
 
-/// Events an instance holds before it gives up (/proc/sys/fs/inotify/max_queued_events).
-pub const MAX_QUEUED: usize = 16384;
 /// Bytes of the kernel's memory for the events of all instances of a user: they are made by the process that changes a file, so that it is the
 /// one who watches who must do without. Ten full queues of ordinary names.
 const MAX_BYTES: usize = 16 << 20;
-/// Instances a user may have (/proc/sys/fs/inotify/max_user_instances), and watches in all of them (max_user_watches).
-pub const MAX_INSTANCES: usize = 128;
-pub const MAX_WATCHES: usize = 65536;
+/// What can be set (/proc/sys/fs/inotify).
+pub struct Limits {
+    /// Events an instance holds before it gives up (max_queued_events).
+    pub queued: AtomicUsize,
+    /// Instances a user may have (max_user_instances).
+    pub instances: AtomicUsize,
+    /// Watches in all of them (max_user_watches).
+    pub watches: AtomicUsize,
+}
 
 /// Room for events that an empty queue keeps.
 const KEPT: usize = 64;
@@ -101,12 +105,14 @@ fn key(inode: &Arc<dyn Inode>) -> usize {
 pub struct Registry {
     watches: Weak<Watches>,
     by_inode: Mutex<HashMap<usize, Vec<Arc<Watch>>>>,
+    pub limits: Limits,
 }
 
 impl Registry {
     /// A registry that `watches` tells.
     pub fn new(watches: &Arc<Watches>) -> Arc<Registry> {
-        let registry = Arc::new(Registry { watches: Arc::downgrade(watches), by_inode: Mutex::new(HashMap::new()) });
+        let limits = Limits { queued: 16384.into(), instances: 128.into(), watches: 65536.into() };
+        let registry = Arc::new(Registry { watches: Arc::downgrade(watches), by_inode: Mutex::new(HashMap::new()), limits });
         watches.set_sink(registry.clone());
         registry
     }
@@ -229,12 +235,14 @@ pub struct Inotify {
     state: Mutex<State>,
     readable: WaitQueue,
     attr: Attr,
+    /// The limit of its queue, as it was when it was made.
+    most_queued: usize,
 }
 
 impl Inotify {
     /// An instance without watches; `attr` is what fstat(2) answers. EMFILE when its user has too many.
     pub fn new(registry: &Arc<Registry>, owner: Owner, attr: Attr) -> Result<Arc<Inotify>> {
-        if !take(&(*owner).as_ref().instances, MAX_INSTANCES) {
+        if !take(&(*owner).as_ref().instances, registry.limits.instances.load(Ordering::Relaxed)) {
             return Err(Errno::EMFILE);
         }
         Ok(Arc::new(Inotify {
@@ -243,6 +251,7 @@ impl Inotify {
             state: Mutex::new(State::default()),
             readable: WaitQueue::new(),
             attr,
+            most_queued: registry.limits.queued.load(Ordering::Relaxed),
         }))
     }
 
@@ -268,7 +277,7 @@ impl Inotify {
             return Ok(watch.wd);
         }
         let wd = state.last_wd.checked_add(1).ok_or(Errno::ENOSPC)?;
-        if !take(&self.counts().watches, MAX_WATCHES) {
+        if !take(&self.counts().watches, self.registry.limits.watches.load(Ordering::Relaxed)) {
             return Err(Errno::ENOSPC);
         }
         let watch = Arc::new(Watch { wd, mask: AtomicU32::new(kept), instance: Arc::downgrade(self), place });
@@ -330,7 +339,7 @@ impl Inotify {
     fn event(&self, state: &mut State, wd: i32, mask: u32, cookie: u32, text: &[u8]) -> Option<Event> {
         // Room for the word that something is missing is there in any case.
         state.queue.try_reserve(2).ok()?;
-        if state.queue.len() >= MAX_QUEUED {
+        if state.queue.len() >= self.most_queued {
             return None;
         }
         let mut name = Vec::new();

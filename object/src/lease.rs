@@ -5,7 +5,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
@@ -14,8 +14,8 @@ use janua_rt::{Mutex, Notify, WaitQueue};
 
 use crate::lock::{FileKey, Mode};
 
-/// How long a holder may keep others waiting (/proc/sys/fs/lease-break-time).
-pub const BREAK_TIME: Nanos = 45_000_000_000;
+/// How long a holder may keep others waiting at first.
+const BREAK_TIME: Nanos = 45_000_000_000;
 
 /// Why a holder is notified.
 pub mod news {
@@ -64,12 +64,20 @@ pub struct Shown {
 }
 
 /// All leases of a kernel.
-#[derive(Default)]
 pub struct Leases {
     count: AtomicUsize,
+    /// How long a holder may keep others waiting (/proc/sys/fs/lease-break-time).
+    pub break_time: AtomicU64,
     files: Mutex<HashMap<FileKey, Vec<Lease>>>,
     /// Woken when a lease is given up or becomes weaker.
     pub changed: WaitQueue,
+}
+
+impl Default for Leases {
+    fn default() -> Leases {
+        let (count, files, changed) = Default::default();
+        Leases { count, break_time: AtomicU64::new(BREAK_TIME), files, changed }
+    }
 }
 
 impl Leases {
@@ -161,7 +169,7 @@ impl Leases {
                 let known = lease.leave.is_some() || !writes && lease.weaken.is_some();
                 if !known {
                     let slot = if writes { &mut lease.leave } else { &mut lease.weaken };
-                    *slot = Some(now.saturating_add(BREAK_TIME));
+                    *slot = Some(now.saturating_add(self.break_time.load(Ordering::Relaxed)));
                     reported.push(lease.holder.clone());
                 }
             }

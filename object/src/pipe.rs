@@ -414,14 +414,14 @@ impl Pipe {
     }
 
     /// F_SETPIPE_SZ: the capacity got, a power of two of at least a page. EBUSY when more is held, EPERM above
-    /// [`MAX_CAPACITY`] without `privileged`, EINVAL for more than 2 GiB.
-    pub fn set_capacity(&self, want: usize, privileged: bool) -> Result<usize> {
+    /// `most` (/proc/sys/fs/pipe-max-size) without `privileged`, EINVAL for more than 2 GiB.
+    pub fn set_capacity(&self, want: usize, most: usize, privileged: bool) -> Result<usize> {
         if want > 1 << 31 {
             return Err(Errno::EINVAL);
         }
         let new = want.next_power_of_two().max(PIPE_BUF);
         let mut state = self.state.lock();
-        if new > MAX_CAPACITY && new / PIPE_BUF > state.most && !privileged {
+        if new > most && new / PIPE_BUF > state.most && !privileged {
             return Err(Errno::EPERM);
         }
         // What root may ask for is bounded all the same: it is kernel memory.
@@ -627,8 +627,8 @@ mod tests {
         assert_eq!(read(&reader, PIPE_BUF).unwrap().len(), PIPE_BUF);
         assert_eq!(write(&writer, &[2; PIPE_BUF + 1], false), Ok(PIPE_BUF));
         assert_eq!(write(&writer, &[2; PIPE_BUF + 1], false), Err(Errno::EAGAIN));
-        assert_eq!(reader.pipe.set_capacity(4096, false), Err(Errno::EBUSY));
-        assert_eq!(reader.pipe.set_capacity(65537, false), Ok(131072));
+        assert_eq!(reader.pipe.set_capacity(4096, MAX_CAPACITY, false), Err(Errno::EBUSY));
+        assert_eq!(reader.pipe.set_capacity(65537, MAX_CAPACITY, false), Ok(131072));
         assert_eq!(write(&writer, &[2; 101], false), Ok(101));
     }
 

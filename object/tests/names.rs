@@ -289,7 +289,7 @@ fn mounts_hide_bind_and_come_off() {
     w.mkdir("/copy").unwrap();
     let bound = w.vfs.bind(&w.root, &w.find("/copy").unwrap(), true).unwrap();
     assert_eq!(w.read("/copy/m/over").unwrap(), "o");
-    bound.set_flags(MountFlags::RDONLY);
+    w.vfs.set_mount_flags(&bound, MountFlags::RDONLY);
     assert_eq!(error(w.mkdir("/copy/new")), Errno::EROFS);
     assert_eq!(w.name(&w.find("/copy/m/over").unwrap()), "/copy/m/over");
     assert_eq!(error(w.vfs.detach(&bound, false)), Errno::EBUSY);

@@ -12,9 +12,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bitflags::bitflags;
 use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
-use janua_rt::{RwLock, RwLockReadGuard};
+use janua_rt::{RwLock, RwLockReadGuard, WaitQueue};
 
 use crate::caller::Caller;
+use crate::file::Events;
 use crate::lease::Leases;
 use crate::vfs::Vfs;
 use crate::vfs::dentry::{Dentry, NameHasher, take_apart};
@@ -144,7 +145,7 @@ impl Mount {
         MountFlags::from_bits_retain(self.flags.load(Ordering::Acquire))
     }
 
-    pub fn set_flags(&self, flags: MountFlags) {
+    fn set_flags(&self, flags: MountFlags) {
         self.flags.store(flags.bits(), Ordering::Release);
         // Links may no longer be followed here.
         changing();
@@ -196,6 +197,29 @@ struct Table {
 pub(super) struct Mounts {
     table: RwLock<Table>,
     next_id: AtomicU64,
+    changes: Changes,
+}
+
+/// How often mounts have come, gone, moved or changed their flags, and who waits for that (proc_pid_mounts(5)).
+#[derive(Default)]
+pub struct Changes {
+    count: AtomicU64,
+    queue: WaitQueue,
+}
+
+impl Changes {
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    pub fn queue(&self) -> &WaitQueue {
+        &self.queue
+    }
+
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.queue.wake((Events::ERR | Events::PRI).bits());
+    }
 }
 
 fn point(path: &Path) -> Point {
@@ -264,7 +288,7 @@ fn check_place(mount: &Mount, at: &Path) -> Result<()> {
 
 impl Mounts {
     pub fn new() -> Mounts {
-        Mounts { table: RwLock::new(Table::default()), next_id: AtomicU64::new(1) }
+        Mounts { table: RwLock::new(Table::default()), next_id: AtomicU64::new(1), changes: Changes::default() }
     }
 
     fn id(&self) -> u64 {
@@ -309,6 +333,8 @@ impl Vfs {
             return Err(Errno::EBUSY);
         }
         table.put(mount, at);
+        drop(table);
+        self.mounts.changes.add();
         Ok(())
     }
 
@@ -364,6 +390,7 @@ impl Vfs {
         }
         let last = !table.by_id.values().any(|other| Arc::ptr_eq(&other.fs, &mount.fs));
         drop(table);
+        self.mounts.changes.add();
         if last && !lazy {
             take_apart(&mount.root);
         }
@@ -383,6 +410,8 @@ impl Vfs {
         }
         table.take_off(mount)?;
         table.put(mount, to);
+        drop(table);
+        self.mounts.changes.add();
         Ok(())
     }
 
@@ -403,7 +432,20 @@ impl Vfs {
             *new.parent.write() = Some(from);
         }
         table.put(old, put_old);
+        drop(table);
+        self.mounts.changes.add();
         Ok(())
+    }
+
+    /// Gives a mount other flags (MS_REMOUNT with MS_BIND, mount_setattr(2)).
+    pub fn set_mount_flags(&self, mount: &Mount, flags: MountFlags) {
+        mount.set_flags(flags);
+        self.mounts.changes.add();
+    }
+
+    /// Changes of the mounts.
+    pub fn mount_changes(&self) -> &Changes {
+        &self.mounts.changes
     }
 
     /// All mounts, oldest first.

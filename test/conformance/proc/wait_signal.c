@@ -13,8 +13,8 @@ static void reap(int n)
 	reaped += some;
 	missed += !some;
 }
-/* As shells do it: whoever is told once and finds nothing would wait for ever. */
-static void told(void)
+/* As shells do it: a parent that is notified once and finds nothing would wait for ever. */
+static void notified(void)
 {
 	sigset_t chld, none;
 	sigemptyset(&none);
@@ -50,6 +50,6 @@ int main(void)
 		late += signals != i;
 	}
 	N(late);
-	told();
+	notified();
 	return t_done();
 }

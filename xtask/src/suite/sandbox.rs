@@ -61,6 +61,7 @@ const TESTS: &[Test] = &[
     ("sandbox/calls_made_at_run_time", speed::calls_made_at_run_time),
     ("sandbox/many_processes", speed::many_processes),
     ("sandbox/host_network", host_network),
+    ("sandbox/settings", settings),
     ("sandbox/libraries_come_and_go", libraries_come_and_go),
     ("sandbox/bad_usage", bad_usage),
     ("sandbox/without_proc", without_proc),
@@ -651,6 +652,22 @@ fn host_network(s: &Sandbox) -> Result<(), String> {
         Some(line) => Err(format!("reached the host: {line}")),
         None => Ok(()),
     }
+}
+
+/// What root of the sandbox sets below /proc/sys has its effect, and changes of the mounts can be waited for.
+fn settings(s: &Sandbox) -> Result<(), String> {
+    let program = compare::place().join("bin/sandbox/settings");
+    super::attacks::build(&workspace::root().join("test/sandbox/settings.c"), &program, &[])?;
+    let there =
+        s.run(&[], &["/bin/sh", "-c", &format!("mkdir -p /tmp/settings; cd /tmp/settings; exec {}", program.display())])?;
+    let lines = [
+        "mounts: each change is reported",
+        "pipes: bounded",
+        "watches: bounded",
+        "leases: broken in time",
+        "numbers: another inode",
+    ];
+    expect("settings", &there, 0, &lines)
 }
 
 /// Opens a library of the system and copies of one, closes them, and stops twice on the way.

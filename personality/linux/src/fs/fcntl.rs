@@ -1,6 +1,7 @@
 //! fcntl(2) and the part of ioctl(2) that is the same for every file.
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use janua_abi::linux::fcntl::*;
 use janua_abi::linux::layout::Layout;
@@ -89,7 +90,8 @@ fn at_once(thread: &Thread, fd: Fd, file: &Arc<OpenFile>, command: u32, arg: usi
             if command == F_GETPIPE_SZ {
                 Ok(pipe.capacity())
             } else {
-                pipe.set_capacity(arg as u32 as usize, thread.cred().capable(CAP_SYS_RESOURCE))
+                let most = thread.kernel.files.pipe_most.load(Ordering::Relaxed);
+                pipe.set_capacity(arg as u32 as usize, most, thread.cred().capable(CAP_SYS_RESOURCE))
             }
         }
         F_GET_SEALS => Ok(file.ops.seals()? as usize),

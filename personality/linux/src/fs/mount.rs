@@ -116,7 +116,7 @@ pub fn mount(
             let times = MountFlags::NOATIME | MountFlags::RELATIME;
             new = new & !times | target.mount.flags() & times;
         }
-        target.mount.set_flags(new);
+        thread.kernel.vfs.set_mount_flags(&target.mount, new);
         return Ok(());
     }
     if flags.has(ms::BIND) {

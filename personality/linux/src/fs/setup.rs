@@ -167,7 +167,7 @@ pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
             if let Ok(place) = find(vfs, &boot, &kernel.root.root.read().clone(), &mount.target) {
                 let shown = vfs.bind(&place, &place, false);
                 let shown = shown.map_err(|errno| format!("cannot show {} again: {}", lossy(&mount.target), words(errno)))?;
-                shown.set_flags(flags(mount));
+                kernel.vfs.set_mount_flags(&shown, flags(mount));
             }
             continue;
         }

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -26,11 +27,20 @@ pub struct TextFile {
     /// The number of the program that ran when the file was opened.
     program: u64,
     text: Mutex<Option<Arc<Vec<u8>>>>,
+    /// For a text of the mounts: as of which change its reader knows them.
+    mounts: Option<AtomicU64>,
 }
 
 impl TextFile {
     pub fn new(node: Arc<Node>, opener: User, program: u64) -> TextFile {
-        TextFile { node, opener, program, text: Mutex::new(None) }
+        let mounts = match node.what {
+            What::Entry(Entry { mounts: true, .. }) => {
+                let known = node.fs.kernel.upgrade().map_or(0, |kernel| kernel.vfs.mount_changes().count());
+                Some(AtomicU64::new(known))
+            }
+            _ => None,
+        };
+        TextFile { node, opener, program, text: Mutex::new(None), mounts }
     }
 
     /// The thread that makes this call.
@@ -71,8 +81,26 @@ impl File for TextFile {
         Ok(len)
     }
 
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
-        Events::ALWAYS
+    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+        let (Some(seen), Some(kernel)) = (&self.mounts, self.node.fs.kernel.upgrade()) else { return Events::ALWAYS };
+        let changes = kernel.vfs.mount_changes();
+        // A change is reported once; who only registers asks again before it reports.
+        let known = match table {
+            Some(table) => {
+                table.add(changes.queue());
+                seen.load(Ordering::Relaxed) == changes.count()
+            }
+            None => {
+                let count = changes.count();
+                seen.swap(count, Ordering::Relaxed) == count
+            }
+        };
+        let readable = Events::IN | Events::RDNORM;
+        if known { readable } else { readable | Events::ERR | Events::PRI }
+    }
+
+    fn may_wait(&self) -> bool {
+        self.mounts.is_some()
     }
 
     fn seekable(&self) -> bool {

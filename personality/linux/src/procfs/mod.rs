@@ -190,6 +190,8 @@ pub struct Entry {
     pub look: Look,
     /// It is one of /proc/sys.
     pub setting: bool,
+    /// It is a text of the mounts, whose changes can be waited for.
+    pub mounts: bool,
 }
 
 /// What a text asks of who reads it, beyond its permission bits.
@@ -227,10 +229,14 @@ pub enum Kind {
 
 impl Entry {
     pub const fn new(name: &'static str, mode: u32, kind: Kind) -> Entry {
-        Entry { name, mode, kind, look: Look::Free, setting: false }
+        Entry { name, mode, kind, look: Look::Free, setting: false, mounts: false }
     }
     pub const fn text(name: &'static str, make: Make) -> Entry {
         Entry::new(name, 0o444, Kind::Text(make))
+    }
+    /// A text of the mounts.
+    pub const fn mounts(name: &'static str, mode: u32, make: Make) -> Entry {
+        Entry { mounts: true, ..Entry::new(name, mode, Kind::Text(make)) }
     }
     /// A text for who may look into the process, at each reading.
     pub const fn guarded(name: &'static str, make: Make) -> Entry {
@@ -379,7 +385,8 @@ impl Node {
     fn ino(&self) -> u64 {
         let owner = match self.id {
             Id::System => 0,
-            Id::Process(pid, _) => u64::from(pid),
+            // The next process with the number has other inodes.
+            Id::Process(pid, started) => u64::from(pid) ^ (started & 0x7ff) << 25,
             Id::Thread(_, tid) => u64::from(tid) | 1 << 24,
         };
         let which = match self.what {

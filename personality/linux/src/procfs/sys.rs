@@ -40,6 +40,25 @@ macro_rules! name {
     };
 }
 
+/// A number that can be set to anything that is not negative.
+macro_rules! count {
+    ($name:literal, |$kernel:ident| $place:expr) => {
+        settable(
+            $name,
+            |subject, text| {
+                let $kernel = &subject.kernel;
+                let _ = writeln!(text, "{}", $place.load(Ordering::Relaxed));
+                Ok(())
+            },
+            |subject, word| {
+                let $kernel = &subject.kernel;
+                $place.store(parse::<u32>(word)?.min(i32::MAX as u32) as usize, Ordering::Relaxed);
+                Ok(())
+            },
+        )
+    };
+}
+
 macro_rules! text_of {
     ($field:ident) => {
         |subject, text| {
@@ -68,16 +87,20 @@ static FS: &[Entry] = &[
     Entry::dir("epoll", &[fixed!("max_user_watches", "1048576")]),
     Entry::dir(
         "inotify",
-        &[fixed!("max_queued_events", "16384"), fixed!("max_user_instances", "128"), fixed!("max_user_watches", "65536")],
+        &[
+            count!("max_queued_events", |kernel| &kernel.files.inotify.limits.queued),
+            count!("max_user_instances", |kernel| &kernel.files.inotify.limits.instances),
+            count!("max_user_watches", |kernel| &kernel.files.inotify.limits.watches),
+        ],
     ),
     fixed!("aio-max-nr", "65536"),
     fixed!("file-max", "9223372036854775807"),
     fixed!("file-nr", "0\t0\t9223372036854775807"),
-    fixed!("lease-break-time", "45"),
+    settable("lease-break-time", lease_time, set_lease_time),
     settable("nr_open", nr_open, set_nr_open),
     fixed!("overflowgid", "65534"),
     fixed!("overflowuid", "65534"),
-    fixed!("pipe-max-size", "1048576"),
+    settable("pipe-max-size", pipe_most, set_pipe_most),
     fixed!("pipe-user-pages-hard", "0"),
     fixed!("pipe-user-pages-soft", "16384"),
     fixed!("protected_hardlinks", "0"),
@@ -207,6 +230,34 @@ fn shmmni(subject: &Subject, text: &mut Text) -> Result<()> {
 
 fn set_shmmni(subject: &Subject, word: &[u8]) -> Result<()> {
     subject.kernel.ipc.shm.ids.set_most(parse(word)?)
+}
+
+/// Seconds.
+fn lease_time(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.vfs.leases.break_time.load(Ordering::Relaxed) / 1_000_000_000);
+    Ok(())
+}
+
+fn set_lease_time(subject: &Subject, word: &[u8]) -> Result<()> {
+    let seconds: u32 = parse(word)?;
+    subject.kernel.vfs.leases.break_time.store(u64::from(seconds) * 1_000_000_000, Ordering::Relaxed);
+    Ok(())
+}
+
+fn pipe_most(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.files.pipe_most.load(Ordering::Relaxed));
+    Ok(())
+}
+
+/// Rounded as a pipe's capacity is. EINVAL for more than that can be.
+fn set_pipe_most(subject: &Subject, word: &[u8]) -> Result<()> {
+    let most: u32 = parse(word)?;
+    if most == 0 || most > 1 << 31 {
+        return Err(Errno::EINVAL);
+    }
+    let most = (most as usize).next_power_of_two().max(janua_object::pipe::PIPE_BUF);
+    subject.kernel.files.pipe_most.store(most, Ordering::Relaxed);
+    Ok(())
 }
 
 fn nr_open(subject: &Subject, text: &mut Text) -> Result<()> {
