@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::tree::Tree;
-use common::{FILLS, TestMachine, hosted, small};
+use common::{FILLS, STORED, TestMachine, hosted, small};
 use disk::{Contents, Disk, PIECE};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -445,6 +445,46 @@ fn a_mapping_brings_what_is_touched_and_little_around_it() {
     assert_eq!((touch(100), blocks()), (Ok(()), 32 + 19 + 1 + 32));
     assert_eq!(read(&file, 600_000, 0), content);
     file.ops.mapping_gone(false);
+    FILLS.set(None);
+}
+
+#[test]
+fn of_a_mapping_only_what_was_stored_is_written() {
+    let w = World::new(64 * MIB);
+    w.put("/f", &pattern(1_000_000, 5));
+    let w = w.again();
+    FILLS.set(Some(Vec::new()));
+    let file = w.open("/f", O_RDWR).unwrap();
+    file.ops.mapping_made(true).unwrap();
+    let janua_port::Backing::Host { fd, .. } = file.ops.backing(&file, 0, 1_000_000, true).unwrap() else {
+        panic!("mapped by an anonymous file")
+    };
+    let host = janua_port::Machine::host(w.who.machine).unwrap();
+    assert_eq!(read(&file, 1_000_000, 0), pattern(1_000_000, 5));
+    file.ops.sync(false).unwrap();
+    let before = w.disk.written.load(Ordering::Relaxed);
+    let store = |page: u64, bytes: &[u8]| {
+        host.write(fd, bytes, Some(page * PIECE as u64)).unwrap();
+        STORED.with_borrow_mut(|stored| stored.push(page..page + 1));
+    };
+    store(100, b"one");
+    file.ops.sync_mapping().unwrap();
+    let kept = |page: usize, bytes: &[u8]| {
+        let cut = World::mount(Disk::of(w.disk.cut(|_| false)));
+        cut.get("/f").unwrap()[page * PIECE..].starts_with(bytes)
+    };
+    assert!(kept(100, b"one"));
+    let written = w.disk.written.load(Ordering::Relaxed) - before;
+    assert!(written < 100_000, "{written} bytes for a page and its metadata");
+    // sync(2) asks what was stored, and so does the end of the last mapping that may be written.
+    store(7, b"two");
+    assert!(!kept(7, b"two"));
+    w.fs.sync().unwrap();
+    assert!(kept(7, b"two"));
+    store(8, b"three");
+    file.ops.mapping_gone(true);
+    file.ops.sync(false).unwrap();
+    assert!(kept(8, b"three"));
     FILLS.set(None);
 }
 

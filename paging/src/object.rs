@@ -1,9 +1,10 @@
 //! Memory objects: pages by number, shared between files and mappings.
 
-use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::Fill;
@@ -16,6 +17,9 @@ pub trait Mapper: Send + Sync {
     /// Takes out the entries of this object's pages from `page` on (before `end`): all of them, private copies too, or those of the
     /// frames alone that the object had there.
     fn forget(&self, object: *const (), page: u64, end: u64, frames: Option<&BTreeMap<u64, PageFrame>>);
+
+    /// Takes the right to write from the entries that shared mappings have for these pages of the object: the next store there faults.
+    fn protect(&self, object: *const (), pages: &BTreeSet<u64>);
 }
 
 /// Why there is no page for a mapping.
@@ -42,11 +46,13 @@ struct Inner {
     size: u64,
     /// Who brings missing pages for mappings; without, they are holes for those too.
     fill: Option<Weak<dyn Fill>>,
+    /// Pages that shared mappings may write, or could since these were last taken; kept where [`Inner::fill`] is there.
+    stored: BTreeSet<u64>,
 }
 
 impl<F: Frames> Object<F> {
     pub fn new(frames: &'static F, size: u64) -> Arc<Object<F>> {
-        let inner = Mutex::new(Inner { pages: BTreeMap::new(), size, fill: None });
+        let inner = Mutex::new(Inner { pages: BTreeMap::new(), size, fill: None, stored: BTreeSet::new() });
         Arc::new(Object { frames, inner, mappers: Mutex::new(Vec::new()) })
     }
 
@@ -74,7 +80,7 @@ impl<F: Frames> Object<F> {
         mappers.push(mapper);
     }
 
-    /// From now on missing pages are brought for mappings.
+    /// From now on missing pages are brought for mappings, and stores through shared ones are noted. Nobody maps it yet.
     pub fn set_fill(&self, fill: Weak<dyn Fill>) {
         self.inner.lock().fill = Some(fill);
     }
@@ -91,8 +97,9 @@ impl<F: Frames> Object<F> {
         self.inner.lock().fill.is_some()
     }
 
-    /// A page for a mapping, with one more user, made when it is a hole.
-    pub fn page(&self, number: u64) -> core::result::Result<PageFrame, Missing> {
+    /// A page for a mapping, with one more user, made when it is a hole; and whether a shared mapping may write it. `store`: one is about
+    /// to.
+    pub fn page(&self, number: u64, store: bool) -> core::result::Result<(PageFrame, bool), Missing> {
         let mut inner = self.inner.lock();
         if number >= inner.size.div_ceil(PAGE as u64) {
             return Err(Missing::BeyondEnd);
@@ -107,12 +114,40 @@ impl<F: Frames> Object<F> {
             }
         };
         self.frames.share(frame);
-        Ok(frame)
+        inner.note(number, store);
+        Ok((frame, store || inner.fill.is_none()))
+    }
+
+    /// A shared mapping, which had the right to read the page, gets that to write it.
+    pub fn note_store(&self, number: u64) {
+        self.inner.lock().note(number, true);
+    }
+
+    /// Shows, in runs, the pages that shared mappings may have stored into since this was last asked; each further store will be noted.
+    pub fn take_stored(&self, each: &mut dyn FnMut(Range<u64>)) {
+        let stored = core::mem::take(&mut self.inner.lock().stored);
+        if stored.is_empty() {
+            return;
+        }
+        // A fault notes its page before it gives the right, both with its space locked: either it did so before the set was
+        // taken, and the right goes here, or the page is in the next set.
+        self.mappers().iter().for_each(|mapper| mapper.protect(self.id(), &stored));
+        let mut run = 0..0;
+        for number in stored {
+            if number != run.end {
+                let before = core::mem::replace(&mut run, number..number);
+                if !before.is_empty() {
+                    each(before);
+                }
+            }
+            run.end = number + 1;
+        }
+        each(run);
     }
 
     /// Pages of a range that are in memory, with one more user each: how many were put into `out`. None of an object whose missing
     /// pages are made: there a mapping has no more of them than it has touched.
-    pub fn present(&self, range: core::ops::Range<u64>, out: &mut [(u64, PageFrame)]) -> usize {
+    pub fn present(&self, range: Range<u64>, out: &mut [(u64, PageFrame)]) -> usize {
         let inner = self.inner.lock();
         if inner.fill.is_none() {
             return 0;
@@ -307,9 +342,12 @@ impl<F: Frames> Object<F> {
         }
     }
 
+    fn mappers(&self) -> Vec<Arc<dyn Mapper>> {
+        self.mappers.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
     fn notify_mappers(&self, first: u64, end: u64, frames: Option<&BTreeMap<u64, PageFrame>>) {
-        let mappers: Vec<_> = self.mappers.lock().iter().filter_map(Weak::upgrade).collect();
-        for mapper in mappers {
+        for mapper in self.mappers() {
             mapper.forget(self.id(), first, end, frames);
         }
     }
@@ -323,11 +361,20 @@ impl<F: Frames> Drop for Object<F> {
     }
 }
 
+impl Inner {
+    fn note(&mut self, number: u64, store: bool) {
+        if store && self.fill.is_some() && self.pages.contains_key(&number) {
+            self.stored.insert(number);
+        }
+    }
+}
+
 /// Takes pages from `first` on (before `end`) out of an object, which stays a user of their frames.
 fn take_pages(inner: &mut Inner, first: u64, end: u64) -> BTreeMap<u64, PageFrame> {
     let mut gone = inner.pages.split_off(&first);
     let mut kept = gone.split_off(&end);
     inner.pages.append(&mut kept);
+    inner.stored.retain(|number| !gone.contains_key(number));
     gone
 }
 

@@ -1,10 +1,13 @@
 //! Random operations on a few spaces and objects, each compared with a plain description of what must be there.
 
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use janua_abi::linux::{Errno, Result};
 use janua_port::Prot;
+use janua_port::host::Fill;
 
 use crate::format::srmmu::Srmmu;
 use crate::format::x86_64::X86_64;
@@ -44,6 +47,19 @@ struct Wanted {
 /// An object: the first byte of each of its pages.
 type Bytes = Vec<u8>;
 
+/// The object whose pages are brought, and in which stores are noted.
+const FILLED: usize = OBJECTS - 1;
+
+/// Brings pages of zeroes.
+struct Zeroes(Weak<Object<Memory>>);
+
+impl Fill for Zeroes {
+    fn fill(&self, page: u64) -> Result<()> {
+        let object = self.0.upgrade().ok_or(Errno::EIO)?;
+        object.allocate(page * PAGE as u64, PAGE as u64, true).map_err(|_| Errno::ENOMEM)
+    }
+}
+
 /// A table that spaces are tried with.
 pub trait Tried: Table {
     /// Where its pages begin: so that not all of their entries lie together.
@@ -74,6 +90,9 @@ struct World<T: Tried> {
     room: bool,
     objects: Vec<(Arc<Object<Memory>>, Bytes)>,
     spaces: Vec<(Arc<Space<Memory, T>>, Wanted)>,
+    fill: Arc<dyn Fill>,
+    /// Pages of [`FILLED`] that were written in shared mappings since it was last asked.
+    stored: BTreeSet<u64>,
 }
 
 fn addr<T: Tried>(page: usize) -> usize {
@@ -88,8 +107,11 @@ impl<T: Tried> World<T> {
     fn new(frames: usize, room: bool) -> World<T> {
         let memory = Memory::new(frames);
         let object = |_| (Object::new(memory, OBJECT_PAGES * PAGE as u64), alloc::vec![0; OBJECT_PAGES as usize]);
+        let objects: Vec<_> = (0..OBJECTS).map(object).collect();
+        let fill: Arc<dyn Fill> = Arc::new(Zeroes(Arc::downgrade(&objects[FILLED].0)));
+        objects[FILLED].0.set_fill(Arc::downgrade(&fill));
         let spaces = alloc::vec![(Space::new(memory, T::with_room(room)), Wanted::default())];
-        World { memory, room, objects: (0..OBJECTS).map(object).collect(), spaces }
+        World { memory, room, objects, spaces, fill, stored: BTreeSet::new() }
     }
 
     /// The byte a page must have; `None` if it cannot be read.
@@ -138,7 +160,12 @@ impl<T: Tried> World<T> {
         match &mut wanted.what {
             What::Own(now) => *now = byte,
             What::Private(_, _, own) => *own = Some(byte),
-            What::Shared(object, number) => self.objects[*object].1[*number as usize] = byte,
+            What::Shared(object, number) => {
+                self.objects[*object].1[*number as usize] = byte;
+                if *object == FILLED {
+                    self.stored.insert(*number);
+                }
+            }
         }
     }
 
@@ -205,6 +232,7 @@ impl<T: Tried> World<T> {
     fn truncate(&mut self, object: usize, pages: usize) {
         self.objects[object].0.truncate((pages * PAGE) as u64).unwrap();
         self.objects[object].1.resize(pages, 0);
+        self.gone(object, pages..usize::MAX);
         // Copies of what was behind the end go with it.
         self.each_of(object, |number| number as usize >= pages);
     }
@@ -221,7 +249,25 @@ impl<T: Tried> World<T> {
         }
     }
 
+    /// Pages of an object are not there any more, nor what was stored into them.
+    fn gone(&mut self, object: usize, pages: Range<usize>) {
+        if object == FILLED {
+            self.stored.retain(|number| !pages.contains(&(*number as usize)));
+        }
+    }
+
+    /// Asks which pages have been stored into: all of those that were, and where there is memory no others, since a fault that fails
+    /// for want of it may have been for a store.
+    fn take_stored(&mut self) {
+        let mut found = BTreeSet::new();
+        self.objects[FILLED].0.take_stored(&mut |run| run.for_each(|page| assert!(found.insert(page))));
+        let wanted = core::mem::take(&mut self.stored);
+        let enough = self.room && self.memory.most() > 100;
+        assert!(if enough { found == wanted } else { found.is_superset(&wanted) }, "{found:?}, not {wanted:?}");
+    }
+
     fn punch(&mut self, object: usize, first: usize, count: usize) {
+        self.gone(object, first..first + count);
         self.objects[object].0.punch((first * PAGE) as u64, (count * PAGE) as u64);
         for byte in self.objects[object].1.iter_mut().skip(first).take(count) {
             *byte = 0;
@@ -248,7 +294,7 @@ fn operation<T: Tried>(world: &mut World<T>, next: &mut impl FnMut(u64) -> u64) 
     let prot = Prot { read: below(4) > 0, write: below(4) > 0, exec: false };
     let byte = 1 + below(255) as u8;
     let range = (addr::<T>(first), addr::<T>(first + count));
-    match below(24) {
+    match below(26) {
         0..=7 => {
             world.write(space, first, byte);
             "write"
@@ -309,6 +355,10 @@ fn operation<T: Tried>(world: &mut World<T>, next: &mut impl FnMut(u64) -> u64) 
             world.punch(object, below(OBJECT_PAGES as usize), count);
             "punch"
         }
+        22 | 23 => {
+            world.take_stored();
+            "take_stored"
+        }
         _ => {
             let page = below(OBJECT_PAGES as usize);
             let (real, bytes) = &mut world.objects[object];
@@ -334,8 +384,9 @@ fn leave_what_they_should<T: Tried>() {
             let name = operation(&mut world, &mut next);
             world.check(&alloc::format!("stream {stream}, step {step}, after {name}"));
         }
-        let World { memory, objects, spaces, .. } = world;
-        drop((objects, spaces));
+        world.take_stored();
+        let World { memory, objects, spaces, fill, .. } = world;
+        drop((objects, spaces, fill));
         assert_eq!(memory.used(), 0, "stream {stream}: frames are left");
     }
 }

@@ -1,6 +1,6 @@
 //! An address space: its regions, and the pages of them that are in memory.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
@@ -578,6 +578,9 @@ impl<F: Frames, T: Table> Inner<F, T> {
             if !own {
                 frames.copy(entry.frame, frame);
             }
+            if let Behind::Object { object, page: first, shared: true } = &behind {
+                object.note_store(first + (offset / PAGE) as u64);
+            }
             // Replaces an entry, which needs no memory.
             let _ = self.table.set(page, Entry { frame, prot: rights(prot, true) });
             if own {
@@ -592,7 +595,7 @@ impl<F: Frames, T: Table> Inner<F, T> {
             Behind::Zero => (frames.take().ok_or(Refused::NoMemory)?, true),
             Behind::Object { object, page: first, shared } => {
                 let number = first + (offset / PAGE) as u64;
-                let frame = object.page(number).map_err(|missing| match missing {
+                let (frame, writable) = object.page(number, write && *shared).map_err(|missing| match missing {
                     Missing::BeyondEnd => Refused::BeyondEnd.into(),
                     Missing::NoMemory => Refused::NoMemory.into(),
                     Missing::Absent => Stop::Absent(object.clone(), number),
@@ -605,16 +608,16 @@ impl<F: Frames, T: Table> Inner<F, T> {
                     frames.release(frame);
                     (own.ok_or(Refused::NoMemory)?, true)
                 } else {
-                    (frame, *shared)
+                    (frame, *shared && writable)
                 }
             }
         };
         let entry = Entry { frame, prot: rights(prot, writable) };
         self.install(frames, page, entry).map_err(|_| Refused::NoMemory)?;
-        if let Behind::Object { object, page: first, shared } = &behind
+        if let Behind::Object { object, page: first, .. } = &behind
             && !write
         {
-            self.install_around(frames, page, start..end, (object, *first), rights(prot, *shared));
+            self.install_around(frames, page, start..end, (object, *first), rights(prot, false));
         }
         Ok(frame)
     }
@@ -674,6 +677,30 @@ impl<F: Frames, T: Table> Mapper for Space<F, T> {
         }
         for (from, to) in ranges {
             inner.drop_entries(self.frames, from, to);
+        }
+    }
+
+    fn protect(&self, object: *const (), pages: &BTreeSet<u64>) {
+        let mut inner = self.inner.lock();
+        let Inner { table, regions, .. } = &mut *inner;
+        let mut changed: Option<(usize, usize)> = None;
+        for (start, region) in regions.iter() {
+            let Behind::Object { object: mapped, page: first, shared: true } = &region.behind else { continue };
+            if Object::id(mapped) != object {
+                continue;
+            }
+            let end = first + ((region.end - start) / PAGE) as u64;
+            for number in pages.range(first..&end) {
+                let at = start + (number - first) as usize * PAGE;
+                if let Some(entry) = table.get(at).filter(|entry| entry.prot.write) {
+                    // Replaces an entry, which needs no memory.
+                    let _ = table.set(at, Entry { prot: Prot { write: false, ..entry.prot }, ..entry });
+                    changed = Some((changed.map_or(at, |(first, _)| first), at + PAGE));
+                }
+            }
+        }
+        if let Some((first, end)) = changed {
+            table.flush(first, end);
         }
     }
 }

@@ -271,6 +271,51 @@ fn pages_of_a_file_are_brought_by_who_touches_them_first() {
 }
 
 #[test]
+fn stores_through_shared_mappings_are_noted_once_until_asked() {
+    let memory = Memory::new(100);
+    let (disk, object) = disk(memory, 9);
+    let (one, two, alone) = (space(memory), space(memory), space(memory));
+    let behind = |shared| Behind::Object { object: object.clone(), page: 1, shared };
+    one.map(A, A + 7 * PAGE, ALL, behind(true)).unwrap();
+    two.map(A, A + 7 * PAGE, ALL, behind(true)).unwrap();
+    alone.map(A, A + 7 * PAGE, ALL, behind(false)).unwrap();
+    let stored = || {
+        let mut runs = Vec::new();
+        object.take_stored(&mut |run| runs.push(run));
+        runs
+    };
+    // What is read, and written to copies or by the object's own means, is nothing stored.
+    assert_eq!((byte(&one, A), byte(&two, A), alone.write(A, b"x")), (b'1', b'1', 1));
+    object.write(PAGE as u64 + 9, b"w").unwrap();
+    assert_eq!(one.entry(A).map(|entry| entry.prot.write), Some(false));
+    assert_eq!(stored(), []);
+    for page in [0, 1, 4] {
+        assert_eq!(one.write(A + page * PAGE, b"s"), 1);
+    }
+    assert_eq!(two.cmpxchg_u32(A + 5 * PAGE, 0, 1), Ok(0x3636_3636), "an exchange that fails had the right to store");
+    assert_eq!(stored(), [1..3, 5..7]);
+    // Asking takes the right to write from all that share the pages, but not from copies.
+    assert_eq!(one.entry(A).map(|entry| entry.prot), Some(READ));
+    assert_eq!(alone.entry(A).map(|entry| entry.prot.write), Some(true));
+    assert_eq!(stored(), []);
+    assert_eq!((two.write(A, b"t"), one.write(A, b"u"), byte(&two, A)), (1, 1, b'u'));
+    // Neither other rights nor another place, nor the end of the mapping make it forgotten; the end of the page does.
+    one.protect(A, A + PAGE, READ).unwrap();
+    one.remap(A + 4 * PAGE, PAGE, A + 20 * PAGE, PAGE, false).unwrap();
+    assert_eq!(one.write(A + 20 * PAGE, b"m"), 1);
+    assert_eq!(two.write(A + 6 * PAGE, b"p"), 1);
+    object.punch(7 * PAGE as u64, PAGE as u64);
+    one.unmap(A, A + 30 * PAGE);
+    assert_eq!(stored(), [1..2, 5..6]);
+    assert_eq!(two.write(A + 5 * PAGE, b"q"), 1);
+    object.truncate(3 * PAGE as u64).unwrap();
+    assert_eq!(stored(), []);
+    *disk.object.lock() = None;
+    drop((one, two, alone, object));
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
 fn a_touch_gives_entries_to_pages_around_that_are_there() {
     let memory = Memory::new(100);
     let (disk, object) = disk(memory, 40);

@@ -4,6 +4,7 @@
 //! exceptions, [`Host::read_user`] and [`Host::write_user`], take user ranges that have been checked, to save a copy.
 
 use alloc::sync::{Arc, Weak};
+use core::ops::Range;
 
 use janua_abi::linux::{Errno, Result};
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,11 @@ pub trait Host: Send + Sync {
     /// From now on pages that a memory object lacks are no holes to those who map it: `fill` brings them, and a thread that touches one waits.
     /// ENOSYS where mappings are the host's, which knows no such hook: what is to be mapped must be there before.
     fn set_fill(&self, _fd: HostFd, _fill: Weak<dyn Fill>) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+    /// Pages of a memory object with a [`Fill`] that shared mappings may have stored into since this was last asked, in runs. What is
+    /// read of them from now on includes all such stores but those that the next call reports. ENOSYS as [`Host::set_fill`].
+    fn take_stored(&self, _fd: HostFd, _each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
         Err(Errno::ENOSYS)
     }
     /// ioctl(2) whose argument is a buffer of the kernel's (in and out).

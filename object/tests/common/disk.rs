@@ -80,6 +80,8 @@ pub struct Disk {
     pub log: Mutex<Vec<(usize, Vec<u8>)>>,
     pub broken: AtomicBool,
     pub flushes: AtomicUsize,
+    /// Bytes written.
+    pub written: AtomicUsize,
     slow: Mutex<Slow>,
     changed: Condvar,
 }
@@ -133,6 +135,7 @@ impl Disk {
             log: Mutex::default(),
             broken: AtomicBool::new(false),
             flushes: AtomicUsize::new(0),
+            written: AtomicUsize::new(0),
             slow: Mutex::default(),
             changed: Condvar::new(),
         }))
@@ -214,6 +217,7 @@ impl BlockDevice for Disk {
     fn write(&self, sector: u64, data: &[u8]) -> Result<()> {
         let at = self.check(sector, data.len())?;
         self.now.lock().unwrap().write(at, data);
+        self.written.fetch_add(data.len(), Ordering::Relaxed);
         self.log.lock().unwrap().push((at, data.to_vec()));
         Ok(())
     }

@@ -6,6 +6,7 @@ pub mod tree;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
+use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Weak};
 
@@ -43,6 +44,8 @@ thread_local! {
     pub static REFUSES_CHMOD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     /// Who brings the pages of memory objects, where a test has this machine ask for that.
     pub static FILLS: RefCell<Option<Vec<(HostFd, Weak<dyn Fill>)>>> = const { RefCell::new(None) };
+    /// Pages that a mapping has stored into, for such a machine to tell.
+    pub static STORED: RefCell<Vec<Range<u64>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A caller with the given credentials.
@@ -428,6 +431,10 @@ impl Host for TestHost {
             fills.as_mut().ok_or(Errno::ENOSYS)?.push((fd, fill));
             Ok(())
         })
+    }
+    fn take_stored(&self, _fd: HostFd, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
+        STORED.take().into_iter().for_each(each);
+        Ok(())
     }
     fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
         Err(Errno::ENOTTY)

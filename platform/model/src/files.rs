@@ -1,5 +1,6 @@
 //! What stands for a host's files: memory objects, the bytes of the initial file tree, and a line that only writes.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 
 use janua_abi::linux::{Errno, Result};
@@ -220,6 +221,11 @@ impl Host for Model {
 
     fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
         self.files.object(fd)?.set_fill(fill);
+        Ok(())
+    }
+
+    fn take_stored(&self, fd: HostFd, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
+        self.files.object(fd)?.take_stored(each);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
@@ -253,6 +254,11 @@ impl Host for BareHost {
 
     fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
         object(fd)?.set_fill(fill);
+        Ok(())
+    }
+
+    fn take_stored(&self, fd: HostFd, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
+        object(fd)?.take_stored(each);
         Ok(())
     }
 

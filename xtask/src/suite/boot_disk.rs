@@ -151,7 +151,7 @@ fn full(bench: &Bench<'_>) -> Result<(), String> {
     bench.expect("cat /kept; stat -c %s /again", "kept\n8388608\n")
 }
 
-/// A file larger than the memory is mapped: its pages come when they are touched, and go for others.
+/// A file larger than the memory is mapped: its pages come when they are touched, and go for others; what is stored lasts.
 fn mapped(bench: &Bench<'_>) -> Result<(), String> {
     let tree = bench.dir.join("mapped");
     compare::fresh(&tree)?;
@@ -174,7 +174,10 @@ fn mapped(bench: &Bench<'_>) -> Result<(), String> {
     if said != expected {
         return Err(compare::difference(expected.as_bytes(), said.as_bytes()));
     }
-    bench.check()
+    run("store")?;
+    bench.check()?;
+    let said = run("stored")?;
+    if said.is_empty() { bench.check() } else { Err(said) }
 }
 
 /// Four cores work on the disk at once.

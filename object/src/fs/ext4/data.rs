@@ -68,7 +68,7 @@ pub struct Data {
     /// Mappings, and those that are shared and may be written.
     mappings: usize,
     writable_mappings: usize,
-    /// Pages such mappings may have changed without telling.
+    /// Pages such mappings may have changed, where the machine does not tell which they have.
     stored: Ranges,
     /// Pages counted among those the file system keeps in memory.
     counted: u64,
@@ -352,9 +352,10 @@ impl Data {
         Ok(())
     }
 
-    /// Writes dirty pages back; with `mapped` also those a shared mapping may have changed.
+    /// Writes dirty pages back; with `mapped` also those a shared mapping may have changed, where the machine does not tell.
     pub fn flush(&mut self, shared: &Shared, mapped: bool) -> Result<()> {
-        if mapped {
+        // Where the machine tells which pages those are it costs little.
+        if mapped || self.filled {
             self.collect_stored(shared);
         }
         while let Some(run) = self.dirty.first_in(0..u64::MAX) {
@@ -377,9 +378,14 @@ impl Data {
         Ok(())
     }
 
-    /// Makes pages dirty that exist and lie under shared mappings that may be written.
+    /// Makes pages dirty that shared mappings have stored into; where the machine does not tell, those that exist under such as may.
     fn collect_stored(&mut self, shared: &Shared) {
         let Some(fd) = self.pages.clone() else { return };
+        if self.filled {
+            // It was asked for when the pages were made, so there is no error.
+            let _ = fd.host().take_stored(fd.fd(), &mut |pages| self.mark_dirty(shared, pages));
+            return;
+        }
         let mut at = 0;
         while let Some(run) = self.stored.first_in(at..pages(self.size)) {
             let seek = |from: u64, what| fd.host().lseek(fd.fd(), from as i64, what).ok();
@@ -503,7 +509,7 @@ impl Data {
         if !data.filled {
             Data::load(data, shared, range.clone())?;
         }
-        if writable {
+        if writable && !data.filled {
             data.stored.insert(range);
         }
         Ok(fd)

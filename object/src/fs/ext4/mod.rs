@@ -3,8 +3,8 @@
 //!
 //! What a power cut may cost: the crate journals metadata, and file data reaches the disk before the metadata that leads to it.
 //! What fsync(2), sync(2) and their variants have returned for is there after the next mount. Everything else is written back after
-//! [`INTERVAL`] at the latest, but what programs store through shared mappings only by msync(2), fsync(2), sync(2) or when the
-//! mapping goes.
+//! [`INTERVAL`] at the latest; where the machine does not tell which pages shared mappings have stored into, those only by msync(2),
+//! fsync(2), sync(2) or when the mapping goes.
 //!
 //! Lock order: a file's turn to be changed ([`Node::turn`]), [`Shared::writing`] or [`Shared::reaping`], a file's data (let go of while its
 //! pages are read from the disk), [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
