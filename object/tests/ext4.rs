@@ -312,6 +312,55 @@ fn a_full_disk_refuses_and_keeps_what_it_took() {
 }
 
 #[test]
+fn on_a_full_disk_each_writer_keeps_what_was_taken() {
+    let w = World::new(32 * MIB);
+    let writers = 3;
+    let over = AtomicBool::new(false);
+    let kept: Vec<Vec<u8>> = thread::scope(|scope| {
+        let write_files = |writer: u64| {
+            let (w, content) = (&w, pattern(30 * MIB, writer as u32));
+            let file = w.create(&format!("/f{writer}"));
+            move || {
+                let mut random = random::numbers(random::given().unwrap_or(0), 10 + writer);
+                let (mut len, mut refused, mut turns) = (0, 0, 0);
+                while refused < random::rounds(6) {
+                    let most = 1 + random(600_000) as usize;
+                    let bytes = &content[len..(len + most).min(content.len())];
+                    match write(&file, bytes, len as u64) {
+                        Ok(n) if n > 0 => len += n,
+                        other => {
+                            assert!(matches!(other, Err(Errno::ENOSPC) | Ok(0)), "{other:?}");
+                            refused += 1;
+                            len = random(len as u64 + 1) as usize;
+                            file.ops.truncate(&file, len as u64).unwrap();
+                        }
+                    }
+                    turns += 1;
+                    assert!(turns < 100_000, "it never gets full");
+                    let from = len - random((len as u64 + 1).min(50_000)) as usize;
+                    assert!(read(&file, 700_000, from as u64) == content[from..len], "what was taken, and no more");
+                }
+                content[..len].to_vec()
+            }
+        };
+        let threads: Vec<_> = (0..writers).map(|writer| scope.spawn(write_files(writer))).collect();
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                // It may be full for what was stored anew in a page that was written, too.
+                let _ = w.fs.sync();
+            }
+        });
+        let kept: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        over.store(true, Ordering::Relaxed);
+        kept.into_iter().map(|kept| kept.unwrap()).collect()
+    });
+    let w = w.again();
+    for (writer, kept) in kept.iter().enumerate() {
+        assert!(w.get(&format!("/f{writer}")).unwrap() == *kept, "file {writer}");
+    }
+}
+
+#[test]
 fn files_larger_than_memory_are_whole() {
     // A quarter of it is for files: 64 pages.
     let w = World::try_mount(small(MIB as u64), Disk::new(64 * MIB)).unwrap();
@@ -604,6 +653,82 @@ fn a_failed_read_is_an_error_for_all_who_want_its_pages() {
     assert!(read(&file, MIB, 0) == content);
 }
 
+/// A file of which the disk has one content and the memory another, the disk being closed to the first page; both contents.
+fn half_written() -> (World, Arc<OpenFile>, Vec<u8>, Vec<u8>) {
+    let w = World::new(64 * MIB);
+    let (old, new) = (pattern(MIB, 14), pattern(MIB, 15));
+    w.put("/f", &old);
+    let w = w.again();
+    let file = w.open("/f", O_RDWR).unwrap();
+    assert!(read(&file, MIB, 0) == old);
+    assert_eq!(write(&file, &new[..40 * PIECE], 0), Ok(40 * PIECE));
+    w.disk.close_to_writes(piece_with(w.disk, &old[..PIECE]));
+    let now = [&new[..40 * PIECE], &old[40 * PIECE..]].concat();
+    (w, file, old, now)
+}
+
+#[test]
+fn a_slow_write_back_holds_up_nobody_who_uses_the_file() {
+    let (w, file, _, mut now) = half_written();
+    let disk = w.disk;
+    thread::scope(|scope| {
+        let first = scope.spawn(|| file.ops.sync(false));
+        disk.asked(1);
+        // Pages on their way, others, and the size, are read and written meanwhile.
+        assert!(at_once(disk, || read(&file, MIB, 0)) == now);
+        let mut change = |at: usize, bytes: &[u8]| {
+            assert_eq!(at_once(disk, || write(&file, bytes, at as u64)), Ok(bytes.len()));
+            now.resize(now.len().max(at + bytes.len()), 0);
+            now[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        change(10, b"again");
+        change(50 * PIECE, &[9; PIECE]);
+        change(MIB, b"longer");
+        assert!(at_once(disk, || read(&file, 2 * MIB, 0)) == now);
+        assert_eq!(at_once(disk, || file.ops.size()), Ok(MIB as u64 + 6));
+        // Who wants it written waits, and so does who cuts it.
+        let second = scope.spawn(|| file.ops.sync(false));
+        thread::sleep(Duration::from_millis(100));
+        let cutter = scope.spawn(|| file.ops.truncate(&file, 45 * PIECE as u64));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!first.is_finished() && !second.is_finished() && !cutter.is_finished());
+        disk.release(false);
+        assert_eq!(first.join().unwrap(), Ok(()));
+        assert_eq!(second.join().unwrap(), Ok(()));
+        assert_eq!(cutter.join().unwrap(), Ok(()));
+        now.truncate(45 * PIECE);
+    });
+    assert!(read(&file, MIB, 0) == now);
+    let cut = World::mount(Disk::of(disk.cut(|_| false)));
+    assert!(cut.get("/f").unwrap()[..45 * PIECE] == now, "what was written meanwhile was dirty again, and the second wrote it");
+    drop(file);
+    assert!(w.again().get("/f").unwrap() == now);
+}
+
+#[test]
+fn what_the_disk_refuses_to_take_stays_dirty() {
+    let (w, file, old, mut now) = half_written();
+    let disk = w.disk;
+    thread::scope(|scope| {
+        let first = scope.spawn(|| file.ops.sync(false));
+        disk.asked(1);
+        let second = scope.spawn(|| file.ops.sync(false));
+        assert_eq!(at_once(disk, || write(&file, b"later", 3)), Ok(5));
+        now[3..8].copy_from_slice(b"later");
+        disk.release(true);
+        // Each tries, and each hears of it.
+        assert_eq!(first.join().unwrap(), Err(Errno::EIO));
+        assert_eq!(second.join().unwrap(), Err(Errno::EIO));
+    });
+    assert!(read(&file, MIB, 0) == now);
+    let cut = World::mount(Disk::of(disk.cut(|_| false)));
+    assert!(cut.get("/f").unwrap()[..PIECE] == old[..PIECE]);
+    disk.release(false);
+    assert_eq!(file.ops.sync(false), Ok(()));
+    let cut = World::mount(Disk::of(disk.cut(|_| false)));
+    assert!(cut.get("/f").unwrap() == now);
+}
+
 #[test]
 fn readers_see_what_one_writer_does_at_any_time() {
     const PAGES: usize = 300;
@@ -626,6 +751,13 @@ fn readers_see_what_one_writer_does_at_any_time() {
     }
     thread::scope(|scope| {
         let _over = Over(&over);
+        // Somebody else writes back all the time.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                w.fs.sync().unwrap();
+                file.ops.sync(false).unwrap();
+            }
+        });
         for reader in 0..3 {
             let (file, over, content) = (&file, &over, &content);
             scope.spawn(move || {

@@ -86,40 +86,48 @@ pub struct Disk {
     changed: Condvar,
 }
 
-/// A place the disk takes long to read.
+/// A place the disk takes long to read, or to write.
 #[derive(Default)]
 struct Slow {
     /// Bytes of the disk; none.
     place: std::ops::Range<usize>,
-    /// Reads of it wait until this is over, and then fail.
+    /// Whether it is writes of it that take long, not reads.
+    writes: bool,
+    /// Those wait until this is over, and then fail.
     closed: bool,
     fails: bool,
-    /// Reads of it that have begun.
+    /// Those that have begun.
     asked: usize,
 }
 
 impl Disk {
     /// From now on reads of a piece wait.
     pub fn close(&self, piece: usize) {
-        *self.slow.lock().unwrap() = Slow { place: piece * PIECE..(piece + 1) * PIECE, closed: true, fails: false, asked: 0 };
+        *self.slow.lock().unwrap() = Slow { place: piece * PIECE..(piece + 1) * PIECE, closed: true, ..Slow::default() };
     }
 
-    /// Reads that wait go on, and fail if it is so.
+    /// From now on writes of a piece wait.
+    pub fn close_to_writes(&self, piece: usize) {
+        self.close(piece);
+        self.slow.lock().unwrap().writes = true;
+    }
+
+    /// Who waits goes on, and fails if it is so.
     pub fn release(&self, fails: bool) {
         let mut slow = self.slow.lock().unwrap();
         (slow.closed, slow.fails) = (false, fails);
         self.changed.notify_all();
     }
 
-    /// Reads of the slow place that have begun, once there are `least`.
+    /// Accesses to the slow place that have begun, once there are `least`.
     pub fn asked(&self, least: usize) -> usize {
         let slow = self.changed.wait_while(self.slow.lock().unwrap(), |slow| slow.asked < least).unwrap();
         slow.asked
     }
 
-    fn be_slow(&self, at: usize, len: usize) -> Result<()> {
+    fn be_slow(&self, at: usize, len: usize, writes: bool) -> Result<()> {
         let mut slow = self.slow.lock().unwrap();
-        if at >= slow.place.end || at + len <= slow.place.start {
+        if at >= slow.place.end || at + len <= slow.place.start || slow.writes != writes {
             return Ok(());
         }
         slow.asked += 1;
@@ -210,12 +218,13 @@ impl BlockDevice for Disk {
     }
     fn read(&self, sector: u64, out: &mut [u8]) -> Result<()> {
         let at = self.check(sector, out.len())?;
-        self.be_slow(at, out.len())?;
+        self.be_slow(at, out.len(), false)?;
         self.now.lock().unwrap().read(at, out);
         Ok(())
     }
     fn write(&self, sector: u64, data: &[u8]) -> Result<()> {
         let at = self.check(sector, data.len())?;
+        self.be_slow(at, data.len(), true)?;
         self.now.lock().unwrap().write(at, data);
         self.written.fetch_add(data.len(), Ordering::Relaxed);
         self.log.lock().unwrap().push((at, data.to_vec()));

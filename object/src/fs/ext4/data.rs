@@ -2,13 +2,12 @@
 //!
 //! The pages lie in an anonymous file of the machine's, which reads, writes and mappings share. A page is *valid* when it holds
 //! what the file holds (holes stay holes), and *dirty* when the disk does not have that yet. Everything here happens with the
-//! file's own lock held, but that it is let go of while the disk is read (`fill.rs`). A page stays valid as long as the lock; and as long as
+//! file's own lock held, but that it is let go of while the disk is read (`fill.rs`) or written (`back.rs`). A page stays valid as long as the lock; and as long as
 //! somebody has the anonymous file, from [`Data::ready`] for one, who copies from it to user memory without the lock. No user memory is
 //! touched with the lock: a page of it may be one of this very file, which the fault brings under the lock ([`Data::fault`]).
 //! Who changes the file's contents or its size has its turn ([`super::node::Node::turn`]), so that neither is another's when it has the lock again.
 
 use alloc::sync::{Arc, Weak};
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
@@ -18,9 +17,9 @@ use janua_port::host::Fill;
 use janua_rt::{Ending, MutexGuard};
 use rsext4::{InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions};
 
-use super::fill::{self, Filling};
+use super::fill::{self, Transfer};
 use super::ranges::Ranges;
-use super::{BLOCK, Shared};
+use super::{BLOCK, Shared, back};
 use crate::fs::hostio::OwnedFd;
 
 pub const PAGE: u64 = BLOCK as u64;
@@ -42,7 +41,7 @@ mod allocate {
     pub const ZERO_RANGE: u32 = 0x10;
 }
 
-/// A file's pages, locked. Functions that may read from the disk take this, and let go of the lock meanwhile.
+/// A file's pages, locked. Functions that may use the disk take this, and let go of the lock meanwhile.
 pub type Locked<'a> = MutexGuard<'a, Data>;
 
 /// The pages of a regular file.
@@ -55,16 +54,18 @@ pub struct Data {
     /// Where the pages are, once there are some.
     pub(super) pages: Option<Arc<OwnedFd>>,
     /// Pages that are being brought, by whom has not the lock now. They are not valid.
-    pub(super) fillings: Vec<Arc<Filling>>,
-    /// Blocks are about to move: nobody else begins to bring pages until this is over.
+    pub(super) fillings: Vec<Arc<Transfer>>,
+    /// Pages that are being written back, by whom has not the lock now. They are dirty only if they were written since.
+    pub(super) writing: Option<Arc<Transfer>>,
+    /// Blocks are about to move: nobody else begins to bring pages, or to write them back, until this is over.
     pub(super) moving: Option<Arc<Ending>>,
     /// Who brings pages for mappings, and whether the machine asks for that. Otherwise they are brought when a mapping is made.
     fill: Weak<dyn Fill>,
     filled: bool,
     pub(super) valid: Ranges,
-    dirty: Ranges,
+    pub(super) dirty: Ranges,
     /// Something was written to the disk, which stamped the inode and took its privileges.
-    rewritten: bool,
+    pub(super) rewritten: bool,
     /// Mappings, and those that are shared and may be written.
     mappings: usize,
     writable_mappings: usize,
@@ -87,6 +88,7 @@ impl Data {
             on_disk: size,
             pages: None,
             fillings: Vec::new(),
+            writing: None,
             moving: None,
             fill,
             filled: false,
@@ -115,7 +117,9 @@ impl Data {
 
     /// Pages behind the end the disk knows: they have no block there yet.
     pub fn unplaced(&self) -> u64 {
-        pages(self.size).saturating_sub(pages(self.on_disk)).min(self.dirty.count())
+        let behind = pages(self.size).saturating_sub(pages(self.on_disk));
+        let writing = self.writing.as_ref().map_or(0, |writing| writing.pages.end - writing.pages.start);
+        behind.min(self.dirty.count() + writing)
     }
 
     /// The anonymous file with the pages. ENODEV on a machine without any.
@@ -138,24 +142,24 @@ impl Data {
         self.counted = now;
     }
 
-    fn clean(&mut self, shared: &Shared, range: Range<u64>) {
+    pub(super) fn clean(&mut self, shared: &Shared, range: Range<u64>) {
         let before = self.dirty.count();
         self.dirty.remove(range);
         shared.dirty_pages.fetch_sub(before - self.dirty.count(), Ordering::Relaxed);
     }
 
-    fn mark_dirty(&mut self, shared: &Shared, range: Range<u64>) {
+    pub(super) fn mark_dirty(&mut self, shared: &Shared, range: Range<u64>) {
         let before = self.dirty.count();
         self.dirty.insert(range);
         shared.dirty_pages.fetch_add(self.dirty.count() - before, Ordering::Relaxed);
     }
 
-    /// Makes pages valid; others may have to go for them.
+    /// Makes pages valid; others may have to go for them. Not all may still be when this returns, as the lock may have been let go of last.
     fn load(data: &mut Locked<'_>, shared: &Shared, wanted: Range<u64>) -> Result<()> {
         if data.lacks(wanted.clone()).is_some() {
             fill::bring(data, shared, wanted.clone(), false)?;
             data.recount(shared);
-            data.spare(shared, wanted);
+            Data::spare(data, shared, wanted);
         }
         Ok(())
     }
@@ -167,20 +171,23 @@ impl Data {
 
     /// When files take too much of the memory, lets pages go: other files', then this one's, without those in `keep`; at last those of
     /// other files that are mapped.
-    fn spare(&mut self, shared: &Shared, keep: Range<u64>) {
+    fn spare(data: &mut Locked<'_>, shared: &Shared, keep: Range<u64>) {
         shared.shrink(false);
         if !shared.is_tight() {
             return;
         }
-        // What cannot be written stays dirty, and the next call that flushes it returns the error.
-        let _ = self.flush(shared, false);
-        if self.may_go()
-            && (self.mappings == 0 || shared.is_short())
-            && let Some(fd) = self.pages.clone()
+        // The pages stay meanwhile. What cannot be written stays dirty, and the next call that flushes it returns the error.
+        let held = data.pages.clone();
+        let _ = back::flush(data, shared, false, false);
+        drop(held);
+        if data.may_go()
+            && (data.mappings == 0 || shared.is_short())
+            && let Some(fd) = data.pages.clone()
         {
-            self.forget(&fd, 0..keep.start);
-            self.forget(&fd, keep.end..pages(self.size));
-            self.recount(shared);
+            let end = pages(data.size);
+            data.forget(&fd, 0..keep.start);
+            data.forget(&fd, keep.end..end);
+            data.recount(shared);
         }
         shared.shrink(true);
     }
@@ -216,11 +223,11 @@ impl Data {
     /// Makes the pages of a range of bytes valid, and the next ones with them when the file is read from front to back.
     fn want(data: &mut Locked<'_>, shared: &Shared, offset: u64, len: u64) -> Result<()> {
         let (first, end) = (offset / PAGE, pages(offset.saturating_add(len)));
-        match data.lacks(first..end) {
+        while data.lacks(first..end).is_some() {
             // What was not asked for need not be readable.
-            Some(_) => Data::load(data, shared, first..end.max(first + RUN)).or_else(|_| Data::load(data, shared, first..end)),
-            None => Ok(()),
+            Data::load(data, shared, first..end.max(first + RUN)).or_else(|_| Data::load(data, shared, first..end))?;
         }
+        Ok(())
     }
 
     /// The anonymous file with up to `len` bytes from `offset` on in it, and how many; `None` at the end of the file. The pages stay
@@ -237,8 +244,9 @@ impl Data {
     /// A mapping lacks a page: makes it present, with those around it that the disk has.
     pub fn fault(data: &mut Locked<'_>, shared: &Shared, number: u64) -> Result<()> {
         let around = number / RUN * RUN;
-        if Data::load(data, shared, around..around + RUN).is_err() {
-            // One page may still have room, or be readable.
+        let _ = Data::load(data, shared, around..around + RUN);
+        // One page may still have room, or be readable.
+        while data.lacks(number..number + 1).is_some() {
             Data::load(data, shared, number..number + 1)?;
         }
         if number >= pages(data.size) {
@@ -249,7 +257,7 @@ impl Data {
         fd.host().fallocate(fd.fd(), allocate::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)?;
         drop(fd);
         data.recount(shared);
-        data.spare(shared, around..around + RUN);
+        Data::spare(data, shared, around..around + RUN);
         Ok(())
     }
 
@@ -260,7 +268,7 @@ impl Data {
         let end = offset + bytes.len() as u64;
         if through {
             // What others have been promised comes first.
-            data.flush(shared, false)?;
+            back::flush(data, shared, false, false)?;
         }
         let old_size = data.size;
         // Pages written in part need what was there, and so does the last one when the file grows beyond it.
@@ -269,54 +277,70 @@ impl Data {
         let tail = (!end.is_multiple_of(PAGE)).then_some(end / PAGE);
         let fd = data.pages(shared)?;
         fill::prepare(data, shared, &[grown, head, tail], offset / PAGE..pages(end))?;
-        // From here on the lock is kept.
+        // From here on the lock is kept until all is in the pages.
         if grown.is_some() {
             data.keep_tail(shared)?;
         }
-        data.store(shared, fd, bytes, offset, through)
+        Data::store(data, shared, fd, bytes, offset, through)
     }
 
     /// [`Data::write`], when all that must be there is.
-    fn store(&mut self, shared: &Shared, fd: Arc<OwnedFd>, data: &[u8], offset: u64, through: bool) -> Result<usize> {
-        let old_size = self.size;
+    fn store(
+        data: &mut Locked<'_>,
+        shared: &Shared,
+        fd: Arc<OwnedFd>,
+        bytes: &[u8],
+        offset: u64,
+        through: bool,
+    ) -> Result<usize> {
+        let old_size = data.size;
         // Short where memory is, and then between two pages.
-        let mut moved = match fd.host().write(fd.fd(), data, Some(offset)) {
+        let mut moved = match fd.host().write(fd.fd(), bytes, Some(offset)) {
             Ok(moved) => moved,
             Err(errno) => {
                 fd.host().truncate(fd.fd(), old_size)?;
                 return Err(no_memory(errno));
             }
         };
-        self.grow(&fd, offset + moved as u64)?;
+        data.grow(&fd, offset + moved as u64)?;
         let written = offset / PAGE..pages(offset + moved as u64);
-        self.valid.insert(written.clone());
-        self.mark_dirty(shared, written.clone());
-        if through && let Err(errno) = self.flush(shared, false) {
-            moved = self.give_up(shared, &fd, offset, written.clone(), old_size)?;
+        data.valid.insert(written.clone());
+        data.mark_dirty(shared, written.clone());
+        if through && let Err(errno) = back::flush(data, shared, false, false) {
+            moved = Data::give_up(data, shared, &fd, offset, written.clone(), old_size)?;
             if moved == 0 {
                 return Err(errno);
             }
         }
         // The pages may go only when nobody else has them.
         drop(fd);
-        self.recount(shared);
-        self.spare(shared, written);
+        data.recount(shared);
+        Data::spare(data, shared, written);
         Ok(moved)
     }
 
     /// After a flush that failed in the middle: writes page by page what still fits, and takes back the rest: bytes kept of a
     /// write at `offset`.
-    fn give_up(&mut self, shared: &Shared, fd: &OwnedFd, offset: u64, written: Range<u64>, old_size: u64) -> Result<usize> {
-        while let Some(run) = self.dirty.first_in(written.clone()) {
-            if self.write_back(shared, run.start..run.start + 1).is_err() {
-                self.clean(shared, run.start..written.end);
-                self.forget(fd, run.start..written.end);
-                self.size = old_size.max((run.start * PAGE).min(self.size));
-                fd.host().truncate(fd.fd(), self.size)?;
+    fn give_up(
+        data: &mut Locked<'_>,
+        shared: &Shared,
+        fd: &OwnedFd,
+        offset: u64,
+        written: Range<u64>,
+        old_size: u64,
+    ) -> Result<usize> {
+        loop {
+            back::settle(data, shared, false);
+            let Some(run) = data.dirty.first_in(written.clone()) else { break };
+            if back::write(data, shared, run.start..run.start + 1).is_err() {
+                data.clean(shared, run.start..written.end);
+                data.forget(fd, run.start..written.end);
+                data.size = old_size.max((run.start * PAGE).min(data.size));
+                fd.host().truncate(fd.fd(), data.size)?;
                 return Ok((run.start * PAGE).saturating_sub(offset) as usize);
             }
         }
-        Ok((self.size.min(written.end * PAGE) - offset) as usize)
+        Ok((data.size.min(written.end * PAGE) - offset) as usize)
     }
 
     /// Pages are not valid any more.
@@ -352,38 +376,16 @@ impl Data {
         Ok(())
     }
 
-    /// Writes dirty pages back; with `mapped` also those a shared mapping may have changed, where the machine does not tell.
-    pub fn flush(&mut self, shared: &Shared, mapped: bool) -> Result<()> {
-        // Where the machine tells which pages those are it costs little.
-        if mapped || self.filled {
-            self.collect_stored(shared);
-        }
-        while let Some(run) = self.dirty.first_in(0..u64::MAX) {
-            self.write_back(shared, run.start..run.end.min(run.start + RUN))?;
-        }
-        Ok(())
-    }
-
-    fn write_back(&mut self, shared: &Shared, run: Range<u64>) -> Result<()> {
-        let (from, to) = (run.start * PAGE, (run.end * PAGE).min(self.size));
-        if from < to {
-            let fd = self.pages(shared)?;
-            let mut bytes = vec![0; (to - from) as usize];
-            fd.host().read(fd.fd(), &mut bytes, Some(from))?;
-            shared.change_data(self.number, |core| core.fs.write_inode(self.number, from, &bytes))?;
-            self.on_disk = self.on_disk.max(to);
-            self.rewritten = true;
-        }
-        self.clean(shared, run);
-        Ok(())
-    }
-
-    /// Makes pages dirty that shared mappings have stored into; where the machine does not tell, those that exist under such as may.
-    fn collect_stored(&mut self, shared: &Shared) {
+    /// Makes pages dirty that shared mappings have stored into; where the machine does not tell, with `all`, those that exist under such as
+    /// may.
+    pub(super) fn collect_stored(&mut self, shared: &Shared, all: bool) {
         let Some(fd) = self.pages.clone() else { return };
         if self.filled {
             // It was asked for when the pages were made, so there is no error.
             let _ = fd.host().take_stored(fd.fd(), &mut |pages| self.mark_dirty(shared, pages));
+            return;
+        }
+        if !all {
             return;
         }
         let mut at = 0;
@@ -446,12 +448,12 @@ impl Data {
             _ => return Err(Errno::EOPNOTSUPP),
         };
         fill::alone(data, shared, |data| {
-            data.flush(shared, true)?;
+            back::flush(data, shared, true, true)?;
             if !keep_size && end > data.size {
                 let last = data.size / PAGE;
                 fill::bring(data, shared, last..last + 1, true)?;
                 data.keep_tail(shared)?;
-                data.flush(shared, false)?;
+                back::flush(data, shared, false, true)?;
             }
             let operate = |operation| {
                 shared.change_data(data.number, |core| core.fs.operate_inode_range(data.number, offset, len, operation))
@@ -482,22 +484,23 @@ impl Data {
     }
 
     /// SEEK_DATA, or SEEK_HOLE when `hole`. ENXIO beyond the end, or when no data follows.
-    pub fn seek(&mut self, shared: &Shared, offset: u64, hole: bool) -> Result<u64> {
-        if offset >= self.size {
+    pub fn seek(data: &mut Locked<'_>, shared: &Shared, offset: u64, hole: bool) -> Result<u64> {
+        if offset >= data.size {
             return Err(Errno::ENXIO);
         }
-        self.flush(shared, true)?;
+        back::flush(data, shared, true, false)?;
+        let (number, size) = (data.number, data.size);
         let mut at = offset;
         loop {
-            let found = shared.look(|core| fill::written(core, self.number, at..self.size))?;
-            match found.map(|(data, _)| data) {
-                Some(data) if hole && data.start <= at => at = data.end,
-                _ if hole => return Ok(at.min(self.size)),
-                Some(data) => return Ok(data.start),
+            let found = shared.look(|core| fill::written(core, number, at..size))?;
+            match found.map(|(found, _)| found) {
+                Some(found) if hole && found.start <= at => at = found.end,
+                _ if hole => return Ok(at.min(size)),
+                Some(found) => return Ok(found.start),
                 None => return Err(Errno::ENXIO),
             }
-            if at >= self.size {
-                return Ok(self.size);
+            if at >= size {
+                return Ok(size);
             }
         }
     }
@@ -528,7 +531,7 @@ impl Data {
         }
         self.writable_mappings -= 1;
         if self.writable_mappings == 0 {
-            self.collect_stored(shared);
+            self.collect_stored(shared, true);
             self.stored = Ranges::new();
         }
         true

@@ -9,9 +9,9 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_port::Backing;
 
-use super::BLOCK;
 use super::data::Data;
 use super::node::Node;
+use super::{BLOCK, back};
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
 use crate::fs::hostio;
@@ -106,7 +106,7 @@ impl DiskFile {
         let n = Data::write(&mut data, shared, bytes, offset, !later)?;
         if shared.is_over_dirty_limit() {
             // What cannot be written now stays dirty, and the next call that flushes it returns the error.
-            let _ = data.flush(shared, false);
+            let _ = back::flush(&mut data, shared, false, false);
         }
         Ok(n)
     }
@@ -156,7 +156,7 @@ impl File for DiskFile {
     }
 
     fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.node.data()?.lock().seek(self.node.shared(), offset, hole)
+        Data::seek(&mut self.node.data()?.lock(), self.node.shared(), offset, hole)
     }
 
     fn backing(&self, file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {

@@ -1,6 +1,6 @@
 //! How pages of a file come from the disk: without the file's lock, or the file system's, while the disk is read.
 //!
-//! Who brings pages leaves word of it in the file ([`Filling`]). Who wants one of them waits until they are there, and hears of a failure
+//! Who brings pages leaves word of it in the file ([`Transfer`]). Who wants one of them waits until they are there, and hears of a failure
 //! that is his as well: of no page but such as he wants. Others read, write and look at the file meanwhile. Blocks that are being read
 //! stay where they are, for who would move them waits until nobody reads ([`alone`]); that is the file's own affair, since a file gives up
 //! its blocks itself, or nobody has it any more.
@@ -23,22 +23,22 @@ use super::{Core, Shared};
 /// Extents asked for at a time.
 const EXTENTS: usize = 64;
 
-/// Pages that somebody is bringing.
-pub struct Filling {
-    pages: Range<u64>,
-    ending: Ending,
+/// Pages that somebody moves between the disk and the memory.
+pub struct Transfer {
+    pub(super) pages: Range<u64>,
+    pub(super) ending: Ending,
 }
 
 /// An ending that is no error: too large for one's number.
 const DONE: NonZeroU32 = NonZeroU32::MAX;
 
-fn report(shared: &Shared, ending: &Ending, result: Result<()>) {
+pub(super) fn report(shared: &Shared, ending: &Ending, result: Result<()>) {
     let how = result.map_or_else(|errno| NonZeroU32::from(errno.0), |()| DONE);
     ending.report(how, |word| shared.machine.park().unpark(word, u32::MAX));
 }
 
 /// Waits without the file's lock.
-fn wait(data: &mut Locked<'_>, shared: &Shared, ending: &Ending) -> Result<()> {
+pub(super) fn wait(data: &mut Locked<'_>, shared: &Shared, ending: &Ending) -> Result<()> {
     let how = MutexGuard::unlocked(data, || ending.wait(|word, expected| shared.machine.park().park(word, expected, None)));
     match NonZeroU16::try_from(how) {
         Ok(errno) => Err(Errno(errno)),
@@ -47,8 +47,8 @@ fn wait(data: &mut Locked<'_>, shared: &Shared, ending: &Ending) -> Result<()> {
 }
 
 /// Who is bringing one of these pages: the one who has the first of them.
-fn under_way(data: &Locked<'_>, wanted: Range<u64>) -> Option<Arc<Filling>> {
-    let touches = |filling: &&Arc<Filling>| filling.pages.start < wanted.end && wanted.start < filling.pages.end;
+fn under_way(data: &Locked<'_>, wanted: Range<u64>) -> Option<Arc<Transfer>> {
+    let touches = |filling: &&Arc<Transfer>| filling.pages.start < wanted.end && wanted.start < filling.pages.end;
     data.fillings.iter().filter(touches).min_by_key(|filling| filling.pages.start).cloned()
 }
 
@@ -91,11 +91,11 @@ pub fn prepare(data: &mut Locked<'_>, shared: &Shared, needed: &[Option<u64>], w
     }
 }
 
-/// Acts while nobody brings pages of the file, but `act` itself: its blocks may move. For whose turn it is to change the file.
+/// Acts while nobody brings pages of the file or writes them back, but `act` itself: its blocks may move. For whose turn it is to change the file.
 pub fn alone<T>(data: &mut Locked<'_>, shared: &Shared, act: impl FnOnce(&mut Locked<'_>) -> Result<T>) -> Result<T> {
     let over = Arc::<Ending>::default();
     data.moving = Some(over.clone());
-    while let Some(other) = data.fillings.first().cloned() {
+    while let Some(other) = data.fillings.first().or(data.writing.as_ref()).cloned() {
         let _ = wait(data, shared, &other.ending);
     }
     let result = act(data);
@@ -113,7 +113,7 @@ fn fill(data: &mut Locked<'_>, shared: &Shared, gap: Range<u64>) -> Result<()> {
     }
     let fd = data.pages(shared)?;
     let number = data.number;
-    let filling = Arc::new(Filling { pages: gap.clone(), ending: Ending::default() });
+    let filling = Arc::new(Transfer { pages: gap.clone(), ending: Ending::default() });
     data.fillings.push(filling.clone());
     let read = MutexGuard::unlocked(data, || read(shared, number, bytes.clone()));
     let filled = read.and_then(|(read, found)| {

@@ -7,9 +7,10 @@
 //! fsync(2), sync(2) or when the mapping goes.
 //!
 //! Lock order: a file's turn to be changed ([`Node::turn`]), [`Shared::writing`] or [`Shared::reaping`], a file's data (let go of while its
-//! pages are read from the disk), [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
+//! pages are read from the disk or written to it), [`Shared::core`], a node's `meta`; [`Shared::nodes`], [`Shared::dirty`], [`Shared::dead`] are
 //! last and held for a moment only. Two files' data are never locked by one thread, but for a try.
 
+mod back;
 mod data;
 mod device;
 mod file;

@@ -19,7 +19,7 @@ use rsext4::{
 use super::data::Data;
 use super::device::{Times, timestamp};
 use super::file::DiskFile;
-use super::{BLOCK, Core, Shared};
+use super::{BLOCK, Core, Shared, back};
 use crate::caller::{Caller, Cred};
 use crate::file::{DirEntry, File};
 use crate::vfs::access::{inherit, without_privileges};
@@ -219,7 +219,7 @@ impl Node {
         let mut held = None;
         if let Body::Regular(data) = &self.body {
             let data = held.insert(data.lock());
-            let flushed = data.flush(&self.shared, mapped);
+            let flushed = back::flush(data, &self.shared, mapped, false);
             if data.take_rewritten() {
                 self.meta.lock().stale = true;
             }
@@ -267,7 +267,9 @@ impl Node {
     /// What was never written back is not wanted any more.
     pub fn discard(&self) {
         if let Body::Regular(data) = &self.body {
-            data.lock().discard(&self.shared);
+            let mut data = data.lock();
+            back::settle(&mut data, &self.shared, true);
+            data.discard(&self.shared);
         }
         self.meta.lock().stale = false;
     }
