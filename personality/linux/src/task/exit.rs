@@ -172,7 +172,9 @@ impl Letters {
             let _ = send::send_task(&task, info);
         }
         for (parent, queued) in self.parents {
-            queued.map(Queued::finish);
+            if let Some(queued) = queued {
+                queued.finish();
+            }
             parent.children.wake_all();
         }
     }
