@@ -116,17 +116,8 @@ impl<P: Personality> Seat<P> {
         }
     }
 
-    #[cold]
-    fn observe(&self, row: &'static Row<P>, words: Words, result: isize, started: u64) {
-        let spent = self.kernel.machine.clock().monotonic().saturating_sub(started);
-        let compat = self.kernel.compat.holds(row);
-        self.kernel.stats.count(compat, row.number, self.gate.load(Ordering::Relaxed), spent, result);
-        self.trace_leave(row, words, result);
-    }
-
     fn wait(&self) -> Flow {
-        let deadline = self.deadline.load(Ordering::Relaxed);
-        Flow::Wait((deadline != u64::MAX).then_some(deadline))
+        Flow::Wait(self.look_again())
     }
 
     fn suspend(&self, frame: &Frame, row: Option<&'static Row<P>>, words: Words, started: u64) -> Flow {
@@ -222,6 +213,17 @@ impl<P: Personality> Seat<P> {
         }
         *self.stopped.lock() = Some(Blocked { number, words, at: [frame.stack_pointer(), frame.program_counter()] });
         Some(self.wait())
+    }
+}
+
+impl<P: Personality> Thread<P> {
+    /// A call that was seen to begin is over: counts it, and writes its line.
+    #[cold]
+    pub(crate) fn observe(&self, row: &'static Row<P>, words: Words, result: isize, started: u64) {
+        let spent = self.kernel.machine.clock().monotonic().saturating_sub(started);
+        let compat = self.kernel.compat.holds(row);
+        self.kernel.stats.count(compat, row.number, self.gate.load(Ordering::Relaxed), spent, result);
+        self.trace_leave(row, words, result);
     }
 }
 

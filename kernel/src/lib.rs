@@ -12,6 +12,7 @@ mod errand;
 pub mod iobuf;
 pub mod module;
 pub mod place;
+pub mod queue;
 pub mod signal;
 pub mod stats;
 pub mod table;
@@ -23,6 +24,7 @@ pub mod wait;
 
 pub use iobuf::{ReadBuf, WriteBuf};
 pub use place::{Place, Places};
+pub use queue::Queue;
 pub use table::{Row, Run, Support, Table};
 pub use task::{Before, Kernel, Personality, Task, Trapped};
 pub use thread::{Seat, Thread};

@@ -1,7 +1,8 @@
 //! Modules: threads of the kernel's own that run calls away from the threads that made them.
 //!
 //! A call whose row's place is no home is built and polled by a module, in the slot of its thread, which sleeps until the result is there and takes it
-//! back to user mode ([`crate::Seat`]). A kernel has no modules unless [`Modules::start`] was called.
+//! back to user mode ([`crate::Seat`]). Submissions of queues are theirs too, each in a slot of its own ([`crate::queue`]). A kernel has no modules
+//! unless [`Modules::start`] was called, or [`Modules::start_stepped`] where the machine has no threads for them.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,13 +21,11 @@ use janua_rt::{AtomicU64, Mutex, OnceArc};
 use crate::place::{Place, Places};
 use crate::thread::WakeState;
 
-/// A thread with its slot, as a module sees it.
+/// A thread with its slot, as a module sees it; or a queue, which it looks into.
 pub(crate) trait Remote: Send + Sync {
     /// Builds the call or polls it.
     fn run(self: Pin<&Self>) -> Ran;
     fn wake(&self) -> &WakeState;
-    /// Which thread made the call.
-    fn thread(&self) -> ThreadId;
 }
 
 /// A call that is away.
@@ -81,6 +80,11 @@ impl Module {
         if self.executor.submit(call) {
             self.machine.park().unpark(self.executor.word(), 1);
         }
+    }
+
+    /// Forgets the time a call has asked for, which is over by no doing of the module's.
+    pub fn forget(&self, call: &Away) {
+        self.executor.forget(call);
     }
 
     /// By a thread of the module's, before it polls a guest thread's call.
@@ -182,6 +186,12 @@ impl Watch {
     }
 }
 
+impl Started {
+    fn of(&self, thread: ThreadId) -> Option<&Arc<Module>> {
+        self.modules.get(usize::try_from(thread.0).unwrap_or(0) % self.modules.len().max(1))
+    }
+}
+
 /// The modules of a kernel.
 #[derive(Default)]
 pub struct Modules {
@@ -189,7 +199,10 @@ pub struct Modules {
 }
 
 struct Started {
+    /// Calls made by threads go away if they are of these.
     places: Places,
+    /// Queues take calls of these.
+    queued: Places,
     modules: Vec<Arc<Module>>,
 }
 
@@ -203,8 +216,46 @@ impl Modules {
         modules.iter().try_for_each(|module| module.start(0, &watch))?;
         let watched = modules.clone();
         machine.spawn_kernel("watch", Box::new(move || watch.run(machine, &watched)))?;
-        let _ = self.started.set(Arc::new(Started { places, modules }));
+        let _ = self.started.set(Arc::new(Started { places, queued: places, modules }));
         Ok(())
+    }
+
+    /// One module without a thread, for a machine that has none to give: it does something when [`Modules::step`] is called. It serves queues alone,
+    /// and reaches user memory from where it runs.
+    pub fn start_stepped(&self, machine: &'static dyn Machine) {
+        let module = Arc::new(Module::new(machine, true));
+        module.serves.lock().push((ThreadId::default(), ThreadId::default()));
+        let _ =
+            self.started.set(Arc::new(Started { places: Places::NONE, queued: Places::AWAY, modules: alloc::vec![module] }));
+    }
+
+    /// By who takes the turns of [`Modules::start_stepped`]'s module, and is none of the guests' threads: polls one call. When there was none, the
+    /// module sleeps until [`Modules::is_due`].
+    pub fn step(&self) -> Turn {
+        let Some(module) = self.started.get().and_then(|started| started.modules.first()) else { return Turn::Idle(None) };
+        wake::rearm(module.executor.word());
+        let turn = module.executor.turn(module.machine.clock().monotonic());
+        module.serves.lock()[0].1 = ThreadId::default();
+        if turn != Turn::Ran {
+            module.executor.park(None, |_, _| ());
+        }
+        turn
+    }
+
+    /// Whether that module has been woken since it found nothing to do.
+    pub fn is_due(&self) -> bool {
+        let started = self.started.get();
+        started.is_some_and(|started| started.modules.iter().any(|module| wake::is_raised(module.executor.word())))
+    }
+
+    /// The module for the queues of a thread; `None` where there are no modules.
+    pub(crate) fn for_queues_of(&self, thread: ThreadId) -> Option<&Arc<Module>> {
+        self.started.get()?.of(thread)
+    }
+
+    /// Whether queues take calls of a kind.
+    pub(crate) fn takes_queued(&self, place: Place) -> bool {
+        self.started.get().is_some_and(|started| started.queued.has(place))
     }
 
     /// Whether there are any.
@@ -224,7 +275,7 @@ impl Modules {
         if !started.places.has(place) {
             return None;
         }
-        started.modules.get(usize::try_from(thread.0).unwrap_or(0) % started.modules.len().max(1))
+        started.of(thread)
     }
 
     /// The guest thread for which the caller works: itself, or on a module the one that made the call.

@@ -48,6 +48,7 @@ pub struct Places(u8);
 impl Places {
     /// Every kind of call that may run away.
     pub const AWAY: Places = Places(!Place::Home.bit());
+    pub const NONE: Places = Places(0);
 
     /// The set without a kind.
     pub const fn without(self, place: Place) -> Places {

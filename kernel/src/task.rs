@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
+use janua_abi::linux::Result;
 use janua_port::machine::ThreadId;
 use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, Machine, Payer, Trap};
@@ -85,6 +86,18 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// The number the trace shows for a thread.
     fn trace_id(thread: &Thread<Self>) -> u32;
+    /// The personality's part of what makes submissions for a thread ([`crate::queue`]): the same identity, and nothing that others could find
+    /// or send signals to. `None` where threads have no queues.
+    fn stand_in(_thread: &Thread<Self>) -> Option<Self::Thread> {
+        None
+    }
+    /// A submission of the thread's is about to begin: from now on its stand-in has what the thread has, rights and files among it. Called by a
+    /// module, whatever the thread does. An error is the submission's result: a call that is about the calling thread itself.
+    fn lend(_thread: &Thread<Self>, _stand_in: &Thread<Self>, _row: &'static Row<Self>) -> Result<()> {
+        Ok(())
+    }
+    /// The submission is over: its stand-in gives up what it was lent.
+    fn take_back(_stand_in: &Thread<Self>) {}
 }
 
 /// What [`Personality::call_begins`] decided.

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::task::Wake;
+use alloc::vec::Vec;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use core::task::{self, Poll, Waker};
@@ -11,7 +12,7 @@ use janua_port::context::Context;
 use janua_port::guest::{Abi, Outcome, Verdict};
 use janua_port::machine::ThreadId;
 use janua_port::user::NoMemory;
-use janua_port::{Frame, Guest, Machine, Registers, UserMemory};
+use janua_port::{Frame, Guest, Machine, Nanos, Registers, UserMemory};
 use janua_rt::executor::Ran;
 use janua_rt::slot::{Handler, Slotted};
 use janua_rt::wake::{self, Raised};
@@ -19,6 +20,7 @@ use janua_rt::{AtomicU64, Mutex};
 
 use crate::errand::AwayMemory;
 use crate::module::{Away, Module, Remote};
+use crate::queue::Queue;
 use crate::table::{Row, SeatOf, Words};
 use crate::task::{Kernel, Personality, Task};
 
@@ -52,17 +54,30 @@ pub struct WakeState {
 }
 
 impl WakeState {
-    fn new(machine: &'static dyn Machine) -> WakeState {
+    pub(crate) fn new(machine: &'static dyn Machine) -> WakeState {
         let word = || AtomicU32::new(wake::QUIET);
         WakeState { word: word(), home: word(), machine, away: Mutex::new(None) }
     }
 
-    fn raise(&self) {
+    pub(crate) fn raise(&self) {
         match wake::raise(&self.word) {
             Raised::Nothing => {}
             Raised::Unpark => self.machine.park().unpark(&self.word, 1),
             Raised::Queue => self.queue(),
         }
+    }
+
+    /// By who sends a call to a module: puts it into the module's queue, now and whenever it is woken.
+    pub(crate) fn send(&self, call: Away, module: &Arc<Module>) {
+        *self.away.lock() = Some((call.clone(), module.clone()));
+        wake::send(&self.word);
+        module.submit(call);
+    }
+
+    /// The call is over, and with no module any more.
+    pub(crate) fn come_home(&self) {
+        let away = self.away.lock().take();
+        drop(away);
     }
 
     /// Puts the call into its module's queue.
@@ -118,6 +133,8 @@ pub struct Thread<P: Personality> {
     watched: AtomicBool,
     /// A call the personality lets wait before it begins.
     pub(crate) entering: Mutex<Option<Abi>>,
+    /// Its queues of submissions.
+    pub(crate) queues: Mutex<Vec<Arc<Queue<P>>>>,
     /// What the trace has read of the call under way.
     pub(crate) taken: Mutex<crate::trace::Taken>,
     /// The personality's own.
@@ -172,9 +189,21 @@ impl<P: Personality> Thread<P> {
             stopped: Mutex::new(None),
             watched: AtomicBool::new(false),
             entering: Mutex::new(None),
+            queues: Mutex::default(),
             taken: Mutex::default(),
             ext,
         }
+    }
+
+    /// What makes submissions for `owner` ([`crate::queue`]): a thread of the same task with its memory, whose calls are always with a module,
+    /// which reaches that memory from where it runs. None before the owner has begun to run.
+    pub(crate) fn stand_in(owner: &Thread<P>, ext: P::Thread) -> Option<Thread<P>> {
+        let context = owner.shared_context()?;
+        let thread = Thread::new(owner.task.clone(), ext);
+        thread.attach(context);
+        thread.far.direct.store(true, Ordering::Relaxed);
+        thread.sent.store(true, Ordering::Relaxed);
+        Some(thread)
     }
 
     /// The machine it runs on.
@@ -186,6 +215,11 @@ impl<P: Personality> Thread<P> {
     #[inline]
     pub fn context(&self) -> Option<&dyn Context> {
         self.far.context.get()
+    }
+
+    /// The same for keeps, as gates have it whose rings are in the thread's memory.
+    pub fn shared_context(&self) -> Option<Arc<dyn Context>> {
+        self.far.context.share()
     }
 
     /// [`Guest::attach`].
@@ -232,7 +266,7 @@ impl<P: Personality> Thread<P> {
         self.far.serve();
         let result = self.outcome.lock().take()?;
         self.far.close();
-        *self.wake.away.lock() = None;
+        self.wake.come_home();
         self.sent.store(false, Ordering::Relaxed);
         Some(result)
     }
@@ -320,6 +354,34 @@ impl<P: Personality> Thread<P> {
         }
     }
 
+    /// By a module: builds this call in the slot, or goes on with the one that is there, and polls it once.
+    pub(crate) fn poll_away(seat: SeatOf<'_, P>, call: Option<(&'static Row<P>, Words)>) -> Poll<isize> {
+        let thread = seat.get_ref().owner();
+        if let Some((_, module)) = &*thread.wake.away.lock() {
+            module.serve(thread.id());
+        }
+        let work_for = |on| thread.context().into_iter().for_each(|context| context.work_for(on));
+        work_for(true);
+        thread.prepare_poll();
+        let polled = match call {
+            Some((row, words)) => row.build(seat, words),
+            None => seat.poll(&mut task::Context::from_waker(&thread.waker)).unwrap_or(Poll::Ready(0)),
+        };
+        work_for(false);
+        polled
+    }
+
+    /// The time the last poll has asked for.
+    pub(crate) fn look_again(&self) -> Option<Nanos> {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        (deadline != u64::MAX).then_some(deadline)
+    }
+
+    /// Which thread the machine knows it by.
+    pub(crate) fn id(&self) -> ThreadId {
+        self.context().map_or_else(ThreadId::default, Context::id)
+    }
+
     /// The registers the pending call entered with. Only inside a `frame_wait` handler.
     pub fn frame(&self) -> Frame {
         self.frame.lock().unwrap_or_default()
@@ -354,26 +416,16 @@ impl<P: Personality> Remote for Slotted<Thread<P>> {
     fn run(self: Pin<&Self>) -> Ran {
         let thread = self.get_ref().owner();
         let machine = thread.kernel.machine;
-        if let Some((_, module)) = &*thread.wake.away.lock() {
-            module.serve(self.thread());
-        }
-        let work_for = |on| thread.context().into_iter().for_each(|context| context.work_for(on));
-        work_for(true);
-        thread.prepare_poll();
         let polled = if thread.unbuilt.swap(false, Ordering::Relaxed) {
             let pending = *thread.pending.lock();
             match pending {
-                Some((Some(row), pending)) => row.build(self, pending.words),
+                Some((Some(row), pending)) => Thread::poll_away(self, Some((row, pending.words))),
                 _ => Poll::Ready(0),
             }
         } else {
-            self.poll(&mut task::Context::from_waker(&thread.waker)).unwrap_or(Poll::Ready(0))
+            Thread::poll_away(self, None)
         };
-        work_for(false);
-        let Poll::Ready(result) = polled else {
-            let deadline = thread.deadline.load(Ordering::Relaxed);
-            return Ran::Waits((deadline != u64::MAX).then_some(deadline));
-        };
+        let Poll::Ready(result) = polled else { return Ran::Waits(thread.look_again()) };
         // In this order: once the result is to be had, the thread may send its next call.
         wake::finish(&thread.wake.word);
         *thread.outcome.lock() = Some(result);
@@ -386,23 +438,16 @@ impl<P: Personality> Remote for Slotted<Thread<P>> {
     fn wake(&self) -> &WakeState {
         &self.owner().wake
     }
-
-    fn thread(&self) -> ThreadId {
-        self.owner().context().map_or_else(ThreadId::default, Context::id)
-    }
 }
 
 impl<P: Personality> Seat<P> {
     /// Sends the pending call to a module.
     pub(crate) fn send(&self, module: &Arc<Module>) {
-        let away = Away(self.slotted.clone());
-        *self.wake.away.lock() = Some((away.clone(), module.clone()));
         self.far.direct.store(module.direct, Ordering::Relaxed);
         self.far.open();
         self.unbuilt.store(true, Ordering::Relaxed);
         self.sent.store(true, Ordering::Relaxed);
-        wake::send(&self.wake.word);
-        module.submit(away);
+        self.wake.send(Away(self.slotted.clone()), module);
     }
 
     pub fn new(thread: Thread<P>) -> Arc<Seat<P>> {

@@ -1,11 +1,13 @@
 //! Gates: how a guest's calls become entries of the kernel. A gate pushes: a host ([`HostedGate`]) or the processor itself ([`TrapGate`])
-//! arrives with a frame. Or it is pulled: the machine runs user code and looks why it stopped ([`PullGate`]).
+//! arrives with a frame. Or it is pulled: the machine runs user code and looks why it stopped ([`PullGate`]). Or it is a queue, which user code
+//! fills and the kernel empties while both run ([`QueueGate`]).
 
 use janua_arch::Frame;
 
 use janua_abi::linux::Result;
 
 use crate::UserMemory;
+use crate::clock::Nanos;
 use crate::guest::{Abi, Flow, Guest};
 use crate::trap::{Exception, Trap};
 
@@ -203,6 +205,43 @@ pub fn pull(gate: &mut impl PullGate, guest: &dyn Guest, frame: &mut Frame) -> F
         Stop::Call(abi) => guest.call(frame, abi),
         Stop::Exception(exception) => guest.trap(frame, Trap::Exception(exception)),
         Stop::Pause => Flow::Resume,
+    }
+}
+
+/// What user code has put into a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submission {
+    /// A call of the machine's own ABI: number and words. The tag comes back with its result.
+    Call { number: usize, words: [usize; 6], tag: u64 },
+    /// The call that was submitted with the tag `of` is to be given up. The result, which `tag` comes back with, is 0 when that call had not ended
+    /// (it has a result of its own, ECANCELED as a rule), and ENOENT where there is no such call.
+    Cancel { of: u64, tag: u64 },
+}
+
+/// The end of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    pub tag: u64,
+    /// As in the result register: a value, or the negated error.
+    pub result: isize,
+}
+
+/// A gate of the queue shape: user code leaves calls in a place that the kernel looks into, goes on, and finds their results in another. No frame
+/// comes with them, and no order.
+///
+/// The kernel is in one of these methods at a time, on any thread of its own, and calls none after the queue is closed. What is in user memory the
+/// gate reads once and believes nothing of it.
+pub trait QueueGate: Send + Sync {
+    /// Takes the next submission, if there is one: it is not offered again.
+    fn take(&self) -> Option<Submission>;
+    /// Puts a completion where user code finds it. False when there is no room: then the kernel keeps it, takes no submission before it is rid of it,
+    /// and offers it again when the queue is looked into next.
+    fn complete(&self, completion: Completion) -> bool;
+    /// Completions that user code has not taken yet.
+    fn unreaped(&self) -> usize;
+    /// After how long the queue is to be looked into though nobody has asked for it, nanoseconds; `None` where user code always rings.
+    fn look_after(&self) -> Option<Nanos> {
+        None
     }
 }
 

@@ -123,6 +123,11 @@ impl<J: Job, Q: Policy<J>> Executor<J, Q> {
         wake::raise(&self.word) == Raised::Unpark
     }
 
+    /// Forgets the time that a job has asked for: it has ended outside a turn.
+    pub fn forget(&self, job: &J) {
+        self.timers.lock().clear(job.id());
+    }
+
     /// Polls the next job, after jobs whose time has come by `now` have been put into the queue.
     pub fn turn(&self, now: Nanos) -> Turn {
         loop {
@@ -264,6 +269,16 @@ mod tests {
         assert_eq!(until_idle(&executor, 31), None);
         assert_eq!(*log.lock().unwrap(), [1, 2, 1, 2, 1]);
         assert_eq!(Arc::strong_count(&early.0), 1);
+    }
+
+    #[test]
+    fn a_job_that_ended_elsewhere_has_no_time() {
+        let (executor, log) = executor();
+        let job = send(&executor, &log, 1, &[Ran::Waits(Some(10))], false);
+        assert_eq!(until_idle(&executor, 0), Some(10));
+        executor.forget(&job);
+        assert_eq!(until_idle(&executor, 20), None);
+        assert_eq!((Arc::strong_count(&job.0), log.lock().unwrap().len()), (1, 1));
     }
 
     #[test]

@@ -39,6 +39,18 @@ impl<T: ?Sized> OnceArc<T> {
         Some(unsafe { &*(*self.value.get()).assume_init() })
     }
 
+    /// A share of the value, if it is there.
+    pub fn share(&self) -> Option<Arc<T>> {
+        self.get()?;
+        // SAFETY: full: written, never again, by what `Arc::into_raw` gave. One count is kept until `drop`, which nobody does meanwhile; another
+        // is added for the `Arc` made here.
+        unsafe {
+            let value = (*self.value.get()).assume_init();
+            Arc::increment_strong_count(value);
+            Some(Arc::from_raw(value))
+        }
+    }
+
     /// Puts a value in place, which comes back where there is one already.
     pub fn set(&self, value: Arc<T>) -> Result<(), Arc<T>> {
         if self.state.compare_exchange(EMPTY, FILLING, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -73,6 +85,10 @@ mod tests {
         assert!(place.set(second.clone()).is_err());
         assert_eq!(place.get().map(|value| value.as_ref().len()), Some(5));
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
+        let shared = place.share().expect("it is there");
+        assert!(Arc::ptr_eq(&shared, &first) && Arc::strong_count(&first) == 3);
+        drop(shared);
+        assert!(OnceArc::<dyn AsRef<str>>::default().share().is_none());
         drop(place);
         assert_eq!(Arc::strong_count(&first), 1);
         drop(OnceArc::<dyn AsRef<str>>::default());

@@ -391,6 +391,108 @@ fn a_call_that_is_away_misses_no_wake_up_and_no_kick() {
     });
 }
 
+/// A queue: the submitter leaves two calls and takes their ends, for which there is room for one at a time; the module takes and posts as long as it can, and
+/// sleeps until somebody rings. Neither sleeps for ever, whichever is first.
+#[test]
+fn a_queue_misses_no_submission_and_no_room() {
+    const CALLS: u32 = 2;
+    const ROOM: u32 = 1;
+    struct Shared {
+        /// The wake words of the queue's job, and of the submitter.
+        word: AtomicU32,
+        home: AtomicU32,
+        submitted: AtomicU32,
+        posted: AtomicU32,
+        reaped: AtomicU32,
+        /// The executor's queue, of this one job.
+        queued: Mutex<u32>,
+        pushed: Condvar,
+        futex: Futex,
+    }
+    impl Shared {
+        fn push(&self) {
+            *self.queued.lock().unwrap() += 1;
+            self.pushed.notify_one();
+        }
+        fn ring(&self) {
+            match wake::raise(&self.word) {
+                Raised::Queue => self.push(),
+                raised => assert_eq!(raised, Raised::Nothing, "nobody sleeps on a job's word"),
+            }
+        }
+        fn pop(&self) {
+            let mut queued = self.queued.lock().unwrap();
+            while *queued == 0 {
+                queued = self.pushed.wait(queued).unwrap();
+            }
+            assert_eq!(*queued, 1, "one job is twice in the queue");
+            *queued = 0;
+        }
+        /// Takes the next submission, which ends at once: whether there was one, and room for its end.
+        fn take(&self) -> bool {
+            let posted = self.posted.load(Ordering::Relaxed);
+            if posted - self.reaped.load(Ordering::Acquire) == ROOM || self.submitted.load(Ordering::Acquire) == posted {
+                return false;
+            }
+            self.posted.store(posted + 1, Ordering::Release);
+            if wake::raise(&self.home) == Raised::Unpark {
+                self.futex.wake();
+            }
+            true
+        }
+    }
+    fn module(shared: &Arc<Shared>) {
+        shared.pop();
+        loop {
+            wake::begin(&shared.word);
+            while shared.take() {}
+            if shared.posted.load(Ordering::Relaxed) == CALLS {
+                return;
+            }
+            if wake::pause(&shared.word) {
+                shared.pop();
+            }
+        }
+    }
+    bounded(3).check(|| {
+        let count = || AtomicU32::new(0);
+        let shared = Arc::new(Shared {
+            word: AtomicU32::new(wake::QUIET),
+            home: AtomicU32::new(wake::QUIET),
+            submitted: count(),
+            posted: count(),
+            reaped: count(),
+            queued: Mutex::new(0),
+            pushed: Condvar::new(),
+            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
+        });
+        wake::send(&shared.word);
+        shared.push();
+        let served = {
+            let shared = shared.clone();
+            thread::spawn(move || module(&shared))
+        };
+        for submitted in 1..=CALLS {
+            shared.submitted.store(submitted, Ordering::Release);
+            shared.ring();
+        }
+        for reaped in 1..=CALLS {
+            loop {
+                wake::rearm(&shared.home);
+                if shared.posted.load(Ordering::Acquire) >= reaped {
+                    break;
+                }
+                if wake::intend_to_park(&shared.home) {
+                    shared.futex.sleep(&shared.home, wake::PARKED);
+                }
+            }
+            shared.reaped.store(reaped, Ordering::Release);
+            shared.ring();
+        }
+        served.join().unwrap();
+    });
+}
+
 /// Waiters that take turns: one wake-up per piece of work reaches one who takes it, and who leaves hands on.
 #[test]
 fn one_of_several_is_woken_for_each() {

@@ -26,6 +26,7 @@ pub mod prctl;
 pub mod process;
 pub mod procfs;
 pub mod ptrace;
+pub mod queue;
 pub mod restart;
 pub mod sched;
 pub mod signal;

@@ -5,8 +5,8 @@ use alloc::string::String;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::Errno;
 use janua_abi::linux::signal::SIGKILL;
+use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::{Before, Personality, Row, Trapped};
@@ -17,7 +17,7 @@ use janua_port::space::Access;
 
 use crate::system::System;
 use crate::thread::{ThreadExt, ThreadState};
-use crate::{Seat, Task, Thread, ptrace, signal, task};
+use crate::{Seat, Task, Thread, ptrace, queue, signal, task};
 
 /// Whether a call's result is one of the codes that never reach a program: the call begins again or returns EINTR.
 pub fn is_restart_code(result: isize) -> bool {
@@ -124,6 +124,18 @@ impl Personality for Linux {
 
     fn trace_id(thread: &Thread) -> u32 {
         thread.tid()
+    }
+
+    fn stand_in(thread: &Thread) -> Option<ThreadState> {
+        Some(queue::stand_in(thread))
+    }
+
+    fn lend(thread: &Thread, stand_in: &Thread, row: &'static Row<Linux>) -> Result<()> {
+        queue::lend(thread, stand_in, row)
+    }
+
+    fn take_back(stand_in: &Thread) {
+        queue::take_back(stand_in);
     }
 }
 

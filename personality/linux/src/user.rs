@@ -81,6 +81,11 @@ impl ThreadCharge {
         ThreadCharge { user, counts: true }
     }
 
+    /// A charge that does not count: it only names the user.
+    pub fn uncounted(user: Arc<UserCount>) -> ThreadCharge {
+        ThreadCharge { user, counts: false }
+    }
+
     pub fn user(&self) -> &Arc<UserCount> {
         &self.user
     }

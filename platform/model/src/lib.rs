@@ -13,6 +13,8 @@
 //! jumps to the next deadline when nobody can run. Faults come by script: frames of memory that run out ([`Settings::frames`]), calls
 //! of the host part that fail ([`Model::fail_host`]).
 //!
+//! A guest may also leave calls in its memory, for a thread of the kernel's own ([`Model::work`]) to make ([`ring`]).
+//!
 //! Several kernels may run side by side ([`Model::next_kernel`]): the end of one is an event, and the end of the last that of the machine.
 #![forbid(unsafe_code)]
 
@@ -22,5 +24,6 @@ mod machine;
 mod memory;
 pub mod processor;
 pub mod program;
+pub mod ring;
 
 pub use machine::{Model, Outcome, Settings};

@@ -95,6 +95,20 @@ const SLEEPS: u32 = 2;
 /// When it wants to be called again, as a kernel's service routine says.
 type Service = Box<dyn FnMut() -> Option<Nanos> + Send>;
 
+/// A thread of a kernel's own.
+struct KernelThread {
+    kernel: Number,
+    is_ready: Box<dyn Fn() -> bool + Send>,
+    step: Service,
+    due: Option<Nanos>,
+}
+
+/// Whose step is next.
+enum Chosen {
+    Guest(Arc<Carrier>),
+    KernelThread(Arc<Mutex<KernelThread>>),
+}
+
 #[derive(Default)]
 struct State {
     threads: BTreeMap<u64, Arc<Carrier>>,
@@ -137,6 +151,8 @@ pub struct Model {
     pub(crate) files: Files,
     accounts: &'static Accounts,
     state: Mutex<State>,
+    /// Threads of the kernels' own.
+    kernel_threads: Mutex<Vec<Arc<Mutex<KernelThread>>>>,
     /// Called as the copying of a space begins.
     pub(crate) copying: OnceLock<Box<dyn Fn() + Send + Sync>>,
     this: OnceLock<&'static Model>,
@@ -156,6 +172,7 @@ impl Model {
             files: Files::default(),
             accounts,
             state: Mutex::new(state),
+            kernel_threads: Mutex::default(),
             copying: OnceLock::new(),
             this: OnceLock::new(),
         }));
@@ -223,6 +240,14 @@ impl Model {
         state.wanted = true;
     }
 
+    /// A thread of the kernel that was started last, its own and no guest's: it is drawn like a guest's as long as it `is_ready`, or when
+    /// the time has come that its last `step` returned. No step may wait.
+    pub fn work(&self, is_ready: impl Fn() -> bool + Send + 'static, step: impl FnMut() -> Option<Nanos> + Send + 'static) {
+        let kernel = lock(&self.state).starting;
+        let thread = KernelThread { kernel, is_ready: Box::new(is_ready), step: Box::new(step), due: None };
+        lock(&self.kernel_threads).push(Arc::new(Mutex::new(thread)));
+    }
+
     /// Takes steps until all kernels have ended or nobody can run; [`Outcome::Steps`] after ten million.
     pub fn run(&self) -> Outcome {
         self.run_for(10_000_000)
@@ -248,6 +273,8 @@ impl Model {
                     let mut state = lock(&self.state);
                     let kernel = state.speaker();
                     state.end(kernel, off.0);
+                    // One that was in its step when the kernel ended is known by its lock, which that has broken.
+                    lock(&self.kernel_threads).retain(|thread| thread.try_lock().is_ok_and(|thread| thread.kernel != kernel));
                     (state.ended.len() > state.starting).then_some(Outcome::Off(off.0))
                 }
                 Err(panic) => resume_unwind(panic),
@@ -263,8 +290,24 @@ impl Model {
         (state.random % end as u64) as usize
     }
 
+    /// The kernels' threads that can run, and when the next of the others is due.
+    fn ready_kernel_threads(&self, now: Nanos) -> (Vec<Arc<Mutex<KernelThread>>>, Option<Nanos>) {
+        let mut next = None;
+        let all = lock(&self.kernel_threads).clone();
+        let ready = all.into_iter().filter(|thread| {
+            let thread = lock(thread);
+            let ready = (thread.is_ready)() || thread.due.is_some_and(|due| due <= now);
+            if !ready {
+                next = next.into_iter().chain(thread.due).min();
+            }
+            ready
+        });
+        (ready.collect(), next)
+    }
+
     /// One step of a thread that is drawn: false if none can run any more.
     fn turn(&self) -> bool {
+        let (kernel_threads, kernel_due) = self.ready_kernel_threads(self.monotonic() + self.settings.tick);
         let mut state = lock(&self.state);
         state.now += self.settings.tick;
         let now = state.now;
@@ -274,25 +317,38 @@ impl Model {
             return true;
         }
         let ready: Vec<Arc<Carrier>> = state.threads.values().filter(|carrier| carrier.can_run(now)).cloned().collect();
-        if ready.is_empty() {
+        if ready.is_empty() && kernel_threads.is_empty() {
             let sleepers = state.threads.values().filter_map(|carrier| match *lock(&carrier.stage) {
                 Stage::Asleep(deadline) => deadline,
                 _ => None,
             });
-            let Some(next) = sleepers.chain(state.due).min() else { return false };
+            let Some(next) = sleepers.chain(state.due).chain(kernel_due).min() else { return false };
             state.now = next;
             return true;
         }
-        let mut chosen = ready[Model::draw(&mut state, ready.len())].clone();
-        if self.settings.spurious && Model::draw(&mut state, 64) == 0 {
-            let all: Vec<Arc<Carrier>> = state.threads.values().cloned().collect();
-            chosen = all[Model::draw(&mut state, all.len())].clone();
+        let guests = ready.into_iter().map(Chosen::Guest);
+        let mut all: Vec<Chosen> = guests.chain(kernel_threads.into_iter().map(Chosen::KernelThread)).collect();
+        if self.settings.spurious && Model::draw(&mut state, 64) == 0 && !state.threads.is_empty() {
+            all = state.threads.values().cloned().map(Chosen::Guest).collect();
         }
-        state.current = Some(chosen.clone());
+        let chosen = all.swap_remove(Model::draw(&mut state, all.len()));
+        match &chosen {
+            Chosen::Guest(carrier) => state.current = Some(carrier.clone()),
+            Chosen::KernelThread(thread) => state.serving = Some(lock(thread).kernel),
+        }
         drop(state);
-        self.advance(&chosen);
-        chosen.used.fetch_add(self.settings.tick, Ordering::Relaxed);
-        lock(&self.state).current = None;
+        match chosen {
+            Chosen::Guest(carrier) => {
+                self.advance(&carrier);
+                carrier.used.fetch_add(self.settings.tick, Ordering::Relaxed);
+            }
+            Chosen::KernelThread(thread) => {
+                let mut thread = lock(&thread);
+                thread.due = (thread.step)();
+            }
+        }
+        let mut state = lock(&self.state);
+        (state.current, state.serving) = (None, None);
         true
     }
 

@@ -43,7 +43,8 @@ pub fn models(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
 /// take longer, are among the unit tests.
 pub fn model(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--no-fail-fast", "--package", "janua-personality-linux", "--test", "model", "--test", "side_by_side"]);
+    cargo.args(["test", "--no-fail-fast", "--package", "janua-personality-linux"]);
+    cargo.args(["--test", "model", "--test", "side_by_side", "--test", "queue"]);
     run(cargo, filter, tally)
 }
 

@@ -139,6 +139,7 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     alone::de_thread(thread).await?;
     let old = thread.process().mm().ok_or(Errno::ESRCH)?;
     let space = old.space().clone();
+    thread.close_queues();
     task::exit::leave_memory(thread);
     crate::time::posix::delete_all(&thread.task);
     // From here on there is no old program to return to.

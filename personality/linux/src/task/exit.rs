@@ -94,6 +94,7 @@ pub fn leave_memory(thread: &Thread) {
 
 /// Ends the calling thread, and its process when it is the last. After this the thread must not return to user code.
 pub fn end_thread(thread: &Thread) {
+    thread.close_queues();
     leave_memory(thread);
     super::clone::release_vfork(thread);
     let task = &thread.task;

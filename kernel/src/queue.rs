@@ -1,0 +1,425 @@
+//! Queues: calls that a thread leaves for a module to make while it goes on itself.
+//!
+//! A thread's call has the one slot of the thread. A submission has another: each queue has a number of *workers*, made when it is opened, and each
+//! worker a slot and a *stand-in* for the thread, with a wake word, a deadline and work flags of its own. To a handler the stand-in is the calling
+//! thread: it has the thread's memory, and what the personality lends it for the call ([`Personality::lend`]). A signal for the thread does not reach
+//! it; the one flag it ever gets is KILL, when its submission is cancelled.
+//!
+//! The queue and its workers are jobs of one module's executor. The queue's job takes submissions as long as there are workers, and some more
+//! ([`WAITING`]) that wait for one, so that a cancellation is found behind them. Then it sleeps until somebody rings ([`Queue::ring`]): the submitter, a worker that
+//! becomes free, or the gate's clock ([`QueueGate::look_after`]). That no ring is lost is the wake word's affair ([`janua_rt::wake`]): who rings has
+//! left a submission, or room for a completion, before.
+//!
+//! Locks, in this order: a worker's call, held while it is polled; [`Queue::pool`]; [`Queue::side`], held while the gate is asked. [`Queue::close`]
+//! takes each of them after it has shut the side, so that when it returns nobody is in the gate or in a submission, and none will be.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::{Arc, Weak};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::pin::Pin;
+use core::task::Poll;
+
+use janua_abi::linux::{Errno, Result};
+use janua_port::Nanos;
+use janua_port::gate::{Completion, QueueGate, Submission};
+use janua_rt::executor::Ran;
+use janua_rt::slot::Slotted;
+use janua_rt::{Mutex, WaitQueue, wake};
+
+use crate::module::{Away, Module, Remote};
+use crate::place::Place;
+use crate::table::{Row, Run, Words};
+use crate::task::{Kernel, Personality};
+use crate::thread::{Seat, Thread, WakeState, work};
+use crate::wait::Cut;
+
+/// Most workers of a queue.
+pub const MOST: usize = 256;
+
+/// Most calls that have been taken and wait for a worker.
+const WAITING: usize = 64;
+
+/// A queue of one thread's.
+pub struct Queue<P: Personality> {
+    kernel: Arc<Kernel<P>>,
+    me: Weak<Queue<P>>,
+    owner: Weak<Seat<P>>,
+    module: Arc<Module>,
+    wake: Arc<WakeState>,
+    workers: Box<[Arc<Worker<P>>]>,
+    pool: Mutex<Pool>,
+    side: Mutex<Side>,
+    /// Woken when a completion has been posted, or the queue closed.
+    posted: WaitQueue,
+}
+
+/// Which workers are taken.
+struct Pool {
+    free: Vec<usize>,
+    /// The tags of the submissions under way, by worker.
+    tags: Vec<Option<u64>>,
+    /// Calls that have been taken and wait for a worker, at most [`WAITING`].
+    waiting: VecDeque<Taken>,
+}
+
+/// A call out of the queue.
+struct Taken {
+    number: usize,
+    words: Words,
+    tag: u64,
+}
+
+/// The gate's side of a queue.
+struct Side {
+    gate: Option<Arc<dyn QueueGate>>,
+    /// Completions there was no room for, oldest first. Nothing is taken while there are any: never more than have been taken by then.
+    unposted: VecDeque<Completion>,
+}
+
+impl Side {
+    /// Offers the gate the completions that are kept, as long as there is room.
+    fn flush(&mut self) {
+        let Some(gate) = &self.gate else { return };
+        while self.unposted.front().is_some_and(|first| gate.complete(*first)) {
+            self.unposted.pop_front();
+        }
+    }
+}
+
+/// Where one submission at a time is made.
+struct Worker<P: Personality> {
+    at: usize,
+    queue: Weak<Queue<P>>,
+    call: Mutex<Option<Call<P>>>,
+    stand_in: Pin<Box<Slotted<Thread<P>>>>,
+}
+
+/// A submission under way.
+struct Call<P: Personality> {
+    row: &'static Row<P>,
+    words: Words,
+    tag: u64,
+    /// It has been polled: it is in the slot.
+    begun: bool,
+    /// When it was taken, where that is counted.
+    started: Nanos,
+}
+
+impl<P: Personality> Seat<P> {
+    /// Opens a queue of this thread's, of which so many submissions are made at a time. EINVAL for none or more than [`MOST`]; ENOSYS where the
+    /// personality has no queues, or the kernel no modules that reach user memory from where they run; ESRCH before the thread has begun to run.
+    pub fn open_queue(self: &Arc<Self>, gate: Arc<dyn QueueGate>, workers: usize) -> Result<Arc<Queue<P>>> {
+        if workers == 0 || workers > MOST {
+            return Err(Errno::EINVAL);
+        }
+        // A stand-in has no home thread that waits and could run errands for it.
+        let module = self.kernel.modules.for_queues_of(self.id()).filter(|module| module.direct).ok_or(Errno::ENOSYS)?.clone();
+        let mut stand_ins = Vec::with_capacity(workers);
+        for _ in 0..workers {
+            let state = P::stand_in(self).ok_or(Errno::ENOSYS)?;
+            stand_ins.push(Thread::stand_in(self, state).ok_or(Errno::ESRCH)?);
+        }
+        let queue = Arc::new_cyclic(|queue: &Weak<Queue<P>>| {
+            let worker = |(at, thread)| {
+                let stand_in = Box::pin(Slotted::new(thread));
+                Arc::new(Worker { at, queue: queue.clone(), call: Mutex::new(None), stand_in })
+            };
+            Queue {
+                kernel: self.kernel.clone(),
+                me: queue.clone(),
+                owner: Arc::downgrade(self),
+                module,
+                wake: Arc::new(WakeState::new(self.kernel.machine)),
+                workers: stand_ins.into_iter().enumerate().map(worker).collect(),
+                pool: Mutex::new(Pool {
+                    free: (0..workers).collect(),
+                    tags: vec![None; workers],
+                    waiting: VecDeque::with_capacity(WAITING),
+                }),
+                side: Mutex::new(Side { gate: Some(gate), unposted: VecDeque::with_capacity(workers + WAITING + 1) }),
+                posted: WaitQueue::new(),
+            }
+        });
+        self.queues.lock().push(queue.clone());
+        queue.wake.send(queue.job(), &queue.module);
+        Ok(queue)
+    }
+}
+
+impl<P: Personality> Thread<P> {
+    /// Closes the thread's queues ([`Queue::close`]). A personality does so before the thread's memory goes, at its end or for another program's.
+    pub fn close_queues(&self) {
+        let queues = core::mem::take(&mut *self.queues.lock());
+        queues.iter().for_each(|queue| queue.close());
+    }
+}
+
+impl<P: Personality> Queue<P> {
+    fn job(self: &Arc<Self>) -> Away {
+        let job: Pin<Arc<Self>> = Pin::new(self.clone());
+        Away(job)
+    }
+
+    /// There is something new in the queue: a submission, or room for a completion.
+    pub fn ring(&self) {
+        self.wake.raise();
+    }
+
+    /// By the submitter: waits until so many completions are there to be taken, or the queue is closed; how many are.
+    pub async fn wait(&self, thread: &Thread<P>, least: usize, deadline: Option<Nanos>) -> Result<usize, Cut> {
+        let enough = || {
+            let unreaped = self.side.lock().gate.as_ref().map(|gate| gate.unreaped());
+            unreaped.map_or(Some(0), |unreaped| (unreaped >= least).then_some(unreaped))
+        };
+        thread.wait_on(&self.posted, deadline, enough).await
+    }
+
+    /// Ends the queue with all its submissions: one that has not begun never will, one that waits is interrupted, and dropped if it waits on. They have
+    /// no completions. When this returns, nothing of the queue's touches user memory any more.
+    pub fn close(&self) {
+        let gate = {
+            let mut side = self.side.lock();
+            side.unposted.clear();
+            side.gate.take()
+        };
+        drop(gate);
+        self.pool.lock().waiting.clear();
+        for worker in &self.workers {
+            worker.end();
+        }
+        self.posted.wake_all();
+        // The job is to find out, and go.
+        self.ring();
+    }
+
+    /// Takes the next submission, if there is one and room for its end: whether there may be more.
+    fn take_next(&self) -> bool {
+        if self.pool.lock().waiting.len() == WAITING {
+            return false;
+        }
+        let submission = {
+            let side = self.side.lock();
+            if side.unposted.is_empty() { side.gate.as_ref().and_then(|gate| gate.take()) } else { None }
+        };
+        match submission {
+            None => return false,
+            Some(Submission::Cancel { of, tag }) => {
+                let result = self.cancel(of).map_or_else(Errno::as_result, |()| 0);
+                self.post(Completion { tag, result });
+            }
+            Some(Submission::Call { number, words, tag }) => {
+                self.pool.lock().waiting.push_back(Taken { number, words, tag });
+                self.begin_waiting();
+            }
+        }
+        true
+    }
+
+    /// Begins calls that wait for a worker, while there are workers.
+    fn begin_waiting(&self) {
+        loop {
+            let (at, taken) = {
+                let mut pool = self.pool.lock();
+                if pool.free.is_empty() {
+                    return;
+                }
+                let Some(taken) = pool.waiting.pop_front() else { return };
+                let Some(at) = pool.free.pop() else { return };
+                (at, taken)
+            };
+            let tag = taken.tag;
+            if let Err(errno) = self.begin(at, taken) {
+                self.pool.lock().free.push(at);
+                self.post(Completion { tag, result: errno.as_result() });
+            }
+        }
+    }
+
+    /// Begins a call. EXDEV for one that is made at home alone, ENOSYS for one that is not there.
+    fn begin(&self, at: usize, Taken { number, words, tag }: Taken) -> Result<()> {
+        let row = self.kernel.table.get(P::number(number)).ok_or(Errno::ENOSYS)?;
+        match row.run {
+            Run::Missing => return Err(Errno::ENOSYS),
+            Run::Plain(_) | Run::Wait(_) if row.place != Place::Home && self.kernel.modules.takes_queued(row.place) => {}
+            _ => return Err(Errno::EXDEV),
+        }
+        let owner = self.owner.upgrade().ok_or(Errno::ESRCH)?;
+        let worker = &self.workers[at];
+        let mut call = worker.call.lock();
+        if self.side.lock().gate.is_none() {
+            // Closed meanwhile: whoever did it has been at this worker, or waits for it.
+            return Err(Errno::ECANCELED);
+        }
+        let thread = worker.stand_in.owner();
+        P::lend(&owner, thread, row)?;
+        thread.clear_work(u32::MAX);
+        self.pool.lock().tags[at] = Some(tag);
+        let watched = self.kernel.tracer.is_on() || self.kernel.stats.is_on();
+        let started = if watched { self.kernel.machine.clock().monotonic() } else { 0 };
+        if watched {
+            thread.trace_enter(row, words);
+        }
+        *call = Some(Call { row, words, tag, begun: false, started });
+        thread.wake.send(worker.job(), &self.module);
+        Ok(())
+    }
+
+    /// Has a submission end; by the queue's job, which alone begins them. ENOENT when there is none with this tag, or no longer.
+    fn cancel(&self, tag: u64) -> Result<()> {
+        let mut pool = self.pool.lock();
+        if let Some(at) = pool.waiting.iter().position(|taken| taken.tag == tag) {
+            pool.waiting.remove(at);
+            drop(pool);
+            self.post(Completion { tag, result: Errno::ECANCELED.as_result() });
+            return Ok(());
+        }
+        let at = pool.tags.iter().position(|one| *one == Some(tag)).ok_or(Errno::ENOENT)?;
+        // With the tags locked, so that it is not another's by now.
+        let thread = self.workers[at].stand_in.owner();
+        thread.set_work(work::KILL);
+        thread.wake.raise();
+        Ok(())
+    }
+
+    /// Offers the completions that were kept to the gate again.
+    fn offer(&self) {
+        let posted = {
+            let mut side = self.side.lock();
+            let kept = side.unposted.len();
+            side.flush();
+            side.unposted.len() < kept
+        };
+        if posted {
+            self.posted.wake_all();
+        }
+    }
+
+    /// Hands a completion to the gate, or keeps it.
+    fn post(&self, completion: Completion) {
+        {
+            let mut side = self.side.lock();
+            if side.gate.is_none() {
+                return;
+            }
+            side.unposted.push_back(completion);
+            side.flush();
+        }
+        self.posted.wake_all();
+    }
+
+    /// A worker's submission is over, and another's turn.
+    fn ended(&self, at: usize, completion: Completion) {
+        self.post(completion);
+        self.pool.lock().free.push(at);
+        self.ring();
+    }
+}
+
+impl<P: Personality> Remote for Queue<P> {
+    /// Takes what is in the queue. Not without end: the submissions are in the same executor's queue, and so are others.
+    fn run(self: Pin<&Self>) -> Ran {
+        let Some(queue) = self.me.upgrade() else { return Ran::Done };
+        queue.offer();
+        queue.begin_waiting();
+        let mut more = true;
+        for _ in 0..WAITING {
+            more = more && queue.take_next();
+        }
+        let Some(look_after) = queue.side.lock().gate.as_ref().map(|gate| gate.look_after()) else {
+            wake::finish(&queue.wake.word);
+            queue.wake.come_home();
+            return Ran::Done;
+        };
+        let after = if more { Some(0) } else { look_after };
+        Ran::Waits(after.map(|after| queue.kernel.machine.clock().monotonic().saturating_add(after)))
+    }
+
+    fn wake(&self) -> &WakeState {
+        &self.wake
+    }
+}
+
+impl<P: Personality> Worker<P> {
+    fn job(self: &Arc<Self>) -> Away {
+        let job: Pin<Arc<Self>> = Pin::new(self.clone());
+        Away(job)
+    }
+
+    /// Polls the submission once, or begins it.
+    fn poll(&self, call: &mut Call<P>) -> Poll<isize> {
+        let begins = !core::mem::replace(&mut call.begun, true);
+        if begins && self.stand_in.owner().work() & work::KILL != 0 {
+            return Poll::Ready(Errno::ECANCELED.as_result());
+        }
+        match Thread::poll_away(self.stand_in.as_ref(), begins.then_some((call.row, call.words))) {
+            // Only its cancellation cuts it short.
+            Poll::Ready(result) if P::is_special(result) => Poll::Ready(Errno::ECANCELED.as_result()),
+            polled => polled,
+        }
+    }
+
+    /// The submission is over: what it had goes, and the worker is as it was. With the call locked.
+    fn leave(&self, call: &Call<P>, queue: Option<&Queue<P>>, result: isize) {
+        let thread = self.stand_in.owner();
+        if call.started != 0 {
+            thread.observe(call.row, call.words, result, call.started);
+        }
+        if let Some(queue) = queue {
+            queue.pool.lock().tags[self.at] = None;
+        }
+        P::take_back(thread);
+        wake::finish(&thread.wake.word);
+        thread.wake.come_home();
+    }
+
+    /// The queue is closed: so is what is under way here.
+    fn end(self: &Arc<Self>) {
+        let thread = self.stand_in.owner();
+        thread.set_work(work::KILL);
+        let mut call = self.call.lock();
+        let Some(mut ended) = call.take() else { return };
+        let result = match ended.begun {
+            true => self.poll(&mut ended),
+            false => Poll::Pending,
+        };
+        self.stand_in.as_ref().clear();
+        let queue = self.queue.upgrade();
+        let cancelled = Errno::ECANCELED.as_result();
+        let result = if let Poll::Ready(result) = result { result } else { cancelled };
+        self.leave(&ended, queue.as_deref(), result);
+        if let Some(queue) = queue {
+            queue.module.forget(&self.job());
+        }
+    }
+}
+
+impl<P: Personality> Remote for Worker<P> {
+    fn run(self: Pin<&Self>) -> Ran {
+        let worker = self.get_ref();
+        let mut call = worker.call.lock();
+        let Some(under_way) = &mut *call else {
+            // It was in the executor's queue when it was ended.
+            wake::finish(&worker.stand_in.owner().wake.word);
+            return Ran::Done;
+        };
+        let Poll::Ready(result) = worker.poll(under_way) else {
+            return Ran::Waits(worker.stand_in.owner().look_again());
+        };
+        let completion = Completion { tag: under_way.tag, result };
+        let queue = worker.queue.upgrade();
+        if let Some(ended) = call.take() {
+            worker.leave(&ended, queue.as_deref(), result);
+        }
+        drop(call);
+        if let Some(queue) = queue {
+            queue.ended(worker.at, completion);
+        }
+        Ran::Done
+    }
+
+    fn wake(&self) -> &WakeState {
+        &self.stand_in.owner().wake
+    }
+}
