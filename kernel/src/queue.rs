@@ -249,7 +249,7 @@ impl<P: Personality> Queue<P> {
         let worker = &self.workers[at];
         let mut call = worker.call.lock();
         if self.side.lock().gate.is_none() {
-            // Closed meanwhile: whoever did it has been at this worker, or waits for it.
+            // Closed meanwhile, by a thread that has been at this worker already, or waits for it.
             return Err(Errno::ECANCELED);
         }
         let thread = worker.stand_in.owner();

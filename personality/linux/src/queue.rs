@@ -26,12 +26,15 @@ fn idle_fs(thread: &Thread) -> Arc<FsContext> {
     thread.kernel.root.clone()
 }
 
-/// Calls of other kinds that are about the calling thread alone.
+/// Calls of other kinds that are about the calling thread alone: its locks, its signals while it waits.
 fn is_own(row: &Row<Linux>) -> bool {
-    matches!(row.name, "restart_syscall" | "set_robust_list" | "get_robust_list")
+    matches!(
+        row.name,
+        "restart_syscall" | "set_robust_list" | "get_robust_list" | "pselect6" | "ppoll" | "epoll_pwait" | "epoll_pwait2"
+    )
 }
 
-/// Calls about processes and threads that mean the same whoever makes them for the thread. The rest of their kind act on the calling thread's own
+/// Calls about processes and threads that mean the same when a stand-in makes them. The rest of their kind act on the calling thread's own
 /// rights, signals or place in its process.
 fn is_anyones(row: &Row<Linux>) -> bool {
     matches!(

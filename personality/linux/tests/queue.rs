@@ -34,6 +34,7 @@ mod nr {
     pub const CHDIR: u64 = 80;
     pub const SETUID: u64 = 105;
     pub const EXIT_GROUP: u64 = 231;
+    pub const PPOLL: u64 = 271;
     pub const SET_ROBUST_LIST: u64 = 273;
 }
 
@@ -302,7 +303,7 @@ fn nothing_is_taken_while_there_is_no_room_for_completions() {
 
 #[test]
 fn calls_that_are_the_threads_own_are_refused() {
-    let own = [nr::FORK, nr::EXIT_GROUP, nr::SETUID, nr::RT_SIGPROCMASK, nr::SET_ROBUST_LIST, nr::EXECVE];
+    let own = [nr::FORK, nr::EXIT_GROUP, nr::SETUID, nr::RT_SIGPROCMASK, nr::PPOLL, nr::SET_ROBUST_LIST, nr::EXECVE];
     let numbers = own.into_iter().chain([5000]);
     let submitted =
         numbers.enumerate().fold(Program::begin(), |program, (n, number)| program.submit(n as u64, number, &[], number));
