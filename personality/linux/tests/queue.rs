@@ -322,7 +322,7 @@ fn calls_that_are_the_threads_own_are_refused() {
 fn they_have_the_threads_directory_and_files_of_their_beginning() {
     // "/tmp", and the name of a file that is only there.
     let program = Program::begin()
-        .store_at(WORD, 0x70_6d74_2f)
+        .store_at(WORD, 0x706d_742f)
         .submit(0, nr::CHDIR, &[WORD], 1)
         .posted(1)
         .store_at(BYTE, 0x78)
@@ -391,7 +391,7 @@ fn exec_ends_them_before_the_memory_goes() {
         .submit(0, nr::READ, &[READER, BYTE, 8], 1)
         .submit(1, nr::NANOSLEEP, &[TIME, 0], 2)
         .submit(2, nr::GETPID, &[], 3)
-        .store_at(WORD, 0x6f_7774_2f)
+        .store_at(WORD, 0x6f77_742f)
         .make(nr::EXECVE, &[WORD, 0, 0])
         .exit(1);
     let two = Program::new()
@@ -418,7 +418,7 @@ fn exec_ends_them_before_the_memory_goes() {
 fn a_failed_exec_leaves_them_alone() {
     let program = Program::begin()
         .submit(0, nr::READ, &READ, 1)
-        .store_at(WORD, 0x6f_7774_2f)
+        .store_at(WORD, 0x6f77_742f)
         .make(nr::EXECVE, &[WORD, 0, 0])
         .expect(Errno::ENOENT.as_result() as i32, 1)
         .make(nr::WRITE, &WRITE)
