@@ -24,10 +24,11 @@ use janua_abi::linux::Result;
 use janua_abi::linux::mman::PAGE_SIZE;
 use janua_kernel::iobuf::ReadBuf;
 use janua_object::OpenFile;
+use janua_object::caller::Itself;
 use janua_object::fs::hostio::{self, OwnedFd};
 use janua_object::mm::jail::Loader;
 use janua_object::vfs::Contents;
-use janua_port::{Backing, Host};
+use janua_port::{Backing, Host, Machine};
 use janua_rt::Mutex;
 use janua_text::elf::{self, Layout, Segment};
 use janua_text::restore;
@@ -131,6 +132,8 @@ struct Known {
 /// Rewrites files and remembers them; one in a kernel.
 pub struct Rewriter {
     host: &'static dyn Host,
+    /// In whose name files are read: what is made of them is for all.
+    reader: Itself,
     /// Where trampolines enter the kernel.
     entry: usize,
     /// Where the dynamic linker's way of loading the vector registers goes; `Some` when the kernel's memory is locked by a key, which
@@ -143,8 +146,17 @@ pub struct Rewriter {
 
 impl Rewriter {
     /// `entry` is where trampolines jump; `restore` is [`janua_port::jail::Ground::restore_entry`].
-    pub fn new(host: &'static dyn Host, entry: usize, restore: Option<usize>) -> Rewriter {
-        Rewriter { host, entry, restore, files: Mutex::new(BTreeMap::new()), met: Met::default(), singles: Singles::default() }
+    pub fn new(machine: &'static dyn Machine, host: &'static dyn Host, entry: usize, restore: Option<usize>) -> Rewriter {
+        let reader = Itself::new(machine);
+        Rewriter {
+            host,
+            reader,
+            entry,
+            restore,
+            files: Mutex::new(BTreeMap::new()),
+            met: Met::default(),
+            singles: Singles::default(),
+        }
     }
 
     pub fn entry(&self) -> usize {
@@ -197,7 +209,7 @@ impl Rewriter {
             return Some(Code { layout, image: known.image.clone(), maps: known.maps, worth: WORTH, id: key });
         }
         let mut start = vec![0; HEADERS.min(contents.size as usize)];
-        read_all(file, &mut start, 0).ok()?;
+        read_all(&self.reader, file, &mut start, 0).ok()?;
         let layout = elf::layout(&start);
         if span.is_some() && layout.as_ref().is_none_or(|layout| !is_span(layout)) {
             // Who knows whether it will run: asked again next time.
@@ -273,7 +285,7 @@ impl Rewriter {
             let lead = segment.offset % PAGE_SIZE as u64;
             let len = (lead + segment.len).next_multiple_of(PAGE_SIZE as u64);
             let mut bytes = vec![0; len as usize];
-            read_all(file, &mut bytes, segment.offset - lead)?;
+            read_all(&self.reader, file, &mut bytes, segment.offset - lead)?;
             pages.push((*segment, lead as usize, bytes));
         }
         let mut code: Vec<(Segment, &mut [u8])> = pages
@@ -284,7 +296,7 @@ impl Rewriter {
             })
             .collect();
         let (count, rewritten) =
-            rewrite::rewrite(layout, &mut code, self.entry as u64, &mut |to, offset| read_all(file, to, offset));
+            rewrite::rewrite(layout, &mut code, self.entry as u64, &mut |to, offset| read_all(&self.reader, file, to, offset));
         self.count(&count);
         if rewritten.is_none() && !copy {
             return Ok(None);
@@ -345,10 +357,10 @@ fn trim(files: &mut BTreeMap<(u64, u64), Known>) {
     }
 }
 
-fn read_all(file: &Arc<OpenFile>, to: &mut [u8], offset: u64) -> Result<()> {
+fn read_all(reader: &Itself, file: &Arc<OpenFile>, to: &mut [u8], offset: u64) -> Result<()> {
     let mut done = 0;
     while done < to.len() {
-        match file.ops.read(file, &mut ReadBuf::kernel(&mut to[done..]), offset + done as u64)? {
+        match file.ops.read(file, reader, &mut ReadBuf::kernel(&mut to[done..]), offset + done as u64)? {
             // The rest of the last page is zeroes, as in a mapping.
             0 => break,
             n => done += n,

@@ -34,7 +34,7 @@ use alloc::sync::Arc;
 use janua_object::OpenFile;
 use janua_object::mm::jail::{Code, Enclosed, Jail, Known, Loader};
 use janua_port::jail::Ground;
-use janua_port::{Host, Space, UserMemory};
+use janua_port::{Host, Machine, Space, UserMemory};
 
 use cell::Cell;
 use guard::CodeGuard;
@@ -52,16 +52,17 @@ pub struct KeyJail {
 }
 
 impl KeyJail {
-    /// `user` is the memory of the calling process. With a `host` and an `entry`, calls are rewritten to jump there; with a `ground`, code is
+    /// `user` is the memory of the calling process. With an `entry` and a host of the machine's, calls are rewritten to jump there; with a `ground`, code is
     /// guarded. `None` where there is nothing to do. It is never freed.
     pub fn start(
-        host: Option<&'static dyn Host>,
+        machine: &'static dyn Machine,
         user: &'static dyn UserMemory,
         entry: Option<usize>,
         ground: Option<&'static dyn Ground>,
     ) -> Option<&'static dyn Jail> {
+        let host = machine.host();
         let restore = ground.map(|ground| ground.restore_entry());
-        let rewriter = host.zip(entry).map(|(host, entry)| Rewriter::new(host, entry, restore));
+        let rewriter = host.zip(entry).map(|(host, entry)| Rewriter::new(machine, host, entry, restore));
         if rewriter.is_none() && ground.is_none() {
             return None;
         }

@@ -16,7 +16,7 @@ use janua_port::machine::ThreadId;
 use janua_rt::atomic::AtomicU32;
 use janua_rt::executor::{Executor, Fifo, Job, Ran, Turn};
 use janua_rt::wake::{self, Raised};
-use janua_rt::{AtomicU64, Mutex, OnceArc};
+use janua_rt::{AtomicU64, OnceArc};
 
 use crate::place::{Place, Places};
 use crate::thread::WakeState;
@@ -58,8 +58,6 @@ pub(crate) struct Module {
     /// Whether the leader is in a turn, and how many it has taken.
     busy: AtomicBool,
     turns: AtomicU64,
-    /// Its threads, each with the guest thread whose call it polls.
-    serves: Mutex<Vec<(ThreadId, ThreadId)>>,
 }
 
 impl Module {
@@ -71,7 +69,6 @@ impl Module {
             leader: AtomicU32::new(0),
             busy: AtomicBool::new(false),
             turns: AtomicU64::new(0),
-            serves: Mutex::new(Vec::new()),
         }
     }
 
@@ -87,19 +84,6 @@ impl Module {
         self.executor.forget(call);
     }
 
-    /// By a thread of the module's, before it polls a guest thread's call.
-    pub fn serve(&self, thread: ThreadId) {
-        let here = self.machine.current();
-        if let Some(entry) = self.serves.lock().iter_mut().find(|(own, _)| *own == here) {
-            entry.1 = thread;
-        }
-    }
-
-    /// The guest thread for which one of the module's threads works.
-    fn served_by(&self, here: ThreadId) -> Option<ThreadId> {
-        self.serves.lock().iter().find(|(own, _)| *own == here).map(|(_, thread)| *thread)
-    }
-
     /// A thread of the module's, from when it takes the lead until another does.
     fn run(&self, mine: u32, watch: &Watch) {
         let (machine, word) = (self.machine, self.executor.word());
@@ -108,8 +92,6 @@ impl Module {
         if mine != 0 && self.leader.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return;
         }
-        let here = machine.current();
-        self.serves.lock().push((here, ThreadId::default()));
         let leads = || self.leader.load(Ordering::Acquire) == mine;
         while leads() {
             wake::rearm(word);
@@ -128,7 +110,6 @@ impl Module {
                 self.executor.park(deadline, |word, deadline| machine.park().park(word, wake::PARKED, deadline));
             }
         }
-        self.serves.lock().retain(|(own, _)| *own != here);
         // A wake-up meant for the new leader may have come to this one, and the last turn may have left a call in the queue or a time.
         let _ = wake::raise(word);
         machine.park().unpark(word, u32::MAX);
@@ -224,7 +205,6 @@ impl Modules {
     /// and reaches user memory from where it runs.
     pub fn start_stepped(&self, machine: &'static dyn Machine) {
         let module = Arc::new(Module::new(machine, true));
-        module.serves.lock().push((ThreadId::default(), ThreadId::default()));
         let _ =
             self.started.set(Arc::new(Started { places: Places::NONE, queued: Places::AWAY, modules: alloc::vec![module] }));
     }
@@ -235,7 +215,6 @@ impl Modules {
         let Some(module) = self.started.get().and_then(|started| started.modules.first()) else { return Turn::Idle(None) };
         wake::rearm(module.executor.word());
         let turn = module.executor.turn(module.machine.clock().monotonic());
-        module.serves.lock()[0].1 = ThreadId::default();
         if turn != Turn::Ran {
             module.executor.park(None, |_, _| ());
         }
@@ -276,12 +255,5 @@ impl Modules {
             return None;
         }
         started.of(thread)
-    }
-
-    /// The guest thread for which the caller works: itself, or on a module the one that made the call.
-    pub fn caller(&self, machine: &dyn Machine) -> ThreadId {
-        let here = machine.current();
-        let Some(started) = self.started.get() else { return here };
-        started.modules.iter().find_map(|module| module.served_by(here)).unwrap_or(here)
     }
 }

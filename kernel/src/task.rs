@@ -4,7 +4,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use janua_abi::linux::Result;
-use janua_port::machine::ThreadId;
 use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, Machine, Payer, Trap};
 
@@ -156,13 +155,6 @@ impl<P: Personality> core::ops::Deref for Kernel<P> {
     type Target = P::System;
     fn deref(&self) -> &P::System {
         &self.system
-    }
-}
-
-impl<P: Personality> Kernel<P> {
-    /// The guest thread for whose call the caller works.
-    pub fn caller(&self) -> ThreadId {
-        self.modules.caller(self.machine)
     }
 }
 

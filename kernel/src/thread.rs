@@ -357,9 +357,6 @@ impl<P: Personality> Thread<P> {
     /// By a module: builds this call in the slot, or goes on with the one that is there, and polls it once.
     pub(crate) fn poll_away(seat: SeatOf<'_, P>, call: Option<(&'static Row<P>, Words)>) -> Poll<isize> {
         let thread = seat.get_ref().owner();
-        if let Some((_, module)) = &*thread.wake.away.lock() {
-            module.serve(thread.id());
-        }
         let work_for = |on| thread.context().into_iter().for_each(|context| context.work_for(on));
         work_for(true);
         thread.prepare_poll();

@@ -2,7 +2,9 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::any::Any;
 
+use janua_port::user::NoMemory;
 use janua_port::{Machine, UserMemory};
 
 /// The credentials of a thread (credentials(7)).
@@ -65,6 +67,10 @@ impl Cred {
 /// The calling thread, for operations whose outcome depends on it.
 pub trait Caller: Sync {
     fn machine(&self) -> &'static dyn Machine;
+    /// The thread as the personality has it, for the personality's own files; `None` for the kernel acting for itself.
+    fn thread(&self) -> Option<&dyn Any> {
+        None
+    }
     fn user(&self) -> &dyn UserMemory;
     /// Whether the call it makes is one of the i386 ABI, to which structures with pointers in them have another layout.
     fn is_32(&self) -> bool {
@@ -84,8 +90,8 @@ pub trait Caller: Sync {
     /// The session of a live process group, for TIOCSPGRP.
     fn session_of_group(&self, pgrp: u32) -> Option<u32>;
     /// The caller's controlling terminal, and its change for the whole session (session leaders only; the caller checks).
-    fn terminal(&self) -> Option<Arc<dyn core::any::Any + Send + Sync>>;
-    fn set_terminal(&self, terminal: Option<Arc<dyn core::any::Any + Send + Sync>>);
+    fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>>;
+    fn set_terminal(&self, terminal: Option<Arc<dyn Any + Send + Sync>>);
     /// Whether the caller leads its session.
     fn is_session_leader(&self) -> bool;
     /// Whether the calling thread is to end as soon as it can: what takes long gives up.
@@ -94,4 +100,116 @@ pub trait Caller: Sync {
     }
     /// RLIMIT_* soft limit by number.
     fn limit(&self, resource: u32) -> u64;
+}
+
+/// The kernel acting for itself: it has no thread, and no memory of its own to be copied to.
+pub struct Itself {
+    machine: &'static dyn Machine,
+    pub cred: Arc<Cred>,
+}
+
+impl Itself {
+    /// As root with every capability.
+    pub fn new(machine: &'static dyn Machine) -> Itself {
+        Itself::with(machine, Cred::of_user(0, 0, Vec::new()))
+    }
+
+    /// With these rights.
+    pub fn with(machine: &'static dyn Machine, cred: Cred) -> Itself {
+        Itself { machine, cred: Arc::new(cred) }
+    }
+}
+
+impl Caller for Itself {
+    fn machine(&self) -> &'static dyn Machine {
+        self.machine
+    }
+    fn user(&self) -> &dyn UserMemory {
+        &NoMemory
+    }
+    fn cred(&self) -> Arc<Cred> {
+        self.cred.clone()
+    }
+    fn pid(&self) -> u32 {
+        0
+    }
+    fn tid(&self) -> u32 {
+        0
+    }
+    fn pgrp(&self) -> u32 {
+        0
+    }
+    fn session(&self) -> u32 {
+        0
+    }
+    fn signal_group(&self, _pgrp: u32, _signal: u32) -> bool {
+        false
+    }
+    fn job_signal_ignored(&self, _signal: u32) -> bool {
+        true
+    }
+    fn session_of_group(&self, _pgrp: u32) -> Option<u32> {
+        None
+    }
+    fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
+    fn set_terminal(&self, _terminal: Option<Arc<dyn Any + Send + Sync>>) {}
+    fn is_session_leader(&self) -> bool {
+        false
+    }
+    fn limit(&self, _resource: u32) -> u64 {
+        u64::MAX
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A caller on no machine, for files that ask nothing of it.
+    pub struct Nobody;
+
+    impl Caller for Nobody {
+        fn machine(&self) -> &'static dyn Machine {
+            unreachable!("there is none")
+        }
+        fn user(&self) -> &dyn UserMemory {
+            &NoMemory
+        }
+        fn cred(&self) -> Arc<Cred> {
+            Arc::new(Cred::of_user(65534, 65534, Vec::new()))
+        }
+        fn pid(&self) -> u32 {
+            0
+        }
+        fn tid(&self) -> u32 {
+            0
+        }
+        fn pgrp(&self) -> u32 {
+            0
+        }
+        fn session(&self) -> u32 {
+            0
+        }
+        fn signal_group(&self, _pgrp: u32, _signal: u32) -> bool {
+            false
+        }
+        fn job_signal_ignored(&self, _signal: u32) -> bool {
+            true
+        }
+        fn session_of_group(&self, _pgrp: u32) -> Option<u32> {
+            None
+        }
+        fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+            None
+        }
+        fn set_terminal(&self, _terminal: Option<Arc<dyn Any + Send + Sync>>) {}
+        fn is_session_leader(&self) -> bool {
+            false
+        }
+        fn limit(&self, _resource: u32) -> u64 {
+            u64::MAX
+        }
+    }
 }

@@ -25,6 +25,7 @@ use janua_kernel::wait::PollTable;
 use janua_port::{Clock, Nanos};
 use janua_rt::{Mutex, Notify, Target, WaitQueue};
 
+use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile};
 use crate::vfs::Attr;
 
@@ -102,10 +103,10 @@ impl Item {
     }
 
     /// Registers with the file's queues and asks what is ready. Old registrations go when the new ones stand.
-    fn watch(&self, file: &OpenFile) -> u32 {
+    fn watch(&self, caller: &dyn Caller, file: &OpenFile) -> u32 {
         let Some(me) = self.me.upgrade() else { return 0 };
         let mut table = PollTable::new(Target::Notify(me), u32::MAX);
-        let events = file.poll(Some(&mut table)).bits();
+        let events = file.poll(caller, Some(&mut table)).bits();
         let old = self.watch.lock().table.replace(table);
         drop(old);
         events & self.wanted()
@@ -116,9 +117,9 @@ impl Item {
         self.watch.lock().table.as_ref().and_then(PollTable::timed)
     }
 
-    /// What is ready of what is wanted; renews the deadline of a file that depends on time.
-    fn ask(&self, file: &OpenFile) -> u32 {
-        if self.timed().is_some() { self.watch(file) } else { file.poll(None).bits() & self.wanted() }
+    /// What is ready for the caller of what is wanted; renews the deadline of a file that depends on time.
+    fn ask(&self, caller: &dyn Caller, file: &OpenFile) -> u32 {
+        if self.timed().is_some() { self.watch(caller, file) } else { file.poll(caller, None).bits() & self.wanted() }
     }
 
     /// Leaves all queues; later notifications change nothing.
@@ -243,7 +244,15 @@ impl Epoll {
     /// EPOLL_CTL_ADD. EEXIST when the descriptor with this description is there, EPERM for a file that is always ready, ELOOP
     /// for a circle or too long a chain of epolls, EINVAL when a wake-up would have too many ways through epolls. `nesting` is the
     /// kernel's one lock for changes of who watches whom.
-    pub fn add(&self, fd: i32, file: &Arc<OpenFile>, events: u32, data: u64, nesting: &Mutex<()>) -> Result<()> {
+    pub fn add(
+        &self,
+        caller: &dyn Caller,
+        fd: i32,
+        file: &Arc<OpenFile>,
+        events: u32,
+        data: u64,
+        nesting: &Mutex<()>,
+    ) -> Result<()> {
         let mode = Mode::from_bits_truncate(events);
         let inner = file.downcast::<Epoll>();
         if mode.contains(Mode::EXCLUSIVE) {
@@ -289,7 +298,7 @@ impl Epoll {
             watch: Mutex::new(Watch { data, table: None }),
         });
         item.set_interest(events);
-        let events = item.watch(file);
+        let events = item.watch(caller, file);
         let timed = item.timed().is_some();
         if timed {
             items.timed.push(item.clone());
@@ -307,7 +316,7 @@ impl Epoll {
     }
 
     /// EPOLL_CTL_MOD: also arms a one-shot again. ENOENT; EINVAL with or on an exclusive item.
-    pub fn modify(&self, fd: i32, file: &Arc<OpenFile>, events: u32, data: u64) -> Result<()> {
+    pub fn modify(&self, caller: &dyn Caller, fd: i32, file: &Arc<OpenFile>, events: u32, data: u64) -> Result<()> {
         let items = self.items.lock();
         let item = items.map.get(&(fd, file.id)).ok_or(Errno::ENOENT)?.clone();
         if events & Mode::EXCLUSIVE.bits() != 0 || item.mode().contains(Mode::EXCLUSIVE) {
@@ -316,7 +325,7 @@ impl Epoll {
         item.watch.lock().data = data;
         // The new interest first: what happens after this notifies, what happened before is seen by asking.
         item.set_interest(events);
-        let events = item.ask(file);
+        let events = item.ask(caller, file);
         let timed = item.timed().is_some();
         drop(items);
         if events != 0 {
@@ -341,7 +350,13 @@ impl Epoll {
     /// Gives up to `most` events to `emit`: how many. `emit` returns false when it cannot take one, which ends the collection
     /// and leaves that event for the next. With a table it joins the queue of waiters first, and asks in the end to be polled
     /// again when time may make an item ready.
-    pub fn collect(&self, most: usize, mut table: Option<&mut PollTable>, emit: &mut dyn FnMut(u32, u64) -> bool) -> usize {
+    pub fn collect(
+        &self,
+        caller: &dyn Caller,
+        most: usize,
+        mut table: Option<&mut PollTable>,
+        emit: &mut dyn FnMut(u32, u64) -> bool,
+    ) -> usize {
         if let Some(table) = &mut table {
             table.add(&self.ready.queue);
         }
@@ -359,7 +374,7 @@ impl Epoll {
             if !item.is_open() {
                 continue;
             }
-            let events = item.ask(&file);
+            let events = item.ask(caller, &file);
             if events == 0 {
                 continue;
             }
@@ -426,18 +441,18 @@ impl File for Epoll {
         false
     }
 
-    fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }
 
-    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         // An event seen but not taken stays listed.
         let mut ready = false;
-        self.collect(1, table, &mut |_, _| {
+        self.collect(caller, 1, table, &mut |_, _| {
             ready = true;
             false
         });
@@ -465,6 +480,7 @@ impl File for Epoll {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::tests::Nobody;
     use crate::eventfd::EventFd;
     use crate::timerfd::{TimeBase, TimerFd};
     use alloc::boxed::Box;
@@ -493,7 +509,7 @@ mod tests {
 
     fn collect(epoll: &Epoll) -> Vec<(u32, u64)> {
         let mut events = Vec::new();
-        epoll.collect(16, None, &mut |bits, data| {
+        epoll.collect(&Nobody, 16, None, &mut |bits, data| {
             events.push((bits, data));
             true
         });
@@ -508,24 +524,24 @@ mod tests {
         let epoll = Epoll::new(clock);
         let counter = EventFd::new(clock, 0, false);
         let file = open(counter.clone());
-        epoll.add(3, &file, IN, 7, &nesting).unwrap();
-        assert_eq!(epoll.add(3, &file, IN, 7, &nesting), Err(Errno::EEXIST));
+        epoll.add(&Nobody, 3, &file, IN, 7, &nesting).unwrap();
+        assert_eq!(epoll.add(&Nobody, 3, &file, IN, 7, &nesting), Err(Errno::EEXIST));
         assert_eq!(collect(&epoll), vec![]);
         counter.signal(1);
         assert_eq!(collect(&epoll), vec![(IN, 7)]);
         assert_eq!(collect(&epoll), vec![(IN, 7)]);
 
-        epoll.modify(3, &file, IN | Mode::EDGE.bits(), 8).unwrap();
+        epoll.modify(&Nobody, 3, &file, IN | Mode::EDGE.bits(), 8).unwrap();
         assert_eq!(collect(&epoll), vec![(IN, 8)]);
         assert_eq!(collect(&epoll), vec![]);
         counter.signal(1);
         assert_eq!(collect(&epoll), vec![(IN, 8)]);
 
-        epoll.modify(3, &file, IN | Mode::ONESHOT.bits(), 9).unwrap();
+        epoll.modify(&Nobody, 3, &file, IN | Mode::ONESHOT.bits(), 9).unwrap();
         assert_eq!(collect(&epoll), vec![(IN, 9)]);
         counter.signal(1);
         assert_eq!(collect(&epoll), vec![]);
-        epoll.modify(3, &file, IN | Mode::ONESHOT.bits(), 10).unwrap();
+        epoll.modify(&Nobody, 3, &file, IN | Mode::ONESHOT.bits(), 10).unwrap();
         assert_eq!(collect(&epoll), vec![(IN, 10)]);
 
         epoll.delete(3, &file, &nesting).unwrap();
@@ -538,12 +554,12 @@ mod tests {
         let epoll = Epoll::new(clock);
         let counter = EventFd::new(clock, 1, false);
         let file = open(counter.clone());
-        epoll.add(3, &file, IN, 7, &nesting).unwrap();
+        epoll.add(&Nobody, 3, &file, IN, 7, &nesting).unwrap();
         drop(file);
         counter.signal(1);
         assert_eq!(collect(&epoll), vec![]);
         for fd in 0..200 {
-            epoll.add(fd, &open(EventFd::new(clock, 1, false)), IN, 7, &nesting).unwrap();
+            epoll.add(&Nobody, fd, &open(EventFd::new(clock, 1, false)), IN, 7, &nesting).unwrap();
         }
         assert!(epoll.items.lock().map.len() <= 64);
         drop(epoll);
@@ -555,8 +571,8 @@ mod tests {
         let (clock, nesting) = (clock(), Mutex::new(()));
         let epoll = Epoll::new(clock);
         let file = open(EventFd::new(clock, 1, false));
-        epoll.add(3, &file, IN | Mode::EDGE.bits(), 7, &nesting).unwrap();
-        assert_eq!(epoll.collect(1, None, &mut |_, _| false), 0);
+        epoll.add(&Nobody, 3, &file, IN | Mode::EDGE.bits(), 7, &nesting).unwrap();
+        assert_eq!(epoll.collect(&Nobody, 1, None, &mut |_, _| false), 0);
         assert_eq!(collect(&epoll), vec![(IN, 7)]);
     }
 
@@ -566,8 +582,8 @@ mod tests {
         let (outer, inner) = (Epoll::new(clock), Epoll::new(clock));
         let timer = TimerFd::new(clock, 1, TimeBase::Monotonic);
         let (timer_file, inner_file) = (open(timer.clone()), open(inner.clone()));
-        outer.add(3, &inner_file, IN, 1, &nesting).unwrap();
-        inner.add(4, &timer_file, IN | Mode::EDGE.bits(), 2, &nesting).unwrap();
+        outer.add(&Nobody, 3, &inner_file, IN, 1, &nesting).unwrap();
+        inner.add(&Nobody, 4, &timer_file, IN | Mode::EDGE.bits(), 2, &nesting).unwrap();
         timer.set(100, 50, 0);
         assert_eq!(collect(&outer), vec![]);
         assert_eq!(outer.items.lock().deadline(), Some(100));
@@ -586,12 +602,12 @@ mod tests {
         let epolls: Vec<_> = (0..6).map(|_| Epoll::new(clock)).collect();
         let files: Vec<_> = epolls.iter().map(|epoll| open(epoll.clone())).collect();
         for at in 0..4 {
-            epolls[at].add(at as i32, &files[at + 1], IN, 0, &nesting).unwrap();
+            epolls[at].add(&Nobody, at as i32, &files[at + 1], IN, 0, &nesting).unwrap();
         }
-        assert_eq!(epolls[4].add(9, &files[5], IN, 0, &nesting), Err(Errno::ELOOP));
-        assert_eq!(epolls[3].add(9, &files[0], IN, 0, &nesting), Err(Errno::ELOOP));
+        assert_eq!(epolls[4].add(&Nobody, 9, &files[5], IN, 0, &nesting), Err(Errno::ELOOP));
+        assert_eq!(epolls[3].add(&Nobody, 9, &files[0], IN, 0, &nesting), Err(Errno::ELOOP));
         epolls[0].delete(0, &files[1], &nesting).unwrap();
-        epolls[4].add(9, &files[5], IN, 0, &nesting).unwrap();
+        epolls[4].add(&Nobody, 9, &files[5], IN, 0, &nesting).unwrap();
     }
 
     #[test]
@@ -605,21 +621,21 @@ mod tests {
         let top = epoll().0;
         let inner: Vec<_> = (0..501).map(|_| epoll()).collect();
         for (at, (_, file)) in inner.iter().enumerate() {
-            top.add(at as i32, file, IN, 0, &nesting).unwrap();
+            top.add(&Nobody, at as i32, file, IN, 0, &nesting).unwrap();
         }
         for (inner, _) in &inner[..500] {
-            inner.add(0, &bottom, IN, 0, &nesting).unwrap();
+            inner.add(&Nobody, 0, &bottom, IN, 0, &nesting).unwrap();
         }
-        assert_eq!(inner[500].0.add(0, &bottom, IN, 0, &nesting), Err(Errno::EINVAL));
+        assert_eq!(inner[500].0.add(&Nobody, 0, &bottom, IN, 0, &nesting), Err(Errno::EINVAL));
         // What was refused left nothing behind, and what is taken out makes room.
         assert_eq!(inner[500].0.delete(0, &bottom, &nesting), Err(Errno::ENOENT));
         inner[0].0.delete(0, &bottom, &nesting).unwrap();
-        inner[500].0.add(0, &bottom, IN, 0, &nesting).unwrap();
+        inner[500].0.add(&Nobody, 0, &bottom, IN, 0, &nesting).unwrap();
         // Watching an epoll adds the ways of all it watches.
         let (lone, lone_file) = epoll();
-        lone.add(0, &bottom, IN, 0, &nesting).unwrap();
-        assert_eq!(top.add(900, &lone_file, IN, 0, &nesting), Err(Errno::EINVAL));
+        lone.add(&Nobody, 0, &bottom, IN, 0, &nesting).unwrap();
+        assert_eq!(top.add(&Nobody, 900, &lone_file, IN, 0, &nesting), Err(Errno::EINVAL));
         drop(inner);
-        top.add(900, &lone_file, IN, 0, &nesting).unwrap();
+        top.add(&Nobody, 900, &lone_file, IN, 0, &nesting).unwrap();
     }
 }

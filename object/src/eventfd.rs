@@ -11,6 +11,7 @@ use janua_kernel::wait::PollTable;
 use janua_port::Clock;
 use janua_rt::{Mutex, WaitQueue};
 
+use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile};
 use crate::vfs::Attr;
 
@@ -55,7 +56,7 @@ impl File for EventFd {
         false
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         if buf.left() < 8 {
             return Err(Errno::EINVAL);
         }
@@ -74,7 +75,7 @@ impl File for EventFd {
         buf.put(&taken.to_ne_bytes())
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         let mut bytes = [0; 8];
         if buf.left() != bytes.len() {
             return Err(Errno::EINVAL);
@@ -94,7 +95,7 @@ impl File for EventFd {
         Ok(8)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if let Some(table) = table {
             table.add(&self.queue);
         }

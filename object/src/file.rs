@@ -108,21 +108,21 @@ pub const ENDLESS_PART: usize = 1 << 20;
 
 /// What kind of file this is to someone who looks through `dyn File`.
 pub trait File: Send + Sync + Any {
-    /// Reads at `offset` (ignored by streams): bytes read, 0 at the end. EAGAIN when nothing is there yet.
-    fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize>;
+    /// Reads at `offset` (ignored by streams): bytes read, 0 at the end. EAGAIN when nothing is there yet. What is read may depend on who reads.
+    fn read(&self, file: &OpenFile, caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize>;
     /// Writes at `offset` (ignored by streams), which is [`offset::END`] for appending: bytes written. EAGAIN when full.
-    fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize>;
+    fn write(&self, file: &OpenFile, caller: &dyn Caller, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize>;
     /// Writes behind the end in one step, and nothing from `most` on: bytes written, and where the end is then, which others may have
     /// moved before it is asked for. EFBIG when the end is at `most` or behind it.
-    fn append(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+    fn append(&self, file: &OpenFile, caller: &dyn Caller, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
         if most != u64::MAX {
             cut_behind(buf, self.size()?, most)?;
         }
-        let n = self.write(file, buf, offset::END)?;
+        let n = self.write(file, caller, buf, offset::END)?;
         Ok((n, self.size()?))
     }
-    /// What is ready now. With a table, first registers with the queues that announce changes.
-    fn poll(&self, file: &OpenFile, table: Option<&mut PollTable>) -> Events;
+    /// What is ready for the caller now. With a table, first registers with the queues that announce changes.
+    fn poll(&self, file: &OpenFile, caller: &dyn Caller, table: Option<&mut PollTable>) -> Events;
 
     /// Whether the file has a position (lseek, pread); otherwise ESPIPE.
     fn seekable(&self) -> bool {
@@ -196,7 +196,7 @@ pub trait File: Send + Sync + Any {
         Err(Errno::ENOTTY)
     }
     /// Directory entries from the file position on. `emit` returns false when its buffer is full.
-    fn readdir(&self, _file: &OpenFile, _emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, _file: &OpenFile, _caller: &dyn Caller, _emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         Err(Errno::ENOTDIR)
     }
     /// What a mapping of the file is made of. ENODEV when it cannot be mapped.
@@ -480,8 +480,8 @@ impl OpenFile {
         }
     }
 
-    pub fn poll(&self, table: Option<&mut PollTable>) -> Events {
-        self.ops.poll(self, table)
+    pub fn poll(&self, caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
+        self.ops.poll(self, caller, table)
     }
 
     /// The file as a concrete kind.

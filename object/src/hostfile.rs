@@ -169,7 +169,7 @@ impl Drop for HostFile {
 }
 
 impl File for HostFile {
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, at: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, at: u64) -> Result<usize> {
         let mut at = self.host_offset(at);
         let mut moved = 0;
         while buf.left() > 0 {
@@ -215,7 +215,7 @@ impl File for HostFile {
         Ok(moved)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, at: u64) -> Result<usize> {
         let _change = Change::begin();
         let mut at = self.host_offset(at);
         let most = if self.has_position() || !self.watched() { usize::MAX } else { PIPE_BUF };
@@ -254,7 +254,7 @@ impl File for HostFile {
         Ok(moved)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if self.has_position() {
             return Events::ALWAYS;
         }

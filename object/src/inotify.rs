@@ -391,7 +391,7 @@ impl File for InotifyFile {
         false
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         let mut done = 0;
         loop {
             let next = {
@@ -417,7 +417,7 @@ impl File for InotifyFile {
         }
     }
 
-    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EBADF)
     }
 
@@ -426,7 +426,7 @@ impl File for InotifyFile {
         Ok(0)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if let Some(table) = table {
             table.add(&self.0.readable);
         }

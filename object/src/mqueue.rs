@@ -270,7 +270,7 @@ impl File for QueueFile {
     }
 
     /// What reading a queue as a file tells: the bytes in it, and how (SIGEV_*), by which signal and who is to be told.
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let state = self.queue.state.lock();
         let bytes: usize = state.messages.values().map(Vec::len).sum();
         let (how, signal, pid) = match &state.registered {
@@ -284,10 +284,10 @@ impl File for QueueFile {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
         buf.put(&text.as_bytes()[from..])
     }
-    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if let Some(table) = table {
             table.add(&self.queue.waiters);
         }

@@ -498,15 +498,15 @@ impl Drop for PipeEnd {
 }
 
 impl File for PipeEnd {
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         self.pipe.try_read(buf)
     }
 
-    fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         self.pipe.try_write(buf, file.flags() & flags::O_DIRECT != 0)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if let Some(table) = table {
             if self.read {
                 table.add(&self.pipe.readable);

@@ -144,7 +144,7 @@ impl File for TimerFd {
         false
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         if buf.left() < 8 {
             return Err(Errno::EINVAL);
         }
@@ -159,11 +159,11 @@ impl File for TimerFd {
         buf.put(&expired.to_ne_bytes())
     }
 
-    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }
 
-    fn poll(&self, _file: &OpenFile, mut table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, mut table: Option<&mut PollTable>) -> Events {
         if let Some(table) = &mut table {
             table.add(&self.queue);
         }

@@ -108,12 +108,12 @@ impl World {
 }
 
 fn write(file: &OpenFile, bytes: &[u8], at: u64) -> Result<usize> {
-    file.ops.write(file, &mut WriteBuf::kernel(bytes), at)
+    file.ops.write(file, &common::anybody(), &mut WriteBuf::kernel(bytes), at)
 }
 
 fn read(file: &OpenFile, len: usize, at: u64) -> Vec<u8> {
     let mut bytes = vec![0xee; len];
-    let n = file.ops.read(file, &mut ReadBuf::kernel(&mut bytes), at).unwrap();
+    let n = file.ops.read(file, &common::anybody(), &mut ReadBuf::kernel(&mut bytes), at).unwrap();
     bytes.truncate(n);
     bytes
 }
@@ -547,7 +547,7 @@ fn a_broken_device_is_an_io_error() {
     let file = w.open("/f", O_RDWR).unwrap();
     w.disk.broken.store(true, Ordering::Relaxed);
     let mut bytes = [0; 10];
-    assert_eq!(file.ops.read(&file, &mut ReadBuf::kernel(&mut bytes), 0), Err(Errno::EIO));
+    assert_eq!(file.ops.read(&file, &common::anybody(), &mut ReadBuf::kernel(&mut bytes), 0), Err(Errno::EIO));
     assert_eq!(file.ops.sync(false), Err(Errno::EIO));
 }
 

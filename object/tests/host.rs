@@ -86,12 +86,12 @@ impl World {
 
     fn write(&self, path: &str, text: &str) {
         let file = self.open(path, O_CREAT | O_RDWR | flags::O_TRUNC).unwrap();
-        file.ops.write(&file, &mut WriteBuf::kernel(text.as_bytes()), 0).unwrap();
+        file.ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(text.as_bytes()), 0).unwrap();
     }
 
     fn read_open(&self, file: &OpenFile) -> String {
         let mut bytes = vec![0; 100];
-        let n = file.ops.read(file, &mut ReadBuf::kernel(&mut bytes), 0).unwrap();
+        let n = file.ops.read(file, &common::anybody(), &mut ReadBuf::kernel(&mut bytes), 0).unwrap();
         String::from_utf8_lossy(&bytes[..n]).into_owned()
     }
 
@@ -119,9 +119,9 @@ fn a_copy_for_a_writer_who_is_killed_is_given_up() {
     assert_eq!(inode.attr().unwrap().size, 3 << 20);
     let file = w.open("/big", O_RDWR).unwrap();
     let mut read = vec![0; 3 << 20];
-    assert_eq!(file.ops.read(&file, &mut ReadBuf::kernel(&mut read), 0).unwrap(), 3 << 20);
+    assert_eq!(file.ops.read(&file, &common::anybody(), &mut ReadBuf::kernel(&mut read), 0).unwrap(), 3 << 20);
     assert_eq!(read, big);
-    file.ops.write(&file, &mut WriteBuf::kernel(b"new"), 0).unwrap();
+    file.ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(b"new"), 0).unwrap();
     assert_eq!(fs::read(w.host.0.join("big")).unwrap(), big);
 }
 
@@ -245,14 +245,14 @@ fn readers_see_what_writers_change() {
     let reader = w.open("/file", flags::O_RDONLY).unwrap();
     assert_eq!(w.read_open(&reader), "below");
     let writer = w.open("/file", O_RDWR).unwrap();
-    writer.ops.write(&writer, &mut WriteBuf::kernel(b"BE"), 0).unwrap();
+    writer.ops.write(&writer, &common::anybody(), &mut WriteBuf::kernel(b"BE"), 0).unwrap();
     assert_eq!(w.read_open(&reader), "BElow");
     writer.ops.truncate(&writer, 3).unwrap();
     assert_eq!(w.read_open(&reader), "BEl");
     assert_eq!(reader.attr().unwrap().size, 3);
     // Large data moves to the host and stays the same file.
     let big = vec![9; 300 * 1024];
-    writer.ops.write(&writer, &mut WriteBuf::kernel(&big), 3).unwrap();
+    writer.ops.write(&writer, &common::anybody(), &mut WriteBuf::kernel(&big), 3).unwrap();
     assert_eq!(reader.attr().unwrap().size, 3 + 300 * 1024);
     assert_eq!(&w.read_open(&reader)[..4], "BEl\t");
     assert_eq!(reader.ops.seek_data(10, true).unwrap(), 3 + 300 * 1024);
@@ -351,7 +351,7 @@ fn a_new_file_in_a_bind_is_the_one_that_was_made() {
     let world = World::bind("made", true);
     let exclusive = O_CREAT | flags::O_EXCL | O_RDWR;
     let file = world.open("dir/fresh", exclusive).unwrap();
-    file.ops.write(&file, &mut WriteBuf::kernel(b"text"), 0).unwrap();
+    file.ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(b"text"), 0).unwrap();
     assert_eq!(fs::read(world.host.0.join("dir/fresh")).unwrap(), b"text");
     assert_eq!(world.read_open(&file), "text");
     assert_eq!(error(world.open("dir/fresh", exclusive)), Errno::EEXIST);
@@ -506,7 +506,7 @@ fn names_of_a_bind_are_checked_where_a_walk_through_the_cache_ends() {
     // Opened a second time, and for writing; seen at once outside.
     assert_eq!(read("dir/sub/leaf").unwrap(), "leaf");
     let writer = open("dir/sub/leaf", O_RDWR).unwrap();
-    writer.ops.write(&writer, &mut WriteBuf::kernel(b"LEAF"), 0).unwrap();
+    writer.ops.write(&writer, &common::anybody(), &mut WriteBuf::kernel(b"LEAF"), 0).unwrap();
     assert_eq!(fs::read_to_string(world.host.0.join("dir/sub/leaf")).unwrap(), "LEAF");
     assert_eq!(open("dir/sub", flags::O_DIRECTORY).unwrap().attr().unwrap().kind(), Some(FileKind::Directory));
     assert_eq!(error(open("file", flags::O_DIRECTORY)), Errno::ENOTDIR);
@@ -553,7 +553,7 @@ fn names_nobody_has_looked_at_are_removed_as_others_are() {
         fs::set_permissions(world.host.0.join("dir/sub"), fs::Permissions::from_mode(mode)).unwrap();
         world.find("dir/sub").unwrap().inode().attr().unwrap();
         let stranger = common::user(hosted(), 12345);
-        let removed = world.at("dir/sub/theirs", |dir, name| world.vfs.remove(&stranger.cred, dir, name, false, false));
+        let removed = world.at("dir/sub/theirs", |dir, name| world.vfs.remove(stranger.who(), dir, name, false, false));
         assert_eq!(error(removed), errno, "{mode:o}");
         assert_eq!(world.host.names("dir/sub"), ["leaf", "theirs"]);
     }
@@ -667,12 +667,12 @@ fn who_cannot_take_the_rights_off_a_program_does_not_write_to_it() {
     let inode = world.find("file").unwrap().inode().clone();
     let file = world.open("file", O_RDWR).unwrap();
     let ops = inode.open(&stranger, O_RDWR).unwrap();
-    let write = || ops.write(&file, &mut WriteBuf::kernel(b"X"), 0);
+    let write = || ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(b"X"), 0);
     common::REFUSES_CHMOD.set(true);
     assert_eq!((error(write()), fs::read(&place).unwrap()), (Errno::EIO, b"below".to_vec()));
     common::REFUSES_CHMOD.set(false);
     // Nothing written takes nothing away.
-    assert_eq!(ops.write(&file, &mut WriteBuf::kernel(b""), 0), Ok(0));
+    assert_eq!(ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(b""), 0), Ok(0));
     assert_eq!(fs::metadata(&place).unwrap().mode() & 0o7777, 0o4777);
     assert_eq!((write(), fs::read(&place).unwrap()), (Ok(1), b"Xelow".to_vec()));
     assert_eq!(fs::metadata(&place).unwrap().mode() & 0o7777, 0o777);

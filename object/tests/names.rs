@@ -43,7 +43,7 @@ impl World {
     }
 
     fn make(&self, path: &str, make: Make<'_>) -> Result<Path> {
-        self.at(path, |dir, name, _| self.vfs.make(&self.who.cred, dir, name, &make))
+        self.at(path, |dir, name, _| self.vfs.make(self.who.who(), dir, name, &make))
     }
 
     fn mkdir(&self, path: &str) -> Result<Path> {
@@ -62,26 +62,26 @@ impl World {
 
     fn write(&self, path: &str, text: &str) {
         let file = self.open(path, O_CREAT | O_RDWR).unwrap();
-        file.ops.write(&file, &mut WriteBuf::kernel(text.as_bytes()), 0).unwrap();
+        file.ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(text.as_bytes()), 0).unwrap();
     }
 
     fn read(&self, path: &str) -> Result<String> {
         let file = self.open(path, flags::O_RDONLY)?;
         let mut bytes = vec![0; 100];
-        let n = file.ops.read(&file, &mut ReadBuf::kernel(&mut bytes), 0)?;
+        let n = file.ops.read(&file, &common::anybody(), &mut ReadBuf::kernel(&mut bytes), 0)?;
         Ok(String::from_utf8_lossy(&bytes[..n]).into_owned())
     }
 
     fn rename(&self, old: &str, new: &str, flags: u32) -> Result<()> {
         self.at(old, |old_dir, old, old_slash| {
             self.at(new, |new_dir, new, new_slash| {
-                self.vfs.rename(&self.who.cred, old_dir, (old, old_slash), new_dir, (new, new_slash), flags)
+                self.vfs.rename(self.who.who(), old_dir, (old, old_slash), new_dir, (new, new_slash), flags)
             })
         })
     }
 
     fn remove(&self, path: &str, dir: bool) -> Result<()> {
-        self.at(path, |parent, name, slash| self.vfs.remove(&self.who.cred, parent, name, dir, slash))
+        self.at(path, |parent, name, slash| self.vfs.remove(self.who.who(), parent, name, dir, slash))
     }
 
     fn name(&self, path: &Path) -> String {
@@ -93,7 +93,7 @@ impl World {
         self.find(path)
             .unwrap()
             .inode()
-            .readdir(0, &mut |entry| {
+            .readdir(&self.who, 0, &mut |entry| {
                 names.push(String::from_utf8_lossy(entry.name).into_owned());
                 true
             })
@@ -240,7 +240,7 @@ fn removed_directories_take_no_names() {
     w.remove("/d/f", false).unwrap();
     w.remove("/d", true).unwrap();
     let make = Make::Node { mode: FileKind::Regular as u32 | 0o644, rdev: 0 };
-    assert_eq!(error(w.vfs.make(&w.who.cred, &dir, b"x", &make)), Errno::ENOENT);
+    assert_eq!(error(w.vfs.make(w.who.who(), &dir, b"x", &make)), Errno::ENOENT);
     assert_eq!(w.name(&dir), "/d (deleted)");
     assert_eq!(dir.inode().attr().unwrap().nlink, 0);
 }
@@ -361,10 +361,10 @@ fn a_place_below_the_old_root_is_no_place_for_it() {
 fn files_have_holes() {
     let w = World::new();
     let file = w.open("/f", O_CREAT | O_RDWR).unwrap();
-    let write = |text: &[u8], at| file.ops.write(&file, &mut WriteBuf::kernel(text), at).unwrap();
+    let write = |text: &[u8], at| file.ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(text), at).unwrap();
     let read = |at, len: usize| {
         let mut bytes = vec![1; len];
-        let n = file.ops.read(&file, &mut ReadBuf::kernel(&mut bytes), at).unwrap();
+        let n = file.ops.read(&file, &common::anybody(), &mut ReadBuf::kernel(&mut bytes), at).unwrap();
         bytes.truncate(n);
         bytes
     };
@@ -395,8 +395,8 @@ fn a_full_file_system_says_so() {
     let w = World { vfs, root: root_path, who: root(machine) };
     let file = w.open("/f", O_CREAT | O_RDWR).unwrap();
     let page = vec![7; 3 * 4096];
-    assert_eq!(file.ops.write(&file, &mut WriteBuf::kernel(&page), 0).unwrap(), 2 * 4096);
-    assert_eq!(error(file.ops.write(&file, &mut WriteBuf::kernel(&page), 2 * 4096)), Errno::ENOSPC);
+    assert_eq!(file.ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(&page), 0).unwrap(), 2 * 4096);
+    assert_eq!(error(file.ops.write(&file, &common::anybody(), &mut WriteBuf::kernel(&page), 2 * 4096)), Errno::ENOSPC);
     drop(file);
     w.remove("/f", false).unwrap();
     assert_eq!(w.root.mount.fs.stat().unwrap().blocks_free, 2);
@@ -429,7 +429,7 @@ fn deep_trees_are_freed_without_deep_stacks() {
             let mut at = Path::of_mount(&mount);
             let make = Make::Node { mode: FileKind::Directory as u32 | 0o755, rdev: 0 };
             for _ in 0..20_000 {
-                at = w.vfs.make(&w.who.cred, &at, b"d", &make).unwrap();
+                at = w.vfs.make(w.who.who(), &at, b"d", &make).unwrap();
             }
             let inode = Arc::downgrade(at.inode());
             drop(at);

@@ -66,8 +66,6 @@ pub trait Machine: Send + Sync {
 
     /// The first guest thread of the machine, in an empty address space; `Guest::start` loads the program.
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)>;
-    /// The thread the caller runs on, as [`Context::id`] names it.
-    fn current(&self) -> ThreadId;
     /// A thread of the kernel's own (services); it never runs user code.
     fn spawn_kernel(&self, name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()>;
     /// Makes the kernel's service routine (timers, requests from the supervisor) run soon.

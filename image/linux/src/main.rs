@@ -76,7 +76,7 @@ extern "C" fn _start() -> ! {
     if Config::is_one(boot::config()) {
         invasive(machine);
     }
-    let jail = KeyJail::start(machine.host(), &HostedUser, machine.call_entry(), machine.ground());
+    let jail = KeyJail::start(machine, &HostedUser, machine.call_entry(), machine.ground());
     let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),

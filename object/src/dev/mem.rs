@@ -68,7 +68,7 @@ impl File for MemoryDevice {
         }
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         match self.kind {
             Memory::Null => Ok(0),
             Memory::Zero | Memory::Full => buf.put_zeros(buf.left().min(ENDLESS_PART)),
@@ -94,12 +94,12 @@ impl File for MemoryDevice {
         self.kind != Memory::Null
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         // The bytes are not looked at, so a bad address is none.
         if self.kind == Memory::Full { Err(Errno::ENOSPC) } else { Ok(buf.left()) }
     }
 
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, _table: Option<&mut PollTable>) -> Events {
         Events::ALWAYS
     }
 

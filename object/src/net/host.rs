@@ -177,7 +177,13 @@ impl Socket for HostSocket {
         self.address(|fd, addr, addr_len| self.host.socket_call(SocketCall::Getpeername { fd, addr, addr_len }))
     }
 
-    fn send(&self, _caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+    fn send(
+        &self,
+        _caller: &dyn Caller,
+        _names: Option<&dyn NetCaller>,
+        buf: &mut WriteBuf<'_>,
+        message: &Outgoing,
+    ) -> Result<usize> {
         let len = buf.left();
         if self.common.is_records() && len > PIECE {
             return Err(Errno::EMSGSIZE);

@@ -75,7 +75,7 @@ impl NetSystem {
         }
         let family = u16::try_from(family).map_err(|_| Errno::EAFNOSUPPORT)?;
         match family {
-            af::UNIX => Ok(self.create_unix(caller, kind, protocol)?),
+            af::UNIX => Ok(self.create_unix(kind, protocol)?),
             af::INET | af::INET6 => self.create_inet(caller, family, kind, protocol),
             af::NETLINK => {
                 if !matches!(kind, sock::RAW | sock::DGRAM) {
@@ -91,14 +91,14 @@ impl NetSystem {
         }
     }
 
-    fn create_unix(&self, caller: &dyn NetCaller, kind: u32, protocol: u32) -> Result<Arc<UnixSocket>> {
+    fn create_unix(&self, kind: u32, protocol: u32) -> Result<Arc<UnixSocket>> {
         if protocol != 0 && protocol != u32::from(af::UNIX) {
             return Err(Errno::EPROTONOSUPPORT);
         }
         match kind {
-            sock::STREAM | sock::DGRAM | sock::SEQPACKET => Ok(UnixSocket::new(&self.unix, kind, caller)),
+            sock::STREAM | sock::DGRAM | sock::SEQPACKET => Ok(UnixSocket::new(&self.unix, kind)),
             // An old alias.
-            sock::RAW => Ok(UnixSocket::new(&self.unix, sock::DGRAM, caller)),
+            sock::RAW => Ok(UnixSocket::new(&self.unix, sock::DGRAM)),
             _ => Err(Errno::ESOCKTNOSUPPORT),
         }
     }
@@ -143,8 +143,8 @@ impl NetSystem {
         if kind == 0 || kind > 10 {
             return Err(Errno::EINVAL);
         }
-        let first = self.create_unix(caller, kind, protocol)?;
-        let second = self.create_unix(caller, kind, protocol)?;
+        let first = self.create_unix(kind, protocol)?;
+        let second = self.create_unix(kind, protocol)?;
         UnixSocket::pair(caller, &first, &second);
         Ok([first, second])
     }

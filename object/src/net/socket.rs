@@ -46,7 +46,7 @@ pub struct Outgoing {
     pub to: Option<SockAddr>,
     /// SCM_RIGHTS.
     pub rights: Option<Arc<Rights>>,
-    /// Who sends: SCM_CREDENTIALS (checked), or the caller's own.
+    /// Who is said to send: SCM_CREDENTIALS (checked); by itself the caller.
     pub cred: Option<Ucred>,
     pub ancillary: Vec<Ancillary>,
 }
@@ -91,8 +91,14 @@ pub trait Socket: Send + Sync + Any {
     fn connect(&self, caller: &dyn NetCaller, addr: &SockAddr, nonblocking: bool) -> Result<()>;
     fn name(&self) -> Result<SockAddr>;
     fn peer_name(&self) -> Result<SockAddr>;
-    /// Sends: bytes taken from `buf`. `caller` is unknown for write(2).
-    fn send(&self, caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize>;
+    /// Sends: bytes taken from `buf`. `names` finds who is addressed by a path; write(2) addresses nobody.
+    fn send(
+        &self,
+        caller: &dyn Caller,
+        names: Option<&dyn NetCaller>,
+        buf: &mut WriteBuf<'_>,
+        message: &Outgoing,
+    ) -> Result<usize>;
     /// Receives with MSG_* `flags`; `want_from` asks for the sender's address where that costs something.
     fn receive(&self, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received>;
     /// `directions`: [`crate::net::common::shut`].
@@ -160,18 +166,18 @@ impl SocketFile {
 }
 
 impl File for SocketFile {
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         if buf.left() == 0 {
             return Ok(0);
         }
         self.socket.receive(buf, 0, false).map(|received| received.len)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
-        self.socket.send(None, buf, &Outgoing::default())
+    fn write(&self, _file: &OpenFile, caller: &dyn Caller, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        self.socket.send(caller, None, buf, &Outgoing::default())
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         self.socket.poll(table)
     }
 

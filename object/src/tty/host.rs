@@ -81,14 +81,14 @@ impl File for HostTty {
         }
         if self.console.termios()?.lflag & lflag::TOSTOP != 0 { self.console.job.check_change(caller) } else { Ok(()) }
     }
-    fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
-        self.bytes.read(file, buf, offset)
+    fn read(&self, file: &OpenFile, caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        self.bytes.read(file, caller, buf, offset)
     }
-    fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-        self.bytes.write(file, buf, offset)
+    fn write(&self, file: &OpenFile, caller: &dyn Caller, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        self.bytes.write(file, caller, buf, offset)
     }
-    fn poll(&self, file: &OpenFile, table: Option<&mut PollTable>) -> Events {
-        self.bytes.poll(file, table)
+    fn poll(&self, file: &OpenFile, caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
+        self.bytes.poll(file, caller, table)
     }
     fn streams(&self) -> bool {
         true

@@ -144,7 +144,7 @@ impl Inode for Root {
         })
     }
 
-    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+    fn lookup(&self, _caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
         if name == PTMX {
             let attr = Attr {
                 dev: self.pairs.dev,
@@ -166,7 +166,7 @@ impl Inode for Root {
         Ok(Arc::new(Node { attr: Mutex::new(attr), pty: Some(pty) }))
     }
 
-    fn readdir(&self, _from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, _caller: &dyn Caller, _from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let kind = FileKind::CharDevice.dirent();
         if !emit(&DirEntry { ino: 2, next: 1, kind, name: PTMX }) {
             return Ok(());

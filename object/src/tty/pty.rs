@@ -386,7 +386,7 @@ impl File for Slave {
         if stops { self.pty.job.check_change(caller) } else { Ok(()) }
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         let taken = {
             let mut state = self.pty.state.lock();
             match state.line.read(buf.left()) {
@@ -403,7 +403,7 @@ impl File for Slave {
         buf.put(&taken)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         let mut done = 0;
         loop {
             let mut state = self.pty.state.lock();
@@ -432,7 +432,7 @@ impl File for Slave {
         }
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if let Some(table) = table {
             table.add(&self.pty.slave_waits);
         }
@@ -518,7 +518,7 @@ impl Drop for Master {
 }
 
 impl File for Master {
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         let bytes: Vec<u8> = {
             let mut state = self.pty.state.lock();
             if state.packet_mode && state.packet_status != 0 {
@@ -538,7 +538,7 @@ impl File for Master {
         buf.put(&bytes)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         let mut done = 0;
         while buf.left() > 0 {
             let mut bytes = [0; 64];
@@ -556,7 +556,7 @@ impl File for Master {
         if done == 0 && buf.left() > 0 { Err(Errno::EAGAIN) } else { Ok(done) }
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if let Some(table) = table {
             table.add(&self.pty.master_waits);
         }

@@ -2,8 +2,8 @@
 
 use janua_abi::linux::{Errno, Result};
 
-use crate::caller::Cred;
-use crate::vfs::inode::{FileFlags, FileKind, Perm};
+use crate::caller::{Caller, Cred};
+use crate::vfs::inode::{FileFlags, FileKind, Inode, Perm};
 
 pub const CAP_CHOWN: u32 = 0;
 pub const CAP_DAC_OVERRIDE: u32 = 1;
@@ -48,6 +48,30 @@ pub fn check(perm: &Perm, cred: &Cred, want: u32) -> Result<()> {
         Ok(())
     } else {
         Err(Errno::EACCES)
+    }
+}
+
+/// Who acts on files, and with which rights: mostly the caller's own.
+#[derive(Clone, Copy)]
+pub struct Who<'a> {
+    pub caller: &'a dyn Caller,
+    pub cred: &'a Cred,
+}
+
+impl Who<'_> {
+    /// [`check`] of a file, where the file may grant more to this caller ([`Inode::grants`]).
+    #[inline]
+    pub fn check(self, inode: &dyn Inode, want: u32) -> Result<()> {
+        self.check_perm(inode, &inode.perm()?, want)
+    }
+
+    /// The same with what [`Inode::perm`] of the file was a moment ago.
+    #[inline]
+    pub fn check_perm(self, inode: &dyn Inode, perm: &Perm, want: u32) -> Result<()> {
+        match check(perm, self.cred, want) {
+            Err(Errno::EACCES) if inode.grants(self.caller) => Ok(()),
+            result => result,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_rt::Mutex;
 
+use crate::caller::Caller;
 use crate::file::{DirEntry, Events, File, OpenFile, whence};
 use crate::vfs::inode::{FileKind, Inode};
 
@@ -52,13 +53,13 @@ fn dots(file: &OpenFile, inode: &Arc<dyn Inode>, pos: &mut u64, emit: &mut dyn F
 
 macro_rules! directory_file {
     () => {
-        fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+        fn read(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
             Err(Errno::EISDIR)
         }
-        fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+        fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
             Err(Errno::EBADF)
         }
-        fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+        fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, _table: Option<&mut PollTable>) -> Events {
             Events::ALWAYS
         }
         fn seekable(&self) -> bool {
@@ -81,14 +82,14 @@ impl File for Directory {
         false
     }
 
-    fn readdir(&self, file: &OpenFile, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, file: &OpenFile, caller: &dyn Caller, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let mut pos = file.pos.lock();
         if !dots(file, &self.inode, &mut pos, emit)? {
             return Ok(());
         }
         let from = *pos - FIRST;
         let mut last = from;
-        self.inode.readdir(from, &mut |entry| {
+        self.inode.readdir(caller, from, &mut |entry| {
             let Some(next) = entry.next.checked_add(FIRST) else { return false };
             let taken = emit(&DirEntry { ino: entry.ino, next, kind: entry.kind, name: entry.name });
             if taken {
@@ -142,14 +143,14 @@ impl File for Snapshot {
         false
     }
 
-    fn readdir(&self, file: &OpenFile, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, file: &OpenFile, caller: &dyn Caller, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let mut pos = file.pos.lock();
         let mut list = self.list.lock();
         if *pos == 0 || list.is_none() {
             let mut fresh = Listing { entries: Vec::with_capacity(32), names: Vec::with_capacity(1024) };
             // The list of a directory with millions of names may be more than there is.
             let mut fits = true;
-            self.inode.readdir(0, &mut |entry| {
+            self.inode.readdir(caller, 0, &mut |entry| {
                 fits = fresh.entries.try_reserve(1).is_ok() && fresh.names.try_reserve(entry.name.len()).is_ok();
                 // No file system here has longer names than a byte counts.
                 if fits && let Ok(len) = u8::try_from(entry.name.len()) {

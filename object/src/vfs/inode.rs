@@ -201,6 +201,10 @@ pub trait Inode: Send + Sync + Any {
     fn perm(&self) -> Result<Perm> {
         Ok(Perm::from(&self.attr()?))
     }
+    /// Whether the caller has every right to the file whatever [`Inode::perm`] says. Asked once that has said no.
+    fn grants(&self, _caller: &dyn Caller) -> bool {
+        false
+    }
     /// True only for a directory that owner, group and others may all search: spares most walks the look at [`Inode::perm`].
     fn searchable_by_all(&self) -> bool {
         false
@@ -226,8 +230,8 @@ pub trait Inode: Send + Sync + Any {
     fn accessed(&self, _relative: bool) {}
 
     // Directories.
-    /// The entry of that name. ENOENT.
-    fn lookup(&self, _name: &[u8]) -> Result<Arc<dyn Inode>> {
+    /// The entry of that name, as the caller finds it. ENOENT.
+    fn lookup(&self, _caller: &dyn Caller, _name: &[u8]) -> Result<Arc<dyn Inode>> {
         Err(Errno::ENOTDIR)
     }
     /// Whether a name found (or not found) here may be remembered by the name cache.
@@ -290,7 +294,7 @@ pub trait Inode: Send + Sync + Any {
         Err(Errno::EOPNOTSUPP)
     }
     /// Entries from `from` on, "." and ".." not among them (the caller adds them). `from` is 0 or an earlier entry's `next`.
-    fn readdir(&self, _from: u64, _emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, _caller: &dyn Caller, _from: u64, _emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         Err(Errno::ENOTDIR)
     }
 

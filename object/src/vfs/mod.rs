@@ -30,6 +30,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_port::Machine;
 use janua_rt::{Mutex, MutexGuard, RwLock};
 
+use crate::caller::Caller;
 use crate::lease::Leases;
 
 pub use busy::Busy;
@@ -136,7 +137,7 @@ impl Vfs {
     }
 
     /// The name in a directory, from the cache or the file system; `None` when there is none. Mounts are not crossed.
-    pub fn lookup(&self, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
+    pub fn lookup(&self, caller: &dyn Caller, dir: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
         let cached = dir.inode.cache_names();
         if cached && let Some(found) = dir.cached(name) {
             return Ok(found);
@@ -144,7 +145,7 @@ impl Vfs {
         let mut fresh = None;
         let found = {
             let mut children = dir.children.write();
-            self.lookup_locked(dir, &mut children, name, &mut fresh)
+            self.lookup_locked(caller, dir, &mut children, name, &mut fresh)
         };
         if let Some(fresh) = fresh {
             self.cache.add(&fresh);
@@ -187,6 +188,7 @@ impl Vfs {
     /// the lock is gone.
     fn lookup_locked(
         &self,
+        caller: &dyn Caller,
         dir: &Arc<Dentry>,
         children: &mut dentry::Children,
         name: &[u8],
@@ -203,7 +205,7 @@ impl Vfs {
         if dir.is_deleted() {
             return Ok(None);
         }
-        match dir.inode.lookup(name) {
+        match dir.inode.lookup(caller, name) {
             Ok(inode) => {
                 if let Some(Some(found)) = known {
                     if Arc::ptr_eq(&found.inode, &inode) {

@@ -8,8 +8,7 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
 
-use crate::caller::Cred;
-use crate::vfs::access::{self, EXEC, WRITE};
+use crate::vfs::access::{self, EXEC, WRITE, Who};
 use crate::vfs::dentry::{Children, Dentry};
 use crate::vfs::inode::{FileKind, Inode, Perm};
 use crate::vfs::path::Path;
@@ -49,12 +48,12 @@ fn is_dir_flag(dentry: &Dentry) -> u32 {
 
 impl Vfs {
     /// Makes a name in `dir`. EEXIST when it is there, ENOENT when the directory is gone, EROFS, EACCES.
-    pub fn make(&self, cred: &Cred, dir: &Path, name: &[u8], make: &Make<'_>) -> Result<Path> {
+    pub fn make(&self, who: Who<'_>, dir: &Path, name: &[u8], make: &Make<'_>) -> Result<Path> {
         named(&dir.dentry, name)?;
         let mut fresh = None;
         let made = {
             let mut children = dir.dentry.children.write();
-            self.make_locked(cred, dir, &mut children, name, make, &mut fresh)
+            self.make_locked(who, dir, &mut children, name, make, &mut fresh)
         };
         if let Some(fresh) = &fresh {
             self.cache.add(fresh);
@@ -69,7 +68,7 @@ impl Vfs {
 
     fn make_locked(
         &self,
-        cred: &Cred,
+        who: Who<'_>,
         dir: &Path,
         children: &mut Children,
         name: &[u8],
@@ -78,11 +77,11 @@ impl Vfs {
     ) -> Result<Arc<Dentry>> {
         let inode = dir.inode();
         let perm = inode.perm()?;
-        access::check(&perm, cred, EXEC)?;
-        let writable = || dir.mount.check_write().and_then(|()| access::check(&perm, cred, WRITE | EXEC));
+        who.check_perm(&**inode, &perm, EXEC)?;
+        let writable = || dir.mount.check_write().and_then(|()| who.check_perm(&**inode, &perm, WRITE | EXEC));
         // Where the file system is asked for every name it is asked to make this one at once: it says if there is one.
         let at_once = inode.checks_names() && !children.map.contains_key(name) && writable().is_ok();
-        if !at_once && self.lookup_locked(&dir.dentry, children, name, fresh)?.is_some() {
+        if !at_once && self.lookup_locked(who.caller, &dir.dentry, children, name, fresh)?.is_some() {
             return Err(Errno::EEXIST);
         }
         if dir.dentry.is_deleted() || inode.fixed_names() {
@@ -93,8 +92,8 @@ impl Vfs {
             target.flags().unwrap_or_default().check_frozen()?;
         }
         let made = match make {
-            Make::Node { mode, rdev } => inode.create(name, *mode, *rdev, cred)?,
-            Make::Symlink(target) => inode.symlink(name, target, cred)?,
+            Make::Node { mode, rdev } => inode.create(name, *mode, *rdev, who.cred)?,
+            Make::Symlink(target) => inode.symlink(name, target, who.cred)?,
             Make::Link(target) => {
                 inode.link(name, target)?;
                 (*target).clone()
@@ -108,33 +107,33 @@ impl Vfs {
     }
 
     /// A file in `dir`'s file system that has no name (O_TMPFILE), and never gets one unless `linkable`.
-    pub fn make_unnamed(&self, cred: &Cred, dir: &Path, mode: u32, linkable: bool) -> Result<Path> {
+    pub fn make_unnamed(&self, who: Who<'_>, dir: &Path, mode: u32, linkable: bool) -> Result<Path> {
         if !dir.dentry.is_dir() {
             return Err(Errno::ENOTDIR);
         }
         dir.mount.check_write()?;
-        access::check(&dir.inode().perm()?, cred, WRITE | EXEC)?;
-        let inode = dir.inode().tmpfile(mode, cred, linkable)?;
+        who.check(&**dir.inode(), WRITE | EXEC)?;
+        let inode = dir.inode().tmpfile(mode, who.cred, linkable)?;
         let label = format!("#{}", inode.attr()?.ino);
         let dentry = Dentry::unnamed(inode, &dir.dentry, label.as_bytes());
         Ok(Path { mount: dir.mount.clone(), dentry })
     }
 
     /// Removes a name: of an empty directory when `want_dir` (rmdir), of anything else otherwise (unlink).
-    pub fn remove(&self, cred: &Cred, dir: &Path, name: &[u8], want_dir: bool, slash: bool) -> Result<()> {
+    pub fn remove(&self, who: Who<'_>, dir: &Path, name: &[u8], want_dir: bool, slash: bool) -> Result<()> {
         named(&dir.dentry, name)?;
         let mut fresh = None;
         let removed = {
             let mut children = dir.dentry.children.write();
             let plain = !want_dir && !slash && dir.inode().checks_names() && !self.watches.any();
-            if plain && is_idle(children.map.get(name)) && self.remove_unseen(cred, dir, name)? {
+            if plain && is_idle(children.map.get(name)) && self.remove_unseen(who, dir, name)? {
                 if let Some(Some(known)) = children.map.get(name) {
                     known.set_deleted();
                 }
                 children.remove(name);
                 return Ok(());
             }
-            self.remove_locked(cred, dir, &mut children, name, want_dir, slash, &mut fresh)
+            self.remove_locked(who, dir, &mut children, name, want_dir, slash, &mut fresh)
         };
         if let Some(fresh) = &fresh {
             self.cache.add(fresh);
@@ -157,10 +156,10 @@ impl Vfs {
 
     /// Removes a name that nobody uses and about which nobody wants to be told, where nothing but the file system has a say in it;
     /// `false`: it is to be looked at first. The directory is locked.
-    fn remove_unseen(&self, cred: &Cred, dir: &Path, name: &[u8]) -> Result<bool> {
+    fn remove_unseen(&self, who: Who<'_>, dir: &Path, name: &[u8]) -> Result<bool> {
         let perm = dir.inode().perm()?;
-        let free = perm.mode & access::S_ISVTX == 0 || access::owns(&perm, cred);
-        if !free || access::check(&perm, cred, WRITE | EXEC).is_err() || dir.mount.check_write().is_err() {
+        let free = perm.mode & access::S_ISVTX == 0 || access::owns(&perm, who.cred);
+        if !free || who.check_perm(&**dir.inode(), &perm, WRITE | EXEC).is_err() || dir.mount.check_write().is_err() {
             return Ok(false);
         }
         match dir.inode().unlink_unseen(name) {
@@ -174,7 +173,7 @@ impl Vfs {
     #[allow(clippy::too_many_arguments, reason = "the state of one operation, split only by the lock")]
     fn remove_locked(
         &self,
-        cred: &Cred,
+        who: Who<'_>,
         dir: &Path,
         children: &mut Children,
         name: &[u8],
@@ -183,13 +182,13 @@ impl Vfs {
         fresh: &mut Option<Arc<Dentry>>,
     ) -> Result<Arc<Dentry>> {
         let perm = dir.inode().perm()?;
-        access::check(&perm, cred, EXEC)?;
+        who.check_perm(&**dir.inode(), &perm, EXEC)?;
         dir.mount.check_write()?;
-        let victim = self.lookup_locked(&dir.dentry, children, name, fresh)?.ok_or(Errno::ENOENT)?;
+        let victim = self.lookup_locked(who.caller, &dir.dentry, children, name, fresh)?.ok_or(Errno::ENOENT)?;
         if slash && !want_dir {
             return Err(if victim.is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
         }
-        may_delete(&perm, &victim, cred)?;
+        may_delete(&**dir.inode(), &perm, &victim, who)?;
         match (want_dir, victim.is_dir()) {
             (true, false) => return Err(Errno::ENOTDIR),
             (false, true) => return Err(Errno::EISDIR),
@@ -215,7 +214,7 @@ impl Vfs {
     #[allow(clippy::too_many_arguments, reason = "renameat2 has two names with a property each")]
     pub fn rename(
         &self,
-        cred: &Cred,
+        who: Who<'_>,
         old_dir: &Path,
         old: (&[u8], bool),
         new_dir: &Path,
@@ -234,7 +233,7 @@ impl Vfs {
             let same = Arc::ptr_eq(&old_dir.dentry, &new_dir.dentry);
             if same {
                 let mut children = old_dir.dentry.children.write();
-                self.rename_locked(cred, old_dir, old, new_dir, new, flags, &mut Both::One(&mut children), &mut fresh)
+                self.rename_locked(who, old_dir, old, new_dir, new, flags, &mut Both::One(&mut children), &mut fresh)
             } else {
                 // Ancestors before descendants, strangers by address.
                 let old_first = if new_dir.dentry.is_below(&old_dir.dentry) {
@@ -248,7 +247,7 @@ impl Vfs {
                 let mut first = first.dentry.children.write();
                 let mut second = second.dentry.children.write();
                 let (from, to) = if old_first { (&mut *first, &mut *second) } else { (&mut *second, &mut *first) };
-                self.rename_locked(cred, old_dir, old, new_dir, new, flags, &mut Both::Two(from, to), &mut fresh)
+                self.rename_locked(who, old_dir, old, new_dir, new, flags, &mut Both::Two(from, to), &mut fresh)
             }
         };
         for fresh in fresh.iter().flatten() {
@@ -265,7 +264,7 @@ impl Vfs {
     #[allow(clippy::too_many_arguments, reason = "the state of one operation, split only by the locks")]
     fn rename_locked(
         &self,
-        cred: &Cred,
+        who: Who<'_>,
         old_dir: &Path,
         (old, old_slash): (&[u8], bool),
         new_dir: &Path,
@@ -277,10 +276,10 @@ impl Vfs {
         let exchange = flags & rename::EXCHANGE != 0;
         let old_perm = old_dir.inode().perm()?;
         let new_perm = new_dir.inode().perm()?;
-        access::check(&old_perm, cred, EXEC)?;
-        access::check(&new_perm, cred, EXEC)?;
-        let source = self.lookup_locked(&old_dir.dentry, both.from(), old, &mut fresh[0])?.ok_or(Errno::ENOENT)?;
-        let target = self.lookup_locked(&new_dir.dentry, both.to(), new, &mut fresh[1])?;
+        who.check_perm(&**old_dir.inode(), &old_perm, EXEC)?;
+        who.check_perm(&**new_dir.inode(), &new_perm, EXEC)?;
+        let source = self.lookup_locked(who.caller, &old_dir.dentry, both.from(), old, &mut fresh[0])?.ok_or(Errno::ENOENT)?;
+        let target = self.lookup_locked(who.caller, &new_dir.dentry, both.to(), new, &mut fresh[1])?;
         if target.is_none() && new_dir.inode().fixed_names() {
             return Err(Errno::ENOENT);
         }
@@ -313,11 +312,11 @@ impl Vfs {
         {
             return Ok(None);
         }
-        may_delete(&old_perm, &source, cred)?;
+        may_delete(&**old_dir.inode(), &old_perm, &source, who)?;
         match &target {
-            None => access::check(&new_perm, cred, WRITE | EXEC)?,
+            None => who.check_perm(&**new_dir.inode(), &new_perm, WRITE | EXEC)?,
             Some(target) => {
-                may_delete(&new_perm, target, cred)?;
+                may_delete(&**new_dir.inode(), &new_perm, target, who)?;
                 if !exchange {
                     match (source.is_dir(), target.is_dir()) {
                         (true, false) => return Err(Errno::ENOTDIR),
@@ -331,7 +330,7 @@ impl Vfs {
         if !Arc::ptr_eq(&old_dir.dentry, &new_dir.dentry) {
             for moving in [Some(&source), target.as_ref().filter(|_| exchange)].into_iter().flatten() {
                 if moving.is_dir() {
-                    access::check(&moving.inode.perm()?, cred, WRITE)?;
+                    who.check(&*moving.inode, WRITE)?;
                 }
             }
         }
@@ -426,11 +425,11 @@ impl Both<'_> {
 }
 
 /// Whether a name may be taken out of a directory: EACCES, or EPERM in a sticky one.
-fn may_delete(dir: &Perm, victim: &Arc<Dentry>, cred: &Cred) -> Result<()> {
-    access::check(dir, cred, WRITE | EXEC)?;
-    dir.flags.check_append()?;
-    if dir.mode & access::S_ISVTX != 0 {
-        access::check_sticky(dir, &victim.inode.perm()?, cred)?;
+fn may_delete(dir: &dyn Inode, perm: &Perm, victim: &Arc<Dentry>, who: Who<'_>) -> Result<()> {
+    who.check_perm(dir, perm, WRITE | EXEC)?;
+    perm.flags.check_append()?;
+    if perm.mode & access::S_ISVTX != 0 {
+        access::check_sticky(perm, &victim.inode.perm()?, who.cred)?;
     }
     victim.inode.flags().unwrap_or_default().check_frozen()
 }

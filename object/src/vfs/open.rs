@@ -11,7 +11,7 @@ use crate::caller::{Caller, Cred};
 use crate::file::{Events, File, OpenFile, flags};
 use crate::pipe::Pipe;
 use crate::vfs::Vfs;
-use crate::vfs::access::{self, EXEC, READ, S_ISVTX, WRITE};
+use crate::vfs::access::{self, EXEC, READ, S_ISVTX, WRITE, Who};
 use crate::vfs::cached::Trusted;
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::{Attr, FileKind, Inode, SetAttr};
@@ -43,7 +43,7 @@ impl Vfs {
         let follow = open & flags::O_NOFOLLOW == 0 && open & (flags::O_CREAT | flags::O_EXCL) != flags::O_CREAT | flags::O_EXCL;
         if open & flags::O_TMPFILE == flags::O_TMPFILE {
             let dir = walk.whole(path, follow)?;
-            let file = self.make_unnamed(&cred, &dir, FileKind::Regular as u32 | how.mode, open & flags::O_EXCL == 0)?;
+            let file = self.make_unnamed(walk.who(), &dir, FileKind::Regular as u32 | how.mode, open & flags::O_EXCL == 0)?;
             return self.open_made(caller, file, open);
         }
         if open & flags::O_CREAT == 0 {
@@ -73,7 +73,7 @@ impl Vfs {
                 Ok(found) => return self.open_found_in(caller, &cred, Some(&parent.dir), found, how, None),
                 Err(Errno::ENOENT) => {
                     let make = Make::Node { mode: FileKind::Regular as u32 | how.mode, rdev: 0 };
-                    match self.make(&cred, &parent.dir, name, &make) {
+                    match self.make(walk.who(), &parent.dir, name, &make) {
                         Ok(made) => {
                             let file = self.open_made(caller, made, open)?;
                             file.mark_created();
@@ -162,7 +162,7 @@ impl Vfs {
                 found.mount.check_write()?;
             }
         }
-        access::check(&perm, cred, want)?;
+        Who { caller, cred }.check_perm(&**found.inode(), &perm, want)?;
         if truncates || writes && open & flags::O_APPEND == 0 {
             perm.flags.check_append()?;
         }
@@ -292,13 +292,13 @@ pub fn may_execute(path: &Path, cred: &Cred) -> Result<()> {
 pub struct PathOnly;
 
 impl File for PathOnly {
-    fn read(&self, _file: &OpenFile, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EBADF)
     }
-    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EBADF)
     }
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, _table: Option<&mut PollTable>) -> Events {
         Events::NVAL
     }
     fn seek(&self, _file: &OpenFile, _offset: i64, _whence: u32) -> Result<u64> {

@@ -13,7 +13,7 @@ use janua_abi::linux::{Errno, Result};
 
 use crate::caller::{Caller, Cred};
 use crate::vfs::Vfs;
-use crate::vfs::access;
+use crate::vfs::access::{self, Who};
 use crate::vfs::dentry::Dentry;
 use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::mount::MountFlags;
@@ -382,6 +382,11 @@ impl<'a> Walk<'a> {
         Ok(Followed::Name(target))
     }
 
+    /// For whom it walks.
+    pub fn who(&self) -> Who<'_> {
+        Who { caller: self.caller, cred: &self.cred }
+    }
+
     #[inline]
     fn may_search(&mut self, dir: &Arc<Dentry>) -> Result<()> {
         if !dir.is_dir() {
@@ -389,11 +394,7 @@ impl<'a> Walk<'a> {
             self.settle(dir)?;
             return Err(Errno::ENOTDIR);
         }
-        if self.all || dir.inode.searchable_by_all() {
-            Ok(())
-        } else {
-            access::check(&dir.inode.perm()?, &self.cred, access::EXEC)
-        }
+        if self.all || dir.inode.searchable_by_all() { Ok(()) } else { self.who().check(&*dir.inode, access::EXEC) }
     }
 
     /// The file of that name in a directory, as far as it is known or can be taken for true. Outer `None`: [`Walk::ask`].
@@ -425,7 +426,7 @@ impl<'a> Walk<'a> {
         if name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let found = self.vfs.lookup(dir, name)?;
+        let found = self.vfs.lookup(self.caller, dir, name)?;
         self.seen = found.as_ref().map(|found| found.inode.clone());
         Ok(found)
     }

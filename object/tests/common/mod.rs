@@ -11,11 +11,12 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Weak};
 
 use janua_abi::linux::{Errno, Result};
+use janua_object::vfs::access::Who;
 use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
 use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
-use janua_port::machine::{Isa, Memory, NewSpace, Outside, SpawnKind, ThreadId};
+use janua_port::machine::{Isa, Memory, NewSpace, Outside, SpawnKind};
 use janua_port::{Clock, Console, Context, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
 
 pub struct TestMachine {
@@ -60,6 +61,11 @@ pub fn root(machine: &'static TestMachine) -> TestCaller {
     TestCaller { machine, cred: Arc::new(Cred::of_user(0, 0, Vec::new())), killed: false }
 }
 
+/// A caller for files to which it does not matter who reads or writes them.
+pub fn anybody() -> TestCaller {
+    root(bare())
+}
+
 pub fn user(machine: &'static TestMachine, uid: u32) -> TestCaller {
     TestCaller { machine, cred: Arc::new(Cred::of_user(uid, uid, Vec::new())), killed: false }
 }
@@ -80,6 +86,12 @@ pub fn find(vfs: &Vfs, who: &TestCaller, root: &Path, path: &str) -> Result<Path
 pub fn find_from(vfs: &Vfs, who: &TestCaller, root: &Path, base: &Path, path: &str, resolve: Resolve) -> Result<Path> {
     let start = Start { root: root.clone(), base: base.clone() };
     Walk::new(vfs, who, &start, resolve).whole(path.as_bytes(), true)
+}
+
+impl TestCaller {
+    pub fn who(&self) -> Who<'_> {
+        Who { caller: self, cred: &self.cred }
+    }
 }
 
 impl Caller for TestCaller {
@@ -210,9 +222,6 @@ impl Machine for TestMachine {
     }
     fn cpu(&self) -> usize {
         0
-    }
-    fn current(&self) -> ThreadId {
-        ThreadId::default()
     }
     fn memory(&self) -> Memory {
         Memory { total: self.memory, ..Memory::default() }

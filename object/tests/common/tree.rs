@@ -47,7 +47,7 @@ impl Tree {
     }
 
     pub fn make(&self, path: &str, make: Make<'_>) -> Result<Path> {
-        self.at(path, |dir, name| self.vfs.make(&self.who.cred, dir, name, &make))
+        self.at(path, |dir, name| self.vfs.make(self.who.who(), dir, name, &make))
     }
 
     pub fn mkdir(&self, path: &str) -> Result<Path> {
@@ -61,12 +61,12 @@ impl Tree {
 
     pub fn rename(&self, old: &str, new: &str, flags: u32) -> Result<()> {
         self.at(old, |old_dir, old| {
-            self.at(new, |new_dir, new| self.vfs.rename(&self.who.cred, old_dir, (old, false), new_dir, (new, false), flags))
+            self.at(new, |new_dir, new| self.vfs.rename(self.who.who(), old_dir, (old, false), new_dir, (new, false), flags))
         })
     }
 
     pub fn remove(&self, path: &str, dir: bool) -> Result<()> {
-        self.at(path, |parent, name| self.vfs.remove(&self.who.cred, parent, name, dir, false))
+        self.at(path, |parent, name| self.vfs.remove(self.who.who(), parent, name, dir, false))
     }
 
     /// The sorted names of an open directory, "." and ".." included, which it is asked for a few at a time.
@@ -77,7 +77,7 @@ impl Tree {
         loop {
             let before = names.len();
             dir.ops
-                .readdir(&dir, &mut |entry| {
+                .readdir(&dir, &self.who, &mut |entry| {
                     if names.len() >= before + AT_A_TIME {
                         return false;
                     }

@@ -24,7 +24,7 @@ fn at_once<T: Send>(disk: &Disk, act: impl FnOnce() -> T + Send) -> T {
 /// Reads from a page on, of a file whose errors are wanted.
 fn read_page(file: &OpenFile, page: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0xee; PIECE];
-    let n = file.ops.read(file, &mut ReadBuf::kernel(&mut bytes), (page * PIECE) as u64)?;
+    let n = file.ops.read(file, &common::anybody(), &mut ReadBuf::kernel(&mut bytes), (page * PIECE) as u64)?;
     bytes.truncate(n);
     Ok(bytes)
 }

@@ -16,9 +16,18 @@ use crate::{Thread, task};
 /// A thread in the role of [`Caller`], and whether its call is of the i386 ABI (said where that matters).
 pub struct ThisThread<'a>(pub &'a Thread, pub bool);
 
+/// The thread that calls; `None` for the kernel acting for itself.
+pub fn thread_of(caller: &dyn Caller) -> Option<&Thread> {
+    caller.thread()?.downcast_ref()
+}
+
 impl Caller for ThisThread<'_> {
     fn machine(&self) -> &'static dyn Machine {
         self.0.machine()
+    }
+
+    fn thread(&self) -> Option<&dyn Any> {
+        Some(self.0)
     }
 
     fn user(&self) -> &dyn UserMemory {

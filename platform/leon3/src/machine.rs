@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_entry::leon3::janua_enter_user;
 use janua_paging::PAGE;
-use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside, ThreadId};
+use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside};
 use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
 
 use crate::frames::{self, FRAMES};
@@ -159,10 +159,6 @@ impl Machine for Leon3 {
         let space = space::make()?;
         let thread = thread::make(Frame::default(), Some(guest), None, guest_main)?;
         Ok((context::begin(thread), space))
-    }
-
-    fn current(&self) -> ThreadId {
-        sched::current().id
     }
 
     fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {

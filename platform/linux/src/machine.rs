@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::{self, entry};
 use janua_port::jail::Ground;
-use janua_port::machine::{Isa, Memory, NewSpace, Outside, ThreadId};
+use janua_port::machine::{Isa, Memory, NewSpace, Outside};
 use janua_port::{Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind};
 use janua_text::scan;
 
@@ -17,7 +17,7 @@ use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
-use crate::{boot, channel, context, heap, random, registers, signal, spawn, usage, vdso, wall};
+use crate::{boot, channel, heap, random, registers, signal, spawn, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -205,9 +205,6 @@ impl Machine for LinuxMachine {
     }
     fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {
         spawn::spawn_kernel(body)
-    }
-    fn current(&self) -> ThreadId {
-        ThreadId(context::here() as u64 + 1)
     }
     fn wake_service(&self) {
         wake_service();

@@ -520,9 +520,6 @@ impl Machine for Model {
         let space: Arc<dyn Space> = ModelSpace::new(self.this());
         Ok((self.add(guest, Frame::start(0, 0), space.clone(), None, None), space))
     }
-    fn current(&self) -> ThreadId {
-        lock(&self.state).current.as_ref().map_or(ThreadId(0), |carrier| carrier.id)
-    }
     fn spawn_kernel(&self, _name: &'static str, _body: Box<dyn FnOnce() + Send>) -> Result<()> {
         // It would have to run beside the guests.
         Err(Errno::EAGAIN)

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::machine::{Isa, Memory, NewSpace, Outside, ThreadId};
+use janua_port::machine::{Isa, Memory, NewSpace, Outside};
 use janua_port::{Clock, Console, Context, Guest, Host, Machine, Park, Space, SpawnKind};
 
 use crate::clock::SkeletonClock;
@@ -44,11 +44,6 @@ impl Machine for SkeletonMachine {
     /// As [`Context::spawn`] out of nothing: an empty space, a zero frame, no creator.
     fn spawn_first(&self, _guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
         Err(Errno::ENOSYS)
-    }
-
-    /// By the kernel stack the caller stands on, or a register that is the kernel's while it runs.
-    fn current(&self) -> ThreadId {
-        missing("Machine::current")
     }
 
     /// A thread with a kernel stack and no user part. Services of the kernel run on it, so it must not share a fate with the

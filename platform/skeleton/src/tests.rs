@@ -159,7 +159,6 @@ fn everything_else_ends_with_the_name_of_what_lacks() {
         ("Park::park", report(|| MACHINE.park().park(&word, 0, None))),
         ("Park::unpark", report(|| MACHINE.park().unpark(&word, 1))),
         ("Park::yield_now", report(|| MACHINE.park().yield_now())),
-        ("Machine::current", report(|| MACHINE.current())),
         ("Context::id", report(|| SkeletonContext.id())),
         ("Context::kick", report(|| SkeletonContext.kick())),
         ("Registers::tls", report(|| SkeletonRegisters.tls())),

@@ -8,7 +8,7 @@ use janua_abi::linux::Result;
 use janua_paging::PAGE;
 use janua_port::drive::PARKED;
 use janua_port::gate::{Entering, Way};
-use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside, ThreadId};
+use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside};
 use janua_port::{
     BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, Nanos, Next, Park, Space, Spawn,
     SpawnKind, TrapGate, drive,
@@ -291,10 +291,6 @@ impl Machine for BareMachine {
         let space: Arc<dyn Space> = space;
         let thread = thread::make(Frame::start(0, 0), Some(guest), None, Some(space.clone()), Some(guest_main))?;
         Ok((begin(thread), space))
-    }
-
-    fn current(&self) -> ThreadId {
-        sched::current().id
     }
 
     fn spawn_kernel(&self, _name: &'static str, body: Box<dyn FnOnce() + Send>) -> Result<()> {

@@ -127,9 +127,29 @@ const THREAD_WORDS: &[&str] = &[
     "thread_cpu",
 ];
 
-/// Rule `context-per-thread`: a machine is asked about a thread by that thread's context, so that any thread may ask.
+/// Layers in which who calls is an argument, and no thread is found by where the code runs.
+const TOLD_WHO_CALLS: &[&str] = &["port", "kernel", "object", "jail", "personality"];
+
+/// Whether a line asks, or lets others ask, which thread it runs on.
+fn asks_who_runs(code: &str) -> bool {
+    let words = source::words(code);
+    words.windows(3).any(|three| three == [".", "current", "("] || three == ["fn", "current", "("])
+}
+
+/// Rule `context-per-thread`: a machine is asked about a thread by that thread's context, so that any thread may ask; nobody asks which
+/// thread that is, for a call may run on another than the one that made it.
 pub fn context_per_thread(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
+    for file in tree.files.iter().filter(|f| f.is_rust() && TOLD_WHO_CALLS.contains(&f.layer())) {
+        for (number, line) in file.lines.iter().enumerate().filter(|(_, line)| asks_who_runs(&line.code)) {
+            let place = format!("{}:{}", file.path, number + 1);
+            breaches.push(Breach::new(
+                "context-per-thread",
+                place,
+                format!("who calls is an argument: `{}`", line.code.trim()),
+            ));
+        }
+    }
     for file in tree.files.iter().filter(|f| f.path.starts_with("port/src/") && !OF_THREADS.contains(&f.path.as_str())) {
         for (number, line) in file.lines.iter().enumerate() {
             let code = line.code.trim_start();
@@ -234,10 +254,13 @@ mod tests {
                 "pub trait Machine {\n    fn user(&self) -> &dyn UserMemory;\n    fn cpus(&self) -> usize;\n}\n",
             ),
             file("port/src/context.rs", "    fn memory(&self) -> &dyn UserMemory;\n"),
+            file("port/src/park.rs", "    fn current(&self) -> ThreadId;\n"),
+            file("personality/linux/src/fd.rs", "// machine.current()\nlet id = thread.machine().current();\n"),
+            file("platform/x86_64/src/sched.rs", "    let thread = cpu.current();\n"),
         ];
         let breaches = context_per_thread(&Tree { members: vec![], files });
-        assert_eq!(breaches.len(), 1);
-        assert_eq!(breaches[0].place, "port/src/machine.rs:2");
+        let places: Vec<&str> = breaches.iter().map(|breach| breach.place.as_str()).collect();
+        assert_eq!(places, ["port/src/park.rs:1", "personality/linux/src/fd.rs:2", "port/src/machine.rs:2"]);
     }
 
     #[test]

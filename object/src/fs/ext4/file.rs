@@ -113,7 +113,7 @@ impl DiskFile {
 }
 
 impl File for DiskFile {
-    fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    fn read(&self, file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         if buf.left() == 0 {
             return Ok(0);
         }
@@ -134,16 +134,16 @@ impl File for DiskFile {
         Ok(moved)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         Ok(self.write_in_turn(buf, offset, u64::MAX)?.0)
     }
 
-    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+    fn append(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
         let (n, start) = self.write_in_turn(buf, offset::END, most)?;
         Ok((n, start + n as u64))
     }
 
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, _table: Option<&mut PollTable>) -> Events {
         Events::ALWAYS
     }
 

@@ -476,7 +476,7 @@ impl Inode for Node {
         })
     }
 
-    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+    fn lookup(&self, _caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
         if self.kind != FileKind::Directory {
             return Err(Errno::ENOTDIR);
         }
@@ -600,7 +600,7 @@ impl Inode for Node {
         Ok(node)
     }
 
-    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, _caller: &dyn Caller, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         // Listed in one piece (`Snapshot`): the places of a hashed directory are no numbers that could be told.
         let mut entries = Vec::new();
         let mut fits = true;

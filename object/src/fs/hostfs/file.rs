@@ -77,13 +77,13 @@ impl HostRegular {
 }
 
 impl File for HostRegular {
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         hostio::read_at(&self.fd, buf, offset)
     }
 
-    fn write(&self, file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+    fn write(&self, file: &OpenFile, caller: &dyn Caller, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         if offset == offset::END {
-            return Ok(self.append(file, buf, u64::MAX)?.0);
+            return Ok(self.append(file, caller, buf, u64::MAX)?.0);
         }
         if buf.left() == 0 {
             return Ok(0);
@@ -93,7 +93,7 @@ impl File for HostRegular {
         hostio::write_at(&self.fd, buf, offset)
     }
 
-    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+    fn append(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
         self.writes()?;
         // Several ranges of one writer stay together.
         let _append = self.inode.append.lock();
@@ -106,7 +106,7 @@ impl File for HostRegular {
         Ok((n, self.inode.host().lseek(self.fd.fd(), 0, whence::SEEK_CUR)?))
     }
 
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, _table: Option<&mut PollTable>) -> Events {
         Events::ALWAYS
     }
 

@@ -91,7 +91,7 @@ impl Inode for HostInode {
         Ok(())
     }
 
-    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+    fn lookup(&self, _caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
         Ok(self.child(name)?)
     }
 
@@ -244,7 +244,7 @@ impl Inode for HostInode {
         Ok(inode)
     }
 
-    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, _caller: &dyn Caller, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let mut at = 0;
         self.list(&mut |ino, kind, name| {
             at += 1;

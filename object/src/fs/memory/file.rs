@@ -107,7 +107,7 @@ impl MemoryFile {
 }
 
 impl File for MemoryFile {
-    fn read(&self, file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    fn read(&self, file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         if buf.left() == 0 {
             return Ok(0);
         }
@@ -120,15 +120,15 @@ impl File for MemoryFile {
         Ok(n)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         if buf.left() == 0 { Ok(0) } else { Ok(self.write_at(buf, offset, u64::MAX)?.0) }
     }
 
-    fn append(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
+    fn append(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut WriteBuf<'_>, most: u64) -> Result<(usize, u64)> {
         self.write_at(buf, offset::END, most)
     }
 
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, _table: Option<&mut PollTable>) -> Events {
         Events::ALWAYS
     }
 

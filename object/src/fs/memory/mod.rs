@@ -577,7 +577,7 @@ impl Inode for Node {
         self.note_access(relative);
     }
 
-    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+    fn lookup(&self, _caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
         let mut table = self.table()?;
         Ok(self.find(&mut table, name)?)
     }
@@ -669,7 +669,7 @@ impl Inode for Node {
         Ok(node)
     }
 
-    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, _caller: &dyn Caller, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let Some(lower) = self.lower_dir() else {
             // Collected first: `emit` writes to guest memory, which is no place to be with a lock.
             let mut at = from;

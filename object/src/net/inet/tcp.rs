@@ -581,7 +581,13 @@ impl Socket for TcpSocket {
         }
     }
 
-    fn send(&self, _caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+    fn send(
+        &self,
+        _caller: &dyn Caller,
+        _names: Option<&dyn NetCaller>,
+        buf: &mut WriteBuf<'_>,
+        message: &Outgoing,
+    ) -> Result<usize> {
         self.send_bytes(buf, message)
     }
 

@@ -223,7 +223,13 @@ impl Socket for UdpSocket {
         named.map(|remote| self.inet.present(remote)).ok_or(Errno::ENOTCONN)
     }
 
-    fn send(&self, _caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+    fn send(
+        &self,
+        _caller: &dyn Caller,
+        _names: Option<&dyn NetCaller>,
+        buf: &mut WriteBuf<'_>,
+        message: &Outgoing,
+    ) -> Result<usize> {
         self.send_datagram(buf, message)
     }
 

@@ -21,6 +21,7 @@ use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
 use janua_rt::Mutex;
 
+use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::SockAddr;
 use crate::net::common::{Common, cap, int};
@@ -235,7 +236,13 @@ impl Socket for NetlinkSocket {
         Ok(SockAddr::Netlink { pid: 0, groups: 0 })
     }
 
-    fn send(&self, _caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+    fn send(
+        &self,
+        _caller: &dyn Caller,
+        _names: Option<&dyn NetCaller>,
+        buf: &mut WriteBuf<'_>,
+        message: &Outgoing,
+    ) -> Result<usize> {
         if message.flags & msg::OOB != 0 {
             return Err(Errno::EOPNOTSUPP);
         }

@@ -153,17 +153,13 @@ pub struct UnixSocket {
     released: AtomicBool,
     /// The queue of a socket this one could not send or connect to because that was full.
     blocked: Mutex<Option<WaitQueue>>,
-    /// Who made the socket: the sender where a write tells no caller.
-    maker: Ucred,
+    /// `Some` where who releases the socket wants to let go what is lost with it ([`UnixSocket::keep_lost`]).
+    lost: Mutex<Option<Vec<Arc<Rights>>>>,
 }
 
 impl UnixSocket {
     /// A socket of a type the caller has checked: STREAM, DGRAM or SEQPACKET.
-    pub fn new(space: &Arc<UnixSpace>, kind: u32, caller: &dyn NetCaller) -> Arc<UnixSocket> {
-        UnixSocket::make(space, kind, PeerCred::of(caller).ucred)
-    }
-
-    fn make(space: &Arc<UnixSpace>, kind: u32, maker: Ucred) -> Arc<UnixSocket> {
+    pub fn new(space: &Arc<UnixSpace>, kind: u32) -> Arc<UnixSocket> {
         let id = space.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let common = Common::new(janua_abi::linux::net::af::UNIX, kind, 0);
         let sent = Arc::new(Sent { wait: common.wait.clone(), ..Sent::default() });
@@ -179,8 +175,8 @@ impl UnixSocket {
             peer: RwLock::new(None),
             state: Mutex::new(State::default()),
             released: AtomicBool::new(false),
+            lost: Mutex::new(None),
             blocked: Mutex::new(None),
-            maker,
         });
         space.names.add(id, &socket.me);
         socket
@@ -220,8 +216,7 @@ impl UnixSocket {
 
     /// Shows every message with descriptors that waits in this socket or in connections it has not accepted.
     pub(crate) fn each_rights(&self, see: &mut dyn FnMut(&Rights)) {
-        self.inbox.bytes.each_note(|note| note.rights.iter().for_each(|rights| see(rights)));
-        self.records.each(|record| record.with.rights.iter().for_each(|rights| see(rights)));
+        self.each_own(&mut |rights| see(rights));
         let pending: Vec<Arc<UnixSocket>> =
             self.state.lock().listener.iter().flat_map(|listener| listener.pending.iter().cloned()).collect();
         for embryo in pending {
@@ -229,13 +224,37 @@ impl UnixSocket {
         }
     }
 
-    /// Throws away what waits to be received.
-    pub(crate) fn discard(&self) {
+    /// The same of this socket alone.
+    fn each_own(&self, see: &mut dyn FnMut(&Arc<Rights>)) {
+        self.inbox.bytes.each_note(|note| note.rights.iter().for_each(&mut *see));
+        self.records.each(|record| record.with.rights.iter().for_each(&mut *see));
+    }
+
+    /// Empties the queue. The descriptors in it are let go by who drops `lost`.
+    fn empty(&self, lost: &mut Vec<Arc<Rights>>) {
+        self.each_own(&mut |rights| lost.push(rights.clone()));
         self.inbox.bytes.clear();
         self.records.clear();
+    }
+
+    /// Has the release keep the messages with descriptors that are lost with this socket, for [`UnixSocket::take_lost`].
+    fn keep_lost(&self) -> Option<Arc<UnixSocket>> {
+        let socket = self.me.upgrade()?;
+        *self.lost.lock() = Some(Vec::new());
+        Some(socket)
+    }
+
+    fn take_lost(&self) -> Vec<Arc<Rights>> {
+        self.lost.lock().take().unwrap_or_default()
+    }
+
+    /// Throws away what waits to be received.
+    pub(crate) fn discard(&self) {
+        let mut lost = Vec::new();
+        self.empty(&mut lost);
         let pending = self.state.lock().listener.as_mut().map(|listener| core::mem::take(&mut listener.pending));
         for embryo in pending.into_iter().flatten() {
-            embryo.close(true);
+            embryo.close(true, &mut lost);
         }
     }
 
@@ -301,7 +320,7 @@ impl UnixSocket {
             return Err(Errno::EAGAIN);
         }
         let cred = PeerCred::of(caller);
-        let server = UnixSocket::make(&self.space, self.common.kind, listener.cred.ucred);
+        let server = UnixSocket::new(&self.space, self.common.kind);
         server.common.inherit_passing(&target.common);
         *server.peer.write() = Some(self.strong()?);
         *server.state.lock() = State {
@@ -362,7 +381,7 @@ impl UnixSocket {
     }
 
     /// The last reference of a program is gone. `embryo`: it never had one, its listener is closed.
-    fn close(&self, embryo: bool) {
+    fn close(&self, embryo: bool, lost: &mut Vec<Arc<Rights>>) {
         if self.released.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -384,7 +403,7 @@ impl UnixSocket {
             _ => {}
         }
         for pending in listener.into_iter().flat_map(|listener| listener.pending) {
-            pending.close(true);
+            pending.close(true, lost);
         }
         let peer = self.peer.write().take();
         if let Some(peer) = &peer {
@@ -397,8 +416,7 @@ impl UnixSocket {
             }
             peer.common.wait.wake_all();
         }
-        self.inbox.bytes.clear();
-        self.records.clear();
+        self.empty(lost);
         self.common.wait.wake_all();
         self.space.names.forget(self.id);
         self.space.flight.collect();
@@ -503,8 +521,17 @@ impl Socket for UnixSocket {
         Ok(SockAddr::Unix(peer.unix_name()))
     }
 
-    fn send(&self, caller: Option<&dyn NetCaller>, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
-        if self.common.kind == sock::STREAM { self.send_stream(buf, message) } else { self.send_record(caller, buf, message) }
+    fn send(
+        &self,
+        caller: &dyn Caller,
+        names: Option<&dyn NetCaller>,
+        buf: &mut WriteBuf<'_>,
+        message: &Outgoing,
+    ) -> Result<usize> {
+        match self.common.kind {
+            sock::STREAM => self.send_stream(caller, buf, message),
+            _ => self.send_record(caller, names, buf, message),
+        }
     }
 
     fn receive(&self, buf: &mut ReadBuf<'_>, flags: u32, want_from: bool) -> Result<Received> {
@@ -609,7 +636,11 @@ impl Socket for UnixSocket {
     }
 
     fn release(&self) {
-        self.close(false);
+        let mut lost = Vec::new();
+        self.close(false, &mut lost);
+        if let Some(kept) = &mut *self.lost.lock() {
+            kept.append(&mut lost);
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -15,9 +15,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use janua_abi::linux::{Errno, Result};
-use janua_port::Machine;
 use janua_rt::Mutex;
 
 use crate::file::OpenFile;
@@ -35,7 +33,6 @@ pub struct Rights {
     files: Vec<Arc<OpenFile>>,
     sender: Sender,
     flight: Arc<Flight>,
-    machine: &'static dyn Machine,
 }
 
 /// On whose account files are in flight.
@@ -48,12 +45,7 @@ pub struct Sender {
 
 impl Rights {
     /// Puts files in flight. ETOOMANYREFS when the user has more than he may already.
-    pub fn new(
-        flight: &Arc<Flight>,
-        files: Vec<Arc<OpenFile>>,
-        sender: Sender,
-        machine: &'static dyn Machine,
-    ) -> Result<Arc<Rights>> {
+    pub fn new(flight: &Arc<Flight>, files: Vec<Arc<OpenFile>>, sender: Sender) -> Result<Arc<Rights>> {
         {
             let mut users = flight.users.lock();
             let count = users.entry(sender.uid).or_insert(0);
@@ -68,7 +60,7 @@ impl Rights {
                 sockets.entry(file.id).or_insert_with(|| (Arc::downgrade(file), 0)).1 += 1;
             }
         }
-        Ok(Arc::new(Rights { files, sender, flight: flight.clone(), machine }))
+        Ok(Arc::new(Rights { files, sender, flight: flight.clone() }))
     }
 
     pub fn files(&self) -> &[Arc<OpenFile>] {
@@ -79,10 +71,9 @@ impl Rights {
     pub fn note_taken(&self) {
         self.flight.taken.fetch_add(1, Ordering::SeqCst);
     }
-}
 
-impl Drop for Rights {
-    fn drop(&mut self) {
+    /// Takes the files out of flight.
+    fn land(&mut self) -> Vec<Arc<OpenFile>> {
         {
             let mut sockets = self.flight.sockets.lock();
             for file in self.files.iter().filter(|file| unix_of(file).is_some()) {
@@ -103,7 +94,16 @@ impl Drop for Rights {
                 }
             }
         }
-        self.flight.release(self.machine.current().0, core::mem::take(&mut self.files));
+        core::mem::take(&mut self.files)
+    }
+}
+
+impl Drop for Rights {
+    fn drop(&mut self) {
+        let files = self.land();
+        if !files.is_empty() {
+            self.flight.release(files);
+        }
     }
 }
 
@@ -117,8 +117,8 @@ pub struct Flight {
     sockets: Mutex<HashMap<u64, (Weak<OpenFile>, usize)>>,
     /// Files in flight by their senders' users.
     users: Mutex<HashMap<u32, u64>>,
-    /// What threads that are releasing files have still to release.
-    releasing: Mutex<HashMap<u64, Vec<Arc<OpenFile>>>>,
+    /// Threads that are releasing files.
+    releasing: AtomicUsize,
     taken: AtomicU64,
     collecting: AtomicBool,
     /// Occasions for a collection since the last.
@@ -141,26 +141,19 @@ impl Flight {
     }
 
     /// Lets files go. A socket among them may be the last holder of messages with sockets that are the last holders of others, and so
-    /// on, as deep as senders like: what such a release would release comes here again and is put in a list.
-    fn release(&self, thread: u64, files: Vec<Arc<OpenFile>>) {
-        match self.releasing.lock().entry(thread) {
-            Entry::Occupied(mut list) => return list.get_mut().extend(files),
-            Entry::Vacant(list) => list.insert(files),
-        };
-        loop {
-            let next = {
-                let mut releasing = self.releasing.lock();
-                let next = releasing.get_mut(&thread).and_then(Vec::pop);
-                if next.is_none() {
-                    releasing.remove(&thread);
-                }
-                next
-            };
-            match next {
-                Some(file) => drop(file),
-                None => break,
+    /// on, as deep as senders like: what such a socket loses in its release joins the list here, rather than being released inside of it.
+    fn release(&self, mut files: Vec<Arc<OpenFile>>) {
+        self.releasing.fetch_add(1, Ordering::SeqCst);
+        while let Some(file) = files.pop() {
+            // Others hold it, the last of whom releases it.
+            let Some(last) = Arc::into_inner(file) else { continue };
+            let Some(socket) = unix_of(&last).and_then(UnixSocket::keep_lost) else { continue };
+            drop(last);
+            for mut rights in socket.take_lost().into_iter().filter_map(Arc::into_inner) {
+                files.append(&mut rights.land());
             }
         }
+        self.releasing.fetch_sub(1, Ordering::SeqCst);
         self.collect();
     }
 
@@ -168,7 +161,7 @@ impl Flight {
     pub fn collect(&self) {
         let flying = self.sockets.lock().len();
         let occasions = self.occasions.fetch_add(1, Ordering::Relaxed) + 1;
-        if flying == 0 || occasions < flying / PER_OCCASION || !self.releasing.lock().is_empty() {
+        if flying == 0 || occasions < flying / PER_OCCASION || self.releasing.load(Ordering::SeqCst) != 0 {
             return;
         }
         if self.collecting.swap(true, Ordering::Acquire) {

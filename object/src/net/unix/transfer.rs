@@ -9,6 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 
 use super::{Charge, UnixNote, UnixRecord, UnixSocket};
+use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::{SockAddr, UnixName};
 use crate::net::common::shut;
@@ -25,10 +26,14 @@ const OVERHEAD: usize = 512;
 const RECORD_MOST: usize = 4 << 20;
 
 impl UnixSocket {
-    /// The credentials to attach, when either side asked for them or the sender gave some.
-    fn cred_for(&self, receiver: &UnixSocket, message: &Outgoing) -> Option<Ucred> {
+    /// The credentials to attach, when either side asked for them.
+    fn cred_for(&self, caller: &dyn Caller, receiver: &UnixSocket, message: &Outgoing) -> Option<Ucred> {
         let wanted = self.common.flag(so::PASSCRED) || receiver.common.flag(so::PASSCRED);
-        wanted.then(|| message.cred.unwrap_or(self.maker))
+        let own = || {
+            let cred = caller.cred();
+            Ucred { pid: caller.pid(), uid: cred.uid, gid: cred.gid }
+        };
+        wanted.then(|| message.cred.unwrap_or_else(own))
     }
 
     fn check_send(&self, message: &Outgoing) -> Result<()> {
@@ -45,7 +50,7 @@ impl UnixSocket {
         if self.common.shut() & shut::SEND != 0 { Err(Errno::EPIPE) } else { Ok(()) }
     }
 
-    pub(super) fn send_stream(&self, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
+    pub(super) fn send_stream(&self, caller: &dyn Caller, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
         let peer = self.peer.read();
         if message.to.is_some() {
             return Err(if peer.is_some() { Errno::EISCONN } else { Errno::EOPNOTSUPP });
@@ -56,7 +61,7 @@ impl UnixSocket {
         if peer.is_released() || peer.common.shut() & shut::RECEIVE != 0 {
             return Err(Errno::EPIPE);
         }
-        let cred = self.cred_for(peer, message);
+        let cred = self.cred_for(caller, peer, message);
         let note = (cred.is_some() || message.rights.is_some()).then(|| UnixNote {
             cred: cred.unwrap_or(NOBODY),
             rights: message.rights.clone(),
@@ -133,13 +138,13 @@ impl UnixSocket {
     }
 
     /// Where a record goes.
-    fn destination(&self, caller: Option<&dyn NetCaller>, message: &Outgoing) -> Result<Arc<UnixSocket>> {
+    fn destination(&self, names: Option<&dyn NetCaller>, message: &Outgoing) -> Result<Arc<UnixSocket>> {
         match &message.to {
             Some(_) if self.common.kind == sock::SEQPACKET => {
                 // An address is ignored where there is a connection, as on Linux.
                 self.peer.read().clone().ok_or(Errno::ENOTCONN)
             }
-            Some(SockAddr::Unix(name)) => self.find(caller.ok_or(Errno::EINVAL)?, name),
+            Some(SockAddr::Unix(name)) => self.find(names.ok_or(Errno::EINVAL)?, name),
             Some(_) => Err(Errno::EINVAL),
             None => {
                 let peer = self.peer.read().clone().ok_or(Errno::ENOTCONN)?;
@@ -156,7 +161,8 @@ impl UnixSocket {
 
     pub(super) fn send_record(
         &self,
-        caller: Option<&dyn NetCaller>,
+        caller: &dyn Caller,
+        names: Option<&dyn NetCaller>,
         buf: &mut WriteBuf<'_>,
         message: &Outgoing,
     ) -> Result<usize> {
@@ -179,7 +185,7 @@ impl UnixSocket {
             return Err(Errno::ENOBUFS);
         }
         self.check_open()?;
-        let target = self.destination(caller, message)?;
+        let target = self.destination(names, message)?;
         if stream_like && target.is_released() || target.common.shut() & shut::RECEIVE != 0 {
             return Err(Errno::EPIPE);
         }
@@ -213,7 +219,7 @@ impl UnixSocket {
         self.sent.bytes.fetch_add(len + OVERHEAD, Ordering::SeqCst);
         let with = UnixRecord {
             from: self.unix_name(),
-            cred: self.cred_for(&target, message),
+            cred: self.cred_for(caller, &target, message),
             rights: message.rights.clone(),
             _charge: Charge { sender: self.sent.clone(), bytes: len + OVERHEAD },
         };

@@ -280,7 +280,7 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
     let mut scripts = 0;
     let elf = loop {
         let mut start = [0; script::LOOK];
-        let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
+        let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &thread.caller(), &mut ReadBuf::kernel(out), offset);
         let mut known = 0;
         while known < start.len() {
             match read(known as u64, &mut start[known..])? {
@@ -322,13 +322,13 @@ fn prepare(thread: &Thread, target: Target, mut args: Strings, env: Strings, mut
         file = next;
     };
 
-    let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
+    let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &thread.caller(), &mut ReadBuf::kernel(out), offset);
     file.tell(event::ACCESS);
     let interpreter = match elf.interpreter_path(&read)? {
         None => None,
         Some(path) => {
             let file = open_interpreter(thread, &path)?;
-            let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &mut ReadBuf::kernel(out), offset);
+            let read = |offset: u64, out: &mut [u8]| file.ops.read(&file, &thread.caller(), &mut ReadBuf::kernel(out), offset);
             let interpreter = Elf::interpreter(&read)?;
             if interpreter.is_32 != elf.is_32 {
                 return Err(Errno::ELIBBAD);

@@ -9,13 +9,15 @@ use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
 use janua_object::file::DirEntry;
 use janua_object::file::flags::O_NOATIME;
+use janua_object::vfs::access::{self, Who};
 use janua_object::vfs::remembered::changing;
 use janua_object::vfs::watch::event;
-use janua_object::vfs::{FileKind, NAME_MAX, Path, access};
+use janua_object::vfs::{FileKind, NAME_MAX, Path};
 use janua_rt::RwLock;
 
 use super::at::{self, CWD, Mode};
 use crate::Thread;
+use crate::thread::ThreadExt;
 
 /// Most bytes of records gathered for one call; a larger buffer is answered in part.
 const GATHERED_MOST: usize = 32 * 1024;
@@ -39,7 +41,7 @@ fn list(
     let mut records = at::vfs(thread).buffer(most);
     let mut too_small = false;
     let before = *file.pos.lock();
-    let result = file.ops.readdir(&file, &mut |entry| {
+    let result = file.ops.readdir(&file, &thread.caller(), &mut |entry| {
         let end = records.len();
         encode(entry, &mut records);
         let fits = records.len() <= most;
@@ -174,7 +176,7 @@ fn check_dir(thread: &Thread, path: &Path) -> Result<()> {
     if path.dentry.kind() != FileKind::Directory {
         return Err(Errno::ENOTDIR);
     }
-    access::check(&path.inode().perm()?, &thread.ext.cred(), access::EXEC)
+    Who { caller: &thread.caller(), cred: &thread.ext.cred() }.check(&**path.inode(), access::EXEC)
 }
 
 /// Changes where names start.

@@ -7,7 +7,7 @@ use janua_kernel::{Errno, Result, UserStr};
 use janua_object::OpenFile;
 use janua_object::file::flags::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 use janua_object::inotify::{Inotify, InotifyFile, mask};
-use janua_object::vfs::access::{self, READ};
+use janua_object::vfs::access::{READ, Who};
 use janua_object::vfs::{FileKind, Resolve, Start, Walk};
 
 use crate::Thread;
@@ -75,7 +75,7 @@ pub fn inotify_add_watch(thread: &Thread, fd: Fd, path: UserStr, mask: WatchMask
     if mask.0 & mask::ONLYDIR != 0 && place.dentry.kind() != FileKind::Directory {
         return Err(Errno::ENOTDIR);
     }
-    access::check(&place.inode().perm()?, &thread.cred(), READ)?;
+    Who { caller: &caller, cred: &thread.cred() }.check(&**place.inode(), READ)?;
     instance.add(place, mask.0)
 }
 

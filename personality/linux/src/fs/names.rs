@@ -51,8 +51,7 @@ fn make(thread: &Thread, dir: DirFd, path: UserStr, kind: FileKind, mode: u32, r
     let mode = kind as u32 | mode & !umask(thread);
     with_parent(thread, dir, &path, |walk, parent| {
         let name = if kind == FileKind::Directory { parent.new_name()? } else { file_name(walk, parent)? };
-        let cred = walk.cred.clone();
-        at::vfs(thread).make(&cred, &parent.dir, name, &Make::Node { mode, rdev }).map(|_| ())
+        at::vfs(thread).make(walk.who(), &parent.dir, name, &Make::Node { mode, rdev }).map(|_| ())
     })
 }
 
@@ -92,8 +91,7 @@ fn remove(thread: &Thread, dir: DirFd, path: UserStr, want_dir: bool) -> Result<
             (Last::DotDot, true) => return Err(Errno::ENOTEMPTY),
             (Last::Root, true) => return Err(Errno::EBUSY),
         };
-        let cred = walk.cred.clone();
-        at::vfs(thread).remove(&cred, &parent.dir, name, want_dir, parent.slash)
+        at::vfs(thread).remove(walk.who(), &parent.dir, name, want_dir, parent.slash)
     })
 }
 
@@ -129,13 +127,12 @@ pub fn renameat2(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, 
     let (old, new) = (old.path(thread.user())?, new.path(thread.user())?);
     with_parent(thread, old_dir, &old, |walk, from| {
         let Last::Name(old_name) = &from.last else { return Err(Errno::EBUSY) };
-        let cred = walk.cred.clone();
         with_parent(thread, new_dir, &new, |_, to| {
             let Last::Name(new_name) = &to.last else {
                 return Err(if flags & NOREPLACE != 0 { Errno::EEXIST } else { Errno::EBUSY });
             };
             let old = (&**old_name, from.slash);
-            at::vfs(thread).rename(&cred, &from.dir, old, &to.dir, (new_name, to.slash), flags)
+            at::vfs(thread).rename(walk.who(), &from.dir, old, &to.dir, (new_name, to.slash), flags)
         })
     })
 }
@@ -161,8 +158,7 @@ pub fn linkat(thread: &Thread, old_dir: DirFd, old: UserStr, new_dir: DirFd, new
         let elsewhere = target.mount.id != parent.dir.mount.id;
         let allowed = if elsewhere { Err(Errno::EXDEV) } else { janua_object::vfs::may_link(target.inode()) };
         allowed.map_err(|why| unless_there(walk, parent, why))?;
-        let cred = walk.cred.clone();
-        at::vfs(thread).make(&cred, &parent.dir, name, &Make::Link(target.inode())).map(|_| ())
+        at::vfs(thread).make(walk.who(), &parent.dir, name, &Make::Link(target.inode())).map(|_| ())
     })
 }
 
@@ -178,8 +174,7 @@ pub fn symlinkat(thread: &Thread, target: UserStr, dir: DirFd, path: UserStr) ->
     let path = path.path(thread.user())?;
     with_parent(thread, dir, &path, |walk, parent| {
         let name = file_name(walk, parent)?;
-        let cred = walk.cred.clone();
-        at::vfs(thread).make(&cred, &parent.dir, name, &Make::Symlink(&target)).map(|_| ())
+        at::vfs(thread).make(walk.who(), &parent.dir, name, &Make::Symlink(&target)).map(|_| ())
     })
 }
 

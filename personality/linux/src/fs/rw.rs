@@ -86,40 +86,40 @@ impl Place {
 }
 
 /// One attempt to read.
-pub fn try_read(file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> Result<usize> {
+pub fn try_read(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> Result<usize> {
     match place {
-        Place::At(at) => file.ops.read(file, buf, at),
+        Place::At(at) => file.ops.read(file, &thread.caller(), buf, at),
         Place::Position if file.ops.seekable() && !file.ops.keeps_position() => {
             let mut pos = file.pos.lock();
-            let n = file.ops.read(file, buf, *pos)?;
+            let n = file.ops.read(file, &thread.caller(), buf, *pos)?;
             *pos += n as u64;
             Ok(n)
         }
-        Place::Position => file.ops.read(file, buf, offset::CURRENT),
+        Place::Position => file.ops.read(file, &thread.caller(), buf, offset::CURRENT),
     }
 }
 
 /// One attempt to write what is in front of `most`. `append` writes to the end, wherever `place` is.
-fn try_write(file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool, most: u64) -> Result<usize> {
+fn try_write(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, append: bool, most: u64) -> Result<usize> {
     match place {
         // Nothing written changes nothing.
-        Place::At(_) if append && buf.left() > 0 => Ok(file.ops.append(file, buf, most)?.0),
-        Place::At(at) => file.ops.write(file, buf, at),
+        Place::At(_) if append && buf.left() > 0 => Ok(file.ops.append(file, &thread.caller(), buf, most)?.0),
+        Place::At(at) => file.ops.write(file, &thread.caller(), buf, at),
         Place::Position if file.ops.seekable() && !file.ops.keeps_position() => {
             let mut pos = file.pos.lock();
             // Nothing written moves nothing.
             let (n, end) = match append && buf.left() > 0 {
-                true => file.ops.append(file, buf, most)?,
+                true => file.ops.append(file, &thread.caller(), buf, most)?,
                 false => {
                     cut_behind(buf, *pos, most)?;
-                    let n = file.ops.write(file, buf, *pos)?;
+                    let n = file.ops.write(file, &thread.caller(), buf, *pos)?;
                     (n, *pos + n as u64)
                 }
             };
             *pos = end;
             Ok(n)
         }
-        Place::Position => file.ops.write(file, buf, if append { offset::END } else { offset::CURRENT }),
+        Place::Position => file.ops.write(file, &thread.caller(), buf, if append { offset::END } else { offset::CURRENT }),
     }
 }
 
@@ -144,13 +144,13 @@ pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, 
     if file.ops.streams() {
         file.ops.job_control(&thread.caller(), false)?;
     }
-    let result = match try_read(file, buf, place) {
+    let result = match try_read(thread, file, buf, place) {
         Err(Errno::EAGAIN) if !nowait && !file.nonblocking() => {
             let (deadline, interrupted) = limits(thread, file, false);
             let ready = |table: &mut _| {
-                file.poll(Some(table));
+                file.poll(&thread.caller(), Some(table));
             };
-            let test = || match try_read(file, buf, place) {
+            let test = || match try_read(thread, file, buf, place) {
                 Err(Errno::EAGAIN) => None,
                 result => Some(result),
             };
@@ -176,7 +176,7 @@ pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, 
 fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> usize {
     let mut done = 0;
     while buf.left() > 0 && !thread.interrupted() {
-        match try_read(file, buf, place) {
+        match try_read(thread, file, buf, place) {
             Ok(n) if n > 0 => done += n,
             _ => break,
         }
@@ -198,13 +198,13 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
     let mut done = 0;
     let mut error = None;
     loop {
-        let mut result = try_write(file, buf, place, append, most);
+        let mut result = try_write(thread, file, buf, place, append, most);
         if wait && result == Err(Errno::EAGAIN) {
             let (deadline, interrupted) = limits(thread, file, true);
             let ready = |table: &mut _| {
-                file.poll(Some(table));
+                file.poll(&thread.caller(), Some(table));
             };
-            let test = || match try_write(file, buf, place, append, most) {
+            let test = || match try_write(thread, file, buf, place, append, most) {
                 Err(Errno::EAGAIN) => None,
                 result => Some(result),
             };

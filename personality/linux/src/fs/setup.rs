@@ -7,86 +7,30 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::WriteBuf;
 use janua_object::OpenFile;
+use janua_object::caller::Itself;
 use janua_object::file::flags as file_flags;
 use janua_object::fs::hostfs::HostFs;
 use janua_object::fs::overlay::Overlay;
 use janua_object::fs::tmpfs::TmpFs;
-use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk, access};
+use janua_object::vfs::access::{self, Who};
+use janua_object::vfs::{FileKind, FileSystem, Last, Make, MountFlags, Path, Resolve, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
-use janua_port::user::NoMemory;
-use janua_port::{BlockDevice, Machine, UserMemory};
+use janua_port::{BlockDevice, Machine};
 use janua_rt::RwLock;
 
 use crate::Kernel;
 use crate::boot::{BootMount, BootMountKind, BootText};
 use crate::fs::FsContext;
 
-/// The kernel acting for itself: root with every capability.
-struct Boot {
-    machine: &'static dyn Machine,
-    cred: Arc<Cred>,
-}
-
-impl Boot {
-    fn new(machine: &'static dyn Machine) -> Boot {
-        Boot { machine, cred: Arc::new(Cred::of_user(0, 0, Vec::new())) }
-    }
-
-    /// The same with no more rights than the first program will have.
-    fn as_user(kernel: &Kernel) -> Boot {
-        let config = &kernel.config;
-        let cred = Cred::of_user(config.uid, config.gid, config.groups.clone());
-        Boot { machine: kernel.machine, cred: Arc::new(cred) }
-    }
-}
-
-impl Caller for Boot {
-    fn machine(&self) -> &'static dyn Machine {
-        self.machine
-    }
-    fn user(&self) -> &dyn UserMemory {
-        &NoMemory
-    }
-    fn cred(&self) -> Arc<Cred> {
-        self.cred.clone()
-    }
-    fn pid(&self) -> u32 {
-        0
-    }
-    fn tid(&self) -> u32 {
-        0
-    }
-    fn pgrp(&self) -> u32 {
-        0
-    }
-    fn session(&self) -> u32 {
-        0
-    }
-    fn signal_group(&self, _pgrp: u32, _signal: u32) -> bool {
-        false
-    }
-    fn job_signal_ignored(&self, _signal: u32) -> bool {
-        true
-    }
-    fn session_of_group(&self, _pgrp: u32) -> Option<u32> {
-        None
-    }
-    fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        None
-    }
-    fn set_terminal(&self, _terminal: Option<Arc<dyn Any + Send + Sync>>) {}
-    fn is_session_leader(&self) -> bool {
-        false
-    }
-    fn limit(&self, _resource: u32) -> u64 {
-        u64::MAX
-    }
+/// The kernel with no more rights than the first program will have.
+fn as_user(kernel: &Kernel) -> Itself {
+    let config = &kernel.config;
+    Itself::with(kernel.machine, Cred::of_user(config.uid, config.gid, config.groups.clone()))
 }
 
 /// How an image mounts the machine's disk, whose files get the device number: the file system, or the end of a sentence that
@@ -149,7 +93,7 @@ fn made_root(vfs: &Vfs, mount: &BootMount) -> Result<Path> {
     let place = Path::of_mount(&first);
     if let BootMountKind::Archive { archive } = mount.kind {
         let host = machine.host().ok_or(Errno::ENODEV)?;
-        super::unpack::unpack(vfs, &Boot::new(machine), &place, host, archive)?;
+        super::unpack::unpack(vfs, &Itself::new(machine), &place, host, archive)?;
     }
     Ok(place)
 }
@@ -158,7 +102,7 @@ fn made_root(vfs: &Vfs, mount: &BootMount) -> Result<Path> {
 /// person outside.
 pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
     let vfs = &kernel.vfs;
-    let boot = Boot::new(kernel.machine);
+    let boot = Itself::new(kernel.machine);
     for mount in kernel.config.mounts.iter().skip(1) {
         if matches!(mount.kind, BootMountKind::Archive { .. } | BootMountKind::Disk) {
             return Err(format!("cannot mount {} at {}: only as the root", named(mount), lossy(&mount.target)));
@@ -199,27 +143,27 @@ pub fn mount_all(kernel: &Arc<Kernel>) -> core::result::Result<(), String> {
 }
 
 /// Where the first program starts. One who was somewhere before may stay there; who asks for a place must be allowed to go there.
-fn working_directory(kernel: &Kernel, boot: Boot) -> Result<Path> {
+fn working_directory(kernel: &Kernel, boot: Itself) -> Result<Path> {
     let config = &kernel.config;
-    directory_for(kernel, &if config.cwd_asked { Boot::as_user(kernel) } else { boot }, &config.cwd)
+    directory_for(kernel, &if config.cwd_asked { as_user(kernel) } else { boot }, &config.cwd)
 }
 
-fn directory_for(kernel: &Kernel, caller: &Boot, path: &[u8]) -> Result<Path> {
+fn directory_for(kernel: &Kernel, caller: &Itself, path: &[u8]) -> Result<Path> {
     let path = find(&kernel.vfs, caller, &kernel.root.root.read().clone(), path)?;
     if !path.dentry.is_dir() {
         return Err(Errno::ENOTDIR);
     }
-    access::check(&path.inode().perm()?, &caller.cred, access::EXEC)?;
+    Who { caller, cred: &caller.cred }.check(&**path.inode(), access::EXEC)?;
     Ok(path)
 }
 
 /// A directory that the user of the sandbox may go to. The error is for a person.
 pub fn directory(kernel: &Kernel, path: &[u8]) -> core::result::Result<Path, String> {
-    directory_for(kernel, &Boot::as_user(kernel), path).map_err(words)
+    directory_for(kernel, &as_user(kernel), path).map_err(words)
 }
 
 /// Makes a small file where there is none of that name.
-fn make_text(vfs: &Vfs, boot: &Boot, root: &Path, text: &BootText) -> Result<()> {
+fn make_text(vfs: &Vfs, boot: &Itself, root: &Path, text: &BootText) -> Result<()> {
     match find(vfs, boot, root, &text.path) {
         Err(Errno::ENOENT) => {}
         other => return other.map(drop),
@@ -227,7 +171,7 @@ fn make_text(vfs: &Vfs, boot: &Boot, root: &Path, text: &BootText) -> Result<()>
     let path = find_or_make(vfs, boot, root, &text.path, false)?;
     let ops = path.inode().clone().open(boot, file_flags::O_WRONLY)?;
     let file = OpenFile::new(ops, file_flags::O_WRONLY, Some(path));
-    file.ops.write(&file, &mut WriteBuf::kernel(&text.text), 0).map(drop)
+    file.ops.write(&file, boot, &mut WriteBuf::kernel(&text.text), 0).map(drop)
 }
 
 /// A mount's file system, for a person.
@@ -260,7 +204,7 @@ fn words(errno: Errno) -> String {
 
 /// Mounts one more file system of the kernel's own; the place is made where it is missing.
 pub fn mount_at(kernel: &Kernel, fs: Arc<dyn FileSystem>, source: &[u8], flags: MountFlags, at: &[u8]) -> Result<()> {
-    let boot = Boot::new(kernel.machine);
+    let boot = Itself::new(kernel.machine);
     let root = kernel.root.root.read().clone();
     let at = find_or_make(&kernel.vfs, &boot, &root, at, true)?;
     kernel.vfs.attach(&kernel.vfs.new_mount(fs, source, flags | MountFlags::RELATIME), &at)
@@ -269,7 +213,7 @@ pub fn mount_at(kernel: &Kernel, fs: Arc<dyn FileSystem>, source: &[u8], flags: 
 /// The place of an absolute name, seen from the root of all.
 pub fn place(kernel: &Kernel, path: &[u8]) -> Result<Path> {
     let root = kernel.root.root.read().clone();
-    find(&kernel.vfs, &Boot::new(kernel.machine), &root, path)
+    find(&kernel.vfs, &Itself::new(kernel.machine), &root, path)
 }
 
 fn lossy(bytes: &[u8]) -> alloc::borrow::Cow<'_, str> {
@@ -313,7 +257,7 @@ fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSyste
     }))
 }
 
-fn mount_one(vfs: &Vfs, boot: &Boot, root: Path, mount: &BootMount) -> Result<()> {
+fn mount_one(vfs: &Vfs, boot: &Itself, root: Path, mount: &BootMount) -> Result<()> {
     let (fs, source) = match file_system(vfs, mount)? {
         Some(made) => made,
         None => {
@@ -336,7 +280,7 @@ pub(super) fn find(vfs: &Vfs, boot: &dyn Caller, root: &Path, path: &[u8]) -> Re
 }
 
 /// The place of that name; what is missing of it is made: directories on the way, then a directory or an empty file.
-fn find_or_make(vfs: &Vfs, boot: &Boot, root: &Path, path: &[u8], dir: bool) -> Result<Path> {
+fn find_or_make(vfs: &Vfs, boot: &Itself, root: &Path, path: &[u8], dir: bool) -> Result<Path> {
     match find(vfs, boot, root, path) {
         Err(Errno::ENOENT) => {}
         other => return other,
@@ -350,5 +294,5 @@ fn find_or_make(vfs: &Vfs, boot: &Boot, root: &Path, path: &[u8], dir: bool) -> 
     let parent = walk.parent(trimmed)?;
     let Last::Name(name) = &parent.last else { return Err(Errno::ENOENT) };
     let mode = if dir { FileKind::Directory as u32 | 0o755 } else { FileKind::Regular as u32 | 0o644 };
-    vfs.make(&boot.cred, &parent.dir, name, &Make::Node { mode, rdev: 0 })
+    vfs.make(walk.who(), &parent.dir, name, &Make::Node { mode, rdev: 0 })
 }

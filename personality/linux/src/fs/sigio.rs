@@ -13,6 +13,7 @@ use janua_object::file::{OwnerKind, SignalOwner, flags};
 use janua_object::{Cred, Events, OpenFile};
 use janua_rt::{Mutex, Notify, Target};
 
+use crate::thread::ThreadExt;
 use crate::{Kernel, Task, Thread, signal};
 
 struct Announcer {
@@ -102,7 +103,7 @@ pub fn follow(thread: &Thread, file: &Arc<OpenFile>, fd: i32) {
     let table = wanted.then(|| {
         let announcer = Announcer { owner: file.signal_owner(), kernel: Arc::downgrade(&thread.kernel), fd };
         let mut table = PollTable::new(Target::Notify(Arc::new(announcer)), u32::MAX);
-        file.poll(Some(&mut table));
+        file.poll(&thread.caller(), Some(&mut table));
         table
     });
     let old = core::mem::replace(&mut *file.announce.lock(), table);

@@ -18,6 +18,7 @@ use janua_object::{Events, OpenFile};
 
 use crate::fs::fd;
 use crate::fs::rw::{self, Place, RWF_NOWAIT, RwFlags, read_file, write_file};
+use crate::thread::ThreadExt;
 use crate::{Thread, signal};
 
 /// Flags of splice(2), tee(2) and vmsplice(2).
@@ -91,7 +92,7 @@ async fn when_ready<T>(
         return test();
     }
     let ready = |table: &mut _| {
-        file.poll(Some(table));
+        file.poll(&thread.caller(), Some(table));
     };
     let attempt = || match test() {
         Err(Errno::EAGAIN) => None,

@@ -7,10 +7,12 @@ use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, sta
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
-use janua_object::vfs::{Attr, FileKind, MountFlags, Path, Stat as Stated, access};
+use janua_object::vfs::access::{self, Who};
+use janua_object::vfs::{Attr, FileKind, MountFlags, Path, Stat as Stated};
 
 use super::at::{self, AtFlags, CWD, DirFd};
 use crate::Thread;
+use crate::thread::ThreadExt;
 
 fn time(nanos: i64) -> [i64; 2] {
     [nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000)]
@@ -194,5 +196,5 @@ pub fn faccessat2(thread: &Thread, dir: DirFd, path: UserStr, mode: u32, flags: 
     {
         found.mount.check_write()?;
     }
-    access::check(&found.inode().perm()?, &cred, mode)
+    Who { caller: &thread.caller(), cred: &cred }.check(&**found.inode(), mode)
 }

@@ -10,6 +10,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::WriteBuf;
 use janua_object::Caller;
 use janua_object::file::{OpenFile, flags};
+use janua_object::vfs::access::Who;
 use janua_object::vfs::{FileKind, Inode, Make, Path, SetAttr, Vfs, device};
 use janua_port::{Host, HostFd};
 
@@ -91,7 +92,7 @@ fn place(
         let first = known.get(&entry.ino).filter(|_| entry.links > 1 && kind != FileKind::Directory);
         let rdev = device::number(entry.device.0, entry.device.1);
         let made = vfs.make(
-            &caller.cred(),
+            Who { caller, cred: &caller.cred() },
             &dir,
             name,
             &match (first, kind) {
@@ -122,7 +123,7 @@ fn write(caller: &dyn Caller, path: &Path, source: &Source<'_>, data: Range<usiz
         source.read(data.start + done, &mut bytes[..part])?;
         let mut written = 0;
         while written < part {
-            match file.ops.write(&file, &mut WriteBuf::kernel(&bytes[written..part]), (done + written) as u64)? {
+            match file.ops.write(&file, caller, &mut WriteBuf::kernel(&bytes[written..part]), (done + written) as u64)? {
                 0 => return Err(Errno::ENOSPC),
                 n => written += n,
             }

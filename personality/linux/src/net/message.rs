@@ -22,16 +22,6 @@ use crate::thread::ThreadExt;
 /// Most bytes of control messages in one send (net.core.optmem_max).
 const CONTROL_MAX: u64 = 131_072;
 
-/// A message that carries nothing but its bytes: who sends it.
-pub(super) fn outgoing(thread: &Thread, open: &Open) -> Result<Outgoing> {
-    if open.socket()?.common().family != af::UNIX {
-        return Ok(Outgoing::default());
-    }
-    let cred = thread.ext.cred();
-    let own = Ucred { pid: thread.task.pid, uid: cred.uid, gid: cred.gid };
-    Ok(Outgoing { cred: Some(own), ..Outgoing::default() })
-}
-
 /// Takes the control messages of a send. EINVAL, EBADF, EPERM, ESRCH, ENOBUFS, ETOOMANYREFS.
 pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut Outgoing, words: Words) -> Result<()> {
     if hdr.control == 0 || hdr.control_len == 0 {
@@ -70,7 +60,7 @@ pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut
         let own = thread.ext.cred();
         let bounded = !own.capable(cap::SYS_RESOURCE) && !own.capable(cap::SYS_ADMIN);
         let sender = Sender { uid: own.uid, most: bounded.then(|| thread.limit(rlimit::NOFILE)) };
-        out.rights = Some(Rights::new(&thread.kernel.net.unix.flight, files, sender, thread.machine())?);
+        out.rights = Some(Rights::new(&thread.kernel.net.unix.flight, files, sender)?);
     }
     Ok(())
 }

@@ -6,7 +6,8 @@ use core::sync::atomic::Ordering;
 use janua_kernel::{Errno, Result};
 use janua_object::Caller;
 use janua_object::net::NetCaller;
-use janua_object::vfs::{FileKind, Inode, Make, Resolve, Walk, access};
+use janua_object::vfs::access::{self, Who};
+use janua_object::vfs::{FileKind, Inode, Make, Resolve, Walk};
 
 use crate::caller::ThisThread;
 use crate::fs::at::{self, CWD};
@@ -21,7 +22,7 @@ impl NetCaller for ThisThread<'_> {
         let umask = thread.fs.read().umask.load(Ordering::Relaxed);
         let node = Make::Node { mode: FileKind::Socket as u32 | mode & !umask, rdev: 0 };
         let name = file_name(&mut walk, &parent);
-        let made = name.and_then(|name| at::vfs(thread).make(&self.cred(), &parent.dir, name, &node));
+        let made = name.and_then(|name| at::vfs(thread).make(walk.who(), &parent.dir, name, &node));
         match made {
             Ok(place) => Ok(place.inode().clone()),
             Err(Errno::EEXIST) => Err(Errno::EADDRINUSE),
@@ -31,7 +32,7 @@ impl NetCaller for ThisThread<'_> {
 
     fn find_node(&self, path: &[u8]) -> Result<Arc<dyn Inode>> {
         let place = at::find(self.0, CWD, path, true)?;
-        access::check(&place.inode().perm()?, &self.cred(), access::WRITE)?;
+        Who { caller: self, cred: &self.cred() }.check(&**place.inode(), access::WRITE)?;
         Ok(place.inode().clone())
     }
 }

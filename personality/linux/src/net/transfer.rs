@@ -69,13 +69,13 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
     let stream = !socket.common().is_records();
     let mut error = None;
     loop {
-        let mut result = socket.send(Some(&thread.caller()), buf, &out);
+        let mut result = socket.send(&thread.caller(), Some(&thread.caller()), buf, &out);
         if wait && result == Err(Errno::EAGAIN) {
             let deadline = deadline(thread, socket, true);
             let ready = |table: &mut PollTable| {
                 socket.poll(Some(table));
             };
-            let test = || match socket.send(Some(&thread.caller()), buf, &out) {
+            let test = || match socket.send(&thread.caller(), Some(&thread.caller()), buf, &out) {
                 Err(Errno::EAGAIN) => None,
                 result => Some(result),
             };
@@ -177,7 +177,7 @@ pub async fn sendto(
     let open = Open::get(thread, fd)?;
     let mut buf = WriteBuf::user(thread.user(), buf.addr(), len)?;
     let to = if addr.is_null() { None } else { Some(read_addr(thread, addr, addr_len)?) };
-    let out = Outgoing { flags: flags.0, to, ..message::outgoing(thread, &open)? };
+    let out = Outgoing { flags: flags.0, to, ..Outgoing::default() };
     send(thread, &open, &mut buf, out).await
 }
 
@@ -206,8 +206,8 @@ pub async fn recvfrom(
 
 async fn send_one<M: Message>(thread: &Thread, open: &Open, hdr: &MsgHdr, flags: u32) -> Result<usize> {
     let list = vector::<M>(thread, hdr)?;
-    let mut out = message::outgoing(thread, open)?;
-    out.flags = flags;
+    open.socket()?;
+    let mut out = Outgoing { flags, ..Outgoing::default() };
     if hdr.name != 0 && hdr.name_len != 0 {
         // A length beyond the storage is cut to it, unlike sendto(2)'s.
         let len = if hdr.name_len < 0 { return Err(Errno::EINVAL) } else { hdr.name_len.min(STORAGE as i32) };

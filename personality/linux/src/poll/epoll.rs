@@ -14,6 +14,7 @@ use janua_object::file::flags;
 use janua_port::{Clock, Nanos};
 
 use crate::event::install;
+use crate::thread::ThreadExt;
 use crate::{Thread, poll};
 
 /// CAP_BLOCK_SUSPEND.
@@ -65,8 +66,8 @@ pub fn epoll_ctl(thread: &Thread, epfd: Fd, op: Op, fd: Fd, event: UserPtr<Epoll
         events &= !Mode::WAKEUP.bits();
     }
     match op.0 {
-        ctl::ADD => epoll.add(fd.0, &file, events, data, &thread.kernel.nesting),
-        ctl::MOD => epoll.modify(fd.0, &file, events, data),
+        ctl::ADD => epoll.add(&thread.caller(), fd.0, &file, events, data, &thread.kernel.nesting),
+        ctl::MOD => epoll.modify(&thread.caller(), fd.0, &file, events, data),
         ctl::DEL => epoll.delete(fd.0, &file, &thread.kernel.nesting),
         _ => Err(Errno::EINVAL),
     }
@@ -148,7 +149,7 @@ async fn wait(thread: &Thread, epfd: Fd, events: UserPtr<EpollEvent>, most: i32,
     let epoll = file.0.downcast::<Epoll>().ok_or(Errno::EINVAL)?;
     let collect = |table: Option<&mut _>| {
         let (mut at, mut fault) = (0, false);
-        let count = epoll.collect(most, table, &mut |bits, data| {
+        let count = epoll.collect(&thread.caller(), most, table, &mut |bits, data| {
             fault = events.at(at).write(thread.user(), &EpollEvent { events: bits, data }).is_err();
             at += 1;
             !fault

@@ -45,7 +45,7 @@ pub async fn wait(thread: &Thread, list: &mut [Watched], deadline: Option<Nanos>
                 if let Some(table) = &mut table {
                     table.set_mask(watched.wanted);
                 }
-                watched.ready = file.poll(table.as_deref_mut()).bits() & watched.wanted;
+                watched.ready = file.poll(&thread.caller(), table.as_deref_mut()).bits() & watched.wanted;
                 if watched.ready != 0 {
                     count += 1;
                     // Nobody is going to wait: the rest need only be asked.

@@ -14,7 +14,7 @@ use janua_object::file::{Events, File, OpenFile, whence};
 use janua_object::vfs::Inode;
 use janua_rt::Mutex;
 
-use super::{Entry, Kind, Node, Subject, Text, User, What, query};
+use super::{Entry, Kind, Node, Text, User, What, query};
 use crate::task::access;
 
 /// Most bytes of one write.
@@ -42,18 +42,10 @@ impl TextFile {
         };
         TextFile { node, opener, program, text: Mutex::new(None), mounts }
     }
-
-    /// The thread that makes this call.
-    pub fn caller(subject: &Subject) -> Option<User> {
-        let current = subject.kernel.caller();
-        let seat =
-            subject.kernel.tree.lock().threads().find(|seat| seat.context().is_some_and(|context| context.id() == current))?;
-        Some(User { pid: seat.task.pid, cred: seat.cred() })
-    }
 }
 
 impl File for TextFile {
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let kept = if offset == 0 { None } else { self.text.lock().clone() };
         let text = match kept {
             Some(text) => text,
@@ -69,19 +61,19 @@ impl File for TextFile {
         buf.put(&text[from..])
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, _at: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, caller: &dyn Caller, buf: &mut WriteBuf<'_>, _at: u64) -> Result<usize> {
         let What::Entry(Entry { kind: Kind::Settable(_, take), .. }) = self.node.what else {
             return Err(Errno::EIO);
         };
         let mut bytes = vec![0; buf.left().min(MOST)];
         let len = buf.get(&mut bytes)?;
         let mut subject = self.node.subject()?;
-        subject.user = TextFile::caller(&subject);
+        subject.user = Some(User::of(caller));
         take(&subject, &bytes[..len])?;
         Ok(len)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         let (Some(seen), Some(kernel)) = (&self.mounts, self.node.fs.kernel.upgrade()) else { return Events::ALWAYS };
         let changes = kernel.vfs.mount_changes();
         // A change is reported once; who only registers asks again before it reports.

@@ -10,14 +10,15 @@ use janua_abi::linux::i386;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_object::OpenFile;
 use janua_object::file::{Events, File};
 use janua_object::mm::{Label, Mm, Region, VmFlags};
 use janua_object::vfs::device;
+use janua_object::{Caller, OpenFile};
 use janua_port::PAGE;
 use janua_port::machine::Residency;
 
 use super::{Subject, Text, name_of};
+use crate::caller::thread_of;
 use crate::ptrace::{self, Tracee};
 use crate::task::access;
 use crate::{Seat, Task};
@@ -265,7 +266,7 @@ impl File for MemoryFile {
         false
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         let mut chunk = vec![0; buf.left().min(CHUNK)];
         let mut moved = 0;
         while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
@@ -281,17 +282,14 @@ impl File for MemoryFile {
         Ok(moved)
     }
 
-    fn write(&self, _file: &OpenFile, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, caller: &dyn Caller, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         let mut chunk = vec![0; buf.left().min(CHUNK)];
         let addr = usize::try_from(offset).map_err(|_| Errno::EIO)?;
         let len = chunk.len();
         buf.peek(&mut chunk)?;
         let tried = self.with(|seat| {
-            // Its own threads alone: while one of them is here the program stays, since exec ends the others first.
-            let machine = seat.machine();
-            let calls = |seat: &Arc<Seat>| seat.context().is_some_and(|context| context.id() == machine.current());
-            let own = seat.task.group.lock().threads.iter().find(|seat| calls(seat)).cloned();
-            if let Some(own) = own {
+            // Its own threads alone, at home: while one of them is here the program stays, since exec ends the others first.
+            if let Some(own) = thread_of(caller).filter(|own| Arc::ptr_eq(&own.task, &seat.task) && own.user().in_place()) {
                 let written = own.user().copy_out_partial(addr, &chunk);
                 return (Some(own), written);
             }
@@ -312,7 +310,7 @@ impl File for MemoryFile {
         buf.get(&mut chunk[..written])
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
         if let (Some(table), Some(tracee)) = (table, self.stopped()) {
             table.add(&tracee.answered);
         }

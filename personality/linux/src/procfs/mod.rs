@@ -31,10 +31,11 @@ use janua_object::fdtable::FdTable;
 use janua_object::file::flags::{O_ACCMODE, O_RDONLY};
 use janua_object::file::{DirEntry, File};
 use janua_object::vfs::directory::Directory;
-use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, Perm, SetAttr, Vfs};
+use janua_object::vfs::{Attr, FileKind, FileSystem, FsStat, Inode, Path, SetAttr, Vfs};
 use janua_object::{Caller, Cred, OpenFile};
 use janua_port::Nanos;
 
+use crate::caller::thread_of;
 use crate::fs::FsContext;
 use crate::task::tree::INIT;
 use crate::task::{CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, CAP_SYS_PTRACE, access};
@@ -448,20 +449,13 @@ impl Node {
         }
     }
 
-    /// What the calling thread finds of the process' mappings, at each look: the program may have become another. EACCES.
-    fn mapped<T>(&self, find: impl FnOnce(&Subject) -> Result<T>) -> Result<T> {
+    /// What the caller finds of the process' mappings, at each look: the program may have become another. EACCES.
+    fn mapped<T>(&self, caller: &dyn Caller, find: impl FnOnce(&Subject) -> Result<T>) -> Result<T> {
         let subject = self.subject()?;
         let _held = subject.task.as_ref().map(|task| access::hold(task));
-        let (user, seat) = (file::TextFile::caller(&subject).ok_or(Errno::EACCES)?, subject.seat().map_err(|_| Errno::ENOENT)?);
-        access::check(user.pid, &user.cred, access::Ids::File, seat).map_err(|_| Errno::EACCES)?;
+        let seat = subject.seat().map_err(|_| Errno::ENOENT)?;
+        access::check(caller.pid(), &caller.cred(), access::Ids::File, seat).map_err(|_| Errno::EACCES)?;
         find(&subject)
-    }
-
-    /// Whether the calling thread is of the process the file is about.
-    fn is_callers(&self) -> bool {
-        let Ok(Subject { kernel, task: Some(task), .. }) = self.subject() else { return false };
-        let current = kernel.caller();
-        task.group.lock().threads.iter().any(|seat| seat.context().is_some_and(|context| context.id() == current))
     }
 
     /// Makes the text for who has opened the file, when the process ran the program of that number. It is that of another program only
@@ -552,15 +546,11 @@ impl Inode for Node {
         })
     }
 
-    fn perm(&self) -> Result<Perm> {
-        let mut perm = Perm::from(&self.attr()?);
-        if let What::Entry(Entry { kind: Kind::Fds | Kind::MapFiles, .. }) = self.what
-            && self.is_callers()
-        {
-            // A process reaches its own descriptors and mappings, whosesoever they are shown to be.
-            perm.mode |= 0o555;
-        }
-        Ok(perm)
+    fn grants(&self, caller: &dyn Caller) -> bool {
+        // A process reaches its own descriptors and mappings, whosesoever they are shown to be.
+        let of_process = matches!(self.what, What::Entry(Entry { kind: Kind::Fds | Kind::MapFiles, .. }));
+        let own = |task: Arc<Task>| thread_of(caller).is_some_and(|thread| Arc::ptr_eq(&thread.task, &task));
+        of_process && self.subject().ok().and_then(|subject| subject.task).is_some_and(own)
     }
 
     fn set_attr(&self, change: &SetAttr) -> Result<()> {
@@ -569,7 +559,7 @@ impl Inode for Node {
         if only_size { Ok(()) } else { Err(Errno::EPERM) }
     }
 
-    fn lookup(&self, name: &[u8]) -> Result<Arc<dyn Inode>> {
+    fn lookup(&self, caller: &dyn Caller, name: &[u8]) -> Result<Arc<dyn Inode>> {
         if self.id != Id::System {
             // Nothing is left below the directory of a process that is gone.
             self.subject().map_err(|_| Errno::ENOENT)?;
@@ -579,7 +569,7 @@ impl Inode for Node {
         }
         if let What::Entry(Entry { kind: Kind::MapFiles, .. }) = self.what {
             let range = map_files::range(name).ok_or(Errno::ENOENT)?;
-            self.mapped(|subject| map_files::file(subject, range).map(drop))?;
+            self.mapped(caller, |subject| map_files::file(subject, range).map(drop))?;
             return Ok(self.fs.node(self.id, What::Map(range))?);
         }
         let number = number(name).ok_or(Errno::ENOENT)?;
@@ -613,7 +603,7 @@ impl Inode for Node {
         true
     }
 
-    fn readdir(&self, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
+    fn readdir(&self, caller: &dyn Caller, from: u64, emit: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let subject = self.subject()?;
         let entries = self.entries().unwrap_or_default();
         for (at, entry) in entries.iter().enumerate().skip(usize::try_from(from).unwrap_or(usize::MAX)) {
@@ -624,7 +614,7 @@ impl Inode for Node {
             }
         }
         if let What::Entry(Entry { kind: Kind::MapFiles, .. }) = self.what {
-            for range in self.mapped(|subject| Ok(map_files::ranges(subject)))? {
+            for range in self.mapped(caller, |subject| Ok(map_files::ranges(subject)))? {
                 let at = range.0 as u64;
                 let (name, kind) = (map_files::name(range), FileKind::Symlink.dirent());
                 let seen = at < from || emit(&DirEntry { ino: at, next: at + 1, kind, name: name.as_bytes() });

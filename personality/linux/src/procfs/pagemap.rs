@@ -8,9 +8,9 @@ use core::ops::ControlFlow;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_object::OpenFile;
 use janua_object::file::{Events, File, whence};
 use janua_object::mm::Mm;
+use janua_object::{Caller, OpenFile};
 use janua_port::PAGE;
 use zerocopy::IntoBytes;
 
@@ -80,7 +80,7 @@ impl File for PageMap {
         false
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, _caller: &dyn Caller, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
         if !offset.is_multiple_of(WORD as u64) || !buf.left().is_multiple_of(WORD) {
             return Err(Errno::EINVAL);
         }
@@ -104,11 +104,11 @@ impl File for PageMap {
         Ok(moved)
     }
 
-    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _at: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _at: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }
 
-    fn poll(&self, _file: &OpenFile, _table: Option<&mut PollTable>) -> Events {
+    fn poll(&self, _file: &OpenFile, _caller: &dyn Caller, _table: Option<&mut PollTable>) -> Events {
         Events::ALWAYS
     }
 

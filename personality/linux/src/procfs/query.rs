@@ -77,7 +77,7 @@ pub fn answer(subject: &Subject, caller: &dyn Caller, arg: usize) -> Result<usiz
     }
     let region = find(subject, &query)?;
     describe(&region, &mut query);
-    let id = if query.build_id_size != 0 { build_id(&region) } else { Vec::new() };
+    let id = if query.build_id_size != 0 { build_id(&region, caller) } else { Vec::new() };
     if id.len() > query.build_id_size as usize {
         return Err(Errno::ENAMETOOLONG);
     }
@@ -140,15 +140,15 @@ fn describe(region: &Region, query: &mut Query) {
 }
 
 /// The build id that the first page of a mapped file holds; empty without one.
-fn build_id(region: &Region) -> Vec<u8> {
+fn build_id(region: &Region, caller: &dyn Caller) -> Vec<u8> {
     let Label::File(file) = &region.label else { return Vec::new() };
     let mut page = vec![0; PAGE];
-    let len = read(file, &mut page).unwrap_or(0);
+    let len = read(file, caller, &mut page).unwrap_or(0);
     id_in(&page[..len]).unwrap_or_default().to_vec()
 }
 
-fn read(file: &OpenFile, page: &mut [u8]) -> Result<usize> {
-    file.ops.read(file, &mut ReadBuf::kernel(page), 0)
+fn read(file: &OpenFile, caller: &dyn Caller, page: &mut [u8]) -> Result<usize> {
+    file.ops.read(file, caller, &mut ReadBuf::kernel(page), 0)
 }
 
 /// The note of GNU's that holds the id, in the first page of an ELF64 file.

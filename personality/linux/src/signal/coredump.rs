@@ -417,7 +417,7 @@ fn write(thread: &Thread, own: Registers, dump: &Dump) -> Result<()> {
 /// Writes headers and memory. EFBIG when the limit is reached, EINTR when SIGKILL ends it.
 fn fill(thread: &Thread, file: &OpenFile, head: &[u8], mut at: usize, segments: &[Segment]) -> Result<()> {
     let limit = usize::try_from(thread.limit(rlimit::CORE)).unwrap_or(usize::MAX);
-    put(file, 0, head, limit)?;
+    put(thread, file, 0, head, limit)?;
     let mut block = vec![0; 16 * PAGE];
     for segment in segments {
         let end = segment.start + segment.held;
@@ -434,7 +434,7 @@ fn fill(thread: &Thread, file: &OpenFile, head: &[u8], mut at: usize, segments: 
             read(thread, from, piece);
             // What is zero stays a hole.
             if piece.iter().any(|byte| *byte != 0) {
-                put(file, at, piece, limit)?;
+                put(thread, file, at, piece, limit)?;
             }
             from += piece.len();
             at += piece.len();
@@ -457,12 +457,12 @@ fn read(thread: &Thread, from: usize, out: &mut [u8]) {
     }
 }
 
-fn put(file: &OpenFile, at: usize, bytes: &[u8], limit: usize) -> Result<()> {
+fn put(thread: &Thread, file: &OpenFile, at: usize, bytes: &[u8], limit: usize) -> Result<()> {
     let bytes = &bytes[..bytes.len().min(limit.saturating_sub(at))];
     let mut buf = WriteBuf::kernel(bytes);
     while buf.left() > 0 {
         let done = buf.done();
-        if file.ops.write(file, &mut buf, (at + done) as u64)? == 0 {
+        if file.ops.write(file, &thread.caller(), &mut buf, (at + done) as u64)? == 0 {
             return Err(Errno::EIO);
         }
     }

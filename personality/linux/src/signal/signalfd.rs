@@ -1,9 +1,10 @@
 //! Signals as a file (signalfd(2)).
 //!
-//! As in Linux the signals are those of the process that reads or polls, not of the one that made the descriptor.
+//! As in Linux the signals are those of the thread that reads or polls, its own and its process', not of the one that made the
+//! descriptor. An epoll asks for the thread that waits in it, but is woken by signals of the process that added the descriptor.
 
 use alloc::string::String;
-use alloc::sync::{Arc, Weak};
+use alloc::sync::Arc;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,17 +18,17 @@ use janua_kernel::table::Fd;
 use janua_kernel::wait::PollTable;
 use janua_object::file::flags::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use janua_object::vfs::Attr;
-use janua_object::{Events, File, OpenFile, anon};
+use janua_object::{Caller, Events, File, OpenFile, anon};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::calls::SIGSET_SIZE;
 use super::{UNBLOCKABLE, dequeue};
+use crate::Thread;
+use crate::caller::thread_of;
 use crate::thread::ThreadExt;
-use crate::{Kernel, Seat, Thread};
 
 /// A set of signals to be read.
 pub struct SignalFd {
-    kernel: Weak<Kernel>,
     set: AtomicU64,
     attr: Attr,
 }
@@ -36,13 +37,6 @@ impl SignalFd {
     /// The signals it takes.
     pub fn set(&self) -> SigSet {
         SigSet(self.set.load(Ordering::Relaxed))
-    }
-
-    /// The thread that makes the call this is part of.
-    fn reader(&self) -> Option<Arc<Seat>> {
-        let kernel = self.kernel.upgrade()?;
-        let id = kernel.caller();
-        kernel.tree.lock().threads().find(|seat| seat.context().is_some_and(|context| context.id() == id))
     }
 }
 
@@ -87,21 +81,21 @@ impl File for SignalFd {
         false
     }
 
-    fn read(&self, _file: &OpenFile, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
+    fn read(&self, _file: &OpenFile, caller: &dyn Caller, buf: &mut ReadBuf<'_>, _offset: u64) -> Result<usize> {
         const SIZE: usize = size_of::<SignalFdInfo>();
         if buf.left() < SIZE {
             return Err(Errno::EINVAL);
         }
-        let reader = self.reader().ok_or(Errno::EAGAIN)?;
+        let reader = thread_of(caller).ok_or(Errno::EAGAIN)?;
         let mut done = 0;
         while buf.left() >= SIZE {
-            let Some(info) = dequeue(&reader, self.set()) else { break };
+            let Some(info) = dequeue(reader, self.set()) else { break };
             done += buf.put(record(&info).as_bytes())?;
         }
         if done == 0 { Err(Errno::EAGAIN) } else { Ok(done) }
     }
 
-    fn write(&self, _file: &OpenFile, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
+    fn write(&self, _file: &OpenFile, _caller: &dyn Caller, _buf: &mut WriteBuf<'_>, _offset: u64) -> Result<usize> {
         Err(Errno::EINVAL)
     }
 
@@ -110,8 +104,8 @@ impl File for SignalFd {
         Ok(0)
     }
 
-    fn poll(&self, _file: &OpenFile, table: Option<&mut PollTable>) -> Events {
-        let Some(reader) = self.reader() else { return Events::empty() };
+    fn poll(&self, _file: &OpenFile, caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
+        let Some(reader) = thread_of(caller) else { return Events::empty() };
         if let Some(table) = table {
             table.add(&reader.process().signalled);
         }
@@ -153,7 +147,7 @@ pub fn signalfd4(thread: &Thread, fd: Fd, mask: UserPtr<u64>, size: usize, flags
         return Ok(fd);
     }
     let attr = anon::attr(thread.machine().clock());
-    let signals = SignalFd { kernel: Arc::downgrade(&thread.kernel), set: AtomicU64::new(set.0), attr };
+    let signals = SignalFd { set: AtomicU64::new(set.0), attr };
     let file = OpenFile::new(Arc::new(signals), O_RDWR | flags & O_NONBLOCK, None);
     files.install(file, 0, flags & O_CLOEXEC != 0, thread.limit(rlimit::NOFILE))
 }
