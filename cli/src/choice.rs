@@ -1,11 +1,12 @@
 //! Which gate and jail a run gets: what was asked for, if the machine has it, otherwise the best it has.
 
+use janua_abi::linux::signal;
 use janua_platform_host::{self as host, Probe, Refused};
 
 use crate::options::{Gate, Jail};
 
 /// What ends a process whose signal frame the host could not write.
-const SIGSEGV: i32 = 11;
+const SIGSEGV: i32 = signal::SIGSEGV as i32;
 
 /// Whether a gate works on this machine, without a jail.
 pub fn gate_works(gate: Gate) -> Probe {

@@ -4,11 +4,9 @@ use alloc::vec;
 
 use janua_object::mm::jail::Interrupted;
 use janua_port::{Frame, PAGE};
+use janua_text::decode::LONGEST;
 use janua_text::scan;
 use janua_text::step::{self, Core};
-
-/// The longest instruction, bytes.
-const LONGEST: usize = 15;
 
 /// Does the instructions of a page that must not run, until they lead out of it. A constant that a just-in-time compiler has placed in its
 /// code can happen to have the bytes of a forbidden instruction: an address, for instance, which differs from run to run.

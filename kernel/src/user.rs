@@ -145,8 +145,7 @@ impl<T: IntoBytes + Immutable> UserSlice<T> {
 #[derive(Clone, Copy)]
 pub struct UserStr(pub usize);
 
-/// Longest path, with its NUL (limits.h).
-pub const PATH_MAX: usize = 4096;
+pub use janua_abi::linux::fcntl::PATH_MAX;
 
 impl UserStr {
     pub fn is_null(self) -> bool {

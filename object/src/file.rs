@@ -5,6 +5,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bitflags::bitflags;
+use janua_abi::linux::poll::event as ready;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -20,50 +21,27 @@ bitflags! {
     /// Readiness, as in poll(2) and epoll(7).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Events: u32 {
-        const IN = 0x1;
-        const PRI = 0x2;
-        const OUT = 0x4;
-        const ERR = 0x8;
-        const HUP = 0x10;
-        const NVAL = 0x20;
-        const RDNORM = 0x40;
-        const RDBAND = 0x80;
-        const WRNORM = 0x100;
-        const WRBAND = 0x200;
-        const RDHUP = 0x2000;
+        const IN = ready::IN;
+        const PRI = ready::PRI;
+        const OUT = ready::OUT;
+        const ERR = ready::ERR;
+        const HUP = ready::HUP;
+        const NVAL = ready::NVAL;
+        const RDNORM = ready::RDNORM;
+        const RDBAND = ready::RDBAND;
+        const WRNORM = ready::WRNORM;
+        const WRBAND = ready::WRBAND;
+        const RDHUP = ready::RDHUP;
         /// What a reader waits for, errors included.
-        const READABLE = 0x1 | 0x40 | 0x8 | 0x10;
+        const READABLE = ready::IN | ready::RDNORM | ready::ERR | ready::HUP;
         /// What a writer waits for, errors included.
-        const WRITABLE = 0x4 | 0x100 | 0x8 | 0x10;
+        const WRITABLE = ready::OUT | ready::WRNORM | ready::ERR | ready::HUP;
         /// Regular files: always ready.
-        const ALWAYS = 0x1 | 0x4 | 0x40 | 0x100;
+        const ALWAYS = ready::IN | ready::OUT | ready::RDNORM | ready::WRNORM;
     }
 }
 
-/// open(2) flags, x86-64 values.
-pub mod flags {
-    pub const O_ACCMODE: u32 = 3;
-    pub const O_RDONLY: u32 = 0;
-    pub const O_WRONLY: u32 = 1;
-    pub const O_RDWR: u32 = 2;
-    pub const O_CREAT: u32 = 0o100;
-    pub const O_EXCL: u32 = 0o200;
-    pub const O_NOCTTY: u32 = 0o400;
-    pub const O_TRUNC: u32 = 0o1000;
-    pub const O_APPEND: u32 = 0o2000;
-    pub const O_NONBLOCK: u32 = 0o4000;
-    pub const O_DSYNC: u32 = 0o10000;
-    pub const O_ASYNC: u32 = 0o20000;
-    pub const O_DIRECT: u32 = 0o40000;
-    pub const O_LARGEFILE: u32 = 0o100000;
-    pub const O_DIRECTORY: u32 = 0o200000;
-    pub const O_NOFOLLOW: u32 = 0o400000;
-    pub const O_NOATIME: u32 = 0o1000000;
-    pub const O_CLOEXEC: u32 = 0o2000000;
-    pub const O_SYNC: u32 = 0o4010000;
-    pub const O_PATH: u32 = 0o10000000;
-    pub const O_TMPFILE: u32 = 0o20200000;
-}
+pub use janua_abi::linux::fcntl::{open as flags, whence};
 
 /// Offsets with a meaning of their own.
 pub mod offset {
@@ -92,15 +70,6 @@ pub mod request {
     pub const SIOCSPGRP: u32 = 0x8902;
     pub const FIOGETOWN: u32 = 0x8903;
     pub const SIOCGPGRP: u32 = 0x8904;
-}
-
-/// lseek(2).
-pub mod whence {
-    pub const SEEK_SET: u32 = 0;
-    pub const SEEK_CUR: u32 = 1;
-    pub const SEEK_END: u32 = 2;
-    pub const SEEK_DATA: u32 = 3;
-    pub const SEEK_HOLE: u32 = 4;
 }
 
 /// Most bytes that one read of an endless file gives ([`File::endless`]), so that a signal need not wait for all of a long one.

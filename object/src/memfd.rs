@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use janua_abi::linux::fcntl::falloc;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -18,8 +19,9 @@ use crate::coverage::PAGE;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
 use crate::fs::hostio;
 use crate::fs::memory::Space;
-use crate::fs::memory::data::{Data, Source, allocate};
+use crate::fs::memory::data::{Data, Source};
 use crate::fs::memory::turns::Turns;
+use crate::fs::tmpfs::TMPFS_MAGIC;
 use crate::vfs::{Attr, Contents, Dentry, FileKind, FileSystem, FsStat, Inode, Mount, MountFlags, Path, SetAttr, Vfs};
 
 /// Seals (F_ADD_SEALS).
@@ -33,7 +35,6 @@ pub mod seal {
     pub const ALL: u32 = 0x3f;
 }
 
-const TMPFS_MAGIC: u64 = 0x0102_1994;
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// The file system such files belong to; it is mounted nowhere.
@@ -366,7 +367,7 @@ impl File for MemFile {
     }
 
     fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
-        if mode & !(allocate::KEEP_SIZE | allocate::PUNCH_HOLE) != 0 {
+        if mode & !(falloc::KEEP_SIZE | falloc::PUNCH_HOLE) != 0 {
             return Err(Errno::EOPNOTSUPP);
         }
         if len == 0 {
@@ -374,14 +375,14 @@ impl File for MemFile {
         }
         let end = offset.checked_add(len).filter(|&end| end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
         let mut state = self.0.state.change();
-        if mode & allocate::PUNCH_HOLE != 0 && state.write_sealed() {
+        if mode & falloc::PUNCH_HOLE != 0 && state.write_sealed() {
             return Err(Errno::EPERM);
         }
-        let grows = mode & allocate::KEEP_SIZE == 0 && end > state.data.size();
+        let grows = mode & falloc::KEEP_SIZE == 0 && end > state.data.size();
         if grows && state.seals & seal::GROW != 0 {
             return Err(Errno::EPERM);
         }
-        if self.0.fs.is_huge() && mode & allocate::PUNCH_HOLE == 0 {
+        if self.0.fs.is_huge() && mode & falloc::PUNCH_HOLE == 0 {
             return Err(Errno::ENOSPC);
         }
         state.data.allocate(&self.0.fs.space, mode, offset, len)?;

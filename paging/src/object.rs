@@ -6,6 +6,8 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use janua_abi::linux::fcntl::falloc::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
+use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::Fill;
 use janua_rt::Mutex;
@@ -282,9 +284,6 @@ impl<F: Frames> Object<F> {
 
     /// fallocate(2): fills holes, or makes some. EOPNOTSUPP for other modes, EFBIG, ENOSPC.
     pub fn fallocate(&self, mode: u32, at: u64, len: u64) -> Result<()> {
-        const KEEP_SIZE: u32 = 1;
-        const PUNCH_HOLE: u32 = 2;
-        const ZERO_RANGE: u32 = 16;
         match mode & !KEEP_SIZE {
             0 => self.allocate(at, len, mode & KEEP_SIZE != 0),
             PUNCH_HOLE | ZERO_RANGE => {
@@ -297,8 +296,6 @@ impl<F: Frames> Object<F> {
 
     /// lseek(2) to data or to a hole; the one position such a file has is the caller's. EINVAL, ENXIO behind the end.
     pub fn lseek(&self, offset: i64, whence: u32) -> Result<u64> {
-        const SEEK_DATA: u32 = 3;
-        const SEEK_HOLE: u32 = 4;
         let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
         match whence {
             SEEK_DATA => self.seek(at, false),

@@ -16,14 +16,12 @@
 
 use core::sync::atomic::Ordering;
 
+pub use janua_port::drive::{PARKED, QUIET};
+
 use crate::atomic::AtomicU32;
 
-/// Nothing new.
-pub const QUIET: u32 = 0;
 /// Woken since the last poll.
 pub const WOKEN: u32 = 1;
-/// Asleep, or about to be.
-pub const PARKED: u32 = 2;
 /// The call is away. With [`WOKEN`] it is in a queue, or is to be polled again when the poll under way is over.
 const AWAY: u32 = 4;
 /// An away call is being polled.

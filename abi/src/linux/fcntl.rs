@@ -1,6 +1,65 @@
-//! Commands and structures of fcntl(2) (source: asm-generic/fcntl.h, linux/fcntl.h).
+//! Open files: flags of open(2), commands and structures of fcntl(2), the words of lseek(2), fallocate(2) and preadv2(2) (source:
+//! asm-generic/fcntl.h, linux/fcntl.h, linux/falloc.h, linux/fs.h).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// open(2) flags, x86-64 values.
+pub mod open {
+    pub const O_ACCMODE: u32 = 3;
+    pub const O_RDONLY: u32 = 0;
+    pub const O_WRONLY: u32 = 1;
+    pub const O_RDWR: u32 = 2;
+    pub const O_CREAT: u32 = 0o100;
+    pub const O_EXCL: u32 = 0o200;
+    pub const O_NOCTTY: u32 = 0o400;
+    pub const O_TRUNC: u32 = 0o1000;
+    pub const O_APPEND: u32 = 0o2000;
+    pub const O_NONBLOCK: u32 = 0o4000;
+    pub const O_DSYNC: u32 = 0o10000;
+    pub const O_ASYNC: u32 = 0o20000;
+    pub const O_DIRECT: u32 = 0o40000;
+    pub const O_LARGEFILE: u32 = 0o100000;
+    pub const O_DIRECTORY: u32 = 0o200000;
+    pub const O_NOFOLLOW: u32 = 0o400000;
+    pub const O_NOATIME: u32 = 0o1000000;
+    pub const O_CLOEXEC: u32 = 0o2000000;
+    pub const O_SYNC: u32 = 0o4010000;
+    pub const O_PATH: u32 = 0o10000000;
+    pub const O_TMPFILE: u32 = 0o20200000;
+}
+
+/// lseek(2): what an offset counts from, or is looked for from.
+pub mod whence {
+    pub const SEEK_SET: u32 = 0;
+    pub const SEEK_CUR: u32 = 1;
+    pub const SEEK_END: u32 = 2;
+    pub const SEEK_DATA: u32 = 3;
+    pub const SEEK_HOLE: u32 = 4;
+}
+
+/// fallocate(2) modes.
+pub mod falloc {
+    pub const KEEP_SIZE: u32 = 1;
+    pub const PUNCH_HOLE: u32 = 2;
+    pub const ZERO_RANGE: u32 = 0x10;
+}
+
+/// preadv2(2) and pwritev2(2): RWF_*.
+pub mod rwf {
+    pub const HIPRI: u32 = 0x1;
+    pub const DSYNC: u32 = 0x2;
+    pub const SYNC: u32 = 0x4;
+    pub const NOWAIT: u32 = 0x8;
+    pub const APPEND: u32 = 0x10;
+    pub const NOAPPEND: u32 = 0x20;
+}
+
+/// setxattr(2).
+pub const XATTR_CREATE: u32 = 1;
+pub const XATTR_REPLACE: u32 = 2;
+
+/// Longest path, with its NUL (limits.h).
+pub const PATH_MAX: usize = 4096;
 
 pub const F_DUPFD: u32 = 0;
 pub const F_GETFD: u32 = 1;

@@ -1,6 +1,8 @@
 //! Memory mappings: the words of mmap(2), mremap(2), madvise(2), msync(2), mlock(2) (asm-generic/mman.h, x86 additions).
 
 pub const PAGE_SIZE: usize = 4096;
+/// Bytes of a huge page, as x86-64 has them.
+pub const HUGE_PAGE: usize = 2 << 20;
 
 pub const PROT_NONE: u32 = 0;
 pub const PROT_READ: u32 = 1;
@@ -86,9 +88,9 @@ pub const MADV_COLLAPSE: u32 = 25;
 pub const MADV_GUARD_INSTALL: u32 = 102;
 pub const MADV_GUARD_REMOVE: u32 = 103;
 
-/// RLIMIT_* numbers that bear on memory (asm-generic/resource.h).
-pub const RLIMIT_DATA: u32 = 2;
-pub const RLIMIT_STACK: u32 = 3;
-pub const RLIMIT_MEMLOCK: u32 = 8;
-pub const RLIMIT_AS: u32 = 9;
-pub const RLIM_INFINITY: u64 = u64::MAX;
+/// memfd_create(2).
+pub const MFD_CLOEXEC: u32 = 1;
+pub const MFD_ALLOW_SEALING: u32 = 2;
+pub const MFD_HUGETLB: u32 = 4;
+pub const MFD_NOEXEC_SEAL: u32 = 8;
+pub const MFD_EXEC: u32 = 0x10;

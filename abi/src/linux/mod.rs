@@ -1,5 +1,6 @@
 //! The Linux x86-64 interface as data (source: the kernel's uapi headers and the man pages, section 2).
 
+pub mod capability;
 pub mod elf;
 pub mod errno;
 pub mod fcntl;
@@ -9,12 +10,14 @@ pub mod ipc;
 pub mod layout;
 pub mod mman;
 pub mod poll;
+pub mod prctl;
 pub mod process;
 pub mod ptrace;
 pub mod seccomp;
 pub mod signal;
 pub mod stat;
 pub mod time;
+pub mod vsyscall;
 
 pub mod termios;
 

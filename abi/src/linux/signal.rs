@@ -64,7 +64,28 @@ pub mod si {
     pub const CLD_STOPPED: i32 = 5;
     pub const CLD_CONTINUED: i32 = 6;
     pub const SEGV_MAPERR: i32 = 1;
+    pub const ILL_ILLOPN: i32 = 2;
+    pub const ILL_ILLTRP: i32 = 4;
+    pub const ILL_PRVOPC: i32 = 5;
+    pub const FPE_INTDIV: i32 = 1;
+    pub const FPE_INTOVF: i32 = 2;
+    pub const FPE_FLTDIV: i32 = 3;
+    pub const FPE_FLTOVF: i32 = 4;
+    pub const FPE_FLTUND: i32 = 5;
+    pub const FPE_FLTRES: i32 = 6;
+    pub const FPE_FLTINV: i32 = 7;
+    pub const SEGV_ACCERR: i32 = 2;
+    pub const SEGV_PKUERR: i32 = 4;
+    pub const BUS_ADRALN: i32 = 1;
+    pub const BUS_ADRERR: i32 = 2;
+    pub const BUS_MCEERR_AR: i32 = 4;
+    pub const TRAP_BRKPT: i32 = 1;
+    pub const TRAP_TRACE: i32 = 2;
+    pub const TRAP_HWBKPT: i32 = 4;
     pub const POLL_IN: i32 = 1;
+    pub const POLL_OUT: i32 = 2;
+    pub const POLL_ERR: i32 = 4;
+    pub const POLL_HUP: i32 = 6;
     pub const SYS_SECCOMP: i32 = 1;
 }
 

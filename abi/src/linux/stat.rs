@@ -110,8 +110,43 @@ pub mod at {
     pub const SYMLINK_FOLLOW: u32 = 0x400;
     pub const NO_AUTOMOUNT: u32 = 0x800;
     pub const EMPTY_PATH: u32 = 0x1000;
-    pub const STATX_SYNC_TYPE: u32 = 0x6000;
+    pub const STATX_FORCE_SYNC: u32 = 0x2000;
+    pub const STATX_DONT_SYNC: u32 = 0x4000;
+    pub const STATX_SYNC_TYPE: u32 = STATX_FORCE_SYNC | STATX_DONT_SYNC;
 }
+
+/// Device numbers in the encoding of `st_rdev` (makedev(3)).
+pub mod device {
+    /// The number of a major and a minor one.
+    pub const fn number(major: u32, minor: u32) -> u64 {
+        let (major, minor) = (major as u64, minor as u64);
+        (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12 | (major & !0xfff) << 32
+    }
+
+    /// The major number of a device.
+    pub const fn major(dev: u64) -> u32 {
+        ((dev >> 8 & 0xfff) | (dev >> 32 & !0xfff)) as u32
+    }
+
+    /// The minor number of a device.
+    pub const fn minor(dev: u64) -> u32 {
+        ((dev & 0xff) | (dev >> 12 & !0xff)) as u32
+    }
+}
+
+/// Nanoseconds that mean something else to utimensat(2).
+pub const UTIME_NOW: i64 = (1 << 30) - 1;
+pub const UTIME_OMIT: i64 = (1 << 30) - 2;
+
+/// The kind of a file in `st_mode`, and the bits that hold it.
+pub const S_IFMT: u32 = 0o170000;
+pub const S_IFIFO: u32 = 0o010000;
+pub const S_IFCHR: u32 = 0o020000;
+pub const S_IFDIR: u32 = 0o040000;
+pub const S_IFBLK: u32 = 0o060000;
+pub const S_IFREG: u32 = 0o100000;
+pub const S_IFLNK: u32 = 0o120000;
+pub const S_IFSOCK: u32 = 0o140000;
 
 /// `struct open_how` of openat2(2).
 #[repr(C)]

@@ -7,6 +7,12 @@ use super::{Errno, Result};
 
 const SECOND: u64 = 1_000_000_000;
 
+/// A tick, in which some interfaces count processor time (USER_HZ is 100), in nanoseconds.
+pub const TICK: u64 = SECOND / 100;
+
+/// What the coarse clocks count in (clock_getres(2)), in nanoseconds.
+pub const COARSE: u64 = SECOND / 250;
+
 /// Longest time the kernel counts with, in nanoseconds; what is longer is cut to it (about 292 years).
 pub const MOST_NANOS: u64 = i64::MAX as u64;
 
@@ -59,6 +65,13 @@ impl TimeVal {
 pub struct ITimerSpec {
     pub interval: TimeSpec,
     pub value: TimeSpec,
+}
+
+impl ITimerSpec {
+    /// A timer with so many nanoseconds to go, and between its later expirations.
+    pub fn from_nanos((value, interval): (u64, u64)) -> ITimerSpec {
+        ITimerSpec { interval: TimeSpec::from_nanos(interval), value: TimeSpec::from_nanos(value) }
+    }
 }
 
 /// `struct itimerval`.

@@ -1,6 +1,7 @@
 //! x86-64.
 
 pub mod cpu;
+pub mod exception;
 pub mod fpu;
 pub mod frame;
 pub mod memory;

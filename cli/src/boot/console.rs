@@ -4,6 +4,7 @@
 //! end of the input. When standard input and output are a terminal it is set to raw mode, and keys go to the machine as they are;
 //! editing, echo and signals are the machine's own. Otherwise the line is a plain stream.
 
+use janua_platform_bare::outside::telnet::{EOF, IAC, NAWS, SB, SE};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -12,13 +13,6 @@ use std::sync::{Arc, Mutex};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
-
-/// Commands of the telnet protocol (RFC 854, 1073, 1184).
-const EOF: u8 = 236;
-const SE: u8 = 240;
-const SB: u8 = 250;
-const IAC: u8 = 255;
-const NAWS: u8 = 31;
 
 /// Ctrl-]: the key that speaks to `janua`.
 const ESCAPE: u8 = 0x1d;

@@ -16,7 +16,7 @@ use rsext4::{
 use rustix::fs::{FallocateFlags, SeekFrom};
 
 /// Bytes of a sector.
-const SECTOR: u64 = 512;
+const SECTOR: u64 = janua_port::block::SECTOR as u64;
 /// The size of a new disk when none is given, and the least there is room for a journal and a root in.
 pub const DEFAULT_SIZE: u64 = 1 << 30;
 pub const LEAST_SIZE: u64 = 16 << 20;

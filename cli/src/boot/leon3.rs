@@ -1,7 +1,7 @@
 //! QEMU as the LEON3: one application of the invasive personality, alone on the machine.
 //!
 //! Kernel and application share the one serial line. What the kernel says apart from output, the exit code among it, is a line that
-//! begins with [`KERNEL`]; QEMU's own exit code is always 0.
+//! begins with [`OWN`]; QEMU's own exit code is always 0.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use janua_personality_outside::invasive::Config;
+use janua_platform_bare::outside::{EXIT_MARK, MODULE, MODULE_MARK, OWN, WINDOWS_MARK};
 
 use super::application;
 use super::keeper::Keeper;
@@ -24,15 +25,6 @@ static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LEON3"));
 const PROGRAMS: Programs = include!(concat!(env!("OUT_DIR"), "/programs-leon3.rs"));
 
 const QEMU: &str = "qemu-system-sparc";
-/// Begins a line of the kernel's own (`platform/leon3/src/report.rs`).
-const KERNEL: u8 = 0x1e;
-/// The kernel's last line; the exit code follows.
-const EXIT: &str = "janua-exit ";
-/// The line before it: windows spilled and filled, and switches between threads.
-const WINDOWS: &str = "janua-windows ";
-/// Where the kernel looks for its module, and how that begins (`platform/leon3/src/boot.rs`).
-const MODULE: &str = "0x42000000";
-const MODULE_MARK: u32 = 0x4a4c_334d;
 /// The most memory the machine takes, MiB.
 const MEMORY_MOST: u32 = 1024;
 
@@ -83,7 +75,7 @@ fn run(image: &[u8], config: &[u8], options: &BootOptions, stats: bool) -> Resul
         .args(["-display", "none", "-serial", "stdio", "-monitor", "none"])
         .args(["-kernel", &path(&image)])
         .arg("-device")
-        .arg(format!("loader,file={},addr={MODULE},force-raw=on", path(&module)))
+        .arg(format!("loader,file={},addr={MODULE:#x},force-raw=on", path(&module)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     if let Some(shift) = options.icount {
@@ -115,13 +107,13 @@ fn listen(child: &mut Child, stats: bool) -> Option<u8> {
         let mut output = Vec::with_capacity(len);
         for &byte in &bytes[..len] {
             match &mut own {
-                None if byte == KERNEL => own = Some(Vec::new()),
+                None if [byte] == *OWN.as_bytes() => own = Some(Vec::new()),
                 // The UART's line ends are the program's.
                 None => output.push(byte),
                 Some(text) if byte != b'\n' => text.push(byte),
                 Some(text) => {
                     let text = String::from_utf8_lossy(text).into_owned();
-                    if let Some(numbers) = text.strip_prefix(WINDOWS) {
+                    if let Some(numbers) = text.strip_prefix(WINDOWS_MARK) {
                         let numbers: Vec<&str> = numbers.split(' ').collect();
                         if let ([spilled, filled, switches], true) = (&numbers[..], stats) {
                             eprintln!(
@@ -131,7 +123,7 @@ fn listen(child: &mut Child, stats: bool) -> Option<u8> {
                         own = None;
                         continue;
                     }
-                    match text.strip_prefix(EXIT).and_then(|code| code.parse().ok()) {
+                    match text.strip_prefix(EXIT_MARK).and_then(|code| code.parse().ok()) {
                         Some(reported) => code = Some(reported),
                         None => eprintln!("{text}"),
                     }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use janua_personality_outside::archive;
 use janua_personality_outside::invasive::Config;
 use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, BootMountKind};
-use janua_port::HostFd;
+use janua_platform_bare::outside::{INITRD, SERIAL};
 
 use crate::exit;
 use crate::options::{BootMachine, BootOptions, BootPlatform};
@@ -23,10 +23,6 @@ use crate::run::invasive;
 
 /// The kernel image, as built by `cargo xtask image x86_64`; empty when the command was built without one.
 static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_X86_64"));
-
-/// The machine's descriptors: the serial line three times, then the file tree's archive (`platform/x86_64/src/memory.rs`).
-const SERIAL: [HostFd; 3] = [HostFd(0), HostFd(1), HostFd(2)];
-const INITRD: HostFd = HostFd(3);
 
 pub use keeper::{ARGUMENT as KEEPER, keep};
 

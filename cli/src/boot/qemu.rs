@@ -15,12 +15,11 @@ use super::console::{Keyboard, Terminal};
 use super::keeper::Keeper;
 use super::kvm;
 use crate::options::{BootOptions, Library};
+use janua_platform_bare::outside::EXIT_MARK;
 
 const QEMU: &str = "qemu-system-x86_64";
 /// QEMU's exit code after the kernel has powered off: what it writes to the exit device, twice and one.
 const POWERED_OFF: i32 = 33;
-/// Begins the kernel's last line; the program's exit code follows.
-const EXIT_MARK: &str = "janua-exit ";
 /// In QEMU's warnings of what its emulation lacks of a processor that was asked for by name: dozens, which say nothing of the program.
 const LACKS: &str = "TCG doesn't support requested feature";
 /// The kernel's line when it takes input.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
+use janua_abi::linux::signal;
 use janua_platform_host::channel::Caught;
 use janua_platform_host::found;
 use janua_port::outside::{Program, WindowSize};
@@ -16,7 +17,7 @@ use super::client::{Exec, ask, reach};
 use super::detach::printable;
 use super::wire::{self, Ask, Received, Reply};
 
-const SIGWINCH: i32 = 28;
+const SIGWINCH: i32 = signal::SIGWINCH as i32;
 /// What is passed on: SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM.
 const PASSED_ON: [i32; 6] = [1, 2, 3, 10, 12, 15];
 

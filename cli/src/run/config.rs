@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use janua_abi::linux::signal;
 use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, BootText};
 use janua_platform_host::found;
 use janua_platform_host::wall::Shown;
@@ -171,7 +172,7 @@ fn texts(options: &RunOptions) -> Vec<BootText> {
 /// The signals that the caller ignores (nohup(1), a shell's background job), bit n - 1 for signal n. SIGPIPE is
 /// ignored by the runtime of this program: what it was before that has been noted.
 fn ignored_signals() -> u64 {
-    const SIGPIPE: u64 = 1 << (13 - 1);
+    const SIGPIPE: u64 = 1 << (signal::SIGPIPE - 1);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0) & !SIGPIPE

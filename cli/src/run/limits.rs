@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use janua_abi::linux::process::Rlimit as Limit;
+use janua_abi::linux::signal;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The exit code of a program that SIGKILL ended.
@@ -113,8 +114,8 @@ pub fn too_low() -> Option<String> {
 
 /// Whether a host process that this signal ended has met the host's limit of processor time; `used` is what all of them have used.
 pub fn is_time(signal: i32, used: Duration) -> bool {
-    const SIGKILL: i32 = 9;
-    const SIGXCPU: i32 = 24;
+    const SIGKILL: i32 = signal::SIGKILL as i32;
+    const SIGXCPU: i32 = signal::SIGXCPU as i32;
     let limit = getrlimit(Resource::Cpu).current;
     // The host holds a limit against whole ticks, and says afterwards what was really used: on a busy machine a good deal less.
     matches!(signal, SIGKILL | SIGXCPU) && limit.is_some_and(|limit| used * 2 >= Duration::from_secs(limit))

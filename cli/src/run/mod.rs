@@ -10,6 +10,7 @@ mod terminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use janua_abi::linux::signal;
 use janua_platform_host::channel::Garbage;
 use janua_platform_host::sandbox::{self, Event, Limits, Sandbox, Setup};
 use janua_platform_host::wall::Needs;
@@ -26,15 +27,15 @@ use crate::options::{Gate, Jail, Library, Net, Personality, Root, RunOptions};
 /// The kernel image, as built by `cargo xtask image`.
 pub static IMAGE: &[u8] = include_bytes!(env!("JANUA_IMAGE_LINUX"));
 
-const SIGINT: i32 = 2;
-const SIGKILL: i32 = 9;
-const SIGTERM: i32 = 15;
+const SIGINT: i32 = signal::SIGINT as i32;
+const SIGKILL: i32 = signal::SIGKILL as i32;
+const SIGTERM: i32 = signal::SIGTERM as i32;
 
 /// How long a kernel that runs may take to see a signal; a second one after that ends the sandbox.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the host ends a process with that makes a call its filter forbids.
-const SIGSYS: i32 = 31;
+const SIGSYS: i32 = signal::SIGSYS as i32;
 
 /// Runs the program and gives its exit code.
 pub fn run(options: RunOptions) -> ExitCode {
@@ -229,25 +230,25 @@ fn watch(
                 let outcome = short.then(|| Outcome::ended(limits::KILLED).of(&sandbox, limits, &options.allowed));
                 sandbox.destroy();
                 terminal.restore();
-                if let Some(outcome) = outcome {
-                    return outcome.grouped(group, limits);
-                }
-                let used = janua_platform_host::sandbox::used_by_children();
-                if limits::is_time(signal, used.user + used.system) {
-                    eprintln!("janua: the host's limit of processor time (ulimit -t) ended the sandbox");
-                    return Outcome::ended(limits::KILLED);
-                }
-                let how = match signal {
-                    0 => "ended by itself".to_owned(),
-                    SIGSYS => "made a call that the second wall forbids (signal 31)".to_owned(),
-                    signal => format!("was killed by signal {signal}"),
-                };
-                return Outcome::fault(format!(
-                    "host process {pid} of the sandbox {how}, not by the kernel: the sandbox is stopped"
-                ));
+                return outcome.map_or_else(|| lost(pid, signal), |outcome| outcome.grouped(group, limits));
             }
         }
     }
+}
+
+/// A process of the sandbox is gone that its kernel has not ended, by this signal (0: none).
+fn lost(pid: i32, signal: i32) -> Outcome {
+    let used = janua_platform_host::sandbox::used_by_children();
+    if limits::is_time(signal, used.user + used.system) {
+        eprintln!("janua: the host's limit of processor time (ulimit -t) ended the sandbox");
+        return Outcome::ended(limits::KILLED);
+    }
+    let how = match signal {
+        0 => "ended by itself".to_owned(),
+        SIGSYS => "made a call that the second wall forbids (signal 31)".to_owned(),
+        signal => format!("was killed by signal {signal}"),
+    };
+    Outcome::fault(format!("host process {pid} of the sandbox {how}, not by the kernel: the sandbox is stopped"))
 }
 
 /// The gate and the jail of a run.

@@ -7,6 +7,7 @@
 
 use core::ops::Range;
 
+use janua_abi::linux::prctl;
 use janua_abi::linux::Result;
 use janua_abi::linux::signal::SIGSYS;
 use janua_entry::hosted::SELECTOR_BLOCK;
@@ -14,16 +15,13 @@ use janua_port::guest::Abi;
 use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 
 const PRCTL: usize = 157;
-const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
-const PR_SYS_DISPATCH_OFF: usize = 0;
-const PR_SYS_DISPATCH_ON: usize = 1;
 /// `si_code` of a dispatched call.
 const SYS_USER_DISPATCH: i32 = 2;
 
 /// Dispatches the calling thread's calls by the selector, but for those made from `allowed` (empty: from nowhere).
 pub(crate) fn arm(selector: *mut u8, allowed: Range<usize>) -> Result<()> {
     let (start, len) = (allowed.start, allowed.len());
-    crate::host(PRCTL, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, len, selector as usize).map(|_| ())
+    crate::host(PRCTL, prctl::SET_SYSCALL_USER_DISPATCH as usize, prctl::SYS_DISPATCH_ON, start, len, selector as usize).map(|_| ())
 }
 
 /// The gate.
@@ -43,7 +41,7 @@ impl HostedGate for Sud {
     }
 
     fn disarm_thread(&self) -> Result<()> {
-        crate::host(PRCTL, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0).map(|_| ())
+        crate::host(PRCTL, prctl::SET_SYSCALL_USER_DISPATCH as usize, prctl::SYS_DISPATCH_OFF, 0, 0, 0).map(|_| ())
     }
 
     fn selector_value(&self) -> u8 {

@@ -1,6 +1,7 @@
 //! Gate `ud`: LOCK NOP (F0 90), an instruction no processor executes. Fiasco's programs fetch their kernel information page by
 //! it; here it carries calls in the registers of `syscall` and keeps rcx and r11.
 
+use janua_arch::x86_64::exception::INVALID_OPCODE;
 use janua_abi::linux::Errno;
 use janua_port::gate::Entering;
 use janua_port::guest::Abi;
@@ -8,8 +9,6 @@ use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 mod entry;
 
-/// #UD, whose frame points at the instruction.
-const INVALID_OPCODE: u8 = 6;
 const LOCK_NOP: [u8; 2] = [0xf0, 0x90];
 
 /// The gate.

@@ -3,18 +3,13 @@
 //! as if by the `ret` of the function that once lay there.
 
 use janua_abi::linux::Errno;
-use janua_entry::bare::VSYSCALLS;
+use janua_abi::linux::vsyscall::{CALLS, PAGE, STEP};
+use janua_arch::x86_64::exception::{ERROR_FETCH, PAGE_FAULT};
 use janua_port::gate::Entering;
 use janua_port::guest::Abi;
 use janua_port::{Entry, Frame, GateId, TrapGate, UserMemory, Way};
 
 mod entry;
-
-const PAGE_FAULT: u8 = 14;
-/// Bit of the error code: the fault was an instruction fetch. Processors without the no-execute bit leave it clear.
-const FETCH: u64 = 1 << 4;
-/// The entries, in the order of [`VSYSCALLS`].
-const ENTRIES: [usize; 3] = [0xffff_ffff_ff60_0000, 0xffff_ffff_ff60_0400, 0xffff_ffff_ff60_0800];
 
 /// The gate.
 pub struct Vsyscall;
@@ -38,10 +33,10 @@ impl TrapGate for Vsyscall {
 
     fn accept(&self, entry: &Entry, frame: &mut Frame, user: &dyn UserMemory) -> Option<Abi> {
         let Entry::Vector { number: PAGE_FAULT, error, addr } = *entry else { return None };
-        if error & FETCH == 0 || addr != frame.program_counter() {
+        if error & ERROR_FETCH == 0 || addr != frame.program_counter() {
             return None;
         }
-        let (_, number) = ENTRIES.into_iter().zip(VSYSCALLS).find(|(entry, _)| *entry == addr)?;
+        let (_, number) = (PAGE..).step_by(STEP as usize).zip(CALLS).find(|(entry, _)| *entry == addr as u64)?;
         let mut back = [0; 8];
         user.copy_in(&mut back, frame.stack_pointer()).ok()?;
         frame.rip = u64::from_le_bytes(back);

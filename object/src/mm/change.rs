@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::mman::*;
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_port::Prot;
 
@@ -65,7 +66,7 @@ impl Mm {
         }
         if newly_data > 0 {
             let flags = VmFlags::empty().with_prot(prot);
-            let data_only = Limits { address_space: RLIM_INFINITY, ..*limits };
+            let data_only = Limits { address_space: rlimit::INFINITY, ..*limits };
             state.check_growth(&data_only, flags, newly_data, 0)?;
         }
         state.paid.pay(newly_charged[0], false)?;

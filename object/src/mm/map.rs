@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::mman::*;
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Prot, Space};
 
@@ -243,7 +244,9 @@ impl Mm {
         if flags & MAP_32BIT != 0 {
             return self.find_gap_32(state, len).ok_or(Errno::ENOMEM);
         }
-        let align = if request.file.is_none() && len >= HUGE && len.is_multiple_of(HUGE) { HUGE } else { PAGE_SIZE };
+        // For the host's huge pages.
+        let whole = request.file.is_none() && len >= HUGE_PAGE && len.is_multiple_of(HUGE_PAGE);
+        let align = if whole { HUGE_PAGE } else { PAGE_SIZE };
         self.find_gap(state, len, align).or_else(|| self.find_gap(state, len, PAGE_SIZE)).ok_or(Errno::ENOMEM)
     }
 
@@ -328,7 +331,7 @@ impl Mm {
         if wanted < state.brk_start || state.brk_start == 0 {
             return Err(Errno::EINVAL);
         }
-        if limits.data != RLIM_INFINITY && (wanted - state.brk_start) as u64 > limits.data {
+        if limits.data != rlimit::INFINITY && (wanted - state.brk_start) as u64 > limits.data {
             return Err(Errno::ENOMEM);
         }
         let old_end = round_up(state.brk).ok_or(Errno::ENOMEM)?;
@@ -406,7 +409,7 @@ impl Mm {
         let locked = vma.flags.contains(VmFlags::LOCKED);
         if near
             || page < self.lowest()
-            || limits.stack != RLIM_INFINITY && size as u64 > limits.stack
+            || limits.stack != rlimit::INFINITY && size as u64 > limits.stack
             || state.check_growth(limits, vma.flags, grow, 0).is_err()
             || locked && !state.may_lock(limits, grow)
         {
@@ -427,6 +430,3 @@ impl Mm {
         true
     }
 }
-
-/// Anonymous memory in whole units of this is aligned to it, for the host's huge pages.
-const HUGE: usize = 2 << 20;

@@ -27,7 +27,8 @@ use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use janua_abi::linux::mman::{PAGE_SIZE, RLIM_INFINITY};
+use janua_abi::linux::mman::PAGE_SIZE;
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_port::space::Bounds;
 use janua_port::{Machine, Space};
@@ -61,10 +62,10 @@ pub struct Limits {
 impl Limits {
     /// No limits, for what the kernel maps for itself.
     pub const NONE: Limits = Limits {
-        address_space: RLIM_INFINITY,
-        data: RLIM_INFINITY,
-        stack: RLIM_INFINITY,
-        memlock: RLIM_INFINITY,
+        address_space: rlimit::INFINITY,
+        data: rlimit::INFINITY,
+        stack: rlimit::INFINITY,
+        memlock: rlimit::INFINITY,
         may_lock: true,
     };
 }
@@ -384,13 +385,13 @@ impl State {
     /// EAGAIN or ENOMEM when `grow` bytes more with these flags are beyond a limit; `replaced` bytes go away in exchange.
     fn check_growth(&self, limits: &Limits, flags: VmFlags, grow: usize, replaced: usize) -> Result<()> {
         let beyond = |limit: u64, used: usize| {
-            limit != RLIM_INFINITY && used.saturating_sub(replaced).saturating_add(grow) as u64 > limit
+            limit != rlimit::INFINITY && used.saturating_sub(replaced).saturating_add(grow) as u64 > limit
         };
-        if limits.address_space != RLIM_INFINITY && beyond(limits.address_space, self.list.bytes(0, usize::MAX, |_| true)) {
+        if limits.address_space != rlimit::INFINITY && beyond(limits.address_space, self.list.bytes(0, usize::MAX, |_| true)) {
             return Err(Errno::ENOMEM);
         }
         let data = flags & (VmFlags::WRITE | VmFlags::SHARED | VmFlags::GROWSDOWN) == VmFlags::WRITE;
-        if data && limits.data != RLIM_INFINITY && beyond(limits.data, self.list.bytes(0, usize::MAX, Vma::is_data)) {
+        if data && limits.data != rlimit::INFINITY && beyond(limits.data, self.list.bytes(0, usize::MAX, Vma::is_data)) {
             return Err(Errno::ENOMEM);
         }
         Ok(())
@@ -402,7 +403,9 @@ impl State {
 
     /// Whether `grow` bytes more may be locked.
     fn may_lock(&self, limits: &Limits, grow: usize) -> bool {
-        limits.may_lock || limits.memlock == RLIM_INFINITY || self.locked_bytes().saturating_add(grow) as u64 <= limits.memlock
+        limits.may_lock
+            || limits.memlock == rlimit::INFINITY
+            || self.locked_bytes().saturating_add(grow) as u64 <= limits.memlock
     }
 }
 

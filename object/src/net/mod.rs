@@ -20,6 +20,7 @@ pub mod records;
 pub mod socket;
 pub mod stamp;
 pub mod unix;
+mod urgent;
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};

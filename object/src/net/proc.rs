@@ -5,6 +5,7 @@ use alloc::string::String;
 use core::fmt::Write;
 use core::net::{IpAddr, SocketAddr};
 
+use janua_abi::linux::net::tcp::state::{CLOSE_WAIT, ESTABLISHED};
 use janua_abi::linux::net::{af, sock};
 
 use crate::net::NetSystem;
@@ -48,8 +49,6 @@ pub fn proc_net(net: &NetSystem, name: &str) -> Option<String> {
 
 /// What is known of the protocols' state: constants, and connections that stand. Traffic is not counted.
 fn snmp(net: &NetSystem) -> String {
-    const ESTABLISHED: u8 = 1;
-    const CLOSE_WAIT: u8 = 8;
     let stands = |state| state == ESTABLISHED || state == CLOSE_WAIT;
     let current = net.inet.tcp_sockets().iter().filter(|socket| stands(socket.status().state)).count();
     format!(

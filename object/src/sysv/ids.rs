@@ -3,14 +3,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use janua_abi::linux::capability::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use janua_abi::linux::ipc::{IPC_CREAT, IPC_EXCL, IPC_PRIVATE, IpcPerm};
 use janua_abi::linux::{Errno, Result};
 use janua_rt::Mutex;
 
 use crate::caller::Cred;
-
-const CAP_IPC_OWNER: u32 = 15;
-const CAP_SYS_ADMIN: u32 = 21;
 
 /// Most objects of a kind at the start (SHMMNI and the like).
 pub const MOST: usize = 32000;

@@ -8,6 +8,8 @@ use alloc::sync::Arc;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use janua_abi::linux::fcntl::falloc::{KEEP_SIZE, PUNCH_HOLE};
+use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
 use janua_abi::linux::{Errno, Result};
 use janua_port::{Backing, Host, Machine};
 use janua_rt::Mutex;
@@ -142,8 +144,6 @@ impl Piece {
 
     /// Bytes the host holds for it.
     pub fn resident(&self) -> u64 {
-        const SEEK_DATA: u32 = 3;
-        const SEEK_HOLE: u32 = 4;
         let (fd, end) = (self.file.fd(), self.base + self.size);
         let seek = |at: u64, whence| self.pool.host.lseek(fd, at as i64, whence).map_or(end, |found| found.min(end));
         let (mut at, mut bytes) = (self.base, 0);
@@ -161,8 +161,6 @@ impl Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        const KEEP_SIZE: u32 = 1;
-        const PUNCH_HOLE: u32 = 2;
         // Of a file of its own nothing is left in any case.
         if self.size < ALONE {
             let _ = self.pool.host.fallocate(self.file.fd(), PUNCH_HOLE | KEEP_SIZE, self.base, self.size);

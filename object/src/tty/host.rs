@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
 
+use janua_abi::linux::fcntl::open::O_RDWR;
 use janua_abi::linux::termios::{Termio, Termios, Winsize, lflag, request};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
@@ -56,7 +57,6 @@ impl Console {
 
 impl Terminal for Console {
     fn open(self: Arc<Self>) -> Result<Arc<dyn File>> {
-        const O_RDWR: u32 = 2;
         let fd = self.host.open(self.fd, b"", O_RDWR, 0, 0)?;
         self.file(fd)
     }

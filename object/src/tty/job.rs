@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::capability::CAP_SYS_ADMIN;
 use janua_abi::linux::signal::{SIGCONT, SIGHUP, SIGTTIN, SIGTTOU};
 use janua_abi::linux::termios::request;
 use janua_abi::linux::{Errno, Result};
@@ -133,7 +134,6 @@ impl Job {
     }
 
     fn become_controlling(&self, caller: &dyn Caller, terminal: &dyn Fn() -> Arc<dyn Terminal>, arg: usize) -> Result<usize> {
-        const CAP_SYS_ADMIN: u32 = 21;
         if caller.is_session_leader() && self.session() == caller.session() {
             return Ok(0);
         }

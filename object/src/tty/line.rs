@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::poll::event;
 use janua_abi::linux::termios::{Winsize, request};
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::HostReady;
@@ -15,8 +16,6 @@ use super::pts::Pairs;
 use super::pty::{Pty, Screen};
 use crate::vfs::Attr;
 
-/// poll(2): there is something to read.
-const POLLIN: u32 = 1;
 /// Bytes taken off the line at a time.
 const PIECE: usize = 256;
 
@@ -120,7 +119,7 @@ impl Line {
             self.terminal.set_size(size);
         }
         let mut bytes = [0; PIECE];
-        while host.poll(fd, POLLIN) & POLLIN != 0 {
+        while host.poll(fd, event::IN) & event::IN != 0 {
             let room = self.terminal.input_room().min(PIECE);
             if room == 0 {
                 break;

@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use janua_abi::linux::capability::CAP_SYS_ADMIN;
 use janua_abi::linux::signal::{SIGCONT, SIGHUP, SIGWINCH};
 use janua_abi::linux::termios::{Termio, Termios, Winsize, lflag, request};
 use janua_abi::linux::{Errno, Result};
@@ -131,7 +132,6 @@ impl Pty {
 
     /// The slave's file for a caller that opens it with these flags, whose controlling terminal it may become.
     pub fn open_by(self: &Arc<Pty>, caller: &dyn Caller, open: u32) -> Result<Arc<dyn File>> {
-        const CAP_SYS_ADMIN: u32 = 21;
         let file = self.open_slave(caller.cred().capable(CAP_SYS_ADMIN))?;
         if open & flags::O_NOCTTY == 0 {
             self.job.take_at_open(caller, self.clone());

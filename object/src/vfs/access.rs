@@ -1,20 +1,13 @@
 //! Who may do what with a file (path_resolution(7), capabilities(7)).
 
+pub use janua_abi::linux::capability::{
+    CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_LINUX_IMMUTABLE, CAP_MKNOD, CAP_SETFCAP,
+    CAP_SYS_ADMIN, CAP_SYS_CHROOT,
+};
 use janua_abi::linux::{Errno, Result};
 
 use crate::caller::{Caller, Cred};
 use crate::vfs::inode::{FileFlags, FileKind, Inode, Perm};
-
-pub const CAP_CHOWN: u32 = 0;
-pub const CAP_DAC_OVERRIDE: u32 = 1;
-pub const CAP_DAC_READ_SEARCH: u32 = 2;
-pub const CAP_FOWNER: u32 = 3;
-pub const CAP_FSETID: u32 = 4;
-pub const CAP_LINUX_IMMUTABLE: u32 = 9;
-pub const CAP_SYS_CHROOT: u32 = 18;
-pub const CAP_SYS_ADMIN: u32 = 21;
-pub const CAP_MKNOD: u32 = 27;
-pub const CAP_SETFCAP: u32 = 31;
 
 pub const S_ISUID: u32 = 0o4000;
 pub const S_ISGID: u32 = 0o2000;

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
+pub use janua_abi::linux::stat::device::{major, minor, number};
 use janua_abi::linux::{Errno, Result};
 use janua_rt::RwLock;
 
@@ -10,22 +11,6 @@ use crate::caller::Caller;
 use crate::file::File;
 use crate::vfs::inode::FileKind;
 use crate::vfs::path::Path;
-
-/// A device number in the encoding of `st_rdev` (makedev(3)).
-pub const fn number(major: u32, minor: u32) -> u64 {
-    let (major, minor) = (major as u64, minor as u64);
-    (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12 | (major & !0xfff) << 32
-}
-
-/// The major number of a device.
-pub const fn major(dev: u64) -> u32 {
-    ((dev >> 8 & 0xfff) | (dev >> 32 & !0xfff)) as u32
-}
-
-/// The minor number of a device.
-pub const fn minor(dev: u64) -> u32 {
-    ((dev & 0xff) | (dev >> 12 & !0xff)) as u32
-}
 
 /// A driver.
 pub trait Device: Send + Sync {

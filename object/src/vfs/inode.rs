@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use bitflags::bitflags;
+use janua_abi::linux::stat::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
 use janua_abi::linux::{Errno, Result};
 
 use crate::caller::{Caller, Cred};
@@ -17,26 +18,26 @@ use crate::vfs::slot::Slot;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum FileKind {
-    Fifo = 0o010000,
-    CharDevice = 0o020000,
-    Directory = 0o040000,
-    BlockDevice = 0o060000,
-    Regular = 0o100000,
-    Symlink = 0o120000,
-    Socket = 0o140000,
+    Fifo = S_IFIFO,
+    CharDevice = S_IFCHR,
+    Directory = S_IFDIR,
+    BlockDevice = S_IFBLK,
+    Regular = S_IFREG,
+    Symlink = S_IFLNK,
+    Socket = S_IFSOCK,
 }
 
 impl FileKind {
     /// The kind in a mode word.
     pub fn of_mode(mode: u32) -> Option<FileKind> {
-        Some(match mode & 0o170000 {
-            0o010000 => FileKind::Fifo,
-            0o020000 => FileKind::CharDevice,
-            0o040000 => FileKind::Directory,
-            0o060000 => FileKind::BlockDevice,
-            0o100000 => FileKind::Regular,
-            0o120000 => FileKind::Symlink,
-            0o140000 => FileKind::Socket,
+        Some(match mode & S_IFMT {
+            S_IFIFO => FileKind::Fifo,
+            S_IFCHR => FileKind::CharDevice,
+            S_IFDIR => FileKind::Directory,
+            S_IFBLK => FileKind::BlockDevice,
+            S_IFREG => FileKind::Regular,
+            S_IFLNK => FileKind::Symlink,
+            S_IFSOCK => FileKind::Socket,
             _ => return None,
         })
     }

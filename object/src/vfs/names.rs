@@ -312,31 +312,9 @@ impl Vfs {
         {
             return Ok(None);
         }
-        may_delete(&**old_dir.inode(), &old_perm, &source, who)?;
-        match &target {
-            None => who.check_perm(&**new_dir.inode(), &new_perm, WRITE | EXEC)?,
-            Some(target) => {
-                may_delete(&**new_dir.inode(), &new_perm, target, who)?;
-                if !exchange {
-                    match (source.is_dir(), target.is_dir()) {
-                        (true, false) => return Err(Errno::ENOTDIR),
-                        (false, true) => return Err(Errno::EISDIR),
-                        _ => {}
-                    }
-                }
-            }
-        }
-        // A directory that changes its parent has its ".." rewritten.
-        if !Arc::ptr_eq(&old_dir.dentry, &new_dir.dentry) {
-            for moving in [Some(&source), target.as_ref().filter(|_| exchange)].into_iter().flatten() {
-                if moving.is_dir() {
-                    who.check(&*moving.inode, WRITE)?;
-                }
-            }
-        }
-        if source.is_mounted_on() || target.as_ref().is_some_and(|target| target.is_mounted_on()) {
-            return Err(Errno::EBUSY);
-        }
+        let (from, to) = ((&**old_dir.inode(), &old_perm), (&**new_dir.inode(), &new_perm));
+        let parted = !Arc::ptr_eq(&old_dir.dentry, &new_dir.dentry);
+        may_rename(who, (from, &source), (to, target.as_ref()), exchange, parted)?;
         let inside = target.as_ref().filter(|target| target.is_dir() && !exchange).map(|target| target.children.write());
         if let Some(target) = target.as_ref().filter(|_| !exchange) {
             outlive(target, fresh[1].is_some())?;
@@ -350,29 +328,9 @@ impl Vfs {
             self.cache.removed();
         }
         drop(inside);
-
-        let (old_name, new_name): (Arc<[u8]>, Arc<[u8]>) = (Arc::from(old), Arc::from(new));
-        let place = |dentry: &Arc<Dentry>, parent: &Path, name: &Arc<[u8]>| {
-            let mut place = dentry.place.write();
-            place.parent = Some(parent.dentry.clone());
-            place.name = name.clone();
-        };
-        both.from().remove(old);
-        both.to().remove(new);
-        place(&source, new_dir, &new_name);
-        both.to().insert(new_name, source.clone());
-        match &target {
-            Some(target) if exchange => {
-                place(target, old_dir, &old_name);
-                both.from().insert(old_name, target.clone());
-            }
-            _ => {
-                if old_dir.inode().cache_names() && flags & rename::WHITEOUT == 0 {
-                    both.from().insert_negative(old);
-                }
-            }
-        }
-        Ok(Some(Moved { source, target }))
+        let moved = Moved { source, target };
+        move_names(&moved, (old_dir, old), (new_dir, new), flags, both);
+        Ok(Some(moved))
     }
 
     #[cold]
@@ -477,4 +435,73 @@ fn forget(dir: &Path, children: &mut Children, name: &[u8]) {
 /// Whether a file may get another name (protected_hardlinks is off, as in the kernel's own default): directories never.
 pub fn may_link(inode: &Arc<dyn Inode>) -> Result<()> {
     if inode.kind() == FileKind::Directory { Err(Errno::EPERM) } else { Ok(()) }
+}
+
+/// The rest of what rename(2) is refused for: rights on what leaves its directory, kinds that do not fit, places that are mounted on.
+/// `parted`: the directories are two.
+fn may_rename(
+    who: Who<'_>,
+    ((old_dir, old_perm), source): ((&dyn Inode, &Perm), &Arc<Dentry>),
+    ((new_dir, new_perm), target): ((&dyn Inode, &Perm), Option<&Arc<Dentry>>),
+    exchange: bool,
+    parted: bool,
+) -> Result<()> {
+    may_delete(old_dir, old_perm, source, who)?;
+    match target {
+        None => who.check_perm(new_dir, new_perm, WRITE | EXEC)?,
+        Some(target) => {
+            may_delete(new_dir, new_perm, target, who)?;
+            if !exchange {
+                match (source.is_dir(), target.is_dir()) {
+                    (true, false) => return Err(Errno::ENOTDIR),
+                    (false, true) => return Err(Errno::EISDIR),
+                    _ => {}
+                }
+            }
+        }
+    }
+    // A directory that changes its parent has its ".." rewritten.
+    if parted {
+        for moving in [Some(source), target.filter(|_| exchange)].into_iter().flatten() {
+            if moving.is_dir() {
+                who.check(&*moving.inode, WRITE)?;
+            }
+        }
+    }
+    if source.is_mounted_on() || target.is_some_and(|target| target.is_mounted_on()) {
+        return Err(Errno::EBUSY);
+    }
+    Ok(())
+}
+
+/// Gives the names of both directories what rename(2) has made of them.
+fn move_names(
+    Moved { source, target }: &Moved,
+    (old_dir, old): (&Path, &[u8]),
+    (new_dir, new): (&Path, &[u8]),
+    flags: u32,
+    both: &mut Both<'_>,
+) {
+    let exchange = flags & rename::EXCHANGE != 0;
+    let (old_name, new_name): (Arc<[u8]>, Arc<[u8]>) = (Arc::from(old), Arc::from(new));
+    let place = |dentry: &Arc<Dentry>, parent: &Path, name: &Arc<[u8]>| {
+        let mut place = dentry.place.write();
+        place.parent = Some(parent.dentry.clone());
+        place.name = name.clone();
+    };
+    both.from().remove(old);
+    both.to().remove(new);
+    place(source, new_dir, &new_name);
+    both.to().insert(new_name, source.clone());
+    match target {
+        Some(target) if exchange => {
+            place(target, old_dir, &old_name);
+            both.from().insert(old_name, target.clone());
+        }
+        _ => {
+            if old_dir.inode().cache_names() && flags & rename::WHITEOUT == 0 {
+                both.from().insert_negative(old);
+            }
+        }
+    }
 }

@@ -2,9 +2,10 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::capability::CAP_WAKE_ALARM;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
-use janua_abi::linux::time::{ITimerSpec, TFD_TIMER_ABSTIME, TFD_TIMER_CANCEL_ON_SET, TimeSpec, clock};
+use janua_abi::linux::time::{ITimerSpec, TFD_TIMER_ABSTIME, TFD_TIMER_CANCEL_ON_SET, clock};
 use janua_kernel::table::Fd;
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::eventfd::EventFd;
@@ -18,7 +19,6 @@ use crate::{Thread, poll};
 
 /// EFD_SEMAPHORE.
 const SEMAPHORE: u32 = 1;
-const CAP_WAKE_ALARM: u32 = 35;
 
 /// Gives a new file the lowest free descriptor. EMFILE.
 pub fn install(thread: &Thread, ops: Arc<dyn File>, flags: u32, cloexec: bool) -> Result<Fd> {
@@ -73,7 +73,7 @@ pub fn timerfd_settime(
     let timer = file.downcast::<TimerFd>().ok_or(Errno::EINVAL)?;
     let was = timer.set(value, interval, flags);
     match old.non_null() {
-        Some(old) => old.store(thread.user(), &spec(was)),
+        Some(old) => old.store(thread.user(), &ITimerSpec::from_nanos(was)),
         None => Ok(()),
     }
 }
@@ -81,9 +81,5 @@ pub fn timerfd_settime(
 pub fn timerfd_gettime(thread: &Thread, fd: Fd, value: UserPtr<impl Layout<ITimerSpec>>) -> Result<()> {
     let file = poll::file(&thread.files.read(), fd)?;
     let timer = file.downcast::<TimerFd>().ok_or(Errno::EINVAL)?;
-    value.store(thread.user(), &spec(timer.get()))
-}
-
-fn spec((value, interval): (u64, u64)) -> ITimerSpec {
-    ITimerSpec { interval: TimeSpec::from_nanos(interval), value: TimeSpec::from_nanos(value) }
+    value.store(thread.user(), &ITimerSpec::from_nanos(timer.get()))
 }

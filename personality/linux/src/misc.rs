@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::capability::CAP_SYSLOG;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{SysInfo, UtsName};
 use janua_abi::linux::{Errno, Result};
@@ -130,7 +131,6 @@ pub fn syslog(thread: &Thread, action: i32, buf: UserPtr<u8>, len: i32) -> Resul
     const READ_ALL: i32 = 3;
     const SIZE_UNREAD: i32 = 9;
     const SIZE_BUFFER: i32 = 10;
-    const CAP_SYSLOG: u32 = 34;
     let cred = thread.cred();
     let may = cred.capable(CAP_SYSLOG) || cred.capable(CAP_SYS_ADMIN);
     match action {

@@ -28,36 +28,7 @@ impl Arg for PrctlOption {
 
 /// Options by number: those with a name for the trace.
 pub mod pr {
-    pub const SET_PDEATHSIG: u32 = 1;
-    pub const GET_PDEATHSIG: u32 = 2;
-    pub const GET_DUMPABLE: u32 = 3;
-    pub const SET_DUMPABLE: u32 = 4;
-    pub const GET_KEEPCAPS: u32 = 7;
-    pub const SET_KEEPCAPS: u32 = 8;
-    pub const GET_TIMING: u32 = 13;
-    pub const SET_TIMING: u32 = 14;
-    pub const SET_NAME: u32 = 15;
-    pub const GET_NAME: u32 = 16;
-    pub const GET_SECCOMP: u32 = 21;
-    pub const SET_SECCOMP: u32 = 22;
-    pub const CAPBSET_READ: u32 = 23;
-    pub const CAPBSET_DROP: u32 = 24;
-    pub const GET_TSC: u32 = 25;
-    pub const SET_TSC: u32 = 26;
-    pub const GET_SECUREBITS: u32 = 27;
-    pub const SET_SECUREBITS: u32 = 28;
-    pub const SET_TIMERSLACK: u32 = 29;
-    pub const GET_TIMERSLACK: u32 = 30;
-    pub const SET_MM: u32 = 35;
-    pub const SET_CHILD_SUBREAPER: u32 = 36;
-    pub const GET_CHILD_SUBREAPER: u32 = 37;
-    pub const SET_NO_NEW_PRIVS: u32 = 38;
-    pub const GET_NO_NEW_PRIVS: u32 = 39;
-    pub const GET_TID_ADDRESS: u32 = 40;
-    pub const SET_THP_DISABLE: u32 = 41;
-    pub const GET_THP_DISABLE: u32 = 42;
-    pub const CAP_AMBIENT: u32 = 47;
-    pub const SET_VMA: u32 = 0x5356_4d41;
+    pub use janua_abi::linux::prctl::*;
 
     /// The name of an option, without its PR_.
     pub fn name(option: u32) -> Option<&'static str> {

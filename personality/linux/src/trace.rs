@@ -4,11 +4,12 @@ pub mod data;
 
 use core::fmt::Write;
 
-use janua_abi::linux::fcntl;
+use janua_abi::linux::fcntl::{self, rwf};
 use janua_abi::linux::mman::*;
 use janua_abi::linux::process::{clone, rlimit, wait};
 use janua_abi::linux::ptrace::request as ptrace;
 use janua_abi::linux::signal;
+use janua_abi::linux::stat::at;
 use janua_object::file::{flags as open, request, whence};
 use janua_object::inotify::mask;
 use janua_object::vfs::watch::event;
@@ -47,23 +48,11 @@ const OPEN: &[(u64, &str)] = names!(u64;
     | open::O_NOFOLLOW | open::O_NOATIME | open::O_CLOEXEC | open::O_PATH; "");
 const WHENCE: &[(u32, &str)] = names!(u32;
     whence::SEEK_SET | whence::SEEK_CUR | whence::SEEK_END | whence::SEEK_DATA | whence::SEEK_HOLE; "");
-const AT: &[(u64, &str)] = &[
-    (0x100, "AT_SYMLINK_NOFOLLOW"),
-    (0x200, "AT_REMOVEDIR"),
-    (0x400, "AT_SYMLINK_FOLLOW"),
-    (0x800, "AT_NO_AUTOMOUNT"),
-    (0x1000, "AT_EMPTY_PATH"),
-    (0x2000, "AT_STATX_FORCE_SYNC"),
-    (0x4000, "AT_STATX_DONT_SYNC"),
-];
-const RWF: &[(u64, &str)] = &[
-    (0x1, "RWF_HIPRI"),
-    (0x2, "RWF_DSYNC"),
-    (0x4, "RWF_SYNC"),
-    (0x8, "RWF_NOWAIT"),
-    (0x10, "RWF_APPEND"),
-    (0x20, "RWF_NOAPPEND"),
-];
+const AT: &[(u64, &str)] = names!(u64;
+    at::SYMLINK_NOFOLLOW | at::REMOVEDIR | at::SYMLINK_FOLLOW | at::NO_AUTOMOUNT | at::EMPTY_PATH | at::STATX_FORCE_SYNC
+    | at::STATX_DONT_SYNC; "AT_");
+const RWF: &[(u64, &str)] = names!(u64;
+    rwf::HIPRI | rwf::DSYNC | rwf::SYNC | rwf::NOWAIT | rwf::APPEND | rwf::NOAPPEND; "RWF_");
 const FLOCK: &[(u64, &str)] = &[(1, "LOCK_SH"), (2, "LOCK_EX"), (4, "LOCK_NB"), (8, "LOCK_UN")];
 const SPLICE: &[(u64, &str)] = &[(1, "SPLICE_F_MOVE"), (2, "SPLICE_F_NONBLOCK"), (4, "SPLICE_F_MORE"), (8, "SPLICE_F_GIFT")];
 const CLOSE_RANGE: &[(u64, &str)] = &[(2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC")];

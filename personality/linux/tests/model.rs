@@ -35,10 +35,10 @@ mod nr {
     pub const EXIT_GROUP: usize = 231;
 }
 
-const SIGKILL: u64 = 9;
-const SIGUSR1: u64 = 10;
-const SIGCONT: u64 = 18;
-const SIGSTOP: u64 = 19;
+const SIGKILL: u64 = janua_abi::linux::signal::SIGKILL as u64;
+const SIGUSR1: u64 = janua_abi::linux::signal::SIGUSR1 as u64;
+const SIGCONT: u64 = janua_abi::linux::signal::SIGCONT as u64;
+const SIGSTOP: u64 = janua_abi::linux::signal::SIGSTOP as u64;
 const WUNTRACED: u64 = 2;
 const WCONTINUED: u64 = 8;
 const SA_RESTORER: u64 = 0x0400_0000;

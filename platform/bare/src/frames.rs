@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_paging::{Frames, PAGE, PageFrame};
+use janua_port::machine;
 use lock_api::{Mutex, RawMutex};
 
 /// Ranges of memory that are kept apart.
@@ -188,6 +189,13 @@ impl<M: Memory> Physical<M> {
             self.total.fetch_add(1, Ordering::Relaxed);
             self.release(frame);
         }
+    }
+
+    /// [`janua_port::Machine::memory`]
+    pub fn memory(&self) -> machine::Memory {
+        let (total, free) = self.pages();
+        let (total, free) = ((total * PAGE) as u64, (free * PAGE) as u64);
+        machine::Memory { total, free, available: free }
     }
 
     /// Pages there are, and pages that are free.

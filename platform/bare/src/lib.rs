@@ -1,7 +1,8 @@
-//! What bare machines share: physical memory.
+//! What bare machines share: physical memory, and what they have agreed on with the command that boots them.
 #![no_std]
 
 pub mod frames;
+pub mod outside;
 #[cfg(test)]
 mod tests;
 

@@ -6,6 +6,7 @@
 use alloc::vec;
 use core::ptr;
 
+use janua_abi::linux::fcntl::F_SETSIG;
 use janua_platform_boot::channel::{ANSWER_MOST, HANDED_MOST, decode_answer, encode_request};
 use janua_port::{Answer, Request};
 
@@ -17,10 +18,9 @@ pub const NEWS: i32 = 63;
 /// Makes the host send this process [`NEWS`] whenever the descriptor becomes ready, which never blocks from then on. After
 /// [`crate::sandbox::Sandbox::start`], which takes the signal.
 pub fn announce(fd: i32) -> bool {
-    const F_SETSIG: i32 = 10;
     // SAFETY: plain words.
     unsafe {
-        libc::fcntl(fd, F_SETSIG, NEWS) == 0
+        libc::fcntl(fd, F_SETSIG as i32, NEWS) == 0
             && libc::fcntl(fd, libc::F_SETOWN, libc::getpid()) == 0
             && libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK) == 0
     }

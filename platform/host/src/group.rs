@@ -2,25 +2,7 @@
 //! cgroup.procs, the host stops all forks and exits of the machine for a moment, some milliseconds long.
 
 use crate::{Probe, Refused};
-
-/// `struct clone_args` (linux/sched.h).
-#[repr(C)]
-#[derive(Default)]
-struct CloneArgs {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+use janua_abi::linux::process::{CloneArgs, clone};
 
 /// fork(2) into the cgroup of the directory, with what the host sends at the child's end: 0 in the child, a process number, -1 for
 /// an error.
@@ -29,7 +11,7 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// As for fork: the caller has one thread, or the child keeps to what a handler may do.
 pub(crate) unsafe fn fork_into(directory: i32, exit_signal: i32) -> i32 {
     let args = CloneArgs {
-        flags: CLONE_INTO_CGROUP,
+        flags: clone::INTO_CGROUP,
         exit_signal: exit_signal as u64,
         cgroup: directory as u64,
         ..CloneArgs::default()

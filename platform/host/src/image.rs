@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use janua_abi::linux::mman::HUGE_PAGE;
 use janua_arch::x86_64::vdso;
 use janua_entry::hosted::{IMAGE_SIZE, KERNEL_BASE};
 use janua_port::PAGE;
@@ -28,8 +29,6 @@ impl Segment {
         self.prot & libc::PROT_EXEC != 0
     }
 }
-
-const HUGE_PAGE: usize = 2 << 20;
 
 /// Why an image could not be loaded: the build made it wrong.
 pub type Broken = &'static str;

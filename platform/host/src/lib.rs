@@ -25,6 +25,7 @@ pub use probe_jail::{call_gate, call_under_pkey, protected_signal_stack, thread_
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
+use janua_abi::linux::prctl;
 use janua_port::PAGE;
 
 /// The answer of a probe: an errno when the host refuses.
@@ -41,8 +42,6 @@ pub enum Refused {
     NoEffect,
 }
 
-const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
-const PR_SYS_DISPATCH_ON: usize = 1;
 const SYSCALL_DISPATCH_FILTER_ALLOW: u8 = 0;
 const SYSCALL_DISPATCH_FILTER_BLOCK: u8 = 1;
 
@@ -76,7 +75,8 @@ fn syscall_user_dispatch_here() -> Probe {
     catch_sigsys(caught)?;
     let selector = &raw mut SELECTOR;
     // SAFETY: the selector is a static byte, and the child never returns to code that does not expect dispatch.
-    let armed = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0usize, 0usize, selector) };
+    let armed =
+        unsafe { libc::prctl(prctl::SET_SYSCALL_USER_DISPATCH as c_int, prctl::SYS_DISPATCH_ON, 0usize, 0usize, selector) };
     answer(armed.into())?;
     // SAFETY: the only thread that runs writes the static; from here on every call of the child's traps until `caught` ran.
     unsafe {

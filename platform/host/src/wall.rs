@@ -11,6 +11,9 @@ use alloc::vec::Vec;
 use core::ffi::CStr;
 
 use crate::{Probe, answer};
+use janua_abi::linux::capability::{
+    CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_NET_BIND_SERVICE, CAP_NET_RAW, CAP_SYS_NICE,
+};
 
 /// A place of the host shown inside.
 #[derive(Clone, Copy, Debug)]
@@ -42,15 +45,6 @@ impl Needs<'_> {
         self.shown.iter().any(|place| place.writable)
     }
 }
-
-const CAP_CHOWN: u32 = 0;
-const CAP_DAC_OVERRIDE: u32 = 1;
-const CAP_DAC_READ_SEARCH: u32 = 2;
-const CAP_FOWNER: u32 = 3;
-const CAP_FSETID: u32 = 4;
-const CAP_NET_BIND_SERVICE: u32 = 10;
-const CAP_NET_RAW: u32 = 13;
-const CAP_SYS_NICE: u32 = 23;
 
 /// The capabilities worth keeping, of those the caller has: root's sandbox reads what root reads.
 fn kept(needs: &Needs<'_>) -> u64 {

@@ -10,10 +10,8 @@
 
 use core::arch::global_asm;
 
-/// Where the loader puts the module: its header comes first.
-pub const MODULE: usize = 0x4200_0000;
-/// Begins the module's header: this, the memory's bytes, the module's bytes, 0.
-pub const MODULE_MARK: u32 = 0x4a4c_334d;
+/// The module's header: the mark, the memory's bytes, the module's bytes, 0.
+pub use janua_platform_bare::outside::{MODULE, MODULE_MARK};
 
 #[repr(C, align(1024))]
 pub struct Level1(pub core::cell::UnsafeCell<[u32; 256]>);

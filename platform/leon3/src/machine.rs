@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_entry::leon3::janua_enter_user;
-use janua_paging::PAGE;
+use janua_platform_bare::outside::OWN;
 use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside};
 use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
 
@@ -87,7 +87,7 @@ impl Console for KernelVoice {
     fn write(&self, bytes: &[u8]) {
         // There is one line for this and for what programs write: a message is told by how it begins.
         if bytes.starts_with(b"janua: ") {
-            uart::write(report::OWN.as_bytes());
+            uart::write(OWN.as_bytes());
         }
         uart::write(bytes);
     }
@@ -190,9 +190,7 @@ impl Machine for Leon3 {
         0
     }
     fn memory(&self) -> Memory {
-        let (total, free) = FRAMES.pages();
-        let (total, free) = ((total * PAGE) as u64, (free * PAGE) as u64);
-        Memory { total, free, available: free }
+        FRAMES.memory()
     }
     fn random(&self, out: &mut [u8]) {
         // The machine has no source of randomness: a sequence that differs from start to start only by when it is asked for.

@@ -5,17 +5,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_arch::sparc::cpu;
 use janua_entry::leon3::core::window_traps;
+use janua_platform_bare::outside::{EXIT_MARK, OWN, WINDOWS_MARK};
 use janua_port::Frame;
 
 use crate::{sched, uart};
-
-/// Begins a line that is the kernel's own, wherever the output before it ended: a record separator, which text does not have.
-pub const OWN: &str = "\x1e";
-/// The last such line; the exit code follows. QEMU's own says nothing.
-const EXIT_MARK: &str = "janua-exit ";
-
-/// The line before it: windows spilled, windows filled, switches from thread to thread.
-const WINDOWS_MARK: &str = "janua-windows ";
 
 /// Writes to the serial line.
 pub struct Voice;

@@ -3,12 +3,11 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use janua_abi::linux::mman::MADV_DONTNEED;
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::{self, Own, STACK_BASE, STACK_SIZE, Shared, THREADS};
 
 use crate::sys::{self, nr};
-
-const MADV_DONTNEED: usize = 4;
 
 /// The areas that are taken, a bit for each: together, so that the search touches none of the areas themselves, which lie in a page each that
 /// the calling process may not have touched yet.
@@ -102,7 +101,7 @@ pub fn let_go(index: usize) {
         made.store(0, Ordering::Relaxed);
         let len = END.load(Ordering::Relaxed) * STACK_SIZE;
         // SAFETY: pages of the shared file, whose contents stay; the next access maps them again.
-        let _ = unsafe { sys::raw(nr::MADVISE, [STACK_BASE, len, MADV_DONTNEED, 0, 0, 0]) };
+        let _ = unsafe { sys::raw(nr::MADVISE, [STACK_BASE, len, MADV_DONTNEED as usize, 0, 0, 0]) };
     }
 }
 

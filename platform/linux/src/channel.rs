@@ -9,6 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_abi::linux::poll::event;
 use janua_abi::linux::{Errno, Result};
 use janua_platform_boot::channel::{HANDED_MOST, REQUEST_MOST};
 use janua_port::host::HostReady;
@@ -109,12 +110,11 @@ fn own(fd: i32) -> Option<HostFd> {
 
 /// Sends an answer. The supervisor always reads, so that room comes.
 pub fn answer(answer: &Answer) {
-    const POLLOUT: u64 = 4;
     let Ok(bytes) = postcard::to_allocvec(answer) else { return };
     let channel = HostFd(boot::info().channel);
     while let Err(Errno::EAGAIN) = LinuxHost.write(channel, &bytes, None) {
         // struct pollfd: the descriptor, then the events asked for and those returned.
-        let mut room = u64::from(channel.0 as u32) | POLLOUT << 32;
+        let mut room = u64::from(channel.0 as u32) | u64::from(event::OUT) << 32;
         // SAFETY: the word is ours.
         let _ = unsafe { sys::raw(nr::POLL, [&raw mut room as usize, 1, usize::MAX, 0, 0, 0]) };
     }

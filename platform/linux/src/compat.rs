@@ -1,6 +1,7 @@
 //! 32-bit guests: thread-local storage by entries of the host's descriptor table, and the segment registers.
 
 use janua_abi::linux::i386::UserDesc;
+use janua_abi::linux::i386::process::FIRST_THREAD_AREA;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::vdso32::{self, Data, Instruction};
 use janua_entry::hosted::entry::THREAD_ENTRY;
@@ -9,7 +10,7 @@ use janua_port::{Compat, Vdso32};
 use crate::identity;
 
 /// The first entry, and how many of the host's three guests have. The last is the kernel's, by which it knows a thread.
-const FIRST: u32 = 12;
+const FIRST: u32 = FIRST_THREAD_AREA;
 const COUNT: u32 = 2;
 const _: () = assert!(FIRST + COUNT == THREAD_ENTRY);
 

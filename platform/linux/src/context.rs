@@ -6,6 +6,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::prctl;
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::{self, Shared};
 use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
@@ -145,7 +146,6 @@ impl Context for HostedContext {
     }
 
     fn set_name(&self, name: &[u8]) {
-        const PR_SET_NAME: usize = 15;
         if !self.is_caller() {
             return;
         }
@@ -154,7 +154,7 @@ impl Context for HostedContext {
         for (to, from) in text[6..15].iter_mut().zip(name) {
             *to = *from;
         }
-        let _ = sys::words(nr::PRCTL, [PR_SET_NAME, text.as_ptr() as usize, 0, 0, 0, 0]);
+        let _ = sys::words(nr::PRCTL, [prctl::SET_NAME as usize, text.as_ptr() as usize, 0, 0, 0, 0]);
     }
 
     fn outer_number(&self) -> Option<u32> {

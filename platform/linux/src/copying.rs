@@ -6,16 +6,11 @@
 //! later, closed or not. What is read so goes through memory of the kernel's. docs/security.md lists all host calls that write to
 //! guest memory.
 
+use janua_abi::linux::fcntl::open::O_DIRECT;
+use janua_abi::linux::stat::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFREG, device};
 use janua_port::{Host, HostFd};
 
 use crate::host::LinuxHost;
-
-const S_IFMT: u32 = 0o170000;
-const S_IFIFO: u32 = 0o010000;
-const S_IFCHR: u32 = 0o020000;
-const S_IFBLK: u32 = 0o060000;
-const S_IFREG: u32 = 0o100000;
-const O_DIRECT: u32 = 0o40000;
 
 /// File systems all of whose reads but those with O_DIRECT copy from the page cache, or from memory of the host's kernel (statfs(2)).
 /// An overlay is what its layers are: nobody puts one over FUSE or 9p without wanting to.
@@ -47,7 +42,7 @@ pub fn reads_copy(fd: HostFd) -> bool {
     let plain = || LinuxHost.flags(fd).is_ok_and(|flags| flags & O_DIRECT == 0);
     match stat.mode & S_IFMT {
         S_IFIFO => true,
-        S_IFCHR => COPYING.contains(&((stat.rdev >> 8) as u32 & 0xfff)),
+        S_IFCHR => COPYING.contains(&device::major(stat.rdev)),
         S_IFBLK => plain(),
         S_IFREG => plain() && LinuxHost.statfs(fd).is_ok_and(|words| CACHED.contains(&words[0])),
         // Sockets may decrypt straight into the reader's pages.

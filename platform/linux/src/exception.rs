@@ -1,13 +1,10 @@
 //! The processor's exceptions, out of the signals by which the host tells of them (sigaction(2)).
 
 use janua_abi::linux::signal::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
 use janua_entry::hosted::Arrival;
 use janua_port::space::Access;
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
-
-/// Bits of a page fault's error code.
-const STORE: u64 = 1 << 1;
-const FETCH: u64 = 1 << 4;
 
 /// What the host's signal tells of.
 pub fn exception(arrival: &Arrival) -> Exception {
@@ -21,8 +18,8 @@ pub fn exception(arrival: &Arrival) -> Exception {
 
 fn cause(signal: u32, code: i32, error: u64) -> Cause {
     let access = match error {
-        error if error & FETCH != 0 => Access::Fetch,
-        error if error & STORE != 0 => Access::Store,
+        error if error & ERROR_FETCH != 0 => Access::Fetch,
+        error if error & ERROR_STORE != 0 => Access::Store,
         _ => Access::Load,
     };
     let page = |refusal| Cause::Page { access, refusal };

@@ -12,13 +12,13 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use janua_abi::linux::mman::MADV_GUARD_INSTALL;
 use janua_entry::hosted;
 use janua_port::PAGE;
 
 use crate::machine;
 use crate::sys::{self, nr};
 
-const MADV_GUARD_INSTALL: usize = 102;
 /// Words at the end of a stack that are looked at.
 const WORDS: usize = 8;
 
@@ -32,7 +32,7 @@ pub fn set(index: usize) {
     }
     let (base, _) = hosted::stack(index);
     // SAFETY: the lowest page of a stack of the kernel's holds nothing; its thread calls this at its start, far above.
-    if unsafe { sys::raw(nr::MADVISE, [base, PAGE, MADV_GUARD_INSTALL, 0, 0, 0]) }.is_err() {
+    if unsafe { sys::raw(nr::MADVISE, [base, PAGE, MADV_GUARD_INSTALL as usize, 0, 0, 0]) }.is_err() {
         REFUSED.store(true, Ordering::Relaxed);
     }
 }

@@ -14,6 +14,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Errno;
+use janua_abi::linux::mman::{HUGE_PAGE, MADV_COLLAPSE, MADV_POPULATE_WRITE};
 use janua_entry::hosted::{self, CACHE_SIZE, HEAP_BASE, HEAP_SIZE};
 use janua_port::{Clock, Nanos, PAGE};
 use talc::{OomHandler, Span, Talc, Talck};
@@ -134,13 +135,10 @@ impl OomHandler for Grow {
 static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of the heap from its start on that are huge pages, as far as the host had any, or that it has been asked for in vain.
 static UNITED: AtomicUsize = AtomicUsize::new(0);
-/// A huge page.
-const HUGE: usize = 2 << 20;
-const MADV_COLLAPSE: usize = 25;
 
 /// Whether there is heap that could be huge pages.
 pub fn is_divided() -> bool {
-    CLAIMED.load(Ordering::Relaxed).max(HUGE) >= UNITED.load(Ordering::Relaxed) + HUGE
+    CLAIMED.load(Ordering::Relaxed).max(HUGE_PAGE) >= UNITED.load(Ordering::Relaxed) + HUGE_PAGE
 }
 
 /// Has the host make huge pages of what the allocator has, where processes come and go: each new one meets the heap in a dozen places, which is
@@ -150,17 +148,17 @@ pub fn unite() {
     while is_divided() {
         let from = UNITED.load(Ordering::Relaxed);
         // What has been given back must not come again by the way.
-        if back::has_holes(from, HUGE) {
-            UNITED.store(from + HUGE, Ordering::Relaxed);
+        if back::has_holes(from, HUGE_PAGE) {
+            UNITED.store(from + HUGE_PAGE, Ordering::Relaxed);
             continue;
         }
         // SAFETY: the heap's region, whose contents stay as they are.
-        let result = unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + from, HUGE, MADV_COLLAPSE, 0, 0, 0]) };
+        let result = unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + from, HUGE_PAGE, MADV_COLLAPSE as usize, 0, 0, 0]) };
         // A host without it is not asked again; one that had no memory, or a page in use, may have it next time.
         match result {
             Err(Errno::EINVAL) => UNITED.store(HEAP_SIZE, Ordering::Relaxed),
             Err(Errno::EAGAIN | Errno::EBUSY) => return,
-            _ => UNITED.store(from + HUGE, Ordering::Relaxed),
+            _ => UNITED.store(from + HUGE_PAGE, Ordering::Relaxed),
         }
     }
 }
@@ -176,7 +174,7 @@ static TRIED: AtomicUsize = AtomicUsize::new(0);
 
 /// The allocator has come to `at`: the huge page behind the one it is in is wanted next.
 fn want_next(at: usize) {
-    let next = at.next_multiple_of(HUGE) + HUGE;
+    let next = at.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
     let wanted = WANTED.load(Ordering::Relaxed);
     let is_new = next > wanted && at > GROWN && next <= HEAP_SIZE;
     if is_new && WANTED.compare_exchange(wanted, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
@@ -193,9 +191,9 @@ pub fn prepare() {
     }
     TRIED.store(wanted, Ordering::Relaxed);
     // The host makes none where there is not one page yet.
-    for (len, advice) in [(PAGE, MADV_POPULATE_WRITE), (HUGE, MADV_COLLAPSE)] {
+    for (len, advice) in [(PAGE, MADV_POPULATE_WRITE), (HUGE_PAGE, MADV_COLLAPSE)] {
         // SAFETY: a part of the heap's region, whose contents stay as they are.
-        match unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + wanted - HUGE, len, advice, 0, 0, 0]) } {
+        match unsafe { sys::raw(nr::MADVISE, [HEAP_BASE + wanted - HUGE_PAGE, len, advice as usize, 0, 0, 0]) } {
             Ok(_) => {}
             // A host without it, or without huge pages here: never again.
             Err(Errno::EINVAL) => return UNITED.store(HEAP_SIZE, Ordering::Relaxed),
@@ -217,7 +215,6 @@ pub struct Heap {
 const AHEAD: usize = 64 << 10;
 /// A larger block is left to faults: it may never be used as a whole.
 const LARGE: usize = 32 << 10;
-const MADV_POPULATE_WRITE: usize = 23;
 
 impl Heap {
     #[allow(clippy::new_without_default, reason = "used once, in a static")]
@@ -339,7 +336,7 @@ impl Heap {
     fn ask_ahead(&self, present: usize, end: usize, large: bool) {
         let from = present.max(end & !(AHEAD - 1));
         let ready = HEAP_BASE + READY.load(Ordering::Relaxed);
-        let is_ready = end < ready && end + HUGE >= ready;
+        let is_ready = end < ready && end + HUGE_PAGE >= ready;
         let to = if is_ready { ready } else { (end + 1).next_multiple_of(AHEAD).min(HEAP_BASE + HEAP_SIZE) };
         // One of several threads at a time; a host before Linux 5.14 refuses, and faults do it.
         let chosen = self.present.compare_exchange(present, to, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -348,7 +345,7 @@ impl Heap {
         }
         if chosen && !is_ready && !large && from < to {
             // SAFETY: pages of the heap's region, whose contents stay as they are.
-            let _ = unsafe { sys::raw(nr::MADVISE, [from, to - from, MADV_POPULATE_WRITE, 0, 0, 0]) };
+            let _ = unsafe { sys::raw(nr::MADVISE, [from, to - from, MADV_POPULATE_WRITE as usize, 0, 0, 0]) };
         }
     }
 

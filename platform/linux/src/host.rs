@@ -3,6 +3,11 @@
 use alloc::sync::Arc;
 use core::mem::MaybeUninit;
 
+use janua_abi::linux::fcntl::open::{O_CLOEXEC, O_CREAT, O_DIRECTORY, O_NOCTTY, O_NOFOLLOW, O_PATH, O_TMPFILE};
+use janua_abi::linux::fcntl::{F_GETFL, PATH_MAX, rwf};
+use janua_abi::linux::mman::{MFD_CLOEXEC, MFD_EXEC};
+use janua_abi::linux::stat::{OpenHow, Statx, StatxTime, UTIME_OMIT, at, device};
+use janua_abi::linux::time::TimeSpec;
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{END, HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, PAGE, UserMemory};
@@ -15,20 +20,11 @@ use crate::{copying, descriptors, machine};
 /// The host the sandbox runs on.
 pub struct LinuxHost;
 
-const O_NOCTTY: u64 = 0o400;
-const O_CLOEXEC: u64 = 0o2000000;
-const AT_SYMLINK_NOFOLLOW: usize = 0x100;
-const AT_REMOVEDIR: usize = 0x200;
-const AT_EMPTY_PATH: usize = 0x1000;
-const UTIME_OMIT: i64 = (1 << 30) - 2;
-
 /// Room for a path with its NUL, on the stack; what follows the NUL was never written. Filled where it is: moving it would copy
 /// all of it.
 struct CPath {
     bytes: [MaybeUninit<u8>; PATH_MAX],
 }
-
-const PATH_MAX: usize = 4096;
 
 impl CPath {
     fn room() -> CPath {
@@ -95,72 +91,15 @@ fn place(room: &mut CPath, dir: HostFd, path: &[u8]) -> Result<usize> {
     Ok(fd_word(dir))
 }
 
-#[repr(C)]
-struct OpenHow {
-    flags: u64,
-    mode: u64,
-    resolve: u64,
+/// A time of statx(2), in nanoseconds.
+fn nanos(time: StatxTime) -> i64 {
+    time.sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nsec))
 }
 
-/// `struct statx` (linux/stat.h).
-#[repr(C)]
-#[derive(Default)]
-struct Statx {
-    mask: u32,
-    blksize: u32,
-    attributes: u64,
-    nlink: u32,
-    uid: u32,
-    gid: u32,
-    mode: u16,
-    pad: u16,
-    ino: u64,
-    size: u64,
-    blocks: u64,
-    attributes_mask: u64,
-    atime: StatxTime,
-    btime: StatxTime,
-    ctime: StatxTime,
-    mtime: StatxTime,
-    rdev_major: u32,
-    rdev_minor: u32,
-    dev_major: u32,
-    dev_minor: u32,
-    rest: [u64; 14],
-}
-
-#[repr(C)]
-#[derive(Default, Clone, Copy)]
-struct StatxTime {
-    seconds: i64,
-    nanos: u32,
-    pad: i32,
-}
-
-const _: () = assert!(size_of::<Statx>() == 256);
-
-impl StatxTime {
-    fn nanos(self) -> i64 {
-        self.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(self.nanos))
-    }
-}
-
-/// A device number as Linux keeps it in user space (makedev(3)).
-fn device(major: u32, minor: u32) -> u64 {
-    let (major, minor) = (u64::from(major), u64::from(minor));
-    (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12 | (major & !0xfff) << 32
-}
-
-#[repr(C)]
-struct Timespec {
-    seconds: i64,
-    nanos: i64,
-}
-
-fn timespec(time: Option<i64>) -> Timespec {
+fn timespec(time: Option<i64>) -> TimeSpec {
     match time {
-        Some(nanos) => Timespec { seconds: nanos.div_euclid(1_000_000_000), nanos: nanos.rem_euclid(1_000_000_000) },
-        None => Timespec { seconds: 0, nanos: UTIME_OMIT },
+        Some(nanos) => TimeSpec { sec: nanos.div_euclid(1_000_000_000), nsec: nanos.rem_euclid(1_000_000_000) },
+        None => TimeSpec { sec: 0, nsec: UTIME_OMIT },
     }
 }
 
@@ -196,8 +135,7 @@ impl Host for LinuxHost {
     }
 
     fn flags(&self, fd: HostFd) -> Result<u32> {
-        const F_GETFL: usize = 3;
-        words(nr::FCNTL, [fd_word(fd), F_GETFL, 0, 0, 0, 0]).map(|flags| flags as u32)
+        words(nr::FCNTL, [fd_word(fd), F_GETFL as usize, 0, 0, 0, 0]).map(|flags| flags as u32)
     }
 
     fn close(&self, fd: HostFd) {
@@ -212,27 +150,27 @@ impl Host for LinuxHost {
         let mut name_text = CPath::room();
         name_text.set(path)?;
         let mut room = MaybeUninit::<Statx>::uninit();
-        let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
+        let flags = at::SYMLINK_NOFOLLOW | if path.is_empty() { at::EMPTY_PATH } else { 0 };
         let out = room.as_mut_ptr() as usize;
         // SAFETY: path and structure are ours.
-        unsafe { raw(nr::STATX, [fd_word(dir), name_text.addr(), flags, BASIC_AND_BIRTH, out, 0]) }?;
+        unsafe { raw(nr::STATX, [fd_word(dir), name_text.addr(), flags as usize, BASIC_AND_BIRTH, out, 0]) }?;
         // SAFETY: the host has filled all of it.
         let stat = unsafe { room.assume_init_ref() };
         Ok(HostStat {
-            dev: device(stat.dev_major, stat.dev_minor),
+            dev: device::number(stat.dev_major, stat.dev_minor),
             ino: stat.ino,
             mode: u32::from(stat.mode),
             nlink: u64::from(stat.nlink),
             uid: stat.uid,
             gid: stat.gid,
-            rdev: device(stat.rdev_major, stat.rdev_minor),
+            rdev: device::number(stat.rdev_major, stat.rdev_minor),
             size: stat.size,
             blksize: stat.blksize,
             blocks: stat.blocks,
-            atime: stat.atime.nanos(),
-            mtime: stat.mtime.nanos(),
-            ctime: stat.ctime.nanos(),
-            btime: stat.btime.nanos(),
+            atime: nanos(stat.atime),
+            mtime: nanos(stat.mtime),
+            ctime: nanos(stat.ctime),
+            btime: nanos(stat.btime),
         })
     }
 
@@ -330,9 +268,9 @@ impl Host for LinuxHost {
     fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()> {
         let mut name_text = CPath::room();
         name_text.set(path)?;
-        let flags = if is_dir { AT_REMOVEDIR } else { 0 };
+        let flags = if is_dir { at::REMOVEDIR } else { 0 };
         // SAFETY: the path is ours.
-        unsafe { raw(nr::UNLINKAT, [fd_word(dir), name_text.addr(), flags, 0, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::UNLINKAT, [fd_word(dir), name_text.addr(), flags as usize, 0, 0, 0]) }.map(|_| ())
     }
 
     fn symlink(&self, target: &[u8], dir: HostFd, path: &[u8]) -> Result<()> {
@@ -344,14 +282,13 @@ impl Host for LinuxHost {
     }
 
     fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()> {
-        const AT_SYMLINK_FOLLOW: usize = 0x400;
         let mut path_text = CPath::room();
         let from = place(&mut path_text, old_dir, old)?;
-        let flags = if old.is_empty() { AT_SYMLINK_FOLLOW } else { 0 };
+        let flags = if old.is_empty() { at::SYMLINK_FOLLOW } else { 0 };
         let mut name_text = CPath::room();
         name_text.set(new)?;
         // SAFETY: the paths are ours.
-        unsafe { raw(nr::LINKAT, [from, path_text.addr(), fd_word(new_dir), name_text.addr(), flags, 0]) }.map(|_| ())
+        unsafe { raw(nr::LINKAT, [from, path_text.addr(), fd_word(new_dir), name_text.addr(), flags as usize, 0]) }.map(|_| ())
     }
 
     fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()> {
@@ -385,8 +322,8 @@ impl Host for LinuxHost {
         }
         let mut name_text = CPath::room();
         name_text.set(path)?;
-        let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
-        let args = [fd_word(dir), name_text.addr(), uid as usize, gid as usize, flags, 0];
+        let flags = at::SYMLINK_NOFOLLOW | if path.is_empty() { at::EMPTY_PATH } else { 0 };
+        let args = [fd_word(dir), name_text.addr(), uid as usize, gid as usize, flags as usize, 0];
         // SAFETY: the path is ours.
         unsafe { raw(nr::FCHOWNAT, args) }.map(|_| ())
     }
@@ -403,9 +340,10 @@ impl Host for LinuxHost {
         }
         let mut name_text = CPath::room();
         name_text.set(path)?;
-        let flags = AT_SYMLINK_NOFOLLOW | if path.is_empty() { AT_EMPTY_PATH } else { 0 };
+        let flags = at::SYMLINK_NOFOLLOW | if path.is_empty() { at::EMPTY_PATH } else { 0 };
         // SAFETY: path and times are ours.
-        unsafe { raw(nr::UTIMENSAT, [fd_word(dir), name_text.addr(), times.as_ptr() as usize, flags, 0, 0]) }.map(|_| ())
+        unsafe { raw(nr::UTIMENSAT, [fd_word(dir), name_text.addr(), times.as_ptr() as usize, flags as usize, 0, 0]) }
+            .map(|_| ())
     }
 
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize> {
@@ -483,17 +421,14 @@ pub fn open_proc(path: &[u8]) -> Result<HostFd> {
 
 /// [`Host::open`], as the host's number.
 fn open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<usize> {
-    const O_CREAT: u32 = 0o100;
-    const O_TMPFILE: u32 = 0o20000000;
     let mut path_text = CPath::room();
     let dir = place(&mut path_text, dir, path)?;
     // One name, and no link, leads nowhere else: the host need not keep watch over the walk.
-    const O_NOFOLLOW: u32 = 0o400000;
     let simple = flags & O_NOFOLLOW != 0 && path != b".." && !path.contains(&b'/');
     let how = OpenHow {
-        flags: u64::from(flags) | O_CLOEXEC | if flags & 0o10000000 == 0 { O_NOCTTY } else { 0 },
+        flags: u64::from(flags | O_CLOEXEC | if flags & O_PATH == 0 { O_NOCTTY } else { 0 }),
         // openat2 refuses a mode where none is used.
-        mode: if flags & (O_CREAT | O_TMPFILE) != 0 { u64::from(mode) & 0o7777 } else { 0 },
+        mode: if flags & (O_CREAT | O_TMPFILE & !O_DIRECTORY) != 0 { u64::from(mode) & 0o7777 } else { 0 },
         // The /proc name of a descriptor is a magic link and is outside any tree.
         resolve: if simple || dir == fd_word(proc()) { 0 } else { resolve },
     };
@@ -504,15 +439,13 @@ fn open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result
 
 /// [`Host::memfd`], as the host's number.
 pub fn memfd(name: &[u8]) -> Result<usize> {
-    const MFD_CLOEXEC: usize = 1;
-    const MFD_EXEC: usize = 0x10;
     let mut name_text = CPath::room();
     name_text.set(&name[..name.len().min(240)])?;
     // SAFETY: the name is ours.
-    match unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0]) } {
+    match unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), (MFD_CLOEXEC | MFD_EXEC) as usize, 0, 0, 0, 0]) } {
         // MFD_EXEC came with Linux 6.3; before it every memfd was executable.
         // SAFETY: as above.
-        Err(Errno::EINVAL) => unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC, 0, 0, 0, 0]) },
+        Err(Errno::EINVAL) => unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), MFD_CLOEXEC as usize, 0, 0, 0, 0]) },
         other => other,
     }
 }
@@ -531,7 +464,6 @@ fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset:
 
 /// [`transfer`] of a write, which may go to the end of the file.
 fn store(fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
-    const RWF_APPEND: usize = 0x10;
     /// Both halves of an offset of -1.
     const OWN_POSITION: usize = usize::MAX;
     if offset != Some(END) {
@@ -539,7 +471,9 @@ fn store(fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usi
     }
     let range = [addr, len];
     // SAFETY: as in `transfer`; the range is ours.
-    unsafe { raw_retry(nr::PWRITEV2, [fd_word(fd), range.as_ptr() as usize, 1, OWN_POSITION, OWN_POSITION, RWF_APPEND]) }
+    unsafe {
+        raw_retry(nr::PWRITEV2, [fd_word(fd), range.as_ptr() as usize, 1, OWN_POSITION, OWN_POSITION, rwf::APPEND as usize])
+    }
 }
 
 fn named(call: Call, fd: HostFd, addr: &mut [u8], addr_len: &mut usize, flags: usize) -> Result<usize> {

@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use janua_abi::linux::poll::event;
+use janua_abi::linux::prctl;
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::{self, entry};
 use janua_port::jail::Ground;
@@ -64,12 +66,11 @@ pub fn stop_sandbox(code: u8) -> ! {
 
 /// Whether the supervisor is gone: who asked for its signal after that gets none. Its end of the channel is gone with it.
 pub fn is_orphaned() -> bool {
-    const POLLHUP: u64 = 0x10;
     // struct pollfd: the descriptor, then the events asked for (none) and those returned.
     let mut channel = u64::from(boot::info().channel as u32);
     // SAFETY: the word is ours.
     let ready = unsafe { sys::raw(nr::POLL, [&raw mut channel as usize, 1, 0, 0, 0, 0]) };
-    ready.is_ok_and(|count| count == 1) && channel >> 48 & POLLHUP != 0
+    ready.is_ok_and(|count| count == 1) && channel >> 48 & u64::from(event::HUP) != 0
 }
 
 /// [`Machine::wake_service`].
@@ -136,10 +137,9 @@ impl LinuxMachine {
     /// The first process' own thread from now on: `serve` does what is due (timers, the supervisor's requests) and returns when it
     /// wants to be called again; [`Machine::wake_service`] calls it earlier.
     pub fn serve(&'static self, mut serve: impl FnMut() -> Option<Nanos>) -> ! {
-        const PR_SET_TIMERSLACK: usize = 29;
         let word = &boot::info().control.service;
         // Guests' timers wait in here: the 50 us by which the host may put off a sleeper's end would come on top of their lateness.
-        let _ = sys::words(nr::PRCTL, [PR_SET_TIMERSLACK, 1, 0, 0, 0, 0]);
+        let _ = sys::words(nr::PRCTL, [prctl::SET_TIMERSLACK as usize, 1, 0, 0, 0, 0]);
         if let Err(errno) = spawn::spawn_kernel(Box::new(|| get().reactor.run())) {
             self.console()
                 .write(alloc::format!("janua: the host gives the kernel no thread of its own: {errno:?}\n").as_bytes());

@@ -5,23 +5,15 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use crate::lock::Mutex;
+use janua_abi::linux::fcntl::open::O_CLOEXEC;
+use janua_abi::linux::poll::{EpollEvent, epoll_ctl, event};
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::HostReady;
 
 use crate::sys::{self, nr};
 
-const EPOLL_CTL_ADD: usize = 1;
-const EPOLL_CTL_DEL: usize = 2;
-const EPOLL_CLOEXEC: usize = 0o2000000;
-/// IN, PRI, OUT, RDHUP and edge triggered; ERR and HUP always come.
-const INTEREST: u32 = 0x1 | 0x2 | 0x4 | 0x2000 | 1 << 31;
-
-#[repr(C, packed)]
-#[derive(Clone, Copy, Default)]
-struct Event {
-    events: u32,
-    data: u64,
-}
+/// Edge triggered. ERR and HUP always come.
+const INTEREST: u32 = event::IN | event::PRI | event::OUT | event::RDHUP | 1 << 31;
 
 /// The watched descriptors.
 pub struct Reactor {
@@ -32,16 +24,19 @@ pub struct Reactor {
 impl Reactor {
     /// Made by the first process, which also runs [`Reactor::run`].
     pub fn new() -> Result<Reactor> {
-        let epoll = sys::words(nr::EPOLL_CREATE1, [EPOLL_CLOEXEC, 0, 0, 0, 0, 0])? as i32;
+        let epoll = sys::words(nr::EPOLL_CREATE1, [O_CLOEXEC as usize, 0, 0, 0, 0, 0])? as i32;
         Ok(Reactor { epoll, targets: Mutex::new(BTreeMap::new()) })
     }
 
     pub fn watch(&self, fd: i32, target: Arc<dyn HostReady>) -> Result<()> {
-        let event = Event { events: INTEREST, data: fd as u64 };
+        let event = EpollEvent { events: INTEREST, data: fd as u64 };
         let old = self.targets.lock().insert(fd, target);
         // SAFETY: the event is ours.
         let added = unsafe {
-            sys::raw(nr::EPOLL_CTL, [self.epoll as usize, EPOLL_CTL_ADD, fd as usize, &raw const event as usize, 0, 0])
+            sys::raw(
+                nr::EPOLL_CTL,
+                [self.epoll as usize, epoll_ctl::ADD as usize, fd as usize, &raw const event as usize, 0, 0],
+            )
         };
         match added {
             Ok(_) | Err(Errno::EEXIST) => {
@@ -59,14 +54,14 @@ impl Reactor {
     pub fn unwatch(&self, fd: i32) {
         let gone = self.targets.lock().remove(&fd);
         if gone.is_some() {
-            let _ = sys::words(nr::EPOLL_CTL, [self.epoll as usize, EPOLL_CTL_DEL, fd as usize, 0, 0, 0]);
+            let _ = sys::words(nr::EPOLL_CTL, [self.epoll as usize, epoll_ctl::DEL as usize, fd as usize, 0, 0, 0]);
         }
         drop(gone);
     }
 
     /// Waits and tells, for the sandbox's life.
     pub fn run(&self) -> ! {
-        let mut events: Box<[Event; 64]> = Box::new([Event::default(); 64]);
+        let mut events: Box<[EpollEvent; 64]> = Box::new([EpollEvent::default(); 64]);
         loop {
             // SAFETY: the array is ours.
             let count = unsafe {

@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::i386::UserDesc;
+use janua_abi::linux::prctl::arch;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::segments::{self, Segments};
 use janua_arch::x86_64::{cpu, fpu};
@@ -57,15 +58,10 @@ pub fn layout() -> Fpu {
     Fpu { size: size(), features: components() }
 }
 
-const ARCH_SET_GS: usize = 0x1001;
-const ARCH_SET_FS: usize = 0x1002;
-const ARCH_GET_FS: usize = 0x1003;
-const ARCH_GET_GS: usize = 0x1004;
-
-fn get_base(what: usize) -> usize {
+fn get_base(what: u32) -> usize {
     let mut base = 0usize;
     // SAFETY: the word is ours.
-    let _ = unsafe { sys::raw(nr::ARCH_PRCTL, [what, &raw mut base as usize, 0, 0, 0, 0]) };
+    let _ = unsafe { sys::raw(nr::ARCH_PRCTL, [what as usize, &raw mut base as usize, 0, 0, 0, 0]) };
     base
 }
 
@@ -81,25 +77,25 @@ pub struct HostedRegisters;
 impl Registers for HostedRegisters {
     fn tls(&self) -> usize {
         // SAFETY: the host has said that the instruction is there.
-        if has_base_instructions() { unsafe { segments::fs_base() } } else { get_base(ARCH_GET_FS) }
+        if has_base_instructions() { unsafe { segments::fs_base() } } else { get_base(arch::GET_FS) }
     }
     fn set_tls(&self, value: usize) {
         if has_base_instructions() && Segments::current().fs == 0 && value < USER_END {
             // SAFETY: the host has said that the instruction is there; the base is canonical.
             return unsafe { segments::set_fs_base(value) };
         }
-        let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_FS, value, 0, 0, 0, 0]);
+        let _ = sys::words(nr::ARCH_PRCTL, [arch::SET_FS as usize, value, 0, 0, 0, 0]);
     }
     fn gs(&self) -> usize {
         // SAFETY: the host has said that the instruction is there.
-        if has_base_instructions() { unsafe { segments::gs_base() } } else { get_base(ARCH_GET_GS) }
+        if has_base_instructions() { unsafe { segments::gs_base() } } else { get_base(arch::GET_GS) }
     }
     fn set_gs(&self, value: usize) {
         if has_base_instructions() && Segments::current().gs == 0 && value < USER_END {
             // SAFETY: the host has said that the instruction is there; the base is canonical.
             return unsafe { segments::set_gs_base(value) };
         }
-        let _ = sys::words(nr::ARCH_PRCTL, [ARCH_SET_GS, value, 0, 0, 0, 0]);
+        let _ = sys::words(nr::ARCH_PRCTL, [arch::SET_GS as usize, value, 0, 0, 0, 0]);
     }
 
     fn fpu_save(&self, area: &mut [u8]) {

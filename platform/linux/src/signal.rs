@@ -3,7 +3,9 @@
 use core::fmt::Write;
 
 use janua_abi::linux::Result;
+use janua_abi::linux::signal::{SIG_IGN, SigAction, sa, si};
 use janua_abi::linux::signal::{SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGSYS, SIGTRAP};
+use janua_arch::x86_64::exception::ERROR_STORE;
 use janua_arch::x86_64::{cpu, usercopy};
 use janua_entry::hosted::entry;
 use janua_entry::hosted::{self, Area, IMAGE_SIZE, KERNEL_BASE, KICK, Own, SIGNAL_ROOM};
@@ -18,29 +20,8 @@ use crate::spawn;
 use crate::sys::{self, nr};
 use crate::user::{HostedUser, is_user};
 
-/// `si_code`: the mapping's rights forbid the access.
-const SEGV_MAPERR: i32 = 1;
-const SEGV_ACCERR: i32 = 2;
-/// `si_code`: a single step (the trap flag).
-const TRAP_TRACE: i32 = 2;
-/// Page fault error code: a store.
-const FAULT_STORE: u64 = 1 << 1;
-
-const SA_SIGINFO: u64 = 4;
-const SA_ONSTACK: u64 = 0x0800_0000;
-const SA_NODEFER: u64 = 0x4000_0000;
-const SA_RESTORER: u64 = 0x0400_0000;
-const SIG_IGN: u64 = 1;
 /// `ss_flags`: the signal stack is none any more once a handler runs on it.
 const SS_AUTODISARM: u32 = 1 << 31;
-
-#[repr(C)]
-struct Action {
-    handler: u64,
-    flags: u64,
-    restorer: u64,
-    mask: u64,
-}
 
 #[repr(C)]
 struct AltStack {
@@ -117,15 +98,15 @@ pub fn set_handlers(jail: Jail, secret: u64, gate: &dyn HostedGate) -> Result<()
             continue;
         }
         let mut action = if handled {
-            Action {
+            SigAction {
                 handler: own.unwrap_or(handler) as u64,
-                flags: SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTORER,
+                flags: sa::SIGINFO | sa::ONSTACK | sa::NODEFER | sa::RESTORER,
                 // Never used as an address: the entry makes its own rt_sigreturn. It is how the entry knows a frame of the host's.
                 restorer: secret,
                 mask: 0,
             }
         } else {
-            Action { handler: SIG_IGN, flags: 0, restorer: 0, mask: 0 }
+            SigAction { handler: SIG_IGN, flags: 0, restorer: 0, mask: 0 }
         };
         // SAFETY: the structure is ours; the handler is written for this.
         unsafe { sys::raw(nr::RT_SIGACTION, [signal as usize, &raw const action as usize, 0, 8, 0, 0]) }?;
@@ -182,7 +163,7 @@ fn interrupted(area: *mut Area) -> *mut Area {
     let guest = spawn::guest(index);
     let frame = &mut this.frame;
     if let Some(pc) = entry::restoring(arrival.rip as usize, frame.rcx as usize) {
-        if signal == SIGTRAP && arrival.code == TRAP_TRACE {
+        if signal == SIGTRAP && arrival.code == si::TRAP_TRACE {
             // For who steps it is one instruction, and started over it would never be done.
             return spawn::carry_on(this, index, Flow::Resume);
         }
@@ -299,8 +280,8 @@ fn in_kernel_code(signal: u32, info: &Info, context: &mut Context, index: usize)
                 flags.write_volatile(flags.read_volatile() | ALIGNMENT_CHECK);
             }
         }
-        SIGSEGV if info.code == SEGV_ACCERR && context.err & FAULT_STORE != 0 && store_fault(info.addr, index) => {}
-        SIGSEGV if info.code == SEGV_MAPERR && hole_fault(context.rip, info.addr, index) => {}
+        SIGSEGV if info.code == si::SEGV_ACCERR && context.err & ERROR_STORE != 0 && store_fault(info.addr, index) => {}
+        SIGSEGV if info.code == si::SEGV_MAPERR && hole_fault(context.rip, info.addr, index) => {}
         SIGSEGV | SIGBUS if info.code > 0 => match usercopy::fixup(context.rip as usize) {
             Some(fixup) => context.rip = fixup as u64,
             None => kernel_fault(signal, info, context, index),

@@ -4,6 +4,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use janua_abi::linux::mman::{
+    MADV_DOFORK, MADV_DONTFORK, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MREMAP_DONTUNMAP,
+    MREMAP_FIXED, MREMAP_MAYMOVE,
+};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::usercopy;
 use janua_entry::hosted::entry;
@@ -22,16 +26,6 @@ use crate::threads;
 use crate::vdso;
 use crate::{boot, descriptors, host};
 
-const MAP_SHARED: usize = 1;
-const MAP_PRIVATE: usize = 2;
-const MAP_FIXED: usize = 0x10;
-const MAP_ANONYMOUS: usize = 0x20;
-const MAP_NORESERVE: usize = 0x4000;
-const MREMAP_MAYMOVE: usize = 1;
-const MREMAP_FIXED: usize = 2;
-const MREMAP_DONTUNMAP: usize = 4;
-const MADV_DONTFORK: usize = 10;
-const MADV_DOFORK: usize = 11;
 /// Guests' memory starts behind the kernel's low page, which is the first that the host lets anybody map (vm.mmap_min_addr).
 const LOWEST: usize = LOW_PAGE + LOW_SIZE;
 
@@ -79,13 +73,13 @@ fn copy_readable(addr: usize, len: usize) -> Result<(usize, usize)> {
     /// It starts with so many bytes and is doubled as long as there is more: a short file may be mapped at any length.
     const FIRST: usize = 16 << 20;
     let mut size = len.min(FIRST);
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    let flags = (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE) as usize;
     let mut copy = call(nr::MMAP, [0, size, bits(READ_WRITE), flags, usize::MAX, 0])?;
     let mut readable = 0;
     while readable < len {
         if readable == size {
             let larger = len.min(size * 2);
-            match call(nr::MREMAP, [copy, size, larger, MREMAP_MAYMOVE, 0, 0]) {
+            match call(nr::MREMAP, [copy, size, larger, MREMAP_MAYMOVE as usize, 0, 0]) {
                 Ok(moved) => (copy, size) = (moved, larger),
                 Err(errno) => {
                     let _ = call(nr::MUNMAP, [copy, size, 0, 0, 0, 0]);
@@ -116,7 +110,7 @@ impl Space for HostedSpace {
                 (if *shared { MAP_SHARED } else { MAP_PRIVATE | MAP_NORESERVE }, fd.0 as usize, *offset as usize)
             }
         };
-        call(nr::MMAP, [addr, len, bits(prot), flags | MAP_FIXED, fd, offset]).map(|_| ())
+        call(nr::MMAP, [addr, len, bits(prot), (flags | MAP_FIXED) as usize, fd, offset]).map(|_| ())
     }
 
     fn unmap(&self, addr: usize, len: usize) -> Result<()> {
@@ -133,18 +127,18 @@ impl Space for HostedSpace {
         check(new, new_len)?;
         check(old, if old_len > 0 { old_len } else { PAGE })?;
         let flags = if old == new { 0 } else { MREMAP_MAYMOVE | MREMAP_FIXED };
-        call(nr::MREMAP, [old, old_len, new_len, flags, new, 0]).map(|_| ())
+        call(nr::MREMAP, [old, old_len, new_len, flags as usize, new, 0]).map(|_| ())
     }
 
     fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
         check(old, len)?;
         check(new, len)?;
-        call(nr::MREMAP, [old, len, len, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, new, 0]).map(|_| ())
+        call(nr::MREMAP, [old, len, len, (MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP) as usize, new, 0]).map(|_| ())
     }
 
     fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
         check(addr, len)?;
-        if advice as usize == MADV_DONTFORK {
+        if advice == MADV_DONTFORK {
             ADVISED.store(true, Ordering::Relaxed);
         }
         call(nr::MADVISE, [addr, len, advice as usize, 0, 0, 0]).map(|_| ())
@@ -191,7 +185,7 @@ impl Ground for HostedSpace {
         let (copy, readable) = copy_readable(addr, len)?;
         if readable > 0 {
             let moved = call(nr::MPROTECT, [copy, readable, bits(READ_ONLY), 0, 0, 0])
-                .and_then(|_| call(nr::MREMAP, [copy, readable, readable, MREMAP_MAYMOVE | MREMAP_FIXED, addr, 0]));
+                .and_then(|_| call(nr::MREMAP, [copy, readable, readable, (MREMAP_MAYMOVE | MREMAP_FIXED) as usize, addr, 0]));
             if moved.is_err() {
                 let _ = call(nr::MUNMAP, [copy, readable, 0, 0, 0, 0]);
             }
@@ -214,9 +208,11 @@ static ADVISED: AtomicBool = AtomicBool::new(false);
 
 /// Keeps ranges of guest memory from the next process that is made, whose exec would only drop them, or gives them to it again: the
 /// host copies no mappings and no page tables of theirs. Whether all could be marked.
-fn mark(ranges: &[[usize; 2]], advice: usize) -> bool {
+fn mark(ranges: &[[usize; 2]], advice: u32) -> bool {
     // Where nothing is mapped there is nothing to mark (ENOMEM).
-    ranges.iter().all(|&[start, len]| matches!(call(nr::MADVISE, [start, len, advice, 0, 0, 0]), Ok(_) | Err(Errno::ENOMEM)))
+    ranges
+        .iter()
+        .all(|&[start, len]| matches!(call(nr::MADVISE, [start, len, advice as usize, 0, 0, 0]), Ok(_) | Err(Errno::ENOMEM)))
 }
 
 /// The ranges that are kept from the process about to be made; none when one of their mappings could not be given back.

@@ -5,7 +5,11 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, compiler_fence, fence};
 
 use janua_abi::linux::Result;
+use janua_abi::linux::futex::op;
+use janua_abi::linux::prctl;
+use janua_abi::linux::process::clone;
 use janua_abi::linux::signal::{SIGCHLD, SIGKILL};
+use janua_abi::linux::time::TimeSpec;
 use janua_entry::hosted::entry;
 use janua_entry::hosted::{self, Area, KICK, Own, SHORTCUTS, Shortcut};
 use janua_port::drive::PARKED;
@@ -22,30 +26,17 @@ use crate::sys::{self, nr};
 use crate::threads;
 use crate::{faults, guard, heap, idle};
 
-const CLONE_VM: usize = 0x100;
-const CLONE_FS: usize = 0x200;
-const CLONE_FILES: usize = 0x400;
-const CLONE_SIGHAND: usize = 0x800;
-const CLONE_PARENT: usize = 0x8000;
-const CLONE_THREAD: usize = 0x1_0000;
-const CLONE_SYSVSEM: usize = 0x4_0000;
-const CLONE_SETTLS: usize = 0x8_0000;
-const CLONE_PARENT_SETTID: usize = 0x10_0000;
-const CLONE_CHILD_SETTID: usize = 0x0100_0000;
-
-const THREAD_FLAGS: usize = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+const THREAD_FLAGS: u64 = clone::VM | clone::FS | clone::FILES | clone::SIGHAND | clone::THREAD | clone::SYSVSEM;
 /// Every guest process is a child of the supervisor, which reaps it and notices when it is killed from outside.
-const PROCESS_FLAGS: usize = CLONE_FILES | CLONE_PARENT | SIGCHLD as usize;
+const PROCESS_FLAGS: u64 = clone::FILES | clone::PARENT | SIGCHLD as u64;
 
 /// A process that goes on for the thread that made it (`space`): the child stores its own id.
-pub const HOP_FLAGS: usize = PROCESS_FLAGS | CLONE_CHILD_SETTID;
+pub const HOP_FLAGS: u64 = PROCESS_FLAGS | clone::CHILD_SETTID;
 /// Every flag a clone of this platform has.
-pub const CLONE_FLAGS: u32 = (THREAD_FLAGS | PROCESS_FLAGS | HOP_FLAGS | CLONE_SETTLS | CLONE_PARENT_SETTID) as u32;
+pub const CLONE_FLAGS: u32 = (THREAD_FLAGS | PROCESS_FLAGS | HOP_FLAGS | clone::SETTLS | clone::PARENT_SETTID) as u32;
 
 /// One of these every clone has, so that no process is the child of a guest's.
-pub const CLONE_PARENT_OR_THREAD: u32 = (CLONE_PARENT | CLONE_THREAD) as u32;
-
-const PR_SET_PDEATHSIG: usize = 1;
+pub const CLONE_PARENT_OR_THREAD: u32 = (clone::PARENT | clone::THREAD) as u32;
 
 /// The two words of an area's guest; zeroes where there is none.
 fn guest_words(index: usize) -> [usize; 2] {
@@ -110,7 +101,7 @@ fn prepare(frame: Frame, tls: Option<usize>, guest: Arc<dyn Guest>) -> Result<us
 }
 
 /// Starts a host thread or process on the area's stack.
-fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
+fn launch(index: usize, flags: u64, tls: Option<usize>) -> Result<u32> {
     // No call of `sys`, since the child goes on elsewhere.
     if let Some(errno) = faults::of(nr::CLONE) {
         return Err(errno);
@@ -123,7 +114,7 @@ fn launch(index: usize, flags: usize, tls: Option<usize>) -> Result<u32> {
         (stack as *mut usize).write(area as usize);
         // The host stores the id before the child runs, so that every thread that knows of the new one knows its id. The child's first
         // access to its stack is then a read, for which the host maps all of the stack that exists at once.
-        let flags = flags | CLONE_PARENT_SETTID | if tls.is_some() { CLONE_SETTLS } else { 0 };
+        let flags = flags | clone::PARENT_SETTID | if tls.is_some() { clone::SETTLS } else { 0 };
         threads::hosted_clone(
             flags,
             stack,
@@ -151,12 +142,12 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
     let (flags, own_process) = match spawn.kind {
         SpawnKind::Thread => (THREAD_FLAGS, false),
         SpawnKind::Fork => (PROCESS_FLAGS, true),
-        SpawnKind::SharedSpace => (PROCESS_FLAGS | CLONE_VM, true),
+        SpawnKind::SharedSpace => (PROCESS_FLAGS | clone::VM, true),
     };
     let index = prepare(spawn.frame, spawn.tls, spawn.guest)?;
     area::of(index).host_pid.store(if own_process { 0 } else { own_pid() }, Ordering::Relaxed);
-    area::set_space(index, (flags & CLONE_VM != 0).then(here));
-    if flags & CLONE_VM != 0 {
+    area::set_space(index, (flags & clone::VM != 0).then(here));
+    if flags & clone::VM != 0 {
         // Alone until now, which identified the caller.
         let known = identify(here());
         if let Err(errno) = known {
@@ -181,7 +172,7 @@ pub fn spawn(spawn: Spawn) -> Result<Arc<dyn Context>> {
     match launched {
         Ok(_) => Ok(context),
         Err(errno) => {
-            if flags & CLONE_VM != 0 {
+            if flags & clone::VM != 0 {
                 hosted::leave(index);
             }
             drop_guest(index);
@@ -238,7 +229,7 @@ pub fn arm_again(index: usize) -> Result<()> {
     if this.host_pid.load(Ordering::Relaxed) == 0 {
         this.host_pid.store(tid, Ordering::Relaxed);
         // Should the supervisor be killed, nothing of the sandbox stays behind.
-        sys::words(nr::PRCTL, [PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0, 0, 0])?;
+        sys::words(nr::PRCTL, [prctl::SET_PDEATHSIG as usize, SIGKILL as usize, 0, 0, 0, 0])?;
         if machine::is_orphaned() {
             sys::exit_group(hosted::ENDED);
         }
@@ -409,28 +400,20 @@ pub fn kick(index: usize) {
     }
 }
 
-#[repr(C)]
-struct Timespec {
-    seconds: i64,
-    nanos: i64,
-}
-
-const FUTEX_WAKE: usize = 1;
-const FUTEX_WAIT_BITSET: usize = 9;
 const BITSET_ALL: usize = 0xffff_ffff;
 
 /// Sleeps while the word has the value. Kernel words are shared between processes, so the futex is not a private one.
 pub fn park(word: &AtomicU32, expected: u32, deadline: Option<Nanos>) {
-    let time = deadline.map(|at| Timespec { seconds: (at / 1_000_000_000) as i64, nanos: (at % 1_000_000_000) as i64 });
+    let time = deadline.map(TimeSpec::from_nanos);
     let time = time.as_ref().map_or(0, |time| &raw const *time as usize);
     let word = &raw const *word as usize;
     // SAFETY: the word and the time are ours and outlive the call.
-    let _ = unsafe { sys::raw(nr::FUTEX, [word, FUTEX_WAIT_BITSET, expected as usize, time, 0, BITSET_ALL]) };
+    let _ = unsafe { sys::raw(nr::FUTEX, [word, op::WAIT_BITSET as usize, expected as usize, time, 0, BITSET_ALL]) };
 }
 
 /// Wakes sleepers of [`park`].
 pub fn unpark(word: &AtomicU32, count: u32) {
     let word = &raw const *word as usize;
     // SAFETY: the host only looks up the address.
-    let _ = unsafe { sys::raw(nr::FUTEX, [word, FUTEX_WAKE, count as usize, 0, 0, 0]) };
+    let _ = unsafe { sys::raw(nr::FUTEX, [word, op::WAKE as usize, count as usize, 0, 0, 0]) };
 }

@@ -102,15 +102,10 @@ global_asm!(
 
 unsafe extern "C" {
     /// clone(2) onto a new kernel stack, whose top word is the [`janua_entry::hosted::Area`] that the child begins with.
-    pub fn hosted_clone(flags: usize, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
+    pub fn hosted_clone(flags: u64, stack: usize, parent_tid: *mut u32, child_tid: *mut u32, tls: usize) -> isize;
     /// The calling thread goes on in a new host process; an error in the old one.
-    pub fn hosted_hop(
-        flags: usize,
-        child_tid: *mut u32,
-        kept: *const [usize; 2],
-        count: usize,
-        given: *const AtomicU32,
-    ) -> isize;
+    pub fn hosted_hop(flags: u64, child_tid: *mut u32, kept: *const [usize; 2], count: usize, given: *const AtomicU32)
+    -> isize;
     /// Clears the bit and ends the host thread.
     pub fn hosted_end(taken: *const AtomicU64, bit: u64) -> !;
 }

@@ -4,10 +4,11 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::fmt::Display;
 
+use janua_abi::linux::time::TICK;
 use janua_abi::linux::{Errno, Result};
 use janua_port::PAGE;
 use janua_port::machine::{Residency, Scheduled, Usage};
-use janua_port::{Host, Nanos, accounts};
+use janua_port::{Host, accounts};
 
 use crate::host::{self, LinuxHost};
 use crate::sys::{self, nr};
@@ -120,7 +121,6 @@ fn from_rusage(words: [u64; 18]) -> Usage {
 
 /// From `stat` and `status` below a process' directory of /proc (proc_pid_stat(5), proc_pid_status(5)).
 fn of_other(pid: u32, directory: &str) -> Option<Usage> {
-    const TICK: Nanos = 10_000_000;
     let mut text = [0; 1024];
     let stat = read_small(&below_proc(pid, format_args!("{directory}stat")).ok()?, &mut text)?;
     // The name is the only field with blanks and brackets; the state, field 3, comes next.

@@ -4,17 +4,14 @@
 //! alone. The data page holds the addresses of the host's functions, which serve the clocks.
 
 use janua_abi::linux::Result;
+use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE};
 use janua_arch::x86_64::vdso::{CODE_SIZE, DATA_SIZE, Data, image};
 use janua_entry::hosted::USER_END;
 
 use crate::boot;
 use crate::sys::{self, nr};
 
-const PROT_READ: usize = 1;
-const PROT_WRITE: usize = 2;
-const PROT_EXEC: usize = 4;
-/// MAP_PRIVATE, MAP_FIXED, MAP_ANONYMOUS.
-const MAP_FLAGS: usize = 2 | 0x10 | 0x20;
+const MAP_FLAGS: u32 = MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS;
 
 /// Start and end of the data and of the code, the same in every process.
 pub fn ranges() -> [(usize, usize); 2] {
@@ -31,11 +28,11 @@ pub fn map(call_entry: Option<usize>) -> Result<()> {
     // SAFETY: the pages lie outside what guests may map and nothing of the kernel's is there; they are filled before they are
     // made unwritable, and the image fits (its own test).
     unsafe {
-        sys::raw(nr::MMAP, [data, end - data, PROT_READ | PROT_WRITE, MAP_FLAGS, usize::MAX, 0])?;
+        sys::raw(nr::MMAP, [data, end - data, (PROT_READ | PROT_WRITE) as usize, MAP_FLAGS as usize, usize::MAX, 0])?;
         (data as *mut Data).write(Data { call_entry: call_entry.unwrap_or(0) as u64, ..boot::info().vdso });
         core::ptr::copy_nonoverlapping(image().as_ptr(), code as *mut u8, image().len().min(CODE_SIZE));
-        sys::raw(nr::MPROTECT, [data, code - data, PROT_READ, 0, 0, 0])?;
-        sys::raw(nr::MPROTECT, [code, end - code, PROT_READ | PROT_EXEC, 0, 0, 0])?;
+        sys::raw(nr::MPROTECT, [data, code - data, PROT_READ as usize, 0, 0, 0])?;
+        sys::raw(nr::MPROTECT, [code, end - code, (PROT_READ | PROT_EXEC) as usize, 0, 0, 0])?;
     }
     Ok(())
 }

@@ -8,14 +8,18 @@
 
 use alloc::vec::Vec;
 
+use janua_abi::linux::fcntl::F_GETFL;
 use janua_abi::linux::net::{SockFilter as Filter, SockProgram, bpf, ioctl as socket};
+use janua_abi::linux::prctl::{self, arch};
 use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64};
 use janua_abi::linux::seccomp::data::{ARCH, ARGS, IP_HIGH, IP_LOW, NUMBER};
 use janua_abi::linux::seccomp::verdict::{ALLOW, KILL_PROCESS, TRAP};
 use janua_abi::linux::termios::request as tty;
+use janua_abi::linux::vsyscall;
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::hostcall::hostcall;
 use janua_entry::hosted::{KERNEL_BASE, KICK};
+use janua_port::PAGE;
 use janua_port::gate::Outside;
 
 use crate::{boot, identity, spawn};
@@ -113,8 +117,8 @@ host_calls! {
     131 SIGALTSTACK Always, "a thread's kernel stack is where the host's signals arrive";
     138 FSTATFS Always, "files of the host";
     141 SETPRIORITY OneOf(0, &[PRIO_PROCESS]), "nice values of guest threads";
-    157 PRCTL OneOf(0, &[PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_TIMERSLACK, PR_SET_SYSCALL_USER_DISPATCH]), "end with the supervisor; names for ps; timers in time; the gate";
-    158 ARCH_PRCTL OneOf(0, &[ARCH_SET_GS, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS]), "a guest's thread pointer";
+    157 PRCTL OneOf(0, &[prctl::SET_PDEATHSIG, prctl::SET_NAME, prctl::SET_TIMERSLACK, prctl::SET_SYSCALL_USER_DISPATCH]), "end with the supervisor; names for ps; timers in time; the gate";
+    158 ARCH_PRCTL OneOf(0, &[arch::SET_GS, arch::SET_FS, arch::GET_FS, arch::GET_GS]), "a guest's thread pointer";
     186 GETTID Always, "a thread's host id";
     190 FSETXATTR Writing, "files of writable binds";
     193 FGETXATTR Always, "files of the host";
@@ -159,16 +163,7 @@ host_calls! {
 const FAMILIES: &[u32] = &[2, 10, 16];
 
 const SET_MODE_FILTER: u32 = 1;
-const F_GETFL: u32 = 3;
 const PRIO_PROCESS: u32 = 0;
-const PR_SET_PDEATHSIG: u32 = 1;
-const PR_SET_NAME: u32 = 15;
-const PR_SET_TIMERSLACK: u32 = 29;
-const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
-const ARCH_SET_GS: u32 = 0x1001;
-const ARCH_SET_FS: u32 = 0x1002;
-const ARCH_GET_FS: u32 = 0x1003;
-const ARCH_GET_GS: u32 = 0x1004;
 
 const IOCTLS: &[u32] = &[
     tty::TCGETS,
@@ -205,10 +200,6 @@ const JUMP_EQUAL: u16 = bpf::JMP | bpf::JEQ;
 const JUMP_NOT_BELOW: u16 = bpf::JMP | bpf::JGE;
 const JUMP_ANY_BIT: u16 = bpf::JMP | bpf::JSET;
 const RETURN: u16 = bpf::RET;
-
-/// Where the host emulates gettimeofday, time and getcpu.
-const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
-const VSYSCALLS: [u32; 3] = [96, 201, 309];
 
 /// What user code may call besides tgkill(2) when the gate is a signal.
 const GETPID: u32 = 39;
@@ -295,9 +286,8 @@ fn tree(runs: &[Run]) -> Vec<Filter> {
     code
 }
 
-/// The whole filter.
-fn filter(settings: &Settings) -> Vec<Filter> {
-    let kill = [op(RETURN, KILL_PROCESS)];
+/// What becomes of the kernel's own calls, by their numbers.
+fn by_number(settings: &Settings) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut add = |start: u32, code: Vec<Filter>| {
         let same = |run: &Run| {
@@ -319,12 +309,17 @@ fn filter(settings: &Settings) -> Vec<Filter> {
     }
     // The rest, x32 calls among them: their numbers have bit 30 set.
     add(next, verdict(None, settings));
+    runs
+}
 
+/// What becomes of calls from the kernel's text, by their interface and number.
+fn by_interface(settings: &Settings) -> Vec<Filter> {
+    let kill = [op(RETURN, KILL_PROCESS)];
     let mut ours = Vec::from([op(LOAD_WORD, ARCH)]);
     let mut native = Vec::from([op(LOAD_WORD, NUMBER)]);
     // Waiting and waking are what a sandbox asks of its host most.
     when(JUMP_EQUAL, u32::from(nr::FUTEX.0), &[op(RETURN, ALLOW)], &mut native);
-    native.extend(tree(&runs));
+    native.extend(tree(&by_number(settings)));
     when(JUMP_EQUAL, ARCH_X86_64, &native, &mut ours);
     // The one call of the 32-bit interface: a thread's identity.
     let mut compat = Vec::from([op(LOAD_WORD, NUMBER)]);
@@ -332,10 +327,14 @@ fn filter(settings: &Settings) -> Vec<Filter> {
     compat.extend(kill);
     when(JUMP_EQUAL, ARCH_I386, &compat, &mut ours);
     ours.extend(kill);
+    ours
+}
 
+/// The whole filter.
+fn filter(settings: &Settings) -> Vec<Filter> {
     let stray = op(RETURN, if settings.outside == Outside::Trap { TRAP } else { KILL_PROCESS });
     let mut code = Vec::from([op(LOAD_WORD, IP_HIGH)]);
-    when(JUMP_EQUAL, (KERNEL_BASE >> 32) as u32, &ours, &mut code);
+    when(JUMP_EQUAL, (KERNEL_BASE >> 32) as u32, &by_interface(settings), &mut code);
     let (start, end) = settings.vdso;
     if start != 0 && start >> 32 == end >> 32 {
         let mut clock = Vec::from([op(LOAD_WORD, NUMBER)]);
@@ -354,15 +353,15 @@ fn filter(settings: &Settings) -> Vec<Filter> {
     }
     // The host emulates the three calls of the vsyscall page and looks here first; no other code can run there.
     let mut emulated = Vec::from([op(LOAD_WORD, NUMBER)]);
-    for number in VSYSCALLS {
+    for number in vsyscall::CALLS.map(u32::from) {
         when(JUMP_EQUAL, number, &[op(RETURN, ALLOW)], &mut emulated);
     }
     emulated.push(stray);
     let mut page = Vec::from([op(LOAD_WORD, IP_LOW)]);
-    when(JUMP_NOT_BELOW, (VSYSCALL_PAGE + 4096) as u32, &[stray], &mut page);
-    when(JUMP_NOT_BELOW, VSYSCALL_PAGE as u32, &emulated, &mut page);
+    when(JUMP_NOT_BELOW, (vsyscall::PAGE + PAGE as u64) as u32, &[stray], &mut page);
+    when(JUMP_NOT_BELOW, vsyscall::PAGE as u32, &emulated, &mut page);
     page.push(stray);
-    when(JUMP_EQUAL, (VSYSCALL_PAGE >> 32) as u32, &page, &mut code);
+    when(JUMP_EQUAL, (vsyscall::PAGE >> 32) as u32, &page, &mut code);
     // A gate by signals: which process a signal is aimed at, a filter of each process looks at.
     if let Some(signal) = settings.queued {
         let mut sends = Vec::from([op(LOAD_WORD, ARGS + 16)]);
@@ -385,7 +384,6 @@ fn filter(settings: &Settings) -> Vec<Filter> {
 pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
     const PRCTL: usize = 157;
     const SECCOMP: usize = nr::SECCOMP.number();
-    const PR_SET_NO_NEW_PRIVS: usize = 38;
     /// Without it hosts before Linux 5.16 would slow the guests' own memory accesses down.
     const SPEC_ALLOW: usize = 4;
     let info = boot::info();
@@ -399,7 +397,7 @@ pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
     });
     let program = SockProgram { len: filter.len() as u16, filter: filter.as_ptr() };
     // SAFETY: words only.
-    Errno::from_raw(unsafe { hostcall(PRCTL, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) })?;
+    Errno::from_raw(unsafe { hostcall(PRCTL, prctl::SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0) })?;
     // SAFETY: program and filter outlive the call, which copies them.
     let set = |flags| {
         Errno::from_raw(unsafe { hostcall(SECCOMP, SET_MODE_FILTER as usize, flags, &raw const program as usize, 0, 0, 0) })
@@ -547,14 +545,14 @@ mod tests {
         assert_eq!(judge(&trapping, &Data { arch: ARCH_I386, ..read }), KILL_PROCESS);
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ..read }), ALLOW);
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ip: 0x40_0000, ..read }), KILL_PROCESS);
-        for number in VSYSCALLS {
-            let time = Data { ip: VSYSCALL_PAGE + 0x400, number, ..read };
+        for number in vsyscall::CALLS.map(u32::from) {
+            let time = Data { ip: vsyscall::PAGE + vsyscall::STEP, number, ..read };
             assert_eq!(judge(&killing, &time), ALLOW);
             assert_eq!(judge(&trapping, &time), ALLOW);
-            assert_eq!(judge(&killing, &Data { ip: VSYSCALL_PAGE + 4096, ..time }), KILL_PROCESS);
-            assert_eq!(judge(&trapping, &Data { ip: VSYSCALL_PAGE - 1, ..time }), TRAP);
+            assert_eq!(judge(&killing, &Data { ip: vsyscall::PAGE + PAGE as u64, ..time }), KILL_PROCESS);
+            assert_eq!(judge(&trapping, &Data { ip: vsyscall::PAGE - 1, ..time }), TRAP);
         }
-        assert_eq!(judge(&killing, &Data { ip: VSYSCALL_PAGE, ..read }), KILL_PROCESS);
+        assert_eq!(judge(&killing, &Data { ip: vsyscall::PAGE, ..read }), KILL_PROCESS);
         // The host's vDSO falls back to the call, and to no other.
         let clock = Data { ip: 0x7fff_1000_1000, number: 228, ..read };
         assert_eq!(judge(&killing, &clock), ALLOW);
@@ -589,6 +587,6 @@ mod tests {
         }
         assert!(seen > 0, "no call found in the assembly");
         let gate = include_str!("../../../gate/src/sud/mod.rs");
-        assert!(gate.contains("const PRCTL: usize = 157;") && gate.contains("PR_SET_SYSCALL_USER_DISPATCH: usize = 59;"));
+        assert!(gate.contains("const PRCTL: usize = 157;") && gate.contains("prctl::SET_SYSCALL_USER_DISPATCH as usize"));
     }
 }

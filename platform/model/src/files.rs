@@ -3,6 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 
+use janua_abi::linux::fcntl::open::O_RDWR;
+use janua_abi::linux::poll::event;
+use janua_abi::linux::stat::{S_IFCHR, S_IFREG};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
 use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
@@ -16,12 +19,6 @@ const LINE: [HostFd; 3] = [HostFd(0), HostFd(1), HostFd(2)];
 const TREE: HostFd = HostFd(3);
 /// The first descriptor of a memory object.
 const FIRST: usize = 4;
-
-const POLLIN: u32 = 1;
-const POLLOUT: u32 = 4;
-const O_RDWR: u32 = 2;
-const S_IFCHR: u32 = 0o020000;
-const S_IFREG: u32 = 0o100000;
 
 type Anonymous = Arc<Object<Memory>>;
 
@@ -239,7 +236,7 @@ impl Host for Model {
 
     fn poll(&self, _fd: HostFd, interest: u32) -> u32 {
         // The line is at its end, which is to be read at once.
-        (POLLIN | POLLOUT) & interest
+        (event::IN | event::OUT) & interest
     }
 
     fn watch(&self, _fd: HostFd, _target: Arc<dyn HostReady>) -> Result<()> {

@@ -6,6 +6,7 @@
 use core::arch::asm;
 
 use janua_abi::linux::i386::UserDesc;
+use janua_abi::linux::i386::process::FIRST_THREAD_AREA;
 use janua_abi::linux::i386::process::user_desc as flag;
 use janua_abi::linux::{Errno, Result};
 use janua_arch::Segments;
@@ -15,8 +16,8 @@ use janua_port::{Compat, Vdso32};
 use crate::core as cores;
 use crate::{cpu, sched, vdso};
 
-/// The first entry, and how many: Linux' places. The personality keeps two.
-pub const FIRST: u32 = 12;
+/// The first entry, and how many: Linux' place. The personality keeps two.
+pub const FIRST: u32 = FIRST_THREAD_AREA;
 pub const COUNT: usize = 2;
 
 /// What a thread has of it while it does not run.

@@ -5,8 +5,9 @@ use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use janua_abi::linux::vsyscall;
 use janua_arch::x86_64::vdso32::Instruction;
-use janua_entry::bare::{BASE_TO_END, PUSHED, VSYSCALL_NUMBERS, VSYSCALLS};
+use janua_entry::bare::{BASE_TO_END, PUSHED, VSYSCALL_NUMBERS};
 use janua_port::Way;
 
 use crate::compat;
@@ -77,7 +78,7 @@ struct Words {
     /// `gs:[72]`. The first address that is not user code's.
     user_end: u64,
     /// `gs:[80]`. The numbers of the vsyscall page's calls.
-    vsyscalls: [u16; VSYSCALLS.len()],
+    vsyscalls: [u16; vsyscall::CALLS.len()],
     task: TaskState,
     gdt: [u64; GDT_ENTRIES],
     /// Beside the words, so that both are one page for the processor to look up.
@@ -245,7 +246,7 @@ impl Core {
             scratch2: 0,
             entry_pushed: 0,
             user_end: 1 << 47,
-            vsyscalls: VSYSCALLS,
+            vsyscalls: vsyscall::CALLS,
             task,
             gdt,
             entry_stack: EntryStack([0; 128]),

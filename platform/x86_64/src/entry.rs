@@ -15,19 +15,12 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+pub use janua_arch::x86_64::exception::{DEBUG, DOUBLE_FAULT, FIRST_INTERRUPT, MACHINE_CHECK, NMI, PAGE_FAULT};
 use janua_entry::bare::{Save, from_base};
 use janua_entry::{bare_push_kept, bare_to_loop};
 
 use crate::report::STOPPING;
 use crate::trap::kernel_trap;
-
-pub const DEBUG: u8 = 1;
-pub const NMI: u8 = 2;
-pub const DOUBLE_FAULT: u8 = 8;
-pub const PAGE_FAULT: u8 = 14;
-pub const MACHINE_CHECK: u8 = 18;
-/// First vector that is no exception.
-pub const FIRST_INTERRUPT: u8 = 32;
 
 /// From the place of rdi down: what a C function may change. rax has its own.
 #[rustfmt::skip]

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
-use janua_paging::PAGE;
+use janua_platform_bare::outside::EXIT_MARK;
 use janua_port::drive::PARKED;
 use janua_port::gate::{Entering, Way};
 use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside};
@@ -79,9 +79,6 @@ pub fn power_off(code: u8) -> ! {
     report::stop_others();
     cpu::halt()
 }
-
-/// The last line on the debug port: this, and the exit code.
-const EXIT_MARK: &str = "janua-exit ";
 
 impl BareMachine {
     /// Makes the machine usable: memory, tables, core, interrupts, clocks, the calling thread. The image calls it first, once.
@@ -322,9 +319,7 @@ impl Machine for BareMachine {
         cores::here().number
     }
     fn memory(&self) -> Memory {
-        let (total, free) = FRAMES.pages();
-        let (total, free) = ((total * PAGE) as u64, (free * PAGE) as u64);
-        Memory { total, free, available: free }
+        FRAMES.memory()
     }
     fn random(&self, out: &mut [u8]) {
         random::fill(out);

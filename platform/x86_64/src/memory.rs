@@ -5,8 +5,13 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use janua_abi::linux::fcntl::open::O_RDWR;
+use janua_abi::linux::poll::event;
+use janua_abi::linux::stat::{S_IFCHR, S_IFREG};
+use janua_abi::linux::termios::request::{FIONREAD, TIOCGWINSZ};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
+pub use janua_platform_bare::outside::{INITRD, SERIAL};
 use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
@@ -15,19 +20,8 @@ use crate::lock::Mutex;
 use crate::serial;
 use crate::user::BareUser;
 
-/// Descriptors that exist from the start: the serial line three times, and the initial file tree.
-pub const SERIAL: [HostFd; 3] = [HostFd(0), HostFd(1), HostFd(2)];
-pub const INITRD: HostFd = HostFd(3);
 /// The first descriptor of a memory object.
 const FIRST: i32 = 4;
-
-const POLLIN: u32 = 1;
-const POLLOUT: u32 = 4;
-const O_RDWR: u32 = 2;
-const S_IFCHR: u32 = 0o020000;
-const S_IFREG: u32 = 0o100000;
-const FIONREAD: u32 = 0x541b;
-const TIOCGWINSZ: u32 = 0x5413;
 
 /// Bytes moved at a time between user memory and an object.
 const CHUNK: usize = PAGE;
@@ -283,8 +277,8 @@ impl Host for BareHost {
     }
 
     fn poll(&self, fd: HostFd, interest: u32) -> u32 {
-        let readable = if !is_serial(fd) || serial::pending() > 0 || serial::ended() { POLLIN } else { 0 };
-        (readable | POLLOUT) & interest
+        let readable = if !is_serial(fd) || serial::pending() > 0 || serial::ended() { event::IN } else { 0 };
+        (readable | event::OUT) & interest
     }
 
     fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()> {

@@ -12,6 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use janua_platform_bare::outside::telnet;
 use janua_port::host::HostReady;
 
 use crate::cpu::{inb, outb};
@@ -78,17 +79,6 @@ enum Decoder {
         len: usize,
         escaped: bool,
     },
-}
-
-/// Commands of the telnet protocol.
-mod telnet {
-    pub const EOF: u8 = 236;
-    pub const SE: u8 = 240;
-    pub const SB: u8 = 250;
-    pub const WILL: u8 = 251;
-    pub const DONT: u8 = 254;
-    pub const IAC: u8 = 255;
-    pub const NAWS: u8 = 31;
 }
 
 impl Input {

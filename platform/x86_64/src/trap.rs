@@ -2,6 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
+use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE, PROTECTION};
 use janua_arch::x86_64::usercopy;
 use janua_entry::bare::{ANSWERED, ANSWERED_COMPAT, CALL_GATE, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT};
 use janua_paging::{Access, Refused};
@@ -16,13 +17,8 @@ use crate::user::{self, BareUser};
 use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, unprotected, vdso};
 
 /// General protection.
-const PROTECTION: u8 = 13;
 /// How often a user copy waits for memory before it fails.
 const MEMORY_LOOKS: u32 = 250;
-
-/// Bits of a page fault's error code.
-const ERROR_WRITE: u64 = 1 << 1;
-const ERROR_FETCH: u64 = 1 << 4;
 
 /// The thread's life in user code: goes there with its frame, and does what the next entry asks for.
 pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
@@ -110,7 +106,7 @@ fn call(guest: &dyn Guest, entry: &Entry, frame: &mut Frame) -> Option<Flow> {
 }
 
 fn access(error: u64) -> Access {
-    if error & ERROR_WRITE != 0 {
+    if error & ERROR_STORE != 0 {
         Access::Write
     } else if error & ERROR_FETCH != 0 {
         Access::Execute

@@ -7,6 +7,7 @@
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_abi::linux::time::COARSE;
 use janua_arch::x86_64::vdso::{self, Data};
 use janua_arch::x86_64::vdso32;
 use janua_paging::{Frames, PAGE};
@@ -28,9 +29,6 @@ const _: () = assert!(vdso::DATA_SIZE == PAGE && vdso::CODE_SIZE == PAGE);
 /// The descriptor whose limit is a core's number, and its selector, which `getcpu` asks for.
 pub const CORE_ENTRY: usize = 15;
 const CORE_SELECTOR: usize = CORE_ENTRY << 3 | 3;
-
-/// What coarse clocks are said to count in, nanoseconds, as the personality has it.
-const COARSE: u32 = 4_000_000;
 
 /// The page at [`TIME`].
 #[repr(C)]
@@ -145,7 +143,7 @@ global_asm!(
     ".popsection",
     time = const TIME as isize,
     selector = const CORE_SELECTOR,
-    coarse = const COARSE,
+    coarse = const COARSE as u32,
 );
 
 unsafe extern "C" {
@@ -218,7 +216,7 @@ pub fn init(command_line: &[u8], start: u64, scale: u64, date: u64) {
 /// The numbers for the vDSO of 32-bit programs, which has them in itself: they never change.
 pub fn data32() -> vdso32::Data {
     let [start, scale, date] = clock::numbers();
-    vdso32::Data { start, scale, date, coarse: COARSE }
+    vdso32::Data { start, scale, date, coarse: COARSE as u32 }
 }
 
 /// The pages that programs read and those they execute, from start to end.

@@ -45,6 +45,9 @@ structs! {
     RobustListHead32 (12) { next: u32, futex_offset: i32, pending: u32, }
 }
 
+/// The first entry of the descriptor table that a thread has for itself (GDT_ENTRY_TLS_MIN of a 64-bit kernel).
+pub const FIRST_THREAD_AREA: u32 = 12;
+
 /// [`UserDesc::flags`]
 pub mod user_desc {
     pub const SEG_32BIT: u32 = 1;

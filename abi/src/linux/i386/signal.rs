@@ -165,9 +165,6 @@ enum Member {
     Sys,
 }
 
-/// The last `si_code` of readiness.
-const POLL_HUP: i32 = 6;
-
 fn member(signal: u32, code: i32) -> Member {
     match (signal, code) {
         (_, si::TIMER) => Member::Timer,
@@ -178,7 +175,7 @@ fn member(signal: u32, code: i32) -> Member {
         (SIGIO, _) => Member::Poll,
         (SIGSYS, _) => Member::Sys,
         // Readiness by another signal (F_SETSIG).
-        (_, ..=POLL_HUP) => Member::Poll,
+        (_, ..=si::POLL_HUP) => Member::Poll,
         _ => Member::Rt,
     }
 }

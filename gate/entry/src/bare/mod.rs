@@ -16,10 +16,8 @@ mod pieces;
 
 /// GS' offset of what an interrupt pushes on the core's entry stack, with isolation: rip, cs, rflags, rsp, ss.
 pub const PUSHED: usize = 1304;
-/// Where GS has the numbers of [`VSYSCALLS`], two bytes each.
+/// Where GS has the numbers of the vsyscall page's calls (`abi/src/linux/vsyscall.rs:CALLS`), two bytes each.
 pub const VSYSCALL_NUMBERS: usize = 80;
-/// The calls of the vsyscall page, in the order of their addresses: gettimeofday, time, getcpu.
-pub const VSYSCALLS: [u16; 3] = [96, 201, 309];
 
 /// What the loop gets beside vectors (`platform/x86_64/src/entry.rs:enter_user`): an entry by `syscall`.
 pub const SYSCALL: usize = 256;

@@ -12,6 +12,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::fcntl::falloc;
+use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::Fill;
 use janua_rt::{Ending, MutexGuard};
@@ -29,17 +31,6 @@ pub const RUN: u64 = 32;
 const READ: u64 = 256;
 /// Largest size of a file: what 32-bit block numbers reach.
 pub const SIZE_MOST: u64 = (1 << 44) - PAGE;
-
-/// lseek(2), on the anonymous file.
-const SEEK_DATA: u32 = 3;
-const SEEK_HOLE: u32 = 4;
-
-/// fallocate(2) modes.
-mod allocate {
-    pub const KEEP_SIZE: u32 = 1;
-    pub const PUNCH_HOLE: u32 = 2;
-    pub const ZERO_RANGE: u32 = 0x10;
-}
 
 /// A file's pages, locked. Functions that may use the disk take this, and let go of the lock meanwhile.
 pub type Locked<'a> = MutexGuard<'a, Data>;
@@ -254,7 +245,7 @@ impl Data {
         }
         // What is a hole for those who read is a page of zeroes for a mapping.
         let fd = data.pages(shared)?;
-        fd.host().fallocate(fd.fd(), allocate::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)?;
+        fd.host().fallocate(fd.fd(), falloc::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)?;
         drop(fd);
         data.recount(shared);
         Data::spare(data, shared, around..around + RUN);
@@ -345,7 +336,7 @@ impl Data {
 
     /// Pages are not valid any more.
     fn forget(&mut self, fd: &OwnedFd, range: Range<u64>) {
-        const PUNCH: u32 = allocate::PUNCH_HOLE | allocate::KEEP_SIZE;
+        const PUNCH: u32 = falloc::PUNCH_HOLE | falloc::KEEP_SIZE;
         if range.is_empty() {
             return;
         }
@@ -440,11 +431,11 @@ impl Data {
     /// fallocate(2). EOPNOTSUPP for modes beyond keep-size, punch-hole and zero-range. For whose turn it is.
     pub fn allocate(data: &mut Locked<'_>, shared: &Shared, mode: u32, offset: u64, len: u64) -> Result<()> {
         let end = offset.checked_add(len).filter(|end| *end <= SIZE_MOST).ok_or(Errno::EFBIG)?;
-        let keep_size = mode & allocate::KEEP_SIZE != 0;
-        let operation = match mode & !allocate::KEEP_SIZE {
+        let keep_size = mode & falloc::KEEP_SIZE != 0;
+        let operation = match mode & !falloc::KEEP_SIZE {
             0 => RangeOperation::Allocate(PreallocationOptions { keep_size }),
-            allocate::PUNCH_HOLE if keep_size => RangeOperation::PunchHole,
-            allocate::ZERO_RANGE => RangeOperation::Zero(ZeroRangeOptions { keep_size }),
+            falloc::PUNCH_HOLE if keep_size => RangeOperation::PunchHole,
+            falloc::ZERO_RANGE => RangeOperation::Zero(ZeroRangeOptions { keep_size }),
             _ => return Err(Errno::EOPNOTSUPP),
         };
         fill::alone(data, shared, |data| {
@@ -467,12 +458,12 @@ impl Data {
                 result => result?,
             }
             let within = end.min(pages(data.size) * PAGE).saturating_sub(offset);
-            if mode & !allocate::KEEP_SIZE != 0
+            if mode & !falloc::KEEP_SIZE != 0
                 && within > 0
                 && let Some(fd) = &data.pages
             {
                 // The disk has zeros there now: whole pages are holes, parts are zeroed.
-                fd.host().fallocate(fd.fd(), allocate::PUNCH_HOLE | allocate::KEEP_SIZE, offset, within)?;
+                fd.host().fallocate(fd.fd(), falloc::PUNCH_HOLE | falloc::KEEP_SIZE, offset, within)?;
             }
             if !keep_size && end > data.size {
                 data.on_disk = end;

@@ -10,6 +10,7 @@ use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
 use alloc::vec;
 
+use janua_abi::linux::fcntl::falloc;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 pub use janua_port::{Host, HostFd, PAGE};
@@ -23,13 +24,6 @@ use crate::fs::memory::Space;
 const HEAP_MOST: u64 = 256 * 1024;
 /// Largest size of a file.
 pub const SIZE_MOST: u64 = i64::MAX as u64;
-
-/// fallocate(2) modes.
-pub mod allocate {
-    pub const KEEP_SIZE: u32 = 1;
-    pub const PUNCH_HOLE: u32 = 2;
-    pub const ZERO_RANGE: u32 = 0x10;
-}
 
 /// Where the bytes are.
 enum Place {
@@ -275,9 +269,9 @@ impl Data {
     /// fallocate(2). EOPNOTSUPP for modes beyond keep-size, punch-hole and zero-range.
     pub fn allocate(&mut self, space: &Space, mode: u32, offset: u64, len: u64) -> Result<()> {
         let end = offset.checked_add(len).filter(|end| *end <= SIZE_MOST).ok_or(Errno::EFBIG)?;
-        let keep = mode & allocate::KEEP_SIZE != 0;
-        let kind = mode & !allocate::KEEP_SIZE;
-        if !matches!(kind, 0 | allocate::PUNCH_HOLE | allocate::ZERO_RANGE) || kind == allocate::PUNCH_HOLE && !keep {
+        let keep = mode & falloc::KEEP_SIZE != 0;
+        let kind = mode & !falloc::KEEP_SIZE;
+        if !matches!(kind, 0 | falloc::PUNCH_HOLE | falloc::ZERO_RANGE) || kind == falloc::PUNCH_HOLE && !keep {
             return Err(Errno::EOPNOTSUPP);
         }
         self.own(space, self.size, &|| false)?;
@@ -315,7 +309,7 @@ impl Data {
                     coverage.write(offset, end);
                     self.charged += more;
                 } else {
-                    host.fallocate(fd, allocate::PUNCH_HOLE | allocate::KEEP_SIZE, offset, len)?;
+                    host.fallocate(fd, falloc::PUNCH_HOLE | falloc::KEEP_SIZE, offset, len)?;
                     let gone = coverage.punch(offset, end, self.size);
                     space.release(gone, true);
                     self.charged -= gone;

@@ -3,12 +3,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use janua_abi::linux::fcntl::{XATTR_CREATE, XATTR_REPLACE};
 use janua_abi::linux::{Errno, Result};
 
 use super::{Meta, Node};
-
-const CREATE: u32 = 1;
-const REPLACE: u32 = 2;
 
 /// Most bytes of a file's attributes, names and values together: a list of the names (XATTR_LIST_MAX) and one value of the largest
 /// size (XATTR_SIZE_MAX) fit.
@@ -52,8 +50,8 @@ impl Node {
         };
         let there = xattrs.contains_key(name);
         match value {
-            Some(_) if flags & CREATE != 0 && there => return Err(Errno::EEXIST),
-            Some(_) if flags & REPLACE != 0 && !there => return Err(Errno::ENODATA),
+            Some(_) if flags & XATTR_CREATE != 0 && there => return Err(Errno::EEXIST),
+            Some(_) if flags & XATTR_REPLACE != 0 && !there => return Err(Errno::ENODATA),
             Some(value) => {
                 let all: usize =
                     xattrs.iter().filter(|(other, _)| *other != name).map(|(other, value)| size(other, value)).sum();

@@ -23,7 +23,7 @@ use janua_rt::{Mutex, RwLock, WaitQueue};
 use zerocopy::IntoBytes;
 
 use super::ports::{Place, Sharing, TIME_WAIT};
-use super::urgent::{Mark, Urgency};
+use super::urgent::Mark;
 use super::{Inet, InetStack, Reach, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
@@ -32,6 +32,7 @@ use crate::net::common::{Common, SOMAXCONN, shut};
 use crate::net::inbox::Inbox;
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
 use crate::net::stamp::{self, Stamp};
+use crate::net::urgent::Urgency;
 
 struct Listener {
     backlog: usize,

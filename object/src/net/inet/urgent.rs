@@ -8,16 +8,15 @@
 
 use alloc::sync::Arc;
 use alloc::vec;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::net::{msg, so};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_rt::{Mutex, WaitQueue};
 
 use super::tcp::TcpSocket;
 use crate::net::bytes::Note;
 use crate::net::socket::Received;
+use crate::net::urgent::State;
 
 /// Most bytes sent at a time with MSG_OOB.
 const MOST: usize = 64 * 1024;
@@ -37,50 +36,6 @@ impl Note for Mark {
 
     fn ends_read(&self) -> bool {
         false
-    }
-}
-
-#[derive(Default)]
-struct State {
-    /// The turn of the last urgent byte.
-    turn: u32,
-    /// That byte, until it is read or passed.
-    byte: Option<u8>,
-    /// Who wants a signal when there is one; made when first asked for.
-    queue: Option<WaitQueue>,
-}
-
-/// What a socket knows of the urgent data that came to it.
-#[derive(Default)]
-pub(super) struct Urgency {
-    /// The mark of the last urgent byte is in the queue, or will be at once.
-    marked: AtomicBool,
-    state: Mutex<State>,
-}
-
-impl Urgency {
-    pub fn is_marked(&self) -> bool {
-        self.marked.load(Ordering::SeqCst)
-    }
-
-    /// Whether there is a byte to be read with MSG_OOB.
-    pub fn has_byte(&self) -> bool {
-        self.is_marked() && self.state.lock().byte.is_some()
-    }
-
-    /// The queue that is woken when an urgent byte comes.
-    pub fn queue(&self) -> WaitQueue {
-        self.state.lock().queue.get_or_insert_default().clone()
-    }
-
-    pub fn forget(&self) {
-        self.pass(&mut self.state.lock());
-    }
-
-    /// The mark has been read, or is no longer there.
-    fn pass(&self, state: &mut State) {
-        state.byte = None;
-        self.marked.store(false, Ordering::SeqCst);
     }
 }
 
@@ -144,9 +99,9 @@ impl TcpSocket {
                 // An old byte that nobody has passed becomes one of the stream, unless it is the next.
                 peer.inbox.bytes.read(1, |_, _| false, |bytes| Ok(bytes.len()))?;
             }
-            state.turn = state.turn.wrapping_add(1);
+            state.turn = state.next_turn();
             state.byte = Some(byte);
-            peer.urgent.marked.store(true, Ordering::SeqCst);
+            peer.urgent.set_marked();
             put(&[byte], Some(Mark(state.turn)))?;
             queue = state.queue.clone();
         }

@@ -30,6 +30,7 @@ use crate::net::common::{Common, SOMAXCONN, shut};
 use crate::net::inbox::Inbox;
 use crate::net::records::RecordQueue;
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
+use crate::net::urgent::Urgency;
 use crate::vfs::{FileKind, Inode};
 
 pub use names::Names;
@@ -145,7 +146,7 @@ pub struct UnixSocket {
     /// Its number in this kernel.
     pub id: u64,
     inbox: Inbox<UnixNote>,
-    urgent: urgent::Urgency,
+    urgent: Urgency,
     records: RecordQueue<UnixRecord>,
     sent: Arc<Sent>,
     peer: RwLock<Option<Arc<UnixSocket>>>,
@@ -169,7 +170,7 @@ impl UnixSocket {
             space: space.clone(),
             id,
             inbox: Inbox::default(),
-            urgent: urgent::Urgency::default(),
+            urgent: Urgency::default(),
             records: RecordQueue::default(),
             sent,
             peer: RwLock::new(None),

@@ -94,7 +94,7 @@ impl UnixSocket {
         let passcred = self.common.flag(so::PASSCRED);
         let joins = |one: Option<&UnixNote>, next: Option<&UnixNote>| !passcred || sender(one) == sender(next);
         // An urgent byte that comes while this looks for bytes is marked before it is in the queue.
-        let sink = |bytes: &[u8]| if self.urgent.is_used() { Err(Errno::EAGAIN) } else { buf.put(bytes) };
+        let sink = |bytes: &[u8]| if self.urgent.is_marked() { Err(Errno::EAGAIN) } else { buf.put(bytes) };
         let taken = match flags & msg::PEEK != 0 {
             true => self.inbox.bytes.peek(self.common.peek.start(), room, joins, sink),
             false => self.inbox.bytes.read(room, joins, sink),

@@ -5,50 +5,14 @@
 //!
 //! Lock order: the socket's state, `state` here, then those of the queue.
 
-use core::sync::atomic::{AtomicBool, Ordering};
-
 use janua_abi::linux::net::{msg, so};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-use janua_rt::{Mutex, WaitQueue};
 
 use super::transfer::NOBODY;
 use super::{UnixNote, UnixSocket};
 use crate::net::socket::Received;
-
-#[derive(Default)]
-struct State {
-    /// The turn of the last urgent byte.
-    turn: u32,
-    /// That byte, until it is taken or passed.
-    byte: Option<u8>,
-    /// Who wants a signal when there is one; made when first asked for.
-    queue: Option<WaitQueue>,
-}
-
-/// What a socket knows of the urgent bytes that came to it.
-#[derive(Default)]
-pub(super) struct Urgency {
-    /// There was one. Set before the first is in the queue.
-    used: AtomicBool,
-    state: Mutex<State>,
-}
-
-impl Urgency {
-    pub fn is_used(&self) -> bool {
-        self.used.load(Ordering::SeqCst)
-    }
-
-    /// Whether there is a byte to be read with MSG_OOB.
-    pub fn has_byte(&self) -> bool {
-        self.is_used() && self.state.lock().byte.is_some()
-    }
-
-    /// The queue that is woken when an urgent byte comes.
-    pub fn queue(&self) -> WaitQueue {
-        self.state.lock().queue.get_or_insert_default().clone()
-    }
-}
+use crate::net::urgent::State;
 
 impl UnixSocket {
     fn inline(&self) -> bool {
@@ -62,7 +26,7 @@ impl UnixSocket {
 
     /// SIOCATMARK.
     pub(super) fn is_at_mark(&self) -> bool {
-        self.urgent.is_used() && self.is_next(&self.urgent.state.lock())
+        self.urgent.is_marked() && self.is_next(&self.urgent.state.lock())
     }
 
     /// Sends to `peer`: the last byte is urgent, those before it are not. `note` goes with the first.
@@ -89,9 +53,9 @@ impl UnixSocket {
             return if sent > 0 { Ok(sent) } else { Err(Errno::EFAULT) };
         }
         let mut state = peer.urgent.state.lock();
-        peer.urgent.used.store(true, Ordering::SeqCst);
+        peer.urgent.set_marked();
         let (turn, old) = (state.turn, state.byte.replace(byte[0]));
-        state.turn = turn.wrapping_add(1).max(1);
+        state.turn = state.next_turn();
         let mark = UnixNote { cred, rights, mark: state.turn };
         match peer.inbox.write(buf, most, Some(mark)) {
             Ok(n) => sent += n,

@@ -9,20 +9,12 @@ pub mod ids;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+pub use janua_abi::linux::capability::{CAP_ALL, CAP_LAST, CAP_SETGID, CAP_SETPCAP, CAP_SETUID};
 use janua_object::Cred;
 
 use crate::Thread;
 use crate::thread::ThreadExt;
 use crate::user::ThreadCharge;
-
-/// Capability numbers this file needs.
-pub const CAP_SETGID: u32 = 6;
-pub const CAP_SETUID: u32 = 7;
-pub const CAP_SETPCAP: u32 = 8;
-/// The highest capability (CAP_CHECKPOINT_RESTORE).
-pub const CAP_LAST: u32 = 40;
-/// All capabilities.
-pub const CAP_ALL: u64 = (1 << (CAP_LAST + 1)) - 1;
 
 /// `securebits` (capabilities(7)); each has a lock one bit higher.
 pub const SECBIT_NO_SETUID_FIXUP: u32 = 1 << 2;

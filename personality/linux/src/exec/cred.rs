@@ -3,13 +3,14 @@
 //! Set-user-ID and set-group-ID bits work inside the sandbox: what they give are the sandbox's own privileges, over its own
 //! files and processes, never any of the host's. There are no file capabilities.
 
+use janua_abi::linux::capability::CAP_SETUID;
 use janua_object::Cred;
 use janua_object::vfs::Perm;
 use janua_object::vfs::access::{S_ISGID, S_ISUID, S_IXGRP};
 
+use crate::cred::SECBIT_KEEP_CAPS;
+
 const SECBIT_NOROOT: u32 = 1;
-const SECBIT_KEEP_CAPS: u32 = 1 << 4;
-const CAP_SETUID: u32 = 7;
 
 /// What a program runs with.
 #[derive(Debug)]

@@ -21,8 +21,10 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::i386;
 use janua_abi::linux::layout::Layout as Words;
-use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, RLIMIT_STACK};
+use janua_abi::linux::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE};
+use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGCHLD, SIGSEGV};
+use janua_abi::linux::stat::at;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{ReadBuf, UserPtr, UserStr};
@@ -42,8 +44,6 @@ use cred::Rights;
 use elf::Elf;
 use layout::Layout;
 
-const AT_EMPTY_PATH: u32 = 0x1000;
-const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
 const AT_FDCWD: Fd = Fd(-100);
 /// personality(2): no randomisation; reading means executing.
 const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
@@ -100,7 +100,7 @@ pub async fn execveat<W: Words<usize>>(
 /// The first program of a sandbox, in the space the machine gave its thread. The error is for a person to see: nothing runs
 /// then. `Ok(None)` when the program could not be loaded after all and the process has been killed.
 pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8>], envp: &[Vec<u8>]) -> Result<Option<Frame>> {
-    let mut budget = args::budget(thread.limit(RLIMIT_STACK));
+    let mut budget = args::budget(thread.limit(rlimit::STACK));
     let mut strings = [Strings::default(), Strings::default()];
     for (strings, given) in strings.iter_mut().zip([argv, envp]) {
         for string in given {
@@ -127,7 +127,7 @@ fn from_user<W: Words<usize>>(
 ) -> Result<Box<Prepared>> {
     let path = path.path(thread.user())?;
     let target = open_target(thread, dir, &path, flags)?;
-    let mut budget = args::budget(thread.limit(RLIMIT_STACK));
+    let mut budget = args::budget(thread.limit(rlimit::STACK));
     args::spend(&mut budget, target.name.len())?;
     let args = Strings::read(thread.user(), argv, &mut budget)?;
     let env = Strings::read(thread.user(), envp, &mut budget)?;
@@ -214,11 +214,11 @@ fn take_over(thread: &Thread, space: Arc<dyn Space>, prepared: &Prepared, rights
 
 /// Finds the file to be run and checks that the caller may.
 fn open_target(thread: &Thread, dir: Fd, path: &[u8], at_flags: u32) -> Result<Target> {
-    if at_flags & !(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 {
+    if at_flags & !(at::EMPTY_PATH | at::SYMLINK_NOFOLLOW) != 0 {
         return Err(Errno::EINVAL);
     }
     let files = thread.files();
-    if path.is_empty() && at_flags & AT_EMPTY_PATH != 0 && dir != AT_FDCWD {
+    if path.is_empty() && at_flags & at::EMPTY_PATH != 0 && dir != AT_FDCWD {
         let file = files.get(dir)?;
         let file = match &file.path {
             Some(path) => open_place(thread, path.clone())?,
@@ -235,7 +235,7 @@ fn open_target(thread: &Thread, dir: Fd, path: &[u8], at_flags: u32) -> Result<T
         _ if !relative => root.clone(),
         _ => files.get(dir)?.path.clone().ok_or(Errno::ENOTDIR)?,
     };
-    let follow = at_flags & AT_SYMLINK_NOFOLLOW == 0;
+    let follow = at_flags & at::SYMLINK_NOFOLLOW == 0;
     let caller = thread.caller();
     let found = Walk::new(&thread.kernel.vfs, &caller, &Start { root, base }, Resolve::empty()).whole(path, follow)?;
     if !follow && found.dentry.kind() == janua_object::vfs::FileKind::Symlink {

@@ -3,9 +3,11 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
+use janua_abi::linux::fcntl::falloc::KEEP_SIZE;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::SIGXFSZ;
 use janua_abi::linux::stat::at as at_flags;
+use janua_abi::linux::stat::{UTIME_NOW, UTIME_OMIT};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
@@ -32,7 +34,7 @@ fn apply(thread: &Thread, path: &Path, change: SetAttr, events: u32) -> Result<(
 }
 
 /// The place of an open file, for the calls that change through a descriptor. EBADF for one opened by O_PATH.
-fn opened(thread: &Thread, fd: Fd) -> Result<Path> {
+pub fn opened(thread: &Thread, fd: Fd) -> Result<Path> {
     let file = at::file(thread, fd)?;
     if file.flags() & flags::O_PATH != 0 {
         return Err(Errno::EBADF);
@@ -162,8 +164,6 @@ fn change_times(thread: &Thread, path: &Path, times: Option<[Time; 2]>) -> Resul
 }
 
 fn from_timespec([sec, nsec]: [i64; 2]) -> Result<Time> {
-    const UTIME_NOW: i64 = (1 << 30) - 1;
-    const UTIME_OMIT: i64 = (1 << 30) - 2;
     match nsec {
         UTIME_NOW => Ok(Time::Now),
         UTIME_OMIT => Ok(Time::Omit),
@@ -308,7 +308,6 @@ pub fn ftruncate(thread: &Thread, fd: Fd, size: i64) -> Result<()> {
 }
 
 pub fn fallocate(thread: &Thread, fd: Fd, mode: u32, offset: i64, len: i64) -> Result<()> {
-    const KEEP_SIZE: u32 = 1;
     if offset < 0 || len <= 0 {
         return Err(Errno::EINVAL);
     }

@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 use janua_abi::linux::i386::stat::fold_ino;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
+use janua_kernel::user::PATH_MAX;
 use janua_kernel::{UserPtr, UserStr};
 use janua_object::file::DirEntry;
 use janua_object::file::flags::O_NOATIME;
@@ -149,9 +150,6 @@ pub fn getdents_compat(thread: &Thread, fd: Fd, out: UserPtr<u8>, size: u32) -> 
         out.push(entry.kind);
     })
 }
-
-/// Longest name of a working directory, its NUL included (limits.h).
-const PATH_MAX: usize = 4096;
 
 pub fn getcwd(thread: &Thread, out: UserPtr<u8>, size: usize) -> Result<usize> {
     let context = thread.fs.read().clone();

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::capability::{CAP_FOWNER, CAP_SYS_RESOURCE};
 use janua_abi::linux::fcntl::*;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::termios;
@@ -30,9 +31,6 @@ impl Arg for FcntlCommand {
         Ok(FcntlCommand(word as u32))
     }
 }
-
-const CAP_SYS_RESOURCE: u32 = 24;
-const CAP_FOWNER: u32 = 3;
 
 /// fcntl(2)
 pub async fn fcntl(thread: &Thread, fd: Fd, command: FcntlCommand, arg: usize) -> Result<usize> {

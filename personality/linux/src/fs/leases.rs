@@ -2,6 +2,7 @@
 
 use alloc::sync::{Arc, Weak};
 
+use janua_abi::linux::capability::CAP_LEASE;
 use janua_abi::linux::fcntl::{F_RDLCK, F_UNLCK, F_WRLCK};
 use janua_abi::linux::signal::{SIGIO, SigInfo, si};
 use janua_kernel::{Errno, Result};
@@ -16,8 +17,6 @@ use janua_rt::{Mutex, Notify};
 
 use super::{at, sigio};
 use crate::{Kernel, Task, Thread};
-
-const CAP_LEASE: u32 = 28;
 
 /// `si_code` and `si_band` of a lease's signal.
 const POLL_MSG: i32 = 3;

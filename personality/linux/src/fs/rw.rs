@@ -3,6 +3,7 @@
 //! Files never wait; this is the one place that waits for them. A call reads its scatter list once and looks its descriptor
 //! up once; what can go on at once allocates nothing.
 
+use janua_abi::linux::fcntl::rwf;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGPIPE, SIGXFSZ};
@@ -24,20 +25,13 @@ use crate::{Thread, signal};
 #[derive(Clone, Copy, Debug)]
 pub struct RwFlags(pub u32);
 
-pub const RWF_HIPRI: u32 = 0x1;
-pub const RWF_DSYNC: u32 = 0x2;
-pub const RWF_SYNC: u32 = 0x4;
-pub const RWF_NOWAIT: u32 = 0x8;
-pub const RWF_APPEND: u32 = 0x10;
-pub const RWF_NOAPPEND: u32 = 0x20;
-
-const KNOWN: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND | RWF_NOAPPEND;
+const KNOWN: u32 = rwf::HIPRI | rwf::DSYNC | rwf::SYNC | rwf::NOWAIT | rwf::APPEND | rwf::NOAPPEND;
 
 impl Arg for RwFlags {
     const KIND: Kind = Kind::Named("rwf");
     fn decode(word: usize) -> Result<Self> {
         let flags = word as u32;
-        if flags & !KNOWN != 0 || flags & RWF_APPEND != 0 && flags & RWF_NOAPPEND != 0 {
+        if flags & !KNOWN != 0 || flags & rwf::APPEND != 0 && flags & rwf::NOAPPEND != 0 {
             return Err(Errno::EOPNOTSUPP);
         }
         Ok(RwFlags(flags))
@@ -186,15 +180,15 @@ fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place
 
 /// Writes. A stream's blocking write goes on until everything is written; what has been written counts, whatever ends it.
 pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, rwf: RwFlags) -> Result<usize> {
-    let append = rwf.0 & RWF_APPEND != 0 || file.appends() && rwf.0 & RWF_NOAPPEND == 0;
-    if rwf.0 & RWF_NOAPPEND != 0 && file.appends() {
+    let append = rwf.0 & rwf::APPEND != 0 || file.appends() && rwf.0 & rwf::NOAPPEND == 0;
+    if rwf.0 & rwf::NOAPPEND != 0 && file.appends() {
         file.file_flags().check_append()?;
     }
     let most = limit_size(thread, file, buf, place, append)?;
     if file.ops.streams() {
         file.ops.job_control(&thread.caller(), true)?;
     }
-    let wait = rwf.0 & RWF_NOWAIT == 0 && !file.nonblocking();
+    let wait = rwf.0 & rwf::NOWAIT == 0 && !file.nonblocking();
     let mut done = 0;
     let mut error = None;
     loop {
@@ -239,8 +233,8 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
         return Err(errno);
     }
     if done > 0 {
-        if rwf.0 & (RWF_SYNC | RWF_DSYNC) != 0 || file.flags() & flags::O_DSYNC != 0 {
-            file.ops.sync(rwf.0 & RWF_SYNC == 0 && file.flags() & flags::O_SYNC != flags::O_SYNC)?;
+        if rwf.0 & (rwf::SYNC | rwf::DSYNC) != 0 || file.flags() & flags::O_DSYNC != 0 {
+            file.ops.sync(rwf.0 & rwf::SYNC == 0 && file.flags() & flags::O_SYNC != flags::O_SYNC)?;
         }
         file.tell(event::MODIFY);
     }
@@ -402,7 +396,7 @@ pub async fn preadv2(
 ) -> Result<usize> {
     let file = fd::get(thread, fd)?;
     let place = if offset == -1 { Place::Position } else { Place::of(&file, offset)? };
-    read_list(thread, &file, (list, count), place, flags.0 & RWF_NOWAIT != 0).await
+    read_list(thread, &file, (list, count), place, flags.0 & rwf::NOWAIT != 0).await
 }
 
 /// pwritev2(2): an offset of -1 is the position.

@@ -28,12 +28,6 @@ struct UrgentAnnouncer {
     kernel: Weak<Kernel>,
 }
 
-/// `si_code` of SIGIO by what is ready.
-const POLL_IN: i32 = 1;
-const POLL_OUT: i32 = 2;
-const POLL_ERR: i32 = 4;
-const POLL_HUP: i32 = 6;
-
 impl Notify for Announcer {
     fn notify(&self, events: u32) {
         let Some(kernel) = self.kernel.upgrade() else { return };
@@ -43,13 +37,13 @@ impl Notify for Announcer {
             0 => SigInfo::new(SIGIO, si::KERNEL),
             number => {
                 let code = if events.contains(Events::HUP) {
-                    POLL_HUP
+                    si::POLL_HUP
                 } else if events.contains(Events::ERR) {
-                    POLL_ERR
+                    si::POLL_ERR
                 } else if events.intersects(Events::OUT | Events::WRNORM) {
-                    POLL_OUT
+                    si::POLL_OUT
                 } else {
-                    POLL_IN
+                    si::POLL_IN
                 };
                 SigInfo::poll(number, code, u64::from(events.bits()), self.fd)
             }

@@ -6,6 +6,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
+use janua_abi::linux::fcntl::rwf;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::SIGPIPE;
 use janua_kernel::iobuf::{IoVec, MOST, ReadBuf, WriteBuf};
@@ -17,7 +18,7 @@ use janua_object::vfs::FileKind;
 use janua_object::{Events, OpenFile};
 
 use crate::fs::fd;
-use crate::fs::rw::{self, Place, RWF_NOWAIT, RwFlags, read_file, write_file};
+use crate::fs::rw::{self, Place, RwFlags, read_file, write_file};
 use crate::thread::ThreadExt;
 use crate::{Thread, signal};
 
@@ -194,7 +195,7 @@ async fn from_pipe(
     flags: SpliceFlags,
 ) -> Result<usize> {
     let Some(pipe) = pipe_of(input) else { return Err(Errno::EINVAL) };
-    let rwf = RwFlags(if flags.nonblocking() && output.ops.may_wait() { RWF_NOWAIT } else { 0 });
+    let how = RwFlags(if flags.nonblocking() && output.ops.may_wait() { rwf::NOWAIT } else { 0 });
     let mut buffer = vec![0; len.min(CHUNK)];
     let mut done = 0;
     while done < len {
@@ -210,7 +211,7 @@ async fn from_pipe(
         if taken == 0 {
             break;
         }
-        let (n, error) = write_rest(thread, output, &buffer[..taken], &mut place, rwf).await;
+        let (n, error) = write_rest(thread, output, &buffer[..taken], &mut place, how).await;
         pipe.unread(&buffer[n..taken]);
         done += n;
         match error {

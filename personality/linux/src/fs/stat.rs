@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::layout::Layout;
+use janua_abi::linux::stat::device;
 use janua_abi::linux::stat::{Stat, Statfs, Statx, StatxTime, at as at_flags, statx as bits};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
@@ -82,11 +83,9 @@ fn statx_time(nanos: i64) -> StatxTime {
     StatxTime { sec, nsec: nsec as u32, pad: 0 }
 }
 
-/// Major and minor of a device number (makedev(3)).
+/// Major and minor of a device number.
 fn split(dev: u64) -> (u32, u32) {
-    let major = (dev >> 8 & 0xfff) | (dev >> 32 & !0xfff);
-    let minor = (dev & 0xff) | (dev >> 12 & !0xff);
-    (major as u32, minor as u32)
+    (device::major(dev), device::minor(dev))
 }
 
 pub fn statx(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) -> Result<()> {

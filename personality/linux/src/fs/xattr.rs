@@ -2,16 +2,17 @@
 
 use alloc::vec::Vec;
 
+use janua_abi::linux::fcntl::{XATTR_CREATE, XATTR_REPLACE};
 use janua_abi::linux::stat::at as at_flag;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_kernel::{UserPtr, UserStr};
-use janua_object::file::flags;
 use janua_object::vfs::watch::event;
 use janua_object::vfs::{FileKind, Path, access};
 
 use super::at::{self, AtFlags, CWD, DirFd};
 use crate::Thread;
+use crate::fs::attr::opened;
 
 const NAME_MOST: usize = 255;
 const VALUE_MOST: usize = 65536;
@@ -19,14 +20,6 @@ const LIST_MOST: usize = 65536;
 
 fn by_path(thread: &Thread, path: UserStr, follow: bool) -> Result<Path> {
     at::find(thread, CWD, &path.path(thread.user())?, follow)
-}
-
-fn by_fd(thread: &Thread, fd: Fd) -> Result<Path> {
-    let file = at::file(thread, fd)?;
-    if file.flags() & flags::O_PATH != 0 {
-        return Err(Errno::EBADF);
-    }
-    at::vfs(thread).place_of(&file)
 }
 
 fn name(thread: &Thread, name: UserStr) -> Result<Vec<u8>> {
@@ -72,9 +65,7 @@ fn whole(name: &[u8]) -> Result<()> {
 }
 
 fn set(thread: &Thread, path: &Path, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
-    const CREATE: u32 = 1;
-    const REPLACE: u32 = 2;
-    if flags & !(CREATE | REPLACE) != 0 {
+    if flags & !(XATTR_CREATE | XATTR_REPLACE) != 0 {
         return Err(Errno::EINVAL);
     }
     let name = name(thread, attr)?;
@@ -141,7 +132,7 @@ pub fn lsetxattr(t: &Thread, path: UserStr, attr: UserStr, value: UserPtr<u8>, s
 }
 
 pub fn fsetxattr(t: &Thread, fd: Fd, attr: UserStr, value: UserPtr<u8>, size: usize, flags: u32) -> Result<()> {
-    set(t, &by_fd(t, fd)?, attr, value, size, flags)
+    set(t, &opened(t, fd)?, attr, value, size, flags)
 }
 
 pub fn getxattr(t: &Thread, path: UserStr, attr: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
@@ -153,7 +144,7 @@ pub fn lgetxattr(t: &Thread, path: UserStr, attr: UserStr, out: UserPtr<u8>, siz
 }
 
 pub fn fgetxattr(t: &Thread, fd: Fd, attr: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
-    get(t, &by_fd(t, fd)?, attr, out, size)
+    get(t, &opened(t, fd)?, attr, out, size)
 }
 
 pub fn listxattr(t: &Thread, path: UserStr, out: UserPtr<u8>, size: usize) -> Result<usize> {
@@ -165,7 +156,7 @@ pub fn llistxattr(t: &Thread, path: UserStr, out: UserPtr<u8>, size: usize) -> R
 }
 
 pub fn flistxattr(t: &Thread, fd: Fd, out: UserPtr<u8>, size: usize) -> Result<usize> {
-    list(t, &by_fd(t, fd)?, out, size)
+    list(t, &opened(t, fd)?, out, size)
 }
 
 pub fn removexattr(t: &Thread, path: UserStr, attr: UserStr) -> Result<()> {
@@ -177,7 +168,7 @@ pub fn lremovexattr(t: &Thread, path: UserStr, attr: UserStr) -> Result<()> {
 }
 
 pub fn fremovexattr(t: &Thread, fd: Fd, attr: UserStr) -> Result<()> {
-    remove(t, &by_fd(t, fd)?, attr)
+    remove(t, &opened(t, fd)?, attr)
 }
 
 /// The place the *at calls mean; with an empty path the descriptor, which must be one that reads or writes.
@@ -188,7 +179,7 @@ fn by_flags(thread: &Thread, dir: DirFd, path: UserStr, flags: AtFlags) -> Resul
     }
     let path = at::read_path(thread, path, true)?;
     match path.is_empty() {
-        true => by_fd(thread, Fd(dir.0)),
+        true => opened(thread, Fd(dir.0)),
         false => at::find(thread, dir, &path, !flags.has(at_flag::SYMLINK_NOFOLLOW)),
     }
 }

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use janua_abi::linux::capability::CAP_SYS_RESOURCE;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SigInfo, si};
@@ -31,8 +32,6 @@ use crate::user::QueueCharge;
 
 /// `struct mq_attr`: flags, most messages, bytes of a message, messages now, and four words of nothing.
 pub type MqAttr = [i64; 8];
-
-const CAP_SYS_RESOURCE: u32 = 24;
 
 fn name(thread: &Thread, name: UserStr) -> Result<Vec<u8>> {
     let name = name.path(thread.user())?;

@@ -2,6 +2,7 @@
 
 use alloc::vec;
 
+use janua_abi::linux::capability::CAP_SYS_RESOURCE;
 use janua_abi::linux::ipc::*;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::{Errno, Result};
@@ -14,8 +15,6 @@ use janua_object::sysv::msg::{MSGMAX, MSGMNB, Message, Queue};
 use super::{Command, GetFlags, now};
 use crate::Thread;
 use crate::thread::ThreadExt;
-
-const CAP_SYS_RESOURCE: u32 = 24;
 
 /// msgget(2).
 pub fn msgget(thread: &Thread, key: i32, flags: GetFlags) -> Result<i32> {

@@ -3,6 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::mman::*;
+use janua_abi::linux::prctl::arch;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::{Arg, Fd, Kind};
@@ -127,16 +128,6 @@ pub fn mincore(thread: &Thread, addr: Addr, len: usize, vector: UserPtr<u8>) -> 
         to = to.at(bytes.len());
         Ok(())
     })
-}
-
-/// arch_prctl(2) codes (asm/prctl.h).
-mod arch {
-    pub const SET_GS: u32 = 0x1001;
-    pub const SET_FS: u32 = 0x1002;
-    pub const GET_FS: u32 = 0x1003;
-    pub const GET_GS: u32 = 0x1004;
-    pub const GET_CPUID: u32 = 0x1011;
-    pub const SET_CPUID: u32 = 0x1012;
 }
 
 /// ARCH_* as an argument.

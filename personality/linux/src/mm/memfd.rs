@@ -1,5 +1,6 @@
 //! memfd_create(2).
 
+use janua_abi::linux::mman::{MFD_ALLOW_SEALING, MFD_CLOEXEC, MFD_EXEC, MFD_HUGETLB, MFD_NOEXEC_SEAL};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserStr;
 use janua_kernel::table::{Arg, Fd, Kind};
@@ -21,11 +22,6 @@ impl Arg for MemfdFlags {
     }
 }
 
-const MFD_CLOEXEC: u32 = 1;
-const MFD_ALLOW_SEALING: u32 = 2;
-const MFD_HUGETLB: u32 = 4;
-const MFD_NOEXEC_SEAL: u32 = 8;
-const MFD_EXEC: u32 = 0x10;
 /// With MFD_HUGETLB: the binary logarithm of the page's size, 0 for the usual one.
 const SIZE_SHIFT: u32 = 26;
 const SIZE_MASK: u32 = 0x3f << SIZE_SHIFT;

@@ -17,6 +17,7 @@ pub use remote::{membarrier, process_vm_readv, process_vm_writev};
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::capability::CAP_IPC_LOCK;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::{Arg, Kind};
@@ -76,7 +77,6 @@ fn is_killed(thread: &Thread) -> bool {
 
 /// What the thread's mappings may come to.
 pub fn limits(thread: &Thread) -> Limits {
-    const CAP_IPC_LOCK: u32 = 14;
     Limits {
         address_space: thread.limit(rlimit::AS),
         data: thread.limit(rlimit::DATA),

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use janua_abi::linux::capability::CAP_BLOCK_SUSPEND;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::poll::{EpollEvent, epoll_ctl as ctl};
 use janua_abi::linux::time::TimeSpec;
@@ -17,8 +18,6 @@ use crate::event::install;
 use crate::thread::ThreadExt;
 use crate::{Thread, poll};
 
-/// CAP_BLOCK_SUSPEND.
-const CAP_BLOCK_SUSPEND: u32 = 36;
 /// Most events one call may ask for.
 const MOST: usize = i32::MAX as usize / size_of::<EpollEvent>();
 

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use janua_abi::linux::stat::device;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Fd;
 use janua_object::OpenFile;
@@ -58,9 +59,9 @@ fn own_lines(file: &OpenFile, text: &mut Text) {
         for (wd, place, mask) in instance.list() {
             let (dev, ino) = place.inode().id().unwrap_or_default();
             // The kernel's own form of a device number: twelve bits and twenty.
-            let dev = dev >> 8 & 0xfff | dev >> 32 & !0xfff;
-            let minor = place.mount.fs.dev() & 0xff | place.mount.fs.dev() >> 12 & 0xfff00;
-            let _ = writeln!(text, "inotify wd:{wd:x} ino:{ino:x} sdev:{:x} mask:{mask:x} ignored_mask:0 ", dev << 20 | minor);
+            let (major, minor) = (device::major(dev), device::minor(place.mount.fs.dev()));
+            let _ =
+                writeln!(text, "inotify wd:{wd:x} ino:{ino:x} sdev:{:x} mask:{mask:x} ignored_mask:0 ", major << 20 | minor);
         }
     } else if let Some(counter) = file.downcast::<EventFd>() {
         let (count, id, semaphore) = counter.state();

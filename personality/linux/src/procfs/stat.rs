@@ -4,16 +4,15 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::Result;
+use janua_abi::linux::time::TICK;
 use janua_kernel::signal::SigSet;
+use janua_object::mm::Sizes;
 use janua_port::PAGE;
 use janua_port::machine::Usage;
 
 use super::{Subject, Text};
 use crate::process::State;
 use crate::time::cpu;
-
-/// Nanoseconds of a clock tick (100 a second).
-const TICK: u64 = 10_000_000;
 
 /// Bytes the host holds in memory for the process; 0 when it does not say.
 pub fn resident(subject: &Subject) -> u64 {
@@ -169,24 +168,9 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
         task.session().id
     );
     if let Some(mm) = task.mm() {
-        let sizes = mm.sizes();
-        let kib = |bytes: usize| bytes / 1024;
         let rss = resident(subject) / 1024;
         let peak = task.usage.maxrss.load(Ordering::Relaxed).max(rss);
-        let _ = write!(
-            text,
-            "VmPeak:\t{0:8} kB\nVmSize:\t{0:8} kB\nVmLck:\t{1:8} kB\nVmPin:\t       0 kB\nVmHWM:\t{peak:8} kB\nVmRSS:\t{rss:8} kB\n",
-            kib(sizes.total),
-            kib(sizes.locked),
-        );
-        let _ = write!(
-            text,
-            "VmData:\t{:8} kB\nVmStk:\t{:8} kB\nVmExe:\t{:8} kB\nVmLib:\t{:8} kB\nVmPTE:\t       0 kB\nVmSwap:\t       0 kB\n",
-            kib(sizes.data),
-            kib(sizes.stack),
-            kib(sizes.text),
-            kib(sizes.lib),
-        );
+        memory_lines(&mm.sizes(), peak, rss, text);
     }
     let (ignored, caught) = task.actions().summary();
     let own = seat.map_or(0, |seat| seat.signals.pending().0);
@@ -215,21 +199,44 @@ pub fn status(subject: &Subject, text: &mut Text) -> Result<()> {
     }
     text.bytes(b"Seccomp:\t0\nSeccomp_filters:\t0\n");
     if let Some(seat) = seat {
-        let words = seat.sched.processors(subject.kernel.machine);
-        text.bytes(b"Cpus_allowed:\t");
-        // The highest first, in groups of eight digits, without leading groups of zeroes.
-        let halves = words.iter().rev().flat_map(|word| [word >> 32, word & 0xffff_ffff]).skip_while(|half| *half == 0);
-        for (at, half) in halves.enumerate() {
-            let _ = if at == 0 { write!(text, "{half:x}") } else { write!(text, ",{half:08x}") };
-        }
-        text.bytes(b"\nCpus_allowed_list:\t");
-        list(text, &words);
-        text.bytes(b"\nMems_allowed:\t1\nMems_allowed_list:\t0\n");
+        processor_lines(&seat.sched.processors(subject.kernel.machine), text);
     }
     // Counted by thread; a process shows its leader's.
     let used = seat.map(|seat| cpu::usage_of_thread(seat)).unwrap_or_default();
     let _ = write!(text, "voluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}\n", used.waits, used.preemptions);
     Ok(())
+}
+
+/// What the process' memory is, of [`status`]. `peak` and `rss` are kibibytes, as everything there.
+fn memory_lines(sizes: &Sizes, peak: u64, rss: u64, text: &mut Text) {
+    let kib = |bytes: usize| bytes / 1024;
+    let _ = write!(
+        text,
+        "VmPeak:\t{0:8} kB\nVmSize:\t{0:8} kB\nVmLck:\t{1:8} kB\nVmPin:\t       0 kB\nVmHWM:\t{peak:8} kB\nVmRSS:\t{rss:8} kB\n",
+        kib(sizes.total),
+        kib(sizes.locked),
+    );
+    let _ = write!(
+        text,
+        "VmData:\t{:8} kB\nVmStk:\t{:8} kB\nVmExe:\t{:8} kB\nVmLib:\t{:8} kB\nVmPTE:\t       0 kB\nVmSwap:\t       0 kB\n",
+        kib(sizes.data),
+        kib(sizes.stack),
+        kib(sizes.text),
+        kib(sizes.lib),
+    );
+}
+
+/// The processors that a thread may run on, of [`status`].
+fn processor_lines(words: &[u64], text: &mut Text) {
+    text.bytes(b"Cpus_allowed:\t");
+    // The highest first, in groups of eight digits, without leading groups of zeroes.
+    let halves = words.iter().rev().flat_map(|word| [word >> 32, word & 0xffff_ffff]).skip_while(|half| *half == 0);
+    for (at, half) in halves.enumerate() {
+        let _ = if at == 0 { write!(text, "{half:x}") } else { write!(text, ",{half:08x}") };
+    }
+    text.bytes(b"\nCpus_allowed_list:\t");
+    list(text, words);
+    text.bytes(b"\nMems_allowed:\t1\nMems_allowed_list:\t0\n");
 }
 
 /// Bits as ranges: "0-3,6".

@@ -26,8 +26,6 @@ use crate::{Seat, Thread};
 
 /// In a stop's code: it is one at a call (PTRACE_O_TRACESYSGOOD).
 const AT_CALL: u32 = 0x80;
-/// `si_code` of a single step that ended in a call.
-const TRAP_BRKPT: i32 = 1;
 
 /// What the thread keeps for itself.
 #[derive(Default)]
@@ -212,9 +210,7 @@ fn step(thread: &Thread, frame: &mut Frame) {
 /// An instruction of a traced thread has ended with the trap flag set: the `si_code` of the signal that comes of it, `None` if the thread
 /// only looks at what it watches and goes on.
 pub fn stepped(thread: &Thread, frame: &Frame) -> Option<i32> {
-    const TRAP_TRACE: i32 = 2;
-    const TRAP_HWBKPT: i32 = 4;
-    let Some(tracee) = thread.trace.tracee() else { return Some(TRAP_TRACE) };
+    let Some(tracee) = thread.trace.tracee() else { return Some(si::TRAP_TRACE) };
     let (hits, forced) = {
         let forced = thread.trace.own.lock().forced;
         let hits = look(thread, frame.program_counter() as u64);
@@ -226,7 +222,7 @@ pub fn stepped(thread: &Thread, frame: &Frame) -> Option<i32> {
         return None;
     }
     state.debug.trapped(hits, step);
-    Some(if step { TRAP_TRACE } else { TRAP_HWBKPT })
+    Some(if step { si::TRAP_TRACE } else { si::TRAP_HWBKPT })
 }
 
 /// Takes up watching again on return to user mode, where it has been interrupted. What the kernel has written does not count.
@@ -401,7 +397,7 @@ fn begin_due(thread: &Thread, frame: &mut Frame) -> bool {
     if core::mem::take(&mut thread.trace.own.lock().exit) {
         match how {
             How::Calls if begin_call(thread, frame, Kind::Exit, &tracee) => return true,
-            How::Step => signal::force(thread, SigInfo::fault(SIGTRAP, TRAP_BRKPT, frame.program_counter() as u64)),
+            How::Step => signal::force(thread, SigInfo::fault(SIGTRAP, si::TRAP_BRKPT, frame.program_counter() as u64)),
             _ => {}
         }
     }

@@ -9,60 +9,40 @@ use crate::ptrace;
 use crate::signal::{self, SigInfo};
 use crate::thread::{Fault, ThreadExt};
 
-/// `si_code`s of exceptions.
-const ILL_ILLOPN: i32 = 2;
-const ILL_ILLTRP: i32 = 4;
-const ILL_PRVOPC: i32 = 5;
-const FPE_INTDIV: i32 = 1;
-const FPE_INTOVF: i32 = 2;
-const FPE_FLTDIV: i32 = 3;
-const FPE_FLTOVF: i32 = 4;
-const FPE_FLTUND: i32 = 5;
-const FPE_FLTRES: i32 = 6;
-const FPE_FLTINV: i32 = 7;
-const SEGV_ACCERR: i32 = 2;
-const SEGV_PKUERR: i32 = 4;
-const BUS_ADRALN: i32 = 1;
-const BUS_ADRERR: i32 = 2;
-const BUS_MCEERR_AR: i32 = 4;
-const TRAP_BRKPT: i32 = 1;
-const TRAP_TRACE: i32 = 2;
-const TRAP_HWBKPT: i32 = 4;
-
 /// Signal and `si_code` as Linux on x86 has them.
 fn signal_of(cause: Cause) -> (u32, i32) {
     match cause {
         Cause::Page { refusal, .. } => match refusal {
             Refusal::Unmapped => (SIGSEGV, si::SEGV_MAPERR),
-            Refusal::Rights => (SIGSEGV, SEGV_ACCERR),
-            Refusal::Key => (SIGSEGV, SEGV_PKUERR),
-            Refusal::BeyondEnd => (SIGBUS, BUS_ADRERR),
-            Refusal::Broken => (SIGBUS, BUS_MCEERR_AR),
+            Refusal::Rights => (SIGSEGV, si::SEGV_ACCERR),
+            Refusal::Key => (SIGSEGV, si::SEGV_PKUERR),
+            Refusal::BeyondEnd => (SIGBUS, si::BUS_ADRERR),
+            Refusal::Broken => (SIGBUS, si::BUS_MCEERR_AR),
         },
         Cause::Protection => (SIGSEGV, si::KERNEL),
         Cause::Segment => (SIGBUS, si::KERNEL),
-        Cause::Alignment => (SIGBUS, BUS_ADRALN),
-        Cause::Illegal => (SIGILL, ILL_ILLOPN),
-        Cause::Privileged => (SIGILL, ILL_PRVOPC),
-        Cause::Software => (SIGILL, ILL_ILLTRP),
+        Cause::Alignment => (SIGBUS, si::BUS_ADRALN),
+        Cause::Illegal => (SIGILL, si::ILL_ILLOPN),
+        Cause::Privileged => (SIGILL, si::ILL_PRVOPC),
+        Cause::Software => (SIGILL, si::ILL_ILLTRP),
         Cause::Arithmetic(arithmetic) => (SIGFPE, float_code(arithmetic)),
-        Cause::Step => (SIGTRAP, TRAP_TRACE),
-        Cause::Watchpoint => (SIGTRAP, TRAP_HWBKPT),
+        Cause::Step => (SIGTRAP, si::TRAP_TRACE),
+        Cause::Watchpoint => (SIGTRAP, si::TRAP_HWBKPT),
         Cause::Breakpoint => (SIGTRAP, si::KERNEL),
-        Cause::DebugTrap => (SIGTRAP, TRAP_BRKPT),
+        Cause::DebugTrap => (SIGTRAP, si::TRAP_BRKPT),
         Cause::HostCall => (SIGSYS, si::SYS_SECCOMP),
     }
 }
 
 fn float_code(arithmetic: Arithmetic) -> i32 {
     match arithmetic {
-        Arithmetic::Division => FPE_INTDIV,
-        Arithmetic::Overflow => FPE_INTOVF,
-        Arithmetic::FloatInvalid => FPE_FLTINV,
-        Arithmetic::FloatDivision => FPE_FLTDIV,
-        Arithmetic::FloatOverflow => FPE_FLTOVF,
-        Arithmetic::FloatUnderflow => FPE_FLTUND,
-        Arithmetic::FloatInexact => FPE_FLTRES,
+        Arithmetic::Division => si::FPE_INTDIV,
+        Arithmetic::Overflow => si::FPE_INTOVF,
+        Arithmetic::FloatInvalid => si::FPE_FLTINV,
+        Arithmetic::FloatDivision => si::FPE_FLTDIV,
+        Arithmetic::FloatOverflow => si::FPE_FLTOVF,
+        Arithmetic::FloatUnderflow => si::FPE_FLTUND,
+        Arithmetic::FloatInexact => si::FPE_FLTRES,
     }
 }
 

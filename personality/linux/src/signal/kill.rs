@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use janua_abi::linux::capability::CAP_KILL;
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::signal::*;
 use janua_abi::linux::{Errno, Result};
@@ -17,9 +18,6 @@ use crate::task::pidfd::PidFd;
 use crate::task::tree::INIT;
 use crate::thread::ThreadExt;
 use crate::{Seat, Task, Thread};
-
-/// CAP_KILL (capabilities(7)).
-const CAP_KILL: u32 = 5;
 
 /// Whether the calling thread may send `signal` to a process: same user, the capability, or SIGCONT within the session.
 fn may_signal(thread: &Thread, target: &Process, signal: u32) -> bool {

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use janua_abi::linux::signal::{SIG_IGN, SIGCHLD, SIGCONT, SIGHUP, SigInfo, sa, si};
+use janua_abi::linux::time::TICK;
 use janua_kernel::UserPtr;
 use janua_kernel::thread::work;
 use janua_object::fdtable::FdTable;
@@ -384,7 +385,6 @@ pub fn cause(status: u32) -> (i32, i32) {
 
 /// User and system time of the threads that have ended, in clock ticks.
 fn ticks(task: &Task) -> (u64, u64) {
-    const TICK: u64 = 10_000_000;
     let used = task.usage.threads.get();
     (used.user / TICK, used.system / TICK)
 }

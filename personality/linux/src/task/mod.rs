@@ -17,6 +17,9 @@ pub use tree::Tree;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
+pub use janua_abi::linux::capability::{
+    CAP_AUDIT_CONTROL, CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_SYS_RESOURCE,
+};
 use janua_abi::linux::process::clone as clone_flags;
 use janua_abi::linux::{Errno, Result};
 use janua_object::fdtable::FdTable;
@@ -25,14 +28,6 @@ use self::clone::CloneFlags;
 use crate::Thread;
 use crate::process::Process;
 use crate::thread::ThreadExt;
-
-/// Capability numbers (capabilities(7)).
-pub const CAP_SYS_PTRACE: u32 = 19;
-pub const CAP_SYS_ADMIN: u32 = 21;
-pub const CAP_SYS_NICE: u32 = 23;
-pub const CAP_SYS_RESOURCE: u32 = 24;
-pub const CAP_AUDIT_CONTROL: u32 = 30;
-pub const CAP_CHECKPOINT_RESTORE: u32 = 40;
 
 /// Whether a process leads its session.
 pub fn is_session_leader(process: &Process) -> bool {

@@ -2,6 +2,7 @@
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::TimeVal;
+use janua_abi::linux::time::{COARSE, TICK};
 use janua_abi::linux::time::{TimeSpec, TimeZone, Timex, Tms, clock};
 use janua_kernel::table::{Arg, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
@@ -10,11 +11,6 @@ use janua_port::clock::OtherClock;
 
 use super::cpu;
 use crate::Thread;
-
-/// Nanoseconds in a clock tick (USER_HZ is 100).
-pub const TICK: Nanos = 10_000_000;
-/// Resolution of the coarse clocks.
-const COARSE: Nanos = 4_000_000;
 
 /// A clock id as a call has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

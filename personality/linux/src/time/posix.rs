@@ -13,7 +13,7 @@ use core::fmt::{self, Write};
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::signal::{SIGALRM, SigInfo, si};
-use janua_abi::linux::time::{ITimerSpec, SigEvent, TIMER_ABSTIME, TimeSpec, clock, sigev};
+use janua_abi::linux::time::{ITimerSpec, SigEvent, TIMER_ABSTIME, clock, sigev};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::timerfd::Progress;
 use janua_port::Nanos;
@@ -342,10 +342,6 @@ fn target(thread: &Thread, event: &SigEvent) -> Result<(u32, u64, Option<Weak<Se
     }
 }
 
-fn spec((value, interval): (Nanos, Nanos)) -> ITimerSpec {
-    ITimerSpec { interval: TimeSpec::from_nanos(interval), value: TimeSpec::from_nanos(value) }
-}
-
 pub fn timer_settime(
     thread: &Thread,
     id: i32,
@@ -375,7 +371,7 @@ pub fn timer_settime(
         was
     };
     match old.non_null() {
-        Some(old) => old.store(thread.user(), &spec(was)),
+        Some(old) => old.store(thread.user(), &ITimerSpec::from_nanos(was)),
         None => Ok(()),
     }
 }
@@ -388,7 +384,7 @@ pub fn timer_gettime(thread: &Thread, id: i32, place: UserPtr<impl Layout<ITimer
         timer.settle(now);
         timer.progress.remaining(now)
     };
-    place.store(thread.user(), &spec(value))
+    place.store(thread.user(), &ITimerSpec::from_nanos(value))
 }
 
 pub fn timer_getoverrun(thread: &Thread, id: i32) -> Result<i32> {

@@ -24,7 +24,7 @@ const RED_ZONE: u64 = 128;
 pub const FXSAVE_SIZE: usize = 512;
 const XSAVE_HEADER: usize = 64;
 /// x87 and SSE: what FXSAVE holds.
-const LEGACY_FEATURES: u64 = 3;
+pub(super) const LEGACY_FEATURES: u64 = 3;
 
 /// Pushes a frame for a handler and points the registers at it. EFAULT when the stack cannot take it.
 pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigInfo, mask: SigSet) -> Result<()> {

@@ -10,7 +10,7 @@ use janua_port::Frame;
 
 use crate::ptrace::Kind;
 use crate::thread::ThreadExt;
-use crate::x86::frame::FXSAVE_SIZE;
+use crate::x86::frame::{FXSAVE_SIZE, LEGACY_FEATURES};
 use crate::x86::i386::x87;
 use crate::{Seat, Thread};
 
@@ -39,8 +39,6 @@ const I386: [usize; USER_REGS32] = [5, 11, 12, 13, 14, 4, 10, 23, 24, 25, 26, 15
 /// Where an XSAVE area says which components it holds, and where software says which there can be.
 const PRESENT: usize = 512;
 const POSSIBLE: usize = 464;
-/// x87 and SSE.
-const LEGACY_FEATURES: u64 = 3;
 
 /// A tracee's registers.
 #[derive(Default)]

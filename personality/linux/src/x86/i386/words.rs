@@ -5,6 +5,7 @@ use janua_abi::linux::i386::HIGHEST;
 use janua_abi::linux::i386::stat::{Flock32, Flock64, Statfs64, fold_ino, whole};
 use janua_abi::linux::i386::time::{TimeSpec32, TimeSpec64, TimeVal32};
 use janua_abi::linux::mman::MAP_32BIT;
+use janua_abi::linux::prctl::arch;
 use janua_abi::linux::process::Rusage;
 use janua_abi::linux::stat::Statx;
 use janua_abi::linux::{Errno, Result};
@@ -273,5 +274,5 @@ pub fn oldolduname(thread: &Thread, out: UserPtr<u8>) -> Result<()> {
 
 /// arch_prctl(2): what is not about the bases of 64-bit code.
 pub fn arch_prctl(thread: &Thread, code: ArchCode, addr: Addr) -> Result<usize> {
-    if (0x1001..=0x1004).contains(&code.0) { Err(Errno::EINVAL) } else { mm::arch_prctl(thread, code, addr) }
+    if (arch::SET_GS..=arch::GET_GS).contains(&code.0) { Err(Errno::EINVAL) } else { mm::arch_prctl(thread, code, addr) }
 }
