@@ -12,7 +12,7 @@ use crate::exit;
 const HEAD: &str = "\
 # System calls
 
-Generated from the tables of calls of the personalities `linux` and `invasive` (`personality/linux/src/table.rs`,
+Generated from the tables of calls of the personalities `linux` and `invasive` (`personality/linux/src/table.rs`, `personality/linux/src/generic.rs`,
 `personality/linux/src/x86/i386/table.rs`, `personality/invasive/src/table.rs`) by `cargo xtask support`; `janua support` prints the same. A
 missing call of Linux' answers -ENOSYS, as does a number that is not listed; one of the personality `invasive` ends the application, as a
 number that is not listed does. The place is where a call may run when there are modules (`--syscall-cores`): on one for calls of its kind, or at `home`,

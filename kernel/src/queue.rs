@@ -248,13 +248,14 @@ impl<P: Personality> Queue<P> {
         let owner = self.owner.upgrade().ok_or(Errno::ESRCH)?;
         let worker = &self.workers[at];
         let mut call = worker.call.lock();
+        let thread = worker.stand_in.owner();
+        // Before the look at the gate: the word of its end comes after this, or is seen here.
+        thread.clear_work(u32::MAX);
         if self.side.lock().gate.is_none() {
             // Closed meanwhile, by a thread that has been at this worker already, or waits for it.
             return Err(Errno::ECANCELED);
         }
-        let thread = worker.stand_in.owner();
         P::lend(&owner, thread, row)?;
-        thread.clear_work(u32::MAX);
         self.pool.lock().tags[at] = Some(tag);
         let watched = self.kernel.tracer.is_on() || self.kernel.stats.is_on();
         let started = if watched { self.kernel.machine.clock().monotonic() } else { 0 };

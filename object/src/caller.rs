@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use janua_abi::linux::capability::CAP_ALL;
 use janua_port::user::NoMemory;
 use janua_port::{Machine, UserMemory};
 
@@ -32,7 +33,7 @@ pub struct Cred {
 impl Cred {
     /// The user's own ids; all capabilities when that is root.
     pub fn of_user(uid: u32, gid: u32, groups: Vec<u32>) -> Cred {
-        let caps = if uid == 0 { (1 << 41) - 1 } else { 0 };
+        let caps = if uid == 0 { CAP_ALL } else { 0 };
         Cred {
             uid,
             gid,
@@ -46,7 +47,7 @@ impl Cred {
             cap_effective: caps,
             cap_permitted: caps,
             cap_inheritable: 0,
-            cap_bounding: (1 << 41) - 1,
+            cap_bounding: CAP_ALL,
             cap_ambient: 0,
             securebits: 0,
             no_new_privs: false,

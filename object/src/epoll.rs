@@ -325,7 +325,8 @@ impl Epoll {
         item.watch.lock().data = data;
         // The new interest first: what happens after this notifies, what happened before is seen by asking.
         item.set_interest(events);
-        let events = item.ask(caller, file);
+        // By registering again, which takes nothing of what is reported once.
+        let events = item.watch(caller, file);
         let timed = item.timed().is_some();
         drop(items);
         if events != 0 {
@@ -450,7 +451,7 @@ impl File for Epoll {
     }
 
     fn poll(&self, _file: &OpenFile, caller: &dyn Caller, table: Option<&mut PollTable>) -> Events {
-        // An event seen but not taken stays listed.
+        // An event seen but not taken stays listed; what the file reports once is lost here, as natively.
         let mut ready = false;
         self.collect(caller, 1, table, &mut |_, _| {
             ready = true;

@@ -10,8 +10,7 @@ use crate::sync::Mutex;
 use crate::wake::{self, Raised};
 use alloc::collections::{BTreeMap, VecDeque};
 
-/// Nanoseconds on the clock that [`Executor::turn`] is given.
-pub type Nanos = u64;
+pub use janua_port::Nanos;
 
 /// A call that is away.
 pub trait Job: Clone + Send {

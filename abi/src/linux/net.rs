@@ -327,7 +327,7 @@ pub struct SockFilter {
     pub k: u32,
 }
 
-/// `struct sock_fprog`, as a call takes it.
+/// `struct sock_fprog`, as the kernel's own calls of the host take it; a guest's has its own word size.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SockProgram {

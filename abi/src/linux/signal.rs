@@ -84,6 +84,7 @@ pub mod si {
     pub const TRAP_HWBKPT: i32 = 4;
     pub const POLL_IN: i32 = 1;
     pub const POLL_OUT: i32 = 2;
+    pub const POLL_MSG: i32 = 3;
     pub const POLL_ERR: i32 = 4;
     pub const POLL_HUP: i32 = 6;
     pub const SYS_SECCOMP: i32 = 1;

@@ -3,7 +3,7 @@
 //! as if by the `ret` of the function that once lay there.
 
 use janua_abi::linux::Errno;
-use janua_abi::linux::vsyscall::{CALLS, PAGE, STEP};
+use janua_abi::linux::vsyscall::{CALLS, START, STEP};
 use janua_arch::x86_64::exception::{ERROR_FETCH, PAGE_FAULT};
 use janua_port::gate::Entering;
 use janua_port::guest::Abi;
@@ -36,7 +36,7 @@ impl TrapGate for Vsyscall {
         if error & ERROR_FETCH == 0 || addr != frame.program_counter() {
             return None;
         }
-        let (_, number) = (PAGE..).step_by(STEP as usize).zip(CALLS).find(|(entry, _)| *entry == addr as u64)?;
+        let (_, number) = (START..).step_by(STEP as usize).zip(CALLS).find(|(entry, _)| *entry == addr as u64)?;
         let mut back = [0; 8];
         user.copy_in(&mut back, frame.stack_pointer()).ok()?;
         frame.rip = u64::from_le_bytes(back);

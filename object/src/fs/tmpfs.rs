@@ -12,7 +12,7 @@ use crate::fs::memory::{Node, PAGE, Shared};
 use crate::vfs::{FileSystem, FsStat, Inode, NAME_MAX, Vfs};
 
 /// The magic number of statfs(2).
-pub const TMPFS_MAGIC: u64 = 0x0102_1994;
+pub(crate) const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// What statfs(2) shows as the size of a file system without a limit, in pages.
 const UNLIMITED_PAGES: u64 = 1 << 22;
 

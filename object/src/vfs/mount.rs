@@ -437,7 +437,7 @@ impl Vfs {
         Ok(())
     }
 
-    /// Gives a mount other flags (MS_REMOUNT with MS_BIND, mount_setattr(2)).
+    /// Gives a mount other flags (MS_REMOUNT).
     pub fn set_mount_flags(&self, mount: &Mount, flags: MountFlags) {
         mount.set_flags(flags);
         self.mounts.changes.add();

@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use janua_abi::linux::Result;
-pub use janua_port::{Backing, PAGE, Prot, Space};
+pub use janua_port::PAGE;
+use janua_port::{Backing, Prot, Space};
 
 /// Where a tile's memory has what, besides the program, which is where it was linked. Page aligned; given by the image, which
 /// knows the machine.

@@ -26,7 +26,7 @@ impl Arg for PrctlOption {
     }
 }
 
-/// Options by number: those with a name for the trace.
+/// Options by number, and their names for the trace.
 pub mod pr {
     pub use janua_abi::linux::prctl::*;
 

@@ -26,11 +26,18 @@ fn idle_fs(thread: &Thread) -> Arc<FsContext> {
     thread.kernel.root.clone()
 }
 
-/// Calls of other kinds that are about the calling thread alone: its locks, its signals while it waits.
+/// Calls of other kinds that are about the calling thread alone: its locks, its signals while it waits, which descriptors are its own.
 fn is_own(row: &Row<Linux>) -> bool {
     matches!(
         row.name,
-        "restart_syscall" | "set_robust_list" | "get_robust_list" | "pselect6" | "ppoll" | "epoll_pwait" | "epoll_pwait2"
+        "restart_syscall"
+            | "set_robust_list"
+            | "get_robust_list"
+            | "pselect6"
+            | "ppoll"
+            | "epoll_pwait"
+            | "epoll_pwait2"
+            | "close_range"
     )
 }
 
@@ -70,6 +77,8 @@ pub fn lend(thread: &Thread, stand_in: &Thread, row: &'static Row<Linux>) -> Res
     *stand_in.fs.write() = thread.fs();
     *stand_in.files.write() = thread.files();
     *stand_in.comm.lock() = *thread.comm.lock();
+    let user = thread.charge.lock().user().clone();
+    *stand_in.charge.lock() = ThreadCharge::uncounted(user);
     stand_in.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
     stand_in.signals.store_blocked(thread.signals.blocked());
     Ok(())
@@ -78,7 +87,7 @@ pub fn lend(thread: &Thread, stand_in: &Thread, row: &'static Row<Linux>) -> Res
 /// The stand-in keeps no files from being closed, and no directory in use.
 pub fn take_back(stand_in: &Thread) {
     let files = core::mem::take(&mut *stand_in.files.write());
-    crate::task::put_files(stand_in, files);
+    crate::task::exit::leave_table(stand_in, files);
     *stand_in.fs.write() = idle_fs(stand_in);
     *stand_in.paths.lock() = Default::default();
     *stand_in.restart.lock() = None;

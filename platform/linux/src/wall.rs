@@ -358,10 +358,10 @@ fn filter(settings: &Settings) -> Vec<Filter> {
     }
     emulated.push(stray);
     let mut page = Vec::from([op(LOAD_WORD, IP_LOW)]);
-    when(JUMP_NOT_BELOW, (vsyscall::PAGE + PAGE as u64) as u32, &[stray], &mut page);
-    when(JUMP_NOT_BELOW, vsyscall::PAGE as u32, &emulated, &mut page);
+    when(JUMP_NOT_BELOW, (vsyscall::START + PAGE as u64) as u32, &[stray], &mut page);
+    when(JUMP_NOT_BELOW, vsyscall::START as u32, &emulated, &mut page);
     page.push(stray);
-    when(JUMP_EQUAL, (vsyscall::PAGE >> 32) as u32, &page, &mut code);
+    when(JUMP_EQUAL, (vsyscall::START >> 32) as u32, &page, &mut code);
     // A gate by signals: which process a signal is aimed at, a filter of each process looks at.
     if let Some(signal) = settings.queued {
         let mut sends = Vec::from([op(LOAD_WORD, ARGS + 16)]);
@@ -546,13 +546,13 @@ mod tests {
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ..read }), ALLOW);
         assert_eq!(judge(&killing, &Data { arch: ARCH_I386, number: 243, ip: 0x40_0000, ..read }), KILL_PROCESS);
         for number in vsyscall::CALLS.map(u32::from) {
-            let time = Data { ip: vsyscall::PAGE + vsyscall::STEP, number, ..read };
+            let time = Data { ip: vsyscall::START + vsyscall::STEP, number, ..read };
             assert_eq!(judge(&killing, &time), ALLOW);
             assert_eq!(judge(&trapping, &time), ALLOW);
-            assert_eq!(judge(&killing, &Data { ip: vsyscall::PAGE + PAGE as u64, ..time }), KILL_PROCESS);
-            assert_eq!(judge(&trapping, &Data { ip: vsyscall::PAGE - 1, ..time }), TRAP);
+            assert_eq!(judge(&killing, &Data { ip: vsyscall::START + PAGE as u64, ..time }), KILL_PROCESS);
+            assert_eq!(judge(&trapping, &Data { ip: vsyscall::START - 1, ..time }), TRAP);
         }
-        assert_eq!(judge(&killing, &Data { ip: vsyscall::PAGE, ..read }), KILL_PROCESS);
+        assert_eq!(judge(&killing, &Data { ip: vsyscall::START, ..read }), KILL_PROCESS);
         // The host's vDSO falls back to the call, and to no other.
         let clock = Data { ip: 0x7fff_1000_1000, number: 228, ..read };
         assert_eq!(judge(&killing, &clock), ALLOW);

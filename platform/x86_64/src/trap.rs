@@ -16,7 +16,6 @@ use crate::thread::Thread;
 use crate::user::{self, BareUser};
 use crate::{apic, cpu, disk, fpu, machine, oom, report, sched, serial, shoot, unprotected, vdso};
 
-/// General protection.
 /// How often a user copy waits for memory before it fails.
 const MEMORY_LOOKS: u32 = 250;
 

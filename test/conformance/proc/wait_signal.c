@@ -1,6 +1,7 @@
 /* Who has waited for a child has had its signal: the handler has run when the wait is over. And who has the signal finds the child. */
 #include "t.h"
 #include <sched.h>
+#include <sys/epoll.h>
 static volatile int signals;
 static void count(int n) { signals += n == SIGCHLD; }
 static volatile int reaped, missed;
@@ -31,6 +32,22 @@ static void notified(void)
 	N(reaped);
 	N(missed);
 }
+/* Any eight bits are an exit signal for clone(2); what is no signal is not sent. */
+static void none(void)
+{
+	int ep = must(epoll_create1(0)), cut = 0;
+	struct epoll_event e;
+	for (int signal = 65; signal < 256; signal += 19) {
+		pid_t p = must(syscall(SYS_clone, signal, 0, 0, 0, 0));
+		if (!p) {
+			t_ms(2);
+			_exit(0);
+		}
+		cut += epoll_wait(ep, &e, 1, 20) != 0;
+		must(waitpid(p, 0, __WALL));
+	}
+	N(cut);
+}
 int main(void)
 {
 	alarm(60);
@@ -51,5 +68,6 @@ int main(void)
 	}
 	N(late);
 	notified();
+	none();
 	return t_done();
 }

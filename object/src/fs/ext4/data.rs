@@ -145,7 +145,8 @@ impl Data {
         shared.dirty_pages.fetch_add(self.dirty.count() - before, Ordering::Relaxed);
     }
 
-    /// Makes pages valid; others may have to go for them. Not all may still be when this returns, as the lock may have been let go of last.
+    /// Makes pages valid; others may have to go for them. A truncation or a hole may have taken some when this returns, as
+    /// the lock may have been let go of last.
     fn load(data: &mut Locked<'_>, shared: &Shared, wanted: Range<u64>) -> Result<()> {
         if data.lacks(wanted.clone()).is_some() {
             fill::bring(data, shared, wanted.clone(), false)?;
@@ -460,10 +461,15 @@ impl Data {
             let within = end.min(pages(data.size) * PAGE).saturating_sub(offset);
             if mode & !falloc::KEEP_SIZE != 0
                 && within > 0
-                && let Some(fd) = &data.pages
+                && let Some(fd) = data.pages.clone()
             {
                 // The disk has zeros there now: whole pages are holes, parts are zeroed.
                 fd.host().fallocate(fd.fd(), falloc::PUNCH_HOLE | falloc::KEEP_SIZE, offset, within)?;
+                // What others have stored there meanwhile is gone with it.
+                let (first, last) = (offset.div_ceil(PAGE), (offset + within) / PAGE);
+                if first < last {
+                    data.clean(shared, first..last);
+                }
             }
             if !keep_size && end > data.size {
                 data.on_disk = end;

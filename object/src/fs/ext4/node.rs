@@ -215,7 +215,7 @@ impl Node {
 
     /// Writes pages and times back; with `mapped` also pages a shared mapping may have changed.
     pub fn write_back(&self, mapped: bool) -> Result<()> {
-        // Held to the end: who comes meanwhile must not take the file for written.
+        // Held from the last page to the end, and who comes before waits for who writes: nobody takes the file for written before it is.
         let mut held = None;
         if let Body::Regular(data) = &self.body {
             let data = held.insert(data.lock());

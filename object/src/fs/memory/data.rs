@@ -13,7 +13,8 @@ use alloc::vec;
 use janua_abi::linux::fcntl::falloc;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
-pub use janua_port::{Host, HostFd, PAGE};
+pub use janua_port::PAGE;
+use janua_port::{Host, HostFd};
 
 use crate::coverage::Coverage;
 use crate::fs::hostfs::HostInode;

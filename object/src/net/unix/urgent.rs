@@ -21,7 +21,7 @@ impl UnixSocket {
 
     /// Whether the place of the last urgent byte is the next of the queue.
     fn is_next(&self, state: &State) -> bool {
-        self.inbox.bytes.front(|note| note.mark == state.turn)
+        state.turn != 0 && self.inbox.bytes.front(|note| note.mark == state.turn)
     }
 
     /// SIOCATMARK.
@@ -94,8 +94,9 @@ impl UnixSocket {
             _passed = queue.consume(|note| note.mark == turn);
         }
         let room = buf.left();
-        let joins =
-            |one: Option<&UnixNote>, next: Option<&UnixNote>| next.is_none_or(|next| next.mark != turn) && joins(one, next);
+        let joins = |one: Option<&UnixNote>, next: Option<&UnixNote>| {
+            next.is_none_or(|next| turn == 0 || next.mark != turn) && joins(one, next)
+        };
         let sink = |bytes: &[u8]| buf.put(bytes);
         match peek {
             true => queue.peek(self.common.peek.start() + usize::from(passes), room, joins, sink),

@@ -33,8 +33,8 @@ fn apply(thread: &Thread, path: &Path, change: SetAttr, events: u32) -> Result<(
     Ok(())
 }
 
-/// The place of an open file, for the calls that change through a descriptor. EBADF for one opened by O_PATH.
-pub fn opened(thread: &Thread, fd: Fd) -> Result<Path> {
+/// The place of an open file, for the calls by descriptor. EBADF for one opened by O_PATH.
+pub(super) fn opened(thread: &Thread, fd: Fd) -> Result<Path> {
     let file = at::file(thread, fd)?;
     if file.flags() & flags::O_PATH != 0 {
         return Err(Errno::EBADF);

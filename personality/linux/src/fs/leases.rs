@@ -18,8 +18,7 @@ use janua_rt::{Mutex, Notify};
 use super::{at, sigio};
 use crate::{Kernel, Task, Thread};
 
-/// `si_code` and `si_band` of a lease's signal.
-const POLL_MSG: i32 = 3;
+/// `si_band` of a lease's signal.
 const BAND: u64 = 0x441;
 
 struct Holder {
@@ -38,7 +37,7 @@ impl Notify for Holder {
         let owner = *self.owner.lock();
         let info = match owner.signal {
             0 => SigInfo::new(SIGIO, si::KERNEL),
-            number => SigInfo::poll(number, POLL_MSG, BAND, self.fd),
+            number => SigInfo::poll(number, si::POLL_MSG, BAND, self.fd),
         };
         sigio::send(&kernel, &owner, info);
     }

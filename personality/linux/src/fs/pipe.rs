@@ -1,12 +1,14 @@
 //! pipe(2), and the waiting part of opening a FIFO.
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
+use janua_abi::linux::capability::CAP_SYS_RESOURCE;
 use janua_kernel::table::{Arg, Fd, Kind};
 use janua_kernel::{Errno, Result, UserPtr};
 use janua_object::OpenFile;
 use janua_object::file::flags::{O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_WRONLY};
-use janua_object::pipe::{Pipe, PipeEnd};
+use janua_object::pipe::{DEFAULT_CAPACITY, Pipe, PipeEnd};
 
 use crate::Thread;
 use crate::fs::fd;
@@ -37,6 +39,10 @@ pub fn pipe2(thread: &Thread, out: UserPtr<[i32; 2]>, flags: PipeFlags) -> Resul
     let now = thread.machine().clock().realtime();
     let ino = thread.kernel.files.next_ino();
     let (reader, writer) = Pipe::pair(ino, cred.fsuid, cred.fsgid, i64::try_from(now).unwrap_or(i64::MAX));
+    let most = thread.kernel.files.pipe_most.load(Ordering::Relaxed);
+    if most < DEFAULT_CAPACITY && !cred.capable(CAP_SYS_RESOURCE) {
+        reader.pipe.set_capacity(most, most, false)?;
+    }
     let status = flags.0 & (O_NONBLOCK | O_DIRECT);
     let cloexec = flags.0 & O_CLOEXEC != 0;
     let read = fd::install(thread, OpenFile::new(Arc::new(reader), O_RDONLY | status, None), cloexec)?;

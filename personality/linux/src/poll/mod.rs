@@ -46,6 +46,10 @@ pub async fn wait(thread: &Thread, list: &mut [Watched], deadline: Option<Nanos>
                     table.set_mask(watched.wanted);
                 }
                 watched.ready = file.poll(&thread.caller(), table.as_deref_mut()).bits() & watched.wanted;
+                if watched.ready != 0 && table.is_some() {
+                    // What is reported once is reported to who asks, not to who registers.
+                    watched.ready = file.poll(&thread.caller(), None).bits() & watched.wanted;
+                }
                 if watched.ready != 0 {
                     count += 1;
                     // Nobody is going to wait: the rest need only be asked.

@@ -60,8 +60,11 @@ fn own_lines(file: &OpenFile, text: &mut Text) {
             let (dev, ino) = place.inode().id().unwrap_or_default();
             // The kernel's own form of a device number: twelve bits and twenty.
             let (major, minor) = (device::major(dev), device::minor(place.mount.fs.dev()));
-            let _ =
-                writeln!(text, "inotify wd:{wd:x} ino:{ino:x} sdev:{:x} mask:{mask:x} ignored_mask:0 ", major << 20 | minor);
+            let _ = writeln!(
+                text,
+                "inotify wd:{wd:x} ino:{ino:x} sdev:{:x} mask:{mask:x} ignored_mask:0 ",
+                major << 20 | minor & 0xf_ffff
+            );
         }
     } else if let Some(counter) = file.downcast::<EventFd>() {
         let (count, id, semaphore) = counter.state();

@@ -386,7 +386,7 @@ impl Node {
     fn ino(&self) -> u64 {
         let owner = match self.id {
             Id::System => 0,
-            // The next process with the number has other inodes.
+            // The next process with the number mostly has other inodes.
             Id::Process(pid, started) => u64::from(pid) ^ (started & 0x7ff) << 25,
             Id::Thread(_, tid) => u64::from(tid) | 1 << 24,
         };

@@ -40,7 +40,7 @@ macro_rules! name {
     };
 }
 
-/// A number that can be set to anything that is not negative.
+/// A number of things of the kernel's memory, which is bounded for root too.
 macro_rules! count {
     ($name:literal, |$kernel:ident| $place:expr) => {
         settable(
@@ -52,7 +52,11 @@ macro_rules! count {
             },
             |subject, word| {
                 let $kernel = &subject.kernel;
-                $place.store(parse::<u32>(word)?.min(i32::MAX as u32) as usize, Ordering::Relaxed);
+                let most: usize = parse(word)?;
+                if most > 1 << 20 {
+                    return Err(Errno::EINVAL);
+                }
+                $place.store(most, Ordering::Relaxed);
                 Ok(())
             },
         )

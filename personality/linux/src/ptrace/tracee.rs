@@ -331,8 +331,9 @@ pub fn thread_ended(thread: &Thread, status: u32) {
     end(&thread.kernel, &tracee, status);
 }
 
-/// Notes the end of a tracee: false when nobody waits for it, and it is nobody's tracee any more.
-fn end(kernel: &Kernel, tracee: &Arc<Tracee>, status: u32) -> bool {
+/// Notes the end of a tracee. Where its tracer does not want to know it is its parent's again at once.
+fn end(kernel: &Kernel, tracee: &Arc<Tracee>, status: u32) {
+    let mut letters = Letters::default();
     {
         let mut tree = kernel.tree.lock();
         let ignores = tree.process(tracee.tracer).is_none_or(|tracer| {
@@ -348,17 +349,22 @@ fn end(kernel: &Kernel, tracee: &Arc<Tracee>, status: u32) -> bool {
         drop(state);
         if !attached {
             // Its tracer has ended meanwhile, and has seen to it.
-            return true;
+            return;
         }
         if ignores {
             unlink(&mut tree, tracee);
-            return false;
+            if tracee.tid() == tracee.task.pid {
+                // Before anybody finds it untraced.
+                exit::reap(&mut tree, &tracee.task, &mut letters);
+            }
+            drop(tree);
+            letters.deliver();
+            return;
         }
     }
     tracee.answered.wake_all();
     let (code, short) = exit::cause(status);
     notify(kernel, tracee, code, short);
-    true
 }
 
 /// A whole process has ended: when its first thread is traced by its parent, that learns of it as of any child.
@@ -373,11 +379,7 @@ pub fn parent_learns(tree: &mut Tree, task: &Task) {
 pub fn process_ended(task: &Arc<Task>, status: u32) {
     let kernel = &task.kernel;
     let Some(tracee) = kernel.tree.lock().tracee(task.pid).cloned() else { return };
-    if !end(kernel, &tracee, status) {
-        let mut letters = Letters::default();
-        exit::reap(&mut kernel.tree.lock(), task, &mut letters);
-        letters.deliver();
-    }
+    end(kernel, &tracee, status);
 }
 
 /// Ends what a thread traces, since it ends itself; with `whole` all that its process traces.

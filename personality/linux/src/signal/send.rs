@@ -22,8 +22,10 @@ pub fn kernel_signal(signal: u32) -> SigInfo {
 /// Sends the calling thread a signal for what its call ran into (SIGPIPE, SIGXFSZ). As on Linux the sender is its own process.
 pub fn send_self(thread: &Thread, signal: u32) {
     let info = SigInfo::by_process(signal, si::USER, thread.task.pid, thread.cred().uid);
+    // What makes submissions for a thread takes no signals itself.
+    let seat = thread.kernel.tree.lock().thread(thread.tid());
     // Only real-time signals can fail.
-    let _ = send_thread(thread, info);
+    let _ = send_thread(seat.as_deref().map_or(thread, |seat| &**seat), info);
 }
 
 /// Sends a signal to a thread. Fails only for a real-time signal over RLIMIT_SIGPENDING.
@@ -97,10 +99,6 @@ enum Sent {
 }
 
 fn send(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> Result<Sent, Full> {
-    let signal = info.signal();
-    if !is_signal(signal) {
-        return Ok(Sent::Pending);
-    }
     let (result, queued) = send_locked(task, &mut task.group.lock(), target, info);
     queued.finish();
     result
@@ -113,6 +111,10 @@ fn send_locked(task: &Arc<Task>, group: &mut Group, target: Option<&Thread>, inf
 
 fn push(task: &Task, group: &mut Group, target: Option<&Thread>, info: SigInfo, queued: &mut Queued) -> Result<Sent, Full> {
     let signal = info.signal();
+    // An exit signal may be any eight bits (clone(2)).
+    if !is_signal(signal) {
+        return Ok(Sent::Pending);
+    }
     if group.threads.is_empty() || matches!(group.state, State::Exiting(_) | State::Dead(_)) {
         group.killed |= signal == SIGKILL;
         return Ok(Sent::Pending);

@@ -134,7 +134,9 @@ impl Tree {
 
     /// Takes a process out for good: it has been waited for, or nobody will.
     pub fn remove_process(&mut self, task: &Arc<Task>) {
-        self.processes.remove(&task.pid);
+        if self.processes.get(&task.pid).is_some_and(|one| Arc::ptr_eq(one, task)) {
+            self.processes.remove(&task.pid);
+        }
         remove_from(&mut self.groups, task.pgrp(), task);
         remove_from(&mut self.children, task.parent(), task);
         task.counted.lock().take();

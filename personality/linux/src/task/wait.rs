@@ -14,6 +14,7 @@ use zerocopy::FromZeros;
 
 use super::exit::cause;
 use super::pidfd::PidFd;
+use super::tree::Tree;
 use crate::process::{Report, State};
 use crate::thread::ThreadExt;
 use crate::{Task, Thread, ptrace};
@@ -58,19 +59,22 @@ impl Found {
 }
 
 /// Whether a wait with these options concerns a child, by its exit signal (__WALL, __WCLONE) and whose it is (__WNOTHREAD).
-fn concerns(thread: &Thread, child: &Task, options: u32) -> bool {
+fn concerns(thread: &Thread, tree: &Tree, child: &Task, options: u32) -> bool {
     let is_clone = child.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
     (options & wait::ALL != 0 || is_clone == (options & wait::CLONE != 0))
-        && (options & wait::NOTHREAD == 0 || is_of_thread(thread, child))
+        && (options & wait::NOTHREAD == 0 || is_of_thread(thread, tree, child))
 }
 
 /// Whether a child of the calling thread's process is that thread's: it has made it, or is the first of those that are left when the
 /// maker has ended.
-fn is_of_thread(thread: &Thread, child: &Task) -> bool {
+fn is_of_thread(thread: &Thread, tree: &Tree, child: &Task) -> bool {
     let maker = child.maker.load(Ordering::Relaxed);
     let threads = thread.process().threads();
-    let maker = threads.iter().find(|seat| seat.tid() == maker).or(threads.first());
-    maker.is_some_and(|seat| seat.tid() == thread.tid())
+    // One that ends leaves the tree first: who does not find it there any more does not meet it here.
+    let mut left = threads.iter().map(|seat| seat.tid()).filter(|tid| tree.thread(*tid).is_some());
+    let first = left.next();
+    let maker = if first == Some(maker) { first } else { left.find(|tid| *tid == maker).or(first) };
+    maker == Some(thread.tid())
 }
 
 /// Looks for a child with news. ECHILD when there is none to wait for at all.
@@ -90,7 +94,7 @@ fn look(thread: &Thread, which: &Which, options: u32) -> Result<Option<Found>> {
             Which::Group(pgrp) => child.pgrp() == *pgrp,
             Which::Task(task) => Arc::ptr_eq(child, task),
         };
-        if !meant || !concerns(thread, child, options) {
+        if !meant || !concerns(thread, &tree, child, options) {
             continue;
         }
         let mut group = child.group.lock();
