@@ -89,6 +89,12 @@ impl<P: Personality> Thread<P> {
         self.work() & (work::SIGNAL | work::KILL | work::STOP) != 0
     }
 
+    /// Between two parts of a long call that holds no lock: whether it may go on. Timers and other threads do not wait for its end.
+    pub fn goes_on(&self) -> bool {
+        self.machine().park().attend();
+        !self.interrupted()
+    }
+
     /// Asks to be polled again at `deadline` (monotonic) at the latest. For use inside a poll.
     pub fn wake_at(&self, deadline: Nanos) {
         self.deadline.fetch_min(deadline, Ordering::Relaxed);

@@ -103,84 +103,9 @@ pub trait Caller: Sync {
     fn limit(&self, resource: u32) -> u64;
 }
 
-/// The kernel acting for itself: it has no thread, and no memory of its own to be copied to.
-pub struct Itself {
-    machine: &'static dyn Machine,
-    pub cred: Arc<Cred>,
-}
-
-impl Itself {
-    /// As root with every capability.
-    pub fn new(machine: &'static dyn Machine) -> Itself {
-        Itself::with(machine, Cred::of_user(0, 0, Vec::new()))
-    }
-
-    /// With these rights.
-    pub fn with(machine: &'static dyn Machine, cred: Cred) -> Itself {
-        Itself { machine, cred: Arc::new(cred) }
-    }
-}
-
-impl Caller for Itself {
-    fn machine(&self) -> &'static dyn Machine {
-        self.machine
-    }
-    fn user(&self) -> &dyn UserMemory {
-        &NoMemory
-    }
-    fn cred(&self) -> Arc<Cred> {
-        self.cred.clone()
-    }
-    fn pid(&self) -> u32 {
-        0
-    }
-    fn tid(&self) -> u32 {
-        0
-    }
-    fn pgrp(&self) -> u32 {
-        0
-    }
-    fn session(&self) -> u32 {
-        0
-    }
-    fn signal_group(&self, _pgrp: u32, _signal: u32) -> bool {
-        false
-    }
-    fn job_signal_ignored(&self, _signal: u32) -> bool {
-        true
-    }
-    fn session_of_group(&self, _pgrp: u32) -> Option<u32> {
-        None
-    }
-    fn terminal(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        None
-    }
-    fn set_terminal(&self, _terminal: Option<Arc<dyn Any + Send + Sync>>) {}
-    fn is_session_leader(&self) -> bool {
-        false
-    }
-    fn limit(&self, _resource: u32) -> u64 {
-        u64::MAX
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    /// A caller on no machine, for files that ask nothing of it.
-    pub struct Nobody;
-
-    impl Caller for Nobody {
-        fn machine(&self) -> &'static dyn Machine {
-            unreachable!("there is none")
-        }
-        fn user(&self) -> &dyn UserMemory {
-            &NoMemory
-        }
-        fn cred(&self) -> Arc<Cred> {
-            Arc::new(Cred::of_user(65534, 65534, Vec::new()))
-        }
+/// The part of a [`Caller`] that is about its process, for one without.
+macro_rules! no_process {
+    () => {
         fn pid(&self) -> u32 {
             0
         }
@@ -212,5 +137,57 @@ pub mod tests {
         fn limit(&self, _resource: u32) -> u64 {
             u64::MAX
         }
+    };
+}
+
+/// The kernel acting for itself: it has no thread, and no memory of its own to be copied to.
+pub struct Itself {
+    machine: &'static dyn Machine,
+    pub cred: Arc<Cred>,
+}
+
+impl Itself {
+    /// As root with every capability.
+    pub fn new(machine: &'static dyn Machine) -> Itself {
+        Itself::with(machine, Cred::of_user(0, 0, Vec::new()))
+    }
+
+    /// With these rights.
+    pub fn with(machine: &'static dyn Machine, cred: Cred) -> Itself {
+        Itself { machine, cred: Arc::new(cred) }
+    }
+}
+
+impl Caller for Itself {
+    fn machine(&self) -> &'static dyn Machine {
+        self.machine
+    }
+    fn user(&self) -> &dyn UserMemory {
+        &NoMemory
+    }
+    fn cred(&self) -> Arc<Cred> {
+        self.cred.clone()
+    }
+    no_process!();
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A caller on no machine, for files that ask nothing of it.
+    pub struct Nobody;
+
+    impl Caller for Nobody {
+        fn machine(&self) -> &'static dyn Machine {
+            unreachable!("there is none")
+        }
+        fn user(&self) -> &dyn UserMemory {
+            &NoMemory
+        }
+        fn cred(&self) -> Arc<Cred> {
+            Arc::new(Cred::of_user(65534, 65534, Vec::new()))
+        }
+        no_process!();
     }
 }

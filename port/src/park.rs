@@ -13,4 +13,7 @@ pub trait Park: Send + Sync {
     fn unpark(&self, word: &AtomicU32, count: u32);
     /// Lets other threads have the processor, if any wait for it (sched_yield(2)).
     fn yield_now(&self);
+    /// By a call that takes long, between two of its parts: what is due happens, and others have their turn, on a machine that does not
+    /// interrupt the kernel. Nothing where the host does.
+    fn attend(&self) {}
 }

@@ -104,6 +104,8 @@ pub fn getrandom(thread: &Thread, buf: UserPtr<u8>, len: usize, flags: u32) -> R
     const RANDOM: u32 = 2;
     const INSECURE: u32 = 4;
     const CHUNK: usize = 256;
+    /// Between looks for a signal, of which the first lets any request of a chunk be whole.
+    const PART: usize = 4096;
     if flags & !(NONBLOCK | RANDOM | INSECURE) != 0 || flags & (RANDOM | INSECURE) == RANDOM | INSECURE {
         return Err(Errno::EINVAL);
     }
@@ -119,7 +121,7 @@ pub fn getrandom(thread: &Thread, buf: UserPtr<u8>, len: usize, flags: u32) -> R
             return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
         }
         // A large request must not keep a kill waiting.
-        if thread.interrupted() && done >= CHUNK {
+        if done.is_multiple_of(PART) && !thread.goes_on() {
             break;
         }
     }

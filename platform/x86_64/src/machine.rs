@@ -174,6 +174,9 @@ impl Park for Words {
     fn yield_now(&self) {
         sched::yield_now();
     }
+    fn attend(&self) {
+        sched::preempt();
+    }
 }
 
 /// First code of a thread with a guest.

@@ -530,7 +530,7 @@ pub fn attend() {
     leave_if_unwelcome();
 }
 
-/// The timer has fired in user code, or a device has: others that are ready and have run less have their turn.
+/// The timer has fired in user code, or a device has, or a long call looks up, in which it cannot fire: others that are ready and have run less have their turn.
 pub fn preempt() {
     oom::look();
     let core = cores::here();

@@ -134,7 +134,7 @@ int main(void)
 		ep = receive_fd(pair[1]);
 		look("passed on");
 		raise(SIGUSR2);
-		/* Nobody has told the epoll of it. */
+		/* The epoll has not been notified of it. */
 		look("passed on, with its own");
 		pass(pair[1]);
 		await(pair[1]);

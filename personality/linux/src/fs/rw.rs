@@ -169,7 +169,7 @@ pub async fn read_file(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, 
 /// Reads more of what has no end, until the buffer is full or a signal comes.
 fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place) -> usize {
     let mut done = 0;
-    while buf.left() > 0 && !thread.interrupted() {
+    while buf.left() > 0 && thread.goes_on() {
         match try_read(thread, file, buf, place) {
             Ok(n) if n > 0 => done += n,
             _ => break,

@@ -406,7 +406,7 @@ async fn copy(thread: &Thread, input: &OpenFile, from: Place, output: &OpenFile,
             break;
         }
         // A long copy must not keep a kill waiting.
-        if thread.interrupted() {
+        if !thread.goes_on() {
             break;
         }
     }
