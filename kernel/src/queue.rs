@@ -10,6 +10,9 @@
 //! becomes free, or the gate's clock ([`QueueGate::look_after`]). That no ring is lost is the wake word's affair ([`janua_rt::wake`]): who rings has
 //! left a submission, or room for a completion, before.
 //!
+//! Calls that are linked ([`Submission::Call::link`]) wait like others, but for the end of the one before them. That one is known by its serial
+//! number, since it may be over, or with a worker, by the time the next is taken.
+//!
 //! Locks, in this order: a worker's call, held while it is polled; [`Queue::pool`]; [`Queue::side`], held while the gate is asked. [`Queue::close`]
 //! takes each of them after it has shut the side, so that when it returns nobody is in the gate or in a submission, and none will be.
 
@@ -60,8 +63,55 @@ struct Pool {
     free: Vec<usize>,
     /// The tags of the submissions under way, by worker.
     tags: Vec<Option<u64>>,
-    /// Calls that have been taken and wait for a worker, at most [`WAITING`].
+    /// Calls that have been taken and wait for a worker, or for the one they are linked to, at most [`WAITING`].
     waiting: VecDeque<Taken>,
+    /// The last call that was taken, if the next is linked to it, and its verdict on the next once it is over.
+    open: Option<(u64, Option<bool>)>,
+    /// Calls that have been taken.
+    serial: u64,
+}
+
+impl Pool {
+    /// A call has been taken. False when the chain it belongs to is broken: then it is not kept.
+    fn push(&mut self, number: usize, words: Words, tag: u64, link: Option<isize>) -> bool {
+        self.serial += 1;
+        let before = self.open.take();
+        let broken = matches!(before, Some((_, Some(false))));
+        let link = link.map(|least| Link { serial: self.serial, least });
+        self.open = link.map(|link| (link.serial, broken.then_some(false)));
+        if !broken {
+            let follows = before.and_then(|(serial, verdict)| verdict.is_none().then_some(serial));
+            self.waiting.push_back(Taken { number, words, tag, link, follows });
+        }
+        !broken
+    }
+
+    /// The next call that waits for nothing but a worker.
+    fn pop(&mut self) -> Option<Taken> {
+        let ready = self.waiting.iter().position(|taken| taken.follows.is_none())?;
+        self.waiting.remove(ready)
+    }
+
+    /// A call that others may be linked to is over: the next may begin, or the rest of the chain is taken out, oldest first, and returned.
+    fn unlink(&mut self, link: Option<Link>, goes_on: bool) -> Vec<Taken> {
+        let mut given_up = Vec::new();
+        let mut last = link;
+        while let Some(Link { serial, .. }) = last {
+            if let Some((_, verdict)) = self.open.as_mut().filter(|(open, _)| *open == serial) {
+                *verdict = Some(goes_on);
+                break;
+            }
+            let Some(next) = self.waiting.iter().position(|taken| taken.follows == Some(serial)) else { break };
+            if goes_on {
+                self.waiting[next].follows = None;
+                break;
+            }
+            let Some(taken) = self.waiting.remove(next) else { break };
+            last = taken.link;
+            given_up.push(taken);
+        }
+        given_up
+    }
 }
 
 /// A call out of the queue.
@@ -69,6 +119,17 @@ struct Taken {
     number: usize,
     words: Words,
     tag: u64,
+    link: Option<Link>,
+    /// The serial number of the call it is linked to, until that is over.
+    follows: Option<u64>,
+}
+
+/// What a call is to one that is linked to it.
+#[derive(Clone, Copy)]
+struct Link {
+    serial: u64,
+    /// The least result with which the chain goes on.
+    least: isize,
 }
 
 /// The gate's side of a queue.
@@ -101,6 +162,7 @@ struct Call<P: Personality> {
     row: &'static Row<P>,
     words: Words,
     tag: u64,
+    link: Option<Link>,
     /// It has been polled: it is in the slot.
     begun: bool,
     /// When it was taken, where that is counted.
@@ -137,6 +199,8 @@ impl<P: Personality> Seat<P> {
                     free: (0..workers).collect(),
                     tags: vec![None; workers],
                     waiting: VecDeque::with_capacity(WAITING),
+                    open: None,
+                    serial: 0,
                 }),
                 side: Mutex::new(Side { gate: Some(gate), unposted: VecDeque::with_capacity(workers + WAITING + 1) }),
                 posted: WaitQueue::new(),
@@ -209,9 +273,12 @@ impl<P: Personality> Queue<P> {
                 let result = self.cancel(of).map_or_else(Errno::as_result, |()| 0);
                 self.post(Completion { tag, result });
             }
-            Some(Submission::Call { number, words, tag }) => {
-                self.pool.lock().waiting.push_back(Taken { number, words, tag });
-                self.begin_waiting();
+            Some(Submission::Call { number, words, tag, link }) => {
+                let kept = self.pool.lock().push(number, words, tag, link);
+                match kept {
+                    true => self.begin_waiting(),
+                    false => self.post(cancelled(tag)),
+                }
             }
         }
         true
@@ -225,20 +292,21 @@ impl<P: Personality> Queue<P> {
                 if pool.free.is_empty() {
                     return;
                 }
-                let Some(taken) = pool.waiting.pop_front() else { return };
+                let Some(taken) = pool.pop() else { return };
                 let Some(at) = pool.free.pop() else { return };
                 (at, taken)
             };
-            let tag = taken.tag;
+            let Taken { tag, link, .. } = taken;
             if let Err(errno) = self.begin(at, taken) {
                 self.pool.lock().free.push(at);
                 self.post(Completion { tag, result: errno.as_result() });
+                self.unlink(link, false);
             }
         }
     }
 
     /// Begins a call. EXDEV for one that is made at home alone, ENOSYS for one that is not there.
-    fn begin(&self, at: usize, Taken { number, words, tag }: Taken) -> Result<()> {
+    fn begin(&self, at: usize, Taken { number, words, tag, link, .. }: Taken) -> Result<()> {
         let row = self.kernel.table.get(P::number(number)).ok_or(Errno::ENOSYS)?;
         match row.run {
             Run::Missing => return Err(Errno::ENOSYS),
@@ -262,7 +330,7 @@ impl<P: Personality> Queue<P> {
         if watched {
             thread.trace_enter(row, words);
         }
-        *call = Some(Call { row, words, tag, begun: false, started });
+        *call = Some(Call { row, words, tag, link, begun: false, started });
         thread.wake.send(worker.job(), &self.module);
         Ok(())
     }
@@ -271,9 +339,10 @@ impl<P: Personality> Queue<P> {
     fn cancel(&self, tag: u64) -> Result<()> {
         let mut pool = self.pool.lock();
         if let Some(at) = pool.waiting.iter().position(|taken| taken.tag == tag) {
-            pool.waiting.remove(at);
+            let link = pool.waiting.remove(at).and_then(|taken| taken.link);
             drop(pool);
-            self.post(Completion { tag, result: Errno::ECANCELED.as_result() });
+            self.post(cancelled(tag));
+            self.unlink(link, false);
             return Ok(());
         }
         let at = pool.tags.iter().position(|one| *one == Some(tag)).ok_or(Errno::ENOENT)?;
@@ -310,12 +379,27 @@ impl<P: Personality> Queue<P> {
         self.posted.wake_all();
     }
 
-    /// A worker's submission is over, and another's turn.
-    fn ended(&self, at: usize, completion: Completion) {
+    /// A call is over: what is linked to it may begin, or is given up.
+    fn unlink(&self, link: Option<Link>, goes_on: bool) {
+        if link.is_none() {
+            return;
+        }
+        let given_up = self.pool.lock().unlink(link, goes_on);
+        given_up.into_iter().for_each(|taken| self.post(cancelled(taken.tag)));
+    }
+
+    /// A worker's submission is over, and another's turn. `begun`: it has been made.
+    fn ended(&self, at: usize, completion: Completion, link: Option<Link>, begun: bool) {
         self.post(completion);
+        self.unlink(link, begun && link.is_some_and(|link| completion.result >= link.least));
         self.pool.lock().free.push(at);
         self.ring();
     }
+}
+
+/// The end of a call that was never made.
+fn cancelled(tag: u64) -> Completion {
+    Completion { tag, result: Errno::ECANCELED.as_result() }
 }
 
 impl<P: Personality> Remote for Queue<P> {
@@ -350,10 +434,10 @@ impl<P: Personality> Worker<P> {
 
     /// Polls the submission once, or begins it.
     fn poll(&self, call: &mut Call<P>) -> Poll<isize> {
-        let begins = !core::mem::replace(&mut call.begun, true);
-        if begins && self.stand_in.owner().work() & work::KILL != 0 {
+        if !call.begun && self.stand_in.owner().work() & work::KILL != 0 {
             return Poll::Ready(Errno::ECANCELED.as_result());
         }
+        let begins = !core::mem::replace(&mut call.begun, true);
         match Thread::poll_away(self.stand_in.as_ref(), begins.then_some((call.row, call.words))) {
             // Only its cancellation cuts it short.
             Poll::Ready(result) if P::is_special(result) => Poll::Ready(Errno::ECANCELED.as_result()),
@@ -408,14 +492,14 @@ impl<P: Personality> Remote for Worker<P> {
         let Poll::Ready(result) = worker.poll(under_way) else {
             return Ran::Waits(worker.stand_in.owner().look_again());
         };
-        let completion = Completion { tag: under_way.tag, result };
+        let Call { tag, link, begun, .. } = *under_way;
         let queue = worker.queue.upgrade();
         if let Some(ended) = call.take() {
             worker.leave(&ended, queue.as_deref(), result);
         }
         drop(call);
         if let Some(queue) = queue {
-            queue.ended(worker.at, completion);
+            queue.ended(worker.at, Completion { tag, result }, link, begun);
         }
         Ran::Done
     }

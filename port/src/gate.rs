@@ -212,7 +212,11 @@ pub fn pull(gate: &mut impl PullGate, guest: &dyn Guest, frame: &mut Frame) -> F
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submission {
     /// A call of the machine's own ABI: number and words. The tag comes back with its result.
-    Call { number: usize, words: [usize; 6], tag: u64 },
+    ///
+    /// With `link` the next call that is taken is linked to this one: it begins when this one has ended with at least that result. Otherwise, and
+    /// where this one is never made (it is cancelled before it begins, or refused), that call and all that are linked to it are given up: ECANCELED.
+    /// The chain ends at a call without `link`, and not where the queue happens to be empty; cancellations are part of none.
+    Call { number: usize, words: [usize; 6], tag: u64, link: Option<isize> },
     /// The call that was submitted with the tag `of` is to be given up. The result, which `tag` comes back with, is 0 when that call had not ended
     /// (it has a result of its own, ECANCELED as a rule), and ENOENT where there is no such call.
     Cancel { of: u64, tag: u64 },
@@ -227,7 +231,7 @@ pub struct Completion {
 }
 
 /// A gate of the queue shape: user code leaves calls in a place that the kernel looks into, goes on, and finds their results in another. No frame
-/// comes with them, and no order.
+/// comes with them, and no order but that of linked calls.
 ///
 /// The kernel is in one of these methods at a time, on any thread of its own, and calls none after the queue is closed. What is in user memory the
 /// gate reads once and believes nothing of it.

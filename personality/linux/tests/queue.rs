@@ -7,7 +7,7 @@ use janua_abi::linux::Errno;
 use janua_kernel::Queue;
 use janua_personality_linux::{Kernel, Linux};
 use janua_platform_model::program::{DATA, Program, Reg, tree};
-use janua_platform_model::ring::{self, CANCEL, Ring};
+use janua_platform_model::ring::{self, CANCEL, Ring, link};
 use janua_platform_model::{Model, Outcome, Settings};
 use janua_port::gate::{Completion, QueueGate, Submission};
 use janua_rt::executor::Turn;
@@ -478,5 +478,131 @@ fn forged_counts_harm_nobody_else() {
         let queued = Queued::boot(seed, &[("queue", program.clone())], 2, 8);
         queued.ends_with(42, seed);
         assert_eq!(queued.log(), [(1, FIRST as isize)], "seed {seed}");
+    }
+}
+
+/// The write is linked to a read that waits, so that the second read finds what it wrote: with any number of workers.
+#[test]
+fn a_linked_call_begins_when_the_one_before_has_ended() {
+    let program = Program::begin()
+        .store_at(WORD, 7)
+        .submit(0, nr::READ | link::LINK, &READ, 1)
+        .submit(1, nr::WRITE | link::LINK, &WRITE, 2)
+        .submit(2, nr::READ, &[READER, SEEN, 1], 3)
+        .submit(3, nr::GETPID, &[], 4)
+        .posted(1)
+        .sleep(2000)
+        .load_at(RING + ring::at::POSTED as u64)
+        .expect(1, 1)
+        .store_at(WORD + 1, 8)
+        .make(nr::WRITE, &[WRITER, WORD + 1, 1])
+        .posted(4)
+        .load_at(BYTE)
+        .expect(8, 2)
+        .load_at(SEEN)
+        .expect(7, 3)
+        .exit(42);
+    for (seed, workers) in seeds().zip([2, 3, 8].into_iter().cycle()) {
+        let queued = Queued::boot(seed, &[("queue", program.clone())], workers, 8);
+        queued.ends_with(42, seed);
+        assert_eq!(queued.log(), [(4, FIRST as isize), (1, 1), (2, 1), (3, 1)], "seed {seed}");
+    }
+}
+
+/// Each chain's end is that of none beside it. A chain goes on across moments at which the queue is empty.
+#[test]
+fn a_failed_link_cancels_the_rest() {
+    let short = [READER, BYTE, 8];
+    let program = Program::begin()
+        .store_at(WORD, 7)
+        .submit(0, nr::READ | link::LINK, &[99, BYTE, 1], 1)
+        .submit(1, nr::WRITE | link::HARD, &WRITE, 2)
+        .submit(2, nr::WRITE, &WRITE, 3)
+        .posted(3)
+        .submit(3, 5000 | link::HARD, &[], 4)
+        .posted(4)
+        .sleep(2000)
+        .submit(4, nr::WRITE, &WRITE, 5)
+        .posted(5)
+        .make(nr::WRITE, &WRITE)
+        .expect(1, 1)
+        .submit(5, nr::READ | link::WHOLE, &short, 6)
+        .submit(6, nr::WRITE, &WRITE, 7)
+        .submit(7, nr::READ | link::HARD, &[99, BYTE, 1], 8)
+        .posted(8)
+        .submit(8, nr::WRITE | link::WHOLE, &WRITE, 9)
+        .submit(9, nr::GETPID, &[], 10)
+        .posted(10)
+        .make(nr::READ, &short)
+        .expect(1, 2)
+        .exit(42);
+    let (cancelled, bad) = (err(Errno::ECANCELED), err(Errno::EBADF));
+    for (seed, workers) in seeds().zip([1, 2, 8].into_iter().cycle()) {
+        let queued = Queued::boot(seed, &[("queue", program.clone())], workers, 16);
+        queued.ends_with(42, seed);
+        let pid = FIRST as isize;
+        let ends = [(1, bad), (2, cancelled), (3, cancelled), (4, err(Errno::ENOSYS)), (5, cancelled)];
+        let later = [(6, 1), (7, cancelled), (8, bad), (9, 1), (10, pid)];
+        assert_eq!(queued.sorted(), [ends, later].concat(), "seed {seed}");
+        assert_eq!(queued.log()[..5], ends, "seed {seed}");
+    }
+}
+
+/// A call that was never made breaks its chain however hard the link is; one that is interrupted has a result.
+#[test]
+fn a_cancelled_link_cancels_the_rest() {
+    let program = Program::begin()
+        .store_at(LONG, 1_000_000)
+        .submit(0, nr::NANOSLEEP | link::LINK, &[LONG, 0], 1)
+        .submit(1, nr::GETPID | link::HARD, &[], 2)
+        .submit(2, nr::GETPID | link::LINK, &[], 3)
+        .submit(3, nr::GETPID, &[], 4)
+        .submit(4, CANCEL, &[2], 5)
+        .posted(4)
+        .sleep(2000)
+        .submit(5, CANCEL, &[1], 6)
+        .posted(6)
+        .submit(6, nr::NANOSLEEP | link::HARD, &[LONG, 0], 7)
+        .submit(7, nr::GETPID, &[], 8)
+        .sleep(2000)
+        .submit(8, CANCEL, &[7], 9)
+        .posted(9)
+        .exit(42);
+    let cancelled = err(Errno::ECANCELED);
+    for (seed, workers) in seeds().zip([1, 2, 8].into_iter().cycle()) {
+        let queued = Queued::boot(seed, &[("queue", program.clone())], workers, 16);
+        queued.ends_with(42, seed);
+        assert_eq!(queued.log()[..3], [(2, cancelled), (3, cancelled), (4, cancelled)], "seed {seed}");
+        let ends = [cancelled, cancelled, cancelled, cancelled, 0, 0, cancelled, FIRST as isize, 0];
+        assert_eq!(queued.sorted(), (1..).zip(ends).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+/// Longer than what may wait for a worker.
+#[test]
+fn a_chain_may_be_of_any_length() {
+    let linked = (0..200).fold(Program::begin(), |program, n| {
+        let number = if n == 199 { nr::GETPID } else { nr::GETPID | link::LINK };
+        let program = program.submit(n, number, &[], n);
+        if n % ENTRIES == ENTRIES - 1 { program.posted(n as i32 + 1).reaped(n + 1) } else { program }
+    });
+    let held = (1..90).fold(Program::begin().submit(0, nr::READ | link::LINK, &READ, 0), |program, n| {
+        let program = match n {
+            // One is made and 64 wait: the rest of the ring is not taken before that one has ended.
+            72 => program.sleep(5000).make(nr::WRITE, &WRITE).posted(72),
+            _ if n % ENTRIES != 0 => program,
+            _ if n < 72 => program.sleep(5000),
+            _ => program.posted(n as i32),
+        };
+        program.submit(n, if n == 89 { nr::GETPID } else { nr::GETPID | link::LINK }, &[], n)
+    });
+    let held = held.posted(90).exit(42);
+    for seed in seeds().take(8) {
+        for (program, length) in [(linked.clone().exit(42), 200), (held.clone(), 90)] {
+            let queued = Queued::boot(seed, &[("queue", program)], 2, 128);
+            queued.ends_with(42, seed);
+            let tags: Vec<_> = queued.log().iter().map(|(tag, _)| *tag).collect();
+            assert_eq!(tags, (0..length).collect::<Vec<_>>(), "seed {seed}");
+        }
     }
 }

@@ -8,8 +8,9 @@
 //! | 64 | submissions, of 64 bytes: number, six words, tag | the guest |
 //! | behind them | completions, of 16 bytes: tag, result | the kernel |
 //!
-//! Entry n is at place n modulo the ring's size. A submission with the number [`CANCEL`] cancels the one whose tag is its first word. Nobody rings:
-//! the kernel's thread sees the counts change, as one would that looks at them all the time ([`Ring::has_changed`]).
+//! Entry n is at place n modulo the ring's size. A submission with the number [`CANCEL`] cancels the one whose tag is its first word; flags of
+//! [`link`] in the number link the next one to it. Nobody rings: the kernel's thread sees the counts change, as one would that looks at them all the
+//! time ([`Ring::has_changed`]).
 
 use std::sync::{Arc, Mutex};
 
@@ -20,6 +21,27 @@ use crate::memory::lock;
 
 /// The number of a cancellation.
 pub const CANCEL: u64 = u64::MAX;
+
+/// Flags of a number: the next call begins when this one has ended, if its result fits.
+pub mod link {
+    /// It is no error.
+    pub const LINK: u64 = 1 << 32;
+    /// It is at least the third word: all that was to be read or written.
+    pub const WHOLE: u64 = 1 << 33;
+    /// Whatever it is.
+    pub const HARD: u64 = 1 << 34;
+
+    /// The number without the flags, and the least result they mean.
+    pub(super) fn of(number: u64, words: &[u64]) -> (usize, Option<isize>) {
+        let least = match number & (LINK | WHOLE | HARD) {
+            0 => None,
+            LINK => Some(0),
+            WHOLE => Some(words[2] as isize),
+            _ => Some(isize::MIN),
+        };
+        ((number & !(LINK | WHOLE | HARD)) as usize, least)
+    }
+}
 
 const SUBMITTED: usize = 0;
 const REAPED: usize = 8;
@@ -107,7 +129,10 @@ impl QueueGate for Ring {
         counts.taken += 1;
         Some(match number {
             CANCEL => Submission::Cancel { of: words[0], tag },
-            _ => Submission::Call { number: number as usize, words: words.map(|word| word as usize), tag },
+            _ => {
+                let (number, link) = link::of(number, &words);
+                Submission::Call { number, words: words.map(|word| word as usize), tag, link }
+            }
         })
     }
 
