@@ -28,6 +28,7 @@ mod tests;
 pub mod tree;
 #[cfg(test)]
 mod tree_tests;
+pub mod user;
 
 pub use frames::{Frames, PageFrame};
 pub use janua_port::PAGE;
@@ -36,3 +37,4 @@ pub use region::{AtFork, Behind};
 pub use report::{PageKind, Report};
 pub use space::{Access, Refused, Space};
 pub use table::{Entry, Table};
+pub use user::{Platform, UserSpace};

@@ -81,6 +81,11 @@ impl<F: Frames, T: Table> Space<F, T> {
         Arc::new_cyclic(|this| Space { frames, inner: Mutex::new(inner), this: this.clone() })
     }
 
+    /// Where its frames come from.
+    pub fn frames(&self) -> &'static F {
+        self.frames
+    }
+
     /// Makes a range a mapping of `behind`, replacing what was there.
     pub fn map(&self, start: usize, end: usize, prot: Prot, behind: Behind<F>) -> Result<()> {
         if let Behind::Object { object, .. } = &behind {
@@ -259,6 +264,15 @@ impl<F: Frames, T: Table> Space<F, T> {
 
     /// Makes all accesses to a range possible that its mappings grant, for machines where user code cannot wait for a page. ENOMEM, EFAULT.
     pub fn bring_all(&self, start: usize, end: usize) -> Result<()> {
+        self.bring_where(start, end, |prot| prot != Prot::default())
+    }
+
+    /// [`Space::bring_all`] of those mappings alone that may be written.
+    pub fn bring_writable(&self, start: usize, end: usize) -> Result<()> {
+        self.bring_where(start, end, |prot| prot.write)
+    }
+
+    fn bring_where(&self, start: usize, end: usize, wanted: impl Fn(Prot) -> bool) -> Result<()> {
         let regions: Vec<_> = {
             let inner = self.inner.lock();
             let within = inner.overlapping(start, end);
@@ -266,7 +280,7 @@ impl<F: Frames, T: Table> Space<F, T> {
         };
         for (from, to, prot) in regions {
             let access = if prot.write { Access::Write } else { Access::Read };
-            if prot != Prot::default() {
+            if wanted(prot) {
                 self.populate(from, to, access)?;
             }
         }

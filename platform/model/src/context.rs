@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use janua_abi::linux::{Errno, Result};
-use janua_paging::PAGE;
 use janua_port::machine::ThreadId;
 use janua_port::{Context, Fault, Nanos, Reach, Registers, Space, Spawn, UserMemory};
 
@@ -81,10 +80,10 @@ impl Context for ModelContext {
         Some(self.carrier()?.used.load(Ordering::Relaxed))
     }
     fn resident(&self) -> Option<u64> {
-        Some((ModelSpace::of(&self.space()?).pages().0 * PAGE) as u64)
+        Some(ModelSpace::of(&self.space()?).bytes().0)
     }
     fn peak_resident(&self) -> u64 {
-        self.space().map_or(0, |space| (ModelSpace::of(&space).pages().1 * PAGE) as u64)
+        self.space().map_or(0, |space| ModelSpace::of(&space).bytes().1)
     }
 }
 

@@ -16,7 +16,7 @@ use janua_port::{
 
 use crate::context::ModelContext;
 use crate::files::Files;
-use crate::memory::{Memory, ModelSpace, lock};
+use crate::memory::{self, Memory, ModelSpace, lock};
 use crate::processor::Stepper;
 
 /// What a model is made with.
@@ -517,7 +517,7 @@ impl Machine for Model {
         Some(self)
     }
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
-        let space: Arc<dyn Space> = ModelSpace::new(self.this());
+        let space: Arc<dyn Space> = memory::empty(self.this());
         Ok((self.add(guest, Frame::start(0, 0), space.clone(), None, None), space))
     }
     fn spawn_kernel(&self, _name: &'static str, _body: Box<dyn FnOnce() + Send>) -> Result<()> {
@@ -529,7 +529,7 @@ impl Machine for Model {
     }
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
         Ok(NewSpace::Whole(match kind {
-            SpawnKind::Fork => ModelSpace::of(parent).copy()?,
+            SpawnKind::Fork => memory::copy(ModelSpace::of(parent))?,
             SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
         }))
     }

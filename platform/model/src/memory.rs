@@ -1,14 +1,13 @@
 //! Frames, address spaces, and user memory of the thread whose turn it is.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use janua_abi::linux::{Errno, Result};
+use janua_abi::linux::Result;
 use janua_paging::table::NoMemory;
-use janua_paging::{Access, Behind, Entry, Frames, Object, PAGE, PageFrame, Refused, Table};
+use janua_paging::{Entry, Frames, Object, PAGE, PageFrame, Platform, Table, UserSpace};
 use janua_port::space::Bounds;
-use janua_port::{Backing, Fault, Prot, Space, UserMemory};
+use janua_port::{Fault, HostFd, Space, UserMemory};
 
 use crate::machine::Model;
 
@@ -136,136 +135,43 @@ pub fn is_user(addr: usize, len: usize) -> bool {
     addr.checked_add(len).is_some_and(|end| end <= END)
 }
 
-fn check(addr: usize, len: usize) -> Result<()> {
-    let aligned = addr.is_multiple_of(PAGE) && len.is_multiple_of(PAGE) && len > 0;
-    if aligned && is_user(addr, len) { Ok(()) } else { Err(Errno::EINVAL) }
-}
-
 /// A guest's address space.
-pub struct ModelSpace {
-    model: &'static Model,
-    paged: Arc<janua_paging::Space<Memory, Map>>,
+pub type ModelSpace = UserSpace<Own>;
+
+/// What this machine keeps of a space: whose it is.
+pub struct Own(&'static Model);
+
+/// An empty space.
+pub fn empty(model: &'static Model) -> Arc<ModelSpace> {
+    UserSpace::new(model.memory, Map::default(), Own(model))
 }
 
-impl ModelSpace {
-    /// An empty one.
-    pub fn new(model: &'static Model) -> Arc<ModelSpace> {
-        Arc::new(ModelSpace { model, paged: janua_paging::Space::new(model.memory, Map::default()) })
+/// A copy for a fork.
+pub fn copy(space: &ModelSpace) -> Result<Arc<ModelSpace>> {
+    let model = space.own.0;
+    if let Some(call) = model.copying.get() {
+        call();
     }
-
-    /// The space behind a kernel's handle. Every space of this machine is one.
-    pub fn of(space: &Arc<dyn Space>) -> &ModelSpace {
-        let any: &dyn Any = &**space;
-        any.downcast_ref().expect("a space of another machine")
-    }
-
-    /// A copy for a fork.
-    pub fn copy(&self) -> Result<Arc<ModelSpace>> {
-        if let Some(call) = self.model.copying.get() {
-            call();
-        }
-        let child = ModelSpace::new(self.model);
-        self.paged.fork_into(&child.paged)?;
-        Ok(child)
-    }
-
-    /// Makes an access possible, or says why it cannot be.
-    pub fn fault(&self, addr: usize, access: Access) -> std::result::Result<(), Refused> {
-        if is_user(addr, 1) { self.paged.fault(addr, access) } else { Err(Refused::Unmapped) }
-    }
-
-    /// Copies from it: bytes before the first that cannot be read.
-    pub fn read(&self, addr: usize, out: &mut [u8]) -> usize {
-        if is_user(addr, out.len()) { self.paged.read(addr, out) } else { 0 }
-    }
-
-    /// Copies into it: bytes before the first that cannot be written.
-    pub fn write(&self, addr: usize, data: &[u8]) -> usize {
-        if is_user(addr, data.len()) { self.paged.write(addr, data) } else { 0 }
-    }
-
-    /// A word of it, read or exchanged atomically; the word is aligned and user memory.
-    pub fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
-        self.paged.load_u32(addr).map_err(|_| Fault)
-    }
-
-    pub fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
-        self.paged.cmpxchg_u32(addr, old, new).map_err(|_| Fault)
-    }
-
-    /// Pages in memory now, and the most there have been.
-    pub fn pages(&self) -> (usize, usize) {
-        self.paged.pages()
-    }
+    space.fork(Map::default(), Own(model))
 }
 
-impl Space for ModelSpace {
-    fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
-        check(addr, len)?;
-        let behind = match backing {
-            Backing::Anon => Behind::Zero,
-            Backing::AnonShared => Behind::Object { object: Object::new(self.model.memory, len as u64), page: 0, shared: true },
-            Backing::Host { fd, offset, shared, .. } => {
-                Behind::Object { object: self.model.files.object(*fd)?, page: offset / PAGE as u64, shared: *shared }
-            }
-        };
-        self.paged.map(addr, addr + len, prot, behind)
-    }
-
-    fn unmap(&self, addr: usize, len: usize) -> Result<()> {
-        check(addr, len)?;
-        self.paged.unmap(addr, addr + len);
-        Ok(())
-    }
-
-    fn protect(&self, addr: usize, len: usize, prot: Prot) -> Result<()> {
-        check(addr, len)?;
-        self.paged.protect(addr, addr + len, prot)
-    }
-
-    fn remap(&self, old: usize, old_len: usize, new: usize, new_len: usize) -> Result<()> {
-        check(new, new_len)?;
-        check(old, old_len.max(PAGE))?;
-        self.paged.remap(old, old_len, new, new_len, false)
-    }
-
-    fn remap_keep(&self, old: usize, len: usize, new: usize) -> Result<()> {
-        check(old, len)?;
-        check(new, len)?;
-        self.paged.remap(old, len, new, len, true)
-    }
-
-    fn advise(&self, addr: usize, len: usize, advice: u32) -> Result<()> {
-        check(addr, len)?;
-        self.paged.advise(addr, addr + len, advice)
-    }
-
-    fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {
-        // Mappings and files share their pages.
-        check(addr, len)
-    }
-
-    fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {
-        check(addr, len)?;
-        if out.len() < len / PAGE {
-            return Err(Errno::EINVAL);
-        }
-        self.paged.residence(addr, addr + len, out);
-        Ok(())
-    }
-
-    fn reset(self: Arc<Self>, shared: bool) -> Result<Arc<dyn Space>> {
-        if !shared {
-            self.paged.clear();
-            return Ok(self);
-        }
-        let fresh: Arc<dyn Space> = ModelSpace::new(self.model);
-        self.model.change_space(fresh.clone());
-        Ok(fresh)
-    }
+impl Platform for Own {
+    type Frames = Memory;
+    type Table = Map;
 
     fn bounds(&self) -> Bounds {
         Bounds { low: LOW, high: END, holes: [(0, 0); 2] }
+    }
+
+    fn object(&self, fd: HostFd) -> Result<Arc<Object<Memory>>> {
+        self.0.files.object(fd)
+    }
+
+    fn leave(space: &ModelSpace) -> Result<Arc<dyn Space>> {
+        let model = space.own.0;
+        let fresh: Arc<dyn Space> = empty(model);
+        model.change_space(fresh.clone());
+        Ok(fresh)
     }
 }
 

@@ -16,7 +16,7 @@
 //! Anything else is an invalid instruction. Of the flags there is only ZF.
 
 use janua_abi::linux::Errno;
-use janua_paging::{Access, PAGE, Refused};
+use janua_paging::{Access, Refused};
 use janua_port::gate::{PullGate, Stop};
 use janua_port::guest::Abi;
 use janua_port::trap::{Cause, Exception, Refusal};
@@ -48,7 +48,7 @@ impl PullGate for Stepper<'_> {
             Ok(false) => Stop::Pause,
             Ok(true) => Stop::Call(Abi::Native),
             Err(Cut::NoMemory) => {
-                self.guest.out_of_memory((self.space.pages().0 * PAGE) as u64);
+                self.guest.out_of_memory(self.space.bytes().0);
                 Stop::Pause
             }
             Err(Cut::Exception(exception)) => {

@@ -137,7 +137,7 @@ impl Context for BareContext {
         let thread = self.thread()?;
         let space = thread.space.lock().clone();
         Some(match space.filter(|_| whole_task) {
-            Some(space) => thread::add(thread::usage_in(&space), BareSpace::of(&space).ended()),
+            Some(space) => thread::add(thread::usage_in(&space), BareSpace::of(&space).own.ended()),
             None => thread.usage(),
         })
     }
@@ -161,7 +161,7 @@ impl Context for BareContext {
     }
 
     fn membarrier(&self, command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
-        BareSpace::of(&self.space().ok_or(Errno::ENOSYS)?).membarrier(command)
+        BareSpace::of(&self.space().ok_or(Errno::ENOSYS)?).own.membarrier(command)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::compat::BareCompat;
 use crate::context::BareContext;
 use crate::frames::{self, FRAMES};
 use crate::memory::{self, BareHost};
-use crate::space::BareSpace;
+use crate::space::{self, BareSpace};
 use crate::thread::{self, Thread};
 use crate::user;
 use crate::{
@@ -286,8 +286,8 @@ impl Machine for BareMachine {
     }
 
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
-        let space = BareSpace::new()?;
-        space.set_first();
+        let space = space::empty()?;
+        space.own.set_first();
         let space: Arc<dyn Space> = space;
         let thread = thread::make(Frame::start(0, 0), Some(guest), None, Some(space.clone()), Some(guest_main))?;
         Ok((begin(thread), space))
@@ -306,7 +306,7 @@ impl Machine for BareMachine {
 
     fn space_for(&self, kind: SpawnKind, parent: &Arc<dyn Space>) -> Result<NewSpace> {
         Ok(NewSpace::Whole(match kind {
-            SpawnKind::Fork => BareSpace::of(parent).copy()?,
+            SpawnKind::Fork => space::copy(BareSpace::of(parent))?,
             SpawnKind::Thread | SpawnKind::SharedSpace => parent.clone(),
         }))
     }

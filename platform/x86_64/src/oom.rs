@@ -106,7 +106,7 @@ fn choose() -> bool {
     let Some(victim) = grower.or_else(largest) else { return false };
     let (Some(space), Some(guest)) = (victim.space.lock().clone(), victim.guest.as_deref()) else { return false };
     let space = BareSpace::of(&space);
-    space.condemn();
+    space.own.condemn();
     guest.out_of_memory(space.bytes().0);
     true
 }
@@ -116,7 +116,7 @@ fn largest() -> Option<Arc<Thread>> {
     let mut chosen: Option<(bool, u64, Arc<Thread>)> = None;
     for thread in thread::all() {
         let Some(space) = thread.space.lock().clone().filter(|_| thread.guest.is_some()) else { continue };
-        let (first, bytes) = (BareSpace::of(&space).is_first(), BareSpace::of(&space).bytes().0);
+        let (first, bytes) = (BareSpace::of(&space).own.is_first(), BareSpace::of(&space).bytes().0);
         if chosen.as_ref().is_none_or(|(least, most, _)| (!first, bytes) > (!least, *most)) {
             chosen = Some((first, bytes, thread));
         }

@@ -350,7 +350,7 @@ pub fn end() -> ! {
         thread::forget(&thread);
         let space = thread.space.lock().take();
         if let Some(space) = &space {
-            BareSpace::of(space).thread_ended(thread.usage());
+            BareSpace::of(space).own.thread_ended(thread.usage());
         }
         // The kernel's own tables map what the kernel uses; user memory is not touched again.
         tables::enter(None);
@@ -444,7 +444,7 @@ fn switch_to(new: Arc<Thread>, again: bool) {
         }
         core.exchange_pushed(&mut (*old_own).save.pushed, &(*new_own).save.pushed);
         match &*new.space.lock() {
-            Some(space) => BareSpace::of(space).enter(),
+            Some(space) => BareSpace::of(space).own.enter(),
             None => tables::enter(None),
         }
         let sp = (*new_own).sp;
@@ -519,7 +519,7 @@ pub fn nudge(thread: &Thread) {
 
 /// Moves the running thread to another space.
 pub fn change_space(space: Arc<dyn Space>) {
-    BareSpace::of(&space).enter();
+    BareSpace::of(&space).own.enter();
     let old = current().space.lock().replace(space);
     drop(old);
 }
