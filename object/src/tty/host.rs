@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::any::Any;
 
 use janua_abi::linux::fcntl::open::O_RDWR;
-use janua_abi::linux::termios::{Termio, Termios, Winsize, lflag, request};
+use janua_abi::linux::termios::{Termio, Termios, Termios2, Winsize, lflag, request};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -99,6 +99,16 @@ impl File for HostTty {
         let (host, fd, user) = (console.host, console.fd, caller.user());
         match request {
             request::TCGETS => UserPtr::new(arg).write(user, &console.termios()?).map(|()| 0),
+            request::TCGETS2 => {
+                let mut settings = Termios2::default();
+                host.ioctl(fd, request, settings.as_mut_bytes())?;
+                UserPtr::new(arg).write(user, &settings).map(|()| 0)
+            }
+            request::TCSETS2 | request::TCSETSW2 | request::TCSETSF2 => {
+                console.job.check_change(caller)?;
+                let mut settings = UserPtr::<Termios2>::new(arg).read(user)?;
+                host.ioctl(fd, request, settings.as_mut_bytes())
+            }
             request::TCSETS | request::TCSETSW | request::TCSETSF => {
                 console.job.check_change(caller)?;
                 let mut termios = UserPtr::<Termios>::new(arg).read(user)?;

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use janua_abi::linux::capability::CAP_SYS_ADMIN;
-use janua_abi::linux::signal::{SIGCONT, SIGHUP, SIGWINCH};
-use janua_abi::linux::termios::{Termio, Termios, Winsize, lflag, request};
+use janua_abi::linux::signal::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGWINCH};
+use janua_abi::linux::termios::{Termios, Winsize, lflag, request};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
@@ -22,6 +22,8 @@ use super::{GroupSignals, Terminal};
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, flags};
 use crate::vfs::{Attr, FileKind, device};
+
+mod settings;
 
 /// Major number of slaves.
 pub const SLAVE_MAJOR: u32 = 136;
@@ -39,13 +41,18 @@ struct State {
     line: Discipline,
     size: Winsize,
     locked: bool,
-    exclusive: bool,
+    /// TIOCEXCL, of the slave and of the master.
+    exclusive: [bool; 2],
     master_open: bool,
     /// Open descriptions of the slave, and whether there ever was one.
     slaves: usize,
     had_slave: bool,
     packet_mode: bool,
     packet_status: u8,
+    /// Bits per second that the settings give as numbers, of the input and of the output.
+    speeds: [u32; 2],
+    /// Which settings do not change (TIOCSLCKTRMIOS).
+    locks: Option<Termios>,
 }
 
 /// What shows a terminal's output at once, instead of a master that reads it.
@@ -122,7 +129,7 @@ impl Pty {
         if state.locked || !state.master_open {
             return Err(Errno::EIO);
         }
-        if state.exclusive && !privileged {
+        if state.exclusive[0] && !privileged {
             return Err(Errno::EBUSY);
         }
         state.slaves += 1;
@@ -200,50 +207,11 @@ impl Pty {
         }
     }
 
-    /// Changes the settings to what `new` makes of those there are.
-    fn set_termios(
-        self: &Arc<Pty>,
-        caller: &dyn Caller,
-        flush: bool,
-        master: bool,
-        new: impl Fn(&Termios) -> Result<Termios>,
-    ) -> Result<()> {
-        if !master {
-            self.job.check_change(caller)?;
-        }
-        let old = self.state.lock().line.termios;
-        let new = new(&old)?;
-        {
-            let mut state = self.state.lock();
-            if flush {
-                state.line.flush_input();
-            }
-            state.line.set_termios(new);
-        }
-        self.changed();
-        Ok(())
-    }
-
     /// Requests both sides know; `None` for all others.
     fn common(self: &Arc<Pty>, caller: &dyn Caller, request: u32, arg: usize, master: bool) -> Option<Result<usize>> {
         let user = caller.user();
         let done = |result: Result<()>| Some(result.map(|()| 0));
         match request {
-            request::TCGETS => {
-                let termios = self.state.lock().line.termios;
-                done(UserPtr::<Termios>::new(arg).write(user, &termios))
-            }
-            request::TCSETS | request::TCSETSW | request::TCSETSF => {
-                done(self.set_termios(caller, request == request::TCSETSF, master, |_| UserPtr::new(arg).read(user)))
-            }
-            request::TCGETA => {
-                let short = Termio::of(&self.state.lock().line.termios);
-                done(UserPtr::new(arg).write(user, &short))
-            }
-            request::TCSETA | request::TCSETAW | request::TCSETAF => {
-                let changed = |old: &Termios| Ok(UserPtr::<Termio>::new(arg).read(user)?.apply(old));
-                done(self.set_termios(caller, request == request::TCSETAF, master, changed))
-            }
             request::TIOCGWINSZ => {
                 let size = self.state.lock().size;
                 done(UserPtr::<Winsize>::new(arg).write(user, &size))
@@ -257,18 +225,40 @@ impl Pty {
             },
             request::TCFLSH => Some(self.flush(arg, master)),
             request::TCXONC => Some(self.flow(arg)),
-            request::TCSBRK | request::TCSBRKP => Some(Ok(0)),
+            request::TCSBRK | request::TCSBRKP | request::TIOCSBRK | request::TIOCCBRK => Some(Ok(0)),
             request::TIOCEXCL | request::TIOCNXCL => {
-                self.state.lock().exclusive = request == request::TIOCEXCL;
+                self.state.lock().exclusive[usize::from(master)] = request == request::TIOCEXCL;
                 Some(Ok(0))
             }
+            request::TIOCGEXCL => {
+                let exclusive = self.state.lock().exclusive[usize::from(master)];
+                done(UserPtr::new(arg).write(user, &u32::from(exclusive)))
+            }
+            request::TIOCGDEV => done(UserPtr::new(arg).write(user, &(self.device as u32))),
             request::TIOCGETD => done(UserPtr::<u32>::new(arg).write(user, &0)),
+            // There is one discipline.
+            request::TIOCSETD => done(match UserPtr::<u32>::new(arg).read(user) {
+                Ok(0) => Ok(()),
+                Ok(_) => Err(Errno::EINVAL),
+                Err(errno) => Err(errno),
+            }),
             request::TIOCSTI => Some(Err(Errno::EIO)),
-            _ => {
+            _ => self.settings(caller, request, arg, master).or_else(|| {
                 let terminal = || -> Arc<dyn Terminal> { self.clone() };
                 self.job.ioctl(caller, &terminal, request, arg, master)
-            }
+            }),
         }
+    }
+
+    /// TIOCSIG: a signal as if its character had been typed.
+    fn send_typed(&self, signal: usize) -> Result<usize> {
+        let signal = u32::try_from(signal).ok().filter(|signal| [SIGINT, SIGQUIT, SIGTSTP].contains(signal));
+        let signal = signal.ok_or(Errno::EINVAL)?;
+        let foreground = self.job.foreground();
+        if foreground != 0 {
+            self.signals.send(foreground, signal);
+        }
+        Ok(0)
     }
 
     fn flush(&self, arg: usize, master: bool) -> Result<usize> {
@@ -597,6 +587,7 @@ impl File for Master {
                 state.packet_status = 0;
                 Ok(0)
             }
+            request::TIOCSIG => pty.send_typed(arg),
             request::TIOCGPKT => word.write(user, &u32::from(pty.state.lock().packet_mode)).map(|()| 0),
             request::FIONREAD => {
                 let held = pty.state.lock().line.output.len() as u32;

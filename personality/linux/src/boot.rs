@@ -59,6 +59,7 @@ pub fn boot_on(
         debug_assert_eq!(pid, INIT);
         let init = Process::new(pid, kernel.root.clone(), machine.clock().monotonic());
         *init.last_comm.lock() = b"init".to_vec();
+        *init.last_cred.write() = Some(Arc::new(Cred::of_user(0, 0, Vec::new())));
         let init = Arc::new(Task { kernel: kernel.clone(), ext: init });
         tree.insert_process(&init);
         tree.new_session(&init);

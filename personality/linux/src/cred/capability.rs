@@ -53,7 +53,10 @@ pub fn capget(thread: &Thread, header: UserPtr<Header>, data: UserPtr<Data>) -> 
     let cred = match u32::try_from(pid) {
         Err(_) => return Err(Errno::EINVAL),
         Ok(0) => thread.cred(),
-        Ok(pid) => thread.kernel.thread(pid).ok_or(Errno::ESRCH)?.cred(),
+        Ok(pid) => {
+            let last = || thread.kernel.process(pid)?.last_cred.read().clone();
+            thread.kernel.thread(pid).map(|seat| seat.cred()).or_else(last).ok_or(Errno::ESRCH)?
+        }
     };
     if data.is_null() {
         return Ok(());
