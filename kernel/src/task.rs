@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use janua_abi::linux::Result;
+use janua_abi::linux::{Errno, Result};
 use janua_port::trap::Exception;
 use janua_port::{Flow, Frame, Machine, Payer, Trap};
 
@@ -25,7 +25,9 @@ pub trait Personality: Sized + Send + Sync + 'static {
     /// Runs on a new thread before it first enters user mode.
     fn start(thread: &Thread<Self>, frame: &mut Frame) -> Leave;
     /// A number outside the table or not in force.
-    fn unknown(thread: &Thread<Self>, frame: &mut Frame, number: usize) -> isize;
+    fn unknown(_thread: &Thread<Self>, _frame: &mut Frame, _number: usize) -> isize {
+        Errno::ENOSYS.as_result()
+    }
     /// An exception in user code, or a kick.
     fn trap(thread: &Thread<Self>, frame: &mut Frame, trap: Trap) -> Trapped;
     /// The answer to an exception that takes time, as that of a pager does; begun by [`Trapped::Wait`]. It waits as a call does, and gives up
@@ -68,10 +70,14 @@ pub trait Personality: Sized + Send + Sync + 'static {
     /// Slow return to user mode, when work is flagged or the result is special: delivers signals, stops, kills. The row is
     /// that of the call that ends here, `None` after a trap or a stop.
     fn leave(thread: &Thread<Self>, frame: &mut Frame, call: Option<&'static Row<Self>>) -> Leave;
-    /// The call that waits as long as the thread is stopped; started by [`Leave::Wait`].
-    fn stopped(thread: &Thread<Self>) -> impl Future<Output = isize> + Send;
+    /// The call that waits as long as the thread is stopped; started by [`Leave::Wait`]. It does not wait where threads are never stopped.
+    fn stopped(_thread: &Thread<Self>) -> impl Future<Output = isize> + Send {
+        async { 0 }
+    }
     /// Writes the decoded value of a [`crate::table::Kind::Named`] argument, or returns false.
-    fn trace_named(family: &str, word: usize, out: &mut dyn core::fmt::Write) -> bool;
+    fn trace_named(_family: &str, _word: usize, _out: &mut dyn core::fmt::Write) -> bool {
+        false
+    }
     /// What the trace writes for argument `at` of a call in place of its word: what memory holds there. Asked before the call
     /// with no result, for what the call reads, and after it with the result, for what the call wrote.
     fn trace_data(

@@ -1,7 +1,5 @@
 //! The personality as the kernel sees it.
 
-use core::fmt::Write;
-
 use janua_kernel::task::Leave;
 use janua_kernel::{Personality, Row, Trapped};
 use janua_port::trap::{Cause, Exception, Refusal};
@@ -94,10 +92,6 @@ impl Personality for Invasive {
 
     async fn stopped(thread: &Thread) -> isize {
         switch::idle(thread).await
-    }
-
-    fn trace_named(_family: &str, _word: usize, _out: &mut dyn Write) -> bool {
-        false
     }
 
     fn trace_id(thread: &Thread) -> u32 {

@@ -5,8 +5,8 @@ use alloc::string::String;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
+use janua_abi::linux::Result;
 use janua_abi::linux::signal::SIGKILL;
-use janua_abi::linux::{Errno, Result};
 use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::{Before, Personality, Row, Trapped};
@@ -44,10 +44,6 @@ impl Personality for Linux {
     /// An int, whatever is in the register's upper half.
     fn number(word: usize) -> usize {
         word as u32 as usize
-    }
-
-    fn unknown(_thread: &Thread, _frame: &mut Frame, _number: usize) -> isize {
-        Errno::ENOSYS.as_result()
     }
 
     fn trap(thread: &Thread, frame: &mut Frame, trap: Trap) -> Trapped {

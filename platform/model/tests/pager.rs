@@ -1,11 +1,9 @@
 //! A personality that lets its threads wait for the answer to an exception: another thread, in a space of its own, brings them their pages.
 
-use std::fmt::Write;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::stats::Stats;
-use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
 use janua_kernel::trace::Tracer;
@@ -59,9 +57,6 @@ impl Personality for Paged {
         *frame = Frame::start(CODE + Program::HEADERS as u64, 0);
         Leave::Resume
     }
-    fn unknown(_thread: &Thread, _frame: &mut Frame, _number: usize) -> isize {
-        Errno::ENOSYS.as_result()
-    }
     fn trap(thread: &Thread, _frame: &mut Frame, trap: Trap) -> Trapped {
         match trap {
             Trap::Kick => Trapped::Done,
@@ -86,15 +81,6 @@ impl Personality for Paged {
     }
     fn leave(thread: &Thread, _frame: &mut Frame, _call: Option<&'static Row<Paged>>) -> Leave {
         if thread.work() & work::KILL != 0 { Leave::Exit } else { Leave::Resume }
-    }
-    async fn stopped(_thread: &Thread) -> isize {
-        0
-    }
-    fn trace_named(_family: &str, _word: usize, _out: &mut dyn Write) -> bool {
-        false
-    }
-    fn trace_data(_: &Thread, _: &'static Row<Paged>, _: usize, _: Words, _: Option<isize>) -> Option<String> {
-        None
     }
     fn trace_id(_thread: &Thread) -> u32 {
         0

@@ -1,12 +1,10 @@
 //! A thread that waits for the ends of what it has submitted: a queue's ring, its completions and the waiter's wake-up in orders of events that
 //! seeds choose. Nobody spins, so that a wake-up that is lost is a machine where nobody can run.
 
-use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::stats::Stats;
-use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
 use janua_kernel::trace::Tracer;
@@ -44,9 +42,6 @@ impl Personality for Queued {
         *frame = Frame::start(CODE + Program::HEADERS as u64, 0);
         Leave::Resume
     }
-    fn unknown(_thread: &Thread, _frame: &mut Frame, _number: usize) -> isize {
-        Errno::ENOSYS.as_result()
-    }
     fn trap(thread: &Thread, _frame: &mut Frame, trap: Trap) -> Trapped {
         if let Trap::Exception(_) = trap {
             thread.set_work(work::KILL);
@@ -58,15 +53,6 @@ impl Personality for Queued {
     }
     fn leave(thread: &Thread, _frame: &mut Frame, _call: Option<&'static Row<Queued>>) -> Leave {
         if thread.work() & work::KILL != 0 { Leave::Exit } else { Leave::Resume }
-    }
-    async fn stopped(_thread: &Thread) -> isize {
-        0
-    }
-    fn trace_named(_family: &str, _word: usize, _out: &mut dyn Write) -> bool {
-        false
-    }
-    fn trace_data(_: &Thread, _: &'static Row<Queued>, _: usize, _: Words, _: Option<isize>) -> Option<String> {
-        None
     }
     fn trace_id(_thread: &Thread) -> u32 {
         0

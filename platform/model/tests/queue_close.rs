@@ -1,14 +1,12 @@
 //! A queue that is closed while modules take its submissions and poll them, on threads of the host's: when [`Queue::close`] has returned, nobody is in
 //! the gate or in a submission any more.
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::stats::Stats;
-use janua_kernel::table::Words;
 use janua_kernel::task::Leave;
 use janua_kernel::trace::Tracer;
 use janua_kernel::{Kernel, Personality, Queue, Row, Table, Task, Trapped};
@@ -56,9 +54,6 @@ impl Personality for Closed {
     fn start(_thread: &Thread, _frame: &mut Frame) -> Leave {
         Leave::Resume
     }
-    fn unknown(_thread: &Thread, _frame: &mut Frame, _number: usize) -> isize {
-        Errno::ENOSYS.as_result()
-    }
     fn trap(_thread: &Thread, _frame: &mut Frame, _trap: Trap) -> Trapped {
         Trapped::Done
     }
@@ -67,15 +62,6 @@ impl Personality for Closed {
     }
     fn leave(_thread: &Thread, _frame: &mut Frame, _call: Option<&'static Row<Closed>>) -> Leave {
         Leave::Resume
-    }
-    async fn stopped(_thread: &Thread) -> isize {
-        0
-    }
-    fn trace_named(_family: &str, _word: usize, _out: &mut dyn Write) -> bool {
-        false
-    }
-    fn trace_data(_: &Thread, _: &'static Row<Closed>, _: usize, _: Words, _: Option<isize>) -> Option<String> {
-        None
     }
     fn trace_id(_thread: &Thread) -> u32 {
         0
