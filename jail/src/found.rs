@@ -1,8 +1,8 @@
 //! What has been found in files' code, so that nothing is looked at twice. [`super::guard::CodeGuard`] asks here before it scans.
 //!
-//! Files of the host's are known by their identity and the range that was mapped. Files the kernel has made itself
+//! Files of the host's are known by their identity and the range that was mapped. Objects the kernel has made itself
 //! ([`super::image`]) are scanned before they are written, and what would have to be overwritten in every process' mapping
-//! is overwritten in the file: their pages are then the same for all, no process has copies of its own, and a fork has no page tables
+//! is overwritten in the object: their pages are then the same for all, no process has copies of its own, and a fork has no page tables
 //! of theirs to copy.
 
 use alloc::boxed::Box;
@@ -11,8 +11,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
-use janua_object::fs::hostio::{self, OwnedFd};
-use janua_port::{Host, HostFd};
+use janua_object::fs::objectio;
+use janua_port::{Machine, MemoryObject};
 use janua_rt::Mutex;
 use janua_text::patch_out;
 use janua_text::scan::{self, CONTEXT, Hit};
@@ -24,37 +24,37 @@ static SCANNED: Mutex<BTreeMap<Range, Arc<[Hit]>>> = Mutex::new(BTreeMap::new())
 /// Most results kept; they are small, and a sandbox uses few files as programs.
 const SCANNED_MOST: usize = 4096;
 
-/// The kernel's own files, by descriptor, for as long as they are open.
-static MADE: Mutex<BTreeMap<i32, Arc<Made>>> = Mutex::new(BTreeMap::new());
+/// The kernel's own objects, by address, for as long as they live.
+static MADE: Mutex<BTreeMap<usize, Arc<Made>>> = Mutex::new(BTreeMap::new());
 
-/// Pages of files with an instruction overwritten, one after the other in a file of the kernel's: where in it, by contents.
-static PATCHED: Mutex<Patched> = Mutex::new(Patched { file: None, places: BTreeMap::new() });
+/// Pages of files with an instruction overwritten, one after the other in an object of the kernel's: where in it, by contents.
+static PATCHED: Mutex<Patched> = Mutex::new(Patched { object: None, places: BTreeMap::new() });
 /// Most such pages.
 const PATCHED_MOST: usize = 1024;
 
 struct Patched {
-    file: Option<Arc<OwnedFd>>,
+    object: Option<Arc<dyn MemoryObject>>,
     places: BTreeMap<Box<[u8]>, u64>,
 }
 
-/// Where a file of the kernel's has a page with these contents. Mapped in place of a file's own page it leaves the mapping
+/// Where an object of the kernel's has a page with these contents. Mapped in place of a file's own page it leaves the mapping
 /// around it without a page of its process' own, so that a fork has no page tables of it to copy, and is the same for all.
-pub fn patched(host: &'static dyn Host, page: &[u8]) -> Result<(HostFd, u64)> {
+pub fn patched(machine: &'static dyn Machine, page: &[u8]) -> Result<(Arc<dyn MemoryObject>, u64)> {
     let mut patched = PATCHED.lock();
-    let file = match &patched.file {
-        Some(file) => file.clone(),
-        None => patched.file.insert(OwnedFd::new(host, host.memfd(b"janua-patched")?)).clone(),
+    let object = match &patched.object {
+        Some(object) => object.clone(),
+        None => patched.object.insert(machine.memory_object("janua-patched")?).clone(),
     };
     if let Some(&place) = patched.places.get(page) {
-        return Ok((file.fd(), place));
+        return Ok((object, place));
     }
     if patched.places.len() >= PATCHED_MOST {
         return Err(Errno::ENOSPC);
     }
     let place = (patched.places.len() * page.len()) as u64;
-    hostio::write_all(&file, page, place)?;
+    objectio::write_all(&*object, page, place)?;
     patched.places.insert(page.into(), place);
-    Ok((file.fd(), place))
+    Ok((object, place))
 }
 
 /// A range of a file at a point of its history.
@@ -70,9 +70,10 @@ pub struct Range {
 }
 
 impl Range {
-    /// `None` when the host does not tell.
-    pub fn new(host: Option<&'static dyn Host>, fd: HostFd, offset: u64, len: usize) -> Option<Range> {
-        let stat = host?.stat(fd, b"").ok()?;
+    /// `None` for what is no host's file, or when the host does not tell.
+    pub fn new(object: &dyn MemoryObject, offset: u64, len: usize) -> Option<Range> {
+        let file = object.host_file()?;
+        let stat = file.host().stat(file.fd(), b"").ok()?;
         Some(Range { dev: stat.dev, ino: stat.ino, mtime: stat.mtime, ctime: stat.ctime, size: stat.size, offset, len })
     }
 
@@ -90,7 +91,7 @@ impl Range {
     }
 }
 
-/// What is in a file of the kernel's own; places are offsets in it.
+/// What is in an object of the kernel's own; places are offsets in it.
 #[derive(Default)]
 pub struct Made {
     /// What could not be overwritten, in order.
@@ -129,19 +130,19 @@ impl Made {
         self.hits.extend(hits.into_iter().map(|hit| Hit { at: offset + hit.at, ..hit }));
     }
 
-    /// Tells the guard of all spaces what the file holds, now that it is written and nobody will change it.
-    pub fn publish(self, fd: HostFd) {
-        MADE.lock().insert(fd.0, Arc::new(self));
+    /// Tells the guard of all spaces what the object holds, now that it is written and nobody will change it.
+    pub fn publish(self, object: &Arc<dyn MemoryObject>) {
+        MADE.lock().insert(key(object), Arc::new(self));
     }
 
-    /// Forgets the file; before its descriptor is closed.
-    pub fn withdraw(fd: HostFd) {
-        MADE.lock().remove(&fd.0);
+    /// Forgets the object, before it goes.
+    pub fn withdraw(object: &Arc<dyn MemoryObject>) {
+        MADE.lock().remove(&key(object));
     }
 
-    /// What is known of a file, if it is one of the kernel's own.
-    pub fn of(fd: HostFd) -> Option<Arc<Made>> {
-        MADE.lock().get(&fd.0).cloned()
+    /// What is known of an object, if it is one of the kernel's own.
+    pub fn of(object: &Arc<dyn MemoryObject>) -> Option<Arc<Made>> {
+        MADE.lock().get(&key(object)).cloned()
     }
 
     /// What is left in `offset..offset+len`, relative to its start. One that is across a border belongs to both sides.
@@ -156,6 +157,11 @@ impl Made {
         let (start, end) = (offset as usize, offset as usize + len);
         self.patched_out.iter().filter(move |(at, _)| (start..end).contains(at)).map(move |&(at, found)| (at - start, found))
     }
+}
+
+/// What an object is known by as long as it lives.
+fn key(object: &Arc<dyn MemoryObject>) -> usize {
+    Arc::as_ptr(object).addr()
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::mm::jail::{Guard, Interrupted};
 use janua_port::jail::Ground;
 use janua_port::space::{Access, Bounds};
-use janua_port::{Backing, Host, Prot, Space, UserMemory};
+use janua_port::{Backing, Machine, Prot, Space, UserMemory};
 use janua_rt::{Mutex, RwLock};
 use janua_text::patch_out;
 use janua_text::scan::{self, CONTEXT, Hit};
@@ -153,19 +153,19 @@ pub struct CodeGuard {
     inner: Arc<dyn Space>,
     ground: &'static dyn Ground,
     user: &'static dyn UserMemory,
-    host: Option<&'static dyn Host>,
+    machine: Option<&'static dyn Machine>,
     state: Mutex<State>,
 }
 
 impl CodeGuard {
-    /// Guards an empty space, whose memory is read and written by `user`; `host` tells the identity of files.
+    /// Guards an empty space, whose memory is read and written by `user`. With a `machine` pages with something overwritten are the same for all.
     pub fn new(
         inner: Arc<dyn Space>,
         ground: &'static dyn Ground,
         user: &'static dyn UserMemory,
-        host: Option<&'static dyn Host>,
+        machine: Option<&'static dyn Machine>,
     ) -> CodeGuard {
-        CodeGuard { inner, ground, user, host, state: Mutex::default() }
+        CodeGuard { inner, ground, user, machine, state: Mutex::default() }
     }
 
     /// What stood at `addr` before it was overwritten with `ud2`, if it still is.
@@ -315,14 +315,14 @@ impl CodeGuard {
 
     /// Maps pages with the same contents, but for `bytes` at `at`, in place of pages of a file.
     fn replace(&self, page: usize, len: usize, at: usize, bytes: &[u8]) -> Result<()> {
-        let host = self.host.ok_or(Errno::EOPNOTSUPP)?;
+        let machine = self.machine.ok_or(Errno::EOPNOTSUPP)?;
         let mut contents = vec![0; len];
         self.user.copy_in(&mut contents, page).map_err(|_| Errno::EFAULT)?;
         contents[at - page..at - page + bytes.len()].copy_from_slice(bytes);
         for (index, contents) in contents.chunks(PAGE_SIZE).enumerate() {
-            let (fd, offset) = found::patched(host, contents)?;
+            let (object, offset) = found::patched(machine, contents)?;
             let page = page + index * PAGE_SIZE;
-            self.inner.map(page, PAGE_SIZE, CLOSED, &Backing::Host { fd, offset, shared: false, frozen: true })?;
+            self.inner.map(page, PAGE_SIZE, CLOSED, &Backing::Object { object, offset, shared: false, frozen: true })?;
         }
         Ok(())
     }
@@ -330,9 +330,9 @@ impl CodeGuard {
     /// Maps a file that does not change, and lets it run: by what is known of it, or after a scan.
     fn map_file(&self, state: &mut State, start: usize, span: Span, backing: &Backing) -> Result<()> {
         let len = span.end - start;
-        let Backing::Host { fd, offset, .. } = *backing else { return Err(Errno::EINVAL) };
-        let made = Made::of(fd);
-        let key = if made.is_none() && len <= EAGER { found::Range::new(self.host, fd, offset, len) } else { None };
+        let Backing::Object { object, offset, .. } = backing else { return Err(Errno::EINVAL) };
+        let (made, offset) = (Made::of(object), *offset);
+        let key = if made.is_none() && len <= EAGER { found::Range::new(&**object, offset, len) } else { None };
         let known = match &made {
             Some(made) => Some(made.hits(offset, len)),
             None => key.and_then(|key| key.hits()),
@@ -408,12 +408,12 @@ fn closed(want: Prot) -> Prot {
 }
 
 fn under(backing: &Backing) -> Under {
-    match *backing {
+    match backing {
         Backing::Anon => Under::Anon,
         Backing::AnonShared => Under::Shared,
-        Backing::Host { frozen: true, .. } => Under::Frozen,
-        Backing::Host { shared: true, .. } => Under::Shared,
-        Backing::Host { .. } => Under::Changing,
+        Backing::Object { frozen: true, .. } => Under::Frozen,
+        Backing::Object { shared: true, .. } => Under::Shared,
+        Backing::Object { .. } => Under::Changing,
     }
 }
 
@@ -686,7 +686,7 @@ impl CodeGuard {
         // What the host has for a page may be older or newer than this copy, if another thread is just changing it. A fault in
         // the child sets it right: [`Guard::fault`] looks at what was asked for, and does not believe that a page is open or closed.
         let state = Mutex::new(self.state.lock().clone());
-        CodeGuard { inner: child, ground: self.ground, user: self.user, host: self.host, state }
+        CodeGuard { inner: child, ground: self.ground, user: self.user, machine: self.machine, state }
     }
 
     /// [`Guard::fault`].

@@ -12,7 +12,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_object::mm::jail::Guard;
 use janua_port::jail::Ground;
 use janua_port::space::{Access, Bounds};
-use janua_port::{Backing, Fault, HostFd, Prot, Space, UserMemory};
+use janua_port::{Backing, Fault, MemoryObject, Prot, Space, UserMemory};
 use janua_rt::Mutex;
 use janua_text::scan;
 
@@ -76,6 +76,30 @@ impl Toy {
     }
 }
 
+/// What stands for a file that is mapped: its contents are the space's.
+struct File;
+
+impl MemoryObject for File {
+    fn read(&self, _: u64, _: &mut [u8]) -> Result<usize> {
+        Err(Errno::EIO)
+    }
+    fn write(&self, _: u64, _: &[u8]) -> Result<usize> {
+        Err(Errno::EIO)
+    }
+    fn truncate(&self, _: u64) -> Result<()> {
+        Err(Errno::EIO)
+    }
+    fn allocate(&self, _: u32, _: u64, _: u64) -> Result<()> {
+        Err(Errno::EIO)
+    }
+    fn seek(&self, _: u64, _: bool) -> Result<u64> {
+        Err(Errno::EIO)
+    }
+    fn resident(&self) -> u64 {
+        0
+    }
+}
+
 impl Space for Toy {
     fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
         if self.fails() {
@@ -83,7 +107,7 @@ impl Space for Toy {
             self.pages.lock().retain(|page, _| !(addr..addr + len / 2).contains(page));
             return Err(Errno::ENOMEM);
         }
-        let is_live = matches!(backing, Backing::Host { frozen: false, .. });
+        let is_live = matches!(backing, Backing::Object { frozen: false, .. });
         let mut live = self.live.lock();
         live.retain(|page, _| !(addr..addr + len).contains(page));
         live.extend((0..len).step_by(PAGE_SIZE).filter(|_| is_live).map(|at| (addr + at, at)));
@@ -91,7 +115,7 @@ impl Space for Toy {
         let mut pages = self.pages.lock();
         for at in (0..len).step_by(PAGE_SIZE) {
             let mut bytes = Box::new([0; PAGE_SIZE]);
-            if let Backing::Host { .. } = backing {
+            if let Backing::Object { .. } = backing {
                 bytes.copy_from_slice(&file[at..at + PAGE_SIZE]);
             }
             pages.insert(addr + at, (prot, bytes));
@@ -305,7 +329,7 @@ fn a_find_keeps_its_page_from_running_and_no_other() {
 #[test]
 fn files() {
     let h = hostile();
-    let file = |shared, frozen| Backing::Host { fd: HostFd(0), offset: 0, shared, frozen };
+    let file = |shared, frozen| Backing::Object { object: Arc::new(File), offset: 0, shared, frozen };
     let code = [0x53, 0x48, 0x89, 0xe3, 0x48, 0x83, 0xe4, 0xc0, 0x48, 0x2b, 0x25, 0x10, 0x20, 0x03, 0x00];
     {
         let mut bytes = h.toy.file.lock();
@@ -384,7 +408,7 @@ const WAYS: &[(&str, fn(&Hostile) -> Result<()>)] = &[
 ];
 
 fn changing() -> Backing {
-    Backing::Host { fd: HostFd(0), offset: 0, shared: false, frozen: false }
+    Backing::Object { object: Arc::new(File), offset: 0, shared: false, frozen: false }
 }
 
 #[test]
@@ -439,7 +463,7 @@ fn a_program_that_tries_everything() {
                 0 => h.guard.map(at, len, prot(next(4)), &Backing::Anon),
                 1 => {
                     let (shared, frozen) = (next(4) == 0, false);
-                    h.guard.map(at, len, prot(next(4)), &Backing::Host { fd: HostFd(0), offset: 0, shared, frozen })
+                    h.guard.map(at, len, prot(next(4)), &Backing::Object { object: Arc::new(File), offset: 0, shared, frozen })
                 }
                 2 => h.guard.unmap(at, len),
                 3 => h.guard.remap(at, len, to, len),

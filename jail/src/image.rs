@@ -1,6 +1,6 @@
 //! Rewritten code: what is mapped in place of a file's own executable pages, and the trampolines it jumps to.
 //!
-//! A file whose call sites have been rewritten is kept as an [`Image`]: an anonymous file of the host's with the trampolines
+//! A file whose call sites have been rewritten is kept as an [`Image`]: a memory object with the trampolines
 //! and the executable segments, made once for a file's contents and mapped by every process that runs them. The list of
 //! mappings shows the file itself (flag [`super::placed::REWRITTEN`]) and the trampolines, right below the file's lowest segment, as
 //! `[janua]`.
@@ -25,10 +25,10 @@ use janua_abi::linux::mman::PAGE_SIZE;
 use janua_kernel::iobuf::ReadBuf;
 use janua_object::OpenFile;
 use janua_object::caller::Itself;
-use janua_object::fs::hostio::{self, OwnedFd};
+use janua_object::fs::objectio;
 use janua_object::mm::jail::Loader;
 use janua_object::vfs::Contents;
-use janua_port::{Backing, Host, Machine};
+use janua_port::{Backing, Machine, MemoryObject};
 use janua_rt::Mutex;
 use janua_text::elf::{self, Layout, Segment};
 use janua_text::restore;
@@ -61,20 +61,20 @@ const ROOM_MOST: u64 = 64 << 10;
 
 /// Code of a file, rewritten.
 pub struct Image {
-    pub fd: Arc<OwnedFd>,
-    /// Bytes of trampolines, whole pages, at the start of the host's file. 0 for a mere copy, in which no site was rewritten.
+    pub object: Arc<dyn MemoryObject>,
+    /// Bytes of trampolines, whole pages, at the start of the object. 0 for a mere copy, in which no site was rewritten.
     pub room: usize,
-    /// The pages of each executable segment: offset in the program's file, offset in the host's file.
+    /// The pages of each executable segment: offset in the program's file, offset in the object.
     pub parts: Vec<(u64, u64)>,
     /// By start.
     pub patches: Vec<Patch>,
-    /// Of the host's file.
+    /// Of the object.
     bytes: u64,
 }
 
 impl Drop for Image {
     fn drop(&mut self) {
-        Made::withdraw(self.fd.fd());
+        Made::withdraw(&self.object);
     }
 }
 
@@ -131,7 +131,7 @@ struct Known {
 
 /// Rewrites files and remembers them; one in a kernel.
 pub struct Rewriter {
-    host: &'static dyn Host,
+    machine: &'static dyn Machine,
     /// In whose name files are read: what is made of them is for all.
     reader: Itself,
     /// Where trampolines enter the kernel.
@@ -146,10 +146,10 @@ pub struct Rewriter {
 
 impl Rewriter {
     /// `entry` is where trampolines jump; `restore` is [`janua_port::jail::Ground::restore_entry`].
-    pub fn new(machine: &'static dyn Machine, host: &'static dyn Host, entry: usize, restore: Option<usize>) -> Rewriter {
+    pub fn new(machine: &'static dyn Machine, entry: usize, restore: Option<usize>) -> Rewriter {
         let reader = Itself::new(machine);
         Rewriter {
-            host,
+            machine,
             reader,
             entry,
             restore,
@@ -239,7 +239,7 @@ impl Rewriter {
         }
         // Without a key nothing is copied, and the image can wait until calls trap.
         let copied = self.restore.is_some();
-        let changes = || matches!(file.ops.backing(file, 0, PAGE_SIZE, false), Ok(Backing::Host { frozen: false, .. }));
+        let changes = || matches!(file.ops.backing(file, 0, PAGE_SIZE, false), Ok(Backing::Object { frozen: false, .. }));
         if copied && code.image.is_none() && (code.bytes() >= WORTH_COPYING || code.maps > 1) && changes() {
             code.image = self.image(file, true);
         }
@@ -305,7 +305,7 @@ impl Rewriter {
         if let Some(routine) = self.restore {
             restore::rewrite(layout, &mut code, &mut trampolines, &mut patches, routine as u64);
         }
-        let fd = OwnedFd::new(self.host, self.host.memfd(b"janua-code")?);
+        let object = self.machine.memory_object("janua-code")?;
         let room = trampolines.len();
         let mut made = Made::default();
         let mut inside = 0;
@@ -313,7 +313,7 @@ impl Rewriter {
             if self.restore.is_some() {
                 made.add(bytes, inside);
             }
-            hostio::write_all(&fd, bytes, inside)?;
+            objectio::write_all(&*object, bytes, inside)?;
             inside += bytes.len() as u64;
             Ok(())
         };
@@ -326,10 +326,10 @@ impl Rewriter {
             at += bytes.len() as u64;
         }
         if self.restore.is_some() {
-            made.publish(fd.fd());
+            made.publish(&object);
         }
         patches.sort_unstable_by_key(|patch| patch.start);
-        Ok(Some(Image { fd, room, parts, patches, bytes: at }))
+        Ok(Some(Image { object, room, parts, patches, bytes: at }))
     }
 
     fn count(&self, count: &Count) {

@@ -34,7 +34,7 @@ use alloc::sync::Arc;
 use janua_object::OpenFile;
 use janua_object::mm::jail::{Code, Enclosed, Jail, Known, Loader};
 use janua_port::jail::Ground;
-use janua_port::{Host, Machine, Space, UserMemory};
+use janua_port::{Machine, Space, UserMemory};
 
 use cell::Cell;
 use guard::CodeGuard;
@@ -42,7 +42,7 @@ use image::Rewriter;
 
 /// The jail of a kernel.
 pub struct KeyJail {
-    host: Option<&'static dyn Host>,
+    machine: &'static dyn Machine,
     /// The calling process' memory: the jail reads and changes code of no other.
     user: &'static dyn UserMemory,
     /// `Some` where a key locks the kernel's memory.
@@ -52,7 +52,7 @@ pub struct KeyJail {
 }
 
 impl KeyJail {
-    /// `user` is the memory of the calling process. With an `entry` and a host of the machine's, calls are rewritten to jump there; with a `ground`, code is
+    /// `user` is the memory of the calling process. With an `entry` calls are rewritten to jump there; with a `ground`, code is
     /// guarded. `None` where there is nothing to do. It is never freed.
     pub fn start(
         machine: &'static dyn Machine,
@@ -60,13 +60,12 @@ impl KeyJail {
         entry: Option<usize>,
         ground: Option<&'static dyn Ground>,
     ) -> Option<&'static dyn Jail> {
-        let host = machine.host();
         let restore = ground.map(|ground| ground.restore_entry());
-        let rewriter = host.zip(entry).map(|(host, entry)| Rewriter::new(machine, host, entry, restore));
+        let rewriter = entry.map(|entry| Rewriter::new(machine, entry, restore));
         if rewriter.is_none() && ground.is_none() {
             return None;
         }
-        Some(Box::leak(Box::new(KeyJail { host, user, ground, rewriter })))
+        Some(Box::leak(Box::new(KeyJail { machine, user, ground, rewriter })))
     }
 }
 
@@ -74,7 +73,7 @@ impl Jail for KeyJail {
     fn enclose(&'static self, space: Arc<dyn Space>) -> Enclosed {
         match self.ground {
             Some(ground) => {
-                let guard = CodeGuard::new(space, ground, self.user, self.host);
+                let guard = CodeGuard::new(space, ground, self.user, Some(self.machine));
                 Cell::new(self).guarded(guard)
             }
             None => Cell::new(self).open(space),

@@ -91,7 +91,7 @@ impl Placed {
         };
         let (first, inside) = *image.parts.get(segment)?;
         let offset = inside + (offset - first);
-        let backing = Backing::Host { fd: image.fd.fd(), offset, shared: false, frozen: true };
+        let backing = Backing::Object { object: image.object.clone(), offset, shared: false, frozen: true };
         Some(Instead { flags: REWRITTEN, backing: Some(backing) })
     }
 }
@@ -326,6 +326,6 @@ fn map_trampolines(space: &dyn Space, image: &Image, low: usize) -> Result<()> {
         return Ok(());
     }
     let prot = Prot { read: true, write: false, exec: true };
-    let backing = Backing::Host { fd: image.fd.fd(), offset: 0, shared: false, frozen: true };
+    let backing = Backing::Object { object: image.object.clone(), offset: 0, shared: false, frozen: true };
     space.map(low - image.room, image.room, prot, &backing)
 }

@@ -1,4 +1,4 @@
-//! Which pages of an anonymous file of the host's are there, or may come to be there without the kernel's doing.
+//! Which pages of a memory object are there, or may come to be there without the kernel's doing.
 
 use alloc::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::{NEWS, PollTable};
 use janua_port::host::{self, HostReady, HostStat};
-use janua_port::{Backing, Host, HostFd};
+use janua_port::{Backing, Host, HostFd, OwnedFd};
 use janua_rt::WaitQueue;
 
 use crate::caller::Caller;
@@ -50,7 +50,7 @@ enum Watch {
 /// An inherited host descriptor.
 pub struct HostFile {
     host: &'static dyn Host,
-    fd: HostFd,
+    fd: Arc<OwnedFd>,
     kind: FileKind,
     /// [`Host::reads_copy`].
     copies: bool,
@@ -71,7 +71,7 @@ impl HostFile {
         }
         Ok(HostFile {
             host,
-            fd,
+            fd: OwnedFd::of_file(host, fd),
             kind,
             copies: host.reads_copy(fd),
             stat,
@@ -92,7 +92,7 @@ impl HostFile {
 
     /// The host's descriptor; valid as long as this file.
     pub fn host_fd(&self) -> HostFd {
-        self.fd
+        self.fd.fd()
     }
 
     pub fn host(&self) -> &'static dyn Host {
@@ -105,7 +105,7 @@ impl HostFile {
 
     /// What was handed in for reading gives no right to write, whatever the host would allow its user. EACCES.
     fn may(&self, access: u32) -> Result<()> {
-        let outside = self.host.flags(self.fd)? & flags::O_ACCMODE;
+        let outside = self.host.flags(self.fd.fd())? & flags::O_ACCMODE;
         if outside == flags::O_RDWR || outside == access { Ok(()) } else { Err(Errno::EACCES) }
     }
 
@@ -118,7 +118,7 @@ impl HostFile {
     pub fn watched(&self) -> bool {
         if self.watch.load(Ordering::Acquire) == Watch::Unknown as u8 {
             // Two callers may both ask: the host refuses the second (EEXIST), which is as good.
-            let watch = match self.host.watch(self.fd, self.ready.clone()) {
+            let watch = match self.host.watch(self.fd.fd(), self.ready.clone()) {
                 Err(Errno::EPERM) => Watch::Always,
                 _ => Watch::Watched,
             };
@@ -129,14 +129,14 @@ impl HostFile {
 
     /// What of `interest` the host says is ready now.
     pub fn host_events(&self, interest: Events) -> Events {
-        let events = Events::from_bits_truncate(self.host.poll(self.fd, interest.bits()));
+        let events = Events::from_bits_truncate(self.host.poll(self.fd.fd(), interest.bits()));
         NEWS.advance();
         events
     }
 
     /// The host's answer of now.
     fn fetch(&self) -> Result<HostStat> {
-        let stat = self.host.stat(self.fd, b"");
+        let stat = self.host.stat(self.fd.fd(), b"");
         NEWS.advance();
         stat
     }
@@ -162,9 +162,8 @@ impl HostFile {
 impl Drop for HostFile {
     fn drop(&mut self) {
         if *self.watch.get_mut() == Watch::Watched as u8 {
-            self.host.unwatch(self.fd);
+            self.host.unwatch(self.fd.fd());
         }
-        self.host.close(self.fd);
     }
 }
 
@@ -175,7 +174,7 @@ impl File for HostFile {
         while buf.left() > 0 {
             let step = self.ask(Events::READABLE).and_then(|()| match buf.host_range() {
                 Some(((addr, len), true)) if self.copies => {
-                    let n = self.host.read_user(self.fd, addr, len, at)?;
+                    let n = self.host.read_user(self.fd.fd(), addr, len, at)?;
                     buf.advance(n);
                     Ok((n, len))
                 }
@@ -186,12 +185,12 @@ impl File for HostFile {
                     if want == 0 {
                         return Err(Errno::EFAULT);
                     }
-                    Ok((hostio::read_through(self.host, self.fd, buf, addr, want, at)?, want))
+                    Ok((hostio::read_through(self.host, self.fd.fd(), buf, addr, want, at)?, want))
                 }
                 None => match buf.kernel_range() {
                     Some(room) => {
                         let asked = room.len();
-                        let n = self.host.read(self.fd, room, at)?;
+                        let n = self.host.read(self.fd.fd(), room, at)?;
                         buf.advance(n);
                         Ok((n, asked))
                     }
@@ -224,16 +223,16 @@ impl File for HostFile {
             let step = self.ask(Events::WRITABLE).and_then(|()| match buf.host_range() {
                 Some(((_, len), false)) => {
                     let len = len.min(most).min(CHUNK);
-                    Ok((hostio::write_through(self.host, self.fd, buf, len, at)?, len))
+                    Ok((hostio::write_through(self.host, self.fd.fd(), buf, len, at)?, len))
                 }
                 Some(((addr, len), true)) => {
                     let len = len.min(most);
-                    Ok((self.host.write_user(self.fd, addr, len, at)?, len))
+                    Ok((self.host.write_user(self.fd.fd(), addr, len, at)?, len))
                 }
                 None => match buf.kernel_range() {
                     Some(bytes) => {
                         let len = bytes.len().min(most);
-                        Ok((self.host.write(self.fd, &bytes[..len], at)?, len))
+                        Ok((self.host.write(self.fd.fd(), &bytes[..len], at)?, len))
                     }
                     None => Ok((0, 0)),
                 },
@@ -282,7 +281,7 @@ impl File for HostFile {
     }
 
     fn seek(&self, _file: &OpenFile, offset: i64, whence: u32) -> Result<u64> {
-        self.host.lseek(self.fd, offset, whence)
+        self.host.lseek(self.fd.fd(), offset, whence)
     }
 
     fn announces(&self) -> bool {
@@ -293,7 +292,7 @@ impl File for HostFile {
         match request {
             request::FIONREAD => {
                 let mut held = [0; 4];
-                self.host.ioctl(self.fd, request, &mut held)?;
+                self.host.ioctl(self.fd.fd(), request, &mut held)?;
                 UserPtr::<i32>::new(arg).write(caller.user(), &i32::from_ne_bytes(held))?;
                 Ok(0)
             }
@@ -303,7 +302,7 @@ impl File for HostFile {
 
     fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
         if self.kind == FileKind::Regular {
-            Ok(Backing::Host { fd: self.fd, offset, shared, frozen: false })
+            Ok(Backing::Object { object: self.fd.clone(), offset, shared, frozen: false })
         } else {
             Err(Errno::ENODEV)
         }
@@ -312,16 +311,16 @@ impl File for HostFile {
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
         self.may(flags::O_WRONLY)?;
         let _change = Change::begin();
-        self.host.truncate(self.fd, len)
+        self.host.truncate(self.fd.fd(), len)
     }
 
     fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
         let _change = Change::begin();
-        self.host.fallocate(self.fd, mode, offset, len)
+        self.host.fallocate(self.fd.fd(), mode, offset, len)
     }
 
     fn sync(&self, data_only: bool) -> Result<()> {
-        self.host.fsync(self.fd, data_only)
+        self.host.fsync(self.fd.fd(), data_only)
     }
 
     fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, open_flags: u32) -> Result<Arc<dyn File>> {
@@ -329,7 +328,7 @@ impl File for HostFile {
         let keep = flags::O_ACCMODE | flags::O_APPEND;
         // The new description is the sandbox's own. Without O_NONBLOCK the host would wait for a fifo's other side.
         let wait = if self.has_position() { 0 } else { flags::O_NONBLOCK };
-        let fd = self.host.open(self.fd, b"", open_flags & keep | wait, 0, 0)?;
+        let fd = self.host.open(self.fd.fd(), b"", open_flags & keep | wait, 0, 0)?;
         Ok(Arc::new(HostFile::new(self.host, fd).inspect_err(|_| self.host.close(fd))?))
     }
 

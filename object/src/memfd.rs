@@ -1,7 +1,7 @@
 //! Files in memory without a name: memfd_create(2).
 //!
-//! The bytes are where those of the memory file system are ([`Data`]): a small one costs no descriptor of the host until it is mapped.
-//! Mode, owners, times and seals are kept here; the host's file has no seals of its own.
+//! The bytes are where those of the memory file system are ([`Data`]): a small one is no memory object until it is mapped. Mode, owners,
+//! times and seals are kept here; an object has no seals.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -17,10 +17,10 @@ use janua_port::Backing;
 use crate::caller::{Caller, Cred};
 use crate::coverage::PAGE;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
-use crate::fs::hostio;
 use crate::fs::memory::Space;
 use crate::fs::memory::data::{Data, Source};
 use crate::fs::memory::turns::Turns;
+use crate::fs::objectio;
 use crate::fs::tmpfs::TMPFS_MAGIC;
 use crate::vfs::{Attr, Contents, Dentry, FileKind, FileSystem, FsStat, Inode, Mount, MountFlags, Path, SetAttr, Vfs};
 
@@ -65,21 +65,18 @@ impl Inode for NoRoot {
 }
 
 impl MemFs {
-    /// ENODEV on a machine without a host.
-    pub fn new(vfs: &Vfs) -> Result<Arc<MemFs>> {
-        vfs.machine.host().ok_or(Errno::ENODEV)?;
+    pub fn new(vfs: &Vfs) -> Arc<MemFs> {
         MemFs::of_pages(vfs, PAGE)
     }
 
-    /// One of huge pages of so many bytes, as on a machine that has set none aside. ENODEV.
-    pub fn huge(vfs: &Vfs, page: u64) -> Result<Arc<MemFs>> {
-        vfs.machine.host().ok_or(Errno::ENODEV)?;
+    /// One of huge pages of so many bytes, as on a machine that has set none aside.
+    pub fn huge(vfs: &Vfs, page: u64) -> Arc<MemFs> {
         MemFs::of_pages(vfs, page)
     }
 
-    fn of_pages(vfs: &Vfs, page: u64) -> Result<Arc<MemFs>> {
+    fn of_pages(vfs: &Vfs, page: u64) -> Arc<MemFs> {
         let space = Space::of_memory(vfs.machine);
-        Ok(Arc::new(MemFs { space, dev: vfs.new_dev(), next_ino: AtomicU64::new(1), root: Arc::new(NoRoot), page }))
+        Arc::new(MemFs { space, dev: vfs.new_dev(), next_ino: AtomicU64::new(1), root: Arc::new(NoRoot), page })
     }
 
     fn is_huge(&self) -> bool {
@@ -305,7 +302,7 @@ impl File for MemFile {
         let source = self.0.state.lock().data.read(buf, offset)?;
         let n = match source {
             Source::Done(n) => n,
-            Source::Host(fd) => hostio::read_at(&fd, buf, offset)?,
+            Source::Object(object) => objectio::read_at(&*object, buf, offset)?,
         };
         if file.flags() & flags::O_NOATIME == 0 {
             let now = self.0.now();
@@ -344,8 +341,8 @@ impl File for MemFile {
             return Err(Errno::ENOMEM);
         }
         let mut state = self.0.state.lock();
-        let fd = state.data.map(&self.0.fs.space, true, offset, offset.saturating_add(len as u64))?;
-        Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen: state.is_frozen() })
+        let object = state.data.map(&self.0.fs.space, true, offset, offset.saturating_add(len as u64))?;
+        Ok(Backing::Object { object, offset, shared, frozen: state.is_frozen() })
     }
 
     fn mapping_made(&self, _writable: bool) -> Result<()> {

@@ -446,20 +446,19 @@ fn mappings_and_files_are_one() {
     let w = w.again();
     let file = w.open("/f", O_RDWR).unwrap();
     file.ops.mapping_made(true).unwrap();
-    let janua_port::Backing::Host { fd, .. } = file.ops.backing(&file, 0, 12_288, true).unwrap() else {
-        panic!("mapped by an anonymous file")
+    let janua_port::Backing::Object { object, .. } = file.ops.backing(&file, 0, 12_288, true).unwrap() else {
+        panic!("mapped by a memory object")
     };
-    let host = janua_port::Machine::host(w.who.machine).unwrap();
     let mut seen = vec![0; 10_000];
-    assert_eq!(host.read(fd, &mut seen, Some(0)), Ok(10_000));
+    assert_eq!(object.read(0, &mut seen), Ok(10_000));
     assert_eq!(seen, pattern(10_000, 5));
     // A store through the mapping, without a word to the kernel.
-    host.write(fd, b"stored", Some(5000)).unwrap();
+    object.write(5000, b"stored").unwrap();
     assert_eq!(read(&file, 6, 5000), b"stored");
     file.ops.sync_mapping().unwrap();
     let cut = World::mount(Disk::of(w.disk.cut(|_| false)));
     assert_eq!(&cut.get("/f").unwrap()[5000..5006], b"stored");
-    host.write(fd, b"last", Some(9000)).unwrap();
+    object.write(9000, b"last").unwrap();
     file.ops.mapping_gone(true);
     drop(file);
     let w = w.again();
@@ -475,16 +474,15 @@ fn a_mapping_brings_what_is_touched_and_little_around_it() {
     FILLS.set(Some(Vec::new()));
     let file = w.open("/f", O_RDWR).unwrap();
     file.ops.mapping_made(false).unwrap();
-    let janua_port::Backing::Host { fd, .. } = file.ops.backing(&file, 0, 600_000, false).unwrap() else {
-        panic!("mapped by an anonymous file")
+    let janua_port::Backing::Object { object, .. } = file.ops.backing(&file, 0, 600_000, false).unwrap() else {
+        panic!("mapped by a memory object")
     };
-    let host = janua_port::Machine::host(w.who.machine).unwrap();
-    let blocks = || host.stat(fd, b"").unwrap().blocks / 8;
-    let touch = |page| FILLS.with_borrow(|fills| fills.as_ref().unwrap()[0].1.upgrade().unwrap()).fill(page);
+    let blocks = || object.resident() / PIECE as u64;
+    let touch = |page| FILLS.with_borrow(|fills| fills.as_ref().unwrap()[0].upgrade().unwrap()).fill(page);
     assert_eq!(blocks(), 0);
     assert_eq!((touch(40), blocks()), (Ok(()), 32));
     let mut seen = vec![0; 32 * PIECE];
-    assert_eq!(host.read(fd, &mut seen, Some(32 * PIECE as u64)), Ok(seen.len()));
+    assert_eq!(object.read(32 * PIECE as u64, &mut seen), Ok(seen.len()));
     assert_eq!(seen, content[32 * PIECE..64 * PIECE]);
     // The last page, of which the file has a part; behind it there is none, until the file is longer, and then it is a hole's.
     assert_eq!((touch(146), touch(147), blocks()), (Ok(()), Ok(()), 32 + 19));
@@ -507,15 +505,14 @@ fn of_a_mapping_only_what_was_stored_is_written() {
     FILLS.set(Some(Vec::new()));
     let file = w.open("/f", O_RDWR).unwrap();
     file.ops.mapping_made(true).unwrap();
-    let janua_port::Backing::Host { fd, .. } = file.ops.backing(&file, 0, 1_000_000, true).unwrap() else {
-        panic!("mapped by an anonymous file")
+    let janua_port::Backing::Object { object, .. } = file.ops.backing(&file, 0, 1_000_000, true).unwrap() else {
+        panic!("mapped by a memory object")
     };
-    let host = janua_port::Machine::host(w.who.machine).unwrap();
     assert_eq!(read(&file, 1_000_000, 0), pattern(1_000_000, 5));
     file.ops.sync(false).unwrap();
     let before = w.disk.written.load(Ordering::Relaxed);
     let store = |page: u64, bytes: &[u8]| {
-        host.write(fd, bytes, Some(page * PIECE as u64)).unwrap();
+        object.write(page * PIECE as u64, bytes).unwrap();
         STORED.with_borrow_mut(|stored| stored.push(page..page + 1));
     };
     store(100, b"one");

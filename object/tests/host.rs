@@ -602,7 +602,7 @@ fn a_place_below_one_that_may_be_written_to_is_not_frozen() {
         let fd = cloned(place);
         let tree = Tree::new(hosted(), |vfs| HostFs::bind(vfs.machine, vfs.new_dev(), fd, false, top).unwrap());
         let file = tree.open(name, flags::O_RDONLY).unwrap();
-        matches!(file.ops.backing(&file, 0, 4096, false), Ok(Backing::Host { frozen: true, .. }))
+        matches!(file.ops.backing(&file, 0, 4096, false), Ok(Backing::Object { frozen: true, .. }))
     };
     let whole = |scratch: &Scratch| scratch.0.join("dir/inner").to_string_lossy().into_owned();
     assert!(!frozen(&over.host.0.join("dir"), false, "/inner"));

@@ -7,9 +7,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use janua_abi::linux::fcntl::falloc::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
-use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
 use janua_abi::linux::{Errno, Result};
-use janua_port::host::Fill;
+use janua_port::{Fill, MemoryObject};
 use janua_rt::Mutex;
 
 use crate::{Frames, PAGE, PageFrame};
@@ -294,16 +293,6 @@ impl<F: Frames> Object<F> {
         }
     }
 
-    /// lseek(2) to data or to a hole; the one position such a file has is the caller's. EINVAL, ENXIO behind the end.
-    pub fn lseek(&self, offset: i64, whence: u32) -> Result<u64> {
-        let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-        match whence {
-            SEEK_DATA => self.seek(at, false),
-            SEEK_HOLE => self.seek(at, true),
-            _ => Err(Errno::EINVAL),
-        }
-    }
-
     /// SEEK_DATA, or SEEK_HOLE when `hole`. ENXIO behind the end.
     pub fn seek(&self, at: u64, hole: bool) -> Result<u64> {
         let inner = self.inner.lock();
@@ -347,6 +336,42 @@ impl<F: Frames> Object<F> {
         for mapper in self.mappers() {
             mapper.forget(self.id(), first, end, frames);
         }
+    }
+}
+
+impl<F: Frames> MemoryObject for Object<F> {
+    fn read(&self, at: u64, out: &mut [u8]) -> Result<usize> {
+        Ok(Object::read(self, at, out))
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> Result<usize> {
+        Object::write(self, at, data)
+    }
+
+    fn truncate(&self, size: u64) -> Result<()> {
+        Object::truncate(self, size)
+    }
+
+    fn allocate(&self, mode: u32, at: u64, len: u64) -> Result<()> {
+        self.fallocate(mode, at, len)
+    }
+
+    fn seek(&self, at: u64, hole: bool) -> Result<u64> {
+        Object::seek(self, at, hole)
+    }
+
+    fn resident(&self) -> u64 {
+        (self.pages() * PAGE) as u64
+    }
+
+    fn set_fill(&self, fill: Weak<dyn Fill>) -> Result<()> {
+        Object::set_fill(self, fill);
+        Ok(())
+    }
+
+    fn take_stored(&self, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
+        Object::take_stored(self, each);
+        Ok(())
     }
 }
 

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use janua_abi::linux::{Errno, Result};
+use janua_port::Fill;
 use janua_port::Prot;
-use janua_port::host::Fill;
 
 use crate::format::srmmu::Srmmu;
 use crate::format::x86_64::X86_64;

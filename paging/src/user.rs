@@ -6,7 +6,7 @@ use core::any::Any;
 use janua_abi::linux::{Errno, Result};
 use janua_port::machine::Residency;
 use janua_port::space::Bounds;
-use janua_port::{Backing, Fault, HostFd, Prot};
+use janua_port::{Backing, Fault, Prot};
 
 use crate::{Access, Behind, Frames, Object, PAGE, Refused, Space, Table};
 
@@ -20,9 +20,6 @@ pub trait Platform: Send + Sync + Sized + 'static {
 
     /// Where user mappings may lie: the same for all spaces of the machine.
     fn bounds(&self) -> Bounds;
-
-    /// The memory object of a descriptor. EBADF; ENODEV where there are none.
-    fn object(&self, fd: HostFd) -> Result<Arc<Object<Self::Frames>>>;
 
     /// A range was mapped or got other rights. For machines where user code cannot wait for a page, which call [`Space::bring_all`] here.
     fn settle(&self, _paged: &Space<Self::Frames, Self::Table>, _addr: usize, _len: usize) -> Result<()> {
@@ -154,8 +151,10 @@ impl<P: Platform> UserSpace<P> {
             Backing::AnonShared => {
                 Behind::Object { object: Object::new(self.paged.frames(), len as u64), page: 0, shared: true }
             }
-            Backing::Host { fd, offset, shared, .. } => {
-                Behind::Object { object: self.own.object(*fd)?, page: offset / PAGE as u64, shared: *shared }
+            Backing::Object { object, offset, shared, .. } => {
+                let object: Arc<dyn Any + Send + Sync> = object.clone();
+                let object = object.downcast().map_err(|_| Errno::ENODEV)?;
+                Behind::Object { object, page: offset / PAGE as u64, shared: *shared }
             }
         })
     }

@@ -3,13 +3,16 @@
 //! A thin, typed sheet over the host's calls; all names are relative to a descriptor, all memory is the kernel's. The two
 //! exceptions, [`Host::read_user`] and [`Host::write_user`], take user ranges that have been checked, to save a copy.
 
-use alloc::sync::{Arc, Weak};
-use core::ops::Range;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use janua_abi::linux::{Errno, Result};
+use janua_abi::linux::Result;
+use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
 use serde::{Deserialize, Serialize};
 
-/// A descriptor of the host. Not closed on drop: the owner calls [`Host::close`].
+use crate::MemoryObject;
+
+/// A descriptor of the host. Not closed on drop: that is [`OwnedFd`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostFd(pub i32);
 
@@ -40,13 +43,6 @@ pub struct HostStat {
 pub trait HostReady: Send + Sync {
     /// `events` are poll(2) bits. Called from a service thread; must not block.
     fn ready(&self, events: u32);
-}
-
-/// Brings the pages of a memory object whose contents are elsewhere, on a disk for one, when a mapping of it is first touched there.
-pub trait Fill: Send + Sync {
-    /// Makes the page with this number present in the object, and perhaps others around it. May put the calling thread to sleep. Done as
-    /// well when the object has been cut off before the page meanwhile. EIO: it cannot be read; ENOMEM.
-    fn fill(&self, page: u64) -> Result<()>;
 }
 
 /// Host calls. Every method is one host call (or a loop over EINTR); errors are the host's.
@@ -114,18 +110,6 @@ pub trait Host: Send + Sync {
     fn listxattr(&self, fd: HostFd, out: &mut [u8]) -> Result<usize>;
     /// fremovexattr(2).
     fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()>;
-    /// memfd_create(2): an anonymous file, executable, no seals of the host's.
-    fn memfd(&self, name: &[u8]) -> Result<HostFd>;
-    /// From now on pages that a memory object lacks are no holes to those who map it: `fill` brings them, and a thread that touches one waits.
-    /// ENOSYS where mappings are the host's, which knows no such hook: what is to be mapped must be there before.
-    fn set_fill(&self, _fd: HostFd, _fill: Weak<dyn Fill>) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
-    /// Pages of a memory object with a [`Fill`] that shared mappings may have stored into since this was last asked, in runs. What is
-    /// read of them from now on includes all such stores but those that the next call reports. ENOSYS as [`Host::set_fill`].
-    fn take_stored(&self, _fd: HostFd, _each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
     /// ioctl(2) whose argument is a buffer of the kernel's (in and out).
     fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize>;
     /// ioctl(2) whose argument is a plain word.
@@ -139,6 +123,81 @@ pub trait Host: Send + Sync {
     /// A raw host socket call by number (socket, bind, connect, ...) whose memory arguments are the kernel's; used by
     /// `--net host` only. Arguments are words; pointers among them must come from slices that live across the call.
     fn socket_call(&self, call: SocketCall<'_>) -> Result<usize>;
+}
+
+/// A descriptor of the host that is closed with its last user.
+pub struct OwnedFd {
+    host: &'static dyn Host,
+    fd: HostFd,
+    /// [`Host::reads_copy`], as far as it is known.
+    copies: AtomicBool,
+}
+
+impl OwnedFd {
+    /// Of an anonymous file in memory.
+    pub fn new(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
+        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(true) })
+    }
+
+    /// Of a file of which nothing is known.
+    pub fn of_file(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
+        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(false) })
+    }
+
+    /// It is now known whether reads of the file copy.
+    pub fn set_copies(&self, copies: bool) {
+        self.copies.store(copies, Ordering::Relaxed);
+    }
+
+    /// Whether reads of the file are known to copy.
+    pub fn copies(&self) -> bool {
+        self.copies.load(Ordering::Relaxed)
+    }
+
+    pub fn fd(&self) -> HostFd {
+        self.fd
+    }
+
+    pub fn host(&self) -> &'static dyn Host {
+        self.host
+    }
+}
+
+impl Drop for OwnedFd {
+    fn drop(&mut self) {
+        self.host.close(self.fd);
+    }
+}
+
+/// What is mapped of a file is the host's affair.
+impl MemoryObject for OwnedFd {
+    fn read(&self, at: u64, out: &mut [u8]) -> Result<usize> {
+        self.host.read(self.fd, out, Some(at))
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> Result<usize> {
+        self.host.write(self.fd, data, Some(at))
+    }
+
+    fn truncate(&self, size: u64) -> Result<()> {
+        self.host.truncate(self.fd, size)
+    }
+
+    fn allocate(&self, mode: u32, at: u64, len: u64) -> Result<()> {
+        self.host.fallocate(self.fd, mode, at, len)
+    }
+
+    fn seek(&self, at: u64, hole: bool) -> Result<u64> {
+        self.host.lseek(self.fd, at as i64, if hole { SEEK_HOLE } else { SEEK_DATA })
+    }
+
+    fn resident(&self) -> u64 {
+        self.host.stat(self.fd, b"").map_or(0, |stat| stat.blocks * 512)
+    }
+
+    fn host_file(&self) -> Option<&OwnedFd> {
+        Some(self)
+    }
 }
 
 /// Host socket calls. Buffers are the kernel's.

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use janua_abi::linux::Result;
 use janua_arch::Frame;
 
-use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Context, Guest, Host, Nanos, Park, Space};
+use crate::{Accounts, Answer, BlockDevice, Clock, Compat, Console, Context, Guest, Host, MemoryObject, Nanos, Park, Space};
 
 /// What a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub trait Machine: Send + Sync {
     fn park(&self) -> &dyn Park;
     /// The host's files and sockets, where there is a host.
     fn host(&self) -> Option<&dyn Host>;
+    /// An anonymous memory object without contents; `name` is for people. ENOMEM, ENFILE; ENODEV where nothing but anonymous memory is mapped.
+    fn memory_object(&self, name: &str) -> Result<Arc<dyn MemoryObject>>;
 
     /// The machine's disk, where it has one of its own.
     fn disk(&self) -> Option<&'static dyn BlockDevice> {

@@ -10,7 +10,7 @@ use core::any::Any;
 use janua_abi::linux::Result;
 use janua_abi::linux::mman::PAGE_SIZE;
 
-use crate::host::HostFd;
+use crate::MemoryObject;
 
 /// Bytes of a page: what mappings begin and end at, on every machine.
 pub const PAGE: usize = PAGE_SIZE;
@@ -23,16 +23,16 @@ pub struct Prot {
     pub exec: bool,
 }
 
-/// What is behind a mapping.
+/// What is behind a mapping. A space that maps an object of another machine's kind says ENODEV.
 #[derive(Clone, Debug)]
 pub enum Backing {
     /// Zero pages of its own, copied on write at fork.
     Anon,
     /// Zero pages shared with children of a fork.
     AnonShared,
-    /// A host object from `offset` (bytes, page aligned) on: private is copy-on-write. `frozen`: nothing a guest can do changes
+    /// A memory object from `offset` (bytes, page aligned) on: private is copy-on-write. `frozen`: nothing a guest can do changes
     /// its contents.
-    Host { fd: HostFd, offset: u64, shared: bool, frozen: bool },
+    Object { object: Arc<dyn MemoryObject>, offset: u64, shared: bool, frozen: bool },
 }
 
 /// What user code, or the kernel on its behalf, was about to do with a page when it faulted.

@@ -28,12 +28,11 @@ use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::wait::NEWS;
 use janua_port::host::HostStat;
-use janua_port::{Host, HostFd, Machine, Nanos};
+use janua_port::{Host, HostFd, Machine, Nanos, OwnedFd};
 use janua_rt::Mutex;
 
 use crate::caller::Cred;
 use crate::file::flags;
-use crate::fs::hostio::OwnedFd;
 use crate::vfs::inode::{Attr, FileKind, Inode};
 use crate::vfs::{Busy, FileSystem, FsStat, NameHasher, Resolve, Slot};
 

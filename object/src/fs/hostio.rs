@@ -1,54 +1,13 @@
-//! Descriptors of the host that close themselves, and transfers between them and a call's buffers.
+//! Transfers between files of the host's and a call's buffers.
 
-use alloc::sync::Arc;
 use alloc::vec;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::NEWS;
-use janua_port::{Host, HostFd, PAGE};
+use janua_port::{Host, HostFd, OwnedFd, PAGE};
 
 use crate::file::offset;
-
-/// A host descriptor that is closed with its last user.
-pub struct OwnedFd {
-    host: &'static dyn Host,
-    fd: HostFd,
-    /// [`Host::reads_copy`], as far as it is known.
-    copies: AtomicBool,
-}
-
-impl OwnedFd {
-    /// Of an anonymous file in memory.
-    pub fn new(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
-        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(true) })
-    }
-
-    /// Of a file of which nothing is known.
-    pub fn of_file(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
-        Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(false) })
-    }
-
-    /// It is now known whether reads of the file copy.
-    pub fn set_copies(&self, copies: bool) {
-        self.copies.store(copies, Ordering::Relaxed);
-    }
-
-    pub fn fd(&self) -> HostFd {
-        self.fd
-    }
-
-    pub fn host(&self) -> &'static dyn Host {
-        self.host
-    }
-}
-
-impl Drop for OwnedFd {
-    fn drop(&mut self) {
-        self.host.close(self.fd);
-    }
-}
 
 /// Bytes copied at a time.
 pub const CHUNK: usize = 256 * 1024;
@@ -69,8 +28,8 @@ fn read_all_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usi
         let at = offset + moved as u64;
         let (want, result) = match buf.host_range().map(|((addr, len), here)| (addr, len.min(PART), here)) {
             Some((_, 0, _)) => break,
-            Some((addr, len, true)) if from.copies.load(Ordering::Relaxed) => {
-                let result = from.host.read_user(from.fd, addr, len, Some(at));
+            Some((addr, len, true)) if from.copies() => {
+                let result = from.host().read_user(from.fd(), addr, len, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
                 }
@@ -78,12 +37,12 @@ fn read_all_at(from: &OwnedFd, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usi
             }
             Some((addr, len, _)) => {
                 let want = len.min(CHUNK);
-                (want, read_through(from.host, from.fd, buf, addr, want, Some(at)))
+                (want, read_through(from.host(), from.fd(), buf, addr, want, Some(at)))
             }
             None => {
                 let Some(to) = buf.kernel_range() else { break };
                 let want = to.len();
-                let result = from.host.read(from.fd, to, Some(at));
+                let result = from.host().read(from.fd(), to, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
                 }
@@ -133,14 +92,14 @@ pub fn write_at(to: &OwnedFd, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usi
             Some((_, 0, _)) => break,
             Some((_, len, false)) => {
                 let want = len.min(CHUNK);
-                let result = write_through(to.host, to.fd, buf, want, Some(at));
+                let result = write_through(to.host(), to.fd(), buf, want, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
                 }
                 (want, result)
             }
             Some((addr, len, true)) => {
-                let result = to.host.write_user(to.fd, addr, len, Some(at));
+                let result = to.host().write_user(to.fd(), addr, len, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
                 }
@@ -149,7 +108,7 @@ pub fn write_at(to: &OwnedFd, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usi
             None => {
                 let Some(from) = buf.kernel_range() else { break };
                 let want = from.len();
-                let result = to.host.write(to.fd, from, Some(at));
+                let result = to.host().write(to.fd(), from, Some(at));
                 if let Ok(n) = result {
                     buf.advance(n);
                 }
@@ -176,42 +135,4 @@ pub fn write_through(host: &dyn Host, fd: HostFd, buf: &WriteBuf<'_>, want: usiz
     let mut bytes = vec![0; want];
     let got = buf.clone().get(&mut bytes)?;
     host.write(fd, &bytes[..got], at)
-}
-
-/// Writes all of `bytes` at `offset`.
-pub fn write_all(to: &OwnedFd, bytes: &[u8], offset: u64) -> Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        match to.host.write(to.fd, &bytes[done..], Some(offset + done as u64))? {
-            0 => return Err(Errno::ENOSPC),
-            n => done += n,
-        }
-    }
-    Ok(())
-}
-
-/// Copies up to `len` bytes from the start of one file to the start of another; what the source lacks stays away. EINTR once `stop` says
-/// so.
-pub fn copy(from: &OwnedFd, to: &OwnedFd, len: u64, stop: &dyn Fn() -> bool) -> Result<()> {
-    let mut chunk = vec![0u8; usize::try_from(len).unwrap_or(usize::MAX).clamp(1, CHUNK)];
-    let mut at = 0;
-    while at < len {
-        if stop() {
-            return Err(Errno::EINTR);
-        }
-        // Holes stay holes where the host can tell.
-        match from.host.lseek(from.fd, at as i64, 3) {
-            Ok(data) => at = data.min(len),
-            Err(Errno::ENXIO) => break,
-            Err(_) => {}
-        }
-        let want = chunk.len().min(usize::try_from(len - at).unwrap_or(usize::MAX));
-        let n = from.host.read(from.fd, &mut chunk[..want], Some(at))?;
-        if n == 0 {
-            break;
-        }
-        write_all(to, &chunk[..n], at)?;
-        at += n as u64;
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
-//! The memory of shared memory segments: pieces of a few anonymous files of the host's.
+//! The memory of shared memory segments: pieces of a few memory objects.
 //!
-//! A file for each segment would cost a descriptor of the host for each, of which all programs together have no more than one process
-//! of the host may have. So most segments have a range of a file that they share. A range is used once: what is mapped of it by a process
+//! An object for each segment would cost a descriptor of the host for each, of which all programs together have no more than one process
+//! of the host may have. So most segments have a range of an object that they share. A range is used once: what is mapped of it by a process
 //! that is just ending can never be another segment's. Behind its end others lie, so no mapping goes that far ([`Piece::end_of`]).
 
 use alloc::sync::Arc;
@@ -9,76 +9,71 @@ use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::fcntl::falloc::{KEEP_SIZE, PUNCH_HOLE};
-use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
 use janua_abi::linux::{Errno, Result};
-use janua_port::{Backing, Host, Machine};
+use janua_port::{Backing, Machine, MemoryObject};
 use janua_rt::Mutex;
 
 use crate::caller::{Caller, Cred};
 use crate::coverage::{Charge, Coverage, PAGE};
 use crate::file::File;
-use crate::fs::hostio::OwnedFd;
 use crate::vfs::{Attr, FileKind, Inode, Vfs};
 
-/// Bytes of a segment that has a file of its own.
+/// Bytes of a segment that has an object of its own.
 const ALONE: u64 = 64 << 20;
-/// Bytes of a file that segments share.
+/// Bytes of an object that segments share.
 const SHARED: u64 = 32 << 30;
 /// Runs of pages that are counted one by one; what is behind them counts as if it were there.
 const RUNS: usize = 256;
 
 /// Where the pieces come from.
 pub struct Pool {
-    host: &'static dyn Host,
     machine: &'static dyn Machine,
     dev: u64,
     next_ino: AtomicU64,
-    /// The file from which pieces are taken, and where the next one begins.
-    file: Mutex<Option<(Arc<OwnedFd>, u64)>>,
-    /// A file without contents.
-    void: Mutex<Option<Arc<OwnedFd>>>,
+    /// The object from which pieces are taken, and where the next one begins.
+    open: Mutex<Option<(Arc<dyn MemoryObject>, u64)>>,
+    /// An object without contents.
+    void: Mutex<Option<Arc<dyn MemoryObject>>>,
 }
 
 impl Pool {
-    /// `None` on a machine without a host.
-    pub fn new(vfs: &Vfs) -> Option<Arc<Pool>> {
-        Some(Arc::new(Pool {
-            host: vfs.machine.host()?,
+    pub fn new(vfs: &Vfs) -> Arc<Pool> {
+        Arc::new(Pool {
             machine: vfs.machine,
             dev: vfs.new_dev(),
             next_ino: AtomicU64::new(1),
-            file: Mutex::new(None),
+            open: Mutex::new(None),
             void: Mutex::new(None),
-        }))
+        })
     }
 
-    fn memfd(&self) -> Result<Arc<OwnedFd>> {
-        Ok(OwnedFd::new(self.host, self.host.memfd(b"janua-segments")?))
+    fn object(&self) -> Result<Arc<dyn MemoryObject>> {
+        self.machine.memory_object("janua-segments")
     }
 
-    /// A file with a range of `size` bytes, a multiple of the page size, in which nothing has been yet.
-    fn range(&self, size: u64) -> Result<(Arc<OwnedFd>, u64)> {
+    /// An object with a range of `size` bytes, a multiple of the page size, in which nothing has been yet.
+    fn range(&self, size: u64) -> Result<(Arc<dyn MemoryObject>, u64)> {
         if size >= ALONE {
-            let file = self.memfd()?;
-            self.host.truncate(file.fd(), size)?;
-            return Ok((file, 0));
+            let object = self.object()?;
+            object.truncate(size)?;
+            return Ok((object, 0));
         }
-        let mut open = self.file.lock();
-        let (file, next) = match &*open {
-            Some((file, next)) if next + size <= SHARED => (file.clone(), *next),
-            _ => (self.memfd()?, 0),
+        let mut open = self.open.lock();
+        let (object, next) = match &*open {
+            Some((object, next)) if next + size <= SHARED => (object.clone(), *next),
+            _ => (self.object()?, 0),
         };
-        self.host.truncate(file.fd(), next + size)?;
-        *open = Some((file.clone(), next + size));
-        Ok((file, next))
+        object.truncate(next + size)?;
+        *open = Some((object.clone(), next + size));
+        Ok((object, next))
     }
 
-    /// Memory of `size` bytes, a multiple of the page size, which counts as it is mapped. ENFILE, ENOMEM.
+    /// Memory of `size` bytes, a multiple of the page size, which counts as it is mapped. ENFILE, ENOMEM; ENODEV as [`Machine::memory_object`].
     pub fn piece(self: &Arc<Pool>, size: u64, mode: u32, cred: &Cred) -> Result<Arc<Piece>> {
-        let (file, base) = self.range(size)?;
+        let (object, base) = self.range(size)?;
         Ok(Arc::new(Piece {
             pool: self.clone(),
-            file,
+            object,
             base,
             size,
             ino: self.next_ino.fetch_add(1, Ordering::Relaxed),
@@ -90,11 +85,11 @@ impl Pool {
     }
 
     /// What is mapped of it answers every access with SIGBUS.
-    fn void(&self) -> Result<Arc<OwnedFd>> {
+    fn void(&self) -> Result<Arc<dyn MemoryObject>> {
         let mut void = self.void.lock();
         match &*void {
-            Some(file) => Ok(file.clone()),
-            None => Ok(void.insert(self.memfd()?).clone()),
+            Some(object) => Ok(object.clone()),
+            None => Ok(void.insert(self.object()?).clone()),
         }
     }
 }
@@ -102,8 +97,8 @@ impl Pool {
 /// The memory of a segment.
 pub struct Piece {
     pool: Arc<Pool>,
-    file: Arc<OwnedFd>,
-    /// Where in the file it begins, and its bytes.
+    object: Arc<dyn MemoryObject>,
+    /// Where in the object it begins, and its bytes.
     base: u64,
     size: u64,
     ino: u64,
@@ -136,20 +131,20 @@ impl Piece {
     pub fn backing(&self, offset: u64, len: usize, shared: bool) -> Result<Backing> {
         let end = offset.checked_add(len as u64).filter(|end| *end <= self.end_of(offset)).ok_or(Errno::EINVAL)?;
         if offset >= self.size {
-            return Ok(Backing::Host { fd: self.pool.void()?.fd(), offset: 0, shared, frozen: false });
+            return Ok(Backing::Object { object: self.pool.void()?, offset: 0, shared, frozen: false });
         }
         self.count(offset, end)?;
-        Ok(Backing::Host { fd: self.file.fd(), offset: self.base + offset, shared, frozen: false })
+        Ok(Backing::Object { object: self.object.clone(), offset: self.base + offset, shared, frozen: false })
     }
 
-    /// Bytes the host holds for it.
+    /// Bytes of it in memory.
     pub fn resident(&self) -> u64 {
-        let (fd, end) = (self.file.fd(), self.base + self.size);
-        let seek = |at: u64, whence| self.pool.host.lseek(fd, at as i64, whence).map_or(end, |found| found.min(end));
+        let end = self.base + self.size;
+        let seek = |at: u64, hole| self.object.seek(at, hole).map_or(end, |found| found.min(end));
         let (mut at, mut bytes) = (self.base, 0);
         for _ in 0..RUNS {
-            let data = seek(at, SEEK_DATA);
-            at = seek(data, SEEK_HOLE);
+            let data = seek(at, false);
+            at = seek(data, true);
             bytes += at - data;
             if at >= end {
                 return bytes;
@@ -161,9 +156,9 @@ impl Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        // Of a file of its own nothing is left in any case.
+        // Of an object of its own nothing is left in any case.
         if self.size < ALONE {
-            let _ = self.pool.host.fallocate(self.file.fd(), PUNCH_HOLE | KEEP_SIZE, self.base, self.size);
+            let _ = self.object.allocate(PUNCH_HOLE | KEEP_SIZE, self.base, self.size);
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Ipc {
 
 impl Ipc {
     /// `None` for the files of shared memory where the machine has no host: shmget returns ENOMEM then.
-    pub fn new(vfs: &Vfs, files: Option<Arc<MemFs>>) -> Ipc {
+    pub fn new(vfs: &Vfs, files: Arc<MemFs>) -> Ipc {
         Ipc { shm: Arc::new(shm::Segments::new(vfs, files)), sem: Ids::new(), msg: Ids::new(), posix: MessageQueues::default() }
     }
 }

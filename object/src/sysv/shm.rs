@@ -22,7 +22,8 @@ use crate::vfs::{Attr, Inode, Path, Vfs};
 pub struct Segments {
     pub ids: Ids<Segment>,
     /// Where they are files, and where their memory is.
-    files: Option<(Arc<MemFs>, Arc<Pool>)>,
+    files: Arc<MemFs>,
+    pool: Arc<Pool>,
 }
 
 struct State {
@@ -51,8 +52,8 @@ pub struct Segment {
 }
 
 impl Segments {
-    pub fn new(vfs: &Vfs, files: Option<Arc<MemFs>>) -> Segments {
-        Segments { ids: Ids::new(), files: files.zip(Pool::new(vfs)) }
+    pub fn new(vfs: &Vfs, files: Arc<MemFs>) -> Segments {
+        Segments { ids: Ids::new(), files, pool: Pool::new(vfs) }
     }
 
     /// shmget(2). EINVAL for a size of zero or beyond the segment's, and as [`Ids::get`].
@@ -63,14 +64,13 @@ impl Segments {
             if size == 0 || size > isize::MAX as usize {
                 return Err(if flags & IPC_CREAT != 0 || key == 0 { Errno::EINVAL } else { Errno::ENOENT });
             }
-            let (files, pool) = self.files.as_ref().ok_or(Errno::ENOMEM)?;
             let label = alloc::format!("/SYSV{key:08x} (deleted)");
             let whole = crate::mm::round_up(size).ok_or(Errno::EINVAL)? as u64;
-            let memory = pool.piece(whole, flags & 0o777, &cred)?;
+            let memory = self.pool.piece(whole, flags & 0o777, &cred)?;
             if flags & SHM_NORESERVE == 0 {
                 memory.reserve()?;
             }
-            let path = files.place(vfs, memory.clone(), label.as_bytes());
+            let path = self.files.place(vfs, memory.clone(), label.as_bytes());
             let now = vfs.now() / 1_000_000_000;
             Ok(Arc::new(Segment {
                 id,

@@ -15,9 +15,11 @@ use janua_object::vfs::access::Who;
 use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
-use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
+use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::machine::{Isa, Memory, NewSpace, Outside, SpawnKind};
-use janua_port::{Clock, Console, Context, Fault, Host, HostFd, Machine, Nanos, Park, Space, UserMemory};
+use janua_port::{
+    Clock, Console, Context, Fault, Fill, Host, HostFd, Machine, MemoryObject, Nanos, OwnedFd, Park, Space, UserMemory,
+};
 
 pub struct TestMachine {
     host: Option<TestHost>,
@@ -40,11 +42,18 @@ pub fn small(memory: u64) -> &'static TestMachine {
     Box::leak(Box::new(TestMachine { host: Some(TestHost), memory }))
 }
 
+macro_rules! call {
+    ($e:expr) => {
+        // SAFETY: every pointer comes from a buffer or string that lives across the call.
+        answer(unsafe { $e } as libc::c_long)
+    };
+}
+
 thread_local! {
     /// The host's chmod fails, for the tests of this thread.
     pub static REFUSES_CHMOD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     /// Who brings the pages of memory objects, where a test has this machine ask for that.
-    pub static FILLS: RefCell<Option<Vec<(HostFd, Weak<dyn Fill>)>>> = const { RefCell::new(None) };
+    pub static FILLS: RefCell<Option<Vec<Weak<dyn Fill>>>> = const { RefCell::new(None) };
     /// Pages that a mapping has stored into, for such a machine to tell.
     pub static STORED: RefCell<Vec<Range<u64>>> = const { RefCell::new(Vec::new()) };
 }
@@ -204,6 +213,14 @@ impl Machine for TestMachine {
     fn host(&self) -> Option<&dyn Host> {
         self.host.as_ref().map(|host| host as &dyn Host)
     }
+    fn memory_object(&self, label: &str) -> Result<Arc<dyn MemoryObject>> {
+        if self.host.is_none() {
+            return Err(Errno::ENODEV);
+        }
+        let text = name(label.as_bytes());
+        let fd = call!(libc::memfd_create(text.as_ptr(), libc::MFD_CLOEXEC))?;
+        Ok(Arc::new(TestObject(OwnedFd::new(&TestHost, HostFd(fd as i32)))))
+    }
     fn wake_service(&self) {}
     fn spawn_first(&self, _guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
         Err(Errno::ENOSYS)
@@ -233,6 +250,43 @@ impl Machine for TestMachine {
         if let Outside::Over(code) = event {
             std::process::exit(i32::from(code))
         }
+    }
+}
+
+/// An anonymous file of the host's, with the hook where a test asks for it.
+struct TestObject(Arc<OwnedFd>);
+
+impl MemoryObject for TestObject {
+    fn read(&self, at: u64, out: &mut [u8]) -> Result<usize> {
+        self.0.read(at, out)
+    }
+    fn write(&self, at: u64, data: &[u8]) -> Result<usize> {
+        self.0.write(at, data)
+    }
+    fn truncate(&self, size: u64) -> Result<()> {
+        self.0.truncate(size)
+    }
+    fn allocate(&self, mode: u32, at: u64, len: u64) -> Result<()> {
+        self.0.allocate(mode, at, len)
+    }
+    fn seek(&self, at: u64, hole: bool) -> Result<u64> {
+        self.0.seek(at, hole)
+    }
+    fn resident(&self) -> u64 {
+        self.0.resident()
+    }
+    fn set_fill(&self, fill: Weak<dyn Fill>) -> Result<()> {
+        FILLS.with_borrow_mut(|fills| {
+            fills.as_mut().ok_or(Errno::ENOSYS)?.push(fill);
+            Ok(())
+        })
+    }
+    fn take_stored(&self, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
+        STORED.take().into_iter().for_each(each);
+        Ok(())
+    }
+    fn host_file(&self) -> Option<&OwnedFd> {
+        Some(&self.0)
     }
 }
 
@@ -273,13 +327,6 @@ fn time(nanos: Option<i64>) -> libc::timespec {
         Some(nanos) => libc::timespec { tv_sec: nanos.div_euclid(1_000_000_000), tv_nsec: nanos.rem_euclid(1_000_000_000) },
         None => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT },
     }
-}
-
-macro_rules! call {
-    ($e:expr) => {
-        // SAFETY: every pointer comes from a buffer or string that lives across the call.
-        answer(unsafe { $e } as libc::c_long)
-    };
 }
 
 impl Host for TestHost {
@@ -430,20 +477,6 @@ impl Host for TestHost {
     fn removexattr(&self, fd: HostFd, attr: &[u8]) -> Result<()> {
         let text = name(attr);
         call!(libc::fremovexattr(fd.0, text.as_ptr())).map(|_| ())
-    }
-    fn memfd(&self, label: &[u8]) -> Result<HostFd> {
-        let text = name(label);
-        call!(libc::memfd_create(text.as_ptr(), libc::MFD_CLOEXEC)).map(|fd| HostFd(fd as i32))
-    }
-    fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
-        FILLS.with_borrow_mut(|fills| {
-            fills.as_mut().ok_or(Errno::ENOSYS)?.push((fd, fill));
-            Ok(())
-        })
-    }
-    fn take_stored(&self, _fd: HostFd, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
-        STORED.take().into_iter().for_each(each);
-        Ok(())
     }
     fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
         Err(Errno::ENOTTY)

@@ -37,8 +37,8 @@ pub struct System {
     pub uts: RwLock<UtsName>,
     /// The name space.
     pub vfs: Vfs,
-    /// Files in memory without a name; `None` on a machine without a host.
-    pub memory: Option<Arc<MemFs>>,
+    /// Files in memory without a name.
+    pub memory: Arc<MemFs>,
     /// What keeps guests from this kernel and rewrites their calls; `None` where the machine does the one and calls trap.
     pub jail: Option<&'static dyn Jail>,
     /// Most descriptors anybody may ask for (/proc/sys/fs/nr_open).
@@ -80,7 +80,7 @@ impl System {
         vfs: Vfs,
         root: Arc<FsContext>,
     ) -> System {
-        let memory = MemFs::new(&vfs).ok();
+        let memory = MemFs::new(&vfs);
         System {
             nr_open: AtomicU64::new(crate::limits::NR_OPEN),
             ipc: Ipc::new(&vfs, memory.clone()),

@@ -6,9 +6,12 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_entry::leon3::janua_enter_user;
+use janua_paging::Object;
 use janua_platform_bare::outside::OWN;
 use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside};
-use janua_port::{Clock, Console, Context, Frame, Guest, Host, Machine, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory};
+use janua_port::{
+    Clock, Console, Context, Frame, Guest, Host, Machine, MemoryObject, Nanos, Park, Space, SpawnKind, TrapGate, UserMemory,
+};
 
 use crate::frames::{self, FRAMES};
 use crate::thread::{self, Thread};
@@ -153,6 +156,10 @@ impl Machine for Leon3 {
     }
     fn host(&self) -> Option<&dyn Host> {
         None
+    }
+
+    fn memory_object(&self, _name: &str) -> Result<Arc<dyn MemoryObject>> {
+        Ok(Object::new(&FRAMES, 0))
     }
 
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {

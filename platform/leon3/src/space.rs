@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_paging::{Object, Platform, UserSpace};
+use janua_paging::{Platform, UserSpace};
+use janua_port::Space;
 use janua_port::space::Bounds;
-use janua_port::{HostFd, Space};
 
 use crate::frames::{FRAMES, Physical};
 use crate::tables::{self, HIGH, Hardware, LOW};
@@ -33,11 +33,6 @@ impl Platform for Only {
 
     fn bounds(&self) -> Bounds {
         Bounds { low: LOW, high: HIGH, holes: [(0, 0); 2] }
-    }
-
-    fn object(&self, _fd: HostFd) -> Result<Arc<Object<Physical>>> {
-        // There is no host.
-        Err(Errno::ENODEV)
     }
 
     /// A register window goes to a stack in the middle of a trap, and cannot wait for a page (`arch/src/sparc/window.rs`).

@@ -10,7 +10,7 @@ use janua_abi::linux::stat::{OpenHow, Statx, StatxTime, UTIME_OMIT, at, device};
 use janua_abi::linux::time::TimeSpec;
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{END, HostReady, HostStat, SocketCall};
-use janua_port::{Host, HostFd, PAGE, UserMemory};
+use janua_port::{Host, HostFd, OwnedFd, PAGE, UserMemory};
 
 use crate::boot::{self, Jail};
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
@@ -373,10 +373,6 @@ impl Host for LinuxHost {
         unsafe { raw(nr::FREMOVEXATTR, [fd_word(fd), name_text.addr(), 0, 0, 0, 0]) }.map(|_| ())
     }
 
-    fn memfd(&self, name: &[u8]) -> Result<HostFd> {
-        descriptors::charged(|| memfd(name))
-    }
-
     fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
         // SAFETY: the caller gives a buffer of the size the request has.
         unsafe { raw(nr::IOCTL, [fd_word(fd), request as usize, arg.as_mut_ptr() as usize, 0, 0, 0]) }
@@ -437,10 +433,15 @@ fn open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result
     unsafe { raw_retry(nr::OPENAT2, [dir, path_text.addr(), how, size_of::<OpenHow>(), 0, 0]) }
 }
 
-/// [`Host::memfd`], as the host's number.
-pub fn memfd(name: &[u8]) -> Result<usize> {
+/// An anonymous file of the host's, for which the caller pays.
+pub fn memory_object(name: &str) -> Result<Arc<OwnedFd>> {
+    descriptors::charged(|| memfd(name)).map(|fd| OwnedFd::new(&LinuxHost, fd))
+}
+
+/// memfd_create(2): executable, no seals of the host's; the host's number of it.
+pub fn memfd(name: &str) -> Result<usize> {
     let mut name_text = CPath::room();
-    name_text.set(&name[..name.len().min(240)])?;
+    name_text.set(name.as_bytes())?;
     // SAFETY: the name is ours.
     match unsafe { raw(nr::MEMFD_CREATE, [name_text.addr(), (MFD_CLOEXEC | MFD_EXEC) as usize, 0, 0, 0, 0]) } {
         // MFD_EXEC came with Linux 6.3; before it every memfd was executable.

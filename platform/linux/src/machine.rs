@@ -10,7 +10,9 @@ use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::{self, entry};
 use janua_port::jail::Ground;
 use janua_port::machine::{Isa, Memory, NewSpace, Outside};
-use janua_port::{Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, Nanos, Park, Space, SpawnKind};
+use janua_port::{
+    Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, MemoryObject, Nanos, Park, Space, SpawnKind,
+};
 use janua_text::scan;
 
 use crate::clock::HostClock;
@@ -19,7 +21,7 @@ use crate::host::LinuxHost;
 use crate::reactor::Reactor;
 use crate::space::HostedSpace;
 use crate::sys::{self, nr};
-use crate::{boot, channel, heap, random, registers, signal, spawn, usage, vdso, wall};
+use crate::{boot, channel, heap, host, random, registers, signal, spawn, usage, vdso, wall};
 
 /// The linux platform as a machine; one in a sandbox.
 pub struct LinuxMachine {
@@ -194,6 +196,10 @@ impl Machine for LinuxMachine {
     }
     fn host(&self) -> Option<&dyn Host> {
         Some(&LinuxHost)
+    }
+
+    fn memory_object(&self, name: &str) -> Result<Arc<dyn MemoryObject>> {
+        Ok(host::memory_object(name)?)
     }
 
     fn compat(&self) -> Option<&dyn Compat> {

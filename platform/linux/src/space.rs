@@ -15,9 +15,10 @@ use janua_entry::hosted::{self, KERNEL_BASE, KERNEL_END, LOW_PAGE, LOW_SIZE, USE
 use janua_port::PAGE;
 use janua_port::jail::Ground;
 use janua_port::space::Bounds;
-use janua_port::{Backing, HostFd, Prot, Space};
+use janua_port::{Backing, OwnedFd, Prot, Space};
 
 use crate::area;
+use crate::host::LinuxHost;
 use crate::lock::Mutex;
 use crate::signal;
 use crate::spawn;
@@ -52,12 +53,15 @@ fn bits(prot: Prot) -> usize {
 }
 
 /// A file of the kernel's without contents: what is mapped of it answers every access with SIGBUS.
-fn nothing() -> Result<HostFd> {
-    static FILE: Mutex<Option<HostFd>> = Mutex::new(None);
+fn nothing() -> Result<Arc<OwnedFd>> {
+    static FILE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let mut file = FILE.lock();
-    match *file {
-        Some(fd) => Ok(fd),
-        None => Ok(*file.insert(descriptors::own(|| host::memfd(b"nothing"))?)),
+    match &*file {
+        Some(made) => Ok(made.clone()),
+        None => {
+            let fd = descriptors::own(|| host::memfd("nothing"))?;
+            Ok(file.insert(OwnedFd::new(&LinuxHost, fd)).clone())
+        }
     }
 }
 
@@ -106,7 +110,8 @@ impl Space for HostedSpace {
         let (flags, fd, offset) = match backing {
             Backing::Anon => (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0),
             Backing::AnonShared => (MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, usize::MAX, 0),
-            Backing::Host { fd, offset, shared, .. } => {
+            Backing::Object { object, offset, shared, .. } => {
+                let fd = object.host_file().ok_or(Errno::ENODEV)?.fd();
                 (if *shared { MAP_SHARED } else { MAP_PRIVATE | MAP_NORESERVE }, fd.0 as usize, *offset as usize)
             }
         };
@@ -192,7 +197,7 @@ impl Ground for HostedSpace {
             moved?;
         }
         if readable < len {
-            let backing = Backing::Host { fd: nothing()?, offset: 0, shared: false, frozen: true };
+            let backing = Backing::Object { object: nothing()?, offset: 0, shared: false, frozen: true };
             self.map(addr + readable, len - readable, READ_ONLY, &backing)?;
         }
         Ok(())

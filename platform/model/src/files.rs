@@ -1,6 +1,5 @@
-//! What stands for a host's files: memory objects, the bytes of the initial file tree, and a line that only writes.
+//! Memory objects, and what stands for a host's files: the bytes of the initial file tree, and a line that only writes.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 
 use janua_abi::linux::fcntl::open::O_RDWR;
@@ -8,7 +7,7 @@ use janua_abi::linux::poll::event;
 use janua_abi::linux::stat::{S_IFCHR, S_IFREG};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
-use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
+use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
 use crate::machine::Model;
@@ -17,18 +16,14 @@ use crate::memory::{Memory, lock};
 /// The line, three times; the initial file tree.
 const LINE: [HostFd; 3] = [HostFd(0), HostFd(1), HostFd(2)];
 const TREE: HostFd = HostFd(3);
-/// The first descriptor of a memory object.
-const FIRST: usize = 4;
 
-type Anonymous = Arc<Object<Memory>>;
-
-/// All of it. `None` in a place: its descriptor is free.
+/// All of it.
 #[derive(Default)]
 pub struct Files {
-    objects: Mutex<Vec<Option<Anonymous>>>,
+    objects: Mutex<Vec<Weak<Object<Memory>>>>,
     tree: Mutex<Vec<u8>>,
     written: Mutex<Vec<u8>>,
-    /// The next host call fails with this after so many that do not.
+    /// The next transfer, or memory object, fails with this after so many that do not.
     fail: Mutex<Option<(usize, Errno)>>,
 }
 
@@ -50,15 +45,19 @@ impl Files {
         *lock(&self.fail) = Some((after, errno));
     }
 
-    /// Descriptors of memory objects in use.
-    pub fn open(&self) -> usize {
-        lock(&self.objects).iter().flatten().count()
+    /// Memory objects in use.
+    pub fn objects(&self) -> usize {
+        lock(&self.objects).iter().filter(|object| object.strong_count() > 0).count()
     }
 
-    /// The memory object of a descriptor. EBADF.
-    pub fn object(&self, fd: HostFd) -> Result<Anonymous> {
-        let index = usize::try_from(fd.0).ok().and_then(|fd| fd.checked_sub(FIRST)).ok_or(Errno::EBADF)?;
-        lock(&self.objects).get(index).cloned().flatten().ok_or(Errno::EBADF)
+    /// A new one. What [`Files::fail`] was told.
+    pub fn object(&self, memory: &'static Memory) -> Result<Arc<Object<Memory>>> {
+        self.may_fail()?;
+        let object = Object::new(memory, 0);
+        let mut objects = lock(&self.objects);
+        objects.retain(|object| object.strong_count() > 0);
+        objects.push(Arc::downgrade(&object));
+        Ok(object)
     }
 
     /// Whether it is this call's turn to fail.
@@ -80,7 +79,7 @@ impl Files {
 
     fn read_at(&self, fd: HostFd, out: &mut [u8], offset: u64) -> Result<usize> {
         if fd != TREE {
-            return Ok(self.object(fd)?.read(offset, out));
+            return Err(Errno::EBADF);
         }
         let tree = lock(&self.tree);
         let rest = usize::try_from(offset).ok().and_then(|at| tree.get(at..)).unwrap_or_default();
@@ -121,14 +120,10 @@ impl Host for Model {
         removexattr(fd: HostFd, name: &[u8]) -> ();
     }
 
-    fn close(&self, fd: HostFd) {
-        let Some(index) = usize::try_from(fd.0).ok().and_then(|fd| fd.checked_sub(FIRST)) else { return };
-        let gone = lock(&self.files.objects).get_mut(index).and_then(Option::take);
-        drop(gone);
-    }
+    fn close(&self, _fd: HostFd) {}
 
     fn flags(&self, fd: HostFd) -> Result<u32> {
-        if LINE.contains(&fd) { Ok(O_RDWR) } else { self.files.object(fd).map(|_| O_RDWR) }
+        if LINE.contains(&fd) { Ok(O_RDWR) } else { Err(Errno::EBADF) }
     }
 
     fn stat(&self, fd: HostFd, path: &[u8]) -> Result<HostStat> {
@@ -143,16 +138,11 @@ impl Host for Model {
         if fd == TREE {
             return Ok(HostStat { mode: S_IFREG | 0o400, size: lock(&self.files.tree).len() as u64, ..plain });
         }
-        let object = self.files.object(fd)?;
-        let blocks = (object.pages() * (PAGE / 512)) as u64;
-        Ok(HostStat { mode: S_IFREG | 0o600, size: object.size(), blocks, ..plain })
+        Err(Errno::EBADF)
     }
 
-    fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
-        if LINE.contains(&fd) {
-            return Err(Errno::ESPIPE);
-        }
-        self.files.object(fd)?.lseek(offset, whence)
+    fn lseek(&self, _fd: HostFd, _offset: i64, _whence: u32) -> Result<u64> {
+        Err(Errno::ESPIPE)
     }
 
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
@@ -163,13 +153,13 @@ impl Host for Model {
         self.files.read_at(fd, out, offset.ok_or(Errno::EINVAL)?)
     }
 
-    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
+    fn write(&self, fd: HostFd, data: &[u8], _offset: Option<u64>) -> Result<usize> {
         self.files.may_fail()?;
         if LINE.contains(&fd) {
             self.files.write_line(data);
             return Ok(data.len());
         }
-        self.files.object(fd)?.write(offset.ok_or(Errno::EINVAL)?, data)
+        Err(Errno::EBADF)
     }
 
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
@@ -189,40 +179,16 @@ impl Host for Model {
         }
     }
 
-    fn truncate(&self, fd: HostFd, len: u64) -> Result<()> {
-        self.files.may_fail()?;
-        self.files.object(fd)?.truncate(len)
+    fn truncate(&self, _fd: HostFd, _len: u64) -> Result<()> {
+        Err(Errno::EINVAL)
     }
 
-    fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
-        self.files.may_fail()?;
-        self.files.object(fd)?.fallocate(mode, offset, len)
+    fn fallocate(&self, _fd: HostFd, _mode: u32, _offset: u64, _len: u64) -> Result<()> {
+        Err(Errno::ENODEV)
     }
 
     fn fsync(&self, _fd: HostFd, _data_only: bool) -> Result<()> {
         // Memory has nothing behind it.
-        Ok(())
-    }
-
-    fn memfd(&self, _name: &[u8]) -> Result<HostFd> {
-        self.files.may_fail()?;
-        let object = Object::new(self.memory, 0);
-        let mut objects = lock(&self.files.objects);
-        let index = objects.iter().position(Option::is_none).unwrap_or(objects.len());
-        if index == objects.len() {
-            objects.push(None);
-        }
-        objects[index] = Some(object);
-        i32::try_from(index + FIRST).map(HostFd).map_err(|_| Errno::ENFILE)
-    }
-
-    fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
-        self.files.object(fd)?.set_fill(fill);
-        Ok(())
-    }
-
-    fn take_stored(&self, fd: HostFd, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
-        self.files.object(fd)?.take_stored(each);
         Ok(())
     }
 

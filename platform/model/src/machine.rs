@@ -11,7 +11,8 @@ use janua_port::gate::pull;
 use janua_port::machine::ThreadId;
 use janua_port::machine::{Fpu, Isa, Memory as Amounts, NewSpace, Outside};
 use janua_port::{
-    Accounts, Clock, Console, Context, Flow, Frame, Guest, Host, HostFd, Machine, Nanos, Park, Space, SpawnKind, Trap,
+    Accounts, Clock, Console, Context, Flow, Frame, Guest, Host, HostFd, Machine, MemoryObject, Nanos, Park, Space, SpawnKind,
+    Trap,
 };
 
 use crate::context::ModelContext;
@@ -207,7 +208,7 @@ impl Model {
 
     /// Frames and memory objects in use: what is left of a sandbox.
     pub fn in_use(&self) -> (usize, usize) {
-        (self.memory.used(), self.files.open())
+        (self.memory.used(), self.files.objects())
     }
 
     /// What the kernel has notified the outside of.
@@ -515,6 +516,9 @@ impl Machine for Model {
     }
     fn host(&self) -> Option<&dyn Host> {
         Some(self)
+    }
+    fn memory_object(&self, _name: &str) -> Result<Arc<dyn MemoryObject>> {
+        Ok(self.files.object(self.memory)?)
     }
     fn spawn_first(&self, guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
         let space: Arc<dyn Space> = memory::empty(self.this());

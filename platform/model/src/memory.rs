@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use janua_abi::linux::Result;
 use janua_paging::table::NoMemory;
-use janua_paging::{Entry, Frames, Object, PAGE, PageFrame, Platform, Table, UserSpace};
+use janua_paging::{Entry, Frames, PAGE, PageFrame, Platform, Table, UserSpace};
 use janua_port::space::Bounds;
-use janua_port::{Fault, HostFd, Space, UserMemory};
+use janua_port::{Fault, Space, UserMemory};
 
 use crate::machine::Model;
 
@@ -161,10 +161,6 @@ impl Platform for Own {
 
     fn bounds(&self) -> Bounds {
         Bounds { low: LOW, high: END, holes: [(0, 0); 2] }
-    }
-
-    fn object(&self, fd: HostFd) -> Result<Arc<Object<Memory>>> {
-        self.0.files.object(fd)
     }
 
     fn leave(space: &ModelSpace) -> Result<Arc<dyn Space>> {

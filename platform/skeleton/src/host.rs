@@ -152,12 +152,6 @@ impl Host for SkeletonHost {
         Err(Errno::ENOSYS)
     }
 
-    /// A file without a name that can be mapped by several spaces: what files and shared memory of the kernel's own live in
-    /// once a guest maps them.
-    fn memfd(&self, _name: &[u8]) -> Result<HostFd> {
-        Err(Errno::ENOSYS)
-    }
-
     /// Only requests the kernel knows the size of come here.
     fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
         Err(Errno::ENOSYS)

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::machine::{Isa, Memory, NewSpace, Outside};
-use janua_port::{Clock, Console, Context, Guest, Host, Machine, Park, Space, SpawnKind};
+use janua_port::{Clock, Console, Context, Guest, Host, Machine, MemoryObject, Park, Space, SpawnKind};
 
 use crate::clock::SkeletonClock;
 use crate::console::SkeletonConsole;
@@ -39,6 +39,12 @@ impl Machine for SkeletonMachine {
     /// `None` on bare metal. Here it is what a port to another host starts from.
     fn host(&self) -> Option<&dyn Host> {
         Some(&SkeletonHost)
+    }
+
+    /// On a machine with page tables of its own it is `paging/src/object.rs:Object`; on a host, a file of the host's without a name. A port that
+    /// has neither yet says so: then files stay in the kernel's heap, and none is mapped.
+    fn memory_object(&self, _name: &str) -> Result<Arc<dyn MemoryObject>> {
+        Err(Errno::ENODEV)
     }
 
     /// As [`Context::spawn`] out of nothing: an empty space, a zero frame, no creator.

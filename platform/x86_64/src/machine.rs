@@ -5,13 +5,14 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
+use janua_paging::Object;
 use janua_platform_bare::outside::EXIT_MARK;
 use janua_port::drive::PARKED;
 use janua_port::gate::{Entering, Way};
 use janua_port::machine::{Fpu, Isa, Memory, NewSpace, Outside};
 use janua_port::{
-    BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, Nanos, Next, Park, Space, Spawn,
-    SpawnKind, TrapGate, drive,
+    BlockDevice, Carrier, Clock, Compat, Console, Context, Frame, Guest, Host, Machine, MemoryObject, Nanos, Next, Park, Space,
+    Spawn, SpawnKind, TrapGate, drive,
 };
 
 use crate::acpi::Cores;
@@ -275,6 +276,10 @@ impl Machine for BareMachine {
     }
     fn host(&self) -> Option<&dyn Host> {
         Some(&BareHost)
+    }
+
+    fn memory_object(&self, _name: &str) -> Result<Arc<dyn MemoryObject>> {
+        Ok(Object::new(&FRAMES, 0))
     }
 
     fn disk(&self) -> Option<&'static dyn BlockDevice> {

@@ -1,50 +1,30 @@
-//! What stands for the host's files on the bare machine: memory objects (anonymous files), the serial line, the initial file
-//! tree. The kernel reaches them by descriptors, as it reaches a host's; whatever else a host would do is refused (ENOSYS).
+//! What stands for the host's files on the bare machine: the serial line and the initial file tree. The kernel reaches them by descriptors,
+//! as it reaches a host's; whatever else a host would do is refused (ENOSYS).
 
-use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
-use core::ops::Range;
+use alloc::sync::Arc;
 
 use janua_abi::linux::fcntl::open::O_RDWR;
 use janua_abi::linux::poll::event;
 use janua_abi::linux::stat::{S_IFCHR, S_IFREG};
 use janua_abi::linux::termios::request::{FIONREAD, TIOCGWINSZ};
 use janua_abi::linux::{Errno, Result};
-use janua_paging::{Object, PAGE};
+use janua_paging::PAGE;
 pub use janua_platform_bare::outside::{INITRD, SERIAL};
-use janua_port::host::{Fill, HostReady, HostStat, SocketCall};
+use janua_port::host::{HostReady, HostStat, SocketCall};
 use janua_port::{Host, HostFd, UserMemory};
 
-use crate::frames::{FRAMES, Physical};
 use crate::lock::Mutex;
 use crate::serial;
 use crate::user::BareUser;
 
-/// The first descriptor of a memory object.
-const FIRST: i32 = 4;
-
-/// Bytes moved at a time between user memory and an object.
+/// Bytes moved at a time between user memory and the line.
 const CHUNK: usize = PAGE;
 
-type Memory = Arc<Object<Physical>>;
-
-struct Table {
-    objects: Vec<Option<Memory>>,
-    free: Vec<usize>,
-}
-
-static TABLE: Mutex<Table> = Mutex::new(Table { objects: Vec::new(), free: Vec::new() });
 static INITIAL: Mutex<Option<&'static [u8]>> = Mutex::new(None);
 
 /// Gives descriptor [`INITRD`] its bytes.
 pub fn set_initrd(bytes: &'static [u8]) {
     *INITIAL.lock() = Some(bytes);
-}
-
-/// The memory object of a descriptor. EBADF.
-pub fn object(fd: HostFd) -> Result<Memory> {
-    let index = usize::try_from(fd.0 - FIRST).map_err(|_| Errno::EBADF)?;
-    TABLE.lock().objects.get(index).cloned().flatten().ok_or(Errno::EBADF)
 }
 
 fn is_serial(fd: HostFd) -> bool {
@@ -63,7 +43,7 @@ impl BareHost {
             out[..len].copy_from_slice(&rest[..len]);
             return Ok(len);
         }
-        Ok(object(fd)?.read(offset, out))
+        Err(Errno::EBADF)
     }
 }
 
@@ -72,19 +52,12 @@ impl Host for BareHost {
         Err(Errno::ENOSYS)
     }
 
-    fn close(&self, fd: HostFd) {
-        let Ok(index) = usize::try_from(fd.0 - FIRST) else { return };
-        let mut table = TABLE.lock();
-        let gone = table.objects.get_mut(index).and_then(Option::take);
-        if gone.is_some() {
-            table.free.push(index);
-        }
-        drop(table);
-        drop(gone);
+    fn close(&self, _fd: HostFd) {
+        // What there is stays.
     }
 
     fn flags(&self, fd: HostFd) -> Result<u32> {
-        if is_serial(fd) { Ok(O_RDWR) } else { object(fd).map(|_| O_RDWR) }
+        if is_serial(fd) { Ok(O_RDWR) } else { Err(Errno::EBADF) }
     }
 
     fn stat(&self, fd: HostFd, path: &[u8]) -> Result<HostStat> {
@@ -103,10 +76,7 @@ impl Host for BareHost {
             let mode = S_IFREG | 0o400;
             return Ok(HostStat { ino: 2, mode, nlink: 1, size, blksize: BLOCK, ..HostStat::default() });
         }
-        let object = object(fd)?;
-        let blocks = (object.pages() * (PAGE / 512)) as u64;
-        let (size, mode) = (object.size(), S_IFREG | 0o600);
-        Ok(HostStat { ino: fd.0 as u64, mode, nlink: 1, size, blksize: BLOCK, blocks, ..HostStat::default() })
+        Err(Errno::EBADF)
     }
 
     fn statfs(&self, _fd: HostFd) -> Result<[u64; 15]> {
@@ -121,11 +91,8 @@ impl Host for BareHost {
         Err(Errno::ENOTDIR)
     }
 
-    fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
-        if is_serial(fd) {
-            return Err(Errno::ESPIPE);
-        }
-        object(fd)?.lseek(offset, whence)
+    fn lseek(&self, _fd: HostFd, _offset: i64, _whence: u32) -> Result<u64> {
+        Err(Errno::ESPIPE)
     }
 
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
@@ -135,12 +102,12 @@ impl Host for BareHost {
         self.read_at(fd, out, offset.ok_or(Errno::EINVAL)?)
     }
 
-    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
+    fn write(&self, fd: HostFd, data: &[u8], _offset: Option<u64>) -> Result<usize> {
         if is_serial(fd) {
             serial::write(data);
             return Ok(data.len());
         }
-        object(fd)?.write(offset.ok_or(Errno::EINVAL)?, data)
+        Err(Errno::EBADF)
     }
 
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
@@ -182,12 +149,12 @@ impl Host for BareHost {
         Ok(done)
     }
 
-    fn truncate(&self, fd: HostFd, len: u64) -> Result<()> {
-        object(fd)?.truncate(len)
+    fn truncate(&self, _fd: HostFd, _len: u64) -> Result<()> {
+        Err(Errno::EINVAL)
     }
 
-    fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
-        object(fd)?.fallocate(mode, offset, len)
+    fn fallocate(&self, _fd: HostFd, _mode: u32, _offset: u64, _len: u64) -> Result<()> {
+        Err(Errno::ENODEV)
     }
 
     fn fsync(&self, _fd: HostFd, _data_only: bool) -> Result<()> {
@@ -233,27 +200,6 @@ impl Host for BareHost {
     }
     fn removexattr(&self, _fd: HostFd, _name: &[u8]) -> Result<()> {
         Err(Errno::ENOSYS)
-    }
-
-    fn memfd(&self, _name: &[u8]) -> Result<HostFd> {
-        let object = Object::new(&FRAMES, 0);
-        let mut table = TABLE.lock();
-        let index = table.free.pop().unwrap_or(table.objects.len());
-        if index == table.objects.len() {
-            table.objects.push(None);
-        }
-        table.objects[index] = Some(object);
-        i32::try_from(index).map(|index| HostFd(index + FIRST)).map_err(|_| Errno::ENFILE)
-    }
-
-    fn set_fill(&self, fd: HostFd, fill: Weak<dyn Fill>) -> Result<()> {
-        object(fd)?.set_fill(fill);
-        Ok(())
-    }
-
-    fn take_stored(&self, fd: HostFd, each: &mut dyn FnMut(Range<u64>)) -> Result<()> {
-        object(fd)?.take_stored(each);
-        Ok(())
     }
 
     fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {

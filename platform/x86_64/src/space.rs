@@ -4,15 +4,14 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_paging::{Object, Platform, UserSpace};
+use janua_paging::{Platform, UserSpace};
+use janua_port::Space;
 use janua_port::machine::Usage;
 use janua_port::space::Bounds;
-use janua_port::{HostFd, Space};
 
 use crate::barrier::{self, Registered};
 use crate::frames::{FRAMES, Physical};
 use crate::lock::Mutex;
-use crate::memory;
 use crate::tables::{self, Hardware, Root};
 use crate::{oom, sched, thread, unprotected, user};
 
@@ -98,10 +97,6 @@ impl Platform for Own {
 
     fn bounds(&self) -> Bounds {
         Bounds { low: LOW, high: user::END, holes: [(0, 0); 2] }
-    }
-
-    fn object(&self, fd: HostFd) -> Result<Arc<Object<Physical>>> {
-        memory::object(fd)
     }
 
     fn settle(&self, paged: &Paged, addr: usize, len: usize) -> Result<()> {

@@ -53,9 +53,9 @@ pub fn write(data: &mut Locked<'_>, shared: &Shared, run: Range<u64>) -> Result<
         return Ok(());
     }
     // As long as this is here they stay.
-    let fd = data.pages(shared)?;
+    let here = data.pages(shared)?;
     let mut bytes = vec![0; (to - from) as usize];
-    fd.host().read(fd.fd(), &mut bytes, Some(from))?;
+    here.object.read(from, &mut bytes)?;
     data.dirty.remove(run.clone());
     let writing = Arc::new(Transfer { pages: run.clone(), ending: Ending::default() });
     data.writing = Some(writing.clone());

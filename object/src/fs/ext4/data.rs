@@ -1,9 +1,9 @@
 //! What is in a regular file: pages in memory, filled from the disk when they are wanted and written back later.
 //!
-//! The pages lie in an anonymous file of the machine's, which reads, writes and mappings share. A page is *valid* when it holds
+//! The pages lie in a memory object, which reads, writes and mappings share. A page is *valid* when it holds
 //! what the file holds (holes stay holes), and *dirty* when the disk does not have that yet. Everything here happens with the
 //! file's own lock held, but that it is let go of while the disk is read (`fill.rs`) or written (`back.rs`). A page stays valid as long as the lock; and as long as
-//! somebody has the anonymous file, from [`Data::ready`] for one, who copies from it to user memory without the lock. No user memory is
+//! somebody has them, from [`Data::ready`] for one, who copies from it to user memory without the lock. No user memory is
 //! touched with the lock: a page of it may be one of this very file, which the fault brings under the lock ([`Data::fault`]).
 //! Who changes the file's contents or its size has its turn ([`super::node::Node::turn`]), so that neither is another's when it has the lock again.
 
@@ -13,16 +13,14 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use janua_abi::linux::fcntl::falloc;
-use janua_abi::linux::fcntl::whence::{SEEK_DATA, SEEK_HOLE};
 use janua_abi::linux::{Errno, Result};
-use janua_port::host::Fill;
+use janua_port::{Fill, MemoryObject};
 use janua_rt::{Ending, MutexGuard};
 use rsext4::{InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions};
 
 use super::fill::{self, Transfer};
 use super::ranges::Ranges;
 use super::{BLOCK, Shared, back};
-use crate::fs::hostio::OwnedFd;
 
 pub const PAGE: u64 = BLOCK as u64;
 /// Pages moved between disk and memory at a time.
@@ -35,6 +33,11 @@ pub const SIZE_MOST: u64 = (1 << 44) - PAGE;
 /// A file's pages, locked. Functions that may use the disk take this, and let go of the lock meanwhile.
 pub type Locked<'a> = MutexGuard<'a, Data>;
 
+/// Where a file's pages are. They stay as long as somebody has this beside the file; a mapping has the object alone.
+pub struct Pages {
+    pub object: Arc<dyn MemoryObject>,
+}
+
 /// The pages of a regular file.
 pub struct Data {
     pub(super) number: InodeNumber,
@@ -43,7 +46,7 @@ pub struct Data {
     /// Bytes, as the disk has it.
     pub(super) on_disk: u64,
     /// Where the pages are, once there are some.
-    pub(super) pages: Option<Arc<OwnedFd>>,
+    pub(super) pages: Option<Arc<Pages>>,
     /// Pages that are being brought, by whom has not the lock now. They are not valid.
     pub(super) fillings: Vec<Arc<Transfer>>,
     /// Pages that are being written back, by whom has not the lock now. They are dirty only if they were written since.
@@ -113,22 +116,22 @@ impl Data {
         behind.min(self.dirty.count() + writing)
     }
 
-    /// The anonymous file with the pages. ENODEV on a machine without any.
-    pub(super) fn pages(&mut self, shared: &Shared) -> Result<Arc<OwnedFd>> {
+    /// Where the pages are. ENODEV on a machine without memory objects.
+    pub(super) fn pages(&mut self, shared: &Shared) -> Result<Arc<Pages>> {
         if let Some(pages) = &self.pages {
             return Ok(pages.clone());
         }
-        let host = shared.machine.host().ok_or(Errno::ENODEV)?;
-        let fd = OwnedFd::new(host, host.memfd(b"janua-ext4")?);
-        host.truncate(fd.fd(), self.size)?;
-        self.filled = host.set_fill(fd.fd(), self.fill.clone()).is_ok();
-        self.pages = Some(fd.clone());
-        Ok(fd)
+        let object = shared.machine.memory_object("janua-ext4")?;
+        object.truncate(self.size)?;
+        self.filled = object.set_fill(self.fill.clone()).is_ok();
+        let pages = Arc::new(Pages { object });
+        self.pages = Some(pages.clone());
+        Ok(pages)
     }
 
     /// Counts what is in memory anew.
     fn recount(&mut self, shared: &Shared) {
-        let now = self.pages.as_ref().map_or(0, |fd| fd.host().stat(fd.fd(), b"").map_or(0, |stat| stat.blocks * 512 / PAGE));
+        let now = self.pages.as_ref().map_or(0, |pages| pages.object.resident() / PAGE);
         shared.cached.fetch_add(now.wrapping_sub(self.counted), Ordering::Relaxed);
         self.counted = now;
     }
@@ -174,11 +177,11 @@ impl Data {
         drop(held);
         if data.may_go()
             && (data.mappings == 0 || shared.is_short())
-            && let Some(fd) = data.pages.clone()
+            && let Some(here) = data.pages.clone()
         {
             let end = pages(data.size);
-            data.forget(&fd, 0..keep.start);
-            data.forget(&fd, keep.end..end);
+            data.forget(&here, 0..keep.start);
+            data.forget(&here, keep.end..end);
             data.recount(shared);
         }
         shared.shrink(true);
@@ -191,14 +194,14 @@ impl Data {
     }
 
     /// Puts what the disk has of `bytes` into the pages: `found` of them, whose contents are in `read`. The rest stays holes.
-    pub(super) fn put(&mut self, fd: &OwnedFd, bytes: Range<u64>, read: &[u8], mut found: Ranges) -> Result<()> {
+    pub(super) fn put(&mut self, to: &Pages, bytes: Range<u64>, read: &[u8], mut found: Ranges) -> Result<()> {
         // Page by page as a whole: a mapping sees a page as soon as there is one.
         while let Some(run) = found.first_in(0..u64::MAX) {
             let (start, end) = (run.start * PAGE, (run.end * PAGE).min(bytes.end));
             let read = &read[(start - bytes.start) as usize..(end - bytes.start) as usize];
             let mut done = 0;
             while done < read.len() {
-                let moved = match fd.host().write(fd.fd(), &read[done..], Some(start + done as u64)) {
+                let moved = match to.object.write(start + done as u64, &read[done..]) {
                     Ok(0) => Err(Errno::ENOMEM),
                     other => other.map_err(no_memory),
                 };
@@ -222,9 +225,9 @@ impl Data {
         Ok(())
     }
 
-    /// The anonymous file with up to `len` bytes from `offset` on in it, and how many; `None` at the end of the file. The pages stay
-    /// as long as the caller has the anonymous file.
-    pub fn ready(data: &mut Locked<'_>, shared: &Shared, offset: u64, len: usize) -> Result<Option<(Arc<OwnedFd>, usize)>> {
+    /// The pages with up to `len` bytes from `offset` on in them, and how many; `None` at the end of the file. They stay as long as the
+    /// caller has them.
+    pub fn ready(data: &mut Locked<'_>, shared: &Shared, offset: u64, len: usize) -> Result<Option<(Arc<Pages>, usize)>> {
         let left = |data: &Data| data.size.checked_sub(offset).filter(|left| *left > 0);
         let Some(len) = left(data).map(|left| left.min(len as u64).min(READ * PAGE - offset % PAGE)) else { return Ok(None) };
         Data::want(data, shared, offset, len)?;
@@ -245,9 +248,7 @@ impl Data {
             return Ok(());
         }
         // What is a hole for those who read is a page of zeroes for a mapping.
-        let fd = data.pages(shared)?;
-        fd.host().fallocate(fd.fd(), falloc::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)?;
-        drop(fd);
+        data.pages(shared)?.object.allocate(falloc::KEEP_SIZE, number * PAGE, PAGE).map_err(no_memory)?;
         data.recount(shared);
         Data::spare(data, shared, around..around + RUN);
         Ok(())
@@ -267,45 +268,45 @@ impl Data {
         let grown = (offset > old_size && !old_size.is_multiple_of(PAGE)).then_some(old_size / PAGE);
         let head = (!offset.is_multiple_of(PAGE)).then_some(offset / PAGE);
         let tail = (!end.is_multiple_of(PAGE)).then_some(end / PAGE);
-        let fd = data.pages(shared)?;
+        let here = data.pages(shared)?;
         fill::prepare(data, shared, &[grown, head, tail], offset / PAGE..pages(end))?;
         // From here on the lock is kept until all is in the pages.
         if grown.is_some() {
             data.keep_tail(shared)?;
         }
-        Data::store(data, shared, fd, bytes, offset, through)
+        Data::store(data, shared, here, bytes, offset, through)
     }
 
     /// [`Data::write`], when all that must be there is.
     fn store(
         data: &mut Locked<'_>,
         shared: &Shared,
-        fd: Arc<OwnedFd>,
+        here: Arc<Pages>,
         bytes: &[u8],
         offset: u64,
         through: bool,
     ) -> Result<usize> {
         let old_size = data.size;
         // Short where memory is, and then between two pages.
-        let mut moved = match fd.host().write(fd.fd(), bytes, Some(offset)) {
+        let mut moved = match here.object.write(offset, bytes) {
             Ok(moved) => moved,
             Err(errno) => {
-                fd.host().truncate(fd.fd(), old_size)?;
+                here.object.truncate(old_size)?;
                 return Err(no_memory(errno));
             }
         };
-        data.grow(&fd, offset + moved as u64)?;
+        data.grow(&here, offset + moved as u64)?;
         let written = offset / PAGE..pages(offset + moved as u64);
         data.valid.insert(written.clone());
         data.mark_dirty(shared, written.clone());
         if through && let Err(errno) = back::flush(data, shared, false, false) {
-            moved = Data::give_up(data, shared, &fd, offset, written.clone(), old_size)?;
+            moved = Data::give_up(data, shared, &here, offset, written.clone(), old_size)?;
             if moved == 0 {
                 return Err(errno);
             }
         }
         // The pages may go only when nobody else has them.
-        drop(fd);
+        drop(here);
         data.recount(shared);
         Data::spare(data, shared, written);
         Ok(moved)
@@ -316,7 +317,7 @@ impl Data {
     fn give_up(
         data: &mut Locked<'_>,
         shared: &Shared,
-        fd: &OwnedFd,
+        here: &Pages,
         offset: u64,
         written: Range<u64>,
         old_size: u64,
@@ -326,9 +327,9 @@ impl Data {
             let Some(run) = data.dirty.first_in(written.clone()) else { break };
             if back::write(data, shared, run.start..run.start + 1).is_err() {
                 data.clean(shared, run.start..written.end);
-                data.forget(fd, run.start..written.end);
+                data.forget(here, run.start..written.end);
                 data.size = old_size.max((run.start * PAGE).min(data.size));
-                fd.host().truncate(fd.fd(), data.size)?;
+                here.object.truncate(data.size)?;
                 return Ok((run.start * PAGE).saturating_sub(offset) as usize);
             }
         }
@@ -336,19 +337,19 @@ impl Data {
     }
 
     /// Pages are not valid any more.
-    fn forget(&mut self, fd: &OwnedFd, range: Range<u64>) {
+    fn forget(&mut self, here: &Pages, range: Range<u64>) {
         const PUNCH: u32 = falloc::PUNCH_HOLE | falloc::KEEP_SIZE;
         if range.is_empty() {
             return;
         }
         self.valid.remove(range.clone());
-        let _ = fd.host().fallocate(fd.fd(), PUNCH, range.start * PAGE, (range.end - range.start) * PAGE);
+        let _ = here.object.allocate(PUNCH, range.start * PAGE, (range.end - range.start) * PAGE);
     }
 
     /// The file becomes longer, by a hole.
-    fn grow(&mut self, fd: &OwnedFd, size: u64) -> Result<()> {
+    fn grow(&mut self, here: &Pages, size: u64) -> Result<()> {
         if size > self.size {
-            fd.host().truncate(fd.fd(), size)?;
+            here.object.truncate(size)?;
             self.valid.insert(pages(self.size)..pages(size));
             self.size = size;
         }
@@ -359,9 +360,9 @@ impl Data {
     fn keep_tail(&mut self, shared: &Shared) -> Result<()> {
         if !self.size.is_multiple_of(PAGE) {
             let tail = self.size / PAGE..self.size / PAGE + 1;
-            let fd = self.pages(shared)?;
+            let here = self.pages(shared)?;
             // A hole is zero anyway.
-            if fd.host().lseek(fd.fd(), (tail.start * PAGE) as i64, SEEK_DATA).is_ok_and(|data| data < tail.end * PAGE) {
+            if here.object.seek(tail.start * PAGE, false).is_ok_and(|data| data < tail.end * PAGE) {
                 self.mark_dirty(shared, tail);
             }
         }
@@ -371,10 +372,10 @@ impl Data {
     /// Makes pages dirty that shared mappings have stored into; where the machine does not tell, with `all`, those that exist under such as
     /// may.
     pub(super) fn collect_stored(&mut self, shared: &Shared, all: bool) {
-        let Some(fd) = self.pages.clone() else { return };
+        let Some(here) = self.pages.clone() else { return };
         if self.filled {
             // It was asked for when the pages were made, so there is no error.
-            let _ = fd.host().take_stored(fd.fd(), &mut |pages| self.mark_dirty(shared, pages));
+            let _ = here.object.take_stored(&mut |pages| self.mark_dirty(shared, pages));
             return;
         }
         if !all {
@@ -382,9 +383,8 @@ impl Data {
         }
         let mut at = 0;
         while let Some(run) = self.stored.first_in(at..pages(self.size)) {
-            let seek = |from: u64, what| fd.host().lseek(fd.fd(), from as i64, what).ok();
-            let Some(data) = seek(run.start * PAGE, SEEK_DATA) else { return };
-            let hole = seek(data, SEEK_HOLE).unwrap_or(self.size);
+            let Ok(data) = here.object.seek(run.start * PAGE, false) else { return };
+            let hole = here.object.seek(data, true).unwrap_or(self.size);
             let found = (data / PAGE).max(run.start)..pages(hole).min(run.end);
             at = found.end.max(run.start + 1);
             if !found.is_empty() {
@@ -416,8 +416,8 @@ impl Data {
     /// The disk has the file with another size.
     fn resized(&mut self, shared: &Shared, size: u64) -> Result<()> {
         let old = core::mem::replace(&mut self.size, size);
-        if let Some(fd) = self.pages.clone() {
-            fd.host().truncate(fd.fd(), size)?;
+        if let Some(here) = &self.pages {
+            here.object.truncate(size)?;
         }
         if size < old {
             self.clean(shared, pages(size)..u64::MAX);
@@ -461,10 +461,10 @@ impl Data {
             let within = end.min(pages(data.size) * PAGE).saturating_sub(offset);
             if mode & !falloc::KEEP_SIZE != 0
                 && within > 0
-                && let Some(fd) = data.pages.clone()
+                && let Some(here) = data.pages.clone()
             {
                 // The disk has zeros there now: whole pages are holes, parts are zeroed.
-                fd.host().fallocate(fd.fd(), falloc::PUNCH_HOLE | falloc::KEEP_SIZE, offset, within)?;
+                here.object.allocate(falloc::PUNCH_HOLE | falloc::KEEP_SIZE, offset, within)?;
                 // What others have stored there meanwhile is gone with it.
                 let (first, last) = (offset.div_ceil(PAGE), (offset + within) / PAGE);
                 if first < last {
@@ -502,17 +502,23 @@ impl Data {
         }
     }
 
-    /// The anonymous file to map a range of. Where faults do not bring the range's pages they are in it.
-    pub fn map(data: &mut Locked<'_>, shared: &Shared, offset: u64, len: usize, writable: bool) -> Result<Arc<OwnedFd>> {
+    /// The object to map a range of. Where faults do not bring the range's pages they are in it.
+    pub fn map(
+        data: &mut Locked<'_>,
+        shared: &Shared,
+        offset: u64,
+        len: usize,
+        writable: bool,
+    ) -> Result<Arc<dyn MemoryObject>> {
         let range = offset / PAGE..pages(offset.saturating_add(len as u64));
-        let fd = data.pages(shared)?;
+        let here = data.pages(shared)?;
         if !data.filled {
             Data::load(data, shared, range.clone())?;
         }
         if writable && !data.filled {
             data.stored.insert(range);
         }
-        Ok(fd)
+        Ok(here.object.clone())
     }
 
     pub fn mapping_made(&mut self, writable: bool) {
@@ -545,7 +551,7 @@ impl Data {
             return;
         }
         match self.pages.clone() {
-            Some(fd) if self.mappings > 0 => self.forget(&fd, 0..pages(self.size)),
+            Some(here) if self.mappings > 0 => self.forget(&here, 0..pages(self.size)),
             _ => {
                 self.pages = None;
                 self.valid = Ranges::new();

@@ -14,7 +14,7 @@ use super::node::Node;
 use super::{BLOCK, back};
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
-use crate::fs::hostio;
+use crate::fs::objectio;
 use crate::vfs::MountFlags;
 use crate::vfs::access::CAP_FSETID;
 
@@ -49,7 +49,7 @@ impl DiskFile {
     fn read_part(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Option<(usize, bool)>> {
         let ready = Data::ready(&mut self.node.data()?.lock(), self.node.shared(), offset, buf.left())?;
         let Some((pages, len)) = ready else { return Ok(None) };
-        let n = buf.within(len, |buf| hostio::read_at(&pages, buf, offset))?;
+        let n = buf.within(len, |buf| objectio::read_at(&*pages.object, buf, offset))?;
         Ok(Some((n, n == len)))
     }
 
@@ -161,9 +161,8 @@ impl File for DiskFile {
 
     fn backing(&self, file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
         let writable = shared && file.flags() & flags::O_ACCMODE == flags::O_RDWR;
-        let fd = Data::map(&mut self.node.data()?.lock(), self.node.shared(), offset, len, writable)?;
-        // The node keeps the pages as long as there are mappings, and a mapping keeps this file.
-        Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen: false })
+        let object = Data::map(&mut self.node.data()?.lock(), self.node.shared(), offset, len, writable)?;
+        Ok(Backing::Object { object, offset, shared, frozen: false })
     }
 
     fn counts_mappings(&self) -> bool {

@@ -76,7 +76,7 @@ pub fn bring(data: &mut Locked<'_>, shared: &Shared, wanted: Range<u64>, alone: 
 }
 
 /// Before a write: makes some pages valid, and waits for those of `written` that are being brought, which would come over what is written.
-/// The caller has the anonymous file, so that all stays so while it has the lock.
+/// The caller has the pages, so that all stays so while it has the lock.
 pub fn prepare(data: &mut Locked<'_>, shared: &Shared, needed: &[Option<u64>], written: Range<u64>) -> Result<()> {
     loop {
         let lacking = needed.iter().flatten().copied().find(|page| data.lacks(*page..page + 1).is_some());
@@ -111,15 +111,15 @@ fn fill(data: &mut Locked<'_>, shared: &Shared, gap: Range<u64>) -> Result<()> {
         data.valid.insert(gap);
         return Ok(());
     }
-    let fd = data.pages(shared)?;
+    let here = data.pages(shared)?;
     let number = data.number;
     let filling = Arc::new(Transfer { pages: gap.clone(), ending: Ending::default() });
     data.fillings.push(filling.clone());
     let read = MutexGuard::unlocked(data, || read(shared, number, bytes.clone()));
     let filled = read.and_then(|(read, found)| {
         // Otherwise the file was given up, with all its pages.
-        if data.pages.as_ref().is_some_and(|pages| Arc::ptr_eq(pages, &fd)) {
-            data.put(&fd, bytes, &read, found)?;
+        if data.pages.as_ref().is_some_and(|pages| Arc::ptr_eq(pages, &here)) {
+            data.put(&here, bytes, &read, found)?;
             data.valid.insert(gap);
         }
         Ok(())

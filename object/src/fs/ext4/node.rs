@@ -8,7 +8,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use janua_abi::linux::{Errno, Result};
-use janua_port::host::Fill;
+use janua_port::Fill;
 use janua_rt::Mutex;
 use rsext4::{
     DeviceNumber, DirectoryCursor, DirectoryEntryType, Ext4Error, Ext4Result, FileName, FilePermissions, InodeInfo,

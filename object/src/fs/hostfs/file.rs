@@ -7,11 +7,11 @@ use core::sync::atomic::Ordering;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_port::Backing;
+use janua_port::{Backing, OwnedFd};
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset, whence};
-use crate::fs::hostio::{self, OwnedFd};
+use crate::fs::hostio;
 use crate::vfs::access::{CAP_FSETID, without_privileges};
 
 use super::HostInode;
@@ -124,7 +124,7 @@ impl File for HostRegular {
     }
 
     fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
-        Ok(Backing::Host { fd: self.fd.fd(), offset, shared, frozen: self.inode.is_frozen() })
+        Ok(Backing::Object { object: self.fd.clone(), offset, shared, frozen: self.inode.is_frozen() })
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {

@@ -5,8 +5,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use janua_abi::linux::{Errno, Result};
+use janua_port::OwnedFd;
 
-use crate::fs::hostio::OwnedFd;
 use crate::vfs::inode::FileKind;
 
 use super::HostInode;

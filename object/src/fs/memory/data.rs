@@ -1,7 +1,7 @@
 //! What is in a regular file of the memory file system.
 //!
-//! Small files are pages of the kernel's heap. A file that is mapped or grows large moves, once and for good, to an anonymous
-//! file of the host, so that mappings and reads see the same pages and large data stays out of the kernel's heap. A file of
+//! Small files are pages of the kernel's heap. A file that is mapped or grows large moves, once and for good, to a memory
+//! object, so that mappings and reads see the same pages and large data stays out of the kernel's heap. A file of
 //! the layer below is read there until it is changed.
 
 use alloc::boxed::Box;
@@ -13,15 +13,15 @@ use alloc::vec;
 use janua_abi::linux::fcntl::falloc;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
+use janua_port::MemoryObject;
 pub use janua_port::PAGE;
-use janua_port::{Host, HostFd};
 
 use crate::coverage::Coverage;
 use crate::fs::hostfs::HostInode;
-use crate::fs::hostio::{self, OwnedFd};
 use crate::fs::memory::Space;
+use crate::fs::objectio;
 
-/// A file larger than this moves to the host.
+/// A file larger than this moves to an object.
 const HEAP_MOST: u64 = 256 * 1024;
 /// Largest size of a file.
 pub const SIZE_MOST: u64 = i64::MAX as u64;
@@ -30,8 +30,8 @@ pub const SIZE_MOST: u64 = i64::MAX as u64;
 enum Place {
     /// Pages by number; a missing one is a hole.
     Heap(BTreeMap<u64, Box<[u8]>>),
-    /// A file of the host's, and which of its pages count.
-    Host(Arc<OwnedFd>, Coverage),
+    /// A memory object, and which of its pages count.
+    Object(Arc<dyn MemoryObject>, Coverage),
     /// Unchanged in the layer below.
     Lower(Arc<HostInode>),
 }
@@ -49,7 +49,7 @@ pub struct Data {
 
 /// A source of bytes that may be read without holding the file's lock.
 pub enum Source {
-    Host(Arc<OwnedFd>),
+    Object(Arc<dyn MemoryObject>),
     Done(usize),
 }
 
@@ -92,33 +92,33 @@ impl Data {
     }
 
     fn is_firm(&self) -> bool {
-        matches!(self.place, Place::Host(..))
+        matches!(self.place, Place::Object(..))
     }
 
     /// Units of 512 bytes in use; `lower` is what the layer below said.
     pub fn blocks(&self, lower: u64) -> u64 {
         match &self.place {
             Place::Heap(pages) => pages.len() as u64 * (PAGE as u64 / 512),
-            Place::Host(fd, _) => fd.host().stat(fd.fd(), b"").map_or(0, |stat| stat.blocks),
+            Place::Object(object, _) => object.resident() / 512,
             Place::Lower(_) => lower,
         }
     }
 
-    /// [`Data::blocks`] if the host need not be asked.
+    /// [`Data::blocks`] if the machine need not be asked.
     pub fn known_blocks(&self, lower: u64) -> Option<u64> {
         (!self.is_firm()).then(|| self.blocks(lower))
     }
 
-    /// Reads at `offset`. Heap pages are copied at once; for the host's files the descriptor comes back, to be read from
-    /// after the lock is gone, with the buffer cut to the size.
+    /// Reads at `offset`. Heap pages are copied at once; an object comes back, to be read from after the lock is
+    /// gone, with the buffer cut to the size.
     pub fn read(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Source> {
         let pages = match &self.place {
             Place::Heap(pages) => pages,
-            Place::Host(fd, _) => {
+            Place::Object(object, _) => {
                 buf.limit(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
-                return Ok(Source::Host(fd.clone()));
+                return Ok(Source::Object(object.clone()));
             }
-            Place::Lower(lower) => return Ok(Source::Host(lower.reader()?)),
+            Place::Lower(lower) => return Ok(Source::Object(lower.reader()?)),
         };
         let mut at = offset;
         let mut moved = 0;
@@ -152,13 +152,13 @@ impl Data {
         let end = offset + buf.left() as u64;
         if end > HEAP_MOST && matches!(self.place, Place::Heap(_)) {
             // Where the host has no descriptor left the heap has to do.
-            match self.move_to_host(space) {
+            match self.move_to_object(space) {
                 Err(errno) if !matches!(errno, Errno::EMFILE | Errno::ENFILE) => return Err(errno),
                 _ => {}
             }
         }
         let moved = match &mut self.place {
-            Place::Host(..) => self.write_host(space, buf, offset)?,
+            Place::Object(..) => self.write_object(space, buf, offset)?,
             Place::Heap(pages) => {
                 let mut moved = 0;
                 while buf.left() > 0 && (moved == 0 || !buf.is_stopped()) {
@@ -203,10 +203,10 @@ impl Data {
         Ok(moved)
     }
 
-    /// [`Data::write`] to a file of the host's: as much as there is room for, page by page at the end.
-    fn write_host(&mut self, space: &Space, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+    /// [`Data::write`] to an object: as much as there is room for, page by page at the end.
+    fn write_object(&mut self, space: &Space, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
         let end = offset + buf.left() as u64;
-        let Place::Host(fd, coverage) = &mut self.place else { return Err(Errno::EIO) };
+        let Place::Object(object, coverage) = &mut self.place else { return Err(Errno::EIO) };
         let mut more = coverage.to_write(offset, end, self.size);
         if let Err(errno) = space.charge(more, true) {
             // What is left is filled up, one page and perhaps the rest of another.
@@ -218,7 +218,7 @@ impl Data {
             more = coverage.to_write(offset, first_end, self.size);
             space.charge(more, true)?;
         }
-        let result = hostio::write_at(fd, buf, offset);
+        let result = objectio::write_at(&**object, buf, offset);
         let end = offset + *result.as_ref().unwrap_or(&0) as u64;
         let used = if end > offset { coverage.to_write(offset, end, self.size) } else { 0 };
         coverage.write(offset, end);
@@ -250,11 +250,11 @@ impl Data {
                     }
                 }
             }
-            Place::Host(fd, coverage) => {
+            Place::Object(object, coverage) => {
                 let more = coverage.to_grow(self.size, size);
                 space.charge(more, true)?;
                 self.charged += more;
-                fd.host().truncate(fd.fd(), size)?;
+                object.truncate(size)?;
                 if size < self.size {
                     let gone = coverage.cut(self.size, size);
                     space.release(gone, true);
@@ -278,7 +278,7 @@ impl Data {
         self.own(space, self.size, &|| false)?;
         self.changes += 1;
         if kind == 0 && matches!(self.place, Place::Heap(_)) && end > HEAP_MOST {
-            self.move_to_host(space)?;
+            self.move_to_object(space)?;
         }
         match &mut self.place {
             Place::Heap(pages) => {
@@ -298,19 +298,18 @@ impl Data {
                     }
                 }
             }
-            Place::Host(fd, coverage) => {
-                let (host, fd) = (fd.host(), fd.fd());
+            Place::Object(object, coverage) => {
                 if kind == 0 {
                     let more = coverage.to_write(offset, end, self.size);
                     space.charge(more, true)?;
-                    if let Err(errno) = host.fallocate(fd, mode, offset, len) {
+                    if let Err(errno) = object.allocate(mode, offset, len) {
                         space.release(more, true);
                         return Err(errno);
                     }
                     coverage.write(offset, end);
                     self.charged += more;
                 } else {
-                    host.fallocate(fd, falloc::PUNCH_HOLE | falloc::KEEP_SIZE, offset, len)?;
+                    object.allocate(falloc::PUNCH_HOLE | falloc::KEEP_SIZE, offset, len)?;
                     let gone = coverage.punch(offset, end, self.size);
                     space.release(gone, true);
                     self.charged -= gone;
@@ -318,7 +317,7 @@ impl Data {
                         let more = coverage.to_grow(self.size, end);
                         space.charge(more, true)?;
                         self.charged += more;
-                        host.truncate(fd, end)?;
+                        object.truncate(end)?;
                     }
                 }
             }
@@ -335,14 +334,11 @@ impl Data {
         if offset >= self.size {
             return Err(Errno::ENXIO);
         }
-        let on_host = |fd: &OwnedFd| {
-            let found = fd.host().lseek(fd.fd(), offset as i64, if hole { 4 } else { 3 })?;
-            Ok(found.min(self.size))
-        };
+        let in_object = |object: &dyn MemoryObject| Ok(object.seek(offset, hole)?.min(self.size));
         let pages = match &self.place {
             Place::Heap(pages) => pages,
-            Place::Host(fd, _) => return on_host(fd),
-            Place::Lower(lower) => return on_host(&*lower.reader()?),
+            Place::Object(object, _) => return in_object(&**object),
+            Place::Lower(lower) => return in_object(&*lower.reader()?),
         };
         let mut number = offset / PAGE as u64;
         if hole {
@@ -357,22 +353,22 @@ impl Data {
         }
     }
 
-    /// The host file to map, of which the bytes `from..to` count from now on: the file moves to one if it is not there yet. ENODEV without
-    /// a host, ENOMEM.
-    pub fn map(&mut self, space: &Space, for_write: bool, from: u64, to: u64) -> Result<Arc<OwnedFd>> {
+    /// The object to map, of which the bytes `from..to` count from now on: the file moves to one if it is not there yet. ENODEV on a machine
+    /// without any, ENOMEM.
+    pub fn map(&mut self, space: &Space, for_write: bool, from: u64, to: u64) -> Result<Arc<dyn MemoryObject>> {
         if for_write {
             self.own(space, self.size, &|| false)?;
         }
         if let Place::Lower(lower) = &self.place {
-            return lower.reader();
+            return Ok(lower.reader()?);
         }
-        self.move_to_host(space)?;
-        let Place::Host(fd, coverage) = &mut self.place else { return Err(Errno::ENODEV) };
+        self.move_to_object(space)?;
+        let Place::Object(object, coverage) = &mut self.place else { return Err(Errno::ENODEV) };
         let more = coverage.to_map(from, to, self.size);
         space.charge(more, true).map_err(|_| Errno::ENOMEM)?;
         coverage.map(from, to);
         self.charged += more;
-        Ok(fd.clone())
+        Ok(object.clone())
     }
 
     /// Whether what is mapped now is a lower file that nothing in the sandbox can change.
@@ -392,47 +388,46 @@ impl Data {
         let pages = keep.div_ceil(PAGE as u64);
         space.charge(pages, true)?;
         let copied = (|| {
-            let to = memfd(from.host())?;
-            hostio::copy(&from, &to, keep, stop)?;
-            to.host().truncate(to.fd(), self.size)?;
+            let to = anonymous(space)?;
+            objectio::copy(&*from, &*to, keep, stop)?;
+            to.truncate(self.size)?;
             Ok(to)
         })();
         let to = copied.inspect_err(|_| space.release(pages, true))?;
         let mut coverage = Coverage::default();
         coverage.write(0, keep);
-        self.place = Place::Host(to, coverage);
+        self.place = Place::Object(to, coverage);
         self.charged = pages;
         Ok(())
     }
 
-    fn move_to_host(&mut self, space: &Space) -> Result<()> {
+    fn move_to_object(&mut self, space: &Space) -> Result<()> {
         let Place::Heap(pages) = &self.place else { return Ok(()) };
-        let Some(host) = space.machine.host() else {
-            // Without a host everything lives in the heap, and nothing can be mapped.
-            return Ok(());
+        let to = match anonymous(space) {
+            // On a machine without objects everything lives in the heap, and nothing can be mapped.
+            Err(Errno::ENODEV) => return Ok(()),
+            other => other?,
         };
         let moving = pages.len() as u64;
         space.harden(moving)?;
         let moved = (|| {
-            let to = memfd(host)?;
             let mut coverage = Coverage::default();
             for (number, page) in pages {
                 let at = number * PAGE as u64;
-                hostio::write_all(&to, page, at)?;
+                objectio::write_all(&*to, page, at)?;
                 coverage.write(at, at + PAGE as u64);
             }
-            host.truncate(to.fd(), self.size)?;
-            Ok((to, coverage))
+            to.truncate(self.size)?;
+            Ok(coverage)
         })();
-        let (to, coverage) = moved.inspect_err(|_| space.machine.accounts().give_firm(moving as usize * PAGE))?;
-        self.place = Place::Host(to, coverage);
+        let coverage = moved.inspect_err(|_| space.machine.accounts().give_firm(moving as usize * PAGE))?;
+        self.place = Place::Object(to, coverage);
         Ok(())
     }
 }
 
-fn memfd(host: &'static dyn Host) -> Result<Arc<OwnedFd>> {
-    let fd: HostFd = host.memfd(b"janua-file")?;
-    Ok(OwnedFd::new(host, fd))
+fn anonymous(space: &Space) -> Result<Arc<dyn MemoryObject>> {
+    space.machine.memory_object("janua-file")
 }
 
 /// Zeroes a range: whole pages become holes.

@@ -6,12 +6,12 @@ use core::any::Any;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
-use janua_port::Backing;
+use janua_port::{Backing, MemoryObject};
 use janua_rt::Mutex;
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
-use crate::fs::hostio::{self, OwnedFd};
+use crate::fs::objectio;
 use crate::vfs::access::{CAP_FSETID, without_privileges};
 use crate::vfs::{FileFlags, MountFlags};
 
@@ -25,8 +25,8 @@ pub struct MemoryFile {
     node: Arc<Node>,
     /// The opener may leave set-user-ID bits on what it writes.
     keeps_privileges: bool,
-    /// Mapped host files stay open as long as this file.
-    mapped: Mutex<alloc::vec::Vec<Arc<OwnedFd>>>,
+    /// What is mapped stays open as long as this file.
+    mapped: Mutex<alloc::vec::Vec<Arc<dyn MemoryObject>>>,
 }
 
 impl Node {
@@ -114,7 +114,7 @@ impl File for MemoryFile {
         let source = self.node.data()?.lock().read(buf, offset)?;
         let n = match source {
             Source::Done(n) => n,
-            Source::Host(fd) => hostio::read_at(&fd, buf, offset)?,
+            Source::Object(object) => objectio::read_at(&*object, buf, offset)?,
         };
         self.read_done(file);
         Ok(n)
@@ -146,15 +146,15 @@ impl File for MemoryFile {
 
     fn backing(&self, file: &OpenFile, offset: u64, len: usize, shared: bool) -> Result<Backing> {
         let writable = shared && file.flags() & flags::O_ACCMODE == flags::O_RDWR;
-        let (fd, frozen) = {
+        let (object, frozen) = {
             let mut data = self.node.data()?.lock();
             (data.map(&self.node.shared.space, writable, offset, offset.saturating_add(len as u64))?, data.is_frozen())
         };
         let mut mapped = self.mapped.lock();
-        if !mapped.iter().any(|known| Arc::ptr_eq(known, &fd)) {
-            mapped.push(fd.clone());
+        if !mapped.iter().any(|known| Arc::ptr_eq(known, &object)) {
+            mapped.push(object.clone());
         }
-        Ok(Backing::Host { fd: fd.fd(), offset, shared, frozen })
+        Ok(Backing::Object { object, offset, shared, frozen })
     }
 
     fn mapping_made(&self, _writable: bool) -> Result<()> {

@@ -44,11 +44,11 @@ pub fn memfd_create(thread: &Thread, name: UserStr, flags: MemfdFlags) -> Result
         _ if flags & MFD_ALLOW_SEALING != 0 => (0o777, 0),
         _ => (0o777, seal::SEAL),
     };
-    let files = thread.kernel.memory.clone().ok_or(Errno::ENOSYS)?;
+    let files = thread.kernel.memory.clone();
     let files = match (flags & sizes) >> SIZE_SHIFT {
         _ if flags & MFD_HUGETLB == 0 => files,
-        0 => MemFs::huge(&thread.kernel.vfs, 1 << SIZES[0])?,
-        size if SIZES.contains(&size) => MemFs::huge(&thread.kernel.vfs, 1 << size)?,
+        0 => MemFs::huge(&thread.kernel.vfs, 1 << SIZES[0]),
+        size if SIZES.contains(&size) => MemFs::huge(&thread.kernel.vfs, 1 << size),
         _ => return Err(Errno::ENODEV),
     };
     let file = files.memfd(&thread.kernel.vfs, &name, mode, seals, &thread.caller().cred());
