@@ -23,7 +23,10 @@ pub mod signalfd;
 pub use action::Actions;
 pub use janua_abi::linux::signal::SigInfo;
 pub use queue::{Full, Queue};
-pub use send::{death_status, force, kernel_signal, send_group, send_process, send_self, send_task, send_thread, send_timer};
+pub use send::{
+    Target, death_status, force, kernel_signal, send_group, send_process, send_runner, send_self, send_task, send_thread,
+    send_timer,
+};
 
 use janua_abi::linux::signal::*;
 use janua_kernel::signal::SigSet;

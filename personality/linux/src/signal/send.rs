@@ -30,16 +30,22 @@ pub fn send_self(thread: &Thread, signal: u32) {
 
 /// Sends a signal to a thread. Fails only for a real-time signal over RLIMIT_SIGPENDING.
 pub fn send_thread(thread: &Thread, info: SigInfo) -> Result<(), Full> {
-    send(&thread.task, Some(thread), info).map(drop)
+    send(&thread.task, Target::Thread(thread), info).map(drop)
 }
 
 /// Sends a signal to a process: whichever thread does not block it takes it. Fails as [`send_thread`].
 pub fn send_task(task: &Arc<Task>, info: SigInfo) -> Result<(), Full> {
-    send(task, None, info).map(drop)
+    send(task, Target::Process, info).map(drop)
+}
+
+/// The same, but `runner` of that process takes it if it can: who used the processor time that the signal is for.
+pub fn send_runner(task: &Arc<Task>, runner: Option<&Thread>, info: SigInfo) {
+    // The kernel's signals are not real-time ones, which alone can fail.
+    let _ = send(task, Target::preferring(runner), info);
 }
 
 /// Sends a timer's signal: false when it is ignored.
-pub fn send_timer(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> bool {
+pub fn send_timer(task: &Arc<Task>, target: Target, info: SigInfo) -> bool {
     !matches!(send(task, target, info), Ok(Sent::Ignored))
 }
 
@@ -87,7 +93,32 @@ impl Queued {
 
 /// Sends a process a signal while the caller holds the tree, for whom the rest is to do after. A full queue is the receiver's loss.
 pub fn queue(task: &Arc<Task>, info: SigInfo) -> Queued {
-    send_locked(task, &mut task.group.lock(), None, info).1
+    send_locked(task, &mut task.group.lock(), Target::Process, info).1
+}
+
+/// Whom a signal is sent to.
+#[derive(Clone, Copy)]
+pub enum Target<'a> {
+    /// This thread alone.
+    Thread(&'a Thread),
+    /// Any thread of the process that can take it.
+    Process,
+    /// The same, this one before all others.
+    Runner(&'a Thread),
+}
+
+impl<'a> Target<'a> {
+    pub fn preferring(runner: Option<&'a Thread>) -> Self {
+        runner.map_or(Self::Process, Self::Runner)
+    }
+
+    /// The thread that alone is to take it.
+    fn only(self) -> Option<&'a Thread> {
+        match self {
+            Self::Thread(thread) => Some(thread),
+            Self::Process | Self::Runner(_) => None,
+        }
+    }
 }
 
 /// What became of a signal.
@@ -98,18 +129,18 @@ enum Sent {
     Ignored,
 }
 
-fn send(task: &Arc<Task>, target: Option<&Thread>, info: SigInfo) -> Result<Sent, Full> {
+fn send(task: &Arc<Task>, target: Target, info: SigInfo) -> Result<Sent, Full> {
     let (result, queued) = send_locked(task, &mut task.group.lock(), target, info);
     queued.finish();
     result
 }
 
-fn send_locked(task: &Arc<Task>, group: &mut Group, target: Option<&Thread>, info: SigInfo) -> (Result<Sent, Full>, Queued) {
+fn send_locked(task: &Arc<Task>, group: &mut Group, target: Target, info: SigInfo) -> (Result<Sent, Full>, Queued) {
     let mut queued = Queued { task: task.clone(), arrived: false, continued: false };
     (push(task, group, target, info, &mut queued), queued)
 }
 
-fn push(task: &Task, group: &mut Group, target: Option<&Thread>, info: SigInfo, queued: &mut Queued) -> Result<Sent, Full> {
+fn push(task: &Task, group: &mut Group, target: Target, info: SigInfo, queued: &mut Queued) -> Result<Sent, Full> {
     let signal = info.signal();
     // An exit signal may be any eight bits (clone(2)).
     if !is_signal(signal) {
@@ -130,15 +161,16 @@ fn push(task: &Task, group: &mut Group, target: Option<&Thread>, info: SigInfo, 
         exit_group_locked(group, SIGKILL);
         return Ok(Sent::Pending);
     }
-    if is_ignored(task, group, target, signal) {
+    if is_ignored(task, group, target.only(), signal) {
         return Ok(Sent::Ignored);
     }
     let first = group.threads.first().cloned();
-    let Some(user) = target.or(first.as_deref().map(|seat| &**seat)).map(|thread| thread.charge.lock().user().clone()) else {
+    let Some(user) = target.only().or(first.as_deref().map(|seat| &**seat)).map(|thread| thread.charge.lock().user().clone())
+    else {
         return Ok(Sent::Pending);
     };
     let limit = task.limits.soft(rlimit::SIGPENDING);
-    match target {
+    match target.only() {
         Some(thread) => {
             let mut pending = thread.signals.pending.lock();
             pending.push(info, &user, limit)?;
@@ -150,12 +182,13 @@ fn push(task: &Task, group: &mut Group, target: Option<&Thread>, info: SigInfo, 
         }
     }
     match target {
-        Some(thread) => {
+        Target::Thread(thread) => {
             if takes(thread, signal) {
                 thread.interrupt(work::SIGNAL);
             }
         }
-        None => {
+        Target::Runner(thread) if takes(thread, signal) => thread.interrupt(work::SIGNAL),
+        Target::Process | Target::Runner(_) => {
             if let Some(thread) = choose(group, signal) {
                 thread.interrupt(work::SIGNAL);
             }

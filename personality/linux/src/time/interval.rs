@@ -1,7 +1,7 @@
 //! Interval timers: getitimer(2), setitimer(2), alarm(2); and the sampling of processor time that drives those on it.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::process::{Rlimit, TimeVal, rlimit};
@@ -14,7 +14,7 @@ use janua_rt::Mutex;
 
 use super::service::{Key, SAMPLE, Target};
 use super::{cpu, posix};
-use crate::{Task, Thread, signal};
+use crate::{Seat, Task, Thread, signal};
 
 /// The interval timers of a process.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub struct IntervalTimers {
     warn_at: AtomicU64,
     /// The next look at the processor time, while a timer depends on it.
     sampling: Mutex<Option<Key>>,
+    /// How many such looks there were: the threads that run take the signals in turn.
+    looks: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -52,12 +54,23 @@ pub fn start_sampling(task: &Arc<Task>) {
     }
 }
 
+/// Who is to take what a process' processor time brings about: a thread that uses it, as on Linux, where the clock interrupts one
+/// that runs. A profiler asks the thread that it interrupts where it is.
+fn runner(task: &Task) -> Option<Arc<Seat>> {
+    let look = task.interval.looks.fetch_add(1, Ordering::Relaxed);
+    let mut threads = task.threads();
+    threads.retain(|seat| !seat.is_waiting());
+    (!threads.is_empty()).then(|| threads.swap_remove(look % threads.len()))
+}
+
 /// Looks at a process' processor time and fires what it has reached.
 pub fn sample(task: &Arc<Task>) {
     *task.interval.sampling.lock() = None;
     let now = cpu::of_task(task, None);
     let mut due = [false; 2];
-    let mut armed = posix::sample(task) | check_limit(task, now);
+    let runner = runner(task);
+    let runner = runner.as_deref().map(|seat| &**seat);
+    let mut armed = posix::sample(task, runner) | check_limit(task, now, runner);
     for (at, timer) in task.interval.cpu.lock().iter_mut().enumerate() {
         timer.settle(now);
         due[at] = core::mem::take(&mut timer.expired) > 0;
@@ -65,7 +78,7 @@ pub fn sample(task: &Arc<Task>) {
     }
     for (due, number) in due.into_iter().zip([SIGVTALRM, SIGPROF]) {
         if due {
-            let _ = signal::send_task(task, signal::kernel_signal(number));
+            signal::send_runner(task, runner, signal::kernel_signal(number));
         }
     }
     if armed {
@@ -83,7 +96,7 @@ pub fn watch_limit(task: &Arc<Task>) {
 const UNLIMITED: Rlimit = Rlimit { soft: rlimit::INFINITY, hard: rlimit::INFINITY };
 
 /// SIGXCPU at the soft limit and at each second after, SIGKILL at the hard one (getrlimit(2)). Whether there is a limit.
-fn check_limit(task: &Arc<Task>, now: Nanos) -> bool {
+fn check_limit(task: &Arc<Task>, now: Nanos, runner: Option<&Thread>) -> bool {
     let limit = task.limits.get(rlimit::CPU);
     if limit == UNLIMITED {
         return false;
@@ -93,7 +106,7 @@ fn check_limit(task: &Arc<Task>, now: Nanos) -> bool {
         let _ = signal::send_task(task, signal::kernel_signal(SIGKILL));
     } else if used >= limit.soft.max(1) && used >= task.interval.warn_at.load(Ordering::Relaxed) {
         task.interval.warn_at.store(used + 1, Ordering::Relaxed);
-        let _ = signal::send_task(task, signal::kernel_signal(SIGXCPU));
+        signal::send_runner(task, runner, signal::kernel_signal(SIGXCPU));
     }
     true
 }

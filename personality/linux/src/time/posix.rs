@@ -141,10 +141,13 @@ struct Letter {
 }
 
 impl Letter {
-    fn send(self, task: &Arc<Task>) {
+    /// `runner` is who used the processor time that a timer waited for, if that was it.
+    fn send(self, task: &Arc<Task>, runner: Option<&Thread>) {
         let sent = match self.thread {
-            None => signal::send_timer(task, None, self.info),
-            Some(thread) => thread.upgrade().is_none_or(|seat| signal::send_timer(task, Some(&seat), self.info)),
+            None => signal::send_timer(task, signal::Target::preferring(runner), self.info),
+            Some(thread) => {
+                thread.upgrade().is_none_or(|seat| signal::send_timer(task, signal::Target::Thread(&seat), self.info))
+            }
         };
         match task.posix_timers.list.lock().timers.get_mut(&self.id) {
             Some(timer) if !sent => timer.hold(),
@@ -176,7 +179,7 @@ pub fn expired(task: &Arc<Task>, id: i32) {
         letter
     };
     if let Some(letter) = letter {
-        letter.send(task);
+        letter.send(task, None);
     }
 }
 
@@ -198,12 +201,12 @@ pub fn heard(task: &Arc<Task>, number: u32) {
         }
     }
     for letter in letters {
-        letter.send(task);
+        letter.send(task, None);
     }
 }
 
 /// Looks at the timers on processor time; whether one is still armed.
-pub fn sample(task: &Arc<Task>) -> bool {
+pub fn sample(task: &Arc<Task>, runner: Option<&Thread>) -> bool {
     let mut letters = Vec::new();
     let mut armed = false;
     for (&id, timer) in &mut task.posix_timers.list.lock().timers {
@@ -222,7 +225,7 @@ pub fn sample(task: &Arc<Task>) -> bool {
         }
     }
     for letter in letters {
-        letter.send(task);
+        letter.send(task, runner);
     }
     armed
 }
