@@ -15,6 +15,7 @@ pub fn gate_works(gate: Gate) -> Probe {
         Gate::Sud => host::syscall_user_dispatch(),
         Gate::Seccomp => host::seccomp_trap(),
         // Signals are everywhere; what keeps the program to them is not.
+        Gate::Ptrace => host::traced_calls(),
         Gate::Signal => host::syscall_user_dispatch().and_then(|()| host::seccomp_trap()),
     }
 }
@@ -23,6 +24,7 @@ pub fn gate_works(gate: Gate) -> Probe {
 pub fn jail_works(jail: Jail) -> Probe {
     match jail {
         Jail::Pkey => host::call_under_pkey(),
+        Jail::Process => host::traced_calls(),
         Jail::None => Ok(()),
     }
 }
@@ -30,7 +32,11 @@ pub fn jail_works(jail: Jail) -> Probe {
 /// Whether a jail holds with a gate. A filter cannot tell the kernel's own calls from a guest's jump to one of its `syscall`
 /// instructions; the selector can.
 fn fits(gate: Gate, jail: Jail) -> bool {
-    jail == Jail::None || gate != Gate::Seccomp
+    match jail {
+        Jail::None => gate != Gate::Ptrace,
+        Jail::Pkey => !matches!(gate, Gate::Seccomp | Gate::Ptrace),
+        Jail::Process => gate == Gate::Ptrace,
+    }
 }
 
 /// The gate and the jail of a run.
@@ -46,6 +52,13 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
     if let (Some(gate), Some(jail)) = (gate, jail)
         && !fits(gate, jail)
     {
+        if gate == Gate::Ptrace || jail == Jail::Process {
+            return Err(format!(
+                "the jail `{}` does not go with the gate `{}`\n       take --jail process --gate ptrace, or leave both out",
+                jail.name(),
+                gate.name()
+            ));
+        }
         return Err(format!(
             "the jail `{}` does not hold with the gate `{}`: a program could jump to the kernel's own host calls\n       take --gate call or \
              --gate sud, or --jail none",
@@ -57,6 +70,12 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
     let jail = match jail {
         Some(jail) => match jail_works(jail) {
             Ok(()) => jail,
+            Err(why) if jail == Jail::Process => {
+                return Err(format!(
+                    "the jail `process` does not work here: {}\n       `janua doctor` tells more, --jail none does without",
+                    crate::doctor::refused(why).trim_end_matches('.')
+                ));
+            }
             Err(why) => {
                 return Err(format!(
                     "the jail `pkey` does not work here: {}\n       `janua doctor` tells more, --jail none does without",
@@ -64,6 +83,10 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
                 ));
             }
         },
+        // Nothing else goes with this gate.
+        None if gate == Some(Gate::Ptrace) => {
+            return choose(gate, Some(Jail::Process));
+        }
         None => match (jail_works(Jail::Pkey), gate) {
             (Ok(()), Some(gate)) if !fits(gate, Jail::Pkey) => {
                 unlocked = Some(format!("no jail holds with the gate `{}`", gate.name()));
@@ -80,6 +103,7 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
         Some(gate) => gate,
         // The probe of the jail covered what the gate needs but the dispatch, which every machine with such a host has.
         None if jail == Jail::Pkey => Gate::Call,
+        None if jail == Jail::Process => Gate::Ptrace,
         None => Gate::ALL.into_iter().find(|gate| gate_works(*gate).is_ok()).ok_or_else(nothing)?,
     };
     Ok(Choice { gate, jail, unlocked })

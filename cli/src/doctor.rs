@@ -97,6 +97,7 @@ fn report() -> (String, bool) {
 fn isolation(jail: Jail) -> String {
     let hostile = match jail {
         Jail::Pkey => HOSTILE_IN_JAIL,
+        Jail::Process => HOSTILE_IN_PROCESS,
         Jail::None => HOSTILE_WITHOUT,
     };
     format!("{PROGRAM}{hostile}{OTHERS}")
@@ -111,6 +112,10 @@ const HOSTILE_IN_JAIL: &str = concat!(
     "                             would meet the second and third wall above. This is a security boundary; docs/security.md says\n",
     "                             what was tried against it.\n",
 );
+const HOSTILE_IN_PROCESS: &str = concat!(
+    "  a hostile program          The kernel it talks to is in another process: none of its memory is the program's. This jail is\n",
+    "                             new, and less was tried against it than against the other; docs/security.md says what.\n",
+);
 const HOSTILE_WITHOUT: &str = concat!(
     "  a hostile program          Without a jail it can take over the kernel in its own process, and then make the few host calls\n",
     "                             that kernel may make. The second and third wall above are what keeps it from your files and\n",
@@ -124,6 +129,7 @@ fn why_gate(gate: Gate) -> &'static str {
     match gate {
         Gate::Call => "the fastest; --gate sud and --gate seccomp are the others",
         Gate::Sud => "the gate `call` does not work here; --gate seccomp is the other",
+        Gate::Ptrace => "with the jail `process`",
         Gate::Signal => "for programs on the system-call library",
         Gate::Seccomp => "neither the gate `call` nor Syscall User Dispatch works here",
     }
@@ -265,6 +271,12 @@ fn jails() -> Vec<Finding> {
             "thread descriptors",
             "the gate `call` needs them",
             "The gate `call` is not possible here: it needs a host with 32-bit calls (CONFIG_IA32_EMULATION).",
+        ),
+        finding(
+            host::traced_calls(),
+            "traced calls",
+            "the jail `process` with the gate `ptrace` (--jail process --gate ptrace)",
+            "The jail `process` is not possible here: the host lets no process trace its children.",
         ),
         finding(
             kvm,

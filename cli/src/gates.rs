@@ -12,11 +12,13 @@ use crate::options::Gate;
 /// The name that leaves the choice to Janua.
 const AUTO: &str = "auto";
 /// Gates that are designed and not built: refused with other words than a name that means nothing.
-const TO_COME: [&str; 5] = ["vdso", "ring", "ptrace", "stub", "kvm"];
+const TO_COME: [&str; 4] = ["vdso", "ring", "stub", "kvm"];
 
 /// Which gates each personality has.
-const BY_PERSONALITY: [(&str, &[Gate]); 2] =
-    [("linux", &Gate::ALL), ("invasive", &[Gate::Signal, Gate::Call, Gate::Sud, Gate::Seccomp])];
+const BY_PERSONALITY: [(&str, &[Gate]); 2] = [
+    ("linux", &[Gate::Call, Gate::Sud, Gate::Seccomp, Gate::Ptrace]),
+    ("invasive", &[Gate::Signal, Gate::Call, Gate::Sud, Gate::Seccomp]),
+];
 
 /// The parser of `--gate`.
 #[derive(Clone)]
@@ -36,7 +38,7 @@ impl TypedValueParser for Names {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let built = Gate::ALL.into_iter().chain([Gate::Signal]).map(Gate::name);
+        let built = Gate::ALL.into_iter().chain([Gate::Ptrace, Gate::Signal]).map(Gate::name);
         let shown = [AUTO].into_iter().chain(built).map(PossibleValue::new);
         Some(Box::new(shown.chain(TO_COME.into_iter().map(|name| PossibleValue::new(name).hide(true)))))
     }

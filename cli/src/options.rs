@@ -21,6 +21,8 @@ pub enum Gate {
     Seccomp,
     /// A signal queued to oneself: for programs on the system-call library, which the personality `invasive` runs.
     Signal,
+    /// The host stops the program's thread at each call: with the jail `process`.
+    Ptrace,
 }
 
 impl Gate {
@@ -34,6 +36,7 @@ impl Gate {
             Gate::Sud => GateId::Sud,
             Gate::Seccomp => GateId::Seccomp,
             Gate::Signal => GateId::Signal,
+            Gate::Ptrace => GateId::Ptrace,
         }
     }
 
@@ -53,18 +56,21 @@ impl Gate {
 pub enum Jail {
     /// Protection keys: the kernel's memory is locked while the program runs.
     Pkey,
+    /// The kernel is in a process of its own, and traces those of guests.
+    Process,
     /// Nothing.
     None,
 }
 
 impl Jail {
     /// Every jail that exists, the best first.
-    pub const ALL: [Jail; 2] = [Jail::Pkey, Jail::None];
+    pub const ALL: [Jail; 3] = [Jail::Pkey, Jail::Process, Jail::None];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Jail::Pkey => "pkey",
+            Jail::Process => "process",
             Jail::None => "none",
         }
     }
@@ -73,6 +79,7 @@ impl Jail {
     pub fn number(self) -> boot::Jail {
         match self {
             Jail::Pkey => boot::Jail::Pkey,
+            Jail::Process => boot::Jail::Process,
             Jail::None => boot::Jail::None,
         }
     }

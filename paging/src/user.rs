@@ -4,9 +4,10 @@ use alloc::sync::Arc;
 use core::any::Any;
 
 use janua_abi::linux::{Errno, Result};
+use janua_port::host::OwnedFd;
 use janua_port::machine::Residency;
 use janua_port::space::Bounds;
-use janua_port::{Backing, Fault, Prot};
+use janua_port::{Backing, Fault, MemoryObject, Prot};
 
 use crate::{Access, Behind, Frames, Object, PAGE, Refused, Space, Table};
 
@@ -20,6 +21,14 @@ pub trait Platform: Send + Sync + Sized + 'static {
 
     /// Where user mappings may lie: the same for all spaces of the machine.
     fn bounds(&self) -> Bounds;
+
+    /// The memory object that stands for a file of the host's; `shared`: stores are to reach the file. ENODEV where there is no host.
+    fn file(&self, _file: &Arc<dyn MemoryObject>, _from: &OwnedFd, _shared: bool) -> Result<Arc<Object<Self::Frames>>> {
+        Err(Errno::ENODEV)
+    }
+
+    /// What shared mappings have stored is to reach the files of the host that they are of.
+    fn sync(&self) {}
 
     /// A range was mapped or got other rights. For machines where user code cannot wait for a page, which call [`Space::bring_all`] here.
     fn settle(&self, _paged: &Space<Self::Frames, Self::Table>, _addr: usize, _len: usize) -> Result<()> {
@@ -152,8 +161,13 @@ impl<P: Platform> UserSpace<P> {
                 Behind::Object { object: Object::new(self.paged.frames(), len as u64), page: 0, shared: true }
             }
             Backing::Object { object, offset, shared, .. } => {
-                let object: Arc<dyn Any + Send + Sync> = object.clone();
-                let object = object.downcast().map_err(|_| Errno::ENODEV)?;
+                let object = match object.host_file() {
+                    Some(file) => self.own.file(object, file, *shared)?,
+                    None => {
+                        let object: Arc<dyn Any + Send + Sync> = object.clone();
+                        object.downcast().map_err(|_| Errno::ENODEV)?
+                    }
+                };
                 Behind::Object { object, page: offset / PAGE as u64, shared: *shared }
             }
         })
@@ -204,7 +218,9 @@ impl<P: Platform> janua_port::Space for UserSpace<P> {
 
     fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {
         // Mappings and objects share their pages.
-        self.check(addr, len)
+        self.check(addr, len)?;
+        self.own.sync();
+        Ok(())
     }
 
     fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {

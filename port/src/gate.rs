@@ -37,13 +37,14 @@ pub enum GateId {
     Vsyscall,
     Sysenter,
     CallGate,
+    Ptrace,
 }
 
 impl GateId {
     /// In the order of their numbers, the first being 1.
-    pub const ALL: [GateId; 11] = {
-        use GateId::{Call, CallGate, Int, Seccomp, Signal, Sud, Syscall, Sysenter, Ta, Ud, Vsyscall};
-        [Sud, Seccomp, Call, Signal, Ta, Syscall, Int, Ud, Vsyscall, Sysenter, CallGate]
+    pub const ALL: [GateId; 12] = {
+        use GateId::{Call, CallGate, Int, Ptrace, Seccomp, Signal, Sud, Syscall, Sysenter, Ta, Ud, Vsyscall};
+        [Sud, Seccomp, Call, Signal, Ta, Syscall, Int, Ud, Vsyscall, Sysenter, CallGate, Ptrace]
     };
 
     pub const fn number(self) -> u8 {
@@ -68,6 +69,7 @@ impl GateId {
             GateId::Vsyscall => "vsyscall",
             GateId::Sysenter => "sysenter",
             GateId::CallGate => "callgate",
+            GateId::Ptrace => "ptrace",
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod request {
     pub const CONT: u32 = 7;
     pub const KILL: u32 = 8;
     pub const SINGLESTEP: u32 = 9;
+    pub const SET_THREAD_AREA: u32 = 26;
     pub const SYSEMU: u32 = 31;
     pub const SYSEMU_SINGLESTEP: u32 = 32;
     pub const GETREGS: u32 = 12;

@@ -259,8 +259,8 @@ fn choose(options: &RunOptions) -> Result<Choice, String> {
     let jail = match (machine.library, options.jail) {
         (Library::Gate, jail) => jail,
         (_, None | Some(Jail::None)) => Some(Jail::None),
-        (_, Some(Jail::Pkey)) => {
-            return Err("a configuration without a gate calls the kernel's functions, which the jail `pkey` forbids\n       \
+        (_, Some(Jail::Pkey | Jail::Process)) => {
+            return Err("a configuration without a gate calls the kernel's functions, which the jails forbid\n       \
                         leave --jail out, or take --library sys-lib-yes"
                 .to_owned());
         }

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{call::Call, seccomp::Seccomp, signal::Signal, sud::Sud};
+use janua_gate::{call::Call, ptrace::Ptrace, seccomp::Seccomp, signal::Signal, sud::Sud};
 use janua_jail::KeyJail;
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
@@ -21,6 +21,7 @@ use janua_platform_linux::host::LinuxHost;
 use janua_platform_linux::machine::{self, LockSleep};
 use janua_platform_linux::user::HostedUser;
 use janua_platform_linux::{LinuxMachine, boot, channel, sys};
+use janua_platform_process::ProcessMachine;
 use janua_port::machine::Outside;
 use janua_port::{Answer, Host, HostedGate, Machine, Request};
 use janua_rt::Sleep;
@@ -29,7 +30,7 @@ use janua_rt::Sleep;
 static HEAP: Heap = Heap::new();
 
 /// The gates of this image.
-static GATES: [&dyn HostedGate; 4] = [&Sud, &Seccomp, &Call, &Signal];
+static GATES: [&dyn HostedGate; 5] = [&Sud, &Seccomp, &Call, &Signal, &Ptrace];
 
 /// A tile's memory when the personality is `invasive`; programs lie below.
 const TILE: Layout = Layout {
@@ -69,7 +70,10 @@ extern "C" fn _start() -> ! {
     let Some(gate) = GATES.iter().find(|gate| u32::from(gate.id().number()) == info.gate) else {
         refuse("the kernel image has no gate of this number")
     };
-    let machine = match LinuxMachine::start(*gate) {
+    if boot::jail() == boot::Jail::Process {
+        apart(*gate);
+    }
+    let machine = match LinuxMachine::start(*gate, |_| Ok(())) {
         Ok(machine) => machine,
         Err(errno) => refuse_with("the host refuses what the kernel needs to start", errno),
     };
@@ -78,6 +82,25 @@ extern "C" fn _start() -> ! {
     }
     let jail = KeyJail::start(machine, &HostedUser, machine.call_entry(), machine.ground());
     let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None) {
+        Ok(kernel) => kernel,
+        Err(errno) => refuse_with("the kernel cannot start", errno),
+    };
+    machine.serve(move || {
+        let signals = boot::info().control.signals.swap(0, core::sync::atomic::Ordering::SeqCst);
+        janua_personality_linux::start::serve(&kernel, signals, channel::requests())
+    })
+}
+
+/// Goes on with guests in processes of their own.
+fn apart(gate: &'static dyn HostedGate) -> ! {
+    let machine = match ProcessMachine::start(gate) {
+        Ok(machine) => machine,
+        Err(errno) => refuse_with("the host refuses what the kernel needs to start", errno),
+    };
+    if Config::is_one(boot::config()) {
+        refuse("the personality `invasive` does not run under the jail `process`");
+    }
+    let kernel = match janua_personality_linux::start::start(machine, None, boot::config(), None) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };

@@ -23,6 +23,8 @@ pub enum Jail {
     None = 0,
     /// Protection keys: kernel memory has a key that is closed while user code runs.
     Pkey = 1,
+    /// The kernel has a process of its own, and traces those of guests.
+    Process = 2,
 }
 
 /// At [`CONTROL_BASE`], written by the supervisor before the kernel starts.

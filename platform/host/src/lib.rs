@@ -26,6 +26,7 @@ use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
 use janua_abi::linux::prctl;
+use janua_abi::linux::ptrace as trace;
 use janua_port::PAGE;
 
 /// The answer of a probe: an errno when the host refuses.
@@ -117,6 +118,61 @@ pub fn seccomp_trap() -> Probe {
         unsafe { libc::syscall(libc::SYS_getppid) };
         Err(Refused::NoEffect)
     })
+}
+
+/// Calls of a traced thread are stopped and not made (PTRACE_SYSEMU): a child's call comes back with an answer that no host gives.
+pub fn traced_calls() -> Probe {
+    const ANSWER: usize = 4242;
+    const WALL: c_int = libc::__WALL;
+    // SAFETY: one thread, as for `in_child`; the child makes calls of words only, and ends.
+    let child = unsafe { libc::fork() };
+    answer(child.into())?;
+    if child == 0 {
+        // SAFETY: words only; ends without running what the parent registered for its own exit.
+        unsafe {
+            libc::pause();
+            libc::_exit(if libc::syscall(libc::SYS_getppid) == ANSWER as i64 { 0 } else { NO_EFFECT })
+        }
+    }
+    let request = |number: u32, addr: usize, data: usize| {
+        // SAFETY: the registers outlive the request that fills or reads them; all else are words.
+        answer(unsafe { libc::syscall(libc::SYS_ptrace, number, child, addr, data) })
+    };
+    let stopped = || {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the answer.
+        let got = unsafe { libc::waitpid(child, &raw mut status, WALL) };
+        if got == child && libc::WIFSTOPPED(status) { Ok(()) } else { Err(Refused::NoEffect) }
+    };
+    let tried = || {
+        // The registers' words: rax, the number of the call, and where it goes on.
+        const RAX: usize = 10;
+        const NUMBER: usize = 15;
+        let mut registers = [0usize; trace::USER_REGS];
+        request(trace::request::SEIZE, 0, (trace::option::EXITKILL | trace::option::TRACESYSGOOD) as usize)?;
+        request(trace::request::INTERRUPT, 0, 0)?;
+        stopped()?;
+        // Its pause is over, whether it had begun or not.
+        loop {
+            request(trace::request::SYSEMU, 0, 0)?;
+            stopped()?;
+            request(trace::request::GETREGS, 0, registers.as_mut_ptr() as usize)?;
+            let number = registers[NUMBER];
+            registers[RAX] = if number == libc::SYS_getppid as usize { ANSWER } else { -i64::from(libc::EINTR) as usize };
+            registers[NUMBER] = usize::MAX;
+            request(trace::request::SETREGS, 0, registers.as_ptr() as usize)?;
+            if number == libc::SYS_getppid as usize {
+                return request(trace::request::DETACH, 0, 0);
+            }
+        }
+    };
+    let done = tried();
+    if done.is_err() {
+        // SAFETY: the child is ours and not reaped yet.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+    }
+    let end = reap(child);
+    done.and(end)
 }
 
 /// Memory protection keys: a key can be had from the host.

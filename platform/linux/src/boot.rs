@@ -6,7 +6,8 @@ use janua_port::Accounts;
 
 /// The jail of this sandbox.
 pub fn jail() -> Jail {
-    if info().jail == Jail::Pkey as u32 { Jail::Pkey } else { Jail::None }
+    let known = [Jail::Pkey, Jail::Process].into_iter().find(|jail| info().jail == *jail as u32);
+    known.unwrap_or(Jail::None)
 }
 
 /// The boot information of this sandbox.

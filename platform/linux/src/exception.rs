@@ -16,7 +16,8 @@ pub fn exception(arrival: &Arrival) -> Exception {
     }
 }
 
-fn cause(signal: u32, code: i32, error: u64) -> Cause {
+/// The same of its parts: the error code is the processor's for a page fault.
+pub fn cause(signal: u32, code: i32, error: u64) -> Cause {
     let access = match error {
         error if error & ERROR_FETCH != 0 => Access::Fetch,
         error if error & ERROR_STORE != 0 => Access::Store,

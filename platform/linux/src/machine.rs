@@ -85,8 +85,11 @@ pub fn wake_service() {
 
 impl LinuxMachine {
     /// Prepares the calling process, the sandbox's first: drops what the supervisor had mapped, sets the signal handlers, arms
-    /// the gate, raises the second wall. After this the machine is usable.
-    pub fn start(gate: &'static dyn HostedGate) -> Result<&'static LinuxMachine> {
+    /// the gate, raises the second wall. After this the machine is usable. `before` is called when all but the wall is there.
+    pub fn start(
+        gate: &'static dyn HostedGate,
+        before: impl FnOnce(&LinuxMachine) -> Result<()>,
+    ) -> Result<&'static LinuxMachine> {
         registers::find_layout()?;
         let mut set = [0u64; 128];
         // SAFETY: the array is ours.
@@ -108,6 +111,7 @@ impl LinuxMachine {
         unsafe { (&raw mut secret).write_volatile([0; 8]) };
         gate.arm_sandbox()?;
         channel::listen(&machine.reactor)?;
+        before(machine)?;
         wall::raise(gate.outside(), gate.queued())?;
         Ok(machine)
     }

@@ -87,7 +87,7 @@ pub fn set_handlers(jail: Jail, secret: u64, gate: &dyn HostedGate) -> Result<()
         entry::set_key_place(offset);
     }
     let handler = match jail {
-        Jail::None => entry::hosted_signal_entry as *const () as usize,
+        Jail::None | Jail::Process => entry::hosted_signal_entry as *const () as usize,
         Jail::Pkey => entry::hosted_signal_entry_pkey as *const () as usize,
     };
     let queued = gate.queued().zip(gate.queued_entry(jail == Jail::Pkey));

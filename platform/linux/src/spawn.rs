@@ -201,6 +201,33 @@ pub fn spawn_kernel(body: Box<dyn FnOnce() + Send>) -> Result<()> {
     launch(index, THREAD_FLAGS, None).map(|_| ())
 }
 
+/// A thread of the calling process that runs a guest's calls, and whose guest's code runs elsewhere: what it takes of the host is charged to
+/// that guest.
+pub fn spawn_beside(guest: Arc<dyn Guest>, body: Box<dyn FnOnce() + Send>) -> Result<()> {
+    let index = area::take()?;
+    let shared = area::of(index);
+    shared.in_guest.store(0, Ordering::Relaxed);
+    shared.host_pid.store(own_pid(), Ordering::Relaxed);
+    shared.space.store(area::NO_SPACE, Ordering::Relaxed);
+    shared.serves.store(0, Ordering::Relaxed);
+    idle::start(shared);
+    // SAFETY: a raw pointer to a trait object is two words; `guest` and `end` read them back.
+    set_guest_words(index, unsafe { core::mem::transmute::<*const dyn Guest, [usize; 2]>(Arc::into_raw(guest)) });
+    // SAFETY: just taken; no thread runs on it.
+    let area = unsafe { area::own(index) };
+    let body = Box::into_raw(Box::new(body));
+    area.body = body as usize;
+    hosted::join(index);
+    launch(index, THREAD_FLAGS, None).map(|_| ()).inspect_err(|_| {
+        hosted::leave(index);
+        drop_guest(index);
+        // SAFETY: made above, and no thread has begun that would take it.
+        drop(unsafe { Box::from_raw(body) });
+        area.body = 0;
+        area::give_back(index);
+    })
+}
+
 /// The host process of the calling thread.
 fn own_pid() -> u32 {
     area::of(here()).host_pid.load(Ordering::Relaxed)
@@ -376,7 +403,7 @@ pub fn register_barrier() -> Result<()> {
 }
 
 /// A full fence in every running thread of the sandbox.
-fn barrier() {
+pub fn barrier() {
     fence(Ordering::SeqCst);
     // Registered at the start, so it cannot fail.
     let _ = sys::words(nr::MEMBARRIER, [MEMBARRIER_GLOBAL_EXPEDITED, 0, 0, 0, 0, 0]);

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use janua_abi::linux::fcntl::F_GETFL;
 use janua_abi::linux::net::{SockFilter as Filter, SockProgram, bpf, ioctl as socket};
 use janua_abi::linux::prctl::{self, arch};
-use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64};
+use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64, request};
 use janua_abi::linux::seccomp::data::{ARCH, ARGS, IP_HIGH, IP_LOW, NUMBER};
 use janua_abi::linux::seccomp::verdict::{ALLOW, KILL_PROCESS, TRAP};
 use janua_abi::linux::termios::request as tty;
@@ -52,9 +52,13 @@ enum When {
     Channel,
     /// The sandbox may change files of the host.
     Writing,
+    /// Guests are in processes that the kernel traces.
+    Traced,
+    /// They are, and the lower word of an argument is one of these.
+    TracedOf(u8, &'static [u32]),
 }
 
-use When::{Always, Channel, Network, NetworkOf, OneOf, Only, Writing};
+use When::{Always, Channel, Network, NetworkOf, OneOf, Only, Traced, TracedOf, Writing};
 
 /// A row of the list.
 struct Row {
@@ -106,6 +110,7 @@ host_calls! {
     55 GETSOCKOPT Network, "sockets of the host";
     56 CLONE Only(0, spawn::CLONE_FLAGS, spawn::CLONE_PARENT_OR_THREAD), "threads and processes for guests, all of them the supervisor's children; never a namespace or a traced child";
     60 EXIT Always, "the end of a thread";
+    61 WAIT4 Traced, "stops of traced threads, and the end of their processes";
     72 FCNTL OneOf(1, &[F_GETFL]), "the flags of an inherited descriptor";
     74 FSYNC Always, "files of the host";
     75 FDATASYNC Always, "files of the host";
@@ -114,6 +119,7 @@ host_calls! {
     93 FCHOWN Writing, "files of writable binds";
     98 GETRUSAGE Always, "the most memory a guest has had";
     99 SYSINFO Always, "how much memory there is";
+    101 PTRACE TracedOf(0, TRACING), "guests' threads are run by it: none but the kernel's own children";
     131 SIGALTSTACK Always, "a thread's kernel stack is where the host's signals arrive";
     138 FSTATFS Always, "files of the host";
     141 SETPRIORITY OneOf(0, &[PRIO_PROCESS]), "nice values of guest threads";
@@ -161,6 +167,21 @@ host_calls! {
 
 /// AF_INET, AF_INET6 and AF_NETLINK: all that `--net host` hands out.
 const FAMILIES: &[u32] = &[2, 10, 16];
+
+/// What guests' threads are run by. Nothing that reads or writes memory.
+const TRACING: &[u32] = &[
+    request::CONT,
+    request::GETREGS,
+    request::SETREGS,
+    request::DETACH,
+    request::SET_THREAD_AREA,
+    request::SYSEMU,
+    request::GETSIGINFO,
+    request::GETREGSET,
+    request::SETREGSET,
+    request::SEIZE,
+    request::INTERRUPT,
+];
 
 const SET_MODE_FILTER: u32 = 1;
 const PRIO_PROCESS: u32 = 0;
@@ -220,6 +241,7 @@ struct Settings {
     queued: Option<u32>,
     network: bool,
     writes: bool,
+    traced: bool,
     /// The descriptor of the channel to the supervisor.
     channel: u32,
     /// The range of the host's vDSO, which makes a call itself when it cannot read the clock.
@@ -253,6 +275,9 @@ fn verdict(row: Option<&Row>, settings: &Settings) -> Vec<Filter> {
         Some(Always) => code.extend(allow),
         Some(Network) => code.extend(if settings.network { allow } else { kill }),
         Some(Writing) => code.extend(if settings.writes { allow } else { kill }),
+        Some(Traced) => code.extend(if settings.traced { allow } else { kill }),
+        Some(TracedOf(index, values)) if settings.traced => one_of(index, values, &mut code),
+        Some(TracedOf(..)) => code.extend(kill),
         Some(NetworkOf(families)) if settings.network => one_of(0, families, &mut code),
         Some(NetworkOf(_)) => code.extend(kill),
         Some(Channel) if settings.network => code.extend(allow),
@@ -396,6 +421,7 @@ pub fn raise(outside: Outside, queued: Option<u32>) -> Result<()> {
         queued,
         network: info.host_network != 0,
         writes: info.host_writes != 0,
+        traced: boot::jail() == boot::Jail::Process,
         channel: info.channel as u32,
         vdso: (info.vdso_start, info.vdso_end),
     });
@@ -452,7 +478,7 @@ mod tests {
     }
 
     const SETTINGS: Settings =
-        Settings { outside: Outside::Kill, queued: None, network: false, writes: false, channel: 5, vdso: VDSO };
+        Settings { outside: Outside::Kill, queued: None, network: false, writes: false, traced: false, channel: 5, vdso: VDSO };
     const VDSO: (u64, u64) = (0x7fff_1000_0000, 0x7fff_1000_4000);
 
     fn from_kernel(number: u32, args: [u64; 6]) -> Data {
@@ -466,8 +492,10 @@ mod tests {
 
     #[test]
     fn the_list_passes_and_nothing_else() {
-        for (network, writes) in [(false, false), (true, false), (false, true)] {
-            let settings = Settings { network, writes, ..SETTINGS };
+        for (network, writes, traced) in
+            [(false, false, false), (true, false, false), (false, true, false), (false, false, true)]
+        {
+            let settings = Settings { network, writes, traced, ..SETTINGS };
             let filter = filter(&settings);
             assert!(filter.len() < 4096);
             for number in (0..1024).chain([0x4000_0000, 0x4000_0001, u32::MAX]) {
@@ -478,6 +506,8 @@ mod tests {
                     Some(Always) => ALLOW,
                     Some(Network | Channel) if network => ALLOW,
                     Some(Writing) if writes => ALLOW,
+                    Some(Traced) if traced => ALLOW,
+                    Some(TracedOf(_, values)) if traced && values.contains(&0) => ALLOW,
                     Some(OneOf(_, values)) if values.contains(&0) => ALLOW,
                     _ => KILL_PROCESS,
                 };

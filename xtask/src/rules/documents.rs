@@ -86,8 +86,11 @@ pub fn whole_gates(tree: &Tree) -> Vec<Breach> {
         if !gate.join("mod.rs").exists() {
             breaches.push(Breach::new("whole-gates", &place, "it has no mod.rs"));
         }
-        if !gate.join("entry.rs").exists() && !page.contains("`gate/entry/src/") {
-            breaches.push(Breach::new("whole-gates", &place, "it has no entry.rs, and its page names no entry that it shares"));
+        // A gate that is pulled has none: its page names the loop that runs user code.
+        let entered = page.contains("`gate/entry/src/") || page.contains("pulls (`platform/");
+        if !gate.join("entry.rs").exists() && !entered {
+            let what = "it has no entry.rs, and its page names no entry that it shares, nor who pulls";
+            breaches.push(Breach::new("whole-gates", &place, what));
         }
         if !list.contains(&format!("(../gate/src/{name}/README.md)")) {
             breaches.push(Breach::new("whole-gates", &place, "docs/gates.md does not list it"));

@@ -1,0 +1,203 @@
+//! What the machine has of a guest thread, for any thread of the kernel.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_platform_linux::{area, clock, usage};
+use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
+use janua_port::{Context, Fault, Guest, Nanos, Registers, Space, Spawn, UserMemory};
+
+use crate::life;
+use crate::space::{self, ProcessSpace};
+use crate::thread::Thread;
+use janua_platform_linux::sys::{self, nr};
+use janua_platform_linux::vdso;
+
+/// A guest thread.
+pub struct ProcessContext(pub Arc<Thread>);
+
+/// The memory of a guest thread.
+pub struct Memory<'a>(&'a Thread);
+
+impl ProcessContext {
+    /// Its memory.
+    pub fn memory_of(thread: &Thread) -> Memory<'_> {
+        Memory(thread)
+    }
+
+    /// The host's numbers of its process and of its host thread, as long as it lives.
+    fn ids(&self) -> Option<(u32, u32)> {
+        let ids = (self.0.mirror().pid(), self.0.tid());
+        (ids.1 != 0).then_some(ids)
+    }
+
+    fn space(&self) -> Arc<dyn Space> {
+        self.0.space.lock().clone()
+    }
+}
+
+/// Whether a range is the guests'.
+pub fn is_user(addr: usize, len: usize) -> bool {
+    addr.checked_add(len).is_some_and(|end| end <= space::bounds().high)
+}
+
+impl Memory<'_> {
+    /// Copies by `copy(space, done)` until `len` bytes are done or the guest has nothing to add to the faulting place.
+    fn whole(&self, addr: usize, len: usize, store: bool, mut copy: impl FnMut(&ProcessSpace, usize) -> usize) -> usize {
+        if !is_user(addr, len) || len == 0 {
+            return 0;
+        }
+        let space = self.0.space.lock().clone();
+        let mut done = 0;
+        loop {
+            done += copy(ProcessSpace::of(&space), done);
+            if done >= len || !self.mends(addr + done, store) {
+                return done;
+            }
+        }
+    }
+
+    /// Whether the guest has made an access possible that was not.
+    #[cold]
+    fn mends(&self, addr: usize, store: bool) -> bool {
+        let guest: Option<Arc<dyn Guest>> = if self.0.is_caller() { self.0.guest.lock().clone() } else { None };
+        guest.is_some_and(|guest| guest.hole_fault(addr) || store && guest.store_fault(addr))
+    }
+
+    fn word<T>(
+        &self,
+        addr: usize,
+        mut act: impl FnMut(&ProcessSpace) -> core::result::Result<T, Fault>,
+    ) -> core::result::Result<T, Fault> {
+        if !addr.is_multiple_of(4) || !is_user(addr, 4) {
+            return Err(Fault);
+        }
+        let space = self.0.space.lock().clone();
+        loop {
+            match act(ProcessSpace::of(&space)) {
+                Err(Fault) if self.mends(addr, true) => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+impl UserMemory for Memory<'_> {
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        is_user(addr, len)
+    }
+    fn in_place(&self) -> bool {
+        false
+    }
+    fn is_code(&self, addr: usize) -> bool {
+        is_user(addr, 1) || vdso::ranges().iter().any(|(start, end)| (*start..*end).contains(&addr))
+    }
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        let len = dst.len();
+        self.whole(src, len, false, |space, done| space.read(src + done, &mut dst[done..]))
+    }
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        self.whole(dst, src.len(), true, |space, done| space.write(dst + done, &src[done..]))
+    }
+    fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        self.word(addr, |space| space.load_u32(addr))
+    }
+    fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
+        self.word(addr, |space| space.cmpxchg_u32(addr, old, new))
+    }
+}
+
+impl UserMemory for ProcessContext {
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        is_user(addr, len)
+    }
+    fn in_place(&self) -> bool {
+        false
+    }
+    fn is_code(&self, addr: usize) -> bool {
+        Memory(&self.0).is_code(addr)
+    }
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        Memory(&self.0).copy_in_partial(dst, src)
+    }
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        Memory(&self.0).copy_out_partial(dst, src)
+    }
+    fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        Memory(&self.0).load_u32(addr)
+    }
+    fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
+        Memory(&self.0).cmpxchg_u32(addr, old, new)
+    }
+}
+
+impl Context for ProcessContext {
+    fn id(&self) -> ThreadId {
+        ThreadId(self.0.id)
+    }
+    fn memory(&self) -> &dyn UserMemory {
+        self
+    }
+    fn registers(&self) -> Result<&dyn Registers> {
+        if self.0.is_caller() { Ok(self) } else { Err(Errno::EXDEV) }
+    }
+    fn spawn(&self, spawn: Spawn) -> Result<Arc<dyn Context>> {
+        if self.0.is_caller() { life::spawn(&self.0, spawn) } else { Err(Errno::EXDEV) }
+    }
+    fn kick(&self) {
+        self.0.kick();
+    }
+    fn work_for(&self, on: bool) {
+        let serves = if on { self.0.area() as u32 + 1 } else { 0 };
+        let here = janua_platform_linux::context::here();
+        area::of(here).serves.store(serves, core::sync::atomic::Ordering::Relaxed);
+    }
+    fn restrict(&self, cpus: &[u64]) -> Result<()> {
+        let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
+        let beside = area::of(self.0.area()).host_tid.load(core::sync::atomic::Ordering::Relaxed);
+        for tid in [tid, beside] {
+            let args = [tid as usize, size_of_val(cpus), cpus.as_ptr() as usize, 0, 0, 0];
+            // SAFETY: the array is the caller's.
+            unsafe { sys::raw(nr::SCHED_SETAFFINITY, args) }?;
+        }
+        Ok(())
+    }
+    fn set_nice(&self, nice: i32) -> Result<()> {
+        let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
+        let beside = area::of(self.0.area()).host_tid.load(core::sync::atomic::Ordering::Relaxed);
+        usage::set_nice(beside, nice)?;
+        usage::set_nice(tid, nice)
+    }
+    fn outer_number(&self) -> Option<u32> {
+        Some(self.ids()?.0)
+    }
+    fn cpu(&self, whole_task: bool) -> Option<Nanos> {
+        let (pid, tid) = self.ids()?;
+        if whole_task {
+            return clock::of_other((pid, tid), true);
+        }
+        let own = if self.0.is_caller() { clock::of_caller() } else { 0 };
+        Some(own + usage::scheduled((pid, tid))?.ran)
+    }
+    fn usage(&self, whole_task: bool) -> Option<Usage> {
+        let ids = self.ids()?;
+        if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) }
+    }
+    fn resident(&self) -> Option<u64> {
+        Some(ProcessSpace::of(&self.space()).bytes().0)
+    }
+    fn peak_resident(&self) -> u64 {
+        ProcessSpace::of(&self.space()).bytes().1
+    }
+    fn residency(&self, each: &mut dyn FnMut(&Residency)) -> Result<()> {
+        ProcessSpace::of(&self.space()).residency(each);
+        Ok(())
+    }
+    fn page_map(&self, addr: usize, out: &mut [u64]) -> Result<()> {
+        ProcessSpace::of(&self.space()).page_map(addr, out);
+        Ok(())
+    }
+    fn scheduled(&self) -> Option<Scheduled> {
+        usage::scheduled(self.ids()?)
+    }
+}

@@ -1,0 +1,344 @@
+//! A guest thread's life: it is made, run, and ended, each on the thread of the kernel's that traces it.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+
+use janua_abi::linux::process::clone;
+use janua_abi::linux::signal::{SIGBUS, SIGSEGV};
+use janua_abi::linux::{Errno, Result};
+use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
+use janua_paging::{Access, Frames, PAGE, Refused};
+use janua_platform_linux::machine as linux;
+use janua_platform_linux::{exception, spawn, sys};
+use janua_port::drive::PARKED;
+use janua_port::gate::{PullGate, Stop, pull};
+use janua_port::trap::{Cause, Exception, Refusal};
+use janua_port::{Carrier, Context, Frame, Guest, HostSignal, Nanos, Next, Prot, Space, Spawn, SpawnKind, drive, space};
+
+use crate::context::ProcessContext;
+use crate::mirror::Mirror;
+use crate::physical::MEMORY;
+use crate::space::{self as spaces, ProcessSpace};
+use crate::stub;
+use crate::thread::Thread;
+use crate::tracee::{Halt, Lost, Regs, Tracee, XSTATE_MOST};
+use crate::zygote;
+
+/// A page fault of user code, and how the processor says so.
+const PAGE_FAULT: u32 = 14;
+const PRESENT: u64 = 1;
+const USER: u64 = 4;
+
+/// A guest's process was ended by somebody outside: what the sandbox was is not there any more.
+#[cold]
+pub fn lost(_thread: &Thread) -> ! {
+    sys::write_all(2, b"janua: a process of the sandbox was ended from outside\n");
+    linux::stop_sandbox(125)
+}
+
+/// What a new thread begins with.
+struct Birth {
+    thread: Arc<Thread>,
+    /// Its host thread, which waits in the stub's code.
+    tid: u32,
+    /// It is the first of its process.
+    leads: bool,
+    frame: Frame,
+    /// The vector and floating-point registers of who made it, where the host's thread does not have them anyway.
+    xstate: Option<Vec<u8>>,
+}
+
+/// The first guest thread of the machine, in an empty space.
+pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn Space>)> {
+    let space: Arc<dyn Space> = spaces::empty();
+    let frame = Frame::start(0, 0);
+    let thread = Thread::new(guest.clone(), space.clone(), Regs { frame, ..Regs::default() });
+    let context: Arc<dyn Context> = Arc::new(ProcessContext(thread.clone()));
+    guest.attach(context.clone());
+    let tid = zygote::make()?;
+    begin(guest, Birth { thread, tid, leads: true, frame, xstate: None })?;
+    Ok((context, space))
+}
+
+/// [`Context::spawn`], of the calling thread.
+pub fn spawn(creator: &Thread, spawn: Spawn) -> Result<Arc<dyn Context>> {
+    let Spawn { kind, frame, tls, guest, space } = spawn;
+    let space = space.unwrap_or_else(|| creator.space.lock().clone());
+    let mut regs = creator.tracee.lock().regs;
+    regs.frame = frame;
+    regs.fs_base = tls.map_or(regs.fs_base, |tls| tls as u64);
+    let thread = Thread::new(guest.clone(), space, regs);
+    *thread.areas.lock() = *creator.areas.lock();
+    let context: Arc<dyn Context> = Arc::new(ProcessContext(thread.clone()));
+    guest.attach(context.clone());
+    let (tid, leads, xstate) = match kind {
+        SpawnKind::Thread | SpawnKind::SharedSpace => {
+            // Of the same process: all that a process is for is the space.
+            const FLAGS: u64 = clone::VM | clone::FS | clone::FILES | clone::SIGHAND | clone::THREAD | clone::SYSVSEM;
+            let request = [sys::nr::CLONE.number(), FLAGS as usize, 0, 0, 0, 0, 0, 0];
+            let made = creator.tracee.lock().call(&request).unwrap_or_else(|Lost| lost(creator));
+            (made? as u32, false, None)
+        }
+        SpawnKind::Fork => {
+            let mut area = Box::new([0; XSTATE_MOST]);
+            let len = creator.tracee.lock().xstate(&mut area)?;
+            (zygote::make()?, true, Some(area[..len].to_vec()))
+        }
+    };
+    begin(guest, Birth { thread, tid, leads, frame, xstate })?;
+    Ok(context)
+}
+
+fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
+    let thread = birth.thread.clone();
+    let mirror = thread.mirror();
+    let (tid, leads) = (birth.tid, birth.leads);
+    thread.set_tid(tid);
+    mirror.add(thread.clone());
+    if leads {
+        mirror.set_process(tid, MEMORY.take().ok_or(Errno::ENOMEM)?);
+    }
+    let begun = spawn::spawn_beside(guest, Box::new(move || live(birth)));
+    if begun.is_err() {
+        // Nobody else will trace it: the caller does, to its end.
+        let mut tracee = Tracee::none(Regs::default());
+        if tracee.seize(tid).is_ok() {
+            tracee.end();
+        }
+        thread.set_tid(0);
+        if mirror.remove(&thread) == 0 {
+            spaces::reap(&mirror);
+        }
+        thread.guest.lock().take();
+    }
+    begun
+}
+
+/// Makes a process fit for its space, in its first thread.
+fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
+    let Some(page) = mirror.requests() else { return Err(Lost) };
+    let read = Prot { read: true, write: false, exec: false };
+    for request in [stub::map(stub::requests(), page, 1, read), stub::unmap(stub::word(), PAGE)] {
+        tracee.call(&request)?.map_err(|_| Lost)?;
+    }
+    Ok(())
+}
+
+/// The calling thread goes on in another space, which is empty.
+pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
+    let pid = zygote::make()?;
+    let fresh = ProcessSpace::of(&space).own.mirror().clone();
+    fresh.set_process(pid, MEMORY.take().ok_or(Errno::ENOMEM)?);
+    let old = own.mirror();
+    let thread = old.threads().into_iter().find(|thread| core::ptr::eq(&**thread, own)).ok_or(Errno::ESRCH)?;
+    {
+        let mut tracee = own.tracee.lock();
+        tracee.end();
+        if tracee.seize(pid).and_then(|()| furnish(&mut tracee, &fresh)).is_err() {
+            lost(own);
+        }
+    }
+    own.set_tid(pid);
+    own.change_space(space);
+    fresh.add(thread);
+    if old.remove(own) == 0 {
+        spaces::reap(&old);
+    }
+    Ok(())
+}
+
+/// The body of a guest thread's thread in the kernel.
+fn live(birth: Birth) {
+    let Birth { thread, tid, leads, mut frame, xstate } = birth;
+    thread.enter();
+    let arrived = {
+        let mut tracee = thread.tracee.lock();
+        let mirror = thread.mirror();
+        let seized = tracee.seize(tid);
+        let seized = seized.and_then(|()| if leads { furnish(&mut tracee, &mirror) } else { Ok(()) });
+        if let Some(area) = &xstate {
+            let _ = tracee.set_xstate(area);
+        }
+        if leads {
+            for descriptor in thread.areas.lock().iter().flatten() {
+                let _ = tracee.set_thread_area(descriptor.entry, &raw const *descriptor as usize);
+            }
+        }
+        seized
+    };
+    if arrived.is_err() {
+        lost(&thread);
+    }
+    let guest = thread.guest.lock().clone();
+    if let Some(guest) = guest {
+        guest.set_gate(linux::get().gate.id());
+        let mut flow = guest.start(&mut frame);
+        let mut carrier = Carried(&thread);
+        while drive(&mut carrier, &*guest, &mut frame, flow) == Next::User {
+            flow = pull(&mut Traced { thread: &thread, guest: &*guest }, &*guest, &mut frame);
+        }
+    }
+    end(&thread);
+}
+
+fn end(thread: &Thread) {
+    let mirror = thread.mirror();
+    thread.set_tid(0);
+    thread.tracee.lock().end();
+    if mirror.remove(thread) == 0 {
+        spaces::reap(&mirror);
+    }
+    thread.guest.lock().take();
+    // The last reference to a space may be the thread's.
+    let gone = core::mem::replace(&mut *thread.space.lock(), spaces::empty());
+    drop(gone);
+    thread.leave();
+}
+
+/// The calling thread, as [`drive()`] has it.
+struct Carried<'a>(&'a Thread);
+
+impl Carrier for Carried<'_> {
+    fn enter_user(&mut self) {
+        self.0.set_in_guest(1);
+        compiler_fence(Ordering::SeqCst);
+    }
+    fn stay(&mut self) {
+        self.0.set_in_guest(0);
+    }
+    fn sleep(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
+        spawn::park(word, PARKED, deadline);
+    }
+}
+
+/// The gate of a traced thread: its host thread is run until it stops.
+struct Traced<'a> {
+    thread: &'a Thread,
+    guest: &'a dyn Guest,
+}
+
+impl Traced<'_> {
+    /// Runs user code until it stops. With what the host's mappings were when it began.
+    fn run(&self, mirror: &Mirror, frame: &mut Frame) -> core::result::Result<(Halt, u64), Lost> {
+        let mut tracee = self.thread.tracee.lock();
+        tracee.regs.frame = *frame;
+        self.thread.set_runs(true);
+        while mirror.is_waiting() {
+            self.thread.set_runs(false);
+            mirror.settle(&mut tracee)?;
+            self.thread.set_runs(true);
+        }
+        let generation = mirror.generation();
+        let halt = tracee.run();
+        self.thread.set_runs(false);
+        *frame = tracee.regs.frame;
+        Ok((halt?, generation))
+    }
+
+    /// What was tried at an address, as far as it can be told from what the host's process has there; none when the host's mappings have
+    /// changed since, so that it is to be tried again.
+    fn tried(mirror: &Mirror, frame: &Frame, addr: usize, generation: u64) -> Option<Access> {
+        /// The longest instruction.
+        const LONGEST: usize = 15;
+        let shown = mirror.shown(addr);
+        let is_fetch = addr.wrapping_sub(frame.rip as usize) < LONGEST && !shown.is_some_and(|prot| prot.exec);
+        if is_fetch {
+            return Some(Access::Execute);
+        }
+        match shown {
+            Some(prot) if prot.read && mirror.generation() != generation => None,
+            Some(prot) if prot.read => Some(Access::Write),
+            _ => Some(Access::Read),
+        }
+    }
+
+    /// Brings a page, or says what stops that.
+    fn page_fault(&self, mirror: &Mirror, addr: usize, access: Access) -> core::result::Result<(), Refused> {
+        let space = self.thread.space.lock().clone();
+        ProcessSpace::of(&space).fault(addr, access)?;
+        self.thread.faults.fetch_add(1, Ordering::Relaxed);
+        let mut tracee = self.thread.tracee.lock();
+        if mirror.bring(&mut tracee, addr).is_err() {
+            lost(self.thread);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, frame: &mut Frame) -> Stop {
+        let mirror = self.thread.mirror();
+        loop {
+            let Ok((halt, generation)) = self.run(&mirror, frame) else { lost(self.thread) };
+            let (signal, code, addr) = match halt {
+                Halt::Kicked => return Stop::Pause,
+                Halt::Call => {
+                    let number = frame.orig_rax as i32;
+                    let signal = HostSignal { signal: janua_abi::linux::signal::SIGTRAP, code: 0, number, arch: 0 };
+                    let context = ProcessContext::memory_of(self.thread);
+                    match linux::get().gate.accept(&signal, frame, &context) {
+                        Some(abi) => return Stop::Call(abi),
+                        None => return Stop::Pause,
+                    }
+                }
+                Halt::Fault { signal, code, addr } => (signal, code, addr),
+            };
+            let is_page = matches!((signal, code), (SIGSEGV, 1 | 2) | (SIGBUS, 2));
+            if !is_page {
+                return Stop::Exception(other(signal, code, addr));
+            }
+            let Some(access) = Traced::tried(&mirror, frame, addr, generation) else { continue };
+            let refused = match self.page_fault(&mirror, addr, access) {
+                Ok(()) => continue,
+                Err(refused) => refused,
+            };
+            if refused == Refused::NoMemory {
+                let space = self.thread.space.lock().clone();
+                self.guest.out_of_memory(ProcessSpace::of(&space).bytes().0);
+                return Stop::Pause;
+            }
+            return Stop::Exception(refusal(refused, access, addr));
+        }
+    }
+}
+
+impl PullGate for Traced<'_> {
+    fn resume(&mut self, frame: &mut Frame) -> Stop {
+        let stop = self.step(frame);
+        self.thread.set_in_guest(0);
+        stop
+    }
+}
+
+/// The exception of an access that is refused.
+fn refusal(refused: Refused, access: Access, addr: usize) -> Exception {
+    let refusal = match refused {
+        Refused::Unmapped => Refusal::Unmapped,
+        Refused::Denied => Refusal::Rights,
+        Refused::BeyondEnd | Refused::NoMemory | Refused::Failed => Refusal::BeyondEnd,
+    };
+    let present = if refused == Refused::Denied { PRESENT } else { 0 };
+    let (access, tried) = match access {
+        Access::Read => (space::Access::Load, 0),
+        Access::Write => (space::Access::Store, ERROR_STORE),
+        Access::Execute => (space::Access::Fetch, ERROR_FETCH),
+    };
+    Exception { cause: Cause::Page { access, refusal }, addr, number: PAGE_FAULT, detail: USER | present | tried }
+}
+
+/// Any other exception, out of the host's signal.
+fn other(signal: u32, code: i32, addr: usize) -> Exception {
+    let cause = exception::cause(signal, code, 0);
+    let number = match cause {
+        Cause::Arithmetic(janua_port::trap::Arithmetic::Division) => 0,
+        Cause::Arithmetic(_) => 19,
+        Cause::Step | Cause::Watchpoint | Cause::DebugTrap => 1,
+        Cause::Breakpoint => 3,
+        Cause::Illegal => 6,
+        Cause::Segment => 12,
+        Cause::Alignment => 17,
+        _ => 13,
+    };
+    let addr = if matches!(cause, Cause::Protection | Cause::Segment | Cause::Breakpoint) { 0 } else { addr };
+    Exception { cause, addr, number, detail: 0 }
+}

@@ -1,0 +1,431 @@
+//! A space's page table, and what of it the host's mappings show.
+//!
+//! An entry says what is, and beside that with which rights the host's process has the page now: none, as a rule, until a fault asks for it,
+//! and never more than the entry grants once [`Table::flush`] has returned. What is to be taken away is noted and done there,
+//! in as few trips as there can be.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use janua_paging::table::NoMemory;
+use janua_paging::{Entry, PAGE, PageFrame, Table};
+use janua_port::Prot;
+use janua_rt::Mutex;
+
+use crate::stub::{self, Request};
+use crate::thread::{self, Thread};
+use crate::tracee::{Lost, Tracee, moment};
+
+const CHUNK_PAGES: usize = 512;
+const CHUNK: usize = CHUNK_PAGES * PAGE;
+/// Pages around one that faulted that are shown with it: an aligned group of this many.
+const AROUND: usize = 32;
+
+/// Bits of a word; the frame's number is above them.
+const PRESENT: u64 = 1;
+const RIGHTS: u32 = 1;
+const SHOWN_RIGHTS: u32 = 4;
+const SHOWN: u64 = 1 << 7;
+const FRAME: u32 = 12;
+
+fn pack(prot: Prot) -> u64 {
+    stub::bits(prot) as u64
+}
+
+fn unpack(bits: u64) -> Prot {
+    Prot { read: bits & 1 != 0, write: bits & 2 != 0, exec: bits & 4 != 0 }
+}
+
+#[derive(Clone, Copy)]
+struct Word(u64);
+
+impl Word {
+    fn new(entry: Entry) -> Word {
+        Word(PRESENT | pack(entry.prot) << RIGHTS | (entry.frame.0 as u64) << FRAME)
+    }
+    fn entry(self) -> Option<Entry> {
+        (self.0 & PRESENT != 0).then(|| Entry { frame: self.frame(), prot: unpack(self.rights()) })
+    }
+    fn frame(self) -> PageFrame {
+        PageFrame((self.0 >> FRAME) as usize)
+    }
+    fn rights(self) -> u64 {
+        self.0 >> RIGHTS & 7
+    }
+    /// The rights the host's process has.
+    fn shown(self) -> Option<u64> {
+        (self.0 & SHOWN != 0).then_some(self.0 >> SHOWN_RIGHTS & 7)
+    }
+    fn show(self, rights: Option<u64>) -> Word {
+        let bare = self.0 & !(SHOWN | 7 << SHOWN_RIGHTS);
+        Word(bare | rights.map_or(0, |rights| SHOWN | rights << SHOWN_RIGHTS))
+    }
+}
+
+/// A change of the host's mappings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Unmap { addr: usize, pages: usize },
+    Map { addr: usize, pages: usize, frame: PageFrame, rights: u64 },
+    Protect { addr: usize, pages: usize, rights: u64 },
+}
+
+impl Change {
+    /// Takes the next page in, if that goes on where this ends.
+    fn join(&mut self, next: &Change) -> bool {
+        match (self, next) {
+            (Change::Unmap { addr, pages }, Change::Unmap { addr: at, pages: more }) if *addr + *pages * PAGE == *at => {
+                *pages += more;
+            }
+            (Change::Map { addr, pages, frame, rights }, Change::Map { addr: at, pages: more, frame: from, rights: same })
+                if *addr + *pages * PAGE == *at && frame.0 + *pages == from.0 && rights == same =>
+            {
+                *pages += more
+            }
+            (Change::Protect { addr, pages, rights }, Change::Protect { addr: at, pages: more, rights: same })
+                if *addr + *pages * PAGE == *at && rights == same =>
+            {
+                *pages += more;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn request(&self) -> Request {
+        match *self {
+            Change::Unmap { addr, pages } => stub::unmap(addr, pages * PAGE),
+            Change::Map { addr, pages, frame, rights } => stub::map(addr, frame, pages, unpack(rights)),
+            Change::Protect { addr, pages, rights } => stub::protect(addr, pages, unpack(rights)),
+        }
+    }
+}
+
+fn note(changes: &mut Vec<Change>, change: Change) {
+    if !changes.last_mut().is_some_and(|last| last.join(&change)) {
+        changes.push(change);
+    }
+}
+
+#[derive(Default)]
+struct Inner {
+    chunks: BTreeMap<usize, Box<[Word; CHUNK_PAGES]>>,
+    pending: Vec<Change>,
+    /// The page of requests of the host's process, once there is one.
+    requests: Option<PageFrame>,
+}
+
+impl Inner {
+    fn word(&self, addr: usize) -> Word {
+        self.chunks.get(&(addr / CHUNK)).map_or(Word(0), |chunk| chunk[addr % CHUNK / PAGE])
+    }
+
+    fn place(&mut self, addr: usize) -> &mut Word {
+        let chunk = self.chunks.entry(addr / CHUNK).or_insert_with(|| Box::new([Word(0); CHUNK_PAGES]));
+        &mut chunk[addr % CHUNK / PAGE]
+    }
+
+    fn set(&mut self, addr: usize, entry: Entry) {
+        let old = self.word(addr);
+        let mut new = Word::new(entry);
+        if let Some(shown) = old.shown() {
+            let (rights, frame) = (new.rights(), entry.frame);
+            if old.frame() != frame {
+                note(&mut self.pending, Change::Map { addr, pages: 1, frame, rights });
+                new = new.show(Some(rights));
+            } else if shown & !rights != 0 {
+                note(&mut self.pending, Change::Protect { addr, pages: 1, rights });
+                new = new.show(Some(rights));
+            } else {
+                new = new.show(Some(shown));
+            }
+        }
+        *self.place(addr) = new;
+    }
+
+    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        for (number, chunk) in self.chunks.range(from / CHUNK..) {
+            let start = number * CHUNK;
+            if start >= end {
+                return None;
+            }
+            let first = from.saturating_sub(start) / PAGE;
+            for (at, word) in chunk.iter().enumerate().skip(first) {
+                let addr = start + at * PAGE;
+                if addr >= end {
+                    return None;
+                }
+                if let Some(entry) = word.entry() {
+                    return Some((addr, entry));
+                }
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        let (addr, entry) = self.next(from, end)?;
+        if self.word(addr).shown().is_some() {
+            note(&mut self.pending, Change::Unmap { addr, pages: 1 });
+        }
+        *self.place(addr) = Word(0);
+        Some((addr, entry))
+    }
+
+    /// Nothing is shown any more.
+    fn hide_all(&mut self) {
+        for chunk in self.chunks.values_mut() {
+            chunk.iter_mut().for_each(|word| *word = word.show(None));
+        }
+        self.pending.clear();
+    }
+
+    /// What shows a page and those around it as their entries have them.
+    fn show(&mut self, addr: usize) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let group = addr & !(AROUND * PAGE - 1);
+        for page in (group..group + AROUND * PAGE).step_by(PAGE) {
+            let word = self.word(page);
+            let rights = word.rights();
+            if word.0 & PRESENT == 0 || rights == 0 || word.shown() == Some(rights) {
+                continue;
+            }
+            let change = match word.shown() {
+                // Rights that nobody has asked for come with the fault that does.
+                Some(_) if page != addr => continue,
+                Some(_) => Change::Protect { addr: page, pages: 1, rights },
+                None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights },
+            };
+            note(&mut changes, change);
+            *self.place(page) = word.show(Some(rights));
+        }
+        changes
+    }
+}
+
+/// The page table of a space with the host's process that shows it.
+pub struct Mirror {
+    inner: Mutex<Inner>,
+    /// The threads whose host threads are in that process.
+    threads: Mutex<Vec<Arc<Thread>>>,
+    /// Changes wait for the next thread that goes to user code.
+    waiting: AtomicBool,
+    /// Becomes another when they have been made.
+    made: AtomicU32,
+    /// How often the host's mappings have been changed.
+    changes: AtomicU64,
+    /// The host's number of the process; 0 before there is one.
+    pid: AtomicU32,
+}
+
+impl Mirror {
+    pub fn new() -> Arc<Mirror> {
+        Arc::new(Mirror {
+            inner: Mutex::default(),
+            threads: Mutex::default(),
+            waiting: AtomicBool::new(false),
+            made: AtomicU32::new(0),
+            changes: AtomicU64::new(0),
+            pid: AtomicU32::new(0),
+        })
+    }
+
+    /// The host's number of its process; 0 before there is one.
+    pub fn pid(&self) -> u32 {
+        self.pid.load(Ordering::Relaxed)
+    }
+
+    /// It has a process, with this page of requests.
+    pub fn set_process(&self, pid: u32, requests: PageFrame) {
+        self.pid.store(pid, Ordering::Relaxed);
+        self.inner.lock().requests = Some(requests);
+    }
+
+    /// Its process' page of requests.
+    pub fn requests(&self) -> Option<PageFrame> {
+        self.inner.lock().requests
+    }
+
+    /// The page of requests, which nobody uses any more.
+    pub fn take_requests(&self) -> Option<PageFrame> {
+        let mut inner = self.inner.lock();
+        inner.hide_all();
+        inner.requests.take()
+    }
+
+    pub fn add(&self, thread: Arc<Thread>) {
+        self.threads.lock().push(thread);
+    }
+
+    /// A thread is not there any more: how many are.
+    pub fn remove(&self, thread: &Thread) -> usize {
+        let mut threads = self.threads.lock();
+        threads.retain(|other| !core::ptr::eq(&**other, thread));
+        threads.len()
+    }
+
+    pub fn threads(&self) -> Vec<Arc<Thread>> {
+        self.threads.lock().clone()
+    }
+
+    /// How often the host's mappings have been changed.
+    pub fn generation(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// The rights with which the host's process has a page.
+    pub fn shown(&self, addr: usize) -> Option<Prot> {
+        self.inner.lock().word(addr & !(PAGE - 1)).shown().map(unpack)
+    }
+
+    /// Whether changes wait.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Makes the changes that wait, by the calling thread's own host thread.
+    pub fn settle(&self, tracee: &mut Tracee) -> Result<(), Lost> {
+        let mut inner = self.inner.lock();
+        let changes = core::mem::take(&mut inner.pending);
+        self.make(&mut inner, tracee, &changes)?;
+        self.waiting.store(false, Ordering::SeqCst);
+        self.made.fetch_add(1, Ordering::SeqCst);
+        janua_platform_linux::spawn::unpark(&self.made, u32::MAX);
+        Ok(())
+    }
+
+    /// Shows a page that a fault has asked for, by the calling thread's own host thread.
+    pub fn bring(&self, tracee: &mut Tracee, addr: usize) -> Result<(), Lost> {
+        let mut inner = self.inner.lock();
+        let changes = inner.show(addr & !(PAGE - 1));
+        self.make(&mut inner, tracee, &changes)
+    }
+
+    fn make(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
+        let (false, Some(page)) = (changes.is_empty(), inner.requests) else { return Ok(()) };
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        let requests: Vec<Request> = changes.iter().map(Change::request).collect();
+        if !tracee.calls(page, &requests)? {
+            // The host has no room for so many mappings: all come anew, by faults.
+            inner.hide_all();
+            if !tracee.calls(page, &[stub::unmap(0, stub::base())])? {
+                return Err(Lost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that user code has what the table says no longer grants: now, where the caller's own thread is in the process; otherwise
+    /// the next thread to go there does it first, and the caller waits for those that are there.
+    fn flush(&self) {
+        if self.inner.lock().pending.is_empty() {
+            return;
+        }
+        if self.pid() == 0 {
+            return self.inner.lock().pending.clear();
+        }
+        if let Some(own) = thread::current().filter(|own| own.is_in(self)) {
+            let mut tracee = own.tracee.lock();
+            if self.settle(&mut tracee).is_err() {
+                crate::life::lost(own);
+            }
+            return;
+        }
+        self.waiting.store(true, Ordering::SeqCst);
+        let made = self.made.load(Ordering::SeqCst);
+        for thread in self.threads() {
+            while thread.runs() && self.is_waiting() && self.made.load(Ordering::SeqCst) == made {
+                thread.interrupt();
+                moment(&self.made, made);
+            }
+        }
+    }
+}
+
+/// A mirror as the space's table.
+pub struct Shown(pub Arc<Mirror>);
+
+impl Table for Shown {
+    fn get(&self, addr: usize) -> Option<Entry> {
+        self.0.inner.lock().word(addr).entry()
+    }
+    fn set(&mut self, addr: usize, entry: Entry) -> Result<(), NoMemory> {
+        self.0.inner.lock().set(addr, entry);
+        Ok(())
+    }
+    fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        self.0.inner.lock().next(from, end)
+    }
+    fn take(&mut self, from: usize, end: usize) -> Option<(usize, Entry)> {
+        self.0.inner.lock().take(from, end)
+    }
+    fn flush(&mut self, _start: usize, _end: usize) {
+        self.0.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: Prot = Prot { read: true, write: false, exec: false };
+    const BOTH: Prot = Prot { read: true, write: true, exec: false };
+
+    fn entry(frame: usize, prot: Prot) -> Entry {
+        Entry { frame: PageFrame(frame), prot }
+    }
+
+    #[test]
+    fn what_no_fault_has_asked_for_costs_nothing() {
+        let mut inner = Inner::default();
+        inner.set(0x1000, entry(7, BOTH));
+        inner.set(0x1000, entry(7, READ));
+        assert_eq!(inner.word(0x1000).entry(), Some(entry(7, READ)));
+        assert_eq!(inner.take(0, usize::MAX), Some((0x1000, entry(7, READ))));
+        assert!(inner.pending.is_empty() && inner.next(0, usize::MAX).is_none());
+    }
+
+    #[test]
+    fn a_fault_shows_its_neighbours_in_runs() {
+        let mut inner = Inner::default();
+        for (at, frame) in [(0x20_0000, 10), (0x20_1000, 11), (0x20_2000, 20), (0x20_4000, 22)] {
+            inner.set(at, entry(frame, BOTH));
+        }
+        let map = |addr, pages, frame| Change::Map { addr, pages, frame: PageFrame(frame), rights: 3 };
+        assert_eq!(inner.show(0x20_2000), [map(0x20_0000, 2, 10), map(0x20_2000, 1, 20), map(0x20_4000, 1, 22)]);
+        assert!(inner.show(0x20_2000).is_empty(), "all of it is there");
+    }
+
+    #[test]
+    fn what_is_shown_loses_rights_at_once_and_gets_more_by_a_fault() {
+        let mut inner = Inner::default();
+        inner.set(0x5000, entry(1, BOTH));
+        inner.set(0x6000, entry(2, BOTH));
+        inner.show(0x5000);
+        inner.set(0x5000, entry(1, READ));
+        inner.set(0x6000, entry(2, READ));
+        assert_eq!(inner.pending, [Change::Protect { addr: 0x5000, pages: 2, rights: 1 }]);
+        inner.pending.clear();
+        inner.set(0x5000, entry(1, BOTH));
+        assert!(inner.pending.is_empty());
+        assert_eq!(inner.show(0x5000), [Change::Protect { addr: 0x5000, pages: 1, rights: 3 }]);
+        inner.set(0x6000, entry(9, BOTH));
+        assert_eq!(inner.pending, [Change::Map { addr: 0x6000, pages: 1, frame: PageFrame(9), rights: 3 }]);
+        inner.pending.clear();
+        inner.take(0x5000, 0x6000);
+        inner.take(0x5000, 0x7000);
+        assert_eq!(inner.pending, [Change::Unmap { addr: 0x5000, pages: 2 }]);
+    }
+
+    #[test]
+    fn chunks_do_not_hide_what_is_behind_them() {
+        let mut inner = Inner::default();
+        inner.set(CHUNK * 3 + 0x1000, entry(1, READ));
+        inner.set(CHUNK * 9, entry(2, READ));
+        assert_eq!(inner.next(CHUNK * 3 + 0x2000, usize::MAX), Some((CHUNK * 9, entry(2, READ))));
+        assert_eq!(inner.next(CHUNK * 3 + 0x2000, CHUNK * 9), None);
+    }
+}

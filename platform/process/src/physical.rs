@@ -1,0 +1,168 @@
+//! Physical memory: a file without a name, mapped whole in the kernel's process and page by page in guests'.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+
+use janua_abi::linux::Result;
+use janua_abi::linux::mman::{
+    MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE,
+};
+use janua_paging::{Frames, PAGE, PageFrame};
+use janua_platform_linux::sys::{self, nr};
+use janua_platform_linux::{descriptors, host};
+use janua_rt::Mutex;
+
+/// Where the kernel maps it. Nothing else is in this process but the kernel, far above, and the vDSO.
+const BASE: usize = 0x1000_0000_0000;
+/// Where the counters of its pages are, one each.
+const COUNTS: usize = 0x0f00_0000_0000;
+/// Most bytes of it.
+const MOST: usize = 4 << 40;
+/// Ends the free list.
+const NONE: u32 = u32::MAX;
+
+/// The memory of this sandbox.
+pub struct Physical {
+    descriptor: AtomicI32,
+    total: AtomicUsize,
+    free: Mutex<Free>,
+}
+
+struct Free {
+    /// The first free page that has been in use, whose counter is the number of the next; [`NONE`] ends the list.
+    first: u32,
+    /// Pages from here on have never been in use: the host gives them as zeroes.
+    fresh: u32,
+    pages: usize,
+}
+
+/// The one there is.
+pub static MEMORY: Physical = Physical {
+    descriptor: AtomicI32::new(-1),
+    total: AtomicUsize::new(0),
+    free: Mutex::new(Free { first: NONE, fresh: 0, pages: 0 }),
+};
+
+impl Physical {
+    /// Makes and maps the file, which has this many bytes at most. Once, before there are guests.
+    pub fn init(&self, bytes: usize) -> Result<()> {
+        let pages = bytes.min(MOST) / PAGE;
+        let file = descriptors::own(|| host::memfd("janua-guests"))?;
+        sys::words(nr::FTRUNCATE, [file.0 as usize, pages * PAGE, 0, 0, 0, 0])?;
+        let rights = (PROT_READ | PROT_WRITE) as usize;
+        let counts = (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE) as usize;
+        let memory = (MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE) as usize;
+        // SAFETY: new mappings where nothing is (the flags make sure).
+        unsafe {
+            sys::raw(
+                nr::MMAP,
+                [COUNTS, (pages * size_of::<AtomicU32>()).next_multiple_of(PAGE), rights, counts, usize::MAX, 0],
+            )?;
+            sys::raw(nr::MMAP, [BASE, pages * PAGE, rights, memory, file.0 as usize, 0])?;
+        }
+        self.descriptor.store(file.0, Ordering::Relaxed);
+        self.total.store(pages, Ordering::Relaxed);
+        self.free.lock().pages = pages;
+        Ok(())
+    }
+
+    /// The file's descriptor, the same in the kernel's process and in guests'.
+    pub fn descriptor(&self) -> usize {
+        self.descriptor.load(Ordering::Relaxed) as usize
+    }
+
+    /// Bytes there are, and bytes that are free.
+    pub fn bytes(&self) -> (usize, usize) {
+        (self.total.load(Ordering::Relaxed) * PAGE, self.free.lock().pages * PAGE)
+    }
+
+    /// Where the kernel has a page.
+    pub fn pointer(frame: PageFrame) -> *mut u8 {
+        (BASE + frame.0 * PAGE) as *mut u8
+    }
+
+    /// Where a page is in the file.
+    pub fn offset(frame: PageFrame) -> usize {
+        frame.0 * PAGE
+    }
+
+    fn count(&self, frame: PageFrame) -> &AtomicU32 {
+        assert!(frame.0 < self.total.load(Ordering::Relaxed), "a page frame out of range");
+        // SAFETY: one counter for each page, zero at first, changed only as atomics.
+        unsafe { &*(COUNTS as *const AtomicU32).add(frame.0) }
+    }
+
+    fn word(frame: PageFrame, offset: usize) -> &'static AtomicU32 {
+        assert!(offset < PAGE && offset.is_multiple_of(4), "a word that is not aligned within its page");
+        // SAFETY: aligned, within a page that stays mapped; any bits are a word, and nobody holds it as anything but bytes and words.
+        unsafe { AtomicU32::from_ptr(Physical::pointer(frame).add(offset).cast()) }
+    }
+}
+
+impl Frames for Physical {
+    fn take(&self) -> Option<PageFrame> {
+        let mut free = self.free.lock();
+        if free.pages == 0 {
+            return None;
+        }
+        free.pages -= 1;
+        if free.first == NONE {
+            let frame = PageFrame(free.fresh as usize);
+            free.fresh += 1;
+            drop(free);
+            self.count(frame).store(1, Ordering::Relaxed);
+            return Some(frame);
+        }
+        let frame = PageFrame(free.first as usize);
+        free.first = self.count(frame).load(Ordering::Relaxed);
+        drop(free);
+        self.count(frame).store(1, Ordering::Relaxed);
+        // SAFETY: the page is mapped and the caller's alone.
+        unsafe { core::ptr::write_bytes(Physical::pointer(frame), 0, PAGE) };
+        Some(frame)
+    }
+
+    fn share(&self, frame: PageFrame) {
+        self.count(frame).fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn release(&self, frame: PageFrame) {
+        let count = self.count(frame);
+        if count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let mut free = self.free.lock();
+            count.store(free.first, Ordering::Relaxed);
+            free.first = frame.0 as u32;
+            free.pages += 1;
+        }
+    }
+
+    fn users(&self, frame: PageFrame) -> usize {
+        self.count(frame).load(Ordering::Acquire) as usize
+    }
+
+    fn copy(&self, from: PageFrame, to: PageFrame) {
+        // SAFETY: two pages in use by the caller. Guests may change the source meanwhile, as on any machine; bytes have no invalid values.
+        unsafe { core::ptr::copy_nonoverlapping(Physical::pointer(from), Physical::pointer(to), PAGE) };
+    }
+
+    fn read(&self, frame: PageFrame, offset: usize, out: &mut [u8]) {
+        assert!(offset + out.len() <= PAGE, "a range beyond its page");
+        // SAFETY: within the page, which the caller uses.
+        unsafe { core::ptr::copy_nonoverlapping(Physical::pointer(frame).add(offset), out.as_mut_ptr(), out.len()) };
+    }
+
+    fn write(&self, frame: PageFrame, offset: usize, data: &[u8]) {
+        assert!(offset + data.len() <= PAGE, "a range beyond its page");
+        // SAFETY: within the page, which the caller uses; no Rust object is in it.
+        unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), Physical::pointer(frame).add(offset), data.len()) };
+    }
+
+    fn load_u32(&self, frame: PageFrame, offset: usize) -> u32 {
+        Physical::word(frame, offset).load(Ordering::SeqCst)
+    }
+
+    fn cmpxchg_u32(&self, frame: PageFrame, offset: usize, old: u32, new: u32) -> u32 {
+        Physical::word(frame, offset)
+            .compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst)
+            .unwrap_or_else(|found| found)
+    }
+}

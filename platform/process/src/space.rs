@@ -1,0 +1,91 @@
+//! Address spaces of guests: paged, each with a host process that shows it.
+
+use alloc::sync::Arc;
+
+use janua_abi::linux::{Errno, Result};
+use janua_entry::hosted::{LOW_PAGE, LOW_SIZE};
+use janua_paging::{Frames, Object, PAGE, Platform, UserSpace};
+use janua_port::host::OwnedFd;
+use janua_port::space::Bounds;
+use janua_port::{MemoryObject, Space};
+
+use crate::mirror::{Mirror, Shown};
+use crate::physical::{MEMORY, Physical};
+use crate::{files, life, stub, thread, tracee};
+
+/// A guest's address space.
+pub type ProcessSpace = UserSpace<Own>;
+
+type Paged = janua_paging::Space<Physical, Shown>;
+
+/// What this machine keeps of a space: its page table, with the host's process.
+pub struct Own(Arc<Mirror>);
+
+impl Own {
+    pub fn mirror(&self) -> &Arc<Mirror> {
+        &self.0
+    }
+}
+
+/// Lowest address a guest may map.
+const LOW: usize = LOW_PAGE + LOW_SIZE;
+
+/// Where user mappings may lie.
+pub fn bounds() -> Bounds {
+    Bounds { low: LOW, high: stub::base() - PAGE, holes: [(0, 0); 2] }
+}
+
+/// An empty one, without a process as yet.
+pub fn empty() -> Arc<ProcessSpace> {
+    let mirror = Mirror::new();
+    UserSpace::new(&MEMORY, Shown(mirror.clone()), Own(mirror))
+}
+
+/// A copy for a fork: pages are shared until written. ENOMEM.
+pub fn copy(space: &ProcessSpace) -> Result<Arc<ProcessSpace>> {
+    let mirror = Mirror::new();
+    space.fork(Shown(mirror.clone()), Own(mirror))
+}
+
+/// The last host thread of a process has been let go: waits for the process' end, and gives back what it had.
+pub fn reap(mirror: &Mirror) {
+    let pid = mirror.pid();
+    if pid != 0 {
+        let _ = tracee::wait(pid);
+    }
+    if let Some(requests) = mirror.take_requests() {
+        MEMORY.release(requests);
+    }
+}
+
+impl Platform for Own {
+    type Frames = Physical;
+    type Table = Shown;
+
+    fn bounds(&self) -> Bounds {
+        bounds()
+    }
+
+    fn file(&self, file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Result<Arc<Object<Physical>>> {
+        files::object(file, from, shared)
+    }
+
+    fn sync(&self) {
+        files::write_back();
+    }
+
+    fn emptied(&self) {
+        files::write_back();
+    }
+
+    fn leave(_space: &ProcessSpace) -> Result<Arc<dyn Space>> {
+        let own = thread::current().ok_or(Errno::EXDEV)?;
+        let fresh: Arc<dyn Space> = empty();
+        life::move_to(own, fresh.clone())?;
+        Ok(fresh)
+    }
+
+    fn gone(&mut self, _paged: &Paged) {
+        files::write_back();
+    }
+}

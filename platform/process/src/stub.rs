@@ -1,0 +1,224 @@
+//! The code that makes host calls in a guest's process for the kernel, and the page with their words.
+//!
+//! Both are beside the vDSO, above all that a guest maps. The code keeps nothing in memory: what it needs is in registers, which the kernel
+//! sets while the thread is stopped, and in the page of requests, which the guest's process can only read. A guest that jumps here
+//! gets what it would get by a call of its own: the host stops it at each `syscall`.
+
+use core::arch::global_asm;
+
+use janua_abi::linux::mman::{MAP_FIXED, MAP_POPULATE, MAP_SHARED};
+use janua_abi::linux::prctl::SET_PDEATHSIG;
+use janua_abi::linux::process::clone;
+use janua_abi::linux::signal::{SIGCHLD, SIGKILL};
+use janua_paging::{PAGE, PageFrame};
+use janua_platform_linux::vdso;
+use janua_port::Prot;
+
+use crate::physical::{MEMORY, Physical};
+
+/// One host call: its number and six words, and a word that fills the line.
+pub type Request = [usize; 8];
+
+/// Requests that fit into the page.
+pub const MOST: usize = PAGE / size_of::<Request>();
+
+global_asm!(
+    ".pushsection .rodata.janua_stub, \"a\", @progbits",
+    ".globl janua_stub_start",
+    ".globl janua_stub_one",
+    ".globl janua_stub_thread",
+    ".globl janua_stub_zygote",
+    ".globl janua_stub_end",
+    // Makes the calls from rbx up to rbp, until one fails; the result is in rax.
+    "janua_stub_start:",
+    "2:",
+    "cmp rbx, rbp",
+    "je 3f",
+    "mov rax, [rbx]",
+    "mov rdi, [rbx + 8]",
+    "mov rsi, [rbx + 16]",
+    "mov rdx, [rbx + 24]",
+    "mov r10, [rbx + 32]",
+    "mov r8, [rbx + 40]",
+    "mov r9, [rbx + 48]",
+    "syscall",
+    "cmp rax, -4095",
+    "jae 3f",
+    "add rbx, 64",
+    "jmp 2b",
+    "3:",
+    "int3",
+    "jmp 3b",
+    // Makes one call, whose words are in their registers.
+    "janua_stub_one:",
+    "syscall",
+    "4:",
+    "int3",
+    "jmp 4b",
+    // The same for clone(2): the new thread waits to be traced.
+    "janua_stub_thread:",
+    "syscall",
+    "test rax, rax",
+    "jz 5f",
+    "6:",
+    "int3",
+    "jmp 6b",
+    "5:",
+    "mov eax, 34",
+    "syscall",
+    "jmp 5b",
+    // The process that others are made from. First the calls from rbx up to rbp; then r15 is a word: 1 asks for a child, whose number comes
+    // to the word behind it before the first becomes 2.
+    "janua_stub_zygote:",
+    "cmp rbx, rbp",
+    "je 7f",
+    "mov rax, [rbx]",
+    "mov rdi, [rbx + 8]",
+    "mov rsi, [rbx + 16]",
+    "mov rdx, [rbx + 24]",
+    "mov r10, [rbx + 32]",
+    "mov r8, [rbx + 40]",
+    "mov r9, [rbx + 48]",
+    "syscall",
+    "cmp rax, -4095",
+    "jae 9f",
+    "add rbx, 64",
+    "jmp janua_stub_zygote",
+    "7:",
+    "mov edx, [r15]",
+    "cmp edx, 1",
+    "je 8f",
+    "mov rdi, r15",
+    "xor esi, esi",
+    "xor r10d, r10d",
+    "mov eax, 202",
+    "syscall",
+    "jmp 7b",
+    "8:",
+    "mov edi, {child}",
+    "xor esi, esi",
+    "xor edx, edx",
+    "xor r10d, r10d",
+    "xor r8d, r8d",
+    "mov eax, 56",
+    "syscall",
+    "test rax, rax",
+    "jz 10f",
+    "mov [r15 + 8], rax",
+    "mov dword ptr [r15], 2",
+    "mov rdi, r15",
+    "mov esi, 1",
+    "mov edx, 1",
+    "mov eax, 202",
+    "syscall",
+    "jmp 7b",
+    "9:",
+    "mov edi, 1",
+    "mov eax, 60",
+    "syscall",
+    "ud2",
+    "10:",
+    "mov edi, {parent_death}",
+    "mov esi, {kill}",
+    "mov eax, 157",
+    "syscall",
+    "11:",
+    "mov eax, 34",
+    "syscall",
+    "jmp 11b",
+    "janua_stub_end:",
+    ".popsection",
+    child = const clone::PARENT as u32 | SIGCHLD,
+    parent_death = const SET_PDEATHSIG,
+    kill = const SIGKILL,
+);
+
+unsafe extern "C" {
+    static janua_stub_start: u8;
+    static janua_stub_one: u8;
+    static janua_stub_thread: u8;
+    static janua_stub_zygote: u8;
+    static janua_stub_end: u8;
+}
+
+/// Where the page of code is in every process; behind it that of requests, and the word of the process that others are made from.
+pub fn base() -> usize {
+    vdso::ranges()[0].0 - 4 * PAGE
+}
+
+/// The page of requests.
+pub fn requests() -> usize {
+    base() + PAGE
+}
+
+/// The word of the process that others are made from.
+pub fn word() -> usize {
+    base() + 2 * PAGE
+}
+
+/// The code.
+pub fn code() -> &'static [u8] {
+    // SAFETY: constants of the image between two of its labels.
+    unsafe {
+        let start = &raw const janua_stub_start;
+        core::slice::from_raw_parts(start, (&raw const janua_stub_end).offset_from_unsigned(start))
+    }
+}
+
+fn entry(label: *const u8) -> usize {
+    base() + (label as usize - (&raw const janua_stub_start) as usize)
+}
+
+/// Where the code begins that makes the calls of the page of requests.
+pub fn many() -> usize {
+    entry(&raw const janua_stub_start)
+}
+
+/// Where that begins that makes one call out of registers.
+pub fn one() -> usize {
+    entry(&raw const janua_stub_one)
+}
+
+/// Where that begins that makes a thread.
+pub fn thread() -> usize {
+    entry(&raw const janua_stub_thread)
+}
+
+/// Where the process begins that others are made from.
+pub fn zygote() -> usize {
+    entry(&raw const janua_stub_zygote)
+}
+
+/// PROT_* bits.
+pub fn bits(prot: Prot) -> usize {
+    usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2
+}
+
+/// mmap(2) of pages in a row.
+pub fn map(addr: usize, frame: PageFrame, pages: usize, prot: Prot) -> Request {
+    let flags = (MAP_SHARED | MAP_FIXED | MAP_POPULATE) as usize;
+    [9, addr, pages * PAGE, bits(prot), flags, MEMORY.descriptor(), Physical::offset(frame), 0]
+}
+
+/// mprotect(2).
+pub fn protect(addr: usize, pages: usize, prot: Prot) -> Request {
+    [10, addr, pages * PAGE, bits(prot), 0, 0, 0, 0]
+}
+
+/// munmap(2).
+pub fn unmap(addr: usize, len: usize) -> Request {
+    [11, addr, len, 0, 0, 0, 0, 0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_fits_into_its_page_and_reads_its_words_by_a_register() {
+        assert!(!code().is_empty() && code().len() <= PAGE);
+        // `syscall` in each of its parts.
+        assert!(code().windows(2).filter(|pair| *pair == [0x0f, 0x05]).count() >= 6);
+        assert!(code().windows(3).any(|bytes| bytes == [0x48, 0x8b, 0x03]), "mov rax, [rbx]");
+    }
+}

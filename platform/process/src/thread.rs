@@ -1,0 +1,146 @@
+//! A guest thread: the kernel's thread that runs its calls, and the host thread in the guest's process that runs its code.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use janua_abi::linux::i386::UserDesc;
+use janua_entry::hosted::{KICK, THREADS};
+use janua_platform_linux::context::here;
+use janua_platform_linux::spawn;
+use janua_platform_linux::sys::{self, nr};
+use janua_port::{Guest, Space};
+use janua_rt::Mutex;
+
+use crate::mirror::Mirror;
+use crate::space::ProcessSpace;
+use crate::tracee::{Regs, Tracee};
+
+/// A guest thread.
+pub struct Thread {
+    /// No other ever has it.
+    pub id: u64,
+    /// The area of its thread in the kernel's process, and the host's number of its host thread; 0 before it has them.
+    area: AtomicUsize,
+    tid: AtomicUsize,
+    in_guest: AtomicU8,
+    /// Its host thread runs user code, or is about to.
+    runs: AtomicBool,
+    pub space: Mutex<Arc<dyn Space>>,
+    mirror: Mutex<Arc<Mirror>>,
+    /// Only the thread itself may use it: the host answers nobody else.
+    pub tracee: Mutex<Tracee>,
+    pub guest: Mutex<Option<Arc<dyn Guest>>>,
+    /// The entries of its descriptor table, for a fork.
+    pub areas: Mutex<[Option<UserDesc>; 2]>,
+    pub faults: AtomicU64,
+}
+
+/// The guest thread of each area of the kernel's process.
+static CURRENT: [AtomicPtr<Thread>; THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; THREADS];
+
+/// The guest thread that the calling thread is, if it is one's.
+pub fn current() -> Option<&'static Thread> {
+    let thread = CURRENT[here()].load(Ordering::Relaxed);
+    // SAFETY: put there by the thread itself, which keeps it until it has taken it out again.
+    unsafe { thread.as_ref() }
+}
+
+impl Thread {
+    pub fn new(guest: Arc<dyn Guest>, space: Arc<dyn Space>, regs: Regs) -> Arc<Thread> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let mirror = ProcessSpace::of(&space).own.mirror().clone();
+        Arc::new(Thread {
+            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            area: AtomicUsize::new(0),
+            tid: AtomicUsize::new(0),
+            in_guest: AtomicU8::new(0),
+            runs: AtomicBool::new(false),
+            space: Mutex::new(space),
+            mirror: Mutex::new(mirror),
+            tracee: Mutex::new(Tracee::none(regs)),
+            guest: Mutex::new(Some(guest)),
+            areas: Mutex::default(),
+            faults: AtomicU64::new(0),
+        })
+    }
+
+    /// The calling thread is its thread in the kernel from now on.
+    pub fn enter(&self) {
+        let here = here();
+        self.area.store(here, Ordering::Relaxed);
+        CURRENT[here].store(core::ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// And no longer.
+    pub fn leave(&self) {
+        CURRENT[here()].store(core::ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// Whether the caller is it.
+    pub fn is_caller(&self) -> bool {
+        current().is_some_and(|current| core::ptr::eq(current, self))
+    }
+
+    /// The area of its thread in the kernel; 0 before it has one.
+    pub fn area(&self) -> usize {
+        self.area.load(Ordering::Relaxed)
+    }
+
+    /// The host's number of its host thread; 0 when it has none.
+    pub fn tid(&self) -> u32 {
+        self.tid.load(Ordering::Relaxed) as u32
+    }
+
+    pub fn set_tid(&self, tid: u32) {
+        self.tid.store(tid as usize, Ordering::Relaxed);
+    }
+
+    /// Its space's page table.
+    pub fn mirror(&self) -> Arc<Mirror> {
+        self.mirror.lock().clone()
+    }
+
+    /// Whether its host thread is in the process of this table.
+    pub fn is_in(&self, mirror: &Mirror) -> bool {
+        self.tid() != 0 && core::ptr::eq(Arc::as_ptr(&self.mirror.lock()), mirror)
+    }
+
+    /// It goes on in another space.
+    pub fn change_space(&self, space: Arc<dyn Space>) {
+        *self.mirror.lock() = ProcessSpace::of(&space).own.mirror().clone();
+        *self.space.lock() = space;
+    }
+
+    pub fn runs(&self) -> bool {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    pub fn set_runs(&self, runs: bool) {
+        self.runs.store(runs, Ordering::SeqCst);
+    }
+
+    pub fn set_in_guest(&self, value: u8) {
+        self.in_guest.store(value, Ordering::SeqCst);
+    }
+
+    /// Stops its host thread, if that runs, or as soon as it does.
+    pub fn interrupt(&self) {
+        let (pid, tid) = (self.mirror().pid(), self.tid());
+        if tid != 0 {
+            let _ = sys::words(nr::TGKILL, [pid as usize, tid as usize, KICK as usize, 0, 0, 0]);
+        }
+    }
+
+    /// [`janua_port::Context::kick`].
+    pub fn kick(&self) {
+        /// A kick is on its way.
+        const KICKED: u8 = 2;
+        if self.is_caller() {
+            return;
+        }
+        spawn::barrier();
+        if self.in_guest.compare_exchange(1, KICKED, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            self.interrupt();
+        }
+    }
+}
