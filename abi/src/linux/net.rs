@@ -31,6 +31,7 @@ pub mod ipproto {
     pub const TCP: u32 = 6;
     pub const UDP: u32 = 17;
     pub const IPV6: u32 = 41;
+    pub const UDPLITE: u32 = 136;
     pub const RAW: u32 = 255;
 }
 
@@ -41,7 +42,14 @@ pub mod sol {
     pub const TCP: u32 = 6;
     pub const UDP: u32 = 17;
     pub const IPV6: u32 = 41;
+    pub const UDPLITE: u32 = 136;
     pub const NETLINK: u32 = 270;
+}
+
+/// Options of datagrams whose checksum covers a part of them (udplite(7)).
+pub mod udplite {
+    pub const SEND_CSCOV: u32 = 10;
+    pub const RECV_CSCOV: u32 = 11;
 }
 
 /// Options of level SOL_SOCKET.

@@ -112,6 +112,7 @@ impl NetSystem {
         }
         match (kind, protocol) {
             (sock::STREAM, 0 | ipproto::TCP) | (sock::DGRAM, 0 | ipproto::UDP) => {}
+            (sock::DGRAM, ipproto::UDPLITE) if self.mode == NetMode::Loopback => {}
             // Echo sockets are for the groups of net.ipv4.ping_group_range, which starts out empty.
             (sock::DGRAM, ipproto::ICMP) => return Err(Errno::EACCES),
             (sock::RAW, 1..) => return Err(Errno::EPERM),
@@ -125,7 +126,7 @@ impl NetSystem {
                 Ok(self.host_socket(caller, family, kind, protocol)?)
             }
             (NetMode::Loopback, sock::STREAM) => Ok(TcpSocket::new(&self.inet, family)),
-            (NetMode::Loopback, _) => Ok(UdpSocket::new(&self.inet, family)),
+            (NetMode::Loopback, _) => Ok(UdpSocket::new(&self.inet, family, protocol)),
         }
     }
 

@@ -6,7 +6,7 @@ use core::fmt::Write;
 use core::net::{IpAddr, SocketAddr};
 
 use janua_abi::linux::net::tcp::state::{CLOSE_WAIT, ESTABLISHED};
-use janua_abi::linux::net::{af, sock};
+use janua_abi::linux::net::{af, ipproto, sock};
 
 use crate::net::NetSystem;
 use crate::net::addr::UnixName;
@@ -18,14 +18,14 @@ use crate::net::socket::Socket;
 pub fn proc_net(net: &NetSystem, name: &str) -> Option<String> {
     let tcp =
         |family| net.inet.tcp_sockets().iter().map(|socket| socket.status()).filter(move |s| s.family == family).collect();
-    let udp = |family| {
-        net.inet.udp_sockets().iter().filter_map(|socket| socket.status()).filter(move |s| s.family == family).collect()
-    };
+    let udp = |family, protocol| bound(net, family, protocol).collect();
     Some(match name {
         "tcp" => table(false, "tx_queue rx_queue tr tm->when retrnsmt", tcp(af::INET)),
         "tcp6" => table(true, "tx_queue rx_queue tr tm->when retrnsmt", tcp(af::INET6)),
-        "udp" => table(false, "tx_queue rx_queue tr tm->when retrnsmt", udp(af::INET)),
-        "udp6" => table(true, "tx_queue rx_queue tr tm->when retrnsmt", udp(af::INET6)),
+        "udp" => table(false, "tx_queue rx_queue tr tm->when retrnsmt", udp(af::INET, ipproto::UDP)),
+        "udp6" => table(true, "tx_queue rx_queue tr tm->when retrnsmt", udp(af::INET6, ipproto::UDP)),
+        "udplite" => table(false, "tx_queue rx_queue tr tm->when retrnsmt", udp(af::INET, ipproto::UDPLITE)),
+        "udplite6" => table(true, "tx_queue rx_queue tr tm->when retrnsmt", udp(af::INET6, ipproto::UDPLITE)),
         "unix" => unix(net),
         "dev" => dev(),
         "if_inet6" => format!("{:032x} {:02x} 80 10 80 {:>8}\n", 1, iface::INDEX, iface::NAME),
@@ -47,6 +47,12 @@ pub fn proc_net(net: &NetSystem, name: &str) -> Option<String> {
     })
 }
 
+/// Datagram sockets that are bound.
+fn bound(net: &NetSystem, family: u16, protocol: u32) -> impl Iterator<Item = Status> {
+    let sockets = net.inet.udp_sockets(protocol).into_iter();
+    sockets.filter_map(|socket| socket.status()).filter(move |socket| socket.family == family)
+}
+
 /// What is known of the protocols' state: constants, and connections that stand. Traffic is not counted.
 fn snmp(net: &NetSystem) -> String {
     let stands = |state| state == ESTABLISHED || state == CLOSE_WAIT;
@@ -60,17 +66,18 @@ fn snmp(net: &NetSystem) -> String {
 fn sockstat(net: &NetSystem) -> String {
     let count = |family| net.inet.tcp_sockets().iter().filter(|socket| socket.status().family == family).count();
     let tcp = count(af::INET);
-    let udp = net.inet.udp_sockets().iter().filter_map(|socket| socket.status()).filter(|s| s.family == af::INET).count();
-    let used = net.unix.names.sockets().len() + net.inet.tcp_sockets().len() + net.inet.udp_sockets().len();
+    let [udp, lite] = [ipproto::UDP, ipproto::UDPLITE].map(|protocol| bound(net, af::INET, protocol).count());
+    let datagram = net.inet.udp_sockets(ipproto::UDP).len() + net.inet.udp_sockets(ipproto::UDPLITE).len();
+    let used = net.unix.names.sockets().len() + net.inet.tcp_sockets().len() + datagram;
     format!(
-        "sockets: used {used}\nTCP: inuse {tcp} orphan 0 tw 0 alloc {tcp} mem 0\nUDP: inuse {udp} mem 0\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n"
+        "sockets: used {used}\nTCP: inuse {tcp} orphan 0 tw 0 alloc {tcp} mem 0\nUDP: inuse {udp} mem 0\nUDPLITE: inuse {lite}\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n"
     )
 }
 
 fn sockstat6(net: &NetSystem) -> String {
     let tcp = net.inet.tcp_sockets().iter().filter(|socket| socket.status().family == af::INET6).count();
-    let udp = net.inet.udp_sockets().iter().filter_map(|socket| socket.status()).filter(|s| s.family == af::INET6).count();
-    format!("TCP6: inuse {tcp}\nUDP6: inuse {udp}\nUDPLITE6: inuse 0\nRAW6: inuse 0\nFRAG6: inuse 0 memory 0\n")
+    let [udp, lite] = [ipproto::UDP, ipproto::UDPLITE].map(|protocol| bound(net, af::INET6, protocol).count());
+    format!("TCP6: inuse {tcp}\nUDP6: inuse {udp}\nUDPLITE6: inuse {lite}\nRAW6: inuse 0\nFRAG6: inuse 0 memory 0\n")
 }
 
 /// An address as these files write it: words in the processor's byte order.

@@ -37,6 +37,7 @@ pub use udp::UdpSocket;
 pub struct InetStack {
     pub(crate) tcp: Ports<TcpSocket>,
     pub(crate) udp: Ports<UdpSocket>,
+    pub(crate) udplite: Ports<UdpSocket>,
     tcp_all: Mutex<BTreeMap<u64, Weak<TcpSocket>>>,
     udp_all: Mutex<BTreeMap<u64, Weak<UdpSocket>>>,
     next_id: AtomicU64,
@@ -51,6 +52,7 @@ impl InetStack {
         Arc::new(InetStack {
             tcp: Ports::new((seed % size) as u16),
             udp: Ports::new((seed / size % size) as u16),
+            udplite: Ports::new((seed / size / size % size) as u16),
             tcp_all: Mutex::new(BTreeMap::new()),
             udp_all: Mutex::new(BTreeMap::new()),
             next_id: AtomicU64::new(1),
@@ -77,9 +79,10 @@ impl InetStack {
         self.tcp_all.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Open datagram sockets, oldest first.
-    pub fn udp_sockets(&self) -> Vec<Arc<UdpSocket>> {
-        self.udp_all.lock().values().filter_map(Weak::upgrade).collect()
+    /// Open datagram sockets of a protocol, oldest first.
+    pub fn udp_sockets(&self, protocol: u32) -> Vec<Arc<UdpSocket>> {
+        let all = self.udp_all.lock();
+        all.values().filter_map(Weak::upgrade).filter(|socket| socket.inet.common.protocol == protocol).collect()
     }
 }
 

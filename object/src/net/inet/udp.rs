@@ -8,7 +8,7 @@ use core::any::Any;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::sync::atomic::Ordering;
 
-use janua_abi::linux::net::{ip, ipproto, ipv6, so, sock, sol};
+use janua_abi::linux::net::{ip, ipproto, ipv6, so, sock, sol, udplite};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::PollTable;
@@ -17,13 +17,13 @@ use zerocopy::IntoBytes;
 
 use super::errors::Refusal;
 use super::groups::{self, Groups};
-use super::ports::{Place, Sharing};
+use super::ports::{Place, Ports, Sharing};
 use super::udp_transfer::{CORK, Corked};
 use super::{Inet, InetStack, Reach, loopback_like, reach};
 use crate::caller::Caller;
 use crate::file::Events;
 use crate::net::addr::SockAddr;
-use crate::net::common::{Common, shut};
+use crate::net::common::{Common, int, shut};
 use crate::net::iface;
 use crate::net::records::RecordQueue;
 use crate::net::socket::{NetCaller, Outgoing, Received, Socket};
@@ -37,6 +37,8 @@ pub(super) struct Header {
     pub to: IpAddr,
     pub ttl: i32,
     pub tos: i32,
+    /// The bytes that UDP-Lite's checksum covers, its header's among them; 0 for all.
+    pub covered: u16,
     /// When it arrived, where that is wanted; nanoseconds since 1970, otherwise 0.
     pub stamp: u64,
 }
@@ -51,7 +53,18 @@ pub(super) struct State {
     pub source: Option<IpAddr>,
 }
 
-/// A datagram socket.
+/// How much of a datagram is to be covered by a checksum, its header included, as a program chose (udplite(7)); 0 for all.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Coverage {
+    pub send: Option<u16>,
+    /// The least that is taken.
+    pub receive: Option<u16>,
+}
+
+/// Bytes of a datagram's header, which a checksum covers at least.
+pub(super) const HEAD: u16 = 8;
+
+/// A datagram socket of UDP or UDP-Lite.
 pub struct UdpSocket {
     pub(super) inet: Inet,
     me: Weak<UdpSocket>,
@@ -67,11 +80,14 @@ pub struct UdpSocket {
     pub(super) stamp: Stamp,
     /// Bytes of a datagram that is not complete yet (MSG_MORE, UDP_CORK).
     pub(super) corked: Mutex<Corked>,
+    pub(super) coverage: Mutex<Coverage>,
 }
 
 impl UdpSocket {
-    pub fn new(stack: &Arc<InetStack>, family: u16) -> Arc<UdpSocket> {
-        let inet = Inet::new(stack, family, sock::DGRAM, ipproto::UDP);
+    /// `protocol`: UDP-Lite, otherwise UDP.
+    pub fn new(stack: &Arc<InetStack>, family: u16, protocol: u32) -> Arc<UdpSocket> {
+        let protocol = if protocol == ipproto::UDPLITE { protocol } else { ipproto::UDP };
+        let inet = Inet::new(stack, family, sock::DGRAM, protocol);
         let id = inet.id;
         let socket = Arc::new_cyclic(|me: &Weak<UdpSocket>| UdpSocket {
             inet,
@@ -84,6 +100,7 @@ impl UdpSocket {
             groups: Mutex::default(),
             multicast_lo: Mutex::new(false),
             corked: Mutex::default(),
+            coverage: Mutex::default(),
         });
         stack.udp_all.lock().insert(id, socket.me.clone());
         socket
@@ -115,11 +132,37 @@ impl UdpSocket {
         if state.place.is_none() {
             let place = self.inet.any_place();
             let sharing = self.inet.sharing(0);
-            state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, 0, place, sharing, self.inet.stack.now())?;
+            state.port = self.ports().bind(self.inet.id, &self.me, 0, place, sharing, self.inet.stack.now())?;
             state.place = Some(place);
             state.sharing = sharing;
         }
         Ok(state.port)
+    }
+
+    pub(super) fn is_lite(&self) -> bool {
+        self.inet.common.protocol == ipproto::UDPLITE
+    }
+
+    /// The ports of its protocol.
+    pub(super) fn ports(&self) -> &Ports<UdpSocket> {
+        if self.is_lite() { &self.inet.stack.udplite } else { &self.inet.stack.udp }
+    }
+
+    /// UDPLITE_SEND_CSCOV and UDPLITE_RECV_CSCOV. `None`: it is none of them.
+    fn set_coverage(&self, level: u32, name: u32, value: &[u8]) -> Option<Result<()>> {
+        if level != sol::UDP || !matches!(name, udplite::SEND_CSCOV | udplite::RECV_CSCOV) {
+            return None;
+        }
+        Some(int(value).and_then(|bytes| {
+            if !self.is_lite() {
+                return Err(Errno::ENOPROTOOPT);
+            }
+            let bytes = if bytes == 0 { 0 } else { bytes.clamp(HEAD.into(), u16::MAX.into()) as u16 };
+            let mut coverage = self.coverage.lock();
+            let which = if name == udplite::SEND_CSCOV { &mut coverage.send } else { &mut coverage.receive };
+            *which = Some(bytes);
+            Ok(())
+        }))
     }
 
     fn disconnect(&self) {
@@ -127,7 +170,7 @@ impl UdpSocket {
         let mut state = self.state.lock();
         state.source = None;
         if state.place.is_some() && !state.explicit {
-            self.inet.stack.udp.unbind(self.inet.id, state.port);
+            self.ports().unbind(self.inet.id, state.port);
             *state = State::default();
         }
     }
@@ -149,7 +192,7 @@ impl UdpSocket {
     fn set_multicast(&self, level: u32, name: u32, value: &[u8]) -> Option<Result<()>> {
         let interface = match (level, name) {
             (sol::IP, ip::MULTICAST_IF) => groups::interface_v4(value),
-            (sol::IPV6, ipv6::MULTICAST_IF) => crate::net::common::int(value).and_then(groups::interface_index),
+            (sol::IPV6, ipv6::MULTICAST_IF) => int(value).and_then(groups::interface_index),
             _ => {
                 let asked = groups::request(level, name, value)?;
                 return Some(asked.and_then(|(group, source, change)| self.groups.lock().change(group, source, change)));
@@ -157,6 +200,11 @@ impl UdpSocket {
         };
         Some(interface.map(|lo| *self.multicast_lo.lock() = lo))
     }
+}
+
+/// Both protocols' options have both levels.
+fn own_level(level: u32) -> u32 {
+    if level == sol::UDPLITE { sol::UDP } else { level }
 }
 
 impl Socket for UdpSocket {
@@ -171,7 +219,7 @@ impl Socket for UdpSocket {
             return Err(Errno::EINVAL);
         }
         let sharing = self.inet.sharing(caller.cred().fsuid);
-        state.port = self.inet.stack.udp.bind(self.inet.id, &self.me, port, place, sharing, self.inet.stack.now())?;
+        state.port = self.ports().bind(self.inet.id, &self.me, port, place, sharing, self.inet.stack.now())?;
         state.place = Some(place);
         state.sharing = sharing;
         state.explicit = true;
@@ -275,6 +323,10 @@ impl Socket for UdpSocket {
         if level == sol::IPV6 && !self.inet.is_v6() {
             return Err(Errno::ENOPROTOOPT);
         }
+        let level = own_level(level);
+        if let Some(answer) = self.set_coverage(level, name, value) {
+            return answer;
+        }
         if let Some(answer) = self.set_multicast(level, name, value) {
             return answer;
         }
@@ -292,7 +344,11 @@ impl Socket for UdpSocket {
     }
 
     fn get_option(&self, _caller: &dyn NetCaller, level: u32, name: u32, room: usize) -> Result<Vec<u8>> {
+        let level = own_level(level);
+        let number = |value: Option<u16>| Ok(i32::from(value.unwrap_or_default()).to_ne_bytes().to_vec());
         match (level, name) {
+            (sol::UDP, udplite::SEND_CSCOV) => number(self.coverage.lock().send),
+            (sol::UDP, udplite::RECV_CSCOV) => number(self.coverage.lock().receive),
             (sol::SOCKET, so::PEERCRED) => {
                 let nobody = janua_abi::linux::net::Ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
                 Ok(nobody.as_bytes().to_vec())
@@ -324,7 +380,7 @@ impl Socket for UdpSocket {
         {
             let mut state = self.state.lock();
             if state.place.take().is_some() {
-                self.inet.stack.udp.unbind(self.inet.id, state.port);
+                self.ports().unbind(self.inet.id, state.port);
             }
         }
         self.queue.clear();

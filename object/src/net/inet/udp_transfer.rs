@@ -11,7 +11,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::udp::{Header, UdpSocket};
+use super::udp::{HEAD, Header, UdpSocket};
 use super::{Reach, headers, loopback_like, reach};
 use crate::net::common::{int, shut};
 use crate::net::filter::Packet;
@@ -132,6 +132,9 @@ impl UdpSocket {
     }
 
     fn transmit(&self, data: Vec<u8>, to: SocketAddr, header: Header) {
+        let full = data.len() + usize::from(HEAD);
+        let covered = if self.is_lite() { self.coverage.lock().send.filter(|&bytes| usize::from(bytes) < full) } else { None };
+        let header = Header { covered: covered.unwrap_or_default(), ..header };
         if matches!(reach(to.ip()), Reach::Multicast | Reach::Broadcast) {
             self.deliver_to_all(to, &data, header);
             return;
@@ -189,6 +192,7 @@ impl UdpSocket {
             to: to.ip(),
             ttl: manner.ttl.unwrap_or(ttl),
             tos: manner.tos.unwrap_or(tos),
+            covered: 0,
             stamp: 0,
         })
     }
@@ -220,7 +224,7 @@ impl UdpSocket {
 
     /// To every member of a group. The loopback interface gives back what leaves by it, whatever IP_MULTICAST_LOOP says.
     fn deliver_to_all(&self, to: SocketAddr, data: &[u8], header: Header) {
-        for target in self.inet.stack.udp.all(to.ip(), to.port()) {
+        for target in self.ports().all(to.ip(), to.port()) {
             if target.wants_group(to.ip(), header.from.ip()) && target.takes_from(header.from) {
                 target.deliver(data.into(), header);
             }
@@ -230,7 +234,7 @@ impl UdpSocket {
     /// The socket a datagram reaches: one that is connected to the sender before others.
     fn receiver(&self, to: SocketAddr, from: SocketAddr) -> Option<Arc<UdpSocket>> {
         let stack = &self.inet.stack;
-        stack.udp.find(to.ip(), to.port(), stack.turn(), |socket| match *socket.remote.read() {
+        self.ports().find(to.ip(), to.port(), stack.turn(), |socket| match *socket.remote.read() {
             Some(remote) if remote == from => Some(8),
             Some(_) => None,
             None => Some(0),
@@ -253,6 +257,11 @@ impl UdpSocket {
 
     /// Puts a datagram into the queue, or loses it when that is full.
     fn deliver(&self, data: Box<[u8]>, with: Header) {
+        // What is covered in part only is not for a program that wants all of it covered, or more.
+        let refused = |least: u16| least == 0 || with.covered < least;
+        if with.covered != 0 && self.coverage.lock().receive.is_some_and(refused) {
+            return;
+        }
         let stamp = if self.wants_stamp() { self.inet.stack.clock.realtime() } else { 0 };
         let with = Header { stamp, ..with };
         let Some(data) = self.filtered(data, &with) else { return };
@@ -274,8 +283,9 @@ impl UdpSocket {
     /// that of UDP.
     fn filtered(&self, data: Box<[u8]>, with: &Header) -> Option<Box<[u8]>> {
         let Some(filter) = self.inet.common.filter.get() else { return Some(data) };
-        let head = headers::udp(with.from.port(), self.state.lock().port, data.len());
-        let (network, protocol) = headers::ip(with, head.len() + data.len());
+        let third = if self.is_lite() { with.covered } else { HEAD + data.len() as u16 };
+        let head = headers::udp(with.from.port(), self.state.lock().port, third);
+        let (network, protocol) = headers::ip(with, self.inet.common.protocol, head.len() + data.len());
         let packet =
             Packet { head: &head, data: &data, network: &network, protocol, interface: Some((iface::INDEX, iface::HARDWARE)) };
         let keep = filter.run(&packet) as usize;

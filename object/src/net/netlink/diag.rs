@@ -98,7 +98,9 @@ impl Out<'_> {
         }
         let mut sockets: Vec<Status> = match protocol {
             ipproto::TCP => stack.tcp_sockets().iter().map(|socket| socket.status()).collect(),
-            ipproto::UDP => stack.udp_sockets().iter().filter_map(|socket| socket.status()).collect(),
+            ipproto::UDP | ipproto::UDPLITE => {
+                stack.udp_sockets(protocol).iter().filter_map(|socket| socket.status()).collect()
+            }
             _ => return Err(Errno::ENOENT),
         };
         sockets.retain(|socket| socket.family == family);

@@ -17,7 +17,7 @@ macro_rules! files {
 #[rustfmt::skip]
 pub static ENTRIES: &[Entry] = files![
     "arp", "dev", "if_inet6", "ipv6_route", "netlink", "packet", "protocols", "raw", "raw6", "route", "snmp", "sockstat", "sockstat6", "tcp",
-    "tcp6", "udp", "udp6", "unix",
+    "tcp6", "udp", "udp6", "udplite", "udplite6", "unix",
 ];
 
 /// With `--net host` interfaces, routes and inet sockets are the host's: its file is shown. The rest is the kernel's own.
