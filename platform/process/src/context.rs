@@ -3,13 +3,14 @@
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
-use janua_platform_linux::{area, clock, usage};
+use janua_platform_linux::{area, boot, clock, usage};
 use janua_port::machine::{Residency, Scheduled, ThreadId, Usage};
 use janua_port::{Context, Fault, Guest, Nanos, Registers, Space, Spawn, UserMemory};
 
 use crate::life;
 use crate::space::{self, ProcessSpace};
 use crate::thread::Thread;
+use crate::tracee::Lost;
 use janua_platform_linux::sys::{self, nr};
 use janua_platform_linux::vdso;
 
@@ -90,7 +91,9 @@ impl UserMemory for Memory<'_> {
         false
     }
     fn is_code(&self, addr: usize) -> bool {
-        is_user(addr, 1) || vdso::ranges().iter().any(|(start, end)| (*start..*end).contains(&addr))
+        // The vDSO, and the host's behind it.
+        let end = vdso::ranges()[1].1.max(boot::info().vdso_end as usize);
+        is_user(addr, 1) || (vdso::ranges()[0].0..end).contains(&addr)
     }
     fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
         let len = dst.len();
@@ -174,14 +177,18 @@ impl Context for ProcessContext {
     fn cpu(&self, whole_task: bool) -> Option<Nanos> {
         let (pid, tid) = self.ids()?;
         if whole_task {
-            return clock::of_other((pid, tid), true);
+            return Some(clock::of_other((pid, tid), true)? + self.0.mirror().used_in_kernel());
         }
-        let own = if self.0.is_caller() { clock::of_caller() } else { 0 };
-        Some(own + usage::scheduled((pid, tid))?.ran)
+        let own = self.0.used_in_kernel();
+        Some(own + usage::scheduled((pid, tid)).map_or_else(|| self.0.ran.so_far(), |scheduled| scheduled.ran))
     }
     fn usage(&self, whole_task: bool) -> Option<Usage> {
         let ids = self.ids()?;
-        if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) }
+        let told = if whole_task { usage::of_process(ids.0) } else { usage::of_thread(ids) };
+        let told = told.unwrap_or_default();
+        // The host tells it in ticks, if at all; its clocks are exact.
+        let exact = self.cpu(whole_task)?;
+        Some(Usage { user: exact.saturating_sub(told.system).max(told.user), ..told })
     }
     fn resident(&self) -> Option<u64> {
         Some(ProcessSpace::of(&self.space()).bytes().0)
@@ -196,6 +203,19 @@ impl Context for ProcessContext {
     fn page_map(&self, addr: usize, out: &mut [u64]) -> Result<()> {
         ProcessSpace::of(&self.space()).page_map(addr, out);
         Ok(())
+    }
+    fn membarrier(&self, command: u32, flags: u32, cpu: u32) -> Result<usize> {
+        if !self.0.is_caller() {
+            return Err(Errno::EXDEV);
+        }
+        let request = [nr::MEMBARRIER.number(), command as usize, flags as usize, cpu as usize, 0, 0, 0, 0];
+        let made = self.0.tracee.lock().call(&request).unwrap_or_else(|Lost| life::lost(&self.0));
+        // The MEMBARRIER_CMD_REGISTER_*, which a child has as well.
+        const REGISTER: u32 = 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8;
+        if made.is_ok() {
+            self.0.mirror().add_barriers(command & REGISTER);
+        }
+        made
     }
     fn scheduled(&self) -> Option<Scheduled> {
         usage::scheduled(self.ids()?)

@@ -14,8 +14,11 @@ use janua_platform_linux::machine as linux;
 use janua_platform_linux::{exception, spawn, sys};
 use janua_port::drive::PARKED;
 use janua_port::gate::{PullGate, Stop, pull};
-use janua_port::trap::{Cause, Exception, Refusal};
-use janua_port::{Carrier, Context, Frame, Guest, HostSignal, Nanos, Next, Prot, Space, Spawn, SpawnKind, drive, space};
+use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
+use janua_port::{
+    Carrier, Context, Frame, Guest, HostSignal, Nanos, Next, Prot, Space, Spawn, SpawnKind, UserMemory, drive, space,
+};
+use janua_text::access;
 
 use crate::context::ProcessContext;
 use crate::mirror::Mirror;
@@ -30,6 +33,8 @@ use crate::zygote;
 const PAGE_FAULT: u32 = 14;
 const PRESENT: u64 = 1;
 const USER: u64 = 4;
+/// The longest instruction.
+const LONGEST: usize = 15;
 
 /// A guest's process was ended by somebody outside: what the sandbox was is not there any more.
 #[cold]
@@ -123,6 +128,9 @@ fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Los
     for request in [stub::map(stub::requests(), page, 1, read), stub::unmap(stub::word(), PAGE)] {
         tracee.call(&request)?.map_err(|_| Lost)?;
     }
+    for command in (0..u32::BITS).map(|bit| 1 << bit).filter(|command| mirror.barriers() & command != 0) {
+        let _ = tracee.call(&[sys::nr::MEMBARRIER.number(), command as usize, 0, 0, 0, 0, 0, 0])?;
+    }
     Ok(())
 }
 
@@ -185,6 +193,7 @@ fn live(birth: Birth) {
 
 fn end(thread: &Thread) {
     let mirror = thread.mirror();
+    mirror.note_ended(janua_platform_linux::clock::of_caller());
     thread.set_tid(0);
     thread.tracee.lock().end();
     if mirror.remove(thread) == 0 {
@@ -231,7 +240,9 @@ impl Traced<'_> {
             self.thread.set_runs(true);
         }
         let generation = mirror.generation();
+        self.thread.ran.begin();
         let halt = tracee.run();
+        self.thread.ran.end();
         self.thread.set_runs(false);
         *frame = tracee.regs.frame;
         Ok((halt?, generation))
@@ -239,9 +250,7 @@ impl Traced<'_> {
 
     /// What was tried at an address, as far as it can be told from what the host's process has there; none when the host's mappings have
     /// changed since, so that it is to be tried again.
-    fn tried(mirror: &Mirror, frame: &Frame, addr: usize, generation: u64) -> Option<Access> {
-        /// The longest instruction.
-        const LONGEST: usize = 15;
+    fn tried(&self, mirror: &Mirror, frame: &Frame, addr: usize, generation: u64) -> Option<Access> {
         let shown = mirror.shown(addr);
         let is_fetch = addr.wrapping_sub(frame.rip as usize) < LONGEST && !shown.is_some_and(|prot| prot.exec);
         if is_fetch {
@@ -250,8 +259,16 @@ impl Traced<'_> {
         match shown {
             Some(prot) if prot.read && mirror.generation() != generation => None,
             Some(prot) if prot.read => Some(Access::Write),
+            _ if !frame.is_compat_mode() && access::only_stores(&self.code(frame)) => Some(Access::Write),
             _ => Some(Access::Read),
         }
+    }
+
+    /// The instruction, and zeroes behind what can be read.
+    fn code(&self, frame: &Frame) -> [u8; LONGEST] {
+        let mut code = [0; LONGEST];
+        ProcessContext::memory_of(self.thread).copy_in_partial(&mut code, frame.rip as usize);
+        code
     }
 
     /// Brings a page, or says what stops that.
@@ -285,9 +302,9 @@ impl Traced<'_> {
             };
             let is_page = matches!((signal, code), (SIGSEGV, 1 | 2) | (SIGBUS, 2));
             if !is_page {
-                return Stop::Exception(other(signal, code, addr));
+                return Stop::Exception(self.other(frame, signal, code, addr));
             }
-            let Some(access) = Traced::tried(&mirror, frame, addr, generation) else { continue };
+            let Some(access) = self.tried(&mirror, frame, addr, generation) else { continue };
             let refused = match self.page_fault(&mirror, addr, access) {
                 Ok(()) => continue,
                 Err(refused) => refused,
@@ -297,8 +314,37 @@ impl Traced<'_> {
                 self.guest.out_of_memory(ProcessSpace::of(&space).bytes().0);
                 return Stop::Pause;
             }
-            return Stop::Exception(refusal(refused, access, addr));
+            let present = mirror.shown(addr).is_some();
+            return Stop::Exception(refusal(refused, access, addr, present));
         }
+    }
+
+    /// Any other exception, out of the host's signal. The processor's own words are not among what the host tells: what they were is told from
+    /// the instruction.
+    fn other(&self, frame: &Frame, signal: u32, code: i32, addr: usize) -> Exception {
+        /// `int` with a vector, and the vector that anybody may raise by it although no gate takes it.
+        const INT: u8 = 0xcd;
+        const OVERFLOW: u8 = 4;
+        let cause = exception::cause(signal, code, 0);
+        let bytes = self.code(frame);
+        let mut before = [0; 2];
+        ProcessContext::memory_of(self.thread).copy_in_partial(&mut before, (frame.rip as usize).wrapping_sub(2));
+        let (number, detail) = match cause {
+            Cause::Arithmetic(Arithmetic::Division) if !matches!(bytes[0], 0x9b | 0xd8..=0xdf) => (0, 0),
+            Cause::Arithmetic(_) if matches!(bytes[0], 0x9b | 0xd8..=0xdf) => (16, 0),
+            Cause::Arithmetic(_) => (19, 0),
+            Cause::Step | Cause::Watchpoint | Cause::DebugTrap => (1, 0),
+            Cause::Breakpoint => (3, 0),
+            Cause::Illegal => (6, 0),
+            Cause::Segment => (12, 0),
+            Cause::Alignment => (17, 0),
+            // The selector's error code: an entry of the table of interrupts.
+            _ if bytes[0] == INT => (13, u64::from(bytes[1]) << 3 | 2),
+            _ if before == [INT, OVERFLOW] => (u32::from(OVERFLOW), 0),
+            _ => (13, 0),
+        };
+        let addr = if matches!(cause, Cause::Protection | Cause::Segment | Cause::Breakpoint) { 0 } else { addr };
+        Exception { cause, addr, number, detail }
     }
 }
 
@@ -311,34 +357,17 @@ impl PullGate for Traced<'_> {
 }
 
 /// The exception of an access that is refused.
-fn refusal(refused: Refused, access: Access, addr: usize) -> Exception {
+fn refusal(refused: Refused, access: Access, addr: usize, present: bool) -> Exception {
     let refusal = match refused {
         Refused::Unmapped => Refusal::Unmapped,
         Refused::Denied => Refusal::Rights,
         Refused::BeyondEnd | Refused::NoMemory | Refused::Failed => Refusal::BeyondEnd,
     };
-    let present = if refused == Refused::Denied { PRESENT } else { 0 };
+    let present = if present { PRESENT } else { 0 };
     let (access, tried) = match access {
         Access::Read => (space::Access::Load, 0),
         Access::Write => (space::Access::Store, ERROR_STORE),
         Access::Execute => (space::Access::Fetch, ERROR_FETCH),
     };
     Exception { cause: Cause::Page { access, refusal }, addr, number: PAGE_FAULT, detail: USER | present | tried }
-}
-
-/// Any other exception, out of the host's signal.
-fn other(signal: u32, code: i32, addr: usize) -> Exception {
-    let cause = exception::cause(signal, code, 0);
-    let number = match cause {
-        Cause::Arithmetic(janua_port::trap::Arithmetic::Division) => 0,
-        Cause::Arithmetic(_) => 19,
-        Cause::Step | Cause::Watchpoint | Cause::DebugTrap => 1,
-        Cause::Breakpoint => 3,
-        Cause::Illegal => 6,
-        Cause::Segment => 12,
-        Cause::Alignment => 17,
-        _ => 13,
-    };
-    let addr = if matches!(cause, Cause::Protection | Cause::Segment | Cause::Breakpoint) { 0 } else { addr };
-    Exception { cause, addr, number, detail: 0 }
 }

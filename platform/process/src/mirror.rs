@@ -219,6 +219,10 @@ pub struct Mirror {
     changes: AtomicU64,
     /// The host's number of the process; 0 before there is one.
     pid: AtomicU32,
+    /// The registrations for membarrier(2) that its space has, as their commands: bits.
+    barriers: AtomicU32,
+    /// Nanoseconds that the kernel's threads of its ended threads have used.
+    ended: AtomicU64,
 }
 
 impl Mirror {
@@ -230,12 +234,33 @@ impl Mirror {
             made: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             pid: AtomicU32::new(0),
+            barriers: AtomicU32::new(0),
+            ended: AtomicU64::new(0),
         })
     }
 
     /// The host's number of its process; 0 before there is one.
     pub fn pid(&self) -> u32 {
         self.pid.load(Ordering::Relaxed)
+    }
+
+    /// A thread that has used so many nanoseconds in the kernel has ended.
+    pub fn note_ended(&self, used: u64) {
+        self.ended.fetch_add(used, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds that its threads have used in the kernel.
+    pub fn used_in_kernel(&self) -> u64 {
+        let alive: u64 = self.threads().iter().map(|thread| thread.used_in_kernel()).sum();
+        self.ended.load(Ordering::Relaxed) + alive
+    }
+
+    pub fn barriers(&self) -> u32 {
+        self.barriers.load(Ordering::Relaxed)
+    }
+
+    pub fn add_barriers(&self, commands: u32) {
+        self.barriers.fetch_or(commands, Ordering::Relaxed);
     }
 
     /// It has a process, with this page of requests.

@@ -44,6 +44,7 @@ pub fn empty() -> Arc<ProcessSpace> {
 /// A copy for a fork: pages are shared until written. ENOMEM.
 pub fn copy(space: &ProcessSpace) -> Result<Arc<ProcessSpace>> {
     let mirror = Mirror::new();
+    mirror.add_barriers(space.own.mirror().barriers());
     space.fork(Shown(mirror.clone()), Own(mirror))
 }
 

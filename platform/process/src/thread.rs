@@ -5,10 +5,11 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize
 
 use janua_abi::linux::i386::UserDesc;
 use janua_entry::hosted::{KICK, THREADS};
+use janua_platform_linux::clock::{self, HostClock};
 use janua_platform_linux::context::here;
-use janua_platform_linux::spawn;
 use janua_platform_linux::sys::{self, nr};
-use janua_port::{Guest, Space};
+use janua_platform_linux::{area, spawn};
+use janua_port::{Clock, Guest, Space};
 use janua_rt::Mutex;
 
 use crate::mirror::Mirror;
@@ -33,6 +34,35 @@ pub struct Thread {
     /// The entries of its descriptor table, for a fork.
     pub areas: Mutex<[Option<UserDesc>; 2]>,
     pub faults: AtomicU64,
+    pub ran: Ran,
+}
+
+/// How long user code has run, as the kernel sees it from outside: for where the host does not tell of a thread in another process.
+#[derive(Default)]
+pub struct Ran {
+    /// Nanoseconds, and since when it runs; 0 while it does not.
+    total: AtomicU64,
+    since: AtomicU64,
+}
+
+impl Ran {
+    /// User code is about to run.
+    pub fn begin(&self) {
+        self.since.store(HostClock.monotonic(), Ordering::Relaxed);
+    }
+
+    /// It has stopped.
+    pub fn end(&self) {
+        let since = self.since.swap(0, Ordering::Relaxed);
+        self.total.fetch_add(HostClock.monotonic().saturating_sub(since), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds until now.
+    pub fn so_far(&self) -> u64 {
+        let since = self.since.load(Ordering::Relaxed);
+        let runs = if since == 0 { 0 } else { HostClock.monotonic().saturating_sub(since) };
+        self.total.load(Ordering::Relaxed) + runs
+    }
 }
 
 /// The guest thread of each area of the kernel's process.
@@ -61,6 +91,7 @@ impl Thread {
             guest: Mutex::new(Some(guest)),
             areas: Mutex::default(),
             faults: AtomicU64::new(0),
+            ran: Ran::default(),
         })
     }
 
@@ -84,6 +115,12 @@ impl Thread {
     /// The area of its thread in the kernel; 0 before it has one.
     pub fn area(&self) -> usize {
         self.area.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds that its thread in the kernel has used.
+    pub fn used_in_kernel(&self) -> u64 {
+        let beside = area::of(self.area()).host_tid.load(Ordering::Relaxed);
+        if self.is_caller() { clock::of_caller() } else { clock::of_other((beside, beside), false).unwrap_or(0) }
     }
 
     /// The host's number of its host thread; 0 when it has none.

@@ -14,6 +14,29 @@ pub const GATES: &[&str] = &["call", "sud", "seccomp"];
 /// What stands for a gate where calls come by the first and run on a module, away from the thread that makes them.
 pub const AWAY: &str = "away";
 
+/// What stands for the gate `ptrace` under the jail `process`: the tests of [`TRACED`] run by it besides.
+pub const PTRACE: &str = "ptrace";
+
+/// The tests that run by [`PTRACE`] besides: of each kind of call and event something, with the first C library. All of them would take as long as the other gates together.
+pub const TRACED: &[&str] = &[
+    "exec/",
+    "futex/",
+    "mm/f",
+    "mm/membarrier",
+    "mm/mp",
+    "mm/mr",
+    "pipe/",
+    "proc/f",
+    "proc/rusage_times",
+    "proc/v",
+    "proc/wait",
+    "sig/a",
+    "sig/faults",
+    "thread/",
+    "time/posix_timers",
+    "time/vdso",
+];
+
 /// The gates of this run.
 pub fn gates() -> &'static [&'static str] {
     match (super::native(), super::quick()) {
@@ -67,7 +90,9 @@ impl Case {
             verdicts.push(Verdict::Passed(name("native")));
         }
         let away = self.away && !super::native();
-        for gate in gates().iter().chain(away.then_some(&AWAY)) {
+        let listed = TRACED.iter().any(|start| self.name.starts_with(start)) && self.name.ends_with("/glibc");
+        let traced = listed && !super::native() && !super::quick();
+        for gate in gates().iter().chain(away.then_some(&AWAY)).chain(traced.then_some(&PTRACE)) {
             if let Some(reason) = skip(gate) {
                 verdicts.push(Verdict::Skipped(name(gate), reason));
                 continue;
@@ -175,6 +200,9 @@ pub fn under(gate: &str, command: &[String]) -> Vec<String> {
 /// What a run under this gate says of the jail: nothing where there is one, and otherwise that none is wanted, or it would be
 /// said on standard error.
 pub fn jail(gate: &str) -> &'static [&'static str] {
+    if gate == PTRACE {
+        return &["--jail", "process"];
+    }
     if gate != "seccomp" && super::attacks::has_keys() { &[] } else { &["--jail", "none"] }
 }
 
