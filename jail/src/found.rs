@@ -73,7 +73,7 @@ impl Range {
     /// `None` for what is no host's file, or when the host does not tell.
     pub fn new(object: &dyn MemoryObject, offset: u64, len: usize) -> Option<Range> {
         let file = object.host_file()?;
-        let stat = file.host().stat(file.fd(), b"").ok()?;
+        let stat = file.host().stat(file.fd()).ok()?;
         Some(Range { dev: stat.dev, ino: stat.ino, mtime: stat.mtime, ctime: stat.ctime, size: stat.size, offset, len })
     }
 

@@ -16,7 +16,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::{NEWS, PollTable};
 use janua_port::host::{self, HostReady, HostStat};
-use janua_port::{Backing, Host, HostFd, OwnedFd};
+use janua_port::{Backing, Host, HostFd, HostFiles, OwnedFd};
 use janua_rt::WaitQueue;
 
 use crate::caller::Caller;
@@ -50,10 +50,10 @@ enum Watch {
 /// An inherited host descriptor.
 pub struct HostFile {
     host: &'static dyn Host,
-    fd: Arc<OwnedFd>,
+    fd: HostFd,
+    /// The same among the host's files, where it has some. Otherwise the descriptor is a line, whose host moves bytes of the kernel's.
+    file: Option<Arc<OwnedFd>>,
     kind: FileKind,
-    /// [`Host::reads_copy`].
-    copies: bool,
     stat: HostStat,
     ready: Arc<Ready>,
     watch: AtomicU8,
@@ -64,16 +64,21 @@ pub struct HostFile {
 impl HostFile {
     /// A file over `fd`, which it closes when dropped. Errors are fstat(2)'s.
     pub fn new(host: &'static dyn Host, fd: HostFd) -> Result<HostFile> {
-        let stat = host.stat(fd, b"")?;
+        let stat = host.stat(fd)?;
         let kind = FileKind::of_mode(stat.mode).ok_or(Errno::EINVAL)?;
         if kind == FileKind::Regular && host.flags(fd)? & flags::O_ACCMODE != flags::O_RDONLY {
             frozen::note_writable(&stat);
         }
+        let file = host.files().map(|files| {
+            let file = OwnedFd::of_file(files, fd);
+            file.set_copies(files.reads_copy(fd));
+            file
+        });
         Ok(HostFile {
             host,
-            fd: OwnedFd::of_file(host, fd),
+            fd,
+            file,
             kind,
-            copies: host.reads_copy(fd),
             stat,
             ready: Arc::new(Ready::default()),
             watch: AtomicU8::new(Watch::Unknown as u8),
@@ -92,11 +97,15 @@ impl HostFile {
 
     /// The host's descriptor; valid as long as this file.
     pub fn host_fd(&self) -> HostFd {
-        self.fd.fd()
+        self.fd
     }
 
     pub fn host(&self) -> &'static dyn Host {
         self.host
+    }
+
+    fn files(&self) -> Option<&'static dyn HostFiles> {
+        self.file.as_ref().map(|file| file.host())
     }
 
     pub fn kind(&self) -> FileKind {
@@ -105,7 +114,7 @@ impl HostFile {
 
     /// What was handed in for reading gives no right to write, whatever the host would allow its user. EACCES.
     fn may(&self, access: u32) -> Result<()> {
-        let outside = self.host.flags(self.fd.fd())? & flags::O_ACCMODE;
+        let outside = self.host.flags(self.fd)? & flags::O_ACCMODE;
         if outside == flags::O_RDWR || outside == access { Ok(()) } else { Err(Errno::EACCES) }
     }
 
@@ -118,7 +127,7 @@ impl HostFile {
     pub fn watched(&self) -> bool {
         if self.watch.load(Ordering::Acquire) == Watch::Unknown as u8 {
             // Two callers may both ask: the host refuses the second (EEXIST), which is as good.
-            let watch = match self.host.watch(self.fd.fd(), self.ready.clone()) {
+            let watch = match self.host.watch(self.fd, self.ready.clone()) {
                 Err(Errno::EPERM) => Watch::Always,
                 _ => Watch::Watched,
             };
@@ -129,14 +138,14 @@ impl HostFile {
 
     /// What of `interest` the host says is ready now.
     pub fn host_events(&self, interest: Events) -> Events {
-        let events = Events::from_bits_truncate(self.host.poll(self.fd.fd(), interest.bits()));
+        let events = Events::from_bits_truncate(self.host.poll(self.fd, interest.bits()));
         NEWS.advance();
         events
     }
 
     /// The host's answer of now.
     fn fetch(&self) -> Result<HostStat> {
-        let stat = self.host.stat(self.fd.fd(), b"");
+        let stat = self.host.stat(self.fd);
         NEWS.advance();
         stat
     }
@@ -162,7 +171,10 @@ impl HostFile {
 impl Drop for HostFile {
     fn drop(&mut self) {
         if *self.watch.get_mut() == Watch::Watched as u8 {
-            self.host.unwatch(self.fd.fd());
+            self.host.unwatch(self.fd);
+        }
+        if self.file.is_none() {
+            self.host.close(self.fd);
         }
     }
 }
@@ -172,25 +184,25 @@ impl File for HostFile {
         let mut at = self.host_offset(at);
         let mut moved = 0;
         while buf.left() > 0 {
-            let step = self.ask(Events::READABLE).and_then(|()| match buf.host_range() {
-                Some(((addr, len), true)) if self.copies => {
-                    let n = self.host.read_user(self.fd.fd(), addr, len, at)?;
+            let step = self.ask(Events::READABLE).and_then(|()| match (buf.host_range(), &self.file) {
+                (Some(((addr, len), true)), Some(file)) if file.copies() => {
+                    let n = file.host().read_user(self.fd, addr, len, at)?;
                     buf.advance(n);
                     Ok((n, len))
                 }
-                Some(((_, 0), _)) => Ok((0, 0)),
-                Some(((addr, len), _)) => {
+                (Some(((_, 0), _)), _) => Ok((0, 0)),
+                (Some(((addr, len), _)), _) => {
                     // What a stream has given it does not give again, and a position has moved on.
                     let want = if at.is_some() { len.min(CHUNK) } else { buf.storable(CHUNK) };
                     if want == 0 {
                         return Err(Errno::EFAULT);
                     }
-                    Ok((hostio::read_through(self.host, self.fd.fd(), buf, addr, want, at)?, want))
+                    Ok((hostio::read_through(self.host, self.fd, buf, addr, want, at)?, want))
                 }
-                None => match buf.kernel_range() {
+                (None, _) => match buf.kernel_range() {
                     Some(room) => {
                         let asked = room.len();
-                        let n = self.host.read(self.fd.fd(), room, at)?;
+                        let n = self.host.read(self.fd, room, at)?;
                         buf.advance(n);
                         Ok((n, asked))
                     }
@@ -220,19 +232,19 @@ impl File for HostFile {
         let most = if self.has_position() || !self.watched() { usize::MAX } else { PIPE_BUF };
         let mut moved = 0;
         while buf.left() > 0 {
-            let step = self.ask(Events::WRITABLE).and_then(|()| match buf.host_range() {
-                Some(((_, len), false)) => {
-                    let len = len.min(most).min(CHUNK);
-                    Ok((hostio::write_through(self.host, self.fd.fd(), buf, len, at)?, len))
-                }
-                Some(((addr, len), true)) => {
+            let step = self.ask(Events::WRITABLE).and_then(|()| match (buf.host_range(), &self.file) {
+                (Some(((addr, len), true)), Some(file)) => {
                     let len = len.min(most);
-                    Ok((self.host.write_user(self.fd.fd(), addr, len, at)?, len))
+                    Ok((file.host().write_user(self.fd, addr, len, at)?, len))
                 }
-                None => match buf.kernel_range() {
+                (Some(((_, len), _)), _) => {
+                    let len = len.min(most).min(CHUNK);
+                    Ok((hostio::write_through(self.host, self.fd, buf, len, at)?, len))
+                }
+                (None, _) => match buf.kernel_range() {
                     Some(bytes) => {
                         let len = bytes.len().min(most);
-                        Ok((self.host.write(self.fd.fd(), &bytes[..len], at)?, len))
+                        Ok((self.host.write(self.fd, &bytes[..len], at)?, len))
                     }
                     None => Ok((0, 0)),
                 },
@@ -281,7 +293,7 @@ impl File for HostFile {
     }
 
     fn seek(&self, _file: &OpenFile, offset: i64, whence: u32) -> Result<u64> {
-        self.host.lseek(self.fd.fd(), offset, whence)
+        self.files().ok_or(Errno::ESPIPE)?.lseek(self.fd, offset, whence)
     }
 
     fn announces(&self) -> bool {
@@ -292,7 +304,7 @@ impl File for HostFile {
         match request {
             request::FIONREAD => {
                 let mut held = [0; 4];
-                self.host.ioctl(self.fd.fd(), request, &mut held)?;
+                self.host.ioctl(self.fd, request, &mut held)?;
                 UserPtr::<i32>::new(arg).write(caller.user(), &i32::from_ne_bytes(held))?;
                 Ok(0)
             }
@@ -301,26 +313,27 @@ impl File for HostFile {
     }
 
     fn backing(&self, _file: &OpenFile, offset: u64, _len: usize, shared: bool) -> Result<Backing> {
-        if self.kind == FileKind::Regular {
-            Ok(Backing::Object { object: self.fd.clone(), offset, shared, frozen: false })
-        } else {
-            Err(Errno::ENODEV)
+        match &self.file {
+            Some(file) if self.kind == FileKind::Regular => {
+                Ok(Backing::Object { object: file.clone(), offset, shared, frozen: false })
+            }
+            _ => Err(Errno::ENODEV),
         }
     }
 
     fn truncate(&self, _file: &OpenFile, len: u64) -> Result<()> {
         self.may(flags::O_WRONLY)?;
         let _change = Change::begin();
-        self.host.truncate(self.fd.fd(), len)
+        self.files().ok_or(Errno::EINVAL)?.truncate(self.fd, len)
     }
 
     fn allocate(&self, _file: &OpenFile, mode: u32, offset: u64, len: u64) -> Result<()> {
         let _change = Change::begin();
-        self.host.fallocate(self.fd.fd(), mode, offset, len)
+        self.files().ok_or(Errno::ENODEV)?.fallocate(self.fd, mode, offset, len)
     }
 
     fn sync(&self, data_only: bool) -> Result<()> {
-        self.host.fsync(self.fd.fd(), data_only)
+        self.files().ok_or(Errno::EINVAL)?.fsync(self.fd, data_only)
     }
 
     fn reopen(&self, _file: &OpenFile, _caller: &dyn Caller, open_flags: u32) -> Result<Arc<dyn File>> {
@@ -328,7 +341,8 @@ impl File for HostFile {
         let keep = flags::O_ACCMODE | flags::O_APPEND;
         // The new description is the sandbox's own. Without O_NONBLOCK the host would wait for a fifo's other side.
         let wait = if self.has_position() { 0 } else { flags::O_NONBLOCK };
-        let fd = self.host.open(self.fd.fd(), b"", open_flags & keep | wait, 0, 0)?;
+        let files = self.files().ok_or(Errno::ENXIO)?;
+        let fd = files.open(self.fd, b"", open_flags & keep | wait, 0, 0)?;
         Ok(Arc::new(HostFile::new(self.host, fd).inspect_err(|_| self.host.close(fd))?))
     }
 

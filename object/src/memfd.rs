@@ -20,7 +20,6 @@ use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
 use crate::fs::memory::Space;
 use crate::fs::memory::data::{Data, Source};
 use crate::fs::memory::turns::Turns;
-use crate::fs::objectio;
 use crate::fs::tmpfs::TMPFS_MAGIC;
 use crate::vfs::{Attr, Contents, Dentry, FileKind, FileSystem, FsStat, Inode, Mount, MountFlags, Path, SetAttr, Vfs};
 
@@ -302,7 +301,7 @@ impl File for MemFile {
         let source = self.0.state.lock().data.read(buf, offset)?;
         let n = match source {
             Source::Done(n) => n,
-            Source::Object(object) => objectio::read_at(&*object, buf, offset)?,
+            Source::Object(object) => object.read_at(buf, offset)?,
         };
         if file.flags() & flags::O_NOATIME == 0 {
             let now = self.0.now();

@@ -1,7 +1,7 @@
-//! The host's files and sockets, for platforms that run on one (`linux`).
+//! The outside by descriptors, and a host's files and sockets, for platforms that run on one (`linux`).
 //!
 //! A thin, typed sheet over the host's calls; all names are relative to a descriptor, all memory is the kernel's. The two
-//! exceptions, [`Host::read_user`] and [`Host::write_user`], take user ranges that have been checked, to save a copy.
+//! exceptions, [`HostFiles::read_user`] and [`HostFiles::write_user`], take user ranges that have been checked, to save a copy.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -45,17 +45,47 @@ pub trait HostReady: Send + Sync {
     fn ready(&self, events: u32);
 }
 
-/// Host calls. Every method is one host call (or a loop over EINTR); errors are the host's.
+/// Descriptors that the outside has handed to the kernel: lines, streams, files; what goes through them, and when they are ready. Every method is
+/// one host call (or a loop over EINTR); errors are the host's.
 pub trait Host: Send + Sync {
-    /// openat2(2) relative to `dir` with O_CLOEXEC|O_NOCTTY added; `resolve` are RESOLVE_* bits. An empty path reopens `dir`
-    /// itself (through /proc/self/fd).
-    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd>;
     /// close(2). Nothing can be done about an error, so none is told.
     fn close(&self, fd: HostFd);
     /// Access mode and status flags of the description (F_GETFL).
     fn flags(&self, fd: HostFd) -> Result<u32>;
+    /// fstat(2).
+    fn stat(&self, fd: HostFd) -> Result<HostStat>;
+    /// `offset: None` uses the descriptor's own position.
+    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize>;
+    /// As [`Host::read`], the other way. At [`END`] the host finds the end and writes there in one step, and
+    /// the descriptor's own position is behind what was written then.
+    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize>;
+    /// ioctl(2) whose argument is a buffer of the kernel's (in and out).
+    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize>;
+    /// ioctl(2) whose argument is a plain word.
+    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize>;
+    /// The poll(2) bits of `interest` that hold now, without waiting.
+    fn poll(&self, fd: HostFd, interest: u32) -> u32;
+    /// Tells `target` whenever the descriptor's readiness changes (edge), until [`Host::unwatch`]. EPERM: always ready.
+    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()>;
+    /// Ends [`Host::watch`].
+    fn unwatch(&self, fd: HostFd);
+    /// The host's files, where it has a file system: what is mapped of one is then the host's affair.
+    fn files(&self) -> Option<&dyn HostFiles> {
+        None
+    }
+    /// The host's network.
+    fn sockets(&self) -> Option<&dyn HostSockets> {
+        None
+    }
+}
+
+/// A host's file system: names, contents, attributes. Calls as in [`Host`].
+pub trait HostFiles: Host {
+    /// openat2(2) relative to `dir` with O_CLOEXEC|O_NOCTTY added; `resolve` are RESOLVE_* bits. An empty path reopens `dir`
+    /// itself (through /proc/self/fd).
+    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd>;
     /// fstatat(2) with AT_SYMLINK_NOFOLLOW; an empty path means the descriptor itself.
-    fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat>;
+    fn stat_at(&self, dir: HostFd, path: &[u8]) -> Result<HostStat>;
     /// statfs(2) of what the descriptor is on, as Linux' 64-bit `struct statfs` in 15 words.
     fn statfs(&self, fd: HostFd) -> Result<[u64; 15]>;
     /// readlinkat(2): the bytes put into `out`, which may be a cut target.
@@ -64,12 +94,7 @@ pub trait Host: Send + Sync {
     fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize>;
     /// lseek(2), SEEK_DATA and SEEK_HOLE included: the new position.
     fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64>;
-    /// `offset: None` uses the descriptor's own position.
-    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize>;
-    /// As [`Host::read`], the other way. At [`END`] the host finds the end and writes there in one step, and
-    /// the descriptor's own position is behind what was written then.
-    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize>;
-    /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted; only where [`Host::reads_copy`].
+    /// Like `read`, into user memory that [`crate::UserMemory::is_user`] has accepted; only where [`HostFiles::reads_copy`].
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize>;
     /// Whether a read of the descriptor stores into memory while it goes on, by the calling thread's own right to store there.
     /// Otherwise the host may hold on to pages and fill them although that right has gone meanwhile.
@@ -110,37 +135,31 @@ pub trait Host: Send + Sync {
     fn listxattr(&self, fd: HostFd, out: &mut [u8]) -> Result<usize>;
     /// fremovexattr(2).
     fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()>;
-    /// ioctl(2) whose argument is a buffer of the kernel's (in and out).
-    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize>;
-    /// ioctl(2) whose argument is a plain word.
-    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize>;
-    /// The poll(2) bits of `interest` that hold now, without waiting.
-    fn poll(&self, fd: HostFd, interest: u32) -> u32;
-    /// Tells `target` whenever the descriptor's readiness changes (edge), until [`Host::unwatch`]. EPERM: always ready.
-    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()>;
-    /// Ends [`Host::watch`].
-    fn unwatch(&self, fd: HostFd);
+}
+
+/// A host's network. Calls as in [`Host`].
+pub trait HostSockets: Host {
     /// A raw host socket call by number (socket, bind, connect, ...) whose memory arguments are the kernel's; used by
     /// `--net host` only. Arguments are words; pointers among them must come from slices that live across the call.
     fn socket_call(&self, call: SocketCall<'_>) -> Result<usize>;
 }
 
-/// A descriptor of the host that is closed with its last user.
+/// A file of the host, by a descriptor that is closed with its last user.
 pub struct OwnedFd {
-    host: &'static dyn Host,
+    host: &'static dyn HostFiles,
     fd: HostFd,
-    /// [`Host::reads_copy`], as far as it is known.
+    /// [`HostFiles::reads_copy`], as far as it is known.
     copies: AtomicBool,
 }
 
 impl OwnedFd {
     /// Of an anonymous file in memory.
-    pub fn new(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
+    pub fn new(host: &'static dyn HostFiles, fd: HostFd) -> Arc<OwnedFd> {
         Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(true) })
     }
 
     /// Of a file of which nothing is known.
-    pub fn of_file(host: &'static dyn Host, fd: HostFd) -> Arc<OwnedFd> {
+    pub fn of_file(host: &'static dyn HostFiles, fd: HostFd) -> Arc<OwnedFd> {
         Arc::new(OwnedFd { host, fd, copies: AtomicBool::new(false) })
     }
 
@@ -150,15 +169,18 @@ impl OwnedFd {
     }
 
     /// Whether reads of the file are known to copy.
+    #[inline]
     pub fn copies(&self) -> bool {
         self.copies.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub fn fd(&self) -> HostFd {
         self.fd
     }
 
-    pub fn host(&self) -> &'static dyn Host {
+    #[inline]
+    pub fn host(&self) -> &'static dyn HostFiles {
         self.host
     }
 }
@@ -192,7 +214,7 @@ impl MemoryObject for OwnedFd {
     }
 
     fn resident(&self) -> u64 {
-        self.host.stat(self.fd, b"").map_or(0, |stat| stat.blocks * 512)
+        self.host.stat(self.fd).map_or(0, |stat| stat.blocks * 512)
     }
 
     fn host_file(&self) -> Option<&OwnedFd> {

@@ -38,7 +38,7 @@ pub use context::{Context, Registers};
 pub use drive::{Carrier, Next, drive};
 pub use gate::{Entry, GateId, HostSignal, HostedGate, QueueGate, TrapGate, Way};
 pub use guest::{Flow, Guest, Plain};
-pub use host::{Host, HostFd, OwnedFd};
+pub use host::{Host, HostFd, HostFiles, HostSockets, OwnedFd};
 pub use machine::{Machine, NewSpace, Spawn, SpawnKind};
 pub use object::{Fill, MemoryObject};
 pub use outside::{Answer, Asked, Request};

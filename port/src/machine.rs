@@ -51,7 +51,7 @@ pub trait Machine: Send + Sync {
     fn console(&self) -> &dyn Console;
     /// Sleeping on a word.
     fn park(&self) -> &dyn Park;
-    /// The host's files and sockets, where there is a host.
+    /// The outside by its descriptors, and its files and sockets where it has some; `None` where there is nothing but the console.
     fn host(&self) -> Option<&dyn Host>;
     /// An anonymous memory object without contents; `name` is for people. ENOMEM, ENFILE; ENODEV where nothing but anonymous memory is mapped.
     fn memory_object(&self, name: &str) -> Result<Arc<dyn MemoryObject>>;

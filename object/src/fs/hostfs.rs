@@ -28,7 +28,7 @@ use hashbrown::HashMap;
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::wait::NEWS;
 use janua_port::host::HostStat;
-use janua_port::{Host, HostFd, Machine, Nanos, OwnedFd};
+use janua_port::{Host, HostFd, HostFiles, Machine, Nanos, OwnedFd};
 use janua_rt::Mutex;
 
 use crate::caller::Cred;
@@ -51,7 +51,7 @@ const BENEATH: u64 = Resolve::BENEATH.bits() | Resolve::NO_SYMLINKS.bits() | Res
 
 /// What the inodes of one host directory share.
 struct Shared {
-    host: &'static dyn Host,
+    host: &'static dyn HostFiles,
     machine: &'static dyn Machine,
     dev: u64,
     writable: bool,
@@ -69,7 +69,7 @@ struct Shared {
     cached: usize,
     /// The host device of the root.
     root_dev: u64,
-    /// Whether reads of a device's files copy ([`Host::reads_copy`]); of the root's, 0 as long as it is not known, or [`COPIES`] or not.
+    /// Whether reads of a device's files copy ([`HostFiles::reads_copy`]); of the root's, 0 as long as it is not known, or [`COPIES`] or not.
     root_copies: AtomicU8,
     copies: Mutex<Vec<(u64, bool)>>,
     /// The buffer of the last listing, for the next.
@@ -146,7 +146,7 @@ impl Shared {
         }
     }
 
-    /// [`Host::open`]. Where there is no descriptor left for the caller, those that are only kept for the next time go first.
+    /// [`HostFiles::open`]. Where there is no descriptor left for the caller, those that are only kept for the next time go first.
     fn open(&self, dir: &OwnedFd, path: &[u8], open: u32, mode: u32, resolve: u64) -> Result<Arc<OwnedFd>> {
         let again = || self.host.open(dir.fd(), path, open, mode, resolve);
         let fd = again().or_else(|errno| {
@@ -241,9 +241,9 @@ impl HostFs {
     }
 
     fn new(machine: &'static dyn Machine, dev: u64, fd: HostFd, writable: bool, fresh: bool, top: bool) -> Result<Arc<HostFs>> {
-        let host = machine.host().ok_or(Errno::ENODEV)?;
+        let host = machine.host().and_then(Host::files).ok_or(Errno::ENODEV)?;
         let owned = OwnedFd::of_file(host, fd);
-        let stat = host.stat(fd, b"")?;
+        let stat = host.stat(fd)?;
         if writable {
             frozen::note_writable(&stat);
         }
@@ -347,7 +347,7 @@ impl HostInode {
         }))
     }
 
-    fn host(&self) -> &'static dyn Host {
+    fn host(&self) -> &'static dyn HostFiles {
         self.shared.host
     }
 
@@ -407,7 +407,7 @@ impl HostInode {
         let moment = Moment::now();
         let fd = self.shared.open(&base, &path, open | flags::O_NOFOLLOW, 0, BENEATH)?;
         if self.shared.fresh {
-            let stat = self.host().stat(fd.fd(), b"")?;
+            let stat = self.host().stat(fd.fd())?;
             if (stat.dev, stat.ino) != self.id() {
                 return Err(Errno::ESTALE);
             }
@@ -467,7 +467,7 @@ impl HostInode {
     fn open_names(&self, base: &HostInode, names: &[u8], open: u32) -> Result<Arc<OwnedFd>> {
         let moment = Moment::now();
         let fd = self.shared.open(&*base.any_fd()?, names, open | flags::O_NOFOLLOW, 0, BENEATH)?;
-        let stat = self.host().stat(fd.fd(), b"")?;
+        let stat = self.host().stat(fd.fd())?;
         if !self.is(&stat) {
             return Err(Errno::ESTALE);
         }
@@ -498,13 +498,13 @@ impl HostInode {
             return Err(Errno::ENOENT);
         }
         let dir = self.any_fd()?;
-        let stat = self.host().stat(dir.fd(), name)?;
+        let stat = self.host().stat_at(dir.fd(), name)?;
         self.adopt(stat, name)
     }
 
     /// After a rename: whatever file is `name` here by now, if it is known at all, has its place here.
     fn settle_in(&self, name: &[u8]) {
-        let Ok(stat) = self.any_fd().and_then(|dir| self.host().stat(dir.fd(), name)) else { return };
+        let Ok(stat) = self.any_fd().and_then(|dir| self.host().stat_at(dir.fd(), name)) else { return };
         let known = self.shared.known.lock().get(&(stat.dev, stat.ino)).and_then(Weak::upgrade);
         if let Some(inode) = known.filter(|inode| inode.is(&stat)) {
             inode.saw(stat);
@@ -538,7 +538,7 @@ impl HostInode {
         let dir = match &names[..name] {
             b"" => self.this.upgrade(),
             way => {
-                let stat = self.any_fd().and_then(|dir| self.host().stat(dir.fd(), way));
+                let stat = self.any_fd().and_then(|dir| self.host().stat_at(dir.fd(), way));
                 let known = |stat: HostStat| {
                     let dir = self.shared.known.lock().get(&(stat.dev, stat.ino)).and_then(Weak::upgrade);
                     // The number may have been another file's.
@@ -688,7 +688,7 @@ impl HostInode {
         }
         if self.kind == FileKind::Symlink {
             let (dir, name) = self.dir_and_name()?;
-            let stat = self.host().stat(dir.fd(), &name)?;
+            let stat = self.host().stat_at(dir.fd(), &name)?;
             return if (stat.dev, stat.ino) == self.id() { Ok((dir, name)) } else { Err(Errno::ESTALE) };
         }
         Ok((self.any_fd()?, Arc::from(&b""[..])))
@@ -718,10 +718,10 @@ impl HostInode {
     fn fetch(&self) -> Result<HostStat> {
         let open = self.fds.lock().any();
         let stat = match open {
-            Some(fd) => self.host().stat(fd.fd(), b"")?,
+            Some(fd) => self.host().stat(fd.fd())?,
             None => {
                 let (dir, name) = self.dir_and_name()?;
-                let stat = self.host().stat(dir.fd(), &name)?;
+                let stat = self.host().stat_at(dir.fd(), &name)?;
                 if (stat.dev, stat.ino) != self.id() {
                     return Err(Errno::ESTALE);
                 }
@@ -737,7 +737,7 @@ impl HostInode {
     fn made_here(&self, name: &[u8], mode: u32, gid: u32, cred: &Cred, since: Nanos) -> Result<Arc<HostInode>> {
         let dir = self.any_fd()?;
         let file = self.shared.open(&dir, name, flags::O_PATH | flags::O_NOFOLLOW, 0, BENEATH)?;
-        let stat = self.host().stat(file.fd(), b"")?;
+        let stat = self.host().stat(file.fd())?;
         // Files carry the time of the host's last tick. Where the host does not tell when they were made, that is 0.
         let older = stat.btime != 0 && stat.btime.saturating_add(TICK) < since as i64;
         if older || FileKind::of_mode(stat.mode) != FileKind::of_mode(mode) {
@@ -748,7 +748,7 @@ impl HostInode {
 
     /// The inode of a file just made, with the owner and mode the guest's rules give it. `file` is a descriptor of it.
     fn made(&self, file: &OwnedFd, name: &[u8], mode: u32, gid: u32, cred: &Cred) -> Result<Arc<HostInode>> {
-        let mut stat = self.host().stat(file.fd(), b"")?;
+        let mut stat = self.host().stat(file.fd())?;
         let mut changed = false;
         if stat.uid != cred.fsuid || stat.gid != gid {
             // The host gives files to its own user; where it does not let them go, they stay that user's.
@@ -758,7 +758,7 @@ impl HostInode {
             changed |= self.host().chmod(file.fd(), mode & 0o7777).is_ok();
         }
         if changed {
-            stat = self.host().stat(file.fd(), b"")?;
+            stat = self.host().stat(file.fd())?;
         }
         self.adopt(stat, name)
     }

@@ -1,22 +1,68 @@
 //! Transfers between memory objects and a call's buffers.
 
+use alloc::sync::Arc;
 use alloc::vec;
+use core::any::Any;
+use core::ops::Deref;
 
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::NEWS;
-use janua_port::{MemoryObject, PAGE};
+use janua_port::{MemoryObject, OwnedFd, PAGE};
 
 use super::hostio::{self, CHUNK};
 
-/// Reads from `offset` on until the buffer is full or the object ends: bytes read. What is a host's file it moves itself.
-pub fn read_at(from: &dyn MemoryObject, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
-    match from.host_file() {
-        Some(file) => hostio::read_at(file, buf, offset),
-        None => {
-            let read = read_pages(from, buf, offset);
-            NEWS.advance();
-            read
+/// A memory object of which the kind is known: a transfer of a host's file asks no table for it, since behind a host call each indirect call costs
+/// as much as the copy of a few hundred bytes.
+#[derive(Clone)]
+pub enum Held {
+    /// A file of the host's.
+    File(Arc<OwnedFd>),
+    Other(Arc<dyn MemoryObject>),
+}
+
+impl Held {
+    pub fn new(object: Arc<dyn MemoryObject>) -> Held {
+        let any: Arc<dyn Any + Send + Sync> = object.clone();
+        any.downcast().map_or(Held::Other(object), Held::File)
+    }
+
+    /// What a mapping names.
+    pub fn object(&self) -> Arc<dyn MemoryObject> {
+        match self {
+            Held::File(file) => file.clone(),
+            Held::Other(object) => object.clone(),
+        }
+    }
+
+    /// Reads from `offset` on until the buffer is full or the object ends: bytes read. What is a host's file it moves itself.
+    pub fn read_at(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<usize> {
+        match self {
+            Held::File(file) => hostio::read_at(file, buf, offset),
+            Held::Other(object) => {
+                let read = read_pages(&**object, buf, offset);
+                NEWS.advance();
+                read
+            }
+        }
+    }
+
+    /// Writes the buffer at `offset`: bytes written. As [`Held::read_at`].
+    pub fn write_at(&self, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
+        match self {
+            Held::File(file) => hostio::write_at(file, buf, offset),
+            Held::Other(object) => write_pages(&**object, buf, offset),
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = dyn MemoryObject;
+
+    fn deref(&self) -> &(dyn MemoryObject + 'static) {
+        match self {
+            Held::File(file) => &**file,
+            Held::Other(object) => &**object,
         }
     }
 }
@@ -50,14 +96,6 @@ fn read_pages(from: &dyn MemoryObject, buf: &mut ReadBuf<'_>, offset: u64) -> Re
         }
     }
     Ok(moved)
-}
-
-/// Writes the buffer at `offset`: bytes written. As [`read_at`].
-pub fn write_at(to: &dyn MemoryObject, buf: &mut WriteBuf<'_>, offset: u64) -> Result<usize> {
-    match to.host_file() {
-        Some(file) => hostio::write_at(file, buf, offset),
-        None => write_pages(to, buf, offset),
-    }
 }
 
 #[inline(never)]

@@ -15,7 +15,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::iobuf::{ReadBuf, WriteBuf};
 use janua_kernel::wait::{NEWS, PollTable};
 use janua_port::host::{HostReady, SocketCall};
-use janua_port::{Host, HostFd};
+use janua_port::{HostFd, HostSockets};
 use janua_rt::WaitQueue;
 use zerocopy::IntoBytes;
 
@@ -43,7 +43,7 @@ impl HostReady for Ready {
 /// A socket of the host.
 pub struct HostSocket {
     common: Common,
-    host: &'static dyn Host,
+    host: &'static dyn HostSockets,
     fd: HostFd,
     released: AtomicBool,
     listening: AtomicBool,
@@ -83,14 +83,14 @@ fn not_passed(level: u32, name: u32) -> Errno {
 
 impl HostSocket {
     /// Makes a host socket. Errors are the host's.
-    pub fn new(host: &'static dyn Host, family: u16, kind: u32, protocol: u32) -> Result<Arc<HostSocket>> {
+    pub fn new(host: &'static dyn HostSockets, family: u16, kind: u32, protocol: u32) -> Result<Arc<HostSocket>> {
         let flags = sock::NONBLOCK | sock::CLOEXEC;
         let call = SocketCall::Socket { domain: family.into(), kind: kind | flags, protocol };
         let fd = host_fd(host.socket_call(call)?)?;
         HostSocket::adopt(host, fd, family, kind, protocol)
     }
 
-    fn adopt(host: &'static dyn Host, fd: HostFd, family: u16, kind: u32, protocol: u32) -> Result<Arc<HostSocket>> {
+    fn adopt(host: &'static dyn HostSockets, fd: HostFd, family: u16, kind: u32, protocol: u32) -> Result<Arc<HostSocket>> {
         let common = Common::new(family, kind, protocol);
         match host.watch(fd, Arc::new(Ready(common.wait.clone()))) {
             Ok(()) => Ok(Arc::new(HostSocket {

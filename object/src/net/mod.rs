@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::net::{af, ipproto, sock};
 use janua_abi::linux::{Errno, Result};
-use janua_port::{Clock, Machine};
+use janua_port::{Clock, Host, Machine};
 
 use common::cap;
 use host::HostSocket;
@@ -132,7 +132,8 @@ impl NetSystem {
 
     fn host_socket(&self, caller: &dyn NetCaller, family: u16, kind: u32, protocol: u32) -> Result<Arc<HostSocket>> {
         let machine: &'static dyn Machine = caller.machine();
-        HostSocket::new(machine.host().ok_or(Errno::EAFNOSUPPORT)?, family, kind, protocol)
+        let host = machine.host().and_then(Host::sockets).ok_or(Errno::EAFNOSUPPORT)?;
+        HostSocket::new(host, family, kind, protocol)
     }
 
     /// Two connected sockets. EOPNOTSUPP for families without pairs.

@@ -57,7 +57,7 @@ impl Console {
 
 impl Terminal for Console {
     fn open(self: Arc<Self>) -> Result<Arc<dyn File>> {
-        let fd = self.host.open(self.fd, b"", O_RDWR, 0, 0)?;
+        let fd = self.host.files().ok_or(Errno::ENXIO)?.open(self.fd, b"", O_RDWR, 0, 0)?;
         self.file(fd)
     }
     fn device(&self) -> u64 {

@@ -15,10 +15,11 @@ use janua_object::vfs::access::Who;
 use janua_object::vfs::{FileSystem, MountFlags, Path, Resolve, Start, Vfs, Walk};
 use janua_object::{Caller, Cred};
 use janua_port::guest::Guest;
-use janua_port::host::{HostReady, HostStat, SocketCall};
+use janua_port::host::{HostReady, HostStat};
 use janua_port::machine::{Isa, Memory, NewSpace, Outside, SpawnKind};
 use janua_port::{
-    Clock, Console, Context, Fault, Fill, Host, HostFd, Machine, MemoryObject, Nanos, OwnedFd, Park, Space, UserMemory,
+    Clock, Console, Context, Fault, Fill, Host, HostFd, HostFiles, Machine, MemoryObject, Nanos, OwnedFd, Park, Space,
+    UserMemory,
 };
 
 pub struct TestMachine {
@@ -330,6 +331,50 @@ fn time(nanos: Option<i64>) -> libc::timespec {
 }
 
 impl Host for TestHost {
+    fn close(&self, fd: HostFd) {
+        let _ = call!(libc::close(fd.0));
+    }
+    fn flags(&self, fd: HostFd) -> Result<u32> {
+        call!(libc::fcntl(fd.0, libc::F_GETFL)).map(|flags| flags as u32)
+    }
+    fn stat(&self, fd: HostFd) -> Result<HostStat> {
+        self.stat_at(fd, b"")
+    }
+    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
+        match offset {
+            Some(at) => call!(libc::pread(fd.0, out.as_mut_ptr().cast(), out.len(), at as i64)),
+            None => call!(libc::read(fd.0, out.as_mut_ptr().cast(), out.len())),
+        }
+    }
+    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
+        match offset {
+            Some(janua_port::host::END) => {
+                let range = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+                call!(libc::pwritev2(fd.0, &raw const range, 1, -1, libc::RWF_APPEND))
+            }
+            Some(at) => call!(libc::pwrite(fd.0, data.as_ptr().cast(), data.len(), at as i64)),
+            None => call!(libc::write(fd.0, data.as_ptr().cast(), data.len())),
+        }
+    }
+    fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
+        Err(Errno::ENOTTY)
+    }
+    fn ioctl_word(&self, _fd: HostFd, _request: u32, _arg: usize) -> Result<usize> {
+        Err(Errno::ENOTTY)
+    }
+    fn poll(&self, _fd: HostFd, interest: u32) -> u32 {
+        interest
+    }
+    fn watch(&self, _fd: HostFd, _target: Arc<dyn HostReady>) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+    fn unwatch(&self, _fd: HostFd) {}
+    fn files(&self) -> Option<&dyn HostFiles> {
+        Some(self)
+    }
+}
+
+impl HostFiles for TestHost {
     fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
         let (at, text) = place(dir, path);
         let creates = flags & (0o100 | 0o20000000) != 0;
@@ -340,13 +385,7 @@ impl Host for TestHost {
         ];
         call!(libc::syscall(libc::SYS_openat2, at, text.as_ptr(), how.as_ptr(), 24usize)).map(|fd| HostFd(fd as i32))
     }
-    fn close(&self, fd: HostFd) {
-        let _ = call!(libc::close(fd.0));
-    }
-    fn flags(&self, fd: HostFd) -> Result<u32> {
-        call!(libc::fcntl(fd.0, libc::F_GETFL)).map(|flags| flags as u32)
-    }
-    fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
+    fn stat_at(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
         // SAFETY: all zeroes is a valid stat.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
         let text = name(path);
@@ -389,22 +428,6 @@ impl Host for TestHost {
     }
     fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
         call!(libc::lseek(fd.0, offset, whence as i32)).map(|at| at as u64)
-    }
-    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
-        match offset {
-            Some(at) => call!(libc::pread(fd.0, out.as_mut_ptr().cast(), out.len(), at as i64)),
-            None => call!(libc::read(fd.0, out.as_mut_ptr().cast(), out.len())),
-        }
-    }
-    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
-        match offset {
-            Some(janua_port::host::END) => {
-                let range = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
-                call!(libc::pwritev2(fd.0, &raw const range, 1, -1, libc::RWF_APPEND))
-            }
-            Some(at) => call!(libc::pwrite(fd.0, data.as_ptr().cast(), data.len(), at as i64)),
-            None => call!(libc::write(fd.0, data.as_ptr().cast(), data.len())),
-        }
     }
     fn read_user(&self, _fd: HostFd, _addr: usize, _len: usize, _offset: Option<u64>) -> Result<usize> {
         Err(Errno::EFAULT)
@@ -477,21 +500,5 @@ impl Host for TestHost {
     fn removexattr(&self, fd: HostFd, attr: &[u8]) -> Result<()> {
         let text = name(attr);
         call!(libc::fremovexattr(fd.0, text.as_ptr())).map(|_| ())
-    }
-    fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
-        Err(Errno::ENOTTY)
-    }
-    fn ioctl_word(&self, _fd: HostFd, _request: u32, _arg: usize) -> Result<usize> {
-        Err(Errno::ENOTTY)
-    }
-    fn poll(&self, _fd: HostFd, interest: u32) -> u32 {
-        interest
-    }
-    fn watch(&self, _fd: HostFd, _target: Arc<dyn HostReady>) -> Result<()> {
-        Err(Errno::EPERM)
-    }
-    fn unwatch(&self, _fd: HostFd) {}
-    fn socket_call(&self, _call: SocketCall<'_>) -> Result<usize> {
-        Err(Errno::ENOSYS)
     }
 }

@@ -9,7 +9,7 @@ use janua_kernel::{Place, Places};
 use janua_object::fdtable::FdTable;
 use janua_object::mm::jail::Jail;
 use janua_port::outside::over;
-use janua_port::{Asked, Machine, Nanos};
+use janua_port::{Asked, Host, Machine, Nanos};
 
 use crate::Kernel;
 use crate::boot::{self, BootConfig};
@@ -57,8 +57,9 @@ fn refuse(machine: &dyn Machine, why: &str) -> ! {
 /// Starts the modules that are asked for. `direct`: they may reach guests' memory from where they run.
 fn start_modules(kernel: &Kernel, direct: bool) -> Result<()> {
     let count = kernel.config.syscall_cores;
-    // Where there is a host, a mapping is changed by the process that has it.
-    let places = if kernel.machine.host().is_some() { Places::AWAY.without(Place::Mm) } else { Places::AWAY };
+    // Where mappings are a host's, one is changed by the process that has it.
+    let places =
+        if kernel.machine.host().and_then(Host::files).is_some() { Places::AWAY.without(Place::Mm) } else { Places::AWAY };
     if count > 0 { kernel.modules.start(kernel.machine, count, places, direct) } else { Ok(()) }
 }
 

@@ -15,6 +15,7 @@ mod nr {
     pub const READ: usize = 0;
     pub const WRITE: usize = 1;
     pub const CLOSE: usize = 3;
+    pub const LSEEK: usize = 8;
     pub const MMAP: usize = 9;
     pub const RT_SIGACTION: usize = 13;
     pub const RT_SIGRETURN: usize = 15;
@@ -29,10 +30,14 @@ mod nr {
     pub const EXIT: usize = 60;
     pub const WAIT4: usize = 61;
     pub const KILL: usize = 62;
+    pub const FSYNC: usize = 74;
+    pub const FDATASYNC: usize = 75;
+    pub const FTRUNCATE: usize = 77;
     pub const CREAT: usize = 85;
     pub const GETPPID: usize = 110;
     pub const FUTEX: usize = 202;
     pub const EXIT_GROUP: usize = 231;
+    pub const FALLOCATE: usize = 285;
 }
 
 const SIGKILL: u64 = janua_abi::linux::signal::SIGKILL as u64;
@@ -407,6 +412,24 @@ fn who_uses_up_the_memory_is_ended_and_nobody_else() {
     for seed in seeds(COUNT / 8) {
         let model = boot(Settings { seed, frames: 256, ..Settings::default() }, &[("eater", parent.clone())]);
         assert_eq!(model.run(), Outcome::Off(0), "seed {seed}; written: {}", model.written());
+    }
+}
+
+#[test]
+fn a_line_is_no_file() {
+    let refused = |number, words: &[u64], errno: Errno| (number, words.to_vec(), -i32::from(errno.0.get()));
+    let calls = [
+        refused(nr::FSYNC, &[1], Errno::EINVAL),
+        refused(nr::FDATASYNC, &[1], Errno::EINVAL),
+        refused(nr::FTRUNCATE, &[1, 0], Errno::EINVAL),
+        refused(nr::FALLOCATE, &[1, 0, 0, 1], Errno::ENODEV),
+        refused(nr::LSEEK, &[1, 0, 0], Errno::ESPIPE),
+        refused(nr::MMAP, &[0, 4096, 1, 2, 1, 0], Errno::ENODEV),
+    ];
+    for (number, words, errno) in calls {
+        let code = program().call(number, &words).jump_if(errno, "refused").exit(1).label("refused").exit(0);
+        let model = boot(Settings::default(), &[("line", code)]);
+        assert_eq!(model.run(), Outcome::Off(0), "call {number}; written: {}", model.written());
     }
 }
 

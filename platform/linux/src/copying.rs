@@ -8,7 +8,7 @@
 
 use janua_abi::linux::fcntl::open::O_DIRECT;
 use janua_abi::linux::stat::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFREG, device};
-use janua_port::{Host, HostFd};
+use janua_port::{Host, HostFd, HostFiles};
 
 use crate::host::LinuxHost;
 
@@ -36,9 +36,9 @@ const CACHED: &[u64] = &[
 /// Character devices whose reads copy, by their major numbers: /dev/null and the like, terminals.
 const COPYING: &[u32] = &[1, 4, 5, 136, 137, 138, 139, 140, 141, 142, 143];
 
-/// [`Host::reads_copy`]. In doubt they do not.
+/// [`HostFiles::reads_copy`]. In doubt they do not.
 pub fn reads_copy(fd: HostFd) -> bool {
-    let Ok(stat) = LinuxHost.stat(fd, b"") else { return false };
+    let Ok(stat) = LinuxHost.stat(fd) else { return false };
     let plain = || LinuxHost.flags(fd).is_ok_and(|flags| flags & O_DIRECT == 0);
     match stat.mode & S_IFMT {
         S_IFIFO => true,

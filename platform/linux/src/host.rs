@@ -10,7 +10,7 @@ use janua_abi::linux::stat::{OpenHow, Statx, StatxTime, UTIME_OMIT, at, device};
 use janua_abi::linux::time::TimeSpec;
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{END, HostReady, HostStat, SocketCall};
-use janua_port::{Host, HostFd, OwnedFd, PAGE, UserMemory};
+use janua_port::{Host, HostFd, HostFiles, HostSockets, OwnedFd, PAGE, UserMemory};
 
 use crate::boot::{self, Jail};
 use crate::sys::{self, Call, nr, raw, raw_retry, words};
@@ -129,15 +129,34 @@ fn may_store(addr: usize) -> bool {
     HostedUser.load_u32(word).and_then(|value| HostedUser.cmpxchg_u32(word, value, value)).is_ok()
 }
 
+/// statx(2); `name` is the address of a text of ours that a NUL ends.
+fn statx(dir: HostFd, name: usize, flags: u32) -> Result<HostStat> {
+    const BASIC_AND_BIRTH: usize = 0xfff;
+    let mut room = MaybeUninit::<Statx>::uninit();
+    let out = room.as_mut_ptr() as usize;
+    // SAFETY: text and structure are ours.
+    unsafe { raw(nr::STATX, [fd_word(dir), name, flags as usize, BASIC_AND_BIRTH, out, 0]) }?;
+    // SAFETY: the host has filled all of it.
+    let stat = unsafe { room.assume_init_ref() };
+    Ok(HostStat {
+        dev: device::number(stat.dev_major, stat.dev_minor),
+        ino: stat.ino,
+        mode: u32::from(stat.mode),
+        nlink: u64::from(stat.nlink),
+        uid: stat.uid,
+        gid: stat.gid,
+        rdev: device::number(stat.rdev_major, stat.rdev_minor),
+        size: stat.size,
+        blksize: stat.blksize,
+        blocks: stat.blocks,
+        atime: nanos(stat.atime),
+        mtime: nanos(stat.mtime),
+        ctime: nanos(stat.ctime),
+        btime: nanos(stat.btime),
+    })
+}
+
 impl Host for LinuxHost {
-    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
-        descriptors::charged(|| open(dir, path, flags, mode, resolve))
-    }
-
-    fn flags(&self, fd: HostFd) -> Result<u32> {
-        words(nr::FCNTL, [fd_word(fd), F_GETFL as usize, 0, 0, 0, 0]).map(|flags| flags as u32)
-    }
-
     fn close(&self, fd: HostFd) {
         machine::get().reactor.unwatch(fd.0);
         descriptors::closed(fd, || {
@@ -145,33 +164,72 @@ impl Host for LinuxHost {
         });
     }
 
-    fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
-        const BASIC_AND_BIRTH: usize = 0xfff;
+    fn flags(&self, fd: HostFd) -> Result<u32> {
+        words(nr::FCNTL, [fd_word(fd), F_GETFL as usize, 0, 0, 0, 0]).map(|flags| flags as u32)
+    }
+
+    fn stat(&self, fd: HostFd) -> Result<HostStat> {
+        statx(fd, c"".as_ptr().addr(), at::EMPTY_PATH)
+    }
+
+    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
+        transfer(nr::READ, nr::PREAD64, fd, out.as_mut_ptr() as usize, out.len(), offset)
+    }
+
+    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
+        store(fd, data.as_ptr() as usize, data.len(), offset)
+    }
+
+    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
+        // SAFETY: the caller gives a buffer of the size the request has.
+        unsafe { raw(nr::IOCTL, [fd_word(fd), request as usize, arg.as_mut_ptr() as usize, 0, 0, 0]) }
+    }
+
+    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize> {
+        words(nr::IOCTL, [fd_word(fd), request as usize, arg, 0, 0, 0])
+    }
+
+    fn poll(&self, fd: HostFd, interest: u32) -> u32 {
+        #[repr(C)]
+        struct PollFd {
+            fd: i32,
+            events: i16,
+            revents: i16,
+        }
+        let mut poll = PollFd { fd: fd.0, events: interest as i16, revents: 0 };
+        // SAFETY: one entry of ours; a timeout of zero does not wait.
+        match unsafe { raw(nr::POLL, [&raw mut poll as usize, 1, 0, 0, 0, 0]) } {
+            Ok(_) => u32::from(poll.revents as u16),
+            Err(_) => 0,
+        }
+    }
+
+    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()> {
+        machine::get().reactor.watch(fd.0, target)
+    }
+
+    fn unwatch(&self, fd: HostFd) {
+        machine::get().reactor.unwatch(fd.0);
+    }
+
+    fn files(&self) -> Option<&dyn HostFiles> {
+        Some(self)
+    }
+
+    fn sockets(&self) -> Option<&dyn HostSockets> {
+        Some(self)
+    }
+}
+
+impl HostFiles for LinuxHost {
+    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
+        descriptors::charged(|| open(dir, path, flags, mode, resolve))
+    }
+
+    fn stat_at(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
         let mut name_text = CPath::room();
         name_text.set(path)?;
-        let mut room = MaybeUninit::<Statx>::uninit();
-        let flags = at::SYMLINK_NOFOLLOW | if path.is_empty() { at::EMPTY_PATH } else { 0 };
-        let out = room.as_mut_ptr() as usize;
-        // SAFETY: path and structure are ours.
-        unsafe { raw(nr::STATX, [fd_word(dir), name_text.addr(), flags as usize, BASIC_AND_BIRTH, out, 0]) }?;
-        // SAFETY: the host has filled all of it.
-        let stat = unsafe { room.assume_init_ref() };
-        Ok(HostStat {
-            dev: device::number(stat.dev_major, stat.dev_minor),
-            ino: stat.ino,
-            mode: u32::from(stat.mode),
-            nlink: u64::from(stat.nlink),
-            uid: stat.uid,
-            gid: stat.gid,
-            rdev: device::number(stat.rdev_major, stat.rdev_minor),
-            size: stat.size,
-            blksize: stat.blksize,
-            blocks: stat.blocks,
-            atime: nanos(stat.atime),
-            mtime: nanos(stat.mtime),
-            ctime: nanos(stat.ctime),
-            btime: nanos(stat.btime),
-        })
+        statx(dir, name_text.addr(), at::SYMLINK_NOFOLLOW | if path.is_empty() { at::EMPTY_PATH } else { 0 })
     }
 
     fn statfs(&self, fd: HostFd) -> Result<[u64; 15]> {
@@ -195,14 +253,6 @@ impl Host for LinuxHost {
 
     fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
         words(nr::LSEEK, [fd_word(fd), offset as usize, whence as usize, 0, 0, 0]).map(|at| at as u64)
-    }
-
-    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
-        transfer(nr::READ, nr::PREAD64, fd, out.as_mut_ptr() as usize, out.len(), offset)
-    }
-
-    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
-        store(fd, data.as_ptr() as usize, data.len(), offset)
     }
 
     fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
@@ -372,39 +422,9 @@ impl Host for LinuxHost {
         // SAFETY: the name is ours.
         unsafe { raw(nr::FREMOVEXATTR, [fd_word(fd), name_text.addr(), 0, 0, 0, 0]) }.map(|_| ())
     }
+}
 
-    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
-        // SAFETY: the caller gives a buffer of the size the request has.
-        unsafe { raw(nr::IOCTL, [fd_word(fd), request as usize, arg.as_mut_ptr() as usize, 0, 0, 0]) }
-    }
-
-    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize> {
-        words(nr::IOCTL, [fd_word(fd), request as usize, arg, 0, 0, 0])
-    }
-
-    fn poll(&self, fd: HostFd, interest: u32) -> u32 {
-        #[repr(C)]
-        struct PollFd {
-            fd: i32,
-            events: i16,
-            revents: i16,
-        }
-        let mut poll = PollFd { fd: fd.0, events: interest as i16, revents: 0 };
-        // SAFETY: one entry of ours; a timeout of zero does not wait.
-        match unsafe { raw(nr::POLL, [&raw mut poll as usize, 1, 0, 0, 0, 0]) } {
-            Ok(_) => u32::from(poll.revents as u16),
-            Err(_) => 0,
-        }
-    }
-
-    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()> {
-        machine::get().reactor.watch(fd.0, target)
-    }
-
-    fn unwatch(&self, fd: HostFd) {
-        machine::get().reactor.unwatch(fd.0);
-    }
-
+impl HostSockets for LinuxHost {
     fn socket_call(&self, call: SocketCall<'_>) -> Result<usize> {
         socket_call(call)
     }
@@ -415,7 +435,7 @@ pub fn open_proc(path: &[u8]) -> Result<HostFd> {
     descriptors::own(|| open(proc(), path, 0, 0, 0))
 }
 
-/// [`Host::open`], as the host's number.
+/// [`HostFiles::open`], as the host's number.
 fn open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<usize> {
     let mut path_text = CPath::room();
     let dir = place(&mut path_text, dir, path)?;

@@ -1,4 +1,4 @@
-//! Memory objects, and what stands for a host's files: the bytes of the initial file tree, and a line that only writes.
+//! Memory objects, and the machine's descriptors: a line that only writes, and the bytes of the initial file tree.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -7,8 +7,8 @@ use janua_abi::linux::poll::event;
 use janua_abi::linux::stat::{S_IFCHR, S_IFREG};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
-use janua_port::host::{HostReady, HostStat, SocketCall};
-use janua_port::{Host, HostFd, UserMemory};
+use janua_port::host::{HostReady, HostStat};
+use janua_port::{Host, HostFd};
 
 use crate::machine::Model;
 use crate::memory::{Memory, lock};
@@ -89,48 +89,15 @@ impl Files {
     }
 }
 
-/// Calls that need names: there are none.
-macro_rules! nameless {
-    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
-        $(fn $name(&self, $($arg: $type),*) -> Result<$result> {
-            let _ = ($($arg,)*);
-            Err(Errno::ENOSYS)
-        })*
-    };
-}
-
 impl Host for Model {
-    nameless! {
-        open(dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> HostFd;
-        statfs(fd: HostFd) -> [u64; 15];
-        readlink(dir: HostFd, path: &[u8], out: &mut [u8]) -> usize;
-        getdents(fd: HostFd, out: &mut [u8]) -> usize;
-        mkdir(dir: HostFd, path: &[u8], mode: u32) -> ();
-        mknod(dir: HostFd, path: &[u8], mode: u32, dev: u64) -> ();
-        unlink(dir: HostFd, path: &[u8], is_dir: bool) -> ();
-        symlink(target: &[u8], dir: HostFd, path: &[u8]) -> ();
-        link(old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> ();
-        rename(old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> ();
-        chmod(fd: HostFd, mode: u32) -> ();
-        chown(dir: HostFd, path: &[u8], uid: u32, gid: u32) -> ();
-        utimens(dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> ();
-        getxattr(fd: HostFd, name: &[u8], out: &mut [u8]) -> usize;
-        setxattr(fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> ();
-        listxattr(fd: HostFd, out: &mut [u8]) -> usize;
-        removexattr(fd: HostFd, name: &[u8]) -> ();
-    }
-
     fn close(&self, _fd: HostFd) {}
 
     fn flags(&self, fd: HostFd) -> Result<u32> {
         if LINE.contains(&fd) { Ok(O_RDWR) } else { Err(Errno::EBADF) }
     }
 
-    fn stat(&self, fd: HostFd, path: &[u8]) -> Result<HostStat> {
+    fn stat(&self, fd: HostFd) -> Result<HostStat> {
         const BLOCK: u32 = PAGE as u32;
-        if !path.is_empty() {
-            return Err(Errno::ENOSYS);
-        }
         let plain = HostStat { ino: fd.0 as u64, nlink: 1, blksize: BLOCK, ..HostStat::default() };
         if LINE.contains(&fd) {
             return Ok(HostStat { mode: S_IFCHR | 0o620, ..plain });
@@ -139,10 +106,6 @@ impl Host for Model {
             return Ok(HostStat { mode: S_IFREG | 0o400, size: lock(&self.files.tree).len() as u64, ..plain });
         }
         Err(Errno::EBADF)
-    }
-
-    fn lseek(&self, _fd: HostFd, _offset: i64, _whence: u32) -> Result<u64> {
-        Err(Errno::ESPIPE)
     }
 
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
@@ -160,36 +123,6 @@ impl Host for Model {
             return Ok(data.len());
         }
         Err(Errno::EBADF)
-    }
-
-    fn read_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
-        let mut bytes = vec![0; len];
-        let n = self.read(fd, &mut bytes, offset)?;
-        match self.copy_out_partial(addr, &bytes[..n]) {
-            0 if n > 0 => Err(Errno::EFAULT),
-            copied => Ok(copied),
-        }
-    }
-
-    fn write_user(&self, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
-        let mut bytes = vec![0; len];
-        match self.copy_in_partial(&mut bytes, addr) {
-            0 if len > 0 => Err(Errno::EFAULT),
-            have => self.write(fd, &bytes[..have], offset),
-        }
-    }
-
-    fn truncate(&self, _fd: HostFd, _len: u64) -> Result<()> {
-        Err(Errno::EINVAL)
-    }
-
-    fn fallocate(&self, _fd: HostFd, _mode: u32, _offset: u64, _len: u64) -> Result<()> {
-        Err(Errno::ENODEV)
-    }
-
-    fn fsync(&self, _fd: HostFd, _data_only: bool) -> Result<()> {
-        // Memory has nothing behind it.
-        Ok(())
     }
 
     fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
@@ -210,8 +143,4 @@ impl Host for Model {
     }
 
     fn unwatch(&self, _fd: HostFd) {}
-
-    fn socket_call(&self, _call: SocketCall<'_>) -> Result<usize> {
-        Err(Errno::EAFNOSUPPORT)
-    }
 }

@@ -15,7 +15,7 @@ use janua_paging::{Object, PAGE};
 use janua_platform_linux::host::LinuxHost;
 use janua_port::host::{END, HostReady, HostStat, OwnedFd, SocketCall};
 use janua_port::object::Fill;
-use janua_port::{Host, HostFd, MemoryObject};
+use janua_port::{Host, HostFd, HostFiles, HostSockets, MemoryObject};
 use janua_rt::Mutex;
 
 use crate::physical::{MEMORY, Physical};
@@ -89,7 +89,7 @@ impl Mapped {
 
 /// What stands for a file of the host's. The host's errors.
 pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Result<Memory> {
-    let stat = LinuxHost.stat(from.fd(), b"")?;
+    let stat = LinuxHost.stat(from.fd())?;
     let key = (stat.dev, stat.ino);
     let mut files = FILES.lock();
     let fits = |known: &&Arc<Mapped>| {
@@ -140,7 +140,7 @@ pub fn write_back() {
 
 /// The file behind a descriptor, if it is mapped, or was.
 fn mapped(fd: HostFd) -> Option<Arc<Mapped>> {
-    let stat = LinuxHost.stat(fd, b"").ok()?;
+    let stat = LinuxHost.stat(fd).ok()?;
     FILES.lock().get(&(stat.dev, stat.ino)).cloned()
 }
 
@@ -170,10 +170,6 @@ fn show(fd: HostFd, data: &[u8], at: u64) {
 pub struct ProcessHost;
 
 impl Host for ProcessHost {
-    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
-        LinuxHost.open(dir, path, flags, mode, resolve)
-    }
-
     fn close(&self, fd: HostFd) {
         LinuxHost.close(fd);
     }
@@ -182,21 +178,8 @@ impl Host for ProcessHost {
         LinuxHost.flags(fd)
     }
 
-    fn stat(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
-        LinuxHost.stat(dir, path)
-    }
-
-    fn statfs(&self, fd: HostFd) -> Result<[u64; 15]> {
-        LinuxHost.statfs(fd)
-    }
-    fn readlink(&self, dir: HostFd, path: &[u8], out: &mut [u8]) -> Result<usize> {
-        LinuxHost.readlink(dir, path, out)
-    }
-    fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
-        LinuxHost.getdents(fd, out)
-    }
-    fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
-        LinuxHost.lseek(fd, offset, whence)
+    fn stat(&self, fd: HostFd) -> Result<HostStat> {
+        LinuxHost.stat(fd)
     }
 
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
@@ -213,13 +196,69 @@ impl Host for ProcessHost {
         Ok(done)
     }
 
+    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
+        LinuxHost.ioctl(fd, request, arg)
+    }
+
+    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize> {
+        LinuxHost.ioctl_word(fd, request, arg)
+    }
+
+    fn poll(&self, fd: HostFd, interest: u32) -> u32 {
+        LinuxHost.poll(fd, interest)
+    }
+
+    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()> {
+        LinuxHost.watch(fd, target)
+    }
+
+    fn unwatch(&self, fd: HostFd) {
+        LinuxHost.unwatch(fd);
+    }
+
+    fn files(&self) -> Option<&dyn HostFiles> {
+        Some(self)
+    }
+
+    fn sockets(&self) -> Option<&dyn HostSockets> {
+        Some(self)
+    }
+}
+
+impl HostFiles for ProcessHost {
+    fn open(&self, dir: HostFd, path: &[u8], flags: u32, mode: u32, resolve: u64) -> Result<HostFd> {
+        LinuxHost.open(dir, path, flags, mode, resolve)
+    }
+
+    fn stat_at(&self, dir: HostFd, path: &[u8]) -> Result<HostStat> {
+        LinuxHost.stat_at(dir, path)
+    }
+
+    fn statfs(&self, fd: HostFd) -> Result<[u64; 15]> {
+        LinuxHost.statfs(fd)
+    }
+
+    fn readlink(&self, dir: HostFd, path: &[u8], out: &mut [u8]) -> Result<usize> {
+        LinuxHost.readlink(dir, path, out)
+    }
+
+    fn getdents(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
+        LinuxHost.getdents(fd, out)
+    }
+
+    fn lseek(&self, fd: HostFd, offset: i64, whence: u32) -> Result<u64> {
+        LinuxHost.lseek(fd, offset, whence)
+    }
+
     // No memory of a guest's is where the caller runs, so that nobody asks for these two.
     fn read_user(&self, _fd: HostFd, _addr: usize, _len: usize, _offset: Option<u64>) -> Result<usize> {
         Err(Errno::EFAULT)
     }
+
     fn write_user(&self, _fd: HostFd, _addr: usize, _len: usize, _offset: Option<u64>) -> Result<usize> {
         Err(Errno::EFAULT)
     }
+
     fn reads_copy(&self, _fd: HostFd) -> bool {
         false
     }
@@ -242,58 +281,57 @@ impl Host for ProcessHost {
     fn mkdir(&self, dir: HostFd, path: &[u8], mode: u32) -> Result<()> {
         LinuxHost.mkdir(dir, path, mode)
     }
+
     fn mknod(&self, dir: HostFd, path: &[u8], mode: u32, dev: u64) -> Result<()> {
         LinuxHost.mknod(dir, path, mode, dev)
     }
+
     fn unlink(&self, dir: HostFd, path: &[u8], is_dir: bool) -> Result<()> {
         LinuxHost.unlink(dir, path, is_dir)
     }
+
     fn symlink(&self, target: &[u8], dir: HostFd, path: &[u8]) -> Result<()> {
         LinuxHost.symlink(target, dir, path)
     }
+
     fn link(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8]) -> Result<()> {
         LinuxHost.link(old_dir, old, new_dir, new)
     }
+
     fn rename(&self, old_dir: HostFd, old: &[u8], new_dir: HostFd, new: &[u8], flags: u32) -> Result<()> {
         LinuxHost.rename(old_dir, old, new_dir, new, flags)
     }
+
     fn chmod(&self, fd: HostFd, mode: u32) -> Result<()> {
         LinuxHost.chmod(fd, mode)
     }
+
     fn chown(&self, dir: HostFd, path: &[u8], uid: u32, gid: u32) -> Result<()> {
         LinuxHost.chown(dir, path, uid, gid)
     }
+
     fn utimens(&self, dir: HostFd, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Result<()> {
         LinuxHost.utimens(dir, path, atime, mtime)
     }
+
     fn getxattr(&self, fd: HostFd, name: &[u8], out: &mut [u8]) -> Result<usize> {
         LinuxHost.getxattr(fd, name, out)
     }
+
     fn setxattr(&self, fd: HostFd, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
         LinuxHost.setxattr(fd, name, value, flags)
     }
+
     fn listxattr(&self, fd: HostFd, out: &mut [u8]) -> Result<usize> {
         LinuxHost.listxattr(fd, out)
     }
+
     fn removexattr(&self, fd: HostFd, name: &[u8]) -> Result<()> {
         LinuxHost.removexattr(fd, name)
     }
+}
 
-    fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
-        LinuxHost.ioctl(fd, request, arg)
-    }
-    fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize> {
-        LinuxHost.ioctl_word(fd, request, arg)
-    }
-    fn poll(&self, fd: HostFd, interest: u32) -> u32 {
-        LinuxHost.poll(fd, interest)
-    }
-    fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()> {
-        LinuxHost.watch(fd, target)
-    }
-    fn unwatch(&self, fd: HostFd) {
-        LinuxHost.unwatch(fd);
-    }
+impl HostSockets for ProcessHost {
     fn socket_call(&self, call: SocketCall<'_>) -> Result<usize> {
         LinuxHost.socket_call(call)
     }

@@ -1,24 +1,19 @@
-//! The host's files and sockets.
+//! The outside by descriptors; the host's files and sockets.
 //!
-//! Optional: a machine without a host returns `None` in [`Machine::host`](janua_port::Machine::host), and the kernel lives on
+//! Optional: a machine with nothing outside but its console returns `None` in [`Machine::host`](janua_port::Machine::host), and the kernel lives on
 //! its own file systems and loopback. Each method is one call of the host's with the kernel's memory, retried on EINTR; errors
-//! are passed on as they are. Nothing here takes an address of a guest's but [`Host::read_user`] and [`Host::write_user`].
+//! are passed on as they are. Nothing here takes an address of a guest's but [`HostFiles::read_user`] and [`HostFiles::write_user`].
 
 use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
 use janua_port::host::{HostReady, HostStat, SocketCall};
-use janua_port::{Host, HostFd};
+use janua_port::{Host, HostFd, HostFiles, HostSockets};
 
 /// A host that offers nothing.
 pub struct SkeletonHost;
 
 impl Host for SkeletonHost {
-    /// Resolves below `dir` by the host's rules for `resolve`; the descriptor must not leak into programs the host starts.
-    fn open(&self, _dir: HostFd, _path: &[u8], _flags: u32, _mode: u32, _resolve: u64) -> Result<HostFd> {
-        Err(Errno::ENOSYS)
-    }
-
     /// Gives a descriptor back; errors are nobody's. There is none to give back here, since `open` never made one.
     fn close(&self, _fd: HostFd) {}
 
@@ -27,8 +22,63 @@ impl Host for SkeletonHost {
         Err(Errno::ENOSYS)
     }
 
+    /// Of the description as it is now.
+    fn stat(&self, _fd: HostFd) -> Result<HostStat> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// One read; short counts are passed on.
+    fn read(&self, _fd: HostFd, _out: &mut [u8], _offset: Option<u64>) -> Result<usize> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// One write; short counts are passed on. A host that signals a broken pipe must be told not to.
+    fn write(&self, _fd: HostFd, _data: &[u8], _offset: Option<u64>) -> Result<usize> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// Only requests the kernel knows the size of come here.
+    fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// The word is a number, never an address of a guest's.
+    fn ioctl_word(&self, _fd: HostFd, _request: u32, _arg: usize) -> Result<usize> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// Without waiting. No descriptor of this host is ready for anything.
+    fn poll(&self, _fd: HostFd, _interest: u32) -> u32 {
+        0
+    }
+
+    /// Reports changes from a service thread, the first time soon after the call if the descriptor is ready already.
+    fn watch(&self, _fd: HostFd, _target: Arc<dyn HostReady>) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// After return the target is called no more. Nothing is ever watched here.
+    fn unwatch(&self, _fd: HostFd) {}
+
+    /// Only where names can be looked up and what is found can be mapped: a machine that has a line outside and no files leaves this to the trait.
+    fn files(&self) -> Option<&dyn HostFiles> {
+        Some(self)
+    }
+
+    /// For `--net host`; a machine without a network of the host's leaves this to the trait.
+    fn sockets(&self) -> Option<&dyn HostSockets> {
+        Some(self)
+    }
+}
+
+impl HostFiles for SkeletonHost {
+    /// Resolves below `dir` by the host's rules for `resolve`; the descriptor must not leak into programs the host starts.
+    fn open(&self, _dir: HostFd, _path: &[u8], _flags: u32, _mode: u32, _resolve: u64) -> Result<HostFd> {
+        Err(Errno::ENOSYS)
+    }
+
     /// Never follows a link in the last place: the kernel resolves names itself.
-    fn stat(&self, _dir: HostFd, _path: &[u8]) -> Result<HostStat> {
+    fn stat_at(&self, _dir: HostFd, _path: &[u8]) -> Result<HostStat> {
         Err(Errno::ENOSYS)
     }
 
@@ -52,22 +102,12 @@ impl Host for SkeletonHost {
         Err(Errno::ENOSYS)
     }
 
-    /// One read; short counts are passed on.
-    fn read(&self, _fd: HostFd, _out: &mut [u8], _offset: Option<u64>) -> Result<usize> {
-        Err(Errno::ENOSYS)
-    }
-
-    /// One write; short counts are passed on. A host that signals a broken pipe must be told not to.
-    fn write(&self, _fd: HostFd, _data: &[u8], _offset: Option<u64>) -> Result<usize> {
-        Err(Errno::ENOSYS)
-    }
-
     /// Checks the range with [`UserMemory::is_user`](janua_port::UserMemory::is_user) again, then lets the host write into it.
     fn read_user(&self, _fd: HostFd, _addr: usize, _len: usize, _offset: Option<u64>) -> Result<usize> {
         Err(Errno::ENOSYS)
     }
 
-    /// As [`Host::read_user`], outward.
+    /// As [`HostFiles::read_user`], outward.
     fn write_user(&self, _fd: HostFd, _addr: usize, _len: usize, _offset: Option<u64>) -> Result<usize> {
         Err(Errno::ENOSYS)
     }
@@ -151,31 +191,10 @@ impl Host for SkeletonHost {
     fn removexattr(&self, _fd: HostFd, _name: &[u8]) -> Result<()> {
         Err(Errno::ENOSYS)
     }
+}
 
-    /// Only requests the kernel knows the size of come here.
-    fn ioctl(&self, _fd: HostFd, _request: u32, _arg: &mut [u8]) -> Result<usize> {
-        Err(Errno::ENOSYS)
-    }
-
-    /// The word is a number, never an address of a guest's.
-    fn ioctl_word(&self, _fd: HostFd, _request: u32, _arg: usize) -> Result<usize> {
-        Err(Errno::ENOSYS)
-    }
-
-    /// Without waiting. No descriptor of this host is ready for anything.
-    fn poll(&self, _fd: HostFd, _interest: u32) -> u32 {
-        0
-    }
-
-    /// Reports changes from a service thread, the first time soon after the call if the descriptor is ready already.
-    fn watch(&self, _fd: HostFd, _target: Arc<dyn HostReady>) -> Result<()> {
-        Err(Errno::ENOSYS)
-    }
-
-    /// After return the target is called no more. Nothing is ever watched here.
-    fn unwatch(&self, _fd: HostFd) {}
-
-    /// For `--net host`; a machine that has files but no network returns ENOSYS for good.
+impl HostSockets for SkeletonHost {
+    /// Each call with its arguments as they are.
     fn socket_call(&self, _call: SocketCall<'_>) -> Result<usize> {
         Err(Errno::ENOSYS)
     }

@@ -107,10 +107,11 @@ fn what_can_fail_says_enosys() {
     assert_eq!(space.reset(true).map(|_| ()), Err(Errno::ENOSYS));
 
     let host = MACHINE.host().expect("the skeleton shows a host as well");
-    assert_eq!(host.open(HostFd(-100), b"/", 0, 0, 0), Err(Errno::ENOSYS));
+    let (files, sockets) = (host.files().expect("files as well"), host.sockets().expect("and sockets"));
+    assert_eq!(files.open(HostFd(-100), b"/", 0, 0, 0), Err(Errno::ENOSYS));
     assert_eq!(host.read(HostFd(0), &mut [0], None), Err(Errno::ENOSYS));
     assert_eq!(MACHINE.memory_object("x").map(|_| ()), Err(Errno::ENODEV));
-    assert_eq!(host.socket_call(SocketCall::Shutdown { fd: HostFd(0), how: 0 }), Err(Errno::ENOSYS));
+    assert_eq!(sockets.socket_call(SocketCall::Shutdown { fd: HostFd(0), how: 0 }), Err(Errno::ENOSYS));
     assert_eq!(host.poll(HostFd(0), u32::MAX), 0);
 
     let gate: &dyn HostedGate = &SkeletonGate;

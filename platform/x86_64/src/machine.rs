@@ -21,7 +21,7 @@ use crate::clock::BareClock;
 use crate::compat::BareCompat;
 use crate::context::BareContext;
 use crate::frames::{self, FRAMES};
-use crate::memory::{self, BareHost};
+use crate::handed::{self, BareHost};
 use crate::space::{self, BareSpace};
 use crate::thread::{self, Thread};
 use crate::user;
@@ -139,9 +139,9 @@ impl BareMachine {
         self.initrd
     }
 
-    /// The bytes the kernel reads as [`memory::INITRD`].
+    /// The bytes the kernel reads as [`handed::INITRD`].
     pub fn set_root(&self, archive: &'static [u8]) {
-        memory::set_initrd(archive);
+        handed::set_initrd(archive);
     }
 
     /// The calling thread from now on: `serve` does what is due and returns when it wants to be called again;

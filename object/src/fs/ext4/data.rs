@@ -21,6 +21,7 @@ use rsext4::{InodeNumber, PreallocationOptions, RangeOperation, ZeroRangeOptions
 use super::fill::{self, Transfer};
 use super::ranges::Ranges;
 use super::{BLOCK, Shared, back};
+use crate::fs::objectio::Held;
 
 pub const PAGE: u64 = BLOCK as u64;
 /// Pages moved between disk and memory at a time.
@@ -35,7 +36,7 @@ pub type Locked<'a> = MutexGuard<'a, Data>;
 
 /// Where a file's pages are. They stay as long as somebody has this beside the file; a mapping has the object alone.
 pub struct Pages {
-    pub object: Arc<dyn MemoryObject>,
+    pub object: Held,
 }
 
 /// The pages of a regular file.
@@ -124,7 +125,7 @@ impl Data {
         let object = shared.machine.memory_object("janua-ext4")?;
         object.truncate(self.size)?;
         self.filled = object.set_fill(self.fill.clone()).is_ok();
-        let pages = Arc::new(Pages { object });
+        let pages = Arc::new(Pages { object: Held::new(object) });
         self.pages = Some(pages.clone());
         Ok(pages)
     }
@@ -518,7 +519,7 @@ impl Data {
         if writable && !data.filled {
             data.stored.insert(range);
         }
-        Ok(here.object.clone())
+        Ok(here.object.object())
     }
 
     pub fn mapping_made(&mut self, writable: bool) {

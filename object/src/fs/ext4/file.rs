@@ -14,7 +14,6 @@ use super::node::Node;
 use super::{BLOCK, back};
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
-use crate::fs::objectio;
 use crate::vfs::MountFlags;
 use crate::vfs::access::CAP_FSETID;
 
@@ -49,7 +48,7 @@ impl DiskFile {
     fn read_part(&self, buf: &mut ReadBuf<'_>, offset: u64) -> Result<Option<(usize, bool)>> {
         let ready = Data::ready(&mut self.node.data()?.lock(), self.node.shared(), offset, buf.left())?;
         let Some((pages, len)) = ready else { return Ok(None) };
-        let n = buf.within(len, |buf| objectio::read_at(&*pages.object, buf, offset))?;
+        let n = buf.within(len, |buf| pages.object.read_at(buf, offset))?;
         Ok(Some((n, n == len)))
     }
 

@@ -65,7 +65,7 @@ impl HostRegular {
             return Ok(());
         }
         let _held = self.inode.busy.hold_rights();
-        let stat = self.inode.host().stat(self.fd.fd(), b"")?;
+        let stat = self.inode.host().stat(self.fd.fd())?;
         let Some(mode) = without_privileges(stat.mode) else { return Ok(()) };
         self.inode.looked.store(0, Ordering::Relaxed);
         match self.inode.host().chmod(self.fd.fd(), mode & 0o7777) {
@@ -115,7 +115,7 @@ impl File for HostRegular {
     }
 
     fn size(&self) -> Result<u64> {
-        Ok(self.inode.host().stat(self.fd.fd(), b"")?.size)
+        Ok(self.inode.host().stat(self.fd.fd())?.size)
     }
 
     fn seek_data(&self, offset: u64, hole: bool) -> Result<u64> {

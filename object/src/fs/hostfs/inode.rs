@@ -107,7 +107,7 @@ impl Inode for HostInode {
         let Ok(file) = host_inode(file) else { return false };
         let Ok(dir) = self.any_fd() else { return false };
         let moment = Moment::now();
-        match self.host().stat(dir.fd(), names) {
+        match self.host().stat_at(dir.fd(), names) {
             Ok(stat) if file.is(&stat) => {
                 file.saw_at(stat, moment);
                 if file.kind == FileKind::Directory {
@@ -129,7 +129,7 @@ impl Inode for HostInode {
         if self.shared.fresh || self.hidden {
             return Ok(false);
         }
-        let stat = self.host().stat(self.any_fd()?.fd(), name)?;
+        let stat = self.host().stat_at(self.any_fd()?.fd(), name)?;
         let kind = FileKind::of_mode(stat.mode);
         // A file with several names may have changed under another one, and what is on another device may be hidden.
         let plain = stat.dev == self.id().0 && (stat.nlink == 1 || kind == Some(FileKind::Directory));
@@ -181,7 +181,7 @@ impl Inode for HostInode {
             return Err(Errno::EXDEV);
         }
         let (old_dir, old) = target.dir_and_name()?;
-        let stat = self.host().stat(old_dir.fd(), &old)?;
+        let stat = self.host().stat_at(old_dir.fd(), &old)?;
         if (stat.dev, stat.ino) != target.id() {
             return Err(Errno::ENOENT);
         }
@@ -234,7 +234,7 @@ impl Inode for HostInode {
         let (mode, _) = inherit(&self.perm()?, mode, cred);
         let open = flags::O_TMPFILE | flags::O_EXCL | flags::O_RDWR;
         let fd = self.shared.open(&dir, b".", open, mode & 0o7777, BENEATH)?;
-        let stat = self.host().stat(fd.fd(), b"")?;
+        let stat = self.host().stat(fd.fd())?;
         let inode = self.adopt(stat, b"")?;
         {
             let mut fds = inode.fds.lock();

@@ -19,7 +19,7 @@ pub use janua_port::PAGE;
 use crate::coverage::Coverage;
 use crate::fs::hostfs::HostInode;
 use crate::fs::memory::Space;
-use crate::fs::objectio;
+use crate::fs::objectio::{self, Held};
 
 /// A file larger than this moves to an object.
 const HEAP_MOST: u64 = 256 * 1024;
@@ -31,7 +31,7 @@ enum Place {
     /// Pages by number; a missing one is a hole.
     Heap(BTreeMap<u64, Box<[u8]>>),
     /// A memory object, and which of its pages count.
-    Object(Arc<dyn MemoryObject>, Coverage),
+    Object(Held, Coverage),
     /// Unchanged in the layer below.
     Lower(Arc<HostInode>),
 }
@@ -49,7 +49,7 @@ pub struct Data {
 
 /// A source of bytes that may be read without holding the file's lock.
 pub enum Source {
-    Object(Arc<dyn MemoryObject>),
+    Object(Held),
     Done(usize),
 }
 
@@ -118,7 +118,7 @@ impl Data {
                 buf.limit(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
                 return Ok(Source::Object(object.clone()));
             }
-            Place::Lower(lower) => return Ok(Source::Object(lower.reader()?)),
+            Place::Lower(lower) => return Ok(Source::Object(Held::File(lower.reader()?))),
         };
         let mut at = offset;
         let mut moved = 0;
@@ -218,7 +218,7 @@ impl Data {
             more = coverage.to_write(offset, first_end, self.size);
             space.charge(more, true)?;
         }
-        let result = objectio::write_at(&**object, buf, offset);
+        let result = object.write_at(buf, offset);
         let end = offset + *result.as_ref().unwrap_or(&0) as u64;
         let used = if end > offset { coverage.to_write(offset, end, self.size) } else { 0 };
         coverage.write(offset, end);
@@ -368,7 +368,7 @@ impl Data {
         space.charge(more, true).map_err(|_| Errno::ENOMEM)?;
         coverage.map(from, to);
         self.charged += more;
-        Ok(object.clone())
+        Ok(object.object())
     }
 
     /// Whether what is mapped now is a lower file that nothing in the sandbox can change.
@@ -396,7 +396,7 @@ impl Data {
         let to = copied.inspect_err(|_| space.release(pages, true))?;
         let mut coverage = Coverage::default();
         coverage.write(0, keep);
-        self.place = Place::Object(to, coverage);
+        self.place = Place::Object(Held::new(to), coverage);
         self.charged = pages;
         Ok(())
     }
@@ -421,7 +421,7 @@ impl Data {
             Ok(coverage)
         })();
         let coverage = moved.inspect_err(|_| space.machine.accounts().give_firm(moving as usize * PAGE))?;
-        self.place = Place::Object(to, coverage);
+        self.place = Place::Object(Held::new(to), coverage);
         Ok(())
     }
 }

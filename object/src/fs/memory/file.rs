@@ -11,7 +11,6 @@ use janua_rt::Mutex;
 
 use crate::caller::Caller;
 use crate::file::{Events, File, OpenFile, cut_behind, flags, offset};
-use crate::fs::objectio;
 use crate::vfs::access::{CAP_FSETID, without_privileges};
 use crate::vfs::{FileFlags, MountFlags};
 
@@ -114,7 +113,7 @@ impl File for MemoryFile {
         let source = self.node.data()?.lock().read(buf, offset)?;
         let n = match source {
             Source::Done(n) => n,
-            Source::Object(object) => objectio::read_at(&*object, buf, offset)?,
+            Source::Object(object) => object.read_at(buf, offset)?,
         };
         self.read_done(file);
         Ok(n)

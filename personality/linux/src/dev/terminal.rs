@@ -126,7 +126,7 @@ pub fn standard_file(kernel: &Kernel, console: Option<&Outer>, file: &BootFile) 
     let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
     let ops = match console {
         Some(Outer::Host(console)) if host::is_terminal(host, fd) => console.file(fd)?,
-        Some(Outer::Line(line)) if FileKind::of_mode(host.stat(fd, b"")?.mode) == Some(FileKind::CharDevice) => {
+        Some(Outer::Line(line)) if FileKind::of_mode(host.stat(fd)?.mode) == Some(FileKind::CharDevice) => {
             line.terminal.open_slave(true)?
         }
         _ => return HostFile::open(host, fd, &file.name),

@@ -238,7 +238,7 @@ fn flags(mount: &BootMount) -> MountFlags {
 fn file_system(vfs: &Vfs, mount: &BootMount) -> Result<Option<(Arc<dyn FileSystem>, Vec<u8>)>> {
     Ok(Some(match &mount.kind {
         BootMountKind::Host { root, source, top } => {
-            let device = vfs.machine.host().ok_or(Errno::ENODEV)?.stat(*root, b"")?.dev;
+            let device = vfs.machine.host().ok_or(Errno::ENODEV)?.stat(*root)?.dev;
             (HostFs::bind(vfs.machine, vfs.dev_of_host(device), *root, !mount.read_only, *top)?, source.clone())
         }
         BootMountKind::Overlay { root, source, top } => {

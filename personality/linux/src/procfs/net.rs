@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use janua_abi::linux::{Errno, Result};
 use janua_object::net::{NetMode, proc_net};
-use janua_port::{Host, HostFd};
+use janua_port::{Host, HostFd, HostFiles};
 
 use super::{Entry, Subject, Text};
 
@@ -25,14 +25,14 @@ fn file(name: &str, subject: &Subject, text: &mut Text) -> Result<()> {
     let net = &subject.kernel.net;
     let own = matches!(name, "unix" | "netlink" | "protocols");
     if net.mode == NetMode::Host && !own {
-        let host = subject.kernel.machine.host().ok_or(Errno::ENOENT)?;
+        let host = subject.kernel.machine.host().and_then(Host::files).ok_or(Errno::ENOENT)?;
         return copy(host, alloc::format!("/proc/self/net/{name}").as_bytes(), &mut text.0);
     }
     text.bytes(proc_net(net, name).ok_or(Errno::ENOENT)?.as_bytes());
     Ok(())
 }
 
-fn copy(host: &dyn Host, path: &[u8], out: &mut Vec<u8>) -> Result<()> {
+fn copy(host: &dyn HostFiles, path: &[u8], out: &mut Vec<u8>) -> Result<()> {
     const CURRENT_DIRECTORY: HostFd = HostFd(-100);
     const STEP: usize = 16 * 1024;
     let fd = host.open(CURRENT_DIRECTORY, path, 0, 0, 0)?;
