@@ -331,7 +331,6 @@ impl Mirror {
 
     fn make(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
         let (false, Some(page)) = (changes.is_empty(), inner.requests) else { return Ok(()) };
-        self.changes.fetch_add(1, Ordering::SeqCst);
         let requests: Vec<Request> = changes.iter().map(Change::request).collect();
         if !tracee.calls(page, &requests)? {
             // The host has no room for so many mappings: all come anew, by faults.
@@ -340,6 +339,8 @@ impl Mirror {
                 return Err(Lost);
             }
         }
+        // Afterwards: who began to run meanwhile, and has met what was before, finds another number.
+        self.changes.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
