@@ -565,7 +565,7 @@ mod tests {
             assert!(parse(&[invasive, &["--personality", "invasive", "--", "x"]].concat()).is_ok());
         }
         let said = parse(&["--gate", "nonsense", "--", "x"]).unwrap_err();
-        assert!(said.contains("no gate `nonsense`") && said.contains("call, sud, seccomp (linux); signal, "), "{said}");
+        assert!(said.contains("no gate `nonsense`") && said.contains("call, sud, seccomp, ptrace (linux); signal, "), "{said}");
         assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());
         assert!(parse(&["--", ""]).is_err());

@@ -28,6 +28,7 @@ global_asm!(
     ".pushsection .text.janua_zygote, \"ax\", @progbits",
     // fork(2) with the flags in rdi; the child goes on at rsi, with rdx in rbx, rcx in rbp and r8 in r15, and touches no stack.
     ".globl janua_make_zygote",
+    ".type janua_make_zygote, @function",
     "janua_make_zygote:",
     "push rbx",
     "push rbp",
@@ -52,6 +53,7 @@ global_asm!(
     "ret",
     "2:",
     "jmp r14",
+    ".size janua_make_zygote, . - janua_make_zygote",
     ".popsection",
 );
 
