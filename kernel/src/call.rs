@@ -285,6 +285,10 @@ impl<P: Personality> Guest for Seat<P> {
         P::out_of_memory(self, resident);
     }
 
+    fn ended_outside(&self) {
+        P::ended_outside(self);
+    }
+
     fn payer(&self) -> Payer {
         P::payer(self)
     }

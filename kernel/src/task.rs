@@ -46,6 +46,8 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// [`janua_port::Guest::out_of_memory`].
     fn out_of_memory(_thread: &Thread<Self>, _resident: u64) {}
+    /// [`janua_port::Guest::ended_outside`].
+    fn ended_outside(_thread: &Thread<Self>) {}
     /// [`janua_port::Guest::payer`].
     fn payer(_thread: &Thread<Self>) -> Payer {
         Payer::KERNEL

@@ -188,6 +188,9 @@ pub trait Guest: Send + Sync {
     /// The machine has no memory left and has chosen the thread's task, which has `resident` bytes, to end. Called by another thread,
     /// whatever this one does.
     fn out_of_memory(&self, _resident: u64) {}
+    /// Somebody outside has ended the thread's process, or its machine can run its code no longer: the task is to end as by SIGKILL. Called by
+    /// the thread itself, outside of calls; it looks for work next.
+    fn ended_outside(&self) {}
     /// Who pays for what the thread's call takes of the host. Called in the middle of calls, by the thread itself.
     fn payer(&self) -> Payer {
         Payer::KERNEL

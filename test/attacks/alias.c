@@ -2,6 +2,7 @@
 /* none: succeeded */
 /* no keys: SIGILL */
 /* pkey: EACCES */
+/* process: SIGILL | succeeded */
 #include "attack.h"
 
 static int attack(void)

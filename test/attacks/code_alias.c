@@ -3,6 +3,7 @@
 /* none: succeeded */
 /* no keys: SIGILL */
 /* pkey: SIGSEGV */
+/* process: SIGILL | succeeded */
 #include "code.h"
 
 static int attack(void)

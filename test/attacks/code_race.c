@@ -1,6 +1,7 @@
 /* One thread keeps writing WRPKRU into a page and taking it out again, while another runs the page. */
 /* none: succeeded */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "code.h"
 
 static unsigned char *page;

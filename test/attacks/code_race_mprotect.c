@@ -1,6 +1,7 @@
 /* One thread makes a page writable and writes WRPKRU, another makes it executable and runs it, over and over. */
 /* none: succeeded */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "code.h"
 
 static unsigned char *page;

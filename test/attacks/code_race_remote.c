@@ -1,6 +1,7 @@
 /* Another process writes WRPKRU by process_vm_writev(2) to a page that is made executable and run meanwhile, over and over. */
 /* none: succeeded */
 /* pkey: refused */
+/* process: refused */
 #include "code.h"
 
 static unsigned char *page;

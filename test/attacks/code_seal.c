@@ -1,6 +1,7 @@
 /* A program in memory is sealed while a mapping from before still writes to it: what is mapped of it now would count as unchanging. */
 /* none: EBUSY */
 /* pkey: EBUSY */
+/* process: EBUSY */
 #include "attack.h"
 #include <sys/stat.h>
 

@@ -2,6 +2,7 @@
 /* none: succeeded */
 /* no keys: SIGILL */
 /* pkey: SIGSEGV */
+/* process: EIO */
 #include "code.h"
 #include <sys/ptrace.h>
 

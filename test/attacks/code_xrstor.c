@@ -1,6 +1,7 @@
 /* XRSTOR with the key register's bit in its mask, in memory that is made executable. */
 /* none: succeeded */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "code.h"
 
 static char area[8192] __attribute__((aligned(64)));

@@ -1,6 +1,7 @@
 /* Calls that read or write memory for the program, given the kernel's: the kernel's and the host's copies must refuse. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 #include <poll.h>
 #include <sys/epoll.h>

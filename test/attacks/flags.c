@@ -1,6 +1,7 @@
 /* AC, DF, TF, NT and ID set when a call is made: alignment faults, copies backwards and single steps in the kernel. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static int one(void *arg)

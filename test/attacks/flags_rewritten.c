@@ -3,6 +3,7 @@
  * ever, and no step may end in the kernel's text. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static volatile long ticks, steps, strange;

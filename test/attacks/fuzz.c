@@ -2,6 +2,7 @@
  * FUZZ_SEEDS and FUZZ_CALLS in the environment make it another and longer one. A try may end by any signal or error of its own; the kernel and others live. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static uint64_t state;

@@ -3,6 +3,7 @@
  * the key opens, or that anybody else notices. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "code.h"
 
 #define PAGES 12

@@ -3,6 +3,7 @@
  * FUZZ_SEEDS and FUZZ_CALLS in the environment make it another and longer one. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 #include <elf.h>
 #include <sys/ptrace.h>

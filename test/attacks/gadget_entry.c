@@ -3,6 +3,7 @@
  * which the kernel knows a frame would make one that is forged in the kernel's own stack good. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
+/* process: refused */
 #include "code.h"
 
 #define TOP 65536

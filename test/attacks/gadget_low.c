@@ -2,6 +2,7 @@
  * the stack once the key is open: nothing of the kernel's may come back. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
+/* process: refused */
 #include "code.h"
 
 #define LOW_PAGE 0x10000ul

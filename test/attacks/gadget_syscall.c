@@ -2,6 +2,7 @@
  * answer is the supervisor, a number the program has never seen. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static char stack[1 << 16] __attribute__((aligned(16)));

@@ -1,6 +1,7 @@
 /* A jump to each XRSTOR in the kernel's text with an area that holds an open PKRU; if one comes back, it reads kernel memory. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static char stack[1 << 16] __attribute__((aligned(16)));

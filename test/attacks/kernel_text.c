@@ -1,6 +1,7 @@
 /* Jumps to many places of the kernel's text with garbage in the registers: the program's own end and nobody else's. */
 /* skip none: without a jail the kernel's code acts on the garbage */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static int jump(void *to)

@@ -1,6 +1,7 @@
 /* Machinery of the host that works behind the key's back: none of it may reach the host. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static int attack(void)

@@ -1,6 +1,7 @@
 /* Every call that changes mappings, on the kernel's range and across its borders. */
 /* none: refused */
 /* pkey: refused */
+/* process: SIGSEGV */
 #include "attack.h"
 #include <sys/shm.h>
 

@@ -1,6 +1,7 @@
 /* int 0x80, x32 numbers and 32-bit code: no call may reach the host. getppid would name the supervisor. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static int by_int80(void *arg)

@@ -1,6 +1,7 @@
 /* /proc/self/mem, process_vm_readv and process_vm_writev, ptrace: memory reached without a load or a store. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 #include <sys/ptrace.h>
 

@@ -2,6 +2,7 @@
  * must never come out of the pipe, and nothing may go in. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static struct iovec vector;

@@ -2,6 +2,7 @@
  * nothing. */
 /* none: succeeded */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "attack.h"
 
 static int load(void *at)

@@ -2,6 +2,7 @@
  * memory. The word looked at afterwards is one that nothing else changes. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static void *thread(void *word)

@@ -3,6 +3,7 @@
  * signal that changes where to go on, reads kernel memory. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
+/* process: refused */
 #include "restore.h"
 
 static struct state state;

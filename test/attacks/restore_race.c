@@ -3,6 +3,7 @@
  * and no return may find the key open. */
 /* skip none: without a key there is nothing to open */
 /* pkey: refused */
+/* process: SIGSEGV */
 #include <stdatomic.h>
 #include "restore.h"
 

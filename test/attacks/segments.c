@@ -1,6 +1,7 @@
 /* GS and FS pointed at the kernel's memory and at nothing, LDT entries: the kernel must not believe in them. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static int one(void *arg)

@@ -2,6 +2,7 @@
  * the second wall that ends it: a call that does not come from kernel text. */
 /* none: stopped */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "attack.h"
 
 static int attack(void)

@@ -1,6 +1,7 @@
 /* Signals every millisecond and from another process without a pause, while calls, faults and forks go on. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static volatile int got;

@@ -1,6 +1,7 @@
 /* A signal frame changed by its handler: PKRU open in the saved state; then a load from the kernel's memory. */
 /* none: succeeded */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "attack.h"
 
 static void handler(int signal, siginfo_t *info, void *context)

@@ -1,6 +1,7 @@
 /* The stack pointer in the kernel's memory, at no address, at the end of the address space: then a call. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static int one(void *arg)

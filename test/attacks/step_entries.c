@@ -3,6 +3,7 @@
  * is not the one the program knows. So do a function and a signal frame of the program's that are come to with the selector on "allow". */
 /* none: refused */
 /* pkey: refused */
+/* process: SIGSEGV */
 #include "attack.h"
 #include <setjmp.h>
 

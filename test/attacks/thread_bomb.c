@@ -1,6 +1,7 @@
 /* As many threads as there are to be had, each in a call, all ended at once. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static void *wait_for_ever(void *arg)

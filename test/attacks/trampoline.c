@@ -1,6 +1,7 @@
 /* Everything that changes memory, on the pages the kernel put into the program for calls that no longer trap. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "code.h"
 
 static long at_site(unsigned char *site)

@@ -1,6 +1,7 @@
 /* Everything unmapped that can be: the program ends by its own fault. */
 /* none: SIGSEGV */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "attack.h"
 
 static int attack(void)

@@ -2,6 +2,7 @@
  * this kernel, as long as nothing of its own goes. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static int attack(void)

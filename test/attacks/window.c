@@ -2,6 +2,7 @@
  * must not be the one that answers. getppid of the host's would be the supervisor, a number the program has never seen. */
 /* none: refused */
 /* pkey: refused */
+/* process: refused */
 #include "attack.h"
 
 static volatile long got;

@@ -1,6 +1,7 @@
 /* A store into the kernel's memory. */
 /* none: succeeded */
 /* pkey: SIGSEGV */
+/* process: SIGSEGV */
 #include "attack.h"
 
 static int attack(void)

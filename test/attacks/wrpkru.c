@@ -2,6 +2,7 @@
 /* none: succeeded */
 /* no keys: SIGILL */
 /* pkey: SIGILL */
+/* process: SIGILL */
 #include "attack.h"
 
 static int attack(void)

@@ -2,6 +2,7 @@
 /* none: succeeded */
 /* no keys: SIGSEGV */
 /* pkey: SIGILL */
+/* process: SIGSEGV */
 #include "attack.h"
 
 static char area[4096] __attribute__((aligned(64)));

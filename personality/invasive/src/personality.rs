@@ -82,6 +82,10 @@ impl Personality for Invasive {
         thread.fatal(NO_ROOM, format_args!("no memory is left"))
     }
 
+    fn ended_outside(thread: &Thread) {
+        thread.fatal(NO_ROOM, format_args!("its host process was ended from outside"))
+    }
+
     fn is_special(result: isize) -> bool {
         result == switch::SWITCH
     }

@@ -73,6 +73,10 @@ impl Personality for Linux {
         let _ = signal::send_task(&thread.task, signal::kernel_signal(SIGKILL));
     }
 
+    fn ended_outside(thread: &Thread) {
+        let _ = signal::send_task(&thread.task, signal::kernel_signal(SIGKILL));
+    }
+
     fn payer(thread: &Thread) -> Payer {
         Payer::user(thread.cred.read().uid)
     }

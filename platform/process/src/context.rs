@@ -10,7 +10,6 @@ use janua_port::{Context, Fault, Guest, Nanos, Registers, Space, Spawn, UserMemo
 use crate::life;
 use crate::space::{self, ProcessSpace};
 use crate::thread::Thread;
-use crate::tracee::Lost;
 use janua_platform_linux::sys::{self, nr};
 use janua_platform_linux::vdso;
 
@@ -209,7 +208,8 @@ impl Context for ProcessContext {
             return Err(Errno::EXDEV);
         }
         let request = [nr::MEMBARRIER.number(), command as usize, flags as usize, cpu as usize, 0, 0, 0, 0];
-        let made = self.0.tracee.lock().call(&request).unwrap_or_else(|Lost| life::lost(&self.0));
+        // A caller whose process is not there any more finds out when it goes on.
+        let made = self.0.tracee.lock().call(&request).unwrap_or(Err(Errno::EAGAIN));
         // The MEMBARRIER_CMD_REGISTER_*, which a child has as well.
         const REGISTER: u32 = 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8;
         if made.is_ok() {

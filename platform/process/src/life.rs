@@ -5,11 +5,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use janua_abi::linux::process::clone;
 use janua_abi::linux::signal::{SIGBUS, SIGSEGV};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
-use janua_paging::{Access, Frames, PAGE, Refused};
+use janua_paging::{Access, Frames, PAGE, PageFrame, Refused};
 use janua_platform_linux::machine as linux;
 use janua_platform_linux::{exception, spawn, sys};
 use janua_port::drive::PARKED;
@@ -36,20 +35,13 @@ const USER: u64 = 4;
 /// The longest instruction.
 const LONGEST: usize = 15;
 
-/// A guest's process was ended by somebody outside: what the sandbox was is not there any more.
-#[cold]
-pub fn lost(_thread: &Thread) -> ! {
-    sys::write_all(2, b"janua: a process of the sandbox was ended from outside\n");
-    linux::stop_sandbox(125)
-}
-
 /// What a new thread begins with.
 struct Birth {
     thread: Arc<Thread>,
     /// Its host thread, which waits in the stub's code.
     tid: u32,
-    /// It is the first of its process.
-    leads: bool,
+    /// It is the first of its process, whose page of requests this becomes.
+    leads: Option<PageFrame>,
     frame: Frame,
     /// The vector and floating-point registers of who made it, where the host's thread does not have them anyway.
     xstate: Option<Vec<u8>>,
@@ -62,8 +54,8 @@ pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn S
     let thread = Thread::new(guest.clone(), space.clone(), Regs { frame, ..Regs::default() });
     let context: Arc<dyn Context> = Arc::new(ProcessContext(thread.clone()));
     guest.attach(context.clone());
-    let tid = zygote::make()?;
-    begin(guest, Birth { thread, tid, leads: true, frame, xstate: None })?;
+    let (tid, page) = made()?;
+    begin(guest, Birth { thread, tid, leads: Some(page), frame, xstate: None })?;
     Ok((context, space))
 }
 
@@ -81,19 +73,27 @@ pub fn spawn(creator: &Thread, spawn: Spawn) -> Result<Arc<dyn Context>> {
     let (tid, leads, xstate) = match kind {
         SpawnKind::Thread | SpawnKind::SharedSpace => {
             // Of the same process: all that a process is for is the space.
-            const FLAGS: u64 = clone::VM | clone::FS | clone::FILES | clone::SIGHAND | clone::THREAD | clone::SYSVSEM;
-            let request = [sys::nr::CLONE.number(), FLAGS as usize, 0, 0, 0, 0, 0, 0];
-            let made = creator.tracee.lock().call(&request).unwrap_or_else(|Lost| lost(creator));
-            (made? as u32, false, None)
+            let request = [sys::nr::CLONE.number(), stub::THREAD_FLAGS as usize, 0, 0, 0, 0, 0, 0];
+            // Who made it finds out when it goes on.
+            let made = creator.tracee.lock().call(&request).unwrap_or(Err(Errno::EAGAIN));
+            (made? as u32, None, None)
         }
         SpawnKind::Fork => {
             let mut area = Box::new([0; XSTATE_MOST]);
             let len = creator.tracee.lock().xstate(&mut area)?;
-            (zygote::make()?, true, Some(area[..len].to_vec()))
+            let (tid, page) = made()?;
+            (tid, Some(page), Some(area[..len].to_vec()))
         }
     };
     begin(guest, Birth { thread, tid, leads, frame, xstate })?;
     Ok(context)
+}
+
+/// A new process and the page of its requests.
+fn made() -> Result<(u32, PageFrame)> {
+    // First, as a process without one could do nothing, not even end.
+    let page = MEMORY.take().ok_or(Errno::ENOMEM)?;
+    zygote::make().map(|tid| (tid, page)).inspect_err(|_| MEMORY.release(page))
 }
 
 fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
@@ -102,8 +102,8 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
     let (tid, leads) = (birth.tid, birth.leads);
     thread.set_tid(tid);
     mirror.add(thread.clone());
-    if leads {
-        mirror.set_process(tid, MEMORY.take().ok_or(Errno::ENOMEM)?);
+    if let Some(page) = leads {
+        mirror.set_process(tid, page);
     }
     let begun = spawn::spawn_beside(guest, Box::new(move || live(birth)));
     if begun.is_err() {
@@ -136,17 +136,21 @@ fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Los
 
 /// The calling thread goes on in another space, which is empty.
 pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
-    let pid = zygote::make()?;
+    let (pid, page) = made()?;
     let fresh = ProcessSpace::of(&space).own.mirror().clone();
-    fresh.set_process(pid, MEMORY.take().ok_or(Errno::ENOMEM)?);
+    fresh.set_process(pid, page);
     let old = own.mirror();
     let thread = old.threads().into_iter().find(|thread| core::ptr::eq(&**thread, own)).ok_or(Errno::ESRCH)?;
     {
         let mut tracee = own.tracee.lock();
-        tracee.end();
-        if tracee.seize(pid).and_then(|()| furnish(&mut tracee, &fresh)).is_err() {
-            lost(own);
+        let mut next = Tracee::none(tracee.regs);
+        if next.seize(pid).and_then(|()| furnish(&mut next, &fresh)).is_err() {
+            next.end();
+            spaces::reap(&fresh);
+            return Err(Errno::EAGAIN);
         }
+        tracee.end();
+        *tracee = next;
     }
     own.set_tid(pid);
     own.change_space(space);
@@ -165,22 +169,22 @@ fn live(birth: Birth) {
         let mut tracee = thread.tracee.lock();
         let mirror = thread.mirror();
         let seized = tracee.seize(tid);
-        let seized = seized.and_then(|()| if leads { furnish(&mut tracee, &mirror) } else { Ok(()) });
+        let seized = seized.and_then(|()| if leads.is_some() { furnish(&mut tracee, &mirror) } else { Ok(()) });
         if let Some(area) = &xstate {
             let _ = tracee.set_xstate(area);
         }
-        if leads {
+        if leads.is_some() {
             for descriptor in thread.areas.lock().iter().flatten() {
                 let _ = tracee.set_thread_area(descriptor.entry, &raw const *descriptor as usize);
             }
         }
         seized
     };
-    if arrived.is_err() {
-        lost(&thread);
-    }
     let guest = thread.guest.lock().clone();
     if let Some(guest) = guest {
+        if arrived.is_err() {
+            guest.ended_outside();
+        }
         guest.set_gate(linux::get().gate.id());
         let mut flow = guest.start(&mut frame);
         let mut carrier = Carried(&thread);
@@ -278,7 +282,7 @@ impl Traced<'_> {
         self.thread.faults.fetch_add(1, Ordering::Relaxed);
         let mut tracee = self.thread.tracee.lock();
         if mirror.bring(&mut tracee, addr).is_err() {
-            lost(self.thread);
+            self.guest.ended_outside();
         }
         Ok(())
     }
@@ -286,7 +290,10 @@ impl Traced<'_> {
     fn step(&mut self, frame: &mut Frame) -> Stop {
         let mirror = self.thread.mirror();
         loop {
-            let Ok((halt, generation)) = self.run(&mirror, frame) else { lost(self.thread) };
+            let Ok((halt, generation)) = self.run(&mirror, frame) else {
+                self.guest.ended_outside();
+                return Stop::Pause;
+            };
             let (signal, code, addr) = match halt {
                 Halt::Kicked => return Stop::Pause,
                 Halt::Call => {
@@ -306,6 +313,7 @@ impl Traced<'_> {
             }
             let Some(access) = self.tried(&mirror, frame, addr, generation) else { continue };
             let refused = match self.page_fault(&mirror, addr, access) {
+                Ok(()) if self.guest.has_work() => return Stop::Pause,
                 Ok(()) => continue,
                 Err(refused) => refused,
             };

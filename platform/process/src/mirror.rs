@@ -354,9 +354,13 @@ impl Mirror {
             return self.inner.lock().pending.clear();
         }
         if let Some(own) = thread::current().filter(|own| own.is_in(self)) {
-            let mut tracee = own.tracee.lock();
-            if self.settle(&mut tracee).is_err() {
-                crate::life::lost(own);
+            if self.settle(&mut own.tracee.lock()).is_err() {
+                // Somebody has ended the process: what was to be taken away is the others' until they have noticed.
+                for other in self.threads() {
+                    while other.runs() {
+                        moment(&self.made, self.made.load(Ordering::SeqCst));
+                    }
+                }
             }
             return;
         }

@@ -6,11 +6,13 @@
 
 use core::arch::global_asm;
 
+use janua_abi::linux::futex::op;
 use janua_abi::linux::mman::{MAP_FIXED, MAP_POPULATE, MAP_SHARED};
 use janua_abi::linux::prctl::SET_PDEATHSIG;
 use janua_abi::linux::process::clone;
 use janua_abi::linux::signal::{SIGCHLD, SIGKILL};
 use janua_paging::{PAGE, PageFrame};
+use janua_platform_linux::sys::nr;
 use janua_platform_linux::vdso;
 use janua_port::Prot;
 
@@ -18,6 +20,15 @@ use crate::physical::{MEMORY, Physical};
 
 /// One host call: its number and six words, and a word that fills the line.
 pub type Request = [usize; 8];
+
+/// pause(2) and getppid(2), which the kernel itself never makes.
+pub const PAUSE: u32 = 34;
+pub const GETPPID: u32 = 110;
+/// The flags of clone(2) for a process, which is the child of the kernel's, and for a thread.
+pub const CHILD_FLAGS: u32 = clone::PARENT as u32 | SIGCHLD;
+pub const THREAD_FLAGS: u32 = (clone::VM | clone::FS | clone::FILES | clone::SIGHAND | clone::THREAD | clone::SYSVSEM) as u32;
+/// How every page is mapped.
+pub const MAP_FLAGS: u32 = MAP_SHARED | MAP_FIXED | MAP_POPULATE;
 
 /// Requests that fit into the page.
 pub const MOST: usize = PAGE / size_of::<Request>();
@@ -64,14 +75,15 @@ global_asm!(
     "int3",
     "jmp 6b",
     "5:",
-    "mov eax, 34",
+    "mov eax, {pause}",
     "syscall",
     "jmp 5b",
     // The process that others are made from. First the calls from rbx up to rbp; then r15 is a word: 1 asks for a child, whose number comes
-    // to the word behind it before the first becomes 2.
+    // to the word behind it before the first becomes 2. The third has the number of the kernel's process, without which each ends: who asks for
+    // its signal after that gets none.
     "janua_stub_zygote:",
     "cmp rbx, rbp",
-    "je 7f",
+    "je 12f",
     "mov rax, [rbx]",
     "mov rdi, [rbx + 8]",
     "mov rsi, [rbx + 16]",
@@ -84,14 +96,19 @@ global_asm!(
     "jae 9f",
     "add rbx, 64",
     "jmp janua_stub_zygote",
+    "12:",
+    "mov eax, {parent}",
+    "syscall",
+    "cmp eax, [r15 + 16]",
+    "jne 9f",
     "7:",
     "mov edx, [r15]",
     "cmp edx, 1",
     "je 8f",
     "mov rdi, r15",
-    "xor esi, esi",
+    "mov esi, {wait}",
     "xor r10d, r10d",
-    "mov eax, 202",
+    "mov eax, {futex}",
     "syscall",
     "jmp 7b",
     "8:",
@@ -100,35 +117,47 @@ global_asm!(
     "xor edx, edx",
     "xor r10d, r10d",
     "xor r8d, r8d",
-    "mov eax, 56",
+    "mov eax, {clone}",
     "syscall",
     "test rax, rax",
     "jz 10f",
     "mov [r15 + 8], rax",
     "mov dword ptr [r15], 2",
     "mov rdi, r15",
-    "mov esi, 1",
+    "mov esi, {wake}",
     "mov edx, 1",
-    "mov eax, 202",
+    "mov eax, {futex}",
     "syscall",
     "jmp 7b",
     "9:",
     "mov edi, 1",
-    "mov eax, 60",
+    "mov eax, {exit}",
     "syscall",
     "ud2",
     "10:",
     "mov edi, {parent_death}",
     "mov esi, {kill}",
-    "mov eax, 157",
+    "mov eax, {prctl}",
     "syscall",
+    "mov eax, {parent}",
+    "syscall",
+    "cmp eax, [r15 + 16]",
+    "jne 9b",
     "11:",
-    "mov eax, 34",
+    "mov eax, {pause}",
     "syscall",
     "jmp 11b",
     "janua_stub_end:",
     ".popsection",
-    child = const clone::PARENT as u32 | SIGCHLD,
+    pause = const PAUSE,
+    parent = const GETPPID,
+    futex = const nr::FUTEX.number(),
+    clone = const nr::CLONE.number(),
+    exit = const nr::EXIT.number(),
+    prctl = const nr::PRCTL.number(),
+    wait = const op::WAIT,
+    wake = const op::WAKE,
+    child = const CHILD_FLAGS,
     parent_death = const SET_PDEATHSIG,
     kill = const SIGKILL,
 );
@@ -196,18 +225,17 @@ pub fn bits(prot: Prot) -> usize {
 
 /// mmap(2) of pages in a row.
 pub fn map(addr: usize, frame: PageFrame, pages: usize, prot: Prot) -> Request {
-    let flags = (MAP_SHARED | MAP_FIXED | MAP_POPULATE) as usize;
-    [9, addr, pages * PAGE, bits(prot), flags, MEMORY.descriptor(), Physical::offset(frame), 0]
+    [nr::MMAP.number(), addr, pages * PAGE, bits(prot), MAP_FLAGS as usize, MEMORY.descriptor(), Physical::offset(frame), 0]
 }
 
 /// mprotect(2).
 pub fn protect(addr: usize, pages: usize, prot: Prot) -> Request {
-    [10, addr, pages * PAGE, bits(prot), 0, 0, 0, 0]
+    [nr::MPROTECT.number(), addr, pages * PAGE, bits(prot), 0, 0, 0, 0]
 }
 
 /// munmap(2).
 pub fn unmap(addr: usize, len: usize) -> Request {
-    [11, addr, len, 0, 0, 0, 0, 0]
+    [nr::MUNMAP.number(), addr, len, 0, 0, 0, 0, 0]
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use janua_abi::linux::process::wait::NOHANG;
 use janua_abi::linux::ptrace::{NT_X86_XSTATE, event, option, request};
+use janua_abi::linux::signal::si::KERNEL as SI_KERNEL;
 use janua_abi::linux::signal::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::KICK;
@@ -79,6 +81,13 @@ pub fn wait(tid: u32) -> Result<u32> {
     Ok(status)
 }
 
+/// Whether a child has ended that nobody traces; its status is taken then.
+pub fn has_ended(pid: u32) -> bool {
+    // SAFETY: no memory is involved.
+    let waited = unsafe { sys::raw(nr::WAIT4, [pid as usize, 0, WALL | NOHANG as usize, 0, 0, 0]) };
+    matches!(waited, Ok(1..) | Err(Errno::ECHILD))
+}
+
 impl Tracee {
     pub const fn none(regs: Regs) -> Tracee {
         Tracee { tid: 0, regs, kicked: false }
@@ -86,7 +95,8 @@ impl Tracee {
 
     /// Begins to trace a thread that waits in the stub's code: on the thread that will go on to do so.
     pub fn seize(&mut self, tid: u32) -> core::result::Result<(), Lost> {
-        let options = (option::EXITKILL | option::TRACESYSGOOD) as usize;
+        // The stop before its end is told of at once; the end of a process' first thread waits for that of the others.
+        let options = (option::EXITKILL | option::TRACESYSGOOD | option::TRACEEXIT) as usize;
         trace(request::SEIZE, tid, 0, options).map_err(|_| Lost)?;
         self.tid = tid;
         trace(request::INTERRUPT, tid, 0, 0).map_err(|_| Lost)?;
@@ -98,13 +108,17 @@ impl Tracee {
         }
     }
 
-    /// Waits for the next stop: signal and event.
+    /// Waits for the next stop: signal and event. When the thread is [`Lost`] it has its number still only if it stands at its end.
     fn stopped(&mut self) -> core::result::Result<(u32, u32), Lost> {
-        let status = wait(self.tid).map_err(|_| Lost)?;
-        if status & 0xff != 0x7f {
-            return Err(Lost);
+        const STOPPED: u32 = 0x7f;
+        match if self.tid == 0 { Err(Errno::ECHILD) } else { wait(self.tid) } {
+            Ok(status) if status & 0xff == STOPPED && status >> 16 == event::EXIT => Err(Lost),
+            Ok(status) if status & 0xff == STOPPED => Ok((status >> 8 & 0xff, status >> 16)),
+            _ => {
+                self.tid = 0;
+                Err(Lost)
+            }
         }
-        Ok((status >> 8 & 0xff, status >> 16))
     }
 
     fn go(&mut self, how: u32) -> core::result::Result<(), Lost> {
@@ -129,7 +143,12 @@ impl Tracee {
         let mut regs = self.regs;
         // The host is not to restart anything.
         regs.frame.orig_rax = u64::MAX;
-        self.set(&regs)?;
+        match trace(request::SETREGS, self.tid, 0, &raw const regs as usize) {
+            Ok(_) => {}
+            // Registers that no program can have: the processor would refuse to go on with them.
+            Err(Errno::EIO) => return Ok(Halt::Fault { signal: SIGSEGV, code: SI_KERNEL, addr: 0 }),
+            Err(_) => return Err(Lost),
+        }
         self.go(request::SYSEMU)?;
         let (signal, event) = self.stopped()?;
         self.regs = self.get()?;
@@ -168,16 +187,16 @@ impl Tracee {
         }
     }
 
-    /// What registers are in the stub's code.
-    fn stub_regs(&self, rip: usize) -> Regs {
+    /// What registers are in the stub's code: none of the guest's, of which the host might refuse some.
+    fn stub_regs(rip: usize) -> Regs {
         let mut frame = Frame::start(rip as u64, 0);
         frame.orig_rax = u64::MAX;
-        Regs { frame, ..self.regs }
+        Regs { frame, ..Regs::default() }
     }
 
     /// Makes one host call in the guest's process.
     pub fn call(&mut self, request: &Request) -> core::result::Result<Result<usize>, Lost> {
-        let mut regs = self.stub_regs(if request[0] == nr::CLONE.number() { stub::thread() } else { stub::one() });
+        let mut regs = Tracee::stub_regs(if request[0] == nr::CLONE.number() { stub::thread() } else { stub::one() });
         let frame = &mut regs.frame;
         let words = request.map(|word| word as u64);
         [frame.rax, frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9, _] = words;
@@ -194,7 +213,7 @@ impl Tracee {
                 // SAFETY: within the page, which nobody else writes; guests' processes can only read it.
                 unsafe { place.add(at).write_volatile(*request) };
             }
-            let mut regs = self.stub_regs(stub::many());
+            let mut regs = Tracee::stub_regs(stub::many());
             let end = stub::requests() + size_of_val(part);
             (regs.frame.rbx, regs.frame.rbp) = (stub::requests() as u64, end as u64);
             let (at, _) = self.serve(&regs)?;
@@ -207,15 +226,17 @@ impl Tracee {
 
     /// Lets the thread end by itself, untraced.
     pub fn end(&mut self) {
-        if self.tid == 0 {
-            return;
-        }
-        let mut regs = self.stub_regs(stub::one());
+        let mut regs = Tracee::stub_regs(stub::one());
         regs.frame.rax = nr::EXIT.number() as u64;
-        if self.set(&regs).is_ok() {
-            let _ = trace(request::DETACH, self.tid, 0, 0);
+        while self.tid != 0 {
+            if self.set(&regs).is_ok() {
+                let _ = trace(request::DETACH, self.tid, 0, 0);
+                self.tid = 0;
+            } else {
+                // Somebody has ended it: it is on its way.
+                let _ = self.stopped();
+            }
         }
-        self.tid = 0;
     }
 
     /// Its vector and floating-point registers, in the host's form: how many bytes.

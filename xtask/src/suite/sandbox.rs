@@ -1,6 +1,7 @@
 //! What `janua run` owes its caller: exit codes and messages for what cannot run, an end without remains whatever dies, an
 //! untouched host, and a trace one can read.
 
+mod apart;
 mod places;
 mod running;
 mod speed;
@@ -90,16 +91,18 @@ const TESTS: &[Test] = &[
 
 /// The names of all tests, as the skip list writes them.
 pub fn names() -> impl Iterator<Item = String> {
-    TESTS.iter().map(|(name, _)| (*name).to_string())
+    TESTS.iter().chain(apart::TESTS).map(|(name, _)| (*name).to_string())
 }
 
 /// Runs the tests whose name holds the filter, under each gate.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let skips = Skips::read()?;
+    let apart = apart::TESTS.iter().filter(|(name, _)| super::wanted(filter, name) && !super::native());
     let chosen: Vec<(&Test, &str)> = TESTS
         .iter()
         .filter(|(name, _)| super::wanted(filter, name))
         .flat_map(|test| compare::gates().iter().map(move |gate| (test, *gate)))
+        .chain(apart.map(|test| (test, compare::PTRACE)))
         .collect();
     compare::parallel(
         &chosen,

@@ -1,0 +1,114 @@
+//! The jail `process`: what its host processes have, and what ends when one of them does.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{Sandbox, Test, clean, expect, kill, up};
+
+/// By its gate alone.
+pub const TESTS: &[Test] = &[
+    ("sandbox/apart", bare),
+    ("sandbox/apart_guest_killed", guest_killed),
+    ("sandbox/apart_waiting_guest_killed", waiting_guest_killed),
+    ("sandbox/apart_maker_killed", maker_killed),
+    ("sandbox/apart_supervisor_killed", super::supervisor_killed),
+    ("sandbox/apart_supervisor_killed_early", super::supervisor_killed_early),
+    ("sandbox/apart_supervisor_killed_at_once", super::supervisor_killed_at_once),
+    ("sandbox/apart_terminated", super::terminated),
+    ("sandbox/apart_exit_codes", super::exit_codes),
+    ("sandbox/apart_streams", super::streams),
+];
+
+/// The host processes of a sandbox that have no command line: the kernel's, the one that guests' are made from, and guests' in the order of their making.
+fn parts(running: &crate::guard::Running) -> Result<Vec<i32>, String> {
+    let processes = running.processes();
+    let named = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.is_empty());
+    let mut found: Vec<i32> = processes.into_iter().filter(named).collect();
+    found.sort_unstable();
+    if found.len() < 3 { Err(format!("only {} processes", found.len())) } else { Ok(found) }
+}
+
+/// The line of /proc/PID/status that begins with a word.
+fn status(pid: i32, word: &str) -> Result<String, String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|e| format!("{pid}: {e}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(':'));
+    line.map(|line| line.trim().to_string()).ok_or(format!("{pid}: no {word}"))
+}
+
+/// The processes that guests run in, and the one they are made from, have one descriptor, no handler of the kernel's, a filter, nothing of
+/// the kernel's memory, and nobody runs in them untraced.
+pub fn bare(s: &Sandbox) -> Result<(), String> {
+    let running = up(
+        s,
+        "sleep 100 & python3 -c 'import threading, time\nthreading.Thread(target=time.sleep, args=[100]).start()\nopen(\"ready\", \"w\")' & wait",
+    )?;
+    let parts = parts(&running)?;
+    for (at, pid) in parts.iter().enumerate().skip(1) {
+        let held = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|e| e.to_string())?.flatten();
+        let held: Vec<_> = held.filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(|e| e.to_string())?;
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| e.to_string())?.flatten();
+        let untraced = threads.filter(|thread| {
+            let text = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            text.contains("TracerPid:\t0\n")
+        });
+        let untraced = untraced.count();
+        if held.len() != 1 || !held[0].to_string_lossy().contains("janua-guests") {
+            return Err(format!("process {at} has {held:?}"));
+        }
+        if maps.contains("janua-kernel") || maps.lines().any(|line| line.contains("[stack]") || line.contains("[heap]")) {
+            return Err(format!("process {at} has\n{maps}"));
+        }
+        if status(*pid, "SigCgt")? != "0000000000000000" || status(*pid, "Seccomp")? != "2" {
+            return Err(format!("process {at} has handlers {}, filter {}", status(*pid, "SigCgt")?, status(*pid, "Seccomp")?));
+        }
+        if untraced != usize::from(at == 1) {
+            return Err(format!("process {at} has {untraced} threads that nobody traces"));
+        }
+    }
+    kill(running.processes().first(), Signal::TERM)?;
+    clean(running.wait()?).map(|_| ())
+}
+
+/// A guest whose host process is killed ends as by SIGKILL, with all its threads; the kernel and the others go on.
+pub fn guest_killed(s: &Sandbox) -> Result<(), String> {
+    let spins = "while :; do :; done";
+    let threads = r#"python3 -c '
+import threading, time
+for target in [lambda: [0 for _ in iter(int, 1)], lambda: time.sleep(100)]:
+    threading.Thread(target=target).start()
+open("ready", "w")
+for _ in iter(int, 1): pass'"#;
+    for (what, child, ready) in [("one thread", spins, "touch ready;"), ("more threads", threads, "")] {
+        let _ = fs::remove_file(s.dir.join("ready"));
+        let script = format!("({child}) & p=$!; {ready} wait $p; echo child $?; (exit 5); echo other $?; /bin/echo alive");
+        let script = script.replace("(python3", "(exec python3");
+        let running = up(s, &script)?;
+        kill(parts(&running)?.last(), Signal::KILL)?;
+        expect(what, &clean(running.wait()?)?, 0, &["child 137", "other 5", "alive"])?;
+    }
+    Ok(())
+}
+
+/// One that waits in a call ends when that is over.
+pub fn waiting_guest_killed(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "sleep 3 & p=$!; touch ready; wait $p; echo child $?; /bin/echo alive")?;
+    kill(parts(&running)?.last(), Signal::KILL)?;
+    expect("a sleeping child", &clean(running.wait()?)?, 0, &["child 137", "alive"])
+}
+
+/// Without the process that others are made from no program is begun any more: what runs goes on, and nothing waits for it.
+pub fn maker_killed(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "touch ready; while [ ! -e gone ]; do :; done; /bin/true; echo begun $?; echo alive; exit 3")?;
+    kill(parts(&running)?.get(1), Signal::KILL)?;
+    thread::sleep(Duration::from_millis(50));
+    fs::write(s.dir.join("gone"), "").map_err(|e| e.to_string())?;
+    let outcome = clean(running.wait()?)?;
+    if super::text(&outcome).contains("begun 0") {
+        return Err(format!("a program was begun: {}", super::text(&outcome)));
+    }
+    expect("the rest", &outcome, 3, &["alive"])
+}
