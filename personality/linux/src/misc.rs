@@ -146,6 +146,11 @@ pub fn syslog(thread: &Thread, action: i32, buf: UserPtr<u8>, len: i32) -> Resul
     }
 }
 
+/// Where a shared value is: the same for the same one.
+fn place<T: ?Sized>(shared: &Arc<T>) -> usize {
+    Arc::as_ptr(shared).cast::<()>().addr()
+}
+
 /// kcmp(2): whether two processes share something, and an order between what they do not share.
 pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, index2: usize) -> Result<i32> {
     const FILE: i32 = 0;
@@ -159,14 +164,13 @@ pub fn kcmp(thread: &Thread, pid1: i32, pid2: i32, kind: i32, index1: usize, ind
         seat.map(|seat| (seat.task.clone(), seat)).ok_or(Errno::ESRCH)
     };
     let ((one, first), (two, second)) = (find(pid1)?, find(pid2)?);
-    let _one = access::hold(&one);
-    // Not twice the same: exec may be waiting between.
-    let _two = (!Arc::ptr_eq(&one, &two)).then(|| access::hold(&two));
+    // Not twice the same, as exec may be waiting between; and in one order, since exec lets no later one in while it waits.
+    let mut held = [&one, &two];
+    held.sort_unstable_by_key(|task| place(*task));
+    let _lower = access::hold(held[0]);
+    let _upper = (!Arc::ptr_eq(&one, &two)).then(|| access::hold(held[1]));
     access::check_process(thread, &one)?;
     access::check_process(thread, &two)?;
-    fn place<T: ?Sized>(shared: &Arc<T>) -> usize {
-        Arc::as_ptr(shared).cast::<()>().addr()
-    }
     let word = |seat: &Seat, task: &Task, index: usize| match kind {
         FILE => {
             let fd = i32::try_from(index).map_err(|_| Errno::EBADF)?;

@@ -198,25 +198,29 @@ pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, pr
     let to = super::key(thread, addr[1], private)?;
     let table = &thread.kernel.futexes;
     let mut wakers = Wakers::new();
-    let count = {
+    let mut count = 0;
+    let moved = {
         let mut both = table.lock_both(&from, &to);
         if super::load(thread, addr[0])? != expected {
             return Err(Errno::EAGAIN);
         }
-        let (mut at, mut count) = (0, 0);
-        while at < both.from().entries.len() && count <= most {
-            let entry = &both.from().entries[at];
+        let mut at = 0;
+        loop {
+            let Some(entry) = both.from().entries.get(at).filter(|_| count <= most) else { break Ok(()) };
             if entry.key != from {
                 at += 1;
                 continue;
             }
-            let Purpose::Move { lock, tid } = entry.purpose else { return Err(Errno::EINVAL) };
+            let Purpose::Move { lock, tid } = entry.purpose else { break Err(Errno::EINVAL) };
             if lock != to {
-                return Err(Errno::EINVAL);
+                break Err(Errno::EINVAL);
             }
             // The first may get the lock; each other finds it owned.
-            let attempt = attempt(thread, both.to(), &to, addr[1], tid, true)?;
-            let Some(entry) = both.from().entries.remove(at) else { break };
+            let attempt = match attempt(thread, both.to(), &to, addr[1], tid, true) {
+                Ok(attempt) => attempt,
+                Err(error) => break Err(error),
+            };
+            let Some(entry) = both.from().entries.remove(at) else { break Ok(()) };
             table.left(&from);
             count += 1;
             match attempt {
@@ -231,10 +235,10 @@ pub fn requeue(thread: &Thread, addr: [usize; 2], most: usize, expected: u32, pr
                 }
             }
         }
-        count
     };
+    // Also when it ends with an error: who has got the lock must know.
     for waker in wakers {
         waker.wake();
     }
-    Ok(count)
+    moved.map(|()| count)
 }

@@ -165,16 +165,18 @@ pub fn wake_op(thread: &Thread, addr: [usize; 2], most: [u32; 2], word: u32, pri
             old = found;
         }
         let most = most.map(|most| (most as i32).max(1) as usize);
-        let mut count = table.take(both.from(), &first, most[0], BITSET_MATCH_ANY, &mut wakers)?;
-        if op.holds(old) {
-            count += table.take(both.to(), &second, most[1], BITSET_MATCH_ANY, &mut wakers)?;
+        match table.take(both.from(), &first, most[0], BITSET_MATCH_ANY, &mut wakers) {
+            Ok(count) if op.holds(old) => {
+                table.take(both.to(), &second, most[1], BITSET_MATCH_ANY, &mut wakers).map(|more| count + more)
+            }
+            other => other,
         }
-        count
     };
+    // Also when it ends with an error: those that were taken out wait for nobody else.
     for waker in wakers {
         waker.wake();
     }
-    Ok(count)
+    count
 }
 
 #[cfg(test)]

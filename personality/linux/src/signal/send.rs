@@ -187,7 +187,10 @@ fn push(task: &Task, group: &mut Group, target: Target, info: SigInfo, queued: &
                 thread.interrupt(work::SIGNAL);
             }
         }
-        Target::Runner(thread) if takes(thread, signal) => thread.interrupt(work::SIGNAL),
+        // Unless it has ended since it was chosen: nobody else would look at the signal then.
+        Target::Runner(thread) if takes(thread, signal) && group.threads.iter().any(|seat| core::ptr::eq(&***seat, thread)) => {
+            thread.interrupt(work::SIGNAL);
+        }
         Target::Process | Target::Runner(_) => {
             if let Some(thread) = choose(group, signal) {
                 thread.interrupt(work::SIGNAL);
