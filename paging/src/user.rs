@@ -27,8 +27,10 @@ pub trait Platform: Send + Sync + Sized + 'static {
         Err(Errno::ENODEV)
     }
 
-    /// What shared mappings have stored is to reach the files of the host that they are of.
-    fn sync(&self) {}
+    /// What shared mappings have stored is to reach the files of the host that they are of. The host's errors.
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// A range was mapped or got other rights. For machines where user code cannot wait for a page, which call [`Space::bring_all`] here.
     fn settle(&self, _paged: &Space<Self::Frames, Self::Table>, _addr: usize, _len: usize) -> Result<()> {
@@ -219,8 +221,7 @@ impl<P: Platform> janua_port::Space for UserSpace<P> {
     fn sync(&self, addr: usize, len: usize, _flags: u32) -> Result<()> {
         // Mappings and objects share their pages.
         self.check(addr, len)?;
-        self.own.sync();
-        Ok(())
+        self.own.sync()
     }
 
     fn resident(&self, addr: usize, len: usize, out: &mut [u8]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The host's files for guests whose memory is not the host's to map: a file that is mapped becomes a memory object, which the kernel fills.
 //!
-//! It stays one for those who map it next, as long as it does not change outside. What shared mappings store reaches the file when it is
-//! read or written, synchronized, and when a space goes.
+//! It stays one for those who map it next, as long as it does not change outside. What shared mappings store is what reads find at once, and
+//! reaches the file when it is written to or synchronized, and when a space goes.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use janua_abi::linux::fcntl::{falloc, whence::SEEK_CUR};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
 use janua_platform_linux::host::LinuxHost;
@@ -37,7 +38,8 @@ struct Mapped {
     mtime: i64,
     /// Mappings may store into it.
     shared: AtomicBool,
-    filling: Mutex<()>,
+    /// Held while the file and its pages in memory are made the same, in either direction.
+    busy: Mutex<()>,
 }
 
 /// Which file it is: device and inode.
@@ -50,7 +52,7 @@ static SHARED: AtomicBool = AtomicBool::new(false);
 
 impl Fill for Mapped {
     fn fill(&self, page: u64) -> Result<()> {
-        let _filling = self.filling.lock();
+        let _busy = self.busy.lock();
         if self.object.resident(page) {
             return Ok(());
         }
@@ -67,19 +69,118 @@ impl Fill for Mapped {
 }
 
 impl Mapped {
-    /// Writes to the file what shared mappings have stored.
-    fn write_back(&self) {
+    /// Writes to the file what shared mappings have stored. What the host refuses stays noted, and its error is returned.
+    fn write_back(&self) -> Result<()> {
         if !self.shared.load(Ordering::Relaxed) {
-            return;
+            return Ok(());
+        }
+        let _busy = self.busy.lock();
+        self.write_back_held()
+    }
+
+    /// The same, for who holds [`Mapped::busy`].
+    fn write_back_held(&self) -> Result<()> {
+        if !self.shared.load(Ordering::Relaxed) {
+            return Ok(());
         }
         let mut page = vec![0; PAGE];
         let mut runs: Vec<Range<u64>> = Vec::new();
         self.object.take_stored(&mut |run| runs.push(run));
+        let mut result = Ok(());
         for number in runs.into_iter().flatten() {
-            let len = self.object.read(number * PAGE as u64, &mut page);
-            // Nobody is there to be told of a file system that is full.
-            let _ = LinuxHost.write(self.fd, &page[..len], Some(number * PAGE as u64));
+            if let Err(error) = self.write_page(number, &mut page) {
+                self.object.note_store(number);
+                result = Err(error);
+            }
         }
+        result
+    }
+
+    fn write_page(&self, number: u64, page: &mut [u8]) -> Result<()> {
+        let at = number * PAGE as u64;
+        let len = self.object.read(at, page);
+        let mut done = 0;
+        while done < len {
+            match LinuxHost.write(self.fd, &page[done..len], Some(at + done as u64))? {
+                0 => return Err(Errno::EIO),
+                more => done += more,
+            }
+        }
+        Ok(())
+    }
+
+    /// The object is as long as the file; for who holds [`Mapped::busy`].
+    fn follow_size(&self) -> Result<u64> {
+        let size = LinuxHost.stat(self.fd)?.size;
+        if size != self.object.size() {
+            self.object.truncate(size)?;
+        }
+        Ok(size)
+    }
+
+    /// Reads the file. What shared mappings have stored, and has not been written yet, is read from them.
+    fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
+        let _busy = self.busy.lock();
+        let at = match offset {
+            Some(at) => at,
+            None => LinuxHost.lseek(fd, 0, SEEK_CUR)?,
+        };
+        let len = LinuxHost.read(fd, out, offset)?;
+        self.each_resident(at, len, |at, range| {
+            self.object.read(at, &mut out[range]);
+        });
+        Ok(len)
+    }
+
+    /// Writes to the file, and to those of its pages that are in memory.
+    fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
+        let _busy = self.busy.lock();
+        // A page that is stored into and written to is one in memory: it goes there first.
+        self.write_back_held()?;
+        let done = LinuxHost.write(fd, data, offset)?;
+        let at = match offset {
+            // Both know where it went by where the next one would go.
+            None | Some(END) => LinuxHost.lseek(fd, 0, SEEK_CUR)?.saturating_sub(done as u64),
+            Some(at) => at,
+        };
+        self.follow_size()?;
+        self.each_resident(at, done, |at, range| {
+            let _ = self.object.write(at, &data[range]);
+        });
+        Ok(done)
+    }
+
+    /// Calls `each(at, range)` for the pieces of `len` bytes from `at` on whose pages are in memory; the range counts from `at`.
+    fn each_resident(&self, at: u64, len: usize, mut each: impl FnMut(u64, Range<usize>)) {
+        let mut done = 0;
+        while done < len {
+            let from = at + done as u64;
+            let part = (PAGE - from as usize % PAGE).min(len - done);
+            if self.object.resident(from / PAGE as u64) {
+                each(from, done..done + part);
+            }
+            done += part;
+        }
+    }
+
+    fn truncate(&self, fd: HostFd, len: u64) -> Result<()> {
+        let _busy = self.busy.lock();
+        self.write_back_held()?;
+        LinuxHost.truncate(fd, len)?;
+        self.object.truncate(len)
+    }
+
+    fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
+        let _busy = self.busy.lock();
+        self.write_back_held()?;
+        LinuxHost.fallocate(fd, mode, offset, len)?;
+        if mode & (falloc::PUNCH_HOLE | falloc::ZERO_RANGE) != 0 {
+            // The pages of the range are as the file has them: they come again from there.
+            let first = offset & !(PAGE as u64 - 1);
+            let end = offset.saturating_add(len).checked_next_multiple_of(PAGE as u64).unwrap_or(u64::MAX);
+            self.object.punch(first, end - first);
+        }
+        self.follow_size().map(|_| ())
     }
 
     fn is_mapped(&self) -> bool {
@@ -96,7 +197,10 @@ pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Res
         let stores = known.shared.load(Ordering::Relaxed);
         stores || !shared && (known.size, known.mtime) == (stat.size, stat.mtime)
     };
-    if let Some(known) = files.get(&key).filter(fits) {
+    if let Some(known) = files.get(&key).filter(fits).cloned() {
+        drop(files);
+        let _busy = known.busy.lock();
+        known.follow_size()?;
         return Ok(known.object.clone());
     }
     let object = Object::new(&MEMORY, stat.size);
@@ -107,7 +211,7 @@ pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Res
         size: stat.size,
         mtime: stat.mtime,
         shared: AtomicBool::new(shared),
-        filling: Mutex::new(()),
+        busy: Mutex::new(()),
     });
     SHARED.fetch_or(shared, Ordering::Relaxed);
     let fill: Arc<dyn Fill> = made.clone();
@@ -126,16 +230,22 @@ pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Res
         }
     }
     drop(files);
-    gone.iter().for_each(|file| file.write_back());
+    // What cannot be written stays among those that are known, until it can.
+    for file in gone {
+        if file.write_back().is_err() {
+            FILES.lock().insert((u64::MAX, Arc::as_ptr(&file) as usize as u64), file);
+        }
+    }
     Ok(object)
 }
 
-/// What shared mappings have stored reaches its files.
-pub fn write_back() {
-    if SHARED.load(Ordering::Relaxed) {
-        let files: Vec<_> = FILES.lock().values().cloned().collect();
-        files.iter().for_each(|file| file.write_back());
+/// What shared mappings have stored reaches its files. The last error, if some could not be written.
+pub fn write_back() -> Result<()> {
+    if !SHARED.load(Ordering::Relaxed) {
+        return Ok(());
     }
+    let files: Vec<_> = FILES.lock().values().cloned().collect();
+    files.iter().fold(Ok(()), |result, file| file.write_back().and(result))
 }
 
 /// The file behind a descriptor, if it is mapped, or was.
@@ -144,26 +254,10 @@ fn mapped(fd: HostFd) -> Option<Arc<Mapped>> {
     FILES.lock().get(&(stat.dev, stat.ino)).cloned()
 }
 
-/// What shared mappings have stored into a file is in the file.
-fn settle(fd: HostFd) {
-    if SHARED.load(Ordering::Relaxed)
-        && let Some(file) = mapped(fd)
-    {
-        file.write_back();
-    }
-}
-
-/// What was written to a file is in its pages that are in memory.
-fn show(fd: HostFd, data: &[u8], at: u64) {
-    let Some(file) = mapped(fd) else { return };
-    let (mut done, mut at) = (0, at);
-    while done < data.len() {
-        let part = (PAGE - at as usize % PAGE).min(data.len() - done);
-        if file.object.resident(at / PAGE as u64) {
-            let _ = file.object.write(at, &data[done..done + part]);
-        }
-        (done, at) = (done + part, at + part as u64);
-    }
+/// The same, if mappings may have stored into it.
+fn shared(fd: HostFd) -> Option<Arc<Mapped>> {
+    let known = SHARED.load(Ordering::Relaxed).then(|| mapped(fd)).flatten();
+    known.filter(|file| file.shared.load(Ordering::Relaxed))
 }
 
 /// The host, as the kernel of guests in processes of their own has it.
@@ -183,17 +277,17 @@ impl Host for ProcessHost {
     }
 
     fn read(&self, fd: HostFd, out: &mut [u8], offset: Option<u64>) -> Result<usize> {
-        settle(fd);
-        LinuxHost.read(fd, out, offset)
+        match shared(fd) {
+            Some(file) => file.read(fd, out, offset),
+            None => LinuxHost.read(fd, out, offset),
+        }
     }
 
     fn write(&self, fd: HostFd, data: &[u8], offset: Option<u64>) -> Result<usize> {
-        settle(fd);
-        let done = LinuxHost.write(fd, data, offset)?;
-        if let Some(at) = offset.filter(|at| *at != END) {
-            show(fd, &data[..done], at);
+        match mapped(fd) {
+            Some(file) => file.write(fd, data, offset),
+            None => LinuxHost.write(fd, data, offset),
         }
-        Ok(done)
     }
 
     fn ioctl(&self, fd: HostFd, request: u32, arg: &mut [u8]) -> Result<usize> {
@@ -264,17 +358,23 @@ impl HostFiles for ProcessHost {
     }
 
     fn truncate(&self, fd: HostFd, len: u64) -> Result<()> {
-        settle(fd);
-        LinuxHost.truncate(fd, len)?;
-        mapped(fd).map_or(Ok(()), |file| file.object.truncate(len))
+        match mapped(fd) {
+            Some(file) => file.truncate(fd, len),
+            None => LinuxHost.truncate(fd, len),
+        }
     }
 
     fn fallocate(&self, fd: HostFd, mode: u32, offset: u64, len: u64) -> Result<()> {
-        LinuxHost.fallocate(fd, mode, offset, len)
+        match mapped(fd) {
+            Some(file) => file.fallocate(fd, mode, offset, len),
+            None => LinuxHost.fallocate(fd, mode, offset, len),
+        }
     }
 
     fn fsync(&self, fd: HostFd, data_only: bool) -> Result<()> {
-        settle(fd);
+        if let Some(file) = shared(fd) {
+            file.write_back()?;
+        }
         LinuxHost.fsync(fd, data_only)
     }
 

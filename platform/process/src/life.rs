@@ -70,23 +70,31 @@ pub fn spawn(creator: &Thread, spawn: Spawn) -> Result<Arc<dyn Context>> {
     *thread.areas.lock() = *creator.areas.lock();
     let context: Arc<dyn Context> = Arc::new(ProcessContext(thread.clone()));
     guest.attach(context.clone());
-    let (tid, leads, xstate) = match kind {
+    let (tid, leads, xstate) = conceive(creator, kind).inspect_err(|_| {
+        // The guest and its context hold each other.
+        thread.guest.lock().take();
+    })?;
+    begin(guest, Birth { thread, tid, leads, frame, xstate })?;
+    Ok(context)
+}
+
+/// A new host thread of the creator's process, or a process with its page of requests and the vector registers that it is to have.
+fn conceive(creator: &Thread, kind: SpawnKind) -> Result<(u32, Option<PageFrame>, Option<Vec<u8>>)> {
+    match kind {
         SpawnKind::Thread | SpawnKind::SharedSpace => {
             // Of the same process: all that a process is for is the space.
             let request = [sys::nr::CLONE.number(), stub::THREAD_FLAGS as usize, 0, 0, 0, 0, 0, 0];
             // Who made it finds out when it goes on.
             let made = creator.tracee.lock().call(&request).unwrap_or(Err(Errno::EAGAIN));
-            (made? as u32, None, None)
+            Ok((made? as u32, None, None))
         }
         SpawnKind::Fork => {
             let mut area = Box::new([0; XSTATE_MOST]);
             let len = creator.tracee.lock().xstate(&mut area)?;
             let (tid, page) = made()?;
-            (tid, Some(page), Some(area[..len].to_vec()))
+            Ok((tid, Some(page), Some(area[..len].to_vec())))
         }
-    };
-    begin(guest, Birth { thread, tid, leads, frame, xstate })?;
-    Ok(context)
+    }
 }
 
 /// A new process and the page of its requests.

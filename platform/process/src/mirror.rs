@@ -183,6 +183,13 @@ impl Inner {
         self.pending.clear();
     }
 
+    /// What shows a page, behind all that waits: a change that is older must not undo it.
+    fn bring(&mut self, addr: usize) -> Vec<Change> {
+        let mut changes = core::mem::take(&mut self.pending);
+        changes.append(&mut self.show(addr));
+        changes
+    }
+
     /// What shows a page and those around it as their entries have them.
     fn show(&mut self, addr: usize) -> Vec<Change> {
         let mut changes = Vec::new();
@@ -315,18 +322,24 @@ impl Mirror {
     pub fn settle(&self, tracee: &mut Tracee) -> Result<(), Lost> {
         let mut inner = self.inner.lock();
         let changes = core::mem::take(&mut inner.pending);
-        self.make(&mut inner, tracee, &changes)?;
-        self.waiting.store(false, Ordering::SeqCst);
-        self.made.fetch_add(1, Ordering::SeqCst);
-        janua_platform_linux::spawn::unpark(&self.made, u32::MAX);
-        Ok(())
+        self.make_all(&mut inner, tracee, &changes)
     }
 
     /// Shows a page that a fault has asked for, by the calling thread's own host thread.
     pub fn bring(&self, tracee: &mut Tracee, addr: usize) -> Result<(), Lost> {
         let mut inner = self.inner.lock();
-        let changes = inner.show(addr & !(PAGE - 1));
-        self.make(&mut inner, tracee, &changes)
+        let changes = inner.bring(addr & !(PAGE - 1));
+        self.make_all(&mut inner, tracee, &changes)
+    }
+
+    /// Makes changes, the pending ones among them, so that nothing waits any more.
+    fn make_all(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
+        self.make(inner, tracee, changes)?;
+        if self.waiting.swap(false, Ordering::SeqCst) {
+            self.made.fetch_add(1, Ordering::SeqCst);
+            janua_platform_linux::spawn::unpark(&self.made, u32::MAX);
+        }
+        Ok(())
     }
 
     fn make(&self, inner: &mut Inner, tracee: &mut Tracee, changes: &[Change]) -> Result<(), Lost> {
@@ -448,6 +461,22 @@ mod tests {
         inner.take(0x5000, 0x6000);
         inner.take(0x5000, 0x7000);
         assert_eq!(inner.pending, [Change::Unmap { addr: 0x5000, pages: 2 }]);
+    }
+
+    #[test]
+    fn what_waits_is_made_before_what_a_fault_brings() {
+        let mut inner = Inner::default();
+        inner.set(0x5000, entry(1, BOTH));
+        inner.show(0x5000);
+        inner.set(0x5000, entry(1, READ));
+        inner.set(0x5000, entry(1, BOTH));
+        let protect = |rights| Change::Protect { addr: 0x5000, pages: 1, rights };
+        assert_eq!(inner.bring(0x5000), [protect(1), protect(3)]);
+        assert!(inner.pending.is_empty());
+        inner.take(0x5000, 0x6000);
+        inner.set(0x5000, entry(2, BOTH));
+        let unmap = Change::Unmap { addr: 0x5000, pages: 1 };
+        assert_eq!(inner.bring(0x5000), [unmap, Change::Map { addr: 0x5000, pages: 1, frame: PageFrame(2), rights: 3 }]);
     }
 
     #[test]

@@ -71,12 +71,13 @@ impl Platform for Own {
         files::object(file, from, shared)
     }
 
-    fn sync(&self) {
-        files::write_back();
+    fn sync(&self) -> Result<()> {
+        files::write_back()
     }
 
     fn emptied(&self) {
-        files::write_back();
+        // What cannot be written stays noted: fsync(2) of the file reports it.
+        let _ = files::write_back();
     }
 
     fn leave(_space: &ProcessSpace) -> Result<Arc<dyn Space>> {
@@ -87,6 +88,6 @@ impl Platform for Own {
     }
 
     fn gone(&mut self, _paged: &Paged) {
-        files::write_back();
+        let _ = files::write_back();
     }
 }
