@@ -136,9 +136,7 @@ impl Context for HostedContext {
 
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
         let tid = if self.is_caller() { 0 } else { self.host_tid().ok_or(Errno::ESRCH)? };
-        let args = [tid as usize, size_of_val(cpus), cpus.as_ptr() as usize, 0, 0, 0];
-        // SAFETY: the array is the caller's.
-        unsafe { sys::raw(nr::SCHED_SETAFFINITY, args) }.map(|_| ())
+        usage::set_affinity(tid, cpus)
     }
 
     fn set_nice(&self, nice: i32) -> Result<()> {

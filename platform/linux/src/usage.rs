@@ -210,7 +210,14 @@ pub fn scheduled((pid, tid): (u32, u32)) -> Option<Scheduled> {
     Some(Scheduled { ran: next()?, waited: next()?, times: next()? })
 }
 
-/// [`janua_port::Context::set_nice`], of a host thread.
+/// [`janua_port::Context::restrict`], of a host thread; 0 is the calling one.
+pub fn set_affinity(tid: u32, cpus: &[u64]) -> Result<()> {
+    let args = [tid as usize, size_of_val(cpus), cpus.as_ptr() as usize, 0, 0, 0];
+    // SAFETY: the array is the caller's.
+    unsafe { sys::raw(nr::SCHED_SETAFFINITY, args) }.map(|_| ())
+}
+
+/// [`janua_port::Context::set_nice`], of a host thread; 0 is the calling one.
 pub fn set_nice(tid: u32, nice: i32) -> Result<()> {
     const PRIO_PROCESS: usize = 0;
     sys::words(nr::SETPRIORITY, [PRIO_PROCESS, tid as usize, nice as usize, 0, 0, 0]).map(|_| ())

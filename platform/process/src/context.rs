@@ -10,7 +10,7 @@ use janua_port::{Context, Fault, Guest, Nanos, Registers, Space, Spawn, UserMemo
 use crate::life;
 use crate::space::{self, ProcessSpace};
 use crate::thread::Thread;
-use janua_platform_linux::sys::{self, nr};
+use janua_platform_linux::sys::nr;
 use janua_platform_linux::vdso;
 
 /// A guest thread.
@@ -156,18 +156,12 @@ impl Context for ProcessContext {
     }
     fn restrict(&self, cpus: &[u64]) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
-        let beside = area::of(self.0.area()).host_tid.load(core::sync::atomic::Ordering::Relaxed);
-        for tid in [tid, beside] {
-            let args = [tid as usize, size_of_val(cpus), cpus.as_ptr() as usize, 0, 0, 0];
-            // SAFETY: the array is the caller's.
-            unsafe { sys::raw(nr::SCHED_SETAFFINITY, args) }?;
-        }
-        Ok(())
+        usage::set_affinity(tid, cpus)?;
+        self.0.restrict(cpus)
     }
     fn set_nice(&self, nice: i32) -> Result<()> {
         let (_, tid) = self.ids().ok_or(Errno::ESRCH)?;
-        let beside = area::of(self.0.area()).host_tid.load(core::sync::atomic::Ordering::Relaxed);
-        usage::set_nice(beside, nice)?;
+        self.0.set_nice(nice)?;
         usage::set_nice(tid, nice)
     }
     fn outer_number(&self) -> Option<u32> {

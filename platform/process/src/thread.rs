@@ -1,14 +1,16 @@
 //! A guest thread: the kernel's thread that runs its calls, and the host thread in the guest's process that runs its code.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
+use janua_abi::linux::Result;
 use janua_abi::linux::i386::UserDesc;
 use janua_entry::hosted::{KICK, THREADS};
 use janua_platform_linux::clock::{self, HostClock};
 use janua_platform_linux::context::here;
 use janua_platform_linux::sys::{self, nr};
-use janua_platform_linux::{area, spawn};
+use janua_platform_linux::{area, spawn, usage};
 use janua_port::{Clock, Guest, Space};
 use janua_rt::Mutex;
 
@@ -23,6 +25,7 @@ pub struct Thread {
     /// The area of its thread in the kernel's process, and the host's number of its host thread; 0 before it has them.
     area: AtomicUsize,
     tid: AtomicUsize,
+    wanted: Mutex<Wanted>,
     in_guest: AtomicU8,
     /// Its host thread runs user code, or is about to.
     runs: AtomicBool,
@@ -35,6 +38,13 @@ pub struct Thread {
     pub areas: Mutex<[Option<UserDesc>; 2]>,
     pub faults: AtomicU64,
     pub ran: Ran,
+}
+
+/// What was asked of a thread in the kernel before there was one.
+#[derive(Default)]
+struct Wanted {
+    cpus: Option<Vec<u64>>,
+    nice: Option<i32>,
 }
 
 /// How long user code has run, as the kernel sees it from outside: for where the host does not tell of a thread in another process.
@@ -82,6 +92,7 @@ impl Thread {
         Arc::new(Thread {
             id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             area: AtomicUsize::new(0),
+            wanted: Mutex::default(),
             tid: AtomicUsize::new(0),
             in_guest: AtomicU8::new(0),
             runs: AtomicBool::new(false),
@@ -98,7 +109,17 @@ impl Thread {
     /// The calling thread is its thread in the kernel from now on.
     pub fn enter(&self) {
         let here = here();
-        self.area.store(here, Ordering::Relaxed);
+        {
+            let wanted = self.wanted.lock();
+            self.area.store(here, Ordering::Relaxed);
+            // A mask or a value that the host refuses was refused to the guest's host thread as well.
+            if let Some(cpus) = &wanted.cpus {
+                let _ = usage::set_affinity(0, cpus);
+            }
+            if let Some(nice) = wanted.nice {
+                let _ = usage::set_nice(0, nice);
+            }
+        }
         CURRENT[here].store(core::ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
     }
 
@@ -117,9 +138,39 @@ impl Thread {
         self.area.load(Ordering::Relaxed)
     }
 
+    /// Its thread in the kernel runs on these processors only, as soon as there is one.
+    pub fn restrict(&self, cpus: &[u64]) -> Result<()> {
+        let mut wanted = self.wanted.lock();
+        if self.area() == 0 {
+            wanted.cpus = Some(cpus.to_vec());
+            return Ok(());
+        }
+        drop(wanted);
+        usage::set_affinity(self.beside(), cpus)
+    }
+
+    /// The nice value of its thread in the kernel, as soon as there is one.
+    pub fn set_nice(&self, nice: i32) -> Result<()> {
+        let mut wanted = self.wanted.lock();
+        if self.area() == 0 {
+            wanted.nice = Some(nice);
+            return Ok(());
+        }
+        drop(wanted);
+        usage::set_nice(self.beside(), nice)
+    }
+
+    /// The host's number of its thread in the kernel.
+    fn beside(&self) -> u32 {
+        area::of(self.area()).host_tid.load(Ordering::Relaxed)
+    }
+
     /// Nanoseconds that its thread in the kernel has used.
     pub fn used_in_kernel(&self) -> u64 {
-        let beside = area::of(self.area()).host_tid.load(Ordering::Relaxed);
+        if self.area() == 0 {
+            return 0;
+        }
+        let beside = self.beside();
         if self.is_caller() { clock::of_caller() } else { clock::of_other((beside, beside), false).unwrap_or(0) }
     }
 

@@ -142,7 +142,7 @@ pub async fn operate<T: Layout<TimeSpec>>(
         op::UNLOCK_PI => pi::unlock(thread, addr, private),
         op::WAIT_REQUEUE_PI => {
             let deadline = deadline(thread, time, false, realtime)?;
-            pi::wait_requeue(thread, [addr, addr2], value, value3, private, deadline).await
+            pi::wait_requeue(thread, [addr, addr2], value, private, deadline).await
         }
         op::CMP_REQUEUE_PI => {
             if value != 1 {

@@ -3,7 +3,7 @@
 //! The word of such a lock is its owner's tid, with FUTEX_WAITERS set while others wait, so that the program's own release fails
 //! and comes here. The kernel hands the lock to the longest waiter, writing that one's tid.
 
-use janua_abi::linux::futex::{OWNER_DIED, TID_MASK, WAITERS};
+use janua_abi::linux::futex::{BITSET_MATCH_ANY, OWNER_DIED, TID_MASK, WAITERS};
 use janua_kernel::wait::Cut;
 use janua_kernel::{Errno, Result};
 use janua_object::mm::FutexKey;
@@ -158,11 +158,10 @@ pub async fn wait_requeue(
     thread: &Thread,
     addr: [usize; 2],
     value: u32,
-    bitset: u32,
     private: bool,
     deadline: Option<Nanos>,
 ) -> Result<usize> {
-    if addr[0] == addr[1] || bitset == 0 {
+    if addr[0] == addr[1] {
         return Err(Errno::EINVAL);
     }
     let key = super::key(thread, addr[0], private)?;
@@ -173,7 +172,7 @@ pub async fn wait_requeue(
     let place = Place { table: &thread.kernel.futexes, waiter: thread.futex.waiter.clone() };
     let entry = Entry {
         key,
-        bitset,
+        bitset: BITSET_MATCH_ANY,
         waiter: place.waiter.clone(),
         waker: thread.waker().clone(),
         purpose: Purpose::Move { lock, tid: thread.tid() },

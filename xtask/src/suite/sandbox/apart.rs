@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_guest_killed", guest_killed),
     ("sandbox/apart_waiting_guest_killed", waiting_guest_killed),
     ("sandbox/apart_maker_killed", maker_killed),
+    ("sandbox/apart_mapped_files", mapped_files),
     ("sandbox/apart_supervisor_killed", super::supervisor_killed),
     ("sandbox/apart_supervisor_killed_early", super::supervisor_killed_early),
     ("sandbox/apart_supervisor_killed_at_once", super::supervisor_killed_at_once),
@@ -111,4 +112,46 @@ pub fn maker_killed(s: &Sandbox) -> Result<(), String> {
         return Err(format!("a program was begun: {}", super::text(&outcome)));
     }
     expect("the rest", &outcome, 3, &["alive"])
+}
+
+/// A file of the host's that is mapped and written to is one file: what either way has stored the other finds, whatever its length becomes.
+pub fn mapped_files(s: &Sandbox) -> Result<(), String> {
+    const SCRIPT: &str = r#"
+import mmap, os
+f = os.open("grows", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+os.ftruncate(f, 32768)
+a = mmap.mmap(f, 32768)
+a[5] = 65
+os.pwrite(f, b"x", 65535)
+b = mmap.mmap(f, 65536)
+b[40000] = 66
+print(b[5], b[65535], os.pread(f, 1, 5), os.pread(f, 1, 40000))
+os.pwrite(f, b"yz", 40001)
+print(b[40000:40003])
+os.posix_fallocate(f, 65536, 4096)
+c = mmap.mmap(f, 69632)
+c[69000] = 67
+end = os.open("grows", os.O_WRONLY | os.O_APPEND)
+os.write(end, b"end")
+d = mmap.mmap(f, 69635)
+print(os.fstat(f).st_size, d[69000], d[69632:69635], os.pread(f, 3, 68999))
+os.ftruncate(f, 40001)
+os.ftruncate(f, 69635)
+print(d[5], d[40000:40003], d[69000], os.pread(f, 3, 39999))
+d[6] = 68
+d.flush()
+print(os.pread(f, 2, 5))
+"#;
+    let outcome = s.run(&["--bind", ".::rw"], &["python3", "-c", SCRIPT])?;
+    let lines = [
+        "65 120 b'A' b'B'",
+        "b'Byz'",
+        "69635 67 b'end' b'\\x00C\\x00'",
+        "65 b'B\\x00\\x00' 0 b'\\x00B\\x00'",
+        "b'AD'",
+    ];
+    expect("files", &outcome, 0, &lines)?;
+    let file = fs::read(s.dir.join("grows")).map_err(|e| e.to_string())?;
+    let held = (file.len(), &file[5..7], &file[40000..40002]);
+    if held == (69635, b"AD", b"B\0") { Ok(()) } else { Err(format!("outside the file has {held:?}")) }
 }
