@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::processes::children;
+use crate::processes::{children, descendants, signal_descendant};
 use crate::sandbox::Sandbox;
 
 /// Why the processes of a sandbox could not be stopped, or let go on.
@@ -27,29 +27,40 @@ pub(crate) fn stop_children(stopped: &mut BTreeSet<i32>) -> Result<(), &'static 
     Err("its processes are made faster than they can be stopped")
 }
 
-/// Lets children go on.
-fn continue_children(children: impl IntoIterator<Item = i32>) {
-    for child in children {
-        // SAFETY: a signal to a child, which is not reaped meanwhile.
-        unsafe { libc::kill(child, libc::SIGCONT) };
+/// Stops all processes of the sandbox: the kernel's first where it has one of its own, then those that it runs guests in.
+fn stop_all(stopped: &mut BTreeSet<i32>) -> Result<(), &'static str> {
+    stop_children(stopped)?;
+    // Who could make more of these stands still.
+    let family = descendants().ok_or(UNLISTED)?;
+    for &pid in &family {
+        if stopped.insert(pid) {
+            signal_descendant(pid, &family, libc::SIGSTOP);
+        }
     }
+    Ok(())
+}
+
+/// Lets all processes of the sandbox go on.
+fn continue_all() -> Result<(), &'static str> {
+    let family = descendants().ok_or(UNLISTED)?;
+    // Guests' first: until their kernel takes note of it they stand still.
+    family.iter().rev().for_each(|pid| signal_descendant(*pid, &family, libc::SIGCONT));
+    Ok(())
 }
 
 impl Sandbox {
     /// Stops every process of the sandbox where it is, those that are being born too. The kernel inside stands still with them, and is not
     /// asked; nobody inside is notified. The error says why not all of them could be stopped; `undo`: then they go on.
     pub fn pause(&self, undo: bool) -> Result<(), &'static str> {
-        let mut stopped = BTreeSet::new();
-        let result = stop_children(&mut stopped);
+        let result = stop_all(&mut BTreeSet::new());
         if result.is_err() && undo {
-            continue_children(stopped);
+            continue_all()?;
         }
         result
     }
 
     /// Lets them go on. The error says why that could not be.
     pub fn resume(&self) -> Result<(), &'static str> {
-        continue_children(children().ok_or(UNLISTED)?);
-        Ok(())
+        continue_all()
     }
 }

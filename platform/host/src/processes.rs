@@ -14,6 +14,69 @@ pub(crate) fn children() -> Option<Vec<i32>> {
     Some(list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
 }
 
+/// The host processes of the sandbox: the children, and theirs, which guests' processes are where the kernel has one of its own. Each
+/// stands behind its parent.
+pub(crate) fn descendants() -> Option<Vec<i32>> {
+    let mut found = children()?;
+    let mut at = 0;
+    while let Some(&parent) = found.get(at) {
+        at += 1;
+        let more = children_of(parent).into_iter().filter(|child| !found.contains(child)).collect::<Vec<_>>();
+        found.extend(more);
+    }
+    Some(found)
+}
+
+/// The children of all threads of a process; none when it has ended.
+fn children_of(pid: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    for thread in names(&format!("/proc/{pid}/task")) {
+        let list = read(pid, &format!("task/{thread}/children")).unwrap_or_default();
+        found.extend(list.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+    }
+    found
+}
+
+/// The numbers that are names in a directory; none when it cannot be read.
+fn names(path: &str) -> Vec<u32> {
+    let Ok(path) = CString::new(path) else { return Vec::new() };
+    let mut found = Vec::new();
+    // SAFETY: the stream is ours until it is closed here, and an entry counts until the next one is asked for.
+    unsafe {
+        let stream = libc::opendir(path.as_ptr());
+        if stream.is_null() {
+            return found;
+        }
+        while let Some(entry) = libc::readdir(stream).as_ref() {
+            let name = core::ffi::CStr::from_ptr(entry.d_name.as_ptr());
+            found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
+        }
+        libc::closedir(stream);
+    }
+    found
+}
+
+/// Sends a signal to a descendant, and to nobody who has its number since.
+pub(crate) fn signal_descendant(pid: i32, family: &[i32], signal: i32) {
+    // SAFETY: plain words; the descriptor is ours, and closed here.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
+        if fd < 0 {
+            return;
+        }
+        // While the descriptor was open already it had a parent of the family: it is the one that was listed.
+        if parent(pid).is_some_and(|parent| parent == libc::getpid() || family.contains(&parent)) {
+            libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, 0, 0);
+        }
+        libc::close(fd);
+    }
+}
+
+/// The parent of a process, from /proc/PID/stat.
+fn parent(pid: i32) -> Option<i32> {
+    read(pid, "stat")?.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// A process of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostProcess {

@@ -18,7 +18,7 @@ use crate::channel::{Channel, Garbage, NEWS};
 use crate::group::fork_into;
 use crate::namespaces::{self, Processes};
 use crate::pause::stop_children;
-use crate::processes::{HostProcess, children};
+use crate::processes::{HostProcess, children, descendants};
 use crate::{image, wall};
 
 /// What a sandbox is made of.
@@ -656,7 +656,7 @@ impl Sandbox {
     /// The sandbox's processes on the host.
     pub fn processes(&self) -> Vec<HostProcess> {
         let own_numbers = self.first.is_some();
-        let all = children().unwrap_or_default().into_iter().filter(|pid| Some(*pid) != self.first);
+        let all = descendants().unwrap_or_default().into_iter().filter(|pid| Some(*pid) != self.first);
         all.filter_map(|pid| HostProcess::look(pid, own_numbers)).collect()
     }
 

@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_waiting_guest_killed", waiting_guest_killed),
     ("sandbox/apart_maker_killed", maker_killed),
     ("sandbox/apart_mapped_files", mapped_files),
+    ("sandbox/apart_pause", super::running::pause),
     ("sandbox/apart_supervisor_killed", super::supervisor_killed),
     ("sandbox/apart_supervisor_killed_early", super::supervisor_killed_early),
     ("sandbox/apart_supervisor_killed_at_once", super::supervisor_killed_at_once),
