@@ -18,6 +18,8 @@ pub trait Frames: Send + Sync + 'static {
     fn is_shared(&self, frame: PageFrame) -> bool {
         self.users(frame) > 1
     }
+    /// So many more pages (fewer when negative) are memory objects', whoever maps them: for a machine that accounts for these apart.
+    fn belong_to_objects(&self, _more: isize) {}
     /// Copies a whole page.
     fn copy(&self, from: PageFrame, to: PageFrame);
     /// Copies from `offset` (bytes) of the page on; the range is within the page.

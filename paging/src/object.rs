@@ -111,6 +111,7 @@ impl<F: Frames> Object<F> {
             None => {
                 let frame = self.frames.take().ok_or(Missing::NoMemory)?;
                 inner.pages.insert(number, frame);
+                self.frames.belong_to_objects(1);
                 frame
             }
         };
@@ -144,6 +145,27 @@ impl<F: Frames> Object<F> {
             run.end = number + 1;
         }
         each(run);
+    }
+
+    /// Gives back up to `most` pages that are as [`Object::fill`] brings them, none that shared mappings may have stored into: how many. None of an
+    /// object whose missing pages are made.
+    pub fn forget_clean(&self, most: usize) -> usize {
+        let gone: BTreeMap<u64, PageFrame> = {
+            let mut guard = self.inner.lock();
+            let inner = &mut *guard;
+            if inner.fill.is_none() {
+                return 0;
+            }
+            let clean = inner.pages.iter().filter(|(number, _)| !inner.stored.contains(number)).take(most);
+            let gone: BTreeMap<u64, PageFrame> = clean.map(|(number, frame)| (*number, *frame)).collect();
+            inner.pages.retain(|number, _| !gone.contains_key(number));
+            gone
+        };
+        let (Some((first, _)), Some((last, _))) = (gone.first_key_value(), gone.last_key_value()) else { return 0 };
+        self.notify_mappers(*first, *last + 1, Some(&gone));
+        // As in `punch`: until here the object is a user of them.
+        self.release(&gone);
+        gone.len()
     }
 
     /// Pages of a range that are in memory, with one more user each: how many were put into `out`. None of an object whose missing
@@ -200,6 +222,7 @@ impl<F: Frames> Object<F> {
                 None => match self.frames.take() {
                     Some(frame) => {
                         inner.pages.insert(number, frame);
+                        self.frames.belong_to_objects(1);
                         frame
                     }
                     None if done > 0 => break,
@@ -312,7 +335,9 @@ impl<F: Frames> Object<F> {
         }
     }
 
+    /// Pages that have been taken out are nobody's of the object's any more.
     fn release(&self, gone: &BTreeMap<u64, PageFrame>) {
+        self.frames.belong_to_objects(-(gone.len() as isize));
         for frame in gone.values() {
             self.frames.release(*frame);
         }
@@ -377,9 +402,8 @@ impl<F: Frames> MemoryObject for Object<F> {
 
 impl<F: Frames> Drop for Object<F> {
     fn drop(&mut self) {
-        for frame in self.inner.get_mut().pages.values() {
-            self.frames.release(*frame);
-        }
+        let pages = core::mem::take(&mut self.inner.get_mut().pages);
+        self.release(&pages);
     }
 }
 

@@ -368,6 +368,25 @@ fn an_object_whose_file_is_gone_has_no_more_pages() {
 }
 
 #[test]
+fn clean_pages_of_a_file_can_go_and_come_again() {
+    let memory = Memory::new(100);
+    let (_disk, object) = disk(memory, 4);
+    let space = space(memory);
+    space.map(A, A + 4 * PAGE, ALL, Behind::Object { object: object.clone(), page: 0, shared: true }).unwrap();
+    assert_eq!((byte(&space, A), byte(&space, A + PAGE)), (b'0', b'1'));
+    space.write(A + PAGE, b"x");
+    let private = A + 8 * PAGE;
+    space.map(private, private + PAGE, READ, Behind::Object { object: object.clone(), page: 0, shared: false }).unwrap();
+    assert_eq!(byte(&space, private), b'0');
+    let before = object.pages();
+    assert_eq!(object.forget_clean(100), before - 1, "all but the one that was stored into");
+    assert_eq!((object.resident(0), object.resident(1), object.pages()), (false, true, 1));
+    assert_eq!((byte(&space, A), byte(&space, A + PAGE), byte(&space, private)), (b'0', b'x', b'0'));
+    object.take_stored(&mut |_| {});
+    assert_eq!((object.forget_clean(1), object.forget_clean(0)), (1, 0));
+}
+
+#[test]
 fn rights_are_what_the_last_word_said() {
     let memory = Memory::new(100);
     let space = space(memory);

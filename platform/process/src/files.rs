@@ -8,7 +8,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use janua_abi::linux::fcntl::{falloc, whence::SEEK_CUR};
 use janua_abi::linux::{Errno, Result};
@@ -25,6 +25,9 @@ type Memory = Arc<Object<Physical>>;
 
 /// Pages of a host's file that are read at a time: an aligned group of this many.
 const GROUP: u64 = 16;
+/// The least and the most bytes of host files that are kept in memory.
+const LEAST: usize = 16 << 20;
+const MOST: usize = 1 << 30;
 /// Files of the host's that are kept though nobody maps them.
 const KEPT: usize = 64;
 
@@ -50,12 +53,49 @@ static FILES: Mutex<BTreeMap<Key, Arc<Mapped>>> = Mutex::new(BTreeMap::new());
 /// Whether any is shared.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
+/// Pages of host files that may be in memory, and how many are at most.
+static BOUND: AtomicUsize = AtomicUsize::new(LEAST / PAGE);
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
+
+/// How many bytes of host files are kept in memory of which guests may have `limit`.
+pub fn set_bound(limit: usize) -> usize {
+    let bound = (limit / 4).clamp(LEAST, MOST);
+    BOUND.store(bound / PAGE, Ordering::Relaxed);
+    bound
+}
+
+/// Sees to it that `more` pages of host files find room, for who holds [`Mapped::busy`] of `own`: pages that are as their files have
+/// them go, those that nobody maps first.
+fn make_room(own: &Mapped, more: usize) {
+    let bound = BOUND.load(Ordering::Relaxed);
+    if KNOWN.fetch_add(more, Ordering::Relaxed) + more <= bound {
+        return;
+    }
+    let files: Vec<_> = FILES.lock().values().cloned().collect();
+    let mut pages = files.iter().map(|file| file.object.pages()).sum::<usize>() + more;
+    // Some more than must be, as it takes a look at all files.
+    let (enough, mut excess) = (bound - bound / 8, pages > bound);
+    for mapped in [false, true] {
+        for file in files.iter().filter(|file| file.is_mapped() == mapped) {
+            excess &= pages > enough;
+            let is_own = core::ptr::eq(&**file, own);
+            // Whoever is busy with another file may wait for this one.
+            let busy = if is_own || !excess { None } else { file.busy.try_lock() };
+            if excess && (is_own || busy.is_some()) && file.write_back_held().is_ok() {
+                pages -= file.object.forget_clean(pages - enough).min(pages);
+            }
+        }
+    }
+    KNOWN.store(pages, Ordering::Relaxed);
+}
+
 impl Fill for Mapped {
     fn fill(&self, page: u64) -> Result<()> {
         let _busy = self.busy.lock();
         if self.object.resident(page) {
             return Ok(());
         }
+        make_room(self, GROUP as usize);
         let first = page & !(GROUP - 1);
         let mut bytes = vec![0; GROUP as usize * PAGE];
         let len = LinuxHost.read(self.fd, &mut bytes, Some(first * PAGE as u64))?;

@@ -11,7 +11,7 @@ use janua_port::{
     Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, MemoryObject, Nanos, Park, Space, SpawnKind,
 };
 
-use crate::files::ProcessHost;
+use crate::files::{self, ProcessHost};
 use crate::physical::MEMORY;
 use crate::space::{self, ProcessSpace};
 use crate::{life, zygote};
@@ -24,8 +24,9 @@ pub struct ProcessMachine {
 /// Makes physical memory and the process that guests' processes are made from.
 fn prepare(linux: &LinuxMachine) -> Result<()> {
     let limit = boot::accounts().memory.limit();
-    // Files in memory and the kernel's heap have accounts of their own, and are part of it.
-    MEMORY.init(limit.min(linux.memory().total as usize))?;
+    // Files in memory and the kernel's heap have accounts of their own, and are part of it. What is kept of the host's files is not.
+    let limit = limit.min(linux.memory().total as usize);
+    MEMORY.init(limit.saturating_add(files::set_bound(limit)))?;
     zygote::start()
 }
 
@@ -92,8 +93,7 @@ impl Machine for ProcessMachine {
         self.linux.accounts()
     }
     fn resident_guests(&self, _exact: Option<usize>) -> Option<usize> {
-        let (total, free) = MEMORY.bytes();
-        Some(total - free)
+        Some(MEMORY.own_bytes())
     }
     fn memory(&self) -> Memory {
         self.linux.memory()

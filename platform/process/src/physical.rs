@@ -1,6 +1,6 @@
 //! Physical memory: a file without a name, mapped whole in the kernel's process and page by page in guests'.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 use janua_abi::linux::Result;
 use janua_abi::linux::mman::{
@@ -24,6 +24,8 @@ const NONE: u32 = u32::MAX;
 pub struct Physical {
     descriptor: AtomicI32,
     total: AtomicUsize,
+    /// Pages that are memory objects'.
+    objects: AtomicIsize,
     free: Mutex<Free>,
 }
 
@@ -39,6 +41,7 @@ struct Free {
 pub static MEMORY: Physical = Physical {
     descriptor: AtomicI32::new(-1),
     total: AtomicUsize::new(0),
+    objects: AtomicIsize::new(0),
     free: Mutex::new(Free { first: NONE, fresh: 0, pages: 0 }),
 };
 
@@ -70,9 +73,10 @@ impl Physical {
         self.descriptor.load(Ordering::Relaxed) as usize
     }
 
-    /// Bytes there are, and bytes that are free.
-    pub fn bytes(&self) -> (usize, usize) {
-        (self.total.load(Ordering::Relaxed) * PAGE, self.free.lock().pages * PAGE)
+    /// Bytes in use that are no memory object's: spaces' own, and what the kernel needs of them.
+    pub fn own_bytes(&self) -> usize {
+        let used = self.total.load(Ordering::Relaxed) - self.free.lock().pages;
+        used.saturating_sub(self.objects.load(Ordering::Relaxed).max(0) as usize) * PAGE
     }
 
     /// Where the kernel has a page.
@@ -133,6 +137,10 @@ impl Frames for Physical {
             free.first = frame.0 as u32;
             free.pages += 1;
         }
+    }
+
+    fn belong_to_objects(&self, more: isize) {
+        self.objects.fetch_add(more, Ordering::Relaxed);
     }
 
     fn users(&self, frame: PageFrame) -> usize {

@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     ("sandbox/apart_waiting_guest_killed", waiting_guest_killed),
     ("sandbox/apart_maker_killed", maker_killed),
     ("sandbox/apart_mapped_files", mapped_files),
+    ("sandbox/apart_memory", memory),
     ("sandbox/apart_pause", super::running::pause),
     ("sandbox/apart_supervisor_killed", super::supervisor_killed),
     ("sandbox/apart_supervisor_killed_early", super::supervisor_killed_early),
@@ -155,4 +156,31 @@ print(os.pread(f, 2, 5))
     let file = fs::read(s.dir.join("grows")).map_err(|e| e.to_string())?;
     let held = (file.len(), &file[5..7], &file[40000..40002]);
     if held == (69635, b"AD", b"B\0") { Ok(()) } else { Err(format!("outside the file has {held:?}")) }
+}
+
+/// Files of the host's that are mapped take nothing of what guests may have, and a file in memory is counted once.
+pub fn memory(s: &Sandbox) -> Result<(), String> {
+    const SCRIPT: &str = r#"
+import mmap, os
+MIB = 1 << 20
+with open("large", "wb") as f:
+    for n in range(120):
+        f.write(bytes([n]) * MIB)
+own = bytearray(30 * MIB)
+kept = open("/tmp/kept", "w+b")
+kept.truncate(30 * MIB)
+inside = mmap.mmap(kept.fileno(), 30 * MIB)
+for at in range(0, 30 * MIB, 4096):
+    own[at] = inside[at] = 1
+for turn in range(2):
+    with open("large", "r+b") as f, mmap.mmap(f.fileno(), 120 * MIB) as file:
+        print(sum(file[at] == at // MIB for at in range(0, 120 * MIB, 4096)))
+        file[7 * MIB + turn] = 200
+print(sum(own[::4096]), sum(inside[::4096]))
+"#;
+    let outcome = s.run(&["--memory", "128M", "--bind", ".::rw"], &["python3", "-c", SCRIPT])?;
+    expect("files and memory", &outcome, 0, &["30720\n30719\n7680 7680"])?;
+    let file = fs::read(s.dir.join("large")).map_err(|e| e.to_string())?;
+    let stored = &file[7 << 20..][..3];
+    if stored == [200, 200, 7] { Ok(()) } else { Err(format!("outside the file has {stored:?}")) }
 }
