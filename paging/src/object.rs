@@ -147,23 +147,45 @@ impl<F: Frames> Object<F> {
         each(run);
     }
 
+    /// Whether shared mappings may have stored into a page since that was last asked ([`Object::take_stored`]).
+    pub fn is_stored(&self, number: u64) -> bool {
+        self.inner.lock().stored.contains(&number)
+    }
+
+    /// The same of any page.
+    pub fn has_stored(&self) -> bool {
+        !self.inner.lock().stored.is_empty()
+    }
+
     /// Gives back up to `most` pages that are as [`Object::fill`] brings them, none that shared mappings may have stored into: how many. None of an
     /// object whose missing pages are made.
     pub fn forget_clean(&self, most: usize) -> usize {
-        let gone: BTreeMap<u64, PageFrame> = {
-            let mut guard = self.inner.lock();
-            let inner = &mut *guard;
+        let chosen: BTreeMap<u64, PageFrame> = {
+            let inner = self.inner.lock();
             if inner.fill.is_none() {
                 return 0;
             }
             let clean = inner.pages.iter().filter(|(number, _)| !inner.stored.contains(number)).take(most);
-            let gone: BTreeMap<u64, PageFrame> = clean.map(|(number, frame)| (*number, *frame)).collect();
+            clean.map(|(number, frame)| (*number, *frame)).collect()
+        };
+        let (Some((first, _)), Some((last, _))) = (chosen.first_key_value(), chosen.last_key_value()) else { return 0 };
+        // Out of the mappings first, while they are the object's still: what is stored meanwhile is noted.
+        self.notify_mappers(*first, *last + 1, Some(&chosen));
+        let gone: BTreeMap<u64, PageFrame> = {
+            let mut guard = self.inner.lock();
+            let inner = &mut *guard;
+            let stays = |number: &u64, frame: &PageFrame| {
+                chosen.get(number) != Some(frame) || inner.stored.contains(number) || self.frames.is_shared(*frame)
+            };
+            let gone: BTreeMap<u64, PageFrame> = inner
+                .pages
+                .iter()
+                .filter(|(number, frame)| !stays(number, frame))
+                .map(|(number, frame)| (*number, *frame))
+                .collect();
             inner.pages.retain(|number, _| !gone.contains_key(number));
             gone
         };
-        let (Some((first, _)), Some((last, _))) = (gone.first_key_value(), gone.last_key_value()) else { return 0 };
-        self.notify_mappers(*first, *last + 1, Some(&gone));
-        // As in `punch`: until here the object is a user of them.
         self.release(&gone);
         gone.len()
     }
@@ -293,10 +315,19 @@ impl<F: Frames> Object<F> {
     pub fn allocate(&self, at: u64, len: u64, keep_size: bool) -> Result<()> {
         let end = at.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
         let mut inner = self.inner.lock();
+        let mut made = Vec::new();
         for number in at / PAGE as u64..end.div_ceil(PAGE as u64) {
-            if let Entry::Vacant(hole) = inner.pages.entry(number) {
-                hole.insert(self.frames.take().ok_or(Errno::ENOSPC)?);
-            }
+            let Entry::Vacant(hole) = inner.pages.entry(number) else { continue };
+            let Some(frame) = self.frames.take() else {
+                // What was a hole is one again.
+                let gone = made.iter().filter_map(|number| Some((*number, inner.pages.remove(number)?))).collect();
+                drop(inner);
+                self.release(&gone);
+                return Err(Errno::ENOSPC);
+            };
+            hole.insert(frame);
+            self.frames.belong_to_objects(1);
+            made.push(number);
         }
         if !keep_size {
             inner.size = inner.size.max(end);

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::processes::{children, descendants, signal_descendant};
+use crate::processes::{children, descendants, signal_threads};
 use crate::sandbox::Sandbox;
 
 /// Why the processes of a sandbox could not be stopped, or let go on.
@@ -30,11 +30,11 @@ pub(crate) fn stop_children(stopped: &mut BTreeSet<i32>) -> Result<(), &'static 
 /// Stops all processes of the sandbox: the kernel's first where it has one of its own, then those that it runs guests in.
 fn stop_all(stopped: &mut BTreeSet<i32>) -> Result<(), &'static str> {
     stop_children(stopped)?;
-    // Who could make more of these stands still.
+    // Who could make more of these, or reap one, stands still.
     let family = descendants().ok_or(UNLISTED)?;
     for &pid in &family {
         if stopped.insert(pid) {
-            signal_descendant(pid, &family, libc::SIGSTOP);
+            signal_threads(pid, &family, libc::SIGSTOP);
         }
     }
     Ok(())
@@ -43,8 +43,8 @@ fn stop_all(stopped: &mut BTreeSet<i32>) -> Result<(), &'static str> {
 /// Lets all processes of the sandbox go on.
 fn continue_all() -> Result<(), &'static str> {
     let family = descendants().ok_or(UNLISTED)?;
-    // Guests' first: until their kernel takes note of it they stand still.
-    family.iter().rev().for_each(|pid| signal_descendant(*pid, &family, libc::SIGCONT));
+    // Guests' first: until their kernel takes note of it they stand still. The kernel's own process may have any thread taken for all.
+    family.iter().rev().for_each(|pid| signal_threads(*pid, &family, libc::SIGCONT));
     Ok(())
 }
 

@@ -56,19 +56,16 @@ fn names(path: &str) -> Vec<u32> {
     found
 }
 
-/// Sends a signal to a descendant, and to nobody who has its number since.
-pub(crate) fn signal_descendant(pid: i32, family: &[i32], signal: i32) {
-    // SAFETY: plain words; the descriptor is ours, and closed here.
+/// Sends a signal to each thread of a descendant: of one that is traced a signal to the process would stop a single thread. Their
+/// tracers stand still, so that none ends and no number becomes another's meanwhile.
+pub(crate) fn signal_threads(pid: i32, family: &[i32], signal: i32) {
+    // SAFETY: plain words.
     unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
-        if fd < 0 {
-            return;
-        }
-        // While the descriptor was open already it had a parent of the family: it is the one that was listed.
         if parent(pid).is_some_and(|parent| parent == libc::getpid() || family.contains(&parent)) {
-            libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, 0, 0);
+            for thread in names(&format!("/proc/{pid}/task")) {
+                libc::syscall(libc::SYS_tgkill, pid, thread, signal);
+            }
         }
-        libc::close(fd);
     }
 }
 

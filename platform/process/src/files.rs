@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use janua_abi::linux::fcntl::open::{O_ACCMODE, O_RDWR};
 use janua_abi::linux::fcntl::{falloc, whence::SEEK_CUR};
 use janua_abi::linux::{Errno, Result};
 use janua_paging::{Object, PAGE};
@@ -34,15 +35,28 @@ const KEPT: usize = 64;
 /// A file of the host's that is mapped, or was.
 struct Mapped {
     object: Memory,
-    /// Keeps the host's descriptor open.
-    _file: Arc<dyn MemoryObject>,
-    fd: HostFd,
+    source: Mutex<Source>,
     size: u64,
     mtime: i64,
     /// Mappings may store into it.
     shared: AtomicBool,
     /// Held while the file and its pages in memory are made the same, in either direction.
     busy: Mutex<()>,
+}
+
+/// By which descriptor of the host's the file is read and written.
+struct Source {
+    /// Keeps it open.
+    _file: Arc<dyn MemoryObject>,
+    fd: HostFd,
+    writable: bool,
+}
+
+impl Source {
+    fn new(file: &Arc<dyn MemoryObject>, fd: HostFd) -> Source {
+        let writable = LinuxHost.flags(fd).is_ok_and(|flags| flags & O_ACCMODE == O_RDWR);
+        Source { _file: file.clone(), fd, writable }
+    }
 }
 
 /// Which file it is: device and inode.
@@ -98,7 +112,7 @@ impl Fill for Mapped {
         make_room(self, GROUP as usize);
         let first = page & !(GROUP - 1);
         let mut bytes = vec![0; GROUP as usize * PAGE];
-        let len = LinuxHost.read(self.fd, &mut bytes, Some(first * PAGE as u64))?;
+        let len = LinuxHost.read(self.fd(), &mut bytes, Some(first * PAGE as u64))?;
         for (number, part) in (first..).zip(bytes[..len].chunks(PAGE)) {
             if !self.object.resident(number) {
                 self.object.write(number * PAGE as u64, part).map_err(|_| Errno::ENOMEM)?;
@@ -109,6 +123,22 @@ impl Fill for Mapped {
 }
 
 impl Mapped {
+    fn fd(&self) -> HostFd {
+        self.source.lock().fd
+    }
+
+    /// Somebody maps it anew, by this descriptor.
+    fn renew(&self, file: &Arc<dyn MemoryObject>, from: &OwnedFd) -> Result<()> {
+        let _busy = self.busy.lock();
+        if !self.source.lock().writable {
+            // What its mappings store could not be written by the one that is there.
+            let next = Source::new(file, from.fd());
+            let before = next.writable.then(|| core::mem::replace(&mut *self.source.lock(), next));
+            drop(before);
+        }
+        self.follow_size().map(|_| ())
+    }
+
     /// Writes to the file what shared mappings have stored. What the host refuses stays noted, and its error is returned.
     fn write_back(&self) -> Result<()> {
         if !self.shared.load(Ordering::Relaxed) {
@@ -141,7 +171,7 @@ impl Mapped {
         let len = self.object.read(at, page);
         let mut done = 0;
         while done < len {
-            match LinuxHost.write(self.fd, &page[done..len], Some(at + done as u64))? {
+            match LinuxHost.write(self.fd(), &page[done..len], Some(at + done as u64))? {
                 0 => return Err(Errno::EIO),
                 more => done += more,
             }
@@ -151,7 +181,7 @@ impl Mapped {
 
     /// The object is as long as the file; for who holds [`Mapped::busy`].
     fn follow_size(&self) -> Result<u64> {
-        let size = LinuxHost.stat(self.fd)?.size;
+        let size = LinuxHost.stat(self.fd())?.size;
         if size != self.object.size() {
             self.object.truncate(size)?;
         }
@@ -166,8 +196,11 @@ impl Mapped {
             None => LinuxHost.lseek(fd, 0, SEEK_CUR)?,
         };
         let len = LinuxHost.read(fd, out, offset)?;
-        self.each_resident(at, len, |at, range| {
-            self.object.read(at, &mut out[range]);
+        self.each_page(at, len, |at, range| {
+            // A page that nobody has stored into may be older than the file, which others change outside.
+            if self.object.is_stored(at / PAGE as u64) {
+                self.object.read(at, &mut out[range]);
+            }
         });
         Ok(len)
     }
@@ -184,21 +217,21 @@ impl Mapped {
             Some(at) => at,
         };
         self.follow_size()?;
-        self.each_resident(at, done, |at, range| {
-            let _ = self.object.write(at, &data[range]);
+        self.each_page(at, done, |at, range| {
+            if self.object.resident(at / PAGE as u64) {
+                let _ = self.object.write(at, &data[range]);
+            }
         });
         Ok(done)
     }
 
-    /// Calls `each(at, range)` for the pieces of `len` bytes from `at` on whose pages are in memory; the range counts from `at`.
-    fn each_resident(&self, at: u64, len: usize, mut each: impl FnMut(u64, Range<usize>)) {
+    /// Calls `each(at, range)` for the pieces by pages of `len` bytes from `at` on; the range counts from `at`.
+    fn each_page(&self, at: u64, len: usize, mut each: impl FnMut(u64, Range<usize>)) {
         let mut done = 0;
         while done < len {
             let from = at + done as u64;
             let part = (PAGE - from as usize % PAGE).min(len - done);
-            if self.object.resident(from / PAGE as u64) {
-                each(from, done..done + part);
-            }
+            each(from, done..done + part);
             done += part;
         }
     }
@@ -232,51 +265,65 @@ impl Mapped {
 pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Result<Memory> {
     let stat = LinuxHost.stat(from.fd())?;
     let key = (stat.dev, stat.ino);
-    let mut files = FILES.lock();
-    let fits = |known: &&Arc<Mapped>| {
+    // With its object, which it keeps as long as somebody has that.
+    let known = |files: &BTreeMap<Key, Arc<Mapped>>| {
+        let known = files.get(&key)?;
         let stores = known.shared.load(Ordering::Relaxed);
-        stores || !shared && (known.size, known.mtime) == (stat.size, stat.mtime)
+        let fits = stores || !shared && (known.size, known.mtime) == (stat.size, stat.mtime);
+        fits.then(|| (known.clone(), known.object.clone()))
     };
-    if let Some(known) = files.get(&key).filter(fits).cloned() {
-        drop(files);
-        let _busy = known.busy.lock();
-        known.follow_size()?;
-        return Ok(known.object.clone());
+    let found = known(&FILES.lock());
+    if let Some((known, object)) = found {
+        known.renew(file, from)?;
+        return Ok(object);
     }
+    forget_unused();
     let object = Object::new(&MEMORY, stat.size);
     let made = Arc::new(Mapped {
         object: object.clone(),
-        _file: file.clone(),
-        fd: from.fd(),
+        source: Mutex::new(Source::new(file, from.fd())),
         size: stat.size,
         mtime: stat.mtime,
         shared: AtomicBool::new(shared),
         busy: Mutex::new(()),
     });
-    SHARED.fetch_or(shared, Ordering::Relaxed);
     let fill: Arc<dyn Fill> = made.clone();
     let fill: Weak<dyn Fill> = Arc::downgrade(&fill);
     object.set_fill(fill);
-    let mut gone = Vec::new();
-    if files.len() >= KEPT {
-        let unused: Vec<Key> = files.iter().filter(|(_, file)| !file.is_mapped()).map(|(key, _)| *key).collect();
-        gone.extend(unused.iter().filter_map(|key| files.remove(key)));
+    let mut files = FILES.lock();
+    if let Some((known, object)) = known(&files) {
+        // Somebody else was first.
+        drop(files);
+        known.renew(file, from)?;
+        return Ok(object);
     }
-    if let Some(old) = files.insert(key, made) {
-        if old.is_mapped() {
-            files.insert((u64::MAX, Arc::as_ptr(&old) as usize as u64), old);
-        } else {
-            gone.push(old);
-        }
-    }
-    drop(files);
-    // What cannot be written stays among those that are known, until it can.
-    for file in gone {
-        if file.write_back().is_err() {
-            FILES.lock().insert((u64::MAX, Arc::as_ptr(&file) as usize as u64), file);
-        }
+    SHARED.fetch_or(shared, Ordering::Relaxed);
+    // One whose mappings store fits always: there is nothing to be written of the old one.
+    if let Some(old) = files.insert(key, made)
+        && old.is_mapped()
+    {
+        files.insert((u64::MAX, Arc::as_ptr(&old) as usize as u64), old);
     }
     Ok(object)
+}
+
+/// Lets files go that nobody maps, when there are many. What cannot be written stays, until it can.
+fn forget_unused() {
+    let unused: Vec<(Key, Arc<Mapped>)> = {
+        let files = FILES.lock();
+        if files.len() < KEPT {
+            return;
+        }
+        files.iter().filter(|(_, file)| !file.is_mapped()).map(|(key, file)| (*key, file.clone())).collect()
+    };
+    for (key, file) in unused {
+        let _ = file.write_back();
+        let mut files = FILES.lock();
+        let is_there = files.get(&key).is_some_and(|known| Arc::ptr_eq(known, &file));
+        if is_there && !file.is_mapped() && !file.object.has_stored() {
+            files.remove(&key);
+        }
+    }
 }
 
 /// What shared mappings have stored reaches its files. The last error, if some could not be written.
