@@ -203,6 +203,11 @@ fn map_kernel_page(addr: usize, frame: Option<PageFrame>) -> bool {
     let Some(frame) = frame else { return false };
     // SAFETY: each of the two parts of the kernel half is changed here only, under one lock.
     match unsafe { reach(kernel_root() as u64, addr, 0, 1) } {
+        // Of an attempt that failed at a later page.
+        Some(entry) if *entry & PRESENT != 0 => {
+            FRAMES.release(frame);
+            true
+        }
         Some(entry) => {
             *entry = Physical::address_of(frame) as u64 | PRESENT | WRITE | GLOBAL | NO_EXECUTE;
             true

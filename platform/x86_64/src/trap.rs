@@ -3,6 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE, PROTECTION};
+use janua_arch::x86_64::frame::USER_SS;
 use janua_arch::x86_64::usercopy;
 use janua_entry::bare::{ANSWERED, ANSWERED_COMPAT, CALL_GATE, SYSCALL, SYSCALL_COMPAT, SYSENTER, SYSENTER_COMPAT};
 use janua_paging::{Access, Refused};
@@ -33,6 +34,12 @@ pub fn run_user(thread: &Thread, guest: &dyn Guest) -> Flow {
             if canonical { (unmapped, save.frame.rip as usize, PAGE_FAULT) } else { (Cause::Protection, 0, PROTECTION) };
         let exception = Exception { cause, addr, number: vector.into(), detail: 0 };
         return guest.trap(&mut save.frame, Trap::Exception(exception));
+    }
+    // An entry of the descriptor table that SS named may be gone: `iretq` would fault in ring 0. So it is the usual one for everybody, as
+    // after a call by `sysretq`; and 32-bit code has a counter of 32 bits.
+    save.frame.ss = USER_SS;
+    if save.frame.is_compat_mode() {
+        save.frame.rip &= u64::from(u32::MAX);
     }
     // SAFETY: the frame end of this thread is set, interrupts are off, and the frame holds user selectors and flags: entries
     // store them so, and the kernel changes flags by `Frame`'s methods only.

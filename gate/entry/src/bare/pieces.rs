@@ -139,16 +139,19 @@ macro_rules! bare_leave_by_sysret {
     };
 }
 
-/// rsp: base; rax: result. The exit of all others.
+/// rsp: base; rax: result. The exit of all others. What SS names may be gone since the entry: it is user data for everybody.
 #[rustfmt::skip]
 #[macro_export]
 macro_rules! bare_leave_by_iret {
     (plain) => {
-        concat!("mov r11, [rsp - 80]\nmov rcx, [rsp - 40]\n", $crate::bare_load_arguments!(), "swapgs\niretq\n")
+        concat!(
+            "mov r11, [rsp - 80]\nmov rcx, [rsp - 40]\nmov qword ptr [rsp + 32], 0x2b\n",
+            $crate::bare_load_arguments!(), "swapgs\niretq\n"
+        )
     };
     (isolated) => {
         concat!(
-            "mov r11, [rsp - 80]\nmov rcx, [rsp - 40]\n", $crate::bare_load_arguments!(),
+            "mov r11, [rsp - 80]\nmov rcx, [rsp - 40]\nmov qword ptr gs:[{pushed} + 32], 0x2b\n", $crate::bare_load_arguments!(),
             "mov rsp, gs:[40]\nmov cr3, rsp\nmov rsp, gs:[64]\nswapgs\niretq\n"
         )
     };
