@@ -10,7 +10,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use janua_abi::linux::{Errno, Result};
@@ -23,6 +23,8 @@ const SMALL: usize = 4096;
 const LARGE: usize = 64 * 1024;
 /// Bytes of the smallest block.
 const LEAST: usize = 2048;
+/// Bytes that one write moves at most: whoever has more looks between whether it is to go on.
+const MOST: usize = 1024 * 1024;
 
 /// What may hang on a stretch of bytes (descriptors and credentials on AF_UNIX). Stretches with a note share no block.
 pub trait Note: Clone + Send {
@@ -100,8 +102,12 @@ impl<N: Note> Default for ByteQueue<N> {
     }
 }
 
-fn memory(len: usize) -> Box<[u8]> {
-    vec![0; len].into_boxed_slice()
+/// Memory for a block. ENOBUFS.
+fn memory(len: usize) -> Result<Box<[u8]>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| Errno::ENOBUFS)?;
+    bytes.resize(len, 0);
+    Ok(bytes.into_boxed_slice())
 }
 
 impl<N: Note> ByteQueue<N> {
@@ -114,10 +120,10 @@ impl<N: Note> ByteQueue<N> {
         self.len() == 0
     }
 
-    /// Moves bytes from `buf` into the queue until that holds `limit`: how many. EAGAIN when it already does; EFAULT. Writers
-    /// that race may overshoot the limit by what each of them moves at once.
+    /// Moves bytes from `buf` into the queue until that holds `limit`, [`MOST`] at most: how many. EAGAIN when it already does; EFAULT;
+    /// ENOBUFS. Writers that race may overshoot the limit by what each of them moves at once.
     pub fn write(&self, buf: &mut WriteBuf<'_>, limit: usize, mut note: Option<N>) -> Result<usize> {
-        let want = buf.left().min(limit.saturating_sub(self.len()));
+        let want = buf.left().min(limit.saturating_sub(self.len())).min(MOST);
         if want == 0 {
             return if buf.left() == 0 { Ok(0) } else { Err(Errno::EAGAIN) };
         }
@@ -147,7 +153,7 @@ impl<N: Note> ByteQueue<N> {
         if !fits {
             let bytes = match shared.take_spare(len) {
                 Some(bytes) => bytes,
-                None => memory((len * 2).next_power_of_two().max(LEAST)),
+                None => memory((len * 2).next_power_of_two().max(LEAST))?,
             };
             shared.blocks.push_back(Block::new(bytes, note.clone()));
         }
@@ -174,7 +180,7 @@ impl<N: Note> ByteQueue<N> {
     /// A large write: into a block of its own, which is then handed over.
     fn push(&self, buf: &mut WriteBuf<'_>, len: usize, note: &mut Option<N>) -> Result<usize> {
         let spare = self.shared.lock().take_spare(len);
-        let mut bytes = spare.unwrap_or_else(|| memory(LARGE));
+        let mut bytes = spare.map_or_else(|| memory(LARGE), Ok)?;
         let n = buf.get(&mut bytes[..len])?;
         let rest = note.as_ref().and_then(N::rest);
         let mut block = Block::new(bytes, core::mem::replace(note, rest));

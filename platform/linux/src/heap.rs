@@ -114,7 +114,8 @@ impl OomHandler for Grow {
             Grow::give_back(talc);
             return Ok(());
         }
-        if new.size() < old.size() + least || wanted > room.saturating_add(RESERVE) {
+        let beyond = accounts.firm().saturating_add(wanted).saturating_sub(accounts.memory.limit());
+        if new.size() < old.size() + least || beyond > RESERVE {
             accounts.memory.refuse();
             return Err(());
         }

@@ -349,6 +349,7 @@ impl TcpSocket {
         let peer = self.peer.write().take();
         if let Some(peer) = peer {
             peer.reset();
+            peer.forget_peer(self);
         }
         let mut state = self.state.lock();
         self.forget_connection(&mut state);
@@ -359,6 +360,12 @@ impl TcpSocket {
         self.urgent.forget();
         self.inet.common.clear_shut();
         self.inet.common.wait.wake_all();
+    }
+
+    /// What it does from now on is no affair of a socket whose connection with it is over: that may have another.
+    pub(super) fn forget_peer(&self, other: &TcpSocket) {
+        let before = self.peer.write().take_if(|peer| core::ptr::eq(&raw const **peer, other));
+        drop(before);
     }
 
     /// The connections of a listener that is gone are reset.

@@ -61,6 +61,7 @@ impl TcpSocket {
             // What is sent is lost, and the answer is a RST.
             let lost = lose(buf, window);
             peer.reset();
+            peer.forget_peer(self);
             self.reset();
             return Ok(lost);
         }

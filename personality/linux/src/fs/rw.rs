@@ -210,7 +210,7 @@ pub async fn write_file(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>
         match result {
             Ok(n) => {
                 done += n;
-                if n == 0 || !wait || buf.left() == 0 || !file.ops.streams() {
+                if n == 0 || buf.left() == 0 || !file.ops.streams() || !thread.goes_on() {
                     break;
                 }
             }

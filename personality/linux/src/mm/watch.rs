@@ -38,7 +38,8 @@ pub struct Watch {
 /// Looks if it must, and returns when to look again; `None` is not before somebody asks for more than there is.
 pub fn run(kernel: &Kernel) -> Option<Nanos> {
     let (machine, accounts) = (kernel.machine, kernel.machine.accounts());
-    if let Some(thread) = accounts.take_culprit() {
+    // One that is being ended already is not ended again.
+    if let Some(thread) = accounts.take_culprit().filter(|_| !is_being_ended(kernel, machine.clock().monotonic())) {
         let of_thread = |seat: &Arc<Seat>| seat.context().is_some_and(|context| context.id() == ThreadId(thread as u64));
         if let Some(seat) = kernel.processes().iter().find_map(|task| task.threads().into_iter().find(of_thread)) {
             end(kernel, &seat);

@@ -86,7 +86,7 @@ async fn send(thread: &Thread, open: &Open, buf: &mut WriteBuf<'_>, mut out: Out
             };
         }
         match result {
-            Ok(n) if n > 0 && stream && wait && buf.left() > 0 => {
+            Ok(n) if n > 0 && stream && buf.left() > 0 && thread.goes_on() => {
                 // Descriptors go with the first bytes.
                 out.rights = None;
             }
