@@ -140,6 +140,12 @@ impl Registry {
         Ok(())
     }
 
+    /// The watch that an instance has of an inode.
+    fn watch(&self, inode: usize, instance: &Inotify) -> Option<Arc<Watch>> {
+        let map = self.by_inode.lock();
+        map.get(&inode)?.iter().find(|watch| core::ptr::eq(watch.instance.as_ptr(), instance)).cloned()
+    }
+
     fn remove(&self, watch: &Arc<Watch>) {
         let key = key(watch.place.inode());
         let mut map = self.by_inode.lock();
@@ -265,7 +271,8 @@ impl Inotify {
         let kept = given & (mask::ALL_EVENTS | mask::ONESHOT | mask::EXCL_UNLINK);
         let wanted = key(place.inode());
         let mut state = self.state.lock();
-        if let Some(watch) = state.watches.values().find(|watch| key(watch.place.inode()) == wanted) {
+        // One that is being given up is in the list a moment longer.
+        if let Some(watch) = self.registry.watch(wanted, self).filter(|watch| state.watches.contains_key(&watch.wd)) {
             if given & mask::MASK_CREATE != 0 {
                 return Err(Errno::EEXIST);
             }

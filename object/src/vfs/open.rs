@@ -185,8 +185,16 @@ impl Vfs {
         if !(truncates && kind == FileKind::Regular) {
             return self.open_by(caller, found, open, way);
         }
-        self.truncate_at_open(&found, cred)?;
-        let file = self.open_by(caller, found, open, way)?;
+        // No program may begin to run that is being cut.
+        let inode = found.inode().clone();
+        if let Some(busy) = inode.busy() {
+            busy.begin_write()?;
+        }
+        let opened = self.truncate_at_open(&found, cred).and_then(|()| self.open_by(caller, found, open, way));
+        if let Some(busy) = inode.busy() {
+            busy.end_write();
+        }
+        let file = opened?;
         file.tell(event::MODIFY);
         Ok(file)
     }

@@ -46,9 +46,9 @@ pub async fn control<L: Layout<Flock>>(thread: &Thread, fd: Fd, command: FcntlCo
         return Err(Errno::EBADF);
     }
     match command {
-        F_SETLK | F_SETLKW => locks::set(thread, &file, UserPtr::<L>::new(arg), false, command == F_SETLKW).await?,
+        F_SETLK | F_SETLKW => locks::set(thread, fd, &file, UserPtr::<L>::new(arg), false, command == F_SETLKW).await?,
         F_OFD_SETLK | F_OFD_SETLKW => {
-            locks::set(thread, &file, UserPtr::<L>::new(arg), true, command == F_OFD_SETLKW).await?;
+            locks::set(thread, fd, &file, UserPtr::<L>::new(arg), true, command == F_OFD_SETLKW).await?;
         }
         F_GETLK => locks::get(thread, &file, UserPtr::<L>::new(arg), false)?,
         F_OFD_GETLK => locks::get(thread, &file, UserPtr::<L>::new(arg), true)?,

@@ -40,6 +40,9 @@ fn wanted(file: &OpenFile, flock: &Flock, owner: Owner) -> Result<Wanted> {
     };
     let base = i64::try_from(base).map_err(|_| Errno::EOVERFLOW)?;
     let at = base.checked_add(flock.start).ok_or(Errno::EOVERFLOW)?;
+    if at < 0 {
+        return Err(Errno::EINVAL);
+    }
     // A negative length is the bytes before; 0 is all that follow.
     let (start, end) = match flock.len {
         0 => (at, None),
@@ -89,6 +92,7 @@ pub fn get(thread: &Thread, file: &OpenFile, arg: UserPtr<impl Layout<Flock>>, b
 /// F_SETLK, F_SETLKW and their OFD variants.
 pub async fn set(
     thread: &Thread,
+    fd: Fd,
     file: &OpenFile,
     arg: UserPtr<impl Layout<Flock>>,
     by_description: bool,
@@ -111,8 +115,17 @@ pub async fn set(
         Mode::Exclusive => file.check_write()?,
     }
     let locks = locks_of(thread, file)?;
+    let closed = || !thread.files().get(fd).is_ok_and(|open| core::ptr::eq(&raw const *open, file));
+    // Who has closed the descriptor meanwhile has given up all locks that the process had then, and not this one.
+    let keep = |result: Result<()>| match result {
+        Ok(()) if !by_description && closed() => {
+            locks.clear(owner, record.start, record.end);
+            Err(Errno::EBADF)
+        }
+        result => result,
+    };
     if !wait {
-        return locks.set(record).map_err(|_| Errno::EAGAIN);
+        return keep(locks.set(record).map_err(|_| Errno::EAGAIN));
     }
     let mut entry = thread.kernel.files.locks.waiting(thread.task.pid);
     let attempt = || match locks.set(record) {
@@ -124,7 +137,7 @@ pub async fn set(
         Err(held) => entry.block_on(held.owner).err().map(Err),
     };
     match thread.wait_on(&locks.released, None, attempt).await {
-        Ok(result) => result,
+        Ok(result) => keep(result),
         Err(cut) => Err(cut.errno(Errno::EAGAIN)),
     }
 }

@@ -141,13 +141,17 @@ impl Arg for ArchCode {
     }
 }
 
+/// A base of FS or GS is an address of the program's: a processor refuses others, in the kernel. EPERM.
+pub fn check_base(thread: &Thread, addr: usize) -> Result<usize> {
+    if addr == 0 || thread.user().is_user(addr, 1) { Ok(addr) } else { Err(Errno::EPERM) }
+}
+
 /// arch_prctl(2): the thread bases. CPUID cannot be switched off; shadow stacks and dynamic vector state are not offered.
 pub fn arch_prctl(thread: &Thread, code: ArchCode, addr: Addr) -> Result<usize> {
     let registers = thread.registers()?;
-    let user = |addr: usize| if thread.user().is_user(addr, 1) || addr == 0 { Ok(addr) } else { Err(Errno::EPERM) };
     match code.0 {
-        arch::SET_FS => registers.set_tls(user(addr.0)?),
-        arch::SET_GS => registers.set_gs(user(addr.0)?),
+        arch::SET_FS => registers.set_tls(check_base(thread, addr.0)?),
+        arch::SET_GS => registers.set_gs(check_base(thread, addr.0)?),
         arch::GET_FS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(registers.tls() as u64))?,
         arch::GET_GS => UserPtr::<u64>::new(addr.0).write(thread.user(), &(registers.gs() as u64))?,
         arch::GET_CPUID => return Ok(1),

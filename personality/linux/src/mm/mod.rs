@@ -10,7 +10,8 @@ pub mod watch;
 pub use fault::fault;
 pub use lock::{mlock, mlock2, mlockall, munlock, munlockall};
 pub use map::{
-    ArchCode, arch_prctl, brk, madvise, mincore, mmap, mprotect, mremap, msync, munmap, pkey_alloc, pkey_free, pkey_mprotect,
+    ArchCode, arch_prctl, brk, check_base, madvise, mincore, mmap, mprotect, mremap, msync, munmap, pkey_alloc, pkey_free,
+    pkey_mprotect,
 };
 pub use memfd::{MemfdFlags, memfd_create};
 pub use remote::{membarrier, process_vm_readv, process_vm_writev};

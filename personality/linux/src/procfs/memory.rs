@@ -116,7 +116,8 @@ impl Resident {
         for one in self.0[first..].iter().take_while(|one| one.start < end) {
             let common = (end.min(one.end) - start.max(one.start)) as u64;
             for (sum, amount) in sums.iter_mut().zip(one.amounts) {
-                *sum += amount * common / (one.end - one.start) as u64;
+                // Bytes of a mapping times KiB of it need not fit 64 bits.
+                *sum += (u128::from(amount) * u128::from(common) / (one.end - one.start) as u128) as u64;
             }
         }
         sums

@@ -530,11 +530,19 @@ impl Inode for Node {
         let (uid, gid) = cred.map_or((0, 0), |cred| (cred.euid, cred.egid));
         let started = subject.task.as_ref().map_or(0, |task| task.started.saturating_sub(subject.kernel.booted));
         let time = (subject.kernel.booted_real + started) as i64;
+        let nlink = match self.what {
+            // One for each directory in it: programs count their threads by that.
+            What::Entry(Entry { kind: Kind::Tasks, .. }) => {
+                2 + subject.task.as_ref().map_or(0, |task| task.threads().len() as u32)
+            }
+            _ if self.kind() == FileKind::Directory => 2,
+            _ => 1,
+        };
         Ok(Attr {
             dev: self.fs.dev,
             ino: self.ino(),
             mode: self.kind() as u32 | mode,
-            nlink: if self.kind() == FileKind::Directory { 2 } else { 1 },
+            nlink,
             uid,
             gid,
             blksize: 1024,

@@ -190,6 +190,8 @@ async fn start(thread: &Thread, mut request: Request) -> Result<u32> {
     check(thread, &request)?;
     if request.flags & clone::SETTLS != 0 && thread.frame().is_compat_call() {
         request.area = Some(crate::x86::i386::thread_area::for_clone(thread, request.tls as usize)?);
+    } else if request.flags & clone::SETTLS != 0 {
+        crate::mm::check_base(thread, request.tls as usize)?;
     }
     let birth = ptrace::birth(thread, request.flags, request.exit_signal);
     let (tid, vfork) = spawn(thread, &request, birth)?;
