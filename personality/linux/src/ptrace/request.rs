@@ -172,7 +172,8 @@ fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, dat
             match general.get_mut(addr / WORD) {
                 Some(word) => *word = data as u64,
                 None if USER_DEBUG.contains(&addr) => return state.debug.set(debug_register(addr), data as u64),
-                None => return Ok(()),
+                // The rest of `struct user` can only be read.
+                None => return Err(Errno::EIO),
             }
             state.registers.set_general(&target, general)
         }),
