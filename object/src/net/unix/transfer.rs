@@ -51,7 +51,8 @@ impl UnixSocket {
     }
 
     pub(super) fn send_stream(&self, caller: &dyn Caller, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
-        let peer = self.peer.read();
+        // Cloned: the copy from the sender's memory may wait for a page.
+        let peer = self.peer.read().clone();
         if message.to.is_some() {
             return Err(if peer.is_some() { Errno::EISCONN } else { Errno::EOPNOTSUPP });
         }
