@@ -249,7 +249,21 @@ fn hop() -> Result<()> {
     signal::set_mask(u64::MAX)?;
     hosted::leave(index);
     // The old thread's last call must not look at the selector, which is the new one's already.
-    spawn::disarm()?;
+    let hopped = spawn::disarm().and_then(|()| clone_process(this));
+    signal::set_mask(0)?;
+    match hopped {
+        Ok(()) => area::set_space(index, None),
+        Err(_) => {
+            this.host_pid.store(old_pid, Ordering::Relaxed);
+            hosted::join(index);
+        }
+    }
+    spawn::arm_again(index)?;
+    hopped
+}
+
+/// The host call of [`hop`]: the child returns. The parent does only if there is none.
+fn clone_process(this: &hosted::Shared) -> Result<()> {
     let kept = keep_back();
     let given = AtomicU32::new(0);
     let tid = (&raw const this.host_tid).cast_mut().cast();
@@ -265,14 +279,5 @@ fn hop() -> Result<()> {
             spawn::park(&given, 2, None);
         }
     }
-    signal::set_mask(0)?;
-    if hopped.is_ok() {
-        area::set_space(index, None);
-    }
-    if hopped.is_err() {
-        this.host_pid.store(old_pid, Ordering::Relaxed);
-        hosted::join(index);
-    }
-    spawn::arm_again(index)?;
     hopped.map(|_| ())
 }
