@@ -293,6 +293,19 @@ impl FutexTable {
         }
     }
 
+    /// Takes back the waiter that was queued last for a lock, whose bucket has been locked since.
+    pub fn take_back_lock_waiter(&self, queues: &mut Queues, key: &FutexKey) {
+        let Some(at) = queues.locks.iter().position(|lock| lock.key == *key) else { return };
+        let lock = &mut queues.locks[at];
+        if let Some(last) = lock.waiters.pop_back() {
+            self.lock_waiters.fetch_sub(1, Ordering::Relaxed);
+            last.waiter.set(Waiting::Woken);
+        }
+        if lock.waiters.is_empty() {
+            queues.locks.swap_remove(at);
+        }
+    }
+
     /// The next to own a lock, and whether more wait after it.
     pub fn next_owner(queues: &Queues, key: &FutexKey) -> Option<(u32, bool)> {
         let lock = queues.locks.iter().find(|lock| lock.key == *key)?;
