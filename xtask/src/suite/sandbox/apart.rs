@@ -145,13 +145,7 @@ d.flush()
 print(os.pread(f, 2, 5))
 "#;
     let outcome = s.run(&["--bind", ".::rw"], &["python3", "-c", SCRIPT])?;
-    let lines = [
-        "65 120 b'A' b'B'",
-        "b'Byz'",
-        "69635 67 b'end' b'\\x00C\\x00'",
-        "65 b'B\\x00\\x00' 0 b'\\x00B\\x00'",
-        "b'AD'",
-    ];
+    let lines = ["65 120 b'A' b'B'", "b'Byz'", "69635 67 b'end' b'\\x00C\\x00'", "65 b'B\\x00\\x00' 0 b'\\x00B\\x00'", "b'AD'"];
     expect("files", &outcome, 0, &lines)?;
     let file = fs::read(s.dir.join("grows")).map_err(|e| e.to_string())?;
     let held = (file.len(), &file[5..7], &file[40000..40002]);
