@@ -403,4 +403,24 @@ mod tests {
         }
         assert!(table.buckets.iter().all(|bucket| bucket.waiting.load(Ordering::Relaxed) == 0));
     }
+
+    #[test]
+    fn a_waiter_for_a_lock_that_is_taken_back_leaves_those_before_it() {
+        let table = FutexTable::default();
+        let waiters = [1, 2].map(|tid| {
+            let waiter = Arc::new(Waiter::default());
+            waiter.set(Waiting::Queued);
+            LockWaiter { tid, waiter, waker: Waker::noop().clone() }
+        });
+        let states = waiters.each_ref().map(|waiter| waiter.waiter.clone());
+        for waiter in waiters {
+            table.add_lock_waiter(&mut table.lock(&key(4)), &key(4), 4, 9, waiter);
+        }
+        table.take_back_lock_waiter(&mut table.lock(&key(4)), &key(4));
+        assert_eq!(states.each_ref().map(|waiter| waiter.state()), [Waiting::Queued, Waiting::Woken]);
+        assert_eq!(FutexTable::next_owner(&table.lock(&key(4)), &key(4)), Some((1, false)));
+        table.take_back_lock_waiter(&mut table.lock(&key(4)), &key(4));
+        assert!(table.lock(&key(4)).locks.is_empty() && table.owned_by(9).is_empty());
+        assert_eq!(table.lock_waiters.load(Ordering::Relaxed), 0);
+    }
 }
