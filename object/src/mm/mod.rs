@@ -340,11 +340,6 @@ impl Mm {
         *self.image.write() = image;
     }
 
-    /// Changes what exec has noted (prctl PR_SET_MM and the like).
-    pub fn update_image(&self, change: impl FnOnce(&mut Image)) {
-        change(&mut self.image.write());
-    }
-
     /// Sets where new mappings go: below `base`.
     pub fn set_mmap_base(&self, base: usize) {
         self.lock_state().mmap_base = base & !(PAGE_SIZE - 1);
