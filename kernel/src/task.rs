@@ -58,7 +58,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn number(word: usize) -> usize {
         word
     }
-    /// What the trace says of a call with a special result.
+    /// What the trace prints for a call with a special result.
     const SPECIAL: &'static str = "a signal came first";
     /// A call of a watched thread ([`crate::Seat::watch_calls`]) is about to be made; asked again after [`Before::Wait`], with the frame
     /// as it is then.
