@@ -629,7 +629,7 @@ impl CodeGuard {
 
     /// Whether code at `addr` was asked to be executable and must not run nevertheless, so that the kernel does its work one instruction
     /// at a time. To be asked when [`Guard::fault`] has not helped.
-    fn is_barred(&self, addr: usize) -> bool {
+    fn is_non_executable(&self, addr: usize) -> bool {
         self.state.lock().find(addr).is_some_and(|(_, span)| span.want.exec)
     }
 }
@@ -644,7 +644,7 @@ impl Guard for CodeGuard {
         let steps = !by.frame.is_compat_mode();
         let right = self.set_right(addr, access);
         match access {
-            Access::Fetch => right || steps && self.is_barred(addr) && walk::walk(by, addr / PAGE_SIZE),
+            Access::Fetch => right || steps && self.is_non_executable(addr) && walk::walk(by, addr / PAGE_SIZE),
             Access::Store => right && (!walk::is_near(by.frame, addr) || steps && walk::step_over(by)),
             Access::Load => false,
         }

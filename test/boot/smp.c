@@ -397,7 +397,7 @@ static int loop_is_killed(void)
 int main(void)
 {
 	say("cores as told", told());
-	say("runs where it is told", runs_where_told());
+	say("runs where it is asked to", runs_where_told());
 	say("the clock goes on", clock_goes_on());
 	say("registers move along", registers_move());
 	say("threads race well", races_well());

@@ -83,7 +83,7 @@ static FURTHER: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 type Known = HashMap<(u64, u64), Weak<HostInode>, core::hash::BuildHasherDefault<NameHasher>>;
 
 impl Shared {
-    /// An inode number unique in this file system: files of further host devices are told apart by the upper bits.
+    /// An inode number unique in this file system: files of further host devices differ in the upper bits.
     fn ino(&self, dev: u64, ino: u64) -> u64 {
         if dev == self.root_dev {
             return ino;

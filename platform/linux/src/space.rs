@@ -66,7 +66,7 @@ fn nothing() -> Result<Arc<OwnedFd>> {
 }
 
 fn call(call: Call, args: [usize; 6]) -> Result<usize> {
-    // SAFETY: every caller has checked that the range is the guest's, in which no Rust object lies.
+    // SAFETY: every caller has checked that the range is the guest's, which holds no Rust object.
     unsafe { sys::raw(call, args) }
 }
 

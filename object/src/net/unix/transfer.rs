@@ -212,7 +212,7 @@ impl UnixSocket {
         if let Some(filter) = target.common.filter.get() {
             let keep = filter.run(&Packet { data: &data, ..Packet::default() }) as usize;
             if keep == 0 {
-                // Nobody is told.
+                // The sender does not learn of it.
                 return Ok(len);
             }
             data.truncate(keep);
