@@ -59,7 +59,10 @@ impl HoldWords {
     /// Takes the lock once the readers are gone.
     pub fn lock_exclusive(&self, sleep: impl Fn(&AtomicU32, u32)) {
         self.gate.lock(&sleep);
-        let mut seen = self.state.fetch_or(WRITER | SLEEPS, Ordering::Acquire) | WRITER | SLEEPS;
+        if self.state.fetch_or(WRITER, Ordering::Acquire) & READERS == 0 {
+            return;
+        }
+        let mut seen = self.state.fetch_or(SLEEPS, Ordering::Acquire) | SLEEPS;
         while seen & READERS != 0 {
             sleep(&self.state, seen);
             seen = self.state.load(Ordering::Acquire);
