@@ -246,11 +246,10 @@ fn hop() -> Result<()> {
     let this = area::of(index);
     let old_pid = this.host_pid.swap(0, Ordering::Relaxed);
     // A signal to the old thread would be delivered on the stack the new one runs on.
-    signal::set_mask(u64::MAX)?;
+    signal::set_mask(u64::MAX).inspect_err(|_| this.host_pid.store(old_pid, Ordering::Relaxed))?;
     hosted::leave(index);
     // The old thread's last call must not look at the selector, which is the new one's already.
     let hopped = spawn::disarm().and_then(|()| clone_process(this));
-    signal::set_mask(0)?;
     match hopped {
         Ok(()) => area::set_space(index, None),
         Err(_) => {
@@ -258,6 +257,7 @@ fn hop() -> Result<()> {
             hosted::join(index);
         }
     }
+    signal::set_mask(0)?;
     spawn::arm_again(index)?;
     hopped
 }
