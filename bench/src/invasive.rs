@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_whole() {
+    fn a_refusal_is_shown_whole() {
         let said = "janua: calls: not there\n       `./janua build` builds it\njanua: something else\n";
         assert_eq!(refusal(said).unwrap(), "janua: calls: not there; `./janua build` builds it");
         assert_eq!(refusal(""), None);

@@ -58,7 +58,7 @@ fn finish(command: &mut Command) -> Result<Run, String> {
     Err(format!("{status}: {}", said.trim()))
 }
 
-/// Where a program lies, by PATH.
+/// Where a program is, by PATH.
 pub fn on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| Path::new(&dir).join(name).is_file())

@@ -53,7 +53,7 @@ fn report() -> (String, bool) {
     let sections = [
         ("system", vec![system(), memfd()]),
         ("gates: how a system call enters the kernel", gates()),
-        ("walls: what a kernel that was taken over still meets", walls()),
+        ("walls: what a compromised kernel still meets", walls()),
         ("jail: what locks the kernel's memory while the program runs", jails()),
         ("the bare machine (janua boot)", vec![machine(), acceleration()]),
         ("limits", limits()),

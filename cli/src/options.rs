@@ -150,7 +150,7 @@ pub enum Library {
 }
 
 impl Library {
-    /// What the kernel is told: [`library`].
+    /// What the kernel is given: [`library`].
     pub fn number(self) -> u8 {
         (match self {
             Library::Gate => library::GATE,

@@ -25,7 +25,8 @@
 //! readable. Lock order: the list of mappings, the guard, what keeps writes to other processes off ([`REMOTE`]). The guard's lock is not held
 //! across stores to user memory that may fault, because a fault takes it.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+mod spans;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -46,51 +47,14 @@ use janua_text::scan::{self, CONTEXT, Hit};
 use crate::found::{self, Made};
 use crate::walk;
 
+use spans::{Span, State, Under, under};
+
+pub use spans::PatchedOut;
+
 /// Held exclusively while the machine writes to the memory of another process; shared while pages are made executable. The machine looks up the pages
 /// once, as writable, and copies afterwards: a page that is closed and scanned meanwhile would still be written to. One lock for all
 /// spaces, since the process that was found by a thread's number may be another by then.
 pub static REMOTE: RwLock<()> = RwLock::new(());
-
-/// What is under a span, as far as its contents can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Under {
-    /// Private anonymous memory; only executable spans of it are kept.
-    Anon,
-    /// The same, with the contents of a file.
-    Copied,
-    /// A file no sandbox's program can write.
-    Frozen,
-    /// A private mapping of a file that can be written.
-    Changing,
-    /// Memory that has, or may get, other mappings.
-    Shared,
-}
-
-/// A part of the space the guard must know of; its start is its key.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    end: usize,
-    /// What was asked for.
-    want: Prot,
-    under: Under,
-}
-
-#[derive(Clone, Default)]
-struct State {
-    spans: BTreeMap<usize, Span>,
-    /// What stood where `ud2` stands now.
-    patched_out: BTreeMap<usize, PatchedOut>,
-    /// Pages of writable spans that the last fault has opened. A hint: a thread that faults on one takes it out and tries again before
-    /// it opens the page itself, so that two threads that fault at once do not take the page from each other.
-    open: BTreeSet<usize>,
-}
-
-/// An instruction that was overwritten.
-#[derive(Clone, Copy, Debug)]
-pub struct PatchedOut {
-    pub bytes: [u8; patch_out::LONGEST],
-    pub len: usize,
-}
 
 /// What the guard has done, in all spaces of this kernel.
 #[derive(Default)]
@@ -407,103 +371,6 @@ fn closed(want: Prot) -> Prot {
     Prot { read: want.read || want.exec, write: want.write, exec: false }
 }
 
-fn under(backing: &Backing) -> Under {
-    match backing {
-        Backing::Anon => Under::Anon,
-        Backing::AnonShared => Under::Shared,
-        Backing::Object { frozen: true, .. } => Under::Frozen,
-        Backing::Object { shared: true, .. } => Under::Shared,
-        Backing::Object { .. } => Under::Changing,
-    }
-}
-
-impl State {
-    /// The parts of executable spans in `start..end`.
-    fn executable(&self, start: usize, end: usize) -> Vec<(usize, usize, Span)> {
-        self.touching(start, end)
-            .filter(|(_, span)| span.want.exec)
-            .map(|(at, span)| (at.max(start), span.end.min(end), span))
-            .collect()
-    }
-
-    fn touching(&self, start: usize, end: usize) -> impl Iterator<Item = (usize, Span)> {
-        let first = self.find(start).map_or(start, |(first, _)| first);
-        self.spans.range(first..end.max(first)).map(|(&at, &span)| (at, span))
-    }
-
-    fn find(&self, addr: usize) -> Option<(usize, Span)> {
-        let (&start, &span) = self.spans.range(..=addr).next_back()?;
-        (addr < span.end).then_some((start, span))
-    }
-
-    /// Whether what is at `addr` may be executed, now or once it has been scanned.
-    fn may_run(&self, addr: usize) -> bool {
-        self.find(addr).is_some_and(|(_, span)| span.want.exec)
-    }
-
-    fn is_untouched(&self, start: usize, end: usize) -> bool {
-        self.touching(start, end).next().is_none()
-    }
-
-    /// Takes out `start..end`: the spans, cut to it.
-    fn take(&mut self, start: usize, end: usize) -> Vec<(usize, Span)> {
-        if self.is_untouched(start, end) {
-            return Vec::new();
-        }
-        for cut in [start, end] {
-            if let Some((at, span)) = self.find(cut)
-                && at < cut
-            {
-                self.spans.insert(at, Span { end: cut, ..span });
-                self.spans.insert(cut, span);
-            }
-        }
-        let taken: Vec<_> = self.spans.range(start..end).map(|(&at, &span)| (at, span)).collect();
-        for (at, _) in &taken {
-            self.spans.remove(at);
-        }
-        taken
-    }
-
-    /// Takes out what was overwritten in `start..end`.
-    fn take_patched_out(&mut self, start: usize, end: usize) -> Vec<(usize, PatchedOut)> {
-        let taken: Vec<_> = self.patched_out.range(start..end).map(|(&at, &found)| (at, found)).collect();
-        for (at, _) in &taken {
-            self.patched_out.remove(at);
-        }
-        taken
-    }
-
-    fn forget(&mut self, start: usize, end: usize) {
-        self.take(start, end);
-        self.take_patched_out(start, end);
-        self.open.retain(|page| !(start..end).contains(page));
-    }
-
-    /// Adds a span in free space; private anonymous memory that is not to run is not kept. Neighbours of a kind are joined, so
-    /// that a program that changes page after page does not leave a span for each.
-    fn add(&mut self, start: usize, mut span: Span) {
-        if !span.want.exec && span.under == Under::Anon {
-            return;
-        }
-        let same = |other: &Span| other.want == span.want && other.under == span.under;
-        if let Some(next) = self.spans.get(&span.end).copied()
-            && same(&next)
-        {
-            self.spans.remove(&span.end);
-            span.end = next.end;
-        }
-        if let Some((_, before)) = self.spans.range_mut(..start).next_back()
-            && before.end == start
-            && same(before)
-        {
-            before.end = span.end;
-            return;
-        }
-        self.spans.insert(start, span);
-    }
-}
-
 impl Space for CodeGuard {
     fn map(&self, addr: usize, len: usize, prot: Prot, backing: &Backing) -> Result<()> {
         let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
@@ -762,7 +629,7 @@ impl CodeGuard {
 
     /// Whether code at `addr` was asked to be executable and must not run nevertheless, so that the kernel does its work one instruction
     /// at a time. To be asked when [`Guard::fault`] has not helped.
-    fn is_barred(&self, addr: usize) -> bool {
+    fn is_non_executable(&self, addr: usize) -> bool {
         self.state.lock().find(addr).is_some_and(|(_, span)| span.want.exec)
     }
 }
@@ -777,7 +644,7 @@ impl Guard for CodeGuard {
         let steps = !by.frame.is_compat_mode();
         let right = self.set_right(addr, access);
         match access {
-            Access::Fetch => right || steps && self.is_barred(addr) && walk::walk(by, addr / PAGE_SIZE),
+            Access::Fetch => right || steps && self.is_non_executable(addr) && walk::walk(by, addr / PAGE_SIZE),
             Access::Store => right && (!walk::is_near(by.frame, addr) || steps && walk::step_over(by)),
             Access::Load => false,
         }

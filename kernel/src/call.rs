@@ -30,7 +30,7 @@ impl<P: Personality> Seat<P> {
             }
             match P::call_begins(self, frame) {
                 Before::Make => return self.make(frame, abi),
-                Before::Skip => return self.finish(frame, None, frame.result()),
+                Before::Skip => return self.finish(frame, frame.result()),
                 Before::Wait => {}
             }
             let words = if abi == Abi::Native { frame.args() } else { frame.compat_args() };
@@ -56,13 +56,13 @@ impl<P: Personality> Seat<P> {
             if self.kernel.tracer.is_on() {
                 self.trace_unknown(abi, number, words, result);
             }
-            return self.finish(frame, None, result);
+            return self.finish(frame, result);
         };
         if self.is_observed() {
             return self.enter_observed(frame, row, words);
         }
         match self.run(frame, row, words) {
-            Poll::Ready(result) => self.finish(frame, Some(row), result),
+            Poll::Ready(result) => self.finish(frame, result),
             Poll::Pending => self.suspend(frame, Some(row), words, 0),
         }
     }
@@ -73,7 +73,7 @@ impl<P: Personality> Seat<P> {
     pub fn enter_row(&self, frame: &mut Frame, row: &'static Row<P>) -> Flow {
         let words = frame.args();
         match self.run(frame, row, words) {
-            Poll::Ready(result) => self.finish(frame, Some(row), result),
+            Poll::Ready(result) => self.finish(frame, result),
             Poll::Pending => self.suspend(frame, Some(row), words, 0),
         }
     }
@@ -110,7 +110,7 @@ impl<P: Personality> Seat<P> {
                 if watched {
                     self.observe(row, words, result, started);
                 }
-                self.finish(frame, Some(row), result)
+                self.finish(frame, result)
             }
             Poll::Pending => self.suspend(frame, Some(row), words, started),
         }
@@ -128,7 +128,7 @@ impl<P: Personality> Seat<P> {
 
     /// The end of a call: result into the frame, then the return to user mode.
     #[inline]
-    fn finish(&self, frame: &mut Frame, row: Option<&'static Row<P>>, result: isize) -> Flow {
+    fn finish(&self, frame: &mut Frame, result: isize) -> Flow {
         frame.set_result(result);
         if self.work() == 0 && !P::is_special(result) && !self.is_watched() {
             return Flow::Resume;
@@ -136,19 +136,18 @@ impl<P: Personality> Seat<P> {
         if self.is_watched() {
             P::call_ends(self);
         }
-        self.leave(frame, row)
+        self.leave(frame)
     }
 
     #[cold]
-    fn leave(&self, frame: &mut Frame, row: Option<&'static Row<P>>) -> Flow {
+    fn leave(&self, frame: &mut Frame) -> Flow {
         if self.work() & work::FRAME != 0
             && let Some(replacement) = self.take_frame()
         {
             *frame = replacement;
         }
-        let mut row = row;
         loop {
-            if let Some(flow) = P::leave(self, frame, row.take()).done() {
+            if let Some(flow) = P::leave(self, frame).done() {
                 return flow;
             }
             if let Some(flow) = self.stop(frame, None, [0; 6]) {
@@ -168,7 +167,7 @@ impl<P: Personality> Seat<P> {
         self.prepare_poll();
         let answer = self.slotted.as_ref().start(answered::<P>, exception, &mut Context::from_waker(&self.waker));
         if answer.is_ready() {
-            return self.leave(frame, None);
+            return self.leave(frame);
         }
         *self.stopped.lock() =
             Some(Blocked { number: None, words: [0; 6], at: [frame.stack_pointer(), frame.program_counter()] });
@@ -184,14 +183,14 @@ impl<P: Personality> Seat<P> {
             {
                 self.observe(row, pending.words, result, pending.started);
             }
-            return self.finish(frame, row, result);
+            return self.finish(frame, result);
         }
         // What waited was a stop, or the answer to an exception, whose result means nothing.
         *self.stopped.lock() = None;
         let entering = self.entering.lock().take();
         match entering {
             Some(abi) => self.enter_watched(frame, abi),
-            None => self.leave(frame, None),
+            None => self.leave(frame),
         }
     }
 
@@ -262,14 +261,14 @@ impl<P: Personality> Guest for Seat<P> {
             return self.suspend(frame, row, words, 0);
         }
         let result = frame.result();
-        self.finish(frame, row, result)
+        self.finish(frame, result)
     }
 
     fn trap(&self, frame: &mut Frame, trap: Trap) -> Flow {
         match (P::trap(self, frame, trap), trap) {
             (Trapped::Wait, Trap::Exception(exception)) => self.answer(frame, exception),
             _ if self.work() == 0 => Flow::Resume,
-            _ => self.leave(frame, None),
+            _ => self.leave(frame),
         }
     }
 
@@ -309,7 +308,7 @@ impl<P: Personality> Guest for Seat<P> {
         let result = match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
             Some(Poll::Pending) => return self.wait(),
             Some(Poll::Ready(result)) => result,
-            None => return self.leave(frame, None),
+            None => return self.leave(frame),
         };
         self.end_of_wait(frame, result)
     }
@@ -318,7 +317,7 @@ impl<P: Personality> Guest for Seat<P> {
         match P::start(self, frame) {
             Leave::Resume if self.work() == 0 => Flow::Resume,
             Leave::Exit => Flow::Exit,
-            _ => self.leave(frame, None),
+            _ => self.leave(frame),
         }
     }
 

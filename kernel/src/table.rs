@@ -81,7 +81,7 @@ pub enum Run<P: Personality> {
     Plain(CallFn<P>),
     /// May wait: builds its future in the thread's slot and polls it once ([`Thread::begin`]).
     Wait(CallFn<P>),
-    /// Answers at once and reads or changes the registers.
+    /// Returns at once and reads or changes the registers.
     Frame(fn(&Thread<P>, &mut Frame, Words) -> isize),
     /// As `Wait`, for handlers that need the registers ([`Thread::frame`]).
     FrameWait(CallFn<P>),
@@ -160,7 +160,7 @@ impl<P: Personality> Row<P> {
 pub trait Arg: Sized {
     /// How the trace shows it.
     const KIND: Kind;
-    /// The argument a word stands for. The error is the call's answer.
+    /// The argument a word stands for. The error is the call's result.
     fn decode(word: usize) -> Result<Self>;
 }
 
@@ -214,7 +214,7 @@ impl Arg for UserStr {
     }
 }
 
-/// What a handler may answer.
+/// What a handler may return.
 pub trait Answer {
     /// The word for the result register: a value, or the negated error.
     fn word(self) -> isize;
@@ -423,7 +423,7 @@ macro_rules! call_run {
             $crate::Thread::begin(seat, call, words)
         })
     };
-    // Binds each argument to its word; one that is refused is the call's answer.
+    // Binds each argument to its word; one that is refused is the call's result.
     (@decode $words:ident; $($arg:ident : $t:ty),*) => {
         let mut at = 0usize..;
         $(let $arg = match <$t as $crate::table::Arg>::decode($words[at.next().unwrap_or(0)]) {

@@ -58,7 +58,7 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn number(word: usize) -> usize {
         word
     }
-    /// What the trace says of a call with a special result.
+    /// What the trace prints for a call with a special result.
     const SPECIAL: &'static str = "a signal came first";
     /// A call of a watched thread ([`crate::Seat::watch_calls`]) is about to be made; asked again after [`Before::Wait`], with the frame
     /// as it is then.
@@ -69,9 +69,8 @@ pub trait Personality: Sized + Send + Sync + 'static {
     fn call_ends(_thread: &Thread<Self>) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
-    /// Slow return to user mode, when work is flagged or the result is special: delivers signals, stops, kills. The row is
-    /// that of the call that ends here, `None` after a trap or a stop.
-    fn leave(thread: &Thread<Self>, frame: &mut Frame, call: Option<&'static Row<Self>>) -> Leave;
+    /// Slow return to user mode, when work is flagged or the result is special: delivers signals, stops, kills.
+    fn leave(thread: &Thread<Self>, frame: &mut Frame) -> Leave;
     /// The call that waits as long as the thread is stopped; started by [`Leave::Wait`]. It does not wait where threads are never stopped.
     fn stopped(_thread: &Thread<Self>) -> impl Future<Output = isize> + Send {
         async { 0 }

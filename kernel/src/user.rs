@@ -122,7 +122,7 @@ impl<T> UserSlice<T> {
 }
 
 impl<T: FromBytes + IntoBytes + Immutable + FromZeros + Clone> UserSlice<T> {
-    /// Copies the array in. `most` bounds the kernel memory a guest can ask for: more elements answer EINVAL.
+    /// Copies the array in. `most` bounds the kernel memory a guest can ask for: more elements are EINVAL.
     pub fn read_vec(self, mem: &dyn UserMemory, most: usize) -> Result<Vec<T>> {
         if self.len > most {
             return Err(Errno::EINVAL);

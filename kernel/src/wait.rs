@@ -28,7 +28,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// The usual errors: restart after a handler where the action says so, or the timeout's own.
+    /// The usual errors: restart after a handler where the action asks for it, or the timeout's own.
     pub fn errno(self, timed_out: Errno) -> Errno {
         match self {
             Cut::Interrupted => Errno::ERESTARTSYS,
@@ -51,7 +51,7 @@ pub struct PollTable {
 }
 
 impl PollTable {
-    /// A table whose registrations tell `target` of `mask`.
+    /// A table whose registrations notify `target` of `mask`.
     pub fn new(target: Target, mask: u32) -> PollTable {
         PollTable { target, mask, first: None, rest: Vec::new(), timed: false, deadline: Nanos::MAX }
     }

@@ -5,6 +5,8 @@
 //!
 //! Lock order: [`LockTable::files`], then [`FileLocks::state`], then [`LockTable::waits`]. Queues are woken with none held.
 
+use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -83,8 +85,8 @@ pub struct LockTable {
     files: Mutex<HashMap<FileKey, Weak<FileLocks>>>,
     /// Records held by processes, anywhere: none is the usual case, which lets close(2) look no further.
     process_records: AtomicUsize,
-    /// Who waits for whom, for deadlock detection: (waiting process, holding process), one entry per waiting thread.
-    waits: Mutex<Vec<(u32, u32)>>,
+    /// Who waits for whom, for deadlock detection: (waiting process, holding process), and how many threads do.
+    waits: Mutex<BTreeMap<(u32, u32), usize>>,
 }
 
 /// A thread's entry in the table of waits; dropped when it no longer waits.
@@ -168,29 +170,28 @@ impl WaitEntry<'_> {
         let mut waits = self.table.waits.lock();
         self.forget(&mut waits);
         let Some(holder) = holder else { return Ok(()) };
-        let mut reached = alloc::vec![holder];
-        let mut next = 0;
-        while let Some(&at) = reached.get(next) {
+        // Each edge is looked at once, however many processes wait.
+        let mut reached = BTreeSet::from([holder]);
+        let mut left = alloc::vec![holder];
+        while let Some(at) = left.pop() {
             if at == self.waiter {
                 return Err(Errno::EDEADLK);
             }
-            for &(from, to) in waits.iter() {
-                if from == at && !reached.contains(&to) {
-                    reached.push(to);
-                }
-            }
-            next += 1;
+            let next = waits.range((at, 0)..=(at, u32::MAX)).map(|(&(_, to), _)| to);
+            left.extend(next.filter(|&to| reached.insert(to)));
         }
-        waits.push((self.waiter, holder));
+        *waits.entry((self.waiter, holder)).or_default() += 1;
         self.holder = Some(holder);
         Ok(())
     }
 
-    fn forget(&mut self, waits: &mut Vec<(u32, u32)>) {
-        if let Some(holder) = self.holder.take()
-            && let Some(at) = waits.iter().position(|&edge| edge == (self.waiter, holder))
-        {
-            waits.swap_remove(at);
+    fn forget(&mut self, waits: &mut BTreeMap<(u32, u32), usize>) {
+        let Some(holder) = self.holder.take() else { return };
+        if let Entry::Occupied(mut edge) = waits.entry((self.waiter, holder)) {
+            *edge.get_mut() -= 1;
+            if *edge.get() == 0 {
+                edge.remove();
+            }
         }
     }
 }
@@ -419,6 +420,35 @@ mod tests {
         assert_eq!(three.block_on(Owner::Process(1)), Err(Errno::EDEADLK));
         drop(one);
         assert_eq!(three.block_on(Owner::Process(1)), Ok(()));
+    }
+
+    #[test]
+    fn a_wait_counts_as_long_as_one_thread_waits() {
+        let table = LockTable::new();
+        let (mut one, mut other, mut two) = (table.waiting(1), table.waiting(1), table.waiting(2));
+        assert_eq!(one.block_on(Owner::Process(2)), Ok(()));
+        assert_eq!(other.block_on(Owner::Process(2)), Ok(()));
+        drop(one);
+        assert_eq!(two.block_on(Owner::Process(1)), Err(Errno::EDEADLK));
+        drop(other);
+        assert_eq!(two.block_on(Owner::Process(1)), Ok(()));
+        assert!(table.waits.lock().len() == 1);
+    }
+
+    /// Each of a row of processes waits for all behind it: the circle is looked for along each wait once, not along each way.
+    #[test]
+    fn many_waits_are_looked_through_once() {
+        const COUNT: u32 = 200;
+        let table = LockTable::new();
+        let mut waits = Vec::new();
+        for (waiter, holder) in (1..COUNT).flat_map(|waiter| (waiter + 1..=COUNT).map(move |holder| (waiter, holder))) {
+            let mut entry = table.waiting(waiter);
+            assert_eq!(entry.block_on(Owner::Process(holder)), Ok(()));
+            waits.push(entry);
+        }
+        assert_eq!(table.waiting(COUNT).block_on(Owner::Process(1)), Err(Errno::EDEADLK));
+        drop(waits);
+        assert!(table.waits.lock().is_empty());
     }
 
     #[test]

@@ -292,7 +292,7 @@ fn a_bind_is_the_host_as_it_is() {
 #[test]
 fn a_bind_never_leaves_its_root() {
     let w = World::bind("root", true);
-    // Long targets are told whole.
+    // Long targets are returned whole.
     let long = "x/".repeat(200);
     symlink(&long, w.host.0.join("dir/long")).unwrap();
     let start = Start { root: w.root.clone(), base: w.root.clone() };

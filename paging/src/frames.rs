@@ -18,7 +18,7 @@ pub trait Frames: Send + Sync + 'static {
     fn is_shared(&self, frame: PageFrame) -> bool {
         self.users(frame) > 1
     }
-    /// So many more pages (fewer when negative) are memory objects', whoever maps them: for a machine that accounts for these apart.
+    /// So many more pages (fewer when negative) are memory objects', whatever space maps them: for a machine that accounts for these apart.
     fn belong_to_objects(&self, _more: isize) {}
     /// Copies a whole page.
     fn copy(&self, from: PageFrame, to: PageFrame);

@@ -442,7 +442,7 @@ fn without_memory_nothing_is_lost() {
 }
 
 #[test]
-fn a_fork_leaves_out_and_wipes_what_it_is_told_to() {
+fn a_fork_leaves_out_and_wipes_what_it_is_asked_to() {
     let memory = Memory::new(100);
     let space = space(memory);
     space.map(A, A + 3 * PAGE, ALL, Behind::Zero).unwrap();
@@ -456,7 +456,7 @@ fn a_fork_leaves_out_and_wipes_what_it_is_told_to() {
     assert_eq!((byte(&child, A), byte(&child, A + PAGE)), (7, 0));
     assert_eq!(child.fault(A + 2 * PAGE, Access::Read), Err(Refused::Unmapped));
     assert_eq!(byte(&space, A + 2 * PAGE), 7);
-    // The child's own child is told the same.
+    // The child's own child finds the same.
     assert_eq!(child.write(A + PAGE, &[8]), 1);
     let other = self::space(memory);
     child.fork_into(&other).unwrap();

@@ -48,7 +48,7 @@ impl Account {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether more is in use than the limit says.
+    /// Whether more is in use than the limit allows.
     pub fn is_over(&self) -> bool {
         self.used() > self.limit()
     }
@@ -74,7 +74,7 @@ impl Account {
         }
     }
 
-    /// Takes an amount whatever the limit says: whether it has kept to it.
+    /// Takes an amount whatever the limit is: whether it has kept to it.
     #[inline]
     pub fn force(&self, amount: usize) -> bool {
         let used = self.used.fetch_add(amount, Ordering::Relaxed).wrapping_add(amount);
@@ -171,7 +171,7 @@ impl Descriptors {
 }
 
 /// Bytes that spaces have resident together, of which some may be shared: each comes with what it has resident by itself, shared or not,
-/// which is quickly told; `share` tells its share, which takes as long as it has mappings. An answer beyond `bound` is the least there is.
+/// which is found quickly; `share` returns its share, which takes as long as it has mappings. A result beyond `bound` is a lower bound.
 ///
 /// Nobody makes the look slow by mappings without memory: the largest spaces come first, none is asked for its share once the answer is
 /// certain, and small ones never are.
@@ -203,7 +203,7 @@ pub fn resident_together<T>(spaces: &mut [(usize, T)], bound: usize, mut share: 
 ///
 /// Memory is counted twice over. *Firm* is what is there and stays: the kernel's heap, the bytes of files in memory, shared memory.
 /// Private memory of guests is counted when it is mapped, although it is only there when it is touched. As long as all of it together is
-/// within the limit nobody has to look. Beyond that, what guests really have resident decides, which the machine tells.
+/// within the limit nobody has to look. Beyond that, what guests really have resident decides, which the machine reports.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Accounts {
@@ -307,7 +307,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Takes firm memory whatever the limit says: whether it has kept to it.
+    /// Takes firm memory whatever the limit is: whether it has kept to it.
     pub fn add_firm(&self, bytes: usize) -> bool {
         self.firm.fetch_add(bytes, Ordering::Relaxed);
         self.memory.force(bytes)
@@ -335,7 +335,7 @@ impl Accounts {
         let firm = self.firm().saturating_add(bytes);
         let Some(room) = self.memory.limit().checked_sub(firm) else { return false };
         let Some(quick) = machine.resident_guests(None) else {
-            // Nobody can tell: what is mapped counts, but for page tables that may never be there.
+            // It is not known: what is mapped counts, but for page tables that may never be there.
             return self.memory.used().saturating_sub(self.tables.load(Ordering::Relaxed)) <= self.memory.limit();
         };
         quick <= room || machine.resident_guests(Some(room)).is_some_and(|resident| resident <= room)

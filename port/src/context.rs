@@ -14,7 +14,7 @@ use crate::{Nanos, UserMemory};
 ///
 /// [`Context::spawn`] of another and [`crate::Machine::spawn_first`] make it, and hand it to the guest ([`crate::Guest::attach`]) before the
 /// guest starts. It may be asked by any thread of the kernel, for as long as it is held: of a thread that has ended it returns ESRCH,
-/// nothing, or as if all of its memory were unmapped (on a machine with one space that is shared by all, as it is). What cannot be done from where the caller runs says so (EXDEV).
+/// nothing, or as if all of its memory were unmapped (on a machine with one space that is shared by all, as it is). What cannot be done from where the caller runs returns EXDEV.
 pub trait Context: Send + Sync {
     /// Its number among the machine's threads; another's once the thread has ended.
     fn id(&self) -> ThreadId;
@@ -52,14 +52,14 @@ pub trait Context: Send + Sync {
     }
 
     /// Processor time it has used (user and kernel together), or with `whole_task` all threads of its task that live and those that have
-    /// ended; `None` when the machine cannot tell the caller.
+    /// ended; `None` when the machine does not know it from here.
     fn cpu(&self, whole_task: bool) -> Option<Nanos>;
-    /// What it has used, or with `whole_task` its task as for [`Context::cpu`], when the machine can tell.
+    /// What it has used, or with `whole_task` its task as for [`Context::cpu`], when the machine knows it.
     fn usage(&self, _whole_task: bool) -> Option<Usage> {
         None
     }
 
-    /// Bytes of memory the machine holds for its space, when it can tell.
+    /// Bytes of memory the machine holds for its space, when it knows.
     fn resident(&self) -> Option<u64> {
         None
     }
@@ -67,15 +67,15 @@ pub trait Context: Send + Sync {
     fn resident_own(&self) -> Option<usize> {
         None
     }
-    /// The greatest [`Context::resident`] there has been, bytes; 0 when the machine cannot tell.
+    /// The greatest [`Context::resident`] there has been, bytes; 0 when the machine does not know.
     fn peak_resident(&self) -> u64;
     /// What is resident of each mapping of its space, in order of addresses. Mappings are the machine's: it may have split or joined the
-    /// kernel's. ENOSYS where the machine cannot tell.
+    /// kernel's. ENOSYS where the machine does not know.
     fn residency(&self, _each: &mut dyn FnMut(&Residency)) -> Result<()> {
         Err(Errno::ENOSYS)
     }
-    /// A word for each page of its space, from the one at `addr` on, in the form of proc_pid_pagemap(5). ENOSYS where the machine cannot
-    /// tell.
+    /// A word for each page of its space, from the one at `addr` on, in the form of proc_pid_pagemap(5). ENOSYS where the machine does not
+    /// know.
     fn page_map(&self, _addr: usize, _out: &mut [u64]) -> Result<()> {
         Err(Errno::ENOSYS)
     }
@@ -83,7 +83,7 @@ pub trait Context: Send + Sync {
     fn scheduled(&self) -> Option<Scheduled> {
         None
     }
-    /// membarrier(2) for the threads of its space, with its commands and answers. EXDEV, as [`Context::registers`].
+    /// membarrier(2) for the threads of its space, with its commands and results. EXDEV, as [`Context::registers`].
     fn membarrier(&self, _command: u32, _flags: u32, _cpu: u32) -> Result<usize> {
         Err(Errno::ENOSYS)
     }
@@ -124,6 +124,6 @@ pub trait Registers {
         Err(Errno::ENOSYS)
     }
     /// The thread, and those it makes, run a 32-bit program from now on whose calls go on at this address ([`crate::Vdso32::landing`]), or
-    /// with 0 a program of 64-bit code: it says what an entry by an instruction means that tells not which of the two it was executed by.
+    /// with 0 a program of 64-bit code: it decides what an entry means by an instruction that both kinds of code execute.
     fn set_landing(&self, _address: u32) {}
 }

@@ -44,7 +44,7 @@ pub enum Next {
     End,
 }
 
-/// Does what a guest says until its thread goes to user code or ends. No kick is lost: either the work is seen here, or who gave it sees
+/// Does what a guest asks for until its thread goes to user code or ends. No kick is lost: either the work is seen here, or who gave it sees
 /// that the thread is in user code.
 #[inline]
 pub fn drive(carrier: &mut impl Carrier, guest: &dyn Guest, frame: &mut Frame, mut flow: Flow) -> Next {

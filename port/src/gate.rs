@@ -21,7 +21,7 @@ pub struct HostSignal {
     pub arch: u32,
 }
 
-/// The gates' numbers and names, here alone: frames are counted by the number, and the command tells it to the kernel image; the name is
+/// The gates' numbers and names, here alone: frames are counted by the number, and the command passes it to the kernel image; the name is
 /// what `--gate` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -51,7 +51,7 @@ impl GateId {
         self as u8
     }
 
-    /// `None` for 0, which stands for calls that came by no gate, and for numbers no gate has.
+    /// `None` for 0, which means calls that came by no gate, and for numbers no gate has.
     pub fn from_number(number: u8) -> Option<GateId> {
         Self::ALL.into_iter().find(|id| id.number() == number)
     }
@@ -179,7 +179,7 @@ pub enum Way {
 pub struct Entering {
     /// User code has page tables of its own, which map little of the kernel.
     pub isolated: bool,
-    /// The processor keeps the kernel from user memory until it is told otherwise (SMAP).
+    /// The processor keeps the kernel from user memory until the kernel allows it (SMAP).
     pub guarded: bool,
 }
 

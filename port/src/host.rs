@@ -48,7 +48,7 @@ pub trait HostReady: Send + Sync {
 /// Descriptors that the outside has handed to the kernel: lines, streams, files; what goes through them, and when they are ready. Every method is
 /// one host call (or a loop over EINTR); errors are the host's.
 pub trait Host: Send + Sync {
-    /// close(2). Nothing can be done about an error, so none is told.
+    /// close(2). Nothing can be done about an error, so none is returned.
     fn close(&self, fd: HostFd);
     /// Access mode and status flags of the description (F_GETFL).
     fn flags(&self, fd: HostFd) -> Result<u32>;
@@ -65,7 +65,7 @@ pub trait Host: Send + Sync {
     fn ioctl_word(&self, fd: HostFd, request: u32, arg: usize) -> Result<usize>;
     /// The poll(2) bits of `interest` that hold now, without waiting.
     fn poll(&self, fd: HostFd, interest: u32) -> u32;
-    /// Tells `target` whenever the descriptor's readiness changes (edge), until [`Host::unwatch`]. EPERM: always ready.
+    /// Notifies `target` whenever the descriptor's readiness changes (edge), until [`Host::unwatch`]. EPERM: always ready.
     fn watch(&self, fd: HostFd, target: Arc<dyn HostReady>) -> Result<()>;
     /// Ends [`Host::watch`].
     fn unwatch(&self, fd: HostFd);

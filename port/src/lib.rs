@@ -1,7 +1,7 @@
 //! What a machine must offer the kernel: one documented trait a file.
 //!
 //! A platform implements [`Machine`] and hands it to the kernel as a value; the kernel, the objects and the personalities
-//! reach the machine through it and through nothing else. `platform/skeleton` is this contract with every answer "not implemented".
+//! reach the machine through it and through nothing else. `platform/skeleton` is this contract with every method "not implemented".
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -80,7 +80,7 @@ pub trait Machine: Send + Sync {
 
     /// How many processors guests may use.
     fn cpus(&self) -> usize;
-    /// Which: 64 of them at a time, bit n of word w being processor 64 w + n. Without gaps unless the machine says otherwise.
+    /// Which: 64 of them at a time, bit n of word w being processor 64 w + n. Without gaps unless the machine has some.
     fn allowed(&self, word: usize) -> u64 {
         match self.cpus().saturating_sub(word.saturating_mul(64)) {
             left @ 0..64 => (1 << left) - 1,
@@ -93,8 +93,8 @@ pub trait Machine: Send + Sync {
     fn accounts(&self) -> &'static Accounts {
         &crate::accounts::UNLIMITED
     }
-    /// Bytes of memory of their own that guests have resident, when the machine can tell, with their page tables where those may be many
-    /// ([`Accounts::has_tables`]). `exact`: what several share is counted once, which takes longer; an answer beyond this bound is the least there is.
+    /// Bytes of memory of their own that guests have resident, when the machine knows it, with their page tables where those may be many
+    /// ([`Accounts::has_tables`]). `exact`: what several share is counted once, which takes longer; a result beyond this bound is a lower bound.
     fn resident_guests(&self, _exact: Option<usize>) -> Option<usize> {
         None
     }
@@ -106,7 +106,7 @@ pub trait Machine: Send + Sync {
     fn vdso(&self) -> Option<[(usize, usize); 2]> {
         None
     }
-    /// Tells the outside. After [`Outside::Over`] it need not return.
+    /// Reports to the outside. After [`Outside::Over`] it need not return.
     fn notify_outside(&self, event: Outside);
 }
 

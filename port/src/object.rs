@@ -22,7 +22,7 @@ pub trait MemoryObject: Any + Send + Sync {
     fn allocate(&self, mode: u32, at: u64, len: u64) -> Result<()>;
     /// SEEK_DATA from `at` on, or SEEK_HOLE when `hole`. ENXIO behind the end, or where no data follows.
     fn seek(&self, at: u64, hole: bool) -> Result<u64>;
-    /// Bytes of memory (or of a disk) it takes; 0 when the machine cannot tell.
+    /// Bytes of memory (or of a disk) it takes; 0 when the machine does not know.
     fn resident(&self) -> u64;
     /// From now on pages that it lacks are no holes to those who map it: `fill` brings them, and a thread that touches one waits. Nobody maps it
     /// yet. ENOSYS where mappings are the host's, which knows no such hook: what is to be mapped must be there before.

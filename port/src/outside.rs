@@ -1,7 +1,7 @@
-//! What a kernel and its outside say to each other while it runs: requests in, answers out.
+//! What a kernel and its outside send each other while it runs: requests in, answers out.
 //!
 //! The machine carries them ([`crate::Machine::notify_outside`]; how requests arrive is the platform's affair), the personality makes
-//! them true, the kernel between them knows neither. What the inside says is never believed outside: an answer gives no rights, names
+//! them true, the kernel between them knows neither. What the inside sends is never trusted outside: an answer gives no rights, names
 //! no file and hands over no descriptor.
 
 use alloc::boxed::Box;
@@ -17,7 +17,7 @@ use crate::{HostFd, Machine};
 /// What the outside asks for. `id` is its own number for the matter; answers name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Tell of all guests: [`Answer::Guests`].
+    /// List all guests: [`Answer::Guests`].
     Guests { id: u32 },
     /// Run a program: [`Answer::Started`] or [`Answer::Says`], and [`Answer::Ended`].
     Run { id: u32, program: Box<Program> },
@@ -59,7 +59,7 @@ pub struct Program {
     pub terminal: Option<WindowSize>,
 }
 
-/// What the inside tells.
+/// What the inside reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// The words that both share have changed.
@@ -97,14 +97,14 @@ pub struct GuestInfo {
 }
 
 impl GuestInfo {
-    /// Bytes of a command that are told.
+    /// Bytes of a command that are passed on.
     pub const COMMAND_MOST: usize = 1024;
 }
 
 /// The outside's number for the first program, where it wants to be notified of it.
 pub const FIRST: u32 = 1;
 
-/// Tells the outside that the kernel is over, with this exit code. What becomes of it is the outside's affair: nothing of the kernel that
+/// Reports to the outside that the kernel is over, with this exit code. What becomes of it is the outside's affair: nothing of the kernel that
 /// is under way ends here but the caller, which waits for good where the machine goes on without this kernel.
 pub fn over(machine: &dyn Machine, code: u8) -> ! {
     machine.notify_outside(Outside::Over(code));

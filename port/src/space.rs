@@ -23,7 +23,7 @@ pub struct Prot {
     pub exec: bool,
 }
 
-/// What is behind a mapping. A space that maps an object of another machine's kind says ENODEV.
+/// What is behind a mapping. A space that maps an object of another machine's kind returns ENODEV.
 #[derive(Clone, Debug)]
 pub enum Backing {
     /// Zero pages of its own, copied on write at fork.

@@ -1,5 +1,5 @@
 //! Why user code stopped, other than by a call, in the machine's words. What becomes of it (a signal, a message to a pager, the end)
-//! the personality says.
+//! the personality decides.
 
 use crate::space::Access;
 
@@ -18,7 +18,7 @@ pub struct Exception {
     pub cause: Cause,
     /// The address that the machine names: for a page that of the memory, otherwise the instruction's; 0 where it names none.
     pub addr: usize,
-    /// How the processor numbers it, and what it tells beside that: on x86 the vector and its error code, on SPARC the trap type and the
+    /// How the processor numbers it, and what it reports beside that: on x86 the vector and its error code, on SPARC the trap type and the
     /// MMU's fault status. For who shows them to programs.
     pub number: u32,
     pub detail: u64,
@@ -32,7 +32,7 @@ pub enum Cause {
         access: Access,
         refusal: Refusal,
     },
-    /// An address that no page can have, or something that only the kernel may do; which, the processor does not tell.
+    /// An address that no page can have, or something that only the kernel may do; which, the processor does not report.
     Protection,
     /// A segment that is not there.
     Segment,

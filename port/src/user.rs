@@ -1,7 +1,7 @@
 //! User memory, as far as the machine is concerned: copies that survive a fault.
 //!
 //! It is the memory of one guest thread ([`crate::Context::memory`]), whichever thread asks. Addresses are a guest's word: an implementation
-//! checks that the whole range is user memory before it touches a byte, and a fault on the way is an answer, not a crash.
+//! checks that the whole range is user memory before it touches a byte, and a fault on the way is a result, not a crash.
 
 use crate::PAGE;
 
@@ -11,7 +11,7 @@ pub struct Fault;
 
 /// Access to a thread's user memory.
 pub trait UserMemory: Send + Sync {
-    /// Whether `addr..addr+len` is in the part of the address space that belongs to guests. Says nothing about mappings.
+    /// Whether `addr..addr+len` is in the part of the address space that belongs to guests, mapped or not.
     fn is_user(&self, addr: usize, len: usize) -> bool;
     /// Whether it is in use where the caller runs, so that the host, where there is one, may be given its addresses.
     fn in_place(&self) -> bool {
@@ -22,7 +22,7 @@ pub trait UserMemory: Send + Sync {
     fn is_code(&self, addr: usize) -> bool {
         self.is_user(addr, 1)
     }
-    /// Whether the range lies where user memory could be as far as programs know: what a call refuses with EFAULT before it
+    /// Whether the range is where user memory could be as far as programs know: what a call refuses with EFAULT before it
     /// knows whether it will touch the memory. A machine that keeps a part for itself returns true for it as well, like for any
     /// range without a mapping; every access asks [`UserMemory::is_user`].
     fn in_range(&self, addr: usize, len: usize) -> bool {

@@ -1,4 +1,4 @@
-//! Whether something may have happened since a moment, told without writing to shared memory each time it happens.
+//! Whether something may have happened since a moment, found without writing to shared memory each time it happens.
 
 use core::sync::atomic::Ordering::SeqCst;
 

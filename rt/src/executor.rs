@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn who_submits_is_told_whether_the_thread_sleeps() {
+    fn who_submits_learns_whether_the_thread_sleeps() {
         let (executor, log) = executor();
         let mut slept = false;
         executor.park(None, |word, _| slept = word.load(Ordering::Relaxed) == wake::PARKED);

@@ -11,6 +11,7 @@ pub mod ending;
 pub mod epoch;
 #[cfg(not(loom))]
 pub mod executor;
+pub mod hold;
 #[cfg(not(loom))]
 pub mod once;
 pub mod slot;
@@ -23,6 +24,8 @@ mod wide;
 pub use ending::Ending;
 #[cfg(not(loom))]
 pub use epoch::Epoch;
+#[cfg(not(loom))]
+pub use hold::{Held, Hold};
 #[cfg(not(loom))]
 pub use once::OnceArc;
 pub use slot::Slot;

@@ -1,6 +1,6 @@
 //! The call slot: the fixed place in a thread where its pending call lives.
 //!
-//! A call that answers at once never becomes more than a value on the stack of `start`; one that must wait is a future in the
+//! A call that returns at once never becomes more than a value on the stack of `start`; one that must wait is a future in the
 //! slot, polled again whenever the thread is woken, by whichever core holds the thread. There is no allocation.
 //!
 //! The future borrows what `start` hands it, the slot's neighbour `owner`. That is sound because [`Slot`] is only reached

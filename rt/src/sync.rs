@@ -36,6 +36,23 @@ fn sleeper() -> Option<&'static dyn Sleep> {
     unsafe { pointer.as_ref().copied() }
 }
 
+/// Sleeps while the word is `expected`, or returns early.
+#[cfg(not(loom))]
+pub(crate) fn sleep_on(word: &AtomicU32, expected: u32) {
+    match sleeper() {
+        Some(sleep) => sleep.sleep(word, expected),
+        None => spin_loop(),
+    }
+}
+
+/// Wakes one that sleeps on the word.
+#[cfg(not(loom))]
+pub(crate) fn wake_one(word: &AtomicU32) {
+    if let Some(sleep) = sleeper() {
+        sleep.wake_one(word);
+    }
+}
+
 /// How often a taker looks again before it sleeps.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
@@ -108,10 +125,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     fn lock(&self) {
-        self.0.lock(|word, expected| match sleeper() {
-            Some(sleep) => sleep.sleep(word, expected),
-            None => spin_loop(),
-        });
+        self.0.lock(sleep_on);
     }
 
     #[inline]
@@ -121,11 +135,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        self.0.unlock(|word| {
-            if let Some(sleep) = sleeper() {
-                sleep.wake_one(word);
-            }
-        });
+        self.0.unlock(wake_one);
     }
 }
 

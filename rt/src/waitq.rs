@@ -6,7 +6,7 @@
 //! nobody waits on costs its waker one load.
 //!
 //! A registration is persistent: a wake-up leaves it in place, dropping it takes it out. A future that is dropped half-way
-//! therefore leaves nothing behind. A [`Notify`] is told while the queue is locked, and locks nothing but its own state (lock order:
+//! therefore leaves nothing behind. A [`Notify`] is called while the queue is locked, and locks nothing but its own state (lock order:
 //! queue, then target). Tasks are woken after: one that runs at once, on the waker's core, would find the queue locked. So a task may
 //! be woken that has just left; wakers allow for that.
 
@@ -18,7 +18,7 @@ use core::task::Waker;
 use crate::atomic::{AtomicUsize, fence};
 use crate::sync::Mutex;
 
-/// Something other than a waiting call that wants to be told (an epoll item, a signal-driven file).
+/// Something other than a waiting call that wants to be notified (an epoll item, a signal-driven file).
 pub trait Notify: Send + Sync {
     /// The queue was woken for `events` (poll bits; 0 means unknown, look yourself).
     fn notify(&self, events: u32);
@@ -29,7 +29,7 @@ pub trait Notify: Send + Sync {
     }
 }
 
-/// Whom a queue tells.
+/// Whom a queue notifies.
 #[derive(Clone)]
 pub enum Target {
     Task(Waker),
@@ -127,7 +127,7 @@ impl WaitQueue {
         self.0.waiting.load(Ordering::Relaxed) == 0
     }
 
-    /// Tells every waiter whose mask touches `events` (0: every waiter).
+    /// Notifies every waiter whose mask touches `events` (0: every waiter).
     pub fn wake(&self, events: u32) {
         fence(Ordering::SeqCst);
         if self.0.waiting.load(Ordering::Relaxed) == 0 {
@@ -150,8 +150,8 @@ impl WaitQueue {
         }
     }
 
-    /// Tells every [`Target::Notify`] and one [`Target::Task`] whose mask touches `events` (0: every mask), the tasks in turn.
-    /// For conditions that one waiter uses up. The one told may be about to leave for another reason: a waiter that leaves
+    /// Notifies every [`Target::Notify`] and one [`Target::Task`] whose mask touches `events` (0: every mask), the tasks in turn.
+    /// For conditions that one waiter uses up. The one notified may be about to leave for another reason: a waiter that leaves
     /// while there is work left must, after its registration is gone, call this again.
     pub fn wake_one(&self, events: u32) {
         fence(Ordering::SeqCst);
@@ -173,13 +173,13 @@ impl WaitQueue {
                 }
             }
         }
-        // The one told goes to the end, so that the next wake-up is another's.
+        // The one notified goes to the end, so that the next wake-up is another's.
         if let Some(entry) = reported.and_then(|at| list.entries.remove(at)) {
             list.entries.push_back(entry);
         }
     }
 
-    /// Tells every waiter.
+    /// Notifies every waiter.
     pub fn wake_all(&self) {
         self.wake(0);
     }

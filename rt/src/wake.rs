@@ -1,6 +1,6 @@
 //! The wake word of a thread that waits: what its wakers and the one who parks it agree on.
 //!
-//! The word says [`QUIET`], [`WOKEN`] since the last poll, or [`PARKED`]. Before a poll the thread takes back old wake-ups with
+//! The word is [`QUIET`], [`WOKEN`] since the last poll, or [`PARKED`]. Before a poll the thread takes back old wake-ups with
 //! [`rearm`]; after a poll without a result it parks only if the word is still quiet, by exchanging it for `PARKED`. A waker changes
 //! the state first and calls [`raise`] after.
 //!
@@ -10,7 +10,7 @@
 //! state, and then wipe out the wake-up that came between. Where `rearm` reads that the word is quiet it writes nothing: every
 //! wake-up it has not seen is still to come.
 //!
-//! A call that an executor has is *away*, and the same word says so: [`send`], and from then on a wake-up puts the call into the executor's queue
+//! A call that an executor has is *away*, and the same word has that, too: [`send`], and from then on a wake-up puts the call into the executor's queue
 //! instead of unparking the thread. The executor polls it between [`begin`] and either [`pause`], which reports whether a wake-up came
 //! meanwhile, or [`finish`]. All are read-modify-writes, for the same reason.
 
@@ -47,7 +47,7 @@ pub fn rearm(word: &AtomicU32) {
     }
 }
 
-/// Whether somebody woke the thread since its last poll. It may have begun the next by the time the answer is looked at.
+/// Whether somebody woke the thread since its last poll. It may have begun the next by the time the result is looked at.
 pub fn is_raised(word: &AtomicU32) -> bool {
     word.load(Ordering::Relaxed) & WOKEN != 0
 }

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::Ordering;
 
+use janua_rt::hold::HoldWords;
 use janua_rt::slot::Slotted;
 use janua_rt::sync::Word;
 use janua_rt::wake::{self, Raised};
@@ -189,6 +190,45 @@ fn the_lock_word_excludes_and_wakes() {
         others.into_iter().for_each(|thread| thread.join().unwrap());
         // SAFETY: every other thread has ended.
         assert_eq!(shared.count.with(|count| unsafe { *count }), 3);
+    });
+}
+
+/// A lock for long readers: a writer sleeps until they are gone, and is woken by the last of them.
+#[test]
+fn a_writer_sleeps_until_the_last_reader_is_gone() {
+    struct Shared {
+        words: HoldWords,
+        futex: Futex,
+        value: loom::cell::UnsafeCell<u32>,
+    }
+    // SAFETY: `value` is written by the lock's writer alone, and read by its readers; loom checks that this is so.
+    unsafe impl Sync for Shared {}
+
+    bounded(3).check(|| {
+        let shared = Arc::new(Shared {
+            words: HoldWords::new(),
+            futex: Futex { lock: Mutex::new(()), changed: Condvar::new() },
+            value: loom::cell::UnsafeCell::new(0),
+        });
+        let sleep = |shared: &Shared, word: &AtomicU32, expected: u32| shared.futex.sleep(word, expected);
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    shared.words.lock_shared(|word, expected| sleep(&shared, word, expected), |_| shared.futex.wake_all());
+                    // SAFETY: the lock is held.
+                    let _ = shared.value.with(|value| unsafe { *value });
+                    shared.words.unlock_shared(|_| shared.futex.wake_all());
+                })
+            })
+            .collect();
+        shared.words.lock_exclusive(|word, expected| sleep(&shared, word, expected));
+        // SAFETY: the lock is held alone.
+        shared.value.with_mut(|value| unsafe { *value += 1 });
+        shared.words.unlock_exclusive(|_| shared.futex.wake_all());
+        readers.into_iter().for_each(|thread| thread.join().unwrap());
+        // SAFETY: every other thread has ended.
+        assert_eq!(shared.value.with(|value| unsafe { *value }), 1);
     });
 }
 

@@ -3,7 +3,7 @@
 
 /* The key register while user code runs: the kernel's key closed, the selectors' not to be written. */
 #define LOCKED 0x2cu
-/* Components of the extended state: what the dynamic linker loads, and the key register, which lies at 2688 in the standard form. */
+/* Components of the extended state: what the dynamic linker loads, and the key register, which is at 2688 in the standard form. */
 enum { VECTORS = 0xee, KEYS = 1 << 9, KEYS_AT = 2688 };
 
 /* The extended state, 0x40 above the stack pointer the routine is called with. */

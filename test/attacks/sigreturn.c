@@ -8,7 +8,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 {
 	char *state = (char *)((ucontext_t *)context)->uc_mcontext.fpregs;
 	*(uint64_t *)(state + 512) |= 1 << 9;
-	/* Where PKRU lies in the standard form (CPUID 0xd, leaf 9). */
+	/* Where PKRU is in the standard form (CPUID 0xd, leaf 9). */
 	uint32_t a = 0xd, b, c = 9, d;
 	asm volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
 	if (b >= 576 && b < 4096)

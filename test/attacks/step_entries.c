@@ -78,7 +78,7 @@ static void choose(int which)
 /* Whether an instruction of the entries' begins at the byte. */
 static char begins[1 << 16];
 
-/* Tries each byte with each set of registers, with a step, and the instructions without one too: what lies between them may be anything,
+/* Tries each byte with each set of registers, with a step, and the instructions without one too: what is between them may be anything,
  * and far returns of user code end an emulated processor's kernel (QEMU 7.2). */
 static int each(uintptr_t first, uintptr_t end)
 {

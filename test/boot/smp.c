@@ -1,5 +1,5 @@
 // Several cores: threads that race, processes that fork at once, memory that goes while another core uses it, waking across
-// cores, loops that share cores, and what programs are told of the cores. Says the same with any number of them.
+// cores, loops that share cores, and what programs learn of the cores. Says the same with any number of them.
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -397,7 +397,7 @@ static int loop_is_killed(void)
 int main(void)
 {
 	say("cores as told", told());
-	say("runs where it is told", runs_where_told());
+	say("runs where it is asked to", runs_where_told());
 	say("the clock goes on", clock_goes_on());
 	say("registers move along", registers_move());
 	say("threads race well", races_well());

@@ -1,5 +1,5 @@
 /* What an application may not do, one by its argument: it is ended with a message, and the kernel lives to write it. The kernel
- * lies at 0x40000000 and above. */
+ * is at 0x40000000 and above. */
 #include "octo.h"
 
 #define KERNEL 0x40020000

@@ -326,7 +326,7 @@ static int queues(const char *dir)
     MUST(!mkdir("watched/again", 0700) && read(fd[119], event, sizeof event) > 0);
     MUST(((struct inotify_event *)event)->mask == (IN_CREATE | IN_ISDIR));
     MUST(!rmdir("watched/again") && !rmdir("watched"));
-    printf("%d are told, %s\n", told, made > 120 * 100 ? "most events are there" : "few events");
+    printf("%d are reported, %s\n", told, made > 120 * 100 ? "most events are there" : "few events");
     return 0;
 }
 

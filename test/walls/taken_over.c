@@ -1,6 +1,6 @@
 /* A kernel in a guest's hands, and what is left to reach of the host: the second and third wall without the first.
  *
- * Under `--jail none` a guest can do what a kernel that was taken over could: it sets its selector to "allow" and jumps to the kernel's own
+ * Under `--jail none` a guest can do what a compromised kernel could: it sets its selector to "allow" and jumps to the kernel's own
  * `syscall`, so that the host runs any call it likes, made from kernel text. Each row below is one such call and the end it must
  * have: `stopped` by the second wall, `lost` (the supervisor has noticed that a process is gone), an errno from the third (or `reached`, a control that shows the way to be real).
  *

@@ -249,7 +249,7 @@ mod tests {
             let found: Vec<_> = hits_touching(&bytes[4096 - CONTEXT..], CONTEXT..CONTEXT + 4096).collect();
             assert_eq!(found, [Hit { at: CONTEXT - first, len: 3, kind: Kind::Wrpkru }]);
         }
-        // What lies wholly in the context is the neighbour's.
+        // What is wholly in the context is the neighbour's.
         let bytes = [&[0x0f, 0x01, 0xef][..], &[0x90; 16]].concat();
         assert_eq!(hits_touching(&bytes, 3..19).count(), 0);
     }

@@ -270,7 +270,7 @@ fn a_signal_return_stays() {
 }
 
 #[test]
-fn a_signal_return_that_is_told_of_is_rewritten() {
+fn a_signal_return_that_is_marked_is_rewritten() {
     let (_, mut found) = one(&[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05, 0x90, 0xb8, 15, 0, 0, 0, 0x0f, 0x05]);
     found.take_returns(|site| site.start == 300);
     let site = sites::Site { form: Form::Number, start: 300, len: 7, call: 307 };

@@ -104,7 +104,7 @@ static void smooth(struct state *s, const struct grid *g)
     borders(s, g, g->u);
 }
 
-/* The residual on the next coarser grid: its point c lies on the finer one's 2c (in numbers from 1). */
+/* The residual on the next coarser grid: its point c is on the finer one's 2c (in numbers from 1). */
 static void coarsen(struct state *s, const struct grid *fine, const struct grid *coarse)
 {
     int own = fine->planes / 2, shift = coarse->whole && !fine->whole ? s->me->index * own : 0;
@@ -124,7 +124,7 @@ static void refine(struct state *s, const struct grid *coarse, const struct grid
     for (int z = 1; z <= fine->planes; z++)
         for (int y = 1; y <= fine->n; y++)
             for (int x = 1; x <= fine->n; x++) {
-                /* A point of odd number lies between two coarse ones. */
+                /* A point of odd number is between two coarse ones. */
                 int z0 = z / 2, y0 = y / 2, x0 = x / 2;
                 double sum = 0;
                 for (int dz = 0; dz <= z % 2; dz++)

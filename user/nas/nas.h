@@ -32,7 +32,7 @@ void nas_barrier(struct rank *me);
 /* Sums over all ranks, in every rank the same to the last bit. */
 void nas_sum(struct rank *me, double *values, int count);
 void nas_sum_ints(struct rank *me, int32_t *values, int count);
-/* Every rank's part, of the same size, to all; the own part lies in its place already. */
+/* Every rank's part, of the same size, to all; the own part is in its place already. */
 void nas_gather(struct rank *me, void *all, size_t part_bytes);
 /* Part i of `out` to rank i; part i of `in` from rank i. */
 void nas_all_to_all(struct rank *me, const void *out, void *in, size_t part_bytes);

@@ -101,7 +101,7 @@ static const struct {
     {1.984375, -0.0078431774610258926},
 };
 
-/* ln(m 2^e) = e ln 2 + ln c + 2 atanh((m-c)/(m+c)), with 1 <= m < 2 and c the middle of the 32nd that m lies in: the quotient is
+/* ln(m 2^e) = e ln 2 + ln c + 2 atanh((m-c)/(m+c)), with 1 <= m < 2 and c the middle of the 32nd that m is in: the quotient is
  * at most 1/128, so that four terms of the series are more than a double holds. */
 double nas_log(double x)
 {

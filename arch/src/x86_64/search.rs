@@ -146,7 +146,7 @@ mod tests {
             *register = core::array::from_fn(|byte| (at * 16 + byte) as u8 ^ 0x5a);
         }
         let mut after = [[0u8; 16]; 9];
-        // SAFETY: 32 positions from the tenth byte on lie in the array; what the function and the loads change is told.
+        // SAFETY: 32 positions from the tenth byte on lie in the array; what the function and the loads change is declared.
         unsafe {
             core::arch::asm!(
                 "movups xmm0, [r12]",

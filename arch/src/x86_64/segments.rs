@@ -91,7 +91,8 @@ pub unsafe fn set_gs_base(base: usize) {
 /// The selector with user privilege if a data segment register may be loaded with it, otherwise 0.
 fn loadable(selector: u16) -> u16 {
     const PRESENT: u32 = 1 << 15;
-    let selector = if selector & !3 == 0 { return 0 } else { selector | 3 };
+    // All four null selectors can be loaded.
+    let selector = if selector & !3 == 0 { return selector } else { selector | 3 };
     let (rights, found, readable): (u32, u8, u8);
     // SAFETY: LAR and VERR ask about a descriptor and fault for none.
     unsafe {

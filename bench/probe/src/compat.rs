@@ -231,7 +231,7 @@ fn vdso32(function: &str) -> Result<u32, Skip> {
         .map_err(|error| Skip(format!("the 32-bit vDSO: {error}")))?;
     let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(function));
     let symbol = symbol.ok_or_else(|| Skip(format!("the 32-bit vDSO has no {function}")))?;
-    u32::try_from(from + symbol.address() as usize).map_err(|_| Skip("the 32-bit vDSO lies above 4 GiB".into()))
+    u32::try_from(from + symbol.address() as usize).map_err(|_| Skip("the 32-bit vDSO is above 4 GiB".into()))
 }
 
 /// Row `int80-32`.

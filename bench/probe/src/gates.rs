@@ -142,7 +142,7 @@ fn through_vsyscall(meter: &Meter, entry: usize) -> Samples {
         let mut time = [0_i64; 2];
         let mut result = 0_i64;
         let samples = meter.many(u64::MAX, |count| {
-            // SAFETY: the page's entries are functions of two pointers; where they are not there the child ends, which is told.
+            // SAFETY: the page's entries are functions of two pointers; where they are not there the child ends, which is reported.
             unsafe {
                 asm!("mov r13, rsp", "and rsp, -16", "2:", "mov rdi, {time}", "xor esi, esi", "call {entry}", "dec r12",
                     "jnz 2b", "mov rsp, r13", entry = in(reg) entry, time = in(reg) &raw mut time, inout("r12") count => _,

@@ -71,7 +71,7 @@ impl Meter {
         Meter { samples, overhead }
     }
 
-    /// Samples `body`, which does as many operations as it is told, at most `most` at a time.
+    /// Samples `body`, which does as many operations as it is asked for, at most `most` at a time.
     pub fn many(&self, most: u64, mut body: impl FnMut(u64) -> Result<(), Skip>) -> Samples {
         let mut count = 1;
         let mut took;

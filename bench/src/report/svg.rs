@@ -47,7 +47,7 @@ impl Scale {
         (low <= high).then(|| Scale { low: (low - 0.05).floor(), high: (high + 0.001).ceil() })
     }
 
-    /// How far along the scale a value lies, from 0 to 1.
+    /// How far along the scale a value is, from 0 to 1.
     fn part(&self, value: f64) -> f64 {
         ((value.max(f64::MIN_POSITIVE).log10() - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }

@@ -7,7 +7,7 @@ use crate::model::{Kind, Misses, Page, Tlb};
 #[repr(u8)]
 pub enum Class {
     Other,
-    /// `rdtsc`: between two of the measuring program's lies a sample.
+    /// `rdtsc`: a sample is what is between two of the measuring program's.
     Counter,
     /// `mov %reg, %cr3`.
     Root,
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_told_by_their_bytes() {
+    fn instructions_are_known_by_their_bytes() {
         for (bytes, class) in [
             (&[0x0f, 0x31][..], Class::Counter),
             (&[0x0f, 0x22, 0xdc], Class::Root),

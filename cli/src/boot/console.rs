@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_told_in_telnets_words() {
+    fn a_window_is_sent_in_telnets_words() {
         assert_eq!(window(80, 24), [255, 250, 31, 0, 80, 0, 24, 255, 240]);
         assert_eq!(window(255, 1), [255, 250, 31, 0, 255, 255, 0, 1, 255, 240]);
     }

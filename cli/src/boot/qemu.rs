@@ -77,7 +77,7 @@ pub fn machine(shape: Shape<'_>, image: &[u8], module: &[u8], disk: Option<&Path
         .args(["-kernel", &image, "-initrd", &module])
         .stderr(Stdio::piped());
     if let Some(disk) = disk {
-        // What the disk cannot do is told to the kernel: QEMU would rather stop the machine. A comma stands for itself when doubled.
+        // The kernel is notified of what the disk cannot do: QEMU would rather stop the machine. A comma stands for itself when doubled.
         let drive = format!(
             "id=disk,format=raw,if=none,werror=report,rerror=report,file={}",
             disk.display().to_string().replace(',', ",,")

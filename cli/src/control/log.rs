@@ -30,8 +30,8 @@ fn create(path: &PathBuf) -> io::Result<File> {
     File::options().append(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Writes what comes by the pipe to a new log, until nobody has its other end any more. `name` gives the sandbox's name first, and is told
-/// when there is a log.
+/// Writes what comes by the pipe to a new log, until nobody has its other end any more. `name` gives the sandbox's name first, and is
+/// notified when there is a log.
 pub fn keep(mut name: UnixStream, pipe: OwnedFd) {
     let mut given = String::new();
     let Ok(_) = name.read_to_string(&mut given) else { return };

@@ -346,7 +346,7 @@ impl Server {
         Ok(())
     }
 
-    /// The sandbox has ended: its name is free, and who waited is told. `ran`: there was a program.
+    /// The sandbox has ended: its name is free, and who waited is notified. `ran`: there was a program.
     pub fn end(&mut self, code: u8, ran: bool) {
         let Some(found) = self.found.take() else { return };
         match (found.detached, ran) {

@@ -19,7 +19,7 @@ use rustix::process;
 use super::limits;
 use crate::options::{Net, Root, RunOptions, Trace};
 
-/// What the kernel is told, and what of the host it needs for it.
+/// What the kernel is given, and what of the host it needs for it.
 pub struct Config {
     /// In the form the kernel reads.
     pub encoded: Vec<u8>,

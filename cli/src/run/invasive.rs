@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_told_with_why() {
+    fn what_is_not_there_is_reported_with_why() {
         let why = |programs, name: &str| find_among(programs, OsStr::new(name)).unwrap_err();
         let (code, text) = why(&[("cg", b""), ("hello", b"")], "hell");
         assert_eq!(code, 127);

@@ -63,7 +63,7 @@ extern "C" fn _start() -> ! {
     janua_rt::sync::set_sleep(&LOCKS);
     let info = boot::info();
     if info.magic != boot::MAGIC {
-        // Nothing else in there can be relied on, so the supervisor is told by the end of this process alone.
+        // Nothing else in there can be relied on, so the supervisor is notified by the end of this process alone.
         let _ = writeln!(Line, "janua: the kernel image and the command have not been built together");
         sys::exit_group(125);
     }

@@ -127,15 +127,8 @@ impl Mm {
                 }
                 None => {
                     space.advise(from, to - from, advice)?;
-                    if let Some(guard) = &self.guard
-                        && matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED)
-                        && vma.file().is_some()
-                    {
-                        // What is dropped comes back with the file's contents.
-                        for (at, end) in guard.copies(from, to) {
-                            let offset = vma.offset_of(self.start_of(&state, at), at);
-                            space.map(at, end - at, vma.flags.prot(), &vma.backing(offset, end - at)?)?;
-                        }
+                    if matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED) && vma.file().is_some() {
+                        self.map_copies_anew(&state, from, to, &vma)?;
                     }
                 }
             }
@@ -152,6 +145,16 @@ impl Mm {
             file.ops.allocate(&file, PUNCH_HOLE_KEEP_SIZE, offset, len as u64)?;
         }
         if covered { Ok(()) } else { Err(Errno::ENOMEM) }
+    }
+
+    /// What the guard has copied of a file's pages that have been dropped comes back with the file's contents.
+    fn map_copies_anew(&self, state: &super::State, from: usize, to: usize, vma: &Vma) -> Result<()> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        for (at, end) in guard.copies(from, to) {
+            let offset = vma.offset_of(self.start_of(state, at), at);
+            self.space.map(at, end - at, vma.flags.prot(), &vma.backing(offset, end - at)?)?;
+        }
+        Ok(())
     }
 
     fn start_of(&self, state: &super::State, addr: usize) -> usize {

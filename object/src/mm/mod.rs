@@ -2,7 +2,10 @@
 //!
 //! The list is the truth about what a process has asked for; the machine's [`Space`] makes it real. Every operation checks
 //! against the list first, then asks the machine, and changes the list when the machine has agreed, all under the list's
-//! lock. The lock is held across host calls that map memory and never across an access to user memory.
+//! lock. The lock is held across host calls that map memory, and across no access to user memory but a jail's to code that it
+//! rewrites (`jail/src/site.rs`). That one cannot come back for the lock: it reads and writes mappings of the list, so it never
+//! meets a hole where a stack might grow, and a fault for the rights of a page asks the jail's guard, which does without the list.
+//! It may wait for a page of the program's file, and then who changes the same space waits with it, as on Linux for a page fault.
 
 mod advise;
 mod change;
@@ -335,11 +338,6 @@ impl Mm {
 
     pub fn set_image(&self, image: Image) {
         *self.image.write() = image;
-    }
-
-    /// Changes what exec has noted (prctl PR_SET_MM and the like).
-    pub fn update_image(&self, change: impl FnOnce(&mut Image)) {
-        change(&mut self.image.write());
     }
 
     /// Sets where new mappings go: below `base`.

@@ -23,7 +23,7 @@ const SMALL: usize = 4096;
 const LARGE: usize = 64 * 1024;
 /// Bytes of the smallest block.
 const LEAST: usize = 2048;
-/// Bytes that one write moves at most: whoever has more looks between whether it is to go on.
+/// Bytes that one write moves at most: a caller with more looks between whether it is to go on.
 const MOST: usize = 1024 * 1024;
 
 /// What may hang on a stretch of bytes (descriptors and credentials on AF_UNIX). Stretches with a note share no block.

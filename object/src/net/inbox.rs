@@ -1,6 +1,6 @@
 //! The receiving side of a stream socket: a byte queue with a limit, and the rule of waking writers.
 //!
-//! Writers are told only when one of them has found the queue full, and only once a third of it is free again. A writer that
+//! Writers are notified only when one of them has found the queue full, and only once a third of it is free again. A writer that
 //! finds no room sets `full` and looks again; a reader takes bytes out and then looks at `full`. One of the two sees the other.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writers_are_told_once_and_only_when_they_wait() {
+    fn writers_are_notified_once_and_only_when_they_wait() {
         let inbox = Inbox::<()>::default();
         let write = |len: usize| inbox.write(&mut WriteBuf::kernel(&[0; 90][..len]), 90, None);
         let read = |len: usize| inbox.bytes.read(len, |_, _| true, |bytes| Ok(bytes.len())).unwrap().0;

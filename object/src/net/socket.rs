@@ -108,7 +108,7 @@ pub trait Socket: Send + Sync + Any {
         false
     }
     fn set_option(&self, caller: &dyn NetCaller, level: u32, name: u32, value: &[u8]) -> Result<()>;
-    /// The value; the caller cuts it to `room` bytes, which the socket is told for options whose shape depends on it.
+    /// The value; the caller cuts it to `room` bytes, which the socket is given for options whose shape depends on it.
     fn get_option(&self, caller: &dyn NetCaller, level: u32, name: u32, room: usize) -> Result<Vec<u8>>;
     /// FIONREAD: bytes a read would get.
     fn readable_bytes(&self) -> usize;

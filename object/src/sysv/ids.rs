@@ -113,7 +113,7 @@ impl<T: Object> Ids<T> {
     }
 
     /// shmget, semget, msgget: the identifier of the object with a key, made when there is none and `flags` say so.
-    /// `fits` judges one that is there; `make` is told the new identifier.
+    /// `fits` judges one that is there; `make` is given the new identifier.
     pub fn get(
         &self,
         key: i32,

@@ -100,7 +100,7 @@ impl Line {
         }
     }
 
-    /// The end of a line [`among`](Line::among) others: readers find the end, the session is told, nothing goes out any more.
+    /// The end of a line [`among`](Line::among) others: readers find the end, the session is notified, nothing goes out any more.
     pub fn close(&self, pairs: &Pairs) {
         self.terminal.unplug();
         pairs.free(self.terminal.number);

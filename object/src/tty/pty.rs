@@ -178,7 +178,7 @@ impl Pty {
         self.state.lock().line.output.is_empty()
     }
 
-    /// The keyboard is gone: readers find the end, the session is told.
+    /// The keyboard is gone: readers find the end, the session is notified.
     pub fn unplug(&self) {
         self.state.lock().master_open = false;
         self.hang_up();

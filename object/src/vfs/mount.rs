@@ -113,7 +113,7 @@ pub struct Mount {
     parent: RwLock<Option<Path>>,
     /// The root has something above it in its file system, so that a directory can be moved out of what is seen here.
     pub(super) partial: bool,
-    /// Where changes to files reached through here are told.
+    /// Where changes to files reached through here are reported.
     pub watches: Arc<Watches>,
     pub leases: Arc<Leases>,
 }

@@ -5,11 +5,11 @@
 //! from the root or the working directory, so that no directory is locked and no name looked up.
 //!
 //! **Why what is remembered holds.** Such a walk has read four things: names of directories that the cache vouches for
-//! ([`Inode::cache_names`]), what is mounted where, whether a directory lets everybody search it, and where the root and the
+//! ([`crate::vfs::inode::Inode::cache_names`]), what is mounted where, whether a directory lets everybody search it, and where the root and the
 //! working directory are. (Where a link leads never changes.) Code that changes one of them in a way that could lead an existing path elsewhere
 //! calls [`changing`] while it keeps walkers out, or lets them see the new state only: with the directory's `children` locked before a
 //! name is taken away; with the table of mounts locked after a place is marked as mounted on and before it is unmarked; with the
-//! inode's attributes locked after [`Inode::searchable_by_all`] has become false; with the place locked after it has changed. What
+//! inode's attributes locked after [`crate::vfs::inode::Inode::searchable_by_all`] has become false; with the place locked after it has changed. What
 //! is remembered has the count from before its walk, and counts for nothing once another is seen. New names change no path that
 //! exists. Capabilities, which are the thread's, are looked at each time where they were needed.
 //!
@@ -25,8 +25,6 @@ use core::sync::atomic::Ordering;
 use janua_rt::AtomicU64;
 
 use crate::vfs::dentry::{Dentry, NameHasher};
-#[allow(unused_imports, reason = "named in the text above")]
-use crate::vfs::inode::Inode;
 use crate::vfs::mount::Mount;
 use crate::vfs::walk::Stat;
 

@@ -31,7 +31,7 @@ pub mod event {
     pub const IS_DIR: u32 = 0x4000_0000;
 }
 
-/// Who is told. Called without locks of the file system held.
+/// Who is notified. Called without locks of the file system held.
 pub trait Sink: Send + Sync {
     /// `inode` saw `mask`; with a name it is a directory in which that name did. `cookie` joins the two halves of a rename.
     fn event(&self, inode: &Arc<dyn Inode>, name: Option<&[u8]>, mask: u32, cookie: u32);
@@ -62,7 +62,7 @@ fn is_over(sink: &dyn Sink, dentry: &Arc<Dentry>) -> bool {
 }
 
 impl Watches {
-    /// Names who is told from now on.
+    /// Names who is notified from now on.
     pub fn set_sink(&self, sink: Arc<dyn Sink>) {
         *self.sink.write() = Some(sink);
     }

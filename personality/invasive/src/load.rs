@@ -18,7 +18,7 @@ use crate::tile::FIRST_CLAIM;
 /// Exit code of a program that is none.
 const NOT_A_PROGRAM: u8 = 126;
 
-/// Where the core's record lies.
+/// Where the core's record is.
 fn record_of(layout: &Layout, core: usize) -> usize {
     layout.records + core * size_of::<CoreRecord>()
 }

@@ -1,7 +1,7 @@
 //! The personality as the kernel sees it.
 
 use janua_kernel::task::Leave;
-use janua_kernel::{Personality, Row, Trapped};
+use janua_kernel::{Personality, Trapped};
 use janua_port::trap::{Cause, Exception, Refusal};
 use janua_port::{Frame, Trap};
 
@@ -90,7 +90,7 @@ impl Personality for Invasive {
         result == switch::SWITCH
     }
 
-    fn leave(thread: &Thread, frame: &mut Frame, _call: Option<&'static Row<Invasive>>) -> Leave {
+    fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
         switch::leave(thread, frame)
     }
 

@@ -17,7 +17,7 @@ use janua_port::space::Access;
 
 use crate::system::System;
 use crate::thread::{ThreadExt, ThreadState};
-use crate::{Seat, Task, Thread, ptrace, queue, signal, task};
+use crate::{Thread, ptrace, queue, signal, task};
 
 /// Whether a call's result is one of the codes that never reach a program: the call begins again or returns EINTR.
 pub fn is_restart_code(result: isize) -> bool {
@@ -100,7 +100,7 @@ impl Personality for Linux {
         is_restart_code(result)
     }
 
-    fn leave(thread: &Thread, frame: &mut Frame, _call: Option<&'static Row<Linux>>) -> Leave {
+    fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
         signal::deliver::leave(thread, frame)
     }
 
@@ -138,5 +138,3 @@ impl Personality for Linux {
         queue::take_back(stand_in);
     }
 }
-
-const _: fn(&Seat, &Task) = |_, _| ();

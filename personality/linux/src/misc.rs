@@ -45,7 +45,7 @@ pub fn uname(thread: &Thread, place: UserPtr<UtsName>) -> Result<()> {
     place.write(thread.user(), &names(thread))
 }
 
-/// The names as the calling process is told them: PER_LINUX32 has another machine (personality(2)).
+/// The names as the calling process gets them: PER_LINUX32 has another machine (personality(2)).
 pub fn names(thread: &Thread) -> UtsName {
     const PER_MASK: u32 = 0xff;
     const PER_LINUX32: u32 = 8;

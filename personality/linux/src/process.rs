@@ -18,7 +18,7 @@ use janua_object::mm::Mm;
 use janua_object::sysv::sem::SemSet;
 use janua_port::Nanos;
 use janua_port::machine;
-use janua_rt::{Mutex, RwLock, WaitQueue};
+use janua_rt::{Hold, Mutex, RwLock, WaitQueue};
 
 use crate::Seat;
 use crate::fs::FsContext;
@@ -41,7 +41,7 @@ pub struct Process {
     pub mm: RwLock<Option<Arc<Mm>>>,
     /// Held by a thread that looks into the process for another ([`crate::task::access::hold`]); whole by exec from before the old memory
     /// goes until the new program's rights stand, and by a thread that ends before its place in the machine may be another's.
-    pub still: RwLock<()>,
+    pub still: Hold,
     /// The number of the program it runs, new with each exec ([`crate::task::access::new_program`]). Written while `still` is held.
     pub program: AtomicU64,
     /// The outside's number for it, where that has asked for it; 0 otherwise.
@@ -112,7 +112,7 @@ pub struct Group {
 pub enum State {
     #[default]
     Running,
-    /// All threads are told to end; the wait status.
+    /// All threads have been asked to end; the wait status.
     Exiting(u32),
     /// No threads are left; the wait status waits for the parent.
     Dead(u32),
@@ -275,7 +275,7 @@ impl Process {
             files: RwLock::new(Arc::new(FdTable::new())),
             fs: RwLock::new(fs),
             mm: RwLock::new(None),
-            still: RwLock::new(()),
+            still: Hold::new(),
             program: AtomicU64::new(program),
             outer: AtomicU32::new(0),
             started,

@@ -137,7 +137,7 @@ with_generic! {
     98 getrusage(who: i32, usage: UserPtr<Rusage>) => plain usage::getrusage, task, Partial("in a sandbox the kernel's own work counts as user time; blocks read and written are not counted");
     99 sysinfo(info: UserPtr<SysInfo>) => plain misc::sysinfo, task, Full;
     100 times(times: UserPtr<Tms>) => plain time::clock::times, time, Full;
-    101 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, home, Partial("debug registers see changes of memory, neither reads nor stores that change nothing; no SINGLEBLOCK, ARCH_PRCTL or thread areas, which say EIO; no options for filters of calls");
+    101 ptrace(request: PtraceRequest, pid: i32, addr: usize, data: usize) => wait ptrace::ptrace, home, Partial("debug registers see changes of memory, neither reads nor stores that change nothing; no SINGLEBLOCK, ARCH_PRCTL or thread areas, which say EIO, as do selectors of code and stack other than the kernel's own, and FS and GS other than 0 in 64-bit code; no options for filters of calls");
     102 getuid() => plain cred::ids::getuid, task, Full;
     103 syslog(action: i32, buf: UserPtr<u8>, len: i32) => plain misc::syslog, task, Partial("the log is empty");
     104 getgid() => plain cred::ids::getgid, task, Full;

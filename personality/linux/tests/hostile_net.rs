@@ -292,7 +292,7 @@ fn program(next: Numbers<'_>, steps: usize) -> Program {
 }
 
 #[test]
-fn sockets_answer_whatever_they_are_told() {
+fn sockets_return_whatever_they_are_asked() {
     for stream in 0..random::rounds(250) {
         let mut numbers = random::numbers(random::given().unwrap_or(0), stream);
         let program = program(&mut numbers, 40);

@@ -1,4 +1,4 @@
-//! What the personality `linux` is told.
+//! What the personality `linux` is given.
 
 use alloc::vec::Vec;
 

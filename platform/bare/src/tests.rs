@@ -92,10 +92,10 @@ fn frames_are_given_once_and_come_back() {
     assert_eq!((bytes, physical.users(one)), ([0; 4], 1));
     taken.into_iter().for_each(|frame| physical.release(frame));
     assert_eq!(physical.pages(), (51, 50));
-    a_run_lies_in_one_piece();
+    a_run_is_in_one_piece();
 }
 
-fn a_run_lies_in_one_piece() {
+fn a_run_is_in_one_piece() {
     let physical = physical();
     assert_eq!((physical.take_run(32), physical.take_run(20)), (None, Some(20 * PAGE)));
     physical.open_all();

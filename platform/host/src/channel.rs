@@ -1,6 +1,6 @@
 //! The supervisor's end of the channel to a kernel, and what else it is notified of by the same signal.
 //!
-//! What comes by the channel was written by a kernel that a guest may have taken over. So nothing but bytes is taken from it, at most as
+//! What comes by the channel was written by a kernel that a guest may have compromised. So nothing but bytes is taken from it, at most as
 //! many as an answer has, and what is no answer ends the sandbox.
 
 use alloc::vec;

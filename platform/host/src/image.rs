@@ -83,7 +83,7 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
             continue;
         }
         let start = header.p_vaddr(endian) as usize;
-        let data = header.data(endian, image).map_err(|()| "a segment lies outside the file")?;
+        let data = header.data(endian, image).map_err(|()| "a segment is outside the file")?;
         let unused = used.saturating_sub(start).min(data.len());
         let (start, data) = (start + unused, &data[unused..]);
         let place = start.checked_add(data.len()).and_then(|end| memory.get_mut(start..end));
@@ -100,7 +100,7 @@ pub fn load(image: &[u8], memory: &mut [u8]) -> Result<usize, Broken> {
             let value = (KERNEL_BASE as u64).wrapping_add(word(16));
             memory
                 .get_mut(place..place.wrapping_add(8))
-                .ok_or("a relocation lies outside the image")?
+                .ok_or("a relocation is outside the image")?
                 .copy_from_slice(&value.to_le_bytes());
         }
     }

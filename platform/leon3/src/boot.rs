@@ -5,7 +5,7 @@
 //!
 //! The compiler knows one address space for its compare-and-swap, the user's data (0xA). For the kernel's own memory, which users
 //! have no rights to, it must be the supervisor's (0xB). So the boot code changes the instructions before the first one runs:
-//! `casa` is told from all others by its operation, its third operation field and the address space, and the text section holds
+//! `casa` differs from all others in its operation, its third operation field and the address space, and the text section holds
 //! nothing but instructions.
 
 use core::arch::global_asm;

@@ -88,7 +88,7 @@ struct KernelVoice;
 
 impl Console for KernelVoice {
     fn write(&self, bytes: &[u8]) {
-        // There is one line for this and for what programs write: a message is told by how it begins.
+        // There is one line for this and for what programs write: a message is known by how it begins.
         if bytes.starts_with(b"janua: ") {
             uart::write(OWN.as_bytes());
         }

@@ -1,6 +1,6 @@
 //! Who runs: ready threads in turn, sleepers by the word they sleep on, deadlines.
 //!
-//! No wake-up is lost: a sleeper looks at its word and lies down under one lock, and a waker changes the word before it takes
+//! No wake-up is lost: a sleeper looks at its word and goes to sleep under one lock, and a waker changes the word before it takes
 //! that lock. The core goes idle only on the stack of the thread that stopped last.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -434,7 +434,7 @@ fn class_of(layout: Layout) -> Option<usize> {
     if size <= SMALL_MOST {
         return Some(usize::from(CLASS_OF[size.div_ceil(16)]));
     }
-    // Of 1025 to 2048 bytes the four classes are told apart by the two bits below the highest of what is one byte less.
+    // Of 1025 to 2048 bytes the four classes differ in the two bits below the highest of what is one byte less.
     let doubling = (size - 1).ilog2() as usize;
     Some(SMALL + 4 * (doubling - SMALL_MOST.ilog2() as usize) + ((size - 1) >> (doubling - 2) & 3))
 }

@@ -266,7 +266,7 @@ impl HostFiles for LinuxHost {
             let stopped = match result {
                 Ok(n) => {
                     read += n;
-                    // A file's end seldom lies on a border of pages of the buffer; a stream has given what it had.
+                    // A file's end is seldom on a border of pages of the buffer; a stream has given what it had.
                     n > 0 && read < len && (addr + read).is_multiple_of(PAGE) && offset.is_some() && boot::jail() == Jail::Pkey
                 }
                 Err(errno) => errno == Errno::EFAULT,
@@ -473,7 +473,7 @@ pub fn memfd(name: &str) -> Result<usize> {
 
 /// read, pread64, write or pwrite64 of a range that is ours or a guest's.
 fn transfer(stream: Call, at: Call, fd: HostFd, addr: usize, len: usize, offset: Option<u64>) -> Result<usize> {
-    // SAFETY: a slice of the caller's, or guest memory, in which no Rust object lies and where a fault is an error.
+    // SAFETY: a slice of the caller's, or guest memory, which holds no Rust object and where a fault is an error.
     unsafe {
         match offset {
             None => raw(stream, [fd_word(fd), addr, len, 0, 0, 0]),

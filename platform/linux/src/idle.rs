@@ -1,4 +1,4 @@
-//! How a thread waits in the kernel: it looks on for a while, then sleeps.
+//! How a thread waits in the kernel: it spins for a while, then sleeps.
 //!
 //! A waker that finds the thread still looking needs no host call and the thread is on its way at once, where sleeping and waking
 //! cost two host calls and, most often, an idle core's wake-up: ten microseconds and more. But a thread that spins in vain has burnt
@@ -77,7 +77,7 @@ pub fn wait(carrier: &mut Hosted<'_>, word: &AtomicU32, deadline: Option<Nanos>)
     drive::park(carrier, word, deadline);
 }
 
-/// Looks on: whether the word changed.
+/// Spins: whether the word changed.
 fn look(word: &AtomicU32, cores: u32, deadline: Option<Nanos>) -> bool {
     let mut end = None;
     let mut woken = LOOKING.fetch_add(1, Ordering::Relaxed) < cores;

@@ -66,7 +66,7 @@ fn nothing() -> Result<Arc<OwnedFd>> {
 }
 
 fn call(call: Call, args: [usize; 6]) -> Result<usize> {
-    // SAFETY: every caller has checked that the range is the guest's, in which no Rust object lies.
+    // SAFETY: every caller has checked that the range is the guest's, which holds no Rust object.
     unsafe { sys::raw(call, args) }
 }
 
@@ -246,10 +246,24 @@ fn hop() -> Result<()> {
     let this = area::of(index);
     let old_pid = this.host_pid.swap(0, Ordering::Relaxed);
     // A signal to the old thread would be delivered on the stack the new one runs on.
-    signal::set_mask(u64::MAX)?;
+    signal::set_mask(u64::MAX).inspect_err(|_| this.host_pid.store(old_pid, Ordering::Relaxed))?;
     hosted::leave(index);
     // The old thread's last call must not look at the selector, which is the new one's already.
-    spawn::disarm()?;
+    let hopped = spawn::disarm().and_then(|()| clone_process(this));
+    match hopped {
+        Ok(()) => area::set_space(index, None),
+        Err(_) => {
+            this.host_pid.store(old_pid, Ordering::Relaxed);
+            hosted::join(index);
+        }
+    }
+    signal::set_mask(0)?;
+    spawn::arm_again(index)?;
+    hopped
+}
+
+/// The host call of [`hop`]: the child returns. The parent does only if there is none.
+fn clone_process(this: &hosted::Shared) -> Result<()> {
     let kept = keep_back();
     let given = AtomicU32::new(0);
     let tid = (&raw const this.host_tid).cast_mut().cast();
@@ -265,14 +279,5 @@ fn hop() -> Result<()> {
             spawn::park(&given, 2, None);
         }
     }
-    signal::set_mask(0)?;
-    if hopped.is_ok() {
-        area::set_space(index, None);
-    }
-    if hopped.is_err() {
-        this.host_pid.store(old_pid, Ordering::Relaxed);
-        hosted::join(index);
-    }
-    spawn::arm_again(index)?;
     hopped.map(|_| ())
 }

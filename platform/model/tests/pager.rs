@@ -7,7 +7,7 @@ use janua_kernel::stats::Stats;
 use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
 use janua_kernel::trace::Tracer;
-use janua_kernel::{Kernel, Personality, Row, Table, Task, Trapped};
+use janua_kernel::{Kernel, Personality, Table, Task, Trapped};
 use janua_platform_model::program::{CODE, DATA, Program};
 use janua_platform_model::{Model, Outcome, Settings};
 use janua_port::outside::over;
@@ -79,7 +79,7 @@ impl Personality for Paged {
     fn is_special(_result: isize) -> bool {
         false
     }
-    fn leave(thread: &Thread, _frame: &mut Frame, _call: Option<&'static Row<Paged>>) -> Leave {
+    fn leave(thread: &Thread, _frame: &mut Frame) -> Leave {
         if thread.work() & work::KILL != 0 { Leave::Exit } else { Leave::Resume }
     }
     fn trace_id(_thread: &Thread) -> u32 {

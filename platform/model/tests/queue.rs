@@ -8,7 +8,7 @@ use janua_kernel::stats::Stats;
 use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
 use janua_kernel::trace::Tracer;
-use janua_kernel::{Kernel, Personality, Queue, Row, Table, Task, Trapped};
+use janua_kernel::{Kernel, Personality, Queue, Table, Task, Trapped};
 use janua_platform_model::program::{CODE, DATA, Program};
 use janua_platform_model::ring::{self, CANCEL, Ring};
 use janua_platform_model::{Model, Outcome, Settings};
@@ -51,7 +51,7 @@ impl Personality for Queued {
     fn is_special(result: isize) -> bool {
         result == Errno::ERESTARTSYS.as_result()
     }
-    fn leave(thread: &Thread, _frame: &mut Frame, _call: Option<&'static Row<Queued>>) -> Leave {
+    fn leave(thread: &Thread, _frame: &mut Frame) -> Leave {
         if thread.work() & work::KILL != 0 { Leave::Exit } else { Leave::Resume }
     }
     fn trace_id(_thread: &Thread) -> u32 {

@@ -9,7 +9,7 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::stats::Stats;
 use janua_kernel::task::Leave;
 use janua_kernel::trace::Tracer;
-use janua_kernel::{Kernel, Personality, Queue, Row, Table, Task, Trapped};
+use janua_kernel::{Kernel, Personality, Queue, Table, Task, Trapped};
 use janua_platform_model::{Model, Settings};
 use janua_port::gate::{Completion, QueueGate, Submission};
 use janua_port::{Frame, Machine, Trap};
@@ -60,7 +60,7 @@ impl Personality for Closed {
     fn is_special(result: isize) -> bool {
         result == Errno::ERESTARTSYS.as_result()
     }
-    fn leave(_thread: &Thread, _frame: &mut Frame, _call: Option<&'static Row<Closed>>) -> Leave {
+    fn leave(_thread: &Thread, _frame: &mut Frame) -> Leave {
         Leave::Resume
     }
     fn trace_id(_thread: &Thread) -> u32 {

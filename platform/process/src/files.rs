@@ -93,7 +93,7 @@ fn make_room(own: &Mapped, more: usize) {
         for file in files.iter().filter(|file| file.is_mapped() == mapped) {
             excess &= pages > enough;
             let is_own = core::ptr::eq(&**file, own);
-            // Whoever is busy with another file may wait for this one.
+            // Who is busy with another file may wait for this one.
             let busy = if is_own || !excess { None } else { file.busy.try_lock() };
             if excess && (is_own || busy.is_some()) && file.write_back_held().is_ok() {
                 pages -= file.object.forget_clean(pages - enough).min(pages);

@@ -335,7 +335,7 @@ impl Traced<'_> {
         }
     }
 
-    /// Any other exception, out of the host's signal. The processor's own words are not among what the host tells: what they were is told from
+    /// Any other exception, out of the host's signal. The processor's own words are not among what the host tells: what they were is known from
     /// the instruction.
     fn other(&self, frame: &Frame, signal: u32, code: i32, addr: usize) -> Exception {
         /// `int` with a vector, and the vector that anybody may raise by it although no gate takes it.

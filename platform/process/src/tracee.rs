@@ -95,7 +95,7 @@ impl Tracee {
 
     /// Begins to trace a thread that waits in the stub's code: on the thread that will go on to do so.
     pub fn seize(&mut self, tid: u32) -> core::result::Result<(), Lost> {
-        // The stop before its end is told of at once; the end of a process' first thread waits for that of the others.
+        // The stop before its end is reported at once; the end of a process' first thread waits for that of the others.
         let options = (option::EXITKILL | option::TRACESYSGOOD | option::TRACEEXIT) as usize;
         trace(request::SEIZE, tid, 0, options).map_err(|_| Lost)?;
         self.tid = tid;

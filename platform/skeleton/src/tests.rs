@@ -1,4 +1,4 @@
-//! The skeleton can be constructed and passed where the kernel wants a machine, and lies nowhere.
+//! The skeleton can be constructed and passed where the kernel wants a machine, and reports nothing that is not so.
 
 extern crate std;
 

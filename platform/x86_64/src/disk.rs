@@ -67,7 +67,7 @@ bitflags! {
 /// Memory for devices: page frames, seen through the direct map.
 struct Direct;
 
-// SAFETY: `dma_alloc` gives out fresh page frames, zeroed and mapped for good; they are never given out again. What is shared lies
+// SAFETY: `dma_alloc` gives out fresh page frames, zeroed and mapped for good; they are never given out again. What is shared is
 // in such frames or in the heap, both parts of the direct map, where addresses differ from the physical ones by a constant.
 unsafe impl Hal for Direct {
     fn dma_alloc(pages: usize, _direction: BufferDirection) -> (PhysAddr, NonNull<u8>) {
@@ -203,7 +203,7 @@ impl Disk {
         })
     }
 
-    /// Where a part of a slot's memory lies.
+    /// Where a part of a slot's memory is.
     fn at(&self, slot: usize, offset: usize) -> *mut u8 {
         assert!(slot < SLOTS && offset < SLOT);
         // SAFETY: within the slots' memory.

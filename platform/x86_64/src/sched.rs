@@ -5,7 +5,7 @@
 //! goes idle, by halting, on the stack of the thread that stopped last; until it has left that stack, only it can run that
 //! thread ([`Thread::on`]), which costs nothing when the same thread goes on.
 //!
-//! No wake-up of a word is lost: a sleeper looks at its word and lies down under the lock of the word's bed, and a waker changes
+//! No wake-up of a word is lost: a sleeper looks at its word and goes to sleep under the lock of the word's bed, and a waker changes
 //! the word before it takes that lock. No ready thread is overlooked: a core that goes idle says so in `IDLE` and looks at
 //! all queues after that; who makes a thread ready puts it into a queue first and looks at `IDLE` after. Who puts a thread
 //! into an empty queue of another core always sends it an interrupt.

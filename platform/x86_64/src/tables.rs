@@ -165,7 +165,7 @@ pub fn map_for_user(addr: usize, physical: usize, exec: bool) {
     }
 }
 
-/// Where a page that the kernel's own tables map lies.
+/// Where a page is that the kernel's own tables map.
 ///
 /// # Safety
 /// They do.

@@ -2,7 +2,7 @@
 //! ring 0 and may call the kernel's functions.
 //!
 //! GS is the core's then, always. What interrupts user code comes from ring 0 like what interrupts the kernel, on user code's own
-//! stack, and is told from that by its address, which is in the lower half; so pages are there from the start
+//! stack, and differs from that by its address, which is in the lower half; so pages are there from the start
 //! ([`crate::space::Own`]), and programs leave nothing below their stack pointer (`-mno-red-zone`).
 //!
 //! A program calls by a jump to `unprotected_call`, registers as for `syscall` but for rcx, where it goes on: rax is a number, or the

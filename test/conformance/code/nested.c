@@ -31,7 +31,7 @@ int main(void)
 	N(by(&x, &y, order));
 	up = 0;
 	N(by(&x, &y, order));
-	/* A signal whose frame lies on the stack that holds the trampoline. */
+	/* A signal whose frame is on the stack that holds the trampoline. */
 	t_handle(SIGUSR1, on, 0);
 	long with_signal(long i) { raise(SIGUSR1); return i + base; }
 	N(each(50, with_signal));

@@ -32,7 +32,7 @@ static void *caller(void *site)
 	return 0;
 }
 
-/* Without a call: mov $0x1234, %eax; ret. It lies between the sites. */
+/* Without a call: mov $0x1234, %eax; ret. It is between the sites. */
 static void *neighbour(void *place)
 {
 	pthread_barrier_wait(&start);
@@ -84,7 +84,7 @@ int main(void)
 		must(made != MAP_FAILED ? 0 : -1);
 		memset(made, 0x90, 3 * PAGE);
 		code = made + PAGE;
-		/* The last lies across the border of two pages. */
+		/* The last is across the border of two pages. */
 		unsigned char *sites[2] = {code + 512, code + PAGE - 3}, *between = code + 1024;
 		emit(sites[0], SYS_getpid);
 		emit(sites[1], SYS_getpid);

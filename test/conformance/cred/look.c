@@ -1,5 +1,5 @@
 /* Whom a user may look into: programs with another group, what hides from its own user, programs that cannot be read. Asked in all
- * the ways there are. Where nobody else can be had (not root), nothing is told. */
+ * the ways there are. Where nobody else can be had (not root), nothing is shown. */
 #include "t.h"
 #include <grp.h>
 #include <sys/prctl.h>

@@ -92,7 +92,7 @@ int main(void)
 	must(rename("old", "new"));
 	drain("replaced, unused");
 
-	/* The watch goes first: nothing is told, nothing kept. */
+	/* The watch goes first: nothing is reported, nothing kept. */
 	f = must(open("gone", O_CREAT | O_RDWR, 0600));
 	int wd = R(inotify_add_watch(fd, "gone", FILE_ENDS));
 	must(unlink("gone"));

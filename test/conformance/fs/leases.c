@@ -1,4 +1,4 @@
-/* Leases: who may have which beside whom, who is told and how when another opens or cuts the file, who waits and until when. */
+/* Leases: who may have which beside whom, who is notified and how when another opens or cuts the file, who waits and until when. */
 #include "t.h"
 #ifndef F_SETLEASE
 #define F_SETLEASE 1024

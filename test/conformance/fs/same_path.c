@@ -1,5 +1,5 @@
 /* A path asked for again and again, while what it leads to changes in every way there is: by unlink, rename, links, modes, the working
- * directory, the root, by another thread and another process. Files are told apart by their sizes. */
+ * directory, the root, by another thread and another process. Files differ in their sizes. */
 #include "t.h"
 
 static char here[PATH_MAX / 2];

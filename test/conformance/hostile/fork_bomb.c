@@ -1,4 +1,4 @@
-/* Many processes and many threads: the limit is told, the rest is cleaned up. */
+/* Many processes and many threads: the limit is reported, the rest is cleaned up. */
 /* seconds: 60 */
 #include "t.h"
 static void *nap(void *a)

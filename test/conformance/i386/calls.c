@@ -78,7 +78,7 @@ static void files(void)
 
 static void times_(void)
 {
-	/* What lies behind 32 bits of nanoseconds does not count. */
+	/* What is behind 32 bits of nanoseconds does not count. */
 	unsigned long long span[2] = { 0, 0xdeadbeef00000001 };
 	R(syscall(SYS_clock_nanosleep_time64, CLOCK_MONOTONIC, 0, span, 0));
 	int t32[2] = { 0, 1000 };

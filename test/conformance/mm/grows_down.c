@@ -98,7 +98,7 @@ int main(void)
 	N(begins(p, p));
 	done();
 
-	/* The limit of stacks; what lies below keeps its distance, unless nobody may access it. */
+	/* The limit of stacks; what is below keeps its distance, unless nobody may access it. */
 	p = top(2, PROT_READ | PROT_WRITE);
 	N(dies(far_below, p));
 	N(dies(near_below, p));

@@ -1,4 +1,4 @@
-/* A FIFO's reader is told of the end of the last writer also if that one had opened first; if none was there, only of one who came since. */
+/* A FIFO's reader is notified of the end of the last writer also if that one had opened first; if none was there, only of one who came since. */
 #include "t.h"
 #include <poll.h>
 #include <pthread.h>

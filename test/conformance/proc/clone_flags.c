@@ -45,7 +45,7 @@ int main(void)
 	t_reap("CLONE_FS", p);
 	S(getcwd(b, sizeof b));
 	must(chdir(a));
-	/* The ids a parent and a child are told. */
+	/* The ids a parent and a child are given. */
 	p = must(clone(fn, top, CLONE_VM | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0, &ptid, 0, &ctid));
 	T(ptid == p);
 	t_reap("tid flags", p);

@@ -1,4 +1,4 @@
-/* A descriptor of /proc/PID is of that process: neither it nor what lies below it ever means another that gets the number. */
+/* A descriptor of /proc/PID is of that process: neither it nor what is below it ever means another that gets the number. */
 /* also: glibc-static */
 #include "t.h"
 static long set_last(int pid)

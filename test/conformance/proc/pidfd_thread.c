@@ -72,7 +72,7 @@ int main(void)
 	R(send_by(fd, 0, THREAD));
 	must(write(go[1], "g", 1));
 	pthread_join(thread, 0);
-	/* The C library is told of the end a little before others are. */
+	/* The C library is notified of the end a little before others are. */
 	struct pollfd ended = {fd, POLLIN, 0};
 	T(poll(&ended, 1, 20000) == 1);
 	R(send_by(fd, 0, 0));

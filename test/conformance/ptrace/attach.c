@@ -78,7 +78,7 @@ static void traced_from_start(void)
 	R(P(PTRACE_CONT, c, 0, 0));
 }
 
-/* Runs until it is told to end; counts in x what handler it ran. */
+/* Runs until it is asked to end; counts in x what handler it ran. */
 static pid_t spinner(void)
 {
 	int p[2];

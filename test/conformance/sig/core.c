@@ -1,4 +1,4 @@
-/* Core files: who leaves one, what the parent is told, and what is in it. */
+/* Core files: who leaves one, what the parent learns, and what is in it. */
 /* not: i386 */
 #include "t.h"
 #include <elf.h>

@@ -79,7 +79,7 @@ int main(void)
 	N(p.revents);
 	R(send(d, "x", 1, MSG_NOSIGNAL));
 	R(read(d, b, 1));
-	/* Unread data at the close: the other end is told. */
+	/* Unread data at the close: the other end is notified. */
 	int q[2];
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, q));
 	must(write(q[0], "unread", 6));

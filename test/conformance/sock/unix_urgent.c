@@ -102,7 +102,7 @@ int main(void)
 	setsockopt(s[1], SOL_SOCKET, SO_OOBINLINE, &one, sizeof one);
 	state(), get(9, 0), get(9, 0);
 	setsockopt(s[1], SOL_SOCKET, SO_OOBINLINE, &zero, sizeof zero);
-	say("the owner is told\n");
+	say("the owner is notified\n");
 	signal(SIGURG, note);
 	put("!", MSG_OOB), N(urgent);
 	R(fcntl(s[1], F_SETOWN, getpid()));

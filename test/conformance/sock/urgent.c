@@ -65,7 +65,7 @@ int main(void)
 	setsockopt(s, SOL_SOCKET, SO_OOBINLINE, &one, sizeof one);
 	put("ab", MSG_OOB), put("cd", 0), state(), get(1, MSG_OOB), get(9, 0), state(), get(2, 0), state(), get(9, 0);
 	setsockopt(s, SOL_SOCKET, SO_OOBINLINE, &zero, sizeof zero);
-	/* The owner is told. */
+	/* The owner is notified. */
 	signal(SIGURG, note);
 	put("!", MSG_OOB), N(urgent);
 	R(fcntl(s, F_SETOWN, getpid()));

@@ -33,7 +33,7 @@ typedef struct {
     octo_word code, first, second, domain;
 } simple_ilet;
 
-/* Signals. The caller allocates them; each lies on the tile whose i-lets wait for it. */
+/* Signals. The caller allocates them; each is on the tile whose i-lets wait for it. */
 typedef struct {
     uint32_t left, spare;
 } simple_signal;

@@ -24,7 +24,7 @@ size_t mem_get_page_count(mem_type_t type)
 
 enum { SMALLEST = 6, LARGEST = 11, PAGE = 4096 };
 
-/* Lies right below the memory it describes. */
+/* Is right below the memory it describes. */
 struct block {
     union {
         struct block *next; /* while free */

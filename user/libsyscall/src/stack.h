@@ -1,4 +1,4 @@
-/* What lies at the end of each i-let's stack: ILOCAL_SIZE in abi/src/invasive/types.rs, in two halves. */
+/* What is at the end of each i-let's stack: ILOCAL_SIZE in abi/src/invasive/types.rs, in two halves. */
 #ifndef OCTO_STACK_H
 #define OCTO_STACK_H
 

@@ -30,6 +30,13 @@ const PHRASES: &[(&str, &str)] = &[
     ("buried", "reaped"),
     ("soil*", "mark dirty"),
     ("defus*", "patch out"),
+    ("is told", "is notified, is given, gets, learns"),
+    ("are told", "are notified, are given, get, learn"),
+    ("lies", "is (at, in)"),
+    ("looks on", "spins, polls"),
+    ("barred", "non-executable"),
+    ("was taken over", "compromised"),
+    ("been taken over", "compromised"),
 ];
 
 /// Words before "way in" with which it is ordinary English, or the loop `for way in`.

@@ -226,7 +226,7 @@ const THREADS: &str = "registers kept: yes\nslept while others loop: yes\nsum: 4
 
 const SMP: &str = "\
 cores as told: yes
-runs where it is told: yes
+runs where it is asked to: yes
 the clock goes on: yes
 registers move along: yes
 threads race well: yes

@@ -281,7 +281,7 @@ fn bench_gates() -> Result<(), String> {
     if !whole {
         return Err("the page of the report is not whole".into());
     }
-    // A file that is missing is told, and the page is made from the others.
+    // A file that is missing is reported, and the page is made from the others.
     std::fs::remove_file(&page).map_err(|e| e.to_string())?;
     let output =
         call(Command::new(build::janua()).arg("report").arg("-o").arg(&page).args([&file, Path::new("/no/such.json")]), "")?;

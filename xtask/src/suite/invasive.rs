@@ -107,7 +107,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Applications that misbehave: how each ends, by the gate that is told, under the jail.
+/// Applications that misbehave: how each ends, by the gate that is named, under the jail.
 fn bad() -> Vec<Case> {
     let rows = [
         ("range", "signal", "system call 0x186a0 is out of range", 159),

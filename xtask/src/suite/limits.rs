@@ -64,7 +64,7 @@ const ROWS: &[Row] = &[
     row("limits/echo", &["--memory", "64M"], &["echo"], (0, None), &["all typed"]),
     row("limits/record", &["--memory", "128M"], &["record"], (0, None), &["not sent"]),
     row("limits/watches", &["--memory", "64M"], &["watches"], (0, None), &["128 instances"]),
-    row("limits/queues", &["--memory", "64M"], &["queues", "/tmp"], (0, None), &["120 are told, most events are there"]),
+    row("limits/queues", &["--memory", "64M"], &["queues", "/tmp"], (0, None), &["120 are reported, most events are there"]),
     row("limits/names", &["--memory", "170M"], &["names", "/tmp"], (0, MEMORY), &["many names"]),
     row("limits/returned", &["--memory", "256M"], &["returned", "/tmp"], (0, None), &["all given back"]),
     row("limits/core", &["--memory", "64M"], &["core", "/tmp"], (0, None), &["over soon"]),

@@ -79,7 +79,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "invasive", about: "applications on the system-call library (user/), under each gate", run: invasive::run, moving: true },
     Suite { name: "leon3", about: "applications on the LEON3, under QEMU (test/leon3)", run: leon3::run, moving: true },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run, moving: true },
-    Suite { name: "walls", about: "what a kernel that was taken over can reach (test/walls)", run: walls::run, moving: true },
+    Suite { name: "walls", about: "what a compromised kernel can reach (test/walls)", run: walls::run, moving: true },
     Suite { name: "toolchains", about: "kernel images by every compiler this machine can offer", run: toolchains::run, moving: true },
     Suite { name: "keys", about: "attacks and a sample of conformance with protection keys, emulated", run: keys::run, moving: true },
     Suite { name: "faults", about: "host calls that fail on purpose, at one step after another", run: faults::run, moving: true },

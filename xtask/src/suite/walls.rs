@@ -1,4 +1,4 @@
-//! What a kernel that was taken over can still reach of its host: `test/walls/taken_over.c`, which makes host calls from kernel text
+//! What a compromised kernel can still reach of its host: `test/walls/taken_over.c`, which makes host calls from kernel text
 //! as such a kernel would, under `--jail none`. Its rows say which call ends how; besides, every number that the kernel's list of
 //! host calls (`platform/linux/src/wall.rs`) lacks is tried.
 

@@ -281,7 +281,7 @@ impl Layout<Flock> for Flock32 {
     }
     fn store(value: &Flock) -> Result<Self> {
         let start = i32::try_from(value.start).map_err(|_| Errno::EOVERFLOW)?;
-        // A length that reaches beyond what can be told is told as "to the end".
+        // A length that the structure has no room for is given as "to the end".
         let end = value.start.saturating_add(value.len);
         let len = if end > i64::from(i32::MAX) { 0 } else { value.len as i32 };
         Ok(Flock32 { kind: value.kind, whence: value.whence, start, len, pid: value.pid })

@@ -17,7 +17,7 @@
 //! **No frame of the host's stays in use.** What interrupted user code is copied to the area, and the kernel starts [`SIGNAL_ROOM`]
 //! below it. Only a signal that interrupts the kernel itself nests, and returns by rt_sigreturn.
 //!
-//! **The guest's stack pointer does not say where a frame lies.** The host takes a stack pointer inside the signal stack for a
+//! **The guest's stack pointer does not say where a frame is.** The host takes a stack pointer inside the signal stack for a
 //! handler's and puts the frame below it, or ends the process where there is no room. So the signal stack is one of those
 //! that are taken away as they are entered (SS_AUTODISARM), which the host uses from the top whatever the stack pointer was.
 //! It is set again before user code goes on; until then a nested frame is below the kernel's stack pointer, as it is

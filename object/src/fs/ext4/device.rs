@@ -1,4 +1,4 @@
-//! What the ext4 crate runs on: the disk, seen through a cache of single blocks; the clock; and who is told what a mount found.
+//! What the ext4 crate runs on: the disk, seen through a cache of single blocks; the clock; and who is notified of what a mount found.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

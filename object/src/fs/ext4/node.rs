@@ -314,7 +314,7 @@ impl Node {
         }
     }
 
-    /// Makes an inode by `make`, which is told the name and the owners.
+    /// Makes an inode by `make`, which is given the name and the owners.
     fn born(
         &self,
         mode: u32,

@@ -10,6 +10,16 @@ use crate::vfs::{Slot, rename};
 use super::table::Entry;
 use super::{Body, Node};
 
+/// What the names of a rename are to lead to.
+struct Names<'a> {
+    /// Under the new name.
+    source: &'a Arc<Node>,
+    /// Under the old name, when the two are exchanged.
+    target: Option<&'a Arc<Node>>,
+    /// Under the old name otherwise.
+    whiteout: Option<Arc<Node>>,
+}
+
 impl Node {
     /// rename(2) from this directory to another of the same file system, or within this one.
     pub(super) fn rename_to(&self, old: &[u8], to: &Node, new: &[u8], flags: u32) -> Result<()> {
@@ -49,46 +59,7 @@ impl Node {
         });
         let now = self.shared.now();
         let is_dir = |node: &Arc<Node>| i32::from(node.kind == FileKind::Directory);
-        {
-            let same = core::ptr::eq(self, to);
-            let (mut first, mut second);
-            let (from_table, to_table) = if same {
-                first = self.table()?;
-                (&mut *first, None)
-            } else if core::ptr::from_ref(self) < core::ptr::from_ref(to) {
-                first = self.table()?;
-                second = to.table()?;
-                (&mut *first, Some(&mut *second))
-            } else {
-                second = to.table()?;
-                first = self.table()?;
-                (&mut *first, Some(&mut *second))
-            };
-            // Room for what may come, before anything goes.
-            from_table.reserve()?;
-            let to_table = match to_table {
-                Some(table) => table.reserve().map(|()| Some(table))?,
-                None => None,
-            };
-            if exchange {
-                if let Some(target) = &target {
-                    from_table.replace(old, target.clone());
-                    to_table.unwrap_or(from_table).replace(new, source.clone());
-                }
-            } else {
-                let gone = from_table.remove(old);
-                if let Some(node) = &whiteout {
-                    from_table.replace(old, node.clone());
-                }
-                let table = to_table.unwrap_or(from_table);
-                let replaced = table.remove(new);
-                let covers = matches!(table.get(new), Some(Entry::Whiteout));
-                table.put(Arc::from(new), source.clone(), covers);
-                drop(gone);
-                // `target` still holds what was replaced, so nothing is freed under the locks.
-                drop(replaced);
-            }
-        }
+        self.change_names(old, to, new, Names { source: &source, target: target.as_ref().filter(|_| exchange), whiteout })?;
         let arrives = is_dir(&source) - target.as_ref().map_or(0, is_dir);
         if exchange {
             self.touched(-arrives, now);
@@ -104,6 +75,47 @@ impl Node {
             } else {
                 target.linked(-1, now);
             }
+        }
+        Ok(())
+    }
+
+    /// Changes the tables of both directories, locked together. ENOMEM, and then nothing has changed.
+    fn change_names(&self, old: &[u8], to: &Node, new: &[u8], names: Names<'_>) -> Result<()> {
+        let same = core::ptr::eq(self, to);
+        let (mut first, mut second);
+        let (from_table, to_table) = if same {
+            first = self.table()?;
+            (&mut *first, None)
+        } else if core::ptr::from_ref(self) < core::ptr::from_ref(to) {
+            first = self.table()?;
+            second = to.table()?;
+            (&mut *first, Some(&mut *second))
+        } else {
+            second = to.table()?;
+            first = self.table()?;
+            (&mut *first, Some(&mut *second))
+        };
+        // Room for what may come, before anything goes.
+        from_table.reserve()?;
+        let to_table = match to_table {
+            Some(table) => table.reserve().map(|()| Some(table))?,
+            None => None,
+        };
+        if let Some(target) = names.target {
+            from_table.replace(old, target.clone());
+            to_table.unwrap_or(from_table).replace(new, names.source.clone());
+        } else {
+            let gone = from_table.remove(old);
+            if let Some(node) = names.whiteout {
+                from_table.replace(old, node);
+            }
+            let table = to_table.unwrap_or(from_table);
+            let replaced = table.remove(new);
+            let covers = matches!(table.get(new), Some(Entry::Whiteout));
+            table.put(Arc::from(new), names.source.clone(), covers);
+            drop(gone);
+            // The caller still holds what was replaced, so nothing is freed under the locks.
+            drop(replaced);
         }
         Ok(())
     }

@@ -51,7 +51,8 @@ impl UnixSocket {
     }
 
     pub(super) fn send_stream(&self, caller: &dyn Caller, buf: &mut WriteBuf<'_>, message: &Outgoing) -> Result<usize> {
-        let peer = self.peer.read();
+        // Cloned: the copy from the sender's memory may wait for a page.
+        let peer = self.peer.read().clone();
         if message.to.is_some() {
             return Err(if peer.is_some() { Errno::EISCONN } else { Errno::EOPNOTSUPP });
         }
@@ -211,7 +212,7 @@ impl UnixSocket {
         if let Some(filter) = target.common.filter.get() {
             let keep = filter.run(&Packet { data: &data, ..Packet::default() }) as usize;
             if keep == 0 {
-                // Nobody is told.
+                // The sender does not learn of it.
                 return Ok(len);
             }
             data.truncate(keep);

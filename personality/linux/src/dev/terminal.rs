@@ -153,7 +153,7 @@ pub fn foreground(first: &Task) -> Option<u32> {
     Some(of(first)?.job().foreground()).filter(|group| *group != 0)
 }
 
-/// The session's leader has ended: who is in the foreground is told, and the terminal is free for others.
+/// The session's leader has ended: who is in the foreground is notified, and the terminal is free for others.
 pub fn let_go(kernel: &Kernel, terminal: Option<Arc<dyn Any + Send + Sync>>) {
     let Some(terminal) = controlling(terminal) else { return };
     let (_, foreground) = terminal.job().clear();

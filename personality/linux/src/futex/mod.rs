@@ -36,6 +36,8 @@ pub struct ThreadFutex {
     robust: AtomicUsize,
     /// The list is laid out as 32-bit programs have it.
     robust_compat: AtomicBool,
+    /// The thread ends and has given up its locks: nobody may begin to wait for one of them.
+    gone: AtomicBool,
 }
 
 /// The operation word of futex(2).

@@ -69,16 +69,21 @@ pub async fn lock(thread: &Thread, addr: usize, private: bool, deadline: Option<
     loop {
         let seen = super::load(thread, addr)? & TID_MASK;
         // Looked up before the bucket is locked; the word is judged again under the lock.
-        let exists = seen == 0 || thread.kernel.thread(seen).is_some();
+        let known = if seen == 0 { None } else { thread.kernel.thread(seen) };
         let mut queues = table.lock(&key);
         match attempt(thread, &queues, &key, addr, thread.tid(), true)? {
             Attempt::Taken => return Ok(0),
             Attempt::Owned(owner) if owner != seen => {}
-            Attempt::Owned(_) if !exists => return Err(Errno::ESRCH),
             Attempt::Owned(owner) => {
+                let Some(known) = known else { return Err(Errno::ESRCH) };
                 place.waiter.set(Waiting::Queued);
                 let waiter = LockWaiter { tid: thread.tid(), waiter: place.waiter.clone(), waker: thread.waker().clone() };
                 table.add_lock_waiter(&mut queues, &key, addr, owner, waiter);
+                // After the announcement, so that either is seen by the other.
+                if known.futex.gone.load(Ordering::SeqCst) {
+                    table.take_back_lock_waiter(&mut queues, &key);
+                    return Err(Errno::ESRCH);
+                }
                 break;
             }
         }

@@ -81,7 +81,19 @@ pub fn exit_robust_list(thread: &Thread) {
             walk::<RobustListHead, u64>(thread, head)
         };
     }
-    // Locks outside the list whose owner the kernel knows, because others wait for them.
+    give_up_recorded(thread);
+}
+
+/// To be called by a thread that ends, after [`exit_robust_list`]: who wants a lock of its from now on gets ESRCH, and who came before
+/// has the lock.
+pub fn end(thread: &Thread) {
+    thread.futex.gone.store(true, Ordering::SeqCst);
+    // Those who did not see that have announced themselves before.
+    give_up_recorded(thread);
+}
+
+/// Locks outside the list whose owner the kernel knows, because others wait for them.
+fn give_up_recorded(thread: &Thread) {
     for (key, addr) in thread.kernel.futexes.owned_by(thread.tid()) {
         // A shared one may be at another address in this process than in the waiter's.
         let private = matches!(key, FutexKey::Private { .. });

@@ -293,6 +293,19 @@ impl FutexTable {
         }
     }
 
+    /// Takes back the waiter that was queued last for a lock, whose bucket has been locked since.
+    pub fn take_back_lock_waiter(&self, queues: &mut Queues, key: &FutexKey) {
+        let Some(at) = queues.locks.iter().position(|lock| lock.key == *key) else { return };
+        let lock = &mut queues.locks[at];
+        if let Some(last) = lock.waiters.pop_back() {
+            self.lock_waiters.fetch_sub(1, Ordering::Relaxed);
+            last.waiter.set(Waiting::Woken);
+        }
+        if lock.waiters.is_empty() {
+            queues.locks.swap_remove(at);
+        }
+    }
+
     /// The next to own a lock, and whether more wait after it.
     pub fn next_owner(queues: &Queues, key: &FutexKey) -> Option<(u32, bool)> {
         let lock = queues.locks.iter().find(|lock| lock.key == *key)?;
@@ -389,5 +402,25 @@ mod tests {
             assert!(table.dequeue(&waiter));
         }
         assert!(table.buckets.iter().all(|bucket| bucket.waiting.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn a_waiter_for_a_lock_that_is_taken_back_leaves_those_before_it() {
+        let table = FutexTable::default();
+        let waiters = [1, 2].map(|tid| {
+            let waiter = Arc::new(Waiter::default());
+            waiter.set(Waiting::Queued);
+            LockWaiter { tid, waiter, waker: Waker::noop().clone() }
+        });
+        let states = waiters.each_ref().map(|waiter| waiter.waiter.clone());
+        for waiter in waiters {
+            table.add_lock_waiter(&mut table.lock(&key(4)), &key(4), 4, 9, waiter);
+        }
+        table.take_back_lock_waiter(&mut table.lock(&key(4)), &key(4));
+        assert_eq!(states.each_ref().map(|waiter| waiter.state()), [Waiting::Queued, Waiting::Woken]);
+        assert_eq!(FutexTable::next_owner(&table.lock(&key(4)), &key(4)), Some((1, false)));
+        table.take_back_lock_waiter(&mut table.lock(&key(4)), &key(4));
+        assert!(table.lock(&key(4)).locks.is_empty() && table.owned_by(9).is_empty());
+        assert_eq!(table.lock_waiters.load(Ordering::Relaxed), 0);
     }
 }

@@ -39,7 +39,7 @@ pub fn getsockopt(thread: &Thread, fd: Fd, level: Level, name: u32, value: UserP
         return len.write(thread.user(), &(count as i32));
     }
     let found = match open.socket()?.get_option(&thread.caller(), level.0, name, room) {
-        // The size that would do is told (SO_PEERGROUPS).
+        // The size that would do is returned (SO_PEERGROUPS).
         Err(Errno::ERANGE) => {
             let whole = open.socket()?.get_option(&thread.caller(), level.0, name, usize::MAX)?;
             len.write(thread.user(), &i32::try_from(whole.len()).unwrap_or(i32::MAX))?;

@@ -148,7 +148,7 @@ async fn receive(thread: &Thread, open: &Open, buf: &mut ReadBuf<'_>, flags: u32
             }
             (Err(errno), None) => return Err(errno),
             (Err(errno), Some(_)) => {
-                // The end of a connection is told by the next call: here some has come.
+                // The end of a connection is returned by the next call: here some has come.
                 if matches!(errno, Errno::ECONNRESET | Errno::EPIPE | Errno::ETIMEDOUT | Errno::ECONNREFUSED) {
                     socket.common().set_error(errno);
                 }
@@ -307,7 +307,7 @@ pub async fn recvmmsg<L: Messages, T: Layout<TimeSpec>>(
             Err(errno) if done == 0 => return Err(errno),
             Err(Errno::EAGAIN) => break,
             Err(errno) => {
-                // What failed after some have come is told by the next call.
+                // What failed after some have come is returned by the next call.
                 open.socket()?.common().set_error(plain(errno));
                 break;
             }

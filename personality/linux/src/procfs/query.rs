@@ -45,7 +45,7 @@ struct Query {
 const LEAST: usize = 24;
 const MOST: usize = 4096;
 
-/// Flags: rights the mapping is to have, which are those it is told to have as well; the next one if none holds the address; one of a file.
+/// Flags: rights the mapping is to have, which are those it is reported to have as well; the next one if none holds the address; one of a file.
 const RIGHTS: u64 = 0xf;
 const OR_NEXT: u64 = 0x10;
 const OF_FILE: u64 = 0x20;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_found_among_notes_and_lies_find_nothing() {
+    fn the_id_is_found_among_notes_and_false_sizes_find_nothing() {
         let note = |name: &[u8], desc: &[u8], kind: u32| {
             let head = [name.len() as u32, desc.len() as u32, kind];
             [head.as_bytes(), name, desc].concat()

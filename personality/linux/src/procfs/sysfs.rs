@@ -37,7 +37,7 @@ static LOOPBACK: &[Entry] = &[
     fixed!("broadcast", "00:00:00:00:00:00"),
     fixed!("carrier", "1"),
     fixed!("dormant", "0"),
-    // IFF_UP and IFF_LOOPBACK: what is running is told elsewhere.
+    // IFF_UP and IFF_LOOPBACK: what is running is reported elsewhere.
     fixed!("flags", "0x9"),
     Entry::text("ifindex", |_, text| number(text, iface::INDEX)),
     Entry::text("iflink", |_, text| number(text, iface::INDEX)),

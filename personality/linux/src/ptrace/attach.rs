@@ -104,7 +104,7 @@ pub fn detach(thread: &Thread, tracee: &Arc<Tracee>, signal: u32) -> Result<()> 
 /// How a thread about to be made concerns its maker's tracer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Birth {
-    /// The event that the tracer is told, if it has asked for it.
+    /// The event that is reported to the tracer, if it has asked for it.
     pub event: Option<u32>,
     /// It is traced, too.
     traced: bool,

@@ -13,7 +13,7 @@ use janua_kernel::UserPtr;
 use janua_kernel::signal::SigSet;
 use janua_kernel::table::{Arg, Kind as ArgKind};
 use janua_kernel::thread::work;
-use janua_rt::{RwLockReadGuard, Target};
+use janua_rt::{Held, Target};
 use zerocopy::IntoBytes;
 
 use super::attach;
@@ -172,7 +172,8 @@ fn of_registers(thread: &Thread, tracee: &Tracee, request: u32, addr: usize, dat
             match general.get_mut(addr / WORD) {
                 Some(word) => *word = data as u64,
                 None if USER_DEBUG.contains(&addr) => return state.debug.set(debug_register(addr), data as u64),
-                None => return Ok(()),
+                // The rest of `struct user` can only be read.
+                None => return Err(Errno::EIO),
             }
             state.registers.set_general(&target, general)
         }),
@@ -314,7 +315,7 @@ fn call_info(thread: &Thread, tracee: &Tracee, room: usize, data: usize) -> Resu
 }
 
 /// Holds a tracee whose memory its tracer is to reach: a program that cannot be read stays so for who traces it. EIO.
-fn reach<'a>(thread: &Thread, target: &'a Seat) -> Result<RwLockReadGuard<'a, ()>> {
+fn reach<'a>(thread: &Thread, target: &'a Seat) -> Result<Held<'a>> {
     let held = access::hold_thread(target).map_err(|_| Errno::EIO)?;
     if access::is_dumpable(&target.task) || thread.capable(CAP_SYS_PTRACE) { Ok(held) } else { Err(Errno::EIO) }
 }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use janua_abi::linux::{Errno, Result};
 use janua_object::Cred;
-use janua_rt::RwLockReadGuard;
+use janua_rt::Held;
 
 use super::CAP_SYS_PTRACE;
 use crate::process::Process;
@@ -64,12 +64,12 @@ pub fn is_dumpable(process: &Process) -> bool {
 
 /// While the guard lives the process neither changes its program by exec, nor does the machine give the place of a thread that is
 /// among its threads now to another. Held for as long as a copy takes, never across what waits for user code.
-pub fn hold(process: &Process) -> RwLockReadGuard<'_, ()> {
+pub fn hold(process: &Process) -> Held<'_> {
     process.still.read()
 }
 
 /// Holds a thread's process. ESRCH when the thread is gone.
-pub fn hold_thread(seat: &Seat) -> Result<RwLockReadGuard<'_, ()>> {
+pub fn hold_thread(seat: &Seat) -> Result<Held<'_>> {
     let held = hold(&seat.task);
     let lives = seat.task.group.lock().threads.iter().any(|other| core::ptr::eq::<Seat>(&**other, seat));
     if lives { Ok(held) } else { Err(Errno::ESRCH) }

@@ -435,7 +435,12 @@ fn undo(thread: &Thread, seat: &Arc<Seat>, kind: SpawnKind) {
     task.group.lock().threads.retain(|other| !Arc::ptr_eq(other, seat));
     if kind != SpawnKind::Thread {
         tree.remove_process(task);
+        let parent = tree.process(task.parent()).cloned();
         drop(tree);
+        if let Some(parent) = parent {
+            // Another thread may have seen the child, and wait for it.
+            parent.children.wake_all();
+        }
         kernel.ending.unborn();
         if let Some(mm) = task.mm.write().take() {
             mm.leave();

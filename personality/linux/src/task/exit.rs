@@ -97,6 +97,7 @@ pub fn leave_memory(thread: &Thread) {
 pub fn end_thread(thread: &Thread) {
     thread.close_queues();
     leave_memory(thread);
+    futex::robust::end(thread);
     super::clone::release_vfork(thread);
     let task = &thread.task;
     let used = crate::time::cpu::usage_of_caller(thread);

@@ -6,6 +6,7 @@
 //! tells nobody (SIGEV_NONE) is only looked at when it is asked.
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -35,6 +36,23 @@ pub struct PosixTimers {
 struct List {
     timers: BTreeMap<i32, Timer>,
     next_id: i32,
+}
+
+impl List {
+    /// Adds a timer under the next free id, which it returns. EAGAIN.
+    fn insert(&mut self, make: impl FnOnce(i32) -> Timer) -> Result<i32> {
+        if self.timers.len() >= MOST {
+            return Err(Errno::EAGAIN);
+        }
+        loop {
+            let id = self.next_id;
+            self.next_id = if id == i32::MAX { 0 } else { id + 1 };
+            if let Entry::Vacant(place) = self.timers.entry(id) {
+                place.insert(make(id));
+                return Ok(id);
+            }
+        }
+    }
 }
 
 struct Timer {
@@ -276,42 +294,35 @@ pub fn timer_create(thread: &Thread, id: ClockArg, event: UserPtr<impl Layout<Si
         Some(event) => Some(event.load(thread.user())?),
         None => None,
     };
-    let mut list = thread.task.posix_timers.list.lock();
-    if list.timers.len() >= MOST {
-        return Err(Errno::EAGAIN);
-    }
-    let new = loop {
-        let id = list.next_id;
-        list.next_id = if id == i32::MAX { 0 } else { id + 1 };
-        if !list.timers.contains_key(&id) {
-            break id;
-        }
-    };
-    let (signal, value, target) = match event {
-        // The default: SIGALRM with the id as value.
-        None => (SIGALRM, new as u64, None),
-        Some(event) => target(thread, &event)?,
+    let asked = match &event {
+        None => None,
+        Some(event) => Some(target(thread, event)?),
     };
     let (notify, signo) = event.map_or((sigev::SIGNAL, SIGALRM as i32), |event| (event.notify, event.signo));
     // A signal's place is taken now, so that none is missing when the timer expires.
     let user = thread.charge.lock().user().clone();
     let charge = Charge::take(&user, thread.task.limits.soft(rlimit::SIGPENDING)).ok_or(Errno::EAGAIN)?;
-    place.write(thread.user(), &new)?;
-    let timer = Timer {
-        clock,
-        asked: [id.0, notify, signo],
-        signal,
-        value,
-        thread: target,
-        progress: Progress::default(),
-        key: None,
-        signalled: Signalled::Not,
-        missed: 0,
-        _charge: charge,
-        overrun: 0,
-    };
-    list.timers.insert(new, timer);
-    Ok(())
+    let new = thread.task.posix_timers.list.lock().insert(|new| {
+        // The default: SIGALRM with the id as value.
+        let (signal, value, target) = asked.unwrap_or((SIGALRM, new as u64, None));
+        Timer {
+            clock,
+            asked: [id.0, notify, signo],
+            signal,
+            value,
+            thread: target,
+            progress: Progress::default(),
+            key: None,
+            signalled: Signalled::Not,
+            missed: 0,
+            _charge: charge,
+            overrun: 0,
+        }
+    })?;
+    // Not with the list locked: the write may wait for a page, and timers that expire for the list.
+    place.write(thread.user(), &new).inspect_err(|_| {
+        let _ = timer_delete(thread, new);
+    })
 }
 
 /// /proc/PID/timers, the newest first.

@@ -3,7 +3,7 @@
 //! The machine's service loop calls [`Timers::run`] and sleeps until the time it answers; a timer set to an earlier time wakes it
 //! ([`janua_port::Machine::wake_service`]). A target keeps its own truth: being told too early or too often changes nothing.
 //!
-//! Lock order: a target's own lock, then `queue`; targets are told with no lock held.
+//! Lock order: a target's own lock, then `queue`; targets are notified with no lock held.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Weak;

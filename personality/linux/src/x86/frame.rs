@@ -54,12 +54,6 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     }
 
     stack.flags = altstack::state(&stack, frame.rsp) | stack.flags & ss::AUTODISARM;
-    let fault = *thread.signals.fault.lock();
-    // A handler sees the program's own code, not the trampoline a rewritten call came from.
-    let program_counter = match thread.process().mm() {
-        Some(mm) => mm.pc_shown(frame.rip as usize) as u64,
-        None => frame.rip,
-    };
     let flags = if fpu.len() > FXSAVE_SIZE { UC_FP_XSTATE } else { 0 } | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
     let pushed = RtSigFrame {
         pretcode: action.restorer,
@@ -67,36 +61,7 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
             flags,
             link: 0,
             stack,
-            mcontext: SigContext {
-                r8: frame.r8,
-                r9: frame.r9,
-                r10: frame.r10,
-                r11: frame.r11,
-                r12: frame.r12,
-                r13: frame.r13,
-                r14: frame.r14,
-                r15: frame.r15,
-                rdi: frame.rdi,
-                rsi: frame.rsi,
-                rbp: frame.rbp,
-                rbx: frame.rbx,
-                rdx: frame.rdx,
-                rax: frame.rax,
-                rcx: frame.rcx,
-                rsp: frame.rsp,
-                rip: program_counter,
-                eflags: frame.rflags,
-                cs: frame.cs as u16,
-                gs: 0,
-                fs: 0,
-                ss: frame.ss as u16,
-                err: fault.error,
-                trapno: fault.vector,
-                oldmask: mask.0,
-                cr2: fault.addr,
-                fpstate: if fpu.is_empty() { 0 } else { fp_at },
-                reserved: [0; 8],
-            },
+            mcontext: context(thread, frame, mask, if fpu.is_empty() { 0 } else { fp_at }),
             sigmask: mask.0,
         },
         info: *info,
@@ -116,6 +81,46 @@ pub fn push(thread: &Thread, frame: &mut Frame, action: &SigAction, info: &SigIn
     frame.rax = 0;
     frame.call_user(action.handler, frame_at);
     Ok(())
+}
+
+/// The general registers as a handler sees them, and its last fault.
+fn context(thread: &Thread, frame: &Frame, mask: SigSet, fpstate: u64) -> SigContext {
+    let fault = *thread.signals.fault.lock();
+    // The program's own code, not the trampoline a rewritten call came from.
+    let program_counter = match thread.process().mm() {
+        Some(mm) => mm.pc_shown(frame.rip as usize) as u64,
+        None => frame.rip,
+    };
+    SigContext {
+        r8: frame.r8,
+        r9: frame.r9,
+        r10: frame.r10,
+        r11: frame.r11,
+        r12: frame.r12,
+        r13: frame.r13,
+        r14: frame.r14,
+        r15: frame.r15,
+        rdi: frame.rdi,
+        rsi: frame.rsi,
+        rbp: frame.rbp,
+        rbx: frame.rbx,
+        rdx: frame.rdx,
+        rax: frame.rax,
+        rcx: frame.rcx,
+        rsp: frame.rsp,
+        rip: program_counter,
+        eflags: frame.rflags,
+        cs: frame.cs as u16,
+        gs: 0,
+        fs: 0,
+        ss: frame.ss as u16,
+        err: fault.error,
+        trapno: fault.vector,
+        oldmask: mask.0,
+        cr2: fault.addr,
+        fpstate,
+        reserved: [0; 8],
+    }
 }
 
 /// A thread's vector state as it goes into a frame; empty when the machine has none. EXDEV, as [`Thread::registers`].

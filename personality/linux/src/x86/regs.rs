@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use janua_abi::linux::i386::ptrace::{NT_PRXFPREG, USER_REGS32};
 use janua_abi::linux::ptrace::{ARCH_I386, ARCH_X86_64, NT_PRFPREG, NT_PRSTATUS, NT_X86_XSTATE, SyscallInfo, USER_REGS};
 use janua_abi::linux::{Errno, Result};
-use janua_port::Frame;
+use janua_port::{Frame, Segments};
 
 use crate::ptrace::Kind;
 use crate::thread::ThreadExt;
@@ -31,10 +31,19 @@ mod at {
     pub const SS: usize = 20;
     pub const FS_BASE: usize = 21;
     pub const GS_BASE: usize = 22;
+    pub const DS: usize = 23;
+    pub const ES: usize = 24;
+    pub const FS: usize = 25;
+    pub const GS: usize = 26;
 }
 
 /// The places of an i386 `struct user_regs_struct` in the other: ebx ecx edx esi edi ebp eax ds es fs gs orig_eax eip cs eflags esp ss.
 const I386: [usize; USER_REGS32] = [5, 11, 12, 13, 14, 4, 10, 23, 24, 25, 26, 15, 16, 17, 18, 19, 20];
+
+/// The selectors of user code (64-bit, 32-bit) and of its stack.
+const USER_CS: u64 = 0x33;
+const USER32_CS: u64 = 0x23;
+const USER_SS: u64 = 0x2b;
 
 /// Where an XSAVE area says which components it holds, and where software says which there can be.
 const PRESENT: usize = 512;
@@ -68,6 +77,8 @@ pub fn general(thread: &Thread, frame: &Frame) -> [u64; USER_REGS] {
     if let Ok(registers) = thread.registers() {
         general[at::FS_BASE] = registers.tls() as u64;
         general[at::GS_BASE] = registers.gs() as u64;
+        let Segments { ds, es, fs, gs } = registers.segments();
+        general[at::DS..=at::GS].copy_from_slice(&[ds, es, fs, gs].map(u64::from));
     }
     general
 }
@@ -101,7 +112,7 @@ impl Registers {
         if core::mem::take(&mut self.changed) {
             #[rustfmt::skip]
             let [
-                r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, number, rip, cs, flags, rsp, _, fs, gs, ..,
+                r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, number, rip, cs, flags, rsp, ..,
             ] = self.general;
             *frame = Frame { r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, rip, rsp, ..*frame };
             frame.orig_rax = number;
@@ -111,12 +122,7 @@ impl Registers {
             // Checked when it was set.
             let _ = frame.set_code_segment(cs);
             frame.set_user_flags(flags);
-            if registers.tls() as u64 != fs {
-                registers.set_tls(fs as usize);
-            }
-            if registers.gs() as u64 != gs {
-                registers.set_gs(gs as usize);
-            }
+            self.load_segments(registers);
         }
         if core::mem::take(&mut self.fpu_changed) {
             // What software has written there is none of the processor's.
@@ -125,21 +131,53 @@ impl Registers {
         }
     }
 
-    /// Replaces the general registers. EIO for values that no user code can have.
-    pub fn set_general(&mut self, seat: &Seat, new: [u64; USER_REGS]) -> Result<()> {
-        const USER_CS: [u64; 2] = [0x33, 0x23];
+    fn load_segments(&self, registers: &dyn janua_port::Registers) {
+        let [ds, es, fs, gs] = [at::DS, at::ES, at::FS, at::GS].map(|at| self.general[at] as u16);
+        let (old, new) = (registers.segments(), Segments { ds, es, fs, gs });
+        if old != new {
+            registers.set_segments(new);
+        }
+        // The base of a selector that a 32-bit thread gets is its segment's; in 64-bit code it is a register of its own.
+        let follows = |old: u16, new: u16| self.is_32 && old != new;
+        let (fs_base, gs_base) = (self.general[at::FS_BASE], self.general[at::GS_BASE]);
+        if !follows(old.fs, fs) && registers.tls() as u64 != fs_base {
+            registers.set_tls(fs_base as usize);
+        }
+        if !follows(old.gs, gs) && registers.gs() as u64 != gs_base {
+            registers.set_gs(gs_base as usize);
+        }
+    }
+
+    /// Whether the tracee can have the selectors: each stays, or is one that it can have. The two of 64-bit code's FS and GS can become 0
+    /// only, since setting their bases does that, too.
+    fn can_have_selectors(&self, new: &[u64; USER_REGS]) -> bool {
+        let stays = |at: usize| new[at] == self.general[at];
+        // Null, or a segment of user code. Whether it exists is seen when it is loaded.
+        let is_user = |selector: u64| selector == 0 || selector & 3 == 3;
+        let data = |at: usize| stays(at) || is_user(new[at]);
+        let based = |at: usize| stays(at) || new[at] == 0 || self.is_32 && is_user(new[at]);
+        (stays(at::CS) || matches!(new[at::CS], USER_CS | USER32_CS))
+            && (stays(at::SS) || new[at::SS] == USER_SS)
+            && data(at::DS)
+            && data(at::ES)
+            && based(at::FS)
+            && based(at::GS)
+    }
+
+    /// Replaces the general registers. EIO for values that no user code can have, or that this machine cannot give it.
+    pub fn set_general(&mut self, seat: &Seat, mut new: [u64; USER_REGS]) -> Result<()> {
+        for at in [at::CS, at::SS, at::DS, at::ES, at::FS, at::GS] {
+            // What is beyond the 16 bits of a selector is ignored, as on Linux.
+            new[at] &= 0xffff;
+        }
         let user = seat.user();
         let base = |value: u64| value == 0 || user.in_range(value as usize, 1);
-        let segments = new[at::CS] == self.general[at::CS] || USER_CS.contains(&new[at::CS]);
         let code = new[at::RIP] == self.general[at::RIP] || user.is_code(new[at::RIP] as usize);
         let bases = [at::FS_BASE, at::GS_BASE].iter().all(|&at| new[at] == self.general[at] || base(new[at]));
-        if !segments || !code || !bases {
+        if !self.can_have_selectors(&new) || !code || !bases {
             return Err(Errno::EIO);
         }
-        let (ss, selectors) = (self.general[at::SS], self.general[at::GS_BASE + 1..].to_vec());
         self.general = new;
-        self.general[at::SS] = ss;
-        self.general[at::GS_BASE + 1..].copy_from_slice(&selectors);
         self.general[at::EFLAGS] |= 0x202;
         self.changed = true;
         Ok(())

@@ -69,7 +69,7 @@ pub fn process_names(s: &Sandbox) -> Result<(), String> {
     let processes = running.processes();
     let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let names: Vec<String> = processes.iter().map(|pid| name(pid).trim_end().to_owned()).collect();
-    super::kill(processes.first(), super::Signal::TERM)?;
+    super::kill(processes.first(), rustix::process::Signal::TERM)?;
     clean(running.wait()?)?;
     match ["janua:sleep", "janua:tail"].into_iter().find(|wanted| !names.iter().any(|name| name == wanted)) {
         Some(missing) => Err(format!("no process is called {missing}: {names:?}")),

@@ -262,7 +262,7 @@ $J list -q; $J kill a
     if fine { Ok(()) } else { Err(said) }
 }
 
-/// A kernel that has been taken over says what it likes: the sandbox ends with a message, and nobody else notices.
+/// A compromised kernel writes what it likes: the sandbox ends with a message, and nobody else notices.
 pub fn garbage(s: &Sandbox) -> Result<(), String> {
     let words: [&[u8]; 5] = [&[0xff; 64], &[1], &[1, 200, 1, 0, 0], &[0, 0, 0], &[3, 1, 1, b'x']];
     for garbage in words {

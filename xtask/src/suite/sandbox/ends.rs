@@ -1,0 +1,167 @@
+//! Ends that come from outside: signals to the supervisor, kills, stops; what a program leaves running.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::{Sandbox, clean, expect, text};
+
+/// A program that is up: its shell and its child have said so in a file of a writable bind.
+pub fn up(s: &Sandbox, script: &str) -> Result<crate::guard::Running, String> {
+    up_as(s, &[], script)
+}
+
+/// The same, started by another command.
+pub fn up_as(s: &Sandbox, by: &[&str], script: &str) -> Result<crate::guard::Running, String> {
+    let bind = format!("{}:{}:rw", s.dir.display(), s.dir.display());
+    let line = s.line(&["--bind", &bind], &["/bin/sh", "-c", &format!("cd {}; {script}", s.dir.display())]);
+    let running = s.start(by.iter().map(ToString::to_string).chain(line).collect())?;
+    let ready = s.dir.join("ready");
+    let end = Instant::now() + Duration::from_secs(10);
+    while !ready.exists() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    if !ready.exists() {
+        return Err(format!("the program did not come up: {:?}", running.wait()?));
+    }
+    thread::sleep(Duration::from_millis(100));
+    Ok(running)
+}
+
+pub fn kill(pid: Option<&i32>, signal: Signal) -> Result<(), String> {
+    let pid = pid.copied().and_then(Pid::from_raw).ok_or("no such host process")?;
+    rustix::process::kill_process(pid, signal).map_err(|e| format!("kill: {e}"))
+}
+
+/// The supervisor hands SIGTERM on.
+pub fn terminated(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "trap 'echo caught; exit 9' TERM; sleep 100 & touch ready; wait; wait")?;
+    kill(running.processes().first(), Signal::TERM)?;
+    expect("a handler", &clean(running.wait()?)?, 9, &["caught"])?;
+    let _ = fs::remove_file(s.dir.join("ready"));
+    let running = up(s, "touch ready; exec sleep 100")?;
+    kill(running.processes().first(), Signal::TERM)?;
+    expect("no handler", &clean(running.wait()?)?, 143, &[])
+}
+
+/// A guest process killed from outside Janua stops all, with a message.
+pub fn guest_killed(s: &Sandbox) -> Result<(), String> {
+    for last in [true, false] {
+        let _ = fs::remove_file(s.dir.join("ready"));
+        let running = up(s, "sleep 100 & sleep 101 & touch ready; wait")?;
+        let processes = running.processes();
+        // The first is the supervisor; the others are the sandbox's.
+        kill(if last { processes.last() } else { processes.get(1) }, Signal::KILL)?;
+        let outcome = clean(running.wait()?)?;
+        if outcome.code == 0 || text(&outcome).trim().is_empty() {
+            return Err(format!("code {}, message {:?}", outcome.code, text(&outcome)));
+        }
+        expect("a killed host process", &outcome, 125, &["killed"])?;
+    }
+    Ok(())
+}
+
+/// Without its supervisor nothing goes on.
+pub fn supervisor_killed(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "sleep 100 & sleep 101 & touch ready; wait")?;
+    kill(running.processes().first(), Signal::KILL)?;
+    let outcome = clean(running.wait()?)?;
+    if outcome.code == 137 { Ok(()) } else { Err(format!("code {}", outcome.code)) }
+}
+
+/// The same while processes are being born, and with a caller who has no pid namespace that ends with its first process.
+pub fn supervisor_killed_early(s: &Sandbox) -> Result<(), String> {
+    for _ in 0..8 {
+        let _ = fs::remove_file(s.dir.join("ready"));
+        let script = "for i in 1 2 3 4; do (while :; do (:); done) & done; touch ready; wait";
+        let ordinary = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"];
+        let running = up_as(s, if rustix::process::geteuid().is_root() { &ordinary } else { &[] }, script)?;
+        kill(running.processes().first(), Signal::KILL)?;
+        let outcome = clean(running.wait()?)?;
+        if outcome.code != 137 {
+            return Err(format!("code {}\n{}", outcome.code, text(&outcome)));
+        }
+    }
+    Ok(())
+}
+
+/// The same while the sandbox is being made, at moments half a millisecond apart.
+pub fn supervisor_killed_at_once(s: &Sandbox) -> Result<(), String> {
+    for round in 0..60 {
+        let running = s.start(s.line(&[], &["/bin/sh", "-c", "while :; do (:); done"]))?;
+        thread::sleep(Duration::from_micros(500 * round));
+        // None yet: it is waited for, so that every round tells something.
+        let end = Instant::now() + Duration::from_secs(10);
+        let supervisor = loop {
+            match running.processes().first() {
+                Some(pid) => break *pid,
+                None if Instant::now() > end => return Err("the command did not start".into()),
+                None => thread::sleep(Duration::from_micros(100)),
+            }
+        };
+        kill(Some(&supervisor), Signal::KILL)?;
+        let outcome = clean(running.wait()?).map_err(|why| format!("round {round}: {why}"))?;
+        if outcome.code != 137 {
+            return Err(format!("round {round}: code {}\n{}", outcome.code, text(&outcome)));
+        }
+    }
+    Ok(())
+}
+
+/// Stops or continues all processes of the sandbox but its supervisor, and waits until they are.
+pub fn stop_all(processes: &[i32], stop: bool) -> Result<(), String> {
+    let end = Instant::now() + Duration::from_secs(20);
+    for pid in &processes[1..] {
+        kill(Some(pid), if stop { Signal::STOP } else { Signal::CONT })?;
+        let is_stopped = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "));
+        while is_stopped() != stop {
+            if Instant::now() > end {
+                return Err(format!("process {pid} does not stop or go on"));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    Ok(())
+}
+
+/// Waits of all kinds go on when the host has stopped the sandbox's processes and continued them, as a freezer does.
+pub fn stopped_and_continued(s: &Sandbox) -> Result<(), String> {
+    let script = "trap 'echo went on; kill $one $two; exit 5' TERM
+        mkfifo fifo; sleep 100 & one=$!; timeout 100 cat <>fifo & two=$!; touch ready; wait; wait";
+    let running = up(s, script)?;
+    let processes = running.processes();
+    for _ in 0..3 {
+        stop_all(&processes, true)?;
+        stop_all(&processes, false)?;
+    }
+    kill(processes.first(), Signal::TERM)?;
+    expect("a sandbox that was stopped", &clean(running.wait()?)?, 5, &["went on"])
+}
+
+/// A kernel that does not run does not take the signal: the second one ends the sandbox.
+pub fn unanswered(s: &Sandbox) -> Result<(), String> {
+    let running = up(s, "touch ready; exec sleep 100")?;
+    let processes = running.processes();
+    stop_all(&processes, true)?;
+    let end = Instant::now() + Duration::from_secs(30);
+    while running.processes().len() > 1 && Instant::now() < end {
+        // Until the first has been passed on and the kernel's time is over.
+        if kill(processes.first(), Signal::TERM).is_err() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    expect("a second SIGTERM", &clean(running.wait()?)?, 125, &["not taken"])
+}
+
+/// What the program leaves running ends with the sandbox.
+pub fn daemon_ends(s: &Sandbox) -> Result<(), String> {
+    expect(
+        "a daemon",
+        &s.run(&[], &["/bin/sh", "-c", "setsid sleep 100 & (sleep 101 &) ; echo started; exit 4"])?,
+        4,
+        &["started"],
+    )
+}
