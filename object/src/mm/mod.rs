@@ -16,6 +16,7 @@ mod map;
 mod paid;
 mod remap;
 mod report;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod traced;
