@@ -18,7 +18,7 @@ pub struct Iocb {
     pub bytes: u64,
     pub offset: i64,
     pub reserved: u64,
-    /// [`RESFD`], [`IOPRIO`].
+    /// [`RESFD`]; others mean nothing.
     pub flags: u32,
     /// An eventfd to be signalled, with [`RESFD`].
     pub resfd: u32,
@@ -58,7 +58,6 @@ pub const AIO_RING_MAGIC: u32 = 0xa10a_10a1;
 pub const AIO_RING_COMPAT: u32 = 1;
 
 pub const RESFD: u32 = 1;
-pub const IOPRIO: u32 = 2;
 /// What the kernel writes into [`Iocb::key`] of one it has taken.
 pub const KEY: u32 = 0;
 

@@ -31,7 +31,8 @@ use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
 use crate::{
-    event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, uring, usage, x86,
+    event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, uring, usage,
+    x86,
 };
 
 with_generic! {

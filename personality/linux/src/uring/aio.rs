@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use janua_abi::linux::aio::{AIO_RING_COMPAT, AIO_RING_MAGIC, AioRing, IOPRIO, Iocb, IoEvent, KEY, RESFD, command};
+use janua_abi::linux::aio::{AIO_RING_COMPAT, AIO_RING_MAGIC, AioRing, IoEvent, Iocb, KEY, RESFD, command};
 use janua_abi::linux::layout::Layout;
 use janua_abi::linux::mman::MAP_SHARED;
 use janua_abi::linux::poll::SigSetArg;
@@ -185,7 +185,7 @@ fn eventfd(thread: &Thread, number: u32) -> Result<Arc<OpenFile>> {
 
 /// The operation that an iocb means. What is wrong with it is told by io_submit(2), not by an event.
 fn translate(thread: &Thread, ring: &Ring, given: &Iocb) -> Result<Sqe> {
-    if given.reserved != 0 || given.flags & !(RESFD | IOPRIO) != 0 || i64::try_from(given.bytes).is_err() {
+    if given.reserved != 0 || i64::try_from(given.bytes).is_err() {
         return Err(Errno::EINVAL);
     }
     let file = fd::get(thread, Fd(given.fd as i32))?;

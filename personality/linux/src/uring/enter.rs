@@ -37,12 +37,8 @@ pub async fn io_uring_enter(
     arg: usize,
     arg_size: usize,
 ) -> Result<usize> {
-    const KNOWN: u32 = enter::GETEVENTS
-        | enter::SQ_WAKEUP
-        | enter::SQ_WAIT
-        | enter::EXT_ARG
-        | enter::REGISTERED_RING
-        | enter::ABS_TIMER;
+    const KNOWN: u32 =
+        enter::GETEVENTS | enter::SQ_WAKEUP | enter::SQ_WAIT | enter::EXT_ARG | enter::REGISTERED_RING | enter::ABS_TIMER;
     if flags & !KNOWN != 0 {
         return Err(Errno::EINVAL);
     }
@@ -126,13 +122,7 @@ async fn get_events(issuer: &Arc<Issuer>, thread: &Thread, ring: &Arc<Ring>, lea
     }
 }
 
-async fn wait(
-    issuer: &Arc<Issuer>,
-    thread: &Thread,
-    ring: &Arc<Ring>,
-    least: u32,
-    deadline: Option<Nanos>,
-) -> Result<(), Cut> {
+async fn wait(issuer: &Arc<Issuer>, thread: &Thread, ring: &Arc<Ring>, least: u32, deadline: Option<Nanos>) -> Result<(), Cut> {
     thread
         .wait_polling(deadline, |table| {
             if let Some(table) = table {

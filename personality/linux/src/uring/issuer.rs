@@ -132,8 +132,11 @@ impl Issuer {
 
     /// Has the thread do something for a ring.
     pub fn send(&self, ring: &Ring, job: Job) {
-        if ring.shape.has(setup::DEFER_TASKRUN) {
+        if ring.shape.has(setup::DEFER_TASKRUN) && !ring.is_closed() {
             ring.later.lock().push_back(job);
+            if ring.is_closed() {
+                return ring.release_later();
+            }
             if ring.shape.has(setup::TASKRUN_FLAG) {
                 ring.flag(&ring.shared.from_anywhere(), sq_ring::TASKRUN, true);
             }
@@ -256,10 +259,9 @@ impl Issuer {
     /// By the thread, which is about to end or to run another program: all that is under way ends.
     pub fn end(self: &Arc<Self>, thread: &Thread) {
         self.over.store(true, Ordering::SeqCst);
-        let ready = core::mem::take(&mut *self.ready.lock());
-        drop(ready);
         self.dress(thread);
         loop {
+            self.give_up(thread);
             let first = self.ops.lock().first_key_value().map(|(_, op)| op.clone());
             let Some(op) = first else { break };
             op.cancel();
@@ -277,7 +279,23 @@ impl Issuer {
         drop(timed);
         let rings = core::mem::take(&mut *self.rings.lock());
         drop(rings);
+        self.give_up(thread);
+    }
+
+    /// What was to be done is not: chains end, rings are looked into by another, and operations see to themselves.
+    fn give_up(self: &Arc<Self>, thread: &Thread) {
         let ready = core::mem::take(&mut *self.ready.lock());
-        drop(ready);
+        for job in ready {
+            match job {
+                Job::Step(op) => op.take_up(),
+                Job::Begin(chain) => {
+                    let ring = chain.ring.clone();
+                    let turn = Turn::new(self, thread, &ring, false);
+                    turn.begin(chain);
+                    turn.end();
+                }
+                Job::Take(ring) => ring.asked.store(false, Ordering::SeqCst),
+            }
+        }
     }
 }

@@ -39,7 +39,14 @@ pub struct Shared {
 impl Shared {
     /// Memory of two regions of so many bytes, both multiples of the page size, mapped at these offsets.
     pub fn new(piece: Arc<Piece>, lens: [usize; 2], offsets: [u64; 2], wide: bool) -> Shared {
-        Shared { piece, first: lens[0], len: lens[0] + lens[1], offsets, places: [AtomicUsize::new(0), AtomicUsize::new(0)], wide }
+        Shared {
+            piece,
+            first: lens[0],
+            len: lens[0] + lens[1],
+            offsets,
+            places: [AtomicUsize::new(0), AtomicUsize::new(0)],
+            wide,
+        }
     }
 
     /// What a mapping of a region's is made of. EINVAL for one that is longer than it.

@@ -6,8 +6,8 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::process::rlimit;
 use janua_abi::linux::uring::{
-    BufRegister, BufStatus, FileRange, FilesUpdate, Probe, ProbeOp, Restriction, RsrcRegister, RsrcUpdate, SyncCancel, flag, op,
-    register, setup,
+    BufRegister, BufStatus, FileRange, FilesUpdate, Probe, ProbeOp, Restriction, RsrcRegister, RsrcUpdate, SyncCancel, flag,
+    op, register, setup,
 };
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;

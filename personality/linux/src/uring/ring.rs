@@ -351,6 +351,17 @@ impl Ring {
         self.ops.lock().values().filter(|op| wanted(op)).take(most).cloned().collect()
     }
 
+    /// Nobody waits for its completions any more: what only such a one would do is done like other work.
+    pub fn release_later(&self) {
+        let later = core::mem::take(&mut *self.later.lock());
+        for job in later {
+            if let Job::Step(op) = job {
+                let issuer = op.issuer.clone();
+                issuer.send(self, Job::Step(op));
+            }
+        }
+    }
+
     /// Ends all that is under way.
     pub fn close(&self) {
         if self.closed.swap(true, Ordering::SeqCst) {
@@ -358,6 +369,7 @@ impl Ring {
         }
         let deferred = core::mem::take(&mut self.unfinished.lock().deferred);
         drop(deferred);
+        self.release_later();
         for op in self.find(usize::MAX, |_| true) {
             op.cancel();
         }

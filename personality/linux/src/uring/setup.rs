@@ -5,9 +5,7 @@ use core::sync::atomic::Ordering;
 
 use janua_abi::linux::capability::CAP_IPC_LOCK;
 use janua_abi::linux::process::rlimit;
-use janua_abi::linux::uring::{
-    CqOffsets, Cqe, MOST_COMPLETIONS, MOST_ENTRIES, Params, SqOffsets, Sqe, feat, mmap, setup,
-};
+use janua_abi::linux::uring::{CqOffsets, Cqe, MOST_COMPLETIONS, MOST_ENTRIES, Params, SqOffsets, Sqe, feat, mmap, setup};
 use janua_abi::linux::{Errno, Result};
 use janua_kernel::UserPtr;
 use janua_kernel::table::Fd;
@@ -70,8 +68,7 @@ pub fn io_uring_setup(thread: &Thread, entries: u32, params: UserPtr<Params>) ->
     let indices = if has(setup::NO_SQARRAY) { 0 } else { sizes.0 as usize * 4 };
     let lens = [pages(array + indices), pages(sizes.0 as usize * submission)];
     let idle = if given.sq_thread_idle == 0 { IDLE } else { u64::from(given.sq_thread_idle) * 1_000_000 };
-    let shape =
-        Shape { flags, submissions: sizes.0, completions: sizes.1, array, narrow: is_narrow(thread), idle, aio: false };
+    let shape = Shape { flags, submissions: sizes.0, completions: sizes.1, array, narrow: is_narrow(thread), idle, aio: false };
     let ring = make(thread, shape, lens, [mmap::SQ_RING, mmap::SQES], true)?;
     let access = ring.access(thread);
     for (offset, word) in

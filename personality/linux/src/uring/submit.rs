@@ -204,7 +204,8 @@ impl Taker<'_> {
         } else {
             self.turn.enqueue(chain);
         }
-        wrong.is_none()
+        // One that is linked to more does not stop the rest of its chain from being taken.
+        wrong.is_none() || links
     }
 
     fn check(&self, sqe: &Sqe) -> Result<()> {

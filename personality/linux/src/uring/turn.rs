@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 use core::task::{Poll, Waker};
 
-use janua_abi::linux::uring::{Sqe, op, sqe};
 use janua_abi::linux::Errno;
+use janua_abi::linux::uring::{Sqe, op as opcode, sqe};
 use janua_kernel::table::Fd;
 use janua_kernel::thread::work;
 use janua_object::Cred;
@@ -14,8 +14,8 @@ use super::issuer::{Issuer, Job};
 use super::memory::Access;
 use super::op::{Limit, Op, Reply, Running};
 use super::ops;
-use super::ring::{Completion, Ring};
 use super::resources;
+use super::ring::{Completion, Ring};
 use super::submit::{Chain, Member};
 use crate::Thread;
 use crate::linux::is_restart_code;
@@ -57,7 +57,7 @@ impl<'a> Turn<'a> {
 
     fn begin_first(&self, mut chain: Chain) -> Option<Chain> {
         let Member { sqe, iocb, event, .. } = chain.members.pop_front()?;
-        let limited = chain.members.front().is_some_and(|next| next.sqe.opcode == op::LINK_TIMEOUT && chain.is_ring());
+        let limited = chain.members.front().is_some_and(|next| next.sqe.opcode == opcode::LINK_TIMEOUT && chain.is_ring());
         let limit = if limited { chain.members.pop_front().map(|next| self.limit(&next)) } else { None };
         let rest = Some(chain).filter(|chain| !chain.members.is_empty());
         if self.ring.is_closed() || self.issuer.is_over() {
@@ -136,8 +136,7 @@ impl<'a> Turn<'a> {
             double.set_work(work::KILL);
         }
         let waker = Waker::from(op.clone());
-        let (polled, deadline) =
-            self.with(table.as_ref(), cred.as_ref(), || double.poll_for(doing.as_mut(), &waker));
+        let (polled, deadline) = self.with(table.as_ref(), cred.as_ref(), || double.poll_for(doing.as_mut(), &waker));
         double.clear_work(u32::MAX);
         let reply = match polled {
             Poll::Ready(reply) => reply,
@@ -177,6 +176,10 @@ impl<'a> Turn<'a> {
         if cancelled && interrupted {
             reply.result = Errno::ECANCELED.as_result() as i64;
             reply.failed = true;
+        }
+        if cancelled && self.ring.shape.aio && op.sqe.opcode == opcode::POLL_ADD {
+            // Its event has what is ready, and nothing is.
+            reply.result = reply.result.max(0);
         }
         self.settle(&op.sqe, op.user_data(), op.iocb, op.event.as_deref(), reply, rest, limit)
     }

@@ -73,9 +73,7 @@ pub fn check(sqe: &Sqe) -> Result<()> {
                 || sqe.len & !(flag::POLL_ADD_MULTI | flag::POLL_ADD_LEVEL) != 0
                 || sqe.len & flag::POLL_ADD_MULTI != 0 && sqe.flags & sqe::CQE_SKIP_SUCCESS != 0
         }
-        op::CLOSE => {
-            sqe.off != 0 || sqe.addr != 0 || sqe.len != 0 || sqe.op_flags != 0 || sqe.file_index != 0 && sqe.fd != 0
-        }
+        op::CLOSE => sqe.off != 0 || sqe.addr != 0 || sqe.len != 0 || sqe.op_flags != 0 || sqe.file_index != 0 && sqe.fd != 0,
         op::NOP => sqe.op_flags & !flag::NOP_INJECT_RESULT != 0,
         op::FIXED_FD_INSTALL => sqe.flags & sqe::FIXED_FILE == 0,
         _ => false,
@@ -151,9 +149,8 @@ pub fn at_once(turn: &Turn<'_>, sqe: &Sqe) -> Option<Reply> {
         }
         NOP => Reply::default(),
         FSYNC | SYNC_FILE_RANGE | FALLOCATE | FADVISE | MADVISE | STATX | FTRUNCATE | EPOLL_CTL | SHUTDOWN | RENAMEAT
-        | UNLINKAT | MKDIRAT | SYMLINKAT | LINKAT | FSETXATTR | SETXATTR | FGETXATTR | GETXATTR | BIND | LISTEN | FUTEX_WAKE => {
-            files::call(thread, sqe).into()
-        }
+        | UNLINKAT | MKDIRAT | SYMLINKAT | LINKAT | FSETXATTR | SETXATTR | FGETXATTR | GETXATTR | BIND | LISTEN
+        | FUTEX_WAKE => files::call(thread, sqe).into(),
         CLOSE => own::close(turn, thread, sqe).into(),
         SOCKET => files::socket(thread, sqe).and_then(|made| place(turn, thread, sqe, made)).into(),
         FIXED_FD_INSTALL => own::install(turn, thread, sqe).into(),

@@ -19,12 +19,26 @@ use crate::net::{connect as making, transfer};
 /// Times a multishot operation goes on at once before others have their turn.
 const IN_A_ROW: u32 = 32;
 
+/// Waits for a socket whatever its flags say, as operations do.
+async fn wait_for_socket(t: &Thread, number: i32, events: Events) -> Result<()> {
+    let file = crate::fs::fd::get(t, Fd(number))?;
+    wait_for(t, &file, events.bits()).await
+}
+
 /// connect(2)
 pub async fn connect(t: &Thread, sqe: &Sqe) -> Result<()> {
     if sqe.len != 0 || sqe.op_flags != 0 || sqe.buf_index != 0 || sqe.file_index != 0 {
         return Err(Errno::EINVAL);
     }
-    making::connect(t, fd(sqe.fd)?, arg(sqe.addr)?, sqe.off as i32).await
+    let mut begun = false;
+    loop {
+        match making::connect(t, fd(sqe.fd)?, arg(sqe.addr)?, sqe.off as i32).await {
+            Err(Errno::EINPROGRESS | Errno::EALREADY) => begun = true,
+            Err(Errno::EISCONN) if begun => return Ok(()),
+            other => return other,
+        }
+        wait_for_socket(t, sqe.fd, Events::WRITABLE).await?;
+    }
 }
 
 /// accept4(2), once or again and again.
@@ -36,18 +50,24 @@ pub async fn accept(op: &Op, t: &Thread) -> Reply {
     if op.sqe.len != 0 || op.sqe.buf_index != 0 || ioprio & !known != 0 || multi && one_slot {
         return Reply::error(Errno::EINVAL);
     }
+    let wait = ioprio & flag::ACCEPT_DONTWAIT == 0;
     let mut row = 0;
     loop {
         let made = async {
-            if ioprio & flag::ACCEPT_DONTWAIT != 0 {
+            if !wait {
                 let file = crate::fs::fd::get(t, Fd(op.sqe.fd))?;
                 let ready = file.poll(&crate::thread::ThreadExt::caller(t), None);
                 if !ready.intersects(Events::READABLE) {
                     return Err(Errno::EAGAIN);
                 }
             }
-            let made = making::accept4(t, Fd(op.sqe.fd), arg(addr)?, arg(len)?, Type(op_flags)).await?;
-            place_later(op, made)
+            let (addr, len): (UserPtr<u8>, UserPtr<i32>) = (arg(addr)?, arg(len)?);
+            loop {
+                match making::accept4(t, Fd(op.sqe.fd), addr, len, Type(op_flags)).await {
+                    Err(Errno::EAGAIN) if wait => wait_for_socket(t, op.sqe.fd, Events::READABLE).await?,
+                    made => return place_later(op, made?),
+                }
+            }
         };
         match made.await {
             Ok(made) if multi && op.post_more(made as i64, cqe::MORE) => {}
@@ -67,15 +87,22 @@ pub async fn send(op: &Op, t: &Thread) -> Reply {
         return Reply::error(Errno::EINVAL);
     }
     let flags = MsgFlags(op_flags | msg::NOSIGNAL);
+    let wait = op_flags & msg::DONTWAIT == 0;
     let done = async {
-        match (op.sqe.opcode, op.ring.shape.narrow) {
-            // The length of the address is in the lower half.
-            (op::SEND, _) => {
-                let to_len = i32::from(file_index as u16);
-                transfer::sendto(t, fd(number)?, arg(addr)?, len as usize, flags, arg(to)?, to_len).await
+        loop {
+            let done = match (op.sqe.opcode, op.ring.shape.narrow) {
+                // The length of the address is in the lower half.
+                (op::SEND, _) => {
+                    let to_len = i32::from(file_index as u16);
+                    transfer::sendto(t, fd(number)?, arg(addr)?, len as usize, flags, arg(to)?, to_len).await
+                }
+                (_, true) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
+                (_, false) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
+            };
+            match done {
+                Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::WRITABLE).await?,
+                done => return done,
             }
-            (_, true) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
-            (_, false) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
         }
     };
     ended(op, done.await)
@@ -89,7 +116,7 @@ fn ended(op: &Op, done: Result<usize>) -> Reply {
 
 /// recvfrom(2), recvmsg(2), once or again and again.
 pub async fn receive(op: &Op, t: &Thread) -> Reply {
-    let Sqe { fd: number, addr, len, op_flags, ioprio, .. } = op.sqe;
+    let Sqe { len, op_flags, ioprio, .. } = op.sqe;
     let multi = ioprio & flag::RECV_MULTISHOT != 0;
     let selects = op.sqe.flags & sqe::BUFFER_SELECT != 0;
     if ioprio & !(flag::RECVSEND_POLL_FIRST | flag::RECV_MULTISHOT) != 0
@@ -98,18 +125,7 @@ pub async fn receive(op: &Op, t: &Thread) -> Reply {
         return Reply::error(Errno::EINVAL);
     }
     if !selects {
-        let flags = MsgFlags(op_flags);
-        let done = async {
-            match (op.sqe.opcode, op.ring.shape.narrow) {
-                (op::RECV, _) => {
-                    let nobody = UserPtr::new(0);
-                    transfer::recvfrom(t, fd(number)?, arg(addr)?, len as usize, flags, nobody, UserPtr::new(0)).await
-                }
-                (_, true) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
-                (_, false) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
-            }
-        };
-        return ended(op, done.await);
+        return ended(op, receive_once(op, t).await);
     }
     let mut row = 0;
     loop {
@@ -125,10 +141,29 @@ pub async fn receive(op: &Op, t: &Thread) -> Reply {
     }
 }
 
+async fn receive_once(op: &Op, t: &Thread) -> Result<usize> {
+    let Sqe { fd: number, addr, len, op_flags, .. } = op.sqe;
+    let (flags, wait) = (MsgFlags(op_flags), op_flags & msg::DONTWAIT == 0);
+    loop {
+        let done = match (op.sqe.opcode, op.ring.shape.narrow) {
+            (op::RECV, _) => {
+                let nobody = UserPtr::new(0);
+                transfer::recvfrom(t, fd(number)?, arg(addr)?, len as usize, flags, nobody, UserPtr::new(0)).await
+            }
+            (_, true) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
+            (_, false) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
+        };
+        match done {
+            Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::READABLE).await?,
+            done => return done,
+        }
+    }
+}
+
 async fn try_receive(op: &Op, t: &Thread, multi: bool) -> Result<Attempt> {
     let Sqe { fd: number, len, op_flags, buf_index, .. } = op.sqe;
     let file = crate::fs::fd::get(t, Fd(number))?;
-    let wait = op_flags & msg::DONTWAIT == 0 && !file.nonblocking();
+    let wait = op_flags & msg::DONTWAIT == 0;
     loop {
         if wait {
             wait_for(t, &file, Events::READABLE.bits()).await?;

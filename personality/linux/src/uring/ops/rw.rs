@@ -52,6 +52,27 @@ fn check_registered(op: &Op) -> Result<()> {
     op.ring.resources.lock().within(op.sqe.buf_index, op.sqe.addr, op.sqe.len)
 }
 
+/// Reads, waiting for the first bytes: that the file does not let its readers wait (O_NONBLOCK) means nothing here, but RWF_NOWAIT does.
+async fn read_on(thread: &Thread, file: &OpenFile, buf: &mut ReadBuf<'_>, place: Place, nowait: bool) -> Result<usize> {
+    loop {
+        match read_file(thread, file, buf, place, nowait).await {
+            Err(Errno::EAGAIN) if !nowait && file.nonblocking() => wait_for(thread, file, Events::READABLE.bits()).await?,
+            done => return done,
+        }
+    }
+}
+
+/// Writes, as [`read_on`] reads.
+async fn write_on(thread: &Thread, file: &OpenFile, buf: &mut WriteBuf<'_>, place: Place, flags: RwFlags) -> Result<usize> {
+    let wait = flags.0 & rwf::NOWAIT == 0 && file.nonblocking();
+    loop {
+        match write_file(thread, file, buf, place, flags).await {
+            Err(Errno::EAGAIN) if wait => wait_for(thread, file, Events::WRITABLE.bits()).await?,
+            done => return done,
+        }
+    }
+}
+
 /// IORING_OP_READ, IORING_OP_READV, IORING_OP_READ_FIXED
 pub async fn read(op: &Op, thread: &Thread) -> Reply {
     let mut whole = op.sqe.len as usize;
@@ -64,14 +85,14 @@ pub async fn read(op: &Op, thread: &Thread) -> Reply {
             whole = list.total();
             let place = place(&file, op.sqe.off, whole)?;
             let mut buf = ReadBuf::user_vec(thread.user(), &list).until(thread.work_word(), work::KILL);
-            return read_file(thread, &file, &mut buf, place, nowait).await;
+            return read_on(thread, &file, &mut buf, place, nowait).await;
         }
         if op.sqe.opcode == op::READ_FIXED {
             check_registered(op)?;
         }
         let place = place(&file, op.sqe.off, whole)?;
         let buf = ReadBuf::user(thread.user(), op.sqe.addr as usize, whole)?;
-        read_file(thread, &file, &mut buf.until(thread.work_word(), work::KILL), place, nowait).await
+        read_on(thread, &file, &mut buf.until(thread.work_word(), work::KILL), place, nowait).await
     };
     let done = done.await;
     Reply::transfer(done, whole)
@@ -89,20 +110,20 @@ pub async fn write(op: &Op, thread: &Thread) -> Reply {
             whole = list.total();
             let place = place(&file, op.sqe.off, whole)?;
             let mut buf = WriteBuf::user_vec(thread.user(), &list).until(thread.work_word(), work::KILL);
-            return write_file(thread, &file, &mut buf, place, flags).await;
+            return write_on(thread, &file, &mut buf, place, flags).await;
         }
         if op.sqe.opcode == op::WRITE_FIXED {
             check_registered(op)?;
         }
         let place = place(&file, op.sqe.off, whole)?;
         let buf = WriteBuf::user(thread.user(), op.sqe.addr as usize, whole)?;
-        write_file(thread, &file, &mut buf.until(thread.work_word(), work::KILL), place, flags).await
+        write_on(thread, &file, &mut buf.until(thread.work_word(), work::KILL), place, flags).await
     };
     let done = done.await;
     Reply::transfer(done, whole)
 }
 
-/// Waits until a file is ready. EAGAIN at once for one that does not wait; ECANCELED.
+/// Waits until a file is ready, whatever its flags say. ECANCELED.
 pub async fn wait_for(thread: &Thread, file: &OpenFile, events: u32) -> Result<()> {
     let step = |mut table: Option<&mut PollTable>| {
         if let Some(table) = &mut table {
@@ -111,9 +132,6 @@ pub async fn wait_for(thread: &Thread, file: &OpenFile, events: u32) -> Result<(
         let ready = file.poll(&thread.caller(), table).bits() & events != 0;
         ready.then_some(())
     };
-    if file.nonblocking() {
-        return step(None).ok_or(Errno::EAGAIN);
-    }
     thread.wait_polling(None, step).await.map_err(|_| Errno::ECANCELED)
 }
 
@@ -181,7 +199,7 @@ async fn try_read(op: &Op, thread: &Thread, multi: bool) -> Result<Attempt> {
                 let flags = cqe::BUFFER | u32::from(taken.id) << cqe::BUFFER_SHIFT;
                 return Ok(brought(op, n, flags, multi));
             }
-            Err(Errno::EAGAIN) if !file.nonblocking() => resources::give_back(&op.ring.resources, &taken),
+            Err(Errno::EAGAIN) if file.ops.may_wait() => resources::give_back(&op.ring.resources, &taken),
             Err(errno) => {
                 resources::give_back(&op.ring.resources, &taken);
                 return Err(errno);
