@@ -1,5 +1,6 @@
 /* fork, exec, threads and ends with operations under way: what is left of them, and whose they are. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.0 */
 #include "ring.h"
 static struct ring r;

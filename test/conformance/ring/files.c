@@ -1,5 +1,6 @@
 /* Operations on files: reading and writing with and without position and vectors, opening, names, attributes, closing. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.0 */
 #include "ring.h"
 #include <sys/xattr.h>

@@ -1,5 +1,6 @@
 /* Links, hard links, drain, completions that are skipped, and submissions that cannot be made: what is made, and in which order. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.0 */
 #include "ring.h"
 static struct ring r;

@@ -1,5 +1,6 @@
 /* More completions than the ring holds: none is lost, and the program is told. Counts and indices that are forged, entries that change: the kernel goes on. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.0 */
 #include "ring.h"
 static struct ring r;

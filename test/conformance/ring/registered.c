@@ -1,5 +1,6 @@
 /* io_uring_register: files, buffers, eventfds, identities, what there is, ring descriptors, rings that are not in use yet, restrictions. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.1 */
 #include "ring.h"
 #include <sys/eventfd.h>

@@ -1,5 +1,6 @@
 /* io_uring_setup: sizes, flags that exclude each other, features, what is mapped at which offset, and how long a ring lives. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.0 */
 #include "ring.h"
 

@@ -1,5 +1,6 @@
 /* Operations on sockets: made, bound, connected, accepted once and again and again; sending and receiving, with buffers of a group. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.1 */
 #include "ring.h"
 #include <netinet/in.h>

@@ -1,5 +1,6 @@
 /* A ring that the kernel looks into by itself: submissions without a call, and the flag that says when one is needed. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.0 */
 #include "ring.h"
 static struct ring r;

@@ -1,5 +1,6 @@
 /* What waits: polls once and again and again, timeouts, limits of other operations, cancelling; waiting in io_uring_enter with a time, a mask, a signal. */
 /* host: io_uring */
+/* not: musl */
 /* linux: 6.1 */
 #include "ring.h"
 #include <sys/eventfd.h>
@@ -58,7 +59,7 @@ int main(void)
 	ring_sqe(&r, IORING_OP_POLL_REMOVE, -1, (void *)5, 0, 0, 2);
 	ring_do(&r, "removed again");
 	/* Timeouts. */
-	struct __kernel_timespec t = ms(20), bad = {0, -1}, longer = ms(100000), zero = ms(0);
+	struct __kernel_timespec t = ms(20), bad = {-1, 0}, longer = ms(100000), zero = ms(0);
 	long before = t_now();
 	ring_one(&r, "timeout", IORING_OP_TIMEOUT, -1, &t, 1, 0);
 	T(t_now() - before >= 19);

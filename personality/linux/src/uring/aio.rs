@@ -130,12 +130,16 @@ pub fn io_destroy(thread: &Thread, context: usize) -> Result<()> {
     Ok(())
 }
 
+/// A word with a sign, as the program has words.
+fn signed(thread: &Thread, word: isize) -> isize {
+    if is_narrow(thread) { word as i32 as isize } else { word }
+}
+
 /// io_submit(2)
 pub fn io_submit<W: Layout<usize>>(thread: &Thread, context: usize, count: isize, list: UserPtr<W>) -> Result<usize> {
-    let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
+    let count = usize::try_from(signed(thread, count)).map_err(|_| Errno::EINVAL)?;
     let ring = find(thread, context)?;
     let issuer = issuer::of(thread)?;
-    issuer.dress(thread);
     let count = count.min(ring.shape.completions as usize);
     let mut result = Ok(0);
     for at in 0..count {
@@ -146,7 +150,6 @@ pub fn io_submit<W: Layout<usize>>(thread: &Thread, context: usize, count: isize
         }
         result = Ok(at + 1);
     }
-    issuer.undress();
     result
 }
 
@@ -290,6 +293,7 @@ async fn get_events(
     deadline: Option<Nanos>,
 ) -> Result<usize> {
     let ring = find(thread, context)?;
+    let (least, most) = (signed(thread, least), signed(thread, most));
     let (Ok(least), Ok(most)) = (usize::try_from(least), usize::try_from(most)) else { return Err(Errno::EINVAL) };
     if least > most {
         return Err(Errno::EINVAL);

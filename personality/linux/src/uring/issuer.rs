@@ -173,7 +173,6 @@ impl Issuer {
     }
 
     fn do_job(self: &Arc<Self>, thread: &Thread, job: Job) {
-        self.dress(thread);
         match job {
             Job::Step(op) => {
                 let turn = Turn::new(self, thread, &op.ring, false);
@@ -191,7 +190,6 @@ impl Issuer {
                 submit::take_all(self, thread, &ring);
             }
         }
-        self.undress();
     }
 
     /// The double has what the thread has now.
@@ -259,7 +257,6 @@ impl Issuer {
     /// By the thread, which is about to end or to run another program: all that is under way ends.
     pub fn end(self: &Arc<Self>, thread: &Thread) {
         self.over.store(true, Ordering::SeqCst);
-        self.dress(thread);
         loop {
             self.give_up(thread);
             let first = self.ops.lock().first_key_value().map(|(_, op)| op.clone());
@@ -270,7 +267,6 @@ impl Issuer {
             turn.end();
             self.forget(&op);
         }
-        self.undress();
         let mut timed = self.timed.lock();
         timed.ops.clear();
         if let Some((_, key)) = timed.alarm.take() {

@@ -37,7 +37,7 @@ use janua_object::vfs::Vfs;
 pub use enter::io_uring_enter;
 pub use issuer::Issuer;
 pub use register::io_uring_register;
-use ring::Ring;
+pub use ring::Ring;
 pub use setup::io_uring_setup;
 
 use crate::Thread;

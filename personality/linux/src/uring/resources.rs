@@ -16,6 +16,8 @@ use crate::Thread;
 pub const MOST_FILES: usize = 1 << 15;
 pub const MOST_BUFFERS: usize = 1 << 14;
 pub const MOST_GROUP: usize = 1 << 16;
+/// Most buffers that are provided at a time.
+const MOST_PROVIDED: usize = 1 << 17;
 /// Most groups of buffers, and most identities.
 const MOST_GROUPS: usize = 4096;
 const MOST_IDENTITIES: usize = 1024;
@@ -96,6 +98,8 @@ pub struct Resources {
     pub range: Option<(u32, u32)>,
     pub buffers: Option<Buffers>,
     pub groups: BTreeMap<u16, Group>,
+    /// Buffers in all groups that are no rings.
+    provided: usize,
     /// The eventfd that is told, and whether only of what did not end at once.
     pub event: Option<(Arc<OpenFile>, bool)>,
     pub identities: BTreeMap<u16, Arc<Cred>>,
@@ -175,10 +179,11 @@ impl Resources {
         let group = self.groups.entry(group).or_insert_with(|| Group::Provided(VecDeque::new()));
         let Group::Provided(list) = group else { return Err(Errno::EINVAL) };
         for buffer in buffers {
-            if list.len() >= MOST_GROUP {
+            if list.len() >= MOST_GROUP || self.provided >= MOST_PROVIDED {
                 return Err(Errno::ENOMEM);
             }
             list.push_back(buffer);
+            self.provided += 1;
         }
         Ok(())
     }
@@ -188,6 +193,7 @@ impl Resources {
         let Group::Provided(list) = self.groups.get_mut(&group).ok_or(Errno::ENOENT)? else { return Err(Errno::EINVAL) };
         let count = most.min(list.len());
         list.drain(..count);
+        self.provided = self.provided.saturating_sub(count);
         if list.is_empty() {
             self.groups.remove(&group);
         }
@@ -217,10 +223,11 @@ impl Resources {
 pub fn take(resources: &janua_rt::Mutex<Resources>, thread: &Thread, group: u16, want: usize) -> Result<Taken> {
     let cut = |len: u32| if want == 0 { len as usize } else { (len as usize).min(want) };
     let (at, entries, head) = {
-        let mut resources = resources.lock();
+        let resources = &mut *resources.lock();
         match resources.groups.get_mut(&group).ok_or(Errno::ENOBUFS)? {
             Group::Provided(list) => {
                 let Buf { addr, len, id, .. } = list.pop_front().ok_or(Errno::ENOBUFS)?;
+                resources.provided = resources.provided.saturating_sub(1);
                 return Ok(Taken { addr: addr as usize, len: cut(len), id, group, ringed: false });
             }
             Group::Ring { addr, entries, head } => (*addr, *entries, *head),
@@ -244,9 +251,11 @@ pub fn take(resources: &janua_rt::Mutex<Resources>, thread: &Thread, group: u16,
 
 /// Gives a buffer back that was not used, of `len` bytes as it was provided.
 pub fn give_back(resources: &janua_rt::Mutex<Resources>, taken: &Taken) {
-    match resources.lock().groups.get_mut(&taken.group) {
+    let resources = &mut *resources.lock();
+    match resources.groups.get_mut(&taken.group) {
         Some(Group::Ring { head, .. }) if taken.ringed => *head = head.wrapping_sub(1),
         Some(Group::Provided(list)) if !taken.ringed => {
+            resources.provided += 1;
             list.push_front(Buf { addr: taken.addr as u64, len: taken.len as u32, id: taken.id, reserved: 0 });
         }
         _ => {}

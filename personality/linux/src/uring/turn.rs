@@ -1,6 +1,7 @@
 //! A thread's turn at a ring: operations begin, go on and end in it.
 
 use alloc::sync::Arc;
+use core::cell::Cell;
 use core::task::{Poll, Waker};
 
 use janua_abi::linux::Errno;
@@ -20,7 +21,7 @@ use super::submit::{Chain, Member};
 use crate::Thread;
 use crate::linux::is_restart_code;
 
-/// A thread at a ring, its memory at hand. The thread's double is dressed.
+/// A thread at a ring, its memory at hand. The thread's double has what the thread has from the first operation that needs it to the turn's end.
 pub struct Turn<'a> {
     pub issuer: &'a Arc<Issuer>,
     pub owner: &'a Thread,
@@ -28,6 +29,7 @@ pub struct Turn<'a> {
     pub access: Access<'a>,
     /// The thread submits: what ends now ends at once.
     inline: bool,
+    dressed: Cell<bool>,
 }
 
 /// Posts a completion. Nothing is posted into a ring that nobody has any more.
@@ -37,11 +39,14 @@ pub fn post(ring: &Ring, access: &Access<'_>, completion: &Completion) -> bool {
 
 impl<'a> Turn<'a> {
     pub fn new(issuer: &'a Arc<Issuer>, owner: &'a Thread, ring: &'a Arc<Ring>, inline: bool) -> Turn<'a> {
-        Turn { issuer, owner, ring, access: ring.access(owner), inline }
+        Turn { issuer, owner, ring, access: ring.access(owner), inline, dressed: Cell::new(false) }
     }
 
     /// Tells of what has ended.
     pub fn end(self) {
+        if self.dressed.get() {
+            self.issuer.undress();
+        }
         if !self.ring.is_closed() {
             self.ring.tell(&self.access, self.inline);
         }
@@ -63,6 +68,7 @@ impl<'a> Turn<'a> {
         if self.ring.is_closed() || self.issuer.is_over() {
             return self.settle(&sqe, sqe.user_data, iocb, event.as_deref(), Reply::error(Errno::ECANCELED), rest, limit);
         }
+        self.dress();
         let made = ops::prepare(self, sqe);
         let (sqe, table, cred) = match made {
             Ok(made) => made,
@@ -99,6 +105,12 @@ impl<'a> Turn<'a> {
         }
     }
 
+    fn dress(&self) {
+        if !self.dressed.replace(true) {
+            self.issuer.dress(self.owner);
+        }
+    }
+
     /// Runs `what` with the double having these descriptors and this identity.
     fn with<T>(&self, table: Option<&Arc<FdTable>>, cred: Option<&Arc<Cred>>, what: impl FnOnce() -> T) -> T {
         let double = &self.issuer.double;
@@ -130,6 +142,7 @@ impl<'a> Turn<'a> {
             }
             (doing, running.table.clone(), running.cred.clone(), limit_at)
         };
+        self.dress();
         let double = &self.issuer.double;
         let cancelled = op.is_cancelled();
         if cancelled {

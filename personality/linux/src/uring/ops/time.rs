@@ -50,6 +50,8 @@ pub async fn timeout(op: &Op, thread: &Thread) -> Reply {
         if !multi || turns == Some(0) || !op.post_more(expired.result, cqe::MORE) {
             return expired;
         }
+        // One of no length is due again at once.
+        super::rw::pause().await;
         let mut terms = op.terms.lock();
         terms.deadline = terms.deadline.map(|deadline| time.next(deadline, clock.monotonic()));
     }
