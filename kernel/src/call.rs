@@ -116,6 +116,14 @@ impl<P: Personality> Seat<P> {
         }
     }
 
+    /// After the wake-up that may have been for them has been taken note of.
+    #[inline]
+    fn see_to_errands(&self) {
+        if self.work() & work::TASK != 0 {
+            P::errands(self);
+        }
+    }
+
     fn wait(&self) -> Flow {
         Flow::Wait(self.look_again())
     }
@@ -299,12 +307,14 @@ impl<P: Personality> Guest for Seat<P> {
     fn poll(&self, frame: &mut Frame) -> Flow {
         NEWS.advance();
         if self.is_sent() {
-            return match self.fetch() {
-                Some(result) => self.end_of_wait(frame, result),
-                None => Flow::Wait(None),
-            };
+            if let Some(result) = self.fetch() {
+                return self.end_of_wait(frame, result);
+            }
+            self.see_to_errands();
+            return Flow::Wait(None);
         }
         self.prepare_poll();
+        self.see_to_errands();
         let result = match self.slotted.as_ref().poll(&mut Context::from_waker(&self.waker)) {
             Some(Poll::Pending) => return self.wait(),
             Some(Poll::Ready(result)) => result,

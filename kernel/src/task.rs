@@ -67,6 +67,8 @@ pub trait Personality: Sized + Send + Sync + 'static {
     }
     /// The call of a watched thread is over: [`Personality::leave`] comes next.
     fn call_ends(_thread: &Thread<Self>) {}
+    /// What [`crate::thread::work::TASK`] stands for: done on the thread itself, while a call of its waits or on its return to user mode.
+    fn errands(_thread: &Thread<Self>) {}
     /// Whether this result of a call needs [`Personality::leave`] even though no work is flagged (restart codes).
     fn is_special(result: isize) -> bool;
     /// Slow return to user mode, when work is flagged or the result is special: delivers signals, stops, kills.

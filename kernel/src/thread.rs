@@ -38,8 +38,10 @@ pub mod work {
     pub const MASK: u32 = 16;
     /// The thread is to look at what nobody else can see, its processor time. No reason for a call to give up.
     pub const LOOK: u32 = 32;
+    /// The personality has something to do on this thread alone ([`crate::Personality::errands`]). No reason for a call to give up.
+    pub const TASK: u32 = 64;
     // A call's verdict is joined with them where an entry tests both.
-    const _: () = assert!((SIGNAL | FRAME | KILL | STOP | MASK | LOOK) & super::Verdict::BITS == 0);
+    const _: () = assert!((SIGNAL | FRAME | KILL | STOP | MASK | LOOK | TASK) & super::Verdict::BITS == 0);
 }
 
 /// How a thread is woken. Wakers are handles to this.
@@ -206,6 +208,22 @@ impl<P: Personality> Thread<P> {
         Some(thread)
     }
 
+    /// One for work that `owner` does beside its own calls, on its own thread: of the same task, with its memory, woken by nobody. What waits for it is
+    /// polled by [`Thread::poll_for`]. None before the owner has begun to run.
+    pub fn double(owner: &Thread<P>, ext: P::Thread) -> Option<Thread<P>> {
+        let context = owner.shared_context()?;
+        let thread = Thread::new(owner.task.clone(), ext);
+        thread.attach(context);
+        Some(thread)
+    }
+
+    /// Polls a future in which this thread, a [`Thread::double`], waits: what it came to, and the time at which it asks to be polled again.
+    pub fn poll_for<F: Future + ?Sized>(&self, future: Pin<&mut F>, waker: &Waker) -> (Poll<F::Output>, Option<Nanos>) {
+        self.deadline.store(u64::MAX, Ordering::Relaxed);
+        let polled = future.poll(&mut task::Context::from_waker(waker));
+        (polled, self.look_again())
+    }
+
     /// The machine it runs on.
     pub fn machine(&self) -> &'static dyn Machine {
         self.kernel.machine
@@ -329,6 +347,16 @@ impl<P: Personality> Thread<P> {
         self.wake.raise();
         // One that has not begun to run looks at its work when it does.
         if let Some(context) = self.context() {
+            context.kick();
+        }
+    }
+
+    /// Flags [`work::TASK`], and has the thread see to it soon wherever it waits; where it runs user code only with `kick`.
+    pub fn remind(&self, kick: bool) {
+        self.work.fetch_or(work::TASK, Ordering::SeqCst);
+        self.wake.raise();
+        self.wake.raise_word(&self.wake.home);
+        if kick && let Some(context) = self.context() {
             context.kick();
         }
     }

@@ -1,5 +1,6 @@
 //! The Linux x86-64 interface as data (source: the kernel's uapi headers and the man pages, section 2).
 
+pub mod aio;
 pub mod capability;
 pub mod elf;
 pub mod errno;
@@ -17,6 +18,7 @@ pub mod seccomp;
 pub mod signal;
 pub mod stat;
 pub mod time;
+pub mod uring;
 pub mod vsyscall;
 
 pub mod termios;

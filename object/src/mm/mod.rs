@@ -19,6 +19,7 @@ mod map;
 mod paid;
 mod remap;
 mod report;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod traced;

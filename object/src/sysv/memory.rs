@@ -137,6 +137,11 @@ impl Piece {
         Ok(Backing::Object { object: self.object.clone(), offset: self.base + offset, shared, frozen: false })
     }
 
+    /// The object it is a part of, and where in it it begins.
+    pub fn contents(&self) -> (&dyn MemoryObject, u64) {
+        (&*self.object, self.base)
+    }
+
     /// Bytes of it in memory.
     pub fn resident(&self) -> u64 {
         let end = self.base + self.size;

@@ -96,6 +96,10 @@ impl Personality for Linux {
         ptrace::call_ends(thread);
     }
 
+    fn errands(thread: &Thread) {
+        crate::uring::errands(thread);
+    }
+
     fn is_special(result: isize) -> bool {
         is_restart_code(result)
     }

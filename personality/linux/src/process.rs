@@ -75,6 +75,8 @@ pub struct Process {
     pub last_sched: crate::sched::Sched,
     /// The credentials of the last thread, for when it is gone.
     pub last_cred: RwLock<Option<Arc<Cred>>>,
+    /// Its contexts of asynchronous i/o.
+    pub aio: Mutex<crate::uring::aio::Contexts>,
     /// The semaphore sets, by id, in which its end undoes something (SEM_UNDO).
     pub undoes: Mutex<BTreeMap<i32, Weak<SemSet>>>,
     /// What is counted of its last thread: a process that has ended counts (`--pids`, RLIMIT_NPROC) until it is taken out of the tree.
@@ -296,6 +298,7 @@ impl Process {
             last_comm: Mutex::new(Vec::new()),
             last_sched: crate::sched::Sched::default(),
             last_cred: RwLock::new(None),
+            aio: Mutex::default(),
             undoes: Mutex::new(BTreeMap::new()),
             counted: Mutex::new(None),
             children: WaitQueue::new(),

@@ -68,6 +68,8 @@ pub struct System {
     pub outer: RwLock<Option<Arc<Outer>>>,
     /// Who was ended because memory was used up.
     pub watch: Watch,
+    /// The memory of rings, and who looks into those of which nobody tells.
+    pub rings: crate::uring::Rings,
     /// The end of the sandbox.
     pub ending: Ending,
 }
@@ -84,6 +86,7 @@ impl System {
         System {
             nr_open: AtomicU64::new(crate::limits::NR_OPEN),
             ipc: Ipc::new(&vfs, memory.clone()),
+            rings: crate::uring::Rings::new(&vfs),
             memory,
             jail,
             tree: Mutex::new(Tree::default()),

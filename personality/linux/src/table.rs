@@ -2,6 +2,7 @@
 //!
 //! Source: the kernel's syscall_64.tbl as of 6.18. Numbers 337 to 423 were never assigned.
 
+use janua_abi::linux::aio::{IoEvent, Iocb};
 use janua_abi::linux::futex::FutexWaitv;
 use janua_abi::linux::ipc::{MsqidDs, Sembuf, ShmidDs};
 use janua_abi::linux::net::{MmsgHdr, MsgHdr};
@@ -30,7 +31,8 @@ use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
 use crate::{
-    event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, usage, x86,
+    event, exec, fs, futex, ipc, limits, misc, mm, net, poll, prctl, ptrace, restart, sched, signal, task, time, uring, usage,
+    x86,
 };
 
 with_generic! {
@@ -242,11 +244,11 @@ with_generic! {
     203 sched_setaffinity(pid: i32, len: usize, mask: UserPtr<u8>) => plain sched::sched_setaffinity, task, Full;
     204 sched_getaffinity(pid: i32, len: usize, mask: UserPtr<u8>) => plain sched::sched_getaffinity, task, Full;
     205 set_thread_area() => missing, home, Missing("thread areas in the descriptor table are for 32-bit code; 64-bit code uses arch_prctl");
-    206 io_setup() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    207 io_destroy() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    208 io_getevents() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    209 io_submit() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    210 io_cancel() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
+    206 io_setup(events: u32, context: UserPtr<usize>) => plain uring::aio::io_setup, home, Full;
+    207 io_destroy(context: usize) => plain uring::aio::io_destroy, home, Full;
+    208 io_getevents(context: usize, least: isize, most: isize, events: UserPtr<IoEvent>, timeout: UserPtr<TimeSpec>) => wait uring::aio::io_getevents, home, Full;
+    209 io_submit(context: usize, count: isize, list: UserPtr<usize>) => plain uring::aio::io_submit, home, Partial("files on a disk are read and written before it returns");
+    210 io_cancel(context: usize, iocb: UserPtr<Iocb>, result: UserPtr<IoEvent>) => plain uring::aio::io_cancel, home, Full;
     211 get_thread_area() => missing, home, Missing("thread areas in the descriptor table are for 32-bit code; 64-bit code uses arch_prctl");
     212 lookup_dcookie() => missing, home, Missing("removed from Linux in 6.6");
     213 epoll_create(size: i32) => plain poll::epoll::epoll_create, fs, Full;
@@ -369,7 +371,7 @@ with_generic! {
     330 pkey_alloc(flags: usize, access_rights: usize) => plain mm::pkey_alloc, mm, Partial("no keys are given out: ENOSPC");
     331 pkey_free(pkey: i32) => plain mm::pkey_free, mm, Partial("no keys are given out: EINVAL");
     332 statx(dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) => plain fs::stat::statx, fs, Full;
-    333 io_pgetevents() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
+    333 io_pgetevents(context: usize, least: isize, most: isize, events: UserPtr<IoEvent>, timeout: UserPtr<TimeSpec>, mask: UserPtr<SigSetArg>) => wait uring::aio::io_pgetevents, home, Full;
     334 rseq() => missing, home, Missing("threads may move between processors without the kernel seeing it; the C library does without");
     335 uretprobe() => missing, home, Missing("a gate of the host's own user-space probes, not a call for programs");
     336 uprobe() => missing, home, Missing("a gate of the host's own user-space probes, not a call for programs");

@@ -67,6 +67,8 @@ pub struct ThreadState {
     pub new_area: Mutex<Option<UserDesc>>,
     /// Whether and how it is traced (ptrace(2)).
     pub trace: crate::ptrace::Trace,
+    /// What it has under way by rings.
+    pub uring: Mutex<Option<Arc<crate::uring::Issuer>>>,
     /// Processor time at the last look, nanoseconds: what others know of a running thread's.
     pub cpu_seen: AtomicU64,
 }
@@ -156,6 +158,7 @@ impl ThreadState {
             areas: Mutex::default(),
             new_area: Mutex::new(None),
             trace: crate::ptrace::Trace::default(),
+            uring: Mutex::new(None),
             cpu_seen: AtomicU64::new(0),
         }
     }

@@ -14,6 +14,8 @@ pub struct UserCount {
     signals: AtomicU64,
     /// Bytes that the user's message queues may hold.
     queues: AtomicU64,
+    /// Bytes of rings that are locked in memory.
+    rings: AtomicU64,
     inotify: Counts,
 }
 
@@ -66,6 +68,27 @@ impl QueueCharge {
 impl Drop for QueueCharge {
     fn drop(&mut self) {
         self.user.queues.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of a ring in its maker's count (RLIMIT_MEMLOCK), until dropped.
+pub struct RingCharge {
+    user: Arc<UserCount>,
+    bytes: u64,
+}
+
+impl RingCharge {
+    /// So many bytes more, unless they and those there are exceed `limit`.
+    pub fn take(user: Arc<UserCount>, bytes: u64, limit: u64) -> Option<RingCharge> {
+        let fits = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= limit);
+        user.rings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(RingCharge { user, bytes })
+    }
+}
+
+impl Drop for RingCharge {
+    fn drop(&mut self) {
+        self.user.rings.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

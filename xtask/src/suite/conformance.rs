@@ -54,11 +54,16 @@ pub struct Test {
     pub limit: u64,
     /// The first Linux that has what it asks for, where that is a late one.
     since: Option<String>,
+    /// It needs rings of the host's (io_uring), which not every host lets everybody have.
+    rings: bool,
 }
 
 impl Test {
     /// Why its native run cannot be had on this host, if it cannot.
     pub fn too_new(&self) -> Option<String> {
+        if self.rings && !host_has_rings() {
+            return Some("the host lets nobody use io_uring here".to_string());
+        }
         self.since
             .as_ref()
             .filter(|version| !host_has(version))
@@ -99,6 +104,13 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
         .collect();
     compare::parallel(&chosen, |test| judge(test, &skips), |verdicts| verdicts.into_iter().for_each(|v| v.count(tally)));
     Ok(())
+}
+
+/// Whether the host's io_uring is there for this process: not where it is switched off, nor where a filter of calls may refuse it, as in containers.
+fn host_has_rings() -> bool {
+    let switch = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    matches!(switch.trim(), "" | "0") && !status.lines().any(|line| line.starts_with("Seccomp:") && line.ends_with('2'))
 }
 
 /// Whether the host's Linux is at least this version ("6.13").
@@ -158,6 +170,7 @@ pub fn find() -> Result<Vec<Test>, String> {
                     variant,
                     limit,
                     since: since.clone(),
+                    rings: directive(&text, "host").is_some_and(|host| host == "io_uring"),
                 });
             }
         }

@@ -140,6 +140,8 @@ async fn replace(thread: &Thread, prepared: Box<Prepared>) -> Result<()> {
     let old = thread.process().mm().ok_or(Errno::ESRCH)?;
     let space = old.space().clone();
     thread.close_queues();
+    crate::uring::leave(thread);
+    crate::uring::aio::forget(thread);
     task::exit::leave_memory(thread);
     crate::time::posix::delete_all(&thread.task);
     // From here on there is no old program to return to.

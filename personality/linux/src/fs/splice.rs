@@ -122,32 +122,35 @@ pub async fn splice(
     let output = fd::get(thread, fd_out)?;
     input.check_read()?;
     output.check_write()?;
-    let len = len.min(MOST);
     match (pipe_of(&input), pipe_of(&output)) {
+        (None, None) => return Err(Errno::EINVAL),
+        (Some(_), _) if !off_in.is_null() => return Err(Errno::ESPIPE),
+        (_, Some(_)) if !off_out.is_null() => return Err(Errno::ESPIPE),
+        _ => {}
+    }
+    let places = [place(thread, &input, off_in)?, place(thread, &output, off_out)?];
+    let done = splice_at(thread, [&input, &output], places, len, flags).await?;
+    store(thread, off_in, places[0], done)?;
+    store(thread, off_out, places[1], done)?;
+    Ok(done)
+}
+
+/// splice(2) from one file into the other, each from its place on. EINVAL unless one of them is a pipe.
+pub async fn splice_at(
+    thread: &Thread,
+    [input, output]: [&OpenFile; 2],
+    [from, to]: [Place; 2],
+    len: usize,
+    flags: SpliceFlags,
+) -> Result<usize> {
+    let len = len.min(MOST);
+    match (pipe_of(input), pipe_of(output)) {
         (None, None) => Err(Errno::EINVAL),
-        (Some(_), _) if !off_in.is_null() => Err(Errno::ESPIPE),
-        (_, Some(_)) if !off_out.is_null() => Err(Errno::ESPIPE),
-        (Some(from), Some(to)) => {
-            if Arc::ptr_eq(from, to) {
-                return Err(Errno::EINVAL);
-            }
-            between_pipes(thread, &input, &output, len, flags, false).await
-        }
-        (Some(_), None) => {
-            let place = place(thread, &output, off_out)?;
-            if output.appends() || !output.ops.splices(true) {
-                return Err(Errno::EINVAL);
-            }
-            let done = from_pipe(thread, &input, &output, place, len, flags).await?;
-            store(thread, off_out, place, done)?;
-            Ok(done)
-        }
-        (None, Some(_)) => {
-            let place = place(thread, &input, off_in)?;
-            let done = into_pipe(thread, &input, &output, place, len, flags).await?;
-            store(thread, off_in, place, done)?;
-            Ok(done)
-        }
+        (Some(one), Some(other)) if Arc::ptr_eq(one, other) => Err(Errno::EINVAL),
+        (Some(_), Some(_)) => between_pipes(thread, input, output, len, flags, false).await,
+        (Some(_), None) if output.appends() || !output.ops.splices(true) => Err(Errno::EINVAL),
+        (Some(_), None) => from_pipe(thread, input, output, to, len, flags).await,
+        (None, Some(_)) => into_pipe(thread, input, output, from, len, flags).await,
     }
 }
 

@@ -48,10 +48,14 @@ pub fn mmap(
     }
     let file = if flags.0 & MAP_ANONYMOUS != 0 { None } else { Some(thread.files().get(fd)?) };
     let (mm, limits) = (mm(thread)?, limits(thread));
-    with_rights(prot(thread, protection.0), |prot| {
+    let mapped = with_rights(prot(thread, protection.0), |prot| {
         let request = MapRequest { addr: addr.0, len, prot, flags: flags.0, file: file.clone(), offset };
         mm.map_until(request, &limits, &|| is_killed(thread))
-    })
+    });
+    if let (Some(file), Ok(addr)) = (file, mapped) {
+        crate::uring::mapped(&file, addr, offset);
+    }
+    mapped
 }
 
 /// munmap(2).

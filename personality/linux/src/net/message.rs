@@ -56,6 +56,10 @@ pub(super) fn read_control(thread: &Thread, open: &Open, hdr: &MsgHdr, out: &mut
             _ => out.ancillary.push(message),
         }
     }
+    // Registered with itself by way of a message nobody takes, a ring would never end.
+    if files.iter().any(|file| file.downcast::<crate::uring::Ring>().is_some()) {
+        return Err(Errno::EINVAL);
+    }
     if !files.is_empty() {
         let own = thread.ext.cred();
         let bounded = !own.capable(cap::SYS_RESOURCE) && !own.capable(cap::SYS_ADMIN);

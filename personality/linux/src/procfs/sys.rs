@@ -98,6 +98,7 @@ static FS: &[Entry] = &[
         ],
     ),
     fixed!("aio-max-nr", "65536"),
+    text("aio-nr", aio_events),
     fixed!("file-max", "9223372036854775807"),
     fixed!("file-nr", "0\t0\t9223372036854775807"),
     settable("lease-break-time", lease_time, set_lease_time),
@@ -261,6 +262,11 @@ fn set_pipe_most(subject: &Subject, word: &[u8]) -> Result<()> {
     }
     let most = (most as usize).next_power_of_two().max(janua_object::pipe::PIPE_BUF);
     subject.kernel.files.pipe_most.store(most, Ordering::Relaxed);
+    Ok(())
+}
+
+fn aio_events(subject: &Subject, text: &mut Text) -> Result<()> {
+    let _ = writeln!(text, "{}", subject.kernel.rings.aio_events());
     Ok(())
 }
 

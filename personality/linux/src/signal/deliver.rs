@@ -43,6 +43,9 @@ pub fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
             thread.clear_work(work::LOOK);
             crate::time::cpu::own(thread);
         }
+        if flags & work::TASK != 0 {
+            crate::uring::errands(thread);
+        }
         if flags & work::MASK != 0 && !is_interrupted_call(frame) {
             // The call is over and was not cut short: the signals it let in are not to be taken now.
             restore_mask(thread);

@@ -96,6 +96,7 @@ pub fn leave_memory(thread: &Thread) {
 /// Ends the calling thread, and its process when it is the last. After this the thread must not return to user code.
 pub fn end_thread(thread: &Thread) {
     thread.close_queues();
+    crate::uring::leave(thread);
     leave_memory(thread);
     futex::robust::end(thread);
     super::clone::release_vfork(thread);
@@ -261,6 +262,7 @@ fn trace_end(thread: &Thread, status: u32) {
 
 /// Gives the process' record locks and descriptors up.
 fn close_files(thread: &Thread) {
+    crate::uring::aio::forget(thread);
     thread.kernel.files.locks.release_process(thread.process().pid);
     let files = core::mem::take(&mut *thread.process().files.write());
     super::put_files(thread, files);

@@ -27,6 +27,8 @@ pub enum Target {
     Posix(Weak<Task>, i32),
     /// A process whose processor time is watched.
     Cpu(Weak<Task>),
+    /// What a thread has under way by rings.
+    Ring(Weak<crate::uring::Issuer>),
 }
 
 /// A place in the queue.
@@ -83,6 +85,9 @@ impl Timers {
                 Target::Real(task) => with(&task, interval::real_expired),
                 Target::Posix(task, id) => with(&task, |task| posix::expired(task, id)),
                 Target::Cpu(task) => with(&task, interval::sample),
+                Target::Ring(issuer) => {
+                    issuer.upgrade().inspect(|issuer| issuer.time_has_come());
+                }
             }
         }
         self.queue.lock().entries.first_key_value().map(|(first, _)| first.at)

@@ -3,6 +3,7 @@
 //! Source: the kernel's syscall_32.tbl as of 6.18. Where a row differs from that of the same name in [`crate::table`] it names
 //! another layout or one of this module's own handlers.
 
+use janua_abi::linux::aio::{IoEvent, Iocb};
 use janua_abi::linux::futex::FutexWaitv;
 use janua_abi::linux::i386::UserDesc;
 use janua_abi::linux::i386::ipc::MsqidDs32;
@@ -42,7 +43,7 @@ use crate::signal::calls::Signal;
 use crate::task::clone::CloneFlags;
 use crate::task::wait::WaitOptions;
 use crate::time::ClockArg;
-use crate::{event, exec, fs, futex, limits, misc, mm, net, poll, prctl, restart, sched, task, time, usage};
+use crate::{event, exec, fs, futex, limits, misc, mm, net, poll, prctl, restart, sched, task, time, uring, usage};
 
 with_generic! {
     /// All rows, by number.
@@ -292,11 +293,11 @@ with_generic! {
     242 sched_getaffinity(pid: i32, len: usize, mask: UserPtr<u8>) => plain sched::sched_getaffinity, task, Full;
     243 set_thread_area(descriptor: UserPtr<UserDesc>) => plain thread_area::set_thread_area, home, Partial("two entries of three: the last is the kernel's");
     244 get_thread_area(descriptor: UserPtr<UserDesc>) => plain thread_area::get_thread_area, home, Full;
-    245 io_setup() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    246 io_destroy() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    247 io_getevents() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    248 io_submit() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
-    249 io_cancel() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
+    245 io_setup(events: u32, context: UserPtr<u32>) => plain uring::aio::io_setup, home, Full;
+    246 io_destroy(context: usize) => plain uring::aio::io_destroy, home, Full;
+    247 io_getevents(context: usize, least: isize, most: isize, events: UserPtr<IoEvent>, timeout: UserPtr<TimeSpec32>) => wait uring::aio::io_getevents, home, Full;
+    248 io_submit(context: usize, count: isize, list: UserPtr<u32>) => plain uring::aio::io_submit, home, Partial("files on a disk are read and written before it returns");
+    249 io_cancel(context: usize, iocb: UserPtr<Iocb>, result: UserPtr<IoEvent>) => plain uring::aio::io_cancel, home, Full;
     250 fadvise64(fd: Fd, low: u32, high: u32, len: u32, advice: u32) => plain words::fadvise64, fs, Full;
     251 unassigned() => missing, home, Missing("not a number of this interface");
     252 exit_group(code: i32) => plain task::exit::exit_group, home, Full;
@@ -432,7 +433,7 @@ with_generic! {
     382 pkey_free(pkey: i32) => plain mm::pkey_free, mm, Partial("no keys are given out: EINVAL");
     383 statx(dir: DirFd, path: UserStr, flags: AtFlags, mask: u32, out: UserPtr<Statx>) => plain words::statx, fs, Full;
     384 arch_prctl(code: mm::ArchCode, addr: mm::Addr) => plain words::arch_prctl, home, Partial("no CPUID faulting, shadow stacks or dynamic vector state");
-    385 io_pgetevents() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
+    385 io_pgetevents(context: usize, least: isize, most: isize, events: UserPtr<IoEvent>, timeout: UserPtr<TimeSpec32>, mask: UserPtr<SigSetArg32>) => wait uring::aio::io_pgetevents, home, Full;
     386 rseq() => missing, home, Missing("threads may move between processors without the kernel seeing it; the C library does without");
     387 unassigned() => missing, home, Missing("not a number of this interface");
     388 unassigned() => missing, home, Missing("not a number of this interface");
@@ -463,7 +464,7 @@ with_generic! {
     413 pselect6_time64(count: i32, read: UserPtr<u32>, write: UserPtr<u32>, except: UserPtr<u32>, timeout: UserPtr<TimeSpec64>, mask: UserPtr<SigSetArg32>) => wait poll::select::pselect6, fs, Full;
     414 ppoll_time64(fds: UserPtr<PollFd>, count: u32, timeout: UserPtr<TimeSpec64>, mask: UserPtr<u64>, mask_size: usize) => wait poll::poll::ppoll, fs, Full;
     415 unassigned() => missing, home, Missing("not a number of this interface");
-    416 io_pgetevents_time64() => missing, home, Missing("no kernel-side asynchronous i/o; POSIX aio of the C library works with threads");
+    416 io_pgetevents_time64(context: usize, least: isize, most: isize, events: UserPtr<IoEvent>, timeout: UserPtr<TimeSpec64>, mask: UserPtr<SigSetArg32>) => wait uring::aio::io_pgetevents, home, Full;
     417 recvmmsg_time64(fd: Fd, list: UserPtr<MmsgHdr32>, count: u32, flags: MsgFlags, timeout: UserPtr<TimeSpec64>) => wait net::transfer::recvmmsg, net, Partial("no error queue");
     418 mq_timedsend_time64(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: u32, timeout: UserPtr<TimeSpec64>) => wait ipc_args::mq_timedsend, ipc, Full;
     419 mq_timedreceive_time64(mqdes: Fd, msg: UserPtr<u8>, len: usize, prio: UserPtr<u32>, timeout: UserPtr<TimeSpec64>) => wait ipc_args::mq_timedreceive, ipc, Full;

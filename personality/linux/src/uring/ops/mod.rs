@@ -1,0 +1,231 @@
+//! Operations. Each is the handler of a system call, with the words that the submission has for it; what has no call is in [`own`].
+
+mod cancel;
+mod files;
+mod net;
+mod own;
+mod rw;
+mod time;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use janua_abi::linux::uring::{Sqe, flag, op, sqe};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::table::{Arg, Fd};
+use janua_object::fdtable::FdTable;
+use janua_object::{Cred, OpenFile};
+
+use super::op::{Doing, Op, Reply};
+use super::turn::Turn;
+use crate::Thread;
+use crate::fs::fd;
+
+pub use cancel::{Match, cancel_now};
+pub use own::update_files;
+
+/// Whether there is an operation of this number.
+pub fn is_known(opcode: u8) -> bool {
+    // 46 to 48 are commands of devices and transfers without a copy.
+    opcode < op::END && !(46..=48).contains(&opcode)
+}
+
+/// Operations that take a buffer of a group.
+pub fn selects_buffers(opcode: u8) -> bool {
+    matches!(opcode, op::READ | op::RECV | op::READ_MULTISHOT)
+}
+
+/// Operations whose descriptor may be a registered file.
+fn takes_file(opcode: u8) -> bool {
+    use op::*;
+    matches!(opcode, READV | WRITEV | FSYNC | READ_FIXED | WRITE_FIXED | POLL_ADD | SYNC_FILE_RANGE | SENDMSG | RECVMSG)
+        || matches!(opcode, ACCEPT | CONNECT | FALLOCATE | READ | WRITE | FADVISE | SEND | RECV | SPLICE | TEE | SHUTDOWN)
+        || matches!(opcode, MSG_RING | FSETXATTR | FGETXATTR | READ_MULTISHOT | FIXED_FD_INSTALL | FTRUNCATE | BIND | LISTEN)
+}
+
+/// Operations that make a file, which may be given a slot of the registered ones.
+fn makes_file(opcode: u8) -> bool {
+    matches!(opcode, op::OPENAT | op::OPENAT2 | op::ACCEPT | op::SOCKET)
+}
+
+/// Operations of which `ioprio` means something.
+fn has_priority(opcode: u8) -> bool {
+    use op::*;
+    matches!(opcode, READV | WRITEV | READ_FIXED | WRITE_FIXED | READ | WRITE | SEND | RECV | SENDMSG | RECVMSG | ACCEPT)
+        || matches!(opcode, NOP | READ_MULTISHOT)
+}
+
+/// What can be said of a submission before it is made. EINVAL.
+pub fn check(sqe: &Sqe) -> Result<()> {
+    if sqe.ioprio != 0 && !has_priority(sqe.opcode) {
+        return Err(Errno::EINVAL);
+    }
+    let bad = match sqe.opcode {
+        op::FSYNC => sqe.addr != 0 || sqe.buf_index != 0 || sqe.op_flags & !flag::FSYNC_DATASYNC != 0,
+        op::TIMEOUT => {
+            let known = flag::TIMEOUT_ABS | flag::TIMEOUT_BOOTTIME | flag::TIMEOUT_REALTIME | flag::TIMEOUT_ETIME_SUCCESS;
+            sqe.buf_index != 0 || sqe.len != 1 || sqe.op_flags & !(known | flag::TIMEOUT_MULTISHOT) != 0
+        }
+        op::POLL_ADD => {
+            sqe.buf_index != 0
+                || sqe.off != 0
+                || sqe.addr != 0
+                || sqe.len & !(flag::POLL_ADD_MULTI | flag::POLL_ADD_LEVEL) != 0
+                || sqe.len & flag::POLL_ADD_MULTI != 0 && sqe.flags & sqe::CQE_SKIP_SUCCESS != 0
+        }
+        op::CLOSE => sqe.off != 0 || sqe.addr != 0 || sqe.len != 0 || sqe.op_flags != 0 || sqe.file_index != 0 && sqe.fd != 0,
+        op::NOP => sqe.op_flags & !flag::NOP_INJECT_RESULT != 0,
+        op::FIXED_FD_INSTALL => sqe.flags & sqe::FIXED_FILE == 0,
+        _ => false,
+    };
+    if bad { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
+/// A submission with what it is made with: descriptors and identity, where those are not the thread's.
+pub type Prepared = (Sqe, Option<Arc<FdTable>>, Option<Arc<Cred>>);
+
+/// Finds what a submission names. EINVAL for an identity, EBADF for a file that is not registered.
+pub fn prepare(turn: &Turn<'_>, mut sqe: Sqe) -> Result<Prepared> {
+    let cred = match sqe.personality {
+        0 => None,
+        id => Some(turn.ring.resources.lock().identities.get(&id).cloned().ok_or(Errno::EINVAL)?),
+    };
+    let table = table(turn, &mut sqe)?;
+    Ok((sqe, table, cred))
+}
+
+/// The descriptors for a submission that names registered files or makes one: a table of its own, whose first are what it names.
+fn table(turn: &Turn<'_>, sqe: &mut Sqe) -> Result<Option<Arc<FdTable>>> {
+    let fixed = sqe.flags & sqe::FIXED_FILE != 0;
+    let find = |fixed: bool, number: i32| match fixed {
+        true => turn.ring.resources.lock().file(number as u32),
+        false => turn.owner.files.read().get(Fd(number)),
+    };
+    let put = |table: &FdTable, file: Arc<OpenFile>| table.install(file, 0, false, u64::MAX).map(|fd| fd.0);
+    if matches!(sqe.opcode, op::SPLICE | op::TEE) {
+        let from = sqe.op_flags & flag::SPLICE_FD_IN_FIXED != 0;
+        sqe.op_flags &= !flag::SPLICE_FD_IN_FIXED;
+        if !fixed && !from {
+            return Ok(None);
+        }
+        let files = FdTable::new();
+        sqe.file_index = put(&files, find(from, sqe.file_index as i32)?)? as u32;
+        sqe.fd = put(&files, find(fixed, sqe.fd)?)?;
+        return Ok(Some(Arc::new(files)));
+    }
+    let direct = makes_file(sqe.opcode) && sqe.file_index != 0;
+    if !fixed && !direct {
+        return Ok(None);
+    }
+    if fixed && !takes_file(sqe.opcode) {
+        return Err(Errno::EBADF);
+    }
+    let files = FdTable::new();
+    let names_directory = matches!(sqe.opcode, op::OPENAT | op::OPENAT2) && sqe.fd >= 0;
+    if takes_file(sqe.opcode) || names_directory {
+        sqe.fd = put(&files, find(fixed, sqe.fd)?)?;
+    }
+    Ok(Some(Arc::new(files)))
+}
+
+/// An argument of a handler's.
+fn arg<A: Arg>(word: u64) -> Result<A> {
+    A::decode(usize::try_from(word).map_err(|_| Errno::EFAULT)?)
+}
+
+/// A descriptor as an argument.
+fn fd<A: Arg>(number: i32) -> Result<A> {
+    A::decode(number as isize as usize)
+}
+
+/// What needs not wait: done now. `None` for what may.
+pub fn at_once(turn: &Turn<'_>, sqe: &Sqe) -> Option<Reply> {
+    use op::*;
+    let thread = &turn.issuer.double;
+    Some(match sqe.opcode {
+        NOP if sqe.op_flags & flag::NOP_INJECT_RESULT != 0 => {
+            let result = i64::from(sqe.len as i32);
+            Reply { result, failed: result < 0, ..Reply::default() }
+        }
+        NOP => Reply::default(),
+        FSYNC | SYNC_FILE_RANGE | FALLOCATE | FADVISE | MADVISE | STATX | FTRUNCATE | EPOLL_CTL | SHUTDOWN | RENAMEAT
+        | UNLINKAT | MKDIRAT | SYMLINKAT | LINKAT | FSETXATTR | SETXATTR | FGETXATTR | GETXATTR | BIND | LISTEN
+        | FUTEX_WAKE => files::call(thread, sqe).into(),
+        CLOSE => own::close(turn, thread, sqe).into(),
+        SOCKET => files::socket(thread, sqe).and_then(|made| place(turn, thread, sqe, made)).into(),
+        FIXED_FD_INSTALL => own::install(turn, thread, sqe).into(),
+        FILES_UPDATE => own::files_update(turn, thread, sqe).into(),
+        PROVIDE_BUFFERS => own::provide(turn, sqe).into(),
+        REMOVE_BUFFERS => own::remove(turn, sqe).into(),
+        MSG_RING => own::message(turn, thread, sqe).into(),
+        ASYNC_CANCEL => cancel::cancel(turn, sqe).into(),
+        TIMEOUT_REMOVE => time::remove(turn, thread, sqe).into(),
+        POLL_REMOVE => rw::poll_remove(turn, sqe).into(),
+        _ => return None,
+    })
+}
+
+/// What may wait, from its begin to its end.
+pub fn doing(op: &Arc<Op>) -> Doing {
+    let op = op.clone();
+    Box::pin(async move { perform(&op, &op.issuer.double).await })
+}
+
+async fn perform(op: &Op, thread: &Thread) -> Reply {
+    use op::*;
+    let sqe = &op.sqe;
+    match sqe.opcode {
+        READ | READV | READ_FIXED if sqe.flags & sqe::BUFFER_SELECT == 0 => rw::read(op, thread).await,
+        READ | READ_MULTISHOT => rw::read_selected(op, thread).await,
+        WRITE | WRITEV | WRITE_FIXED => rw::write(op, thread).await,
+        POLL_ADD => rw::poll(op, thread).await,
+        SPLICE | TEE => files::splice(thread, sqe).await,
+        OPENAT | OPENAT2 => {
+            let made = files::open(thread, sqe).await;
+            made.and_then(|made| place_later(op, made)).into()
+        }
+        ACCEPT => net::accept(op, thread).await,
+        CONNECT => net::connect(thread, sqe).await.into(),
+        SEND | SENDMSG => net::send(op, thread).await,
+        RECV | RECVMSG => net::receive(op, thread).await,
+        TIMEOUT => time::timeout(op, thread).await,
+        WAITID => files::waitid(op, thread).await.into(),
+        FUTEX_WAIT | FUTEX_WAITV => files::futex_wait(thread, sqe).await.into(),
+        _ => Reply::error(Errno::EINVAL),
+    }
+}
+
+/// What an operation that made a file answers: its number, where it is to have one.
+fn place(turn: &Turn<'_>, double: &Thread, sqe: &Sqe, made: Fd) -> Result<usize> {
+    put_away(&turn.ring.resources, turn.owner, double, sqe, made)
+}
+
+fn place_later(op: &Op, made: Fd) -> Result<usize> {
+    let owner = op.issuer.owner().ok_or(Errno::ESRCH)?;
+    put_away(&op.ring.resources, &owner, &op.issuer.double, &op.sqe, made)
+}
+
+fn put_away(
+    resources: &janua_rt::Mutex<super::resources::Resources>,
+    owner: &Thread,
+    double: &Thread,
+    sqe: &Sqe,
+    made: Fd,
+) -> Result<usize> {
+    let direct = sqe.file_index != 0;
+    if !direct && sqe.flags & sqe::FIXED_FILE == 0 {
+        return Ok(made.0 as usize);
+    }
+    // It is in the table that was made for this submission.
+    let files = double.files();
+    let cloexec = files.cloexec(made)?;
+    let file = files.remove(made)?;
+    if !direct {
+        return fd::install(owner, file, cloexec).map(|fd| fd.0 as usize);
+    }
+    let any = sqe.file_index == flag::FILE_INDEX_ALLOC;
+    let slot = if any { flag::FILE_INDEX_ALLOC } else { sqe.file_index - 1 };
+    let (at, old) = resources.lock().put(slot, file)?;
+    drop(old);
+    Ok(if any { at as usize } else { 0 })
+}

@@ -1,0 +1,190 @@
+//! Operations on sockets.
+
+use janua_abi::linux::i386::net::MsgHdr32;
+use janua_abi::linux::net::{MsgHdr, msg};
+use janua_abi::linux::uring::{Sqe, cqe, flag, op, sqe};
+use janua_abi::linux::{Errno, Result};
+use janua_kernel::UserPtr;
+use janua_kernel::table::Fd;
+use janua_object::Events;
+
+use super::super::op::{Op, Reply};
+use super::super::resources;
+use super::rw::{Attempt, brought, pause, wait_for};
+use super::{arg, fd, place_later};
+use crate::Thread;
+use crate::net::args::{MsgFlags, Type};
+use crate::net::{connect as making, transfer};
+
+/// Times a multishot operation goes on at once before others have their turn.
+const IN_A_ROW: u32 = 32;
+
+/// Waits for a socket whatever its flags say, as operations do.
+async fn wait_for_socket(t: &Thread, number: i32, events: Events) -> Result<()> {
+    let file = crate::fs::fd::get(t, Fd(number))?;
+    wait_for(t, &file, events.bits()).await
+}
+
+/// connect(2)
+pub async fn connect(t: &Thread, sqe: &Sqe) -> Result<()> {
+    if sqe.len != 0 || sqe.op_flags != 0 || sqe.buf_index != 0 || sqe.file_index != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut begun = false;
+    loop {
+        match making::connect(t, fd(sqe.fd)?, arg(sqe.addr)?, sqe.off as i32).await {
+            Err(Errno::EINPROGRESS | Errno::EALREADY) => begun = true,
+            Err(Errno::EISCONN) if begun => return Ok(()),
+            other => return other,
+        }
+        wait_for_socket(t, sqe.fd, Events::WRITABLE).await?;
+    }
+}
+
+/// accept4(2), once or again and again.
+pub async fn accept(op: &Op, t: &Thread) -> Reply {
+    let Sqe { addr, off: len, op_flags, ioprio, .. } = op.sqe;
+    let known = flag::ACCEPT_MULTISHOT | flag::ACCEPT_DONTWAIT | flag::ACCEPT_POLL_FIRST;
+    let multi = ioprio & flag::ACCEPT_MULTISHOT != 0;
+    let one_slot = op.sqe.file_index != 0 && op.sqe.file_index != flag::FILE_INDEX_ALLOC;
+    if op.sqe.len != 0 || op.sqe.buf_index != 0 || ioprio & !known != 0 || multi && one_slot {
+        return Reply::error(Errno::EINVAL);
+    }
+    let wait = ioprio & flag::ACCEPT_DONTWAIT == 0;
+    let mut row = 0;
+    loop {
+        let made = async {
+            if !wait {
+                let file = crate::fs::fd::get(t, Fd(op.sqe.fd))?;
+                let ready = file.poll(&crate::thread::ThreadExt::caller(t), None);
+                if !ready.intersects(Events::READABLE) {
+                    return Err(Errno::EAGAIN);
+                }
+            }
+            let (addr, len): (UserPtr<u8>, UserPtr<i32>) = (arg(addr)?, arg(len)?);
+            loop {
+                match making::accept4(t, Fd(op.sqe.fd), addr, len, Type(op_flags)).await {
+                    Err(Errno::EAGAIN) if wait => wait_for_socket(t, op.sqe.fd, Events::READABLE).await?,
+                    made => return place_later(op, made?),
+                }
+            }
+        };
+        match made.await {
+            Ok(made) if multi && op.post_more(made as i64, cqe::MORE) => {}
+            other => return other.into(),
+        }
+        row += 1;
+        if row % IN_A_ROW == 0 {
+            pause().await;
+        }
+    }
+}
+
+/// sendto(2), sendmsg(2). No signal comes of a broken connection.
+pub async fn send(op: &Op, t: &Thread) -> Reply {
+    let Sqe { fd: number, off: to, addr, len, op_flags, file_index, ioprio, .. } = op.sqe;
+    if ioprio & !flag::RECVSEND_POLL_FIRST != 0 {
+        return Reply::error(Errno::EINVAL);
+    }
+    let flags = MsgFlags(op_flags | msg::NOSIGNAL);
+    let wait = op_flags & msg::DONTWAIT == 0;
+    let done = async {
+        loop {
+            let done = match (op.sqe.opcode, op.ring.shape.narrow) {
+                // The length of the address is in the lower half.
+                (op::SEND, _) => {
+                    let to_len = i32::from(file_index as u16);
+                    transfer::sendto(t, fd(number)?, arg(addr)?, len as usize, flags, arg(to)?, to_len).await
+                }
+                (_, true) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
+                (_, false) => transfer::sendmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
+            };
+            match done {
+                Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::WRITABLE).await?,
+                done => return done,
+            }
+        }
+    };
+    ended(op, done.await)
+}
+
+/// The end of a transfer: with MSG_WAITALL one that brought less has failed.
+fn ended(op: &Op, done: Result<usize>) -> Reply {
+    let all = op.sqe.op_flags & msg::WAITALL != 0 && matches!(op.sqe.opcode, op::SEND | op::RECV);
+    if all { Reply::transfer(done, op.sqe.len as usize) } else { done.into() }
+}
+
+/// recvfrom(2), recvmsg(2), once or again and again.
+pub async fn receive(op: &Op, t: &Thread) -> Reply {
+    let Sqe { len, op_flags, ioprio, .. } = op.sqe;
+    let multi = ioprio & flag::RECV_MULTISHOT != 0;
+    let selects = op.sqe.flags & sqe::BUFFER_SELECT != 0;
+    if ioprio & !(flag::RECVSEND_POLL_FIRST | flag::RECV_MULTISHOT) != 0
+        || multi && (!selects || op_flags & msg::WAITALL != 0 || op.sqe.opcode != op::RECV || len != 0)
+    {
+        return Reply::error(Errno::EINVAL);
+    }
+    if !selects {
+        return ended(op, receive_once(op, t).await);
+    }
+    let mut row = 0;
+    loop {
+        match try_receive(op, t, multi).await {
+            Ok(Attempt { reply, again: false }) => return reply,
+            Ok(_) => {}
+            Err(errno) => return Reply::error(errno),
+        }
+        row += 1;
+        if row % IN_A_ROW == 0 {
+            pause().await;
+        }
+    }
+}
+
+async fn receive_once(op: &Op, t: &Thread) -> Result<usize> {
+    let Sqe { fd: number, addr, len, op_flags, .. } = op.sqe;
+    let (flags, wait) = (MsgFlags(op_flags), op_flags & msg::DONTWAIT == 0);
+    loop {
+        let done = match (op.sqe.opcode, op.ring.shape.narrow) {
+            (op::RECV, _) => {
+                let nobody = UserPtr::new(0);
+                transfer::recvfrom(t, fd(number)?, arg(addr)?, len as usize, flags, nobody, UserPtr::new(0)).await
+            }
+            (_, true) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr32>::new(addr as usize), flags).await,
+            (_, false) => transfer::recvmsg(t, fd(number)?, UserPtr::<MsgHdr>::new(addr as usize), flags).await,
+        };
+        match done {
+            Err(Errno::EAGAIN) if wait => wait_for_socket(t, number, Events::READABLE).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn try_receive(op: &Op, t: &Thread, multi: bool) -> Result<Attempt> {
+    let Sqe { fd: number, len, op_flags, buf_index, .. } = op.sqe;
+    let file = crate::fs::fd::get(t, Fd(number))?;
+    let wait = op_flags & msg::DONTWAIT == 0;
+    loop {
+        if wait {
+            wait_for(t, &file, Events::READABLE.bits()).await?;
+        }
+        let taken = resources::take(&op.ring.resources, t, buf_index, len as usize)?;
+        let flags = MsgFlags(op_flags | msg::DONTWAIT);
+        let (to, nobody) = (UserPtr::new(taken.addr), UserPtr::new(0));
+        match transfer::recvfrom(t, Fd(number), to, taken.len, flags, nobody, UserPtr::new(0)).await {
+            Ok(0) => {
+                resources::give_back(&op.ring.resources, &taken);
+                return Ok(Attempt { reply: Reply::value(0), again: false });
+            }
+            Ok(n) => {
+                let flags = cqe::BUFFER | u32::from(taken.id) << cqe::BUFFER_SHIFT;
+                return Ok(brought(op, n, flags, multi));
+            }
+            Err(Errno::EAGAIN) if wait => resources::give_back(&op.ring.resources, &taken),
+            Err(errno) => {
+                resources::give_back(&op.ring.resources, &taken);
+                return Err(errno);
+            }
+        }
+    }
+}
