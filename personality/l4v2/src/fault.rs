@@ -61,7 +61,7 @@ fn stop_for(thread: &Thread, registers: &Registers, exception: &Exception, why: 
     }
     state.block(thread.key, Phase::Stopped, None, None);
     drop(state);
-    // It goes no further than its way out of the kernel.
+    // It goes no further than the end of this exception.
     thread.set_work(janua_kernel::thread::work::LOOK);
 }
 

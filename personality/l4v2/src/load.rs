@@ -196,7 +196,7 @@ fn info_page(plan: &Plan) -> Vec<u8> {
         page.set_range(at + 8, program.span());
     }
     page.set_range(info::MAIN_MEMORY, 0..plan.memory);
-    page.set_range(info::RESERVED[0], 0..FREE);
+    page.set_range(info::RESERVED[0], 0..INFO + PAGE);
     page.0
 }
 

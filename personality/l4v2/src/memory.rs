@@ -177,6 +177,10 @@ impl Inner {
             }
             self.revoke(transfer.to, target, Unmap { flush: true, own: true });
         }
+        if transfer.grant && !write {
+            // Those who have it from here may not have more than who has it now.
+            self.revoke(transfer.from, source, Unmap { flush: false, own: false });
+        }
         // What was there may have been what this one came from.
         let Some((_, parent)) = self.place(transfer.from, source) else { return Ok(None) };
         let tree = &mut self.trees[frame as usize];
@@ -330,3 +334,7 @@ impl Memory {
         self.inner.lock().count
     }
 }
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

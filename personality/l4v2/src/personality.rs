@@ -72,11 +72,14 @@ impl Personality for L4v2 {
         }
         let mut state = thread.state();
         let Some(tcb) = state.get_mut(thread.key) else { return Leave::Exit };
-        if let Some(eip) = tcb.entry[0].take() {
-            frame.rip = eip.into();
-        }
-        if let Some(esp) = tcb.entry[1].take() {
-            frame.rsp = esp.into();
+        let entry = [tcb.entry[0].take(), tcb.entry[1].take()];
+        if entry != [None; 2] {
+            let Registers { eip, esp, .. } = Registers::of(frame);
+            // 32-bit code, whatever it was that it ran.
+            frame.call_user32(entry[0].unwrap_or(eip), entry[1].unwrap_or(esp));
+            if let Ok(registers) = thread.registers() {
+                registers.set_segments(Segments::FLAT);
+            }
         }
         let Registers { eip, esp, eflags, .. } = Registers::of(frame);
         tcb.at = crate::state::Place { eip, esp, eflags };
