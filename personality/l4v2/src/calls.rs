@@ -166,7 +166,12 @@ pub fn thread_schedule(thread: &Thread, frame: &mut Frame) -> isize {
 
 /// `lthread_ex_regs`: where a thread of the task goes on, and who its pager and preempter are; makes it if there is none.
 pub fn lthread_ex_regs(thread: &Thread, frame: &mut Frame) -> isize {
+    /// In the number of the thread: it is to run in virtual 8086 mode.
+    const VIRTUAL: u32 = 1 << 31;
     let registers = Registers::of(frame);
+    if registers.eax & VIRTUAL != 0 {
+        return REFUSED;
+    }
     let number = (registers.eax & u32::from(THREADS - 1)) as u8;
     let key = Key::new(thread.key.task(), number);
     let given = |word: u32| (word != KEEP).then_some(word);

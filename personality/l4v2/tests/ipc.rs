@@ -186,3 +186,32 @@ fn a_long_row_of_threads_that_wait_for_each_other_comes_apart() {
     }
     ends_with(&link, 42);
 }
+
+#[test]
+fn programs_write_by_the_debugger() {
+    let root = Program::new().set(Reg::Rax, 0x41).breakpoint(b"\x3c\x00").breakpoint(b"\x90\xeb\x05 text");
+    let root = root.set(Reg::Rax, 0xfff0_beef).breakpoint(b"\x3c\x05").breakpoint(b"\x3c\x07").breakpoint(b"\x3c\x21");
+    let root = root.set(Reg::Rax, 0xffff_fffe).breakpoint(b"\x3c\x0b").store_at(DATA, 0x0079_6568);
+    // A string up to its end, characters by their number, and memory that is nobody's.
+    let root = root.set(Reg::Rax, DATA).breakpoint(b"\x3c\x02").set(Reg::Rbx, 2).breakpoint(b"\x3c\x01");
+    let root = root.set(Reg::Rax, 0xc000_0000).breakpoint(b"\x3c\x02").set(Reg::Rbx, 0xffff_ffff).breakpoint(b"\x3c\x01");
+    let (model, _) = boot(1, &config(root.breakpoint(b"\xeb\x05hello").set(Reg::Rax, 3).breakpoint(b"\xeb\x03*#^")));
+    assert_eq!(model.run_for(2_000_000), janua_platform_model::Outcome::Off(0));
+    let written = model.written();
+    assert!(written.starts_with("A textfff0beefbeef!-2heyhejanua: thread 4.0 at a breakpoint: hello\n"), "{written}");
+    assert!(written.contains("eax c0000000 ebx ffffffff"), "{written}");
+}
+
+#[test]
+fn a_system_is_at_its_end_when_nothing_can_happen() {
+    ends_with(&Program::new().stop(), 0);
+    // Somebody who waits for a time may go on.
+    let sleeps = Ipc { send: NONE, partner: Some(0), timeouts: 200 << 24 | 9, ..CALL };
+    ends_with(&Program::new().ipc(sleeps).must(Reg::Rax, 0x20, 1).exit(42), 42);
+}
+
+#[test]
+fn the_virtual_mode_of_older_programs_is_refused() {
+    let root = Program::new().thread(1 | 1 << 31, "other", DATA + 0x8000).add_to_rax(-0x7fff_ffff).add_to_rax(-0x7fff_ffff);
+    ends_with(&root.must(Reg::Rax, 1, 1).exit(42).label("other").exit(2), 42);
+}

@@ -12,7 +12,8 @@
 //! | `48..4d 8b /r` and `89 /r` with a plain base | `mov r64, [r64]`, `mov [r64], r64` |
 //! | `48 05 imm32` | `add rax, imm32` |
 //! | `48 3d imm32` | `cmp rax, imm32` |
-//! | `e9 rel32`, `0f 84 rel32`, `0f 85 rel32` | `jmp`, `je`, `jne` |
+//! | `3c imm8` | `cmp al, imm8` |
+//! | `e9 rel32`, `eb rel8`, `0f 84 rel32`, `0f 85 rel32` | `jmp`, `jmp`, `je`, `jne` |
 //! | `c3` | `ret` |
 //!
 //! Anything else is an invalid instruction. Of the flags there is only ZF.
@@ -174,10 +175,14 @@ impl Processor<'_> {
                 6
             }
             [0x48, 0x3d, ..] => {
-                let equal = self.frame.rax == int32(2) as u64;
-                self.frame.rflags = self.frame.rflags & !ZERO | if equal { ZERO } else { 0 };
+                self.compared(self.frame.rax == int32(2) as u64);
                 6
             }
+            [0x3c, value, ..] => {
+                self.compared(self.frame.rax as u8 == value);
+                2
+            }
+            [0xeb, distance, ..] => 2 + i64::from(distance.cast_signed()),
             [0xe9, ..] => 5 + int32(1),
             [0x0f, condition @ (0x84 | 0x85), ..] => {
                 let taken = (self.frame.rflags & ZERO != 0) == (condition == 0x84);
@@ -192,6 +197,11 @@ impl Processor<'_> {
         };
         self.frame.rip = self.frame.rip.wrapping_add_signed(len);
         Ok(None)
+    }
+
+    /// What a comparison leaves in the flags.
+    fn compared(&mut self, equal: bool) {
+        self.frame.rflags = self.frame.rflags & !ZERO | if equal { ZERO } else { 0 };
     }
 
     fn invalid(&self) -> Cut {
