@@ -7,6 +7,7 @@ fn main() {
     bare("leon3");
     programs("x86_64");
     programs("leon3");
+    programs("l4");
     plugin();
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_LINUX");
     println!("cargo::rerun-if-env-changed=JANUA_IMAGE_PROFILE");
@@ -37,7 +38,7 @@ fn here() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
 }
 
-/// The invasive applications for a machine, as built by `cargo xtask user` and `cargo xtask image leon3`: a list of names and bytes.
+/// The invasive applications for a machine, as built by `cargo xtask user` and `cargo xtask image leon3`, or the programs of L4: a list of names and bytes.
 /// Without them there are none.
 fn programs(machine: &str) {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "../target".into(), PathBuf::from);

@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod invasive;
+pub mod l4v2;
 pub mod linux;

@@ -521,6 +521,28 @@ mod tests {
     }
 
     #[test]
+    fn systems_of_l4_have_modules_and_no_program() {
+        let boot =
+            |args: &[&str]| match Args::try_parse_from([&["janua", "boot"], args].concat()).map_err(|e| e.to_string())?.command
+            {
+                Command::Boot(boot) => boot.options().map_err(|r| r.to_string()),
+                _ => Err("not boot".into()),
+            };
+        let two = ["--module", "sigma0", "--module", "pingpong time"];
+        let l4 = |args: &[&str]| boot(&[&["--personality", "l4v2"], args].concat());
+        let system = l4(&[&two[..], &["--stats"]].concat()).unwrap().l4.unwrap();
+        assert_eq!((system.modules, system.stats), (vec!["sigma0".into(), "pingpong time".into()], true));
+        assert!(boot(&["x"]).unwrap().l4.is_none());
+        assert!(boot(&two).unwrap_err().contains("for the personality `l4v2`"));
+        assert!(l4(&two[..2]).unwrap_err().contains("two modules"));
+        assert!(l4(&[]).is_err());
+        for wrong in [["--tiles", "2"], ["--ramfs", "/"], ["--env", "A=1"], ["--disk", "d"], ["--gate", "int"], ["--", "x"]] {
+            assert!(l4(&[&two[..], &wrong].concat()).unwrap_err().contains("neither files nor a program"), "{wrong:?}");
+        }
+        assert!(l4(&[&two[..], &["--platform", "leon3"]].concat()).unwrap_err().contains("for x86"));
+    }
+
+    #[test]
     fn defaults() {
         let options = parse(&["--", "true"]).unwrap();
         assert_eq!(options.gate, None);

@@ -228,6 +228,13 @@ pub struct BootMachine {
     pub stats: bool,
 }
 
+/// A system of L4: its modules, sigma0 first and the root task last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct L4System {
+    pub modules: Vec<OsString>,
+    pub stats: bool,
+}
+
 /// What `janua boot` does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootOptions {
@@ -240,6 +247,8 @@ pub struct BootOptions {
     pub cpu: Option<String>,
     /// An application of the personality `invasive`; `None`: a program of the personality `linux`.
     pub invasive: Option<BootMachine>,
+    /// A system of the personality `l4v2` in its place.
+    pub l4: Option<L4System>,
     /// The directory that becomes the machine's files; `None`: the host's busybox alone.
     pub ramfs: Option<PathBuf>,
     /// The image of the machine's disk, which holds its files.

@@ -8,7 +8,7 @@ macro_rules! gates {
     ($processor:literal: $($name:ident)*) => { $(#[cfg(target_arch = $processor)] pub mod $name;)* };
 }
 
-gates!("x86_64": call callgate int ptrace seccomp signal sud syscall sysenter ud vsyscall);
+gates!("x86_64": call callgate int l4 ptrace seccomp signal sud syscall sysenter ud vsyscall);
 gates!("sparc": ta);
 
 #[cfg(target_arch = "x86_64")]

@@ -38,13 +38,14 @@ pub enum GateId {
     Sysenter,
     CallGate,
     Ptrace,
+    L4,
 }
 
 impl GateId {
     /// In the order of their numbers, the first being 1.
-    pub const ALL: [GateId; 12] = {
-        use GateId::{Call, CallGate, Int, Ptrace, Seccomp, Signal, Sud, Syscall, Sysenter, Ta, Ud, Vsyscall};
-        [Sud, Seccomp, Call, Signal, Ta, Syscall, Int, Ud, Vsyscall, Sysenter, CallGate, Ptrace]
+    pub const ALL: [GateId; 13] = {
+        use GateId::{Call, CallGate, Int, L4, Ptrace, Seccomp, Signal, Sud, Syscall, Sysenter, Ta, Ud, Vsyscall};
+        [Sud, Seccomp, Call, Signal, Ta, Syscall, Int, Ud, Vsyscall, Sysenter, CallGate, Ptrace, L4]
     };
 
     pub const fn number(self) -> u8 {
@@ -70,6 +71,7 @@ impl GateId {
             GateId::Sysenter => "sysenter",
             GateId::CallGate => "callgate",
             GateId::Ptrace => "ptrace",
+            GateId::L4 => "l4",
         }
     }
 }

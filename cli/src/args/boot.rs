@@ -7,7 +7,7 @@ use clap::ValueHint;
 
 use super::{AT_HOME, AWAY_OF_LINUX, Refusal, cwd, existing, library, refuse, size};
 use crate::environment::environment;
-use crate::options::{BootMachine, BootOptions, BootPlatform, Library};
+use crate::options::{BootMachine, BootOptions, BootPlatform, L4System, Library};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -15,6 +15,7 @@ Examples:
   janua boot -- /bin/sh -c 'uname -a; ls /'
   janua boot --ramfs ./alpine --memory 1024 -- /bin/busybox sh
   janua boot --personality invasive --smp 4 --tiles 2 -- cg S
+  janua boot --personality l4v2 --module sigma0 --module pingpong
   janua boot --platform leon3 -- hello
 
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not executable;
@@ -24,10 +25,15 @@ pub struct Boot {
     #[arg(long, value_name = "PLATFORM", default_value = "x86_64", value_parser = ["x86_64", "leon3"], hide_possible_values = true)]
     platform: String,
 
-    /// Which system calls exist: linux, or invasive for one application on Janua's system-call library (OctoPOS), the only one of a
-    /// LEON3
-    #[arg(long, value_name = "NAME", value_parser = ["linux", "invasive"], hide_possible_values = true)]
+    /// Which system calls exist: linux; invasive for one application on Janua's system-call library (OctoPOS), the only one of a
+    /// LEON3; or l4v2 for a system of L4, Version 2
+    #[arg(long, value_name = "NAME", value_parser = ["linux", "invasive", "l4v2"], hide_possible_values = true)]
     personality: Option<String>,
+
+    /// l4v2: a program and its arguments, in one word: sigma0 first, the root task last, and between them what the root task is to find in
+    /// memory. A name without a slash is one that comes with janua
+    #[arg(long = "module", value_name = "PROGRAM [ARGUMENT...]")]
+    modules: Vec<OsString>,
 
     /// The directory, or cpio archive, that becomes the machine's files; without it, this host's busybox and nothing else
     #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
@@ -97,7 +103,7 @@ pub struct Boot {
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"], hide_possible_values = true)]
     answers: String,
 
-    /// invasive: at the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
+    /// invasive, l4v2: at the end, print the calls made by name, with count, time and gate; on a LEON3, how many register windows were
     /// spilled and filled
     #[arg(long)]
     stats: bool,
@@ -112,7 +118,7 @@ pub struct Boot {
 
     /// The program and its arguments; a name without a slash is looked up in PATH (invasive: among the applications that come with
     /// janua)
-    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., trailing_var_arg = true)]
+    #[arg(value_name = "PROGRAM", required_unless_present = "modules", num_args = 1.., trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -128,7 +134,8 @@ impl Boot {
         if leon3 && smp > 1 {
             return refuse("--smp: the LEON3 has one processor", "leave --smp out");
         }
-        let invasive = self.machine(leon3, smp)?;
+        let l4 = self.l4_system(leon3)?;
+        let invasive = if l4.is_some() { None } else { self.machine(leon3, smp)? };
         if invasive.is_some() && self.ramfs.is_some() {
             return refuse(
                 "--ramfs: the personality `invasive` has no files",
@@ -142,8 +149,10 @@ impl Boot {
             return refuse("--disk: the personality `invasive` has no files", "leave --disk out");
         }
         let mut command = self.command.into_iter();
-        let Some(program) = command.next().filter(|p| !p.is_empty()) else {
-            return refuse("the program's name is empty", "give a program after --");
+        let program = match command.next().filter(|p| !p.is_empty()) {
+            Some(program) => program,
+            None if l4.is_some() => OsString::new(),
+            None => return refuse("the program's name is empty", "give a program after --"),
         };
         let ramfs = self.ramfs.map(|dir| existing(&dir, "--ramfs")).transpose()?;
         if let Some(dir) = ramfs.as_ref().filter(|dir| !dir.is_dir() && !dir.is_file()) {
@@ -164,6 +173,7 @@ impl Boot {
             plugin: self.plugin,
             cpu: self.cpu,
             invasive,
+            l4,
             ramfs,
             disk: self.disk,
             disk_size: self.disk_size,
@@ -177,6 +187,31 @@ impl Boot {
             program,
             args: command.collect(),
         })
+    }
+
+    /// The system of L4, if it is to be one.
+    fn l4_system(&self, leon3: bool) -> Result<Option<L4System>, Refusal> {
+        if self.personality.as_deref() != Some("l4v2") {
+            if self.modules.is_empty() {
+                return Ok(None);
+            }
+            return refuse("--module is for the personality `l4v2`", "add --personality l4v2, or give a program after --");
+        }
+        if leon3 {
+            return refuse("the personality `l4v2` is for x86: there are no programs for a LEON3", "leave --platform out");
+        }
+        let plain = self.tiles == 1 && self.gate.is_none() && self.library == "sys-lib-yes" && self.answers == "on";
+        let files = self.ramfs.is_some() || self.disk.is_some() || self.syscall_cores > 0 || self.cores.is_some();
+        if !plain || files || !self.command.is_empty() || !self.env.is_empty() || self.cwd.is_some() {
+            return refuse(
+                "the personality `l4v2` has modules, and neither files nor a program with an environment",
+                "give --module for each, and of the other options only those of the machine and --stats",
+            );
+        }
+        if self.modules.len() < 2 {
+            return refuse("a system of L4 needs two modules", "give --module sigma0, and --module with the root task");
+        }
+        Ok(Some(L4System { modules: self.modules.clone(), stats: self.stats }))
     }
 
     /// The machine of an invasive application, if it is to run one.

@@ -5,6 +5,7 @@ mod disk;
 mod format;
 mod keeper;
 pub mod kvm;
+mod l4;
 mod leon3;
 mod qemu;
 mod tree;
@@ -45,6 +46,9 @@ fn image() -> Result<Vec<u8>, String> {
 pub fn boot(options: &BootOptions) -> ExitCode {
     if options.platform == BootPlatform::Leon3 {
         return leon3::boot(options);
+    }
+    if let Some(system) = &options.l4 {
+        return l4::boot(options, system);
     }
     if let Some(machine) = options.invasive {
         return boot_invasive(options, machine);

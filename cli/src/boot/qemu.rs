@@ -125,8 +125,8 @@ pub fn run(image: &[u8], module: &[u8], disk: Option<&Path>, options: &BootOptio
     if let Some(plugin) = &options.plugin {
         machine.command.arg("-plugin").arg(plugin);
     }
-    // Invasive applications read nothing, and what they write is not for a terminal in raw mode.
-    let reads = options.invasive.is_none();
+    // Invasive applications and systems of L4 read nothing, and what they write is not for a terminal in raw mode.
+    let reads = options.invasive.is_none() && options.l4.is_none();
     let interactive = reads && Terminal::is_there();
     let mut child = machine.command.stdin(if reads { Stdio::piped() } else { Stdio::null() }).spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(

@@ -1,7 +1,7 @@
 //! The x86_64 kernel image: joins the bare machine, its gates and the personalities.
 //!
 //! The loader brings one module besides the kernel, which says by how it begins whose it is: the configuration of the personality
-//! `invasive`, with the application; or that of `linux` and the file tree, as [`archive`] has them.
+//! `invasive`, with the application; that of `l4v2`, with its modules; or that of `linux` and the file tree, as [`archive`] has them.
 #![no_std]
 #![no_main]
 #![deny(unsafe_code)]
@@ -11,13 +11,14 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{callgate::CallGate, int::Int, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall};
+use janua_gate::{callgate::CallGate, int::Int, l4::L4, syscall::Syscall, sysenter::Sysenter, ud::Ud, vsyscall::Vsyscall};
 use janua_kernel::{Row, Run};
 use janua_object::fs::ext4;
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
 use janua_personality_invasive::system::Direct;
 use janua_personality_invasive::{Invasive, system, table};
+use janua_personality_l4v2::config as l4;
 use janua_personality_linux::boot::archive;
 use janua_platform_x86_64::heap::{self, Heap};
 use janua_platform_x86_64::machine::{BareMachine, LockSleep};
@@ -30,6 +31,13 @@ static HEAP: Heap = heap::new();
 
 /// The gates of this image; the one that is used most comes first.
 static GATES: [&dyn TrapGate; 6] = [&Syscall, &Sysenter, &CallGate, &Int, &Vsyscall, &Ud];
+/// That of the personality `l4v2`, which has vectors of the others.
+static L4_GATES: [&dyn TrapGate; 1] = [&L4];
+
+/// The gates for what the loader has brought.
+fn gates(initrd: &[u8]) -> &'static [&'static dyn TrapGate] {
+    if l4::Config::is_one(initrd) { &L4_GATES } else { &GATES }
+}
 
 /// Where a tile has the records of its cores, its stacks and its pages; programs lie below.
 const RECORDS: usize = 0x1000_0000_0000;
@@ -56,10 +64,13 @@ static LOCKS: &dyn Sleep = &Locks;
 #[expect(unsafe_code, reason = "the platform's start code calls it by this name")]
 #[unsafe(no_mangle)]
 extern "C" fn janua_start() -> ! {
-    let machine = BareMachine::start(&GATES);
+    let machine = BareMachine::start(gates);
     janua_rt::sync::set_sleep(&LOCKS);
     if Config::is_one(machine.initrd()) {
         invasive(machine);
+    }
+    if l4::Config::is_one(machine.initrd()) {
+        l4v2(machine);
     }
     let (config, root) = match archive::split(machine.initrd()) {
         Some(parts) => parts,
@@ -107,6 +118,16 @@ fn invasive(machine: &'static BareMachine) -> ! {
         let _ = &kernel;
         None
     })
+}
+
+/// Goes on with the personality `l4v2`.
+fn l4v2(machine: &'static BareMachine) -> ! {
+    use janua_personality_l4v2::system;
+    let kernel = match system::start(machine, machine.initrd()) {
+        Ok(kernel) => kernel,
+        Err(errno) => report::stop(format_args!("the kernel cannot start: {errno:?}")),
+    };
+    machine.serve(move || system::serve(&kernel))
 }
 
 // A check of the whole workspace, for the host, finds the standard library's own.

@@ -6,4 +6,5 @@ extern crate alloc;
 
 pub mod archive;
 pub mod invasive;
+pub mod l4v2;
 pub mod linux;

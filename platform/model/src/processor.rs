@@ -3,6 +3,8 @@
 //! | bytes | instruction |
 //! |---|---|
 //! | `0f 05` | `syscall` |
+//! | `cd 30` to `cd 36` | `int`: the calls 0 to 6 of the machine's second ABI, with all registers as they are |
+//! | `cc` | `int3` |
 //! | `0f 0b` | `ud2` |
 //! | `90` | `nop` |
 //! | `48/49 b8+r imm64` | `mov r64, imm64` |
@@ -10,7 +12,8 @@
 //! | `48..4d 8b /r` and `89 /r` with a plain base | `mov r64, [r64]`, `mov [r64], r64` |
 //! | `48 05 imm32` | `add rax, imm32` |
 //! | `48 3d imm32` | `cmp rax, imm32` |
-//! | `e9 rel32`, `0f 84 rel32`, `0f 85 rel32` | `jmp`, `je`, `jne` |
+//! | `3c imm8` | `cmp al, imm8` |
+//! | `e9 rel32`, `eb rel8`, `0f 84 rel32`, `0f 85 rel32` | `jmp`, `jmp`, `je`, `jne` |
 //! | `c3` | `ret` |
 //!
 //! Anything else is an invalid instruction. Of the flags there is only ZF.
@@ -27,6 +30,10 @@ use crate::memory::ModelSpace;
 const ZERO: u64 = 1 << 6;
 const PAGE_FAULT: u32 = 14;
 const INVALID_OPCODE: u32 = 6;
+const BREAKPOINT: u32 = 3;
+/// Vectors of `int` that are calls.
+const FIRST_INTERRUPT: u8 = 0x30;
+const LAST_INTERRUPT: u8 = 0x36;
 
 /// Why an instruction was not carried out.
 enum Cut {
@@ -45,8 +52,8 @@ impl PullGate for Stepper<'_> {
     fn resume(&mut self, frame: &mut Frame) -> Stop {
         let mut processor = Processor { frame, space: self.space };
         match processor.instruction() {
-            Ok(false) => Stop::Pause,
-            Ok(true) => Stop::Call(Abi::Native),
+            Ok(None) => Stop::Pause,
+            Ok(Some(abi)) => Stop::Call(abi),
             Err(Cut::NoMemory) => {
                 self.guest.out_of_memory(self.space.bytes().0);
                 Stop::Pause
@@ -133,8 +140,8 @@ impl Processor<'_> {
         }
     }
 
-    /// Carries one instruction out: whether it was a call.
-    fn instruction(&mut self) -> Result<bool, Cut> {
+    /// Carries one instruction out; of which ABI it was a call, if it was one.
+    fn instruction(&mut self) -> Result<Option<Abi>, Cut> {
         let bytes = self.fetch()?;
         let int32 = |at: usize| i64::from(i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
         let len = match bytes {
@@ -144,7 +151,17 @@ impl Processor<'_> {
                 (f.rcx, f.r11) = (f.rip, f.rflags);
                 f.orig_rax = f.rax;
                 f.rax = Errno::ENOSYS.as_result() as u64;
-                return Ok(true);
+                return Ok(Some(Abi::Native));
+            }
+            [0xcd, vector @ FIRST_INTERRUPT..=LAST_INTERRUPT, ..] => {
+                self.frame.rip += 2;
+                self.frame.orig_rax = u64::from(vector - FIRST_INTERRUPT);
+                return Ok(Some(Abi::Compat));
+            }
+            [0xcc, ..] => {
+                self.frame.rip += 1;
+                let cause = Cause::Breakpoint;
+                return Err(Cut::Exception(Exception { cause, addr: 0, number: BREAKPOINT, detail: 0 }));
             }
             [0x90, ..] => 1,
             [rex @ (0x48 | 0x49), opcode @ 0xb8..=0xbf, ..] => {
@@ -158,10 +175,14 @@ impl Processor<'_> {
                 6
             }
             [0x48, 0x3d, ..] => {
-                let equal = self.frame.rax == int32(2) as u64;
-                self.frame.rflags = self.frame.rflags & !ZERO | if equal { ZERO } else { 0 };
+                self.compared(self.frame.rax == int32(2) as u64);
                 6
             }
+            [0x3c, value, ..] => {
+                self.compared(self.frame.rax as u8 == value);
+                2
+            }
+            [0xeb, distance, ..] => 2 + i64::from(distance.cast_signed()),
             [0xe9, ..] => 5 + int32(1),
             [0x0f, condition @ (0x84 | 0x85), ..] => {
                 let taken = (self.frame.rflags & ZERO != 0) == (condition == 0x84);
@@ -170,12 +191,17 @@ impl Processor<'_> {
             [0xc3, ..] => {
                 self.frame.rip = self.load(self.frame.rsp)?;
                 self.frame.rsp += 8;
-                return Ok(false);
+                return Ok(None);
             }
             _ => return Err(self.invalid()),
         };
         self.frame.rip = self.frame.rip.wrapping_add_signed(len);
-        Ok(false)
+        Ok(None)
+    }
+
+    /// What a comparison leaves in the flags.
+    fn compared(&mut self, equal: bool) {
+        self.frame.rflags = self.frame.rflags & !ZERO | if equal { ZERO } else { 0 };
     }
 
     fn invalid(&self) -> Cut {

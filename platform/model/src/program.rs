@@ -113,6 +113,16 @@ impl Program {
         self.set(Reg::Rax, number as u64).bytes(&[0x0f, 0x05])
     }
 
+    /// `int`: a call with all registers as they are.
+    pub fn interrupt(self, vector: u8) -> Program {
+        self.bytes(&[0xcd, vector])
+    }
+
+    /// `int3`, and bytes behind it.
+    pub fn breakpoint(self, behind: &[u8]) -> Program {
+        self.bytes(&[0xcc]).bytes(behind)
+    }
+
     pub fn add_to_rax(self, value: i32) -> Program {
         self.bytes(&[0x48, 0x05]).bytes(&value.to_le_bytes())
     }
@@ -147,6 +157,11 @@ impl Program {
 
     pub fn nop(self) -> Program {
         self.bytes(&[0x90])
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.code.len()
     }
 
     pub fn ret(self) -> Program {

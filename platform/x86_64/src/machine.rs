@@ -83,8 +83,8 @@ pub fn power_off(code: u8) -> ! {
 
 impl BareMachine {
     /// Makes the machine usable: memory, tables, core, interrupts, clocks, the calling thread. The image calls it first, once.
-    /// What cannot be is said, and the machine powered off.
-    pub fn start(gates: &'static [&'static dyn TrapGate]) -> &'static BareMachine {
+    /// What cannot be is said, and the machine powered off. `gates` says which gates there are to be, from what the loader has brought.
+    pub fn start(gates: fn(&[u8]) -> &'static [&'static dyn TrapGate]) -> &'static BareMachine {
         serial::init();
         let start_info = START_INFO.swap(0, Ordering::Relaxed);
         // SAFETY: the address is the loader's (or 0, after the first call), and the boot page tables map the first 4 GiB.
@@ -102,7 +102,7 @@ impl BareMachine {
             // SAFETY: the loader's module, which was left out of the free memory; mapped for good.
             unsafe { core::slice::from_raw_parts((DIRECT + start) as *const u8, end - start) }
         });
-        let machine = Box::leak(Box::new(BareMachine { gates, initrd }));
+        let machine = Box::leak(Box::new(BareMachine { gates: gates(initrd), initrd }));
         MACHINE.store(machine, Ordering::Release);
         if cores::init().smap {
             user::set_guarded();

@@ -150,6 +150,7 @@ pub fn all() -> Result<Image, String> {
     let image = image()?;
     // The command embeds them.
     user::build(&user::X86_64)?;
+    user::build_l4()?;
     let mut plugin = workspace::cargo();
     plugin.args(["build", "--release", "--package", "janua-tlb"]);
     process::step("janua-tlb", "building the plugin that models a TLB", &mut plugin)?;

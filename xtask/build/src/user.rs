@@ -1,4 +1,4 @@
-//! Builds the system-call library (`user/libsyscall`) and the applications on it (`user/programs`, `user/nas`).
+//! Builds the system-call library (`user/libsyscall`) and the applications on it (`user/programs`, `user/nas`), and the programs of L4 (`user/l4`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -116,6 +116,68 @@ fn sources(dir: &str, ending: &str) -> Result<Vec<PathBuf>, String> {
 
 fn stem(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What programs of L4 are compiled with: 32-bit code without a C library.
+const L4_FLAGS: &[&str] = &[
+    "-m32",
+    "-std=gnu11",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-ffreestanding",
+    "-fno-pic",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fcf-protection=none",
+    "-fno-tree-loop-distribute-patterns",
+    "-mno-sse",
+    "-mno-mmx",
+    "-Iuser/l4/include",
+];
+
+/// What they are linked with. Sigma0 lies below all root tasks.
+const L4_LINK: &[&str] = &[
+    "-m32",
+    "-static",
+    "-nostdlib",
+    "-no-pie",
+    "-Wl,-e,l4_start",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,max-page-size=4096",
+    "-Wl,--build-id=none",
+];
+
+/// Builds the programs of L4: the directory they are in.
+pub fn build_l4() -> Result<PathBuf, String> {
+    let dir = workspace::target().join("user/l4");
+    let (objects, programs) = (dir.join("obj"), dir.join("bin"));
+    for made in [&objects, &programs] {
+        fs::create_dir_all(made).map_err(|e| failed(made, &e))?;
+    }
+    let run = |name: &str, command: &mut Command| {
+        process::step("user", &format!("building {name} for L4"), command.current_dir(workspace::root()))
+    };
+    let compile = |file: &Path| -> Result<PathBuf, String> {
+        let object = objects.join(format!("{}.o", stem(file)));
+        run(&stem(file), Command::new("cc").args(L4_FLAGS).arg("-c").arg(file).arg("-o").arg(&object))?;
+        Ok(object)
+    };
+    let mut library = Vec::new();
+    for ending in ["S", "c"] {
+        for file in sources("user/l4/lib", ending)? {
+            library.push(compile(&file)?);
+        }
+    }
+    for file in sources("user/l4/programs", "c")? {
+        let name = stem(&file);
+        let place = if name == "sigma0" { "0x20000" } else { "0x200000" };
+        let mut command = Command::new("cc");
+        command.args(L4_LINK).arg(format!("-Wl,-Ttext-segment={place}")).arg(compile(&file)?).args(&library);
+        run(&name, command.arg("-o").arg(programs.join(&name)))?;
+    }
+    Ok(programs)
 }
 
 /// Builds library and applications for a machine.

@@ -17,6 +17,7 @@ mod invasive_boot;
 mod keys;
 mod keys_linux;
 mod keys_scripts;
+mod l4;
 mod leon3;
 mod limits;
 mod programs;
@@ -77,6 +78,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "terminal", about: "programs on a terminal, natively and under each gate", run: terminal::run, moving: true },
     Suite { name: "boot", about: "programs on the bare x86_64 machine, under QEMU (test/boot)", run: boot::run, moving: true },
     Suite { name: "invasive", about: "applications on the system-call library (user/), under each gate", run: invasive::run, moving: true },
+    Suite { name: "l4", about: "systems of L4 on the bare x86_64 machine, under QEMU (test/l4)", run: l4::run, moving: true },
     Suite { name: "leon3", about: "applications on the LEON3, under QEMU (test/leon3)", run: leon3::run, moving: true },
     Suite { name: "attacks", about: "ways round the jail, each with its end (test/attacks)", run: attacks::run, moving: true },
     Suite { name: "walls", about: "what a compromised kernel can reach (test/walls)", run: walls::run, moving: true },
