@@ -2,7 +2,7 @@
 
 use janua_kernel::task::Leave;
 use janua_kernel::thread::work;
-use janua_kernel::{Personality, Row, Trapped};
+use janua_kernel::{Personality, Trapped};
 use janua_port::trap::{Cause, Exception};
 use janua_port::{Frame, Segments, Trap};
 
@@ -65,7 +65,7 @@ impl Personality for L4v2 {
         false
     }
 
-    fn leave(thread: &Thread, frame: &mut Frame, _call: Option<&'static Row<L4v2>>) -> Leave {
+    fn leave(thread: &Thread, frame: &mut Frame) -> Leave {
         thread.clear_work(work::LOOK);
         if thread.work() & work::KILL != 0 {
             return Leave::Exit;

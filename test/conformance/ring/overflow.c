@@ -1,4 +1,4 @@
-/* More completions than the ring holds: none is lost, and the program is told. Counts and indices that are forged, entries that change: the kernel goes on. */
+/* More completions than the ring holds: none is lost, and the program is notified. Counts and indices that are forged, entries that change: the kernel goes on. */
 /* host: io_uring */
 /* not: musl */
 /* linux: 6.0 */
@@ -28,7 +28,7 @@ int main(void)
 		T(c.user_data == i && c.res == 0);
 	}
 	T(!(*r.sq_flags & IORING_SQ_CQ_OVERFLOW));
-	/* What waits meanwhile is told later, too. */
+	/* What waits meanwhile is reported later, too. */
 	int p[2];
 	char b[8];
 	must(pipe(p));

@@ -137,7 +137,7 @@ const L4_FLAGS: &[&str] = &[
     "-Iuser/l4/include",
 ];
 
-/// What they are linked with. Sigma0 lies below all root tasks.
+/// What they are linked with. Sigma0 is below all root tasks.
 const L4_LINK: &[&str] = &[
     "-m32",
     "-static",
