@@ -99,12 +99,13 @@ impl Leases {
             lease.mode = Mode::Shared;
         }
         let result = act(leases);
-        let eased = before != (leases.len(), weak(leases));
+        let after = (leases.len(), weak(leases));
+        let eased = before != after;
         if leases.is_empty() {
             files.remove(&key);
         }
-        let count = files.values().map(Vec::len).sum();
-        self.count.store(count, Ordering::SeqCst);
+        // Under the lock, so that nobody else changes it meanwhile.
+        self.count.store(self.count.load(Ordering::Relaxed) + after.0 - before.0, Ordering::SeqCst);
         drop(files);
         for lease in gone {
             lease.holder.notify(news::OVER);
@@ -158,7 +159,7 @@ impl Leases {
 
     /// Somebody opens the file: holders are notified, once. EJUKEBOX while a lease is in the way.
     pub fn open(&self, key: FileKey, writes: bool, now: Nanos) -> Result<()> {
-        if !self.any() {
+        if !self.any() || !self.files.lock().contains_key(&key) {
             return Ok(());
         }
         let mut reported = Vec::new();

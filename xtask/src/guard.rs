@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-/// How long processes that outlive the program may take to end by themselves.
-const GRACE: Duration = Duration::from_millis(1500);
+/// How long processes that outlive the program may take to end by themselves: on a busy machine one that has been killed waits for a processor to
+/// end on. It costs nothing where none stays.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The most output kept of one program, in bytes.
 const OUTPUT_LIMIT: u64 = 16 << 20;

@@ -309,14 +309,22 @@ pub fn object(file: &Arc<dyn MemoryObject>, from: &OwnedFd, shared: bool) -> Res
 
 /// Lets files go that nobody maps, when there are many. What cannot be written stays, until it can.
 fn forget_unused() {
+    if FILES.lock().len() >= KEPT {
+        forget(|_| true);
+    }
+}
+
+/// Lets the files go that nobody maps, and that have no name any more: they would keep room on the host's disk.
+pub fn forget_nameless() {
+    forget(|file| LinuxHost.stat(file.fd()).is_ok_and(|stat| stat.nlink == 0));
+}
+
+fn forget(goes: impl Fn(&Mapped) -> bool) {
     let unused: Vec<(Key, Arc<Mapped>)> = {
         let files = FILES.lock();
-        if files.len() < KEPT {
-            return;
-        }
         files.iter().filter(|(_, file)| !file.is_mapped()).map(|(key, file)| (*key, file.clone())).collect()
     };
-    for (key, file) in unused {
+    for (key, file) in unused.into_iter().filter(|(_, file)| goes(file)) {
         let _ = file.write_back();
         let mut files = FILES.lock();
         let is_there = files.get(&key).is_some_and(|known| Arc::ptr_eq(known, &file));

@@ -87,7 +87,9 @@ impl Platform for Own {
         Ok(fresh)
     }
 
-    fn gone(&mut self, _paged: &Paged) {
+    fn gone(&mut self, paged: &Paged) {
         let _ = files::write_back();
+        paged.clear();
+        files::forget_nameless();
     }
 }

@@ -103,7 +103,7 @@ int main(void)
 	R(submit(c, 1, (void *)8));
 	struct iocb *nowhere = (void *)8;
 	R(submit(c, 1, &nowhere));
-	/* Poll, and an eventfd that is told. */
+	/* Poll, and an eventfd that is notified. */
 	make(1, IOCB_CMD_POLL, p[0], (void *)POLLIN, 0, 0);
 	i[1].aio_flags = IOCB_FLAG_RESFD, i[1].aio_resfd = e;
 	struct iocb *q = &i[1];
