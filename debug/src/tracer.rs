@@ -406,7 +406,7 @@ impl Tracer {
 
     /// Lets a process go on by itself; everything of it is stopped.
     pub fn detach(&mut self, pid: u32) {
-        let Some(process) = self.processes.remove(&pid) else { return self.bury(pid) };
+        let Some(process) = self.processes.remove(&pid) else { return self.forget(pid) };
         let shared = self.processes.values().any(|other| other.space == process.space);
         if !shared && let Some(mut breakpoints) = self.spaces.remove(&process.space) {
             breakpoints.remove_all(pid);
@@ -433,7 +433,7 @@ impl Tracer {
     }
 
     /// Gives up a process that has ended, of which gdb has not been told.
-    fn bury(&mut self, pid: u32) {
+    fn forget(&mut self, pid: u32) {
         if self.threads.remove(&pid).is_some() {
             self.ended.push(pid);
         }
@@ -450,7 +450,7 @@ impl Tracer {
     /// Ends a process, and waits for that.
     pub fn kill(&mut self, pid: u32) {
         if !self.processes.contains_key(&pid) {
-            return self.bury(pid);
+            return self.forget(pid);
         }
         host::kill(pid);
         while self.processes.contains_key(&pid) {

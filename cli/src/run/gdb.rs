@@ -1,11 +1,12 @@
 //! `janua run --gdb`: the connection is accepted before the sandbox is made, and goes into it with the program that serves gdb: this one.
 //!
-//! So nothing of the program runs before gdb has it, whoever comes second finds nobody, and the sandbox needs no right to listen.
+//! So nothing of the program runs before gdb has it, a second gdb finds nobody, and the sandbox needs no right to listen.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
@@ -74,9 +75,10 @@ fn at_socket(path: &Path) -> Result<OwnedFd, String> {
     Ok(accepted.map_err(failed)?.0.into())
 }
 
-/// Whether nobody listens at a socket.
+/// Whether it is a socket at which nobody listens. The host refuses connections to any other file in the same way.
 fn is_deserted(path: &Path) -> bool {
-    UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
+        && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 /// What the kernel is told of the debugger: this program, the connection, and where to say what a person is to read.

@@ -47,11 +47,18 @@ fn waiting(s: &Sandbox, program: &[&str]) -> Result<(Running, PathBuf), String> 
     let name = format!("janua-gdb-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let socket = std::env::temp_dir().join(name);
     let running = s.start(s.line(&["--gdb", &socket.display().to_string()], program))?;
-    let end = Instant::now() + Duration::from_secs(20);
-    while !socket.exists() && Instant::now() < end {
+    let end = Instant::now() + Duration::from_secs(40);
+    while !listens(&socket) && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));
     }
-    if socket.exists() { Ok((running, socket)) } else { Err(format!("nobody waits for gdb: {:?}", text(&running.wait()?))) }
+    if listens(&socket) { Ok((running, socket)) } else { Err(format!("nobody waits for gdb: {:?}", text(&running.wait()?))) }
+}
+
+/// Whether somebody listens at a socket, which has its name a moment before (SO_ACCEPTCON in /proc/net/unix).
+fn listens(socket: &Path) -> bool {
+    let all = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let name = socket.display().to_string();
+    all.lines().any(|line| line.ends_with(&name) && line.split_ascii_whitespace().nth(3) == Some("00010000"))
 }
 
 /// What gdb says to these commands, and what became of the sandbox.
@@ -65,7 +72,7 @@ fn talk(target: &str, commands: &[&str]) -> Result<String, String> {
     let mut command = Command::new("timeout");
     // Its child ends with it, and files are where the sandbox has them.
     command.args(["-k", "1", LIMIT, "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]);
-    for line in ["set confirm off", "set width 0", "set sysroot /", target].iter().chain(commands) {
+    for line in ["set confirm off", "set width 0", "set remotetimeout 60", "set sysroot /", target].iter().chain(commands) {
         command.args(["-ex", line]);
     }
     let output = command.stdin(Stdio::null()).output().map_err(|e| format!("gdb: {e}"))?;
@@ -146,10 +153,10 @@ pub fn follows(s: &Sandbox) -> Result<(), String> {
     let (said, outcome) = gdb(s, &script, &["set follow-fork-mode parent", "continue"])?;
     heard(&said, &["Detaching after", "exited with code 03"])?;
     expect("a shell", &outcome, 3, &[])?;
-    let python =
-        ["python3", "-c", "import threading\nt = threading.Thread(target=print, args=['in a thread'])\nt.start(); t.join()"];
-    let (said, outcome) = gdb(s, &python, &["break write", "continue", "info threads", "delete", "continue"])?;
-    heard(&said, &["Breakpoint 1", "python3", "exited normally"])?;
+    let script = "import threading\nt = threading.Thread(target=print, args=['in a thread'])\nt.start(); t.join()";
+    let commands = ["set breakpoint pending on", "break pthread_create", "continue", "info threads", "delete", "continue"];
+    let (said, outcome) = gdb(s, &["/usr/bin/python3", "-c", script], &commands)?;
+    heard(&said, &["Breakpoint 1, ", "pthread_create", "\"python3\"", "exited normally"])?;
     expect("python", &outcome, 0, &["in a thread"])
 }
 
