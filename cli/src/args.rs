@@ -18,7 +18,7 @@ use crate::control::Name;
 use crate::control::client::{Exec, Kill, List, Logs, Pause, Resume, Wait};
 use crate::environment::environment;
 
-use crate::options::{Bind, Gate, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace};
+use crate::options::{Bind, Gate, Gdb, Jail, Library, Machine, Net, Personality, Root, RunOptions, Trace};
 
 /// Run unmodified Linux programs on a kernel of their own, inside an ordinary process.
 #[derive(Parser)]
@@ -119,6 +119,7 @@ Examples:
   janua run --env LANG=C --env DEBUG=1 -- env
   janua run --memory 256M --pids 50 --time 10s -- ./untrusted
   janua run --personality invasive --tiles 2 --cores 2 -- hello
+  janua run --gdb 1234 -- ./program & gdb -ex 'target remote :1234'
   janua run --gate seccomp --trace=calls.txt --stats -- python3 -c 'print(42)'
 
 Exit code: the program's; 128+n if signal n ended it; 127: not found; 126: found, but not
@@ -200,6 +201,11 @@ pub struct Run {
     /// At the end, print the calls made by name, with count, time and gate
     #[arg(long)]
     stats: bool,
+
+    /// Wait for gdb at a port of this machine (0: any that is free) or at a socket's path, and let it have the program from its first
+    /// instruction on: `target remote :PORT` in gdb
+    #[arg(long, value_name = "PORT|PATH", conflicts_with = "detach", value_hint = ValueHint::FilePath)]
+    gdb: Option<OsString>,
 
     /// What `janua exec`, kill, logs and wait find it by; without it the number of the host process `janua list` shows
     #[arg(long, value_name = "NAME")]
@@ -320,7 +326,24 @@ impl Run {
             args: command.collect(),
             name: self.name.as_deref().map(name).transpose()?,
             detach: self.detach,
+            gdb: self.gdb.as_deref().map(|place| gdb(place, personality)).transpose()?,
         })
+    }
+}
+
+/// Where gdb connects: a number is a port, what has a slash a socket.
+fn gdb(place: &OsStr, personality: Personality) -> Result<Gdb, Refusal> {
+    let shown = place.to_string_lossy();
+    if personality != Personality::Linux {
+        return refuse("--gdb: only programs of the personality `linux` can be traced", "leave --gdb out");
+    }
+    match shown.parse() {
+        Ok(port) => Ok(Gdb::Port(port)),
+        Err(_) if place.as_bytes().contains(&b'/') => Ok(Gdb::Socket(place.into())),
+        Err(_) => refuse(
+            format!("--gdb {shown}: neither a port (0 to 65535) nor the path of a socket"),
+            "for example --gdb 1234, or --gdb ./gdb.socket",
+        ),
     }
 }
 
@@ -591,6 +614,17 @@ mod tests {
         assert!(parse(&["--gaet", "sud", "--", "x"]).is_err());
         assert!(parse(&["--"]).is_err());
         assert!(parse(&["--", ""]).is_err());
+    }
+
+    #[test]
+    fn gdb_has_a_place() {
+        assert_eq!(parse(&["--gdb", "1234", "--", "x"]).unwrap().gdb, Some(Gdb::Port(1234)));
+        assert_eq!(parse(&["--gdb", "./1234", "--", "x"]).unwrap().gdb, Some(Gdb::Socket("./1234".into())));
+        for wrong in ["65536", "-1", "", "port"] {
+            assert!(parse(&[&format!("--gdb={wrong}"), "--", "x"]).unwrap_err().contains("neither a port"), "{wrong}");
+        }
+        assert!(parse(&["--gdb", "1", "--detach", "--", "x"]).is_err());
+        assert!(parse(&["--gdb", "1", "--personality", "invasive", "--", "x"]).unwrap_err().contains("--gdb"));
     }
 
     #[test]

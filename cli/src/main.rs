@@ -26,6 +26,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == boot::KEEPER) {
         return boot::keep();
     }
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == run::DEBUGGER) {
+        return run::debug();
+    }
     if let Err(why) = run::limits::stack() {
         return exit::fail(&why);
     }

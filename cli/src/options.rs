@@ -201,6 +201,17 @@ pub struct RunOptions {
     pub name: Option<Name>,
     /// It goes on in the background.
     pub detach: bool,
+    /// Where gdb comes to debug the program.
+    pub gdb: Option<Gdb>,
+}
+
+/// Where gdb connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gdb {
+    /// A port of the loopback; 0: one that is free.
+    Port(u16),
+    /// A socket with this path.
+    Socket(PathBuf),
 }
 
 /// A bare machine.

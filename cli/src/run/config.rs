@@ -16,7 +16,7 @@ use janua_port::HostFd;
 use rustix::fs::{AtFlags, OFlags};
 use rustix::process;
 
-use super::limits;
+use super::{gdb, limits};
 use crate::options::{Net, Root, RunOptions, Trace};
 
 /// What the kernel is given, and what of the host it needs for it.
@@ -32,7 +32,9 @@ pub struct Config {
 }
 
 /// The configuration of a run. Descriptors opened here stay open: the kernel's first process inherits them.
-pub fn make(options: &RunOptions) -> Result<Config, String> {
+///
+/// `gdb` is the connection to a debugger.
+pub fn make(options: &RunOptions, gdb: Option<OwnedFd>) -> Result<Config, String> {
     let mut config = BootConfig {
         program: bytes(&options.program),
         argv: std::iter::once(&options.program).chain(&options.args).map(|arg| bytes(arg)).collect(),
@@ -69,6 +71,7 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         stats: options.stats,
         syscall_cores: options.syscall_cores,
         notify_first: options.detach,
+        debugger: gdb.map(gdb::debugger).transpose()?,
         ..BootConfig::default()
     };
     config.limits = limits::own();
@@ -81,7 +84,8 @@ pub fn make(options: &RunOptions) -> Result<Config, String> {
         BootMountKind::Overlay { root, .. } => Some(root.0),
         _ => None,
     });
-    let standard = config.files.iter().map(|file| file.host);
+    let debuggers = config.debugger.iter().flat_map(|debugger| &debugger.files);
+    let standard = config.files.iter().chain(debuggers).map(|file| file.host);
     Ok(Config {
         encoded: config.encode(),
         shown: shown.collect(),

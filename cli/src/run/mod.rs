@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 mod config;
+mod gdb;
 pub mod invasive;
 pub mod limits;
 mod outcome;
@@ -19,6 +20,7 @@ use crate::choice::Choice;
 use crate::control::detach::{self, Detached};
 use crate::control::server::Server;
 use crate::exit;
+pub use gdb::{ARGUMENT as DEBUGGER, debug};
 use outcome::Outcome;
 pub use outcome::escaped;
 
@@ -108,7 +110,7 @@ fn run_in(
 ) -> Result<Outcome, Box<Outcome>> {
     let failed = |why: String| Box::new(Outcome::fault(why));
     let config = match options.personality {
-        Personality::Linux => config::make(options),
+        Personality::Linux => gdb::accept(options.gdb.as_ref()).and_then(|gdb| config::make(options, gdb)),
         Personality::Invasive(machine) => match invasive::find(&options.program) {
             Ok(program) => invasive::make(options, machine, program),
             Err((code, why)) => return Err(Box::new(Outcome::not_begun(code, why))),

@@ -1,7 +1,7 @@
 //! The start of a kernel and of its first program.
 
 pub use janua_personality_outside::archive;
-pub use janua_personality_outside::linux::{BootConfig, BootFile, BootMount, BootMountKind, BootNet, BootText};
+pub use janua_personality_outside::linux::{BootConfig, BootDebugger, BootFile, BootMount, BootMountKind, BootNet, BootText};
 
 use alloc::format;
 use alloc::string::String;
@@ -14,12 +14,14 @@ use janua_abi::linux::{Errno, Result};
 use janua_kernel::module::Modules;
 use janua_kernel::signal::SigSet;
 use janua_kernel::stats::Stats;
-use janua_kernel::table::Table;
+use janua_kernel::table::{Fd, Table};
 use janua_kernel::trace::Tracer;
 use janua_object::Cred;
 use janua_object::fdtable::FdTable;
+use janua_object::hostfile::HostFile;
 use janua_object::mm::jail::Jail;
 use janua_object::vfs::Vfs;
+use janua_port::outside::over;
 use janua_port::{Answer, Frame, Machine, Space};
 
 use crate::dev::terminal::Outer;
@@ -28,9 +30,9 @@ use crate::outside;
 use crate::process::Process;
 use crate::system::System;
 use crate::task::exit;
-use crate::task::tree::{FIRST, INIT};
+use crate::task::tree::{DEBUGGER, FIRST, INIT, Tree};
 use crate::thread::ThreadState;
-use crate::{Kernel, Seat, Task, Thread};
+use crate::{Kernel, Seat, Task, Thread, exec, ptrace};
 
 /// Makes a kernel with its init process (pid 1), which has no code and no threads: it adopts orphans and reaps them.
 pub fn boot_on(
@@ -71,7 +73,8 @@ pub fn boot_on(
 /// as its controlling terminal; `files` are its descriptors.
 pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>, console: Option<&Outer>) -> Result<Arc<Seat>> {
     let config = &kernel.config;
-    let (task, seat) = {
+    let debugger = config.debugger.as_ref().map(|debugger| debugger_files(kernel, debugger)).transpose()?;
+    let (task, seat, debugger) = {
         let mut tree = kernel.tree.lock();
         let pid = tree.allocate_pid()?;
         debug_assert_eq!(pid, FIRST);
@@ -91,7 +94,8 @@ pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>, console: Option<&O
             crate::dev::terminal::give(&console.terminal(), &task);
         }
         tree.insert_thread(pid, &seat);
-        (task, seat)
+        let debugger = debugger.map(|files| insert_debugger(kernel, &mut tree, &seat, files)).transpose()?;
+        (task, seat, debugger)
     };
     for signal in 1..=SIGMAX {
         if SigSet(config.ignored_signals).has(signal) {
@@ -101,7 +105,37 @@ pub fn spawn_first(kernel: &Arc<Kernel>, files: Arc<FdTable>, console: Option<&O
     kernel.ending.born();
     kernel.machine.accounts().tasks.force(1);
     begin(kernel, &task, &seat)?;
+    if let Some((task, seat)) = debugger {
+        kernel.ending.born();
+        kernel.machine.accounts().tasks.force(1);
+        begin(kernel, &task, &seat)?;
+    }
     Ok(seat)
+}
+
+fn debugger_files(kernel: &Kernel, debugger: &BootDebugger) -> Result<Arc<FdTable>> {
+    let host = kernel.machine.host().ok_or(Errno::ENODEV)?;
+    let table = FdTable::new();
+    for file in &debugger.files {
+        table.install_at(HostFile::open(host, file.host, &file.name)?, Fd(file.fd as i32), false, u64::MAX)?;
+    }
+    Ok(Arc::new(table))
+}
+
+/// The debugger's process, which traces the first program's thread: it stops before its first instruction. It leads a session of its own,
+/// is nobody's child, and takes no number that the program's children would have without it.
+fn insert_debugger(
+    kernel: &Arc<Kernel>,
+    tree: &mut Tree,
+    first: &Arc<Seat>,
+    files: Arc<FdTable>,
+) -> Result<(Arc<Task>, Arc<Seat>)> {
+    let (task, seat) = program_process(kernel, DEBUGGER, kernel.root.clone(), files);
+    tree.insert_process(&task);
+    tree.new_session(&task);
+    tree.insert_thread(DEBUGGER, &seat);
+    ptrace::held(tree, first, &seat)?;
+    Ok((task, seat))
 }
 
 /// A process of the configured user with one thread, which will load its program. The tree does not know it yet.
@@ -142,6 +176,9 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
     let (pid, outer) = (thread.task.pid, thread.task.outer.load(Ordering::Relaxed));
     let space = kernel.new_spaces.lock().remove(&pid);
     let config = &kernel.config;
+    if let Some(debugger) = kernel.config.debugger.as_ref().filter(|_| pid == DEBUGGER) {
+        return load_debugger(thread, frame, space, debugger);
+    }
     let asked = kernel.outside.take_program(pid);
     let (path, argv, envp) = match &asked {
         Some(program) => (&program.path, &program.argv, &program.envp),
@@ -171,6 +208,20 @@ pub fn load(thread: &Thread, frame: &mut Frame) {
     }
 }
 
+/// The same for the debugger: without it the sandbox would not be what was asked for.
+fn load_debugger(thread: &Thread, frame: &mut Frame, space: Option<Arc<dyn Space>>, debugger: &BootDebugger) {
+    let program = Fd(debugger.program as i32);
+    let loaded = space.ok_or(Errno::ENOMEM).and_then(|space| exec::first(thread, space, (program, b""), &debugger.argv, &[]));
+    match loaded {
+        Ok(Some(first)) => *frame = first,
+        Ok(None) => {}
+        Err(errno) => {
+            thread.machine().console().write(format!("janua: the debugger cannot be loaded: {}\n", reason(errno)).as_bytes());
+            over(thread.machine(), 125)
+        }
+    }
+}
+
 /// What a person should read for the errors a program's start can end with.
 fn reason(errno: Errno) -> String {
     let text = match errno {
@@ -195,7 +246,7 @@ fn find_and_load(
     argv: &[Vec<u8>],
     envp: &[Vec<u8>],
 ) -> Result<Option<Frame>> {
-    let load = |path: &[u8]| crate::exec::first(thread, space.clone(), path, argv, envp);
+    let load = |path: &[u8]| exec::first(thread, space.clone(), (exec::AT_FDCWD, path), argv, envp);
     if name.contains(&b'/') {
         return load(name);
     }

@@ -54,6 +54,8 @@ pub struct BootConfig {
     pub syscall_cores: usize,
     /// The outside is to be notified of the first program ([`janua_port::outside::FIRST`]).
     pub notify_first: bool,
+    /// A program that traces the first one, from before its first instruction.
+    pub debugger: Option<BootDebugger>,
 }
 
 impl BootConfig {
@@ -78,6 +80,18 @@ pub struct BootFile {
     pub host: HostFd,
     /// What the outside calls it, for /proc/PID/fd; empty where that means nothing inside.
     pub name: Vec<u8>,
+}
+
+/// The number of the first program's process.
+pub const FIRST_PID: u32 = 2;
+
+/// The tracer of the first program: a process beside it, which nobody inside has started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BootDebugger {
+    /// The descriptor among its `files` that its program is loaded from: the tree of names need not have it.
+    pub program: u32,
+    pub argv: Vec<Vec<u8>>,
+    pub files: Vec<BootFile>,
 }
 
 /// A small file to be there at the start.

@@ -19,8 +19,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("platform", &["gate/entry", "paging", "text", "rt", "port", "arch", "abi"]),
     ("image", &["gate", "personality", "platform", "jail", "object", "kernel", "rt", "port", "arch", "abi"]),
     ("user", &["abi"]),
-    ("cli", &["bench", "personality", "kernel", "platform", "port", "abi"]),
+    ("cli", &["bench", "debug", "personality", "kernel", "platform", "port", "abi"]),
     ("bench", &["abi"]),
+    ("debug", &[]),
     ("xtask", &[]),
     ("test", &["personality", "object", "kernel", "rt", "port", "arch", "abi"]),
 ];

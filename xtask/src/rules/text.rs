@@ -3,7 +3,7 @@
 use super::{Breach, Tree};
 
 /// Layers that run on the host with the standard library.
-const HOSTED: &[&str] = &["cli", "bench", "xtask", "test"];
+const HOSTED: &[&str] = &["cli", "bench", "debug", "xtask", "test"];
 /// A platform that only tests are linked with.
 const MODEL: &str = "platform/model";
 

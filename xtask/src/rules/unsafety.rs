@@ -6,8 +6,9 @@ use super::{Breach, Tree};
 /// The layers that talk to hardware, to the host or to shared memory.
 const HOME: &[&str] = &["arch", "gate", "platform", "rt"];
 
-/// The measured program, guest code, which makes its calls by every gate itself; and a plugin, which QEMU talks to in C.
-const GUESTS: &[&str] = &["bench/probe", "bench/tlb"];
+/// Guest code: the measured program, which makes its calls by every gate itself, and the one that traces others for gdb. And a plugin, which QEMU
+/// talks to in C.
+const GUESTS: &[&str] = &["bench/probe", "bench/tlb", "debug"];
 
 fn is_guest(path: &str) -> bool {
     GUESTS.iter().any(|guest| path.starts_with(guest))

@@ -44,7 +44,7 @@ use cred::Rights;
 use elf::Elf;
 use layout::Layout;
 
-const AT_FDCWD: Fd = Fd(-100);
+pub const AT_FDCWD: Fd = Fd(-100);
 /// personality(2): no randomisation; reading means executing.
 const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
 /// Of personality(2), what a program with set-ID bits does not take from its caller: the above, READ_IMPLIES_EXEC,
@@ -97,9 +97,16 @@ pub async fn execveat<W: Words<usize>>(
     replace(thread, prepared).await
 }
 
-/// The first program of a sandbox, in the space the machine gave its thread. The error is for a person to see: nothing runs
-/// then. `Ok(None)` when the program could not be loaded after all and the process has been killed.
-pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8>], envp: &[Vec<u8>]) -> Result<Option<Frame>> {
+/// The first program of a process that nobody inside has made, in the space the machine gave its thread: by its path, or with an empty one the
+/// open file. The error is for a person to see: nothing runs then. `Ok(None)` when the program could not be loaded after all and the process
+/// has been killed.
+pub fn first(
+    thread: &Thread,
+    space: Arc<dyn Space>,
+    (dir, path): (Fd, &[u8]),
+    argv: &[Vec<u8>],
+    envp: &[Vec<u8>],
+) -> Result<Option<Frame>> {
     let mut budget = args::budget(thread.limit(rlimit::STACK));
     let mut strings = [Strings::default(), Strings::default()];
     for (strings, given) in strings.iter_mut().zip([argv, envp]) {
@@ -109,7 +116,7 @@ pub fn first(thread: &Thread, space: Arc<dyn Space>, path: &[u8], argv: &[Vec<u8
         }
     }
     let [args, env] = strings;
-    let target = open_target(thread, AT_FDCWD, path, 0)?;
+    let target = open_target(thread, dir, path, if path.is_empty() { at::EMPTY_PATH } else { 0 })?;
     let prepared = prepare(thread, target, args, env, budget)?;
     let space = space.reset(false)?;
     let rights = rights(thread, &prepared);

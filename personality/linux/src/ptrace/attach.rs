@@ -129,8 +129,7 @@ pub fn born(thread: &Thread, tree: &mut Tree, seat: &Arc<Seat>, birth: Birth) {
     let options = parent.state.lock().options;
     let Ok(tracee) = link(tree, seat, parent.tracer(), parent.seized, options) else { return };
     if parent.seized {
-        tracee.state.lock().trap = true;
-        seat.set_work(work::STOP);
+        due(&tracee, seat);
     } else {
         let user = seat.charge.lock().user().clone();
         let mut pending = seat.signals.pending.lock();
@@ -138,6 +137,19 @@ pub fn born(thread: &Thread, tree: &mut Tree, seat: &Arc<Seat>, birth: Birth) {
         seat.signals.pending_set.store(pending.set().0, Ordering::SeqCst);
         seat.set_work(work::SIGNAL);
     }
+}
+
+/// A stop is due before the thread's first instruction.
+fn due(tracee: &Tracee, seat: &Seat) {
+    tracee.state.lock().trap = true;
+    seat.set_work(work::STOP);
+}
+
+/// A thread that does not run yet is traced by another, as by PTRACE_SEIZE and PTRACE_INTERRUPT: it stops before its first instruction.
+pub fn held(tree: &mut Tree, seat: &Arc<Seat>, by: &Seat) -> Result<()> {
+    let tracer = Tracer { pid: by.task.pid, tid: by.tid(), privileged: by.capable(CAP_SYS_PTRACE) };
+    due(&*link(tree, seat, tracer, true, 0)?, seat);
+    Ok(())
 }
 
 /// It could not be started after all.

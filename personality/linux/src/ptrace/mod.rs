@@ -11,7 +11,7 @@ mod stop;
 mod tracee;
 mod wait;
 
-pub use attach::{Birth, birth, born, unborn};
+pub use attach::{Birth, birth, born, held, unborn};
 pub use request::{PtraceRequest, ptrace};
 pub use stop::{
     before_leave, call_begins, call_ends, clean, continued, event, hurry, is_inside, program_begins, signal_stop, stepped,

@@ -15,7 +15,7 @@ use janua_port::machine::Outside;
 use janua_port::outside::over;
 
 use super::clone::Place;
-use super::tree::{FIRST, INIT, Tree};
+use super::tree::{DEBUGGER, FIRST, INIT, Tree};
 use crate::process::{Report, State};
 use crate::signal::send::{self, Queued};
 use crate::signal::{self, SignalName};
@@ -167,6 +167,8 @@ pub struct Letters {
     signals: Vec<(Arc<Task>, SigInfo)>,
     /// Parents who have a child's signal already, so that nobody sees it without the ended child, or the child without it.
     parents: Vec<(Arc<Task>, Option<Queued>)>,
+    /// The first program, of whose end its debugger knows now.
+    first: Option<Arc<Task>>,
 }
 
 impl Letters {
@@ -180,6 +182,9 @@ impl Letters {
                 queued.finish();
             }
             parent.children.wake_all();
+        }
+        if let Some(first) = self.first {
+            begin_ending(&first.kernel, first.ended().unwrap_or(0));
         }
     }
 }
@@ -206,7 +211,7 @@ fn end_process(thread: &Thread, status: u32) {
     }
 
     let mut letters = Letters::default();
-    {
+    let known = {
         let mut tree = kernel.tree.lock();
         orphan_children(&mut tree, task, &mut letters);
         if let Some(parent) = tree.process(task.parent()).cloned() {
@@ -215,12 +220,14 @@ fn end_process(thread: &Thread, status: u32) {
         task.group.lock().state = State::Dead(status);
         ptrace::parent_learns(&mut tree, task);
         reap(&mut tree, task, &mut letters);
-    }
+        // The debugger, which ends with the sandbox, has first to tell.
+        tree.tracee(task.pid).is_none_or(|tracee| tracee.tracer != DEBUGGER)
+    };
     letters.deliver();
     ptrace::process_ended(task, status);
     task.changes.wake_all();
     crate::outside::program_ended(kernel, task.outer.load(Ordering::Relaxed), status);
-    if task.pid == FIRST {
+    if task.pid == FIRST && known {
         begin_ending(kernel, status);
     }
     if kernel.ending.live.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -356,6 +363,9 @@ pub fn reap(tree: &mut Tree, task: &Arc<Task>, letters: &mut Letters) {
     if tree.tracee(task.pid).is_some() {
         return;
     }
+    if task.pid == FIRST && task.kernel.config.debugger.is_some() {
+        letters.first = Some(task.clone());
+    }
     let Some(parent) = tree.process(task.parent()).filter(|parent| parent.pid != INIT).cloned() else {
         tree.remove_process(task);
         return;
@@ -434,6 +444,9 @@ pub fn notify_parent(task: &Arc<Task>, what: Report) {
 
 /// The first program has ended: everything else goes with it.
 fn begin_ending(kernel: &Kernel, status: u32) {
+    if kernel.ending.has_begun() {
+        return;
+    }
     let others: Vec<Arc<Task>> = {
         // Under the tree's lock, so that a process being born either is seen here or sees the mark.
         let tree = kernel.tree.lock();

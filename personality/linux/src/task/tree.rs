@@ -17,7 +17,9 @@ const RESERVED: u32 = 300;
 /// The process that adopts orphans. It is the kernel's own and has no threads.
 pub const INIT: u32 = 1;
 /// The first program.
-pub const FIRST: u32 = 2;
+pub const FIRST: u32 = janua_personality_outside::linux::FIRST_PID;
+/// The program that the outside has the first one traced by, where it does: the last number there is, which is given to no other.
+pub const DEBUGGER: u32 = PID_MAX - 1;
 
 /// Some of the processes, by pid: there may be thousands, and one comes and goes at a time.
 type Members = BTreeMap<u32, Arc<Task>>;
