@@ -247,6 +247,7 @@ impl HostFs {
         let stat = host.stat(fd)?;
         if writable {
             frozen::note_writable(&stat);
+            frozen::note_begin(machine.clock().realtime());
         }
         let shared = Arc::new(Shared {
             host,

@@ -9,7 +9,9 @@
 //! and nobody has a reason to show writable, by whatever other name they have. Programs outside every sandbox may change any file, as they may change the sandbox.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicI64, Ordering};
 
+use janua_port::Nanos;
 use janua_port::host::HostStat;
 use janua_rt::Mutex;
 
@@ -26,6 +28,16 @@ pub fn note_writable(stat: &HostStat) {
     if !writable.contains(&noted) {
         writable.push(noted);
     }
+}
+
+/// Since when guests may write to some directory: nanoseconds since 1970; the largest number before they may.
+static BEGIN: AtomicI64 = AtomicI64::new(i64::MAX);
+/// The host's files have times of a clock that is behind by a tick or two.
+const BEHIND: i64 = 1_000_000_000;
+
+/// Guests may write to a directory from now on, a time as of the host's clock.
+pub fn note_begin(now: Nanos) {
+    BEGIN.fetch_min(i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(BEHIND), Ordering::Relaxed);
 }
 
 /// Directories right below the root in which systems keep their programs (hier(7); Nix and Guix have stores of their own).
@@ -69,8 +81,10 @@ impl HostInode {
             return true;
         }
         let is_noted = |stat: &HostStat| writable.iter().any(|&(dev, ino, _)| (dev, ino) == (stat.dev, stat.ino));
-        // A second name may lie in any directory of the same file system; a file is itself by whatever name.
-        let linked = stat.nlink > 1 && writable.iter().any(|&(dev, _, is_dir)| is_dir && dev == stat.dev);
+        // A second name may be in any directory of the same file system; a file is itself by whatever name. One that was removed since guests
+        // could open the file by it has changed the file's time of change, which nobody can set.
+        let renamed = stat.nlink > 1 || stat.ctime >= BEGIN.load(Ordering::Relaxed);
+        let linked = renamed && writable.iter().any(|&(dev, _, is_dir)| is_dir && dev == stat.dev);
         // What is above a place that is not the host's root is not known here.
         let below = !self.shared.top && writable.iter().any(|&(_, _, is_dir)| is_dir);
         if linked || below || self.shared.writable || is_noted(stat) {
