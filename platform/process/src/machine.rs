@@ -14,7 +14,7 @@ use janua_port::{
 use crate::files::ProcessHost;
 use crate::physical::MEMORY;
 use crate::space::{self, ProcessSpace};
-use crate::{life, zygote};
+use crate::{life, mailbox, zygote};
 
 /// The linux platform's machine with guests in processes of their own; one in a sandbox.
 pub struct ProcessMachine {
@@ -34,6 +34,11 @@ impl ProcessMachine {
     pub fn start(gate: &'static dyn HostedGate) -> Result<&'static ProcessMachine> {
         let linux = LinuxMachine::start(gate, prepare)?;
         Ok(Box::leak(Box::new(ProcessMachine { linux })))
+    }
+
+    /// Where rewritten call sites jump in guests' processes, when the gate wants them rewritten.
+    pub fn call_entry(&self) -> Option<usize> {
+        mailbox::are_used().then(mailbox::entry)
     }
 
     /// [`LinuxMachine::serve`].

@@ -10,11 +10,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use janua_abi::linux::Errno;
 use janua_paging::table::NoMemory;
-use janua_paging::{Entry, PAGE, PageFrame, Table};
+use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
 use janua_port::Prot;
 use janua_rt::Mutex;
 
+use crate::mailbox;
+use crate::physical::MEMORY;
 use crate::stub::{self, Request};
 use crate::thread::{self, Thread};
 use crate::tracee::{Lost, Tracee, moment};
@@ -116,6 +119,8 @@ struct Inner {
     pending: Vec<Change>,
     /// The page of requests of the host's process, once there is one.
     requests: Option<PageFrame>,
+    /// The mailboxes in it, by the area of their threads: they stay for those who come after.
+    mailboxes: BTreeMap<usize, PageFrame>,
 }
 
 impl Inner {
@@ -274,11 +279,23 @@ impl Mirror {
         self.inner.lock().requests
     }
 
-    /// The page of requests, which nobody uses any more.
-    pub fn take_requests(&self) -> Option<PageFrame> {
+    /// The page of requests and the mailboxes, which nobody uses any more.
+    pub fn take_pages(&self) -> Vec<PageFrame> {
         let mut inner = self.inner.lock();
         inner.hide_all();
-        inner.requests.take()
+        let mailboxes = core::mem::take(&mut inner.mailboxes);
+        inner.requests.take().into_iter().chain(mailboxes.into_values()).collect()
+    }
+
+    /// The mailbox of the thread with this area, and whether the process has yet to map it. ENOMEM.
+    pub fn mailbox(&self, area: usize) -> janua_abi::linux::Result<(PageFrame, bool)> {
+        let mut inner = self.inner.lock();
+        if let Some(page) = inner.mailboxes.get(&area) {
+            return Ok((*page, false));
+        }
+        let page = MEMORY.take().ok_or(Errno::ENOMEM)?;
+        inner.mailboxes.insert(area, page);
+        Ok((page, true))
     }
 
     pub fn add(&self, thread: Arc<Thread>) {
@@ -335,7 +352,7 @@ impl Mirror {
         if !tracee.calls(page, &requests)? {
             // The host has no room for so many mappings: all come anew, by faults.
             inner.hide_all();
-            if !tracee.calls(page, &[stub::unmap(0, stub::base())])? {
+            if !tracee.calls(page, &[stub::unmap(0, mailbox::places().start)])? {
                 return Err(Lost);
             }
         }
@@ -357,7 +374,7 @@ impl Mirror {
             if self.settle(&mut own.tracee.lock()).is_err() {
                 // Somebody has ended the process: what was to be taken away is the others' until they have noticed.
                 for other in self.threads() {
-                    while other.runs() {
+                    while other.may_run() {
                         moment(&self.made, self.made.load(Ordering::SeqCst));
                     }
                 }
@@ -367,7 +384,7 @@ impl Mirror {
         self.waiting.store(true, Ordering::SeqCst);
         let made = self.made.load(Ordering::SeqCst);
         for thread in self.threads() {
-            while thread.runs() && self.is_waiting() && self.made.load(Ordering::SeqCst) == made {
+            while thread.may_run() && self.is_waiting() && self.made.load(Ordering::SeqCst) == made {
                 thread.interrupt();
                 moment(&self.made, made);
             }
