@@ -207,7 +207,11 @@ enum Point {
 }
 
 fn point(pc: usize) -> Option<Point> {
-    let at = pc.wrapping_sub(entry());
+    point_at(pc.wrapping_sub(entry()))
+}
+
+/// The same for a distance from the code's start.
+fn point_at(at: usize) -> Option<Point> {
     if at >= offset(&raw const janua_mailbox_base) {
         return None;
     }
@@ -340,3 +344,30 @@ pub struct Words {
 }
 
 const _: () = assert!(WORDS + 6 * 8 == 64 && REST + 8 * 8 <= LIMIT && LIMIT + 4 <= PAGE);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_of_the_code_says_what_has_come_of_the_call() {
+        let [lost, said, stopped, found, back, base] =
+            [&raw const janua_mailbox_lost, &raw const janua_mailbox_said, &raw const janua_mailbox_stopped, &raw const janua_mailbox_found, &raw const janua_mailbox_back, &raw const janua_mailbox_base]
+                .map(offset);
+        assert!(lost < said && said < stopped && stopped < found && found < back && back < base && PLACE + code().len() <= PAGE);
+        assert_eq!(code()[stopped - 2..stopped], [0x0f, 0x05], "a host call, at which it stops");
+        assert_eq!(code().windows(2).filter(|pair| *pair == [0x0f, 0x05]).count(), 1, "and no other");
+        for (at, point) in [
+            (0, Point::Before { lost: false }),
+            (lost, Point::Before { lost: true }),
+            (said, Point::Behind { lost: false }),
+            (stopped - 2, Point::Behind { lost: false }),
+            (stopped, Point::Behind { lost: true }),
+            (found, Point::Behind { lost: false }),
+            (back, Point::Back),
+        ] {
+            assert_eq!(point_at(at), Some(point), "at {at}");
+        }
+        assert_eq!((point_at(base), point_at(usize::MAX)), (None, None));
+    }
+}

@@ -69,6 +69,13 @@ const CASES: &[Case] = &[
         Holds(&["42\n"]),
         &[],
     ),
+    case(
+        "jail-process-by-mailbox",
+        &["run", "--jail", "process", "--gate", "call", "--stats", "--", "/bin/sh", "-c", "n=0; while [ $n -lt 30 ]; do (:); n=$((n+1)); done; echo $n"],
+        0,
+        Is("30\n"),
+        &["calls by the gate call", "calls by the gate ptrace", "rewritten"],
+    ),
     case("gate-ptrace", &["run", "--gate", "ptrace", "--", "/bin/sh", "-c", "(exit 3) | cat; exit 5"], 5, Is(""), &[]),
     case(
         "jail-process-by-another-gate",
