@@ -46,6 +46,12 @@ impl Record {
         rests
     }
 
+    /// A wait was slept through that turned out short: a look may be worth it sooner.
+    #[must_use]
+    pub fn hopeful(self) -> Record {
+        Record { rest: self.rest / 2, ..self }
+    }
+
     /// After a look in vain.
     #[must_use]
     pub fn failed(self) -> Record {

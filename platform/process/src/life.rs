@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
@@ -22,7 +21,7 @@ use janua_port::{
 use janua_text::access;
 
 use crate::context::ProcessContext;
-use crate::mailbox::{self, Mailbox, State, Words};
+use crate::mailbox::{self, Mailbox, Words};
 use crate::mirror::Mirror;
 use crate::physical::MEMORY;
 use crate::space::{self as spaces, ProcessSpace};
@@ -125,15 +124,16 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
     begun
 }
 
-/// Makes a process fit for its space, in its first thread, which has this area.
-fn furnish(tracee: &mut Tracee, mirror: &Mirror, area: usize) -> core::result::Result<(), Lost> {
+/// Makes a process fit for its space, in its first thread.
+fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
     let Some(page) = mirror.requests() else { return Err(Lost) };
     let read = Prot { read: true, write: false, exec: false };
     tracee.call(&stub::map(stub::requests(), page, 1, read))?.map_err(|_| Lost)?;
-    let mut requests = vec![stub::unmap(stub::word(), PAGE)];
-    requests.extend(give_mailbox(tracee, mirror, area)?);
-    if !tracee.calls(page, &requests)? {
-        return Err(Lost);
+    let request = stub::unmap(stub::word(), PAGE);
+    if mailbox::are_used() {
+        give_mailbox(tracee, mirror, &[request])?;
+    } else {
+        tracee.call(&request)?.map_err(|_| Lost)?;
     }
     for command in (0..u32::BITS).map(|bit| 1 << bit).filter(|command| mirror.barriers() & command != 0) {
         let _ = tracee.call(&[sys::nr::MEMBARRIER.number(), command as usize, 0, 0, 0, 0, 0, 0])?;
@@ -141,26 +141,16 @@ fn furnish(tracee: &mut Tracee, mirror: &Mirror, area: usize) -> core::result::R
     Ok(())
 }
 
-/// Gives a thread its mailbox, where this sandbox has them: what maps it, if its process does not have it yet.
-fn give_mailbox(tracee: &mut Tracee, mirror: &Mirror, area: usize) -> core::result::Result<Option<Request>, Lost> {
-    if !mailbox::are_used() {
-        return Ok(None);
-    }
-    // A thread without one could make no rewritten call.
-    let (page, is_new) = mirror.mailbox(area).map_err(|_| Lost)?;
-    let descriptor = mailbox::descriptor(area);
-    tracee.set_thread_area(descriptor.entry, &raw const descriptor as usize).map_err(|_| Lost)?;
-    let mailbox = Mailbox::new(page);
-    mailbox.set(State::Idle);
-    tracee.set_mailbox(mailbox);
-    let rights = Prot { read: true, write: true, exec: false };
-    Ok(is_new.then(|| stub::map(mailbox::place(area), page, 1, rights)))
+/// Makes another thread of a process fit for it.
+fn join(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
+    if mailbox::are_used() { give_mailbox(tracee, mirror, &[]) } else { Ok(()) }
 }
 
-/// Makes another thread of a process fit for it.
-fn join(tracee: &mut Tracee, mirror: &Mirror, area: usize) -> core::result::Result<(), Lost> {
-    let Some(request) = give_mailbox(tracee, mirror, area)? else { return Ok(()) };
-    tracee.call(&request)?.map(|_| ()).map_err(|_| Lost)
+fn give_mailbox(tracee: &mut Tracee, mirror: &Mirror, requests: &[Request]) -> core::result::Result<(), Lost> {
+    let (number, page) = mirror.take_mailbox(tracee, requests)?;
+    tracee.set_mailbox(Mailbox::new(page, number));
+    let descriptor = mailbox::descriptor(number);
+    tracee.set_thread_area(descriptor.entry, &raw const descriptor as usize).map_err(|_| Lost)
 }
 
 /// The calling thread goes on in another space, which is empty.
@@ -174,12 +164,13 @@ pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
         let mut tracee = own.tracee.lock();
         let regs = *tracee.regs().map_err(|Lost| Errno::EAGAIN)?;
         let mut next = own.next_tracee(regs);
-        if next.seize(pid).and_then(|()| furnish(&mut next, &fresh, own.area())).is_err() {
+        if next.seize(pid).and_then(|()| furnish(&mut next, &fresh)).is_err() {
             next.end();
             spaces::reap(&fresh);
             return Err(Errno::EAGAIN);
         }
         tracee.end();
+        give_back(&tracee, &old);
         *tracee = next;
     }
     own.set_tid(pid);
@@ -199,7 +190,8 @@ fn live(birth: Birth) {
         let mut tracee = thread.tracee.lock();
         let mirror = thread.mirror();
         let seized = tracee.seize(tid);
-        let seized = seized.and_then(|()| if leads.is_some() { furnish(&mut tracee, &mirror, thread.area()) } else { join(&mut tracee, &mirror, thread.area()) });
+        let fit = if leads.is_some() { furnish } else { join };
+        let seized = seized.and_then(|()| fit(&mut tracee, &mirror));
         if let Some(area) = &xstate {
             let _ = tracee.set_xstate(area);
         }
@@ -225,11 +217,22 @@ fn live(birth: Birth) {
     end(&thread);
 }
 
+/// The mailbox of a thread that has been let go is the next one's.
+fn give_back(tracee: &Tracee, mirror: &Mirror) {
+    if let Some(mailbox) = tracee.mailbox() {
+        mirror.return_mailbox(mailbox.number());
+    }
+}
+
 fn end(thread: &Thread) {
     let mirror = thread.mirror();
     mirror.note_ended(janua_platform_linux::clock::of_caller());
     thread.set_tid(0);
-    thread.tracee.lock().end();
+    {
+        let mut tracee = thread.tracee.lock();
+        tracee.end();
+        give_back(&tracee, &mirror);
+    }
     if mirror.remove(thread) == 0 {
         spaces::reap(&mirror);
     }

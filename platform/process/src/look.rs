@@ -25,15 +25,17 @@ pub struct Looks {
     /// It is among [`RUNNING`] and [`LOOKING`].
     runs: bool,
     looks: bool,
+    /// Since when it runs, and when the look that is under way ends at the latest; 0 before that is known.
+    since: Nanos,
     end: Nanos,
 }
 
 impl Looks {
-    pub const NEW: Looks = Looks { record: Record::NEW, runs: false, looks: false, end: 0 };
+    pub const NEW: Looks = Looks { record: Record::NEW, runs: false, looks: false, since: 0, end: 0 };
 
     /// The guest runs from now on.
     pub fn begins(&mut self) {
-        self.runs = true;
+        (self.runs, self.since) = (true, HostClock.monotonic());
         RUNNING.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -67,6 +69,14 @@ impl Looks {
             self.stop();
         }
         self.looks
+    }
+
+    /// The guest has stopped for a call that nobody has looked for.
+    pub fn missed(&mut self) {
+        // The stop is part of that time.
+        if HostClock.monotonic().saturating_sub(self.since) < 2 * MOST {
+            self.record = self.record.hopeful();
+        }
     }
 
     /// It does not look any more.

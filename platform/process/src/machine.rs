@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::Result;
 use janua_paging::Object;
-use janua_platform_linux::{LinuxMachine, boot};
+use janua_platform_linux::{LinuxMachine, boot, vdso};
 use janua_port::machine::{Isa, Memory, NewSpace, Outside};
 use janua_port::{
     Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, MemoryObject, Nanos, Park, Space, SpawnKind,
@@ -26,6 +26,9 @@ fn prepare(linux: &LinuxMachine) -> Result<()> {
     let limit = boot::accounts().memory.limit();
     // Files in memory and the kernel's heap have accounts of their own, and are part of it.
     MEMORY.init(limit.min(linux.memory().total as usize))?;
+    if mailbox::are_used() {
+        vdso::set_call_entry(mailbox::entry())?;
+    }
     zygote::start()
 }
 

@@ -150,22 +150,22 @@ pub fn are_used() -> bool {
     machine::get().gate.id() == GateId::Call
 }
 
-/// Where the pages of all threads are, each in the process of its own: below the stub's code, a page for each place of a thread.
+/// Where the pages of a process' threads are: below the stub's code.
 pub fn places() -> Range<usize> {
     let end = stub::base() - PAGE;
     if are_used() { end - THREADS * PAGE..end } else { end..end }
 }
 
-/// Where the page is of the thread with this area.
-pub fn place(index: usize) -> usize {
-    places().start + index * PAGE
+/// Where the page with this number is.
+pub fn place(number: usize) -> usize {
+    places().start + number * PAGE
 }
 
 /// The entry of the host's descriptor table that tells a thread where its page is: its limit.
-pub fn descriptor(index: usize) -> UserDesc {
+pub fn descriptor(number: usize) -> UserDesc {
     // `struct user_desc` flags: a 32-bit data segment, not writable; its limit counts pages.
     const FLAGS: u32 = 1 | 1 << 3 | 1 << 4;
-    UserDesc { entry: THREAD_ENTRY, base: 0, limit: index as u32, flags: FLAGS }
+    UserDesc { entry: THREAD_ENTRY, base: 0, limit: number as u32, flags: FLAGS }
 }
 
 /// The code, without the address it needs.
@@ -238,22 +238,30 @@ pub fn holds(pc: usize) -> bool {
 
 /// A thread's page, as the kernel has it.
 #[derive(Clone, Copy)]
-pub struct Mailbox(PageFrame);
+pub struct Mailbox {
+    page: PageFrame,
+    number: usize,
+}
 
 impl Mailbox {
-    pub fn new(page: PageFrame) -> Mailbox {
-        Mailbox(page)
+    pub fn new(page: PageFrame, number: usize) -> Mailbox {
+        Mailbox { page, number }
+    }
+
+    /// Which one of its process it is.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
         // SAFETY: aligned, within a page that stays mapped in the kernel's process as long as the sandbox runs; any bits are a word, and it is changed
         // as atomics alone, by the guest as it likes.
-        unsafe { AtomicU32::from_ptr(Physical::pointer(self.0).add(at).cast()) }
+        unsafe { AtomicU32::from_ptr(Physical::pointer(self.page).add(at).cast()) }
     }
 
     fn long(&self, at: usize) -> &AtomicU64 {
         // SAFETY: as above.
-        unsafe { AtomicU64::from_ptr(Physical::pointer(self.0).add(at).cast()) }
+        unsafe { AtomicU64::from_ptr(Physical::pointer(self.page).add(at).cast()) }
     }
 
     /// Whether there is a call.
@@ -351,10 +359,18 @@ mod tests {
 
     #[test]
     fn every_place_of_the_code_says_what_has_come_of_the_call() {
-        let [lost, said, stopped, found, back, base] =
-            [&raw const janua_mailbox_lost, &raw const janua_mailbox_said, &raw const janua_mailbox_stopped, &raw const janua_mailbox_found, &raw const janua_mailbox_back, &raw const janua_mailbox_base]
-                .map(offset);
-        assert!(lost < said && said < stopped && stopped < found && found < back && back < base && PLACE + code().len() <= PAGE);
+        let [lost, said, stopped, found, back, base] = [
+            &raw const janua_mailbox_lost,
+            &raw const janua_mailbox_said,
+            &raw const janua_mailbox_stopped,
+            &raw const janua_mailbox_found,
+            &raw const janua_mailbox_back,
+            &raw const janua_mailbox_base,
+        ]
+        .map(offset);
+        assert!(
+            lost < said && said < stopped && stopped < found && found < back && back < base && PLACE + code().len() <= PAGE
+        );
         assert_eq!(code()[stopped - 2..stopped], [0x0f, 0x05], "a host call, at which it stops");
         assert_eq!(code().windows(2).filter(|pair| *pair == [0x0f, 0x05]).count(), 1, "and no other");
         for (at, point) in [

@@ -10,7 +10,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use janua_abi::linux::Errno;
 use janua_paging::table::NoMemory;
 use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
 use janua_port::Prot;
@@ -119,8 +118,8 @@ struct Inner {
     pending: Vec<Change>,
     /// The page of requests of the host's process, once there is one.
     requests: Option<PageFrame>,
-    /// The mailboxes in it, by the area of their threads: they stay for those who come after.
-    mailboxes: BTreeMap<usize, PageFrame>,
+    /// The mailboxes in it, and whether each is a thread's now: they stay for those who come after.
+    mailboxes: Vec<(PageFrame, bool)>,
 }
 
 impl Inner {
@@ -284,18 +283,42 @@ impl Mirror {
         let mut inner = self.inner.lock();
         inner.hide_all();
         let mailboxes = core::mem::take(&mut inner.mailboxes);
-        inner.requests.take().into_iter().chain(mailboxes.into_values()).collect()
+        inner.requests.take().into_iter().chain(mailboxes.into_iter().map(|(page, _)| page)).collect()
     }
 
-    /// The mailbox of the thread with this area, and whether the process has yet to map it. ENOMEM.
-    pub fn mailbox(&self, area: usize) -> janua_abi::linux::Result<(PageFrame, bool)> {
+    /// Gives a thread a mailbox: its number. `requests` are made in the same trip, if there is one. [`Lost`] without memory, too: a thread
+    /// without a mailbox could make no rewritten call.
+    pub fn take_mailbox(&self, tracee: &mut Tracee, requests: &[Request]) -> Result<(usize, PageFrame), Lost> {
+        /// As many are mapped at a time, once a process has threads.
+        const GROUP: usize = 8;
+        // Held until the new ones are there: others would take them.
         let mut inner = self.inner.lock();
-        if let Some(page) = inner.mailboxes.get(&area) {
-            return Ok((*page, false));
+        let mut requests = requests.to_vec();
+        if inner.mailboxes.iter().all(|(_, taken)| *taken) {
+            let have = inner.mailboxes.len();
+            let more = if have == 0 { 1 } else { GROUP - have % GROUP };
+            let rights = Prot { read: true, write: true, exec: false };
+            for number in have..have + more {
+                let page = MEMORY.take().ok_or(Lost)?;
+                inner.mailboxes.push((page, false));
+                requests.push(stub::map(mailbox::place(number), page, 1, rights));
+            }
         }
-        let page = MEMORY.take().ok_or(Errno::ENOMEM)?;
-        inner.mailboxes.insert(area, page);
-        Ok((page, true))
+        let page = inner.requests.ok_or(Lost)?;
+        if !requests.is_empty() && !tracee.calls(page, &requests)? {
+            return Err(Lost);
+        }
+        let free = inner.mailboxes.iter_mut().enumerate().find(|(_, (_, taken))| !*taken);
+        let (number, (page, taken)) = free.ok_or(Lost)?;
+        *taken = true;
+        Ok((number, *page))
+    }
+
+    /// It is no thread's any more.
+    pub fn return_mailbox(&self, number: usize) {
+        if let Some((_, taken)) = self.inner.lock().mailboxes.get_mut(number) {
+            *taken = false;
+        }
     }
 
     pub fn add(&self, thread: Arc<Thread>) {

@@ -123,8 +123,13 @@ impl Tracee {
 
     /// From now on its calls may come by a mailbox.
     pub fn set_mailbox(&mut self, mailbox: Mailbox) {
+        mailbox.set(State::Idle);
         mailbox.set_patience(false);
         (self.mailbox, self.patient) = (Some(mailbox), false);
+    }
+
+    pub fn mailbox(&self) -> Option<Mailbox> {
+        self.mailbox
     }
 
     /// Its registers; those of the frame are the caller's to keep.
@@ -171,7 +176,8 @@ impl Tracee {
             return Err(Lost);
         }
         // SAFETY: the word is ours.
-        let waited = unsafe { sys::raw(nr::WAIT4, [self.tid as usize, &raw mut status as usize, WALL | NOHANG as usize, 0, 0, 0]) };
+        let waited =
+            unsafe { sys::raw(nr::WAIT4, [self.tid as usize, &raw mut status as usize, WALL | NOHANG as usize, 0, 0, 0]) };
         match waited {
             Ok(0) | Err(Errno::EINTR) => Ok(None),
             Ok(_) => self.told(Ok(status)).map(Some),
@@ -277,6 +283,7 @@ impl Tracee {
             return Ok(Halt::Asked);
         };
         if signal == CALL && self.mailbox.is_some_and(|mailbox| mailbox.has_call()) {
+            self.looks.missed();
             self.at = At::Calls;
             return Ok(Halt::Asked);
         }
