@@ -35,7 +35,7 @@ fn fits(gate: Gate, jail: Jail) -> bool {
     match jail {
         Jail::None => gate != Gate::Ptrace,
         Jail::Pkey => !matches!(gate, Gate::Seccomp | Gate::Ptrace),
-        Jail::Process => gate == Gate::Ptrace,
+        Jail::Process => matches!(gate, Gate::Call | Gate::Ptrace),
     }
 }
 
@@ -54,7 +54,7 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
     {
         if gate == Gate::Ptrace || jail == Jail::Process {
             return Err(format!(
-                "the jail `{}` does not go with the gate `{}`\n       take --jail process --gate ptrace, or leave both out",
+                "the jail `{}` does not go with the gate `{}`\n       take --jail process with --gate call or --gate ptrace, or leave both out",
                 jail.name(),
                 gate.name()
             ));
@@ -103,9 +103,17 @@ pub fn choose(gate: Option<Gate>, jail: Option<Jail>) -> Result<Choice, String> 
         Some(gate) => gate,
         // The probe of the jail covered what the gate needs but the dispatch, which every machine with such a host has.
         None if jail == Jail::Pkey => Gate::Call,
-        None if jail == Jail::Process => Gate::Ptrace,
+        None if jail == Jail::Process => host::traced_mailboxes().map_or(Gate::Ptrace, |()| Gate::Call),
         None => Gate::ALL.into_iter().find(|gate| gate_works(*gate).is_ok()).ok_or_else(nothing)?,
     };
+    if (gate, jail) == (Gate::Call, Jail::Process)
+        && let Err(why) = host::traced_mailboxes()
+    {
+        return Err(format!(
+            "the gate `call` does not work here under the jail `process`: {}\n       take --gate ptrace, or leave --gate out",
+            crate::doctor::refused(why).trim_end_matches('.')
+        ));
+    }
     Ok(Choice { gate, jail, unlocked })
 }
 

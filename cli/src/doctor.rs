@@ -275,8 +275,14 @@ fn jails() -> Vec<Finding> {
         finding(
             host::traced_calls(),
             "traced calls",
-            "the jail `process` with the gate `ptrace` (--jail process --gate ptrace)",
+            "the jail `process` (--jail process) needs them, and its gate `ptrace`",
             "The jail `process` is not possible here: the host lets no process trace its children.",
+        ),
+        finding(
+            host::traced_mailboxes(),
+            "mailboxes of traced threads",
+            "the gate `call` of the jail `process`",
+            "The jail `process` has the gate `ptrace` alone here: the host gives traced threads no descriptors (CONFIG_IA32_EMULATION).",
         ),
         finding(
             kvm,

@@ -8,7 +8,7 @@ use janua_abi::linux::Result;
 
 use crate::UserMemory;
 use crate::clock::Nanos;
-use crate::guest::{Abi, Flow, Guest};
+use crate::guest::{Abi, Flow, Guest, Verdict};
 use crate::trap::{Exception, Trap};
 
 /// What the host said about an interruption, as far as gates need it.
@@ -190,6 +190,8 @@ pub struct Entering {
 pub enum Stop {
     /// A call; number and words are in the frame.
     Call(Abi),
+    /// A call of the machine's own ABI that it has made itself ([`Guest::plain`]): the result is in the frame.
+    Answered(Verdict),
     /// An exception of its.
     Exception(Exception),
     /// Nothing of its doing: its turn is over, or somebody else may have use for the processor.
@@ -207,6 +209,7 @@ pub trait PullGate {
 pub fn pull(gate: &mut impl PullGate, guest: &dyn Guest, frame: &mut Frame) -> Flow {
     match gate.resume(frame) {
         Stop::Call(abi) => guest.call(frame, abi),
+        Stop::Answered(verdict) => guest.answered(frame, Abi::Native, verdict),
         Stop::Exception(exception) => guest.trap(frame, Trap::Exception(exception)),
         Stop::Pause => Flow::Resume,
     }

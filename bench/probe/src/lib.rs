@@ -120,11 +120,18 @@ const fn two(name: &'static str, title: &'static str, group: Group, run: fn(&Met
     Row { name, title, group, cores: 2, host_only: false, run }
 }
 
+const fn host_two(name: &'static str, title: &'static str, group: Group, run: fn(&Meter) -> Samples) -> Row {
+    Row { name, title, group, cores: 2, host_only: true, run }
+}
+
 /// Every row but those of curves, in the order of the tables.
 pub const ROWS: &[Row] = &[
     row("timer", "rdtsc start to stop, nothing between", Group::Timer, meter::timer),
     row("loop", "one turn of the measuring loop", Group::Timer, gates::empty_loop),
     row("syscall", "getppid by syscall", Group::Gate, gates::syscall),
+    two("syscall-2", "getppid by syscall, with another processor to spare", Group::Gate, gates::syscall),
+    host_two("handover", "a word handed to another processor and back, both looking at it", Group::Gate, pairs::handover),
+    host("handover-1", "the same on one processor, by futex", Group::Gate, pairs::futex_processes),
     two("syscall-2thr", "getppid by syscall, two threads at once", Group::Gate, gates::syscall_two_threads),
     row("int80", "getppid by int 0x80 from 64-bit code", Group::Gate, gates::int80),
     row("vsyscall", "time by the vsyscall page", Group::Gate, gates::vsyscall),

@@ -175,9 +175,9 @@ pub fn futex_threads(meter: &Meter) -> Samples {
     })
 }
 
-/// Row `futex-proc`.
-pub fn futex_processes(meter: &Meter) -> Samples {
-    // SAFETY: a new mapping, shared with the child, zeroed: `OURS`.
+/// A word of memory that is shared with children: `OURS`.
+fn shared_turn() -> Result<&'static AtomicU32, Skip> {
+    // SAFETY: a new mapping, shared with the child, zeroed.
     let word = unsafe {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
         libc::mmap(ptr::null_mut(), 4096, protection, flags, -1, 0)
@@ -186,7 +186,54 @@ pub fn futex_processes(meter: &Meter) -> Samples {
         return Err(Skip::last("mmap"));
     }
     // SAFETY: mapped above, aligned, and never unmapped: one page a row.
-    let turn = unsafe { &*word.cast::<AtomicU32>() };
+    Ok(unsafe { &*word.cast::<AtomicU32>() })
+}
+
+/// Looks at the turn until it is no longer `other`.
+fn look_while_turn(turn: &AtomicU32, other: u32) -> u32 {
+    loop {
+        let now = turn.load(Ordering::Acquire);
+        if now != other {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+/// Row `handover`: two processes on two processors that look at one word.
+pub fn handover(meter: &Meter) -> Samples {
+    let turn = shared_turn()?;
+    let ask = || {
+        // SAFETY: one thread; the child touches nothing but the word.
+        let child = unsafe { libc::fork() };
+        if child < 0 {
+            return Err(Skip::last("fork"));
+        }
+        if child == 0 {
+            other_side();
+            while look_while_turn(turn, OURS) == THEIRS {
+                turn.store(OURS, Ordering::Release);
+            }
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) };
+        }
+        let samples = this_side().and_then(|()| {
+            meter.each(|| {
+                turn.store(THEIRS, Ordering::Release);
+                look_while_turn(turn, THEIRS);
+                Ok(())
+            })
+        });
+        turn.store(END, Ordering::Release);
+        wait(child)?;
+        samples
+    };
+    apart(ask)
+}
+
+/// Row `futex-proc`.
+pub fn futex_processes(meter: &Meter) -> Samples {
+    let turn = shared_turn()?;
     // SAFETY: one thread; the child makes raw calls only.
     let child = unsafe { libc::fork() };
     if child < 0 {

@@ -12,6 +12,9 @@ use janua_port::{Frame, GateId, HostSignal, HostedGate, UserMemory};
 use crate::sud::Sud;
 
 mod entry;
+mod mailbox;
+
+pub use mailbox::Mailbox;
 
 /// The gate.
 pub struct Call;

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::AtomicU32;
 
-use janua_gate::{call::Call, ptrace::Ptrace, seccomp::Seccomp, signal::Signal, sud::Sud};
+use janua_gate::{call::Call, call::Mailbox, ptrace::Ptrace, seccomp::Seccomp, signal::Signal, sud::Sud};
 use janua_jail::KeyJail;
 use janua_personality_invasive::config::Config;
 use janua_personality_invasive::memory::Layout;
@@ -22,8 +22,9 @@ use janua_platform_linux::machine::{self, LockSleep};
 use janua_platform_linux::user::HostedUser;
 use janua_platform_linux::{LinuxMachine, boot, channel, sys};
 use janua_platform_process::ProcessMachine;
+use janua_platform_process::context::CallerMemory;
 use janua_port::machine::Outside;
-use janua_port::{Answer, Host, HostedGate, Machine, Request};
+use janua_port::{Answer, GateId, Host, HostedGate, Machine, Request};
 use janua_rt::Sleep;
 
 #[global_allocator]
@@ -93,6 +94,7 @@ extern "C" fn _start() -> ! {
 
 /// Goes on with guests in processes of their own.
 fn apart(gate: &'static dyn HostedGate) -> ! {
+    let gate: &dyn HostedGate = if gate.id() == GateId::Call { &Mailbox } else { gate };
     let machine = match ProcessMachine::start(gate) {
         Ok(machine) => machine,
         Err(errno) => refuse_with("the host refuses what the kernel needs to start", errno),
@@ -100,7 +102,8 @@ fn apart(gate: &'static dyn HostedGate) -> ! {
     if Config::is_one(boot::config()) {
         refuse("the personality `invasive` does not run under the jail `process`");
     }
-    let kernel = match janua_personality_linux::start::start(machine, None, boot::config(), None) {
+    let jail = KeyJail::start(machine, &CallerMemory, machine.call_entry(), None);
+    let kernel = match janua_personality_linux::start::start(machine, jail, boot::config(), None) {
         Ok(kernel) => kernel,
         Err(errno) => refuse_with("the kernel cannot start", errno),
     };

@@ -27,6 +27,7 @@ use core::ptr;
 
 use janua_abi::linux::prctl;
 use janua_abi::linux::ptrace as trace;
+use janua_entry::hosted::entry::THREAD_ENTRY;
 use janua_port::PAGE;
 
 /// The answer of a probe: an errno when the host refuses.
@@ -122,6 +123,21 @@ pub fn seccomp_trap() -> Probe {
 
 /// Calls of a traced thread are stopped and not made (PTRACE_SYSEMU): a child's call comes back with an answer that no host gives.
 pub fn traced_calls() -> Probe {
+    traced(|_| Ok(()))
+}
+
+/// The same, and the thread can be given a descriptor that it cannot change: by which rewritten calls know their mailbox.
+pub fn traced_mailboxes() -> Probe {
+    // `struct user_desc`: a 32-bit data segment, not writable.
+    let descriptor = [THREAD_ENTRY, 0, 1, 1 | 1 << 3];
+    let place = descriptor.as_ptr() as usize;
+    traced(|request| request(trace::request::SET_THREAD_AREA, THREAD_ENTRY as usize, place))
+}
+
+/// A call to a traced child: the request and its two words.
+type TraceRequest<'a> = &'a dyn Fn(u32, usize, usize) -> Probe;
+
+fn traced(prepare: impl Fn(TraceRequest<'_>) -> Probe) -> Probe {
     const ANSWER: usize = 4242;
     const WALL: c_int = libc::__WALL;
     // SAFETY: takes no argument.
@@ -161,6 +177,7 @@ pub fn traced_calls() -> Probe {
         request(trace::request::SEIZE, 0, (trace::option::EXITKILL | trace::option::TRACESYSGOOD) as usize)?;
         request(trace::request::INTERRUPT, 0, 0)?;
         stopped()?;
+        prepare(&request)?;
         // Its pause is over, whether it had begun or not.
         loop {
             request(trace::request::SYSEMU, 0, 0)?;

@@ -26,7 +26,7 @@ static LOOKING: AtomicU32 = AtomicU32::new(0);
 
 /// What a thread remembers of its looks: how many waits it still sleeps through at once, and the failures in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Record {
+pub struct Record {
     rest: u16,
     failures: u16,
 }
@@ -35,9 +35,26 @@ impl Record {
     /// Failures after which a thread looks at one wait in 256 only.
     const MOST_FAILURES: u16 = 8;
     /// A new thread has proved nothing yet.
-    const NEW: Record = Record { rest: 2, failures: 1 };
+    pub const NEW: Record = Record { rest: 2, failures: 1 };
+    /// After a success.
+    pub const PROVEN: Record = Record { rest: 0, failures: 0 };
 
-    fn failed(self) -> Record {
+    /// Whether this wait is one to be slept through.
+    pub fn rests(&mut self) -> bool {
+        let rests = self.rest > 0;
+        self.rest = self.rest.saturating_sub(1);
+        rests
+    }
+
+    /// A wait was slept through that turned out short: a look may be worth it sooner.
+    #[must_use]
+    pub fn hopeful(self) -> Record {
+        Record { rest: self.rest / 2, ..self }
+    }
+
+    /// After a look in vain.
+    #[must_use]
+    pub fn failed(self) -> Record {
         let failures = (self.failures + 1).min(Record::MOST_FAILURES);
         Record { rest: (1 << failures) - 1, failures }
     }
@@ -69,7 +86,7 @@ pub fn wait(carrier: &mut Hosted<'_>, word: &AtomicU32, deadline: Option<Nanos>)
         Record { rest: record.rest.saturating_sub(1), ..record }.store(idle);
     } else {
         let woken = look(word, cores, deadline);
-        if woken { Record { rest: 0, failures: 0 } } else { record.failed() }.store(idle);
+        if woken { Record::PROVEN } else { record.failed() }.store(idle);
         if woken {
             return;
         }

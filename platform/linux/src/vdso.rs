@@ -21,6 +21,19 @@ pub fn ranges() -> [(usize, usize); 2] {
     [(code - DATA_SIZE, code), (code, end)]
 }
 
+/// Tells the functions where calls of their own go that need no trap: in the first process, before there are others.
+pub fn set_call_entry(entry: usize) -> Result<()> {
+    let [(data, code), _] = ranges();
+    let protect = |rights: u32| {
+        // SAFETY: the page of data, which `map` has made, and nothing else.
+        unsafe { sys::raw(nr::MPROTECT, [data, code - data, rights as usize, 0, 0, 0]) }
+    };
+    protect(PROT_READ | PROT_WRITE)?;
+    // SAFETY: the page is there and writable, and no other thread of this process reads it.
+    unsafe { (&raw mut (*(data as *mut Data)).call_entry).write(entry as u64) };
+    protect(PROT_READ).map(|_| ())
+}
+
 /// Makes the two pages in the calling process, which must be the first one. `call_entry` is where calls of the vDSO's own go
 /// that need no trap.
 pub fn map(call_entry: Option<usize>) -> Result<()> {

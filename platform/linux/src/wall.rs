@@ -139,6 +139,7 @@ host_calls! {
     231 EXIT_GROUP Always, "the end of a process";
     233 EPOLL_CTL Always, "readiness of descriptors of the host";
     234 TGKILL OneOf(2, &[KICK]), "a thread in user code is to enter the kernel";
+    247 WAITID Traced, "whether another thread's traced one is stopped";
     258 MKDIRAT Writing, "files of writable binds";
     259 MKNODAT Writing, "files of writable binds";
     260 FCHOWNAT Writing, "files of writable binds";

@@ -9,7 +9,7 @@ use janua_port::{Context, Fault, Guest, Nanos, Registers, Space, Spawn, UserMemo
 
 use crate::life;
 use crate::space::{self, ProcessSpace};
-use crate::thread::Thread;
+use crate::thread::{self, Thread};
 use janua_platform_linux::sys::nr;
 use janua_platform_linux::vdso;
 
@@ -18,6 +18,9 @@ pub struct ProcessContext(pub Arc<Thread>);
 
 /// The memory of a guest thread.
 pub struct Memory<'a>(&'a Thread);
+
+/// The memory of the guest thread that the caller is; of a thread that is none's, nothing.
+pub struct CallerMemory;
 
 impl ProcessContext {
     /// Its memory.
@@ -106,6 +109,27 @@ impl UserMemory for Memory<'_> {
     }
     fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
         self.word(addr, |space| space.cmpxchg_u32(addr, old, new))
+    }
+}
+
+impl UserMemory for CallerMemory {
+    fn is_user(&self, addr: usize, len: usize) -> bool {
+        is_user(addr, len)
+    }
+    fn in_place(&self) -> bool {
+        false
+    }
+    fn copy_in_partial(&self, dst: &mut [u8], src: usize) -> usize {
+        thread::current().map_or(0, |own| Memory(own).copy_in_partial(dst, src))
+    }
+    fn copy_out_partial(&self, dst: usize, src: &[u8]) -> usize {
+        thread::current().map_or(0, |own| Memory(own).copy_out_partial(dst, src))
+    }
+    fn load_u32(&self, addr: usize) -> core::result::Result<u32, Fault> {
+        thread::current().map_or(Err(Fault), |own| Memory(own).load_u32(addr))
+    }
+    fn cmpxchg_u32(&self, addr: usize, old: u32, new: u32) -> core::result::Result<u32, Fault> {
+        thread::current().map_or(Err(Fault), |own| Memory(own).cmpxchg_u32(addr, old, new))
     }
 }
 

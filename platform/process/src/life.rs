@@ -11,8 +11,9 @@ use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
 use janua_paging::{Access, Frames, PAGE, PageFrame, Refused};
 use janua_platform_linux::machine as linux;
 use janua_platform_linux::{exception, spawn, sys};
-use janua_port::drive::PARKED;
+use janua_port::drive::{PARKED, park};
 use janua_port::gate::{PullGate, Stop, pull};
+use janua_port::guest::{Abi, Outcome, Plain, Verdict};
 use janua_port::trap::{Arithmetic, Cause, Exception, Refusal};
 use janua_port::{
     Carrier, Context, Frame, Guest, HostSignal, Nanos, Next, Prot, Space, Spawn, SpawnKind, UserMemory, drive, space,
@@ -20,10 +21,11 @@ use janua_port::{
 use janua_text::access;
 
 use crate::context::ProcessContext;
+use crate::mailbox::{self, Mailbox, Words};
 use crate::mirror::Mirror;
 use crate::physical::MEMORY;
 use crate::space::{self as spaces, ProcessSpace};
-use crate::stub;
+use crate::stub::{self, Request};
 use crate::thread::Thread;
 use crate::tracee::{Halt, Lost, Regs, Tracee, XSTATE_MOST};
 use crate::zygote;
@@ -63,7 +65,8 @@ pub fn spawn_first(guest: Arc<dyn Guest>) -> Result<(Arc<dyn Context>, Arc<dyn S
 pub fn spawn(creator: &Thread, spawn: Spawn) -> Result<Arc<dyn Context>> {
     let Spawn { kind, frame, tls, guest, space } = spawn;
     let space = space.unwrap_or_else(|| creator.space.lock().clone());
-    let mut regs = creator.tracee.lock().regs;
+    // Who has lost its process finds out when it goes on.
+    let mut regs = *creator.tracee.lock().regs().map_err(|Lost| Errno::EAGAIN)?;
     regs.frame = frame;
     regs.fs_base = tls.map_or(regs.fs_base, |tls| tls as u64);
     let thread = Thread::new(guest.clone(), space, regs);
@@ -116,7 +119,7 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
     let begun = spawn::spawn_beside(guest, Box::new(move || live(birth)));
     if begun.is_err() {
         // Nobody else will trace it: the caller does, to its end.
-        let mut tracee = Tracee::none(Regs::default());
+        let mut tracee = thread.next_tracee(Regs::default());
         if tracee.seize(tid).is_ok() {
             tracee.end();
         }
@@ -133,13 +136,29 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
 fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
     let Some(page) = mirror.requests() else { return Err(Lost) };
     let read = Prot { read: true, write: false, exec: false };
-    for request in [stub::map(stub::requests(), page, 1, read), stub::unmap(stub::word(), PAGE)] {
+    tracee.call(&stub::map(stub::requests(), page, 1, read))?.map_err(|_| Lost)?;
+    let request = stub::unmap(stub::word(), PAGE);
+    if mailbox::are_used() {
+        give_mailbox(tracee, mirror, &[request])?;
+    } else {
         tracee.call(&request)?.map_err(|_| Lost)?;
     }
     for command in (0..u32::BITS).map(|bit| 1 << bit).filter(|command| mirror.barriers() & command != 0) {
         let _ = tracee.call(&[sys::nr::MEMBARRIER.number(), command as usize, 0, 0, 0, 0, 0, 0])?;
     }
     Ok(())
+}
+
+/// Makes another thread of a process fit for it.
+fn join(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
+    if mailbox::are_used() { give_mailbox(tracee, mirror, &[]) } else { Ok(()) }
+}
+
+fn give_mailbox(tracee: &mut Tracee, mirror: &Mirror, requests: &[Request]) -> core::result::Result<(), Lost> {
+    let (number, page) = mirror.take_mailbox(tracee, requests)?;
+    tracee.set_mailbox(Mailbox::new(page, number));
+    let descriptor = mailbox::descriptor(number);
+    tracee.set_thread_area(descriptor.entry, &raw const descriptor as usize).map_err(|_| Lost)
 }
 
 /// The calling thread goes on in another space, which is empty.
@@ -151,13 +170,15 @@ pub fn move_to(own: &Thread, space: Arc<dyn Space>) -> Result<()> {
     let thread = old.threads().into_iter().find(|thread| core::ptr::eq(&**thread, own)).ok_or(Errno::ESRCH)?;
     {
         let mut tracee = own.tracee.lock();
-        let mut next = Tracee::none(tracee.regs);
+        let regs = *tracee.regs().map_err(|Lost| Errno::EAGAIN)?;
+        let mut next = own.next_tracee(regs);
         if next.seize(pid).and_then(|()| furnish(&mut next, &fresh)).is_err() {
             next.end();
             spaces::reap(&fresh);
             return Err(Errno::EAGAIN);
         }
         tracee.end();
+        give_back(&tracee, &old);
         *tracee = next;
     }
     own.set_tid(pid);
@@ -177,7 +198,8 @@ fn live(birth: Birth) {
         let mut tracee = thread.tracee.lock();
         let mirror = thread.mirror();
         let seized = tracee.seize(tid);
-        let seized = seized.and_then(|()| if leads.is_some() { furnish(&mut tracee, &mirror) } else { Ok(()) });
+        let fit = if leads.is_some() { furnish } else { join };
+        let seized = seized.and_then(|()| fit(&mut tracee, &mirror));
         if let Some(area) = &xstate {
             let _ = tracee.set_xstate(area);
         }
@@ -193,7 +215,7 @@ fn live(birth: Birth) {
         if arrived.is_err() {
             guest.ended_outside();
         }
-        guest.set_gate(linux::get().gate.id());
+        thread.set_gate(&*guest, linux::get().gate.trap_id());
         let mut flow = guest.start(&mut frame);
         let mut carrier = Carried(&thread);
         while drive(&mut carrier, &*guest, &mut frame, flow) == Next::User {
@@ -203,11 +225,22 @@ fn live(birth: Birth) {
     end(&thread);
 }
 
+/// The mailbox of a thread that has been let go is the next one's.
+fn give_back(tracee: &Tracee, mirror: &Mirror) {
+    if let Some(mailbox) = tracee.mailbox() {
+        mirror.return_mailbox(mailbox.number());
+    }
+}
+
 fn end(thread: &Thread) {
     let mirror = thread.mirror();
     mirror.note_ended(janua_platform_linux::clock::of_caller());
     thread.set_tid(0);
-    thread.tracee.lock().end();
+    {
+        let mut tracee = thread.tracee.lock();
+        tracee.end();
+        give_back(&tracee, &mirror);
+    }
     if mirror.remove(thread) == 0 {
         spaces::reap(&mirror);
     }
@@ -232,6 +265,33 @@ impl Carrier for Carried<'_> {
     fn sleep(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
         spawn::park(word, PARKED, deadline);
     }
+    fn wait(&mut self, word: &AtomicU32, deadline: Option<Nanos>) {
+        // Who waits is not to look for an answer meanwhile, and not to be taken for a thread that may run.
+        let mut tracee = self.0.tracee.lock();
+        if tracee.looks() {
+            // Who has lost its process finds out when it goes on.
+            let _ = tracee.halt();
+            self.0.ran.end();
+            self.0.set_runs(false);
+        }
+        drop(tracee);
+        park(self, word, deadline);
+    }
+}
+
+/// What a call is that needs no frame ([`janua_port::guest::PlainCalls`]).
+type PlainCall = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, *const ()) -> Outcome;
+
+/// What user code has come to.
+enum Came {
+    /// A call, whose frame is there; by an instruction, where calls may come otherwise too.
+    Call { trapped: bool },
+    /// A call that has been made, whose frame is there with its result.
+    Answered(Verdict),
+    /// An exception, as the host's signal tells of it.
+    Fault { signal: u32, code: i32, addr: usize },
+    /// Nothing of its doing.
+    Nothing,
 }
 
 /// The gate of a traced thread: its host thread is run until it stops.
@@ -241,23 +301,70 @@ struct Traced<'a> {
 }
 
 impl Traced<'_> {
-    /// Runs user code until it stops. With what the host's mappings were when it began.
-    fn run(&self, mirror: &Mirror, frame: &mut Frame) -> core::result::Result<(Halt, u64), Lost> {
+    /// Runs user code until it stops, or has made a call that is not answered here. With what the host's mappings were when it began.
+    fn run(&self, mirror: &Mirror, frame: &mut Frame) -> core::result::Result<(Came, u64), Lost> {
         let mut tracee = self.thread.tracee.lock();
-        tracee.regs.frame = *frame;
+        tracee.prepare(frame)?;
         self.thread.set_runs(true);
         while mirror.is_waiting() {
+            tracee.halt()?;
             self.thread.set_runs(false);
             mirror.settle(&mut tracee)?;
             self.thread.set_runs(true);
         }
         let generation = mirror.generation();
         self.thread.ran.begin();
-        let halt = tracee.run();
-        self.thread.ran.end();
-        self.thread.set_runs(false);
-        *frame = tracee.regs.frame;
-        Ok((halt?, generation))
+        let mut halt = tracee.run(frame);
+        let came = loop {
+            match halt {
+                Ok(Halt::Asked) => {}
+                Ok(Halt::Call) => break Ok(Came::Call { trapped: true }),
+                Ok(Halt::Kicked) => break Ok(Came::Nothing),
+                Ok(Halt::Fault { signal, code, addr }) => break Ok(Came::Fault { signal, code, addr }),
+                Err(Lost) => break Err(Lost),
+            }
+            let words = tracee.words();
+            drop(tracee);
+            let answer = self.answer(&words);
+            tracee = self.thread.tracee.lock();
+            if let Some((outcome, false)) = answer
+                && tracee.is_asked()
+            {
+                if !tracee.looks() {
+                    self.thread.set_runs(true);
+                }
+                if !mirror.is_waiting() {
+                    halt = tracee.answer(frame, outcome.result() as u64);
+                    continue;
+                }
+            }
+            *frame = tracee.asked(&words);
+            let Some((outcome, has_work)) = answer else { break Ok(Came::Call { trapped: false }) };
+            frame.set_result(outcome.result());
+            break Ok(if has_work { Came::Answered(outcome.verdict()) } else { Came::Nothing });
+        };
+        if !tracee.looks() {
+            self.thread.ran.end();
+            self.thread.set_runs(false);
+        }
+        Ok((came?, generation))
+    }
+
+    /// Makes a call that came by the mailbox, if it is one that can do without a frame: what it came to, and whether something is to be done after it.
+    fn answer(&self, call: &Words) -> Option<(Outcome, bool)> {
+        let Plain { native, thread, work, .. } = self.guest.plain()?;
+        let function = native.get(usize::try_from(call.number).ok()?)?.load(Ordering::Relaxed);
+        if function.is_null() {
+            return None;
+        }
+        // SAFETY: by `Guest::plain` it is a function of the call's six words and of this pointer, which is good as long as the guest lives.
+        let outcome = unsafe {
+            let function = core::mem::transmute::<*mut (), PlainCall>(function);
+            let [a, b, c, d, e, f] = call.words;
+            function(a, b, c, d, e, f, thread)
+        };
+        let is_done = outcome.verdict() == Verdict::DONE && work.load(Ordering::Relaxed) == 0;
+        Some((outcome, !is_done))
     }
 
     /// What was tried at an address, as far as it can be told from what the host's process has there; none when the host's mappings have
@@ -298,22 +405,31 @@ impl Traced<'_> {
     fn step(&mut self, frame: &mut Frame) -> Stop {
         let mirror = self.thread.mirror();
         loop {
-            let Ok((halt, generation)) = self.run(&mirror, frame) else {
+            let Ok((came, generation)) = self.run(&mirror, frame) else {
+                self.thread.set_runs(false);
                 self.guest.ended_outside();
                 return Stop::Pause;
             };
-            let (signal, code, addr) = match halt {
-                Halt::Kicked => return Stop::Pause,
-                Halt::Call => {
+            let (signal, code, addr) = match came {
+                Came::Nothing => return Stop::Pause,
+                Came::Call { trapped: false } => {
+                    self.thread.set_gate(self.guest, linux::get().gate.id());
+                    return Stop::Call(Abi::Native);
+                }
+                Came::Answered(verdict) => return Stop::Answered(verdict),
+                Came::Call { trapped: true } => {
+                    let gate = linux::get().gate;
                     let number = frame.orig_rax as i32;
                     let signal = HostSignal { signal: janua_abi::linux::signal::SIGTRAP, code: 0, number, arch: 0 };
                     let context = ProcessContext::memory_of(self.thread);
-                    match linux::get().gate.accept(&signal, frame, &context) {
-                        Some(abi) => return Stop::Call(abi),
-                        None => return Stop::Pause,
+                    let Some(abi) = gate.accept(&signal, frame, &context) else { return Stop::Pause };
+                    if gate.trap_id() != gate.id() && abi == Abi::Native {
+                        self.guest.call_trapped(frame);
                     }
+                    self.thread.set_gate(self.guest, gate.trap_id());
+                    return Stop::Call(abi);
                 }
-                Halt::Fault { signal, code, addr } => (signal, code, addr),
+                Came::Fault { signal, code, addr } => (signal, code, addr),
             };
             let is_page = matches!((signal, code), (SIGSEGV, 1 | 2) | (SIGBUS, 2));
             if !is_page {

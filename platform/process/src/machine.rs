@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::Result;
 use janua_paging::Object;
-use janua_platform_linux::{LinuxMachine, boot};
+use janua_platform_linux::{LinuxMachine, boot, vdso};
 use janua_port::machine::{Isa, Memory, NewSpace, Outside};
 use janua_port::{
     Accounts, Clock, Compat, Console, Context, Guest, Host, HostedGate, Machine, MemoryObject, Nanos, Park, Space, SpawnKind,
@@ -14,7 +14,7 @@ use janua_port::{
 use crate::files::{self, ProcessHost};
 use crate::physical::MEMORY;
 use crate::space::{self, ProcessSpace};
-use crate::{life, zygote};
+use crate::{life, mailbox, zygote};
 
 /// The linux platform's machine with guests in processes of their own; one in a sandbox.
 pub struct ProcessMachine {
@@ -27,6 +27,9 @@ fn prepare(linux: &LinuxMachine) -> Result<()> {
     // Files in memory and the kernel's heap have accounts of their own, and are part of it. What is kept of the host's files is not.
     let limit = limit.min(linux.memory().total as usize);
     MEMORY.init(limit.saturating_add(files::set_bound(limit)))?;
+    if mailbox::are_used() {
+        vdso::set_call_entry(mailbox::entry())?;
+    }
     zygote::start()
 }
 
@@ -35,6 +38,11 @@ impl ProcessMachine {
     pub fn start(gate: &'static dyn HostedGate) -> Result<&'static ProcessMachine> {
         let linux = LinuxMachine::start(gate, prepare)?;
         Ok(Box::leak(Box::new(ProcessMachine { linux })))
+    }
+
+    /// Where rewritten call sites jump in guests' processes, when the gate wants them rewritten.
+    pub fn call_entry(&self) -> Option<usize> {
+        mailbox::are_used().then(mailbox::entry)
     }
 
     /// [`LinuxMachine::serve`].

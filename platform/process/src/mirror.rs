@@ -11,10 +11,12 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use janua_paging::table::NoMemory;
-use janua_paging::{Entry, PAGE, PageFrame, Table};
+use janua_paging::{Entry, Frames, PAGE, PageFrame, Table};
 use janua_port::Prot;
 use janua_rt::Mutex;
 
+use crate::mailbox;
+use crate::physical::MEMORY;
 use crate::stub::{self, Request};
 use crate::thread::{self, Thread};
 use crate::tracee::{Lost, Tracee, moment};
@@ -116,6 +118,8 @@ struct Inner {
     pending: Vec<Change>,
     /// The page of requests of the host's process, once there is one.
     requests: Option<PageFrame>,
+    /// The mailboxes in it, and whether each is a thread's now: they stay for those who come after.
+    mailboxes: Vec<(PageFrame, bool)>,
 }
 
 impl Inner {
@@ -281,11 +285,47 @@ impl Mirror {
         self.inner.lock().requests
     }
 
-    /// The page of requests, which nobody uses any more.
-    pub fn take_requests(&self) -> Option<PageFrame> {
+    /// The page of requests and the mailboxes, which nobody uses any more.
+    pub fn take_pages(&self) -> Vec<PageFrame> {
         let mut inner = self.inner.lock();
         inner.hide_all();
-        inner.requests.take()
+        let mailboxes = core::mem::take(&mut inner.mailboxes);
+        inner.requests.take().into_iter().chain(mailboxes.into_iter().map(|(page, _)| page)).collect()
+    }
+
+    /// Gives a thread a mailbox: its number. `requests` are made in the same trip, if there is one. [`Lost`] without memory, too: a thread
+    /// without a mailbox could make no rewritten call.
+    pub fn take_mailbox(&self, tracee: &mut Tracee, requests: &[Request]) -> Result<(usize, PageFrame), Lost> {
+        /// As many are mapped at a time, once a process has threads.
+        const GROUP: usize = 8;
+        // Held until the new ones are there: others would take them.
+        let mut inner = self.inner.lock();
+        let mut requests = requests.to_vec();
+        if inner.mailboxes.iter().all(|(_, taken)| *taken) {
+            let have = inner.mailboxes.len();
+            let more = if have == 0 { 1 } else { GROUP - have % GROUP };
+            let rights = Prot { read: true, write: true, exec: false };
+            for number in have..have + more {
+                let page = MEMORY.take().ok_or(Lost)?;
+                inner.mailboxes.push((page, false));
+                requests.push(stub::map(mailbox::place(number), page, 1, rights));
+            }
+        }
+        let page = inner.requests.ok_or(Lost)?;
+        if !requests.is_empty() && !tracee.calls(page, &requests)? {
+            return Err(Lost);
+        }
+        let free = inner.mailboxes.iter_mut().enumerate().find(|(_, (_, taken))| !*taken);
+        let (number, (page, taken)) = free.ok_or(Lost)?;
+        *taken = true;
+        Ok((number, *page))
+    }
+
+    /// It is no thread's any more.
+    pub fn return_mailbox(&self, number: usize) {
+        if let Some((_, taken)) = self.inner.lock().mailboxes.get_mut(number) {
+            *taken = false;
+        }
     }
 
     pub fn add(&self, thread: Arc<Thread>) {
@@ -348,7 +388,7 @@ impl Mirror {
         if !tracee.calls(page, &requests)? {
             // The host has no room for so many mappings: all come anew, by faults.
             inner.hide_all();
-            if !tracee.calls(page, &[stub::unmap(0, stub::base())])? {
+            if !tracee.calls(page, &[stub::unmap(0, mailbox::places().start)])? {
                 return Err(Lost);
             }
         }
@@ -370,7 +410,7 @@ impl Mirror {
             if self.settle(&mut own.tracee.lock()).is_err() {
                 // Somebody has ended the process: what was to be taken away is the others' until they have noticed.
                 for other in self.threads() {
-                    while other.runs() {
+                    while other.may_run() {
                         moment(&self.made, self.made.load(Ordering::SeqCst));
                     }
                 }
@@ -380,7 +420,7 @@ impl Mirror {
         self.waiting.store(true, Ordering::SeqCst);
         let made = self.made.load(Ordering::SeqCst);
         for thread in self.threads() {
-            while thread.runs() && self.is_waiting() && self.made.load(Ordering::SeqCst) == made {
+            while thread.may_run() && self.is_waiting() && self.made.load(Ordering::SeqCst) == made {
                 thread.interrupt();
                 moment(&self.made, made);
             }

@@ -10,7 +10,7 @@ use janua_platform_linux::registers;
 use janua_port::Registers;
 
 use crate::context::ProcessContext;
-use crate::tracee::XSTATE_MOST;
+use crate::tracee::{Lost, Regs, XSTATE_MOST};
 
 /// Where the area's header begins, which names the components there are.
 const HEADER: usize = 512;
@@ -36,18 +36,20 @@ fn components(area: &[u8]) -> u64 {
 
 impl Registers for ProcessContext {
     fn tls(&self) -> usize {
-        self.0.tracee.lock().regs.fs_base as usize
+        self.0.tracee.lock().regs().map_or(0, |regs| regs.fs_base as usize)
     }
     fn set_tls(&self, value: usize) {
-        let regs = &mut self.0.tracee.lock().regs;
-        (regs.fs, regs.fs_base) = (0, value as u64);
+        if let Ok(regs) = self.0.tracee.lock().regs() {
+            (regs.fs, regs.fs_base) = (0, value as u64);
+        }
     }
     fn gs(&self) -> usize {
-        self.0.tracee.lock().regs.gs_base as usize
+        self.0.tracee.lock().regs().map_or(0, |regs| regs.gs_base as usize)
     }
     fn set_gs(&self, value: usize) {
-        let regs = &mut self.0.tracee.lock().regs;
-        (regs.gs, regs.gs_base) = (0, value as u64);
+        if let Ok(regs) = self.0.tracee.lock().regs() {
+            (regs.gs, regs.gs_base) = (0, value as u64);
+        }
     }
 
     fn fpu_save(&self, out: &mut [u8]) {
@@ -91,12 +93,13 @@ impl Registers for ProcessContext {
     }
 
     fn segments(&self) -> Segments {
-        let regs = &self.0.tracee.lock().regs;
-        Segments { ds: regs.ds as u16, es: regs.es as u16, fs: regs.fs as u16, gs: regs.gs as u16 }
+        let of = |regs: &mut Regs| Segments { ds: regs.ds as u16, es: regs.es as u16, fs: regs.fs as u16, gs: regs.gs as u16 };
+        self.0.tracee.lock().regs().map_or_else(|Lost| Segments::default(), of)
     }
 
     fn set_segments(&self, segments: Segments) {
-        let regs = &mut self.0.tracee.lock().regs;
+        let mut tracee = self.0.tracee.lock();
+        let Ok(regs) = tracee.regs() else { return };
         let user = |selector: u16| if selector == 0 { 0 } else { u64::from(selector | 3) };
         (regs.ds, regs.es) = (user(segments.ds), user(segments.es));
         (regs.fs, regs.gs) = (user(segments.fs), user(segments.gs));

@@ -4,14 +4,14 @@ use alloc::sync::Arc;
 
 use janua_abi::linux::{Errno, Result};
 use janua_entry::hosted::{LOW_PAGE, LOW_SIZE};
-use janua_paging::{Frames, Object, PAGE, Platform, UserSpace};
+use janua_paging::{Frames, Object, Platform, UserSpace};
 use janua_port::host::OwnedFd;
 use janua_port::space::Bounds;
 use janua_port::{MemoryObject, Space};
 
 use crate::mirror::{Mirror, Shown};
 use crate::physical::{MEMORY, Physical};
-use crate::{files, life, stub, thread, tracee};
+use crate::{files, life, mailbox, thread, tracee};
 
 /// A guest's address space.
 pub type ProcessSpace = UserSpace<Own>;
@@ -32,7 +32,7 @@ const LOW: usize = LOW_PAGE + LOW_SIZE;
 
 /// Where user mappings may lie.
 pub fn bounds() -> Bounds {
-    Bounds { low: LOW, high: stub::base() - PAGE, holes: [(0, 0); 2] }
+    Bounds { low: LOW, high: mailbox::places().start, holes: [(0, 0); 2] }
 }
 
 /// An empty one, without a process as yet.
@@ -54,8 +54,8 @@ pub fn reap(mirror: &Mirror) {
     if pid != 0 {
         let _ = tracee::wait(pid);
     }
-    if let Some(requests) = mirror.take_requests() {
-        MEMORY.release(requests);
+    for page in mirror.take_pages() {
+        MEMORY.release(page);
     }
 }
 

@@ -11,12 +11,12 @@ use janua_platform_linux::clock::{self, HostClock};
 use janua_platform_linux::context::here;
 use janua_platform_linux::sys::{self, nr};
 use janua_platform_linux::{area, spawn, usage};
-use janua_port::{Clock, Guest, Space};
+use janua_port::{Clock, GateId, Guest, Space};
 use janua_rt::Mutex;
 
 use crate::mirror::Mirror;
 use crate::space::ProcessSpace;
-use crate::tracee::{Regs, Tracee};
+use crate::tracee::{self, Regs, Tracee};
 
 /// A guest thread.
 pub struct Thread {
@@ -26,9 +26,11 @@ pub struct Thread {
     area: AtomicUsize,
     tid: AtomicUsize,
     wanted: Mutex<Wanted>,
+    /// By which gate its last call came ([`GateId::number`]).
+    by: AtomicU8,
     in_guest: AtomicU8,
-    /// Its host thread runs user code, or is about to.
-    runs: AtomicBool,
+    /// Its host thread runs user code, or is about to; or it is in a call by its mailbox, and is not stopped.
+    runs: Arc<AtomicBool>,
     pub space: Mutex<Arc<dyn Space>>,
     mirror: Mutex<Arc<Mirror>>,
     /// Only the thread itself may use it: the host answers nobody else.
@@ -56,15 +58,19 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// User code is about to run.
+    /// User code is about to run. Nothing when it does already, as far as this knows.
     pub fn begin(&self) {
-        self.since.store(HostClock.monotonic(), Ordering::Relaxed);
+        if self.since.load(Ordering::Relaxed) == 0 {
+            self.since.store(HostClock.monotonic(), Ordering::Relaxed);
+        }
     }
 
     /// It has stopped.
     pub fn end(&self) {
         let since = self.since.swap(0, Ordering::Relaxed);
-        self.total.fetch_add(HostClock.monotonic().saturating_sub(since), Ordering::Relaxed);
+        if since != 0 {
+            self.total.fetch_add(HostClock.monotonic().saturating_sub(since), Ordering::Relaxed);
+        }
     }
 
     /// Nanoseconds until now.
@@ -89,16 +95,18 @@ impl Thread {
     pub fn new(guest: Arc<dyn Guest>, space: Arc<dyn Space>, regs: Regs) -> Arc<Thread> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let mirror = ProcessSpace::of(&space).own.mirror().clone();
+        let runs = Arc::new(AtomicBool::new(false));
         Arc::new(Thread {
             id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             area: AtomicUsize::new(0),
             wanted: Mutex::default(),
             tid: AtomicUsize::new(0),
+            by: AtomicU8::new(0),
             in_guest: AtomicU8::new(0),
-            runs: AtomicBool::new(false),
+            runs: runs.clone(),
             space: Mutex::new(space),
             mirror: Mutex::new(mirror),
-            tracee: Mutex::new(Tracee::none(regs)),
+            tracee: Mutex::new(Tracee::none(regs, runs)),
             guest: Mutex::new(Some(guest)),
             areas: Mutex::default(),
             faults: AtomicU64::new(0),
@@ -199,12 +207,25 @@ impl Thread {
         *self.space.lock() = space;
     }
 
-    pub fn runs(&self) -> bool {
-        self.runs.load(Ordering::SeqCst)
+    /// A host thread for it, in another process.
+    pub fn next_tracee(&self, regs: Regs) -> Tracee {
+        Tracee::none(regs, self.runs.clone())
+    }
+
+    /// Whether its host thread may run user code without having come by its thread in the kernel first.
+    pub fn may_run(&self) -> bool {
+        self.runs.load(Ordering::SeqCst) && !tracee::is_stopped(self.tid())
     }
 
     pub fn set_runs(&self, runs: bool) {
         self.runs.store(runs, Ordering::SeqCst);
+    }
+
+    /// Tells its guest by which gate its calls come from now on.
+    pub fn set_gate(&self, guest: &dyn Guest, gate: GateId) {
+        if self.by.swap(gate.number(), Ordering::Relaxed) != gate.number() {
+            guest.set_gate(gate);
+        }
     }
 
     pub fn set_in_guest(&self, value: u8) {

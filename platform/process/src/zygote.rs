@@ -24,6 +24,7 @@ use janua_platform_linux::sys::{self, nr};
 use janua_port::Clock;
 use janua_rt::Mutex;
 
+use crate::mailbox;
 use crate::physical::{MEMORY, Physical};
 use crate::stub::{self, Request};
 use crate::tracee::{has_ended, moment};
@@ -149,6 +150,7 @@ pub fn start() -> Result<()> {
     }
     let [code, requests, word] = frames;
     MEMORY.write(code, 0, stub::code());
+    mailbox::write(code);
     let first = first(MEMORY.descriptor());
     let skipped = usize::from(MEMORY.descriptor() == 0);
     let program = filter(MEMORY.descriptor() as u32);

@@ -27,7 +27,8 @@ use crate::{build as built, workspace};
 const LIMIT: u64 = 120;
 
 /// Jail and gate of each run.
-const COMBINATIONS: &[(&str, &str)] = &[("none", "sud"), ("process", compare::PTRACE), ("pkey", "sud"), ("pkey", "call")];
+const COMBINATIONS: &[(&str, &str)] =
+    &[("none", "sud"), ("process", compare::PTRACE), ("process", "call"), ("pkey", "sud"), ("pkey", "call")];
 
 /// Where the kernel is in every process.
 const KERNEL_BASE: u64 = 0x5520_0000_0000;
@@ -196,7 +197,9 @@ fn judge(source: &Path, stem: &str, jail: &str, gate: &str, gadgets: &[(String, 
     let janua = built::janua().display().to_string();
     let program = program.display().to_string();
     let command = [&janua, "run", "--gate", gate, "--jail", jail, "--", &program].map(str::to_string).to_vec();
-    let run = Run { command, dir: &dir, env: gadgets.to_vec(), limit: LIMIT, terminal: None };
+    let mut env = gadgets.to_vec();
+    env.push(("ATTACK_GATE".into(), gate.into()));
+    let run = Run { command, dir: &dir, env, limit: LIMIT, terminal: None };
     let outcome = run.start(&dir.with_extension("report"))?.wait()?;
     let _ = compare::clear(&dir);
     let said = String::from_utf8_lossy(&outcome.output).into_owned();

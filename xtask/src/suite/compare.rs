@@ -17,7 +17,10 @@ pub const AWAY: &str = "away";
 /// What stands for the gate `ptrace` under the jail `process`: the tests of [`TRACED`] run by it besides.
 pub const PTRACE: &str = "ptrace";
 
-/// The tests that run by [`PTRACE`] besides: of each kind of call and event something, with the first C library. All of them would take as long as the other gates together.
+/// What stands for the gate `call` under the jail `process`, where calls come by a mailbox: the same tests run by it.
+pub const MAILBOX: &str = "mailbox";
+
+/// The tests that run by [`PTRACE`] and by [`MAILBOX`] besides: of each kind of call and event something, with the first C library. All of them would take as long as the other gates together.
 pub const TRACED: &[&str] = &[
     "exec/",
     "futex/",
@@ -92,7 +95,7 @@ impl Case {
         let away = self.away && !super::native();
         let listed = TRACED.iter().any(|start| self.name.starts_with(start)) && self.name.ends_with("/glibc");
         let traced = listed && !super::native() && !super::quick();
-        for gate in gates().iter().chain(away.then_some(&AWAY)).chain(traced.then_some(&PTRACE)) {
+        for gate in gates().iter().chain(away.then_some(&AWAY)).chain([&PTRACE, &MAILBOX].into_iter().filter(|_| traced)) {
             if let Some(reason) = skip(gate) {
                 verdicts.push(Verdict::Skipped(name(gate), reason));
                 continue;
@@ -181,7 +184,11 @@ impl Case {
 
 /// The options of `janua run` for a gate, or for what stands for one.
 pub fn options(gate: &str) -> Vec<&str> {
-    if gate == AWAY { vec!["--gate", "call", "--syscall-cores", "1"] } else { vec!["--gate", gate] }
+    match gate {
+        AWAY => vec!["--gate", "call", "--syscall-cores", "1"],
+        MAILBOX => vec!["--gate", "call"],
+        gate => vec!["--gate", gate],
+    }
 }
 
 /// The command line that runs `command` on Janua.
@@ -200,7 +207,7 @@ pub fn under(gate: &str, command: &[String]) -> Vec<String> {
 /// What a run under this gate says of the jail: nothing where there is one, and otherwise that none is wanted, or it would be
 /// said on standard error.
 pub fn jail(gate: &str) -> &'static [&'static str] {
-    if gate == PTRACE {
+    if matches!(gate, PTRACE | MAILBOX) {
         return &["--jail", "process"];
     }
     if gate != "seccomp" && super::attacks::has_keys() { &[] } else { &["--jail", "none"] }

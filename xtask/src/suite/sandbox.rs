@@ -107,12 +107,13 @@ pub fn names() -> impl Iterator<Item = String> {
 /// Runs the tests whose name holds the filter, under each gate.
 pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let skips = Skips::read()?;
-    let apart = apart::TESTS.iter().chain(gdb::APART).filter(|(name, _)| super::wanted(filter, name) && !super::native());
+    let apart = || apart::TESTS.iter().chain(gdb::APART).filter(|(name, _)| super::wanted(filter, name) && !super::native());
     let chosen: Vec<(&Test, &str)> = TESTS
         .iter()
         .filter(|(name, _)| super::wanted(filter, name))
         .flat_map(|test| compare::gates().iter().map(move |gate| (test, *gate)))
-        .chain(apart.map(|test| (test, compare::PTRACE)))
+        .chain(apart().map(|test| (test, compare::PTRACE)))
+        .chain(apart().map(|test| (test, compare::MAILBOX)))
         .collect();
     compare::parallel(
         &chosen,

@@ -1,0 +1,118 @@
+//! How the kernel's thread waits for its guest's next call: it looks on for a while, then sleeps.
+//!
+//! As [`janua_platform_linux::idle`], with which it shares how success decides. Here who looks and whom it looks at run at the same time, so it is done
+//! only while each of the two has a processor: there are never more guests that run and threads that look than there are processors.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use janua_platform_linux::clock::HostClock;
+use janua_platform_linux::idle::Record;
+use janua_platform_linux::machine;
+use janua_port::{Clock, Nanos};
+
+/// Longest look, nanoseconds: about what it costs when the guest stops and the kernel's thread is woken.
+const MOST: Nanos = 50_000;
+/// Looks between two readings of the clock.
+const TURNS: u32 = 64;
+
+/// Host threads of guests that run user code or look for an answer, and threads of the kernel's that serve them without sleeping.
+static RUNNING: AtomicU32 = AtomicU32::new(0);
+static LOOKING: AtomicU32 = AtomicU32::new(0);
+
+/// What a thread of the kernel's knows of its looking on.
+pub struct Looks {
+    record: Record,
+    /// It is among [`RUNNING`] and [`LOOKING`].
+    runs: bool,
+    looks: bool,
+    /// Since when it runs, and when the look that is under way ends at the latest; 0 before that is known.
+    since: Nanos,
+    end: Nanos,
+}
+
+impl Looks {
+    pub const NEW: Looks = Looks { record: Record::NEW, runs: false, looks: false, since: 0, end: 0 };
+
+    /// The guest runs from now on.
+    pub fn begins(&mut self) {
+        (self.runs, self.since) = (true, HostClock.monotonic());
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The guest has stopped.
+    pub fn ends(&mut self) {
+        if core::mem::take(&mut self.runs) {
+            RUNNING.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.stop();
+    }
+
+    fn is_crowded(cores: usize) -> bool {
+        RUNNING.load(Ordering::Relaxed) + LOOKING.load(Ordering::Relaxed) > cores as u32
+    }
+
+    /// Whether the thread is to look on; if it does so already, whether it may go on.
+    pub fn begin(&mut self) -> bool {
+        let cores = machine::get().cores();
+        self.end = 0;
+        if cores == 1 {
+            return false;
+        }
+        if !self.looks {
+            if self.record.rests() {
+                return false;
+            }
+            self.looks = true;
+            LOOKING.fetch_add(1, Ordering::Relaxed);
+        }
+        if Looks::is_crowded(cores) {
+            self.stop();
+        }
+        self.looks
+    }
+
+    /// The guest has stopped for a call that nobody has looked for.
+    pub fn missed(&mut self) {
+        // The stop is part of that time.
+        if HostClock.monotonic().saturating_sub(self.since) < 2 * MOST {
+            self.record = self.record.hopeful();
+        }
+    }
+
+    /// It does not look any more.
+    pub fn stop(&mut self) {
+        if core::mem::take(&mut self.looks) {
+            LOOKING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks on for a moment: whether there is what was to come.
+    #[inline]
+    pub fn turns(&mut self, has_come: impl Fn() -> bool) -> bool {
+        for _ in 0..TURNS {
+            if has_come() {
+                self.record = Record::PROVEN;
+                return true;
+            }
+            core::hint::spin_loop();
+        }
+        false
+    }
+
+    /// Whether it has looked for long enough, or is in the way.
+    pub fn is_over(&mut self) -> bool {
+        let now = HostClock.monotonic();
+        if self.end == 0 {
+            self.end = now + MOST;
+        }
+        let crowded = Looks::is_crowded(machine::get().cores());
+        if !crowded && now < self.end {
+            return false;
+        }
+        if !crowded {
+            self.record = self.record.failed();
+        }
+        self.stop();
+        true
+    }
+}
