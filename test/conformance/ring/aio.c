@@ -1,4 +1,4 @@
-/* io_setup and its kin: files, vectors, sync, poll, eventfds, the ring in memory, cancelling, what is refused. */
+/* io_setup and its variants: files, vectors, sync, poll, eventfds, the ring in memory, cancelling, what is refused. */
 /* not: musl */
 /* linux: 5.0 */
 #include "../t.h"
