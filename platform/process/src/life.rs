@@ -5,7 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use janua_abi::linux::signal::{SIGBUS, SIGSEGV};
+use janua_abi::linux::prctl;
+use janua_abi::linux::signal::{SIGBUS, SIGKILL, SIGSEGV};
 use janua_abi::linux::{Errno, Result};
 use janua_arch::x86_64::exception::{ERROR_FETCH, ERROR_STORE};
 use janua_paging::{Access, Frames, PAGE, PageFrame, Refused};
@@ -136,6 +137,10 @@ fn begin(guest: Arc<dyn Guest>, birth: Birth) -> Result<()> {
 fn furnish(tracee: &mut Tracee, mirror: &Mirror) -> core::result::Result<(), Lost> {
     let Some(page) = mirror.requests() else { return Err(Lost) };
     let read = Prot { read: true, write: false, exec: false };
+    // It may have been stopped before it came to this itself.
+    tracee
+        .call(&[sys::nr::PRCTL.number(), prctl::SET_PDEATHSIG as usize, SIGKILL as usize, 0, 0, 0, 0, 0])?
+        .map_err(|_| Lost)?;
     tracee.call(&stub::map(stub::requests(), page, 1, read))?.map_err(|_| Lost)?;
     let request = stub::unmap(stub::word(), PAGE);
     if mailbox::are_used() {

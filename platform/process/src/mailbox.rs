@@ -2,7 +2,7 @@
 //! that does it.
 //!
 //! Call sites jump to [`entry`], in the page of the stub's code. It stores the registers in the thread's page and says so in a word, on which a thread of
-//! the kernel's looks if there is a processor to spare; then it looks on that word itself, for as many turns as the kernel has left there. When nothing
+//! the kernel's looks if there is a processor to spare; then it spins on that word itself, for as many turns as the kernel has left there. When nothing
 //! has come until then, and at once where nobody looks, it makes a host call of its own, at which the host stops it as at any other ([`crate::tracee`]):
 //! the kernel finds the same words, and none can get lost.
 //!

@@ -48,8 +48,11 @@ impl Word {
     fn new(entry: Entry) -> Word {
         Word(PRESENT | pack(entry.prot) << RIGHTS | (entry.frame.0 as u64) << FRAME)
     }
+    fn is_present(self) -> bool {
+        self.0 & PRESENT != 0
+    }
     fn entry(self) -> Option<Entry> {
-        (self.0 & PRESENT != 0).then(|| Entry { frame: self.frame(), prot: unpack(self.rights()) })
+        self.is_present().then(|| Entry { frame: self.frame(), prot: unpack(self.rights()) })
     }
     fn frame(self) -> PageFrame {
         PageFrame((self.0 >> FRAME) as usize)
@@ -112,9 +115,16 @@ fn note(changes: &mut Vec<Change>, change: Change) {
     }
 }
 
+/// The words of [`CHUNK`] bytes of addresses.
+struct Chunk {
+    words: [Word; CHUNK_PAGES],
+    /// How many are present. It goes with the last.
+    present: usize,
+}
+
 #[derive(Default)]
 struct Inner {
-    chunks: BTreeMap<usize, Box<[Word; CHUNK_PAGES]>>,
+    chunks: BTreeMap<usize, Box<Chunk>>,
     pending: Vec<Change>,
     /// The page of requests of the host's process, once there is one.
     requests: Option<PageFrame>,
@@ -124,12 +134,18 @@ struct Inner {
 
 impl Inner {
     fn word(&self, addr: usize) -> Word {
-        self.chunks.get(&(addr / CHUNK)).map_or(Word(0), |chunk| chunk[addr % CHUNK / PAGE])
+        self.chunks.get(&(addr / CHUNK)).map_or(Word(0), |chunk| chunk.words[addr % CHUNK / PAGE])
     }
 
-    fn place(&mut self, addr: usize) -> &mut Word {
-        let chunk = self.chunks.entry(addr / CHUNK).or_insert_with(|| Box::new([Word(0); CHUNK_PAGES]));
-        &mut chunk[addr % CHUNK / PAGE]
+    fn put(&mut self, addr: usize, word: Word) {
+        let number = addr / CHUNK;
+        let empty = || Box::new(Chunk { words: [Word(0); CHUNK_PAGES], present: 0 });
+        let chunk = self.chunks.entry(number).or_insert_with(empty);
+        let old = core::mem::replace(&mut chunk.words[addr % CHUNK / PAGE], word);
+        chunk.present = chunk.present + usize::from(word.is_present()) - usize::from(old.is_present());
+        if chunk.present == 0 {
+            self.chunks.remove(&number);
+        }
     }
 
     fn set(&mut self, addr: usize, entry: Entry) {
@@ -147,7 +163,7 @@ impl Inner {
                 new = new.show(Some(shown));
             }
         }
-        *self.place(addr) = new;
+        self.put(addr, new);
     }
 
     fn next(&self, from: usize, end: usize) -> Option<(usize, Entry)> {
@@ -157,7 +173,7 @@ impl Inner {
                 return None;
             }
             let first = from.saturating_sub(start) / PAGE;
-            for (at, word) in chunk.iter().enumerate().skip(first) {
+            for (at, word) in chunk.words.iter().enumerate().skip(first) {
                 let addr = start + at * PAGE;
                 if addr >= end {
                     return None;
@@ -175,14 +191,14 @@ impl Inner {
         if self.word(addr).shown().is_some() {
             note(&mut self.pending, Change::Unmap { addr, pages: 1 });
         }
-        *self.place(addr) = Word(0);
+        self.put(addr, Word(0));
         Some((addr, entry))
     }
 
     /// Nothing is shown any more.
     fn hide_all(&mut self) {
         for chunk in self.chunks.values_mut() {
-            chunk.iter_mut().for_each(|word| *word = word.show(None));
+            chunk.words.iter_mut().for_each(|word| *word = word.show(None));
         }
         self.pending.clear();
     }
@@ -201,7 +217,7 @@ impl Inner {
         for page in (group..group + AROUND * PAGE).step_by(PAGE) {
             let word = self.word(page);
             let rights = word.rights();
-            if word.0 & PRESENT == 0 || rights == 0 || word.shown() == Some(rights) {
+            if !word.is_present() || rights == 0 || word.shown() == Some(rights) {
                 continue;
             }
             let change = match word.shown() {
@@ -211,7 +227,7 @@ impl Inner {
                 None => Change::Map { addr: page, pages: 1, frame: word.frame(), rights },
             };
             note(&mut changes, change);
-            *self.place(page) = word.show(Some(rights));
+            self.put(page, word.show(Some(rights)));
         }
         changes
     }
@@ -517,6 +533,18 @@ mod tests {
         inner.set(0x5000, entry(2, BOTH));
         let unmap = Change::Unmap { addr: 0x5000, pages: 1 };
         assert_eq!(inner.bring(0x5000), [unmap, Change::Map { addr: 0x5000, pages: 1, frame: PageFrame(2), rights: 3 }]);
+    }
+
+    #[test]
+    fn what_maps_nothing_takes_no_memory() {
+        let mut inner = Inner::default();
+        for number in 0..100 {
+            let addr = number * CHUNK;
+            inner.set(addr, entry(1, READ));
+            inner.set(addr + PAGE, entry(2, READ));
+            assert!(inner.take(addr, addr + PAGE).is_some() && inner.chunks.len() == 1);
+            assert!(inner.take(addr, addr + CHUNK).is_some() && inner.chunks.is_empty());
+        }
     }
 
     #[test]

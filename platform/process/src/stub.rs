@@ -218,6 +218,12 @@ pub fn zygote() -> usize {
     entry(&raw const janua_stub_zygote)
 }
 
+/// Whether a thread that stands there has met an `int3` of the code.
+pub fn is_done(rip: usize) -> bool {
+    const INT3: u8 = 0xcc;
+    rip.wrapping_sub(base()).checked_sub(1).and_then(|at| code().get(at)).is_some_and(|byte| *byte == INT3)
+}
+
 /// PROT_* bits.
 pub fn bits(prot: Prot) -> usize {
     usize::from(prot.read) | usize::from(prot.write) << 1 | usize::from(prot.exec) << 2

@@ -85,7 +85,7 @@ pub struct Tracee {
     /// The frame of the call it is in, by the mailbox.
     asked: Frame,
     looks: Looks,
-    /// What the guest is told of looking ([`Mailbox::set_patience`]).
+    /// What the guest knows of looking ([`Mailbox::set_patience`]).
     patient: bool,
     /// False from each stop on until somebody else says otherwise.
     runs: Arc<AtomicBool>,
@@ -392,7 +392,10 @@ impl Tracee {
             let (signal, event) = self.stopped()?;
             if event == 0 && signal == SIGTRAP {
                 let regs = self.get()?;
-                return Ok((regs.frame.rbx as usize, regs.frame.rax as isize));
+                // Anybody with the user's rights may have sent one.
+                if stub::is_done(regs.frame.rip as usize) {
+                    return Ok((regs.frame.rbx as usize, regs.frame.rax as isize));
+                }
             }
             self.kicked |= signal == KICK;
         }

@@ -197,6 +197,8 @@ pub fn make() -> Result<u32> {
             return Err(Errno::EAGAIN);
         }
         if HostClock.monotonic() > end {
+            // Nobody else waits for it. A child of it that comes later ends with the kernel.
+            *slot = None;
             return Err(Errno::EAGAIN);
         }
     }
