@@ -19,6 +19,7 @@ mod meter;
 mod pairs;
 mod process;
 mod queued;
+mod ring;
 pub mod scale;
 mod seldom;
 mod sys;
@@ -183,6 +184,9 @@ pub const ROWS: &[Row] = &[
     row("getdents", "list a directory of 100 names (open, getdents, close)", Group::File, files::getdents),
     row("eventfd", "write and read an eventfd", Group::File, calls::eventfd),
     row("epoll", "epoll_wait with one ready descriptor", Group::File, calls::epoll),
+    row("ring-1", "io_uring: submit a nop and take its completion", Group::File, ring::nops::<1>),
+    row("ring-32", "io_uring: 32 nops by one call", Group::File, ring::nops::<32>),
+    row("ring-256", "io_uring: 256 nops by one call", Group::File, ring::nops::<256>),
     row("xattr", "set and get an attribute of a file in memory", Group::File, seldom::xattr),
     row("lockf", "lock and unlock a part of a file (fcntl)", Group::File, seldom::lockf),
     row("sendfile-1", "lseek, and sendfile of 1 byte to a file in memory", Group::File, seldom::sendfile),
