@@ -92,16 +92,11 @@ const TESTS: &[Test] = &[
     ("sandbox/running_supervisor_killed", running::supervisor_killed),
     ("sandbox/other_user", running::other_user),
     ("sandbox/garbage_in_the_channel", running::garbage),
-    ("sandbox/gdb_steps", gdb::steps),
-    ("sandbox/gdb_follows", gdb::follows),
-    ("sandbox/gdb_i386", gdb::compat),
-    ("sandbox/gdb_ends", gdb::ends),
-    ("sandbox/gdb_noise", gdb::noise),
 ];
 
 /// The names of all tests, as the skip list writes them.
 pub fn names() -> impl Iterator<Item = String> {
-    TESTS.iter().chain(apart::TESTS).chain(gdb::APART).map(|(name, _)| (*name).to_string())
+    TESTS.iter().chain(gdb::TESTS).chain(apart::TESTS).chain(gdb::APART).map(|(name, _)| (*name).to_string())
 }
 
 /// Runs the tests whose name holds the filter, under each gate.
@@ -110,6 +105,7 @@ pub fn run(filter: Option<&str>, tally: &mut Tally) -> Result<(), String> {
     let apart = || apart::TESTS.iter().chain(gdb::APART).filter(|(name, _)| super::wanted(filter, name) && !super::native());
     let chosen: Vec<(&Test, &str)> = TESTS
         .iter()
+        .chain(gdb::TESTS)
         .filter(|(name, _)| super::wanted(filter, name))
         .flat_map(|test| compare::gates().iter().map(move |gate| (test, *gate)))
         .chain(apart().map(|test| (test, compare::PTRACE)))

@@ -16,7 +16,16 @@ use super::{Sandbox, Test, clean, expect, kill, text};
 use crate::guard::{Outcome, Running};
 use crate::workspace;
 
-/// By the gate `ptrace`, too.
+/// By each gate.
+pub const TESTS: &[Test] = &[
+    ("sandbox/gdb_steps", steps),
+    ("sandbox/gdb_follows", follows),
+    ("sandbox/gdb_i386", compat),
+    ("sandbox/gdb_ends", ends),
+    ("sandbox/gdb_noise", noise),
+];
+
+/// The same by the gate `ptrace`.
 pub const APART: &[Test] = &[
     ("sandbox/apart_gdb_steps", steps),
     ("sandbox/apart_gdb_follows", follows),
