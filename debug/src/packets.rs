@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Result, Write};
 
-/// Bytes of the longest packet, which gdb is told.
+/// Bytes of the longest packet, which is reported to gdb.
 pub const MOST: usize = 16 << 10;
 /// Bytes that may come before something is a packet: what speaks otherwise is no gdb.
 const NOISE_MOST: usize = 64 << 10;

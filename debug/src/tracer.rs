@@ -10,7 +10,7 @@ use crate::points::{Breakpoints, Hardware, Watched};
 use crate::registers;
 use crate::signals::Set;
 
-/// What gdb is told.
+/// What is reported to gdb.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A signal (its number here) is about to be delivered, a step has ended (SIGTRAP), or gdb wanted a stop (SIGINT).
@@ -279,7 +279,7 @@ impl Tracer {
         Some(hit.map_or(What::Signal(SIGTRAP), What::Hardware))
     }
 
-    /// A thread has made another, or a process: what gdb is told of it.
+    /// A thread has made another, or a process: what is reported to gdb.
     fn born(&mut self, maker: u32, pid: u32, event: i32, run: bool) -> Option<What> {
         let child = host::message(maker).ok()? as u32;
         match self.early.iter().position(|early| *early == child) {
@@ -333,7 +333,7 @@ impl Tracer {
         }
     }
 
-    /// A thread has ended, or a process: gdb is told of the latter.
+    /// A thread has ended, or a process: gdb is notified of the latter.
     fn end(&mut self, tid: u32, what: What) -> Option<Report> {
         let known = self.threads.remove(&tid);
         let pid = known.map(|thread| thread.pid);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_for_a_whole_space_lies_where_the_base_says() {
+    fn a_page_for_a_whole_space_is_where_the_base_says() {
         let page = Fpage::new(0x20_0000, 12, false, false);
         let there = Window { source: 0x20_0000, target: 0x40_3000, len: 4096 };
         assert_eq!(window(page, Fpage::WHOLE, 0x40_3fff), Some(there));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_outside_of_either() {
+    fn nothing_is_outside_of_either() {
         let (large, small) = (Fpage::new(16 * MEG, 22, true, false), Fpage::new(MEG, 20, true, false));
         for base in (0..8 * MEG).step_by(4096) {
             for (sent, received) in [(large, small), (small, large), (small, small), (large, large)] {

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_told_with_why() {
+    fn what_is_not_there_is_reported_with_why() {
         let (code, why) = find(OsStr::new("sigma9 with arguments")).unwrap_err();
         assert_eq!(code, 127);
         assert!(why.starts_with("sigma9: no program of L4"), "{why}");

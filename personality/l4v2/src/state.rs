@@ -647,7 +647,7 @@ impl State {
         self.unqueue(key);
         let tcb = self.threads.remove(&key)?;
         for other in others.into_iter().flatten() {
-            // A receiver is told; a sender finds out.
+            // A receiver is notified; a sender finds out.
             self.end_for(other, key, Outcome::failed(Error::Aborted.receiving()));
             self.abort([other, key]);
         }

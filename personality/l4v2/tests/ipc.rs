@@ -29,7 +29,7 @@ fn words_go_from_one_thread_to_another_and_back() {
 }
 
 #[test]
-fn who_is_not_there_is_told_of() {
+fn who_is_not_there_is_reported() {
     let root = Program::new().ipc(Ipc { partner: Some(id(9, 0)), ..CALL }).must(Reg::Rax, 0x10, 1);
     // Of another version.
     let root = root.ipc(Ipc { partner: Some(SIGMA0 | 1), ..CALL }).must(Reg::Rax, 0x10, 2);
@@ -75,7 +75,7 @@ fn a_wait_is_canceled_by_new_registers() {
 }
 
 #[test]
-fn a_thread_goes_on_where_it_is_told_to() {
+fn a_thread_goes_on_where_it_is_sent() {
     let root = Program::new().thread(1, "first", DATA + 0x8000).schedule(id(4, 1), 30);
     let root = root.thread(1, "second", DATA + 0x9000).must(Reg::Rcx, (DATA + 0x8000) as i32, 1).stop();
     let threads = root.label("first").stop().exit(2);

@@ -118,7 +118,7 @@ fn who_takes_no_flexpages_gets_none() {
 }
 
 #[test]
-fn what_cannot_be_mapped_is_told_to_both() {
+fn what_cannot_be_mapped_is_reported_to_both() {
     // Below what user memory there is, and above.
     for target in [0x1000, 0xc000_0000] {
         let root = Program::new().store_at(ONE, 1).thread(1, "other", DATA + 0x8000);

@@ -29,7 +29,7 @@ fn refused(config: &Config) -> String {
 }
 
 #[test]
-fn modules_that_are_none_are_told_of() {
+fn modules_that_are_none_are_reported() {
     let right = config(Program::new().exit(0));
     let with = |change: &dyn Fn(&mut Config)| {
         let mut config = right.clone();

@@ -1,4 +1,4 @@
-//! How the kernel's thread waits for its guest's next call: it looks on for a while, then sleeps.
+//! How the kernel's thread waits for its guest's next call: it spins for a while, then sleeps.
 //!
 //! As [`janua_platform_linux::idle`], with which it shares how success decides. Here who looks and whom it looks at run at the same time, so it is done
 //! only while each of the two has a processor: there are never more guests that run and threads that look than there are processors.
@@ -86,7 +86,7 @@ impl Looks {
         }
     }
 
-    /// Looks on for a moment: whether there is what was to come.
+    /// Spins for a moment: whether there is what was to come.
     #[inline]
     pub fn turns(&mut self, has_come: impl Fn() -> bool) -> bool {
         for _ in 0..TURNS {

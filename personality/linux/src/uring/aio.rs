@@ -186,7 +186,7 @@ fn eventfd(thread: &Thread, number: u32) -> Result<Arc<OpenFile>> {
     Ok(file)
 }
 
-/// The operation that an iocb means. What is wrong with it is told by io_submit(2), not by an event.
+/// The operation that an iocb means. What is wrong with it is returned by io_submit(2), not by an event.
 fn translate(thread: &Thread, ring: &Ring, given: &Iocb) -> Result<Sqe> {
     if given.reserved != 0 || i64::try_from(given.bytes).is_err() {
         return Err(Errno::EINVAL);

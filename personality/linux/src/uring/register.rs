@@ -106,7 +106,7 @@ impl Call<'_> {
         if tags == 0 { Ok(0) } else { UserPtr::<u64>::new(tags as usize).at(at).read(self.thread.user()) }
     }
 
-    /// What was registered with these tags is gone: who wanted to know is told.
+    /// What was registered with these tags is gone: who wanted to know is notified.
     fn gone(&self, tags: impl IntoIterator<Item = u64>) {
         let access = self.ring.access(self.thread);
         for user_data in tags.into_iter().filter(|tag| *tag != 0) {

@@ -1,4 +1,4 @@
-//! What is registered with a ring: files, buffers, identities, who is told; and what it may be used for.
+//! What is registered with a ring: files, buffers, identities, who is notified; and what it may be used for.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -22,7 +22,7 @@ const MOST_PROVIDED: usize = 1 << 17;
 const MOST_GROUPS: usize = 4096;
 const MOST_IDENTITIES: usize = 1024;
 
-/// A registered file or buffer, and what its end is told with (0: it is not).
+/// A registered file or buffer, and what its end is reported with (0: it is not).
 #[derive(Clone)]
 pub struct Entry<T> {
     pub what: T,
@@ -100,7 +100,7 @@ pub struct Resources {
     pub groups: BTreeMap<u16, Group>,
     /// Buffers in all groups that are no rings.
     provided: usize,
-    /// The eventfd that is told, and whether only of what did not end at once.
+    /// The eventfd that is notified, and whether only of what did not end at once.
     pub event: Option<(Arc<OpenFile>, bool)>,
     pub identities: BTreeMap<u16, Arc<Cred>>,
     pub restrictions: Option<Restrictions>,
@@ -233,7 +233,7 @@ pub fn take(resources: &janua_rt::Mutex<Resources>, thread: &Thread, group: u16,
             Group::Ring { addr, entries, head } => (*addr, *entries, *head),
         }
     };
-    // The tail lies in the first entry, where others have nothing.
+    // The tail is in the first entry, where others have nothing.
     const TAIL: usize = 14;
     let tail: u16 = UserPtr::<u16>::new(at + TAIL).read(thread.user()).map_err(|_| Errno::ENOBUFS)?;
     if tail == head {

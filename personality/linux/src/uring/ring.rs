@@ -246,7 +246,7 @@ impl Ring {
         state.tail = state.tail.wrapping_add(1);
     }
 
-    /// Posts a completion; the program is told by [`Ring::tell`]. False when there was no room in the ring, and the kernel keeps it.
+    /// Posts a completion; the program is notified by [`Ring::tell`]. False when there was no room in the ring, and the kernel keeps it.
     pub fn post(&self, access: &Access<'_>, completion: &Completion) -> bool {
         self.ended.fetch_add(1, Ordering::SeqCst);
         let mut state = self.completions.lock();
