@@ -67,13 +67,13 @@ static void many_calls(int count)
 		syscall(SYS_getppid);
 }
 
-/* Runs one try for a tenth of a second at most; whether it said that it won. */
+/* Runs one try for a twentieth of a second at most; whether it said that it won. */
 static int won_by(int (*one)(void *), void *arg)
 {
 	int status;
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct itimerval soon = { .it_value = { .tv_usec = 100000 } };
+		struct itimerval soon = { .it_value = { .tv_usec = 50000 } };
 		setitimer(ITIMER_REAL, &soon, 0);
 		signal(SIGALRM, SIG_DFL);
 		_exit(one(arg) ? 77 : 0);
@@ -241,6 +241,8 @@ static int attack(void)
 {
 	const char *gate = getenv("ATTACK_GATE");
 	int won = 0;
+	/* Many tries, each with a process of its own. */
+	alarm(patience(90));
 	if (!find())
 		/* By another gate there is none of this. */
 		return gate && strcmp(gate, "call") == 0 ? ENOENT : REFUSED;
@@ -252,7 +254,7 @@ static int attack(void)
 	for (uintptr_t n = 0; n < 10; n++)
 		won |= won_by(silent, (void *)n);
 	uintptr_t start = (uintptr_t)code & -4096;
-	for (uintptr_t n = 0; n < 1024 + 256; n += n < 1024 ? 3 : 1)
+	for (uintptr_t n = 0; n < 1024 + 256; n += n < 1024 ? 5 : 1)
 		won |= won_by(jump, (void *)(start + n));
 	won |= keeps_a_page();
 	many_calls(1000);
